@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// A message: one call's worth of work, and the checks it must pass before any engine sees it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "batch/key.hpp"
+#include "core/error.hpp"
+#include "mode/mode.hpp"
+
+namespace warpcipher {
+
+enum class Padding : std::uint8_t { none, pkcs7 };
+
+// Where in, out and tag lie. IV and AAD are always in host memory.
+enum class Memory : std::uint8_t { host, device };
+
+// Pointers are borrowed until the run is over (for device memory: until the stream has passed it). `in` and `out` are
+// the same or do not overlap. All lengths are in bytes.
+struct Message {
+  const Key* key = nullptr;
+  Direction direction = Direction::encrypt;
+  Padding padding = Padding::none;
+  Memory memory = Memory::host;
+  const std::uint8_t* in = nullptr;
+  std::size_t in_len = 0;
+  std::uint8_t* out = nullptr;
+  std::size_t out_len = 0;  // room at out: at least output_len(); decryption with padding needs room for in_len
+  const std::uint8_t* iv = nullptr;
+  std::size_t iv_len = 0;
+  const std::uint8_t* aad = nullptr;
+  std::size_t aad_len = 0;
+  std::uint8_t* tag = nullptr;  // AEAD: written by encrypt, read by decrypt
+  std::size_t tag_len = 0;
+
+  const Algorithm& algorithm() const { return key->algorithm(); }
+
+  // Bytes that the cipher produces. Decryption with padding then takes the padding off.
+  std::size_t output_len() const {
+    if (padding == Padding::none || direction == Direction::decrypt) return in_len;
+    return in_len + (algorithm().block_len() - in_len % algorithm().block_len());
+  }
+
+  // The number of units (algorithm().unit_len() bytes each) the plan counts. The last unit of an XTS message also takes
+  // the short block that ciphertext stealing makes.
+  std::size_t units() const {
+    const std::size_t unit = algorithm().unit_len();
+    return algorithm().mode.id == Mode::xts ? in_len / unit : (output_len() + unit - 1) / unit;
+  }
+};
+
+// What came of a message.
+struct Result {
+  Status status = Status::ok;  // ok, invalid_tag or invalid_padding
+  std::size_t written = 0;     // bytes of text at out; 0 when status is not ok
+};
+
+// Throws Error{invalid_argument} on the first message that cannot be right: key missing, lengths outside the mode's,
+// output too small, buffers that partly overlap, memory kinds that differ, a GCM nonce used twice under one key to
+// encrypt. The text names the message by its index when there are several. Nothing has been written by then.
+void check_messages(std::span<const Message> messages);
+
+}  // namespace warpcipher

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an engine is: it runs plans. And the list of engines, in order of preference for host data.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "batch/plan.hpp"
+
+namespace warpcipher {
+
+// A CUDA stream, as cudaStream_t; nullptr is the legacy default stream. Engines of the host ignore it.
+using Stream = void*;
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual EngineId id() const = 0;
+  virtual std::string_view name() const = 0;
+  virtual std::string_view description() const = 0;
+
+  // Where the messages it runs must lie.
+  virtual Memory memory() const = 0;
+
+  // False when the time of this algorithm here may depend on keys or data: `auto` then never takes it.
+  virtual bool constant_time(const Algorithm& algorithm) const = 0;
+
+  // Empty when the engine can run here, else why it cannot and what to do about it. Looks once, cheap afterwards.
+  virtual const std::string& unavailable_reason() const = 0;
+
+  // The devices it runs on, one line each: name, memory, driver. Empty when it cannot run.
+  virtual std::vector<std::string> devices() const = 0;
+
+  // The tile size its plans are made with, in units.
+  virtual std::uint32_t tile_units() const = 0;
+
+  // Runs a plan whose messages lie in memory(). Writes out (and tag when encrypting an AEAD), never IV, AAD or in (unless
+  // in == out). A message whose tag does not match gets status invalid_tag and in_len zeros at out; the others of the
+  // batch are not disturbed. PKCS#7 is applied when encrypting; when decrypting, the padding is left on for the caller
+  // to take off. A message may be empty.
+  // An engine of the host returns when the work is done. An engine of a device enqueues it on `stream` and waits only
+  // when the plan holds AEAD decryption, whose status the host must know.
+  // Throws Error{engine_failure, out_of_memory}. Safe from any thread.
+  virtual void run(const Plan& plan, std::span<Status> statuses, Stream stream) = 0;
+};
+
+// Every engine of this build, whether it can run here or not.
+std::span<Engine* const> engines();
+
+// The engine of that name; throws Error{engine_unavailable} when it is unknown or cannot run here, and says why.
+// Does not run the self-test.
+Engine& find_engine(std::string_view name);
+
+// Runs the known-answer tests of an engine, once in the life of the process; throws Error{engine_unavailable} if one
+// failed, then and ever after.
+void require_self_test(Engine& engine);
+
+// The engine for these messages: the forced one (`name`, or WARPCIPHER_ENGINE when name is "auto"), or the choice of
+// choose_engine. It is usable and has passed its self-test.
+Engine& select_engine(std::string_view name, std::span<const Message> messages);
+
+}  // namespace warpcipher

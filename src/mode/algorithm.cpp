@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds the list of algorithms from the list of ciphers and the list of modes.
+#include "mode/algorithm.hpp"
+
+#include <deque>
+#include <vector>
+
+#include "core/error.hpp"
+#include "mode/list.hpp"
+
+namespace warpcipher {
+namespace {
+
+// 64-bit blocks have the five modes of SP 800-38A that need no 128-bit counter; XTS is defined for AES-128 and AES-256
+// alone (IEEE 1619, section 5.1).
+bool is_defined(const CipherInfo& cipher, const ModeInfo& mode) {
+  if (mode.id == Mode::xts) return cipher.id == CipherId::aes_128 || cipher.id == CipherId::aes_256;
+  return cipher.block_len == 16 || mode.any_block_len;
+}
+
+struct List {
+  std::deque<std::string> names;  // keeps the text that Algorithm::name refers to
+  std::vector<Algorithm> entries;
+
+  List() {
+    for (const CipherInfo& cipher : cipher_list) {
+      std::apply([&](const auto&... mode) { (add(cipher, mode.info), ...); }, Modes{});
+    }
+  }
+
+  void add(const CipherInfo& cipher, const ModeInfo& mode) {
+    if (!is_defined(cipher, mode)) return;
+    names.push_back(std::string(cipher.name) + "-" + std::string(mode.name));
+    entries.push_back({names.back(), cipher, mode});
+  }
+};
+
+const List& list() {
+  static const List instance;
+  return instance;
+}
+
+}  // namespace
+
+std::span<const Algorithm> algorithms() { return list().entries; }
+
+const Algorithm& find_algorithm(std::string_view name) {
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.name == name) return algorithm;
+  }
+  std::string known;
+  for (const Algorithm& algorithm : algorithms()) {
+    known += (known.empty() ? "" : ", ") + std::string(algorithm.name);
+  }
+  throw Error(Status::invalid_argument,
+              "unknown algorithm '" + std::string(name.substr(0, 64)) + "': expected one of " + known);
+}
+
+}  // namespace warpcipher
