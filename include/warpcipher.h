@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * warpcipher: symmetric cryptography on GPUs and CPUs. The C ABI.
+ *
+ * Conventions, said once:
+ *   - Parameter order: handle, outputs, inputs. Lengths (`*_len`) and offsets are in bytes.
+ *   - Functions that can fail return a wc_status; wc_last_error() then tells what was given and what was expected. On
+ *     any status but WC_OK no output is valid; on WC_INVALID_ARGUMENT nothing has been written.
+ *   - A pointer to zero bytes may be NULL. Other pointers must not be NULL unless the comment allows it.
+ *   - `in` and `out` may be the same pointer (in place); otherwise they must not overlap.
+ *   - Handles may be used from several threads at once. Only the freeing of a handle needs care by the caller.
+ *   - IVs, nonces and AAD lie in host memory. Text and tags lie where wc_message.memory says.
+ *   - Names of algorithms are `cipher-mode`, for example "aes-256-gcm"; wc_algorithm_at() lists them.
+ */
+#ifndef WARPCIPHER_H
+#define WARPCIPHER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define WC_API __attribute__((visibility("default")))
+#else
+#define WC_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum wc_status {
+  WC_OK = 0,
+  WC_INVALID_ARGUMENT = 1,   /* what was given cannot be right: a length, a name, a pointer */
+  WC_INVALID_TAG = 2,        /* a tag did not match; the output is zeros */
+  WC_INVALID_PADDING = 3,    /* PKCS#7 padding did not match; the output is zeros */
+  WC_ENGINE_UNAVAILABLE = 4, /* the engine is unknown, cannot run here, or failed its self-test */
+  WC_ENGINE_FAILURE = 5,     /* CUDA or libcrypto failed while running */
+  WC_OUT_OF_MEMORY = 6
+} wc_status;
+
+typedef enum wc_direction { WC_ENCRYPT = 0, WC_DECRYPT = 1 } wc_direction;
+typedef enum wc_padding { WC_PADDING_NONE = 0, WC_PADDING_PKCS7 = 1 } wc_padding;
+typedef enum wc_memory { WC_MEMORY_HOST = 0, WC_MEMORY_DEVICE = 1 } wc_memory;
+
+typedef enum wc_iv_rule {
+  WC_IV_NONE = 0,  /* the mode takes no IV */
+  WC_IV_BLOCK = 1, /* exactly block_len bytes */
+  WC_IV_ANY = 2    /* one byte or more; 12 is the usual length (GCM) */
+} wc_iv_rule;
+
+/* The library's version, "major.minor.patch". */
+WC_API const char *wc_version(void);
+
+/* A short name of a status, such as "invalid tag". Never NULL. */
+WC_API const char *wc_status_text(wc_status status);
+
+/* What went wrong in the last failed call of this thread. Never NULL, never a secret; valid until the thread's next
+ * failing call. */
+WC_API const char *wc_last_error(void);
+
+/* ---- what there is -------------------------------------------------------------------------------------------- */
+
+typedef struct wc_algorithm_info {
+  const char *name;    /* lives as long as the library */
+  size_t key_len;      /* bytes; XTS counts both keys */
+  size_t block_len;    /* bytes */
+  wc_iv_rule iv_rule;
+  int is_aead;         /* takes AAD and a tag */
+  int whole_blocks;    /* without padding the text is a multiple of block_len */
+  int takes_padding;   /* WC_PADDING_PKCS7 is allowed */
+  int parallel_encrypt; /* blocks of one message are independent */
+  int parallel_decrypt;
+} wc_algorithm_info;
+
+WC_API size_t wc_algorithm_count(void);
+/* Fills *info for algorithm `index` < wc_algorithm_count(). */
+WC_API wc_status wc_algorithm_at(wc_algorithm_info *info, size_t index);
+
+typedef struct wc_engine_info {
+  const char *name;        /* "cpu", "cuda", "reference" */
+  const char *description;
+  int usable;              /* 1 when it can run here */
+  const char *reason;      /* why not and what to do; "" when usable */
+  wc_memory memory;        /* where it wants its data; host data are brought to a device engine in pieces */
+} wc_engine_info;
+
+WC_API size_t wc_engine_count(void);
+/* Fills *info for engine `index` < wc_engine_count(). The texts live as long as the library. */
+WC_API wc_status wc_engine_at(wc_engine_info *info, size_t index);
+/* Writes 1 to *constant_time when the engine's time for this algorithm does not depend on keys or data. */
+WC_API wc_status wc_engine_constant_time(int *constant_time, const char *engine, const char *algorithm);
+
+/* ---- keys ----------------------------------------------------------------------------------------------------- */
+
+/* A key bound to an algorithm, with what engines derive from it. */
+typedef struct wc_key wc_key;
+
+/* Copies key_len bytes of key from host memory. WC_INVALID_ARGUMENT: unknown algorithm, key_len is not the
+ * algorithm's, or the halves of an XTS key are equal. Free with wc_key_free. */
+WC_API wc_status wc_key_new(wc_key **out, const char *algorithm, const void *key, size_t key_len);
+
+/* Wipes and frees a key. No run that uses it may be under way, on the host or on a stream. NULL is allowed. */
+WC_API void wc_key_free(wc_key *key);
+
+/* ---- messages ------------------------------------------------------------------------------------------------- */
+
+/* One call's worth of work. Zero the struct first (`wc_message m = {0}`), then set what applies. */
+typedef struct wc_message {
+  const wc_key *key;
+  wc_direction direction;
+  wc_padding padding;
+  wc_memory memory; /* of in, out and tag; the same for all messages of a call. Device: one CUDA device */
+  const void *in;
+  size_t in_len;
+  void *out;
+  size_t out_len; /* room at out: in_len; with padding to encrypt in_len rounded up past the next block */
+  const void *iv; /* host memory */
+  size_t iv_len;
+  const void *aad; /* host memory; AEAD alone */
+  size_t aad_len;
+  void *tag;      /* AEAD: tag_len bytes, written by encryption, compared by decryption */
+  size_t tag_len; /* GCM: 4, 8, 12 to 16 */
+} wc_message;
+
+typedef struct wc_result {
+  wc_status status; /* WC_OK, WC_INVALID_TAG or WC_INVALID_PADDING */
+  size_t written;   /* bytes of text at out; 0 unless WC_OK */
+} wc_result;
+
+/* Runs `count` messages, which may differ in key, algorithm, direction and length, and fills results[0..count).
+ *
+ * engine  "auto", NULL (the same) or a name from wc_engine_at(). WARPCIPHER_ENGINE overrides "auto".
+ * stream  a cudaStream_t of the device that holds the data, or NULL (the legacy default stream). For device memory the
+ *         call enqueues work on the stream and returns, but for AEAD decryption and for padded decryption, where it
+ *         waits for the stream since the status depends on the data. For host memory the call returns when the work is
+ *         done.
+ *
+ * Returns the first status in `results` that is not WC_OK; the other messages of the batch are done all the same.
+ * WC_INVALID_ARGUMENT: some message cannot be right; none was run. Two GCM messages of one call that encrypt under
+ * one key with the same nonce are refused so. */
+WC_API wc_status wc_run(const char *engine, wc_result *results, const wc_message *messages, size_t count,
+                        void *stream);
+
+/* The columnar form: `count` messages of one algorithm and direction, described by arrays in host memory. AEAD messages
+ * are text || tag: lengths count the tag when decrypting, and out gets lengths[i] + tag_len bytes when encrypting. */
+typedef struct wc_columns {
+  wc_direction direction;
+  wc_padding padding;
+  wc_memory memory;
+  const wc_key *const *keys;  /* key_count keys of the same algorithm */
+  size_t key_count;
+  const uint32_t *key_index;  /* count entries; NULL: all messages take keys[0] */
+  size_t count;
+  const void *in;             /* one buffer of in_len bytes */
+  size_t in_len;
+  const uint64_t *in_offsets; /* count entries; NULL: back to back */
+  const uint64_t *in_lengths; /* count entries */
+  void *out;                  /* one buffer of out_len bytes, not overlapping in unless the same */
+  size_t out_len;
+  const uint64_t *out_offsets; /* count entries; NULL: back to back */
+  const void *ivs;             /* count * iv_len bytes, host memory */
+  size_t iv_len;
+  const void *aad;             /* host memory */
+  size_t aad_len;
+  const uint64_t *aad_offsets; /* count entries, with aad_lengths; NULL: every message takes the whole of aad */
+  const uint64_t *aad_lengths;
+  size_t tag_len;
+} wc_columns;
+
+/* As wc_run. results[i].written counts the tag when encrypting an AEAD. */
+WC_API wc_status wc_run_columns(const char *engine, wc_result *results, const wc_columns *columns, void *stream);
+
+/* ---- one message in host memory, the common case -------------------------------------------------------------- */
+
+/* Encrypts or decrypts in_len bytes with the automatic engine. *written gets the bytes of text at out (NULL allowed).
+ * For algorithms that are not AEADs. iv_len is 0 for ECB. out_len: see wc_message. */
+WC_API wc_status wc_encrypt(const wc_key *key, void *out, size_t out_len, size_t *written, const void *in, size_t in_len,
+                            const void *iv, size_t iv_len, wc_padding padding);
+WC_API wc_status wc_decrypt(const wc_key *key, void *out, size_t out_len, size_t *written, const void *in, size_t in_len,
+                            const void *iv, size_t iv_len, wc_padding padding);
+
+/* AEAD with a 16-byte tag behind the ciphertext: seal writes in_len + 16 bytes to out, open writes in_len - 16 bytes.
+ * A nonce must never be used twice with one key. WC_INVALID_TAG: out holds zeros. */
+WC_API wc_status wc_seal(const wc_key *key, void *out, size_t out_len, const void *in, size_t in_len, const void *nonce,
+                         size_t nonce_len, const void *aad, size_t aad_len);
+WC_API wc_status wc_open(const wc_key *key, void *out, size_t out_len, const void *in, size_t in_len, const void *nonce,
+                         size_t nonce_len, const void *aad, size_t aad_len);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WARPCIPHER_H */
