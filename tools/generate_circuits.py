@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes src/cipher/circuits.hpp and src/cipher/lut3_expressions.hpp.
 
-The S-box networks in src/cipher/circuits/*.json become straight-line C++, one `lut3` a gate. Each of the 256
-three-input tables becomes the cheapest expression in AND, OR, XOR, AND-NOT and NOT, for machines without a
-three-input logic instruction.
+The S-box networks in src/cipher/circuits/*.json become straight-line C++, one `lut3` a gate. Each
+of the 256 three-input tables becomes the cheapest expression in AND, OR, XOR, AND-NOT and NOT, for
+machines without a three-input logic instruction.
 
-Run it without arguments to write both files, with --check to fail if they differ from what it would write.
+Run it without arguments to write both files, with --check to fail if they differ from what it would
+write.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ BANNER = """// SPDX-License-Identifier: Apache-2.0
 namespace warpcipher::{namespace} {{
 """
 
-# A gate is (operator, left, right): left and right number the nodes before it; NOT has right == left.
+# A gate is (operator, left, right): left and right number earlier nodes; NOT has right == left.
 Gate = tuple[str, int, int]
 
 
@@ -50,7 +51,8 @@ def gates_over(nodes: tuple[int, ...]) -> list[tuple[int, Gate]]:
 def cheapest_programs() -> dict[int, tuple[Gate, ...]]:
     """The shortest gate sequence for each of the 254 tables that are not constant.
 
-    Breadth first over sets of nodes, up to four gates; the few tables that need five are complements of those.
+    Breadth first over sets of nodes, up to four gates; the few tables that need five are
+    complements of those.
     """
     inputs = tuple(INPUT_TABLES.values())
     programs: dict[int, tuple[Gate, ...]] = dict.fromkeys(inputs, ())
@@ -145,7 +147,7 @@ def identifiers(text: str) -> set[str]:
 
 
 def gate_table(inputs: list[int], table: int) -> tuple[list[int], int]:
-    """A gate of one or two inputs as one of three: the last input is repeated, and the result ignores it."""
+    """A gate of one or two inputs as one of three: the last input is repeated and then ignored."""
     while len(inputs) < 3:
         table = sum(((table >> (i >> 1)) & 1) << i for i in range(2 << len(inputs)))
         inputs = [*inputs, inputs[-1]]
@@ -163,8 +165,8 @@ def gate_lines(circuit: dict[str, Any], inputs: int) -> list[str]:
 
 def aes_function(name: str, what: str, circuit: dict[str, Any]) -> list[str]:
     lines = [
-        f"// {what}: {circuit['gates']} gates. bits[i] holds bit i of each byte, bit 0 the least significant.",
-        "// In place.",
+        f"// {what}: {circuit['gates']} gates. In place. bits[i] holds bit i of each byte, bit 0",
+        "// the least significant.",
         "template <class Word>",
         f"WARPCIPHER_INLINE constexpr void {name}(Word (&bits)[8]) {{",
     ]
@@ -193,7 +195,7 @@ def circuits() -> str:
     des = json.loads((CIPHER / "circuits" / "des_sboxes_lut3.json").read_text(encoding="utf-8"))
     out = [
         BANNER.format(
-            purpose="The S-boxes of AES and DES as straight-line three-input logic, for words of any width.",
+            purpose="The S-boxes of AES and DES as straight-line three-input logic, for any word.",
             include="lut3.hpp",
             namespace="circuits",
         )
@@ -201,8 +203,8 @@ def circuits() -> str:
     out += aes_function("aes_sbox", "The S-box of FIPS 197", aes["sboxes"]["forward"])
     out += aes_function("aes_inverse_sbox", "Its inverse", aes["sboxes"]["inverse"])
     out += [
-        "// The S-boxes of FIPS 46-3, numbered 1 to 8. in[0] is the first of the six bits as E orders them (most",
-        "// significant), out[0] the most significant of the four.",
+        "// The S-boxes of FIPS 46-3, numbered 1 to 8. in[0] is the first of the six bits as E",
+        "// orders them (most significant), out[0] the most significant of the four.",
         "template <int Number>\nstruct DesSbox;\n",
     ]
     for number in range(1, 9):

@@ -21,9 +21,7 @@ struct Schedule {
   int rounds;
 };
 
-WARPCIPHER_HD constexpr bool is_key_len(std::size_t key_len) {
-  return key_len == 16 || key_len == 24 || key_len == 32;
-}
+WARPCIPHER_HD constexpr bool is_key_len(std::size_t key_len) { return key_len == 16 || key_len == 24 || key_len == 32; }
 
 namespace detail {
 
@@ -66,14 +64,11 @@ WARPCIPHER_INLINE constexpr void shift_rows(std::uint32_t (&planes)[8]) {
     const std::uint32_t twice = rows | rows << 4;
     const std::uint32_t row1 = Inverse ? twice >> 3 : twice >> 1;
     const std::uint32_t row3 = Inverse ? twice >> 1 : twice >> 3;
-    planes[i] =
-        (twice & 0x0f000000u) | (row1 & 0x000f0000u) | (twice >> 2 & 0x00000f00u) | (row3 & 0x0000000fu);
+    planes[i] = (twice & 0x0f000000u) | (row1 & 0x000f0000u) | (twice >> 2 & 0x00000f00u) | (row3 & 0x0000000fu);
   }
 }
 
-WARPCIPHER_INLINE constexpr std::uint32_t rotate_left(std::uint32_t x, int n) {
-  return x << n | x >> (32 - n);
-}
+WARPCIPHER_INLINE constexpr std::uint32_t rotate_left(std::uint32_t x, int n) { return x << n | x >> (32 - n); }
 
 // planes += x * term, byte by byte in GF(2^8).
 WARPCIPHER_INLINE constexpr void add_doubled(std::uint32_t (&planes)[8], const std::uint32_t (&term)[8]) {
@@ -168,8 +163,7 @@ WARPCIPHER_HD constexpr Schedule expand_decryption_key(const std::uint8_t* key, 
 
 // Cipher (section 5.1). `schedule` comes from expand_key; in and out are 16 bytes of any alignment and may be
 // the same.
-WARPCIPHER_HD constexpr void encrypt_block(const Schedule& schedule, const std::uint8_t* in,
-                                           std::uint8_t* out) {
+WARPCIPHER_HD constexpr void encrypt_block(const Schedule& schedule, const std::uint8_t* in, std::uint8_t* out) {
   std::uint32_t columns[4] = {load_be32(in), load_be32(in + 4), load_be32(in + 8), load_be32(in + 12)};
   std::uint32_t planes[8] = {};
   detail::to_planes(planes, columns);
@@ -185,8 +179,7 @@ WARPCIPHER_HD constexpr void encrypt_block(const Schedule& schedule, const std::
 }
 
 // EqInvCipher (section 5.3.5). `schedule` comes from expand_decryption_key; in and out as for encrypt_block.
-WARPCIPHER_HD constexpr void decrypt_block(const Schedule& schedule, const std::uint8_t* in,
-                                           std::uint8_t* out) {
+WARPCIPHER_HD constexpr void decrypt_block(const Schedule& schedule, const std::uint8_t* in, std::uint8_t* out) {
   std::uint32_t columns[4] = {load_be32(in), load_be32(in + 4), load_be32(in + 8), load_be32(in + 12)};
   std::uint32_t planes[8] = {};
   detail::to_planes(planes, columns);

@@ -46,8 +46,7 @@ namespace detail {
 
 // state[r + 4 * c] is the byte in row r and column c (section 3.4).
 constexpr void add_round_key(std::uint8_t (&state)[16], const Schedule& schedule, int round) {
-  for (int i = 0; i < 16; ++i)
-    state[i] = static_cast<std::uint8_t>(state[i] ^ schedule.bytes[16 * round + i]);
+  for (int i = 0; i < 16; ++i) state[i] = static_cast<std::uint8_t>(state[i] ^ schedule.bytes[16 * round + i]);
 }
 
 constexpr void substitute(std::uint8_t (&state)[16], const std::array<std::uint8_t, 256>& box) {

@@ -36,8 +36,7 @@ constexpr std::array<std::uint32_t, 256> make_table(const std::array<std::uint8_
 inline constexpr std::array<std::uint32_t, 256> te0 = detail::make_table(sbox, 0x02, 0x01, 0x01, 0x03);
 
 // Bytes from low to high: eS, 9S, dS, bS with S = inverse_sbox[x]; the XOR of the four is S, as e^9^d^b = 1.
-inline constexpr std::array<std::uint32_t, 256> td0 =
-    detail::make_table(inverse_sbox, 0x0e, 0x09, 0x0d, 0x0b);
+inline constexpr std::array<std::uint32_t, 256> td0 = detail::make_table(inverse_sbox, 0x0e, 0x09, 0x0d, 0x0b);
 
 static_assert(te0[0x00] == 0xa56363c6u && te0[0xff] == 0x3a16162cu, "2, 1, 1, 3 times 63 and 16");
 static_assert(td0[0x00] == 0x50a7f451u && td0[0x63] == 0u, "e, 9, d, b times 52 and 00");
