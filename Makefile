@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every target works from a bare clone: it makes .venv, builds what changed, and runs. `make help` lists them.
+# All output goes to .venv/ and build/, both ignored by git.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+export PYTHON ?= python3
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# cmake, ninja, clang-format and the installed warpcipher command come from .venv.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+# A build for this machine's GPUs, or a short list where there are none. Releases and CI say CUDA_ARCHITECTURES=all.
+CUDA ?= AUTO
+CUDA_ARCHITECTURES ?= auto
+BUILD := build/dev
+
+sources := CMakeLists.txt pyproject.toml $(shell find src include bindings cmake python build_backend -type f \
+             -not -name '*.pyc' -not -name '_native.pyi' 2>/dev/null)
+cpp_files = $(shell git ls-files -co --exclude-standard '*.cpp' '*.hpp' '*.cu' '*.cuh' '*.c' '*.h')
+
+.PHONY: help
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+# --- set up and build -----------------------------------------------------------------------------------------------
+.venv/.stamp-build: tools/setup.sh pyproject.toml build_backend/warpcipher_build.py
+	@tools/setup.sh venv build test
+	@touch $@
+
+.venv/.stamp-lint: .venv/.stamp-build
+	@tools/setup.sh venv lint
+	@touch $@
+
+# Holds the settings of the last build, rewritten only when they differ: a new setting is a reason to build.
+build/.settings: FORCE
+	@mkdir -p build
+	@echo '$(CUDA) $(CUDA_ARCHITECTURES)' | cmp -s - $@ || echo '$(CUDA) $(CUDA_ARCHITECTURES)' >$@
+.PHONY: FORCE
+FORCE:
+
+# The wheel that users get, built with the C++ tests beside it and installed into .venv.
+build/.stamp-installed: .venv/.stamp-build build/.settings $(sources)
+	@python -m pip install -q --no-build-isolation --no-deps --force-reinstall \
+	  -C build-dir=$(BUILD) \
+	  -C cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON \
+	  -C cmake.define.WARPCIPHER_BUILD_TESTS=ON \
+	  -C cmake.define.WARPCIPHER_BUILD_EXAMPLES=ON \
+	  -C cmake.define.WARPCIPHER_CUDA=$(CUDA) \
+	  -C cmake.define.WARPCIPHER_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES) .
+	@cp $(BUILD)/_native.pyi python/warpcipher/_native.pyi
+	@touch $@
+
+.PHONY: build
+build: build/.stamp-installed ## Build the package and install it into .venv
+
+.PHONY: develop
+develop: .venv/.stamp-build ## Install into .venv so that changes to Python files count at once
+	@python -m pip install -q --no-build-isolation --no-deps --force-reinstall -C build-dir=$(BUILD) -e .
+
+# --- use ------------------------------------------------------------------------------------------------------------
+.PHONY: demo
+demo: build ## Encrypt, inspect and decrypt real data, and compare rates
+	@python tools/demo.py
+
+# --- check ----------------------------------------------------------------------------------------------------------
+.PHONY: lint
+lint: build .venv/.stamp-lint ## Formatters, linters and type checker
+	@clang-format --dry-run -Werror $(cpp_files)
+	@ruff check .
+	@ruff format --check .
+	@mypy
+
+.PHONY: format
+format: .venv/.stamp-lint ## Let the formatters rewrite the sources
+	@clang-format -i $(cpp_files)
+	@ruff check --fix .
+	@ruff format .
+
+.PHONY: tidy
+tidy: .venv/.stamp-lint ## clang-tidy over the host sources (slow)
+	@cmake --preset tidy
+	@cmake --build --preset tidy
+
+.PHONY: test-cpp
+test-cpp: build ## C++ unit tests and examples
+	@cmake --build $(BUILD)
+	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(CMAKE_BUILD_PARALLEL_LEVEL)
+
+.PHONY: test-asan
+test-asan: .venv/.stamp-build ## C++ unit tests under ASan and UBSan
+	@cmake --preset asan
+	@cmake --build --preset asan
+	@ctest --preset asan -j $(CMAKE_BUILD_PARALLEL_LEVEL)
+
+.PHONY: test-install
+test-install: test-cpp ## The installed C package, used from another project
+	@tools/test_install.sh $(BUILD)
+
+gpu_tests = $(if $(shell nvidia-smi -L 2>/dev/null),tests/gpu)
+
+.PHONY: test
+test: build test-cpp test-install test-asan ## Everything that this machine can test; pytest comes last
+	@python -m pytest tests/python tests/interop tests/fuzz $(gpu_tests)
+
+.PHONY: test-gpu
+test-gpu: ## GPU tests, offline, with what python3 can already import
+	@tools/test_gpu.sh
+
+.PHONY: clean
+clean: ## Remove build/ and caches (not .venv)
+	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis python/warpcipher/_native.pyi

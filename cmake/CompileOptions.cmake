@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# Warnings, visibility and sanitizers, the same for every target of the project.
+
+set(WARPCIPHER_HOST_WARNINGS -Wall -Wextra -Wconversion -Wshadow)
+
+if(WARPCIPHER_SANITIZE)
+  # For the whole build, so that GoogleTest's main and the library agree on the allocator.
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+function(warpcipher_compile_options target)
+  set_target_properties(
+    ${target} PROPERTIES C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
+                         VISIBILITY_INLINES_HIDDEN ON)
+  # nvcc writes its own line markers and declarations into what the host compiler reads: -Wpedantic and -Wconversion
+  # would report those, so .cu files get the rest. Headers shared with .cpp files are checked there.
+  target_compile_options(
+    ${target}
+    PRIVATE "$<$<COMPILE_LANGUAGE:C,CXX>:${WARPCIPHER_HOST_WARNINGS};-Wpedantic>"
+            "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow;--expt-relaxed-constexpr>")
+endfunction()

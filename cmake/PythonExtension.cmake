@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+# warpcipher._native, with its type stub. It holds the library's objects, so the package needs no other shared library.
+
+find_package(
+  Python 3.10 REQUIRED
+  COMPONENTS Interpreter Development.Module
+  OPTIONAL_COMPONENTS Development.SABIModule)
+if(NOT nanobind_DIR)
+  execute_process(
+    COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir
+    OUTPUT_VARIABLE nanobind_DIR
+    OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+endif()
+find_package(nanobind CONFIG REQUIRED)
+
+file(GLOB binding_sources CONFIGURE_DEPENDS bindings/*.cpp)
+# NOMINSIZE: -Os would cost the small-message path more than the kilobytes are worth. STABLE_ABI takes effect from
+# Python 3.12 on: one wheel for that and every later version.
+nanobind_add_module(_native STABLE_ABI NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS ${binding_sources})
+warpcipher_compile_options(_native)
+target_link_libraries(_native PRIVATE warpcipher_core)
+target_link_options(_native PRIVATE "-Wl,--no-undefined-version" "-Wl,--exclude-libs,ALL")
+
+nanobind_add_stub(
+  _native_stub
+  MODULE _native
+  OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/_native.pyi"
+  PYTHON_PATH $<TARGET_FILE_DIR:_native>
+  DEPENDS _native)
+
+install(TARGETS _native LIBRARY DESTINATION warpcipher COMPONENT python)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/_native.pyi" DESTINATION warpcipher COMPONENT python)
