@@ -52,15 +52,6 @@ class Engine {
 std::span<Engine* const> engines();
 
 // The engine of that name; throws Error{engine_unavailable} when it is unknown or cannot run here, and says why.
-// Does not run the self-test.
 Engine& find_engine(std::string_view name);
-
-// Runs the known-answer tests of an engine, once in the life of the process; throws Error{engine_unavailable} if one
-// failed, then and ever after.
-void require_self_test(Engine& engine);
-
-// The engine for these messages: the forced one (`name`, or WARPCIPHER_ENGINE when name is "auto"), or the choice of
-// choose_engine. It is usable and has passed its self-test.
-Engine& select_engine(std::string_view name, std::span<const Message> messages);
 
 }  // namespace warpcipher

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checks of messages: everything that comes from outside is looked at here, once, before an engine runs.
+#include "batch/message.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace warpcipher {
+namespace {
+
+// SP 800-38D, section 5.2.1.1: plaintext of at most 2^39 - 256 bits; AAD of at most 2^64 - 1 bits.
+constexpr std::uint64_t gcm_max_text = (std::uint64_t{1} << 36) - 32;
+constexpr std::uint64_t gcm_max_aad = (std::uint64_t{1} << 61) - 1;
+// IEEE 1619, section 5.1: a data unit of at most 2^20 blocks.
+constexpr std::uint64_t xts_max_text = std::uint64_t{16} << 20;
+
+class Check {
+ public:
+  Check(const Message& message, std::size_t index, std::size_t count)
+      : m_(message), prefix_(count > 1 ? "message " + std::to_string(index) + ": " : std::string()) {}
+
+  void run() const {
+    check_pointers();
+    check_iv();
+    check_text();
+    check_aead();
+    check_overlap();
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& text) const { throw Error(Status::invalid_argument, prefix_ + text); }
+
+  std::string name() const { return std::string(m_.algorithm().name); }
+
+  void check_pointers() const {
+    if (m_.key == nullptr) fail("the key is missing (null pointer)");
+    check_buffer(m_.in, m_.in_len, "in");
+    check_buffer(m_.out, m_.output_len(), "out");
+    check_buffer(m_.iv, m_.iv_len, "iv");
+    check_buffer(m_.aad, m_.aad_len, "aad");
+    check_buffer(m_.tag, m_.tag_len, "tag");
+  }
+
+  void check_buffer(const void* data, std::size_t len, const char* what) const {
+    if (data == nullptr && len != 0) {
+      fail(std::string(what) + " is a null pointer but " + std::to_string(len) + " bytes are needed there");
+    }
+  }
+
+  void check_iv() const {
+    const ModeInfo& mode = m_.algorithm().mode;
+    const std::size_t block = m_.algorithm().block_len();
+    if (mode.iv == IvRule::none && m_.iv_len != 0) fail(name() + " takes no IV, got one of " + bytes(m_.iv_len));
+    if (mode.iv == IvRule::block && m_.iv_len != block) {
+      fail(name() + " takes an IV of " + bytes(block) + ", got " + (m_.iv_len ? bytes(m_.iv_len) : "none"));
+    }
+    if (mode.iv == IvRule::any && m_.iv_len == 0) {
+      fail(name() + " takes an IV (nonce) of one byte or more, usually 12, got none");
+    }
+  }
+
+  void check_text() const {
+    const Algorithm& algorithm = m_.algorithm();
+    const std::size_t block = algorithm.block_len();
+    if (m_.padding == Padding::pkcs7 && !algorithm.takes_padding()) {
+      fail(name() + " takes no padding: PKCS#7 is for ECB and CBC");
+    }
+    const bool pads = m_.padding == Padding::pkcs7 && m_.direction == Direction::encrypt;
+    if (algorithm.mode.whole_blocks && !pads && m_.in_len % block != 0) {
+      fail(name() + (m_.padding == Padding::none ? " without padding" : "") + " takes a multiple of " + bytes(block) +
+           ", got " + bytes(m_.in_len));
+    }
+    if (m_.padding == Padding::pkcs7 && m_.direction == Direction::decrypt && m_.in_len == 0) {
+      fail(name() + " with PKCS#7 padding decrypts at least " + bytes(block) + ", got 0");
+    }
+    if (algorithm.mode.id == Mode::xts && (m_.in_len < block || m_.in_len > xts_max_text)) {
+      fail(name() + " takes a data unit of 16 to " + bytes(xts_max_text) + ", got " + bytes(m_.in_len));
+    }
+    if (m_.out_len < m_.output_len()) {
+      fail("out has room for " + bytes(m_.out_len) + ", " + bytes(m_.output_len()) + " are needed");
+    }
+  }
+
+  void check_aead() const {
+    if (!m_.algorithm().is_aead()) {
+      if (m_.aad_len != 0) fail(name() + " takes no associated data (AAD): use an AEAD such as aes-256-gcm");
+      if (m_.tag_len != 0) fail(name() + " has no tag: use an AEAD such as aes-256-gcm");
+      return;
+    }
+    const std::size_t t = m_.tag_len;
+    if (t != 4 && t != 8 && (t < 12 || t > 16)) {
+      fail(name() + " takes a tag of 4, 8 or 12 to 16 bytes, got " + bytes(t));
+    }
+    if (m_.in_len > gcm_max_text) fail(name() + " takes at most " + bytes(gcm_max_text) + ", got " + bytes(m_.in_len));
+    if (m_.aad_len > gcm_max_aad) fail(name() + ": the AAD is longer than 2^61 - 1 bytes");
+  }
+
+  void check_overlap() const {
+    const std::size_t out_len = m_.output_len();
+    if (m_.in != m_.out && overlap(m_.in, m_.in_len, m_.out, out_len)) {
+      fail("in and out overlap without being the same: give the same pointer or separate buffers");
+    }
+    if (m_.tag_len != 0 && (overlap(m_.tag, m_.tag_len, m_.out, out_len) || overlap(m_.tag, m_.tag_len, m_.in, m_.in_len))) {
+      fail("the tag overlaps the text");
+    }
+  }
+
+  static bool overlap(const std::uint8_t* a, std::size_t a_len, const std::uint8_t* b, std::size_t b_len) {
+    const auto x = reinterpret_cast<std::uintptr_t>(a), y = reinterpret_cast<std::uintptr_t>(b);
+    return a_len != 0 && b_len != 0 && x < y + b_len && y < x + a_len;
+  }
+
+  static std::string bytes(std::uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }
+
+  const Message& m_;
+  std::string prefix_;
+};
+
+// SP 800-38D, section 8: a nonce used twice under one key gives the key stream and the hash key away.
+void check_nonces(std::span<const Message> messages) {
+  std::vector<std::uint32_t> sealing;
+  for (std::uint32_t i = 0; i < messages.size(); ++i) {
+    if (messages[i].algorithm().is_aead() && messages[i].direction == Direction::encrypt) sealing.push_back(i);
+  }
+  if (sealing.size() < 2) return;
+  const auto compare = [&](std::uint32_t a, std::uint32_t b) {
+    const Message &x = messages[a], &y = messages[b];
+    if (x.key != y.key) return x.key < y.key ? -1 : 1;
+    if (x.iv_len != y.iv_len) return x.iv_len < y.iv_len ? -1 : 1;
+    return std::memcmp(x.iv, y.iv, x.iv_len);
+  };
+  std::sort(sealing.begin(), sealing.end(), [&](std::uint32_t a, std::uint32_t b) { return compare(a, b) < 0; });
+  for (std::size_t i = 1; i < sealing.size(); ++i) {
+    if (compare(sealing[i - 1], sealing[i]) == 0) {
+      const auto [first, second] = std::minmax(sealing[i - 1], sealing[i]);
+      throw Error(Status::invalid_argument, "messages " + std::to_string(first) + " and " + std::to_string(second) +
+                                                " encrypt with the same key and the same nonce: a GCM nonce must "
+                                                "never be used twice with one key");
+    }
+  }
+}
+
+}  // namespace
+
+void check_messages(std::span<const Message> messages) {
+  if (messages.size() > UINT32_MAX) {
+    throw Error(Status::invalid_argument,
+                "a batch takes at most 2^32 - 1 messages, got " + std::to_string(messages.size()));
+  }
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    Check(messages[i], i, messages.size()).run();
+    if (messages[i].memory != messages[0].memory) {
+      throw Error(Status::invalid_argument, "message " + std::to_string(i) +
+                                                " lies in another kind of memory than message 0: run host and device "
+                                                "messages in separate batches");
+    }
+  }
+  check_nonces(messages);
+}
+
+}  // namespace warpcipher

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of engines.
+#include <array>
+#include <string>
+
+#include "core/error.hpp"
+#include "engine/cpu/engine.hpp"
+#include "engine/cuda/engine.hpp"
+#include "engine/engine.hpp"
+#include "engine/reference/engine.hpp"
+
+namespace warpcipher {
+std::span<Engine* const> engines() {
+  static const std::array<Engine*, engine_count> list{&cpu_engine(), &cuda_engine(), &reference_engine()};
+  return list;
+}
+
+Engine& find_engine(std::string_view name) {
+  std::string known = "auto";
+  for (Engine* engine : engines()) {
+    if (engine->name() == name) {
+      const std::string& reason = engine->unavailable_reason();
+      if (!reason.empty()) {
+        throw Error(Status::engine_unavailable, "engine '" + std::string(name) + "' cannot run here: " + reason);
+      }
+      return *engine;
+    }
+    known += ", " + std::string(engine->name());
+  }
+  throw Error(Status::engine_unavailable,
+              "unknown engine '" + std::string(name.substr(0, 64)) + "': expected one of " + known);
+}
+
+}  // namespace warpcipher

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/reference/engine.hpp"
+
+#include <cstring>
+
+#include "cipher/aes_reference.hpp"
+#include "cipher/des.hpp"
+#include "core/error.hpp"
+#include "mode/list.hpp"
+
+namespace warpcipher {
+namespace {
+
+class AesCipher {
+ public:
+  static constexpr std::size_t block_len = 16;
+  AesCipher(const std::uint8_t* key, std::size_t key_len) : schedule_(aes::reference::expand_key(key, key_len)) {}
+  void encrypt_block(const std::uint8_t* in, std::uint8_t* out) const {
+    aes::reference::encrypt_block(*schedule_, in, out);
+  }
+  void decrypt_block(const std::uint8_t* in, std::uint8_t* out) const {
+    aes::reference::decrypt_block(*schedule_, in, out);
+  }
+
+ private:
+  Secret<aes::reference::Schedule> schedule_;
+};
+
+class DesCipher {
+ public:
+  static constexpr std::size_t block_len = 8;
+  DesCipher(const std::uint8_t* key, std::size_t key_len) : schedule_(des::reference::expand_key(key, key_len)) {}
+  void encrypt_block(const std::uint8_t* in, std::uint8_t* out) const {
+    des::reference::encrypt_block(*schedule_, in, out);
+  }
+  void decrypt_block(const std::uint8_t* in, std::uint8_t* out) const {
+    des::reference::decrypt_block(*schedule_, in, out);
+  }
+
+ private:
+  Secret<des::reference::Schedule> schedule_;
+};
+
+template <class M, class C>
+bool run_mode(const Key& key, Direction direction, const ModeInput& input) {
+  if constexpr (M::info.id == Mode::xts) {
+    const std::size_t half = key.size() / 2;
+    const C data(key.bytes(), half), tweak(key.bytes() + half, half);
+    direction == Direction::encrypt ? M::encrypt(data, tweak, input) : M::decrypt(data, tweak, input);
+    return true;
+  } else if constexpr (M::info.id == Mode::gcm) {
+    const C cipher(key.bytes(), key.size());
+    if (direction == Direction::decrypt) return M::decrypt(cipher, input);
+    M::encrypt(cipher, input);
+    return true;
+  } else {
+    const C cipher(key.bytes(), key.size());
+    direction == Direction::encrypt ? M::encrypt(cipher, input) : M::decrypt(cipher, input);
+    return true;
+  }
+}
+
+// Finds the mode in the list and runs it; false when a tag did not match.
+bool run_input(const Key& key, Direction direction, const ModeInput& input) {
+  const Algorithm& algorithm = key.algorithm();
+  bool ok = false;
+  const auto try_mode = [&]<class M>(const M&) {
+    if (M::info.id != algorithm.mode.id) return false;
+    if constexpr (M::info.any_block_len) {
+      if (!is_aes(algorithm.cipher.id)) {
+        ok = run_mode<M, DesCipher>(key, direction, input);
+        return true;
+      }
+    }
+    ok = run_mode<M, AesCipher>(key, direction, input);
+    return true;
+  };
+  std::apply([&](const auto&... mode) { (try_mode(mode) || ...); }, Modes{});
+  return ok;
+}
+
+// PKCS#7 (RFC 5652, section 6.3): the whole blocks first, then one more block that ends in the padding.
+void encrypt_padded(const Message& m) {
+  const std::size_t block_len = m.algorithm().block_len();
+  const std::size_t tail = m.in_len % block_len, whole = m.in_len - tail;
+  std::uint8_t last[16], chain[16] = {};
+  std::memset(last, static_cast<int>(block_len - tail), sizeof last);
+  if (tail != 0) std::memcpy(last, m.in + whole, tail);
+  run_input(*m.key, m.direction, {.in = m.in, .out = m.out, .len = whole, .iv = m.iv, .iv_len = m.iv_len});
+  if (m.iv_len != 0) std::memcpy(chain, whole != 0 ? m.out + whole - block_len : m.iv, block_len);
+  run_input(*m.key, m.direction,
+            {.in = last, .out = m.out + whole, .len = block_len, .iv = chain, .iv_len = m.iv_len});
+  secure_wipe(last, sizeof last);
+}
+
+Status run_message(const Message& m) {
+  if (m.padding == Padding::pkcs7 && m.direction == Direction::encrypt) {
+    encrypt_padded(m);
+    return Status::ok;
+  }
+  const ModeInput input{.in = m.in, .out = m.out, .len = m.in_len, .iv = m.iv, .iv_len = m.iv_len,
+                        .aad = m.aad, .aad_len = m.aad_len, .tag = m.tag, .tag_len = m.tag_len};
+  if (run_input(*m.key, m.direction, input)) return Status::ok;
+  secure_wipe(m.out, m.in_len);
+  return Status::invalid_tag;
+}
+
+class ReferenceEngine final : public Engine {
+ public:
+  EngineId id() const override { return EngineId::reference; }
+  std::string_view name() const override { return "reference"; }
+  std::string_view description() const override { return "the standards' text, block by block: slow, for tests"; }
+  Memory memory() const override { return Memory::host; }
+  bool constant_time(const Algorithm&) const override { return false; }
+  const std::string& unavailable_reason() const override {
+    static const std::string none;
+    return none;
+  }
+  std::vector<std::string> devices() const override { return {"one core of this CPU"}; }
+  std::uint32_t tile_units() const override { return 1u << 16; }
+
+  // Messages in their order; the plan's groups are for engines that go for speed.
+  void run(const Plan& plan, std::span<Status> statuses, Stream) override {
+    for (std::size_t i = 0; i < plan.messages.size(); ++i) statuses[i] = run_message(plan.messages[i]);
+  }
+};
+
+}  // namespace
+
+Engine& reference_engine() {
+  static ReferenceEngine engine;
+  return engine;
+}
+
+}  // namespace warpcipher

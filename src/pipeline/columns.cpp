@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/columns.hpp"
+
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+
+namespace warpcipher {
+namespace {
+
+[[noreturn]] void fail(const std::string& text) { throw Error(Status::invalid_argument, text); }
+
+void check_count(const char* what, std::size_t got, std::size_t count) {
+  if (got != count) {
+    fail(std::string(what) + " has " + std::to_string(got) + " entries, expected one for each of " +
+         std::to_string(count) + " messages");
+  }
+}
+
+// A column that may be left out.
+void check_column(const char* what, std::size_t got, std::size_t count) {
+  if (got != 0) check_count(what, got, count);
+}
+
+void check_columns(const Columns& c) {
+  if (c.keys.empty()) fail("no key given");
+  check_count("in_lengths", c.in_lengths.size(), c.count);
+  check_column("in_offsets", c.in_offsets.size(), c.count);
+  check_column("out_offsets", c.out_offsets.size(), c.count);
+  check_column("key_index", c.key_index.size(), c.count);
+  check_column("aad_offsets", c.aad_offsets.size(), c.count);
+  if (c.aad_offsets.size() != c.aad_lengths.size()) fail("aad_offsets and aad_lengths go together");
+  const Algorithm& algorithm = c.keys[0]->algorithm();
+  for (const Key* key : c.keys) {
+    if (&key->algorithm() != &algorithm) {
+      fail("all keys of a columnar batch have one algorithm: got " + std::string(algorithm.name) + " and " +
+           std::string(key->algorithm().name));
+    }
+  }
+  if (c.iv_len != 0 ? c.ivs.size() / c.iv_len != c.count || c.ivs.size() % c.iv_len != 0 : !c.ivs.empty()) {
+    fail("ivs has " + std::to_string(c.ivs.size()) + " bytes, expected " + std::to_string(c.count) + " times " +
+         std::to_string(c.iv_len));
+  }
+}
+
+template <class Byte>
+Byte* slice(std::span<Byte> buffer, std::uint64_t offset, std::uint64_t len, const char* what, std::size_t index) {
+  if (offset > buffer.size() || len > buffer.size() - offset) {
+    fail("message " + std::to_string(index) + ": " + what + " range of " + std::to_string(len) + " bytes at " +
+         std::to_string(offset) + " leaves the buffer of " + std::to_string(buffer.size()) + " bytes");
+  }
+  return buffer.data() + offset;
+}
+
+std::vector<Message> to_messages(const Columns& c) {
+  std::vector<Message> messages(c.count);
+  const bool encrypting = c.direction == Direction::encrypt;
+  std::uint64_t next_in = 0, next_out = 0;
+  for (std::size_t i = 0; i < c.count; ++i) {
+    const std::uint32_t key = c.key_index.empty() ? 0 : c.key_index[i];
+    if (key >= c.keys.size()) {
+      fail("message " + std::to_string(i) + ": key index " + std::to_string(key) + " of " +
+           std::to_string(c.keys.size()) + " keys");
+    }
+    Message& m = messages[i];
+    m.key = c.keys[key];
+    m.direction = c.direction;
+    m.padding = c.padding;
+    m.memory = c.memory;
+    const std::uint64_t in_offset = c.in_offsets.empty() ? next_in : c.in_offsets[i];
+    const std::uint64_t in_len = c.in_lengths[i];
+    m.in = slice(c.in, in_offset, in_len, "in", i);
+    next_in = in_offset + in_len;
+    if (!encrypting && in_len < c.tag_len) {
+      fail("message " + std::to_string(i) + " has " + std::to_string(in_len) + " bytes, too short for a tag of " +
+           std::to_string(c.tag_len));
+    }
+    m.in_len = encrypting ? in_len : in_len - c.tag_len;
+    const std::uint64_t out_offset = c.out_offsets.empty() ? next_out : c.out_offsets[i];
+    const std::uint64_t out_len = m.output_len() + (encrypting ? c.tag_len : 0);
+    m.out = slice(c.out, out_offset, out_len, "out", i);
+    m.out_len = m.output_len();
+    next_out = out_offset + out_len;
+    m.tag_len = c.tag_len;
+    if (m.tag_len != 0) {
+      // Only the engine's encryption writes through tag.
+      m.tag = encrypting ? m.out + m.output_len() : const_cast<std::uint8_t*>(m.in) + m.in_len;
+    }
+    m.iv = c.iv_len != 0 ? c.ivs.data() + i * c.iv_len : nullptr;
+    m.iv_len = c.iv_len;
+    const std::uint64_t aad_offset = c.aad_offsets.empty() ? 0 : c.aad_offsets[i];
+    m.aad_len = c.aad_offsets.empty() ? c.aad.size() : c.aad_lengths[i];
+    m.aad = slice(c.aad, aad_offset, m.aad_len, "aad", i);
+  }
+  return messages;
+}
+
+}  // namespace
+
+void run_columns(std::string_view engine, const Columns& columns, std::span<Result> results, Stream stream) {
+  check_columns(columns);
+  check_count("results", results.size(), columns.count);
+  run(engine, to_messages(columns), results, stream);
+  if (columns.direction == Direction::encrypt) {
+    for (Result& result : results) result.written += columns.tag_len;
+  }
+}
+
+}  // namespace warpcipher
