@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA engine of a build without CUDA: listed, so that an error can say why it cannot run.
+#if !WARPCIPHER_HAS_CUDA
+
+#include "core/error.hpp"
+#include "engine/cuda/engine.hpp"
+
+namespace warpcipher {
+namespace {
+
+class AbsentCudaEngine final : public DeviceEngine {
+ public:
+  EngineId id() const override { return EngineId::cuda; }
+  std::string_view name() const override { return "cuda"; }
+  std::string_view description() const override { return "NVIDIA GPUs (not in this build)"; }
+  bool constant_time(const Algorithm&) const override { return true; }
+  const std::string& unavailable_reason() const override { return reason_; }
+  std::vector<std::string> devices() const override { return {}; }
+  std::uint32_t tile_units() const override { return 256; }
+
+  void run(const Plan&, std::span<Status>, Stream) override { refuse(); }
+  Stream create_stream() override { refuse(); }
+  void destroy_stream(Stream) noexcept override {}
+  void wait(Stream) override { refuse(); }
+  void* allocate(std::size_t, Stream) override { refuse(); }
+  void deallocate(void*, std::size_t, Stream) noexcept override {}
+  void* allocate_pinned(std::size_t) override { refuse(); }
+  void free_pinned(void*, std::size_t) noexcept override {}
+  void copy_to_device(void*, const void*, std::size_t, Stream) override { refuse(); }
+  void copy_to_host(void*, const void*, std::size_t, Stream) override { refuse(); }
+  void clear(void*, std::size_t, Stream) override { refuse(); }
+
+ private:
+  [[noreturn]] void refuse() const {
+    throw Error(Status::engine_unavailable, "engine 'cuda' cannot run here: " + reason_);
+  }
+
+  const std::string reason_ = "built without CUDA: install a build with it, or use engine 'cpu'";
+};
+
+}  // namespace
+
+DeviceEngine& cuda_engine() {
+  static AbsentCudaEngine engine;
+  return engine;
+}
+
+}  // namespace warpcipher
+
+#endif

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/device.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include "core/error.hpp"
+#include "engine/cuda/check.hpp"
+
+namespace warpcipher::cuda {
+namespace {
+
+constexpr int least_major = 7;
+constexpr int least_minor = 5;
+
+std::string capability(int major, int minor) { return std::to_string(major) + "." + std::to_string(minor); }
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string no_device_reason(cudaError_t error, int driver_version) {
+  if (driver_version == 0) return "no NVIDIA driver found: install one, or use engine 'cpu'";
+  if (error == cudaErrorInsufficientDriver) {
+    return "the NVIDIA driver supports CUDA " + version_text(driver_version) + " and this build needs CUDA " +
+           version_text(CUDART_VERSION / 1000 * 1000) + ": update the driver, or use engine 'cpu'";
+  }
+  if (error == cudaSuccess || error == cudaErrorNoDevice) {
+    return "no GPU: the driver sees none (is one hidden by CUDA_VISIBLE_DEVICES or from this container?)";
+  }
+  return std::string("the NVIDIA driver does not start: ") + cudaGetErrorString(error) + " (" +
+         cudaGetErrorName(error) + ")";
+}
+
+int attribute(cudaDeviceAttr which, int device) {
+  int value = 0;
+  return cudaDeviceGetAttribute(&value, which, device) == cudaSuccess ? value : 0;
+}
+
+Devices look() {
+  Devices found;
+  if (cudaDriverGetVersion(&found.driver_version) != cudaSuccess) found.driver_version = 0;
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess || count == 0) {
+    cudaGetLastError();
+    found.unavailable_reason = no_device_reason(error, found.driver_version);
+    return found;
+  }
+  for (int i = 0; i < count; ++i) {
+    cudaDeviceProp properties{};
+    if (cudaGetDeviceProperties(&properties, i) != cudaSuccess) continue;
+    const bool supported = properties.major > least_major ||
+                           (properties.major == least_major && properties.minor >= least_minor);
+    if (!supported) {
+      found.unavailable_reason = std::string(properties.name) + " has compute capability " +
+                                 capability(properties.major, properties.minor) + ", this library needs " +
+                                 capability(least_major, least_minor) + " or newer";
+      continue;
+    }
+    if (attribute(cudaDevAttrMemoryPoolsSupported, i) == 0) {
+      found.unavailable_reason = std::string(properties.name) + ": its driver offers no memory pools (cudaMallocAsync)";
+      continue;
+    }
+    found.list.push_back({i, properties.name, properties.totalGlobalMem, properties.major, properties.minor,
+                          static_cast<std::uint32_t>(properties.multiProcessorCount),
+                          properties.sharedMemPerBlockOptin});
+  }
+  cudaGetLastError();
+  if (!found.list.empty()) found.unavailable_reason.clear();
+  return found;
+}
+
+// Pointers of a batch mostly come from a few allocations, but the runtime has no cheap way to ask for an allocation's
+// bounds, so each message's pointers are looked up.
+class Locator {
+ public:
+  void add(const void* pointer, const char* what, std::size_t message) {
+    cudaPointerAttributes attributes{};
+    const cudaError_t error = cudaPointerGetAttributes(&attributes, pointer);
+    if (error != cudaSuccess && error != cudaErrorInvalidValue) throw_error(error, "look a pointer up");
+    if (error != cudaSuccess) cudaGetLastError();
+    const bool on_device = error == cudaSuccess && (attributes.type == cudaMemoryTypeDevice ||
+                                                    attributes.type == cudaMemoryTypeManaged);
+    if (!on_device) {
+      throw Error(Status::invalid_argument, "message " + std::to_string(message) + ": " + what +
+                                                " was given as device memory, but it is not memory of a GPU");
+    }
+    if (attributes.type == cudaMemoryTypeManaged) return;  // every device can reach it
+    if (device_ >= 0 && attributes.device != device_) {
+      throw Error(Status::invalid_argument, "message " + std::to_string(message) + ": " + what + " lies on GPU " +
+                                                std::to_string(attributes.device) + ", what came before it on GPU " +
+                                                std::to_string(device_) + ": run one batch a GPU");
+    }
+    device_ = attributes.device;
+  }
+
+  int device() const { return device_; }
+
+ private:
+  int device_ = -1;
+};
+
+}  // namespace
+
+const Devices& devices() {
+  static const Devices found = look();
+  return found;
+}
+
+const Device& find_device(int index) {
+  for (const Device& device : devices().list) {
+    if (device.index == index) return device;
+  }
+  throw Error(Status::engine_failure, "GPU " + std::to_string(index) + " cannot run this library: it needs compute " +
+                                          "capability " + capability(least_major, least_minor) + " or newer");
+}
+
+const Device& device_of(const Plan& plan) {
+  Locator locator;
+  for (std::size_t i = 0; i < plan.messages.size(); ++i) {
+    const Message& message = plan.messages[i];
+    if (message.in_len != 0) locator.add(message.in, "in", i);
+    if (message.output_len() != 0 && message.out != message.in) locator.add(message.out, "out", i);
+    if (message.algorithm().is_aead()) locator.add(message.tag, "tag", i);
+  }
+  int index = locator.device();
+  if (index < 0) check(cudaGetDevice(&index), "find the current device");
+  return find_device(index);
+}
+
+DeviceScope::DeviceScope(int device) {
+  check(cudaGetDevice(&previous_), "find the current device");
+  if (device != previous_) check(cudaSetDevice(device), "select a device");
+}
+
+DeviceScope::~DeviceScope() { cudaSetDevice(previous_); }
+
+}  // namespace warpcipher::cuda

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPUs of this machine, looked up once and without ever throwing, and which of them a plan's messages lie on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "batch/plan.hpp"
+
+namespace warpcipher::cuda {
+
+// What the choice of kernels depends on.
+struct Device {
+  int index;  // as cudaSetDevice takes it
+  std::string name;
+  std::size_t memory;  // bytes
+  int major;           // compute capability
+  int minor;
+  std::uint32_t multiprocessors;
+  std::size_t shared_len;  // bytes of shared memory a block may ask for
+};
+
+struct Devices {
+  std::vector<Device> list;
+  std::string unavailable_reason;  // empty when at least one device can run this library
+  int driver_version = 0;          // as cudaDriverGetVersion: 1000 major + 10 minor
+};
+
+// Asks the driver on the first call. Creates no context.
+const Devices& devices();
+
+// The device of that index; throws Error{engine_failure} when it is older than this library supports.
+const Device& find_device(int index);
+
+// The device that holds the text and tags of a plan's messages. Throws Error{invalid_argument} that names the message when a
+// pointer is not device memory or two messages lie on different GPUs. The current device when no message has text.
+const Device& device_of(const Plan& plan);
+
+// Makes a device current until the end of the scope.
+class DeviceScope {
+ public:
+  explicit DeviceScope(int device);
+  ~DeviceScope();
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  int previous_ = 0;
+};
+
+}  // namespace warpcipher::cuda

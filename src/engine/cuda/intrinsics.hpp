@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The few machine operations that kernels need and C++ has no word for, one function each.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace warpcipher::cuda {
+
+inline constexpr std::uint32_t warp_len = 32;
+
+__device__ __forceinline__ std::uint32_t lane_index() { return threadIdx.x % warp_len; }
+
+// Four of the eight bytes b:a (a holds bytes 0 to 3), picked by the four low nibbles of `selector`: PRMT.
+__device__ __forceinline__ std::uint32_t byte_permute(std::uint32_t a, std::uint32_t b, std::uint32_t selector) {
+  return __byte_perm(a, b, selector);
+}
+
+__device__ __forceinline__ std::uint32_t byte_swap(std::uint32_t x) { return __byte_perm(x, 0, 0x0123); }
+
+__device__ __forceinline__ std::uint32_t rotate_left(std::uint32_t x, std::uint32_t n) {
+  return __funnelshift_l(x, x, n);
+}
+
+// The value of lane `source` of the warp; every lane takes part.
+__device__ __forceinline__ std::uint32_t from_lane(std::uint32_t x, std::uint32_t source) {
+  return __shfl_sync(0xffffffffu, x, static_cast<int>(source));
+}
+
+// The value of the lane whose index differs in the bits of `mask`; every lane takes part.
+__device__ __forceinline__ std::uint32_t from_lane_xor(std::uint32_t x, std::uint32_t mask) {
+  return __shfl_xor_sync(0xffffffffu, x, static_cast<int>(mask));
+}
+
+// The value of the lane `distance` below; lanes less than `distance` keep their own. Every lane takes part.
+__device__ __forceinline__ std::uint32_t from_lane_below(std::uint32_t x, std::uint32_t distance) {
+  return __shfl_up_sync(0xffffffffu, x, distance);
+}
+
+}  // namespace warpcipher::cuda
