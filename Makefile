@@ -19,7 +19,8 @@ BUILD := build/dev
 
 sources := CMakeLists.txt pyproject.toml $(shell find src include bindings cmake python build_backend -type f \
              -not -name '*.pyc' -not -name '_native.pyi' 2>/dev/null)
-cpp_files = $(shell git ls-files -co --exclude-standard '*.cpp' '*.hpp' '*.cu' '*.cuh' '*.c' '*.h')
+cpp_files = $(shell find src include bindings tests examples lab bench -type f 2>/dev/null | \
+              grep -E '\.(c|h|cpp|hpp|cu|cuh)$$')
 
 .PHONY: help
 help: ## Show this list
