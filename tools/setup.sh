@@ -49,7 +49,7 @@ install_system() {
   say "installing $packages"
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq
   # shellcheck disable=SC2086 # a list of names
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >&2
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >/dev/null
   packages=$(missing_packages | tr '\n' ' ')
   # An interpreter that is not Debian's brings its own headers and ensurepip, or apt-get cannot help it.
   [ -z "${packages// /}" ] || die "still missing after installation: $packages(for $(command -v "$python"))"
