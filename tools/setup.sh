@@ -70,6 +70,8 @@ make_venv() {
     "$python" -m venv --without-pip .venv
     "$python" -m pip --python .venv/bin/python install -q pip
   fi
+  # pip of Debian 12 and Ubuntu 22.04 does not know -C, with which the Makefile passes build settings.
+  .venv/bin/python -m pip install -q --upgrade "pip>=25"
 }
 
 # The requirements of the package and of the named extras, one a line, from pyproject.toml.
