@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encrypted files: chunked, authenticated, random access, each format with a peer that reads and
+writes it.
+
+    from warpcipher import formats
+
+    with open("plain", "rb") as reader, open("secret", "wb") as writer:
+        formats.encrypt_stream(reader, writer, key)
+    with formats.open("secret", key) as file:       # seek, read, readinto: decrypts the chunks it
+    needs
+        file.seek(1 << 30)
+        file.read(100)
+
+Formats: `cobblestone-128`, `cobblestone-256`, `tink`, `raw`; docs/formats.md draws them.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import warpcipher as wc
+
+from .base import (
+    Buffer,
+    Candidate,
+    Decryptor,
+    Encryptor,
+    Format,
+    FormatError,
+    Layout,
+    Options,
+    PieceCipher,
+)
+from .reader import DecryptingReader, SeekableReader
+from .registry import FORMATS, get, resolve
+from .stream import decrypt_stream, encrypt_stream
+from .tink_keyset import TEMPLATES, Keyset
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+
+
+def open(
+    file: PathLike | SeekableReader,
+    key: object,
+    *,
+    format: str = "auto",
+    options: Options | None = None,
+) -> io.BufferedReader:
+    """Opens an encrypted file as a buffered, seekable, read-only binary file object.
+
+    file: a path, or a seekable binary file object opened for reading, which stays open after
+    close().
+    key: 16 or 32 bytes (cobblestone), a `Keyset` or its JSON text (tink), the algorithm's key
+    (raw).
+    format: a name in `FORMATS`; "auto" takes it from the key, see `resolve`.
+    The size is authenticated here and each chunk when it is read (raw: neither). `.raw.size` is the
+    size of the plaintext. Raises InvalidTag, FormatError, ValueError, OSError; so may every read.
+    """
+    options = options or Options()
+    chosen = resolve(format, key)
+    if isinstance(file, (str, os.PathLike)):
+        raw = DecryptingReader(io.FileIO(file), chosen, key, options, close_source=True)
+    else:
+        raw = DecryptingReader(file, chosen, key, options, close_source=False)
+    return io.BufferedReader(raw, buffer_size=16 << 10)
+
+
+def detect(header: Buffer, key: object, *, context: bytes = b"") -> str | None:
+    """The format of the file that begins with `header` and belongs to `key`, or None.
+
+    No format here has a magic number, so bytes alone say nothing. A Cobblestone header commits to
+    its key: 56 bytes settle it. A Tink file is found by its first segment: give `probe_size` bytes
+    of the file, or all of it. `raw` is never found.
+    """
+    options = Options(context=context)
+    chosen = resolve("auto", key)
+    try:
+        chosen.decryptor(key, header, options).close()
+    except (wc.InvalidTag, FormatError):
+        return None
+    return chosen.name
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """What can be said of a file. certain: a key was given and opens it; otherwise candidates only
+    fit by shape."""
+
+    size: int
+    certain: bool
+    candidates: tuple[Candidate, ...]
+
+
+def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInfo:
+    """What a file may be: without a key every format that fits, with a key the one it is.
+
+    Raises OSError, and FormatError where the key opens a file that is cut short. With a key that
+    opens nothing there are no candidates.
+    """
+    with Path(path).open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        if key is None:
+            first = file.read(1)
+            shapes = (entry.shape(first, size) for entry in FORMATS.values())
+            return FileInfo(size, False, tuple(shape for shape in shapes if shape is not None))
+        options = Options(context=context)
+        chosen = resolve("auto", key)
+        prefix = file.read(chosen.probe_size(key, options))
+    try:
+        decryptor = chosen.decryptor(key, prefix, options)
+    except (wc.InvalidTag, FormatError):
+        return FileInfo(size, False, ())
+    decryptor.close()
+    layout = decryptor.layout
+    found = Candidate(
+        chosen.name,
+        "the key opens its header",
+        layout.plaintext_size(size),
+        layout.chunk,
+        layout.chunk_count(size),
+    )
+    return FileInfo(size, True, (found,))
+
+
+__all__ = [
+    "FORMATS",
+    "TEMPLATES",
+    "Buffer",
+    "Candidate",
+    "Decryptor",
+    "Encryptor",
+    "FileInfo",
+    "Format",
+    "FormatError",
+    "Keyset",
+    "Layout",
+    "Options",
+    "PieceCipher",
+    "decrypt_stream",
+    "detect",
+    "encrypt_stream",
+    "get",
+    "info",
+    "open",
+    "resolve",
+]

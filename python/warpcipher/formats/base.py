@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a file format is: its layout in chunks, its encryptor and decryptor of pieces, its options.
+
+A *chunk* is the unit a format authenticates (C2SP: chunk, Tink: segment). A *piece* is what a
+pipeline hands over at a time: many chunks in one buffer, so that a call into the engine costs
+nothing per chunk.
+"""
+
+from __future__ import annotations
+
+import abc
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+ReadAt = Callable[[int, int], bytes]
+"""`read_at(offset, length)` of the encrypted file; shorter only at the end of the file."""
+
+PIECE_SIZE = 4 << 20
+"""Bytes a piece aims at: large enough to feed every core, small enough that four pairs of buffers
+stay near the last-level cache. A chunk larger than this is a piece of its own."""
+
+
+class FormatError(ValueError):
+    """The file, keyset or option is not what the format says: truncated, malformed or unknown."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a caller may say besides the key. A format refuses an option that it does not use.
+
+    context: bytes bound to the file and not stored in it (C2SP: context, Tink: associated data,
+             raw GCM: additional authenticated data).
+    engine: the engine of `warpcipher.run_columns`.
+    algorithm, iv, padding: of `raw` alone. padding "auto" is PKCS#7 for ECB and CBC, as openssl
+    does.
+    """
+
+    context: bytes = b""
+    engine: str = "auto"
+    algorithm: str | None = None
+    iv: bytes | None = field(default=None, repr=False)
+    padding: Literal["auto", "pkcs7", "none"] = "auto"
+
+    def refuse_raw(self, format_name: str) -> None:
+        """Raises ValueError where an option of `raw` was given to another format."""
+        for name in ("algorithm", "iv"):
+            if getattr(self, name) is not None:
+                raise ValueError(f"format {format_name} takes no {name}: it belongs to format raw")
+        if self.padding != "auto":
+            raise ValueError(f"format {format_name} takes no padding: it belongs to format raw")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the chunks of a file lie. All sizes in bytes.
+
+    +--------+------------------------+------------------+-----+-----------------+
+    | header | chunk 0                | chunk 1          | ... | final chunk     |
+    |        | first_chunk + overhead | chunk + overhead |     | short, see below|
+    +--------+------------------------+------------------+-----+-----------------+
+
+    final_short: the final chunk is always shorter than `chunk` and may be empty (C2SP). Otherwise
+    it may be full, and it is empty only where the plaintext is (Tink, raw).
+    """
+
+    header_size: int
+    chunk: int
+    overhead: int
+    first_chunk: int
+    final_short: bool
+    max_chunks: int
+
+    def lengths(self, size: int, first: int, final: bool, *, sealed: bool) -> array[int]:
+        """The lengths of the chunks in a piece of `size` bytes that begins with chunk number
+        `first`.
+
+        sealed: the piece is ciphertext. Raises FormatError where no chunking fits: truncated.
+        """
+        gain = self.overhead if sealed else 0
+        full = self.chunk + gain
+        head = (self.first_chunk if first == 0 else self.chunk) + gain
+        whole, rest = divmod(size - head, full) if size >= head else (-1, size)
+        whole += 1
+        lengths = array("Q", [head] + [full] * (whole - 1) if whole else [])
+        if not final:
+            if rest or not whole:
+                raise ValueError(
+                    f"a piece of {size} bytes, not the final one, is not made of whole chunks"
+                )
+        elif rest or self.final_short or not whole:
+            if sealed:
+                self._check_final(first + whole, rest)
+            lengths.append(rest)
+        if first + len(lengths) > self.max_chunks:
+            raise self._too_long()
+        return lengths
+
+    def _check_final(self, index: int, length: int) -> None:
+        """Raises FormatError where a final chunk, number `index`, cannot have `length` bytes of
+        ciphertext."""
+        if length < self.overhead or (length == self.overhead and index and not self.final_short):
+            where = f"{length} bytes into" if length else "before"
+            raise FormatError(f"truncated: the file ends {where} chunk {index}, its final chunk")
+
+    def _too_long(self) -> FormatError:
+        return FormatError(
+            f"too long: the format allows {self.max_chunks} chunks of {self.chunk} bytes"
+        )
+
+    def _shift(self) -> int:
+        """What the first chunk lacks to be a full one."""
+        return self.chunk - self.first_chunk
+
+    def chunk_count(self, file_size: int) -> int:
+        """Chunks of a file of `file_size` bytes. Raises FormatError where no file has that size."""
+        body = file_size - self.header_size
+        full = self.chunk + self.overhead
+        if body < self.overhead:
+            raise FormatError(
+                f"truncated: {file_size} bytes, and the shortest file of this format has "
+                f"{self.header_size + self.overhead}"
+            )
+        count, rest = divmod(body + self._shift(), full)
+        if rest or self.final_short or not body:
+            if count:
+                self._check_final(count, rest)
+            count += 1
+        if count > self.max_chunks:
+            raise self._too_long()
+        return count
+
+    def plaintext_size(self, file_size: int) -> int:
+        """Plaintext bytes of a file of `file_size` bytes (not yet authenticated by anything)."""
+        return file_size - self.header_size - self.chunk_count(file_size) * self.overhead
+
+    def locate(self, position: int) -> tuple[int, int]:
+        """The chunk that holds plaintext byte `position`, and the place of that byte in the
+        chunk."""
+        index, within = divmod(position + self._shift(), self.chunk)
+        return (index, within - self._shift()) if index == 0 else (index, within)
+
+    def plaintext_start(self, index: int) -> int:
+        """Plaintext position of the first byte of chunk `index`."""
+        return index * self.chunk - self._shift() if index else 0
+
+    def file_start(self, index: int) -> int:
+        """File offset of chunk `index`."""
+        full = self.chunk + self.overhead
+        return self.header_size + (index * full - self._shift() if index else 0)
+
+    def chunks_per_piece(self) -> int:
+        return max(1, PIECE_SIZE // (self.chunk + self.overhead))
+
+
+class PieceCipher(abc.ABC):
+    """What `Encryptor` and `Decryptor` share: a pipeline feeds pieces in order and writes what
+    comes out.
+
+    first_piece, piece: bytes that the first and every later call of `process` takes, the final one
+    excepted.
+    capacity: bytes of `out` that hold the result of any piece.
+    whole: the algorithm takes the whole message at once; `piece` is then the longest message
+    allowed.
+    """
+
+    layout: Layout
+    first_piece: int
+    piece: int
+    capacity: int
+    whole: bool = False
+
+    @abc.abstractmethod
+    def process(self, data: memoryview, out: memoryview, *, final: bool) -> int:
+        """Encrypts or decrypts one piece into `out` (no overlap with `data`); returns the bytes
+        written.
+
+        final: nothing follows. Raises InvalidTag or FormatError; `out` then holds no plaintext.
+        """
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Wipes the keys. Idempotent; the object is of no use afterwards."""
+
+
+class Encryptor(PieceCipher):
+    """Encrypts one file. header: the bytes that precede the first piece."""
+
+    header: bytes
+
+
+class Decryptor(PieceCipher):
+    """Decrypts one file, in order or from any chunk."""
+
+    @abc.abstractmethod
+    def seek(self, chunk: int, read_at: ReadAt) -> None:
+        """Makes chunk number `chunk` the one that `process` takes next."""
+
+    def plaintext_size(self, file_size: int, read_at: ReadAt) -> int:
+        """Plaintext bytes of a file of `file_size` bytes. Raises FormatError where none has that
+        size."""
+        return self.layout.plaintext_size(file_size)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A format that a file may have. Sizes in bytes, None where they take the key to tell."""
+
+    format: str
+    reason: str
+    plaintext_size: int | None = None
+    chunk_size: int | None = None
+    chunks: int | None = None
+
+
+class Format(abc.ABC):
+    """A file format: an entry of `warpcipher.formats.FORMATS`."""
+
+    name: str
+    description: str
+    extension: str
+    authenticated: bool
+
+    @abc.abstractmethod
+    def encryptor(self, key: object, options: Options) -> Encryptor:
+        """Begins a file with fresh salts and nonces."""
+
+    @abc.abstractmethod
+    def shape(self, first: bytes, size: int) -> Candidate | None:
+        """Whether a file of `size` bytes that begins with the byte `first` may have this format."""
+
+    @abc.abstractmethod
+    def probe_size(self, key: object, options: Options) -> int:
+        """Bytes of the beginning of a file that `decryptor` wants; a shorter file is given
+        whole."""
+
+    @abc.abstractmethod
+    def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
+        """Reads the header in `prefix` and derives the keys. `layout.header_size` says how much of
+        it was header.
+
+        Raises InvalidTag where key, context or header do not belong together, FormatError on a
+        short header.
+        """
+
+
+def key_bytes(key: object, sizes: tuple[int, ...], who: str) -> bytearray:
+    """A copy of `key` that can be wiped. Raises TypeError and ValueError without showing the
+    key."""
+    if not isinstance(key, (bytes, bytearray, memoryview)):
+        raise TypeError(f"{who} takes its key as bytes, got {type(key).__name__}")
+    copy = bytearray(key)
+    if sizes and len(copy) not in sizes:
+        given = len(copy)
+        wipe(copy)
+        raise ValueError(f"{who} takes a key of {' or '.join(map(str, sizes))} bytes, got {given}")
+    return copy
+
+
+def wipe(buffer: bytearray | memoryview) -> None:
+    """Overwrites a buffer with zeros, a block at a time."""
+    view = memoryview(buffer).cast("B")
+    zeros = bytes(min(len(view), 1 << 16))
+    for start in range(0, len(view), len(zeros) or 1):
+        part = view[start : start + len(zeros)]
+        part[:] = zeros[: len(part)]

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chunked authenticated encryption, as C2SP and Tink both do it: nonces, the two chunk ciphers, and
+the encryptor and decryptor of pieces over them. Each piece is one call of `run_columns`."""
+
+from __future__ import annotations
+
+import hmac
+import os
+from array import array
+from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
+from typing import Protocol
+
+import warpcipher as wc
+
+from .base import Decryptor, Encryptor, Layout, ReadAt, wipe
+
+GCM_TAG_SIZE = 16
+
+
+class NonceColumn:
+    """The nonces of consecutive chunks in one buffer, with no Python work for each of them.
+
+    nonce(i) = template XOR (i << counter_shift) XOR (final ? 1 << final_shift : 0), big-endian.
+    All fields of a column are added and XORed at once as one long integer: counters stay below the
+    width of a field, so no carry leaves it.
+    """
+
+    def __init__(
+        self, template: bytes, capacity: int, counter_shift: int, final_shift: int | None
+    ) -> None:
+        self._width = len(template)
+        self._capacity = capacity
+        self._counter_shift = counter_shift
+        self._final_shift = final_shift
+        width = self._width
+        self._ones = int.from_bytes((b"\0" * (width - 1) + b"\1") * capacity, "big")
+        self._ramp = int.from_bytes(
+            b"".join(i.to_bytes(width, "big") for i in range(capacity)), "big"
+        )
+        self._base = int.from_bytes(template * capacity, "big")
+
+    def build(self, first: int, count: int, final: bool) -> bytes:
+        """`count` nonces (at most the capacity) from chunk `first` on; `final` marks the last of
+        them."""
+        column = self._base ^ ((self._ramp + first * self._ones) << self._counter_shift)
+        column >>= 8 * self._width * (self._capacity - count)
+        if final and self._final_shift is not None:
+            column ^= 1 << self._final_shift
+        return column.to_bytes(self._width * count, "big")
+
+
+class ChunkCipher(Protocol):
+    """Seals and opens the consecutive chunks of a piece. Lengths are those of the input's
+    chunks."""
+
+    def seal(
+        self, first: int, lengths: array[int], data: memoryview, out: memoryview, final: bool
+    ) -> int: ...
+
+    def open(
+        self, first: int, lengths: array[int], data: memoryview, out: memoryview, final: bool
+    ) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class GcmChunks:
+    """Chunks that are AES-GCM messages with no AAD: ciphertext || 16-byte tag."""
+
+    def __init__(self, key: bytearray, nonces: NonceColumn, engine: str) -> None:
+        self._algorithm = f"aes-{8 * len(key)}-gcm"
+        self._key = key
+        self._nonces = nonces
+        self._engine = engine
+
+    def seal(
+        self, first: int, lengths: array[int], data: memoryview, out: memoryview, final: bool
+    ) -> int:
+        size = len(data) + GCM_TAG_SIZE * len(lengths)
+        wc.run_columns(
+            self._algorithm,
+            "encrypt",
+            bytes(self._key),
+            data,
+            lengths=lengths,
+            ivs=self._nonces.build(first, len(lengths), final),
+            out=out[:size],
+            engine=self._engine,
+        ).raise_for_status()
+        return size
+
+    def open(
+        self, first: int, lengths: array[int], data: memoryview, out: memoryview, final: bool
+    ) -> int:
+        size = len(data) - GCM_TAG_SIZE * len(lengths)
+        columns = wc.run_columns(
+            self._algorithm,
+            "decrypt",
+            bytes(self._key),
+            data,
+            lengths=lengths,
+            ivs=self._nonces.build(first, len(lengths), final),
+            out=out[:size],
+            engine=self._engine,
+        )
+        try:
+            columns.raise_for_status()
+        except wc.InvalidTag:
+            wipe(out[:size])
+            bad = next(i for i, status in enumerate(columns.status) if status)
+            raise authentication_failed(first + bad) from None
+        except BaseException:
+            wipe(out[:size])
+            raise
+        return size
+
+    def close(self) -> None:
+        wipe(self._key)
+
+
+class CtrHmacChunks:
+    """Chunks that are AES-CTR with HMAC over nonce and ciphertext (Tink's AES-CTR-HMAC streaming):
+
+        chunk = ciphertext || HMAC(mac key, nonce || ciphertext) cut to tag_size bytes
+
+    The nonce, 16 bytes with the last four zero, is the initial counter block. Tags are all checked
+    before anything is decrypted.
+    """
+
+    # Below this chunk size one thread is faster: the interpreter lock changes hands at every chunk.
+    PARALLEL_CHUNK = 64 << 10
+
+    def __init__(
+        self,
+        key: bytearray,
+        mac_key: bytearray,
+        mac_hash: str,
+        tag_size: int,
+        nonces: NonceColumn,
+        engine: str,
+    ) -> None:
+        self._algorithm = f"aes-{8 * len(key)}-ctr"
+        self._key = key
+        self._mac_key = mac_key
+        self._mac_hash = mac_hash
+        self._tag_size = tag_size
+        self._nonces = nonces
+        self._engine = engine
+        self._pool: ThreadPoolExecutor | None = None
+
+    def _tags(
+        self, nonces: bytes, data: memoryview, offsets: array[int], lengths: array[int]
+    ) -> list[bytes]:
+        """The tags of the ciphertexts at data[offset : offset + length]."""
+        keyed = hmac.new(self._mac_key, digestmod=self._mac_hash)
+        size = self._tag_size
+
+        def tag(index: int) -> bytes:
+            mac = keyed.copy()
+            mac.update(nonces[16 * index : 16 * index + 16])
+            mac.update(data[offsets[index] : offsets[index] + lengths[index]])
+            return mac.digest()[:size]
+
+        if len(lengths) == 1 or lengths[0] < self.PARALLEL_CHUNK:
+            return [tag(i) for i in range(len(lengths))]
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "warpcipher-hmac")
+        return list(self._pool.map(tag, range(len(lengths))))
+
+    def _crypt(
+        self,
+        direction: str,
+        nonces: bytes,
+        data: memoryview,
+        offsets: array[int] | None,
+        lengths: array[int],
+        out: memoryview,
+        out_offsets: array[int] | None,
+    ) -> None:
+        wc.run_columns(
+            self._algorithm,
+            direction,
+            bytes(self._key),
+            data,
+            lengths=lengths,
+            offsets=offsets,
+            ivs=nonces,
+            out=out,
+            out_offsets=out_offsets,
+            engine=self._engine,
+        ).raise_for_status()
+
+    def seal(
+        self, first: int, lengths: array[int], data: memoryview, out: memoryview, final: bool
+    ) -> int:
+        size = len(data) + self._tag_size * len(lengths)
+        nonces = self._nonces.build(first, len(lengths), final)
+        ends = array("Q", accumulate(length + self._tag_size for length in lengths))
+        offsets = array("Q", [0]) + ends[:-1]
+        self._crypt("encrypt", nonces, data, None, lengths, out[:size], offsets)
+        for end, tag in zip(ends, self._tags(nonces, out, offsets, lengths), strict=True):
+            out[end - len(tag) : end] = tag
+        return size
+
+    def open(
+        self, first: int, lengths: array[int], data: memoryview, out: memoryview, final: bool
+    ) -> int:
+        size = len(data) - self._tag_size * len(lengths)
+        nonces = self._nonces.build(first, len(lengths), final)
+        ends = array("Q", accumulate(lengths))
+        offsets = array("Q", [0]) + ends[:-1]
+        texts = array("Q", (length - self._tag_size for length in lengths))
+        expected = self._tags(nonces, data, offsets, texts)
+        given = [data[end - self._tag_size : end] for end in ends]
+        if not hmac.compare_digest(b"".join(expected), b"".join(given)):
+            pairs = enumerate(zip(expected, given, strict=True))
+            raise authentication_failed(
+                first + next(i for i, (want, have) in pairs if not hmac.compare_digest(want, have))
+            )
+        self._crypt("decrypt", nonces, data, offsets, texts, out[:size], None)
+        return size
+
+    def close(self) -> None:
+        wipe(self._key)
+        wipe(self._mac_key)
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
+
+
+def authentication_failed(chunk: int) -> Exception:
+    """The error of a chunk whose tag does not match."""
+    error: Exception = wc.InvalidTag(
+        f"chunk {chunk} failed authentication: wrong key or context, or the file was damaged, cut, "
+        "reordered or added to"
+    )
+    return error
+
+
+class ChunkEncryptor(Encryptor):
+    """Encrypts a file whose chunks are sealed by a `ChunkCipher`."""
+
+    def __init__(self, layout: Layout, header: bytes, cipher: ChunkCipher) -> None:
+        count = layout.chunks_per_piece()
+        self.layout = layout
+        self.header = header
+        self.first_piece = layout.plaintext_start(count)
+        self.piece = count * layout.chunk
+        self.capacity = (count + 1) * (layout.chunk + layout.overhead)
+        self._cipher = cipher
+        self._next = 0
+
+    def process(self, data: memoryview, out: memoryview, *, final: bool) -> int:
+        lengths = self.layout.lengths(len(data), self._next, final, sealed=False)
+        written = self._cipher.seal(self._next, lengths, data, out, final)
+        self._next += len(lengths)
+        return written
+
+    def close(self) -> None:
+        self._cipher.close()
+
+
+class ChunkDecryptor(Decryptor):
+    """Decrypts a file whose chunks are sealed by a `ChunkCipher`."""
+
+    def __init__(self, layout: Layout, cipher: ChunkCipher) -> None:
+        count = layout.chunks_per_piece()
+        self.layout = layout
+        self.first_piece = layout.file_start(count) - layout.header_size
+        self.piece = count * (layout.chunk + layout.overhead)
+        self.capacity = count * layout.chunk
+        self._cipher = cipher
+        self._next = 0
+
+    def process(self, data: memoryview, out: memoryview, *, final: bool) -> int:
+        lengths = self.layout.lengths(len(data), self._next, final, sealed=True)
+        written = self._cipher.open(self._next, lengths, data, out, final)
+        self._next += len(lengths)
+        return written
+
+    def seek(self, chunk: int, read_at: ReadAt) -> None:
+        self._next = chunk
+
+    def close(self) -> None:
+        self._cipher.close()

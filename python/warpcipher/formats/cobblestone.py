@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""C2SP chunked encryption, c2sp.org/chunked-encryption@v1: Cobblestone-128 and Cobblestone-256.
+
+    key || base nonce || commitment = HKDF-Expand-SHA-512(input key,
+        "c2sp.org/chunked-encryption@v1+" || "AEAD_AES_128_GCM" || 0x00 || salt || context)
+
+    +---------+----------------+-----------------+-----+--------------------+
+    | salt 24 | commitment 32  | chunk 0: 16400  | ... | final: 16 to 16399 |
+    +---------+----------------+-----------------+-----+--------------------+
+
+A chunk is AES-GCM of 16384 plaintext bytes under `key`, nonce = base nonce XOR chunk number
+(big-endian), no AAD. The final chunk is shorter, perhaps empty: that marks the end. There is no
+magic: the salt comes first.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+
+import warpcipher as wc
+
+from .base import (
+    Buffer,
+    Candidate,
+    Decryptor,
+    Encryptor,
+    Format,
+    FormatError,
+    Layout,
+    Options,
+    key_bytes,
+    wipe,
+)
+from .chunks import GCM_TAG_SIZE, ChunkDecryptor, ChunkEncryptor, GcmChunks, NonceColumn
+
+SALT_SIZE = 24
+COMMITMENT_SIZE = 32
+HEADER_SIZE = SALT_SIZE + COMMITMENT_SIZE
+CHUNK_SIZE = 16 << 10
+NONCE_SIZE = 12
+MAX_CHUNKS = 1 << 38
+INFO_PREFIX = b"c2sp.org/chunked-encryption@v1+"
+
+LAYOUT = Layout(
+    header_size=HEADER_SIZE,
+    chunk=CHUNK_SIZE,
+    overhead=GCM_TAG_SIZE,
+    first_chunk=CHUNK_SIZE,
+    final_short=True,
+    max_chunks=MAX_CHUNKS,
+)
+
+
+def hkdf_expand_sha512(prk: bytearray, info: bytes, length: int) -> bytearray:
+    """HKDF-Expand of RFC 5869, section 2.3, alone: the specification has no extract step."""
+    okm = bytearray()
+    block = b""
+    counter = 0
+    while len(okm) < length:
+        counter += 1
+        block = hmac.digest(prk, block + info + bytes([counter]), "sha512")
+        okm += block
+    wipe(memoryview(okm)[length:])
+    return okm[:length]
+
+
+class _FileKeys:
+    """The keys of one file, derived from the input key and the salt."""
+
+    def __init__(self, input_key: bytearray, salt: bytes, context: bytes) -> None:
+        size = len(input_key)
+        aead = b"AEAD_AES_%d_GCM" % (8 * size)
+        info = INFO_PREFIX + aead + b"\0" + salt + context
+        okm = hkdf_expand_sha512(input_key, info, size + NONCE_SIZE + COMMITMENT_SIZE)
+        self.key = okm[:size]
+        self.base_nonce = bytes(okm[size : size + NONCE_SIZE])
+        self.commitment = bytes(okm[size + NONCE_SIZE :])
+        wipe(okm)
+
+    def cipher(self, engine: str) -> GcmChunks:
+        # One more than a piece has: a full final piece is followed by the empty final chunk.
+        capacity = LAYOUT.chunks_per_piece() + 1
+        return GcmChunks(self.key, NonceColumn(self.base_nonce, capacity, 0, None), engine)
+
+
+class Cobblestone(Format):
+    """`cobblestone-128` or `cobblestone-256`; the key is 16 or 32 uniformly random bytes."""
+
+    authenticated = True
+    extension = ".cobblestone"
+
+    def __init__(self, bits: int) -> None:
+        self.name = f"cobblestone-{bits}"
+        self.key_size = bits // 8
+        self.description = f"C2SP chunked encryption, AES-{bits}-GCM in chunks of 16 KiB"
+
+    def _key(self, key: object, options: Options) -> bytearray:
+        options.refuse_raw(self.name)
+        return key_bytes(key, (self.key_size,), self.name)
+
+    def encryptor(self, key: object, options: Options) -> Encryptor:
+        input_key = self._key(key, options)
+        salt = os.urandom(SALT_SIZE)
+        keys = _FileKeys(input_key, salt, options.context)
+        wipe(input_key)
+        return ChunkEncryptor(LAYOUT, salt + keys.commitment, keys.cipher(options.engine))
+
+    def shape(self, first: bytes, size: int) -> Candidate | None:
+        try:
+            plaintext_size, chunks = LAYOUT.plaintext_size(size), LAYOUT.chunk_count(size)
+        except FormatError:
+            return None
+        reason = "the size fits; there is no magic number"
+        return Candidate(self.name, reason, plaintext_size, CHUNK_SIZE, chunks)
+
+    def probe_size(self, key: object, options: Options) -> int:
+        wipe(self._key(key, options))
+        return HEADER_SIZE
+
+    def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
+        if len(prefix) < HEADER_SIZE:
+            raise FormatError(
+                f"truncated: {len(prefix)} bytes, and the header alone has {HEADER_SIZE}"
+            )
+        input_key = self._key(key, options)
+        header = bytes(prefix[:HEADER_SIZE])
+        keys = _FileKeys(input_key, header[:SALT_SIZE], options.context)
+        wipe(input_key)
+        if not hmac.compare_digest(keys.commitment, header[SALT_SIZE:]):
+            wipe(keys.key)
+            raise header_mismatch(self.name)
+        return ChunkDecryptor(LAYOUT, keys.cipher(options.engine))
+
+
+def header_mismatch(name: str) -> Exception:
+    """The error of a header that does not commit to the key."""
+    error: Exception = wc.InvalidTag(
+        "the header's key commitment does not match: wrong key or context, damaged header, or not "
+        f"a {name} file"
+    )
+    return error

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bare ciphertext: algorithm, key and IV are given, nothing is stored, as `openssl enc -K -iv`
+does.
+
+Nothing here is authenticated but GCM: a wrong key or a changed file yields garbage, not an error. A
+long file runs as a chain of one-shot messages; the IV of the next one follows from the last:
+
+    ecb        none                              cbc, cfb   the last ciphertext block
+    ctr        IV + blocks done (mod 2^8b)       cfb8       the last block-size bytes of IV ||
+    ciphertext ofb        last ciphertext block XOR last plaintext block
+
+GCM and XTS take the message whole, up to a limit.
+"""
+
+from __future__ import annotations
+
+import hmac
+
+import warpcipher as wc
+
+from .base import (
+    PIECE_SIZE,
+    Buffer,
+    Candidate,
+    Decryptor,
+    Encryptor,
+    Format,
+    FormatError,
+    Layout,
+    Options,
+    PieceCipher,
+    ReadAt,
+    key_bytes,
+    wipe,
+)
+
+CHUNK_SIZE = 64 << 10
+"""The step of random access; the bytes do not depend on it."""
+PADDED_MODES = ("ecb", "cbc")
+CHAINED_MODES = ("ecb", "cbc", "cfb", "cfb8", "ofb", "ctr")
+WHOLE_LIMITS = {"gcm": 128 << 20, "xts": 16 << 20}
+GCM_TAG_SIZE = 16
+XTS_SHORTEST = 16
+
+
+class _RawCipher(PieceCipher):
+    """One file's algorithm, key and chaining value, in one direction."""
+
+    def __init__(self, key: object, options: Options, direction: str) -> None:
+        algorithm = options.algorithm
+        if algorithm is None:
+            raise ValueError("format raw needs an algorithm, such as aes-256-ctr")
+        cipher, _, mode = algorithm.rpartition("-")
+        if mode not in CHAINED_MODES and mode not in WHOLE_LIMITS:
+            raise ValueError(f"format raw has no algorithm {algorithm!r}")
+        self._key = key_bytes(key, (), "format raw")
+        wc.Cipher(algorithm, bytes(self._key), engine=options.engine)  # refuses what does not fit
+        self._algorithm = algorithm
+        self._mode = mode
+        self._block = 16 if cipher.startswith("aes-") else 8
+        self._direction = direction
+        self._engine = options.engine
+        self._first_iv = self._iv = self._check_iv(options.iv)
+        self._context = options.context
+        if options.context and mode != "gcm":
+            raise ValueError(
+                f"{algorithm} authenticates nothing and takes no context: use cobblestone-256"
+            )
+        if options.padding == "pkcs7" and mode not in PADDED_MODES:
+            raise ValueError(f"{algorithm} takes messages of any length and no padding")
+        self._padded = options.padding != "none" and mode in PADDED_MODES
+        self.whole = mode in WHOLE_LIMITS
+        self._sealing = direction == "encrypt"
+        limit = WHOLE_LIMITS.get(mode, CHUNK_SIZE)
+        overhead = GCM_TAG_SIZE if mode == "gcm" else 0
+        self.layout = Layout(0, limit, overhead, limit, False, 1 if self.whole else 1 << 62)
+        if self.whole:
+            self.piece = limit + (0 if self._sealing else overhead)
+            self.capacity = limit + overhead
+        else:
+            self.piece = PIECE_SIZE
+            self.capacity = PIECE_SIZE + self._block
+        self.first_piece = self.piece
+
+    def _check_iv(self, iv: bytes | None) -> bytes:
+        if self._mode == "ecb":
+            if iv is not None:
+                raise ValueError(f"{self._algorithm} takes no IV")
+            return b""
+        want = "at least 1" if self._mode == "gcm" else str(self._block)
+        if iv is None or (len(iv) != self._block if self._mode != "gcm" else not iv):
+            given = "none" if iv is None else f"{len(iv)} bytes"
+            raise ValueError(f"{self._algorithm} takes an IV of {want} bytes, got {given}")
+        return bytes(iv)
+
+    def _run(self, iv: bytes, data: Buffer, out: memoryview | bytearray) -> None:
+        """One one-shot message."""
+        if len(data) == 0 and self._mode != "gcm":
+            return
+        wc.run_columns(
+            self._algorithm,
+            self._direction,
+            bytes(self._key),
+            data,
+            lengths=(len(data),),
+            ivs=iv or None,
+            aad=self._context or None,
+            out=out,
+            engine=self._engine,
+        ).raise_for_status()
+
+    def _chain(self, data: memoryview, out: memoryview) -> None:
+        """A message that continues the ones before: sets the IV of the next."""
+        self._run(self._iv, data, out[: len(data)])
+        text = out if self._sealing else data
+        size, block = len(data), self._block
+        if self._mode in ("cbc", "cfb", "cfb8"):
+            self._iv = (self._iv + bytes(text[max(0, size - block) : size]))[-block:]
+        elif self._mode == "ctr":
+            self._iv = self._counter(self._iv, size // block)
+        elif self._mode == "ofb" and size >= block:
+            pair = data[size - block :], out[size - block : size]
+            self._iv = bytes(a ^ b for a, b in zip(*pair, strict=True))
+
+    def _counter(self, iv: bytes, blocks: int) -> bytes:
+        """SP 800-38A, appendix B.1, over the whole block."""
+        value = (int.from_bytes(iv, "big") + blocks) % (1 << 8 * self._block)
+        return value.to_bytes(self._block, "big")
+
+    def _too_long(self) -> FormatError:
+        return FormatError(
+            f"{self._algorithm} takes one message of at most {self.layout.chunk >> 20} MiB, in "
+            "memory: use format cobblestone-128 or cobblestone-256 for longer files"
+        )
+
+    def _check_whole(self, size: int) -> None:
+        """Raises FormatError where a whole message cannot have `size` bytes."""
+        if size > self.piece:
+            raise self._too_long()
+        shortest = XTS_SHORTEST if self._mode == "xts" else 0 if self._sealing else GCM_TAG_SIZE
+        if size < shortest:
+            raise FormatError(f"{self._algorithm} takes at least {shortest} bytes here, got {size}")
+
+    def _check_blocks(self, size: int) -> None:
+        if self._mode in PADDED_MODES and size % self._block:
+            raise FormatError(
+                f"{size} bytes are not a multiple of the {self._block}-byte block of "
+                f"{self._algorithm}" + (" without padding" if self._sealing else "")
+            )
+
+    def close(self) -> None:
+        wipe(self._key)
+
+
+class RawEncryptor(_RawCipher, Encryptor):
+    """Encrypts as `openssl enc` does; the header is empty."""
+
+    header = b""
+
+    def __init__(self, key: object, options: Options) -> None:
+        super().__init__(key, options, "encrypt")
+
+    def process(self, data: memoryview, out: memoryview, *, final: bool) -> int:
+        size = len(data)
+        if self.whole:
+            self._check_whole(size)
+            self._run(self._iv, data, out[: size + self.layout.overhead])
+            return size + self.layout.overhead
+        if not (final and self._padded):
+            self._check_blocks(size)
+            self._chain(data, out)
+            return size
+        body = size - size % self._block
+        self._chain(data[:body], out)
+        fill = self._block - size % self._block
+        last = bytearray(data[body:]) + bytes([fill]) * fill
+        self._chain(memoryview(last), out[body:])
+        wipe(last)
+        return body + self._block
+
+
+class RawDecryptor(_RawCipher, Decryptor):
+    """Decrypts what `openssl enc` wrote. Unauthenticated, GCM excepted."""
+
+    def __init__(self, key: object, options: Options) -> None:
+        super().__init__(key, options, "decrypt")
+        self._ofb_ivs = {0: self._first_iv}
+
+    def process(self, data: memoryview, out: memoryview, *, final: bool) -> int:
+        size = len(data)
+        if self.whole:
+            self._check_whole(size)
+            try:
+                self._run(self._iv, data, out[: size - self.layout.overhead])
+            except wc.InvalidTag:
+                wipe(out)
+                raise wc.InvalidTag(
+                    "the message failed authentication: wrong key, IV or context, or damaged"
+                ) from None
+            return size - self.layout.overhead
+        self._check_blocks(size)
+        if final and self._padded and not size:
+            raise self._no_padding()
+        self._chain(data, out)
+        return size - self._padding(out[:size]) if final and self._padded else size
+
+    def _padding(self, text: memoryview) -> int:
+        """The length of the PKCS#7 padding. Raises FormatError, and wipes, where there is none."""
+        fill = text[-1]
+        if 1 <= fill <= self._block and hmac.compare_digest(text[-fill:], bytes([fill]) * fill):
+            return fill
+        wipe(text)
+        raise self._no_padding()
+
+    def _no_padding(self) -> FormatError:
+        return FormatError(
+            "the last block has no PKCS#7 padding: wrong key or IV, damaged or cut file, or it was "
+            "encrypted without padding"
+        )
+
+    def seek(self, chunk: int, read_at: ReadAt) -> None:
+        position = chunk * CHUNK_SIZE
+        if chunk == 0:
+            self._iv = self._first_iv
+        elif self._mode == "ctr":
+            self._iv = self._counter(self._first_iv, position // self._block)
+        elif self._mode in ("cbc", "cfb", "cfb8"):
+            self._iv = read_at(position - self._block, self._block)
+        elif self._mode == "ofb":
+            self._iv = self._ofb_iv(chunk)
+
+    def _ofb_iv(self, chunk: int) -> bytes:
+        """OFB has no short cut: its keystream is computed up to the chunk, and the IVs passed are
+        kept."""
+        known = chunk
+        while known not in self._ofb_ivs:
+            known -= 1
+        zeros = bytes(CHUNK_SIZE)
+        keystream = bytearray(CHUNK_SIZE)
+        for index in range(known, chunk):
+            self._run(self._ofb_ivs[index], zeros, keystream)
+            self._ofb_ivs[index + 1] = bytes(keystream[-self._block :])
+        wipe(keystream)
+        return self._ofb_ivs[chunk]
+
+    def plaintext_size(self, file_size: int, read_at: ReadAt) -> int:
+        if self.whole:
+            self._check_whole(file_size)
+            return file_size - self.layout.overhead
+        self._check_blocks(file_size)
+        if not self._padded:
+            return file_size
+        if not file_size:
+            raise self._no_padding()
+        block = self._block
+        tail = read_at(max(0, file_size - 2 * block), min(file_size, 2 * block))
+        iv = b"" if self._mode == "ecb" else (self._first_iv + tail[:-block])[-block:]
+        last = bytearray(block)
+        self._run(iv, tail[-block:], last)
+        size = file_size - self._padding(memoryview(last))
+        wipe(last)
+        return size
+
+
+class Raw(Format):
+    """`raw`; the key is the algorithm's, options `algorithm` and `iv` (none for ECB) are
+    required."""
+
+    name = "raw"
+    description = "bare ciphertext as openssl enc -K -iv writes it: unauthenticated, GCM excepted"
+    extension = ".enc"
+    authenticated = False
+
+    def encryptor(self, key: object, options: Options) -> Encryptor:
+        return RawEncryptor(key, options)
+
+    def shape(self, first: bytes, size: int) -> Candidate | None:
+        return Candidate(self.name, "any bytes can be bare ciphertext")
+
+    def probe_size(self, key: object, options: Options) -> int:
+        return 0
+
+    def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
+        return RawDecryptor(key, options)

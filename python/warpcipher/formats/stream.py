@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encrypts and decrypts streams: reading, cipher and writing overlap in a fixed ring of buffers.
+
+    caller's thread         cipher thread                  writer thread
+    read piece  --todo-->   process (all cores)  --done--> write
+        ^                                                    |
+        +------------------------ free <---------------------+
+
+The caller's thread reads, so that a signal interrupts a blocked read. A piece is held back until it
+is known whether another follows, as a format marks its final chunk. Memory: SLOTS pairs of buffers
+of one piece.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Protocol
+
+from .base import Buffer, Options, PieceCipher, wipe
+from .registry import resolve
+
+SLOTS = 4
+JOIN_SECONDS = 5.0
+"""How long a failing run waits for a thread that is stuck in a write; it is a daemon and dies with
+the process."""
+
+Progress = Callable[[int], object]
+
+
+class Reader(Protocol):
+    """What is read: `readinto`, as every binary file object has."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None: ...
+
+
+class Writer(Protocol):
+    """What is written to: `write` of a binary file object, raw ones included."""
+
+    def write(self, data: memoryview, /) -> int | None: ...
+
+
+def encrypt_stream(
+    reader: Reader,
+    writer: Writer,
+    key: object,
+    *,
+    format: str = "auto",
+    options: Options | None = None,
+    progress: Progress | None = None,
+) -> int:
+    """Encrypts all of `reader` to `writer`; returns the bytes written.
+
+    reader, writer: binary file objects, seekable or not, raw or buffered; neither is flushed or
+    closed.
+    key, format, options: see `warpcipher.formats`; "auto" takes the format from the key.
+    progress: called in this thread with the number of plaintext bytes whose ciphertext is written.
+    Raises ValueError, FormatError, OSError. On an error what was written so far is incomplete:
+    discard it.
+    """
+    options = options or Options()
+    encryptor = resolve(format, key).encryptor(key, options)
+    try:
+        _write_all(writer, memoryview(encryptor.header))
+        source = _Source(reader, b"")
+        return len(encryptor.header) + _pump(source, writer, encryptor, progress)
+    finally:
+        encryptor.close()
+
+
+def decrypt_stream(
+    reader: Reader,
+    writer: Writer,
+    key: object,
+    *,
+    format: str = "auto",
+    options: Options | None = None,
+    progress: Progress | None = None,
+) -> int:
+    """Decrypts all of `reader` to `writer`; returns the bytes written. Arguments as for
+    `encrypt_stream`.
+
+    Only authenticated chunks are written (format raw has none to check). Raises InvalidTag,
+    FormatError, ValueError, OSError. On an error, a truncated file among them, what was written so
+    far is authentic but
+    incomplete: discard it. progress: the number of encrypted bytes whose plaintext is written.
+    """
+    options = options or Options()
+    chosen = resolve(format, key)
+    probe = bytearray(chosen.probe_size(key, options))
+    source = _Source(reader, b"")
+    prefix = memoryview(probe)[: source.fill(memoryview(probe))]
+    decryptor = chosen.decryptor(key, prefix, options)
+    try:
+        source = _Source(reader, prefix[decryptor.layout.header_size :])
+        return _pump(source, writer, decryptor, progress)
+    finally:
+        decryptor.close()
+
+
+class _Source:
+    """A reader whose first bytes were read before."""
+
+    def __init__(self, reader: Reader, pending: Buffer) -> None:
+        self._reader = reader
+        self._pending = memoryview(pending)
+
+    def fill(self, buffer: memoryview, check: Callable[[], None] = lambda: None) -> int:
+        """Fills the buffer; fewer bytes only at the end of the stream. `check` may raise between
+        reads."""
+        done = min(len(buffer), len(self._pending))
+        buffer[:done] = self._pending[:done]
+        self._pending = self._pending[done:]
+        while done < len(buffer):
+            count = self._reader.readinto(buffer[done:])
+            if count is None:
+                raise BlockingIOError("the input is in non-blocking mode: give a blocking one")
+            if count == 0:
+                break
+            done += count
+            check()
+        return done
+
+
+def _write_all(writer: Writer, data: memoryview) -> None:
+    while len(data):
+        count = writer.write(data)
+        if count is None:
+            raise BlockingIOError("the output is in non-blocking mode: give a blocking one")
+        data = data[count:]
+
+
+class _Slot:
+    """A pair of buffers for one piece, and the piece that is in it."""
+
+    def __init__(self, cipher: PieceCipher) -> None:
+        self.buffers = bytearray(max(cipher.first_piece, cipher.piece)), bytearray(cipher.capacity)
+        self.data = memoryview(self.buffers[0])
+        self.out = memoryview(self.buffers[1])
+        self.size = 0
+        self.written = 0
+        self.final = False
+
+
+def _pump(source: _Source, writer: Writer, cipher: PieceCipher, progress: Progress | None) -> int:
+    if cipher.whole:
+        return _pump_whole(source, writer, cipher, progress)
+    slot = _Slot(cipher)
+    slot.size = source.fill(slot.data[: cipher.first_piece])
+    if slot.size == cipher.first_piece:
+        return _Pipeline(source, writer, cipher, progress).run(slot)
+    # A short file: the threads would cost more than they save.
+    try:
+        count = cipher.process(slot.data[: slot.size], slot.out, final=True)
+        _write_all(writer, slot.out[:count])
+        if progress is not None:
+            progress(slot.size)
+        return count
+    finally:
+        # Plaintext is one of the two, and never longer than the input.
+        wipe(slot.data[: slot.size])
+        wipe(slot.out[: slot.size])
+
+
+def _pump_whole(
+    source: _Source, writer: Writer, cipher: PieceCipher, progress: Progress | None
+) -> int:
+    """One message, held in memory. It grows with what comes, up to one byte more than is
+    allowed."""
+    text = bytearray()
+    out = bytearray()
+    try:
+        while len(text) <= cipher.piece:
+            part = bytearray(min(max(1 << 20, len(text)), cipher.piece + 1 - len(text)))
+            count = source.fill(memoryview(part))
+            text += memoryview(part)[:count]
+            wipe(part)
+            if count < len(part):
+                break
+        out = bytearray(min(len(text) + cipher.layout.overhead, cipher.capacity))
+        count = cipher.process(memoryview(text), memoryview(out), final=True)
+        _write_all(writer, memoryview(out)[:count])
+        if progress is not None:
+            progress(len(text))
+        return count
+    finally:
+        wipe(text)
+        wipe(out)
+
+
+class _Pipeline:
+    """The ring and its two threads, for one stream."""
+
+    def __init__(
+        self, source: _Source, writer: Writer, cipher: PieceCipher, progress: Progress | None
+    ) -> None:
+        self._source = source
+        self._writer = writer
+        self._cipher = cipher
+        self._progress = progress
+        self._free: SimpleQueue[_Slot] = SimpleQueue()
+        self._todo: SimpleQueue[_Slot | None] = SimpleQueue()
+        self._done: SimpleQueue[_Slot | None] = SimpleQueue()
+        self._slots: list[_Slot] = []
+        self._error: BaseException | None = None
+        self._consumed = 0
+        self._written = 0
+
+    def run(self, first: _Slot) -> int:
+        """Runs the stream whose first piece, a full one, is in `first`; returns the bytes
+        written."""
+        self._slots.append(first)
+        for _ in range(SLOTS - 1):
+            slot = _Slot(self._cipher)
+            self._slots.append(slot)
+            self._free.put(slot)
+        threads = [
+            threading.Thread(target=target, name=f"warpcipher-{name}", daemon=True)
+            for name, target in (("cipher", self._run_cipher), ("writer", self._run_writer))
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            self._read(first)
+            for thread in threads:
+                thread.join()
+        except BaseException as error:
+            if self._error is None:
+                self._error = error
+            self._todo.put(None)
+            for thread in threads:
+                thread.join(JOIN_SECONDS)
+        if not any(thread.is_alive() for thread in threads):
+            for slot in self._slots:
+                for buffer in slot.buffers:
+                    wipe(buffer)
+        if self._error is not None:
+            raise self._error
+        if self._progress is not None:
+            self._progress(self._consumed)
+        return self._written
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _read(self, held: _Slot) -> None:
+        """Reads to the end, one piece ahead, so that the last piece is known to be final."""
+        while True:
+            slot = self._free.get()
+            self._check()
+            slot.final = False
+            slot.size = self._source.fill(slot.data[: self._cipher.piece], self._check)
+            if slot.size == 0:
+                held.final = True
+                break
+            self._todo.put(held)
+            held = slot
+            if self._progress is not None:
+                self._progress(self._consumed)
+            if slot.size < self._cipher.piece:
+                held.final = True
+                break
+        self._todo.put(held)
+        self._todo.put(None)
+
+    def _run_cipher(self) -> None:
+        while (slot := self._todo.get()) is not None:
+            if self._error is None:
+                try:
+                    slot.written = self._cipher.process(
+                        slot.data[: slot.size], slot.out, final=slot.final
+                    )
+                except BaseException as error:
+                    self._error = error
+            self._done.put(slot)
+        self._done.put(None)
+
+    def _run_writer(self) -> None:
+        while (slot := self._done.get()) is not None:
+            if self._error is None:
+                try:
+                    _write_all(self._writer, slot.out[: slot.written])
+                    self._consumed += slot.size
+                    self._written += slot.written
+                except BaseException as error:
+                    self._error = error
+            self._free.put(slot)
+
+
+__all__ = ["Progress", "Reader", "Writer", "decrypt_stream", "encrypt_stream"]

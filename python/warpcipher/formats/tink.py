@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tink streaming AEAD: AES-GCM-HKDF and AES-CTR-HMAC, keys from a Tink keyset.
+
+    file    = header || segment 0 || segment 1 || ...         every segment ends at a multiple of
+    the segment header  = length (1) || salt (16 or 32) || nonce prefix (7)   size C, so segment 0
+    is shorter by the header segment = ciphertext || tag;  the final one has 1 to C - tag plaintext
+    bytes (0 if the file is empty)
+
+    keys    = HKDF(hash, ikm = key value, salt, info = associated data)
+    AES-GCM-HKDF  nonce = prefix (7) || segment number (4, big-endian) || final ? 1 : 0
+    AES-CTR-HMAC  nonce = the same || 00 00 00 00; 32 more bytes of HKDF are the HMAC key;
+                  tag = HMAC(nonce || ciphertext), cut
+
+There is no magic and no key id in the file: every enabled key of the keyset is tried on the first
+segment.
+"""
+
+from __future__ import annotations
+
+import os
+
+import warpcipher as wc
+
+from .base import (
+    Buffer,
+    Candidate,
+    Decryptor,
+    Encryptor,
+    Format,
+    FormatError,
+    Layout,
+    Options,
+    wipe,
+)
+from .chunks import (
+    ChunkCipher,
+    ChunkDecryptor,
+    ChunkEncryptor,
+    CtrHmacChunks,
+    GcmChunks,
+    NonceColumn,
+)
+from .tink_keyset import NONCE_PREFIX_SIZE, Keyset, StreamingKey
+
+MAC_KEY_SIZE = 32
+MAX_SEGMENTS = 1 << 32
+MIN_TAG_SIZE = 10
+
+
+def layout(key: StreamingKey) -> Layout:
+    chunk = key.segment_size - key.tag_size
+    return Layout(
+        header_size=key.header_size,
+        chunk=chunk,
+        overhead=key.tag_size,
+        first_chunk=chunk - key.header_size,
+        final_short=False,
+        max_chunks=MAX_SEGMENTS,
+    )
+
+
+def _cipher(key: StreamingKey, header: bytes, options: Options) -> ChunkCipher:
+    """The cipher of the segments of the file that has this header."""
+    salt = header[1 : 1 + key.derived_key_size]
+    prefix = header[1 + key.derived_key_size :]
+    mac_size = 0 if key.mac_hash is None else MAC_KEY_SIZE
+    derived = bytearray(
+        wc._native.hkdf(
+            key.hkdf_hash, key.value, salt, options.context, key.derived_key_size + mac_size
+        )
+    )
+    aes_key, mac_key = derived[: key.derived_key_size], derived[key.derived_key_size :]
+    wipe(derived)
+    capacity = layout(key).chunks_per_piece()
+    if key.mac_hash is None:
+        # number || final flag are the last 5 of 12 bytes.
+        nonces = NonceColumn(prefix + bytes(5), capacity, 8, 0)
+        return GcmChunks(aes_key, nonces, options.engine)
+    # number || final flag || 4 zero bytes are the last 9 of 16 bytes.
+    nonces = NonceColumn(prefix + bytes(9), capacity, 40, 32)
+    return CtrHmacChunks(aes_key, mac_key, key.mac_hash, key.tag_size, nonces, options.engine)
+
+
+def as_keyset(key: object) -> Keyset:
+    """A Keyset, or the text of a cleartext JSON keyset."""
+    if isinstance(key, Keyset):
+        return key
+    if isinstance(key, (str, bytes, bytearray)):
+        return Keyset.from_json(key)
+    raise TypeError(f"format tink takes a Keyset or its JSON text as key, got {type(key).__name__}")
+
+
+class Tink(Format):
+    """`tink`; the key is a `Keyset`, or the text of a cleartext JSON keyset; the context is the
+    associated data."""
+
+    name = "tink"
+    description = "Tink streaming AEAD, AES-GCM-HKDF or AES-CTR-HMAC, with a Tink JSON keyset"
+    extension = ".tink"
+    authenticated = True
+
+    def encryptor(self, key: object, options: Options) -> Encryptor:
+        options.refuse_raw(self.name)
+        primary = as_keyset(key).primary
+        header = bytes([primary.header_size]) + os.urandom(
+            primary.derived_key_size + NONCE_PREFIX_SIZE
+        )
+        return ChunkEncryptor(layout(primary), header, _cipher(primary, header, options))
+
+    def shape(self, first: bytes, size: int) -> Candidate | None:
+        if first not in (b"\x18", b"\x28") or size < first[0] + MIN_TAG_SIZE:
+            return None
+        reason = f"the first byte is the length of a header ({first[0]}); sizes are in the keyset"
+        return Candidate(self.name, reason)
+
+    def probe_size(self, key: object, options: Options) -> int:
+        # The first segment, and one byte more that tells whether it is the final one.
+        return max(one.segment_size for one in as_keyset(key).enabled) + 1
+
+    def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
+        options.refuse_raw(self.name)
+        keys = as_keyset(key).enabled
+        shortest = min(one.header_size + one.tag_size for one in keys)
+        if len(prefix) < shortest:
+            raise FormatError(
+                f"truncated: {len(prefix)} bytes, and the shortest file has {shortest}"
+            )
+        view = memoryview(prefix)
+        for one in keys:
+            if view[0] == one.header_size and len(view) >= one.header_size + one.tag_size:
+                cipher = _cipher(one, bytes(view[: one.header_size]), options)
+                if _opens_first_segment(one, cipher, view):
+                    return ChunkDecryptor(layout(one), cipher)
+                cipher.close()
+        raise wc.InvalidTag(
+            f"no enabled key of the keyset ({len(keys)} tried) opens the first segment: wrong "
+            "keyset or associated data, header or first segment damaged or cut, or not a Tink file"
+        )
+
+
+def _opens_first_segment(key: StreamingKey, cipher: ChunkCipher, view: memoryview) -> bool:
+    """Whether the key opens segment 0, which is the final one where nothing follows it."""
+    segment = view[key.header_size : key.segment_size]
+    final = len(view) <= key.segment_size
+    scratch = bytearray(len(segment))
+    try:
+        lengths = layout(key).lengths(len(segment), 0, final, sealed=True)
+        cipher.open(0, lengths, segment, memoryview(scratch), final)
+    except wc.InvalidTag:
+        return False
+    finally:
+        wipe(scratch)
+    return True

@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tink keysets of streaming AEAD keys: cleartext JSON, read and written without Tink or protobuf.
+
+A keyset is JSON; the key inside is a serialised protobuf message, base64. Both streaming key types
+are
+
+    message AesGcmHkdfStreamingKey / AesCtrHmacStreamingKey {
+      uint32 version = 1;      // 0
+      Params params  = 2;      // { uint32 ciphertext_segment_size = 1; uint32 derived_key_size = 2;
+                               //   HashType hkdf_hash_type = 3; HmacParams hmac_params = 4; }
+      bytes key_value = 3;     // HmacParams { HashType hash = 1; uint32 tag_size = 2; }
+    }
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .base import FormatError
+
+TYPE_URL_PREFIX = "type.googleapis.com/google.crypto.tink."
+GCM_HKDF = "AesGcmHkdfStreamingKey"
+CTR_HMAC = "AesCtrHmacStreamingKey"
+HASHES = {1: "sha1", 3: "sha256", 4: "sha512"}
+HASH_SIZES = {"sha1": 20, "sha256": 32, "sha512": 64}
+STATUSES = ("UNKNOWN_STATUS", "ENABLED", "DISABLED", "DESTROYED")
+PREFIXES = ("UNKNOWN_PREFIX", "TINK", "LEGACY", "RAW", "CRUNCHY")
+MAX_SEGMENT_SIZE = 32 << 20
+"""Larger segments are refused: a segment is held in memory whole, in each buffer of the
+pipeline."""
+GCM_TAG_SIZE = 16
+NONCE_PREFIX_SIZE = 7
+
+
+@dataclass(frozen=True)
+class StreamingKey:
+    """One key of a keyset. Sizes in bytes; hashes "sha1", "sha256", "sha512"; mac_hash is None for
+    AES-GCM-HKDF."""
+
+    key_id: int
+    status: str
+    output_prefix: str
+    segment_size: int
+    derived_key_size: int
+    hkdf_hash: str
+    mac_hash: str | None
+    tag_size: int
+    value: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        who = f"key {self.key_id} of the keyset"
+        if self.derived_key_size not in (16, 32):
+            raise FormatError(
+                f"{who}: derived_key_size is {self.derived_key_size}, expected 16 or 32"
+            )
+        if len(self.value) < self.derived_key_size:
+            raise FormatError(
+                f"{who}: {len(self.value)} bytes of key for derived keys of {self.derived_key_size}"
+            )
+        if self.mac_hash is not None and not 10 <= self.tag_size <= HASH_SIZES[self.mac_hash]:
+            raise FormatError(
+                f"{who}: tag_size is {self.tag_size}, expected 10 to {HASH_SIZES[self.mac_hash]}"
+            )
+        shortest = self.header_size + self.tag_size + 1
+        if not shortest <= self.segment_size <= MAX_SEGMENT_SIZE:
+            raise FormatError(
+                f"{who}: ciphertext_segment_size is {self.segment_size}, expected {shortest} to "
+                f"{MAX_SEGMENT_SIZE}"
+            )
+
+    @property
+    def header_size(self) -> int:
+        """One byte of length, the salt, the nonce prefix."""
+        return 1 + self.derived_key_size + NONCE_PREFIX_SIZE
+
+    @property
+    def type_name(self) -> str:
+        return GCM_HKDF if self.mac_hash is None else CTR_HMAC
+
+
+# The names Tink gives to its key templates.
+TEMPLATES: dict[str, tuple[int, int, bool]] = {
+    f"AES{bits}_{kind}_{label}": (bits // 8, segment, kind != "GCM_HKDF")
+    for bits in (128, 256)
+    for kind in ("GCM_HKDF", "CTR_HMAC_SHA256")
+    for label, segment in (("4KB", 4 << 10), ("1MB", 1 << 20))
+}
+
+
+@dataclass(frozen=True)
+class Keyset:
+    """Keys, one of them primary: it encrypts, and every enabled one is tried to decrypt."""
+
+    keys: tuple[StreamingKey, ...]
+    primary_key_id: int
+
+    def __post_init__(self) -> None:
+        ids = [key.key_id for key in self.keys]
+        if len(set(ids)) != len(ids):
+            raise FormatError("the keyset has two keys with one keyId")
+        primaries = [key for key in self.keys if key.key_id == self.primary_key_id]
+        if not primaries:
+            raise FormatError(f"the keyset has no key with its primaryKeyId {self.primary_key_id}")
+        if primaries[0].status != "ENABLED":
+            raise FormatError(
+                f"the primary key {self.primary_key_id} is {primaries[0].status}, not ENABLED"
+            )
+
+    @property
+    def primary(self) -> StreamingKey:
+        return next(key for key in self.keys if key.key_id == self.primary_key_id)
+
+    @property
+    def enabled(self) -> tuple[StreamingKey, ...]:
+        """Every enabled key, the primary first."""
+        others = (
+            key
+            for key in self.keys
+            if key.status == "ENABLED" and key.key_id != self.primary_key_id
+        )
+        return (self.primary, *others)
+
+    @classmethod
+    def generate(cls, template: str = "AES256_GCM_HKDF_1MB") -> Keyset:
+        """A keyset with one fresh key. template: one of `TEMPLATES`, Tink's names."""
+        key = _fresh_key(template, frozenset())
+        return cls((key,), key.key_id)
+
+    def rotated(self, template: str) -> Keyset:
+        """This keyset with a fresh primary key; the former keys go on decrypting."""
+        key = _fresh_key(template, frozenset(key.key_id for key in self.keys))
+        return Keyset((*self.keys, key), key.key_id)
+
+    @classmethod
+    def from_json(cls, text: str | bytes | bytearray) -> Keyset:
+        """Parses a cleartext JSON keyset. Raises FormatError; its text shows no key material."""
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            raise FormatError("the keyset is not JSON") from None
+        if not isinstance(document, dict):
+            raise FormatError("the keyset is not a JSON object")
+        if "encryptedKeyset" in document or "encrypted_keyset" in document:
+            raise FormatError(
+                "the keyset is encrypted: decrypt it with Tink first, only cleartext ones are read"
+            )
+        entries = document.get("key")
+        if not isinstance(entries, list) or not entries:
+            raise FormatError("the keyset has no list named key")
+        keys = tuple(_parse_entry(place, entry) for place, entry in enumerate(entries))
+        return cls(
+            tuple(key for key in keys if key is not None),
+            _uint32(document, "primaryKeyId", "the keyset"),
+        )
+
+    def to_json(self) -> str:
+        """The cleartext JSON keyset as Tink's JsonKeysetReader takes it. It holds the keys: guard
+        it."""
+        entries = [
+            {
+                "keyData": {
+                    "typeUrl": TYPE_URL_PREFIX + key.type_name,
+                    "value": base64.b64encode(_serialise(key)).decode("ascii"),
+                    "keyMaterialType": "SYMMETRIC",
+                },
+                "status": key.status,
+                "keyId": key.key_id,
+                "outputPrefixType": key.output_prefix,
+            }
+            for key in self.keys
+        ]
+        return json.dumps({"primaryKeyId": self.primary_key_id, "key": entries}, indent=2) + "\n"
+
+
+def _fresh_key(template: str, taken: frozenset[int]) -> StreamingKey:
+    try:
+        size, segment, ctr_hmac = TEMPLATES[template]
+    except KeyError:
+        raise ValueError(
+            f"unknown template {template!r}; there are {', '.join(TEMPLATES)}"
+        ) from None
+    key_id = 0
+    while key_id == 0 or key_id in taken:
+        key_id = int.from_bytes(os.urandom(4), "big")
+    return StreamingKey(
+        key_id=key_id,
+        status="ENABLED",
+        output_prefix="RAW",
+        segment_size=segment,
+        derived_key_size=size,
+        hkdf_hash="sha256",
+        mac_hash="sha256" if ctr_hmac else None,
+        tag_size=32 if ctr_hmac else GCM_TAG_SIZE,
+        value=os.urandom(size),
+    )
+
+
+# JSON: protobuf's mapping takes lowerCamelCase and original names, numbers and names of
+# enumerations.
+
+
+def _field(document: dict[str, Any], name: str) -> Any:
+    original = "".join("_" + c.lower() if c.isupper() else c for c in name)
+    return document.get(name, document.get(original))
+
+
+def _uint32(document: dict[str, Any], name: str, who: str) -> int:
+    value = _field(document, name)
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 10:
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 32:
+        raise FormatError(f"{who}: {name} is missing or not an unsigned 32-bit number")
+    return value
+
+
+def _enum(document: dict[str, Any], name: str, names: tuple[str, ...], who: str) -> str:
+    value = _field(document, name)
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < len(names):
+        return names[value]
+    if isinstance(value, str) and value in names[1:]:
+        return value
+    raise FormatError(f"{who}: {name} is missing or none of {', '.join(names[1:])}")
+
+
+def _parse_entry(place: int, entry: Any) -> StreamingKey | None:
+    """The key of one entry; None for a destroyed key, which has no material."""
+    who = f"key number {place} of the keyset"
+    if not isinstance(entry, dict):
+        raise FormatError(f"{who} is not a JSON object")
+    key_id = _uint32(entry, "keyId", who)
+    status = _enum(entry, "status", STATUSES, who)
+    output_prefix = _enum(entry, "outputPrefixType", PREFIXES, who)
+    if status == "DESTROYED":
+        return None
+    data = _field(entry, "keyData")
+    if not isinstance(data, dict):
+        raise FormatError(f"{who}: keyData is missing or not a JSON object")
+    type_url = _field(data, "typeUrl")
+    value = data.get("value")
+    kinds = [kind for kind in (GCM_HKDF, CTR_HMAC) if type_url == TYPE_URL_PREFIX + kind]
+    if not kinds:
+        raise FormatError(
+            f"{who}: typeUrl is not a streaming AEAD key's: expected "
+            f"{TYPE_URL_PREFIX}{GCM_HKDF} or {CTR_HMAC}"
+        )
+    if not isinstance(value, str):
+        raise FormatError(f"{who}: value is missing or not a string")
+    try:
+        message = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        raise FormatError(f"{who}: value is not base64") from None
+    return _parse_key(message, kinds[0], key_id, status, output_prefix)
+
+
+# Protobuf's wire format, as much of it as two messages need.
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        if position >= len(data) or shift > 63:
+            raise FormatError(
+                "the keyset holds a malformed key: a number ends early or is too long"
+            )
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, position
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The (number, value) pairs of a message: wire types 0 (varint) and 2 (length-delimited)."""
+    position = 0
+    while position < len(data):
+        tag, position = _varint(data, position)
+        value, position = _varint(data, position)
+        if tag & 7 == 0:
+            yield tag >> 3, value
+        elif tag & 7 == 2 and value <= len(data) - position:
+            yield tag >> 3, data[position : position + value]
+            position += value
+        else:
+            raise FormatError(
+                "the keyset holds a malformed key: a field ends early or has an unknown type"
+            )
+
+
+def _message(data: bytes, numbers: dict[int, tuple[str, type]], who: str) -> dict[str, Any]:
+    found: dict[str, Any] = {name: kind() for name, kind in numbers.values()}
+    for number, value in _fields(data):
+        name, kind = numbers.get(number, ("", object))
+        if not isinstance(value, kind) or not name:
+            raise FormatError(f"{who}: field {number} is unknown or of the wrong type")
+        found[name] = value
+    return found
+
+
+def _hash(number: int, who: str) -> str:
+    if number not in HASHES:
+        raise FormatError(f"{who}: hash {number} is none of {', '.join(HASHES.values())}")
+    return HASHES[number]
+
+
+def _parse_key(
+    message: bytes, kind: str, key_id: int, status: str, output_prefix: str
+) -> StreamingKey:
+    who = f"key {key_id} of the keyset"
+    key = _message(message, {1: ("version", int), 2: ("params", bytes), 3: ("value", bytes)}, who)
+    if key["version"] != 0:
+        raise FormatError(f"{who}: version is {key['version']}, expected 0")
+    numbers: dict[int, tuple[str, type]] = {
+        1: ("segment", int),
+        2: ("derived", int),
+        3: ("hkdf", int),
+    }
+    mac_hash: str | None = None
+    tag_size = GCM_TAG_SIZE
+    if kind == CTR_HMAC:
+        numbers[4] = ("hmac", bytes)
+    params = _message(key["params"], numbers, who)
+    if kind == CTR_HMAC:
+        mac = _message(params["hmac"], {1: ("hash", int), 2: ("tag_size", int)}, who)
+        mac_hash, tag_size = _hash(mac["hash"], who), mac["tag_size"]
+    return StreamingKey(
+        key_id=key_id,
+        status=status,
+        output_prefix=output_prefix,
+        segment_size=params["segment"],
+        derived_key_size=params["derived"],
+        hkdf_hash=_hash(params["hkdf"], who),
+        mac_hash=mac_hash,
+        tag_size=tag_size,
+        value=key["value"],
+    )
+
+
+def _put_varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _put(number: int, value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        return _put_varint(number << 3) + _put_varint(value)
+    return _put_varint(number << 3 | 2) + _put_varint(len(value)) + value
+
+
+def _serialise(key: StreamingKey) -> bytes:
+    numbers = {name: number for number, name in HASHES.items()}
+    params = (
+        _put(1, key.segment_size) + _put(2, key.derived_key_size) + _put(3, numbers[key.hkdf_hash])
+    )
+    if key.mac_hash is not None:
+        params += _put(4, _put(1, numbers[key.mac_hash]) + _put(2, key.tag_size))
+    return _put(2, params) + _put(3, key.value)
