@@ -2,6 +2,11 @@
 # Warnings, visibility and sanitizers, the same for every target of the project.
 
 set(WARPCIPHER_HOST_WARNINGS -Wall -Wextra -Wconversion -Wshadow)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12
+   AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # GCC 12 reports std::string's own operator+ (GCC bug 105651).
+  list(APPEND WARPCIPHER_HOST_WARNINGS -Wno-restrict)
+endif()
 
 if(WARPCIPHER_SANITIZE)
   # For the whole build, so that GoogleTest's main and the library agree on the allocator.
