@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The S-box circuits, proven at compile time for every input, the three-input functions they are made of, and that
+// the generated headers are what tools/generate_circuits.py writes.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "cipher/aes_sbox.hpp"
+#include "cipher/circuits.hpp"
+#include "cipher/des_tables.hpp"
+
+namespace warpcipher {
+namespace {
+
+// Bit x of word k of plane i is bit i of the number 64 k + x: all inputs of a circuit side by side.
+constexpr std::uint64_t input_plane(unsigned plane, unsigned word) {
+  std::uint64_t bits = 0;
+  for (unsigned x = 0; x < 64; ++x) bits |= static_cast<std::uint64_t>((64 * word + x) >> plane & 1u) << x;
+  return bits;
+}
+
+template <bool Inverse>
+constexpr bool aes_circuit_is_the_sbox() {
+  for (unsigned word = 0; word < 4; ++word) {
+    std::uint64_t bits[8] = {};
+    for (unsigned i = 0; i < 8; ++i) bits[i] = input_plane(i, word);
+    if constexpr (Inverse) {
+      circuits::aes_inverse_sbox(bits);
+    } else {
+      circuits::aes_sbox(bits);
+    }
+    for (unsigned x = 0; x < 64; ++x) {
+      unsigned value = 0;
+      for (unsigned i = 0; i < 8; ++i) value |= static_cast<unsigned>(bits[i] >> x & 1u) << i;
+      if (value != (Inverse ? aes::inverse_sbox : aes::sbox)[64 * word + x]) return false;
+    }
+  }
+  return true;
+}
+
+template <int Box>
+constexpr bool des_circuit_is_the_sbox() {
+  std::uint64_t in[6] = {};
+  for (unsigned i = 0; i < 6; ++i) in[i] = input_plane(5 - i, 0);
+  std::uint64_t out[4] = {};
+  circuits::DesSbox<Box>::apply(in, out);
+  for (unsigned x = 0; x < 64; ++x) {
+    unsigned value = 0;
+    for (unsigned i = 0; i < 4; ++i) value = value << 1 | static_cast<unsigned>(out[i] >> x & 1u);
+    const unsigned row = (x >> 4 & 2u) | (x & 1u);
+    if (value != des::sboxes[Box - 1][row][x >> 1 & 15u]) return false;
+  }
+  return true;
+}
+
+static_assert(aes_circuit_is_the_sbox<false>(), "the circuit differs from the S-box of FIPS 197");
+static_assert(aes_circuit_is_the_sbox<true>(), "the circuit differs from the inverse S-box of FIPS 197");
+static_assert(des_circuit_is_the_sbox<1>(), "the circuit differs from S1 of FIPS 46-3");
+static_assert(des_circuit_is_the_sbox<2>(), "the circuit differs from S2 of FIPS 46-3");
+static_assert(des_circuit_is_the_sbox<3>(), "the circuit differs from S3 of FIPS 46-3");
+static_assert(des_circuit_is_the_sbox<4>(), "the circuit differs from S4 of FIPS 46-3");
+static_assert(des_circuit_is_the_sbox<5>(), "the circuit differs from S5 of FIPS 46-3");
+static_assert(des_circuit_is_the_sbox<6>(), "the circuit differs from S6 of FIPS 46-3");
+static_assert(des_circuit_is_the_sbox<7>(), "the circuit differs from S7 of FIPS 46-3");
+static_assert(des_circuit_is_the_sbox<8>(), "the circuit differs from S8 of FIPS 46-3");
+
+template <class Word>
+Word look_up(unsigned table, Word a, Word b, Word c) {
+  Word result = 0;
+  for (unsigned i = 0; i < 8 * sizeof(Word); ++i) {
+    const auto index = static_cast<unsigned>((a >> i & 1u) << 2 | (b >> i & 1u) << 1 | (c >> i & 1u));
+    result |= static_cast<Word>(table >> index & 1u) << i;
+  }
+  return result;
+}
+
+template <unsigned... Tables>
+void check_all_tables(std::integer_sequence<unsigned, Tables...>) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 4; ++round) {
+    const std::uint64_t a = random();
+    const std::uint64_t b = random();
+    const std::uint64_t c = random();
+    (void)(..., [&] {
+      EXPECT_EQ(lut3<Tables>(a, b, c), look_up(Tables, a, b, c)) << "table " << Tables;
+      const auto a32 = static_cast<std::uint32_t>(a);
+      const auto b32 = static_cast<std::uint32_t>(b);
+      const auto c32 = static_cast<std::uint32_t>(c);
+      EXPECT_EQ(lut3<Tables>(a32, b32, c32), look_up(Tables, a32, b32, c32)) << "table " << Tables;
+      using Vector [[gnu::vector_size(16)]] = std::uint64_t;
+      const Vector result = lut3<Tables>(Vector{a, b}, Vector{b, c}, Vector{c, a});
+      EXPECT_EQ(result[0], look_up(Tables, a, b, c)) << "table " << Tables;
+      EXPECT_EQ(result[1], look_up(Tables, b, c, a)) << "table " << Tables;
+    }());
+  }
+}
+
+TEST(Lut3Test, EveryTableIsWhatItSays) { check_all_tables(std::make_integer_sequence<unsigned, 256>{}); }
+
+TEST(CircuitsTest, GeneratedHeadersAreUpToDate) {
+  const auto script = std::filesystem::path(__FILE__).parent_path() / ".." / ".." / "tools" / "generate_circuits.py";
+  if (!std::filesystem::exists(script)) GTEST_SKIP() << "not run from a source tree: " << script << " is absent";
+  if (std::system("python3 --version") != 0) GTEST_SKIP() << "python3 is not on PATH";
+  EXPECT_EQ(std::system(("python3 '" + script.string() + "' --check").c_str()), 0);
+}
+
+}  // namespace
+}  // namespace warpcipher
