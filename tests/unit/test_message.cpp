@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// check_messages refuses what cannot be right, and says what was given and what was expected.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+
+#include "batch/message.hpp"
+#include "support.hpp"
+
+namespace warpcipher {
+namespace {
+
+using test::Sample;
+
+std::string refusal(std::span<const Message> messages) {
+  try {
+    check_messages(messages);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::invalid_argument);
+    return error.what();
+  }
+  return "accepted";
+}
+
+// What check_messages says of a good message after `spoil` has changed it.
+std::string refusal_of(const char* algorithm, std::size_t len, const std::function<void(Message&)>& spoil) {
+  std::mt19937 random(7);
+  Sample sample(random, find_algorithm(algorithm), Direction::encrypt, len);
+  EXPECT_EQ(refusal({&sample.message, 1}), "accepted");
+  spoil(sample.message);
+  return refusal({&sample.message, 1});
+}
+
+void expect_says(const std::string& text, std::initializer_list<const char*> parts) {
+  for (const char* part : parts) EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+TEST(CheckMessages, AcceptsEveryAlgorithm) {
+  std::mt19937 random(1);
+  for (const Algorithm& algorithm : algorithms()) {
+    for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+      for (const std::size_t len : {0, 1, 15, 16, 17, 1000}) {
+        const Sample sample(random, algorithm, direction, test::valid_len(algorithm, len));
+        EXPECT_EQ(refusal({&sample.message, 1}), "accepted") << algorithm.name;
+      }
+    }
+  }
+}
+
+TEST(CheckMessages, RefusesWrongIvs) {
+  expect_says(refusal_of("aes-128-cbc", 16, [](Message& m) { m.iv_len = 15; }), {"16 bytes", "15 bytes"});
+  expect_says(refusal_of("aes-128-ctr", 16, [](Message& m) { m.iv_len = 0; }), {"16 bytes", "none"});
+  expect_says(refusal_of("des-ofb", 16, [](Message& m) { m.iv_len = 16; }), {"8 bytes", "16 bytes"});
+  expect_says(refusal_of("aes-256-gcm", 16, [](Message& m) { m.iv_len = 0; }), {"one byte or more"});
+  expect_says(refusal_of("aes-128-ecb", 16, [](Message& m) { m.iv = m.in, m.iv_len = 16; }), {"takes no IV"});
+}
+
+TEST(CheckMessages, RefusesWrongLengths) {
+  expect_says(refusal_of("aes-128-cbc", 16, [](Message& m) { m.in_len = 15; }), {"multiple of 16", "15 bytes"});
+  expect_says(refusal_of("des-ecb", 16, [](Message& m) { m.in_len = 12; }), {"multiple of 8", "12 bytes"});
+  expect_says(refusal_of("aes-128-xts", 16, [](Message& m) { m.in_len = 15; }), {"data unit", "15 bytes"});
+  expect_says(refusal_of("aes-128-xts", 16, [](Message& m) { m.in_len = m.out_len = (16u << 20) + 1; }), {"16777217"});
+  expect_says(refusal_of("aes-128-gcm", 16, [](Message& m) { m.in_len = m.out_len = (1ull << 36) - 31; }),
+              {"at most 68719476704"});
+  expect_says(refusal_of("aes-128-ctr", 16, [](Message& m) { m.out_len = 15; }), {"room for 15", "16 bytes"});
+  expect_says(refusal_of("aes-128-cbc", 16, [](Message& m) { m.padding = Padding::pkcs7, m.out_len = 31; }),
+              {"room for 31", "32 bytes"});
+  expect_says(refusal_of("aes-128-cbc", 16,
+                         [](Message& m) { m.padding = Padding::pkcs7, m.direction = Direction::decrypt, m.in_len = 0; }),
+              {"at least 16"});
+}
+
+TEST(CheckMessages, RefusesWhatTheModeDoesNotHave) {
+  expect_says(refusal_of("aes-128-ctr", 16, [](Message& m) { m.padding = Padding::pkcs7; }), {"takes no padding"});
+  expect_says(refusal_of("aes-128-ctr", 16, [](Message& m) { m.aad = m.iv, m.aad_len = 1; }), {"associated data"});
+  expect_says(refusal_of("aes-128-ctr", 16, [](Message& m) { m.tag = m.out + 16, m.tag_len = 16; }), {"no tag"});
+  for (const std::size_t tag_len : {0, 1, 5, 11, 17}) {
+    expect_says(refusal_of("aes-128-gcm", 16, [=](Message& m) { m.tag_len = tag_len; }), {"4, 8 or 12 to 16"});
+  }
+}
+
+TEST(CheckMessages, RefusesNullPointersAndOverlap) {
+  expect_says(refusal_of("aes-128-ctr", 16, [](Message& m) { m.in = nullptr; }), {"in is a null pointer"});
+  expect_says(refusal_of("aes-128-ctr", 16, [](Message& m) { m.out = nullptr; }), {"out is a null pointer"});
+  expect_says(refusal_of("aes-128-ctr", 16, [](Message& m) { m.key = nullptr; }), {"key is missing"});
+  expect_says(refusal_of("aes-128-ctr", 16, [](Message& m) { m.in = m.out + 1; }), {"overlap"});
+  expect_says(refusal_of("aes-128-gcm", 32, [](Message& m) { m.tag = m.out + 8; }), {"tag overlaps"});
+  EXPECT_EQ(refusal_of("aes-128-ctr", 16, [](Message& m) { m.in = m.out; }), "accepted");
+  EXPECT_EQ(refusal_of("aes-128-gcm", 0, [](Message& m) { m.in = nullptr, m.out = nullptr; }), "accepted");
+}
+
+TEST(CheckMessages, RefusesANonceUsedTwiceToEncrypt) {
+  std::mt19937 random(3);
+  std::deque<Sample> samples;
+  std::vector<Message> messages;
+  for (int i = 0; i < 50; ++i) {
+    samples.emplace_back(random, find_algorithm("aes-128-gcm"), Direction::encrypt, 20);
+    messages.push_back(samples.back().message);
+    messages.back().key = samples.front().key.get();
+  }
+  EXPECT_EQ(refusal(messages), "accepted");
+  messages[37].iv = messages[11].iv;
+  expect_says(refusal(messages), {"messages 11 and 37", "never be used twice"});
+  messages[37].key = samples[37].key.get();
+  EXPECT_EQ(refusal(messages), "accepted");
+  messages[37].key = messages[11].key;
+  messages[37].direction = messages[11].direction = Direction::decrypt;
+  EXPECT_EQ(refusal(messages), "accepted");
+}
+
+TEST(CheckMessages, NamesTheMessage) {
+  std::mt19937 random(4);
+  const Sample good(random, find_algorithm("aes-128-ctr"), Direction::encrypt, 16);
+  Message bad = good.message;
+  bad.iv_len = 3;
+  const Message both[] = {good.message, bad};
+  expect_says(refusal(both), {"message 1: "});
+  bad = good.message;
+  bad.memory = Memory::device;
+  const Message mixed[] = {good.message, bad};
+  expect_says(refusal(mixed), {"message 1", "separate batches"});
+}
+
+TEST(Key, ChecksItsLengthAndXtsHalves) {
+  const test::Bytes bytes(64, 5);
+  const auto text = [&](const char* algorithm, std::size_t len) -> std::string {
+    try {
+      Key(find_algorithm(algorithm), {bytes.data(), len});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(text("aes-256-gcm", 32), "accepted");
+  expect_says(text("aes-256-gcm", 31), {"32 bytes", "31"});
+  expect_says(text("aes-128-xts", 16), {"32 bytes", "16"});
+  expect_says(text("aes-128-xts", 32), {"halves", "equal"});
+  expect_says(text("des", 8), {"unknown algorithm"});
+}
+
+TEST(FindAlgorithm, ListsWhatThereIs) {
+  EXPECT_EQ(algorithms().size(), 38u);
+  EXPECT_EQ(find_algorithm("aes-256-gcm").key_len(), 32u);
+  try {
+    find_algorithm("aes-256-gmc");
+    FAIL();
+  } catch (const Error& error) {
+    expect_says(error.what(), {"aes-256-gmc", "aes-256-gcm", "des-ede3-ofb"});
+  }
+}
+
+}  // namespace
+}  // namespace warpcipher
