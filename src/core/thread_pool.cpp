@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/thread_pool.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <csignal>
+#include <exception>
+#include <fstream>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace warpcipher {
+namespace {
+
+std::optional<std::string> first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line)) return std::nullopt;
+  return line;
+}
+
+// Cores that a quota in microseconds a period comes to, or none when there is no limit.
+std::optional<std::size_t> cores_of_quota(const std::string& quota, const std::string& period) {
+  long long quota_us = 0, period_us = 0;
+  if (!(std::istringstream(quota) >> quota_us) || !(std::istringstream(period) >> period_us)) return std::nullopt;
+  if (quota_us <= 0 || period_us <= 0) return std::nullopt;
+  return static_cast<std::size_t>((quota_us + period_us - 1) / period_us);
+}
+
+// The limit of one control group folder, of either version.
+std::optional<std::size_t> cores_of_group(const std::string& folder) {
+  if (const auto line = first_line(folder + "/cpu.max")) {
+    std::string quota, period;
+    std::istringstream(*line) >> quota >> period;
+    return cores_of_quota(quota, period);  // "max" is no number: no limit
+  }
+  const auto quota = first_line(folder + "/cpu.cfs_quota_us");
+  const auto period = first_line(folder + "/cpu.cfs_period_us");
+  return quota && period ? cores_of_quota(*quota, *period) : std::nullopt;
+}
+
+// The tightest limit on the way from this process's control group to the root. A line of /proc/self/cgroup is
+// "hierarchy:controllers:path"; version 2 has no controllers named.
+std::size_t cores_of_control_groups() {
+  std::size_t cores = SIZE_MAX;
+  std::ifstream lines("/proc/self/cgroup");
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const bool version_2 = controllers == ",,";
+    if (!version_2 && controllers.find(",cpu,") == std::string::npos) continue;
+    const std::string root = version_2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu";
+    std::string path = line.substr(second + 1);
+    while (true) {
+      if (path == "/") path.clear();
+      if (const auto limit = cores_of_group(root + path)) cores = std::min(cores, *limit);
+      if (path.empty()) break;
+      path.erase(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
+    }
+  }
+  return cores;
+}
+
+}  // namespace
+
+std::size_t usable_cores() {
+  std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  // The kernel refuses a mask with fewer bits than it has processors, so the mask grows until it fits.
+  for (int bits = 1024; bits <= 1 << 20; bits *= 2) {
+    cpu_set_t* const mask = CPU_ALLOC(bits);
+    if (mask == nullptr) break;
+    const std::size_t size = CPU_ALLOC_SIZE(bits);
+    const bool known = sched_getaffinity(0, size, mask) == 0;
+    if (known) cores = static_cast<std::size_t>(std::max(1, CPU_COUNT_S(size, mask)));
+    CPU_FREE(mask);
+    if (known) break;
+  }
+  return std::min(cores, std::max<std::size_t>(1, cores_of_control_groups()));
+}
+
+struct ThreadPool::Impl {
+  struct Loop {
+    const std::size_t count;
+    const std::size_t grain;
+    const void* const context;
+    const BodyFunction body;
+    std::atomic<std::size_t> next{0};
+    // Guarded by Impl::mutex.
+    std::size_t helpers = 0;
+    std::exception_ptr failure;
+    std::condition_variable idle;
+
+    bool begun() const { return next.load(std::memory_order_relaxed) >= count; }
+  };
+
+  explicit Impl(std::size_t threads) : helper_count(threads - 1) {}
+
+  // Threads start with every signal blocked, so that handlers run on the application's own threads. A machine that
+  // refuses more threads gets a smaller pool: the callers still do all the work.
+  void start() {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      workers.reserve(helper_count);
+      while (workers.size() < helper_count) workers.emplace_back([this] { help(); });
+    } catch (const std::system_error&) {
+    } catch (const std::bad_alloc&) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    wake.notify_all();
+    for (std::thread& worker : workers) worker.join();
+    workers.clear();
+  }
+
+  // Takes pieces of a loop until none is left. Keeps the first exception and lets the loop end early.
+  void work(Loop& loop) {
+    try {
+      while (true) {
+        const std::size_t begin = loop.next.fetch_add(loop.grain, std::memory_order_relaxed);
+        if (begin >= loop.count) break;
+        loop.body(loop.context, begin, begin + std::min(loop.grain, loop.count - begin));
+      }
+    } catch (...) {
+      loop.next.store(loop.count, std::memory_order_relaxed);
+      const std::lock_guard lock(mutex);
+      if (!loop.failure) loop.failure = std::current_exception();
+    }
+  }
+
+  void help() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      wake.wait(lock, [&] { return stopping || !loops.empty(); });
+      if (stopping) return;
+      Loop& loop = *loops.front();
+      if (loop.begun()) {
+        loops.remove(&loop);
+        continue;
+      }
+      // The next thread that looks for work takes another loop, if there is one.
+      loops.splice(loops.end(), loops, loops.begin());
+      ++loop.helpers;
+      lock.unlock();
+      work(loop);
+      lock.lock();
+      loops.remove(&loop);
+      if (--loop.helpers == 0) loop.idle.notify_all();
+    }
+  }
+
+  const std::size_t helper_count;
+  std::once_flag started;
+  std::vector<std::thread> workers;
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::list<Loop*> loops;  // those that may have pieces left
+  bool stopping = false;
+};
+
+// The pool of the process, and what becomes of it at a fork and at the end.
+struct ThreadPool::ProcessPool {
+  std::atomic<ThreadPool*> current{nullptr};
+  // After a fork the parent's pool is memory without threads, perhaps with a locked mutex. It is neither used nor freed.
+  ThreadPool* parents = nullptr;
+
+  ProcessPool() {
+    pthread_atfork(nullptr, nullptr, [] {
+      ProcessPool& process = the();
+      if (ThreadPool* const pool = process.current.exchange(nullptr)) process.parents = pool;
+    });
+  }
+
+  // Runs at exit, or when the shared library is unloaded. The pool object stays: a thread that still runs a loop then
+  // finishes it alone.
+  ~ProcessPool() {
+    if (ThreadPool* const pool = current.load()) pool->impl_->stop();
+  }
+
+  static ProcessPool& the() {
+    static ProcessPool process;
+    return process;
+  }
+};
+
+ThreadPool& ThreadPool::instance() {
+  ProcessPool& process = ProcessPool::the();
+  if (ThreadPool* const pool = process.current.load(std::memory_order_acquire)) return *pool;
+  // No lock here: one held at a fork would stay locked in the child. Of two threads that race, one pool wins; neither
+  // has started a thread yet.
+  auto* const fresh = new ThreadPool(usable_cores());
+  ThreadPool* winner = nullptr;
+  if (process.current.compare_exchange_strong(winner, fresh, std::memory_order_acq_rel)) return *fresh;
+  delete fresh;
+  return *winner;
+}
+
+ThreadPool::ThreadPool(std::size_t threads) : impl_(std::make_unique<Impl>(threads)) {}
+ThreadPool::~ThreadPool() = default;
+
+std::size_t ThreadPool::threads() const noexcept { return impl_->helper_count + 1; }
+
+void ThreadPool::run_loop(std::size_t count, std::size_t grain, const void* context, BodyFunction body) {
+  if (count == 0) return;
+  Impl& impl = *impl_;
+  if (impl.helper_count == 0 || count <= grain) {
+    for (std::size_t begin = 0; begin < count; begin += std::min(grain, count - begin)) {
+      body(context, begin, begin + std::min(grain, count - begin));
+    }
+    return;
+  }
+  std::call_once(impl.started, [&] { impl.start(); });
+  Impl::Loop loop{count, grain, context, body, {}, 0, nullptr, {}};
+  {
+    const std::lock_guard lock(impl.mutex);
+    impl.loops.push_back(&loop);
+  }
+  const std::size_t pieces = (count - 1) / grain;  // beyond the one the caller takes
+  if (pieces >= impl.helper_count) {
+    impl.wake.notify_all();
+  } else {
+    for (std::size_t i = 0; i < pieces; ++i) impl.wake.notify_one();
+  }
+  impl.work(loop);
+  std::unique_lock lock(impl.mutex);
+  impl.loops.remove(&loop);
+  loop.idle.wait(lock, [&] { return loop.helpers == 0; });
+  if (loop.failure) std::rethrow_exception(loop.failure);
+}
+
+}  // namespace warpcipher

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads of the process: one pool, made on first use, that spreads loops over all cores the process may use.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+
+namespace warpcipher {
+
+// Cores this process may use: the affinity mask, and no more than the processor time its control groups grant
+// (version 2 cpu.max, version 1 cpu.cfs_quota_us), rounded up. At least 1.
+std::size_t usable_cores();
+
+class ThreadPool {
+ public:
+  // The pool of this process. The child of a fork gets a fresh one: threads do not survive a fork.
+  static ThreadPool& instance();
+
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  // Threads that work on one loop, the caller included.
+  std::size_t threads() const noexcept;
+
+  // Calls body(begin, end) for pieces of [0, count), at most `grain` (>= 1) indices each, in any order, on the caller's
+  // thread and on those of the pool that are free; returns when all are done. The first exception that a body throws
+  // is thrown here, and pieces not begun by then are left out. Any thread may call, also from inside a body: the
+  // caller works too, so progress never depends on a free thread.
+  template <class Body>
+  void parallel_for(std::size_t count, std::size_t grain, Body&& body) {
+    using Plain = std::remove_reference_t<Body>;
+    run_loop(count, grain, std::addressof(body), [](const void* context, std::size_t begin, std::size_t end) {
+      (*static_cast<Plain*>(const_cast<void*>(context)))(begin, end);
+    });
+  }
+
+ private:
+  struct Impl;
+  struct ProcessPool;
+  using BodyFunction = void (*)(const void* context, std::size_t begin, std::size_t end);
+
+  explicit ThreadPool(std::size_t threads);
+  ~ThreadPool();
+
+  void run_loop(std::size_t count, std::size_t grain, const void* context, BodyFunction body);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace warpcipher

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cpu/aes_key.hpp"
+
+namespace warpcipher {
+namespace {
+
+const std::uint8_t* block_key(const Key& key) {
+  return key.algorithm().mode.id == Mode::xts ? key.bytes() + key.size() / 2 : key.bytes();
+}
+
+}  // namespace
+
+AesKey::AesKey(const Key& key)
+    : symmetric_(key.algorithm().mode.id == Mode::ctr || key.algorithm().mode.id == Mode::ofb),
+      encrypt_(fetch_cipher(key.algorithm().cipher.id, key.algorithm().mode.id), key.bytes(), Direction::encrypt),
+      decrypt_(fetch_cipher(key.algorithm().cipher.id, key.algorithm().mode.id), key.bytes(), Direction::decrypt),
+      encrypt_blocks_(fetch_cipher(key.algorithm().cipher.id, Mode::ecb), block_key(key), Direction::encrypt),
+      decrypt_blocks_(fetch_cipher(key.algorithm().cipher.id, Mode::ecb), block_key(key), Direction::decrypt),
+      counter_(fetch_cipher(key.algorithm().cipher.id, Mode::ctr), key.bytes(), Direction::encrypt) {}
+
+const GcmConstants& AesKey::gcm() {
+  std::call_once(gcm_once_, [this] { *gcm_ = make_gcm_constants(*encrypt_blocks_.borrow()); });
+  return *gcm_;
+}
+
+}  // namespace warpcipher

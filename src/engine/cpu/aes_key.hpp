@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the CPU engine keeps of an AES key: pools of keyed libcrypto contexts, and for GCM the constants that long
+// messages need.
+#pragma once
+
+#include <mutex>
+
+#include "batch/key.hpp"
+#include "core/wipe.hpp"
+#include "engine/cpu/context.hpp"
+#include "engine/cpu/gcm_constants.hpp"
+
+namespace warpcipher {
+
+class AesKey final : public KeyState {
+ public:
+  explicit AesKey(const Key& key);
+
+  // The state of `key`, an AES key of any mode.
+  static AesKey& of(const Key& key) {
+    return key.state<AesKey>(EngineId::cpu, [](const Key& k) { return std::make_unique<AesKey>(k); });
+  }
+
+  // The mode itself. Modes whose decryption is encryption of the same counters (CTR, OFB) use one pool for both.
+  ContextPool& mode(Direction direction) { return direction == Direction::encrypt || symmetric_ ? encrypt_ : decrypt_; }
+
+  // Single blocks: under the tweak key (the second half, IEEE 1619 section 5.3) for XTS, else under the key.
+  ContextPool& blocks(Direction direction) {
+    return direction == Direction::encrypt ? encrypt_blocks_ : decrypt_blocks_;
+  }
+
+  // Counter mode under the key of a GCM algorithm.
+  ContextPool& counter() { return counter_; }
+
+  // For a GCM algorithm: computed on first use, from any thread.
+  const GcmConstants& gcm();
+
+ private:
+  const bool symmetric_;
+  ContextPool encrypt_, decrypt_, encrypt_blocks_, decrypt_blocks_, counter_;
+  std::once_flag gcm_once_;
+  Secret<GcmConstants> gcm_;
+};
+
+}  // namespace warpcipher

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cpu/context.hpp"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace warpcipher {
+namespace {
+
+// By Mode. OpenSSL's CFB is the mode with whole-block segments.
+constexpr std::array<const char*, 8> mode_names{"ECB", "CBC", "CFB", "CFB8", "OFB", "CTR", "GCM", "XTS"};
+static_assert(static_cast<int>(CipherId::aes_256) == 2 && static_cast<int>(Mode::xts) == 7);
+
+// Lengths are int in EVP; a multiple of every block keeps chaining modes whole.
+constexpr std::size_t max_update = std::size_t{1} << 30;
+
+std::size_t slot_of_this_thread(std::size_t slots) {
+  static std::atomic<std::size_t> threads{0};
+  thread_local const std::size_t number = threads.fetch_add(1, std::memory_order_relaxed);
+  return number % slots;
+}
+
+}  // namespace
+
+LibcryptoCipher fetch_cipher(CipherId cipher, Mode mode) {
+  static std::array<std::array<std::atomic<const evp_cipher_st*>, mode_names.size()>, 3> fetched{};
+  const auto row = static_cast<std::size_t>(cipher);
+  const auto column = static_cast<std::size_t>(mode);
+  std::atomic<const evp_cipher_st*>& entry = fetched.at(row).at(column);
+  const bool pads = mode == Mode::ecb || mode == Mode::cbc;
+  if (const evp_cipher_st* const evp = entry.load(std::memory_order_acquire)) return {evp, pads};
+
+  const Libcrypto& libcrypto = Libcrypto::instance();
+  const std::string name =
+      "AES-" + std::to_string(8 * cipher_list.at(row).key_len) + "-" + mode_names.at(column);
+  const evp_cipher_st* const evp = libcrypto->EVP_CIPHER_fetch(nullptr, name.c_str(), nullptr);
+  if (evp == nullptr) libcrypto.fail(("EVP_CIPHER_fetch(" + name + ")").c_str());
+  entry.store(evp, std::memory_order_release);  // two threads at once fetch the same object twice: one count too many
+  return {evp, pads};
+}
+
+Context::Context(const LibcryptoCipher& cipher, const std::uint8_t* key, Direction direction)
+    : evp_(Libcrypto::instance()->EVP_CIPHER_CTX_new()) {
+  const Libcrypto& libcrypto = Libcrypto::instance();
+  if (evp_ == nullptr) throw std::bad_alloc();
+  try {
+    const int encrypting = direction == Direction::encrypt ? 1 : 0;
+    libcrypto.check(libcrypto->EVP_CipherInit_ex2(evp_, cipher.evp, key, nullptr, encrypting, nullptr),
+                    "EVP_CipherInit_ex2 with a key");
+    // Only where it means something: OpenSSL repeats the call inside each later EVP_CipherInit_ex2.
+    if (cipher.pads) libcrypto.check(libcrypto->EVP_CIPHER_CTX_set_padding(evp_, 0), "EVP_CIPHER_CTX_set_padding");
+  } catch (...) {
+    libcrypto->EVP_CIPHER_CTX_free(evp_);
+    throw;
+  }
+}
+
+Context::~Context() { Libcrypto::instance()->EVP_CIPHER_CTX_free(evp_); }
+
+void Context::start(const std::uint8_t* iv) {
+  const Libcrypto& libcrypto = Libcrypto::instance();
+  libcrypto.check(libcrypto->EVP_CipherInit_ex2(evp_, nullptr, nullptr, iv, -1, nullptr),
+                  "EVP_CipherInit_ex2 with an IV");
+}
+
+void Context::start_gcm(const std::uint8_t* iv, std::size_t iv_len) {
+  if (iv_len != gcm_iv_len_) {
+    const Libcrypto& libcrypto = Libcrypto::instance();
+    libcrypto.check(libcrypto->EVP_CIPHER_CTX_ctrl(evp_, libcrypto_constant::ctrl_aead_set_iv_len,
+                                                   static_cast<int>(iv_len), nullptr),
+                    "EVP_CIPHER_CTX_ctrl(EVP_CTRL_AEAD_SET_IVLEN)");
+    gcm_iv_len_ = iv_len;
+  }
+  start(iv);
+}
+
+void Context::update(const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
+  const Libcrypto& libcrypto = Libcrypto::instance();
+  while (len > 0) {
+    const std::size_t n = std::min(len, max_update);
+    int written = 0;
+    libcrypto.check(libcrypto->EVP_CipherUpdate(evp_, out, &written, in, static_cast<int>(n)), "EVP_CipherUpdate");
+    in += n;
+    out += n;
+    len -= n;
+  }
+}
+
+void Context::update_aad(const std::uint8_t* aad, std::size_t len) {
+  const Libcrypto& libcrypto = Libcrypto::instance();
+  while (len > 0) {
+    const std::size_t n = std::min(len, max_update);
+    int written = 0;
+    libcrypto.check(libcrypto->EVP_CipherUpdate(evp_, nullptr, &written, aad, static_cast<int>(n)),
+                    "EVP_CipherUpdate with additional data");
+    aad += n;
+    len -= n;
+  }
+}
+
+void Context::finish_gcm_encrypt(std::uint8_t* tag, std::size_t tag_len) {
+  const Libcrypto& libcrypto = Libcrypto::instance();
+  std::uint8_t nothing[16];
+  int written = 0;
+  libcrypto.check(libcrypto->EVP_CipherFinal_ex(evp_, nothing, &written), "EVP_CipherFinal_ex");
+  libcrypto.check(libcrypto->EVP_CIPHER_CTX_ctrl(evp_, libcrypto_constant::ctrl_aead_get_tag,
+                                                 static_cast<int>(tag_len), tag),
+                  "EVP_CIPHER_CTX_ctrl(EVP_CTRL_AEAD_GET_TAG)");
+}
+
+bool Context::finish_gcm_decrypt(const std::uint8_t* tag, std::size_t tag_len) {
+  const Libcrypto& libcrypto = Libcrypto::instance();
+  // EVP_CIPHER_CTX_ctrl takes a pointer to non-const for every type; this one only reads.
+  libcrypto.check(libcrypto->EVP_CIPHER_CTX_ctrl(evp_, libcrypto_constant::ctrl_aead_set_tag,
+                                                 static_cast<int>(tag_len), const_cast<std::uint8_t*>(tag)),
+                  "EVP_CIPHER_CTX_ctrl(EVP_CTRL_AEAD_SET_TAG)");
+  std::uint8_t nothing[16];
+  int written = 0;
+  if (libcrypto->EVP_CipherFinal_ex(evp_, nothing, &written) == 1) return true;
+  libcrypto->ERR_clear_error();
+  return false;
+}
+
+ContextPool::~ContextPool() {
+  for (auto& slot : slots_) delete slot.load();
+}
+
+std::unique_ptr<Context> ContextPool::take() {
+  std::atomic<Context*>& slot = slots_[slot_of_this_thread(slots_.size())];
+  if (Context* const context = slot.exchange(nullptr, std::memory_order_acquire)) {
+    return std::unique_ptr<Context>(context);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (!overflow_.empty()) {
+      std::unique_ptr<Context> context = std::move(overflow_.back());
+      overflow_.pop_back();
+      return context;
+    }
+  }
+  return std::make_unique<Context>(cipher_, key_, direction_);
+}
+
+void ContextPool::give(std::unique_ptr<Context> context) noexcept {
+  std::atomic<Context*>& slot = slots_[slot_of_this_thread(slots_.size())];
+  Context* expected = nullptr;
+  if (slot.compare_exchange_strong(expected, context.get(), std::memory_order_release, std::memory_order_relaxed)) {
+    context.release();
+    return;
+  }
+  try {
+    const std::lock_guard lock(mutex_);
+    overflow_.push_back(std::move(context));
+  } catch (const std::bad_alloc&) {  // then the context is freed, and made anew when it is wanted
+  }
+}
+
+}  // namespace warpcipher

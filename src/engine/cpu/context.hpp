@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cipher contexts of libcrypto, keyed once and used many times. A key schedule costs more than a short message, so a
+// pool keeps the contexts of one key; a message borrows one and sets its IV.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "cipher/list.hpp"
+#include "engine/cpu/libcrypto.hpp"
+#include "mode/mode.hpp"
+
+namespace warpcipher {
+
+// An implementation that libcrypto offers, and whether it would pad unless told not to.
+struct LibcryptoCipher {
+  const evp_cipher_st* evp;
+  bool pads;
+};
+
+// AES in a mode, fetched once for the life of the process. Throws Error{engine_failure} when no provider has it.
+LibcryptoCipher fetch_cipher(CipherId cipher, Mode mode);
+
+// One EVP_CIPHER_CTX with its key, direction and no padding. Not for two threads at once. Every function throws
+// Error{engine_failure} when libcrypto refuses.
+class Context {
+ public:
+  // key: as long as the cipher's; read, not kept.
+  Context(const LibcryptoCipher& cipher, const std::uint8_t* key, Direction direction);
+  ~Context();  // libcrypto wipes what it frees
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  // Starts a message of a mode whose IV is one block.
+  void start(const std::uint8_t* iv);
+
+  // Starts a GCM message; iv_len is 1 to max_gcm_iv_len bytes.
+  void start_gcm(const std::uint8_t* iv, std::size_t iv_len);
+  static constexpr std::size_t max_gcm_iv_len = 128;  // what libcrypto takes; longer ones are hashed by the caller
+
+  // Transforms the next len bytes, any number of them; in == out allowed. In block modes len is a multiple of the block.
+  void update(const std::uint8_t* in, std::uint8_t* out, std::size_t len);
+
+  // Authenticates the next len bytes (GCM, before the text).
+  void update_aad(const std::uint8_t* aad, std::size_t len);
+
+  // Ends a GCM message: gives its tag, or compares it in constant time and says whether it matches.
+  void finish_gcm_encrypt(std::uint8_t* tag, std::size_t tag_len);
+  bool finish_gcm_decrypt(const std::uint8_t* tag, std::size_t tag_len);
+
+ private:
+  evp_cipher_ctx_st* evp_;
+  std::size_t gcm_iv_len_ = 12;  // libcrypto's default
+};
+
+// The idle contexts of one key, cipher and direction.
+class ContextPool {
+ public:
+  // Makes no context yet. `key` must live as long as the pool.
+  ContextPool(const LibcryptoCipher& cipher, const std::uint8_t* key, Direction direction)
+      : cipher_(cipher), key_(key), direction_(direction) {}
+  ~ContextPool();
+  ContextPool(const ContextPool&) = delete;
+  ContextPool& operator=(const ContextPool&) = delete;
+
+  // A borrowed context, given back at the end of the scope.
+  class Lease {
+   public:
+    Lease() = default;
+    explicit Lease(ContextPool& pool) : pool_(&pool), context_(pool.take()) {}
+    Lease(Lease&& other) noexcept : pool_(other.pool_), context_(std::move(other.context_)) {}
+    Lease& operator=(Lease&& other) noexcept {
+      if (context_) pool_->give(std::move(context_));
+      pool_ = other.pool_;
+      context_ = std::move(other.context_);
+      return *this;
+    }
+    ~Lease() {
+      if (context_) pool_->give(std::move(context_));
+    }
+    Context* operator->() const noexcept { return context_.get(); }
+    Context& operator*() const noexcept { return *context_; }
+
+   private:
+    ContextPool* pool_ = nullptr;
+    std::unique_ptr<Context> context_;
+  };
+
+  Lease borrow() { return Lease(*this); }
+
+ private:
+  std::unique_ptr<Context> take();
+  void give(std::unique_ptr<Context> context) noexcept;
+
+  const LibcryptoCipher cipher_;
+  const std::uint8_t* const key_;
+  const Direction direction_;
+  // A thread looks first in the slot that its number picks, without a lock; what does not fit goes to the overflow.
+  std::array<std::atomic<Context*>, 4> slots_{};
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Context>> overflow_;
+};
+
+}  // namespace warpcipher

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one worker does at a time: a message, or a part of a long one that can be transformed on its own.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "batch/message.hpp"
+#include "core/wipe.hpp"
+
+namespace warpcipher {
+
+// Units of a tile of this engine. TO_BE_MEASURED
+inline constexpr std::uint32_t cpu_tile_units = 16384;
+
+// Input bytes [offset, offset + len) of a message. Every piece but the last is whole tiles.
+struct Piece {
+  const std::uint8_t* in;
+  std::uint8_t* out;
+  std::size_t len;
+  std::uint64_t first_unit;   // of the message: offset / unit
+  const std::uint8_t* chain;  // the IV, or for chaining modes the ciphertext block before the piece
+  bool last;                  // takes the padding, if the message is to be padded
+};
+
+inline Piece whole_piece(const Message& m) { return {m.in, m.out, m.in_len, 0, m.iv, true}; }
+
+// Tile number `tile` of a message of `tiles`. `chain` is read when the tile is not the first and the mode chains: the
+// block of ciphertext before the tile, as it was before any tile was decrypted.
+inline Piece tile_piece(const Message& m, std::uint64_t tile, std::uint64_t tiles, const std::uint8_t* chain) {
+  const std::uint64_t first_unit = tile * cpu_tile_units;
+  const auto offset = static_cast<std::size_t>(first_unit * m.algorithm().unit_len());
+  const bool last = tile + 1 == tiles;
+  const std::size_t len = last ? m.in_len - offset : cpu_tile_units * m.algorithm().unit_len();
+  return {m.in + offset, m.out + offset, len, first_unit, tile == 0 ? m.iv : chain, last};
+}
+
+// The last block of a message that is encrypted with PKCS#7 padding (RFC 5652, section 6.3): the `len` bytes (fewer
+// than a block) that are left of the text, and padding. Wiped when it goes out of scope.
+class PaddedBlock {
+ public:
+  PaddedBlock(const std::uint8_t* text, std::size_t len, std::size_t block_len) {
+    std::memset(bytes_, static_cast<int>(block_len - len), block_len);
+    if (len > 0) std::memcpy(bytes_, text, len);
+  }
+  PaddedBlock(const PaddedBlock&) = delete;
+  PaddedBlock& operator=(const PaddedBlock&) = delete;
+  ~PaddedBlock() { secure_wipe(bytes_, sizeof bytes_); }
+  const std::uint8_t* data() const noexcept { return bytes_; }
+
+ private:
+  std::uint8_t bytes_[16];
+};
+
+// The text of `piece` as two calls of `update(in, out, len)`: the whole blocks, then the block that padding makes.
+template <class Update>
+void update_with_padding(const Message& m, const Piece& piece, Update&& update) {
+  const bool pad = piece.last && m.padding == Padding::pkcs7 && m.direction == Direction::encrypt;
+  const std::size_t block = m.algorithm().block_len();
+  const std::size_t tail = pad ? piece.len % block : 0;
+  const std::size_t whole = piece.len - tail;
+  if (whole > 0) update(piece.in, piece.out, whole);
+  if (!pad) return;
+  const PaddedBlock padded(piece.in + whole, tail, block);
+  update(padded.data(), piece.out + whole, block);
+}
+
+}  // namespace warpcipher

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cpu/schedule.hpp"
+
+#include "engine/cpu/piece.hpp"
+
+namespace warpcipher {
+namespace {
+
+std::uint64_t message_cost(const Cost& cost, const Message& m) { return cost.message + cost.byte * m.in_len; }
+
+std::uint64_t total_cost(const Plan& plan) {
+  std::uint64_t total = 0;
+  for (const Group& group : plan.groups) {
+    const Cost cost = cost_of(*group.algorithm, group.direction);
+    for (const std::uint32_t i : group.messages) total += message_cost(cost, plan.messages[i]);
+  }
+  return total;
+}
+
+}  // namespace
+
+// Measured on Zen 3, OpenSSL 3.0, one core, GB/s: CTR 7, ECB 8.6, CBC decryption 8.8, XTS 7.4, GCM 4.1; CBC encryption
+// 1.3, CFB encryption and OFB 0.7, CFB8 encryption 0.04; about 0.3 us for a short GCM message.
+Cost cost_of(const Algorithm& algorithm, Direction direction) {
+  constexpr std::uint64_t message = 2048;
+  if (!is_aes(algorithm.cipher.id)) {
+    const std::uint64_t passes = algorithm.cipher.id == CipherId::des ? 1 : 3;
+    return {message, (algorithm.mode.id == Mode::cfb8 ? 8 : 1) * 24 * passes};
+  }
+  switch (algorithm.mode.id) {
+    case Mode::ecb:
+    case Mode::ctr:
+    case Mode::xts:
+      return {message, 1};
+    case Mode::gcm:
+      return {message, 2};
+    case Mode::cbc:
+      return {message, direction == Direction::decrypt ? 1u : 6u};
+    case Mode::cfb:
+      return {message, direction == Direction::decrypt ? 2u : 10u};
+    case Mode::ofb:
+      return {message, 10};
+    case Mode::cfb8:
+      return {message, direction == Direction::decrypt ? 20u : 180u};
+  }
+  return {message, 1};
+}
+
+Schedule make_schedule(const Plan& plan, std::size_t threads) {
+  Schedule schedule;
+  const std::uint64_t total = total_cost(plan);
+  schedule.shared = threads > 1 && total >= min_shared_cost;
+  const std::uint64_t grain_target = schedule.shared ? grain_cost : UINT64_MAX;
+  const std::uint64_t fair_share = total / (4 * threads);
+
+  for (std::uint32_t g = 0; g < plan.groups.size(); ++g) {
+    const Group& group = plan.groups[g];
+    const Cost cost = cost_of(*group.algorithm, group.direction);
+    std::uint64_t first = 0, gathered = 0;
+    const auto close = [&](std::uint64_t end) {
+      if (end > first) schedule.grains.push_back({g, Grain::not_split, first, end});
+      first = end;
+      gathered = 0;
+    };
+    for (std::uint64_t position = 0; position < group.messages.size(); ++position) {
+      const std::uint32_t index = group.messages[position];
+      const Message& m = plan.messages[index];
+      const std::uint64_t work = message_cost(cost, m);
+      const std::uint64_t tiles =
+          group.parallel ? group.first_tile[position + 1] - group.first_tile[position] : 1;
+      if (schedule.shared && tiles > 1 && work > fair_share) {
+        close(position);
+        const auto split = static_cast<std::uint32_t>(schedule.split.size());
+        schedule.split.push_back({index, tiles});
+        for (std::uint64_t tile = 0; tile < tiles; ++tile) schedule.grains.push_back({g, split, tile, tile + 1});
+        first = position + 1;
+        continue;
+      }
+      gathered += work;
+      if (gathered >= grain_target) close(position + 1);
+    }
+    close(group.messages.size());
+  }
+  return schedule;
+}
+
+}  // namespace warpcipher

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a plan is shared out between cores: a list of grains, each enough work to be worth fetching, that threads take in
+// order. A pure function, so that it can be tested without threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "batch/plan.hpp"
+
+namespace warpcipher {
+
+// Work is counted in bytes of AES in counter mode (about 0.15 ns on one core of 2021): `message` for each message,
+// whatever its length, and `byte` for each of its bytes.
+struct Cost {
+  std::uint64_t message;
+  std::uint64_t byte;
+};
+
+Cost cost_of(const Algorithm& algorithm, Direction direction);
+
+// Less than this runs on the calling thread: waking another one costs more than it saves.
+inline constexpr std::uint64_t min_shared_cost = 128 * 1024;
+
+// Threads take about this much at a time.
+inline constexpr std::uint64_t grain_cost = 256 * 1024;
+
+// A part of one group's work: whole messages, or one tile of a message that is split.
+struct Grain {
+  static constexpr std::uint32_t not_split = UINT32_MAX;
+
+  std::uint32_t group;  // index into Plan::groups
+  std::uint32_t split;  // index into Schedule::split, or not_split
+  std::uint64_t first;  // messages at [first, last) of Group::messages; or `first` is the tile
+  std::uint64_t last;
+};
+
+struct SplitMessage {
+  std::uint32_t message;  // index into Plan::messages
+  std::uint64_t tiles;
+};
+
+// Every message is in exactly one grain, or every tile of it is.
+struct Schedule {
+  std::vector<Grain> grains;
+  std::vector<SplitMessage> split;
+  bool shared = false;  // worth more than one thread
+};
+
+// `threads` counts the caller. A message is split when its mode allows and it would keep one thread busy while others
+// have nothing left: whole messages are as fast or faster. The plan must have been made for tiles of cpu_tile_units.
+Schedule make_schedule(const Plan& plan, std::size_t threads);
+
+}  // namespace warpcipher
