@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The entry point, and the list of commands: each is imported when it is used, to start fast."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from . import errors, files
+
+# A command is the object of its name in the module of its name. The order is that of --help.
+COMMANDS = ("keygen", "encrypt", "decrypt", "info", "completion")
+
+
+class Group(click.Group):
+    """A group whose commands are imported by name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"{__package__}.{cmd_name}")
+        command = getattr(module, cmd_name)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{module.__name__}.{cmd_name} is not a command")
+        return command
+
+
+def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if not value or ctx.resilient_parsing:
+        return
+    from warpcipher import __version__
+
+    click.echo(f"warpcipher {__version__}")
+    ctx.exit()
+
+
+@click.group(
+    cls=Group,
+    epilog=errors.EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
+def cli() -> None:
+    """Encrypt and decrypt files with authenticated encryption, on all CPU cores or a GPU.
+
+    \b
+    warpcipher keygen my.key
+    warpcipher encrypt --key my.key photos.tar
+    warpcipher decrypt --key my.key photos.tar.cobblestone
+    """
+
+
+def main() -> None:
+    """Runs the command line of this process; never returns."""
+    files.clean_up_on_signals()
+    cli(prog_name="warpcipher")

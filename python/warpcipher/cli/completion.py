@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`warpcipher completion`, and the values that completion offers for options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+from click.shell_completion import get_completion_class
+
+from .errors import Command, usage
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print a script that makes a shell complete commands, options and their values.
+
+    \b
+    bash   eval "$(warpcipher completion bash)"              in ~/.bashrc
+    zsh    eval "$(warpcipher completion zsh)"               in ~/.zshrc
+    fish   warpcipher completion fish | source               in ~/.config/fish/config.fish
+    """
+    made = get_completion_class(shell)
+    if made is None:
+        raise usage(f"this version of click has no completion for {shell}")
+    click.echo(made(ctx.find_root().command, {}, "warpcipher", "_WARPCIPHER_COMPLETE").source())
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def formats(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from warpcipher.formats import FORMATS
+
+    return _beginning(FORMATS, incomplete)
+
+
+def templates(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from warpcipher.formats import TEMPLATES
+
+    return _beginning(TEMPLATES, incomplete)
+
+
+def algorithms(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    import warpcipher as wc
+
+    return _beginning((entry.name for entry in wc.algorithms()), incomplete)
+
+
+def engines(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    import warpcipher as wc
+
+    return _beginning(("auto", *(entry.name for entry in wc.engines())), incomplete)

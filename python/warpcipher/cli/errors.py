@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exit codes, and which exception leads to which. A user's errors end as one line."""
+
+from __future__ import annotations
+
+import os
+from typing import IO, Any
+
+import click
+
+OK = 0
+BUG = 1
+USAGE = 2
+NOT_AUTHENTIC = 3
+SYSTEM = 4
+ENGINE = 5
+
+EPILOG = """
+\b
+Exit codes:
+  0    done
+  1    a bug in warpcipher
+  2    error of use: an option, a key of the wrong size, an output that exists
+  3    not authentic: wrong key, or a damaged, truncated or foreign file
+  4    the system refused: missing file, no permission, disk full, no memory
+  5    the engine is unknown, cannot run here, or failed
+  129, 130, 143   ended by SIGHUP, SIGINT, SIGTERM; nothing half written remains
+"""
+
+
+class CliError(click.ClickException):
+    """An error as the user sees it: what was given and expected, never a secret."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        complain(self.format_message())
+
+
+class UsageError(CliError):
+    exit_code = USAGE
+
+
+class NotAuthenticError(CliError):
+    exit_code = NOT_AUTHENTIC
+
+
+class SystemRefusedError(CliError):
+    exit_code = SYSTEM
+
+
+class EngineFailedError(CliError):
+    exit_code = ENGINE
+
+
+def usage(message: str) -> CliError:
+    return UsageError(message)
+
+
+def complain(message: str) -> None:
+    click.echo(f"warpcipher: {message}", err=True)
+
+
+def warn(message: str) -> None:
+    click.echo(f"warpcipher: warning: {message}", err=True)
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """A path fit for a terminal: control characters and bytes that are not text are escaped."""
+    text = os.fspath(path)
+    return text if text.isprintable() else ascii(text)[1:-1]
+
+
+def translate(error: BaseException, what: str = "") -> CliError | None:
+    """The error that the user sees; None for one that nothing here expects (a bug: let it pass).
+
+    what: the file that was worked on, put before the text.
+    """
+    import warpcipher as wc
+    from warpcipher.formats import FormatError
+
+    before = f"{what}: " if what else ""
+    if isinstance(error, CliError):
+        return error
+    if isinstance(error, (wc.InvalidTag, FormatError)):
+        return NotAuthenticError(f"{before}{error}")
+    if isinstance(error, wc.EngineError):
+        return EngineFailedError(f"{before}{error}")
+    if isinstance(error, OSError):
+        if error.filename is not None:
+            before = f"{shown(str(error.filename))}: "
+        return SystemRefusedError(f"{before}{error.strerror or error}")
+    if isinstance(error, MemoryError):
+        return SystemRefusedError(f"{before}out of memory")
+    if isinstance(error, ValueError):
+        return UsageError(f"{before}{error}")
+    return None
+
+
+class Command(click.Command):
+    """A command whose errors end as `CliError`."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            translated = translate(error)
+            if translated is None:
+                raise
+            raise translated from error

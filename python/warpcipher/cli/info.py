@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`warpcipher info`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import keys
+from .errors import EPILOG, NOT_AUTHENTIC, Command, complain, shown, translate, usage
+
+if TYPE_CHECKING:
+    from warpcipher.formats import Candidate, FileInfo
+
+Entry = dict[str, Any]
+
+
+@click.command(cls=Command, epilog=EPILOG)
+@click.argument("paths", metavar="[FILE]...", nargs=-1, type=click.Path())
+@click.option(
+    "--key", "--key-file", "key_file", metavar="FILE", help="Tell whether this key opens FILE."
+)
+@click.option(
+    "--context", metavar="TEXT", default="", help="The context that FILE was encrypted with."
+)
+@click.option(
+    "--engines", is_flag=True, help="List engines, their devices, and why one cannot run here."
+)
+@click.option("--algorithms", is_flag=True, help="List algorithms.")
+@click.option("--formats", is_flag=True, help="List file formats.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def info(
+    paths: tuple[str, ...],
+    key_file: str | None,
+    context: str,
+    engines: bool,
+    algorithms: bool,
+    formats: bool,
+    as_json: bool,
+) -> None:
+    """Tell what encrypted files may be, without their key; and what this installation can do.
+
+    The formats have no magic number, so that without the key the size and the first byte tell which
+    formats a file can be. With --key the answer is certain: exit code 3 means that the key does not
+    open the file.
+    """
+    import warpcipher as wc
+
+    if not (paths or engines or algorithms or formats):
+        raise usage("name a FILE, or give --engines, --algorithms or --formats")
+    if key_file is not None and not paths:
+        raise usage("--key is for a FILE: name one")
+    document: Entry = {"version": wc.__version__}
+    code = 0
+    if paths:
+        key = None if key_file is None else keys.read_key(key_file, "auto", None)
+        document["files"], code = _files(paths, key, context.encode(errors="surrogateescape"))
+    if formats:
+        document["formats"] = _formats()
+    if algorithms:
+        document["algorithms"] = [_plain(entry) for entry in wc.algorithms()]
+    if engines:
+        document["engines"] = [_plain(entry) for entry in wc.engines()]
+    if as_json:
+        click.echo(json.dumps(document, indent=2))
+    else:
+        _print(document)
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def _plain(entry: Any) -> Entry:
+    """The public fields of an entry of `algorithms()` or `engines()`."""
+    return {name: getattr(entry, name) for name in entry.__dataclass_fields__}
+
+
+def _files(paths: tuple[str, ...], key: keys.Key | None, context: bytes) -> tuple[list[Entry], int]:
+    """An entry for each file, and the exit code of the first that failed."""
+    from warpcipher import formats
+
+    found: list[Entry] = []
+    code = 0
+    for path in paths:
+        try:
+            answer = formats.info(path, key, context=context)
+        except OSError as error:
+            failure = translate(error, shown(path))
+            if failure is None:
+                raise
+            complain(failure.message)
+            code = code or failure.exit_code
+            continue
+        if key is not None and not answer.certain:
+            complain(f"{shown(path)}: the key does not open it")
+            code = code or NOT_AUTHENTIC
+        found.append(_file(path, answer))
+    return found, code
+
+
+def _file(path: str, answer: FileInfo) -> Entry:
+    from warpcipher.formats import FORMATS
+
+    candidates = [
+        _candidate(entry, path.endswith(FORMATS[entry.format].extension))
+        for entry in answer.candidates
+    ]
+    candidates.sort(
+        key=lambda entry: not entry["name_fits"]
+    )  # stable: the formats' order otherwise
+    return {"path": path, "size": answer.size, "certain": answer.certain, "candidates": candidates}
+
+
+def _candidate(entry: Candidate, name_fits: bool) -> Entry:
+    from warpcipher.formats import FORMATS
+
+    return {
+        "format": entry.format,
+        "description": FORMATS[entry.format].description,
+        "reason": entry.reason,
+        "name_fits": name_fits,
+        "plaintext_size": entry.plaintext_size,
+        "chunk_size": entry.chunk_size,
+        "chunks": entry.chunks,
+        "key": _key_needed(entry.format),
+    }
+
+
+def _key_needed(format_name: str) -> str:
+    if format_name == "tink":
+        return "a Tink keyset in JSON, with the streaming AEAD key that encrypted it"
+    if format_name == "raw":
+        return "the key, algorithm and IV that it was encrypted with; the file has none of them"
+    size = keys.key_sizes(format_name, None)[0]
+    return f"{size} bytes, raw or in hex digits"
+
+
+def _formats() -> list[Entry]:
+    from warpcipher.formats import FORMATS
+
+    return [
+        {
+            "name": entry.name,
+            "description": entry.description,
+            "suffix": entry.extension,
+            "authenticated": entry.authenticated,
+            "key": _key_needed(entry.name),
+        }
+        for entry in FORMATS.values()
+    ]
+
+
+def _print(document: Entry) -> None:
+    """The document for people."""
+    for entry in document.get("files", ()):
+        _print_file(entry)
+    for entry in document.get("formats", ()):
+        click.echo(f"{entry['name']:16} {entry['suffix']:13} {entry['description']}")
+    if "algorithms" in document:
+        click.echo(f"{'algorithm':16} key  block  IV     parallel")
+    for entry in document.get("algorithms", ()):
+        directions = [name for name in ("encrypt", "decrypt") if entry[f"parallel_{name}"]]
+        click.echo(
+            f"{entry['name']:16} {entry['key_size']:3}  {entry['block_size']:5}  {entry['iv']:5}  "
+            f"{', '.join(directions) or '-'}"
+        )
+    for entry in document.get("engines", ()):
+        click.echo(f"{entry['name']}: {entry['description']}")
+        click.echo(f"  {'usable' if entry['usable'] else 'cannot run here: ' + entry['reason']}")
+        for device in entry["devices"]:
+            click.echo(f"  device: {device}")
+
+
+def _print_file(entry: Entry) -> None:
+    click.echo(f"{shown(entry['path'])}: {entry['size']} bytes")
+    for candidate in entry["candidates"]:
+        verdict = "is" if entry["certain"] else "may be"
+        click.echo(f"  {verdict} {candidate['format']}: {candidate['description']}")
+        because = candidate["reason"] + ("; so does the name" if candidate["name_fits"] else "")
+        click.echo(f"    why        {because}")
+        if candidate["plaintext_size"] is not None:
+            click.echo(f"    plaintext  {candidate['plaintext_size']} bytes")
+            click.echo(f"    chunks     {candidate['chunks']} of {candidate['chunk_size']} bytes")
+        click.echo(f"    key        {candidate['key']}")

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Key files: raw bytes, hex digits, or a Tink keyset in JSON. Errors name files and sizes alone."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING, Union
+
+from .errors import shown, usage, warn
+
+if TYPE_CHECKING:
+    from warpcipher.formats import Keyset
+
+Key = Union[bytearray, "Keyset"]
+
+LONGEST = 1 << 20
+HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
+
+
+def read_key(path: str, format_name: str, algorithm: str | None) -> Key:
+    """The key in a file, for a format ("auto": what the key is for).
+
+    Raises CliError where it cannot be one, OSError where it cannot be read. Warns where others may
+    read it.
+    """
+    data = _read(path)
+    if format_name == "tink":
+        return _keyset(path, data)
+    sizes = key_sizes(format_name, algorithm)
+    text = data.strip()
+    is_hex = bool(text) and HEX_DIGITS.issuperset(text)
+    if is_hex and len(text) in {2 * size for size in sizes}:
+        return bytearray.fromhex(text.decode("ascii"))
+    if len(data) in sizes and not (is_hex and len(data) >= 16):
+        return data
+    if format_name == "auto" and text[:1] == b"{":
+        return _keyset(path, data)
+    expected = " or ".join(map(str, sizes))
+    given = f"{len(text)} hex digits" if is_hex else f"{len(data)} bytes"
+    what = {"auto": "a key", "raw": f"a key of {algorithm}"}.get(
+        format_name, f"a {format_name} key"
+    )
+    keyset = ", or a Tink keyset in JSON" if format_name == "auto" else ""
+    raise usage(
+        f"{shown(path)} holds {given}: {what} is {expected} bytes, or twice as many hex digits"
+        f"{keyset}"
+    )
+
+
+def parse_hex(option: str, text: str) -> bytes:
+    """The bytes of an option in hex digits. The error does not repeat them: they may be a key."""
+    digits = text.encode("ascii", "replace")
+    if len(digits) % 2 or not HEX_DIGITS.issuperset(digits):
+        raise usage(f"{option} takes an even number of hex digits, got {len(text)} characters")
+    return bytes.fromhex(text)
+
+
+def key_sizes(format_name: str, algorithm: str | None) -> tuple[int, ...]:
+    """The sizes in bytes that a key of the format (raw: of the algorithm) may have."""
+    if format_name == "raw":
+        from warpcipher import algorithms
+
+        for entry in algorithms():
+            if entry.name == algorithm:
+                return (entry.key_size,)
+        raise usage(
+            f"unknown algorithm {algorithm!r}: `warpcipher info --algorithms` lists them"
+            if algorithm
+            else "format raw needs --algorithm NAME: `warpcipher info --algorithms` lists them"
+        )
+    from warpcipher.formats import FORMATS
+
+    sizes = {
+        name: int(getattr(entry, "key_size", 0))
+        for name, entry in FORMATS.items()
+        if format_name in ("auto", name)
+    }
+    return tuple(sorted(size for size in sizes.values() if size))
+
+
+def _read(path: str) -> bytearray:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
+            mode = stat.S_IMODE(status.st_mode)
+            warn(f"key file {shown(path)} is open to others (mode {mode:04o}): chmod 600 it")
+        data = bytearray()
+        while part := file.read(LONGEST + 1 - len(data)):
+            data += part
+    if len(data) > LONGEST:
+        raise usage(f"{shown(path)} holds more than {LONGEST} bytes: that is no key file")
+    return data
+
+
+def _keyset(path: str, data: bytearray) -> Keyset:
+    from warpcipher.formats import FormatError, Keyset
+
+    try:
+        return Keyset.from_json(data)
+    except FormatError as error:
+        raise usage(f"{shown(path)}: {error}") from None

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The progress bar, on standard error and on a terminal alone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Progress:
+    """A bar over all files of a run. total: bytes, None where unknown."""
+
+    def __init__(self, total: int | None, *, visible: bool) -> None:
+        self._update: Callable[[int], object] = lambda count: None
+        self._write: Callable[[str], object] = lambda text: click.echo(text, err=True)
+        self._close: Callable[[], object] = lambda: None
+        self._done = 0
+        self._before = 0
+        if visible:
+            # Imported only where it shows: it takes as long as all of click.
+            from tqdm import tqdm  # type: ignore[import-untyped]
+
+            bar = tqdm(
+                total=total,
+                unit="B",
+                unit_scale=True,
+                dynamic_ncols=True,
+                leave=False,
+                file=sys.stderr,
+                mininterval=0.2,
+            )
+            self._update = bar.update
+            self._close = bar.close
+            self._write = lambda text: tqdm.write(text, file=sys.stderr)
+
+    def at(self, count: int) -> None:
+        """The current file has come to byte `count`."""
+        position = self._before + count
+        self._update(position - self._done)
+        self._done = position
+
+    def next_file(self, size: int | None) -> None:
+        """The current file is over; `size` is what the total counted for it."""
+        if size is not None:
+            self.at(size)
+        self._before = self._done
+
+    def say(self, text: str) -> None:
+        """Prints a line above the bar."""
+        self._write(text)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._close()
+
+
+def readable_size(count: int) -> str:
+    """A size for people: 999 B, 1.2 MB, 3.4 GB (powers of 1000, as disks and rates are given)."""
+    if count < 1000:
+        return f"{count} B"
+    size = float(count)
+    for unit in ("kB", "MB", "GB", "TB"):
+        size /= 1000
+        if size < 999.95:
+            return f"{size:.1f} {unit}"
+    return f"{size / 1000:.1f} PB"
