@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file in memory (tmpfs) to a file in memory: the command against `cp`, `openssl enc` and Tink's Python package."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from common import Row, parser, report, seconds
+
+
+def main() -> None:
+    arguments = parser(__doc__)
+    arguments.add_argument("--mib", type=int, default=1024, help="size of the file")
+    arguments.add_argument("--folder", type=Path, default=Path("/dev/shm"), help="a tmpfs")
+    options = arguments.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        rows = measure(Path(folder), options.mib, options.repetitions)
+    report(rows, options, size=f"{options.mib} MiB", residence="tmpfs to tmpfs")
+
+
+def measure(folder: Path, mib: int, repetitions: int) -> list[Row]:
+    plain = folder / "plain"
+    with plain.open("wb") as file:
+        for _ in range(mib):
+            file.write(os.urandom(1 << 20))
+    warpcipher = shutil.which("warpcipher") or sys.exit("warpcipher is not on PATH: make build")
+    key, sealed, opened, copy = (folder / name for name in ("key", "sealed", "opened", "copy"))
+    run([warpcipher, "keygen", "-o", key, "--format", "cobblestone-256"])
+
+    rates = {
+        "cp": seconds(lambda: run(["cp", plain, copy]), repetitions),
+        "warpcipher encrypt": seconds(
+            lambda: run([warpcipher, "encrypt", "--force", "--key", key, "-o", sealed, plain]), repetitions
+        ),
+        "warpcipher decrypt": seconds(
+            lambda: run([warpcipher, "decrypt", "--force", "--key", key, "-o", opened, sealed]), repetitions
+        ),
+    }
+    run(["cmp", plain, opened])
+    opened.unlink()
+    if shutil.which("openssl"):
+        secret = ["-K", os.urandom(32).hex(), "-iv", os.urandom(16).hex()]
+        rates["openssl enc -aes-256-ctr"] = seconds(
+            lambda: run(["openssl", "enc", "-aes-256-ctr", *secret, "-in", plain, "-out", copy]), repetitions
+        )
+    try:
+        rates["tink AES256-GCM-HKDF 1 MB (Python)"] = seconds(tink_encryption(plain, copy), 1)
+    except ImportError:
+        print("tink is not installed: left out", file=sys.stderr)
+    gib = mib / 1024
+    return [Row(name, "GiB/s", [gib / taken for taken in times]) for name, times in rates.items()]
+
+
+def run(command: list[object]) -> None:
+    subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
+
+
+def tink_encryption(source: Path, target: Path):  # type: ignore[no-untyped-def]
+    import tink
+    from tink import streaming_aead
+
+    streaming_aead.register()
+    template = streaming_aead.streaming_aead_key_templates.AES256_GCM_HKDF_1MB
+    primitive = tink.new_keyset_handle(template).primitive(streaming_aead.StreamingAead)
+
+    def encrypt() -> None:
+        with source.open("rb") as reader, target.open("wb") as file:
+            with primitive.new_encrypting_stream(file, b"") as writer:
+                while piece := reader.read(1 << 20):
+                    writer.write(piece)
+
+    return encrypt
+
+
+if __name__ == "__main__":
+    main()
