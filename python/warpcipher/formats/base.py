@@ -22,6 +22,9 @@ PIECE_SIZE = 4 << 20
 """Bytes a piece aims at: large enough to feed every core, small enough that four pairs of buffers
 stay near the last-level cache. A chunk larger than this is a piece of its own."""
 
+MAX_CHUNKS_PER_PIECE = 4096
+"""Bounds the columns of nonces and lengths where a keyset asks for tiny segments."""
+
 
 class FormatError(ValueError):
     """The file, keyset or option is not what the format says: truncated, malformed or unknown."""
@@ -152,7 +155,7 @@ class Layout:
         return self.header_size + (index * full - self._shift() if index else 0)
 
     def chunks_per_piece(self) -> int:
-        return max(1, PIECE_SIZE // (self.chunk + self.overhead))
+        return max(1, min(MAX_CHUNKS_PER_PIECE, PIECE_SIZE // (self.chunk + self.overhead)))
 
 
 class PieceCipher(abc.ABC):

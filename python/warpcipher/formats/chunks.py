@@ -8,6 +8,7 @@ import hmac
 import os
 from array import array
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from itertools import accumulate
 from typing import Protocol
 
@@ -16,6 +17,14 @@ import warpcipher as wc
 from .base import Decryptor, Encryptor, Layout, ReadAt, wipe
 
 GCM_TAG_SIZE = 16
+
+
+@lru_cache(maxsize=8)
+def _column_constants(width: int, capacity: int) -> tuple[int, int]:
+    """Columns of `width`-byte fields, each one integer: 1, 1, 1, ... and 0, 1, 2, ..."""
+    ones = int.from_bytes((b"\0" * (width - 1) + b"\1") * capacity, "big")
+    ramp = b"".join(i.to_bytes(width, "big") for i in range(capacity))
+    return ones, int.from_bytes(ramp, "big")
 
 
 class NonceColumn:
@@ -33,11 +42,7 @@ class NonceColumn:
         self._capacity = capacity
         self._counter_shift = counter_shift
         self._final_shift = final_shift
-        width = self._width
-        self._ones = int.from_bytes((b"\0" * (width - 1) + b"\1") * capacity, "big")
-        self._ramp = int.from_bytes(
-            b"".join(i.to_bytes(width, "big") for i in range(capacity)), "big"
-        )
+        self._ones, self._ramp = _column_constants(len(template), capacity)
         self._base = int.from_bytes(template * capacity, "big")
 
     def build(self, first: int, count: int, final: bool) -> bytes:
