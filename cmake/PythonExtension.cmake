@@ -19,7 +19,7 @@ file(GLOB binding_sources CONFIGURE_DEPENDS bindings/*.cpp)
 nanobind_add_module(_native STABLE_ABI NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS ${binding_sources})
 warpcipher_compile_options(_native)
 target_link_libraries(_native PRIVATE warpcipher_core)
-target_link_options(_native PRIVATE "-Wl,--no-undefined-version" "-Wl,--exclude-libs,ALL")
+target_link_options(_native PRIVATE "-Wl,--exclude-libs,ALL")
 
 nanobind_add_stub(
   _native_stub
