@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts that module.cpp puts together: one function for each file of bindings.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+namespace warpcipher::python {
+
+void bind_aead(nanobind::module_& m);
+void bind_cipher(nanobind::module_& m);
+void bind_columns(nanobind::module_& m);
+void bind_device(nanobind::module_& m);
+void bind_lists(nanobind::module_& m);
+void bind_messages(nanobind::module_& m);
+void bind_span(nanobind::module_& m);
+
+}  // namespace warpcipher::python

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys, and one message of any algorithm.
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "bind.hpp"
+#include "core/wipe.hpp"
+#include "device.hpp"
+#include "mode/algorithm.hpp"
+#include "run_one.hpp"
+
+namespace nb = nanobind;
+
+namespace warpcipher::python {
+namespace {
+
+void init_key(Key* self, std::string_view algorithm, nb::handle key) {
+  const Algorithm& found = find_algorithm(algorithm);
+  const Operand bytes(key, "key", Operand::Use::read);
+  new (self) Key(found, bytes.bytes());
+}
+
+Request make_request(const Key& key, bool decrypt, bool padded, std::size_t tag_len) {
+  if (padded && !key.algorithm().takes_padding()) {
+    throw Error(Status::invalid_argument,
+                std::string(key.algorithm().name) + " takes no padding: PKCS#7 is for ECB and CBC");
+  }
+  return {key, decrypt ? Direction::decrypt : Direction::encrypt, padded ? Padding::pkcs7 : Padding::none,
+          tag_len_of(key.algorithm(), tag_len)};
+}
+
+// Bytes of a text shorter than its buffer: padding was taken off. The buffer is a bytes object that nobody else has
+// seen.
+nb::object shortened(nb::object bytes, std::size_t written) {
+  char* data = PyBytes_AsString(bytes.ptr());
+  const auto size = static_cast<std::size_t>(PyBytes_Size(bytes.ptr()));
+  if (written == size) return bytes;
+  nb::object result = nb::bytes(data, written);
+  secure_wipe(data, size);
+  return result;
+}
+
+nb::object crypt(nb::handle_t<Key> key_object, bool decrypt, bool padded, std::string_view engine, nb::handle data,
+                 nb::handle out, nb::handle iv, nb::handle aad, std::size_t tag_len, std::uintptr_t stream) {
+  const Key& key = nb::cast<const Key&>(key_object);
+  const Request request = make_request(key, decrypt, padded, tag_len);
+  const Operand in(data, "data", Operand::Use::read);
+  const Operand iv_bytes(iv, "iv", Operand::Use::read_or_none);
+  const Operand aad_bytes(aad, "aad", Operand::Use::read_or_none);
+  const auto pointer = reinterpret_cast<Stream>(stream);
+  if (out.is_none()) {
+    if (in.device() != host_device) throw nb::value_error("out is needed for data on a GPU");
+    nb::object result =
+        nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(output_len(request, in.size()))));
+    if (!result.is_valid()) throw nb::python_error();
+    auto* bytes = reinterpret_cast<std::uint8_t*>(PyBytes_AsString(result.ptr()));
+    const auto size = static_cast<std::size_t>(PyBytes_Size(result.ptr()));
+    const Message message = make_message(request, in, bytes, size, iv_bytes, aad_bytes);
+    return shortened(std::move(result), run_one(message, engine, pointer, host_device));
+  }
+  const Operand target(out, "out", Operand::Use::write);
+  check_places(in, target);
+  const Message message = make_message(request, in, target.data(), target.size(), iv_bytes, aad_bytes);
+  const std::size_t written = run_one(message, engine, pointer, in.device());
+  if (returns_early(message)) {
+    keep_until_done({nb::borrow(key_object), nb::borrow(data), nb::borrow(out), nb::borrow(iv), nb::borrow(aad)},
+                    in.device(), pointer);
+  }
+  return nb::int_(written);
+}
+
+}  // namespace
+
+void bind_cipher(nb::module_& m) {
+  nb::class_<Key>(m, "Key",
+                  "A key bound to an algorithm, with what the engines derive from it. Make one when many calls or "
+                  "messages share it. The bytes are copied, and wiped with the object; they cannot be read back.")
+      .def("__init__", &init_key, nb::arg("algorithm"), nb::arg("key"),
+           nb::sig("def __init__(self, algorithm: str, key: object) -> None"),
+           "ValueError: the algorithm is unknown, the key has another length than it takes, or the halves of an XTS "
+           "key are equal.")
+      .def_prop_ro(
+          "algorithm", [](const Key& self) { return self.algorithm().name; }, "The algorithm's name.")
+      .def("__repr__", [](const Key& self) { return "<warpcipher.Key " + std::string(self.algorithm().name) + ">"; });
+  m.def("crypt", &crypt, nb::arg("key"), nb::arg("decrypt"), nb::arg("padded"), nb::arg("engine"), nb::arg("data"),
+        nb::arg("out").none(), nb::arg("iv").none(), nb::arg("aad").none(), nb::arg("tag_length"), nb::arg("stream"),
+        nb::sig("def crypt(key: Key, decrypt: bool, padded: bool, engine: str, data: object, out: object, iv: object, "
+                "aad: object, tag_length: int, stream: int) -> typing.Any"),
+        "One message. Without `out` the text as bytes; with it the number of bytes written there.");
+  m.def(
+      "output_size",
+      [](const Key& key, bool decrypt, bool padded, std::size_t size, std::size_t tag_len) {
+        return output_len(make_request(key, decrypt, padded, tag_len), size);
+      },
+      nb::arg("key"), nb::arg("decrypt"), nb::arg("padded"), nb::arg("size"), nb::arg("tag_length"),
+      "Bytes that `crypt` needs at `out` for `size` bytes of data.");
+}
+
+}  // namespace warpcipher::python

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// The columnar batch: millions of messages with no Python object for each.
+#include "pipeline/columns.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bind.hpp"
+#include "device.hpp"
+#include "errors.hpp"
+#include "integers.hpp"
+#include "mode/algorithm.hpp"
+#include "operand.hpp"
+#include "run_one.hpp"
+
+namespace nb = nanobind;
+
+namespace warpcipher::python {
+namespace {
+
+// The keys of a batch as Python gives them: a Key, the bytes of one, or a sequence of either.
+class Keys {
+ public:
+  Keys(const Algorithm& algorithm, nb::handle object) {
+    const bool one = nb::isinstance<Key>(object) || PyObject_CheckBuffer(object.ptr());
+    if (one) {
+      add(algorithm, object);
+      return;
+    }
+    if (!PySequence_Check(object.ptr()) || PyUnicode_Check(object.ptr())) {
+      throw_type_error("keys is " + type_name_of(object) + ": expected bytes, a Key, or a sequence of them");
+    }
+    pointers_.reserve(static_cast<std::size_t>(nb::len(object)));
+    for (nb::handle item : nb::iter(object)) add(algorithm, item);
+  }
+
+  std::span<const Key* const> pointers() const { return pointers_; }
+  const std::vector<nb::object>& objects() const { return objects_; }
+
+ private:
+  void add(const Algorithm& algorithm, nb::handle item) {
+    if (!nb::isinstance<Key>(item)) {
+      objects_.push_back(nb::type<Key>()(algorithm.name, item));
+    } else {
+      objects_.push_back(nb::borrow(item));
+    }
+    const Key* key = nb::inst_ptr<Key>(objects_.back());
+    if (&key->algorithm() != &algorithm) {
+      throw Error(Status::invalid_argument, "key " + std::to_string(pointers_.size()) + " is for " +
+                                                std::string(key->algorithm().name) + ", the batch is " +
+                                                std::string(algorithm.name));
+    }
+    pointers_.push_back(key);
+  }
+
+  std::vector<nb::object> objects_;
+  std::vector<const Key*> pointers_;
+};
+
+std::vector<std::uint32_t> narrow(std::span<const std::uint64_t> values) {
+  std::vector<std::uint32_t> result(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] > UINT32_MAX) {
+      throw Error(Status::invalid_argument, "key_index holds " + std::to_string(values[i]) + ", no key has that index");
+    }
+    result[i] = static_cast<std::uint32_t>(values[i]);
+  }
+  return result;
+}
+
+// What decides the size of a message's output.
+struct Shape {
+  bool decrypt;
+  bool padded;
+  std::size_t block_len;
+  std::size_t tag_len;
+
+  std::uint64_t output_len(std::uint64_t in_len) const {
+    if (decrypt) return in_len - std::min<std::uint64_t>(in_len, tag_len);  // too short: the run refuses it
+    return (padded ? in_len + (block_len - in_len % block_len) : in_len) + tag_len;
+  }
+};
+
+// The bytes that all outputs span. Sums are checked: lengths come from outside.
+std::size_t output_span(const Shape& shape, std::span<const std::uint64_t> lengths,
+                        std::span<const std::uint64_t> out_offsets) {
+  constexpr std::uint64_t limit = std::uint64_t{1} << 62;
+  std::uint64_t end = 0;
+  std::uint64_t next = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const std::uint64_t start = out_offsets.empty() ? next : out_offsets[i];
+    if (lengths[i] > limit || start > limit) {
+      throw Error(Status::invalid_argument, "message " + std::to_string(i) + ": a length or offset beyond 2^62");
+    }
+    next = start + shape.output_len(lengths[i]);
+    end = std::max(end, next);
+  }
+  return static_cast<std::size_t>(end);
+}
+
+Shape make_shape(const Algorithm& algorithm, bool decrypt, bool padded, std::size_t tag_length) {
+  return {decrypt, padded, algorithm.block_len(), tag_len_of(algorithm, tag_length)};
+}
+
+// A bytearray for the output. Gaps between outputs are zeros: nobody gets to see what lay there before.
+nb::object make_output(std::size_t size, bool gaps) {
+  nb::object array = nb::steal(PyByteArray_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
+  if (!array.is_valid()) throw nb::python_error();
+  if (gaps) std::memset(PyByteArray_AsString(array.ptr()), 0, size);
+  return array;
+}
+
+// An empty column stands for an absent one further down, so one that was given is checked here.
+void check_given(nb::handle object, const Integers& column, const char* name, std::size_t count) {
+  if (!object.is_none() && column.values().size() != count) {
+    throw Error(Status::invalid_argument, std::string(name) + " has " + std::to_string(column.values().size()) +
+                                              " entries, expected one for each of " + std::to_string(count) +
+                                              " messages");
+  }
+}
+
+nb::object as_bytes(const void* data, std::size_t size) { return nb::bytes(data, size); }
+
+nb::tuple run(std::string_view algorithm_name, bool decrypt, bool padded, nb::handle keys_object, nb::handle data,
+              nb::handle lengths_object, nb::handle offsets_object, nb::handle key_index_object, nb::handle ivs_object,
+              nb::handle aad_object, nb::handle aad_offsets_object, nb::handle aad_lengths_object,
+              std::size_t tag_length, nb::handle out_object, nb::handle out_offsets_object, std::string_view engine,
+              std::uintptr_t stream) {
+  const Algorithm& algorithm = find_algorithm(algorithm_name);
+  const Shape shape = make_shape(algorithm, decrypt, padded, tag_length);
+  const Keys keys(algorithm, keys_object);
+  const Integers lengths(lengths_object, "lengths");
+  const Integers offsets(offsets_object, "offsets");
+  const Integers key_index(key_index_object, "key_index");
+  const Integers aad_offsets(aad_offsets_object, "aad_offsets");
+  const Integers aad_lengths(aad_lengths_object, "aad_lengths");
+  const Integers out_offsets(out_offsets_object, "out_offsets");
+  const Operand ivs(ivs_object, "ivs", Operand::Use::read_or_none);
+  const Operand aad(aad_object, "aad", Operand::Use::read_or_none);
+  const Operand in(data, "data", Operand::Use::read);
+  const std::size_t count = lengths.values().size();
+
+  check_given(offsets_object, offsets, "offsets", count);
+  check_given(key_index_object, key_index, "key_index", count);
+  check_given(aad_offsets_object, aad_offsets, "aad_offsets", count);
+  check_given(aad_lengths_object, aad_lengths, "aad_lengths", count);
+  check_given(out_offsets_object, out_offsets, "out_offsets", count);
+
+  nb::object output = nb::borrow(out_object);
+  if (out_object.is_none()) {
+    if (in.device() != host_device) throw nb::value_error("out is needed for data on a GPU");
+    output = make_output(output_span(shape, lengths.values(), out_offsets.values()), !out_offsets_object.is_none());
+  }
+  const Operand out(output, "out", Operand::Use::write);
+  check_places(in, out);
+
+  const std::vector<std::uint32_t> key_numbers = narrow(key_index.values());
+  Columns columns;
+  columns.direction = decrypt ? Direction::decrypt : Direction::encrypt;
+  columns.padding = padded ? Padding::pkcs7 : Padding::none;
+  columns.memory = in.memory();
+  columns.keys = keys.pointers();
+  columns.key_index = key_numbers;
+  columns.count = count;
+  columns.in = in.bytes();
+  columns.in_offsets = offsets.values();
+  columns.in_lengths = lengths.values();
+  columns.out = {out.data(), out.size()};
+  columns.out_offsets = out_offsets.values();
+  columns.ivs = ivs.bytes();
+  columns.iv_len = count != 0 ? ivs.size() / count : 0;
+  columns.aad = aad.bytes();
+  columns.aad_offsets = aad_offsets.values();
+  columns.aad_lengths = aad_lengths.values();
+  columns.tag_len = shape.tag_len;
+  if (ivs.size() != columns.iv_len * count) {
+    throw Error(Status::invalid_argument, "ivs has " + std::to_string(ivs.size()) + " bytes, not a multiple of the " +
+                                              std::to_string(count) + " messages");
+  }
+
+  std::vector<Result> results(count);
+  const auto pointer = reinterpret_cast<Stream>(stream);
+  {
+    const nb::gil_scoped_release released;
+    const DeviceScope scope(in.device());
+    run_columns(engine, columns, results, pointer);
+  }
+  if (in.device() != host_device) {
+    std::vector<nb::object> objects = keys.objects();
+    objects.insert(objects.end(), {nb::borrow(data), output, nb::borrow(ivs_object), nb::borrow(aad_object)});
+    keep_until_done(std::move(objects), in.device(), pointer);
+  }
+
+  std::vector<std::uint64_t> written(count);
+  std::vector<std::uint8_t> status(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    status[i] = static_cast<std::uint8_t>(results[i].status);
+    written[i] = results[i].status == Status::ok ? results[i].written : 0;
+  }
+  return nb::make_tuple(output, as_bytes(written.data(), 8 * count), as_bytes(status.data(), count));
+}
+
+}  // namespace
+
+void bind_columns(nb::module_& m) {
+  m.def("run_columns", &run, nb::arg("algorithm"), nb::arg("decrypt"), nb::arg("padded"), nb::arg("keys"),
+        nb::arg("data"), nb::arg("lengths"), nb::arg("offsets").none(), nb::arg("key_index").none(),
+        nb::arg("ivs").none(), nb::arg("aad").none(), nb::arg("aad_offsets").none(), nb::arg("aad_lengths").none(),
+        nb::arg("tag_length"), nb::arg("out").none(), nb::arg("out_offsets").none(), nb::arg("engine"),
+        nb::arg("stream"),
+        nb::sig("def run_columns(algorithm: str, decrypt: bool, padded: bool, keys: object, data: object, lengths: "
+                "object, offsets: object, key_index: object, ivs: object, aad: object, aad_offsets: object, "
+                "aad_lengths: object, tag_length: int, out: object, out_offsets: object, engine: str, stream: int) -> "
+                "tuple[typing.Any, bytes, bytes]"),
+        "The output, 8 bytes of count written and 1 byte of status for each message.");
+  m.def(
+      "columns_output_size",
+      [](std::string_view algorithm, bool decrypt, bool padded, nb::handle lengths, nb::handle out_offsets,
+         std::size_t tag_length) {
+        const Shape shape = make_shape(find_algorithm(algorithm), decrypt, padded, tag_length);
+        const Integers sizes(lengths, "lengths");
+        const Integers starts(out_offsets, "out_offsets");
+        check_given(out_offsets, starts, "out_offsets", sizes.values().size());
+        return output_span(shape, sizes.values(), starts.values());
+      },
+      nb::arg("algorithm"), nb::arg("decrypt"), nb::arg("padded"), nb::arg("lengths"), nb::arg("out_offsets").none(),
+      nb::arg("tag_length"),
+      nb::sig("def columns_output_size(algorithm: str, decrypt: bool, padded: bool, lengths: object, out_offsets: "
+              "object, tag_length: int) -> int"),
+      "Bytes that run_columns needs at `out`.");
+  m.def(
+      "raise_for_status", [](int status, const std::string& prefix) { throw_status(status, prefix); },
+      nb::arg("status"), nb::arg("prefix"),
+      nb::sig("def raise_for_status(status: int, prefix: str) -> typing.NoReturn"),
+      "Raises what a status other than 0 stands for.");
+}
+
+}  // namespace warpcipher::python

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device.hpp"
+#include "bind.hpp"
+
+#include <nanobind/ndarray.h>
+
+#include <deque>
+#include <string>
+
+#include "core/error.hpp"
+#include "engine/device_engine.hpp"
+#include "operand.hpp"
+
+#if WARPCIPHER_HAS_CUDA
+#include <cuda_runtime_api.h>
+#endif
+
+namespace nb = nanobind;
+
+namespace warpcipher::python {
+
+#if WARPCIPHER_HAS_CUDA
+
+namespace {
+
+void check(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) {
+    throw Error(error == cudaErrorMemoryAllocation ? Status::out_of_memory : Status::engine_failure,
+                std::string(what) + ": " + cudaGetErrorString(error));
+  }
+}
+
+cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
+
+// Work on a stream, and the objects that it reads or writes.
+struct Kept {
+  int device;
+  cudaEvent_t done;
+  std::vector<nb::object> objects;
+};
+
+// Guarded by the GIL. Freed by release_kept at exit, so that no object is let go after the interpreter.
+std::deque<Kept>& kept() {
+  static auto* list = new std::deque<Kept>;
+  return *list;
+}
+
+// Lets go of what is done, the oldest first; with `wait`, of everything.
+void sweep(bool wait) {
+  while (!kept().empty()) {
+    Kept& oldest = kept().front();
+    const DeviceScope scope(oldest.device);
+    if (wait) {
+      cudaEventSynchronize(oldest.done);
+    } else if (cudaEventQuery(oldest.done) == cudaErrorNotReady) {
+      return;
+    }
+    cudaEventDestroy(oldest.done);
+    const Kept gone = std::move(oldest);  // its objects' destructors may come back here
+    kept().pop_front();
+  }
+}
+
+}  // namespace
+
+DeviceScope::DeviceScope(int device) : former_(host_device) {
+  if (device == host_device) return;
+  int current = 0;
+  check(cudaGetDevice(&current), "cudaGetDevice");
+  if (current == device) return;
+  check(cudaSetDevice(device), "cudaSetDevice");
+  former_ = current;
+}
+
+DeviceScope::~DeviceScope() {
+  if (former_ != host_device) cudaSetDevice(former_);
+}
+
+void keep_until_done(std::vector<nb::object> objects, int device, Stream stream) {
+  sweep(false);
+  const DeviceScope scope(device);
+  cudaEvent_t done = nullptr;
+  check(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), "cudaEventCreate");
+  const cudaError_t error = cudaEventRecord(done, native(stream));
+  if (error != cudaSuccess) {
+    cudaEventDestroy(done);
+    check(error, "cudaEventRecord");
+  }
+  kept().push_back({device, done, std::move(objects)});
+}
+
+static void release_kept() { sweep(true); }
+
+// Makes `stream` wait for what is now on `other`.
+static void stream_wait(std::uintptr_t stream, std::uintptr_t other, int device) {
+  const DeviceScope scope(device);
+  cudaEvent_t done = nullptr;
+  check(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), "cudaEventCreate");
+  cudaError_t error = cudaEventRecord(done, reinterpret_cast<cudaStream_t>(other));
+  if (error == cudaSuccess) error = cudaStreamWaitEvent(reinterpret_cast<cudaStream_t>(stream), done, 0);
+  cudaEventDestroy(done);  // its resources go once it has happened
+  check(error, "cudaStreamWaitEvent");
+}
+
+static int pointer_device(std::uintptr_t pointer) {
+  cudaPointerAttributes attributes{};
+  check(cudaPointerGetAttributes(&attributes, reinterpret_cast<const void*>(pointer)), "cudaPointerGetAttributes");
+  return attributes.device;
+}
+
+#else
+
+DeviceScope::DeviceScope(int device) : former_(host_device) {
+  if (device != host_device) {
+    throw Error(Status::engine_unavailable, "the data lies on a GPU and this build has no CUDA engine");
+  }
+}
+
+DeviceScope::~DeviceScope() = default;
+
+void keep_until_done(std::vector<nb::object>, int device, Stream) { const DeviceScope scope(device); }
+
+static void release_kept() {}
+
+static void stream_wait(std::uintptr_t, std::uintptr_t, int device) { const DeviceScope scope(device); }
+
+static int pointer_device(std::uintptr_t) {
+  const DeviceScope scope(0);
+  return host_device;
+}
+
+#endif
+
+namespace {
+
+DeviceEngine& cuda_engine() { return static_cast<DeviceEngine&>(find_engine("cuda")); }
+
+// Device memory for results of libraries that cannot lend an array to write to (JAX) or have no allocator that is known
+// here. Freed, and wiped, on the stream that it was made for.
+class DeviceArray {
+ public:
+  DeviceArray(std::size_t size, int device, std::uintptr_t stream)
+      : size_(size), allocated_(size), device_(device), stream_(reinterpret_cast<Stream>(stream)) {
+    const DeviceScope scope(device);
+    if (size != 0) data_ = cuda_engine().allocate(size, stream_);
+  }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+  ~DeviceArray() {
+    if (data_ == nullptr) return;
+    try {
+      const DeviceScope scope(device_);
+      cuda_engine().deallocate(data_, allocated_, stream_);
+    } catch (const Error&) {  // the driver is shutting down and takes the memory with it
+    }
+  }
+
+  // Leaves the first `size` bytes: padding was taken off.
+  void truncate(std::size_t size) {
+    if (size > size_) throw Error(Status::invalid_argument, "an array cannot be truncated to more than its size");
+    size_ = size;
+  }
+
+  void* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  int device() const { return device_; }
+  std::uintptr_t stream() const { return reinterpret_cast<std::uintptr_t>(stream_); }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t size_;
+  std::size_t allocated_;
+  int device_;
+  Stream stream_;
+};
+
+// DLPack's stream argument: -1 means that the caller sees to the order itself.
+nb::object to_dlpack(nb::handle_t<DeviceArray> self, nb::object stream, nb::kwargs options) {
+  const DeviceArray& array = nb::cast<const DeviceArray&>(self);
+  if (options.contains("copy") && nb::cast<nb::object>(options["copy"]).is(nb::bool_(true))) {
+    throw nb::buffer_error("this array cannot be copied on export");
+  }
+  const std::int64_t consumer = stream.is_none() ? 1 : nb::cast<std::int64_t>(stream);
+  if (consumer != -1) {
+    const auto pointer = static_cast<std::uintptr_t>(consumer);
+    if (pointer != array.stream()) stream_wait(pointer, array.stream(), array.device());
+  }
+  const std::size_t shape[1] = {array.size()};
+  nb::ndarray<std::uint8_t> tensor(array.data(), 1, shape, self, nullptr, nb::dtype<std::uint8_t>(),
+                                   nb::device::cuda::value, array.device());
+  // nanobind's own array object speaks every version of the protocol.
+  nb::object exporter = nb::cast(tensor);
+  nb::object version = options.contains("max_version") ? nb::object(options["max_version"]) : nb::none();
+  return exporter.attr("__dlpack__")(nb::arg("max_version") = version);
+}
+
+nb::dict array_interface(const DeviceArray& array) {
+  nb::dict entry;
+  entry["shape"] = nb::make_tuple(array.size());
+  entry["typestr"] = "|u1";
+  entry["data"] = nb::make_tuple(reinterpret_cast<std::uintptr_t>(array.data()), false);
+  entry["strides"] = nb::none();
+  entry["version"] = 3;
+  entry["stream"] = array.stream() == 0 ? std::uintptr_t{1} : array.stream();
+  return entry;
+}
+
+}  // namespace
+
+void bind_device(nb::module_& m) {
+  nb::class_<DeviceArray>(m, "DeviceArray",
+                          "A one-dimensional array of bytes on a CUDA device, for the result of an input whose library "
+                          "has no way to allocate one. Hand it to any library through DLPack or the CUDA array "
+                          "interface.")
+      .def(nb::init<std::size_t, int, std::uintptr_t>(), nb::arg("size"), nb::arg("device"), nb::arg("stream"))
+      .def("__len__", &DeviceArray::size)
+      .def("truncate", &DeviceArray::truncate, nb::arg("size"),
+           "Leaves the first `size` bytes. Private to the package.")
+      .def("__dlpack__", &to_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("options"),
+           nb::sig("def __dlpack__(self, *, stream: int | None = None, **options: object) -> object"))
+      .def(
+          "__dlpack_device__",
+          [](const DeviceArray& self) { return nb::make_tuple(int{nb::device::cuda::value}, self.device()); },
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      .def_prop_ro("__cuda_array_interface__", &array_interface,
+                   nb::sig("def __cuda_array_interface__(self) -> dict[str, object]"))
+      .def_prop_ro("pointer", [](const DeviceArray& self) { return reinterpret_cast<std::uintptr_t>(self.data()); })
+      .def_prop_ro("device", &DeviceArray::device)
+      .def("__repr__", [](const DeviceArray& self) {
+        return "<warpcipher.DeviceArray of " + std::to_string(self.size()) + " bytes on GPU " +
+               std::to_string(self.device()) + ">";
+      });
+  m.def("stream_wait", &stream_wait, nb::arg("stream"), nb::arg("other"), nb::arg("device"),
+        "Makes `stream` wait for the work that is now on stream `other` of the same device.");
+  m.def("pointer_device", &pointer_device, nb::arg("pointer"), "The CUDA ordinal of the device that holds a pointer.");
+  // Objects kept for streams must go before the interpreter does.
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&release_kept));
+}
+
+}  // namespace warpcipher::python

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// A batch under construction: messages with the buffers they borrow, and one run for all of them.
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "bind.hpp"
+#include "device.hpp"
+#include "errors.hpp"
+#include "pipeline/run.hpp"
+#include "run_one.hpp"
+
+namespace nb = nanobind;
+
+namespace warpcipher::python {
+namespace {
+
+// What one message borrows. Held until the run is over.
+struct Entry {
+  Entry(nb::handle_t<Key> key, nb::handle data, nb::handle out_object, nb::handle iv_object, nb::handle aad_object)
+      : in(data, "data", Operand::Use::read),
+        out(out_object, "out", out_object.is_none() ? Operand::Use::read_or_none : Operand::Use::write),
+        iv(iv_object, "iv", Operand::Use::read_or_none),
+        aad(aad_object, "aad", Operand::Use::read_or_none),
+        objects{nb::borrow(key), nb::borrow(data), nb::borrow(out_object), nb::borrow(iv_object),
+                nb::borrow(aad_object)} {}
+
+  Operand in, out, iv, aad;
+  std::vector<nb::object> objects;
+};
+
+class Messages {
+ public:
+  Messages() = default;
+  Messages(const Messages&) = delete;
+  Messages& operator=(const Messages&) = delete;
+
+  // Checks one message, on its own, and takes it up. Returns where its text will be: `out`, or a new bytes object whose
+  // content is not defined before the run.
+  nb::object add(nb::handle_t<Key> key_object, bool decrypt, bool padded, nb::handle data, nb::handle out,
+                 nb::handle iv, nb::handle aad, std::size_t tag_len) {
+    const Key& key = nb::cast<const Key&>(key_object);
+    const Request request{key, decrypt ? Direction::decrypt : Direction::encrypt,
+                          padded ? Padding::pkcs7 : Padding::none, tag_len_of(key.algorithm(), tag_len)};
+    entries_.emplace_back(key_object, data, out, iv, aad);
+    try {
+      return take_up(request, entries_.back(), out);
+    } catch (...) {
+      entries_.pop_back();
+      throw;
+    }
+  }
+
+  // One (status, written) for each message.
+  nb::list run(std::string_view engine, std::uintptr_t stream) {
+    std::vector<Result> results(messages_.size());
+    const auto pointer = reinterpret_cast<Stream>(stream);
+    const int device = entries_.empty() ? host_device : entries_.front().in.device();
+    {
+      const nb::gil_scoped_release released;
+      const DeviceScope scope(device);
+      warpcipher::run(engine, messages_, results, pointer);
+    }
+    if (device != host_device) keep(device, pointer);
+    nb::list list;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const Message& message = messages_[i];
+      const bool sealed = results[i].status == Status::ok && message.direction == Direction::encrypt;
+      list.append(
+          nb::make_tuple(static_cast<int>(results[i].status), results[i].written + (sealed ? message.tag_len : 0)));
+    }
+    return list;
+  }
+
+  std::size_t size() const { return messages_.size(); }
+
+ private:
+  nb::object take_up(const Request& request, Entry& entry, nb::handle out) {
+    const Operand& first = entries_.front().in;
+    if (entry.in.device() != first.device()) {
+      throw Error(Status::invalid_argument, "data lies in " + place(entry.in) + " and that of the first message in " +
+                                                place(first) + ": run them in separate batches");
+    }
+    nb::object result = nb::borrow(out);
+    std::uint8_t* data = entry.out.data();
+    std::size_t size = entry.out.size();
+    if (!out.is_none()) {
+      check_places(entry.in, entry.out);
+    } else if (entry.in.device() == host_device) {
+      size = output_len(request, entry.in.size());
+      result = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
+      if (!result.is_valid()) throw nb::python_error();
+      data = reinterpret_cast<std::uint8_t*>(PyBytes_AsString(result.ptr()));
+      entry.objects.push_back(result);
+    } else {
+      throw nb::value_error("out is needed for data on a GPU");
+    }
+    const Message message = make_message(request, entry.in, data, size, entry.iv, entry.aad);
+    check_messages({&message, 1});
+    messages_.push_back(message);
+    return result;
+  }
+
+  void keep(int device, Stream stream) {
+    std::vector<nb::object> all;
+    for (Entry& entry : entries_) all.insert(all.end(), entry.objects.begin(), entry.objects.end());
+    keep_until_done(std::move(all), device, stream);
+  }
+
+  std::deque<Entry> entries_;
+  std::vector<Message> messages_;
+};
+
+}  // namespace
+
+void bind_messages(nb::module_& m) {
+  nb::class_<Messages>(m, "Messages", "Messages to be run together.")
+      .def(nb::init<>())
+      .def("add", &Messages::add, nb::arg("key"), nb::arg("decrypt"), nb::arg("padded"), nb::arg("data"),
+           nb::arg("out").none(), nb::arg("iv").none(), nb::arg("aad").none(), nb::arg("tag_length"),
+           nb::sig("def add(self, key: Key, decrypt: bool, padded: bool, data: object, out: object, iv: object, aad: "
+                   "object, tag_length: int) -> typing.Any"),
+           "Takes a message up; returns `out`, or the bytes object that will hold the text.")
+      .def("run", &Messages::run, nb::arg("engine"), nb::arg("stream"),
+           nb::sig("def run(self, engine: str, stream: int) -> list[tuple[int, int]]"),
+           "Runs them all; (status, bytes written) for each.")
+      .def("__len__", &Messages::size);
+}
+
+}  // namespace warpcipher::python

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// warpcipher._native: the library for the Python package. Private to it; python/warpcipher is the public face.
+#include "bind.hpp"
+#include "errors.hpp"
+
+NB_MODULE(_native, m) {
+  using namespace warpcipher::python;
+  m.doc() = "The native part of warpcipher. Not a public interface.";
+  m.attr("version") = WARPCIPHER_VERSION;
+  register_errors();
+  bind_span(m);
+  bind_device(m);
+  bind_lists(m);
+  bind_cipher(m);
+  bind_aead(m);
+  bind_messages(m);
+  bind_columns(m);
+}

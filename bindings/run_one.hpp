@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// One message from Python's side: text and tag in one buffer (ciphertext || tag), and the run without the GIL.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <string_view>
+
+#include "batch/message.hpp"
+#include "engine/engine.hpp"
+#include "operand.hpp"
+
+namespace warpcipher::python {
+
+// What the caller asks for, apart from the bytes.
+struct Request {
+  const Key& key;
+  Direction direction;
+  Padding padding;
+  std::size_t tag_len;  // 0 unless the algorithm is an AEAD
+};
+
+// The tag length for an algorithm: `tag_len` for an AEAD, 0 for others, which take no other value than the default.
+std::size_t tag_len_of(const Algorithm& algorithm, std::size_t tag_len);
+
+// Bytes that a run writes at most for `in_len` bytes of input, the tag counted on either side. Throws InvalidTag when
+// the input is too short for its tag.
+std::size_t output_len(const Request& request, std::size_t in_len);
+
+// The message for input and output operands as Python has them. Throws ValueError when the output is too small or lies
+// elsewhere. The operands must outlive the message.
+Message make_message(const Request& request, const Operand& in, std::uint8_t* out, std::size_t out_len,
+                     const Operand& iv, const Operand& aad);
+
+// Throws ValueError when in and out do not lie in the same place.
+void check_places(const Operand& in, const Operand& out);
+
+// Runs one message; returns the bytes written, the tag counted. Throws for a tag or padding that does not match.
+std::size_t run_one(const Message& message, std::string_view engine, Stream stream, int device);
+
+// True when a run on device memory may still be at work as it returns.
+bool returns_early(const Message& message);
+
+}  // namespace warpcipher::python

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many messages in one run: as objects (`Batch`), or as columns (`run_columns`) for very many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _native
+from .cipher import _PLAIN, is_padded, make_key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+    from ._types import Buffer, StreamLike
+
+_STATUS = {0: "ok", 2: "invalid tag", 3: "invalid padding"}
+
+
+def _is_decrypt(direction: str) -> bool:
+    if direction == "encrypt":
+        return False
+    if direction == "decrypt":
+        return True
+    raise ValueError(f"direction is {direction!r}: expected 'encrypt' or 'decrypt'")
+
+
+def _arrays() -> ModuleType:
+    from . import _arrays
+
+    return _arrays
+
+
+class Handle:
+    """One message of a `Batch`."""
+
+    __slots__ = ("_array", "_index", "_library", "_out", "_status", "_view", "_written")
+
+    def __init__(self, index: int, library: Any, array: Any, view: Any, out: Any) -> None:
+        self._index = index
+        self._library = library  # of out, or of the array made; None for bytes
+        self._array = array  # what the batch made for the result
+        self._view = view  # the memory that the run writes to
+        self._out = out  # what the caller gave
+        self._status: int | None = None
+        self._written = 0
+
+    @property
+    def status(self) -> str:
+        """Before the run "pending"; then "ok", "invalid tag" or "invalid padding"."""
+        return "pending" if self._status is None else _STATUS[self._status]
+
+    def result(self) -> Any:
+        """What `Cipher` would have returned for this message, or the exception it would have
+        raised.
+
+        RuntimeError: the batch has not run.
+        """
+        if self._status is None:
+            raise RuntimeError(
+                f"message {self._index} has no result yet: call run() of its batch first"
+            )
+        if self._status != 0:
+            _native.raise_for_status(self._status, f"message {self._index}: ")
+        if self._out is not None:
+            return _arrays().written_part(self._library, self._out, self._view, self._written)
+        if self._library is None:
+            data: bytes = self._array
+            return data if len(data) == self._written else data[: self._written]
+        return _arrays().finished(self._library, self._array, self._written)
+
+    def __repr__(self) -> str:
+        return f"<warpcipher.Handle of message {self._index}: {self.status}>"
+
+
+class Batch:
+    """Messages that differ in key, algorithm, direction and length, run together, once.
+
+    engine: "auto" or a name of `engines()`.
+    """
+
+    def __init__(self, engine: str = "auto") -> None:
+        self._engine = engine
+        self._messages = _native.Messages()
+        self._handles: list[Handle] = []
+        self._keys: dict[tuple[str, bytes], _native.Key] = {}
+        self._streams: list[tuple[int, int]] = []  # (stream, device) of arrays on a GPU
+        self._done = False
+
+    def add(
+        self,
+        algorithm: str,
+        direction: str,
+        key: Buffer | _native.Key,
+        data: Any,
+        *,
+        iv: Buffer | None = None,
+        aad: Buffer | None = None,
+        out: Any = None,
+        padding: Literal["pkcs7"] | None = None,
+        tag_length: int = 16,
+    ) -> Handle:
+        """Takes a message up and checks it; the arguments are those of `Cipher` and its methods.
+
+        Until the batch has run it holds on to data, iv, aad and out, which must not change. All
+        messages lie in host memory, or all on one GPU. RuntimeError: the batch has run.
+        """
+        if self._done:
+            raise RuntimeError("this batch has run: make a new one for more messages")
+        decrypt, padded = _is_decrypt(direction), is_padded(padding)
+        shared_key = self._share_key(algorithm, key)
+        library = made = None
+        source, target = data, out
+        if out is not None or type(data) not in _PLAIN:
+            library, source, target, made = self._place(
+                shared_key, decrypt, padded, data, out, tag_length
+            )
+        held = self._messages.add(shared_key, decrypt, padded, source, target, iv, aad, tag_length)
+        handle = Handle(len(self._handles), library, held if made is None else made, held, out)
+        self._handles.append(handle)
+        return handle
+
+    def run(self, stream: StreamLike = None) -> None:
+        """Runs the messages. A tag or padding that does not match is told by that message's handle
+        alone.
+
+        stream: as of `Cipher.encrypt`; None takes the current stream of the first array's library.
+        ValueError: two messages encrypt with the same GCM key and nonce. EngineError: no result is
+                    valid.
+        RuntimeError: the batch has run.
+        """
+        if self._done:
+            raise RuntimeError("this batch has run: make a new one")
+        self._done = True
+        pointer = 0
+        if stream is not None or self._streams:
+            asked = _arrays().stream_pointer(stream)
+            pointer = asked if asked is not None else self._streams[0][0] if self._streams else 0
+            for other, device in set(self._streams):
+                _arrays().wait(pointer, other, device)
+        messages, self._messages = self._messages, _native.Messages()
+        self._keys.clear()
+        for handle, (status, written) in zip(
+            self._handles, messages.run(self._engine, pointer), strict=True
+        ):
+            handle._status, handle._written = status, written
+
+    def __len__(self) -> int:
+        return len(self._handles)
+
+    def __repr__(self) -> str:
+        state = "done" if self._done else "not run"
+        return f"<warpcipher.Batch of {len(self)} messages, {state}>"
+
+    def _place(
+        self, key: _native.Key, decrypt: bool, padded: bool, data: Any, out: Any, tag_length: int
+    ) -> tuple[Any, Any, Any, Any]:
+        """Views of data and out, and the array made for the result if out was not given."""
+        arrays = _arrays()
+        library = arrays.library_of(data, "data")
+        stream = arrays.choose_stream(library, data, None)
+        source = library.view(data, "data", stream, False)
+        device = library.device(data)
+        if device is not None:
+            self._streams.append((stream, device))
+        if out is not None:
+            library = arrays.library_of(out, "out")
+            return library, source, library.view(out, "out", stream, True), None
+        if library is arrays.BUFFERS:
+            return None, source, None, None
+        size = _native.output_size(key, decrypt, padded, arrays.size_of(source), tag_length)
+        made = library.empty(size, data, None)
+        return library, source, library.view(made, "out", stream, True), made
+
+    def _share_key(self, algorithm: str, key: Buffer | _native.Key) -> _native.Key:
+        """One `Key` for equal bytes: schedules are made once, and nonces used twice are found."""
+        if isinstance(key, _native.Key):
+            return make_key(algorithm, key)
+        name = algorithm, bytes(key)
+        if name not in self._keys:
+            self._keys[name] = _native.Key(algorithm, key)
+        return self._keys[name]
+
+
+class Columns:
+    """What came of `run_columns`.
+
+    out:     the output buffer or array.
+    written: bytes written for each message, a memoryview of 64-bit unsigned integers; 0 for a
+             failed one.
+    status:  a memoryview of one byte for each message: 0 ok, 2 invalid tag, 3 invalid padding. The
+             output of a failed message is zeros.
+    """
+
+    __slots__ = ("_status", "out", "written")
+
+    def __init__(self, out: Any, written: bytes, status: bytes) -> None:
+        self.out = out
+        self.written = memoryview(written).cast("Q")
+        self._status = status
+
+    @property
+    def status(self) -> memoryview:
+        return memoryview(self._status)
+
+    def raise_for_status(self) -> Columns:
+        """Raises what the first failed message would have raised; else returns self."""
+        if self._status.count(0) != len(self._status):
+            first = next(i for i, status in enumerate(self._status) if status)
+            _native.raise_for_status(self._status[first], f"message {first}: ")
+        return self
+
+    def __repr__(self) -> str:
+        failed = len(self._status) - self._status.count(0)
+        return f"<warpcipher.Columns of {len(self._status)} messages, {failed} failed>"
+
+
+def run_columns(
+    algorithm: str,
+    direction: str,
+    keys: Buffer | _native.Key | Sequence[Buffer | _native.Key],
+    data: Any,
+    *,
+    lengths: Buffer | Sequence[int],
+    offsets: Buffer | Sequence[int] | None = None,
+    key_index: Buffer | Sequence[int] | None = None,
+    ivs: Buffer | None = None,
+    aad: Buffer | None = None,
+    aad_offsets: Buffer | Sequence[int] | None = None,
+    aad_lengths: Buffer | Sequence[int] | None = None,
+    tag_length: int = 16,
+    out: Any = None,
+    out_offsets: Buffer | Sequence[int] | None = None,
+    engine: str = "auto",
+    stream: StreamLike = None,
+    padding: Literal["pkcs7"] | None = None,
+) -> Columns:
+    """Runs len(lengths) messages of one algorithm and direction, described by columns.
+
+    keys:        bytes or a `Key` for all messages, or a sequence of them with key_index.
+    data:        one buffer or array that holds all inputs.
+    lengths:     bytes of input of each message; an AEAD's input to decrypt counts its tag.
+    offsets:     where each begins in data; None: back to back.
+    key_index:   the key of each message; None: the first.
+    ivs:         the IVs of all messages, one behind the other, of one length.
+    aad:         AEADs alone: associated data; without aad_offsets and aad_lengths all of it for
+                 every message, else those ranges of it.
+    out:         one buffer or array for all outputs; None makes a bytearray, or an array where data
+                 is one.
+    out_offsets: where each output begins in out; None: back to back. An AEAD's output to encrypt
+                 counts its tag.
+
+    Columns of integers are sequences of int, or buffers of integers (array('Q'), NumPy), of which
+    64-bit ones are used where they lie. IVs, AAD and integers are in host memory, data and out
+    anywhere. A message that fails is told by `status`, or by `raise_for_status()`; the others are
+    not disturbed. ValueError, before anything is written: a length, offset or index is wrong, or
+    two messages encrypt with the same GCM key and nonce.
+    """
+    decrypt, padded = _is_decrypt(direction), is_padded(padding)
+    pointer = 0
+    source, target = data, out
+    library: Any = None
+    made: Any = None
+    if (
+        stream is not None
+        or type(data) not in _PLAIN
+        or (out is not None and type(out) not in _PLAIN)
+    ):
+        arrays = _arrays()
+        library = arrays.library_of(data, "data")
+        asked = arrays.stream_pointer(stream)
+        pointer = arrays.choose_stream(library, data, asked)
+        source = library.view(data, "data", pointer, False)
+        if out is not None:
+            target = arrays.library_of(out, "out").view(out, "out", pointer, True)
+        elif library is not arrays.BUFFERS:
+            size = _native.columns_output_size(
+                algorithm, decrypt, padded, lengths, out_offsets, tag_length
+            )
+            made = library.empty(size, data, asked)
+            target = library.view(made, "out", pointer, True)
+    held, written, status = _native.run_columns(
+        algorithm,
+        decrypt,
+        padded,
+        keys,
+        source,
+        lengths,
+        offsets,
+        key_index,
+        ivs,
+        aad,
+        aad_offsets,
+        aad_lengths,
+        tag_length,
+        target,
+        out_offsets,
+        engine,
+        pointer,
+    )
+    if made is not None:
+        return Columns(library.finish(made), written, status)
+    return Columns(held if out is None else out, written, status)

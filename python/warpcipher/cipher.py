@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One class for one message of any algorithm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _native
+
+if TYPE_CHECKING:
+    from ._types import Buffer, StreamLike
+
+# What goes to the native module at once; everything else passes through _arrays.
+_PLAIN = frozenset((bytes, bytearray, memoryview))
+
+
+def is_padded(padding: str | None) -> bool:
+    """Reads the `padding` argument; ValueError for a name that is not known."""
+    if padding is None:
+        return False
+    if padding == "pkcs7":
+        return True
+    raise ValueError(f"padding is {padding!r}: expected None or 'pkcs7'")
+
+
+class Cipher:
+    """An algorithm with a key.
+
+    algorithm: a name of `algorithms()`, such as "aes-256-ctr".
+    key:       bytes-like of the length that the algorithm takes, or a `Key` of that algorithm.
+    padding:   None (the data of ECB and CBC is a multiple of the block) or "pkcs7" (ECB and CBC).
+    engine:    "auto" or a name of `engines()`; WARPCIPHER_ENGINE overrides "auto".
+
+    Safe to use from several threads. ValueError: unknown algorithm or padding, wrong length of key.
+    """
+
+    __slots__ = ("_engine", "_key", "_padded")
+
+    def __init__(
+        self,
+        algorithm: str,
+        key: Buffer | _native.Key,
+        *,
+        padding: Literal["pkcs7"] | None = None,
+        engine: str = "auto",
+    ) -> None:
+        self._key = make_key(algorithm, key)
+        self._padded = is_padded(padding)
+        if self._padded:
+            _native.output_size(self._key, False, True, 0, 16)  # refuses algorithms without padding
+        self._engine = engine
+
+    @property
+    def algorithm(self) -> str:
+        """The algorithm's name."""
+        return self._key.algorithm
+
+    def encrypt(
+        self,
+        data: Any,
+        *,
+        iv: Buffer | None = None,
+        aad: Buffer | None = None,
+        tag_length: int = 16,
+        out: Any = None,
+        stream: StreamLike = None,
+    ) -> Any:
+        """Encrypts one message. AEADs return ciphertext || tag.
+
+        data:       bytes-like, or an array of any type, taken as bytes: NumPy, or whatever speaks
+                    DLPack or the CUDA array interface. C-contiguous, or BufferError.
+        iv:         bytes-like: one block; GCM takes a nonce of any length, which must never be used
+                    twice with one key; ECB takes none.
+        aad:        AEADs alone: bytes that are authenticated and not encrypted.
+        tag_length: AEADs alone: 4, 8 or 12 to 16 bytes.
+        out:        a writable buffer or array, in the same memory as data, or data itself. None: a
+                    new bytes object for bytes-like data, else a new array of uint8 of the same
+                    library on the same device.
+        stream:     for data on a GPU: see docs/python.md. None takes the library's current stream.
+
+        Returns the new object; or `out` if it is full, else a view of the bytes written.
+        Work on a GPU is enqueued on the stream and not waited for.
+        """
+        return self._run(False, data, iv, aad, tag_length, out, stream)
+
+    def decrypt(
+        self,
+        data: Any,
+        *,
+        iv: Buffer | None = None,
+        aad: Buffer | None = None,
+        tag_length: int = 16,
+        out: Any = None,
+        stream: StreamLike = None,
+    ) -> Any:
+        """Decrypts one message; the arguments are those of `encrypt`.
+
+        InvalidTag: an AEAD's tag does not match; `out` holds zeros. ValueError: the padding does
+                    not
+        match; `out` holds zeros. Telling an attacker which of his ciphertexts had good padding
+        gives the text away: prefer an AEAD.
+        On a GPU an AEAD and padded data are waited for, since the result must be known; nothing
+        else is.
+        """
+        return self._run(True, data, iv, aad, tag_length, out, stream)
+
+    def _run(
+        self,
+        decrypt: bool,
+        data: Any,
+        iv: Buffer | None,
+        aad: Buffer | None,
+        tag_length: int,
+        out: Any,
+        stream: StreamLike,
+    ) -> Any:
+        if out is None and stream is None and type(data) in _PLAIN:
+            return _native.crypt(
+                self._key, decrypt, self._padded, self._engine, data, None, iv, aad, tag_length, 0
+            )
+        from . import _arrays
+
+        return _arrays.crypt(
+            self._key, decrypt, self._padded, self._engine, data, out, iv, aad, tag_length, stream
+        )
+
+    def __repr__(self) -> str:
+        padding = ", padding='pkcs7'" if self._padded else ""
+        engine = "" if self._engine == "auto" else f", engine={self._engine!r}"
+        return f"<warpcipher.Cipher {self.algorithm}{padding}{engine}>"
+
+
+def make_key(algorithm: str, key: Buffer | _native.Key) -> _native.Key:
+    """A `Key` of that algorithm: the one given, or a new one of these bytes."""
+    if isinstance(key, _native.Key):
+        if key.algorithm != algorithm:
+            raise ValueError(f"the key is for {key.algorithm}, asked for was {algorithm}")
+        return key
+    return _native.Key(algorithm, key)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What there is: the algorithms, and the engines that run them."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from . import _native
+
+
+class AlgorithmInfo(NamedTuple):
+    """One algorithm: a cipher in a mode. Sizes are in bytes.
+
+    key_size:         XTS counts both keys.
+    iv:               "none", "block" (exactly block_size bytes) or "any" (1 byte or more, usually
+                      12).
+    is_aead:          takes associated data, and appends a tag to the ciphertext.
+    whole_blocks:     without padding the data is a multiple of block_size.
+    takes_padding:    padding="pkcs7" is allowed.
+    parallel_encrypt: blocks of one message do not wait for each other; parallel_decrypt alike.
+    """
+
+    name: str
+    key_size: int
+    block_size: int
+    iv: Literal["none", "block", "any"]
+    is_aead: bool
+    whole_blocks: bool
+    takes_padding: bool
+    parallel_encrypt: bool
+    parallel_decrypt: bool
+
+    @property
+    def iv_size(self) -> int:
+        """The IV or nonce that is usual: 0, one block, or 12."""
+        return {"none": 0, "block": self.block_size, "any": 12}[self.iv]
+
+
+class EngineInfo(NamedTuple):
+    """One engine.
+
+    usable:  whether it can run here; `reason` says why not and what to do, and is empty otherwise.
+    memory:  "host" or "device": where it wants its data. Host data are brought to a device engine.
+    devices: a line for each device that it runs on: name, memory, driver.
+    """
+
+    name: str
+    description: str
+    usable: bool
+    reason: str
+    memory: Literal["host", "device"]
+    devices: tuple[str, ...]
+
+    def constant_time(self, algorithm: str) -> bool:
+        """Whether this engine's time for an algorithm does not depend on keys or data."""
+        return _native.constant_time(self.name, algorithm)
+
+
+def algorithms() -> tuple[AlgorithmInfo, ...]:
+    """Every algorithm, in a fixed order."""
+    return tuple(AlgorithmInfo(**entry) for entry in _native.algorithms())
+
+
+def engines() -> tuple[EngineInfo, ...]:
+    """Every engine of this build, whether it can run here or not, in order of preference."""
+    return tuple(EngineInfo(**entry) for entry in _native.engines())
