@@ -60,20 +60,15 @@ def info(
     if formats:
         document["formats"] = _formats()
     if algorithms:
-        document["algorithms"] = [_plain(entry) for entry in wc.algorithms()]
+        document["algorithms"] = [entry._asdict() for entry in wc.algorithms()]
     if engines:
-        document["engines"] = [_plain(entry) for entry in wc.engines()]
+        document["engines"] = [entry._asdict() for entry in wc.engines()]
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:
         _print(document)
     if code:
         raise click.exceptions.Exit(code)
-
-
-def _plain(entry: Any) -> Entry:
-    """The public fields of an entry of `algorithms()` or `engines()`."""
-    return {name: getattr(entry, name) for name in entry.__dataclass_fields__}
 
 
 def _files(paths: tuple[str, ...], key: keys.Key | None, context: bytes) -> tuple[list[Entry], int]:

@@ -92,7 +92,7 @@ def make_plan(inputs: tuple[str, ...], output: str | None, naming: Naming) -> Pl
         if given == STANDARD:
             _plan_stdin(plan, output, several)
             continue
-        path = given.rstrip("/") or "/"
+        path = given.rstrip("/") or given[:1]
         if os.path.isdir(path):
             _plan_tree(plan, path, _tree_target(path, output, several, naming), naming)
         else:

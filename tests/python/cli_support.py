@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command as a user runs it: a process of its own, with files in a folder of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+COMMAND = [sys.executable, "-m", "warpcipher.cli"]
+
+
+def run(
+    *arguments: str | Path, cwd: Path, stdin: bytes = b"", expect: int = 0, **options: Any
+) -> subprocess.CompletedProcess[bytes]:
+    """Runs `warpcipher ARGUMENTS` in `cwd` and checks its exit code and that it is no traceback."""
+    done = subprocess.run(
+        [*COMMAND, *map(os.fspath, arguments)],
+        cwd=cwd,
+        input=stdin,
+        capture_output=True,
+        timeout=120,
+        check=False,
+        **options,
+    )
+    errors = done.stderr.decode(errors="replace")
+    assert done.returncode == expect, errors
+    assert "Traceback" not in errors
+    return done
+
+
+def run_json(*arguments: str | Path, cwd: Path, expect: int = 0) -> Any:
+    return json.loads(run(*arguments, "--json", cwd=cwd, expect=expect).stdout)
+
+
+def start(*arguments: str | Path, cwd: Path, **options: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([*COMMAND, *map(os.fspath, arguments)], cwd=cwd, **options)
+
+
+@contextlib.contextmanager
+def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """Sees to it that a failing test leaves no process."""
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    """Polls for up to a minute."""
+    for _ in range(1200):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"a minute passed without {what}")
+
+
+def make_key(folder: Path, name: str = "key", *options: str) -> Path:
+    """A key file: by the command where it takes options, else written here, which is faster."""
+    path = folder / name
+    if options:
+        run("keygen", name, *options, cwd=folder)
+    else:
+        path.touch(0o600)
+        path.write_bytes(os.urandom(32))
+    return path
+
+
+def temporaries(folder: Path) -> list[Path]:
+    return sorted(folder.rglob(".warpcipher-*.part"))
+
+
+def names(folder: Path) -> set[str]:
+    """Everything below a folder, relative to it."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Signals, full disks, wrong keys, damaged and missing files: nothing half written is left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli_support import ended, make_key, names, run, start, temporaries, wait_until
+
+
+def is_writing(folder: Path, size: int = 1) -> bool:
+    """Whether a temporary of that size is there."""
+    with contextlib.suppress(FileNotFoundError):  # it got its name meanwhile
+        return any(path.stat().st_size >= size for path in temporaries(folder))
+    return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("direction", ["encrypt", "decrypt"])
+def test_signal_in_the_middle_leaves_nothing(
+    tmp_path: Path, number: signal.Signals, direction: str
+) -> None:
+    make_key(tmp_path)
+    data = bytes(24 << 20)
+    if direction == "decrypt":
+        data = run("encrypt", "--key", "key", "-", cwd=tmp_path, stdin=data).stdout
+    with ended(
+        start(
+            *(direction, "--key", "key", "-", "-o", "out"),
+            cwd=tmp_path,
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(data[: 20 << 20])  # and the pipe stays open
+        process.stdin.flush()
+        wait_until(lambda: is_writing(tmp_path), "output")
+        process.send_signal(number)
+        assert process.wait(timeout=60) == -number  # 128 + number to a shell
+        assert process.stderr.read() == b"\nwarpcipher: interrupted\n"
+    assert names(tmp_path) == {"key"}
+
+
+def test_signal_in_a_tree_keeps_whole_files_alone(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "t/later").mkdir(parents=True)
+    (tmp_path / "t/a").write_bytes(b"small")
+    with (tmp_path / "t/b").open("wb") as file:
+        file.truncate(1 << 40)
+    (tmp_path / "t/later/c").write_bytes(b"never reached")
+    with ended(start("encrypt", "--key", "key", "t", cwd=tmp_path)) as process:
+        wait_until(lambda: is_writing(tmp_path, 1 << 20), "output")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == -signal.SIGINT
+    assert names(tmp_path / "t.cobblestone") == {"a.cobblestone"}
+
+
+def test_sigkill_never_leaves_the_final_name(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "out").write_bytes(b"precious")
+    with ended(
+        start(
+            *("encrypt", "--force", "--key", "key", "-", "-o", "out"),
+            cwd=tmp_path,
+            stdin=subprocess.PIPE,
+        )
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(bytes(20 << 20))
+        process.stdin.flush()
+        wait_until(lambda: is_writing(tmp_path), "output")
+        process.kill()
+        assert process.wait(timeout=60) == -signal.SIGKILL
+    (leftover,) = temporaries(tmp_path)
+    assert leftover.stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "out").read_bytes() == b"precious"
+    run("encrypt", "--force", "--key", "key", "key", "-o", "out", cwd=tmp_path)
+    assert names(tmp_path) == {"key", "out", leftover.name}
+
+
+def limit_file_size() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+
+@pytest.mark.parametrize("size", [(1 << 20) - 10, 30 << 20])
+def test_output_over_the_limit_leaves_nothing(tmp_path: Path, size: int) -> None:
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(bytes(size))
+    done = run(
+        *("encrypt", "--key", "key", "a"), cwd=tmp_path, expect=4, preexec_fn=limit_file_size
+    )
+    assert b"a.cobblestone: File too large" in done.stderr
+    assert names(tmp_path) == {"key", "a"}
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("this user cannot mount a small file system")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_full_disk_leaves_nothing_and_goes_on(tmp_path: Path, small_disk: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "big").write_bytes(bytes(8 << 20))
+    (tmp_path / "small").write_bytes(b"text")
+    done = run("encrypt", "--key", "key", "big", "small", "-o", "disk", cwd=tmp_path, expect=4)
+    assert b"disk/big.cobblestone: No space left on device" in done.stderr
+    assert names(small_disk) == {"small.cobblestone"}
+
+
+def sealed_file(folder: Path, size: int = 100_000) -> bytes:
+    make_key(folder)
+    (folder / "a").write_bytes(os.urandom(size))
+    run("encrypt", "--key", "key", "a", cwd=folder)
+    (folder / "a").unlink()
+    return (folder / "a.cobblestone").read_bytes()
+
+
+def refuse(folder: Path, content: bytes, *, key: str = "key") -> bytes:
+    """The error of decrypting `content`, after which there is no output."""
+    (folder / "a.cobblestone").write_bytes(content)
+    before = names(folder)
+    done = run("decrypt", "--key", key, "a.cobblestone", cwd=folder, expect=3)
+    assert names(folder) == before
+    assert done.stderr.startswith(b"warpcipher: a.cobblestone: ")
+    return done.stderr
+
+
+def test_wrong_key_is_refused(tmp_path: Path) -> None:
+    sealed = sealed_file(tmp_path)
+    make_key(tmp_path, "other")
+    make_key(tmp_path, "short", "--format", "cobblestone-128")
+    for key in ("other", "short"):
+        error = refuse(tmp_path, sealed, key=key)
+        assert b"wrong key" in error
+        assert (tmp_path / key).read_bytes().hex().encode() not in error
+
+
+@pytest.mark.parametrize("place", [0, 30, 56, 60, 20_000, -16, -1])
+def test_one_flipped_bit_is_refused(tmp_path: Path, place: int) -> None:
+    content = bytearray(sealed_file(tmp_path))
+    content[place] ^= 0x80
+    refuse(tmp_path, bytes(content))
+
+
+def test_cut_and_lengthened_files_are_refused(tmp_path: Path) -> None:
+    sealed = sealed_file(tmp_path)
+    for size in (0, 1, 56, 71, 72, 56 + 16400, len(sealed) - 1):
+        refuse(tmp_path, sealed[:size])
+    refuse(tmp_path, sealed + b"\0")
+    refuse(tmp_path, sealed + bytes(16400))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (("encrypt", "--key", "key", "missing"), 4, b"missing: No such file"),
+        (("encrypt", "--key", "missing", "a"), 4, b"missing: No such file"),
+        (("encrypt", "--key", ".", "a"), 4, b"Is a directory"),
+        (("encrypt", "--key", "key", "a", "-o", "no/such/place"), 4, b"No such file"),
+        (("encrypt", "--key", "key", "a", "-o", "a/b"), 4, b"Not a directory"),
+        (("encrypt", "--key", "key", "a", "-o", ""), 2, b"names no file"),
+        (("encrypt", "--key", "key", ""), 2, b"names no file"),
+        (("encrypt", "--key", "key"), 2, b"Missing argument"),
+        (("encrypt", "a"), 2, b"--key FILE"),
+        (("encrypt", "--key", "key", "--key-hex", "00", "a"), 2, b"--key-hex"),
+        (("encrypt", "--key", "key", "--format", "zip", "a"), 2, b"unknown format 'zip'"),
+        (("encrypt", "--key", "key", "--iv-hex", "00", "a"), 2, b"--iv-hex belongs to"),
+        (("encrypt", "--key", "key", "--no-padding", "a"), 2, b"--no-padding belongs to"),
+        (("encrypt", "--key", "key", "--context", "x", "--context-hex", "00", "a"), 2, b"give one"),
+        (("encrypt", "--key", "key", "--context-hex", "0", "a"), 2, b"hex digits"),
+        (("encrypt", "--format", "raw", "--key", "key", "a"), 2, b"--algorithm"),
+        (("encrypt", "--no-such-option", "a"), 2, b"No such option"),
+        (("decrypt", "--key", "key", "a.cobblestone"), 4, b"a.cobblestone: No such file"),
+        (("no-such-command",), 2, b"No such command"),
+    ],
+)
+def test_bad_use_is_explained_and_writes_nothing(
+    tmp_path: Path, arguments: tuple[str, ...], code: int, text: bytes
+) -> None:
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(b"text")
+    done = run(*arguments, cwd=tmp_path, expect=code)
+    assert text in done.stderr
+    assert done.stdout == b""
+    assert names(tmp_path) == {"key", "a"}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_unreadable_input_and_folder(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(b"text")
+    (tmp_path / "a").chmod(0)
+    done = run("encrypt", "--key", "key", "a", cwd=tmp_path, expect=4)
+    assert b"a: Permission denied" in done.stderr
+    (tmp_path / "locked").mkdir(mode=0o500)
+    done = run("encrypt", "--key", "key", "key", "-o", "locked/", cwd=tmp_path, expect=4)
+    assert b"Permission denied" in done.stderr

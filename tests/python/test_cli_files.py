@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`encrypt` and `decrypt` on files and trees: names, permissions, what is kept and skipped."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from cli_support import make_key, names, run, run_json
+
+FORMATS = {
+    "cobblestone-128": ("--format", "cobblestone-128"),
+    "cobblestone-256": ("--format", "cobblestone-256"),
+    "gcm-1mb": ("--format", "tink", "--template", "AES256_GCM_HKDF_1MB"),
+    "ctr-4kb": ("--format", "tink", "--template", "AES128_CTR_HMAC_SHA256_4KB"),
+}
+SUFFIXES = {
+    "cobblestone-128": ".cobblestone",
+    "cobblestone-256": ".cobblestone",
+    "gcm-1mb": ".tink",
+    "ctr-4kb": ".tink",
+}
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("which", FORMATS)
+@pytest.mark.parametrize("size", [0, 1, 16384, 9_000_001])
+def test_round_trip(tmp_path: Path, which: str, size: int) -> None:
+    key = make_key(tmp_path, "key", *FORMATS[which])
+    plain = os.urandom(size)
+    (tmp_path / "a").write_bytes(plain)
+    sealed = "a" + SUFFIXES[which]
+    run("encrypt", "--key", key, "a", cwd=tmp_path)
+    assert (tmp_path / "a").read_bytes() == plain
+    assert plain[:32] not in (tmp_path / sealed).read_bytes() or size < 8
+    (tmp_path / "a").unlink()
+    run("decrypt", "--key", key, sealed, cwd=tmp_path)
+    assert (tmp_path / "a").read_bytes() == plain
+    assert names(tmp_path) == {"key", "a", sealed}
+
+
+def test_output_has_the_permissions_of_the_input(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(b"text")
+    for bits in (0o640, 0o400, 0o755, 0o4711):
+        (tmp_path / "a").chmod(bits)
+        run("encrypt", "--force", "--key", "key", "a", cwd=tmp_path)
+        assert mode(tmp_path / "a.cobblestone") == bits & 0o777
+    run("encrypt", "--key", "key", "-", "-o", "b", cwd=tmp_path, stdin=b"x", umask=0o027)
+    assert mode(tmp_path / "b") == 0o640
+
+
+def test_existing_output_is_kept_without_force(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(b"text")
+    (tmp_path / "a.cobblestone").write_bytes(b"precious")
+    done = run("encrypt", "--key", "key", "a", cwd=tmp_path, expect=2)
+    assert b"a.cobblestone exists" in done.stderr
+    assert (tmp_path / "a.cobblestone").read_bytes() == b"precious"
+    run("encrypt", "--force", "--key", "key", "a", cwd=tmp_path)
+    (tmp_path / "a").write_bytes(b"changed")
+    run("decrypt", "--key", "key", "a.cobblestone", cwd=tmp_path, expect=2)
+    assert (tmp_path / "a").read_bytes() == b"changed"
+    run("decrypt", "--key", "key", "-f", "a.cobblestone", cwd=tmp_path)
+    assert (tmp_path / "a").read_bytes() == b"text"
+    assert names(tmp_path) == {"key", "a", "a.cobblestone"}
+
+
+def test_input_is_never_its_own_output(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(b"text")
+    os.link(tmp_path / "a", tmp_path / "same")
+    for output in ("a", "./a", "same"):
+        done = run("encrypt", "--force", "--key", "key", "a", "-o", output, cwd=tmp_path, expect=2)
+        assert b"is the input itself" in done.stderr
+    assert (tmp_path / "a").read_bytes() == b"text"
+
+
+def test_symbolic_link_as_output_is_replaced_not_followed(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(b"text")
+    (tmp_path / "elsewhere").write_bytes(b"precious")
+    (tmp_path / "a.cobblestone").symlink_to("elsewhere")
+    run("encrypt", "--key", "key", "a", cwd=tmp_path, expect=2)
+    run("encrypt", "--key", "key", "--force", "a", cwd=tmp_path)
+    assert (tmp_path / "elsewhere").read_bytes() == b"precious"
+    assert not (tmp_path / "a.cobblestone").is_symlink()
+
+
+def test_special_file_as_output_is_refused(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(b"text")
+    os.mkfifo(tmp_path / "pipe")
+    done = run("encrypt", "--key", "key", "--force", "a", "-o", "pipe", cwd=tmp_path, expect=2)
+    assert b"not a regular file" in done.stderr
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_several_files_go_to_a_directory(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(name.encode())
+    run("encrypt", "--key", "key", "a", "b", "-o", "out", cwd=tmp_path)
+    assert names(tmp_path / "out") == {"a.cobblestone", "b.cobblestone"}
+    run("encrypt", "--key", "key", "a", "-o", "out/", "--force", cwd=tmp_path)
+    run("decrypt", "--key", "key", "out/a.cobblestone", "-o", "back", cwd=tmp_path)
+    assert (tmp_path / "back").read_bytes() == b"a"
+    # Two inputs of one name.
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/a").write_bytes(b"other")
+    done = run("encrypt", "--key", "key", "a", "sub/a", "-o", "new", cwd=tmp_path, expect=2)
+    assert b"a and sub/a would both become new/a.cobblestone" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_one_bad_file_does_not_stop_the_others(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_bytes(name.encode())
+    run("encrypt", "--key", "key", "a", "b", "c", cwd=tmp_path)
+    damaged = bytearray((tmp_path / "b.cobblestone").read_bytes())
+    damaged[-1] ^= 1
+    (tmp_path / "b.cobblestone").write_bytes(damaged)
+    inputs = ["a.cobblestone", "b.cobblestone", "missing.cobblestone", "c.cobblestone"]
+    report = run_json("decrypt", "--key", "key", *inputs, "-o", "out", cwd=tmp_path, expect=3)
+    assert report["ok"] is False
+    assert [result["input"] for result in report["results"]] == ["a.cobblestone", "c.cobblestone"]
+    assert [(entry["input"], entry["exit_code"]) for entry in report["failures"]] == [
+        ("b.cobblestone", 3),
+        ("missing.cobblestone", 4),
+    ]
+    assert names(tmp_path / "out") == {"a", "c"}
+
+
+def test_name_without_the_suffix_needs_an_output(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    sealed = run("encrypt", "--key", "key", "-", cwd=tmp_path, stdin=b"text").stdout
+    for name in ("sealed", ".cobblestone"):
+        (tmp_path / name).write_bytes(sealed)
+        done = run("decrypt", "--key", "key", name, cwd=tmp_path, expect=2)
+        assert b"name the output with -o" in done.stderr
+    run("decrypt", "--key", "key", "sealed", "-o", "plain", cwd=tmp_path)
+    assert (tmp_path / "plain").read_bytes() == b"text"
+
+
+ODD_NAMES = [
+    b"-dash",
+    b"new\nline",
+    b"\xff\xfe not UTF-8",
+    b"esc\x1b[31m",
+    b"with space",
+    "schlüssel".encode(),
+    b"n" * 240,
+]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES, ids=ascii)
+def test_odd_names(tmp_path: Path, name: bytes) -> None:
+    make_key(tmp_path)
+    path = tmp_path / os.fsdecode(name)
+    path.write_bytes(b"text")
+    report = run_json("encrypt", "--key", "key", path, cwd=tmp_path)
+    assert os.fsencode(report["results"][0]["input"]) == os.fsencode(path)
+    path.unlink()
+    sealed = path.with_name(path.name + ".cobblestone")
+    run("decrypt", "--key", "key", "--", sealed.name, cwd=tmp_path)
+    assert path.read_bytes() == b"text"
+    done = run("decrypt", "--key", "key", "--", sealed.name, cwd=tmp_path, expect=2)
+    assert b"\x1b" not in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_name_too_long_for_the_suffix_is_an_error_of_the_system(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / ("n" * 250)).write_bytes(b"text")
+    run("encrypt", "--key", "key", "n" * 250, cwd=tmp_path, expect=4)
+    assert names(tmp_path) == {"key", "n" * 250}
+
+
+def build_tree(root: Path) -> dict[str, bytes]:
+    """A tree with empty and nested folders, links that lead out of it, and a FIFO; its files."""
+    files = {"a": b"1", "sub/b": os.urandom(100_000), "sub/deep/er/c": b"", "läst/d": b"4"}
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content)
+    (root / "empty").mkdir()
+    (root / "sub").chmod(0o711)
+    (root / "empty").chmod(0o500)
+    outside = root.parent / "outside"
+    outside.mkdir()
+    (outside / "secret").write_bytes(b"not part of the tree")
+    (root / "link").symlink_to(outside / "secret")
+    (root / "sub/linked-folder").symlink_to(outside)
+    (root / "dangling").symlink_to("nowhere")
+    os.mkfifo(root / "sub/pipe")
+    return files
+
+
+def test_tree_is_recreated(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    files = build_tree(tmp_path / "tree")
+    report = run_json("encrypt", "--key", "key", "tree/", cwd=tmp_path)
+    assert {entry["input"] for entry in report["skipped"]} == {
+        "tree/link",
+        "tree/dangling",
+        "tree/sub/linked-folder",
+        "tree/sub/pipe",
+    }
+    folders = {"sub", "sub/deep", "sub/deep/er", "läst", "empty"}
+    sealed = tmp_path / "tree.cobblestone"
+    assert names(sealed) == folders | {name + ".cobblestone" for name in files}
+    assert mode(sealed / "sub") == 0o711
+    assert mode(sealed / "empty") == 0o500
+    run("decrypt", "--key", "key", "tree.cobblestone", "-o", "back", cwd=tmp_path)
+    assert names(tmp_path / "back") == folders | set(files)
+    for name, content in files.items():
+        assert (tmp_path / "back" / name).read_bytes() == content
+    for folder in (tmp_path / "tree/empty", sealed / "empty", tmp_path / "back/empty"):
+        folder.chmod(0o700)
+
+
+def test_tree_decrypts_to_its_own_name(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t/a").write_bytes(b"1")
+    run("encrypt", "--key", "key", "t", cwd=tmp_path)
+    (tmp_path / "t/a").unlink()
+    (tmp_path / "t").rmdir()
+    (tmp_path / "t.cobblestone/README").write_bytes(b"not encrypted")
+    done = run("decrypt", "--key", "key", "t.cobblestone", cwd=tmp_path)
+    assert b"README: skipped" in done.stderr
+    assert names(tmp_path / "t") == {"a"}
+
+
+def test_tree_and_files_side_by_side(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t/a").write_bytes(b"1")
+    (tmp_path / "b").write_bytes(b"2")
+    run("encrypt", "--key", "key", "t", "b", "-o", "out", cwd=tmp_path)
+    tree = {"t.cobblestone", "t.cobblestone/a.cobblestone"}
+    assert names(tmp_path / "out") == tree | {"b.cobblestone"}
+
+
+def test_output_tree_is_not_followed_out_of(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "t/sub").mkdir(parents=True)
+    (tmp_path / "t/sub/a").write_bytes(b"1")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/sub").symlink_to(tmp_path / "elsewhere")
+    run("encrypt", "--key", "key", "t", "-o", "out", cwd=tmp_path, expect=4)
+    assert names(tmp_path / "elsewhere") == set()
+
+
+def test_tree_cannot_become_a_file_nor_standard_output(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "t").mkdir()
+    (tmp_path / "file").write_bytes(b"1")
+    run("encrypt", "--key", "key", "t", "-o", "file", cwd=tmp_path, expect=2)
+    run("encrypt", "--key", "key", "t", "-o", "-", cwd=tmp_path, expect=2)
+    run("encrypt", "--key", "key", ".", cwd=tmp_path, expect=2)
+    assert (tmp_path / "file").read_bytes() == b"1"
+
+
+def test_context_belongs_to_the_file(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(b"text")
+    run("encrypt", "--key", "key", "--context", "v1", "a", cwd=tmp_path)
+    sealed = "a.cobblestone"
+    run("decrypt", "--key", "key", "-o", "b", sealed, cwd=tmp_path, expect=3)
+    run("decrypt", "--key", "key", "--context", "v2", "-o", "b", sealed, cwd=tmp_path, expect=3)
+    run("decrypt", "--key", "key", "--context-hex", b"v1".hex(), "-o", "b", sealed, cwd=tmp_path)
+    assert (tmp_path / "b").read_bytes() == b"text"
+
+
+def test_engine_is_passed_on(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(b"text")
+    done = run("encrypt", "--key", "key", "--engine", "warp-drive", "a", cwd=tmp_path, expect=5)
+    assert b"warp-drive" in done.stderr
+    assert names(tmp_path) == {"key", "a"}
+    run("encrypt", "--key", "key", "--engine", "cpu", "a", cwd=tmp_path)
+    run(
+        "decrypt", "--key", "key", "--engine", "reference", "-o", "b", "a.cobblestone", cwd=tmp_path
+    )
+    assert (tmp_path / "b").read_bytes() == b"text"

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`info`, `completion`, `--version` and `--help`: what a user and a program are told."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import warpcipher as wc
+from cli_support import COMMAND, make_key, run, run_json
+from click.testing import CliRunner
+from warpcipher import formats
+from warpcipher.cli.app import COMMANDS, cli
+
+
+def test_version(tmp_path: Path) -> None:
+    assert run("--version", cwd=tmp_path).stdout.decode() == f"warpcipher {wc.__version__}\n"
+
+
+def test_console_script_is_this_command() -> None:
+    from importlib.metadata import entry_points
+
+    from warpcipher.cli import main
+
+    (script,) = entry_points(group="console_scripts", name="warpcipher")
+    assert script.load() is main
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_every_command(command: str) -> None:
+    result = CliRunner().invoke(cli, [command, "--help"])
+    assert result.exit_code == 0
+    assert f"Usage: cli {command}" in result.output
+    if command != "completion":
+        assert "Exit codes:" in result.output
+
+
+def test_help_lists_every_command() -> None:
+    output = CliRunner().invoke(cli, ["--help"]).output
+    assert all(f"\n  {command} " in output for command in COMMANDS)
+
+
+def test_whole_command_line_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+    Path("a").write_bytes(b"text")
+    assert runner.invoke(cli, ["keygen", "key"]).exit_code == 0
+    assert runner.invoke(cli, ["encrypt", "--key", "key", "a"]).exit_code == 0
+    assert runner.invoke(cli, ["decrypt", "--key", "key", "a.cobblestone"]).exit_code == 2
+    assert runner.invoke(cli, ["decrypt", "--key", "key", "-f", "a.cobblestone"]).exit_code == 0
+    assert Path("a").read_bytes() == b"text"
+
+
+def test_start_imports_little(tmp_path: Path) -> None:
+    """What takes long to import is imported by what uses it."""
+    script = (
+        "import sys, warpcipher.cli; print([m for m in sys.modules if m.split('.')[0] in "
+        "('tqdm', 'numpy', 'cryptography') or m.startswith('warpcipher.formats')])"
+    )
+    done = subprocess.run([COMMAND[0], "-c", script], capture_output=True, check=True)
+    assert done.stdout.decode().strip() == "[]"
+
+
+def test_info_without_the_key(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(bytes(50_000))
+    run("encrypt", "--key", "key", "a", cwd=tmp_path)
+    (file,) = run_json("info", "a.cobblestone", cwd=tmp_path)["files"]
+    assert file["size"] == 56 + 50_000 + 4 * 16
+    assert file["certain"] is False
+    found = {entry["format"]: entry for entry in file["candidates"]}
+    assert set(found) >= {"cobblestone-128", "cobblestone-256", "raw"}
+    assert found["cobblestone-256"]["plaintext_size"] == 50_000
+    assert found["cobblestone-256"]["chunk_size"] == 16384
+    assert found["cobblestone-256"]["chunks"] == 4
+    assert found["cobblestone-256"]["key"].startswith("32 bytes")
+    text = run("info", "a.cobblestone", cwd=tmp_path).stdout.decode()
+    assert "may be cobblestone-256" in text
+    assert "plaintext  50000 bytes" in text
+
+
+def test_info_puts_the_format_of_the_name_first(tmp_path: Path) -> None:
+    key = make_key(tmp_path, "key", "--format", "tink")
+    (tmp_path / "a").write_bytes(bytes(50_000))
+    run("encrypt", "--key", key, "a", cwd=tmp_path)
+    (file,) = run_json("info", "a.tink", cwd=tmp_path)["files"]
+    assert file["candidates"][0]["format"] == "tink"
+    assert file["candidates"][0]["name_fits"] is True
+
+
+def test_info_with_the_key(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    make_key(tmp_path, "other")
+    (tmp_path / "a").write_bytes(bytes(50_000))
+    run("encrypt", "--key", "key", "--context", "c", "a", cwd=tmp_path)
+    arguments = ("info", "--context", "c", "a.cobblestone")
+    (file,) = run_json(*arguments, "--key", "key", cwd=tmp_path)["files"]
+    assert file["certain"] is True
+    assert [entry["format"] for entry in file["candidates"]] == ["cobblestone-256"]
+    done = run(*arguments, "--key", "other", cwd=tmp_path, expect=3)
+    assert b"the key does not open it" in done.stderr
+    run("info", "a.cobblestone", "--key", "key", cwd=tmp_path, expect=3)
+
+
+def test_info_of_missing_file_goes_on(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    report = run_json("info", "missing", "key", ".", cwd=tmp_path, expect=4)
+    assert [entry["path"] for entry in report["files"]] == ["key"]
+
+
+def test_info_needs_something_to_tell(tmp_path: Path) -> None:
+    run("info", cwd=tmp_path, expect=2)
+    run("info", "--key", "key", "--engines", cwd=tmp_path, expect=2)
+
+
+def test_info_lists_what_there_is(tmp_path: Path) -> None:
+    report = run_json("info", "--engines", "--algorithms", "--formats", cwd=tmp_path)
+    assert report["version"] == wc.__version__
+    assert [entry["name"] for entry in report["engines"]] == [entry.name for entry in wc.engines()]
+    assert [entry["name"] for entry in report["algorithms"]] == [
+        entry.name for entry in wc.algorithms()
+    ]
+    assert [entry["name"] for entry in report["formats"]] == list(formats.FORMATS)
+    for entry in report["engines"]:
+        assert entry["usable"] or entry["reason"]
+    text = run("info", "--engines", "--algorithms", "--formats", cwd=tmp_path).stdout.decode()
+    assert all(entry.name in text for entry in (*wc.engines(), *wc.algorithms()))
+    assert all(name in text for name in formats.FORMATS)
+
+
+def test_output_of_info_escapes_names(tmp_path: Path) -> None:
+    (tmp_path / "esc\x1b[31m").write_bytes(bytes(100))
+    done = run("info", "esc\x1b[31m", cwd=tmp_path)
+    assert b"\x1b" not in done.stdout
+    assert json.loads(run("info", "--json", "esc\x1b[31m", cwd=tmp_path).stdout)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script(tmp_path: Path, shell: str) -> None:
+    script = run("completion", shell, cwd=tmp_path).stdout.decode()
+    assert "_WARPCIPHER_COMPLETE" in script
+    if shell == "bash":
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+def complete(*words: str, cwd: Path) -> list[str]:
+    """What bash would offer for the last word."""
+    environment = {
+        **os.environ,
+        "_WARPCIPHER_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(("warpcipher", *words)),
+        "COMP_CWORD": str(len(words)),
+    }
+    output = run(cwd=cwd, env=environment).stdout.decode()
+    return [line.partition(",")[2] for line in output.splitlines()]
+
+
+def test_completion_offers_commands_and_values(tmp_path: Path) -> None:
+    assert complete("enc", cwd=tmp_path) == ["encrypt"]
+    assert complete("encrypt", "--format", "cobble", cwd=tmp_path) == [
+        "cobblestone-128",
+        "cobblestone-256",
+    ]
+    assert "aes-256-gcm" in complete("encrypt", "--algorithm", "aes-256", cwd=tmp_path)
+    assert "cpu" in complete("decrypt", "--engine", "", cwd=tmp_path)
+    assert "AES128_GCM_HKDF_4KB" in complete("keygen", "--template", "AES128", cwd=tmp_path)
+    assert "--force" in complete("decrypt", "--fo", cwd=tmp_path)
+
+
+def test_completion_of_an_unknown_shell(tmp_path: Path) -> None:
+    run("completion", "tcsh", cwd=tmp_path, expect=2)

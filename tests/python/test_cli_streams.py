@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Standard input and output, pipes, memory, and what a reader of a broken stream gets."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from cli_support import COMMAND, ended, make_key, names, run, start
+
+CHUNK = 16 << 10
+
+
+def test_pipe_through_both_ways(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    plain = os.urandom(10_000_000)
+    script = '"$@" encrypt --key key - | "$@" decrypt --key key -'
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", script, "bash", *COMMAND],
+        cwd=tmp_path,
+        input=plain,
+        capture_output=True,
+        check=True,
+        timeout=120,
+    )
+    assert done.stdout == plain
+    assert done.stderr == b""
+
+
+def test_file_to_standard_output_and_standard_input_to_file(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(b"text")
+    sealed = run("encrypt", "--key", "key", "-o", "-", "a", cwd=tmp_path).stdout
+    run("decrypt", "--key", "key", "-o", "b", "-", cwd=tmp_path, stdin=sealed)
+    assert (tmp_path / "b").read_bytes() == b"text"
+
+
+def test_input_may_be_a_pipe_with_a_name(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    script = '"$@" encrypt --key key -o a.cobblestone <(printf text)'
+    subprocess.run(["bash", "-c", script, "bash", *COMMAND], cwd=tmp_path, check=True, timeout=60)
+    run("decrypt", "--key", "key", "a.cobblestone", cwd=tmp_path)
+    assert (tmp_path / "a").read_bytes() == b"text"
+
+
+def test_only_authentic_chunks_reach_standard_output(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    plain = os.urandom(40 << 20)
+    sealed = bytearray(run("encrypt", "--key", "key", "-", cwd=tmp_path, stdin=plain).stdout)
+    sealed[len(sealed) * 3 // 4] ^= 1
+    done = run("decrypt", "--key", "key", "-", cwd=tmp_path, stdin=bytes(sealed), expect=3)
+    assert len(done.stdout) % CHUNK == 0
+    assert 0 < len(done.stdout) <= len(plain) * 3 // 4
+    assert plain.startswith(done.stdout)
+    assert b"failed authentication" in done.stderr
+    assert b"incomplete" in done.stderr
+
+
+@pytest.mark.parametrize("cut", [0, 1, 55, 56, 57, 71, 56 + CHUNK + 16, 50_000, -1])
+def test_cut_stream_is_refused(tmp_path: Path, cut: int) -> None:
+    make_key(tmp_path)
+    plain = os.urandom(100_000)
+    sealed = run("encrypt", "--key", "key", "-", cwd=tmp_path, stdin=plain).stdout
+    done = run("decrypt", "--key", "key", "-", cwd=tmp_path, stdin=sealed[:cut], expect=3)
+    assert plain.startswith(done.stdout)
+    assert len(done.stdout) < len(plain)
+
+
+def test_closed_pipe_ends_quietly(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    with (tmp_path / "big").open("wb") as file:
+        file.truncate(64 << 20)
+    with ended(
+        start(
+            *("encrypt", "--key", "key", "-o", "-", "big"),
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert len(process.stdout.read(1000)) == 1000
+        process.stdout.close()
+        assert process.wait(timeout=60) == -signal.SIGPIPE
+        assert process.stderr.read() == b""
+
+
+def test_full_device_is_an_error_of_the_system(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    with (
+        Path("/dev/full").open("wb") as full,
+        ended(
+            start(
+                *("encrypt", "--key", "key", "-o", "-", "key"),
+                cwd=tmp_path,
+                stdout=full,
+                stderr=subprocess.PIPE,
+            )
+        ) as process,
+    ):
+        assert process.wait(timeout=60) == 4
+        assert process.stderr is not None
+        assert b"standard output: No space left" in process.stderr.read()
+
+
+@pytest.mark.parametrize("direction", ["encrypt", "decrypt"])
+def test_memory_is_bounded(tmp_path: Path, direction: str) -> None:
+    """More than 2 GiB through the command, and at most 512 MiB of it resident."""
+    make_key(tmp_path)
+    with (tmp_path / "big").open("wb") as file:
+        file.truncate((2 << 30) + 12345)
+    sealing = [*COMMAND, "encrypt", "--key", "key", "-o", "-", "big"]
+    opening = [*COMMAND, "decrypt", "--key", "key", "-"]
+    with ended(subprocess.Popen(sealing, cwd=tmp_path, stdout=subprocess.PIPE)) as sealer:
+        measured = sealer
+        if direction == "encrypt":
+            assert sealer.stdout is not None
+            while sealer.stdout.read(1 << 20):
+                pass
+        else:
+            measured = subprocess.Popen(
+                opening, cwd=tmp_path, stdin=sealer.stdout, stdout=subprocess.DEVNULL
+            )
+        with ended(measured):
+            _, status, usage = os.wait4(measured.pid, 0)
+            measured.returncode = os.waitstatus_to_exitcode(status)
+    assert measured.returncode == 0
+    assert usage.ru_maxrss < 512 << 10  # KiB
+
+
+def test_standard_streams_and_json_do_not_mix(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(b"text")
+    for arguments in (("-o", "-", "a"), ("-",), ("a", "-"), ("a", "key", "-o", "-")):
+        run("encrypt", "--json", "--key", "key", *arguments, cwd=tmp_path, expect=2)
+    run("encrypt", "--key", "key", "-o", ".", "-", cwd=tmp_path, expect=2)
+    assert names(tmp_path) == {"key", "a"}
+
+
+def on_terminal(arguments: list[str], cwd: Path) -> tuple[int, str]:
+    """Runs the command on a terminal; its exit code and what it showed."""
+    leader, follower = pty.openpty()
+    with ended(
+        subprocess.Popen(
+            [*COMMAND, *arguments],
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=follower,
+            stderr=follower,
+        )
+    ) as process:
+        os.close(follower)
+        shown = b""
+        try:
+            while part := os.read(leader, 4096):
+                shown += part
+        except OSError:  # the terminal's other end was closed
+            pass
+        finally:
+            os.close(leader)
+        return process.wait(timeout=60), shown.decode()
+
+
+def test_progress_shows_on_a_terminal_alone(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(bytes(30_000_000))
+    code, shown = on_terminal(["encrypt", "--key", "key", "a"], tmp_path)
+    assert code == 0
+    assert "B/s" in shown
+    assert "a -> a.cobblestone: 30.0 MB" in shown
+    code, shown = on_terminal(["encrypt", "-f", "--quiet", "--key", "key", "a"], tmp_path)
+    assert (code, shown) == (0, "")
+    done = run("encrypt", "-f", "--key", "key", "a", cwd=tmp_path)
+    assert (done.stdout, done.stderr) == (b"", b"")
+
+
+def test_ciphertext_is_not_written_to_a_terminal(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    code, shown = on_terminal(["encrypt", "--key", "key", "-o", "-", "key"], tmp_path)
+    assert code == 2
+    assert "standard output is a terminal" in shown
