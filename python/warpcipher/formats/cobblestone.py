@@ -40,6 +40,7 @@ HEADER_SIZE = SALT_SIZE + COMMITMENT_SIZE
 CHUNK_SIZE = 16 << 10
 NONCE_SIZE = 12
 MAX_CHUNKS = 1 << 38
+HASH = "sha512"
 INFO_PREFIX = b"c2sp.org/chunked-encryption@v1+"
 
 LAYOUT = Layout(
@@ -52,14 +53,14 @@ LAYOUT = Layout(
 )
 
 
-def hkdf_expand_sha512(prk: bytearray, info: bytes, length: int) -> bytearray:
+def hkdf_expand(prk: bytearray, info: bytes, length: int) -> bytearray:
     """HKDF-Expand of RFC 5869, section 2.3, alone: the specification has no extract step."""
     okm = bytearray()
     block = b""
     counter = 0
     while len(okm) < length:
         counter += 1
-        block = hmac.digest(prk, block + info + bytes([counter]), "sha512")
+        block = hmac.digest(prk, block + info + bytes([counter]), HASH)
         okm += block
     wipe(memoryview(okm)[length:])
     return okm[:length]
@@ -72,7 +73,7 @@ class _FileKeys:
         size = len(input_key)
         aead = b"AEAD_AES_%d_GCM" % (8 * size)
         info = INFO_PREFIX + aead + b"\0" + salt + context
-        okm = hkdf_expand_sha512(input_key, info, size + NONCE_SIZE + COMMITMENT_SIZE)
+        okm = hkdf_expand(input_key, info, size + NONCE_SIZE + COMMITMENT_SIZE)
         self.key = okm[:size]
         self.base_nonce = bytes(okm[size : size + NONCE_SIZE])
         self.commitment = bytes(okm[size + NONCE_SIZE :])

@@ -51,7 +51,7 @@ class _RawCipher(PieceCipher):
         if algorithm is None:
             raise ValueError("format raw needs an algorithm, such as aes-256-ctr")
         cipher, _, mode = algorithm.rpartition("-")
-        if mode not in CHAINED_MODES and mode not in WHOLE_LIMITS:
+        if not cipher or mode not in (*CHAINED_MODES, *WHOLE_LIMITS):
             raise ValueError(f"format raw has no algorithm {algorithm!r}")
         self._key = key_bytes(key, (), "format raw")
         wc.Cipher(algorithm, bytes(self._key), engine=options.engine)  # refuses what does not fit
