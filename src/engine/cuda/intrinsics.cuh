@@ -23,13 +23,9 @@ __device__ __forceinline__ std::uint32_t rotate_left(std::uint32_t x, std::uint3
   return __funnelshift_l(x, x, n);
 }
 
-// The value of lane `source` of the warp; every lane takes part.
-__device__ __forceinline__ std::uint32_t from_lane(std::uint32_t x, std::uint32_t source) {
-  return __shfl_sync(0xffffffffu, x, static_cast<int>(source));
-}
-
 // The value of the lane whose index differs in the bits of `mask`; every lane takes part.
-__device__ __forceinline__ std::uint32_t from_lane_xor(std::uint32_t x, std::uint32_t mask) {
+template <class Word>
+__device__ __forceinline__ Word from_lane_xor(Word x, std::uint32_t mask) {
   return __shfl_xor_sync(0xffffffffu, x, static_cast<int>(mask));
 }
 

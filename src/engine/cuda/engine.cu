@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine of NVIDIA GPUs: finds the device of a plan, hands each group to the family that runs it, and brings back the
+// verdicts of AEAD decryption.
+#include "engine/cuda/engine.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include "core/error.hpp"
+#include "engine/cuda/bitslice/des.hpp"
+#include "engine/cuda/check.hpp"
+#include "engine/cuda/device.hpp"
+#include "engine/cuda/ghash/ghash.hpp"
+#include "engine/cuda/lane_table/run.hpp"
+#include "engine/cuda/launch.hpp"
+#include "engine/cuda/memory.hpp"
+
+namespace warpcipher {
+namespace {
+
+using cuda::check;
+
+cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
+
+// GCM decryption checks every tag before it writes any text, so what failed stays unread even in place.
+void run_gcm(const cuda::GroupRun& run, std::span<Status> statuses) {
+  if (run.group.direction == Direction::encrypt) {
+    cuda::lane_table::run_parallel(run);
+    cuda::ghash::authenticate(run, nullptr);
+    return;
+  }
+  std::vector<std::uint32_t> verdicts(run.group.messages.size());
+  const cuda::StreamBuffer device(verdicts.size() * sizeof verdicts[0], run.stream);
+  auto* const device_verdicts = reinterpret_cast<std::uint32_t*>(device.data());
+  cuda::ghash::authenticate(run, device_verdicts);
+  cuda::lane_table::run_parallel(run, device_verdicts);
+  check(cudaMemcpyAsync(verdicts.data(), device_verdicts, device.size(), cudaMemcpyDeviceToHost, native(run.stream)),
+        "copy the verdicts of tags from the device");
+  check(cudaStreamSynchronize(native(run.stream)), "wait for the verdicts of tags");
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    statuses[run.group.messages[i]] = verdicts[i] != 0 ? Status::ok : Status::invalid_tag;
+  }
+}
+
+class CudaEngine final : public DeviceEngine {
+ public:
+  EngineId id() const override { return EngineId::cuda; }
+  std::string_view name() const override { return "cuda"; }
+  std::string_view description() const override { return "NVIDIA GPUs: lane tables for AES, bitslicing for DES"; }
+  bool constant_time(const Algorithm&) const override { return true; }
+  const std::string& unavailable_reason() const override { return cuda::devices().unavailable_reason; }
+  std::uint32_t tile_units() const override { return cuda::lane_table::tile_units; }
+
+  std::vector<std::string> devices() const override {
+    std::vector<std::string> lines;
+    const int driver = cuda::devices().driver_version;
+    for (const cuda::Device& device : cuda::devices().list) {
+      lines.push_back(device.name + ", " + std::to_string(device.memory >> 20) + " MiB, compute capability " +
+                      std::to_string(device.major) + "." + std::to_string(device.minor) + ", " +
+                      std::to_string(device.multiprocessors) + " multiprocessors, driver for CUDA " +
+                      std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10));
+    }
+    return lines;
+  }
+
+  void run(const Plan& plan, std::span<Status> statuses, Stream stream) override {
+    require_device();
+    if (plan.tile_units != tile_units()) {
+      throw Error(Status::engine_failure, "engine 'cuda' was given a plan with tiles of " +
+                                              std::to_string(plan.tile_units) + " units, it runs " +
+                                              std::to_string(tile_units()));
+    }
+    const cuda::Device& device = cuda::device_of(plan);
+    const cuda::DeviceScope scope(device.index);
+    std::fill(statuses.begin(), statuses.end(), Status::ok);
+    for (const Group& group : plan.groups) {
+      const cuda::GroupRun run{plan, group, device, stream};
+      if (group.algorithm->mode.id == Mode::gcm) {
+        run_gcm(run, statuses);
+      } else if (!group.parallel) {
+        cuda::lane_table::run_serial(run);
+      } else if (is_aes(group.algorithm->cipher.id)) {
+        cuda::lane_table::run_parallel(run);
+      } else {
+        cuda::bitslice::run_parallel(run);
+      }
+    }
+  }
+
+  Stream create_stream() override {
+    require_device();
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "create a stream");
+    return stream;
+  }
+  void destroy_stream(Stream stream) noexcept override { cudaStreamDestroy(native(stream)); }
+  void wait(Stream stream) override { check(cudaStreamSynchronize(native(stream)), "finish its work"); }
+
+  void* allocate(std::size_t size, Stream stream) override {
+    require_device();
+    return cuda::allocate(size, stream);
+  }
+  void deallocate(void* memory, std::size_t size, Stream stream) noexcept override {
+    cuda::deallocate(memory, size, stream);
+  }
+
+  void* allocate_pinned(std::size_t size) override {
+    require_device();
+    void* memory = nullptr;
+    check(cudaMallocHost(&memory, size), "allocate page-locked memory");
+    return memory;
+  }
+  void free_pinned(void* memory, std::size_t size) noexcept override {
+    secure_wipe(memory, size);
+    cudaFreeHost(memory);
+  }
+
+  void copy_to_device(void* device, const void* host, std::size_t size, Stream stream) override {
+    check(cudaMemcpyAsync(device, host, size, cudaMemcpyHostToDevice, native(stream)), "copy to the device");
+  }
+  void copy_to_host(void* host, const void* device, std::size_t size, Stream stream) override {
+    check(cudaMemcpyAsync(host, device, size, cudaMemcpyDeviceToHost, native(stream)), "copy from the device");
+  }
+  void clear(void* device, std::size_t size, Stream stream) override {
+    check(cudaMemsetAsync(device, 0, size, native(stream)), "clear device memory");
+  }
+
+ private:
+  void require_device() const {
+    if (!unavailable_reason().empty()) {
+      throw Error(Status::engine_unavailable, "engine 'cuda' cannot run here: " + unavailable_reason());
+    }
+  }
+};
+
+}  // namespace
+
+DeviceEngine& cuda_engine() {
+  static CudaEngine engine;
+  return engine;
+}
+
+}  // namespace warpcipher

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The authentication half of GCM (SP 800-38D) on the GPU: what the engine calls, whatever computes GHASH inside.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/launch.hpp"
+
+namespace warpcipher::cuda::ghash {
+
+// J0 of a message (section 7.1, step 2), computed on the host.
+void first_counter(const Message& message, std::uint8_t (&counter)[16]);
+
+// Encryption (verdicts == nullptr): hashes AAD and ciphertext at `out` of every message of a GCM group and writes the tags.
+// Decryption: hashes AAD and ciphertext at `in`, compares with the tags in constant time and sets verdicts[i] (device
+// memory, one word a message of the group) to 1 where they match, else 0.
+void authenticate(const GroupRun& run, std::uint32_t* verdicts);
+
+}  // namespace warpcipher::cuda::ghash

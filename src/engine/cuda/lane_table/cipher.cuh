@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// AES by lane tables (form.hpp draws them): filling the tables, looking up, and the rounds of FIPS 197 over them.
+#pragma once
+
+#include "cipher/aes_tables.hpp"
+#include "engine/cuda/block.cuh"
+#include "engine/cuda/lane_table/form.hpp"
+
+namespace warpcipher::cuda::lane_table {
+
+// The shared memory that the launch gave.
+extern __shared__ uint4 shared_tables[];
+
+struct RowZero {
+  std::uint32_t words[256];
+};
+
+constexpr RowZero copy_table(const std::array<std::uint32_t, 256>& table) {
+  RowZero copy{};
+  for (std::size_t x = 0; x < 256; ++x) copy.words[x] = table[x];
+  return copy;
+}
+
+static __device__ const RowZero encryption_table = copy_table(aes::te0);
+static __device__ const RowZero decryption_table = copy_table(aes::td0);
+
+// Every thread of the block takes part; the caller synchronises the block afterwards.
+template <class Tables, bool Inverse>
+__device__ __forceinline__ void fill_tables() {
+  const RowZero& source = Inverse ? decryption_table : encryption_table;
+  for (std::uint32_t i = threadIdx.x; i < Tables::shared_len / 16; i += blockDim.x) {
+    const std::uint32_t row = i / 16 % 256;
+    const std::uint32_t table = i / 4096 * 2 + i / 8 % 2;
+    const std::uint32_t value = rotate_left(source.words[row], 8 * table);
+    shared_tables[i] = make_uint4(value, value, value, value);
+  }
+}
+
+// Encrypts (or, Inverse, decrypts: section 5.3.5) N independent blocks of a lane at once. Key: `Block round(int r) const`
+// gives the words of AddRoundKey number r in the order they are added. Rounds: 10 or 14 unrolls them, so that keys that
+// are kernel parameters become operands of the logic; 0 takes the number at run time.
+template <class Tables, bool Inverse, int Rounds, class Key>
+class LaneCipher {
+ public:
+  __device__ __forceinline__ LaneCipher(const Key& key, std::uint32_t rounds)
+      : key_(key), rounds_(Rounds != 0 ? Rounds : rounds), lane_(4 * lane_index()) {}
+
+  template <int N>
+  __device__ __forceinline__ void operator()(Block (&blocks)[N]) const {
+    const Block first = key_.round(0);
+#pragma unroll
+    for (int n = 0; n < N; ++n) blocks[n] = blocks[n] ^ first;
+    if constexpr (Rounds != 0 && N > 1) {  // the odd single block is not worth the code
+#pragma unroll
+      for (std::uint32_t r = 1; r < Rounds; ++r) round(blocks, key_.round(r));
+    } else {
+#pragma unroll 1
+      for (std::uint32_t r = 1; r < rounds_ - 1; r += 2) {  // the number of rounds is even
+        round(blocks, key_.round(r));
+        round(blocks, key_.round(r + 1));
+      }
+      round(blocks, key_.round(rounds_ - 1));
+    }
+    last_round(blocks, key_.round(rounds_));
+  }
+
+ private:
+  // T_table[byte `Byte` of the word]; Table is 0 or 1 where there is one plane.
+  template <std::uint32_t Byte, std::uint32_t Table>
+  __device__ __forceinline__ std::uint32_t look_up(std::uint32_t word) const {
+    static_assert(Table / 2 < Tables::planes, "this form has no such table");
+    const std::uint32_t address = byte_permute(word, lane_, 0x5504u | Byte << 4);
+    return *reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const char*>(shared_tables) + address +
+                                                   (Table / 2 * 65536u + Table % 2 * 128u));
+  }
+
+  // ShiftRows takes row r of column c from column c + r, InvShiftRows from c - r.
+  static constexpr int source(int column, int row) { return (column + (Inverse ? 4 - row : row)) % 4; }
+
+  template <int N>
+  __device__ __forceinline__ void round(Block (&blocks)[N], const Block& key) const {
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      const Block& s = blocks[n];
+      Block next;
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const std::uint32_t rows01 = look_up<0, 0>(s.words[c]) ^ look_up<1, 1>(s.words[source(c, 1)]);
+        std::uint32_t rows23;
+        if constexpr (Tables::planes == 2) {
+          rows23 = look_up<2, 2>(s.words[source(c, 2)]) ^ look_up<3, 3>(s.words[source(c, 3)]);
+        } else {
+          rows23 = look_up<2, 0>(s.words[source(c, 2)]) ^ look_up<3, 1>(s.words[source(c, 3)]);
+          rows23 = byte_permute(rows23, 0, 0x1032);
+        }
+        next.words[c] = rows01 ^ rows23 ^ key.words[c];
+      }
+      blocks[n] = next;
+    }
+  }
+
+  // No MixColumns: the bare S-box value is byte 1 of an entry of te0, and the XOR of the bytes of an entry of td0.
+  template <int N>
+  __device__ __forceinline__ void last_round(Block (&blocks)[N], const Block& key) const {
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      const Block& s = blocks[n];
+      Block next;
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        const std::uint32_t row0 = look_up<0, 0>(s.words[c]);
+        const std::uint32_t row1 = look_up<1, 0>(s.words[source(c, 1)]);
+        const std::uint32_t row2 = look_up<2, 0>(s.words[source(c, 2)]);
+        const std::uint32_t row3 = look_up<3, 0>(s.words[source(c, 3)]);
+        if constexpr (Inverse) {
+          const std::uint32_t rows01 = byte_permute(row0, row1, 0x5140) ^ byte_permute(row0, row1, 0x7362);
+          const std::uint32_t rows23 = byte_permute(row2, row3, 0x5140) ^ byte_permute(row2, row3, 0x7362);
+          next.words[c] = byte_permute(rows01, rows23, 0x5410) ^ byte_permute(rows01, rows23, 0x7632) ^ key.words[c];
+        } else {
+          const std::uint32_t rows01 = byte_permute(row0, row1, 0x5151);
+          const std::uint32_t rows23 = byte_permute(row2, row3, 0x5151);
+          next.words[c] = byte_permute(rows01, rows23, 0x5410) ^ key.words[c];
+        }
+      }
+      blocks[n] = next;
+    }
+  }
+
+  const Key& key_;
+  const std::uint32_t rounds_;
+  const std::uint32_t lane_;
+};
+
+}  // namespace warpcipher::cuda::lane_table

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lane-table family: AES from tables in shared memory of which every lane has its own copy in its own bank, so that no
+// two lanes of a warp ever meet in a bank, whatever the data: the time depends on nothing secret.
+//
+// A row of 256 bytes for each byte value x (256 rows, 64 KiB a plane):
+//
+//   bytes    0..3     4..7         124..127   128..131        252..255
+//   plane 0  T0[x]    T0[x]   ...  T0[x]      T1[x]      ...  T1[x]
+//   plane 1  T2[x]    T2[x]   ...  T2[x]      T3[x]      ...  T3[x]
+//   lane     0        1            31         0               31
+//
+// The address of a lookup is one byte permute: the state's byte to bits 8 to 15, four times the lane to bits 0 to 7; which
+// table is the load's immediate offset. T1, T2, T3 are T0 rotated left by 8, 16, 24 bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/cuda/device.hpp"
+
+namespace warpcipher::cuda::lane_table {
+
+// Both planes: no rotation at all. For GPUs whose blocks may have 128 KiB of shared memory (compute capability 8.0, 9.0,
+// 10.0).
+struct Tables128 {
+  static constexpr std::uint32_t planes = 2;
+  static constexpr std::uint32_t shared_len = planes * 65536;
+};
+
+// Plane 0 alone; what comes from T2 and T3 is rotated by 16 once a column. For all other GPUs (7.5, 8.6, 8.9, 12.0).
+struct Tables64 {
+  static constexpr std::uint32_t planes = 1;
+  static constexpr std::uint32_t shared_len = planes * 65536;
+};
+
+// More than this and a block would not fit its 64 registers a thread on any GPU.
+inline constexpr std::uint32_t block_threads = 1024;
+
+enum class Form : std::uint8_t { tables_128, tables_64 };
+
+// The form for a device: the larger that fits. WARPCIPHER_LANE_TABLE ("128" or "64") forces one, for tests and
+// measurements; throws Error{engine_failure} when the forced one does not fit, Error{invalid_argument} for another value.
+Form choose_form(const Device& device);
+
+}  // namespace warpcipher::cuda::lane_table

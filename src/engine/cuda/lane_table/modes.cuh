@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// The modes that run in parallel, as what a warp does with one tile. Each is a struct with
+//
+//   inverse     whether the cipher runs backwards
+//   unit_len    bytes of a unit
+//   Parameters  what the host tells it beside messages and keys
+//   tile()      called by all lanes of a warp; keeps what it likes between the tiles of a warp
+//
+// Lane l takes units l, l + 32, ... so that a warp's loads are contiguous. When out == in, a warp writes a group of units
+// only after all its lanes have read what they need of it; what lies before the tile comes from `chains`, saved before the
+// kernel started, because another warp may have overwritten it.
+#pragma once
+
+#include "engine/cuda/lane_table/source.cuh"
+
+namespace warpcipher::cuda::lane_table {
+
+inline constexpr std::uint32_t blocks_in_flight = 4;
+
+template <int N, bool IsWhole>
+struct Step {
+  static constexpr int blocks = N;
+  static constexpr bool whole = IsWhole;
+};
+
+// Calls step(Step, unit) for units [0, units) of a tile, 128 at a time while they are whole and aligned, then 32 at a time.
+// The lane's n-th block of a step is unit + 32 n.
+template <class Function>
+__device__ __forceinline__ void for_each_step(const Text& text, std::uint32_t units, Function&& step) {
+  constexpr std::uint32_t group = blocks_in_flight * warp_len;
+  std::uint32_t base = 0;
+  if (text.aligned) {
+    const std::uint32_t whole = text.in_len / 16 < units ? text.in_len / 16 : units;
+#pragma unroll 1
+    for (; base + group <= whole; base += group) step(Step<blocks_in_flight, true>{}, base);
+  }
+#pragma unroll 1
+  for (; base < units; base += warp_len) step(Step<1, false>{}, base);
+}
+
+struct NoParameters {};
+
+template <bool Inverse>
+struct EcbMode {
+  static constexpr bool inverse = Inverse;
+  static constexpr std::uint32_t unit_len = 16;
+  using Parameters = NoParameters;
+
+  template <class Cipher>
+  __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters&) {
+    const Text text = tile.text;
+    for_each_step(text, tile.units, [&](auto step, std::uint32_t base) {
+      Block blocks[step.blocks];
+#pragma unroll
+      for (int n = 0; n < step.blocks; ++n) blocks[n] = text.load_if<step.whole>(base + lane_index() + warp_len * n);
+      cipher(blocks);
+#pragma unroll
+      for (int n = 0; n < step.blocks; ++n) text.store_if<step.whole>(base + lane_index() + warp_len * n, blocks[n]);
+    });
+  }
+};
+
+using EcbEncryption = EcbMode<false>;
+using EcbDecryption = EcbMode<true>;
+
+struct ChainParameters {
+  const Block* chains;  // the block before each tile of the group; nullptr: still in `in`
+};
+
+// The ciphertext block before a tile, or the IV.
+__device__ __forceinline__ Block block_before(const Tile& tile, const ChainParameters& parameters) {
+  if (parameters.chains != nullptr) return parameters.chains[tile.number];
+  if (tile.first_unit == 0) return tile.view.start;
+  return load_bytes(tile.text.in - 16, 16);
+}
+
+// Units [base, base + 32 N) of the ciphertext, each replaced by the one before it. `before` is the one before base.
+template <class S>
+__device__ __forceinline__ void load_previous(const Text& text, std::uint32_t base, const Block& before,
+                                              Block (&blocks)[S::blocks]) {
+#pragma unroll
+  for (int n = 0; n < S::blocks; ++n) {
+    const std::uint32_t unit = base + lane_index() + warp_len * n;
+    blocks[n] = unit == base ? before : text.load_if<S::whole>(unit - 1);
+  }
+}
+
+struct CbcDecryption {
+  static constexpr bool inverse = true;
+  static constexpr std::uint32_t unit_len = 16;
+  using Parameters = ChainParameters;
+
+  template <class Cipher>
+  __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters& parameters) {
+    const Text text = tile.text;
+    Block before = block_before(tile, parameters);
+    for_each_step(text, tile.units, [&](auto step, std::uint32_t base) {
+      Block blocks[step.blocks];
+      Block previous[step.blocks];
+#pragma unroll
+      for (int n = 0; n < step.blocks; ++n) blocks[n] = text.load_if<step.whole>(base + lane_index() + warp_len * n);
+      cipher(blocks);
+      load_previous<decltype(step)>(text, base, before, previous);
+      before = text.load_if<step.whole>(base + warp_len * step.blocks - 1);
+      __syncwarp();
+#pragma unroll
+      for (int n = 0; n < step.blocks; ++n) {
+        text.store_if<step.whole>(base + lane_index() + warp_len * n, blocks[n] ^ previous[n]);
+      }
+      __syncwarp();
+    });
+  }
+};
+
+struct CfbDecryption {
+  static constexpr bool inverse = false;
+  static constexpr std::uint32_t unit_len = 16;
+  using Parameters = ChainParameters;
+
+  template <class Cipher>
+  __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters& parameters) {
+    const Text text = tile.text;
+    Block before = block_before(tile, parameters);
+    for_each_step(text, tile.units, [&](auto step, std::uint32_t base) {
+      Block blocks[step.blocks];
+      load_previous<decltype(step)>(text, base, before, blocks);
+      cipher(blocks);
+#pragma unroll
+      for (int n = 0; n < step.blocks; ++n) {
+        blocks[n] = blocks[n] ^ text.load_if<step.whole>(base + lane_index() + warp_len * n);
+      }
+      before = text.load_if<step.whole>(base + warp_len * step.blocks - 1);
+      __syncwarp();
+#pragma unroll
+      for (int n = 0; n < step.blocks; ++n) text.store_if<step.whole>(base + lane_index() + warp_len * n, blocks[n]);
+      __syncwarp();
+    });
+  }
+};
+
+// A unit is a byte: lane l takes bytes 8 l to 8 l + 7 of the tile, and its shift registers are windows of the 24 bytes that
+// end there:
+//
+//   | lane l - 2: 8 bytes | lane l - 1: 8 bytes | own 8 bytes |
+//     \_______ register of own byte 0 ________/
+//
+// The whole tile is in registers before its first byte is written.
+struct Cfb8Decryption {
+  static constexpr bool inverse = false;
+  static constexpr std::uint32_t unit_len = 1;
+  using Parameters = ChainParameters;
+
+  template <class Cipher>
+  __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters& parameters) {
+    const Text text = tile.text;
+    const std::uint32_t lane = lane_index();
+    const Block before = block_before(tile, parameters);
+    std::uint32_t window[6];
+    load_own(text, window[4], window[5]);
+    window[2] = from_lane_below(window[4], 1);
+    window[3] = from_lane_below(window[5], 1);
+    window[0] = from_lane_below(window[4], 2);
+    window[1] = from_lane_below(window[5], 2);
+    if (lane < 2) {
+      window[0] = before.words[lane == 0 ? 0 : 2];
+      window[1] = before.words[lane == 0 ? 1 : 3];
+    }
+    if (lane == 0) {
+      window[2] = before.words[2];
+      window[3] = before.words[3];
+    }
+#pragma unroll
+    for (std::uint32_t half = 0; half < 2; ++half) {
+      Block blocks[4];
+#pragma unroll
+      for (std::uint32_t n = 0; n < 4; ++n) {
+#pragma unroll
+        for (std::uint32_t w = 0; w < 4; ++w) {
+          blocks[n].words[w] = __funnelshift_r(window[half + w], window[half + w + 1], 8 * n);
+        }
+      }
+      cipher(blocks);
+#pragma unroll
+      for (std::uint32_t n = 0; n < 4; ++n) {
+        const std::uint32_t byte = 8 * lane + 4 * half + n;
+        const std::uint32_t ciphertext = window[4 + half] >> (8 * n);
+        if (byte < tile.units) text.out[byte] = static_cast<std::uint8_t>(ciphertext ^ blocks[n].words[0]);
+      }
+    }
+    __syncwarp();
+  }
+
+ private:
+  __device__ __forceinline__ static void load_own(const Text& text, std::uint32_t& low, std::uint32_t& high) {
+    const std::uint32_t offset = 8 * lane_index();
+    const Block own = load_bytes(text.in + offset, text.in_len <= offset      ? 0
+                                                   : text.in_len < offset + 8 ? text.in_len - offset
+                                                                              : 8);
+    low = own.words[0];
+    high = own.words[1];
+  }
+};
+
+struct CounterParameters {
+  bool wrap_32;                   // inc32 of SP 800-38D rather than a counter of the whole block
+  const std::uint32_t* verdicts;  // of each message: 0 writes zeros in place of text; nullptr: all are good
+};
+
+struct CounterMode {
+  static constexpr bool inverse = false;
+  static constexpr std::uint32_t unit_len = 16;
+  using Parameters = CounterParameters;
+
+  template <class Cipher>
+  __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters& parameters) {
+    const Text text = tile.text;
+    if (parameters.verdicts != nullptr && parameters.verdicts[tile.message] == 0) {
+      for_each_step(text, tile.units, [&](auto step, std::uint32_t base) {
+#pragma unroll
+        for (int n = 0; n < step.blocks; ++n) text.store_if<step.whole>(base + lane_index() + warp_len * n, Block{});
+      });
+      return;
+    }
+    // The counter of the tile's first block as two numbers, most significant first.
+    const Block& start = tile.view.start;
+    std::uint64_t high = std::uint64_t{byte_swap(start.words[0])} << 32 | byte_swap(start.words[1]);
+    std::uint64_t low = std::uint64_t{byte_swap(start.words[2])} << 32 | byte_swap(start.words[3]);
+    if (parameters.wrap_32) {
+      low = (low & ~std::uint64_t{0xffffffffu}) | static_cast<std::uint32_t>(low + tile.first_unit);
+    } else {
+      low += tile.first_unit;
+      high += low < tile.first_unit;
+    }
+    for_each_step(text, tile.units, [&](auto step, std::uint32_t base) {
+      Block blocks[step.blocks];
+#pragma unroll
+      for (int n = 0; n < step.blocks; ++n) {
+        const std::uint32_t unit = base + lane_index() + warp_len * n;
+        const std::uint64_t sum = low + unit;
+        const std::uint64_t carried = high + (sum < low);
+        const bool keep = parameters.wrap_32;
+        blocks[n] = {{byte_swap(static_cast<std::uint32_t>((keep ? high : carried) >> 32)),
+                      byte_swap(static_cast<std::uint32_t>(keep ? high : carried)),
+                      byte_swap(static_cast<std::uint32_t>((keep ? low : sum) >> 32)),
+                      byte_swap(static_cast<std::uint32_t>(sum))}};
+      }
+      cipher(blocks);
+#pragma unroll
+      for (int n = 0; n < step.blocks; ++n) {
+        const std::uint32_t unit = base + lane_index() + warp_len * n;
+        text.store_if<step.whole>(unit, blocks[n] ^ text.load_if<step.whole>(unit));
+      }
+    });
+  }
+};
+
+}  // namespace warpcipher::cuda::lane_table

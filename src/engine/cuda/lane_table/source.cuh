@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the parallel kernel finds its tiles and keys: in its parameters (one message) or in device memory (a batch).
+#pragma once
+
+#include "engine/cuda/lane_table/run.hpp"
+#include "engine/cuda/message_view.cuh"
+
+namespace warpcipher::cuda::lane_table {
+
+inline constexpr std::uint32_t most_schedule_words = 60;
+
+// One message: everything is a kernel parameter, so that round keys are operands in the constant bank.
+struct SingleSource {
+  MessageView view;
+  std::uint64_t tiles;
+  std::uint32_t rounds;
+  std::uint32_t schedule[most_schedule_words];
+
+  struct Key {
+    const SingleSource& source;
+    __device__ __forceinline__ Block round(std::uint32_t r) const {
+      const std::uint32_t* words = source.schedule + 4 * r;
+      return {{words[0], words[1], words[2], words[3]}};
+    }
+  };
+
+  __device__ __forceinline__ Key key(const Tile&) const { return {*this}; }
+  __device__ __forceinline__ Tile find(std::uint64_t tile, std::uint32_t unit_len) const {
+    return make_tile(view, 0, tile, tile, tile_units, unit_len);
+  }
+};
+
+// Many messages: views, prefix sums of tiles and schedules (most_schedule_words each, 16-byte aligned) in device memory.
+struct BatchSource {
+  const MessageView* views;
+  const std::uint64_t* first_tile;
+  const std::uint32_t* schedules;
+  std::uint64_t tiles;
+  std::uint32_t messages;
+  std::uint32_t rounds;
+
+  struct Key {
+    const uint4* words;
+    __device__ __forceinline__ Block round(std::uint32_t r) const {
+      const uint4 v = __ldg(words + r);
+      return {{v.x, v.y, v.z, v.w}};
+    }
+  };
+
+  __device__ __forceinline__ Key key(const Tile& tile) const {
+    return {reinterpret_cast<const uint4*>(schedules + most_schedule_words * std::size_t{tile.view.key})};
+  }
+  __device__ __forceinline__ Tile find(std::uint64_t tile, std::uint32_t unit_len) const {
+    const std::uint32_t message = find_message(first_tile, messages, tile);
+    return make_tile(views[message], message, tile, tile - first_tile[message], tile_units, unit_len);
+  }
+};
+
+}  // namespace warpcipher::cuda::lane_table

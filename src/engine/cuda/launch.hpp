@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting kernels: the shape of a launch, and the group of a plan that it works on.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "engine/cuda/check.hpp"
+#include "engine/cuda/device.hpp"
+#include "engine/engine.hpp"
+
+namespace warpcipher::cuda {
+
+// What every family is given to run.
+struct GroupRun {
+  const Plan& plan;
+  const Group& group;
+  const Device& device;
+  Stream stream;
+
+  const Message& message(std::size_t position) const { return plan.messages[group.messages[position]]; }
+};
+
+struct LaunchShape {
+  std::uint32_t blocks;
+  std::uint32_t threads;
+  std::size_t shared_len = 0;  // dynamic shared memory, bytes
+};
+
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream stream, Arguments&&... arguments) {
+  if (shape.shared_len > 48 * 1024) {  // more than that must be asked for
+    check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(shape.shared_len)),
+          "reserve shared memory for a kernel");
+  }
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(shape.blocks);
+  config.blockDim = dim3(shape.threads);
+  config.dynamicSmemBytes = shape.shared_len;
+  config.stream = static_cast<cudaStream_t>(stream);
+  check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), "start a kernel");
+}
+
+}  // namespace warpcipher::cuda

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// A message as kernels see it, and how a warp finds the message of its tile.
+#pragma once
+
+#include "engine/cuda/block.cuh"
+#include "engine/cuda/launch.hpp"
+
+namespace warpcipher::cuda {
+
+struct MessageView {
+  const std::uint8_t* in;
+  std::uint8_t* out;
+  std::uint64_t in_len;
+  std::uint64_t out_len;
+  std::uint64_t units;
+  Block start;        // IV, first counter block or first tweak
+  std::uint32_t pad;  // the value of the bytes from in_len to out_len
+  std::uint32_t key;  // its number in the group's array of schedules
+};
+
+// The view of a message without its start and key.
+inline MessageView view_of(const Message& message) {
+  MessageView view{};
+  view.in = message.in;
+  view.out = message.out;
+  view.in_len = message.in_len;
+  view.out_len = message.output_len();
+  view.units = message.units();
+  view.pad = static_cast<std::uint32_t>(view.out_len - view.in_len);
+  return view;
+}
+
+// Up to 16 bytes of the host as a block, the rest zero.
+inline Block to_block(const std::uint8_t* bytes, std::size_t len) {
+  Block block{};
+  for (std::size_t i = 0; i < len; ++i) block.words[i / 4] |= std::uint32_t{bytes[i]} << (8 * (i % 4));
+  return block;
+}
+
+// One tile: `units` units from first_unit of a message. `message` counts within the group.
+struct Tile {
+  std::uint64_t number;
+  std::uint64_t first_unit;
+  std::uint32_t units;
+  std::uint32_t message;
+  const MessageView& view;
+  Text text;
+};
+
+// The largest position with first_tile[position] <= tile, that is the message that holds the tile. The lanes of a warp probe
+// 32 places at once, so 65,536 messages take four steps.
+__device__ __forceinline__ std::uint32_t find_message(const std::uint64_t* first_tile, std::uint32_t count,
+                                                      std::uint64_t tile) {
+  std::uint32_t low = 0;
+  std::uint32_t high = count;
+  while (high - low > 1) {
+    const std::uint32_t step = (high - low + warp_len - 1) / warp_len;
+    const std::uint32_t probe = low + lane_index() * step;
+    const bool reached = probe < high && __ldg(first_tile + probe) <= tile;
+    const auto steps = static_cast<std::uint32_t>(__popc(__ballot_sync(0xffffffffu, reached)));
+    low += (steps - 1) * step;
+    high = high - low < step ? high : low + step;
+  }
+  return low;
+}
+
+// The same for lanes that look for different tiles.
+__device__ __forceinline__ std::uint32_t find_message_alone(const std::uint64_t* first_tile, std::uint32_t count,
+                                                            std::uint64_t tile) {
+  std::uint32_t low = 0;
+  std::uint32_t high = count;
+  while (high - low > 1) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    if (__ldg(first_tile + middle) <= tile) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+__device__ __forceinline__ std::uint32_t cut_to_32_bits(std::uint64_t x) {
+  return x > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(x);
+}
+
+// unit_len: bytes of a unit. number_in_message: of the tile, from 0.
+__device__ __forceinline__ Tile make_tile(const MessageView& view, std::uint32_t message, std::uint64_t number,
+                                          std::uint64_t number_in_message, std::uint32_t tile_units,
+                                          std::uint32_t unit_len) {
+  const std::uint64_t first_unit = number_in_message * tile_units;
+  const std::uint64_t left = view.units - first_unit;
+  const std::uint64_t offset = first_unit * unit_len;
+  const std::uint8_t* in = view.in + offset;
+  std::uint8_t* out = view.out + offset;
+  const bool aligned = ((reinterpret_cast<std::uintptr_t>(in) | reinterpret_cast<std::uintptr_t>(out)) & 15) == 0;
+  return {number,
+          first_unit,
+          static_cast<std::uint32_t>(left < tile_units ? left : tile_units),
+          message,
+          view,
+          {in, out, cut_to_32_bits(view.in_len > offset ? view.in_len - offset : 0),
+           cut_to_32_bits(view.out_len - offset), view.pad, aligned}};
+}
+
+}  // namespace warpcipher::cuda
