@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs every example of docs/cli.md, and checks the page against the command."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from cli_support import COMMAND
+from warpcipher.cli import errors
+from warpcipher.cli.app import COMMANDS
+
+PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+
+
+def examples() -> list[tuple[str, str]]:
+    """The (command, expected output) pairs of the page's console blocks."""
+    found: list[tuple[str, str]] = []
+    for block in re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            found.append((command, output))
+    return found
+
+
+def pattern(expected: str) -> str:
+    """`...` in an expected output stands for anything, over lines where it stands alone."""
+    return "".join(
+        r"(?:.*\n)*" if line == "...\n" else re.escape(line).replace(re.escape("..."), ".*")
+        for line in expected.splitlines(keepends=True)
+    )
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="the page shows openssl")
+def test_examples(tmp_path: Path) -> None:
+    folder = tmp_path / "examples"
+    (folder / "photos/2024").mkdir(parents=True)
+    (folder / "photos/2024/a.jpg").write_bytes(os.urandom(1000))
+    (folder / "photos/b.jpg").write_bytes(os.urandom(2000))
+    (folder / "report.pdf").write_bytes(os.urandom(300_000))
+    (folder / "notes.txt").write_text("some notes\n")
+    command = tmp_path / "bin/warpcipher"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {shlex.join(COMMAND)} "$@"\n')
+    command.chmod(0o755)
+    path = f"{command.parent}{os.pathsep}{os.environ['PATH']}"
+    pairs = examples()
+    assert len(pairs) > 20
+    variables = ""
+    for line, expected in pairs:
+        if re.match(r"\w+=\S+( \w+=\S+)*$", line):
+            variables += line + "\n"
+            continue
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", f"{variables}{line}"],
+            cwd=folder,
+            env={**os.environ, "PATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        shown = done.stdout + (f"[exit code {done.returncode}]\n" if done.returncode else "")
+        assert re.fullmatch(pattern(expected), shown), (
+            f"$ {line}\n{shown}--- the page says\n{expected}"
+        )
+
+
+def test_page_has_every_command_and_exit_code() -> None:
+    page = PAGE.read_text()
+    for command in COMMANDS:
+        assert f"| `{command}" in page
+    rows = [
+        re.split(r" {2,}", line.strip(), maxsplit=1)
+        for line in errors.EPILOG.splitlines()[3:]
+        if line
+    ]
+    assert len(rows) > 5
+    for code, _ in rows:
+        assert f"| {code} | " in page
