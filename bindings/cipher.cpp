@@ -22,11 +22,7 @@ void init_key(Key* self, std::string_view algorithm, nb::handle key) {
 }
 
 Request make_request(const Key& key, bool decrypt, bool padded, std::size_t tag_len) {
-  if (padded && !key.algorithm().takes_padding()) {
-    throw Error(Status::invalid_argument,
-                std::string(key.algorithm().name) + " takes no padding: PKCS#7 is for ECB and CBC");
-  }
-  return {key, decrypt ? Direction::decrypt : Direction::encrypt, padded ? Padding::pkcs7 : Padding::none,
+  return {key, decrypt ? Direction::decrypt : Direction::encrypt, padding_of(key.algorithm(), padded),
           tag_len_of(key.algorithm(), tag_len)};
 }
 

@@ -102,7 +102,8 @@ std::size_t output_span(const Shape& shape, std::span<const std::uint64_t> lengt
 }
 
 Shape make_shape(const Algorithm& algorithm, bool decrypt, bool padded, std::size_t tag_length) {
-  return {decrypt, padded, algorithm.block_len(), tag_len_of(algorithm, tag_length)};
+  return {decrypt, padding_of(algorithm, padded) == Padding::pkcs7, algorithm.block_len(),
+          tag_len_of(algorithm, tag_length)};
 }
 
 // A bytearray for the output. Gaps between outputs are zeros: nobody gets to see what lay there before.
@@ -160,7 +161,7 @@ nb::tuple run(std::string_view algorithm_name, bool decrypt, bool padded, nb::ha
   const std::vector<std::uint32_t> key_numbers = narrow(key_index.values());
   Columns columns;
   columns.direction = decrypt ? Direction::decrypt : Direction::encrypt;
-  columns.padding = padded ? Padding::pkcs7 : Padding::none;
+  columns.padding = padding_of(algorithm, padded);
   columns.memory = in.memory();
   columns.keys = keys.pointers();
   columns.key_index = key_numbers;

@@ -40,8 +40,8 @@ class Messages {
   nb::object add(nb::handle_t<Key> key_object, bool decrypt, bool padded, nb::handle data, nb::handle out,
                  nb::handle iv, nb::handle aad, std::size_t tag_len) {
     const Key& key = nb::cast<const Key&>(key_object);
-    const Request request{key, decrypt ? Direction::decrypt : Direction::encrypt,
-                          padded ? Padding::pkcs7 : Padding::none, tag_len_of(key.algorithm(), tag_len)};
+    const Request request{key, decrypt ? Direction::decrypt : Direction::encrypt, padding_of(key.algorithm(), padded),
+                          tag_len_of(key.algorithm(), tag_len)};
     entries_.emplace_back(key_object, data, out, iv, aad);
     try {
       return take_up(request, entries_.back(), out);

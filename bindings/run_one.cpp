@@ -37,6 +37,13 @@ std::size_t tag_len_of(const Algorithm& algorithm, std::size_t tag_len) {
   return 0;
 }
 
+Padding padding_of(const Algorithm& algorithm, bool padded) {
+  if (padded && !algorithm.takes_padding()) {
+    throw Error(Status::invalid_argument, std::string(algorithm.name) + " takes no padding: PKCS#7 is for ECB and CBC");
+  }
+  return padded ? Padding::pkcs7 : Padding::none;
+}
+
 std::size_t output_len(const Request& request, std::size_t in_len) {
   if (request.direction == Direction::decrypt) {
     if (in_len < request.tag_len) {

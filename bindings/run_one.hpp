@@ -24,6 +24,9 @@ struct Request {
 // The tag length for an algorithm: `tag_len` for an AEAD, 0 for others, which take no other value than the default.
 std::size_t tag_len_of(const Algorithm& algorithm, std::size_t tag_len);
 
+// The padding, for an algorithm that takes it.
+Padding padding_of(const Algorithm& algorithm, bool padded);
+
 // Bytes that a run writes at most for `in_len` bytes of input, the tag counted on either side. Throws InvalidTag when
 // the input is too short for its tag.
 std::size_t output_len(const Request& request, std::size_t in_len);

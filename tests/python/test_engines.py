@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lists of algorithms and engines, and how an engine is forced or refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import conformance_oracle as oracle
+import pytest
+import warpcipher as wc
+
+USABLE = [info.name for info in wc.engines() if info.usable]
+
+
+def test_algorithms() -> None:
+    infos = wc.algorithms()
+    names = [info.name for info in infos]
+    assert len(set(names)) == len(names)
+    by_name = dict(zip(names, infos, strict=True))
+    assert by_name["aes-256-gcm"].is_aead
+    assert by_name["aes-256-xts"].key_size == 64
+    assert by_name["des-ede3-cbc"].block_size == 8
+    for info in infos:
+        assert info.iv_size == {"none": 0, "block": info.block_size, "any": 12}[info.iv]
+        assert wc.Cipher(info.name, oracle.painted("key", info.key_size)).algorithm == info.name
+    assert repr(infos[0]).startswith("AlgorithmInfo(name='")
+
+
+def test_engines() -> None:
+    infos = wc.engines()
+    assert {"cpu", "reference"} <= {info.name for info in infos if info.usable}
+    for info in infos:
+        assert info.usable == (info.reason == "") == (info.devices != ())
+        assert info.memory in ("host", "device")
+        assert info.description
+    assert all(
+        info.constant_time(a.name) for info in infos if info.name == "cpu" for a in wc.algorithms()
+    )
+
+
+def test_the_reference_engine_says_that_it_is_not_constant_time() -> None:
+    reference = next(info for info in wc.engines() if info.name == "reference")
+    assert not reference.constant_time("aes-256-ecb")
+    with pytest.raises(ValueError, match="unknown algorithm"):
+        reference.constant_time("aes-1")
+
+
+@pytest.mark.parametrize("engine", USABLE)
+def test_forced_by_name(engine: str) -> None:
+    text = oracle.painted("text", 1000)
+    data = wc.Cipher("aes-192-ctr", bytes(24), engine=engine).encrypt(text, iv=bytes(16))
+    assert data == oracle.encrypt("aes-192-ctr", bytes(24), text, bytes(16))
+
+
+@pytest.mark.parametrize("engine", [info.name for info in wc.engines() if not info.usable])
+def test_an_engine_that_cannot_run_says_why(engine: str) -> None:
+    reason = next(info.reason for info in wc.engines() if info.name == engine)
+    with pytest.raises(wc.EngineError) as caught:
+        wc.Cipher("aes-128-ecb", bytes(16), engine=engine).encrypt(bytes(16))
+    assert reason in str(caught.value)
+
+
+def test_unknown_engine() -> None:
+    with pytest.raises(wc.EngineError, match="unknown engine 'warp': expected one of auto, cpu"):
+        wc.Cipher("aes-128-ecb", bytes(16), engine="warp").encrypt(bytes(16))
+
+
+PROGRAM = """
+import warpcipher as wc
+try:
+    print(wc.Cipher("aes-128-ecb", bytes(16), engine={engine!r}).encrypt(bytes(16)).hex())
+except wc.EngineError as error:
+    print("EngineError", error)
+"""
+ZERO_BLOCK = "66e94bd4ef8a2c3b884cfa59ca342b2e"  # AES-128 of zeros under the key of zeros
+
+
+def run_with(environment: str, engine: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(engine=engine)],
+        env={**os.environ, "WARPCIPHER_ENGINE": environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+
+
+@pytest.mark.parametrize("environment", ["", "auto", *USABLE])
+def test_the_environment_forces_an_engine(environment: str) -> None:
+    assert run_with(environment, "auto") == ZERO_BLOCK
+
+
+def test_an_unknown_engine_in_the_environment_is_an_error() -> None:
+    assert "EngineError unknown engine 'warp'" in run_with("warp", "auto")
+
+
+def test_an_argument_goes_before_the_environment() -> None:
+    assert run_with("warp", "cpu") == ZERO_BLOCK
