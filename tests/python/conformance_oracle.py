@@ -65,7 +65,11 @@ def encrypt(
 ) -> bytes:
     """The ciphertext, for AEADs with the tag behind it."""
     if not pyca_takes(algorithm, iv):
-        return bytes(reference(algorithm, key, padding).encrypt(text, **options(algorithm, iv, aad, tag_length)))
+        return bytes(
+            reference(algorithm, key, padding).encrypt(
+                text, **options(algorithm, iv, aad, tag_length)
+            )
+        )
     if padding == "pkcs7":
         padder = padders.PKCS7(BLOCK_BITS[algorithm[:3]]).padder()
         text = padder.update(text) + padder.finalize()
@@ -79,7 +83,9 @@ def encrypt(
 def decrypt(algorithm: str, key: bytes, data: bytes, iv: bytes = b"") -> bytes:
     """The text of `data` in a mode without tag and padding."""
     if not pyca_takes(algorithm, iv):
-        return bytes(reference(algorithm, key, None).decrypt(data, **options(algorithm, iv, b"", 16)))
+        return bytes(
+            reference(algorithm, key, None).decrypt(data, **options(algorithm, iv, b"", 16))
+        )
     decryptor = pyca_cipher(algorithm, key, iv).decryptor()
     return decryptor.update(data) + decryptor.finalize()
 

@@ -253,7 +253,9 @@ SOURCES = (
 
 
 def published(root: Path) -> Iterator[Vector]:
-    files = {str(path.relative_to(root)): path for path in sorted(root.rglob("*")) if path.is_file()}
+    files = {
+        str(path.relative_to(root)): path for path in sorted(root.rglob("*")) if path.is_file()
+    }
     for source in SOURCES:
         matches = [(re.fullmatch(source.pattern, name), path) for name, path in files.items()]
         found = [(match, path) for match, path in matches if match]
