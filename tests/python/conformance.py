@@ -232,9 +232,7 @@ def run_batch(engine: str, memory: Memory, buffer: Any, slots: list[Slot]) -> No
             handles.append(handle)
         batch.run()
         for slot, handle in zip(members, handles, strict=True):
-            slot.status = {"ok": "ok", "invalid tag": "InvalidTag"}.get(
-                handle.status, handle.status
-            )
+            slot.status = "InvalidTag" if handle.status == "invalid tag" else handle.status
             if slot.status == "ok":
                 assert len(handle.result()) == len(slot.expected), slot.describe()
 
@@ -334,7 +332,7 @@ def allowed_size(algorithm: str, size: int) -> int:
     return max(size, info.block_size) if algorithm.endswith("-xts") else size
 
 
-# --- long messages in chained pieces ----------------------------------------------------------------
+# --- long messages in chained pieces -------------------------------------------------------------
 
 
 def next_iv(algorithm: str, iv: bytes, text: bytes, data: bytes) -> bytes:

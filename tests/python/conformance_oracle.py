@@ -34,12 +34,11 @@ def pyca_takes(algorithm: str, iv: bytes) -> bool:
 
 def pyca_cipher(algorithm: str, key: bytes, iv: bytes) -> Cipher:
     name, mode = algorithm.rsplit("-", 1)
-    if name.startswith("aes"):
-        block = algorithms.AES(key)
-    else:  # SP 800-67, section 3.2: DES is K, K, K; two-key triple DES is K1, K2, K1
-        block = decrepit.TripleDES((key * 3)[:24])
+    # SP 800-67, section 3.2: DES is K, K, K; two-key triple DES is K1, K2, K1
+    aes = name.startswith("aes")
+    block = algorithms.AES(key) if aes else decrepit.TripleDES((key * 3)[:24])
     chain = {
-        "ecb": lambda: modes.ECB(),
+        "ecb": lambda: modes.ECB(),  # noqa: S305
         "cbc": lambda: modes.CBC(iv),
         "cfb": lambda: old_modes.CFB(iv),
         "cfb8": lambda: old_modes.CFB8(iv),
@@ -65,11 +64,8 @@ def encrypt(
 ) -> bytes:
     """The ciphertext, for AEADs with the tag behind it."""
     if not pyca_takes(algorithm, iv):
-        return bytes(
-            reference(algorithm, key, padding).encrypt(
-                text, **options(algorithm, iv, aad, tag_length)
-            )
-        )
+        cipher = reference(algorithm, key, padding)
+        return bytes(cipher.encrypt(text, **options(algorithm, iv, aad, tag_length)))
     if padding == "pkcs7":
         padder = padders.PKCS7(BLOCK_BITS[algorithm[:3]]).padder()
         text = padder.update(text) + padder.finalize()
@@ -83,9 +79,8 @@ def encrypt(
 def decrypt(algorithm: str, key: bytes, data: bytes, iv: bytes = b"") -> bytes:
     """The text of `data` in a mode without tag and padding."""
     if not pyca_takes(algorithm, iv):
-        return bytes(
-            reference(algorithm, key, None).decrypt(data, **options(algorithm, iv, b"", 16))
-        )
+        cipher = reference(algorithm, key, None)
+        return bytes(cipher.decrypt(data, **options(algorithm, iv, b"", 16)))
     decryptor = pyca_cipher(algorithm, key, iv).decryptor()
     return decryptor.update(data) + decryptor.finalize()
 
@@ -102,7 +97,7 @@ def options(algorithm: str, iv: bytes, aad: bytes, tag_length: int) -> dict[str,
     return chosen
 
 
-# --- GF(2^128), SP 800-38D section 6.3, for IVs that give a chosen initial counter -----------------
+# --- GF(2^128), SP 800-38D section 6.3, for IVs that give a chosen initial counter ---------------
 
 R = 0xE1 << 120
 ONE = 1 << 127

@@ -3,8 +3,8 @@
 the same form, and turns each record into `Vector`s.
 
 A record is a run of `NAME = value` lines after a blank line. Every field of every record and every
-bracketed heading must be used, either as a value or as a check: a field nobody looks at is an error,
-so that no file says something that the tests ignore.
+bracketed heading must be used, either as a value or as a check: a field nobody looks at is an
+error, so that no file says something that the tests ignore.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Record:
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """The records of a file. `[ENCRYPT]` becomes the heading `direction`, `[A = b]` the heading A."""
+    """The records of a file. `[ENCRYPT]` becomes the heading `direction`, `[A = b]` heading A."""
     headings: dict[str, str] = {}
     fields: dict[str, str] = {}
     start = 0
@@ -253,9 +253,8 @@ SOURCES = (
 
 
 def published(root: Path) -> Iterator[Vector]:
-    files = {
-        str(path.relative_to(root)): path for path in sorted(root.rglob("*")) if path.is_file()
-    }
+    paths = sorted(path for path in root.rglob("*") if path.is_file())
+    files = {str(path.relative_to(root)): path for path in paths}
     for source in SOURCES:
         matches = [(re.fullmatch(source.pattern, name), path) for name, path in files.items()]
         found = [(match, path) for match, path in matches if match]
@@ -274,8 +273,8 @@ def published(root: Path) -> Iterator[Vector]:
             raise VectorError(f"{source.pattern}: {skipped} records skipped, not {source.skipped}")
 
 
-def own() -> Iterator[Vector]:
-    for path in sorted(OWN.glob("*.rsp")):
+def own(root: Path) -> Iterator[Vector]:
+    for path in sorted(root.glob("*.rsp")):
         for record in read_records(path):
             yield from own_vector(record)
             record.finish()
@@ -286,7 +285,7 @@ def load() -> dict[str, tuple[Vector, ...]]:
     """Every vector by algorithm. Records that the files repeat (the sections for encryption and
     decryption hold the same ones) are kept once, since each vector is run both ways."""
     kept: dict[tuple[object, ...], Vector] = {}
-    for origin in (own(), published(PUBLISHED) if PUBLISHED else ()):
+    for origin in (own(OWN), published(PUBLISHED) if PUBLISHED else ()):
         for v in origin:
             identity = (v.algorithm, v.key, v.iv, v.aad, v.text, v.data, v.padding, v.valid)
             kept.setdefault(identity, v)
