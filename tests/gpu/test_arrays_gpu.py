@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays on a GPU: each library that is installed, streams, lifetimes, and what is refused."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+from typing import Any
+
+import conformance_oracle as oracle
+import pytest
+import warpcipher as wc
+
+if not any(engine.usable for engine in wc.engines() if engine.name == "cuda"):
+    reason = next(engine.reason for engine in wc.engines() if engine.name == "cuda")
+    pytest.skip(f"the cuda engine cannot run: {reason}", allow_module_level=True)
+
+KEY, IV, NONCE = oracle.painted("key", 32), oracle.painted("iv", 16), oracle.painted("nonce", 12)
+CTR, CBC, GCM = "aes-256-ctr", "aes-256-cbc", "aes-256-gcm"
+
+
+class Torch:
+    writable = True
+
+    def __init__(self) -> None:
+        self.torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+        if not self.torch.cuda.is_available():
+            pytest.skip("this PyTorch sees no GPU")
+
+    def put(self, data: bytes) -> Any:
+        return self.torch.frombuffer(bytearray(data) or bytearray(1), dtype=self.torch.uint8)[
+            : len(data)
+        ].cuda()
+
+    def get(self, array: Any) -> bytes:
+        assert isinstance(array, self.torch.Tensor)
+        assert array.is_cuda
+        return array.reshape(-1).view(self.torch.uint8).cpu().numpy().tobytes()
+
+
+class CuPy:
+    writable = True
+
+    def __init__(self) -> None:
+        self.cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+
+    def put(self, data: bytes) -> Any:
+        return self.cupy.frombuffer(data, dtype="u1") if data else self.cupy.empty(0, "u1")
+
+    def get(self, array: Any) -> bytes:
+        assert isinstance(array, self.cupy.ndarray)
+        return array.get().tobytes()
+
+
+class Jax:
+    writable = False
+
+    def __init__(self) -> None:
+        self.jax = pytest.importorskip("jax", reason="JAX is not installed")
+        if self.jax.default_backend() != "gpu":
+            pytest.skip("this JAX sees no GPU")
+
+    def put(self, data: bytes) -> Any:
+        numpy = importlib.import_module("numpy")
+        return self.jax.numpy.asarray(numpy.frombuffer(data, "u1"))
+
+    def get(self, array: Any) -> bytes:
+        assert isinstance(array, self.jax.Array)
+        assert next(iter(array.devices())).platform == "gpu"
+        return importlib.import_module("numpy").asarray(array).tobytes()
+
+
+class InterfaceOnly:
+    """A library that is known by the CUDA array interface alone, as Numba's arrays are."""
+
+    writable = True
+
+    class Array:
+        def __init__(self, array: Any) -> None:
+            self.array = array
+
+        @property
+        def __cuda_array_interface__(self) -> Any:
+            return self.array.__cuda_array_interface__
+
+    def __init__(self) -> None:
+        self.cupy = pytest.importorskip("cupy", reason="CuPy, to make the arrays, is not installed")
+
+    def put(self, data: bytes) -> Any:
+        return self.Array(
+            self.cupy.frombuffer(data, dtype="u1") if data else self.cupy.empty(0, "u1")
+        )
+
+    def get(self, array: Any) -> bytes:
+        assert isinstance(array, self.Array | wc.DeviceArray)
+        return self.cupy.asarray(array).get().tobytes()
+
+
+LIBRARIES = {"torch": Torch, "cupy": CuPy, "jax": Jax, "interface": InterfaceOnly}
+
+
+@pytest.fixture(scope="module", params=LIBRARIES)
+def library(request: pytest.FixtureRequest) -> Any:
+    return LIBRARIES[request.param]()
+
+
+@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 1000, 65536, 1 << 20])
+def test_ctr(library: Any, size: int) -> None:
+    text = oracle.painted("text", size)
+    cipher = wc.Cipher(CTR, KEY)
+    data = cipher.encrypt(library.put(text), iv=IV)
+    assert library.get(data) == oracle.encrypt(CTR, KEY, text, IV)
+    assert library.get(cipher.decrypt(data, iv=IV)) == text
+
+
+@pytest.mark.parametrize("size", [0, 5, 16, 1000])
+def test_padding(library: Any, size: int) -> None:
+    text = oracle.painted("text", size)
+    cipher = wc.Cipher(CBC, KEY, padding="pkcs7")
+    data = cipher.encrypt(library.put(text), iv=IV)
+    assert library.get(data) == oracle.encrypt(CBC, KEY, text, IV, padding="pkcs7")
+    assert library.get(cipher.decrypt(data, iv=IV)) == text
+
+
+@pytest.mark.parametrize("size", [0, 5, 16, 100_000])
+def test_aead(library: Any, size: int) -> None:
+    text = oracle.painted("text", size)
+    wanted = oracle.encrypt(GCM, KEY, text, NONCE, b"aad")
+    aead = wc.aead.AESGCM(KEY)
+    sealed = aead.encrypt(NONCE, library.put(text), b"aad")
+    assert library.get(sealed) == wanted
+    assert library.get(aead.decrypt(NONCE, sealed, b"aad")) == text
+    bad = library.put(wanted[:-1] + bytes([wanted[-1] ^ 1]))
+    with pytest.raises(wc.InvalidTag):
+        aead.decrypt(NONCE, bad, b"aad")
+    with pytest.raises(wc.InvalidTag):
+        wc.Cipher(GCM, KEY).decrypt(bad, iv=NONCE, aad=b"aad")
+    if library.writable:
+        out = library.put(b"\xff" * (size + 16))
+        assert aead.encrypt_into(NONCE, library.put(text), b"aad", out) == size + 16
+        assert library.get(out) == wanted
+        plain = library.put(b"\xff" * size)
+        with pytest.raises(wc.InvalidTag):
+            aead.decrypt_into(NONCE, bad, b"aad", plain)
+        assert library.get(plain) == bytes(size)
+
+
+def test_out_and_in_place(library: Any) -> None:
+    text = oracle.painted("text", 5000)
+    wanted = oracle.encrypt(CTR, KEY, text, IV)
+    cipher = wc.Cipher(CTR, KEY)
+    array = library.put(text)
+    if not library.writable:
+        with pytest.raises(BufferError, match="cannot be written"):
+            cipher.encrypt(array, iv=IV, out=array)
+        return
+    out = library.put(bytes(5000))
+    assert cipher.encrypt(array, iv=IV, out=out) is out
+    assert library.get(out) == wanted
+    assert cipher.encrypt(array, iv=IV, out=array) is array
+    assert library.get(array) == wanted
+    with pytest.raises(ValueError, match="room"):
+        cipher.encrypt(library.put(bytes(5001)), iv=IV, out=out)
+
+
+def test_host_and_device_do_not_mix(library: Any) -> None:
+    cipher = wc.Cipher(CTR, KEY)
+    array = library.put(bytes(64))
+    with pytest.raises(ValueError, match="same place"):
+        cipher.encrypt(array, iv=IV, out=bytearray(64))
+    if library.writable:
+        with pytest.raises(ValueError, match="same place"):
+            cipher.encrypt(bytes(64), iv=IV, out=array)
+    for engine in ("cpu", "reference"):
+        with pytest.raises((ValueError, wc.EngineError), match=engine):
+            wc.Cipher(CTR, KEY, engine=engine).encrypt(array, iv=IV)
+    batch = wc.Batch()
+    batch.add(CTR, "encrypt", KEY, bytes(64), iv=IV)
+    with pytest.raises(ValueError, match="separate batches"):
+        batch.add(CTR, "encrypt", KEY, array, iv=IV)
+
+
+def test_batch(library: Any) -> None:
+    batch = wc.Batch()
+    texts = [oracle.painted(f"text {i}", 100 * i) for i in range(20)]
+    handles = [
+        batch.add(GCM, "encrypt", KEY, library.put(text), iv=i.to_bytes(12, "big"))
+        for i, text in enumerate(texts)
+    ]
+    padded = oracle.encrypt(CBC, KEY, b"short", IV, padding="pkcs7")
+    handles.append(batch.add(CBC, "decrypt", KEY, library.put(padded), iv=IV, padding="pkcs7"))
+    bad = batch.add(GCM, "decrypt", KEY, library.put(bytes(40)), iv=NONCE)
+    batch.run()
+    for i, text in enumerate(texts):
+        wanted = oracle.encrypt(GCM, KEY, text, i.to_bytes(12, "big"))
+        assert library.get(handles[i].result()) == wanted
+    assert library.get(handles[-1].result()) == b"short"
+    assert bad.status == "invalid tag"
+    with pytest.raises(wc.InvalidTag, match="message 21"):
+        bad.result()
+
+
+def test_columns(library: Any) -> None:
+    texts = [oracle.painted(f"text {i}", 37 * i) for i in range(50)]
+    nonces = b"".join(i.to_bytes(12, "big") for i in range(50))
+    sealed = wc.run_columns(
+        GCM,
+        "encrypt",
+        KEY,
+        library.put(b"".join(texts)),
+        lengths=[len(t) for t in texts],
+        ivs=nonces,
+    )
+    wanted = [oracle.encrypt(GCM, KEY, text, i.to_bytes(12, "big")) for i, text in enumerate(texts)]
+    assert library.get(sealed.out) == b"".join(wanted)
+    back = wc.run_columns(GCM, "decrypt", KEY, sealed.out, lengths=sealed.written, ivs=nonces)
+    assert library.get(back.raise_for_status().out) == b"".join(texts)
+
+
+def test_nothing_need_be_kept(library: Any) -> None:
+    """Key, IV, data and cipher are dropped while the work may still be on the stream."""
+    text = oracle.painted("text", 1 << 20)
+    wanted = oracle.encrypt(CTR, KEY, text, IV)
+    results = []
+    for _ in range(50):
+        results.append(wc.Cipher(CTR, bytearray(KEY)).encrypt(library.put(text), iv=bytearray(IV)))
+        gc.collect(0)
+    for result in results:
+        assert library.get(result) == wanted
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bfloat16", "float32", "complex64", "bool", "int64", "float8_e4m3fn"]
+)
+def test_torch_types(dtype: str) -> None:
+    torch = Torch().torch
+    array = torch.randint(0, 2, (10, 33), device="cuda").to(getattr(torch, dtype))
+    before = array.reshape(-1).view(torch.uint8).cpu().numpy().tobytes()
+    data = wc.Cipher(CTR, KEY).encrypt(array, iv=IV)
+    assert data.cpu().numpy().tobytes() == oracle.encrypt(CTR, KEY, before, IV)
+    back = torch.empty_like(array)
+    assert wc.Cipher(CTR, KEY).decrypt(data, iv=IV, out=back) is back
+    assert back.reshape(-1).view(torch.uint8).cpu().numpy().tobytes() == before
+
+
+def test_torch_refusals() -> None:
+    torch = Torch().torch
+    cipher = wc.Cipher(CTR, KEY)
+    array = torch.zeros(8, 8, device="cuda")
+    for view in (array[:, ::2], array.T, array.to_sparse()):
+        with pytest.raises(BufferError, match="C-contiguous"):
+            cipher.encrypt(view, iv=IV)
+    with pytest.raises(BufferError, match="conjugated"):
+        cipher.encrypt(torch.zeros(4, dtype=torch.complex64, device="cuda").conj(), iv=IV)
+    with pytest.raises(BufferError, match="meta"):
+        cipher.encrypt(torch.zeros(4, device="meta"), iv=IV)
+    with pytest.raises(TypeError, match="iv is"):
+        cipher.encrypt(array, iv=array)
+
+
+@pytest.mark.parametrize("form", ["object", "int", "current"])
+def test_torch_streams(form: str) -> None:
+    """The work waits for what fills its input on the current stream, on whatever stream it runs."""
+    torch = Torch().torch
+    text = oracle.painted("text", 1 << 22)
+    wanted = oracle.encrypt(CTR, KEY, text, IV)
+    source = torch.frombuffer(bytearray(text), dtype=torch.uint8).cuda()
+    cipher = wc.Cipher(CTR, KEY)
+    side = torch.cuda.Stream()
+    for _ in range(5):
+        late = torch.zeros_like(source)
+        torch.cuda._sleep(20_000_000)
+        if form == "current":
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                late.copy_(source)
+                data = cipher.encrypt(late, iv=IV)
+        else:
+            late.copy_(source)
+            data = cipher.encrypt(
+                late, iv=IV, stream=side if form == "object" else side.cuda_stream
+            )
+        side.synchronize()
+        assert data.cpu().numpy().tobytes() == wanted
+
+
+def test_torch_does_not_wait() -> None:
+    torch = Torch().torch
+    cipher = wc.Cipher(CTR, KEY)
+    array = torch.zeros(1 << 20, dtype=torch.uint8, device="cuda")
+    cipher.encrypt(array, iv=IV)  # self-test, tables
+    torch.cuda.synchronize()
+    torch.cuda._sleep(2_000_000_000)  # about a second
+    data = cipher.encrypt(array, iv=IV)
+    assert not torch.cuda.current_stream().query()
+    assert data.cpu().numpy().tobytes() == oracle.encrypt(CTR, KEY, bytes(1 << 20), IV)
+
+
+def test_cupy_streams() -> None:
+    cupy = CuPy().cupy
+    text = oracle.painted("text", 1 << 20)
+    wanted = oracle.encrypt(CTR, KEY, text, IV)
+    side = cupy.cuda.Stream(non_blocking=True)
+    with side:
+        data = wc.Cipher(CTR, KEY).encrypt(cupy.frombuffer(text, "u1"), iv=IV)
+        assert data.get().tobytes() == wanted
+    array = cupy.frombuffer(text, "u1")
+    for stream in (side, side.ptr, 1, 2):
+        data = wc.Cipher(CTR, KEY).encrypt(array, iv=IV, stream=stream)
+        cupy.cuda.runtime.deviceSynchronize()
+        assert data.get().tobytes() == wanted
+
+
+def test_device_array_goes_to_any_library() -> None:
+    cupy, torch = CuPy().cupy, Torch().torch
+    text = oracle.painted("text", 5000)
+    array = InterfaceOnly.Array(cupy.frombuffer(text, "u1"))
+    data = wc.Cipher(CTR, KEY).encrypt(array, iv=IV)
+    assert isinstance(data, wc.DeviceArray)
+    wanted = oracle.encrypt(CTR, KEY, text, IV)
+    assert torch.from_dlpack(data).cpu().numpy().tobytes() == wanted
+    assert cupy.from_dlpack(data).get().tobytes() == wanted
+    tensor = torch.as_tensor(data, device="cuda")
+    del data
+    gc.collect()
+    assert tensor.cpu().numpy().tobytes() == wanted
