@@ -75,7 +75,7 @@ class GcmChunks:
 
     def __init__(self, key: bytearray, nonces: NonceColumn, engine: str) -> None:
         self._algorithm = f"aes-{8 * len(key)}-gcm"
-        self._key = key
+        self._key: wc.Key | None = native_key(self._algorithm, key)
         self._nonces = nonces
         self._engine = engine
 
@@ -86,7 +86,7 @@ class GcmChunks:
         wc.run_columns(
             self._algorithm,
             "encrypt",
-            bytes(self._key),
+            open_key(self._key),
             data,
             lengths=lengths,
             ivs=self._nonces.build(first, len(lengths), final),
@@ -102,7 +102,7 @@ class GcmChunks:
         columns = wc.run_columns(
             self._algorithm,
             "decrypt",
-            bytes(self._key),
+            open_key(self._key),
             data,
             lengths=lengths,
             ivs=self._nonces.build(first, len(lengths), final),
@@ -121,7 +121,7 @@ class GcmChunks:
         return size
 
     def close(self) -> None:
-        wipe(self._key)
+        self._key = None
 
 
 class CtrHmacChunks:
@@ -146,7 +146,7 @@ class CtrHmacChunks:
         engine: str,
     ) -> None:
         self._algorithm = f"aes-{8 * len(key)}-ctr"
-        self._key = key
+        self._key: wc.Key | None = native_key(self._algorithm, key)
         self._mac_key = mac_key
         self._mac_hash = mac_hash
         self._tag_size = tag_size
@@ -186,7 +186,7 @@ class CtrHmacChunks:
         wc.run_columns(
             self._algorithm,
             direction,
-            bytes(self._key),
+            open_key(self._key),
             data,
             lengths=lengths,
             offsets=offsets,
@@ -227,10 +227,25 @@ class CtrHmacChunks:
         return size
 
     def close(self) -> None:
-        wipe(self._key)
+        self._key = None
         wipe(self._mac_key)
         if self._pool is not None:
             self._pool.shutdown(wait=False)
+
+
+def native_key(algorithm: str, key: bytearray) -> wc.Key:
+    """The key as the engines hold it, wiped with the object; `key` itself is wiped here."""
+    try:
+        return wc.Key(algorithm, key)
+    finally:
+        wipe(key)
+
+
+def open_key(key: wc.Key | None) -> wc.Key:
+    """The key of a cipher that is not closed."""
+    if key is None:
+        raise ValueError("this encryptor or decryptor is closed")
+    return key
 
 
 def authentication_failed(chunk: int) -> Exception:

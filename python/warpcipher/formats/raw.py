@@ -33,6 +33,7 @@ from .base import (
     key_bytes,
     wipe,
 )
+from .chunks import native_key, open_key
 
 CHUNK_SIZE = 64 << 10
 """The step of random access; the bytes do not depend on it."""
@@ -53,8 +54,7 @@ class _RawCipher(PieceCipher):
         cipher, _, mode = algorithm.rpartition("-")
         if not cipher or mode not in (*CHAINED_MODES, *WHOLE_LIMITS):
             raise ValueError(f"format raw has no algorithm {algorithm!r}")
-        self._key = key_bytes(key, (), "format raw")
-        wc.Cipher(algorithm, bytes(self._key), engine=options.engine)  # refuses what does not fit
+        self._key: wc.Key | None = native_key(algorithm, key_bytes(key, (), "format raw"))
         self._algorithm = algorithm
         self._mode = mode
         self._block = 16 if cipher.startswith("aes-") else 8
@@ -100,7 +100,7 @@ class _RawCipher(PieceCipher):
         wc.run_columns(
             self._algorithm,
             self._direction,
-            bytes(self._key),
+            open_key(self._key),
             data,
             lengths=(len(data),),
             ivs=iv or None,
@@ -149,7 +149,7 @@ class _RawCipher(PieceCipher):
             )
 
     def close(self) -> None:
-        wipe(self._key)
+        self._key = None
 
 
 class RawEncryptor(_RawCipher, Encryptor):
