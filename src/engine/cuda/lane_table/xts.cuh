@@ -42,7 +42,7 @@ __device__ __forceinline__ Tweak multiply_in_warp(const Tweak& a, const Tweak& b
 }
 
 struct XtsParameters {
-  static constexpr std::uint32_t powers = 44;  // tiles of one message: up to 2^44, that is 2^56 bytes
+  static constexpr std::uint32_t powers = 13;  // a data unit has at most 2^20 blocks (section 5.1), 2^12 tiles
 
   Tweak power[powers];  // power[i] = alpha^(tile_units * 2^i)
   Tweak stride;         // alpha^(tile_units * tiles from the end of one tile of a warp to its next)

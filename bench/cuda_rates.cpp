@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rates of the CUDA engine on large texts, device memory to device memory: what bounds the kernels themselves. Random data,
+// CUDA events around Engine::run, median and spread of the repetitions; samples of each output are checked against the
+// reference engine.
+//
+//   cuda_rates [GiB (4)] [repetitions (20)] [ALGORITHM]
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "batch/plan.hpp"
+#include "core/bytes.hpp"
+#include "core/error.hpp"
+#include "engine/cuda/engine.hpp"
+#include "engine/reference/engine.hpp"
+
+namespace {
+
+using namespace warpcipher;
+
+constexpr std::size_t sample_len = 1 << 15;
+constexpr std::size_t data_unit_len = std::size_t{16} << 20;  // the longest of XTS
+
+void must(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
+}
+
+std::vector<std::uint8_t> read(const std::uint8_t* device, std::size_t len) {
+  std::vector<std::uint8_t> bytes(len);
+  must(cudaMemcpy(bytes.data(), device, len, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  return bytes;
+}
+
+std::vector<std::uint8_t> make_key(std::size_t len) {
+  std::vector<std::uint8_t> bytes(len);
+  for (std::size_t i = 0; i < len; ++i) bytes[i] = static_cast<std::uint8_t>(3 + 7 * i);
+  return bytes;
+}
+
+struct Job {
+  const char* algorithm;
+  Direction direction;
+};
+
+class Bench {
+ public:
+  Bench(std::size_t len, int repetitions) : len_(len), repetitions_(repetitions) {
+    must(cudaMalloc(reinterpret_cast<void**>(&in_), len), "cudaMalloc");
+    must(cudaMalloc(reinterpret_cast<void**>(&out_), len), "cudaMalloc");
+    must(cudaMalloc(reinterpret_cast<void**>(&tag_), 16), "cudaMalloc");
+    must(cudaMemset(in_, 0, len), "cudaMemset");
+    stream_ = cuda_engine().create_stream();
+    const std::vector<std::uint8_t> iv(16, 9);
+    const Key key(find_algorithm("aes-128-ctr"), make_key(16));
+    run({message(key, Direction::encrypt, in_, in_, len, iv)});  // random data
+    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
+  ~Bench() {
+    cuda_engine().destroy_stream(stream_);
+    cudaFree(in_);
+    cudaFree(out_);
+    cudaFree(tag_);
+  }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  void measure(const Job& job) {
+    const Algorithm& algorithm = find_algorithm(job.algorithm);
+    const Key key(algorithm, make_key(algorithm.key_len()));
+    const std::vector<std::uint8_t> iv = make_iv(algorithm);
+    const std::vector<Message> messages = cut(key, job.direction, iv);
+    const Plan plan = make_plan(messages, cuda_engine().tile_units());
+    const bool good = sample(messages, algorithm, iv);
+    cudaEvent_t start, stop;
+    must(cudaEventCreate(&start), "cudaEventCreate");
+    must(cudaEventCreate(&stop), "cudaEventCreate");
+    std::vector<float> times;
+    for (int i = 0; i < repetitions_; ++i) {
+      must(cudaEventRecord(start, native()), "cudaEventRecord");
+      std::vector<Status> statuses(messages.size());
+      cuda_engine().run(plan, statuses, stream_);
+      must(cudaEventRecord(stop, native()), "cudaEventRecord");
+      must(cudaEventSynchronize(stop), "cudaEventSynchronize");
+      float ms = 0;
+      must(cudaEventElapsedTime(&ms, start, stop), "cudaEventElapsedTime");
+      times.push_back(ms);
+    }
+    cudaEventDestroy(start);
+    cudaEventDestroy(stop);
+    std::sort(times.begin(), times.end());
+    const auto rate = [&](float ms) { return static_cast<double>(len_) / 1e6 / ms; };
+    std::printf("%-16s %s %9.1f GB/s  (%.1f to %.1f)  %s\n", job.algorithm,
+                job.direction == Direction::encrypt ? "encrypt" : "decrypt", rate(times[times.size() / 2]),
+                rate(times.back()), rate(times.front()), good ? "checked" : "WRONG OUTPUT");
+    std::fflush(stdout);
+    wrong_ = wrong_ || !good;
+  }
+
+  void measure_copy() {
+    cudaEvent_t start, stop;
+    must(cudaEventCreate(&start), "cudaEventCreate");
+    must(cudaEventCreate(&stop), "cudaEventCreate");
+    float best = 1e9f;
+    for (int i = 0; i < repetitions_; ++i) {
+      must(cudaEventRecord(start, native()), "cudaEventRecord");
+      must(cudaMemcpyAsync(out_, in_, len_, cudaMemcpyDeviceToDevice, native()), "cudaMemcpyAsync");
+      must(cudaEventRecord(stop, native()), "cudaEventRecord");
+      must(cudaEventSynchronize(stop), "cudaEventSynchronize");
+      float ms = 0;
+      must(cudaEventElapsedTime(&ms, start, stop), "cudaEventElapsedTime");
+      best = std::min(best, ms);
+    }
+    std::printf("%-16s         %9.1f GB/s\n", "copy", static_cast<double>(len_) / 1e6 / best);
+  }
+
+  bool wrong() const { return wrong_; }
+
+ private:
+  cudaStream_t native() const { return static_cast<cudaStream_t>(stream_); }
+
+  static std::vector<std::uint8_t> make_iv(const Algorithm& algorithm) {
+    switch (algorithm.mode.iv) {
+      case IvRule::none: return {};
+      case IvRule::block: return std::vector<std::uint8_t>(algorithm.block_len(), 5);
+      case IvRule::any: break;
+    }
+    return std::vector<std::uint8_t>(12, 5);
+  }
+
+  Message message(const Key& key, Direction direction, const std::uint8_t* in, std::uint8_t* out, std::size_t len,
+                  const std::vector<std::uint8_t>& iv) const {
+    Message m;
+    m.key = &key;
+    m.direction = direction;
+    m.memory = Memory::device;
+    m.in = in;
+    m.out = out;
+    m.in_len = m.out_len = len;
+    m.iv = iv.data();
+    m.iv_len = iv.size();
+    if (key.algorithm().is_aead()) {
+      m.tag = tag_;
+      m.tag_len = 16;
+    }
+    return m;
+  }
+
+  std::vector<Message> cut(const Key& key, Direction direction, const std::vector<std::uint8_t>& iv) const {
+    const bool units = key.algorithm().mode.id == Mode::xts;
+    std::vector<Message> messages;
+    for (std::size_t offset = 0; offset < len_; offset += units ? data_unit_len : len_) {
+      messages.push_back(message(key, direction, in_ + offset, out_ + offset,
+                                 units ? std::min(data_unit_len, len_ - offset) : len_, iv));
+    }
+    return messages;
+  }
+
+  void run(const std::vector<Message>& messages) {
+    std::vector<Status> statuses(messages.size());
+    cuda_engine().run(make_plan(messages, cuda_engine().tile_units()), statuses, stream_);
+    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
+
+  // The first bytes of the first and the last message, and the middle of a long one where the mode lets a text start there.
+  bool sample(const std::vector<Message>& messages, const Algorithm& algorithm, const std::vector<std::uint8_t>& iv) {
+    must(cudaMemset(out_, 0, len_), "cudaMemset");
+    run(messages);
+    bool good = matches(messages.front(), 0, iv) && matches(messages.back(), 0, iv);
+    const std::size_t middle = messages.front().in_len / 2 / 4096 * 4096;
+    std::vector<std::uint8_t> middle_iv = iv;
+    switch (algorithm.mode.id) {
+      case Mode::ecb: break;
+      case Mode::ctr: add_be128(middle_iv.data(), middle / 16); break;
+      case Mode::cbc:
+      case Mode::cfb: middle_iv = read(in_ + middle - algorithm.block_len(), algorithm.block_len()); break;
+      default: return good;
+    }
+    return good && matches(messages.front(), middle, middle_iv);
+  }
+
+  bool matches(const Message& on_device, std::size_t offset, const std::vector<std::uint8_t>& iv) const {
+    const std::size_t len = std::min(sample_len, on_device.in_len - offset);
+    std::vector<std::uint8_t> text = read(on_device.in + offset, len);
+    std::uint8_t tag[16];
+    Message m = on_device;
+    m.memory = Memory::host;
+    m.in = m.out = text.data();
+    m.in_len = m.out_len = len;
+    m.iv = iv.data();
+    m.tag = tag;
+    Status status = Status::ok;
+    reference_engine().run(make_plan({&m, 1}, reference_engine().tile_units()), {&status, 1}, nullptr);
+    return read(on_device.out + offset, len) == text;
+  }
+
+  std::size_t len_;
+  int repetitions_;
+  std::uint8_t* in_ = nullptr;
+  std::uint8_t* out_ = nullptr;
+  std::uint8_t* tag_ = nullptr;
+  Stream stream_ = nullptr;
+  bool wrong_ = false;
+};
+
+constexpr Job jobs[] = {
+    {"aes-128-ctr", Direction::encrypt},      {"aes-192-ctr", Direction::encrypt},
+    {"aes-256-ctr", Direction::encrypt},      {"aes-128-ecb", Direction::encrypt},
+    {"aes-128-ecb", Direction::decrypt},      {"aes-256-ecb", Direction::encrypt},
+    {"aes-128-cbc", Direction::decrypt},      {"aes-256-cbc", Direction::decrypt},
+    {"aes-128-cfb", Direction::decrypt},      {"aes-128-cfb8", Direction::decrypt},
+    {"aes-128-gcm", Direction::encrypt},      {"aes-256-gcm", Direction::encrypt},
+    {"aes-128-xts", Direction::encrypt},      {"aes-128-xts", Direction::decrypt},
+    {"aes-256-xts", Direction::encrypt},      {"des-ecb", Direction::encrypt},
+    {"des-ede3-ecb", Direction::encrypt},     {"des-ede3-cbc", Direction::decrypt},
+    {"des-ede3-cfb", Direction::decrypt},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const std::string& reason = cuda_engine().unavailable_reason();
+    if (!reason.empty()) throw std::runtime_error(reason);
+    for (const std::string& device : cuda_engine().devices()) std::printf("%s\n", device.c_str());
+    const std::size_t gib = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 4;
+    const int repetitions = argc > 2 ? std::atoi(argv[2]) : 20;
+    Bench bench(gib << 30, repetitions);
+    bench.measure_copy();
+    for (const Job& job : jobs) {
+      if (argc > 3 && std::strcmp(argv[3], job.algorithm) != 0) continue;
+      bench.measure(job);
+    }
+    return bench.wrong() ? 1 : 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "cuda_rates: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Multiplication by a fixed element P of GF(2^128) as a 128 x 128 matrix over GF(2), in the bit order that blocks have in
+// memory, and where the one-bit matrix instruction wants its pieces. Plain functions of host and device, so that the layout
+// is tested without a GPU.
+//
+// Bit b of word w of a block (words little-endian as loaded) is the coefficient of x^(32 w + (b ^ 7)): GCM counts from the
+// first byte's most significant bit (SP 800-38D, section 6.3).
+//
+// Output bit b of word v of X * P is the parity of X & mask(v, b), and the masks are what the B operand of
+// mma.m16n8k256 holds. Column c = 8 n + 2 t + j of the instruction (n-tile n, accumulator j of a lane with l % 4 = t) is
+// output bit 2 n + j of word t: then the parities that a lane collects are word t of the product, as it lies in memory,
+// and its A operand, which takes 32 bits from the same lane, is word t of a block too.
+//
+//   lane l = 4 g + t     A: row g (and g + 8), word of block t     B: column g of the n-tile     C: row g, columns 2 t, 2 t + 1
+#pragma once
+
+#include <cstdint>
+
+#include "cipher/gf128.hpp"
+
+namespace warpcipher::cuda::ghash {
+
+inline constexpr std::uint32_t tiles_of_product = 16;  // n-tiles of 8 columns make 128
+
+// An output bit of the product: bit `bit` of word `word`.
+struct OutputBit {
+  std::uint32_t word;
+  std::uint32_t bit;
+  friend constexpr bool operator==(const OutputBit&, const OutputBit&) = default;
+};
+
+// What column `column` (0 to 7) of n-tile `tile` computes.
+WARPCIPHER_HD constexpr OutputBit output_bit(std::uint32_t tile, std::uint32_t column) {
+  return {column / 2, 2 * tile + column % 2};
+}
+
+WARPCIPHER_HD constexpr std::uint32_t tile_of(OutputBit output) { return output.bit / 2; }
+WARPCIPHER_HD constexpr std::uint32_t column_of(OutputBit output) { return 2 * output.word + output.bit % 2; }
+
+// x^n * a for n from 0 to 32. The time depends on n, which is public.
+WARPCIPHER_HD constexpr gf128::Element times_x(gf128::Element a, std::uint32_t n) {
+  if (n == 0) return a;
+  const std::uint64_t leaving = a.low << (64 - n);  // the coefficients of x^128 and up, the first at bit 63
+  return {(a.high >> n) ^ leaving ^ (leaving >> 1) ^ (leaving >> 2) ^ (leaving >> 7),
+          (a.low >> n) | (a.high << (64 - n))};
+}
+
+// Word w of a block whose value is `a`, as loaded from memory.
+WARPCIPHER_HD constexpr std::uint32_t word_of(gf128::Element a, std::uint32_t w) {
+  const std::uint64_t half = w < 2 ? a.high : a.low;
+  return byte_swap32(static_cast<std::uint32_t>(w % 2 == 0 ? half >> 32 : half));
+}
+
+// One of the five steps that transpose a 32 x 32 bit matrix whose row i is in lane i: `own` is the lane's row, `other` that
+// of the lane whose index differs by `distance` = 16, 8, 4, 2, 1 in turn.
+WARPCIPHER_HD constexpr std::uint32_t transpose_step(std::uint32_t own, std::uint32_t other, std::uint32_t lane,
+                                                     std::uint32_t distance) {
+  std::uint32_t low = 0xffffffffu;  // the lower half of each group of 2 * distance bits
+  for (std::uint32_t d = 16; d >= distance; d /= 2) low ^= low << d;
+  return (lane & distance) != 0 ? (own & ~low) | (other >> distance & low) : (own & low) | (other << distance & ~low);
+}
+
+}  // namespace warpcipher::cuda::ghash

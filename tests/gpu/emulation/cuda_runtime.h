@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU made of fibers: enough of the CUDA runtime and language for the project's .cu files to compile with a host compiler
+// and run, lane by lane, with host memory as device memory. It shows wrong results, out-of-bounds and misaligned
+// access (with sanitizers) and missing synchronisation inside a warp (lanes, warps and blocks run in shuffled
+// order) on a machine without a GPU. It says nothing about time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "cuda_runtime_api.h"
+
+#define __host__
+#define __device__
+#define __global__
+#define __shared__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __grid_constant__
+
+struct uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+
+// Of the lane that runs now.
+extern dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace emulation {
+
+// Runs `lane` for every thread of every block.
+void run_grid(dim3 grid, dim3 block, std::size_t shared_len, const std::function<void()>& lane);
+
+void sync_block();
+void sync_warp();
+
+// Puts a value in the lane's slot, and gives that of another once all lanes of the warp have put theirs.
+std::uint64_t exchange(std::uint64_t value, unsigned source);
+
+}  // namespace emulation
+
+inline void __syncthreads() { emulation::sync_block(); }
+inline void __syncwarp() { emulation::sync_warp(); }
+
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int mask) {
+  return static_cast<T>(emulation::exchange(static_cast<std::uint64_t>(value), threadIdx.x % 32 ^ static_cast<unsigned>(mask)));
+}
+
+template <class T>
+T __shfl_up_sync(unsigned, T value, unsigned distance) {
+  const unsigned lane = threadIdx.x % 32;
+  return static_cast<T>(
+      emulation::exchange(static_cast<std::uint64_t>(value), lane < distance ? lane : lane - distance));
+}
+
+inline unsigned __ballot_sync(unsigned, bool predicate) {
+  unsigned bits = 0;
+  for (unsigned i = 0; i < 32; ++i) bits |= static_cast<unsigned>(emulation::exchange(predicate ? 1 : 0, i)) << i;
+  return bits;
+}
+
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+
+inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
+  const std::uint64_t bytes = std::uint64_t{b} << 32 | a;
+  unsigned result = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    result |= static_cast<unsigned>(bytes >> (8 * (selector >> (4 * i) & 7)) & 0xff) << (8 * i);
+  }
+  return result;
+}
+
+inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned n) {
+  return n % 32 == 0 ? high : high << n % 32 | low >> (32 - n % 32);
+}
+
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned n) {
+  return n % 32 == 0 ? low : low >> n % 32 | high << (32 - n % 32);
+}
+
+template <class T>
+T __ldg(const T* p) {
+  return *p;
+}
+
+template <class T>
+void __stcs(T* p, const T& value) {
+  *p = value;
+}
+
+template <class... Parameters, class... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments&&... arguments) {
+  emulation::run_grid(config->gridDim, config->blockDim, config->dynamicSmemBytes, [&] { kernel(arguments...); });
+  return cudaSuccess;
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runtime API of the emulated GPU: as much of it as the project calls, with the names and meanings of CUDA's.
+#pragma once
+
+#include <cstddef>
+
+#define CUDART_VERSION 13000
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+  dim3() = default;
+  explicit dim3(unsigned x_) : x(x_) {}
+};
+
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInsufficientDriver = 35,
+  cudaErrorNoDevice = 100,
+  cudaErrorNoKernelImageForDevice = 209,
+  cudaErrorUnsupportedPtxVersion = 222,
+};
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
+enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice, cudaMemoryTypeManaged };
+enum cudaDeviceAttr { cudaDevAttrMemoryPoolsSupported };
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+enum cudaMemAllocationType { cudaMemAllocationTypePinned };
+enum cudaMemLocationType { cudaMemLocationTypeDevice };
+enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold };
+
+struct CUstream_st;
+struct CUmemPool_st;
+using cudaStream_t = CUstream_st*;
+using cudaMemPool_t = CUmemPool_st*;
+inline constexpr unsigned cudaStreamNonBlocking = 1;
+
+struct cudaDeviceProp {
+  char name[256];
+  std::size_t totalGlobalMem;
+  int major, minor, multiProcessorCount;
+  std::size_t sharedMemPerBlockOptin;
+};
+struct cudaPointerAttributes {
+  cudaMemoryType type;
+  int device;
+};
+struct cudaMemPoolProps {
+  cudaMemAllocationType allocType;
+  struct {
+    cudaMemLocationType type;
+    int id;
+  } location;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  std::size_t dynamicSmemBytes;
+  cudaStream_t stream;
+};
+
+cudaError_t cudaGetLastError();
+const char* cudaGetErrorString(cudaError_t error);
+const char* cudaGetErrorName(cudaError_t error);
+cudaError_t cudaDriverGetVersion(int* version);
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
+cudaError_t cudaGetDevice(int* device);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaDeviceSynchronize();
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer);
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value);
+cudaError_t cudaMalloc(void** memory, std::size_t size);
+cudaError_t cudaFree(void* memory);
+cudaError_t cudaMallocHost(void** memory, std::size_t size);
+cudaError_t cudaFreeHost(void* memory);
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties);
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value);
+cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t size, cudaMemPool_t pool, cudaStream_t stream);
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream);
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t size, cudaMemcpyKind kind);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemset(void* memory, int value, std::size_t size);
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t size, cudaStream_t stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);

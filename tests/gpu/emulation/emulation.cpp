@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fibers and the memory of the emulated GPU (see cuda_runtime.h). One block runs at a time; its threads are fibers that
+// give way where CUDA's would wait.
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "cuda_runtime.h"
+
+dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+// The dynamic shared memory that kernels declare, each under its own name.
+namespace warpcipher::cuda {
+namespace lane_table {
+alignas(16) uint4 shared_tables[128 * 1024 / 16];
+}
+namespace bitslice {
+alignas(16) std::uint32_t shared_masks[48 * 1024 / 4];
+}
+}  // namespace warpcipher::cuda
+
+namespace emulation {
+namespace {
+
+constexpr std::size_t stack_len = 256 * 1024;
+
+struct Barrier {
+  unsigned arrived = 0;
+  unsigned generation = 0;
+};
+
+struct Fiber {
+  ucontext_t context{};
+  std::unique_ptr<char[]> stack = std::make_unique<char[]>(stack_len);
+  unsigned index = 0;
+  bool done = false;
+  Barrier* waiting = nullptr;
+  unsigned generation = 0;
+};
+
+struct Warp {
+  Barrier barrier;
+  std::uint64_t slots[32] = {};
+};
+
+std::vector<std::unique_ptr<Fiber>> fibers;
+std::vector<Warp> warps;
+Barrier block_barrier;
+unsigned alive = 0;
+Fiber* current = nullptr;
+ucontext_t scheduler;
+const std::function<void()>* body = nullptr;
+std::mt19937 shuffle_order(1);
+
+void start() {
+  (*body)();
+  current->done = true;
+}
+
+void wait_at(Barrier& barrier, unsigned members) {
+  if (++barrier.arrived == members) {
+    barrier.arrived = 0;
+    ++barrier.generation;
+    return;
+  }
+  Fiber* const self = current;
+  self->waiting = &barrier;
+  self->generation = barrier.generation;
+  swapcontext(&self->context, &scheduler);
+}
+
+void run_block(unsigned threads) {
+  while (fibers.size() < threads) fibers.push_back(std::make_unique<Fiber>());
+  warps.assign(threads / 32, {});
+  block_barrier = {};
+  alive = threads;
+  for (unsigned i = 0; i < threads; ++i) {
+    Fiber& fiber = *fibers[i];
+    fiber.index = i;
+    fiber.done = false;
+    fiber.waiting = nullptr;
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.context.uc_stack.ss_size = stack_len;
+    fiber.context.uc_link = &scheduler;
+    makecontext(&fiber.context, start, 0);
+  }
+  std::vector<unsigned> order(threads);
+  std::iota(order.begin(), order.end(), 0u);
+  while (alive != 0) {
+    std::shuffle(order.begin(), order.end(), shuffle_order);
+    bool progress = false;
+    for (const unsigned i : order) {
+      Fiber& fiber = *fibers[i];
+      if (fiber.done || (fiber.waiting != nullptr && fiber.waiting->generation == fiber.generation)) continue;
+      progress = true;
+      fiber.waiting = nullptr;
+      current = &fiber;
+      threadIdx.x = i;
+      swapcontext(&scheduler, &fiber.context);
+      if (fiber.done) --alive;
+    }
+    if (!progress) {
+      std::fprintf(stderr, "emulated GPU: threads wait for each other for ever\n");
+      std::abort();
+    }
+  }
+}
+
+std::map<const char*, std::size_t> allocations;
+
+bool is_device(const void* pointer) {
+  const char* p = static_cast<const char*>(pointer);
+  auto after = allocations.upper_bound(p);
+  if (after == allocations.begin()) return false;
+  --after;
+  return p < after->first + after->second;
+}
+
+}  // namespace
+
+void sync_block() { wait_at(block_barrier, blockDim.x); }
+
+void sync_warp() { wait_at(warps[current->index / 32].barrier, 32); }
+
+std::uint64_t exchange(std::uint64_t value, unsigned source) {
+  Warp& warp = warps[current->index / 32];
+  warp.slots[current->index % 32] = value;
+  sync_warp();
+  const std::uint64_t other = warp.slots[source];
+  sync_warp();
+  return other;
+}
+
+void run_grid(dim3 grid, dim3 block, std::size_t shared_len, const std::function<void()>& lane) {
+  if (block.x % 32 != 0 || block.x > 1024 || grid.x == 0 || shared_len > 227 * 1024) {
+    std::fprintf(stderr, "emulated GPU: a launch of %u blocks of %u threads and %zu bytes\n", grid.x, block.x, shared_len);
+    std::abort();
+  }
+  body = &lane;
+  gridDim = grid;
+  blockDim = block;
+  std::vector<unsigned> order(grid.x);
+  std::iota(order.begin(), order.end(), 0u);
+  std::shuffle(order.begin(), order.end(), shuffle_order);
+  for (const unsigned i : order) {
+    std::memset(warpcipher::cuda::lane_table::shared_tables, 0xa5, sizeof warpcipher::cuda::lane_table::shared_tables);
+    std::memset(warpcipher::cuda::bitslice::shared_masks, 0xa5, sizeof warpcipher::cuda::bitslice::shared_masks);
+    blockIdx.x = i;
+    run_block(block.x);
+  }
+}
+
+}  // namespace emulation
+
+using emulation::allocations;
+
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+const char* cudaGetErrorString(cudaError_t) { return "emulated error"; }
+const char* cudaGetErrorName(cudaError_t) { return "emulated"; }
+cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  *properties = {"emulated GPU", std::size_t{1} << 30, 9, 0, 3, 227 * 1024};
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) { return *value = 1, cudaSuccess; }
+cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
+cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  *attributes = {emulation::is_device(pointer) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered, 0};
+  return cudaSuccess;
+}
+cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
+cudaError_t cudaMalloc(void** memory, std::size_t size) {
+  *memory = std::aligned_alloc(256, (size + 255) / 256 * 256);
+  if (*memory == nullptr) return cudaErrorMemoryAllocation;
+  std::memset(*memory, 0xb6, size);
+  allocations[static_cast<const char*>(*memory)] = size;
+  return cudaSuccess;
+}
+cudaError_t cudaFree(void* memory) {
+  allocations.erase(static_cast<const char*>(memory));
+  std::free(memory);
+  return cudaSuccess;
+}
+cudaError_t cudaMallocHost(void** memory, std::size_t size) {
+  *memory = std::malloc(size);
+  return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* memory) { return std::free(memory), cudaSuccess; }
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) { return *pool = nullptr, cudaSuccess; }
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
+cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t size, cudaMemPool_t, cudaStream_t) {
+  return cudaMalloc(memory, size);
+}
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t) { return cudaFree(memory); }
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t size, cudaMemcpyKind) {
+  return std::memcpy(to, from, size), cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMemcpyKind kind, cudaStream_t) {
+  return cudaMemcpy(to, from, size, kind);
+}
+cudaError_t cudaMemset(void* memory, int value, std::size_t size) { return std::memset(memory, value, size), cudaSuccess; }
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t size, cudaStream_t) {
+  return cudaMemset(memory, value, size);
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return *stream = nullptr, cudaSuccess; }
+cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
