@@ -215,7 +215,7 @@ ThreadPool& ThreadPool::instance() {
 }
 
 ThreadPool::ThreadPool(std::size_t threads) : impl_(std::make_unique<Impl>(threads)) {}
-ThreadPool::~ThreadPool() = default;
+ThreadPool::~ThreadPool() { impl_->stop(); }
 
 std::size_t ThreadPool::threads() const noexcept { return impl_->helper_count + 1; }
 

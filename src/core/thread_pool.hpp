@@ -17,6 +17,9 @@ class ThreadPool {
   // The pool of this process. The child of a fork gets a fresh one: threads do not survive a fork.
   static ThreadPool& instance();
 
+  // A pool of its own, of `threads` (>= 1) with the callers; its threads start with the first loop.
+  explicit ThreadPool(std::size_t threads);
+  ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
@@ -39,9 +42,6 @@ class ThreadPool {
   struct Impl;
   struct ProcessPool;
   using BodyFunction = void (*)(const void* context, std::size_t begin, std::size_t end);
-
-  explicit ThreadPool(std::size_t threads);
-  ~ThreadPool();
 
   void run_loop(std::size_t count, std::size_t grain, const void* context, BodyFunction body);
 

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cpu/execute.hpp"
+
+#include <memory>
+#include <vector>
+
+#include "engine/cpu/aes_gcm.hpp"
+#include "engine/cpu/aes_modes.hpp"
+#include "engine/cpu/des_modes.hpp"
+#include "engine/cpu/piece.hpp"
+
+namespace warpcipher {
+namespace {
+
+// A split message in work: what its tiles share.
+struct SplitWork {
+  std::unique_ptr<SplitGcm> gcm;
+  std::vector<std::uint8_t> chains;  // chaining modes: the ciphertext block before each tile but the first
+};
+
+bool chains(Mode mode) { return mode == Mode::cbc || mode == Mode::cfb || mode == Mode::cfb8; }
+
+// Must run before any tile does: in place, a tile overwrites the ciphertext that the next one chains from.
+SplitWork prepare(const Message& m, std::uint64_t tiles) {
+  SplitWork work;
+  if (m.algorithm().is_aead()) {
+    work.gcm = std::make_unique<SplitGcm>(AesKey::of(*m.key), m, tiles);
+  } else if (chains(m.algorithm().mode.id)) {
+    const std::size_t block = m.algorithm().block_len();
+    const std::size_t tile_len = cpu_tile_units * m.algorithm().unit_len();
+    for (std::uint64_t tile = 1; tile < tiles; ++tile) {
+      const std::uint8_t* const end = m.in + tile * tile_len;
+      work.chains.insert(work.chains.end(), end - block, end);
+    }
+  }
+  return work;
+}
+
+void run_piece(const Message& m, const Piece& piece) {
+  if (is_aes(m.algorithm().cipher.id)) {
+    run_aes_piece(AesKey::of(*m.key), m, piece);
+  } else {
+    run_des_piece(m, piece);
+  }
+}
+
+void run_tile(const Message& m, std::uint32_t index, SplitWork& work, std::uint64_t tile, std::uint64_t tiles,
+              std::span<Status> statuses) {
+  const std::size_t block = m.algorithm().block_len();
+  const bool chained = tile > 0 && !work.chains.empty();
+  const Piece piece = tile_piece(m, tile, tiles, chained ? work.chains.data() + (tile - 1) * block : nullptr);
+  if (work.gcm) {
+    work.gcm->run_tile(tile, piece, statuses[index]);
+  } else {
+    run_piece(m, piece);
+  }
+}
+
+}  // namespace
+
+void run_messages(const Plan& plan, const Grain& grain, std::span<Status> statuses) {
+  const Group& group = plan.groups[grain.group];
+  if (!group.parallel && !is_aes(group.algorithm->cipher.id)) {
+    std::vector<const Message*> messages;
+    for (std::uint64_t position = grain.first; position < grain.last; ++position) {
+      messages.push_back(&plan.messages[group.messages[position]]);
+    }
+    return run_des_serial(messages);
+  }
+  for (std::uint64_t position = grain.first; position < grain.last; ++position) {
+    const std::uint32_t index = group.messages[position];
+    const Message& m = plan.messages[index];
+    if (group.algorithm->is_aead()) {
+      statuses[index] = run_gcm_message(AesKey::of(*m.key), m);
+    } else {
+      run_piece(m, whole_piece(m));
+    }
+  }
+}
+
+void run_schedule(const Plan& plan, const Schedule& schedule, ThreadPool& pool, std::span<Status> statuses) {
+  std::vector<SplitWork> split;
+  split.reserve(schedule.split.size());
+  for (const SplitMessage& s : schedule.split) split.push_back(prepare(plan.messages[s.message], s.tiles));
+
+  const auto run_grains = [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const Grain& grain = schedule.grains[i];
+      if (grain.split == Grain::not_split) {
+        run_messages(plan, grain, statuses);
+      } else {
+        const SplitMessage& s = schedule.split[grain.split];
+        run_tile(plan.messages[s.message], s.message, split[grain.split], grain.first, s.tiles, statuses);
+      }
+    }
+  };
+  if (schedule.shared) {
+    pool.parallel_for(schedule.grains.size(), 1, run_grains);
+  } else {
+    run_grains(0, schedule.grains.size());
+  }
+}
+
+}  // namespace warpcipher

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the grains of a schedule.
+#pragma once
+
+#include <span>
+
+#include "core/thread_pool.hpp"
+#include "engine/cpu/schedule.hpp"
+
+namespace warpcipher {
+
+// Every grain, on this thread or on those of the pool. Sets the status of AEAD messages. Throws what a grain throws;
+// the text of other messages may then be at their out or not.
+void run_schedule(const Plan& plan, const Schedule& schedule, ThreadPool& pool, std::span<Status> statuses);
+
+// One grain of whole messages, on this thread.
+void run_messages(const Plan& plan, const Grain& grain, std::span<Status> statuses);
+
+}  // namespace warpcipher

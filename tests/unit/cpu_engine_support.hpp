@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checker of the CPU engine's tests: runs a message through it, on as many threads as wanted, and holds what comes out
+// against the reference engine.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "engine/cpu/engine.hpp"
+#include "engine/cpu/execute.hpp"
+#include "engine/cpu/piece.hpp"
+#include "engine/reference/engine.hpp"
+#include "support.hpp"
+
+namespace warpcipher::test {
+
+inline constexpr Direction directions[] = {Direction::encrypt, Direction::decrypt};
+
+inline bool has_cpu_engine() { return cpu_engine().unavailable_reason().empty(); }
+
+#define SKIP_WITHOUT_CPU_ENGINE() \
+  if (!has_cpu_engine()) GTEST_SKIP() << cpu_engine().unavailable_reason()
+
+struct Outcome {
+  Bytes text, tag;
+  Status status;
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
+// What the reference engine makes of a message, without touching its buffers.
+inline Outcome expected(const Message& m) {
+  Outcome outcome{Bytes(m.output_len()), Bytes(m.tag, m.tag + m.tag_len), Status::ok};
+  Message copy = m;
+  copy.out = outcome.text.data();
+  copy.out_len = outcome.text.size();
+  copy.tag = outcome.tag.data();
+  const Plan plan = make_plan({&copy, 1}, reference_engine().tile_units());
+  reference_engine().run(plan, {&outcome.status, 1}, nullptr);
+  return outcome;
+}
+
+inline Outcome outcome_of(const Message& m, Status status) {
+  return {Bytes(m.out, m.out + m.output_len()), Bytes(m.tag, m.tag + m.tag_len), status};
+}
+
+// Runs the messages through the engine, on as many threads as it likes.
+inline std::vector<Status> run_engine(std::span<const Message> messages) {
+  check_messages(messages);
+  std::vector<Status> statuses(messages.size(), Status::engine_failure);
+  cpu_engine().run(make_plan(messages, cpu_engine().tile_units()), statuses, nullptr);
+  return statuses;
+}
+
+// Runs them as a machine with `threads` cores would, whatever this one has.
+inline std::vector<Status> run_with_threads(std::span<const Message> messages, std::size_t threads) {
+  std::vector<Status> statuses(messages.size(), Status::ok);
+  const Plan plan = make_plan(messages, cpu_engine().tile_units());
+  ThreadPool pool(threads);
+  run_schedule(plan, make_schedule(plan, threads), pool, statuses);
+  return statuses;
+}
+
+// A ciphertext with its right tag, so that decryption is tested where it succeeds.
+inline void make_tag_right(Sample& sample) {
+  if (!sample.message.algorithm().is_aead() || sample.message.direction == Direction::encrypt) return;
+  Message plain = sample.message;
+  plain.direction = Direction::encrypt;
+  const Outcome sealed = expected(plain);
+  std::copy(sealed.text.begin(), sealed.text.end(), const_cast<std::uint8_t*>(sample.message.in));
+  std::copy(sealed.tag.begin(), sealed.tag.end(), sample.message.tag);
+}
+
+// The same by the CPU engine on one thread, which splits nothing.
+inline Outcome expected_undivided(const Message& m) {
+  Outcome outcome{Bytes(m.output_len()), Bytes(m.tag, m.tag + m.tag_len), Status::ok};
+  Message copy = m;
+  copy.out = outcome.text.data();
+  copy.out_len = outcome.text.size();
+  copy.tag = outcome.tag.data();
+  outcome.status = run_with_threads({&copy, 1}, 1)[0];
+  return outcome;
+}
+
+inline void expect_outcome(const Sample& sample, const Outcome& want, Status status) {
+  const Message& m = sample.message;
+  ASSERT_EQ(want.status, Status::ok);
+  EXPECT_TRUE(outcome_of(m, status) == want)
+      << m.algorithm().name << (m.direction == Direction::encrypt ? " encrypt " : " decrypt ") << m.in_len
+      << " bytes, padding " << static_cast<int>(m.padding) << ", in place " << (m.in == m.out) << ", IV of "
+      << m.iv_len << ", tag of " << m.tag_len;
+  EXPECT_TRUE(sample.guard_intact()) << m.algorithm().name;
+}
+
+// The engine as it is called, against the reference.
+inline void expect_right(Sample& sample) {
+  make_tag_right(sample);
+  const Outcome want = expected(sample.message);
+  expect_outcome(sample, want, run_engine({&sample.message, 1})[0]);
+}
+
+// The message split over four threads, against the same engine on one. What that gives is held against the reference
+// elsewhere; the reference takes seconds for lengths worth splitting.
+inline void expect_seamless(Sample& sample) {
+  if (sample.message.algorithm().is_aead() && sample.message.direction == Direction::decrypt) {
+    Message plain = sample.message;
+    plain.direction = Direction::encrypt;
+    const Outcome sealed = expected_undivided(plain);
+    std::copy(sealed.text.begin(), sealed.text.end(), const_cast<std::uint8_t*>(sample.message.in));
+    std::copy(sealed.tag.begin(), sealed.tag.end(), sample.message.tag);
+  }
+  const Outcome want = expected_undivided(sample.message);
+  ASSERT_EQ(make_schedule(make_plan({&sample.message, 1}, cpu_tile_units), 4).split.size(),
+            sample.message.algorithm().parallel(sample.message.direction) ? 1u : 0u);
+  expect_outcome(sample, want, run_with_threads({&sample.message, 1}, 4)[0]);
+}
+
+}  // namespace warpcipher::test

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// AES-GCM of the CPU engine against the reference engine: IVs, tags, AAD, the 32-bit counter, and bad tags, with messages
+// whole and split over threads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "cipher/gf128.hpp"
+#include "cpu_engine_support.hpp"
+
+namespace warpcipher {
+namespace {
+
+using namespace test;
+
+TEST(CpuGcm, TakesGcmIvsTagsAndAadOfEveryLength) {
+  SKIP_WITHOUT_CPU_ENGINE();
+  std::mt19937 random(10);
+  const std::size_t tile = std::size_t{16} * cpu_tile_units;
+  for (const char* name : {"aes-128-gcm", "aes-192-gcm", "aes-256-gcm"}) {
+    for (const Direction direction : directions) {
+      for (const std::size_t iv_len : {1u, 7u, 8u, 11u, 12u, 13u, 16u, 17u, 60u, 127u, 128u, 129u, 144u, 1000u}) {
+        for (const std::size_t tag_len : {4u, 8u, 12u, 13u, 14u, 15u, 16u}) {
+          Sample sample(random, find_algorithm(name), direction, random() % 100);
+          sample.iv = random_bytes(random, iv_len);
+          sample.aad = random_bytes(random, random() % 3 == 0 ? 0 : random() % 300);
+          sample.message.iv = sample.iv.data();
+          sample.message.iv_len = iv_len;
+          sample.message.aad = sample.aad.data();
+          sample.message.aad_len = sample.aad.size();
+          sample.message.tag_len = tag_len;
+          expect_right(sample);
+        }
+      }
+      for (const std::size_t iv_len : {1u, 12u, 16u, 300u}) {
+        Sample sample(random, find_algorithm(name), direction, tile + random() % tile);
+        sample.iv = random_bytes(random, iv_len);
+        sample.aad = random_bytes(random, 1 + random() % 100);
+        sample.message.iv = sample.iv.data();
+        sample.message.iv_len = iv_len;
+        sample.message.aad = sample.aad.data();
+        sample.message.aad_len = sample.aad.size();
+        sample.message.tag_len = 12 + random() % 5;
+        expect_seamless(sample);
+      }
+    }
+  }
+}
+
+// GCM's counter wraps at 2^32. No IV of 12 bytes begins near the wrap, but one of 16 can be solved for any J0.
+TEST(CpuGcm, WrapsTheGcmCounterInsideASplitMessage) {
+  SKIP_WITHOUT_CPU_ENGINE();
+  std::mt19937 random(11);
+  const Algorithm& algorithm = find_algorithm("aes-128-gcm");
+  const std::size_t len = std::size_t{16} * cpu_tile_units * 3;
+  for (const Direction direction : directions) {
+    for (const std::uint32_t below : {1u, 2u, cpu_tile_units - 1, cpu_tile_units, cpu_tile_units + 1, 30000u}) {
+      Sample sample(random, algorithm, direction, len);
+      // J0 = GHASH(IV || 0^64 || [128]_64) = (IV H + [128]) H: SP 800-38D, section 7.1, step 2.
+      sample.iv.assign(16, 0);
+      Bytes zero(16);
+      const Key blocks(find_algorithm("aes-128-ecb"), {sample.key->bytes(), 16});
+      Message ecb;
+      ecb.key = &blocks;
+      ecb.in = zero.data();
+      ecb.in_len = 16;
+      const gf128::Element h = gf128::load(expected(ecb).text.data());
+      gf128::Element inverse = gf128::gcm_one, square = h;
+      for (int i = 1; i < 128; ++i) {
+        square = gf128::gcm_multiply(square, square);
+        inverse = gf128::gcm_multiply(inverse, square);
+      }
+      ASSERT_EQ(gf128::gcm_multiply(inverse, h), gf128::gcm_one);
+      const gf128::Element counter0{random(), std::uint64_t{random()} << 32 | (0u - below)};
+      const gf128::Element hashed = gf128::gcm_multiply(counter0, inverse);
+      gf128::store(sample.iv.data(), gf128::gcm_multiply(gf128::add(hashed, {0, 128}), inverse));
+      sample.message.iv = sample.iv.data();
+      sample.message.iv_len = 16;
+      if (random() % 2 != 0) sample.alias();
+      expect_seamless(sample);
+    }
+  }
+}
+
+TEST(CpuGcm, WipesTheTextOfABadTagAndNothingElse) {
+  SKIP_WITHOUT_CPU_ENGINE();
+  std::mt19937 random(12);
+  const std::size_t tile = std::size_t{16} * cpu_tile_units;
+  for (const std::size_t len : {std::size_t{0}, std::size_t{50}, 2 * tile + 3}) {
+    for (const bool in_place : {false, true}) {
+
+      std::vector<Sample> samples;
+      for (int i = 0; i < 5; ++i) {
+        samples.emplace_back(random, find_algorithm("aes-256-gcm"), Direction::decrypt, len);
+        if (in_place) samples.back().alias();
+        make_tag_right(samples.back());
+      }
+      std::vector<Message> messages;
+      for (const Sample& sample : samples) messages.push_back(sample.message);
+      const Outcome second = expected(messages[1]);
+      samples[0].tag[15] ^= 1;
+      samples[2].tag[0] ^= 0x80;
+      if (len > 0) const_cast<std::uint8_t*>(messages[3].in)[len - 1] ^= 1;
+      messages[4].aad_len = 0;
+      messages[4].iv_len = 11;
+      for (const std::size_t threads : {std::size_t{1}, std::size_t{40}}) {
+        std::vector<Bytes> texts;
+        for (const Message& m : messages) texts.emplace_back(m.in, m.in + m.in_len);
+        const std::vector<Status> statuses = run_with_threads(messages, threads);
+        for (const std::size_t bad : {0u, 2u, 3u, 4u}) {
+          if (len == 0 && bad == 3) continue;
+          EXPECT_EQ(statuses[bad], Status::invalid_tag) << bad;
+          EXPECT_EQ(Bytes(messages[bad].out, messages[bad].out + len), Bytes(len)) << bad;
+          EXPECT_TRUE(samples[bad].guard_intact());
+        }
+        EXPECT_TRUE(outcome_of(messages[1], statuses[1]) == second);
+        for (std::size_t i = 0; i < messages.size(); ++i) {  // what was in place is gone: put it back
+          std::copy(texts[i].begin(), texts[i].end(), const_cast<std::uint8_t*>(messages[i].in));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace warpcipher

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread pool: every index once, from many callers, through exceptions, forks and exits.
+#include "core/thread_pool.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace warpcipher {
+namespace {
+
+// True when each index of a loop is visited once.
+bool visits_all(ThreadPool& pool, std::size_t count, std::size_t grain) {
+  std::vector<std::atomic<int>> visits(count);
+  std::atomic<bool> grains_fit{true};
+  pool.parallel_for(count, grain, [&](std::size_t begin, std::size_t end) {
+    if (begin >= end || end - begin > grain) grains_fit = false;
+    for (std::size_t i = begin; i < end; ++i) ++visits[i];
+  });
+  for (const auto& visit : visits) {
+    if (visit != 1) return false;
+  }
+  return grains_fit;
+}
+
+TEST(ThreadPool, VisitsEveryIndexOnce) {
+  for (const std::size_t threads : {1u, 2u, 7u}) {
+    ThreadPool pool(threads);
+    EXPECT_EQ(pool.threads(), threads);
+    for (const std::size_t count : {0u, 1u, 2u, 100u, 4097u}) {
+      for (const std::size_t grain : {1u, 3u, 5000u}) EXPECT_TRUE(visits_all(pool, count, grain));
+    }
+  }
+}
+
+// Two bodies that wait for each other end only if two threads run them.
+TEST(ThreadPool, RunsBodiesAtTheSameTime) {
+  ThreadPool pool(2);
+  std::mutex mutex;
+  std::set<std::thread::id> ids;
+  std::atomic<int> arrived{0};
+  pool.parallel_for(2, 1, [&](std::size_t, std::size_t) {
+    ++arrived;
+    while (arrived < 2) std::this_thread::yield();
+    const std::lock_guard lock(mutex);
+    ids.insert(std::this_thread::get_id());
+  });
+  EXPECT_EQ(ids.size(), 2u);
+}
+
+TEST(ThreadPool, ServesSeveralCallersAndNestedLoops) {
+  ThreadPool pool(4);
+  std::atomic<int> right{0};
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 6; ++c) {
+    callers.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) right += visits_all(pool, 333, 2) ? 1 : 0;
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(right, 300);
+
+  std::atomic<int> inner{0};
+  pool.parallel_for(8, 1, [&](std::size_t, std::size_t) { inner += visits_all(pool, 100, 1) ? 1 : 0; });
+  EXPECT_EQ(inner, 8);
+}
+
+TEST(ThreadPool, CarriesAnExceptionToTheCaller) {
+  ThreadPool pool(3);
+  for (int i = 0; i < 50; ++i) {
+    std::atomic<int> begun{0};
+    EXPECT_THROW(pool.parallel_for(1000, 1,
+                                   [&](std::size_t begin, std::size_t) {
+                                     ++begun;
+                                     if (begin == 5) throw std::runtime_error("five");
+                                     std::this_thread::sleep_for(std::chrono::microseconds(20));
+                                   }),
+                 std::runtime_error);
+    EXPECT_LT(begun, 1000);
+    EXPECT_TRUE(visits_all(pool, 100, 1));
+  }
+}
+
+int exit_status_of_child(void (*body)()) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // a child that hangs ends with a signal
+    body();
+    std::_Exit(1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+TEST(ThreadPool, WorksInTheChildOfAFork) {
+  ThreadPool* const parents = &ThreadPool::instance();
+  ASSERT_TRUE(visits_all(*parents, 1000, 1));
+  static ThreadPool* before;
+  before = parents;
+  const int status = exit_status_of_child([] {
+    ThreadPool& pool = ThreadPool::instance();
+    std::_Exit(&pool != before && visits_all(pool, 1000, 1) ? 0 : 2);
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(&ThreadPool::instance(), parents);
+  EXPECT_TRUE(visits_all(*parents, 1000, 1));
+}
+
+// exit() runs the destructors of statics while the pool's threads wait for work.
+TEST(ThreadPool, LetsTheProcessExit) {
+  const int status = exit_status_of_child([] {
+    if (!visits_all(ThreadPool::instance(), 1000, 1)) std::_Exit(2);
+    std::atexit([] {});
+    std::exit(0);
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST(ThreadPool, CountsAtLeastOneCore) {
+  EXPECT_GE(usable_cores(), 1u);
+  EXPECT_LE(usable_cores(), std::max(1u, std::thread::hardware_concurrency()));
+  EXPECT_EQ(ThreadPool::instance().threads(), usable_cores());
+}
+
+}  // namespace
+}  // namespace warpcipher
