@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import signal
@@ -108,6 +109,30 @@ def test_full_device_is_an_error_of_the_system(tmp_path: Path) -> None:
         assert b"standard output: No space left" in process.stderr.read()
 
 
+def test_closed_standard_streams(tmp_path: Path) -> None:
+    """No file takes the number of a stream that the caller closed."""
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(b"text")
+    for line, code in (
+        ('"$@" encrypt --key key a <&- >&- 2>&-', 0),
+        ('"$@" encrypt --key key - -o b <&-', 4),
+        ('"$@" encrypt --key key a -o - >&-', 4),
+        ('"$@" encrypt --key key missing 2>&-', 4),
+    ):
+        done = subprocess.run(
+            ["bash", "-c", line, "bash", *COMMAND],
+            cwd=tmp_path,
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == code, line
+        assert b"Traceback" not in done.stderr
+    run("decrypt", "--key", "key", "-o", "c", "a.cobblestone", cwd=tmp_path)
+    assert (tmp_path / "c").read_bytes() == b"text"
+    assert names(tmp_path) == {"key", "a", "a.cobblestone", "c"}
+
+
 @pytest.mark.parametrize("direction", ["encrypt", "decrypt"])
 def test_memory_is_bounded(tmp_path: Path, direction: str) -> None:
     """More than 2 GiB through the command, and at most 512 MiB of it resident."""
@@ -116,19 +141,18 @@ def test_memory_is_bounded(tmp_path: Path, direction: str) -> None:
         file.truncate((2 << 30) + 12345)
     sealing = [*COMMAND, "encrypt", "--key", "key", "-o", "-", "big"]
     opening = [*COMMAND, "decrypt", "--key", "key", "-"]
-    with ended(subprocess.Popen(sealing, cwd=tmp_path, stdout=subprocess.PIPE)) as sealer:
-        measured = sealer
-        if direction == "encrypt":
-            assert sealer.stdout is not None
-            while sealer.stdout.read(1 << 20):
-                pass
-        else:
-            measured = subprocess.Popen(
-                opening, cwd=tmp_path, stdin=sealer.stdout, stdout=subprocess.DEVNULL
-            )
-        with ended(measured):
-            _, status, usage = os.wait4(measured.pid, 0)
-            measured.returncode = os.waitstatus_to_exitcode(status)
+    if direction == "encrypt":
+        measured = subprocess.Popen(sealing, cwd=tmp_path, stdout=subprocess.DEVNULL)
+        others = contextlib.nullcontext()
+    else:
+        sealer = subprocess.Popen(sealing, cwd=tmp_path, stdout=subprocess.PIPE)
+        measured = subprocess.Popen(
+            opening, cwd=tmp_path, stdin=sealer.stdout, stdout=subprocess.DEVNULL
+        )
+        others = ended(sealer)
+    with others, ended(measured):
+        _, status, usage = os.wait4(measured.pid, 0)
+        measured.returncode = os.waitstatus_to_exitcode(status)
     assert measured.returncode == 0
     assert usage.ru_maxrss < 512 << 10  # KiB
 

@@ -63,5 +63,6 @@ def cli() -> None:
 
 def main() -> None:
     """Runs the command line of this process; never returns."""
+    files.reserve_standard_streams()
     files.clean_up_on_signals()
     cli(prog_name="warpcipher")

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import signal
 import stat
 from types import FrameType, TracebackType
@@ -31,6 +30,18 @@ _NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 # What a signal must remove: temporaries (name -> folder), and folders that this run made, if empty.
 _temporaries: dict[str, int] = {}
 _made_folders: list[str] = []
+
+
+def reserve_standard_streams() -> None:
+    """Opens the standard streams that the caller closed, so that no file gets their numbers.
+
+    They stay unusable: 0 cannot be read, 1 and 2 cannot be written.
+    """
+    for descriptor, flags in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, flags)  # takes the lowest number that is free: this one
 
 
 def clean_up_on_signals() -> None:
@@ -205,7 +216,7 @@ class OutputFile:
         self._folder = folder
         self._name = name
         self._force = force
-        self._temporary = f".warpcipher-{secrets.token_hex(8)}.part"
+        self._temporary = f".warpcipher-{os.urandom(8).hex()}.part"
         try:
             check_target(folder, name, path, force=force, keep=keep)
             _temporaries[self._temporary] = folder

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import sys
 
 import click
 
 from . import completion, files, keys
 from .errors import EPILOG, Command, shown, usage
+from .progress import on_terminal
 
 DEFAULT_FORMAT = "cobblestone-256"
 DEFAULT_TEMPLATE = "AES256_GCM_HKDF_1MB"
@@ -70,7 +69,7 @@ def keygen(
         template = template or DEFAULT_TEMPLATE
         data = _keyset(template)
     else:
-        data = secrets.token_bytes(_key_size(format_name, algorithm))
+        data = os.urandom(_key_size(format_name, algorithm))
     _write(path, data, force)
     if as_json:
         made = {
@@ -81,7 +80,7 @@ def keygen(
             "bytes": len(data),
         }
         click.echo(json.dumps(made, indent=2))
-    elif sys.stderr.isatty():
+    elif on_terminal():
         click.echo(f"{shown(path)}: a new key for {template or algorithm or format_name}", err=True)
 
 

@@ -68,6 +68,11 @@ class Progress:
         self._close()
 
 
+def on_terminal() -> bool:
+    """Whether somebody may be watching. Standard error is None where the caller closed it."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 def readable_size(count: int) -> str:
     """A size for people: 999 B, 1.2 MB, 3.4 GB (powers of 1000, as disks and rates are given)."""
     if count < 1000:

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import stat
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -26,7 +25,7 @@ from .errors import (
     usage,
     warn,
 )
-from .progress import Progress, readable_size
+from .progress import Progress, on_terminal, readable_size
 
 if TYPE_CHECKING:
     from warpcipher.formats import Options
@@ -236,10 +235,10 @@ class Transfer:
             )
 
     def _run_all(self, plan: jobs.Plan) -> None:
-        on_terminal = sys.stderr.isatty() and not self._settings.quiet
+        watched = on_terminal() and not self._settings.quiet
         sizes = [_size(job) for job in plan.jobs]
         total = sum(size or 0 for size in sizes) if None not in sizes else None
-        with Progress(total, visible=on_terminal) as progress:
+        with Progress(total, visible=watched) as progress:
             for job, size in zip(plan.jobs, sizes, strict=True):
                 try:
                     result = self._transfer(job, progress)
@@ -247,7 +246,7 @@ class Transfer:
                     self._note_failure(job, error, progress)
                 else:
                     self._results.append(result)
-                    if on_terminal:
+                    if watched:
                         progress.say(_summary(result))
                 progress.next_file(size)
 

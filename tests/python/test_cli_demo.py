@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demonstration, on a small input: every step comes out, and it removes what it made."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+DEMO = Path(__file__).parents[2] / "tools" / "demo.py"
+
+
+def test_demo(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, DEMO, "--size", "30"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    for text in (
+        "identical to the input, byte for byte",
+        "the same plaintext, and every chunk authentic to it",
+        "only their chunks were decrypted",
+        "exit code 3: one bit",
+        "File to file",
+        "engine cpu",
+        "All of it worked",
+    ):
+        assert text in done.stdout
+    for place in (tmp_path, Path("/dev/shm")):  # noqa: S108
+        assert not list(place.glob("warpcipher-demo-*"))
