@@ -40,7 +40,7 @@ TEST(CpuEngine, MatchesTheReferenceAtRandomLengths) {
   for (const Algorithm& algorithm : algorithms()) {
     for (const Direction direction : directions) {
       for (int i = 0; i < 6; ++i) {
-        Sample sample(random, algorithm, direction, valid_len(algorithm, random() % (is_aes(algorithm.cipher.id) ? 50000 : 9000)));
+        Sample sample(random, algorithm, direction, valid_len(algorithm, random() % (is_aes(algorithm.cipher.id) ? 20000 : 3000)));
         if (random() % 2 != 0) sample.alias();
         expect_right(sample);
       }
@@ -62,6 +62,7 @@ TEST(CpuEngine, AppliesPkcs7) {
       }
       // The padding alone in a tile of its own, and not.
       for (const std::size_t len : {2 * tile - 1, 2 * tile, 2 * tile + 1}) {
+        if (!algorithm.parallel(Direction::encrypt)) continue;
         Sample sample(random, algorithm, Direction::encrypt, len, Padding::pkcs7);
         if (in_place) sample.alias();
         expect_seamless(sample);
@@ -91,7 +92,8 @@ TEST(CpuEngine, SplitsLongMessagesWithoutASeam) {
   for (const Algorithm& algorithm : algorithms()) {
     const std::size_t tile = cpu_tile_units * algorithm.unit_len();
     for (const Direction direction : directions) {
-      for (const std::size_t len : {tile + 1, 2 * tile, 3 * tile + algorithm.block_len() + 5}) {
+      if (!algorithm.parallel(direction)) continue;
+      for (const std::size_t len : {tile + algorithm.block_len(), 2 * tile, 3 * tile + algorithm.block_len() + 5}) {
         Sample sample(random, algorithm, direction, valid_len(algorithm, len));
         if (random() % 2 != 0) sample.alias();
         expect_seamless(sample);

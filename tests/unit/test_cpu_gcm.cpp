@@ -88,7 +88,6 @@ TEST(CpuGcm, WipesTheTextOfABadTagAndNothingElse) {
   const std::size_t tile = std::size_t{16} * cpu_tile_units;
   for (const std::size_t len : {std::size_t{0}, std::size_t{50}, 2 * tile + 3}) {
     for (const bool in_place : {false, true}) {
-
       std::vector<Sample> samples;
       for (int i = 0; i < 5; ++i) {
         samples.emplace_back(random, find_algorithm("aes-256-gcm"), Direction::decrypt, len);
@@ -97,7 +96,7 @@ TEST(CpuGcm, WipesTheTextOfABadTagAndNothingElse) {
       }
       std::vector<Message> messages;
       for (const Sample& sample : samples) messages.push_back(sample.message);
-      const Outcome second = expected(messages[1]);
+      const Outcome second = expected_undivided(messages[1]);
       samples[0].tag[15] ^= 1;
       samples[2].tag[0] ^= 0x80;
       if (len > 0) const_cast<std::uint8_t*>(messages[3].in)[len - 1] ^= 1;
