@@ -17,11 +17,16 @@ COMMAND = [sys.executable, "-m", "warpcipher.cli"]
 
 
 def run(
-    *arguments: str | Path, cwd: Path, stdin: bytes = b"", expect: int = 0, **options: Any
+    *arguments: str | Path,
+    cwd: Path,
+    stdin: bytes = b"",
+    expect: int = 0,
+    prefix: tuple[str, ...] = (),
+    **options: Any,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs `warpcipher ARGUMENTS` in `cwd` and checks its exit code and that it is no traceback."""
+    """Runs `PREFIX warpcipher ARGUMENTS` in `cwd`; checks its exit code and for tracebacks."""
     done = subprocess.run(
-        [*COMMAND, *map(os.fspath, arguments)],
+        [*prefix, *COMMAND, *map(os.fspath, arguments)],
         cwd=cwd,
         input=stdin,
         capture_output=True,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -200,13 +201,33 @@ def test_bad_use_is_explained_and_writes_nothing(
     assert names(tmp_path) == {"key", "a"}
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+# Root may read everything, unless it gives that up.
+UNPRIVILEGED = (
+    ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+)
+
+
+@pytest.mark.skipif(
+    bool(UNPRIVILEGED) and shutil.which("setpriv") is None, reason="root, and no setpriv"
+)
 def test_unreadable_input_and_folder(tmp_path: Path) -> None:
     make_key(tmp_path)
     (tmp_path / "a").write_bytes(b"text")
     (tmp_path / "a").chmod(0)
-    done = run("encrypt", "--key", "key", "a", cwd=tmp_path, expect=4)
-    assert b"a: Permission denied" in done.stderr
     (tmp_path / "locked").mkdir(mode=0o500)
-    done = run("encrypt", "--key", "key", "key", "-o", "locked/", cwd=tmp_path, expect=4)
-    assert b"Permission denied" in done.stderr
+    (tmp_path / "tree/sub").mkdir(parents=True)
+    (tmp_path / "tree/b").write_bytes(b"text")
+    (tmp_path / "tree/sub").chmod(0)
+
+    def refuse_with(*arguments: str) -> bytes:
+        command = ("encrypt", "--key", "key", *arguments)
+        return run(*command, cwd=tmp_path, expect=4, prefix=UNPRIVILEGED).stderr
+
+    try:
+        assert refuse_with("a") == b"warpcipher: a: Permission denied\n"
+        locked = refuse_with("key", "-o", "locked/")
+        assert locked == b"warpcipher: locked/key.cobblestone: Permission denied\n"
+        assert refuse_with("tree") == b"warpcipher: tree/sub: Permission denied\n"
+        assert names(tmp_path / "tree.cobblestone") == {"b.cobblestone"}
+    finally:
+        (tmp_path / "tree/sub").chmod(0o700)

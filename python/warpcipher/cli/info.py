@@ -18,7 +18,7 @@ Entry = dict[str, Any]
 
 
 @click.command(cls=Command, epilog=EPILOG)
-@click.argument("paths", metavar="[FILE]...", nargs=-1, type=click.Path())
+@click.argument("paths", metavar="[FILE]...", nargs=-1, type=click.Path(readable=False))
 @click.option(
     "--key", "--key-file", "key_file", metavar="FILE", help="Tell whether this key opens FILE."
 )

@@ -17,7 +17,7 @@ DEFAULT_TEMPLATE = "AES256_GCM_HKDF_1MB"
 
 
 @click.command(cls=Command, epilog=EPILOG)
-@click.argument("path", metavar="FILE", type=click.Path())
+@click.argument("path", metavar="FILE", type=click.Path(readable=False))
 @click.option(
     "--format",
     "format_name",

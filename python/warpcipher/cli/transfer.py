@@ -20,6 +20,7 @@ from .errors import (
     NOT_AUTHENTIC,
     USAGE,
     CliError,
+    complain,
     shown,
     translate,
     usage,
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 OPTIONS = (
-    click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path()),
+    click.argument(
+        "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(readable=False)
+    ),
     click.option(
         "--key",
         "--key-file",
@@ -202,6 +205,8 @@ class Transfer:
         try:
             plan = jobs.make_plan(settings.paths, settings.output, naming)
             self._refuse_terminal(plan)
+            for _, failure in plan.failures:
+                complain(failure.message)
             self._failures += plan.failures
             for path, reason in plan.skipped:
                 warn(f"{shown(path)}: skipped: {reason}")
