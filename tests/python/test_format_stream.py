@@ -12,7 +12,7 @@ import time
 
 import pytest
 from format_cases import CASES, Case, paint
-from warpcipher import InvalidTag, formats
+from warpcipher import EngineError, InvalidTag, formats
 from warpcipher.formats import base, stream
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -187,6 +187,24 @@ def test_a_failing_progress_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> Non
         formats.encrypt_stream(
             io.BytesIO(paint(1 << 20)), io.BytesIO(), bytes(16), progress=progress
         )
+
+
+@every_case
+def test_an_engine_that_is_not_there_leaves_nothing(case: Case) -> None:
+    options = formats.Options(context=case.context, engine="abacus")
+    out = io.BytesIO()
+    with pytest.raises((EngineError, ValueError), match="abacus"):
+        formats.encrypt_stream(io.BytesIO(b"text"), out, case.key, options=options)
+    assert out.getvalue() == b""
+
+
+def test_options_of_the_wrong_type() -> None:
+    with pytest.raises(TypeError, match="context is bytes, got str"):
+        formats.Options(context="text")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="iv is bytes, got int"):
+        formats.Options(iv=5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="padding is 'zeros': expected auto, pkcs7 or none"):
+        formats.Options(padding="zeros")  # type: ignore[arg-type]
 
 
 class NonBlocking(io.RawIOBase):

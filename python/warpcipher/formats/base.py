@@ -47,6 +47,13 @@ class Options:
     iv: bytes | None = field(default=None, repr=False)
     padding: Literal["auto", "pkcs7", "none"] = "auto"
 
+    def __post_init__(self) -> None:
+        for name, value in (("context", self.context), ("iv", self.iv)):
+            if value is not None and not isinstance(value, bytes):
+                raise TypeError(f"{name} is bytes, got {type(value).__name__}")
+        if self.padding not in ("auto", "pkcs7", "none"):
+            raise ValueError(f"padding is {self.padding!r}: expected auto, pkcs7 or none")
+
     def refuse_raw(self, format_name: str) -> None:
         """Raises ValueError where an option of `raw` was given to another format."""
         for name in ("algorithm", "iv"):

@@ -37,7 +37,6 @@ from .chunks import native_key, open_key
 
 CHUNK_SIZE = 64 << 10
 """The step of random access; the bytes do not depend on it."""
-PADDED_MODES = ("ecb", "cbc")
 CHAINED_MODES = ("ecb", "cbc", "cfb", "cfb8", "ofb", "ctr")
 WHOLE_LIMITS = {"gcm": 128 << 20, "xts": 16 << 20}
 GCM_TAG_SIZE = 16
@@ -51,28 +50,30 @@ class _RawCipher(PieceCipher):
         algorithm = options.algorithm
         if algorithm is None:
             raise ValueError("format raw needs an algorithm, such as aes-256-ctr")
-        cipher, _, mode = algorithm.rpartition("-")
-        if not cipher or mode not in (*CHAINED_MODES, *WHOLE_LIMITS):
+        mode = algorithm.rpartition("-")[2]
+        info = next((info for info in wc.algorithms() if info.name == algorithm), None)
+        if info is None or mode not in (*CHAINED_MODES, *WHOLE_LIMITS):
             raise ValueError(f"format raw has no algorithm {algorithm!r}")
         self._key: wc.Key | None = native_key(algorithm, key_bytes(key, (), "format raw"))
         self._algorithm = algorithm
         self._mode = mode
-        self._block = 16 if cipher.startswith("aes-") else 8
+        self._block = info.block_size
+        self._whole_blocks = info.whole_blocks
         self._direction = direction
         self._engine = options.engine
-        self._first_iv = self._iv = self._check_iv(options.iv)
+        self._first_iv = self._iv = self._check_iv(options.iv, info.iv)
         self._context = options.context
-        if options.context and mode != "gcm":
+        if options.context and not info.is_aead:
             raise ValueError(
                 f"{algorithm} authenticates nothing and takes no context: use cobblestone-256"
             )
-        if options.padding == "pkcs7" and mode not in PADDED_MODES:
+        if options.padding == "pkcs7" and not info.takes_padding:
             raise ValueError(f"{algorithm} takes messages of any length and no padding")
-        self._padded = options.padding != "none" and mode in PADDED_MODES
+        self._padded = options.padding != "none" and info.takes_padding
         self.whole = mode in WHOLE_LIMITS
         self._sealing = direction == "encrypt"
         limit = WHOLE_LIMITS.get(mode, CHUNK_SIZE)
-        overhead = GCM_TAG_SIZE if mode == "gcm" else 0
+        overhead = GCM_TAG_SIZE if info.is_aead else 0
         self.layout = Layout(0, limit, overhead, limit, False, 1 if self.whole else 1 << 62)
         if self.whole:
             self.piece = limit + (0 if self._sealing else overhead)
@@ -82,13 +83,14 @@ class _RawCipher(PieceCipher):
             self.capacity = PIECE_SIZE + self._block
         self.first_piece = self.piece
 
-    def _check_iv(self, iv: bytes | None) -> bytes:
-        if self._mode == "ecb":
+    def _check_iv(self, iv: bytes | None, rule: str) -> bytes:
+        """The IV, empty where there is none; rule: "none", "block" or "any" size from 1."""
+        if rule == "none":
             if iv is not None:
                 raise ValueError(f"{self._algorithm} takes no IV")
             return b""
-        want = "at least 1" if self._mode == "gcm" else str(self._block)
-        if iv is None or (len(iv) != self._block if self._mode != "gcm" else not iv):
+        if not iv or (rule == "block" and len(iv) != self._block):
+            want = self._block if rule == "block" else "1 or more"
             given = "none" if iv is None else f"{len(iv)} bytes"
             raise ValueError(f"{self._algorithm} takes an IV of {want} bytes, got {given}")
         return bytes(iv)
@@ -142,7 +144,7 @@ class _RawCipher(PieceCipher):
             raise FormatError(f"{self._algorithm} takes at least {shortest} bytes here, got {size}")
 
     def _check_blocks(self, size: int) -> None:
-        if self._mode in PADDED_MODES and size % self._block:
+        if self._whole_blocks and size % self._block:
             raise FormatError(
                 f"{size} bytes are not a multiple of the {self._block}-byte block of "
                 f"{self._algorithm}" + (" without padding" if self._sealing else "")

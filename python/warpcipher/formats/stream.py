@@ -62,9 +62,9 @@ def encrypt_stream(
     options = options or Options()
     encryptor = resolve(format, key).encryptor(key, options)
     try:
-        _write_all(writer, memoryview(encryptor.header))
+        headed = _HeadedWriter(writer, encryptor.header)
         source = _Source(reader, b"")
-        return len(encryptor.header) + _pump(source, writer, encryptor, progress)
+        return len(encryptor.header) + _pump(source, headed, encryptor, progress)
     finally:
         encryptor.close()
 
@@ -129,6 +129,19 @@ def _write_all(writer: Writer, data: memoryview) -> None:
         if count is None:
             raise BlockingIOError("the output is in non-blocking mode: give a blocking one")
         data = data[count:]
+
+
+class _HeadedWriter:
+    """Writes the header with the first data: an engine that fails at once leaves nothing."""
+
+    def __init__(self, writer: Writer, header: bytes) -> None:
+        self._writer = writer
+        self._header = memoryview(header)
+
+    def write(self, data: memoryview, /) -> int | None:
+        _write_all(self._writer, self._header)
+        self._header = memoryview(b"")
+        return self._writer.write(data)
 
 
 class _Slot:

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the examples of docs/formats.md in order, and finds every format and template in it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from format_cases import paint
+from warpcipher import formats
+
+PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
+
+
+def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    plain = paint(100_000)
+    Path("plain").write_bytes(plain)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    assert len(blocks) == 3
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(compile(block, "docs/formats.md", "exec"), names)  # noqa: S102
+    assert Path("plain").read_bytes() == plain, "encrypted and decrypted again"
+    with formats.open("secret", names["key"]) as file:
+        assert file.read() == plain
+    with formats.open("bare", names["key"], format="raw", options=names["options"]) as file:
+        assert file.read() == plain
+    assert names["keyset"] == formats.Keyset.from_json(names["text"])
+    assert len(names["keyset"].keys) == 2
+
+
+def test_every_format_is_described() -> None:
+    for name in formats.FORMATS:
+        assert f"`{name}`" in PAGE
+    for template in formats.TEMPLATES:
+        kind = re.sub("GCM_HKDF|CTR_HMAC_SHA256", "GCM_HKDF", template)
+        assert f"`{kind}`" in PAGE
