@@ -105,7 +105,11 @@ static void stream_wait(std::uintptr_t stream, std::uintptr_t other, int device)
 static int pointer_device(std::uintptr_t pointer) {
   cudaPointerAttributes attributes{};
   check(cudaPointerGetAttributes(&attributes, reinterpret_cast<const void*>(pointer)), "cudaPointerGetAttributes");
-  return attributes.device;
+  if (attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged) return attributes.device;
+  if (pointer != 0) throw nb::buffer_error("the array's pointer is not memory of a CUDA device");
+  int current = 0;  // an empty array lies nowhere
+  check(cudaGetDevice(&current), "cudaGetDevice");
+  return current;
 }
 
 #else
@@ -186,8 +190,8 @@ nb::object to_dlpack(nb::handle_t<DeviceArray> self, nb::object stream, nb::kwar
     if (pointer != array.stream()) stream_wait(pointer, array.stream(), array.device());
   }
   const std::size_t shape[1] = {array.size()};
-  nb::ndarray<std::uint8_t> tensor(array.data(), 1, shape, self, nullptr, nb::dtype<std::uint8_t>(),
-                                   nb::device::cuda::value, array.device());
+  nb::ndarray<nb::array_api, std::uint8_t> tensor(array.data(), 1, shape, self, nullptr, nb::dtype<std::uint8_t>(),
+                                                  nb::device::cuda::value, array.device());
   // nanobind's own array object speaks every version of the protocol.
   nb::object exporter = nb::cast(tensor);
   nb::object version = options.contains("max_version") ? nb::object(options["max_version"]) : nb::none();

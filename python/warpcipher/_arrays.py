@@ -180,14 +180,31 @@ class _CuPy:
         with cupy.cuda.Device(like.device.id):
             if stream is None:
                 return cupy.empty(size, cupy.uint8)
-            with cupy.cuda.ExternalStream(stream, like.device.id):
+            with self._external(stream, like.device.id):
                 return cupy.empty(size, cupy.uint8)
+
+    @staticmethod
+    def _external(stream: int, device: int) -> Any:
+        cuda = sys.modules["cupy"].cuda
+        if hasattr(cuda.Stream, "from_external"):
+            return cuda.Stream.from_external(_ExternalStream(stream))
+        return cuda.ExternalStream(stream, device)  # before CuPy 14
 
     def head(self, x: Any, size: int) -> Any:
         return x.reshape(-1).view(sys.modules["cupy"].uint8)[:size]
 
     def finish(self, x: Any) -> Any:
         return x
+
+
+class _ExternalStream:
+    """A stream for libraries that take one by the CUDA stream protocol."""
+
+    def __init__(self, pointer: int) -> None:
+        self._pointer = pointer
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._pointer
 
 
 _DLPACK_HOST = (1, 3)  # kDLCPU, kDLCUDAHost
@@ -300,7 +317,8 @@ class _Jax(_Exchange):
         if isinstance(x, bytearray):
             import numpy  # JAX has it
 
-            return sys.modules["jax"].numpy.asarray(numpy.frombuffer(x, numpy.uint8))
+            jax = sys.modules["jax"]
+            return jax.device_put(numpy.frombuffer(x, numpy.uint8), jax.devices("cpu")[0])
         if isinstance(x, _native.DeviceArray):
             import importlib
 

@@ -237,6 +237,7 @@ def test_other_libraries_on_the_host(name: str) -> None:
     plain = np.array(values, "i4").tobytes()
     result = wc.Cipher(CTR, KEY).encrypt(array, iv=IV)
     assert type(result) is type(array)
+    assert result.device == array.device
     assert np.asarray(result).tobytes() == expected(plain)
     assert np.asarray(wc.Cipher(CTR, KEY).decrypt(result, iv=IV)).tobytes() == plain
     cipher = wc.Cipher("aes-256-cbc", KEY, padding="pkcs7")
