@@ -73,6 +73,8 @@ std::vector<std::uint8_t> expected_text(const std::vector<std::uint8_t>& pattern
 
 Status run_on(Engine& engine, const Message& message, Stream stream) {
   Status status = Status::engine_failure;
+  // Copies from pageable memory may return before they have arrived, and `stream` does not wait for them.
+  must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   engine.run(make_plan({&message, 1}, engine.tile_units()), {&status, 1}, stream);
   must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   return status;

@@ -108,6 +108,8 @@ class Batch {
     void* device = nullptr;
     must(cudaMalloc(&device, size_), "cudaMalloc");
     must(cudaMemcpy(device, expected.data(), size_, cudaMemcpyHostToDevice), "cudaMemcpy");
+    // A copy from pageable memory may return before its last part has arrived, and `stream` does not wait for it.
+    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 
     std::vector<Status> statuses(cases_.size(), Status::engine_failure);
     std::vector<Status> expected_statuses(cases_.size(), Status::engine_failure);
