@@ -180,7 +180,8 @@ struct ThreadPool::Impl {
 // The pool of the process, and what becomes of it at a fork and at the end.
 struct ThreadPool::ProcessPool {
   std::atomic<ThreadPool*> current{nullptr};
-  // After a fork the parent's pool is memory without threads, perhaps with a locked mutex. It is neither used nor freed.
+  // After a fork the parent's pool is memory without threads, perhaps with a locked mutex. It is neither used nor
+  // freed.
   ThreadPool* parents = nullptr;
 
   ProcessPool() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checker of the CPU engine's tests: runs a message through it, on as many threads as wanted, and holds what comes out
-// against the reference engine.
+// The checker of the CPU engine's tests: runs a message through it, on as many threads as wanted, and holds what comes
+// out against the reference engine.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -87,8 +87,8 @@ inline void expect_outcome(const Sample& sample, const Outcome& want, Status sta
   ASSERT_EQ(want.status, Status::ok);
   EXPECT_TRUE(outcome_of(m, status) == want)
       << m.algorithm().name << (m.direction == Direction::encrypt ? " encrypt " : " decrypt ") << m.in_len
-      << " bytes, padding " << static_cast<int>(m.padding) << ", in place " << (m.in == m.out) << ", IV of "
-      << m.iv_len << ", tag of " << m.tag_len;
+      << " bytes, padding " << static_cast<int>(m.padding) << ", in place " << (m.in == m.out) << ", IV of " << m.iv_len
+      << ", tag of " << m.tag_len;
   EXPECT_TRUE(sample.guard_intact()) << m.algorithm().name;
 }
 
@@ -104,8 +104,7 @@ inline void expect_right(Sample& sample) {
 inline void expect_seamless(Sample& sample) {
   make_tag_right(sample);
   const Outcome want = expected_undivided(sample.message);
-  ASSERT_EQ(make_schedule(make_plan({&sample.message, 1}, cpu_tile_units), 4).split.size(),
-            1u);
+  ASSERT_EQ(make_schedule(make_plan({&sample.message, 1}, cpu_tile_units), 4).split.size(), 1u);
   expect_outcome(sample, want, run_with_threads({&sample.message, 1}, 4)[0]);
 }
 

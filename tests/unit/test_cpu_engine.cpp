@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU engine against the reference engine: every algorithm, at lengths around blocks, tiles and counter wraps, in place
-// and not, misaligned, alone and in batches, on one thread and many.
+// The CPU engine against the reference engine: every algorithm, at lengths around blocks, tiles and counter wraps, in
+// place and not, misaligned, alone and in batches, on one thread and many.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 #include <string>
 
 #include "core/bytes.hpp"
+#include "cpu_engine_support.hpp"
 #include "engine/cpu/engine.hpp"
 #include "engine/cpu/piece.hpp"
-#include "cpu_engine_support.hpp"
 
 namespace warpcipher {
 namespace {
@@ -40,7 +40,8 @@ TEST(CpuEngine, MatchesTheReferenceAtRandomLengths) {
   for (const Algorithm& algorithm : algorithms()) {
     for (const Direction direction : directions) {
       for (int i = 0; i < 6; ++i) {
-        Sample sample(random, algorithm, direction, valid_len(algorithm, random() % (is_aes(algorithm.cipher.id) ? 20000 : 3000)));
+        Sample sample(random, algorithm, direction,
+                      valid_len(algorithm, random() % (is_aes(algorithm.cipher.id) ? 20000 : 3000)));
         if (random() % 2 != 0) sample.alias();
         expect_right(sample);
       }
@@ -168,8 +169,8 @@ TEST(CpuEngine, RunsBatchesOfEverythingTogether) {
   }
   const std::vector<Status> statuses = run_with_threads(messages, 5);
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    EXPECT_TRUE(outcome_of(messages[i], statuses[i]) == want[i]) << "message " << i << ", "
-                                                                 << messages[i].algorithm().name;
+    EXPECT_TRUE(outcome_of(messages[i], statuses[i]) == want[i])
+        << "message " << i << ", " << messages[i].algorithm().name;
     EXPECT_TRUE(samples[i].guard_intact());
   }
 }

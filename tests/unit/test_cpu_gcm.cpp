@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES-GCM of the CPU engine against the reference engine: IVs, tags, AAD, the 32-bit counter, and bad tags, with messages
-// whole and split over threads.
+// AES-GCM of the CPU engine against the reference engine: IVs, tags, AAD, the 32-bit counter, and bad tags, with
+// messages whole and split over threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>

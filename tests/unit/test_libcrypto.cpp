@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hand-made declarations of libcrypto against OpenSSL's headers, where they are installed, and HKDF against RFC 5869.
+// The hand-made declarations of libcrypto against OpenSSL's headers, where they are installed, and HKDF against RFC
+// 5869.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -21,7 +22,7 @@
 
 #include <cstddef>
 
-#define WARPCIPHER_SAME_TYPE(name)                                                     \
+#define WARPCIPHER_SAME_TYPE(name)                                                                 \
   static_assert(std::is_same_v<decltype(warpcipher::LibcryptoFunctions::name), decltype(&::name)>, \
                 "declared otherwise in OpenSSL's headers")
 
@@ -138,8 +139,8 @@ TEST(Hkdf, TakesEveryHashAndEmptyInputs) {
 }
 
 TEST(Hkdf, RefusesUnknownHashesAndLengths) {
-  for (const auto& [hash, length] : {std::pair{"md5", 16}, {"SHA256", 16}, {"sha256", 0}, {"sha256", 255 * 32 + 1},
-                                     {"sha1", 255 * 20 + 1}}) {
+  for (const auto& [hash, length] :
+       {std::pair{"md5", 16}, {"SHA256", 16}, {"sha256", 0}, {"sha256", 255 * 32 + 1}, {"sha1", 255 * 20 + 1}}) {
     try {
       hkdf(hash, {}, {}, {}, static_cast<std::size_t>(length));
       ADD_FAILURE() << hash << " " << length;

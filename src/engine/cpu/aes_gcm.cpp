@@ -9,8 +9,8 @@
 namespace warpcipher {
 namespace {
 
-// GHASH of data padded with zeros to whole blocks, with no length block: GMAC under a known mask. Pieces but the last are
-// whole blocks.
+// GHASH of data padded with zeros to whole blocks, with no length block: GMAC under a known mask. Pieces but the last
+// are whole blocks.
 class Hash {
  public:
   explicit Hash(AesKey& key) : constants_(key.gcm()), context_(key.mode(Direction::encrypt).borrow()) {
@@ -71,22 +71,21 @@ void run_counter32(Context& context, gf128::Element counter, const std::uint8_t*
 
 }  // namespace
 
-Status run_gcm_message(AesKey& key, const Message& m) {
-  const ContextPool::Lease context = key.mode(m.direction).borrow();
+Status run_gcm_message(AesKey& key, Context& context, const Message& m) {
   if (m.iv_len <= Context::max_gcm_iv_len) {
-    context->start_gcm(m.iv, m.iv_len);
+    context.start_gcm(m.iv, m.iv_len);
   } else {
     std::uint8_t iv[16];
     gf128::store(iv, solve_iv(key.gcm(), first_counter(key, m)));
-    context->start_gcm(iv, sizeof iv);
+    context.start_gcm(iv, sizeof iv);
   }
-  context->update_aad(m.aad, m.aad_len);
-  context->update(m.in, m.out, m.in_len);
+  context.update_aad(m.aad, m.aad_len);
+  context.update(m.in, m.out, m.in_len);
   if (m.direction == Direction::encrypt) {
-    context->finish_gcm_encrypt(m.tag, m.tag_len);
+    context.finish_gcm_encrypt(m.tag, m.tag_len);
     return Status::ok;
   }
-  if (context->finish_gcm_decrypt(m.tag, m.tag_len)) return Status::ok;
+  if (context.finish_gcm_decrypt(m.tag, m.tag_len)) return Status::ok;
   secure_wipe(m.out, m.in_len);
   return Status::invalid_tag;
 }
@@ -145,7 +144,8 @@ gf128::Element SplitGcm::decrypt_tile(const Piece& piece, gf128::Element counter
   return hash.finish();
 }
 
-// Horner's rule over the tiles: GHASH of the whole is the sum of the parts, each times H to the number of blocks after it.
+// Horner's rule over the tiles: GHASH of the whole is the sum of the parts, each times H to the number of blocks after
+// it.
 Status SplitGcm::finish() {
   const std::uint64_t last_blocks = message_.units() - (tiles_ - 1) * cpu_tile_units;
   gf128::Element hash{0, 0};

@@ -14,17 +14,19 @@
 
 namespace warpcipher {
 
-// The whole message on this thread. On a bad tag: Status::invalid_tag, and zeros at out.
-Status run_gcm_message(AesKey& key, const Message& m);
+// The whole message on this thread, with a context of key.mode(m.direction). On a bad tag: Status::invalid_tag, and
+// zeros at out.
+Status run_gcm_message(AesKey& key, Context& context, const Message& m);
 
 // One long message in work. Tiles run in any order, on any threads; each adds its part of GHASH, and the last one to
 // finish joins them and settles the tag.
 //
-// Encryption: a tile is a GCM message of its own to libcrypto, whose IV is solved (gcm_constants.hpp) so that its counter
-// goes on where the tile before ends: this keeps the fused AES and GHASH code of libcrypto (4.1 GB/s, Zen 3, AES-128; counter
-// mode and GHASH apart: 3.65). The part of GHASH is the tile's tag without mask and length block.
-// Decryption: libcrypto gives no tag when decrypting, so GHASH of the ciphertext (as additional data of an empty
-// message) and counter mode take turns over pieces that stay in the first-level cache.
+// Encryption: a tile is a GCM message of its own to libcrypto, whose IV is solved (gcm_constants.hpp) so that its
+// counter goes on where the tile before ends: this keeps the fused AES and GHASH code of libcrypto (AES-128, Zen 3, one
+// core: 4.1 GB/s; counter mode and GHASH apart 3.65. Xeon with AVX-512, two cores: 12.1 and 7.0). The part of GHASH is
+// the tile's tag without mask and length block. Decryption: libcrypto gives no tag when decrypting, so GHASH of the
+// ciphertext (as additional data of an empty message) and counter mode take turns over pieces that stay in the
+// first-level cache.
 class SplitGcm {
  public:
   // `m` must outlive this; it has at least one block, and `tiles` tiles of cpu_tile_units units.
@@ -43,8 +45,8 @@ class SplitGcm {
   const GcmConstants& constants_;
   const Message& message_;
   const std::uint64_t tiles_;
-  gf128::Element counter0_;        // J0
-  SecretBytes parts_;              // tile t: (GHASH of its blocks alone) at 16 t
+  gf128::Element counter0_;  // J0
+  SecretBytes parts_;        // tile t: (GHASH of its blocks alone) at 16 t
   std::atomic<std::uint64_t> left_;
 };
 

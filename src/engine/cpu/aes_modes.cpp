@@ -50,9 +50,8 @@ void run_aes_piece(AesKey& key, const Message& m, const Piece& piece) {
   }
   const ContextPool::Lease context = key.mode(m.direction).borrow();
   if (mode != Mode::ecb) context->start(piece.chain);
-  update_with_padding(m, piece, [&](const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
-    context->update(in, out, len);
-  });
+  update_with_padding(
+      m, piece, [&](const std::uint8_t* in, std::uint8_t* out, std::size_t len) { context->update(in, out, len); });
 }
 
 }  // namespace warpcipher

@@ -36,8 +36,7 @@ LibcryptoCipher fetch_cipher(CipherId cipher, Mode mode) {
   if (const evp_cipher_st* const evp = entry.load(std::memory_order_acquire)) return {evp, pads};
 
   const Libcrypto& libcrypto = Libcrypto::instance();
-  const std::string name =
-      "AES-" + std::to_string(8 * cipher_list.at(row).key_len) + "-" + mode_names.at(column);
+  const std::string name = "AES-" + std::to_string(8 * cipher_list.at(row).key_len) + "-" + mode_names.at(column);
   const evp_cipher_st* const evp = libcrypto->EVP_CIPHER_fetch(nullptr, name.c_str(), nullptr);
   if (evp == nullptr) libcrypto.fail(("EVP_CIPHER_fetch(" + name + ")").c_str());
   entry.store(evp, std::memory_order_release);  // two threads at once fetch the same object twice: one count too many
@@ -108,16 +107,16 @@ void Context::finish_gcm_encrypt(std::uint8_t* tag, std::size_t tag_len) {
   std::uint8_t nothing[16];
   int written = 0;
   libcrypto.check(libcrypto->EVP_CipherFinal_ex(evp_, nothing, &written), "EVP_CipherFinal_ex");
-  libcrypto.check(libcrypto->EVP_CIPHER_CTX_ctrl(evp_, libcrypto_constant::ctrl_aead_get_tag,
-                                                 static_cast<int>(tag_len), tag),
-                  "EVP_CIPHER_CTX_ctrl(EVP_CTRL_AEAD_GET_TAG)");
+  libcrypto.check(
+      libcrypto->EVP_CIPHER_CTX_ctrl(evp_, libcrypto_constant::ctrl_aead_get_tag, static_cast<int>(tag_len), tag),
+      "EVP_CIPHER_CTX_ctrl(EVP_CTRL_AEAD_GET_TAG)");
 }
 
 bool Context::finish_gcm_decrypt(const std::uint8_t* tag, std::size_t tag_len) {
   const Libcrypto& libcrypto = Libcrypto::instance();
   // EVP_CIPHER_CTX_ctrl takes a pointer to non-const for every type; this one only reads.
-  libcrypto.check(libcrypto->EVP_CIPHER_CTX_ctrl(evp_, libcrypto_constant::ctrl_aead_set_tag,
-                                                 static_cast<int>(tag_len), const_cast<std::uint8_t*>(tag)),
+  libcrypto.check(libcrypto->EVP_CIPHER_CTX_ctrl(evp_, libcrypto_constant::ctrl_aead_set_tag, static_cast<int>(tag_len),
+                                                 const_cast<std::uint8_t*>(tag)),
                   "EVP_CIPHER_CTX_ctrl(EVP_CTRL_AEAD_SET_TAG)");
   std::uint8_t nothing[16];
   int written = 0;

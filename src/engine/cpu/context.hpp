@@ -43,7 +43,8 @@ class Context {
   void start_gcm(const std::uint8_t* iv, std::size_t iv_len);
   static constexpr std::size_t max_gcm_iv_len = 128;  // what libcrypto takes; longer ones are hashed by the caller
 
-  // Transforms the next len bytes, any number of them; in == out allowed. In block modes len is a multiple of the block.
+  // Transforms the next len bytes, any number of them; in == out allowed. In block modes len is a multiple of the
+  // block.
   void update(const std::uint8_t* in, std::uint8_t* out, std::size_t len);
 
   // Authenticates the next len bytes (GCM, before the text).

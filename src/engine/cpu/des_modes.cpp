@@ -22,8 +22,8 @@ class Lane {
 
   std::uint64_t units() const { return units_; }
 
-  // Makes the cipher's input of unit `unit` of the chaining value: SP 800-38A, section 6.2 for CBC; in the others they are
-  // the same.
+  // Makes the cipher's input of unit `unit` of the chaining value: SP 800-38A, section 6.2 for CBC; in the others they
+  // are the same.
   void before(std::uint64_t unit, std::uint8_t* state) const {
     if (m_.algorithm().mode.id != Mode::cbc) return;
     const auto at = static_cast<std::size_t>(unit * block_len);

@@ -56,25 +56,35 @@ void run_tile(const Message& m, std::uint32_t index, SplitWork& work, std::uint6
   }
 }
 
+// Messages in a row that share a key share the context too: without that, 16 threads on one key wait for its pool for a
+// third of the time of a short message.
+void run_gcm_messages(const Plan& plan, std::span<const std::uint32_t> indices, std::span<Status> statuses) {
+  const Key* borrowed_for = nullptr;
+  ContextPool::Lease context;
+  for (const std::uint32_t i : indices) {
+    const Message& m = plan.messages[i];
+    AesKey& key = AesKey::of(*m.key);
+    if (m.key != borrowed_for) {
+      context = key.mode(m.direction).borrow();
+      borrowed_for = m.key;
+    }
+    statuses[i] = run_gcm_message(key, *context, m);
+  }
+}
+
 }  // namespace
 
 void run_messages(const Plan& plan, const Grain& grain, std::span<Status> statuses) {
   const Group& group = plan.groups[grain.group];
-  if (!group.parallel && !is_aes(group.algorithm->cipher.id)) {
+  const auto indices = std::span(group.messages).subspan(grain.first, grain.last - grain.first);
+  if (group.algorithm->is_aead()) {
+    run_gcm_messages(plan, indices, statuses);
+  } else if (!group.parallel && !is_aes(group.algorithm->cipher.id)) {
     std::vector<const Message*> messages;
-    for (std::uint64_t position = grain.first; position < grain.last; ++position) {
-      messages.push_back(&plan.messages[group.messages[position]]);
-    }
-    return run_des_serial(messages);
-  }
-  for (std::uint64_t position = grain.first; position < grain.last; ++position) {
-    const std::uint32_t index = group.messages[position];
-    const Message& m = plan.messages[index];
-    if (group.algorithm->is_aead()) {
-      statuses[index] = run_gcm_message(AesKey::of(*m.key), m);
-    } else {
-      run_piece(m, whole_piece(m));
-    }
+    for (const std::uint32_t i : indices) messages.push_back(&plan.messages[i]);
+    run_des_serial(messages);
+  } else {
+    for (const std::uint32_t i : indices) run_piece(plan.messages[i], whole_piece(plan.messages[i]));
   }
 }
 

@@ -27,8 +27,8 @@ Libcrypto::Libcrypto() {
   if (library == nullptr) library = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* const detail = dlerror();
-    unavailable_reason_ = std::string(library_name) + " cannot be loaded (" +
-                          (detail != nullptr ? detail : "no detail") + "): " + remedy;
+    unavailable_reason_ =
+        std::string(library_name) + " cannot be loaded (" + (detail != nullptr ? detail : "no detail") + "): " + remedy;
     return;
   }
   LibcryptoFunctions& f = functions_;

@@ -33,13 +33,13 @@ struct LibcryptoParam {
 
 // Values of OpenSSL's macros.
 namespace libcrypto_constant {
-inline constexpr int ctrl_aead_set_iv_len = 0x9;                            // EVP_CTRL_AEAD_SET_IVLEN
-inline constexpr int ctrl_aead_get_tag = 0x10;                              // EVP_CTRL_AEAD_GET_TAG
-inline constexpr int ctrl_aead_set_tag = 0x11;                              // EVP_CTRL_AEAD_SET_TAG
-inline constexpr unsigned int param_utf8_string = 4;                        // OSSL_PARAM_UTF8_STRING
-inline constexpr unsigned int param_octet_string = 5;                       // OSSL_PARAM_OCTET_STRING
+inline constexpr int ctrl_aead_set_iv_len = 0x9;                               // EVP_CTRL_AEAD_SET_IVLEN
+inline constexpr int ctrl_aead_get_tag = 0x10;                                 // EVP_CTRL_AEAD_GET_TAG
+inline constexpr int ctrl_aead_set_tag = 0x11;                                 // EVP_CTRL_AEAD_SET_TAG
+inline constexpr unsigned int param_utf8_string = 4;                           // OSSL_PARAM_UTF8_STRING
+inline constexpr unsigned int param_octet_string = 5;                          // OSSL_PARAM_OCTET_STRING
 inline constexpr std::size_t param_unmodified = static_cast<std::size_t>(-1);  // OSSL_PARAM_UNMODIFIED
-inline constexpr int version_text = 0;                                      // OPENSSL_VERSION
+inline constexpr int version_text = 0;                                         // OPENSSL_VERSION
 }  // namespace libcrypto_constant
 
 // Each member is the OpenSSL function of its name; their manual pages describe them.

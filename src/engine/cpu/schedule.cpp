@@ -68,8 +68,7 @@ Schedule make_schedule(const Plan& plan, std::size_t threads) {
       const std::uint32_t index = group.messages[position];
       const Message& m = plan.messages[index];
       const std::uint64_t work = message_cost(cost, m);
-      const std::uint64_t tiles =
-          group.parallel ? group.first_tile[position + 1] - group.first_tile[position] : 1;
+      const std::uint64_t tiles = group.parallel ? group.first_tile[position + 1] - group.first_tile[position] : 1;
       if (schedule.shared && tiles > 1 && work > fair_share) {
         close(position);
         const auto split = static_cast<std::uint32_t>(schedule.split.size());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decryption of chaining modes with many blocks at once. What the cipher is applied to is known beforehand (shifted
 // ciphertext), so it is laid out in a buffer that fits the first-level cache, transformed in one ECB call, and XORed.
-// libcrypto's own CFB decrypts block after block: 0.66 GB/s, and 0.037 GB/s for CFB8, where this reaches the speed of ECB
-// and a sixteenth of it (Zen 3, one core).
+// libcrypto's own CFB decrypts block after block: 0.66 GB/s, and 0.037 GB/s for CFB8, where this reaches the speed of
+// ECB and a sixteenth of it (Zen 3, one core).
 //
 // Ecb is called as ecb(buffer, blocks) and transforms the buffer in place. in == out is allowed.
 #pragma once
