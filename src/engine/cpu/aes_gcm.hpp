@@ -21,12 +21,12 @@ Status run_gcm_message(AesKey& key, Context& context, const Message& m);
 // One long message in work. Tiles run in any order, on any threads; each adds its part of GHASH, and the last one to
 // finish joins them and settles the tag.
 //
-// Encryption: a tile is a GCM message of its own to libcrypto, whose IV is solved (gcm_constants.hpp) so that its
-// counter goes on where the tile before ends: this keeps the fused AES and GHASH code of libcrypto (AES-128, Zen 3, one
-// core: 4.1 GB/s; counter mode and GHASH apart 3.65. Xeon with AVX-512, two cores: 12.1 and 7.0). The part of GHASH is
-// the tile's tag without mask and length block. Decryption: libcrypto gives no tag when decrypting, so GHASH of the
-// ciphertext (as additional data of an empty message) and counter mode take turns over pieces that stay in the
-// first-level cache.
+// A tile is a GCM message of its own to libcrypto, whose IV is solved (gcm_constants.hpp) so that its counter goes on
+// where the tile before ends: this keeps the fused AES and GHASH code of libcrypto (AES-128, GB/s, one core, Zen
+// 3: 4.1; counter mode and GHASH apart 3.65. Xeon with AVX-512, two cores: 12.1 and 7.0). The tile's part of GHASH is
+// its tag without mask and length block.
+//
+// Decryption needs gives_decryption_tags(); make_schedule leaves such messages whole without it.
 class SplitGcm {
  public:
   // `m` must outlive this; it has at least one block, and `tiles` tiles of cpu_tile_units units.
@@ -37,8 +37,7 @@ class SplitGcm {
   bool run_tile(std::uint64_t tile, const Piece& piece, Status& status);
 
  private:
-  gf128::Element encrypt_tile(const Piece& piece, gf128::Element counter0);
-  gf128::Element decrypt_tile(const Piece& piece, gf128::Element counter0);
+  gf128::Element transform_tile(const Piece& piece);
   Status finish();
 
   AesKey& key_;

@@ -15,8 +15,7 @@ AesKey::AesKey(const Key& key)
       encrypt_(fetch_cipher(key.algorithm().cipher.id, key.algorithm().mode.id), key.bytes(), Direction::encrypt),
       decrypt_(fetch_cipher(key.algorithm().cipher.id, key.algorithm().mode.id), key.bytes(), Direction::decrypt),
       encrypt_blocks_(fetch_cipher(key.algorithm().cipher.id, Mode::ecb), block_key(key), Direction::encrypt),
-      decrypt_blocks_(fetch_cipher(key.algorithm().cipher.id, Mode::ecb), block_key(key), Direction::decrypt),
-      counter_(fetch_cipher(key.algorithm().cipher.id, Mode::ctr), key.bytes(), Direction::encrypt) {}
+      decrypt_blocks_(fetch_cipher(key.algorithm().cipher.id, Mode::ecb), block_key(key), Direction::decrypt) {}
 
 const GcmConstants& AesKey::gcm() {
   std::call_once(gcm_once_, [this] { *gcm_ = make_gcm_constants(*encrypt_blocks_.borrow()); });

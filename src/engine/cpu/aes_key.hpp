@@ -29,15 +29,12 @@ class AesKey final : public KeyState {
     return direction == Direction::encrypt ? encrypt_blocks_ : decrypt_blocks_;
   }
 
-  // Counter mode under the key of a GCM algorithm.
-  ContextPool& counter() { return counter_; }
-
   // For a GCM algorithm: computed on first use, from any thread.
   const GcmConstants& gcm();
 
  private:
   const bool symmetric_;
-  ContextPool encrypt_, decrypt_, encrypt_blocks_, decrypt_blocks_, counter_;
+  ContextPool encrypt_, decrypt_, encrypt_blocks_, decrypt_blocks_;
   std::once_flag gcm_once_;
   Secret<GcmConstants> gcm_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <new>
 #include <string>
 #include <utility>
@@ -44,12 +45,11 @@ LibcryptoCipher fetch_cipher(CipherId cipher, Mode mode) {
 }
 
 Context::Context(const LibcryptoCipher& cipher, const std::uint8_t* key, Direction direction)
-    : evp_(Libcrypto::instance()->EVP_CIPHER_CTX_new()) {
+    : evp_(Libcrypto::instance()->EVP_CIPHER_CTX_new()), encrypting_(direction == Direction::encrypt ? 1 : 0) {
   const Libcrypto& libcrypto = Libcrypto::instance();
   if (evp_ == nullptr) throw std::bad_alloc();
   try {
-    const int encrypting = direction == Direction::encrypt ? 1 : 0;
-    libcrypto.check(libcrypto->EVP_CipherInit_ex2(evp_, cipher.evp, key, nullptr, encrypting, nullptr),
+    libcrypto.check(libcrypto->EVP_CipherInit_ex2(evp_, cipher.evp, key, nullptr, encrypting_, nullptr),
                     "EVP_CipherInit_ex2 with a key");
     // Only where it means something: OpenSSL repeats the call inside each later EVP_CipherInit_ex2.
     if (cipher.pads) libcrypto.check(libcrypto->EVP_CIPHER_CTX_set_padding(evp_, 0), "EVP_CIPHER_CTX_set_padding");
@@ -63,7 +63,7 @@ Context::~Context() { Libcrypto::instance()->EVP_CIPHER_CTX_free(evp_); }
 
 void Context::start(const std::uint8_t* iv) {
   const Libcrypto& libcrypto = Libcrypto::instance();
-  libcrypto.check(libcrypto->EVP_CipherInit_ex2(evp_, nullptr, nullptr, iv, -1, nullptr),
+  libcrypto.check(libcrypto->EVP_CipherInit_ex2(evp_, nullptr, nullptr, iv, encrypting_, nullptr),
                   "EVP_CipherInit_ex2 with an IV");
 }
 
@@ -123,6 +123,41 @@ bool Context::finish_gcm_decrypt(const std::uint8_t* tag, std::size_t tag_len) {
   if (libcrypto->EVP_CipherFinal_ex(evp_, nothing, &written) == 1) return true;
   libcrypto->ERR_clear_error();
   return false;
+}
+
+void Context::finish_gcm(std::uint8_t* tag) {
+  if (encrypting_ == 0) {
+    const Libcrypto& libcrypto = Libcrypto::instance();
+    libcrypto.check(libcrypto->EVP_CipherInit_ex2(evp_, nullptr, nullptr, nullptr, 1, nullptr),
+                    "EVP_CipherInit_ex2 from decryption to encryption");
+  }
+  finish_gcm_encrypt(tag, 16);
+}
+
+bool gives_decryption_tags() {
+  static const bool gives = [] {
+    const std::uint8_t key[16] = {1}, iv[12] = {2}, aad[20] = {3}, text[37] = {4};
+    std::uint8_t ciphertext[sizeof text], decrypted[sizeof text], tag[16], again[16];
+    const LibcryptoCipher cipher = fetch_cipher(CipherId::aes_128, Mode::gcm);
+    Context encrypt(cipher, key, Direction::encrypt), decrypt(cipher, key, Direction::decrypt);
+    encrypt.start_gcm(iv, sizeof iv);
+    encrypt.update_aad(aad, sizeof aad);
+    encrypt.update(text, ciphertext, sizeof text);
+    encrypt.finish_gcm(tag);
+    try {
+      for (int i = 0; i < 2; ++i) {  // twice: the context must serve further messages
+        decrypt.start_gcm(iv, sizeof iv);
+        decrypt.update_aad(aad, sizeof aad);
+        decrypt.update(ciphertext, decrypted, sizeof text);
+        decrypt.finish_gcm(again);
+        if (std::memcmp(tag, again, 16) != 0 || std::memcmp(text, decrypted, sizeof text) != 0) return false;
+      }
+    } catch (const Error&) {
+      return false;
+    }
+    return true;
+  }();
+  return gives;
 }
 
 ContextPool::~ContextPool() {

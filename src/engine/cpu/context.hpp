@@ -54,10 +54,20 @@ class Context {
   void finish_gcm_encrypt(std::uint8_t* tag, std::size_t tag_len);
   bool finish_gcm_decrypt(const std::uint8_t* tag, std::size_t tag_len);
 
+  // Ends a GCM message of either direction and gives its whole tag of 16 bytes, compared with nothing. When decrypting
+  // only if gives_decryption_tags().
+  void finish_gcm(std::uint8_t* tag);
+
  private:
   evp_cipher_ctx_st* evp_;
+  const int encrypting_;
   std::size_t gcm_iv_len_ = 12;  // libcrypto's default
 };
+
+// True when this libcrypto computes the tag of a message it decrypts: turned to encryption before its end, a context
+// keeps GHASH, which is over the ciphertext in both directions, and then gives the tag. No manual promises it, so it is
+// tried on a small message, once.
+bool gives_decryption_tags();
 
 // The idle contexts of one key, cipher and direction.
 class ContextPool {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cpu/schedule.hpp"
 
+#include "engine/cpu/context.hpp"
 #include "engine/cpu/des_modes.hpp"
 #include "engine/cpu/piece.hpp"
 
@@ -57,6 +58,7 @@ Schedule make_schedule(const Plan& plan, std::size_t threads) {
   for (std::uint32_t g = 0; g < plan.groups.size(); ++g) {
     const Group& group = plan.groups[g];
     const Cost cost = cost_of(*group.algorithm, group.direction);
+    const bool whole = group.algorithm->is_aead() && group.direction == Direction::decrypt && !gives_decryption_tags();
     const bool lanes_at_once = !group.parallel && !is_aes(group.algorithm->cipher.id);
     std::uint64_t first = 0, gathered = 0;
     const auto close = [&](std::uint64_t end) {
@@ -69,7 +71,7 @@ Schedule make_schedule(const Plan& plan, std::size_t threads) {
       const Message& m = plan.messages[index];
       const std::uint64_t work = message_cost(cost, m);
       const std::uint64_t tiles = group.parallel ? group.first_tile[position + 1] - group.first_tile[position] : 1;
-      if (schedule.shared && tiles > 1 && work > fair_share) {
+      if (schedule.shared && tiles > 1 && !whole && work > fair_share) {
         close(position);
         const auto split = static_cast<std::uint32_t>(schedule.split.size());
         schedule.split.push_back({index, tiles});
