@@ -13,9 +13,8 @@
 namespace warpcipher {
 
 // Units of a tile of this engine: 256 KiB of AES. Measured with one message of 256 MiB on 16 cores (Xeon with AVX-512,
-// OpenSSL 3.0.13), GB/s with tiles of 4096, 16384 and 65536 units: CTR 45, 48, 47; GCM encryption 48, 56, 57 and
-// decryption 35, 39, 40; CBC decryption 50, 50, 53; XTS 45, 51, 48. Larger ones would leave cores idle on messages of a
-// few MiB.
+// OpenSSL 3.0.13), GB/s with tiles of 4096, 16384 and 65536 units: CTR 45, 48, 47; GCM encryption 48, 56, 57; CBC
+// decryption 50, 50, 53; XTS 45, 51, 48. Larger ones would leave cores idle on messages of a few MiB.
 inline constexpr std::uint32_t cpu_tile_units = 16384;
 
 // Input bytes [offset, offset + len) of a message. Every piece but the last is whole tiles.
