@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 
 @dataclass
@@ -61,8 +62,8 @@ def gpu_state() -> dict[str, str]:
 def machine() -> dict[str, object]:
     cpu = platform.processor() or platform.machine()
     try:
-        with open("/proc/cpuinfo") as info:
-            cpu = next(line.split(":")[1].strip() for line in info if line.startswith("model name"))
+        with Path("/proc/cpuinfo").open() as info:
+            cpu = next(line.split(":")[1].strip() for line in info if "model name" in line)
     except (OSError, StopIteration):
         pass
     return {"cpu": cpu, "cores": len(os.sched_getaffinity(0)), "gpu": gpu_state()}

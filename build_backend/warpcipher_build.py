@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The build backend: scikit-build-core, plus NVIDIA's compiler from PyPI where no CUDA toolkit is installed.
+"""The build backend: scikit-build-core, plus NVIDIA's compiler from PyPI where no toolkit is.
 
-With it, `pip install .` gives a package with the CUDA engine on any Linux machine, GPU or not. The compiler is a
-requirement of the build alone; the package it makes needs none of these packages to run.
+With it, `pip install .` gives a package with the CUDA engine on any Linux machine, GPU or not. The
+compiler is a requirement of the build alone; the package it makes needs none of these packages to
+run.
 """
 
 from __future__ import annotations

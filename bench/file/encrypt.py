@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file in memory (tmpfs) to a file in memory: the command against `cp`, `openssl enc` and Tink's Python package."""
+"""A file on a tmpfs to another: the command against `cp`, `openssl enc` and Tink in Python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from common import Row, parser, report, seconds
 def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--mib", type=int, default=1024, help="size of the file")
-    arguments.add_argument("--folder", type=Path, default=Path("/dev/shm"), help="a tmpfs")
+    arguments.add_argument("--folder", type=Path, required=True, help="on a tmpfs")
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         rows = measure(Path(folder), options.mib, options.repetitions)
@@ -34,22 +34,20 @@ def measure(folder: Path, mib: int, repetitions: int) -> list[Row]:
     key, sealed, opened, copy = (folder / name for name in ("key", "sealed", "opened", "copy"))
     run([warpcipher, "keygen", "-o", key, "--format", "cobblestone-256"])
 
+    options = ["--force", "--key", key, "-o"]
+    encrypt = [warpcipher, "encrypt", *options, sealed, plain]
+    decrypt = [warpcipher, "decrypt", *options, opened, sealed]
     rates = {
         "cp": seconds(lambda: run(["cp", plain, copy]), repetitions),
-        "warpcipher encrypt": seconds(
-            lambda: run([warpcipher, "encrypt", "--force", "--key", key, "-o", sealed, plain]), repetitions
-        ),
-        "warpcipher decrypt": seconds(
-            lambda: run([warpcipher, "decrypt", "--force", "--key", key, "-o", opened, sealed]), repetitions
-        ),
+        "warpcipher encrypt": seconds(lambda: run(encrypt), repetitions),
+        "warpcipher decrypt": seconds(lambda: run(decrypt), repetitions),
     }
     run(["cmp", plain, opened])
     opened.unlink()
     if shutil.which("openssl"):
         secret = ["-K", os.urandom(32).hex(), "-iv", os.urandom(16).hex()]
-        rates["openssl enc -aes-256-ctr"] = seconds(
-            lambda: run(["openssl", "enc", "-aes-256-ctr", *secret, "-in", plain, "-out", copy]), repetitions
-        )
+        enc = ["openssl", "enc", "-aes-256-ctr", *secret, "-in", plain, "-out", copy]
+        rates["openssl enc -aes-256-ctr"] = seconds(lambda: run(enc), repetitions)
     try:
         rates["tink AES256-GCM-HKDF 1 MB (Python)"] = seconds(tink_encryption(plain, copy), 1)
     except ImportError:
@@ -71,10 +69,13 @@ def tink_encryption(source: Path, target: Path):  # type: ignore[no-untyped-def]
     primitive = tink.new_keyset_handle(template).primitive(streaming_aead.StreamingAead)
 
     def encrypt() -> None:
-        with source.open("rb") as reader, target.open("wb") as file:
-            with primitive.new_encrypting_stream(file, b"") as writer:
-                while piece := reader.read(1 << 20):
-                    writer.write(piece)
+        with (
+            source.open("rb") as reader,
+            target.open("wb") as file,
+            primitive.new_encrypting_stream(file, b"") as writer,
+        ):
+            while piece := reader.read(1 << 20):
+                writer.write(piece)
 
     return encrypt
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from common import Row, parser, report
-
 import warpcipher
+from common import Row, parser, report
 
 
 def main() -> None:

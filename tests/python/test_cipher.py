@@ -316,7 +316,7 @@ def test_other_threads_run_meanwhile() -> None:
 
     thread = threading.Thread(target=count)
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(10)  # so that only a release of the GIL lets the other thread in
+    sys.setswitchinterval(1)  # so that only a release of the GIL lets the other thread in
     try:
         thread.start()
         before = ticks
