@@ -11,7 +11,7 @@ __global__ void save_chains_kernel(const MessageView* views, const std::uint64_t
     const std::uint32_t message = find_message_alone(first_tile, messages, tile);
     const std::uint64_t number = tile - first_tile[message];
     chains[tile] = number == 0 ? views[message].start
-                               : load_bytes(views[message].in + number * tile_len - block_len, block_len);
+                               : load_bytes(global(views[message].in) + number * tile_len - block_len, block_len);
   }
 }
 

@@ -10,6 +10,16 @@ namespace warpcipher::cuda {
 
 inline constexpr std::uint32_t warp_len = 32;
 
+// Promises that p points at global memory. The compiler cannot know it of a pointer that it reads from memory, and would
+// take the slower generic loads and stores.
+template <class T>
+__device__ __forceinline__ T* global(T* p) {
+#if defined(__CUDA_ARCH__)
+  __builtin_assume(__isGlobal(p));
+#endif
+  return p;
+}
+
 __device__ __forceinline__ std::uint32_t lane_index() { return threadIdx.x % warp_len; }
 
 // Four of the eight bytes b:a (a holds bytes 0 to 3), picked by the four low nibbles of `selector`: PRMT.

@@ -91,8 +91,8 @@ __device__ __forceinline__ Tile make_tile(const MessageView& view, std::uint32_t
   const std::uint64_t first_unit = number_in_message * tile_units;
   const std::uint64_t left = view.units - first_unit;
   const std::uint64_t offset = first_unit * unit_len;
-  const std::uint8_t* in = view.in + offset;
-  std::uint8_t* out = view.out + offset;
+  const std::uint8_t* in = global(view.in) + offset;
+  std::uint8_t* out = global(view.out) + offset;
   const bool aligned = ((reinterpret_cast<std::uintptr_t>(in) | reinterpret_cast<std::uintptr_t>(out)) & 15) == 0;
   return {number,
           first_unit,

@@ -162,10 +162,12 @@ struct Cfb8Decryption {
     window[0] = from_lane_below(window[4], 2);
     window[1] = from_lane_below(window[5], 2);
     if (lane < 2) {
-      window[0] = before.words[lane == 0 ? 0 : 2];
-      window[1] = before.words[lane == 0 ? 1 : 3];
+      window[0] = before.words[2];
+      window[1] = before.words[3];
     }
     if (lane == 0) {
+      window[0] = before.words[0];
+      window[1] = before.words[1];
       window[2] = before.words[2];
       window[3] = before.words[3];
     }

@@ -15,10 +15,10 @@ __global__ void __launch_bounds__(block_threads, 1)
   fill_tables<Tables, Mode::inverse>();
   __syncthreads();
   // Neighbouring tiles go to different multiprocessors, so that a short message keeps as many as it can busy.
-  const std::uint64_t first = blockIdx.x + std::uint64_t{gridDim.x} * (threadIdx.x / warp_len);
-  const std::uint64_t stride = std::uint64_t{gridDim.x} * (blockDim.x / warp_len);
+  const std::uint32_t first = blockIdx.x + gridDim.x * (threadIdx.x / warp_len);
+  const std::uint32_t stride = gridDim.x * (blockDim.x / warp_len);
   Mode mode;
-  for (std::uint64_t number = first; number < source.tiles; number += stride) {
+  for (std::uint32_t number = first; number < source.tiles; number += stride) {
     const Tile tile = source.find(number, Mode::unit_len);
     const typename Source::Key key = source.key(tile);
     const LaneCipher<Tables, Mode::inverse, Rounds, typename Source::Key> cipher(key, source.rounds);

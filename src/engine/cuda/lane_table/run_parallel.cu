@@ -111,6 +111,11 @@ void run_single(const GroupRun& run, const std::uint32_t* verdicts, Block* chain
 
 void run_parallel(const GroupRun& run, const std::uint32_t* verdicts) {
   if (run.group.tiles() == 0) return;
+  if (run.group.tiles() > most_tiles) {
+    throw Error(Status::engine_failure, std::string(run.group.algorithm->name) + ": " +
+                                            std::to_string(run.group.tiles()) + " tiles of 256 units in one batch, at most " +
+                                            std::to_string(most_tiles) + " can be run at once: cut the batch");
+  }
   const StreamBuffer saved(needs_chains(run) ? run.group.tiles() * sizeof(Block) : 0, run.stream);
   auto* chains = reinterpret_cast<Block*>(saved.data());
   if (run.group.messages.size() == 1) {

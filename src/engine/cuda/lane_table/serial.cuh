@@ -19,7 +19,7 @@ __device__ __forceinline__ std::uint32_t part_len(std::uint64_t len, std::uint64
 
 template <class Cipher>
 __device__ __forceinline__ Block load_part(const MessageView& view, std::uint64_t offset) {
-  const std::uint8_t* p = view.in + offset;
+  const std::uint8_t* p = global(view.in) + offset;
   const std::uint32_t len = part_len<Cipher>(view.in_len, offset);
   if (Cipher::block_len == 16 && len == 16 && (reinterpret_cast<std::uintptr_t>(p) & 15) == 0) return load_aligned(p);
   Block block = load_bytes(p, len, view.pad);
@@ -29,7 +29,7 @@ __device__ __forceinline__ Block load_part(const MessageView& view, std::uint64_
 
 template <class Cipher>
 __device__ __forceinline__ void store_part(const MessageView& view, std::uint64_t offset, const Block& block) {
-  std::uint8_t* p = view.out + offset;
+  std::uint8_t* p = global(view.out) + offset;
   const std::uint32_t len = part_len<Cipher>(view.out_len, offset);
   if (Cipher::block_len == 16 && len == 16 && (reinterpret_cast<std::uintptr_t>(p) & 15) == 0) {
     store_aligned(p, block);
@@ -81,8 +81,8 @@ struct SerialCfb8 {
     Block shift = view.start;
 #pragma unroll 1
     for (std::uint64_t offset = 0; offset < view.out_len; ++offset) {
-      const std::uint32_t ciphertext = (cipher(shift).words[0] ^ view.in[offset]) & 0xffu;
-      view.out[offset] = static_cast<std::uint8_t>(ciphertext);
+      const std::uint32_t ciphertext = (cipher(shift).words[0] ^ global(view.in)[offset]) & 0xffu;
+      global(view.out)[offset] = static_cast<std::uint8_t>(ciphertext);
 #pragma unroll
       for (std::uint32_t w = 0; w + 1 < words; ++w) {
         shift.words[w] = __funnelshift_r(shift.words[w], shift.words[w + 1], 8);

@@ -70,10 +70,12 @@ struct XtsMode {
   template <class Cipher>
   __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters& parameters) {
     jump(tile, parameters);
-    const Text text = tile.text;
     const bool last = tile.first_unit + tile.units == tile.view.units;
     const std::uint32_t tail = last ? static_cast<std::uint32_t>(tile.view.in_len % 16) : 0;
     const std::uint32_t plain_units = tail != 0 ? tile.units - 1 : tile.units;
+    Text text = tile.text;  // of the blocks that steal nothing, which are whole
+    text.in_len = text.out_len = 16 * plain_units;
+    text.pad = 0;
     for_each_step(text, plain_units, [&](auto step, std::uint32_t base) {
       Block blocks[step.blocks];
       Tweak at = shift_tweak(tweak, lane_index());
@@ -87,7 +89,7 @@ struct XtsMode {
 #pragma unroll
       for (int n = 0; n < step.blocks; ++n) {
         const std::uint32_t unit = base + lane_index() + warp_len * n;
-        if (step.whole || unit < plain_units) text.store_if<step.whole>(unit, blocks[n] ^ at);
+        text.store_if<step.whole>(unit, blocks[n] ^ at);
         at = shift_tweak(at, warp_len);
       }
       if (step.whole || base + warp_len <= plain_units) {
@@ -126,7 +128,7 @@ struct XtsMode {
     }
     const std::uint8_t* tail_in = text.in + 16 * unit + 16;
     std::uint8_t* tail_out = text.out + 16 * unit + 16;
-    Block block[1] = {text.load(unit) ^ first};
+    Block block[1] = {load_bytes(text.in + 16 * unit, 16) ^ first};
     cipher(block);
     block[0] = block[0] ^ first;
 #pragma unroll
@@ -139,7 +141,7 @@ struct XtsMode {
     }
     block[0] = block[0] ^ second;
     cipher(block);
-    text.store(unit, block[0] ^ second);
+    store_bytes(text.out + 16 * unit, 16, block[0] ^ second);
   }
 };
 
