@@ -13,6 +13,7 @@ import pytest
 import warpcipher as wc
 from conformance_vectors import Vector
 
+every_target = pytest.mark.parametrize("target", c.TARGETS, ids=str)
 every_engine = pytest.mark.parametrize("engine", c.ENGINES)
 every_algorithm = pytest.mark.parametrize("algorithm", c.ALGORITHMS)
 AEADS = [name for name, info in c.ALGORITHMS.items() if info.is_aead]
@@ -53,36 +54,36 @@ def edges(algorithm: str) -> list[int]:
 
 
 @every_algorithm
-@every_engine
-def test_sizes_at_every_edge(engine: str, algorithm: str) -> None:
-    limit = longest(engine, algorithm)
+@every_target
+def test_sizes_at_every_edge(target: c.Target, algorithm: str) -> None:
+    limit = longest(target.engine, algorithm)
     vectors = [make(algorithm, f"edge {s}", s) for s in edges(algorithm) if s <= limit]
     small = [v for v in vectors if len(v.text) < 5000]
     large = [v for v in vectors if len(v.text) >= 5000]
     for i, placement in enumerate(c.PLACEMENTS):
-        c.check(engine, small + large[i :: len(c.PLACEMENTS)], placement, "batch")
-    c.check(engine, small + large[::3], c.PLACEMENTS[2], "each")
+        c.check(target, small + large[i :: len(c.PLACEMENTS)], placement, "batch")
+    c.check(target, small + large[::3], c.PLACEMENTS[2], "each")
 
 
 @pytest.mark.parametrize("algorithm", XTS)
-@every_engine
-def test_xts_steals_at_every_length(engine: str, algorithm: str) -> None:
+@every_target
+def test_xts_steals_at_every_length(target: c.Target, algorithm: str) -> None:
     tile = TILE_UNITS * 16
     around = [edge + step for edge in (tile, 2 * tile, 3 * tile) for step in range(-17, 34)]
     vectors = [make(algorithm, f"stealing {size}", size) for size in [*range(16, 65), *around]]
-    for placement in placements(engine):
-        c.check(engine, vectors, placement, "batch")
+    for placement in placements(target.engine):
+        c.check(target, vectors, placement, "batch")
 
 
 @pytest.mark.parametrize("algorithm", PADDED)
-@every_engine
-def test_padding_of_every_length(engine: str, algorithm: str) -> None:
+@every_target
+def test_padding_of_every_length(target: c.Target, algorithm: str) -> None:
     tile = TILE_UNITS * c.ALGORITHMS[algorithm].block_size
     sizes = [*range(50), *range(tile - 17, tile + 18), 3 * tile, 3 * tile + 1]
     vectors = [make(algorithm, f"padded {size}", size, padding="pkcs7") for size in sizes]
-    for placement in placements(engine):
+    for placement in placements(target.engine):
         for runner in ("each", "columns"):
-            c.check(engine, vectors, placement, runner)
+            c.check(target, vectors, placement, runner)
 
 
 # --- counters -------------------------------------------------------------------------------------
@@ -92,8 +93,8 @@ BEFORE_WRAP = (0, 1, 2, 255, 256, 257, 300)
 
 
 @pytest.mark.parametrize("algorithm", CTR)
-@every_engine
-def test_ctr_carries_through_all_its_bits(engine: str, algorithm: str) -> None:
+@every_target
+def test_ctr_carries_through_all_its_bits(target: c.Target, algorithm: str) -> None:
     """SP 800-38A, appendix B.1 with m = 128: the counter is the whole block, and wraps to zero."""
     vectors = []
     for width in (8, 16, 32, 64, 96, 128):
@@ -103,12 +104,12 @@ def test_ctr_carries_through_all_its_bits(engine: str, algorithm: str) -> None:
             iv = counter.to_bytes(16, "big")
             vectors.append(make(algorithm, f"carry {width} {before}", 10_007, iv=iv))
     for placement in c.PLACEMENTS[:3]:
-        c.check(engine, vectors, placement, "batch")
+        c.check(target, vectors, placement, "batch")
 
 
 @pytest.mark.parametrize("algorithm", AEADS)
-@every_engine
-def test_gcm_counter_wraps_within_32_bits(engine: str, algorithm: str) -> None:
+@every_target
+def test_gcm_counter_wraps_within_32_bits(target: c.Target, algorithm: str) -> None:
     """SP 800-38D, section 6.2: inc32 leaves the upper 96 bits alone."""
     key = oracle.painted("key wrap", c.ALGORITHMS[algorithm].key_size)
     vectors = []
@@ -119,7 +120,7 @@ def test_gcm_counter_wraps_within_32_bits(engine: str, algorithm: str) -> None:
         data = oracle.encrypt(algorithm, key, text, iv, b"aad")
         vectors.append(Vector(f"wrap {before}", algorithm, key, iv, b"aad", text, data))
     for placement in c.PLACEMENTS[:3]:
-        c.check(engine, vectors, placement, "batch")
+        c.check(target, vectors, placement, "batch")
 
 
 @functools.cache
@@ -128,8 +129,8 @@ def gcm_iv(key: bytes, counter: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("algorithm", AEADS)
-@every_engine
-def test_gcm_nonces_aads_and_tags_of_every_length(engine: str, algorithm: str) -> None:
+@every_target
+def test_gcm_nonces_aads_and_tags_of_every_length(target: c.Target, algorithm: str) -> None:
     lengths = [*range(1, 34), 47, 48, 49, 63, 64, 65, 127, 128]
     vectors = [
         make(algorithm, f"nonce {n}", 33, iv=oracle.painted(f"nonce {n}", n)) for n in lengths
@@ -146,7 +147,7 @@ def test_gcm_nonces_aads_and_tags_of_every_length(engine: str, algorithm: str) -
         for size in (0, 5, 64, 5000)
     ]
     for runner in c.RUNNERS:
-        c.check(engine, vectors, c.PLACEMENTS[2], runner)
+        c.check(target, vectors, c.PLACEMENTS[2], runner)
 
 
 # --- what must be refused -------------------------------------------------------------------------
@@ -176,8 +177,8 @@ def forged(v: Vector, source: str, **changes: bytes) -> Vector:
 
 @pytest.mark.parametrize("size", [0, 1, 16, 37, 5000])
 @pytest.mark.parametrize("algorithm", AEADS)
-@every_engine
-def test_every_forgery_is_refused(engine: str, algorithm: str, size: int) -> None:
+@every_target
+def test_every_forgery_is_refused(target: c.Target, algorithm: str, size: int) -> None:
     """A changed bit anywhere gives InvalidTag and zeros; good messages beside it are not harmed."""
     vectors = []
     for tag_length in (4, 12, 16):
@@ -198,7 +199,7 @@ def test_every_forgery_is_refused(engine: str, algorithm: str, size: int) -> Non
         vectors.insert(len(vectors) // 2, v)
     for placement in (c.PLACEMENTS[0], c.PLACEMENTS[3]):
         for runner in c.RUNNERS:
-            c.check(engine, vectors, placement, runner)
+            c.check(target, vectors, placement, runner)
 
 
 def is_padded(block: bytes) -> bool:
@@ -267,8 +268,8 @@ def messages(draw: hypothesis.strategies.DrawFn) -> Vector:
     return c.make_vector(algorithm, f"{draw(st.integers(0, 2))}", size, padding=padding, **options)
 
 
-@every_engine
-def test_random_batches(engine: str) -> None:
+@every_target
+def test_random_batches(target: c.Target) -> None:
     @hypothesis.settings(max_examples=2000 if LONG else 60, deadline=None, database=None)
     @hypothesis.given(
         vectors=st.lists(messages(), min_size=1, max_size=12),
@@ -279,20 +280,20 @@ def test_random_batches(engine: str) -> None:
     def run(
         vectors: list[Vector], placement: c.Placement, offsets: tuple[int, int], runner: str
     ) -> None:
-        if engine == "reference":
-            vectors = [v for v in vectors if len(v.text) <= longest(engine, v.algorithm)]
+        if target.engine == "reference":
+            vectors = [v for v in vectors if len(v.text) <= longest(target.engine, v.algorithm)]
         shifted = c.Placement(placement.name, *offsets, in_place=placement.in_place)
-        c.check(engine, vectors, shifted, runner)
+        c.check(target, vectors, shifted, runner)
 
     run()
 
 
-@every_engine
-def test_random_lengths_to_1_mib(engine: str) -> None:
+@every_target
+def test_random_lengths_to_1_mib(target: c.Target) -> None:
     """One message of a random length for every algorithm, another one for each run of the suite."""
     seed = os.environ.get("WARPCIPHER_TEST_SEED") or os.urandom(8).hex()
     for algorithm in c.ALGORITHMS:
         number = int.from_bytes(oracle.painted(f"{seed} {algorithm}", 8), "big")
-        size = c.allowed_size(algorithm, number % (longest(engine, algorithm) + 1))
+        size = c.allowed_size(algorithm, number % (longest(target.engine, algorithm) + 1))
         v = c.make_vector(algorithm, f"WARPCIPHER_TEST_SEED={seed}", size)
-        c.check(engine, [v], c.PLACEMENTS[number % len(c.PLACEMENTS)], "each")
+        c.check(target, [v], c.PLACEMENTS[number % len(c.PLACEMENTS)], "each")
