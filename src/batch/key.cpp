@@ -1,12 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batch/key.hpp"
 
+#include <random>
 #include <string>
 
+#include "cipher/aes.hpp"
 #include "core/bytes.hpp"
 #include "core/error.hpp"
 
 namespace warpcipher {
+namespace {
+
+std::array<std::uint8_t, 16> random_block() {
+  std::random_device random;
+  std::array<std::uint8_t, 16> block;
+  for (std::size_t i = 0; i < block.size(); i += 4) store_le32(block.data() + i, random());
+  return block;
+}
+
+}  // namespace
 
 Key::Key(const Algorithm& algorithm, std::span<const std::uint8_t> bytes) : algorithm_(algorithm) {
   if (bytes.size() != algorithm.key_len()) {
@@ -22,6 +34,15 @@ Key::Key(const Algorithm& algorithm, std::span<const std::uint8_t> bytes) : algo
     }
   }
   bytes_ = SecretBytes(bytes);
+}
+
+const std::array<std::uint8_t, 16>& Key::fingerprint() const {
+  std::call_once(fingerprint_once_, [&] {
+    static const std::array<std::uint8_t, 16> block = random_block();
+    const Secret schedule(aes::expand_key(bytes_.data(), algorithm_.cipher.key_len));
+    aes::encrypt_block(*schedule, block.data(), fingerprint_.data());
+  });
+  return fingerprint_;
 }
 
 }  // namespace warpcipher

@@ -104,6 +104,9 @@ TEST(CheckMessages, RefusesANonceUsedTwiceToEncrypt) {
   expect_says(refusal(messages), {"messages 11 and 37", "never be used twice"});
   messages[37].key = samples[37].key.get();
   EXPECT_EQ(refusal(messages), "accepted");
+  const Key same_bytes(messages[11].algorithm(), {messages[11].key->bytes(), messages[11].key->size()});
+  messages[37].key = &same_bytes;
+  expect_says(refusal(messages), {"messages 11 and 37", "never be used twice"});
   messages[37].key = messages[11].key;
   messages[37].direction = messages[11].direction = Direction::decrypt;
   EXPECT_EQ(refusal(messages), "accepted");
