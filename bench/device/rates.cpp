@@ -3,7 +3,7 @@
 // CUDA events around Engine::run, median and spread of the repetitions; samples of each output are checked against the
 // reference engine.
 //
-//   cuda_rates [GiB (4)] [repetitions (20)] [ALGORITHM]
+//   device_rates [GiB (4)] [repetitions (20)] [ALGORITHM]
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -239,7 +239,7 @@ int main(int argc, char** argv) {
     }
     return bench.wrong() ? 1 : 0;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "cuda_rates: %s\n", error.what());
+    std::fprintf(stderr, "device_rates: %s\n", error.what());
     return 1;
   }
 }
