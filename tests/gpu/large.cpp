@@ -144,8 +144,9 @@ int test_gcm(const DeviceBytes& in, const DeviceBytes& out, const std::vector<st
   const Key key(find_algorithm("aes-128-gcm"), key_bytes);
   const Key ctr_key(find_algorithm("aes-128-ctr"), key_bytes);
   const std::vector<std::uint8_t> iv(12, 7);
-  std::vector<std::uint8_t> counter = iv;
-  counter.insert(counter.end(), {0, 0, 0, 2});
+  std::vector<std::uint8_t> counter(16, 0);  // inc32(J0)
+  std::copy(iv.begin(), iv.end(), counter.begin());
+  counter[15] = 2;
   const DeviceBytes tag(16);
   Message encryption = whole_text(key, Direction::encrypt, in.data, out.data, iv);
   encryption.tag = tag.data;
