@@ -26,3 +26,18 @@ function(warpcipher_compile_options target)
     PRIVATE "$<$<COMPILE_LANGUAGE:C,CXX>:${WARPCIPHER_HOST_WARNINGS};-Wpedantic>"
             "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow;--expt-relaxed-constexpr>")
 endfunction()
+
+# A file for one instruction set says so in its name; the rest runs on any processor, and chooses at run time. To be
+# called in each directory that compiles the files: properties of sources hold in one.
+function(warpcipher_instruction_sets)
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    return()
+  endif()
+  foreach(source IN LISTS ARGN)
+    if(source MATCHES "_avx512\\.cpp$")
+      set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS -mavx512f)
+    elseif(source MATCHES "_avx2\\.cpp$")
+      set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS -mavx2)
+    endif()
+  endforeach()
+endfunction()
