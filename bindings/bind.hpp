@@ -15,5 +15,6 @@ void bind_device(nanobind::module_& m);
 void bind_lists(nanobind::module_& m);
 void bind_messages(nanobind::module_& m);
 void bind_span(nanobind::module_& m);
+void bind_timing(nanobind::module_& m);
 
 }  // namespace warpcipher::python

@@ -15,4 +15,5 @@ NB_MODULE(_native, m) {
   bind_aead(m);
   bind_messages(m);
   bind_columns(m);
+  bind_timing(m);
 }
