@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
+from math import gcd
 from typing import Any, Protocol
 
 import conformance_oracle as oracle
@@ -23,6 +24,7 @@ from conformance_vectors import Vector
 
 ALGORITHMS = {info.name: info for info in wc.algorithms()}
 ENGINES = [info.name for info in wc.engines() if info.usable]
+DEVICE_ENGINES = {info.name for info in wc.engines() if info.usable and info.memory == "device"}
 DIRECTIONS = ("encrypt", "decrypt")
 PAINT = 0xA5
 GUARD = 24
@@ -81,11 +83,7 @@ class Target:
 
 
 TARGETS = [Target(name) for name in ENGINES]
-TARGETS += [
-    Target(info.name, DeviceMemory())
-    for info in wc.engines()
-    if info.usable and info.memory == "device"
-]
+TARGETS += [Target(name, DeviceMemory()) for name in sorted(DEVICE_ENGINES)]
 
 
 @dataclass(frozen=True)
@@ -328,14 +326,13 @@ def check(
         image.check(target.memory.read(buffer))
 
 
-MANY = 3000
-STEP = 7
-
-
-def sample(vectors: Sequence[Vector]) -> Sequence[Vector]:
-    """All of them, or every seventh where there are very many (GCM): CAVP's files have 15 for each
-    set of lengths, so each set of lengths still has at least two."""
-    return vectors if len(vectors) < MANY else vectors[::STEP]
+def sample(vectors: Sequence[Vector], most: int) -> Sequence[Vector]:
+    """All of them, or about `most` spread evenly. CAVP's GCM files have 15 for each set of lengths:
+    a step that shares no factor with 15 takes another one of them from each set."""
+    step = -(-len(vectors) // most)
+    while gcd(step, 15) > 1:
+        step += 1
+    return vectors[::step]
 
 
 def make_vector(

@@ -242,7 +242,7 @@ def test_wrong_padding_is_refused(engine: str, algorithm: str) -> None:
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
 
-LONG = bool(os.environ.get("WARPCIPHER_TEST_LONG"))
+EXAMPLES = 60 * int(os.environ.get("WARPCIPHER_TEST_LONG", "1"))
 
 
 @st.composite
@@ -270,7 +270,7 @@ def messages(draw: hypothesis.strategies.DrawFn) -> Vector:
 
 @every_target
 def test_random_batches(target: c.Target) -> None:
-    @hypothesis.settings(max_examples=2000 if LONG else 60, deadline=None, database=None)
+    @hypothesis.settings(max_examples=EXAMPLES, deadline=None, database=None)
     @hypothesis.given(
         vectors=st.lists(messages(), min_size=1, max_size=12),
         placement=st.sampled_from(c.PLACEMENTS),
