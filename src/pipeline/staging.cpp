@@ -13,7 +13,6 @@ namespace warpcipher {
 namespace {
 
 constexpr std::size_t max_block_len = 16;
-constexpr std::size_t max_tag_len = 16;
 // Each message starts on a line of its own, so that kernels take their aligned paths.
 constexpr std::size_t alignment = 256;
 
