@@ -34,6 +34,7 @@ struct CUmemPool_st;
 using cudaStream_t = CUstream_st*;
 using cudaMemPool_t = CUmemPool_st*;
 inline constexpr unsigned cudaStreamNonBlocking = 1;
+inline constexpr unsigned cudaHostAllocPortable = 1;
 
 struct cudaDeviceProp {
   char name[256];
@@ -73,6 +74,7 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribu
 cudaError_t cudaMalloc(void** memory, std::size_t size);
 cudaError_t cudaFree(void* memory);
 cudaError_t cudaMallocHost(void** memory, std::size_t size);
+cudaError_t cudaHostAlloc(void** memory, std::size_t size, unsigned flags);
 cudaError_t cudaFreeHost(void* memory);
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties);
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value);

@@ -196,6 +196,7 @@ cudaError_t cudaMallocHost(void** memory, std::size_t size) {
   *memory = std::malloc(size);
   return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
+cudaError_t cudaHostAlloc(void** memory, std::size_t size, unsigned) { return cudaMallocHost(memory, size); }
 cudaError_t cudaFreeHost(void* memory) { return std::free(memory), cudaSuccess; }
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) { return *pool = nullptr, cudaSuccess; }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
