@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What no engine here can exceed: rates of memory, link and pipes, measured on the spot; and what
+of them a cipher needs."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import warpcipher as wc
+from warpcipher import _native
+
+from .machine import cores
+from .memory import DeviceMemory, HostMemory, Memory, fill
+from .results import Bound, Spread
+from .settings import Effective
+
+GIGA = 1e9
+PIPE_OPERATIONS = 1 << 18
+"""Of each thread; two to four milliseconds on a Hopper GPU."""
+CLOCK_OPERATIONS = 1 << 16
+WARM_UP_LAUNCHES = 50, 250
+"""At least and at most; two milliseconds each."""
+FILE_PIECE = 4 << 20
+
+
+@dataclass(frozen=True)
+class CipherWork:
+    """What one block costs the kernels of the cuda engine in one lane, counted from the algorithm.
+
+    shared_loads: lookups in tables in shared memory; 0 where the kernels have none.
+    logic:        three-input logic operations and byte permutes, which share a pipe.
+    """
+
+    shared_loads: float
+    logic: float
+
+
+def _aes(rounds: int) -> CipherWork:
+    # Lane tables: 16 lookups a round, each with a permute for its address; each of the 4 columns of
+    # a round joins 4 words and a round key in two operations.
+    return CipherWork(16 * rounds, (16 + 8) * rounds)
+
+
+def _des(passes: int) -> CipherWork:
+    # Bitsliced, 32 blocks a lane: in each of 16 rounds 187 operations for the S-boxes, 48 for key.
+    return CipherWork(0, passes * 16 * (187 + 48) / 32)
+
+
+CIPHERS = {
+    "aes-128": _aes(10),
+    "aes-192": _aes(12),
+    "aes-256": _aes(14),
+    "des": _des(1),
+    "des-ede2": _des(3),
+    "des-ede3": _des(3),
+}
+COUNTER_SHARED_LOADS = 27
+"""In a tile of 256 counters one byte changes: round 1 costs one lookup and round 2 four, not 16."""
+COUNTER_MODES = ("ctr", "gcm")
+
+
+def work_of(algorithm: wc.AlgorithmInfo, direction: str) -> CipherWork | None:
+    """The work of a block, for directions that run in parallel; None for the others, where waiting
+    for the block before is what limits. GHASH and tweaks are not counted."""
+    if not (algorithm.parallel_encrypt if direction == "encrypt" else algorithm.parallel_decrypt):
+        return None
+    cipher, _, mode = algorithm.name.rpartition("-")
+    work = CIPHERS[cipher]
+    if mode in COUNTER_MODES and work.shared_loads:
+        work = CipherWork(work.shared_loads - COUNTER_SHARED_LOADS, work.logic)
+    if mode == "cfb8":  # a block for each byte
+        work = CipherWork(
+            work.shared_loads * algorithm.block_size, work.logic * algorithm.block_size
+        )
+    return work
+
+
+def of_device(settings: Effective, stream: _native.WorkStream) -> list[Bound]:
+    """Bounds inside a GPU: memory, shared memory, logic, and the start of a kernel."""
+    warm_up(stream)
+    size = _device_copy_bytes(settings, stream.device)
+    source, target = DeviceMemory(size, stream), DeviceMemory(size, stream)
+    fill(source, stream)
+    copied = _copies(stream, [(target, source)], size, settings.repetitions)
+    pipes = {
+        pipe: [stream.pipe_rate(pipe, PIPE_OPERATIONS)[0] for _ in range(settings.repetitions)]
+        for pipe in ("shared_load", "logic")
+    }
+    return [
+        Bound(
+            "dram",
+            copied.rate(2 * size / GIGA),
+            "GB/s read and written",
+            f"copies of {size} bytes of random data within the GPU's memory",
+        ),
+        Bound(
+            "shared",
+            Spread.of(pipes["shared_load"]),
+            "loads of 32 bits a clock and multiprocessor",
+            "a kernel of loads from shared memory, each lane from its own bank",
+        ),
+        Bound(
+            "logic",
+            Spread.of(pipes["logic"]),
+            "operations a clock and multiprocessor",
+            "a kernel of three-input logic operations on 32-bit registers",
+        ),
+        Bound(
+            "launch",
+            Spread.of([seconds * 1e6 for seconds in _launches(stream, settings.repetitions)]),
+            "microseconds",
+            "a kernel that does nothing, started and waited for",
+        ),
+    ]
+
+
+def of_link(settings: Effective, stream: _native.WorkStream) -> list[Bound]:
+    """Copies between page-locked host memory and a GPU: one way each, and both at once."""
+    size = min(256 << 20, _device_copy_bytes(settings, stream.device))
+    host, back = HostMemory(size, pinned=True), HostMemory(size, pinned=True)
+    device, other = DeviceMemory(size, stream), DeviceMemory(size, stream)
+    fill(host, None)
+    fill(other, stream)
+    what = f"copies of {size} bytes, page-locked host memory"
+    to_device = _copies(stream, [(device, host)], size, settings.repetitions)
+    to_host = _copies(stream, [(back, other)], size, settings.repetitions)
+    both = _copies(stream, [(device, host), (back, other)], size, settings.repetitions)
+    return [
+        Bound("to_device", to_device.rate(size / GIGA), "GB/s", f"{what} to the GPU"),
+        Bound("to_host", to_host.rate(size / GIGA), "GB/s", f"{what} from the GPU"),
+        Bound("both_ways", both.rate(size / GIGA), "GB/s each way", f"{what}, both ways at once"),
+    ]
+
+
+def of_host(settings: Effective) -> Bound:
+    """Copies in host memory by all cores."""
+    size, count = settings.copy_bytes, cores()
+    source, target = HostMemory(size, pinned=False), HostMemory(size, pinned=False)
+    fill(source, None)
+    part = -(-size // count)
+
+    def copy(index: int) -> None:
+        start = index * part
+        length = min(part, size - start)
+        if length > 0:
+            ctypes.memmove(target.pointer + start, source.pointer + start, length)
+
+    with ThreadPoolExecutor(count) as pool:
+        taken = _repeat(lambda: list(pool.map(copy, range(count))), settings.repetitions)
+    return Bound(
+        "host",
+        taken.rate(2 * size / GIGA),
+        "GB/s read and written",
+        f"memmove of {size} bytes of random data, {count} threads, pageable host memory",
+    )
+
+
+def of_files(settings: Effective) -> Bound:
+    """A file copied to another in the folder of the run, by reads and writes."""
+    size = min(settings.copy_bytes, 256 << 20, shutil.disk_usage(settings.folder).free // 4)
+    memory = HostMemory(max(size, 1), pinned=False)
+    fill(memory, None)
+    with tempfile.TemporaryDirectory(dir=settings.folder) as folder:
+        source, target = Path(folder, "source"), Path(folder, "target")
+        source.write_bytes(memory.view(0, size))
+
+        def copy() -> None:
+            with source.open("rb") as reader, target.open("wb") as writer:
+                shutil.copyfileobj(reader, writer, FILE_PIECE)
+
+        taken = _repeat(copy, settings.repetitions)
+    return Bound(
+        "file",
+        taken.rate(size / GIGA),
+        "GB/s",
+        f"a file of {size} bytes, in the page cache, read and written to another, not flushed",
+    )
+
+
+def warm_up(stream: _native.WorkStream) -> None:
+    """Keeps the GPU busy until its clock has risen from idle and stands still."""
+    clock = 0.0
+    for count in range(WARM_UP_LAUNCHES[1]):
+        before, (_, clock) = clock, stream.pipe_rate("logic", PIPE_OPERATIONS)
+        if count >= WARM_UP_LAUNCHES[0] and abs(clock - before) < 0.002 * clock:
+            break
+
+
+def clock_now(stream: _native.WorkStream) -> float:
+    """The clock of the multiprocessors in Hz: their own count over a short kernel."""
+    return stream.pipe_rate("logic", CLOCK_OPERATIONS)[1]
+
+
+def percentages(
+    text_rate: float,
+    algorithm: wc.AlgorithmInfo,
+    direction: str,
+    residence: str,
+    engine: wc.EngineInfo,
+    bounds: dict[str, Bound],
+    clocks_a_second: float,
+) -> dict[str, float]:
+    """A rate in percent of what each bound that applies allows. Rates are GB/s of text.
+
+    clocks_a_second: of all multiprocessors together; 0 on the host.
+    """
+    allowed: dict[str, float] = {}
+    if residence == "device":
+        allowed["dram"] = bounds["dram"].rate.median / 2
+    elif residence == "file":
+        allowed["file"] = bounds["file"].rate.median
+    elif engine.memory == "host":
+        allowed["host"] = bounds["host"].rate.median / 2
+    if engine.memory == "device":
+        if residence != "device":
+            slower = min(bounds["to_device"].rate.median, bounds["to_host"].rate.median)
+            allowed["link"] = slower
+        work = work_of(algorithm, direction)
+        if work is not None:
+            text_a_second = algorithm.block_size * clocks_a_second / GIGA
+            if work.shared_loads:
+                per_block = work.shared_loads / bounds["shared"].rate.median
+                allowed["shared"] = text_a_second / per_block
+            allowed["logic"] = text_a_second / (work.logic / bounds["logic"].rate.median)
+    return {name: 100 * text_rate / rate for name, rate in allowed.items()}
+
+
+def _device_copy_bytes(settings: Effective, device: int) -> int:
+    free: int = _native.device_facts(device)["free_bytes"]
+    return max(1 << 20, min(settings.copy_bytes, free // 8))
+
+
+def _copies(
+    stream: _native.WorkStream, pairs: list[tuple[Memory, Memory]], size: int, repetitions: int
+) -> Spread:
+    """Seconds until a copy for each (target, source) is done; the second on a stream of its own."""
+    other = _native.WorkStream(stream.device)
+    streams = (stream, other)
+
+    def copy() -> None:
+        for used, (target, source) in zip(streams, pairs, strict=False):
+            used.copy(target.pointer, source.pointer, size)
+        for used in streams:
+            used.wait()
+
+    if len(pairs) > 1:
+        return _repeat(copy, repetitions)
+    stopwatch = _native.Stopwatch(stream)
+    taken = []
+    for _ in range(repetitions + 1):  # the first warms up
+        stopwatch.start()
+        stream.copy(pairs[0][0].pointer, pairs[0][1].pointer, size)
+        stopwatch.stop()
+        taken.append(stopwatch.seconds())
+    return Spread.of(taken[1:])
+
+
+def _launches(stream: _native.WorkStream, repetitions: int) -> list[float]:
+    taken = []
+    for _ in range(10 * repetitions + 1):
+        start = time.perf_counter()
+        stream.launch_nothing()
+        stream.wait()
+        taken.append(time.perf_counter() - start)
+    return taken[1:]
+
+
+def _repeat(action: Callable[[], object], repetitions: int) -> Spread:
+    action()
+    taken = []
+    for _ in range(repetitions):
+        start = time.perf_counter()
+        action()
+        taken.append(time.perf_counter() - start)
+    return Spread.of(taken)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rows a run has: the product of its settings, less what makes no sense or does not fit."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+
+import warpcipher as wc
+from warpcipher.formats.raw import WHOLE_LIMITS
+
+from . import memory
+from .machine import available_memory
+from .results import Machine, Skipped
+from .settings import MESSAGE, Effective, shown_size
+
+TAG_SIZE = 16
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row to be. message: bytes of each message, the last may be shorter."""
+
+    algorithm: wc.AlgorithmInfo
+    direction: str
+    size: int
+    message: int
+    residence: str
+    engine: wc.EngineInfo
+
+    @property
+    def lengths(self) -> list[int]:
+        """Bytes of text of each message."""
+        whole, rest = divmod(self.size, self.message)
+        return [self.message] * whole + ([rest] if rest else [])
+
+    @property
+    def sealed_size(self) -> int:
+        """Bytes of all ciphertexts, tags included."""
+        return self.size + (TAG_SIZE * len(self.lengths) if self.algorithm.is_aead else 0)
+
+    @property
+    def shown(self) -> str:
+        return f"{self.algorithm.name} {self.direction} {shown_size(self.size)}"
+
+    def skipped(self, reason: str) -> Skipped:
+        return Skipped(
+            self.algorithm.name,
+            self.direction,
+            self.size,
+            self.residence,
+            self.engine.name,
+            reason,
+        )
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cases that differ in size alone, the smallest first."""
+
+    cases: tuple[Case, ...]
+
+
+def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[Skipped]]:
+    """The cases in groups, those of one engine and residence together; and what is left out."""
+    algorithms = {entry.name: entry for entry in wc.algorithms()}
+    engines = {entry.name: entry for entry in wc.engines()}
+    groups: list[Group] = []
+    skipped: list[Skipped] = []
+    if "cuda" not in settings.engines and not engines["cuda"].usable:
+        reason = f"needs a GPU: {machine.without_gpu}"
+        skipped.append(Skipped("", "", None, "", "cuda", reason))
+    for engine in (engines[name] for name in settings.engines):
+        for residence in settings.residences or _residences_for(engine):
+            why_not = _refuse_place(engine, residence, machine)
+            if why_not:
+                skipped.append(Skipped("", "", None, residence, engine.name, why_not))
+                continue
+            for name in settings.algorithms:
+                for direction in settings.directions:
+                    cases = []
+                    for size in settings.sizes:
+                        info = algorithms[name]
+                        message = message_size(info, direction, size, settings.message)
+                        case = Case(info, direction, size, message, residence, engine)
+                        why_not = _refuse_size(case, settings, machine)
+                        if why_not:
+                            skipped.append(case.skipped(why_not))
+                        else:
+                            cases.append(case)
+                    if cases:
+                        groups.append(Group(tuple(cases)))
+    return groups, skipped
+
+
+def message_size(info: wc.AlgorithmInfo, direction: str, size: int, asked: int | None) -> int:
+    """Bytes of each message of a text: as asked, else the whole where its blocks run in parallel;
+    but XTS is cut into sectors. In files it is always whole."""
+    parallel = info.parallel_encrypt if direction == "encrypt" else info.parallel_decrypt
+    if asked is None:
+        asked = size if parallel and not _is_xts(info) else MESSAGE
+    return min(asked, size)
+
+
+def is_whole(case: Case) -> bool:
+    return case.message >= case.size
+
+
+def cache_bytes(residence: str, machine: Machine) -> int:
+    """The cache that slots have to exceed."""
+    if residence == "device" and machine.gpu is not None:
+        return machine.gpu.l2_bytes
+    return machine.cpu.cache_bytes
+
+
+def _residences_for(engine: wc.EngineInfo) -> tuple[str, ...]:
+    return ("device", "pinned", "pageable") if engine.memory == "device" else ("pageable",)
+
+
+def _refuse_place(engine: wc.EngineInfo, residence: str, machine: Machine) -> str:
+    """Why an engine cannot work on data there; empty when it can."""
+    if residence == "device" and engine.memory == "host":
+        return f"engine {engine.name} runs on host memory"
+    if residence == "pinned" and machine.gpu is None:
+        return f"page-locked memory needs a GPU: {machine.without_gpu}"
+    return ""
+
+
+def _is_xts(info: wc.AlgorithmInfo) -> bool:
+    return info.name.endswith("-xts")
+
+
+def _refuse_size(case: Case, settings: Effective, machine: Machine) -> str:
+    """Why the case cannot be measured here; empty when it can."""
+    info = case.algorithm
+    if info.whole_blocks and any(length % info.block_size for length in set(case.lengths)):
+        return f"{info.name} takes whole blocks of {info.block_size} bytes"
+    if _is_xts(info) and min(case.lengths) < info.block_size:
+        return f"{info.name} takes messages of {info.block_size} bytes or more"
+    if case.residence == "file":
+        return _refuse_file(case, settings)
+    needed = 2 * memory.capacity_of(case.sealed_size, cache_bytes(case.residence, machine))
+    if case.residence == "device":
+        free, where = 0 if machine.gpu is None else machine.gpu.free_bytes, "GPU"
+    else:
+        free, where = available_memory(), "host"
+    # The rest is for descriptors, for what the engine stages, and for everybody else.
+    if needed > 0.8 * free:
+        return f"needs {needed} bytes of {where} memory, {free} are free"
+    return ""
+
+
+def _refuse_file(case: Case, settings: Effective) -> str:
+    limit = WHOLE_LIMITS.get(case.algorithm.name.rpartition("-")[2])
+    if limit is not None and case.size > limit:
+        return f"format raw takes up to {shown_size(limit)} of {case.algorithm.name}"
+    if settings.message is not None and settings.message < case.size:
+        return "a file is one message: leave --message out"
+    free = shutil.disk_usage(settings.folder).free
+    if 3 * case.size > 0.9 * free:
+        return f"needs {3 * case.size} bytes in {settings.folder}, {free} are free"
+    return ""

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the figures were measured on: the CPU as Linux describes it, the GPU, clocks and driver."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import warpcipher as wc
+from warpcipher import _native
+
+from .results import Cpu, Gpu, Machine
+from .settings import parse_size
+
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_ASSUMED_CACHE = 32 << 20
+
+GPU_STATE = (
+    "driver_version",
+    "clocks.sm",
+    "clocks.max.sm",
+    "clocks.mem",
+    "power.draw",
+    "power.limit",
+    "temperature.gpu",
+    "clocks_event_reasons.active",
+)
+"""Fields of nvidia-smi."""
+
+
+def look(device: int) -> Machine:
+    """This machine. ValueError: there are GPUs, but none of that number."""
+    engines = {entry.name: entry for entry in wc.engines()}
+    cuda = engines["cuda"]
+    gpu = None
+    if cuda.usable:
+        facts = _native.device_facts(device)
+        gpu = Gpu(**facts, state_before=gpu_state(facts["bus_id"]))
+    cpu = Cpu(
+        model=_cpu_model(),
+        cores=cores(),
+        cache_bytes=_cache_bytes(),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        clock_mhz=cpu_clock_mhz(),
+        libcrypto="; ".join(engines["cpu"].devices) or engines["cpu"].reason,
+    )
+    return Machine(
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        python=platform.python_version(),
+        cpu=cpu,
+        gpu=gpu,
+        without_gpu="" if cuda.usable else cuda.reason,
+    )
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def gpu_state(bus_id: str) -> dict[str, str]:
+    """GPU_STATE of the GPU at a PCI address; empty where nvidia-smi is missing or fails."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return {}
+    arguments = [f"--query-gpu={','.join(GPU_STATE)}", f"--id={bus_id}", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(
+            [program, *arguments], capture_output=True, text=True, check=True, timeout=30
+        )
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    values = [value.strip() for value in done.stdout.strip().split(",")]
+    return dict(zip(GPU_STATE, values, strict=True)) if len(values) == len(GPU_STATE) else {}
+
+
+def available_memory() -> int:
+    """Bytes of host memory that can be taken without swapping."""
+    return _field("/proc/meminfo", "MemAvailable", 1) * 1024
+
+
+def cpu_clock_mhz() -> float | None:
+    """The mean clock of all cores now, as Linux gives it; None where it does not."""
+    clocks = [
+        float(line.partition(":")[2])
+        for line in _lines("/proc/cpuinfo")
+        if line.startswith("cpu MHz")
+    ]
+    return sum(clocks) / len(clocks) if clocks else None
+
+
+def _cpu_model() -> str:
+    for line in _lines("/proc/cpuinfo"):
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _cache_bytes() -> int:
+    """The largest cache of the first core; _ASSUMED_CACHE where the system does not tell."""
+    sizes = []
+    for path in _CACHES.glob("index*/size"):
+        try:  # the kernel writes 512K, 32768K, and some 32M, all binary
+            text = path.read_text().strip()
+            sizes.append(parse_size(f"{text}iB" if text[-1].isalpha() else text))
+        except (OSError, ValueError, IndexError):
+            continue
+    return max(sizes, default=_ASSUMED_CACHE)
+
+
+def _field(path: str, name: str, position: int) -> int:
+    for line in _lines(path):
+        if line.startswith(f"{name}:"):
+            return int(line.split()[position])
+    return 0
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []

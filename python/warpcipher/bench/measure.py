@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures one case: through the package's public calls, on memory or on files, checked first."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import warpcipher as wc
+from warpcipher import _native, formats
+
+from . import bounds, timing
+from .cases import TAG_SIZE, Case, is_whole
+from .machine import cpu_clock_mhz
+from .memory import Arena, Slots
+from .results import Bound, Machine, Row
+from .settings import Effective
+
+CHECKED_SIZE = 16 << 10
+FILE_FILLING = 4 << 20
+
+
+class Call:
+    """An algorithm with a key, run on slots of an arena."""
+
+    def __init__(self, case: Case, slots: Slots, stream: _native.WorkStream | None) -> None:
+        info = case.algorithm
+        self._case = case
+        self._slots = slots
+        self._key = wc.Key(info.name, os.urandom(info.key_size))
+        self._tags = TAG_SIZE if info.is_aead else 0
+        on_device = case.residence == "device" and stream is not None
+        self._stream = stream.pointer if on_device and stream is not None else None
+        self._lengths = case.lengths
+        self._ivs = os.urandom(info.iv_size * len(self._lengths)) or None
+        self._pairs = [self._places(slot) for slot in range(slots.count)]
+        if case.direction == "decrypt" and info.is_aead:
+            for slot in range(slots.count):  # texts become ciphertexts with good tags
+                sealed, text = self._pairs[slot]
+                self._run("encrypt", text, sealed)
+        self.run = self._make()
+
+    def _places(self, slot: int) -> tuple[Any, Any]:
+        """Where a slot's input and output lie."""
+        plain, sealed = self._case.size, self._case.sealed_size
+        if self._case.direction == "encrypt":
+            return self._slots.text(slot, plain), self._slots.result(slot, sealed)
+        return self._slots.text(slot, sealed), self._slots.result(slot, plain)
+
+    def _make(self) -> Callable[[int], object]:
+        pairs, case = self._pairs, self._case
+        if is_whole(case):
+            cipher = wc.Cipher(case.algorithm.name, self._key, engine=case.engine.name)
+            method = cipher.encrypt if case.direction == "encrypt" else cipher.decrypt
+            iv, stream = self._ivs, self._stream
+
+            def call(slot: int) -> object:
+                source, target = pairs[slot]
+                return method(source, iv=iv, out=target, stream=stream)
+
+            return call
+        return lambda slot: self._run(case.direction, *pairs[slot])
+
+    def _run(self, direction: str, source: Any, target: Any) -> wc.Columns:
+        extra = self._tags if direction == "decrypt" else 0
+        return wc.run_columns(
+            self._case.algorithm.name,
+            direction,
+            self._key,
+            source,
+            lengths=array("Q", [length + extra for length in self._lengths]),
+            ivs=self._ivs,
+            out=target,
+            engine=self._case.engine.name,
+            stream=self._stream,
+        ).raise_for_status()
+
+    def check(self, arena: Arena) -> None:
+        """Runs slot 0 and compares with the `reference` engine. EngineError where they differ."""
+        source, target = self._pairs[0]
+        text = arena.read(source)
+        self.run(0)
+        found = arena.read(target)
+        expected = wc.run_columns(
+            self._case.algorithm.name,
+            self._case.direction,
+            self._key,
+            text,
+            lengths=[
+                length + (self._tags if self._case.direction == "decrypt" else 0)
+                for length in self._lengths
+            ],
+            ivs=self._ivs,
+            engine="reference",
+        ).raise_for_status()
+        if found != bytes(expected.out):
+            raise wc.EngineError(
+                f"engine {self._case.engine.name} gives a wrong result for {self._case.shown} in "
+                f"{self._case.residence} memory: nothing of it is worth measuring"
+            )
+
+
+def check(case: Case, arena: Arena, stream: _native.WorkStream | None) -> None:
+    """Compares what the engine gives for a short text like the case's with the reference."""
+    size = min(case.size, CHECKED_SIZE)
+    short = Case(
+        case.algorithm,
+        case.direction,
+        size,
+        min(case.message, size),
+        case.residence,
+        case.engine,
+    )
+    Call(short, arena.slots(short.sealed_size), stream).check(arena)
+
+
+def on_memory(
+    case: Case,
+    arena: Arena,
+    stream: _native.WorkStream | None,
+    settings: Effective,
+    machine: Machine,
+    known: dict[str, Bound],
+) -> Row:
+    """A row of texts and results in memory."""
+    slots = arena.slots(case.sealed_size)
+    call = Call(case, slots, stream)
+    on_device = case.residence == "device" and stream is not None
+    work = timing.Work(
+        call.run,
+        slots.count,
+        stream.wait if on_device and stream is not None else lambda: None,
+        None if slots.spans_caches else arena.evict,
+    )
+    clock = timing.host_clock
+    if on_device and stream is not None:
+        clock = timing.device_clock(stream)
+    timed = timing.measure(
+        work, clock, settings.repetitions, settings.least_seconds, settings.row_seconds
+    )
+    return _row(case, timed, slots.count, stream, machine, known)
+
+
+def on_files(
+    case: Case,
+    stream: _native.WorkStream | None,
+    settings: Effective,
+    machine: Machine,
+    known: dict[str, Bound],
+    folder: str,
+) -> Row:
+    """A row of a file encrypted or decrypted to another, in format raw, without padding."""
+    info = case.algorithm
+    plain, sealed, opened = (Path(folder, name) for name in ("plain", "sealed", "opened"))
+    with plain.open("wb") as file:
+        for start in range(0, case.size, FILE_FILLING):
+            file.write(os.urandom(min(FILE_FILLING, case.size - start)))
+    key = os.urandom(info.key_size)
+    options = formats.Options(
+        engine=case.engine.name,
+        algorithm=info.name,
+        iv=os.urandom(info.iv_size) or None,
+        padding="none" if info.takes_padding else "auto",
+    )
+
+    def encrypt(source: Path, target: Path) -> None:
+        with source.open("rb", buffering=0) as reader, target.open("wb", buffering=0) as writer:
+            formats.encrypt_stream(reader, writer, key, format="raw", options=options)
+
+    def decrypt(source: Path, target: Path) -> None:
+        with source.open("rb", buffering=0) as reader, target.open("wb", buffering=0) as writer:
+            formats.decrypt_stream(reader, writer, key, format="raw", options=options)
+
+    encrypt(plain, sealed)
+    decrypt(sealed, opened)
+    if opened.read_bytes() != plain.read_bytes():
+        raise wc.EngineError(f"{case.shown}: the file that was encrypted does not come back")
+    pair = (encrypt, plain, sealed) if case.direction == "encrypt" else (decrypt, sealed, opened)
+    work = timing.Work(lambda _: pair[0](*pair[1:]), 1, lambda: None, None)
+    timed = timing.measure(work, timing.host_clock, settings.repetitions, 0.0, settings.row_seconds)
+    return _row(case, timed, 1, stream, machine, known)
+
+
+def _row(
+    case: Case,
+    timed: timing.Timed,
+    slots: int,
+    stream: _native.WorkStream | None,
+    machine: Machine,
+    known: dict[str, Bound],
+) -> Row:
+    rate = timed.seconds.rate(case.size / bounds.GIGA)
+    clock_mhz, blocks, clocks_a_second = cpu_clock_mhz(), None, 0.0
+    if case.engine.memory == "device" and stream is not None and machine.gpu is not None:
+        clock = bounds.clock_now(stream)
+        clock_mhz, clocks_a_second = clock / 1e6, clock * machine.gpu.multiprocessors
+        blocks = rate.median * bounds.GIGA / case.algorithm.block_size / clocks_a_second
+    percent = bounds.percentages(
+        rate.median,
+        case.algorithm,
+        case.direction,
+        case.residence,
+        case.engine,
+        known,
+        clocks_a_second,
+    )
+    return Row(
+        algorithm=case.algorithm.name,
+        direction=case.direction,
+        size=case.size,
+        message=case.message,
+        messages=len(case.lengths),
+        residence=case.residence,
+        engine=case.engine.name,
+        calls=timed.calls,
+        slots=slots,
+        seconds=timed.seconds,
+        latency=timed.latency,
+        gigabytes_per_second=rate,
+        clock_mhz=clock_mhz,
+        blocks_per_clock=blocks,
+        percent_of=percent,
+        limit=max(percent, key=lambda name: percent[name]),
+    )

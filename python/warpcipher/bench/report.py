@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A report as text and as CSV. Each line of either says what its figure was measured on."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from .results import Bound, Machine, PeerRow, Report, Row, Skipped, Spread
+from .settings import shown_size
+
+CSV_COLUMNS = (
+    "algorithm",
+    "direction",
+    "size",
+    "message",
+    "messages",
+    "residence",
+    "engine",
+    "gb_per_s_median",
+    "gb_per_s_least",
+    "gb_per_s_most",
+    "repetitions",
+    "calls",
+    "slots",
+    "latency_us_median",
+    "latency_us_least",
+    "latency_us_most",
+    "clock_mhz",
+    "blocks_per_clock",
+    "limit",
+    "percent_of_dram",
+    "percent_of_shared",
+    "percent_of_logic",
+    "percent_of_link",
+    "percent_of_host",
+    "percent_of_file",
+    "device",
+    "driver",
+    "command",
+    "version",
+    "started",
+)
+
+
+def as_csv(report: Report) -> str:
+    """A line for each row, and one for each peer's (`command` is what was run), after a header."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n", restval="")
+    writer.writeheader()
+    for row in report.rows:
+        writer.writerow(_row_fields(report, row))
+    for peer in report.peers:
+        writer.writerow(_peer_fields(report, peer))
+    return text.getvalue()
+
+
+def _row_fields(report: Report, row: Row) -> dict[str, object]:
+    device, driver = device_of(report.machine, row.engine)
+    return {
+        "algorithm": row.algorithm,
+        "direction": row.direction,
+        "size": row.size,
+        "message": row.message,
+        "messages": row.messages,
+        "residence": row.residence,
+        "engine": row.engine,
+        **_spread("gb_per_s", row.gigabytes_per_second, 1),
+        "repetitions": row.seconds.count,
+        "calls": row.calls,
+        "slots": row.slots,
+        **_spread("latency_us", row.latency, 1e6),
+        "clock_mhz": "" if row.clock_mhz is None else f"{row.clock_mhz:.0f}",
+        "blocks_per_clock": "" if row.blocks_per_clock is None else f"{row.blocks_per_clock:.4g}",
+        "limit": row.limit,
+        **{f"percent_of_{name}": f"{value:.4g}" for name, value in row.percent_of.items()},
+        "device": device,
+        "driver": driver,
+        "version": report.version,
+        "started": report.started,
+    }
+
+
+def _peer_fields(report: Report, peer: PeerRow) -> dict[str, object]:
+    return {
+        "algorithm": peer.algorithm,
+        "direction": peer.direction,
+        "size": peer.message,
+        "message": peer.message,
+        "messages": 1,
+        "residence": "cache",
+        "engine": peer.peer,
+        **_spread("gb_per_s", peer.gigabytes_per_second, 1),
+        "repetitions": peer.gigabytes_per_second.count,
+        "device": f"{report.machine.cpu.model}, {peer.processes} processes",
+        "driver": peer.version,
+        "command": peer.command,
+        "version": report.version,
+        "started": report.started,
+    }
+
+
+def _spread(name: str, spread: Spread, factor: float) -> dict[str, str]:
+    return {
+        f"{name}_{which}": f"{getattr(spread, which) * factor:.6g}"
+        for which in ("median", "least", "most")
+    }
+
+
+def device_of(machine: Machine, engine: str) -> tuple[str, str]:
+    """What an engine runs on, and by which driver or library."""
+    if engine == "cuda" and machine.gpu is not None:
+        driver = machine.gpu.state_before.get("driver_version")
+        cuda = f"CUDA {machine.gpu.driver_cuda}"
+        return machine.gpu.name, cuda if driver is None else f"{driver} ({cuda})"
+    return f"{machine.cpu.model}, {machine.cpu.cores} cores", machine.cpu.libcrypto
+
+
+def line(news: object) -> str:
+    """One line for people about something that a run tells."""
+    if isinstance(news, Machine):
+        return _machine_lines(news)
+    if isinstance(news, Bound):
+        return f"bound {news.name:10} {_shown_spread(news.rate)} {news.unit}"
+    if isinstance(news, Row):
+        return _row_line(news)
+    if isinstance(news, PeerRow):
+        what = f"{news.algorithm:14} {news.direction} {shown_size(news.message):>8}"
+        rate = _shown_spread(news.gigabytes_per_second)
+        return f"{what} {'':8} {'cache':8} {news.peer:9} {rate} GB/s  {news.command}"
+    if isinstance(news, Skipped):
+        size = "" if news.size is None else shown_size(news.size)
+        parts = (news.algorithm, news.direction, size, news.residence, news.engine)
+        return f"left out: {' '.join(part for part in parts if part)}: {news.reason}"
+    raise TypeError(f"no line for {type(news).__name__}")
+
+
+def _machine_lines(machine: Machine) -> str:
+    cpu = machine.cpu
+    clock = "" if cpu.clock_mhz is None else f", {cpu.clock_mhz:.0f} MHz"
+    lines = [f"cpu: {cpu.model}, {cpu.cores} cores{clock}; {cpu.libcrypto}"]
+    gpu = machine.gpu
+    if gpu is not None:
+        state = "; ".join(f"{name} {value}" for name, value in gpu.state_before.items())
+        lines.append(
+            f"gpu: {gpu.name}, {gpu.multiprocessors} multiprocessors, CUDA {gpu.driver_cuda} "
+            f"(built with {gpu.runtime_cuda}); {state}"
+        )
+    lines.append(f"system: {machine.system}, Python {machine.python}")
+    return "\n".join(lines)
+
+
+def _row_line(row: Row) -> str:
+    cut = f"in {shown_size(row.message)}" if row.messages > 1 else ""
+    what = (
+        f"{row.algorithm:14} {row.direction} {shown_size(row.size):>8} {cut:8} "
+        f"{row.residence:8} {row.engine:9}"
+    )
+    percent = ", ".join(f"{value:.3g}% {name}" for name, value in row.percent_of.items())
+    blocks = "" if row.blocks_per_clock is None else f"  {row.blocks_per_clock:.3g} blocks/clock/SM"
+    clock = "" if row.clock_mhz is None else f"  {row.clock_mhz:.0f} MHz"
+    latency = f"  alone {shown_time(row.latency.median)}"
+    return (
+        f"{what} {_shown_spread(row.gigabytes_per_second)} GB/s x{row.seconds.count}"
+        f"{latency}{blocks}{clock}  {percent}"
+    )
+
+
+def _shown_spread(spread: Spread) -> str:
+    return f"{spread.median:8.4g} ({spread.least:.4g} to {spread.most:.4g})"
+
+
+def shown_time(seconds: float) -> str:
+    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "us")):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run yields, as plain dataclasses: `asdict` of a Report is the JSON document."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .settings import Effective
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Measurements of one thing: the median, and how far they lie apart."""
+
+    median: float
+    least: float
+    most: float
+    count: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        return cls(statistics.median(values), min(values), max(values), len(values))
+
+    def rate(self, amount: float) -> Spread:
+        """`amount` over each of these times."""
+        return Spread(amount / self.median, amount / self.most, amount / self.least, self.count)
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """cache_bytes: of the largest cache that one core reaches."""
+
+    model: str
+    cores: int
+    cache_bytes: int
+    memory_bytes: int
+    clock_mhz: float | None
+    libcrypto: str
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """state_before, state_after: what nvidia-smi says (clocks, power, temperature, reasons for
+    throttling), around the run; empty where it cannot be run."""
+
+    name: str
+    compute_capability: str
+    multiprocessors: int
+    l2_bytes: int
+    memory_bytes: int
+    free_bytes: int
+    bus_id: str
+    driver_cuda: str
+    runtime_cuda: str
+    state_before: dict[str, str] = field(default_factory=dict)
+    state_after: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """gpu: None where the cuda engine cannot run; `without_gpu` then says why."""
+
+    system: str
+    python: str
+    cpu: Cpu
+    gpu: Gpu | None
+    without_gpu: str
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Something that no engine here can exceed, measured in this run. unit: of `rate`."""
+
+    name: str
+    rate: Spread
+    unit: str
+    measured: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure: an algorithm in one direction over `size` bytes of text.
+
+    message:             bytes of each message (the last may be shorter), `messages` of them.
+    calls:               calls in a row that one repetition times.
+    slots:               buffers that the calls go round.
+    seconds:             of one call among calls in a row.
+    latency:             of one call alone, until its result is there.
+    gigabytes_per_second: of text, 10^9 bytes.
+    clock_mhz:           of the GPU's multiprocessors right after the row, or of the CPU as the
+                         system gives it.
+    blocks_per_clock:    cipher blocks a clock and multiprocessor; None for a CPU.
+    percent_of:          the rate in percent of what each bound allows; the lowest bound is `limit`.
+    """
+
+    algorithm: str
+    direction: str
+    size: int
+    message: int
+    messages: int
+    residence: str
+    engine: str
+    calls: int
+    slots: int
+    seconds: Spread
+    latency: Spread
+    gigabytes_per_second: Spread
+    clock_mhz: float | None
+    blocks_per_clock: float | None
+    percent_of: dict[str, float]
+    limit: str
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """What was asked for, or belongs to the defaults, and was not measured. size: None for all."""
+
+    algorithm: str
+    direction: str
+    size: int | None
+    residence: str
+    engine: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class PeerRow:
+    """Another program on the same machine, on all cores; `command` is what was run."""
+
+    peer: str
+    version: str
+    algorithm: str
+    direction: str
+    message: int
+    processes: int
+    gigabytes_per_second: Spread
+    command: str
+
+
+@dataclass
+class Report:
+    """One run of `warpcipher bench`. started: UTC, ISO 8601."""
+
+    version: str
+    started: str
+    settings: Effective
+    machine: Machine
+    bounds: list[Bound] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    peers: list[PeerRow] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain dicts, lists, strings and numbers: what `--json` prints."""
+        return asdict(self)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run from beginning to end: the machine, its bounds, the rows, the peers."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TypeAlias
+
+import warpcipher as wc
+from warpcipher import _native
+
+from . import bounds, cases, machine, measure, memory, openssl
+from .results import Bound, Machine, PeerRow, Report, Row, Skipped
+from .settings import Settings
+
+News: TypeAlias = "Machine | Bound | Row | PeerRow | Skipped"
+CALLS_OF_A_ROW = 5
+"""A row runs its call at least so often: to warm up, to judge, and three times for the spread."""
+
+
+def run(settings: Settings, observe: Callable[[News], object] = lambda _: None) -> Report:
+    """Measures, and tells `observe` each thing when it is known.
+
+    ValueError: a setting is wrong. EngineError: an engine that was asked for cannot run, or gave a
+    wrong result, or nothing is left to measure. OSError: the folder for files cannot be used.
+    """
+    return _Run(settings, observe).run()
+
+
+class _Run:
+    def __init__(self, settings: Settings, observe: Callable[[News], object]) -> None:
+        self._start = time.perf_counter()
+        self._settings = settings.effective()
+        self._observe = observe
+        self._openssl = openssl.program() if settings.against == "openssl" else None
+        self._repetitions_of_peer = 1 if settings.quick else 3
+        if not Path(self._settings.folder).is_dir():
+            raise ValueError(f"folder is {self._settings.folder!r}, which is not a directory")
+        found = machine.look(self._settings.device)
+        self._groups, skipped = cases.make(self._settings, found)
+        if not self._groups:
+            reasons = "; ".join(dict.fromkeys(entry.reason for entry in skipped))
+            raise wc.EngineError(f"nothing of this can be measured here: {reasons}")
+        self._report = Report(
+            version=wc.__version__,
+            started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            settings=self._settings,
+            machine=found,
+        )
+        self._bounds: dict[str, Bound] = {}
+        self._stream: _native.WorkStream | None = None
+        if any(group.cases[0].engine.memory == "device" for group in self._groups) or any(
+            group.cases[0].residence == "pinned" for group in self._groups
+        ):
+            self._stream = _native.WorkStream(self._settings.device)
+        observe(found)
+        for entry in skipped:
+            self._skip(entry)
+
+    def run(self) -> Report:
+        self._measure_bounds()
+        places: dict[str, list[cases.Group]] = {}
+        for group in self._groups:
+            places.setdefault(group.cases[0].residence, []).append(group)
+        for residence, groups in places.items():
+            if residence == "file":
+                self._run_files(groups)
+            else:
+                self._run_memory(residence, groups)
+        if self._openssl is not None:
+            self._run_openssl(self._openssl)
+        gpu = self._report.machine.gpu
+        if gpu is not None:
+            after = replace(gpu, state_after=machine.gpu_state(gpu.bus_id))
+            self._report.machine = replace(self._report.machine, gpu=after)
+        self._report.seconds = time.perf_counter() - self._start
+        return self._report
+
+    def _measure_bounds(self) -> None:
+        first = [group.cases[0] for group in self._groups]
+        if self._stream is not None and any(case.engine.memory == "device" for case in first):
+            self._know(*bounds.of_device(self._settings, self._stream))
+            if any(case.residence != "device" for case in first):
+                self._know(*bounds.of_link(self._settings, self._stream))
+        if any(case.engine.memory == "host" and case.residence != "file" for case in first):
+            self._know(bounds.of_host(self._settings))
+        if any(case.residence == "file" for case in first):
+            self._know(bounds.of_files(self._settings))
+
+    def _run_memory(self, residence: str, groups: list[cases.Group]) -> None:
+        cache = cases.cache_bytes(residence, self._report.machine)
+        largest = max(
+            memory.capacity_of(case.sealed_size, cache) for group in groups for case in group.cases
+        )
+        stream = self._stream
+        arena = memory.Arena(largest, cache, self._maker(residence), stream)
+        for group in groups:
+            measure.check(group.cases[-1], arena, stream)
+            self._run_group(
+                group,
+                lambda case: measure.on_memory(
+                    case, arena, stream, self._settings, self._report.machine, self._bounds
+                ),
+            )
+
+    def _maker(self, residence: str) -> Callable[[int], memory.Memory]:
+        stream = self._stream
+        if residence == "device" and stream is not None:
+            return lambda size: memory.DeviceMemory(size, stream)
+        return lambda size: memory.HostMemory(size, pinned=residence == "pinned")
+
+    def _run_files(self, groups: list[cases.Group]) -> None:
+        with ExitStack() as stack:
+            made = tempfile.TemporaryDirectory(prefix="warpcipher-", dir=self._settings.folder)
+            folder = stack.enter_context(made)
+            for group in groups:
+                self._run_group(
+                    group,
+                    lambda case: measure.on_files(
+                        case,
+                        self._stream,
+                        self._settings,
+                        self._report.machine,
+                        self._bounds,
+                        folder,
+                    ),
+                )
+
+    def _run_group(self, group: cases.Group, row_of: Callable[[cases.Case], Row]) -> None:
+        """The sizes of a group, but those that would take too long."""
+        known: list[tuple[int, float]] = []  # size and seconds of a call
+        for case in group.cases:
+            expected = CALLS_OF_A_ROW * _expected(known, case.size)
+            if expected > self._settings.row_seconds:
+                limit = self._settings.row_seconds
+                self._skip(
+                    case.skipped(f"would take about {expected:.2g} s: --row-seconds is {limit:g}")
+                )
+                continue
+            row = row_of(case)
+            known.append((case.size, row.seconds.median))
+            self._report.rows.append(row)
+            self._observe(row)
+
+    def _run_openssl(self, path: str) -> None:
+        its_version = openssl.version(path)
+        wanted = {
+            (row.algorithm, row.direction, min(row.message, openssl.LARGEST_MESSAGE)): None
+            for row in self._report.rows
+        }
+        for algorithm, direction, message in wanted:
+            found = openssl.measure(
+                path, its_version, algorithm, direction, message, self._repetitions_of_peer
+            )
+            if isinstance(found, str):
+                self._skip(Skipped(algorithm, direction, message, "", "openssl", found))
+            else:
+                self._report.peers.append(found)
+                self._observe(found)
+
+    def _know(self, *found: Bound) -> None:
+        for bound in found:
+            self._bounds[bound.name] = bound
+            self._report.bounds.append(bound)
+            self._observe(bound)
+
+    def _skip(self, entry: Skipped) -> None:
+        self._report.skipped.append(entry)
+        self._observe(entry)
+
+
+def _expected(known: list[tuple[int, float]], size: int) -> float:
+    """Seconds of a call on `size` bytes: on the line through the last two that were measured. One
+    alone may be all fixed cost and says nothing."""
+    if len(known) < 2:
+        return 0.0
+    (size_before, seconds_before), (size_last, seconds_last) = known[-2:]
+    per_byte = max(0.0, (seconds_last - seconds_before) / (size_last - size_before))
+    return seconds_last + per_byte * (size - size_last)

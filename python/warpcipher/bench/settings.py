@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What to measure: the settings of a run, their defaults, and how sizes are written."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass
+
+import warpcipher as wc
+
+DIRECTIONS = ("encrypt", "decrypt")
+RESIDENCES = ("device", "pinned", "pageable", "file")
+"""Where text and result lie. pinned: page-locked host memory."""
+PEERS = ("openssl",)
+
+ALGORITHMS = ("aes-128-ctr", "aes-256-gcm", "aes-256-xts", "des-ede3-ecb")
+"""What runs unless algorithms are named: a stream, an AEAD, a disk, and the legacy of archives."""
+SIZES = (16, 4 << 10, 64 << 10, 1 << 20, 16 << 20, 128 << 20, 1 << 30)
+QUICK_SIZES = (16, 64 << 10)
+RANGE_STEP = 4
+LARGEST_SIZE = 8 << 30
+
+MESSAGE = 4096
+"""Where one message cannot fill an engine the text is cut: XTS in disk sectors, and directions
+whose blocks wait for each other, into messages of this size."""
+
+_UNITS = {
+    "": 1,
+    "b": 1,
+    **{f"{prefix}b": 1000**power for power, prefix in enumerate("kmgt", 1)},
+    **{f"{prefix}ib": 1024**power for power, prefix in enumerate("kmgt", 1)},
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One run. Empty tuples stand for the defaults.
+
+    algorithms:  names of `warpcipher.algorithms()`; () for ALGORITHMS.
+    directions:  of DIRECTIONS.
+    sizes:       bytes of text; () for SIZES, or QUICK_SIZES when quick.
+    residences:  of RESIDENCES; () for each engine the memories that it is made for.
+    engines:     names of `warpcipher.engines()`; () for those that can run here, but `reference`.
+    message:     bytes of a message, of which the text is made; None: one message where the blocks
+                 of one run in parallel, else MESSAGE.
+    repetitions: timed repetitions of each row; fewer, but three, when they take too long.
+    row_seconds: the time of a row. Sizes that would take longer, judged by the size before, are
+                 left out and reported.
+    device:      the GPU's number.
+    folder:      for files; None: the system's folder for temporary files.
+    against:     of PEERS, or None.
+    quick:       small sizes, three repetitions and short measurements: to try the command, not to
+                 quote.
+    """
+
+    algorithms: tuple[str, ...] = ()
+    directions: tuple[str, ...] = ("encrypt",)
+    sizes: tuple[int, ...] = ()
+    residences: tuple[str, ...] = ()
+    engines: tuple[str, ...] = ()
+    message: int | None = None
+    repetitions: int | None = None
+    row_seconds: float | None = None
+    device: int = 0
+    folder: str | None = None
+    against: str | None = None
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        _check_names("direction", self.directions, DIRECTIONS)
+        _check_names("residence", self.residences, RESIDENCES)
+        _check_names("against", () if self.against is None else (self.against,), PEERS)
+        if not self.directions:
+            raise ValueError("no direction: give encrypt or decrypt")
+        for size in self.sizes:
+            if not 1 <= size <= LARGEST_SIZE:
+                raise ValueError(f"size is {size} bytes: expected 1 to 8GiB")
+        if self.message is not None and self.message < 1:
+            raise ValueError(f"message is {self.message} bytes: expected 1 or more")
+        if self.repetitions is not None and self.repetitions < 1:
+            raise ValueError(f"repetitions is {self.repetitions}: expected 1 or more")
+        if self.row_seconds is not None and not self.row_seconds > 0:
+            raise ValueError(f"row-seconds is {self.row_seconds}: expected more than 0")
+        if self.device < 0:
+            raise ValueError(f"device is {self.device}: GPUs are numbered from 0")
+
+    def effective(self) -> Effective:
+        """What these settings come to here. ValueError: an unknown algorithm. EngineError: an
+        engine that was asked for is unknown or cannot run."""
+        known = {entry.name: entry for entry in wc.algorithms()}
+        for name in self.algorithms:
+            if name not in known:
+                wc.engines()[0].constant_time(name)  # raises, with the names that are near
+        quick = self.quick
+        return Effective(
+            algorithms=tuple(dict.fromkeys(self.algorithms or ALGORITHMS)),
+            directions=tuple(dict.fromkeys(self.directions)),
+            sizes=tuple(sorted(set(self.sizes or (QUICK_SIZES if quick else SIZES)))),
+            residences=tuple(dict.fromkeys(self.residences)),
+            engines=_usable(self.engines),
+            message=self.message,
+            repetitions=self.repetitions or (3 if quick else 7),
+            row_seconds=self.row_seconds or (0.2 if quick else 1.5),
+            least_seconds=0.0005 if quick else 0.005,
+            copy_bytes=(1 << 20) if quick else (1 << 30),
+            device=self.device,
+            folder=self.folder or tempfile.gettempdir(),
+            against=self.against,
+        )
+
+
+@dataclass(frozen=True)
+class Effective:
+    """The settings with every default filled in; a report holds them.
+
+    least_seconds: a repetition is as many calls as take this long.
+    copy_bytes:    of the copies that measure bounds.
+    """
+
+    algorithms: tuple[str, ...]
+    directions: tuple[str, ...]
+    sizes: tuple[int, ...]
+    residences: tuple[str, ...]
+    engines: tuple[str, ...]
+    message: int | None
+    repetitions: int
+    row_seconds: float
+    least_seconds: float
+    copy_bytes: int
+    device: int
+    folder: str
+    against: str | None
+
+
+def _check_names(what: str, given: tuple[str, ...], known: tuple[str, ...]) -> None:
+    for name in given:
+        if name not in known:
+            raise ValueError(f"{what} is {name!r}: expected {' or '.join(known)}")
+
+
+def _usable(asked: tuple[str, ...]) -> tuple[str, ...]:
+    engines = {entry.name: entry for entry in wc.engines()}
+    for name in asked:
+        if name not in engines:
+            raise wc.EngineError(f"no engine {name!r}: there are {', '.join(engines)}")
+        if not engines[name].usable:
+            raise wc.EngineError(f"engine {name!r} cannot run here: {engines[name].reason}")
+    if asked:
+        return tuple(dict.fromkeys(asked))
+    return tuple(
+        entry.name for entry in engines.values() if entry.usable and entry.name != "reference"
+    )
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Sizes as the command takes them: "16", "64KiB", "1.5GB", or a range in steps of 4, such as
+    "16..1GiB". ValueError for anything else."""
+    first, dots, last = text.partition("..")
+    if not dots:
+        return (parse_size(text),)
+    size, end = parse_size(first), parse_size(last)
+    if size > end:
+        raise ValueError(f"size is {text!r}: a range goes from the smaller to the larger")
+    sizes = []
+    while size < end:
+        sizes.append(size)
+        size *= RANGE_STEP
+    return (*sizes, end)
+
+
+def parse_size(text: str) -> int:
+    """Bytes of "16", "64KiB" or "1.5GB". ValueError for anything else, and for less than 1."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", text.strip())
+    factor = _UNITS.get(match[2].lower()) if match else None
+    if match is None or factor is None:
+        raise ValueError(f"size is {text!r}: expected bytes, such as 16, 64KiB, 1GB or 16..1GiB")
+    size = float(match[1]) * factor if "." in match[1] else int(match[1]) * factor
+    if size < 1 or size != int(size):
+        raise ValueError(f"size is {text!r}: expected a whole number of bytes, 1 or more")
+    return int(size)
+
+
+def shown_size(size: int) -> str:
+    """A size in the largest binary unit that it is a whole number of: 16 B, 64 KiB, 1 GiB."""
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if size % 1024**power == 0:
+            return f"{size // 1024**power} {unit}"
+    return f"{size} B"

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time: of the host by its clock, of a GPU by events on the stream; repeated, with the spread."""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from warpcipher import _native
+
+from .results import Spread
+
+LEAST_REPETITIONS = 3
+
+
+@dataclass(frozen=True)
+class Work:
+    """Calls to time. call(slot): one call on the buffers of that slot. wait: until all is done.
+    evict: makes the caches forget the slots; None where going round the slots does that."""
+
+    call: Callable[[int], object]
+    slots: int
+    wait: Callable[[], object]
+    evict: Callable[[], object] | None
+
+
+class Clock(Protocol):
+    """Times `calls` calls in a row from slot `first` on, in seconds."""
+
+    def __call__(self, work: Work, first: int, calls: int) -> float: ...
+
+
+def host_clock(work: Work, first: int, calls: int) -> float:
+    """Until all results are there."""
+    slots = [(first + i) % work.slots for i in range(calls)]
+    call = work.call
+    start = time.perf_counter()
+    for slot in slots:
+        call(slot)
+    work.wait()
+    return time.perf_counter() - start
+
+
+def device_clock(stream: _native.WorkStream) -> Clock:
+    """By events before the first call and behind the last."""
+    stopwatch = _native.Stopwatch(stream)
+
+    def clock(work: Work, first: int, calls: int) -> float:
+        slots = [(first + i) % work.slots for i in range(calls)]
+        call = work.call
+        stopwatch.start()
+        for slot in slots:
+            call(slot)
+        stopwatch.stop()
+        return stopwatch.seconds()
+
+    return clock
+
+
+@dataclass(frozen=True)
+class Timed:
+    """seconds: of one call among `calls` in a row. latency: of one alone, by the host's clock."""
+
+    seconds: Spread
+    latency: Spread
+    calls: int
+
+
+def measure(
+    work: Work, clock: Clock, repetitions: int, least_seconds: float, most_seconds: float
+) -> Timed:
+    """Repetitions of as many calls as take `least_seconds`, all on different slots where slots do
+    not span the caches.
+
+    Stops before `repetitions`, but not before LEAST_REPETITIONS, once `most_seconds` are over.
+    """
+    end = time.perf_counter() + most_seconds
+    with _no_collections():
+        work.call(0)  # what is made once: contexts, schedules, pools
+        once = _next(work, host_clock, 1 % work.slots, 1)
+        most_calls = 1024 if work.evict is None else max(1, work.slots - 1)
+        calls = max(1, min(math.ceil(least_seconds / max(once, 1e-9)), most_calls))
+        slot = 2
+        alone: list[float] = []
+        in_a_row: list[float] = []
+        same = calls == 1 and clock is host_clock
+        while len(in_a_row) < repetitions:
+            if len(in_a_row) >= LEAST_REPETITIONS and time.perf_counter() > end:
+                break
+            in_a_row.append(_next(work, clock, slot, calls) / calls)
+            slot += calls
+            if not same:
+                alone.append(_next(work, host_clock, slot, 1))
+                slot += 1
+    seconds = Spread.of(in_a_row)
+    return Timed(seconds, seconds if same else Spread.of(alone), calls)
+
+
+def _next(work: Work, clock: Clock, first: int, calls: int) -> float:
+    if work.evict is not None:
+        work.evict()
+        work.call((first - 1) % work.slots)  # the text shall be cold, not the code
+    work.wait()
+    return clock(work, first, calls)
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """No garbage collection in between, as in the standard library's timeit."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
