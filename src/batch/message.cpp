@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "batch/overlap.hpp"
+
 namespace warpcipher {
 namespace {
 
@@ -167,6 +169,7 @@ void check_messages(std::span<const Message> messages) {
                                                 "messages in separate batches");
     }
   }
+  check_overlap_between(messages);
   check_nonces(messages);
 }
 

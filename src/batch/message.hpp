@@ -58,7 +58,8 @@ struct Result {
 };
 
 // Throws Error{invalid_argument} on the first message that cannot be right: key missing, lengths outside the mode's,
-// output too small, buffers that partly overlap, memory kinds that differ, a GCM nonce used twice under one key to
+// output too small, buffers that partly overlap, a message that
+// writes where another reads or writes, memory kinds that differ, a GCM nonce used twice under one key to
 // encrypt. The text names the message by its index when there are several. Nothing has been written by then.
 void check_messages(std::span<const Message> messages);
 

@@ -90,6 +90,27 @@ TEST(CheckMessages, RefusesNullPointersAndOverlap) {
   EXPECT_EQ(refusal_of("aes-128-gcm", 0, [](Message& m) { m.in = nullptr, m.out = nullptr; }), "accepted");
 }
 
+TEST(CheckMessages, RefusesMessagesInEachOthersWay) {
+  std::mt19937 random(5);
+  Sample a(random, find_algorithm("aes-128-gcm"), Direction::encrypt, 100);
+  Sample b(random, find_algorithm("aes-128-ctr"), Direction::encrypt, 100);
+  const auto both = [&](const std::function<void(Message&, Message&)>& change) {
+    Message messages[] = {a.message, b.message};
+    change(messages[0], messages[1]);
+    const std::string straight = refusal(messages);
+    std::swap(messages[0], messages[1]);
+    EXPECT_EQ(refusal(messages) == "accepted", straight == "accepted");
+    return straight;
+  };
+  EXPECT_EQ(both([](Message&, Message&) {}), "accepted");
+  EXPECT_EQ(both([](Message& x, Message& y) { y.in = x.in; }), "accepted");
+  EXPECT_EQ(both([](Message& x, Message& y) { x.in = x.out, y.in = y.out; }), "accepted");
+  expect_says(both([](Message& x, Message& y) { y.in = x.out; }), {"message 1 reads where message 0 writes"});
+  expect_says(both([](Message& x, Message& y) { y.in = x.tag + 15 - 99, y.in_len = 100; }), {"reads where"});
+  expect_says(both([](Message& x, Message& y) { y.out = x.out + 99; }), {"writes where", "an output of its own"});
+  EXPECT_EQ(both([](Message& x, Message& y) { y.out = x.out + 100, y.in_len = 0; }), "accepted");
+}
+
 TEST(CheckMessages, RefusesANonceUsedTwiceToEncrypt) {
   std::mt19937 random(3);
   std::deque<Sample> samples;

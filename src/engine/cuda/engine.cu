@@ -13,6 +13,7 @@
 #include "engine/cuda/lane_table/run.hpp"
 #include "engine/cuda/launch.hpp"
 #include "engine/cuda/memory.hpp"
+#include "engine/cuda/pinned_pool.hpp"
 
 namespace warpcipher {
 namespace {
@@ -105,13 +106,10 @@ class CudaEngine final : public DeviceEngine {
 
   void* allocate_pinned(std::size_t size) override {
     require_device();
-    void* memory = nullptr;
-    check(cudaMallocHost(&memory, size), "allocate page-locked memory");
-    return memory;
+    return cuda::take_pinned(size);
   }
   void free_pinned(void* memory, std::size_t size) noexcept override {
-    secure_wipe(memory, size);
-    cudaFreeHost(memory);
+    cuda::give_pinned(memory, size);
   }
 
   void copy_to_device(void* device, const void* host, std::size_t size, Stream stream) override {

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Page-locked host memory, kept between calls: the driver takes longer to lock pages than a GPU takes to encrypt them.
+#pragma once
+
+#include <cstddef>
+
+namespace warpcipher::cuda {
+
+// At least `size` bytes (with unified addressing every device can copy from and to them). Throws Error{out_of_memory, engine_failure}.
+void* take_pinned(std::size_t size);
+
+// Wipes `size` bytes (as given to take_pinned) and keeps the memory for later, or frees it when enough is kept.
+void give_pinned(void* memory, std::size_t size) noexcept;
+
+}  // namespace warpcipher::cuda
