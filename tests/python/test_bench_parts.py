@@ -149,11 +149,11 @@ def test_slots_are_not_used_twice_in_a_repetition() -> None:
     found = timing.measure(work, clock, 4, 1.0, 100.0)
     assert found.seconds.count == found.latency.count == 4
     text = " ".join(map(str, events))
-    timed = re.findall(r"evict (\d) start ((?:\d )+)stop", text)
+    timed = re.findall(r"evict (\d) start ((?:\d )+)stop (\d)", text)
     assert len(timed) == 4
-    for before, slots in timed:
-        used = [int(before), *map(int, slots.split())]
-        assert found.calls == len(used) - 1 == 9
+    for before, slots, alone in timed:
+        used = [int(before), *map(int, slots.split()), int(alone)]
+        assert found.calls == len(used) - 2 == 8
         assert len(set(used)) == len(used)
 
 

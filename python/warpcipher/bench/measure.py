@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +30,22 @@ class Call:
         self._case = case
         self._slots = slots
         self._key = wc.Key(info.name, os.urandom(info.key_size))
-        self._tags = TAG_SIZE if info.is_aead else 0
         on_device = case.residence == "device" and stream is not None
         self._stream = stream.pointer if on_device and stream is not None else None
-        self._lengths = case.lengths
-        self._ivs = os.urandom(info.iv_size * len(self._lengths)) or None
+        tag_size = TAG_SIZE if info.is_aead else 0
+        lengths = array("Q", case.lengths)
+        self._lengths = {
+            "encrypt": lengths,
+            "decrypt": array("Q", [length + tag_size for length in lengths]),
+        }
+        self._ivs = os.urandom(info.iv_size * len(lengths)) or None
         self._pairs = [self._places(slot) for slot in range(slots.count)]
         if case.direction == "decrypt" and info.is_aead:
             for slot in range(slots.count):  # texts become ciphertexts with good tags
                 sealed, text = self._pairs[slot]
                 self._run("encrypt", text, sealed)
-        self.run = self._make()
+        self._cipher = wc.Cipher(info.name, self._key, engine=case.engine.name)
+        self._whole = is_whole(case)
 
     def _places(self, slot: int) -> tuple[Any, Any]:
         """Where a slot's input and output lie."""
@@ -50,28 +54,22 @@ class Call:
             return self._slots.text(slot, plain), self._slots.result(slot, sealed)
         return self._slots.text(slot, sealed), self._slots.result(slot, plain)
 
-    def _make(self) -> Callable[[int], object]:
-        pairs, case = self._pairs, self._case
-        if is_whole(case):
-            cipher = wc.Cipher(case.algorithm.name, self._key, engine=case.engine.name)
-            method = cipher.encrypt if case.direction == "encrypt" else cipher.decrypt
-            iv, stream = self._ivs, self._stream
-
-            def call(slot: int) -> object:
-                source, target = pairs[slot]
-                return method(source, iv=iv, out=target, stream=stream)
-
-            return call
-        return lambda slot: self._run(case.direction, *pairs[slot])
+    def run(self, slot: int) -> object:
+        """One call on the buffers of a slot."""
+        source, target = self._pairs[slot]
+        direction = self._case.direction
+        if not self._whole:
+            return self._run(direction, source, target)
+        method = self._cipher.encrypt if direction == "encrypt" else self._cipher.decrypt
+        return method(source, iv=self._ivs, out=target, stream=self._stream)
 
     def _run(self, direction: str, source: Any, target: Any) -> wc.Columns:
-        extra = self._tags if direction == "decrypt" else 0
         return wc.run_columns(
             self._case.algorithm.name,
             direction,
             self._key,
             source,
-            lengths=array("Q", [length + extra for length in self._lengths]),
+            lengths=self._lengths[direction],
             ivs=self._ivs,
             out=target,
             engine=self._case.engine.name,
@@ -89,10 +87,7 @@ class Call:
             self._case.direction,
             self._key,
             text,
-            lengths=[
-                length + (self._tags if self._case.direction == "decrypt" else 0)
-                for length in self._lengths
-            ],
+            lengths=self._lengths[self._case.direction],
             ivs=self._ivs,
             engine="reference",
         ).raise_for_status()

@@ -55,7 +55,7 @@ class HostMemory:
 class DevicePart:
     """Device memory as array libraries show theirs; no stream is named, for all work is on one."""
 
-    def __init__(self, owner: _native.DeviceArray, start: int, size: int) -> None:
+    def __init__(self, owner: DeviceMemory, start: int, size: int) -> None:
         self._owner = owner
         self.pointer = owner.pointer + start
         self.__cuda_array_interface__ = {
@@ -72,16 +72,17 @@ class DevicePart:
 
 
 class DeviceMemory:
-    """Memory of a GPU."""
+    """Memory of a GPU. It is freed on the stream, which therefore must live longer."""
 
     def __init__(self, size: int, stream: _native.WorkStream) -> None:
         self.device: int | None = stream.device
         self.size = size
         self._array = wc.DeviceArray(size, stream.device, stream.pointer)
+        self._stream = stream  # behind the array: attributes go in this order
         self.pointer = self._array.pointer
 
     def view(self, start: int, size: int) -> DevicePart:
-        return DevicePart(self._array, start, size)
+        return DevicePart(self, start, size)
 
 
 def fill(memory: Memory, stream: _native.WorkStream | None) -> None:

@@ -16,6 +16,7 @@ from warpcipher import _native
 from .results import Spread
 
 LEAST_REPETITIONS = 3
+MOST_CALLS = 1024
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,9 @@ def measure(
     end = time.perf_counter() + most_seconds
     with _no_collections():
         work.call(0)  # what is made once: contexts, schedules, pools
-        once = _next(work, host_clock, 1 % work.slots, 1)
-        most_calls = 1024 if work.evict is None else max(1, work.slots - 1)
+        once = _repetition(work, host_clock, 1, 1)
+        # A repetition uses a slot before the calls, to warm the code, and one behind them.
+        most_calls = MOST_CALLS if work.evict is None else max(1, work.slots - 2)
         calls = max(1, min(math.ceil(least_seconds / max(once, 1e-9)), most_calls))
         slot = 2
         alone: list[float] = []
@@ -92,16 +94,15 @@ def measure(
         while len(in_a_row) < repetitions:
             if len(in_a_row) >= LEAST_REPETITIONS and time.perf_counter() > end:
                 break
-            in_a_row.append(_next(work, clock, slot, calls) / calls)
-            slot += calls
+            in_a_row.append(_repetition(work, clock, slot, calls) / calls)
             if not same:
-                alone.append(_next(work, host_clock, slot, 1))
-                slot += 1
+                alone.append(host_clock(work, slot + calls, 1))
+            slot += calls + 1
     seconds = Spread.of(in_a_row)
     return Timed(seconds, seconds if same else Spread.of(alone), calls)
 
 
-def _next(work: Work, clock: Clock, first: int, calls: int) -> float:
+def _repetition(work: Work, clock: Clock, first: int, calls: int) -> float:
     if work.evict is not None:
         work.evict()
         work.call((first - 1) % work.slots)  # the text shall be cold, not the code
