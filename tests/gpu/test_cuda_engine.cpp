@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conformance of the CUDA engine: every algorithm and direction against the reference engine, over lengths at the edges of
-// blocks and tiles, alignments, in place or not, alone or in batches, with both forms of the lane tables. A plain
+// Conformance of the CUDA engine: every algorithm and direction against the reference engine, over lengths at the edges
+// of blocks and tiles, alignments, in place or not, alone or in batches, with both forms of the lane tables. A plain
 // program, because the machines with GPUs have nothing but the toolkit:
 //
 //   test_cuda_engine [--quick] [--no-large] [--only ALGORITHM] [--seed N]
@@ -24,8 +24,8 @@
 #include "core/error.hpp"
 #include "engine/cuda/engine.hpp"
 #include "engine/reference/engine.hpp"
-#include "mode/algorithm.hpp"
 #include "large.hpp"
+#include "mode/algorithm.hpp"
 
 namespace {
 
@@ -58,8 +58,8 @@ struct Case {
   bool bad_tag = false;
   std::size_t aad_len = 0;
   std::size_t tag_len = 16;
-  std::vector<std::uint8_t> iv;       // empty: random
-  const Key* key = nullptr;           // nullptr: random
+  std::vector<std::uint8_t> iv;  // empty: random
+  const Key* key = nullptr;      // nullptr: random
 
   std::string text() const {
     return std::string(algorithm->name) + (direction == Direction::encrypt ? " encrypt" : " decrypt") + " len " +
@@ -185,10 +185,11 @@ class Batch {
       while (at < end && expected[at] == got[at]) ++at;
       if (at == end && expected_statuses[i] == statuses[i]) continue;
       if (++failures > 4) continue;
-      std::printf("  DIFFERS %s (message %zu of %zu): status %d expected %d", cases_[i].text().c_str(), i, cases_.size(),
-                  static_cast<int>(statuses[i]), static_cast<int>(expected_statuses[i]));
+      std::printf("  DIFFERS %s (message %zu of %zu): status %d expected %d", cases_[i].text().c_str(), i,
+                  cases_.size(), static_cast<int>(statuses[i]), static_cast<int>(expected_statuses[i]));
       if (at != end) {
-        std::printf(", first byte at out%+lld, tag%+lld\n    expected", static_cast<long long>(at) - static_cast<long long>(places_[i].out),
+        std::printf(", first byte at out%+lld, tag%+lld\n    expected",
+                    static_cast<long long>(at) - static_cast<long long>(places_[i].out),
                     static_cast<long long>(at) - static_cast<long long>(places_[i].tag));
         for (std::size_t k = at; k < at + 16 && k < end; ++k) std::printf(" %02x", expected[k]);
         std::printf("\n    got     ");
@@ -207,7 +208,8 @@ class Batch {
 // A length that the algorithm takes, near `len`.
 std::size_t fit(const Algorithm& algorithm, Padding padding, std::size_t len) {
   if (algorithm.mode.id == Mode::xts && len < 16) return len + 16;
-  if (algorithm.mode.whole_blocks && padding == Padding::none) return len / algorithm.block_len() * algorithm.block_len();
+  if (algorithm.mode.whole_blocks && padding == Padding::none)
+    return len / algorithm.block_len() * algorithm.block_len();
   return len;
 }
 
@@ -263,7 +265,8 @@ struct Options {
 };
 
 std::vector<std::size_t> lengths(const Algorithm& algorithm, Direction direction, bool quick) {
-  std::vector<std::size_t> all{0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 255, 256, 257, 2047, 2048, 2049, 4095, 4096, 4097};
+  std::vector<std::size_t> all{0,  1,   7,   8,   9,    15,   16,   17,   31,   32,
+                               33, 255, 256, 257, 2047, 2048, 2049, 4095, 4096, 4097};
   const bool slow = algorithm.mode.id == Mode::cfb8;
   if (quick) {
     all.push_back(slow ? 1000 : 8192 + random_below(4096));
@@ -271,7 +274,8 @@ std::vector<std::size_t> lengths(const Algorithm& algorithm, Direction direction
   }
   if (!slow) all.insert(all.end(), {65535, 65536, 65537, 262144, (1 << 20) - 1, 1 << 20});
   for (int i = 0; i < 12; ++i) {
-    all.push_back(random_below(slow || !algorithm.parallel(direction) ? 20000 : std::size_t{1} << (4 + random_below(17))));
+    all.push_back(
+        random_below(slow || !algorithm.parallel(direction) ? 20000 : std::size_t{1} << (4 + random_below(17))));
   }
   return all;
 }
@@ -390,6 +394,14 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
+bool has_one_bit_matrices() {
+  int device = 0;
+  cudaDeviceProp properties{};
+  must(cudaGetDevice(&device), "cudaGetDevice");
+  must(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  return properties.major == 8 || properties.major == 9;
+}
+
 int run_all(const Options& options) {
   const DeviceEngine& engine = cuda_engine();
   if (!engine.unavailable_reason().empty()) {
@@ -410,6 +422,17 @@ int run_all(const Options& options) {
     if (options.only.empty()) failures += test_mixed(options, stream);
   }
   unsetenv("WARPCIPHER_LANE_TABLE");
+  for (const char* form : {"scalar", "tensor"}) {
+    if (std::string(form) == "tensor" && !has_one_bit_matrices()) continue;
+    setenv("WARPCIPHER_GHASH", form, 1);
+    std::printf("GHASH, %s\n", form);
+    for (const Algorithm& algorithm : algorithms()) {
+      if (algorithm.mode.id != Mode::gcm || (!options.only.empty() && algorithm.name != options.only)) continue;
+      failures += test_algorithm(algorithm, options, stream);
+      if (options.only.empty()) break;  // one key size says it all
+    }
+  }
+  unsetenv("WARPCIPHER_GHASH");
   if (options.only.empty()) failures += test_refusal();
   if (options.large) failures += test_large(stream, options.only);
   cuda_engine().destroy_stream(stream);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU made of fibers: enough of the CUDA runtime and language for the project's .cu files to compile with a host compiler
-// and run, lane by lane, with host memory as device memory. It shows wrong results, out-of-bounds and misaligned
-// access (with sanitizers) and missing synchronisation inside a warp (lanes, warps and blocks run in shuffled
-// order) on a machine without a GPU. It says nothing about time.
+// A GPU made of fibers: enough of the CUDA runtime and language for the project's .cu files to compile with a host
+// compiler and run, lane by lane, with host memory as device memory. It shows wrong results, out-of-bounds and
+// misaligned access (with sanitizers) and missing synchronisation inside a warp (lanes, warps and blocks run in
+// shuffled order) on a machine without a GPU. It says nothing about time.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +51,13 @@ inline void __syncwarp() { emulation::sync_warp(); }
 
 template <class T>
 T __shfl_xor_sync(unsigned, T value, int mask) {
-  return static_cast<T>(emulation::exchange(static_cast<std::uint64_t>(value), threadIdx.x % 32 ^ static_cast<unsigned>(mask)));
+  return static_cast<T>(
+      emulation::exchange(static_cast<std::uint64_t>(value), threadIdx.x % 32 ^ static_cast<unsigned>(mask)));
+}
+
+template <class T>
+T __shfl_sync(unsigned, T value, int source) {
+  return static_cast<T>(emulation::exchange(static_cast<std::uint64_t>(value), static_cast<unsigned>(source) % 32));
 }
 
 template <class T>
@@ -97,7 +103,8 @@ void __stcs(T* p, const T& value) {
 }
 
 template <class... Parameters, class... Arguments>
-cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments&&... arguments) {
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
   emulation::run_grid(config->gridDim, config->blockDim, config->dynamicSmemBytes, [&] { kernel(arguments...); });
   return cudaSuccess;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fibers and the memory of the emulated GPU (see cuda_runtime.h). One block runs at a time; its threads are fibers that
-// give way where CUDA's would wait.
+// The fibers and the memory of the emulated GPU (see cuda_runtime.h). One block runs at a time; its threads are fibers
+// that give way where CUDA's would wait.
 #include <ucontext.h>
 
 #include <algorithm>
@@ -23,6 +23,9 @@ alignas(16) uint4 shared_tables[128 * 1024 / 16];
 }
 namespace bitslice {
 alignas(16) std::uint32_t shared_masks[48 * 1024 / 4];
+}
+namespace ghash {
+alignas(16) uint4 shared_memory[227 * 1024 / 16];
 }
 }  // namespace warpcipher::cuda
 
@@ -141,7 +144,8 @@ std::uint64_t exchange(std::uint64_t value, unsigned source) {
 
 void run_grid(dim3 grid, dim3 block, std::size_t shared_len, const std::function<void()>& lane) {
   if (block.x % 32 != 0 || block.x > 1024 || grid.x == 0 || shared_len > 227 * 1024) {
-    std::fprintf(stderr, "emulated GPU: a launch of %u blocks of %u threads and %zu bytes\n", grid.x, block.x, shared_len);
+    std::fprintf(stderr, "emulated GPU: a launch of %u blocks of %u threads and %zu bytes\n", grid.x, block.x,
+                 shared_len);
     std::abort();
   }
   body = &lane;
@@ -153,6 +157,7 @@ void run_grid(dim3 grid, dim3 block, std::size_t shared_len, const std::function
   for (const unsigned i : order) {
     std::memset(warpcipher::cuda::lane_table::shared_tables, 0xa5, sizeof warpcipher::cuda::lane_table::shared_tables);
     std::memset(warpcipher::cuda::bitslice::shared_masks, 0xa5, sizeof warpcipher::cuda::bitslice::shared_masks);
+    std::memset(warpcipher::cuda::ghash::shared_memory, 0xa5, shared_len);
     blockIdx.x = i;
     run_block(block.x);
   }
@@ -210,7 +215,9 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t size, cudaMemcpyK
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMemcpyKind kind, cudaStream_t) {
   return cudaMemcpy(to, from, size, kind);
 }
-cudaError_t cudaMemset(void* memory, int value, std::size_t size) { return std::memset(memory, value, size), cudaSuccess; }
+cudaError_t cudaMemset(void* memory, int value, std::size_t size) {
+  return std::memset(memory, value, size), cudaSuccess;
+}
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t size, cudaStream_t) {
   return cudaMemset(memory, value, size);
 }

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multiplication by a fixed element P of GF(2^128) as a 128 x 128 matrix over GF(2), in the bit order that blocks have in
-// memory, and where the one-bit matrix instruction wants its pieces. Plain functions of host and device, so that the layout
-// is tested without a GPU.
+// Multiplication by a fixed element P of GF(2^128) as a 128 x 128 matrix over GF(2), in the bit order that blocks have
+// in memory, and where the one-bit matrix instruction wants its pieces. Plain functions of host and device, so that the
+// layout is tested without a GPU.
 //
-// Bit b of word w of a block (words little-endian as loaded) is the coefficient of x^(32 w + (b ^ 7)): GCM counts from the
-// first byte's most significant bit (SP 800-38D, section 6.3).
+// Bit b of word w of a block (words little-endian as loaded) is the coefficient of x^(32 w + (b ^ 7)): GCM counts from
+// the first byte's most significant bit (SP 800-38D, section 6.3).
 //
-// Output bit b of word v of X * P is the parity of X & mask(v, b), and the masks are what the B operand of
-// mma.m16n8k256 holds. Column c = 8 n + 2 t + j of the instruction (n-tile n, accumulator j of a lane with l % 4 = t) is
-// output bit 2 n + j of word t: then the parities that a lane collects are word t of the product, as it lies in memory,
-// and its A operand, which takes 32 bits from the same lane, is word t of a block too.
+// Output bit b of word v of X * P is the parity of X & mask(v, b). A warp feeds 32 blocks, lane l with block l, to
+// mma.m16n8k256 just as they were loaded: words 0 to 3 of the block are the lane's four registers of A. So, l = 4 g +
+// t,
 //
-//   lane l = 4 g + t     A: row g (and g + 8), word of block t     B: column g of the n-tile     C: row g, columns 2 t, 2 t + 1
+//   A  row g      word 0 and word 2 of blocks 4 g + t   k = 32 t ... and k = 128 + 32 t ...
+//      row g + 8  word 1 and word 3
+//   B  column g   word 0 and word 2 of a mask           of the power of H that block t of each four is multiplied by
+//   C  row g      columns 2 t, 2 t + 1                  the product of the even words
+//      row g + 8  the same columns                      x^-32 times the product of the odd words
+//
+// Column 2 v + j of n-tile n is output bit 2 n + j of word v: then the parities that a lane collects over the 16
+// n-tiles are word t of the product as it lies in memory, and can be an operand themselves.
 #pragma once
 
 #include <cstdint>
@@ -51,10 +57,10 @@ WARPCIPHER_HD constexpr std::uint32_t word_of(gf128::Element a, std::uint32_t w)
   return byte_swap32(static_cast<std::uint32_t>(w % 2 == 0 ? half >> 32 : half));
 }
 
-// One of the five steps that transpose a 32 x 32 bit matrix whose row i is in lane i: `own` is the lane's row, `other` that
-// of the lane whose index differs by `distance` = 16, 8, 4, 2, 1 in turn.
+// One of the five steps that transpose a 32 x 32 bit matrix whose row i is in lane i: `own` is the lane's row, `other`
+// that of the lane whose index differs by `distance` = 16, 8, 4, 2, 1 in turn.
 WARPCIPHER_HD constexpr std::uint32_t transpose_step(std::uint32_t own, std::uint32_t other, std::uint32_t lane,
-                                                     std::uint32_t distance) {
+                                              std::uint32_t distance) {
   std::uint32_t low = 0xffffffffu;  // the lower half of each group of 2 * distance bits
   for (std::uint32_t d = 16; d >= distance; d /= 2) low ^= low << d;
   return (lane & distance) != 0 ? (own & ~low) | (other >> distance & low) : (own & low) | (other << distance & ~low);

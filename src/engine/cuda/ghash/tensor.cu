@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/ghash/tensor.hpp"
+
+#include <cstdlib>
+#include <string>
+
+#include "core/error.hpp"
+#include "engine/cuda/ghash/tensor.cuh"
+
+namespace warpcipher::cuda::ghash {
+namespace {
+
+using OneKeyLong = TensorPolicy<16, 8, Sharing::one_key>;  // 130 KiB of shared memory
+using OneKey = TensorPolicy<8, 8, Sharing::one_key>;       // 99 KiB: fits compute capability 8.6 and 8.9
+using ManyKeys = TensorPolicy<2, 8, Sharing::many_keys>;   // 148 KiB
+static_assert(Matrices<16>::squares <= tensor_squares, "the table of powers is long enough for every policy");
+
+// From here on tensor cores are faster.
+constexpr std::uint64_t least_blocks = 4096;
+constexpr std::uint64_t least_blocks_of_key = 512;
+constexpr std::uint64_t least_blocks_for_long = std::uint64_t{1} << 22;  // 64 MiB: then twice the matrices pay
+
+bool can_run(const Device& device, std::size_t keys) {
+  if (device.major != 8 && device.major != 9) return false;
+  return device.shared_len >= (keys == 1 ? OneKey::shared_len : ManyKeys::shared_len);
+}
+
+template <class Policy>
+void launch_policy(const Device& device, Stream stream, const ChunkList& list) {
+  const std::uint64_t blocks = list.chunks < device.multiprocessors ? list.chunks : device.multiprocessors;
+  const LaunchShape shape{static_cast<std::uint32_t>(blocks), Policy::threads, Policy::shared_len};
+  launch(&hash_chunks_by_matrix<Policy>, shape, stream, list);
+}
+
+}  // namespace
+
+Form choose_form(const Device& device, std::size_t keys, std::uint64_t blocks) {
+  const char* variable = std::getenv("WARPCIPHER_GHASH");
+  const std::string forced = variable == nullptr ? "" : variable;
+  if (!forced.empty() && forced != "scalar" && forced != "tensor") {
+    throw Error(Status::invalid_argument,
+                "WARPCIPHER_GHASH is '" + forced.substr(0, 16) + "': expected scalar, tensor or nothing");
+  }
+  const bool fits = can_run(device, keys);
+  if (forced == "tensor" && !fits) {
+    throw Error(Status::engine_failure, device.name + " cannot run GHASH on tensor cores for " + std::to_string(keys) +
+                                            " keys: it needs compute capability 8.x or 9.x and " +
+                                            std::to_string(keys == 1 ? OneKey::shared_len : ManyKeys::shared_len) +
+                                            " bytes of shared memory a block");
+  }
+  const bool pays = blocks >= least_blocks && blocks / keys >= (keys == 1 ? 0 : least_blocks_of_key);
+  if (forced == "scalar" || !fits || (forced.empty() && !pays)) return Form::scalar;
+  return keys == 1 ? Form::tensor_one_key : Form::tensor_many_keys;
+}
+
+std::uint32_t tensor_warps(const Device& device) { return device.multiprocessors * OneKey::warps; }
+
+void hash_on_tensor_cores(const Device& device, Stream stream, Form form, const ChunkList& list) {
+  if (form == Form::tensor_many_keys) return launch_policy<ManyKeys>(device, stream, list);
+  if (list.blocks >= least_blocks_for_long && device.shared_len >= OneKeyLong::shared_len)
+    return launch_policy<OneKeyLong>(device, stream, list);
+  launch_policy<OneKey>(device, stream, list);
+}
+
+}  // namespace warpcipher::cuda::ghash

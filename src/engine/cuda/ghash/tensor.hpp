@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernel hashes the chunks of a group, and the launch of those on tensor cores.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/cuda/launch.hpp"
+
+namespace warpcipher::cuda::ghash {
+
+struct ChunkList;
+
+enum class Form : std::uint8_t {
+  scalar,            // carryless products on the multiply pipe: any GPU, short texts
+  tensor_one_key,    // the matrices of one key, shared by the warps of a block
+  tensor_many_keys,  // every warp has its own
+};
+
+// H^(2^j) that the tensor forms need of a key: j below this.
+inline constexpr std::uint32_t tensor_squares = 11;
+
+// The form for a group of `blocks` blocks in all, AAD and text, under `keys` keys. WARPCIPHER_GHASH ("scalar" or
+// "tensor") forces one, for tests and measurements; throws Error{engine_failure} when the device cannot run the forced
+// one, Error{invalid_argument} for another value.
+Form choose_form(const Device& device, std::size_t keys, std::uint64_t blocks);
+
+// Warps that hash chunks at the same time in a tensor form.
+std::uint32_t tensor_warps(const Device& device);
+
+void hash_on_tensor_cores(const Device& device, Stream stream, Form form, const ChunkList& list);
+
+}  // namespace warpcipher::cuda::ghash
