@@ -120,7 +120,7 @@ DeviceScope::DeviceScope(int device) : former_(host_device) {
   }
 }
 
-DeviceScope::~DeviceScope() = default;
+DeviceScope::~DeviceScope() { static_cast<void>(former_); }  // there is no device to go back to
 
 void keep_until_done(std::vector<nb::object>, int device, Stream) { const DeviceScope scope(device); }
 

@@ -40,7 +40,7 @@ TEST(CheckMessages, AcceptsEveryAlgorithm) {
   std::mt19937 random(1);
   for (const Algorithm& algorithm : algorithms()) {
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
-      for (const std::size_t len : {0, 1, 15, 16, 17, 1000}) {
+      for (const std::size_t len : {0u, 1u, 15u, 16u, 17u, 1000u}) {
         const Sample sample(random, algorithm, direction, test::valid_len(algorithm, len));
         EXPECT_EQ(refusal({&sample.message, 1}), "accepted") << algorithm.name;
       }
@@ -75,7 +75,7 @@ TEST(CheckMessages, RefusesWhatTheModeDoesNotHave) {
   expect_says(refusal_of("aes-128-ctr", 16, [](Message& m) { m.padding = Padding::pkcs7; }), {"takes no padding"});
   expect_says(refusal_of("aes-128-ctr", 16, [](Message& m) { m.aad = m.iv, m.aad_len = 1; }), {"associated data"});
   expect_says(refusal_of("aes-128-ctr", 16, [](Message& m) { m.tag = m.out + 16, m.tag_len = 16; }), {"no tag"});
-  for (const std::size_t tag_len : {0, 1, 5, 11, 17}) {
+  for (const std::size_t tag_len : {0u, 1u, 5u, 11u, 17u}) {
     expect_says(refusal_of("aes-128-gcm", 16, [=](Message& m) { m.tag_len = tag_len; }), {"4, 8 or 12 to 16"});
   }
 }

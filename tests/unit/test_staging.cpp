@@ -49,7 +49,7 @@ TEST(Staging, CutsLongMessagesWithTheRightChain) {
   std::mt19937 random(1);
   for (const Algorithm& algorithm : algorithms()) {
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
-      for (const std::size_t len : {0, 1, 15, 16, 17, 1008, 1024, 1040, 5000}) {
+      for (const std::size_t len : {0u, 1u, 15u, 16u, 17u, 1008u, 1024u, 1040u, 5000u}) {
         for (const bool in_place : {false, true}) {
           std::deque<Sample> one;
           one.emplace_back(random, algorithm, direction, test::valid_len(algorithm, len));
