@@ -3,7 +3,14 @@
 
 from __future__ import annotations
 
+import signal
+
 import warpcipher as wc
+
+# A shell starts background jobs with SIGINT ignored, and so would be the programs that the tests
+# interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> list[str]:
