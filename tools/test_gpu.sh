@@ -30,5 +30,5 @@ export PATH=$PWD/build/gpu/site/bin:$PATH
   stop "the package was built, but its cuda engine cannot run"
 
 cmake --build build/gpu/build
-ctest --test-dir build/gpu/build --output-on-failure --no-tests=error
+ctest --test-dir build/gpu/build --output-on-failure --no-tests=error -j "$(nproc)"
 exec "$python" -m pytest tests/gpu tests/python "$@"

@@ -94,12 +94,13 @@ Message whole_text(const Key& key, Direction direction, const std::uint8_t* in, 
   return m;
 }
 
-// Windows of the ciphertext at the start, around 4 GiB and at the end, against the reference engine in CTR mode started at
-// the window's counter.
+// Windows of the ciphertext at the start, around 4 GiB and at the end, against the reference engine in CTR mode started
+// at the window's counter.
 bool windows_match(const DeviceBytes& out, const std::vector<std::uint8_t>& pattern, const Key& ctr_key,
                    const std::vector<std::uint8_t>& first_counter) {
   bool good = true;
-  for (const std::size_t offset : {std::size_t{0}, four_gib / 2, four_gib - window_len / 2, text_len / 16 * 16 - 4096}) {
+  for (const std::size_t offset :
+       {std::size_t{0}, four_gib / 2, four_gib - window_len / 2, text_len / 16 * 16 - 4096}) {
     const std::size_t len = std::min(window_len, text_len - offset);
     std::vector<std::uint8_t> counter = first_counter;
     add_be128(counter.data(), offset / 16);

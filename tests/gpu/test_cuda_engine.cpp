@@ -3,7 +3,7 @@
 // of blocks and tiles, alignments, in place or not, alone or in batches, with both forms of the lane tables. A plain
 // program, because the machines with GPUs have nothing but the toolkit:
 //
-//   test_cuda_engine [--quick] [--no-large] [--only ALGORITHM] [--seed N]
+//   test_cuda_engine [--quick] [--no-large] [--only ALGORITHM] [--part I/N] [--seed N]
 //
 // --quick keeps texts small, for compute-sanitizer and the emulated GPU. Prints a line for each algorithm; exits 1 when
 // anything differs.
@@ -262,6 +262,8 @@ struct Options {
   bool quick = false;
   bool large = true;
   std::string only;
+  unsigned part = 0;  // of `parts`: the steps whose number is part modulo parts
+  unsigned parts = 1;
 };
 
 std::vector<std::size_t> lengths(const Algorithm& algorithm, Direction direction, bool quick) {
@@ -383,10 +385,13 @@ Options parse(int argc, char** argv) {
       options.large = false;
     } else if (argument == "--only" && i + 1 < argc) {
       options.only = argv[++i];
+    } else if (argument == "--part" && i + 1 < argc &&
+               std::sscanf(argv[i + 1], "%u/%u", &options.part, &options.parts) == 2 && options.part < options.parts) {
+      ++i;
     } else if (argument == "--seed" && i + 1 < argc) {
       seed = std::strtoull(argv[++i], nullptr, 10);
     } else {
-      std::fprintf(stderr, "usage: %s [--quick] [--no-large] [--only ALGORITHM] [--seed N]\n", argv[0]);
+      std::fprintf(stderr, "usage: %s [--quick] [--no-large] [--only ALGORITHM] [--part I/N] [--seed N]\n", argv[0]);
       std::exit(2);
     }
   }
@@ -411,15 +416,18 @@ int run_all(const Options& options) {
   for (const std::string& device : engine.devices()) std::printf("%s\n", device.c_str());
   Stream stream = cuda_engine().create_stream();
   int failures = 0;
+  unsigned step = 0;
+  const auto is_mine = [&] { return step++ % options.parts == options.part; };
   for (const char* form : {"128", "64"}) {
     setenv("WARPCIPHER_LANE_TABLE", form, 1);
     std::printf("lane tables of %s KiB\n", form);
     for (const Algorithm& algorithm : algorithms()) {
       if (!options.only.empty() && algorithm.name != options.only) continue;
       if (!is_aes(algorithm.cipher.id) && std::string(form) == "64") continue;  // the form is of AES
+      if (!is_mine()) continue;
       failures += test_algorithm(algorithm, options, stream);
     }
-    if (options.only.empty()) failures += test_mixed(options, stream);
+    if (options.only.empty() && is_mine()) failures += test_mixed(options, stream);
   }
   unsetenv("WARPCIPHER_LANE_TABLE");
   for (const char* form : {"scalar", "tensor"}) {
@@ -428,13 +436,13 @@ int run_all(const Options& options) {
     std::printf("GHASH, %s\n", form);
     for (const Algorithm& algorithm : algorithms()) {
       if (algorithm.mode.id != Mode::gcm || (!options.only.empty() && algorithm.name != options.only)) continue;
-      failures += test_algorithm(algorithm, options, stream);
+      if (is_mine()) failures += test_algorithm(algorithm, options, stream);
       if (options.only.empty()) break;  // one key size says it all
     }
   }
   unsetenv("WARPCIPHER_GHASH");
-  if (options.only.empty()) failures += test_refusal();
-  if (options.large) failures += test_large(stream, options.only);
+  if (options.only.empty() && is_mine()) failures += test_refusal();
+  if (options.large && is_mine()) failures += test_large(stream, options.only);
   cuda_engine().destroy_stream(stream);
   std::printf(failures == 0 ? "all ok\n" : "%d FAILED\n", failures);
   return failures == 0 ? 0 : 1;
