@@ -138,8 +138,7 @@ typedef struct wc_result {
  * Returns the first status in `results` that is not WC_OK; the other messages of the batch are done all the same.
  * WC_INVALID_ARGUMENT: some message cannot be right; none was run. Two GCM messages of one call that encrypt under
  * one key with the same nonce are refused so. */
-WC_API wc_status wc_run(const char *engine, wc_result *results, const wc_message *messages, size_t count,
-                        void *stream);
+WC_API wc_status wc_run(const char *engine, wc_result *results, const wc_message *messages, size_t count, void *stream);
 
 /* The columnar form: `count` messages of one algorithm and direction, described by arrays in host memory. AEAD messages
  * are text || tag: lengths count the tag when decrypting, and out gets lengths[i] + tag_len bytes when encrypting. */
@@ -147,20 +146,20 @@ typedef struct wc_columns {
   wc_direction direction;
   wc_padding padding;
   wc_memory memory;
-  const wc_key *const *keys;  /* key_count keys of the same algorithm */
+  const wc_key *const *keys; /* key_count keys of the same algorithm */
   size_t key_count;
-  const uint32_t *key_index;  /* count entries; NULL: all messages take keys[0] */
+  const uint32_t *key_index; /* count entries; NULL: all messages take keys[0] */
   size_t count;
-  const void *in;             /* one buffer of in_len bytes */
+  const void *in; /* one buffer of in_len bytes */
   size_t in_len;
   const uint64_t *in_offsets; /* count entries; NULL: back to back */
   const uint64_t *in_lengths; /* count entries */
-  void *out;                  /* one buffer of out_len bytes, not overlapping in unless the same */
+  void *out; /* one buffer of out_len bytes, not overlapping in unless the same */
   size_t out_len;
   const uint64_t *out_offsets; /* count entries; NULL: back to back */
-  const void *ivs;             /* count * iv_len bytes, host memory */
+  const void *ivs; /* count * iv_len bytes, host memory */
   size_t iv_len;
-  const void *aad;             /* host memory */
+  const void *aad; /* host memory */
   size_t aad_len;
   const uint64_t *aad_offsets; /* count entries, with aad_lengths; NULL: every message takes the whole of aad */
   const uint64_t *aad_lengths;
@@ -174,10 +173,10 @@ WC_API wc_status wc_run_columns(const char *engine, wc_result *results, const wc
 
 /* Encrypts or decrypts in_len bytes with the automatic engine. *written gets the bytes of text at out (NULL allowed).
  * For algorithms that are not AEADs. iv_len is 0 for ECB. out_len: see wc_message. */
-WC_API wc_status wc_encrypt(const wc_key *key, void *out, size_t out_len, size_t *written, const void *in, size_t in_len,
-                            const void *iv, size_t iv_len, wc_padding padding);
-WC_API wc_status wc_decrypt(const wc_key *key, void *out, size_t out_len, size_t *written, const void *in, size_t in_len,
-                            const void *iv, size_t iv_len, wc_padding padding);
+WC_API wc_status wc_encrypt(const wc_key *key, void *out, size_t out_len, size_t *written, const void *in,
+                            size_t in_len, const void *iv, size_t iv_len, wc_padding padding);
+WC_API wc_status wc_decrypt(const wc_key *key, void *out, size_t out_len, size_t *written, const void *in,
+                            size_t in_len, const void *iv, size_t iv_len, wc_padding padding);
 
 /* AEAD with a 16-byte tag behind the ciphertext: seal writes in_len + 16 bytes to out, open writes in_len - 16 bytes.
  * A nonce must never be used twice with one key. WC_INVALID_TAG: out holds zeros. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rates of the CUDA engine on large texts, device memory to device memory: what bounds the kernels themselves. Random data,
-// CUDA events around Engine::run, median and spread of the repetitions; samples of each output are checked against the
-// reference engine.
+// Rates of the CUDA engine on large texts, device memory to device memory: what bounds the kernels themselves. Random
+// data, CUDA events around Engine::run, median and spread of the repetitions; samples of each output are checked
+// against the reference engine.
 //
 //   device_rates [GiB (4)] [repetitions (20)] [ALGORITHM]
 #include <cuda_runtime_api.h>
@@ -127,9 +127,12 @@ class Bench {
 
   static std::vector<std::uint8_t> make_iv(const Algorithm& algorithm) {
     switch (algorithm.mode.iv) {
-      case IvRule::none: return {};
-      case IvRule::block: return std::vector<std::uint8_t>(algorithm.block_len(), 5);
-      case IvRule::any: break;
+      case IvRule::none:
+        return {};
+      case IvRule::block:
+        return std::vector<std::uint8_t>(algorithm.block_len(), 5);
+      case IvRule::any:
+        break;
     }
     return std::vector<std::uint8_t>(12, 5);
   }
@@ -168,7 +171,8 @@ class Bench {
     must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
 
-  // The first bytes of the first and the last message, and the middle of a long one where the mode lets a text start there.
+  // The first bytes of the first and the last message, and the middle of a long one where the mode lets a text start
+  // there.
   bool sample(const std::vector<Message>& messages, const Algorithm& algorithm, const std::vector<std::uint8_t>& iv) {
     must(cudaMemset(out_, 0, len_), "cudaMemset");
     run(messages);
@@ -176,11 +180,17 @@ class Bench {
     const std::size_t middle = messages.front().in_len / 2 / 4096 * 4096;
     std::vector<std::uint8_t> middle_iv = iv;
     switch (algorithm.mode.id) {
-      case Mode::ecb: break;
-      case Mode::ctr: add_be128(middle_iv.data(), middle / 16); break;
+      case Mode::ecb:
+        break;
+      case Mode::ctr:
+        add_be128(middle_iv.data(), middle / 16);
+        break;
       case Mode::cbc:
-      case Mode::cfb: middle_iv = read(in_ + middle - algorithm.block_len(), algorithm.block_len()); break;
-      default: return good;
+      case Mode::cfb:
+        middle_iv = read(in_ + middle - algorithm.block_len(), algorithm.block_len());
+        break;
+      default:
+        return good;
     }
     return good && matches(messages.front(), middle, middle_iv);
   }
@@ -210,15 +220,12 @@ class Bench {
 };
 
 constexpr Job jobs[] = {
-    {"aes-128-ctr", Direction::encrypt},      {"aes-192-ctr", Direction::encrypt},
-    {"aes-256-ctr", Direction::encrypt},      {"aes-128-ecb", Direction::encrypt},
-    {"aes-128-ecb", Direction::decrypt},      {"aes-256-ecb", Direction::encrypt},
-    {"aes-128-cbc", Direction::decrypt},      {"aes-256-cbc", Direction::decrypt},
-    {"aes-128-cfb", Direction::decrypt},      {"aes-128-cfb8", Direction::decrypt},
-    {"aes-128-gcm", Direction::encrypt},      {"aes-256-gcm", Direction::encrypt},
-    {"aes-128-xts", Direction::encrypt},      {"aes-128-xts", Direction::decrypt},
-    {"aes-256-xts", Direction::encrypt},      {"des-ecb", Direction::encrypt},
-    {"des-ede3-ecb", Direction::encrypt},     {"des-ede3-cbc", Direction::decrypt},
+    {"aes-128-ctr", Direction::encrypt},  {"aes-192-ctr", Direction::encrypt},  {"aes-256-ctr", Direction::encrypt},
+    {"aes-128-ecb", Direction::encrypt},  {"aes-128-ecb", Direction::decrypt},  {"aes-256-ecb", Direction::encrypt},
+    {"aes-128-cbc", Direction::decrypt},  {"aes-256-cbc", Direction::decrypt},  {"aes-128-cfb", Direction::decrypt},
+    {"aes-128-cfb8", Direction::decrypt}, {"aes-128-gcm", Direction::encrypt},  {"aes-256-gcm", Direction::encrypt},
+    {"aes-128-xts", Direction::encrypt},  {"aes-128-xts", Direction::decrypt},  {"aes-256-xts", Direction::encrypt},
+    {"des-ecb", Direction::encrypt},      {"des-ede3-ecb", Direction::encrypt}, {"des-ede3-cbc", Direction::decrypt},
     {"des-ede3-cfb", Direction::decrypt},
 };
 

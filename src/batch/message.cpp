@@ -104,7 +104,8 @@ class Check {
     if (m_.in != m_.out && overlap(m_.in, m_.in_len, m_.out, out_len)) {
       fail("in and out overlap without being the same: give the same pointer or separate buffers");
     }
-    if (m_.tag_len != 0 && (overlap(m_.tag, m_.tag_len, m_.out, out_len) || overlap(m_.tag, m_.tag_len, m_.in, m_.in_len))) {
+    if (m_.tag_len != 0 &&
+        (overlap(m_.tag, m_.tag_len, m_.out, out_len) || overlap(m_.tag, m_.tag_len, m_.in, m_.in_len))) {
       fail("the tag overlaps the text");
     }
   }

@@ -49,7 +49,8 @@ void check_overlap_between(std::span<const Message> messages) {
   }
   sort_disjoint(writes);
   for (const Range& read : reads) {
-    auto write = std::partition_point(writes.begin(), writes.end(), [&](const Range& w) { return w.end <= read.begin; });
+    auto write =
+        std::partition_point(writes.begin(), writes.end(), [&](const Range& w) { return w.end <= read.begin; });
     for (; write != writes.end() && write->begin < read.end; ++write) {
       if (write->message != read.message) fail(read.message, write->message, " reads where message ");
     }

@@ -8,8 +8,8 @@
 
 namespace warpcipher {
 
-// Throws Error{invalid_argument} that names the two messages when one writes (text or tag) where another reads or writes.
-// Reading the same bytes is allowed. What one message may do to itself is checked elsewhere.
+// Throws Error{invalid_argument} that names the two messages when one writes (text or tag) where another reads or
+// writes. Reading the same bytes is allowed. What one message may do to itself is checked elsewhere.
 void check_overlap_between(std::span<const Message> messages);
 
 }  // namespace warpcipher

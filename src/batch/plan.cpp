@@ -30,9 +30,8 @@ Plan make_plan(std::span<const Message> messages, std::uint32_t tile_units) {
       }
       group.first_tile.push_back(tiles);
     } else {
-      std::stable_sort(group.messages.begin(), group.messages.end(), [&](std::uint32_t a, std::uint32_t b) {
-        return messages[a].in_len > messages[b].in_len;
-      });
+      std::stable_sort(group.messages.begin(), group.messages.end(),
+                       [&](std::uint32_t a, std::uint32_t b) { return messages[a].in_len > messages[b].in_len; });
     }
   }
   return plan;

@@ -157,8 +157,9 @@ wc_status run_aead(warpcipher::Direction direction, const wc_key* key, void* out
     require(sealing || in_len >= full_tag_len, "in is shorter than the 16-byte tag");
     require(in_len <= SIZE_MAX - full_tag_len, "in_len is too large");
     const std::size_t text_len = sealing ? in_len : in_len - full_tag_len;
-    require(out_len >= text_len + (sealing ? full_tag_len : 0),
-            sealing ? "out has room for fewer than in_len + 16 bytes" : "out has room for fewer than in_len - 16 bytes");
+    require(out_len >= text_len + (sealing ? full_tag_len : 0), sealing
+                                                                    ? "out has room for fewer than in_len + 16 bytes"
+                                                                    : "out has room for fewer than in_len - 16 bytes");
     require(out != nullptr || text_len + (sealing ? full_tag_len : 0) == 0, "out is a null pointer");
     require(in != nullptr || in_len == 0, "in is a null pointer");
     warpcipher::Message message;

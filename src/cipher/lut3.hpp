@@ -31,8 +31,8 @@ WARPCIPHER_INLINE constexpr Word lut3(Word a, Word b, Word c) {
   }
 #elif defined(__AVX512F__)
   if constexpr (sizeof(Word) == sizeof(__m512i)) {
-    return reinterpret_cast<Word>(_mm512_ternarylogic_epi64(
-        reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b), reinterpret_cast<__m512i>(c), Table));
+    return reinterpret_cast<Word>(_mm512_ternarylogic_epi64(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b),
+                                                            reinterpret_cast<__m512i>(c), Table));
   }
 #endif
   return detail::Lut3Expression<Table>::apply(a, b, c);

@@ -48,8 +48,7 @@ WARPCIPHER_HD constexpr std::uint32_t byte_swap32(std::uint32_t v) {
 }
 
 // out = a ^ b over n bytes; any of the three may be the same buffer.
-WARPCIPHER_HD constexpr void xor_bytes(std::uint8_t* out, const std::uint8_t* a, const std::uint8_t* b,
-                                       std::size_t n) {
+WARPCIPHER_HD constexpr void xor_bytes(std::uint8_t* out, const std::uint8_t* a, const std::uint8_t* b, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<std::uint8_t>(a[i] ^ b[i]);
 }
 

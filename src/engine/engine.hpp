@@ -38,12 +38,11 @@ class Engine {
   // The tile size its plans are made with, in units.
   virtual std::uint32_t tile_units() const = 0;
 
-  // Runs a plan whose messages lie in memory(). Writes out (and tag when encrypting an AEAD), never IV, AAD or in (unless
-  // in == out). A message whose tag does not match gets status invalid_tag and in_len zeros at out; the others of the
-  // batch are not disturbed. PKCS#7 is applied when encrypting; when decrypting, the padding is left on for the caller
-  // to take off. A message may be empty.
-  // An engine of the host returns when the work is done. An engine of a device enqueues it on `stream` and waits only
-  // when the plan holds AEAD decryption, whose status the host must know.
+  // Runs a plan whose messages lie in memory(). Writes out (and tag when encrypting an AEAD), never IV, AAD or in
+  // (unless in == out). A message whose tag does not match gets status invalid_tag and in_len zeros at out; the others
+  // of the batch are not disturbed. PKCS#7 is applied when encrypting; when decrypting, the padding is left on for the
+  // caller to take off. A message may be empty. An engine of the host returns when the work is done. An engine of a
+  // device enqueues it on `stream` and waits only when the plan holds AEAD decryption, whose status the host must know.
   // Throws Error{engine_failure, out_of_memory}. Safe from any thread.
   virtual void run(const Plan& plan, std::span<Status> statuses, Stream stream) = 0;
 };

@@ -10,8 +10,13 @@
 namespace warpcipher {
 
 struct Cbc {
-  static constexpr ModeInfo info{.id = Mode::cbc, .name = "cbc", .any_block_len = true, .whole_blocks = true,
-                                 .iv = IvRule::block, .parallel_encrypt = false, .parallel_decrypt = true};
+  static constexpr ModeInfo info{.id = Mode::cbc,
+                                 .name = "cbc",
+                                 .any_block_len = true,
+                                 .whole_blocks = true,
+                                 .iv = IvRule::block,
+                                 .parallel_encrypt = false,
+                                 .parallel_decrypt = true};
 
   template <class C>
   static void encrypt(const C& cipher, const ModeInput& m) {

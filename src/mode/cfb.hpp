@@ -12,8 +12,13 @@
 namespace warpcipher {
 
 struct Cfb {
-  static constexpr ModeInfo info{.id = Mode::cfb, .name = "cfb", .any_block_len = true, .whole_blocks = false,
-                                 .iv = IvRule::block, .parallel_encrypt = false, .parallel_decrypt = true};
+  static constexpr ModeInfo info{.id = Mode::cfb,
+                                 .name = "cfb",
+                                 .any_block_len = true,
+                                 .whole_blocks = false,
+                                 .iv = IvRule::block,
+                                 .parallel_encrypt = false,
+                                 .parallel_decrypt = true};
 
   template <class C>
   static void encrypt(const C& cipher, const ModeInput& m) {

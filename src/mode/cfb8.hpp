@@ -9,8 +9,13 @@
 namespace warpcipher {
 
 struct Cfb8 {
-  static constexpr ModeInfo info{.id = Mode::cfb8, .name = "cfb8", .any_block_len = true, .whole_blocks = false,
-                                 .iv = IvRule::block, .parallel_encrypt = false, .parallel_decrypt = true};
+  static constexpr ModeInfo info{.id = Mode::cfb8,
+                                 .name = "cfb8",
+                                 .any_block_len = true,
+                                 .whole_blocks = false,
+                                 .iv = IvRule::block,
+                                 .parallel_encrypt = false,
+                                 .parallel_decrypt = true};
 
   template <class C>
   static void encrypt(const C& cipher, const ModeInput& m) {

@@ -12,8 +12,13 @@
 namespace warpcipher {
 
 struct Ctr {
-  static constexpr ModeInfo info{.id = Mode::ctr, .name = "ctr", .any_block_len = false, .whole_blocks = false,
-                                 .iv = IvRule::block, .parallel_encrypt = true, .parallel_decrypt = true};
+  static constexpr ModeInfo info{.id = Mode::ctr,
+                                 .name = "ctr",
+                                 .any_block_len = false,
+                                 .whole_blocks = false,
+                                 .iv = IvRule::block,
+                                 .parallel_encrypt = true,
+                                 .parallel_decrypt = true};
 
   template <class C>
   static void encrypt(const C& cipher, const ModeInput& m) {

@@ -7,8 +7,13 @@
 namespace warpcipher {
 
 struct Ecb {
-  static constexpr ModeInfo info{.id = Mode::ecb, .name = "ecb", .any_block_len = true, .whole_blocks = true,
-                                 .iv = IvRule::none, .parallel_encrypt = true, .parallel_decrypt = true};
+  static constexpr ModeInfo info{.id = Mode::ecb,
+                                 .name = "ecb",
+                                 .any_block_len = true,
+                                 .whole_blocks = true,
+                                 .iv = IvRule::none,
+                                 .parallel_encrypt = true,
+                                 .parallel_decrypt = true};
 
   template <class C>
   static void encrypt(const C& cipher, const ModeInput& m) {

@@ -11,8 +11,13 @@
 namespace warpcipher {
 
 struct Gcm {
-  static constexpr ModeInfo info{.id = Mode::gcm, .name = "gcm", .any_block_len = false, .whole_blocks = false,
-                                 .iv = IvRule::any, .parallel_encrypt = true, .parallel_decrypt = true};
+  static constexpr ModeInfo info{.id = Mode::gcm,
+                                 .name = "gcm",
+                                 .any_block_len = false,
+                                 .whole_blocks = false,
+                                 .iv = IvRule::any,
+                                 .parallel_encrypt = true,
+                                 .parallel_decrypt = true};
 
   // Algorithm 4, section 7.1.
   template <class C>

@@ -28,8 +28,8 @@ enum class IvRule : std::uint8_t {
 struct ModeInfo {
   Mode id;
   std::string_view name;
-  bool any_block_len;     // defined for 64-bit blocks too, not for 128-bit blocks alone
-  bool whole_blocks;      // the text is a multiple of the block (PKCS#7 padding makes it one)
+  bool any_block_len;  // defined for 64-bit blocks too, not for 128-bit blocks alone
+  bool whole_blocks;   // the text is a multiple of the block (PKCS#7 padding makes it one)
   IvRule iv;
   bool parallel_encrypt;  // blocks of one message can be encrypted in any order
   bool parallel_decrypt;

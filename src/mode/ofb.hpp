@@ -11,8 +11,13 @@
 namespace warpcipher {
 
 struct Ofb {
-  static constexpr ModeInfo info{.id = Mode::ofb, .name = "ofb", .any_block_len = true, .whole_blocks = false,
-                                 .iv = IvRule::block, .parallel_encrypt = false, .parallel_decrypt = false};
+  static constexpr ModeInfo info{.id = Mode::ofb,
+                                 .name = "ofb",
+                                 .any_block_len = true,
+                                 .whole_blocks = false,
+                                 .iv = IvRule::block,
+                                 .parallel_encrypt = false,
+                                 .parallel_decrypt = false};
 
   template <class C>
   static void encrypt(const C& cipher, const ModeInput& m) {

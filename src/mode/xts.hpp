@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// XTS: IEEE 1619-2018, section 5; approved by SP 800-38E. One message is one data unit of at least a block; a last block
-// that is short steals ciphertext from the one before it. Takes two ciphers: one for the data, one for the tweak.
+// XTS: IEEE 1619-2018, section 5; approved by SP 800-38E. One message is one data unit of at least a block; a last
+// block that is short steals ciphertext from the one before it. Takes two ciphers: one for the data, one for the tweak.
 #pragma once
 
 #include <cstring>
@@ -11,8 +11,13 @@
 namespace warpcipher {
 
 struct Xts {
-  static constexpr ModeInfo info{.id = Mode::xts, .name = "xts", .any_block_len = false, .whole_blocks = false,
-                                 .iv = IvRule::block, .parallel_encrypt = true, .parallel_decrypt = true};
+  static constexpr ModeInfo info{.id = Mode::xts,
+                                 .name = "xts",
+                                 .any_block_len = false,
+                                 .whole_blocks = false,
+                                 .iv = IvRule::block,
+                                 .parallel_encrypt = true,
+                                 .parallel_decrypt = true};
 
   template <class C>
   static void encrypt(const C& data, const C& tweak, const ModeInput& m) {
@@ -60,7 +65,8 @@ struct Xts {
     if (tail != 0) steal(data, t, m.in + i, m.out + i, tail, encrypting);
   }
 
-  // Section 5.3.2 and 5.4.2: the last whole block and the short one. Decryption takes the two tweaks in the other order.
+  // Section 5.3.2 and 5.4.2: the last whole block and the short one. Decryption takes the two tweaks in the other
+  // order.
   template <class C>
   static void steal(const C& data, const std::uint8_t t[16], const std::uint8_t* in, std::uint8_t* out,
                     std::size_t tail, bool encrypting) {

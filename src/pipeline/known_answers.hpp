@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One known answer for every algorithm. Text: the four blocks of SP 800-38A, appendix F (the modes that take any length
-// leave the last three bytes off); AES keys, IVs and counters are those of that appendix, so AES answers of ECB, CBC, CFB,
-// OFB and CTR are the published ones. GCM: nonce and AAD of the GCM specification's test case 4. The remaining answers
-// were computed with OpenSSL 3. All in hexadecimal; an AEAD's tag stands behind its ciphertext.
+// leave the last three bytes off); AES keys, IVs and counters are those of that appendix, so AES answers of ECB, CBC,
+// CFB, OFB and CTR are the published ones. GCM: nonce and AAD of the GCM specification's test case 4. The remaining
+// answers were computed with OpenSSL 3. All in hexadecimal; an AEAD's tag stands behind its ciphertext.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,8 @@ inline constexpr KnownAnswer known_answers[] = {
     {"aes-128-gcm", "2b7e151628aed2a6abf7158809cf4f3c", "cafebabefacedbaddecaf888", known_answer_aad, 61,
      "6ac7d9f77a1c8a43af5be6373b9f656281ade2f91ae5ae428656a3e0bf5dde1e69dbb5a61f1c5d69decf7c80c9461934"
      "35d0f34ac5c4bffa35a2587ed3046e57d06201765c3825de0abe8c1e76"},
-    {"aes-128-xts", "2b7e151628aed2a6abf7158809cf4f3c8edbb0b38d0b77030e52b02dac6aea99", "000102030405060708090a0b0c0d0e0f", "", 61,
+    {"aes-128-xts", "2b7e151628aed2a6abf7158809cf4f3c8edbb0b38d0b77030e52b02dac6aea99",
+     "000102030405060708090a0b0c0d0e0f", "", 61,
      "1ff3d40061f63380ceb4241dafe8b2bcb579da43d071a019fe87aaad08ab40480d9956f13875c4f0ecf69de91de8805d"
      "0643b0314269890156ff40f46a"},
     {"aes-192-ecb", "8e73b0f7da0e6452c810f32b809079e562f8ead2522c6b7b", "", "", 64,
@@ -65,31 +66,41 @@ inline constexpr KnownAnswer known_answers[] = {
     {"aes-192-ctr", "8e73b0f7da0e6452c810f32b809079e562f8ead2522c6b7b", "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff", "", 61,
      "1abc932417521ca24f2b0459fe7e6e0b090339ec0aa6faefd5ccc2c6f4ce8e941e36b26bd1ebc670d1bd1d665620abf7"
      "4f78a7f6d29809585a97daec58"},
-    {"aes-192-gcm", "8e73b0f7da0e6452c810f32b809079e562f8ead2522c6b7b", "cafebabefacedbaddecaf888", known_answer_aad, 61,
+    {"aes-192-gcm", "8e73b0f7da0e6452c810f32b809079e562f8ead2522c6b7b", "cafebabefacedbaddecaf888", known_answer_aad,
+     61,
      "d9f29c212e0ae29fa8abcc9265cb3d8b46e5728da46632698636613e0efa1b1958dccd55493fc82a3751dba6f9a97368"
      "988335f5c310003415c3d86b5182ae7242563dbafe40741732fdf54f0e"},
     {"aes-256-ecb", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4", "", "", 64,
      "f3eed1bdb5d2a03c064b5a7e3db181f8591ccb10d410ed26dc5ba74a31362870b6ed21b99ca6f4f9f153e7b1beafed1d"
      "23304b7a39f9f3ff067d8d8f9e24ecc7"},
-    {"aes-256-cbc", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4", "000102030405060708090a0b0c0d0e0f", "", 64,
+    {"aes-256-cbc", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4",
+     "000102030405060708090a0b0c0d0e0f", "", 64,
      "f58c4c04d6e5f1ba779eabfb5f7bfbd69cfc4e967edb808d679f777bc6702c7d39f23369a9d9bacfa530e26304231461"
      "b2eb05e2c39be9fcda6c19078c6a9d1b"},
-    {"aes-256-cfb", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4", "000102030405060708090a0b0c0d0e0f", "", 61,
+    {"aes-256-cfb", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4",
+     "000102030405060708090a0b0c0d0e0f", "", 61,
      "dc7e84bfda79164b7ecd8486985d386039ffed143b28b1c832113c6331e5407bdf10132415e54b92a13ed0a8267ae2f9"
      "75a385741ab9cef82031623d55"},
-    {"aes-256-cfb8", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4", "000102030405060708090a0b0c0d0e0f", "", 61,
+    {"aes-256-cfb8", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4",
+     "000102030405060708090a0b0c0d0e0f", "", 61,
      "dc1f1a8520a64db55fcc8ac554844e889700adc6e10c63cf2d8cd2d8ce668f3eb9191719c47444fb43bff9b9883c2cd0"
      "51120402009f974998c89d1957"},
-    {"aes-256-ofb", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4", "000102030405060708090a0b0c0d0e0f", "", 61,
+    {"aes-256-ofb", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4",
+     "000102030405060708090a0b0c0d0e0f", "", 61,
      "dc7e84bfda79164b7ecd8486985d38604febdc6740d20b3ac88f6ad82a4fb08d71ab47a086e86eedf39d1c5bba97c408"
      "0126141d67f37be8538f5a8be7"},
-    {"aes-256-ctr", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4", "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff", "", 61,
+    {"aes-256-ctr", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4",
+     "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff", "", 61,
      "601ec313775789a5b7a7f504bbf3d228f443e3ca4d62b59aca84e990cacaf5c52b0930daa23de94ce87017ba2d84988d"
      "dfc9c58db67aada613c2dd0845"},
-    {"aes-256-gcm", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4", "cafebabefacedbaddecaf888", known_answer_aad, 61,
+    {"aes-256-gcm", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4", "cafebabefacedbaddecaf888",
+     known_answer_aad, 61,
      "cce65692c1064eed7fa3046aa46bd8eaa9c7aa990b4f968bae83cae728c04f8c05a18f4f2dd6e117a6c0b8482ace7c73"
      "fcd0f1ae228fa6ab40ddf786d5153f11816e8599e6b7bbe2f53fb16753"},
-    {"aes-256-xts", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4c5984eb5b06fd41b8ed60b5520d8d224ba9089a29ec4ad72883db506acb17a51", "000102030405060708090a0b0c0d0e0f", "", 61,
+    {"aes-256-xts",
+     "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4c5984eb5b06fd41b8ed60b5520d8d224ba9089a29ec4ad728"
+     "83db506acb17a51",
+     "000102030405060708090a0b0c0d0e0f", "", 61,
      "9ef55e6671c7fb6cf89edd39bcdf7d0bda5de723c4a89aa4454454bc2f64d061775e6dec43066ec548aadbc8c6b880b8"
      "2b55ea07d4b4c199b9bfdfb070"},
     {"des-ecb", "0123456789abcdef", "", "", 64,

@@ -173,9 +173,7 @@ class Slot {
 };
 
 // The room that a message needs when it travels uncut.
-std::size_t whole_room(const Message& message) {
-  return Part{message, 0, {}, 0}.room();
-}
+std::size_t whole_room(const Message& message) { return Part{message, 0, {}, 0}.room(); }
 
 // The size of the ring's buffers: no larger than the work, and large enough for the longest message that cannot be cut.
 std::size_t slot_size(std::span<const Message> messages, std::size_t piece_len) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device engine whose device is the host: the reference engine behind copies, so that what brings data to a device can be
-// tested without one. It checks that memory is freed with the size it was allocated with, and counts.
+// A device engine whose device is the host: the reference engine behind copies, so that what brings data to a device
+// can be tested without one. It checks that memory is freed with the size it was allocated with, and counts.
 #pragma once
 
 #include <cstring>

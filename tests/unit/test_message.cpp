@@ -66,9 +66,10 @@ TEST(CheckMessages, RefusesWrongLengths) {
   expect_says(refusal_of("aes-128-ctr", 16, [](Message& m) { m.out_len = 15; }), {"room for 15", "16 bytes"});
   expect_says(refusal_of("aes-128-cbc", 16, [](Message& m) { m.padding = Padding::pkcs7, m.out_len = 31; }),
               {"room for 31", "32 bytes"});
-  expect_says(refusal_of("aes-128-cbc", 16,
-                         [](Message& m) { m.padding = Padding::pkcs7, m.direction = Direction::decrypt, m.in_len = 0; }),
-              {"at least 16"});
+  expect_says(
+      refusal_of("aes-128-cbc", 16,
+                 [](Message& m) { m.padding = Padding::pkcs7, m.direction = Direction::decrypt, m.in_len = 0; }),
+      {"at least 16"});
 }
 
 TEST(CheckMessages, RefusesWhatTheModeDoesNotHave) {

@@ -4,9 +4,9 @@
 
 #include <set>
 
+#include "host_device_engine.hpp"
 #include "pipeline/known_answers.hpp"
 #include "pipeline/self_test.hpp"
-#include "host_device_engine.hpp"
 
 namespace warpcipher {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A 128-bit block in registers, and the text of a tile: how blocks come from and go to memory of any alignment and length.
+// A 128-bit block in registers, and the text of a tile: how blocks come from and go to memory of any alignment and
+// length.
 #pragma once
 
 #include "core/host_device.hpp"

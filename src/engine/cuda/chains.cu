@@ -5,7 +5,8 @@ namespace warpcipher::cuda {
 namespace {
 
 __global__ void save_chains_kernel(const MessageView* views, const std::uint64_t* first_tile, std::uint32_t messages,
-                                   std::uint64_t tiles, std::uint32_t block_len, std::uint32_t tile_len, Block* chains) {
+                                   std::uint64_t tiles, std::uint32_t block_len, std::uint32_t tile_len,
+                                   Block* chains) {
   const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
   for (std::uint64_t tile = blockIdx.x * std::uint64_t{blockDim.x} + threadIdx.x; tile < tiles; tile += stride) {
     const std::uint32_t message = find_message_alone(first_tile, messages, tile);
@@ -17,8 +18,8 @@ __global__ void save_chains_kernel(const MessageView* views, const std::uint64_t
 
 }  // namespace
 
-void save_chains(const GroupRun& run, const MessageView* views, const std::uint64_t* first_tile, std::uint32_t tile_units,
-                 Block* chains) {
+void save_chains(const GroupRun& run, const MessageView* views, const std::uint64_t* first_tile,
+                 std::uint32_t tile_units, Block* chains) {
   constexpr std::uint32_t threads = 256;
   const std::uint64_t wanted = (run.group.tiles() + threads - 1) / threads;
   const std::uint64_t most = 8 * run.device.multiprocessors;

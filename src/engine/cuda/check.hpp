@@ -12,7 +12,8 @@ namespace warpcipher::cuda {
 
 [[noreturn]] inline void throw_error(cudaError_t error, const std::string& doing) {
   cudaGetLastError();  // forgets an error that is not sticky, so that the next call does not report it again
-  std::string text = "CUDA failed to " + doing + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")";
+  std::string text =
+      "CUDA failed to " + doing + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")";
   if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorUnsupportedPtxVersion) {
     text += "; this build of warpcipher has no code for this GPU or driver";
   }

@@ -49,8 +49,8 @@ Devices look() {
   for (int i = 0; i < count; ++i) {
     cudaDeviceProp properties{};
     if (cudaGetDeviceProperties(&properties, i) != cudaSuccess) continue;
-    const bool supported = properties.major > least_major ||
-                           (properties.major == least_major && properties.minor >= least_minor);
+    const bool supported =
+        properties.major > least_major || (properties.major == least_major && properties.minor >= least_minor);
     if (!supported) {
       found.unavailable_reason = std::string(properties.name) + " has compute capability " +
                                  capability(properties.major, properties.minor) + ", this library needs " +
@@ -79,8 +79,8 @@ class Locator {
     const cudaError_t error = cudaPointerGetAttributes(&attributes, pointer);
     if (error != cudaSuccess && error != cudaErrorInvalidValue) throw_error(error, "look a pointer up");
     if (error != cudaSuccess) cudaGetLastError();
-    const bool on_device = error == cudaSuccess && (attributes.type == cudaMemoryTypeDevice ||
-                                                    attributes.type == cudaMemoryTypeManaged);
+    const bool on_device =
+        error == cudaSuccess && (attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged);
     if (!on_device) {
       throw Error(Status::invalid_argument, "message " + std::to_string(message) + ": " + what +
                                                 " was given as device memory, but it is not memory of a GPU");

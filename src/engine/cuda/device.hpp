@@ -34,8 +34,9 @@ const Devices& devices();
 // The device of that index; throws Error{engine_failure} when it is older than this library supports.
 const Device& find_device(int index);
 
-// The device that holds the text and tags of a plan's messages. Throws Error{invalid_argument} that names the message when a
-// pointer is not device memory or two messages lie on different GPUs. The current device when no message has text.
+// The device that holds the text and tags of a plan's messages. Throws Error{invalid_argument} that names the message
+// when a pointer is not device memory or two messages lie on different GPUs. The current device when no message has
+// text.
 const Device& device_of(const Plan& plan);
 
 // Makes a device current until the end of the scope.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine of NVIDIA GPUs: finds the device of a plan, hands each group to the family that runs it, and brings back the
-// verdicts of AEAD decryption.
+// The engine of NVIDIA GPUs: finds the device of a plan, hands each group to the family that runs it, and brings back
+// the verdicts of AEAD decryption.
 #include "engine/cuda/engine.hpp"
 
 #include <cuda_runtime_api.h>
@@ -108,9 +108,7 @@ class CudaEngine final : public DeviceEngine {
     require_device();
     return cuda::take_pinned(size);
   }
-  void free_pinned(void* memory, std::size_t size) noexcept override {
-    cuda::give_pinned(memory, size);
-  }
+  void free_pinned(void* memory, std::size_t size) noexcept override { cuda::give_pinned(memory, size); }
 
   void copy_to_device(void* device, const void* host, std::size_t size, Stream stream) override {
     check(cudaMemcpyAsync(device, host, size, cudaMemcpyHostToDevice, native(stream)), "copy to the device");

@@ -10,8 +10,8 @@ namespace warpcipher::cuda {
 
 inline constexpr std::uint32_t warp_len = 32;
 
-// Promises that p points at global memory. The compiler cannot know it of a pointer that it reads from memory, and would
-// take the slower generic loads and stores.
+// Promises that p points at global memory. The compiler cannot know it of a pointer that it reads from memory, and
+// would take the slower generic loads and stores.
 template <class T>
 __device__ __forceinline__ T* global(T* p) {
 #if defined(__CUDA_ARCH__)

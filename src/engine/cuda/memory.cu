@@ -11,14 +11,14 @@
 namespace warpcipher::cuda {
 namespace {
 
-// What a pool keeps when a stream is synchronised, rather than giving it back to the driver: enough for the descriptors and
-// scratch of large batches.
+// What a pool keeps when a stream is synchronised, rather than giving it back to the driver: enough for the descriptors
+// and scratch of large batches.
 constexpr std::uint64_t kept_len = std::uint64_t{256} << 20;
 
 cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
-// One pool a device for the life of the process: the driver frees it with the context, and freeing it here could run after
-// the driver has shut down.
+// One pool a device for the life of the process: the driver frees it with the context, and freeing it here could run
+// after the driver has shut down.
 cudaMemPool_t pool() {
   static std::mutex mutex;
   static std::map<int, cudaMemPool_t> pools;
@@ -58,7 +58,8 @@ void Upload::allocate(Stream stream) {
   device_ = std::make_unique<StreamBuffer>(size_, stream);
 }
 
-// From pageable memory the runtime copies into its own staging before it returns, so the host side may be wiped at once.
+// From pageable memory the runtime copies into its own staging before it returns, so the host side may be wiped at
+// once.
 void Upload::send() {
   if (size_ == 0) return;
   check(cudaMemcpyAsync(device_->data(), host_.data(), size_, cudaMemcpyHostToDevice, native(stream_)),

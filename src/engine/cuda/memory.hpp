@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory ordered on a stream. Everything a run needs beside the text (descriptors, schedules, scratch) comes from here
-// and is wiped on the same stream before it is freed, so the host never waits for it.
+// Device memory ordered on a stream. Everything a run needs beside the text (descriptors, schedules, scratch) comes
+// from here and is wiped on the same stream before it is freed, so the host never waits for it.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,8 @@ class StreamBuffer {
   Stream stream_ = nullptr;
 };
 
-// Arrays made on the host and read by kernels: reserved first, then filled, then sent in one copy. Both sides are wiped.
+// Arrays made on the host and read by kernels: reserved first, then filled, then sent in one copy. Both sides are
+// wiped.
 //
 //   Upload upload;
 //   const auto keys = upload.reserve<std::uint32_t>(n);

@@ -47,8 +47,8 @@ struct Tile {
   Text text;
 };
 
-// The largest position with first_tile[position] <= tile, that is the message that holds the tile. The lanes of a warp probe
-// 32 places at once, so 65,536 messages take four steps.
+// The largest position with first_tile[position] <= tile, that is the message that holds the tile. The lanes of a warp
+// probe 32 places at once, so 65,536 messages take four steps.
 __device__ __forceinline__ std::uint32_t find_message(const std::uint64_t* first_tile, std::uint32_t count,
                                                       std::uint64_t tile) {
   std::uint32_t low = 0;

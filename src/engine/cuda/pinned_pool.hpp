@@ -6,7 +6,8 @@
 
 namespace warpcipher::cuda {
 
-// At least `size` bytes (with unified addressing every device can copy from and to them). Throws Error{out_of_memory, engine_failure}.
+// At least `size` bytes (with unified addressing every device can copy from and to them). Throws Error{out_of_memory,
+// engine_failure}.
 void* take_pinned(std::size_t size);
 
 // Wipes `size` bytes (as given to take_pinned) and keeps the memory for later, or frees it when enough is kept.

@@ -88,8 +88,7 @@ void encrypt_padded(const Message& m) {
   if (tail != 0) std::memcpy(last, m.in + whole, tail);
   run_input(*m.key, m.direction, {.in = m.in, .out = m.out, .len = whole, .iv = m.iv, .iv_len = m.iv_len});
   if (m.iv_len != 0) std::memcpy(chain, whole != 0 ? m.out + whole - block_len : m.iv, block_len);
-  run_input(*m.key, m.direction,
-            {.in = last, .out = m.out + whole, .len = block_len, .iv = chain, .iv_len = m.iv_len});
+  run_input(*m.key, m.direction, {.in = last, .out = m.out + whole, .len = block_len, .iv = chain, .iv_len = m.iv_len});
   secure_wipe(last, sizeof last);
 }
 
@@ -98,8 +97,15 @@ Status run_message(const Message& m) {
     encrypt_padded(m);
     return Status::ok;
   }
-  const ModeInput input{.in = m.in, .out = m.out, .len = m.in_len, .iv = m.iv, .iv_len = m.iv_len,
-                        .aad = m.aad, .aad_len = m.aad_len, .tag = m.tag, .tag_len = m.tag_len};
+  const ModeInput input{.in = m.in,
+                        .out = m.out,
+                        .len = m.in_len,
+                        .iv = m.iv,
+                        .iv_len = m.iv_len,
+                        .aad = m.aad,
+                        .aad_len = m.aad_len,
+                        .tag = m.tag,
+                        .tag_len = m.tag_len};
   if (run_input(*m.key, m.direction, input)) return Status::ok;
   secure_wipe(m.out, m.in_len);
   return Status::invalid_tag;

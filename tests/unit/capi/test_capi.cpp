@@ -54,8 +54,8 @@ TEST(CAbi, SealsAndOpens) {
                     aad.data(), aad.size()),
             WC_OK);
   const auto open = [&](const Bytes& in) {
-    return wc_open(key.get(), opened.data(), opened.size(), in.data(), in.size(), nonce.data(), nonce.size(), aad.data(),
-                   aad.size());
+    return wc_open(key.get(), opened.data(), opened.size(), in.data(), in.size(), nonce.data(), nonce.size(),
+                   aad.data(), aad.size());
   };
   ASSERT_EQ(open(sealed), WC_OK);
   EXPECT_EQ(opened, text);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bitsliced DES (cipher/des_bitslice.hpp): eight lanes share a tile of 256 units, lane q takes units q, q + 8, ... q + 248 as
-// the 32 bits of its words, so that the lanes' loads are neighbours. The masks of the key bits lie in shared memory when the
-// whole group has one key, else in device memory.
+// Bitsliced DES (cipher/des_bitslice.hpp): eight lanes share a tile of 256 units, lane q takes units q, q + 8, ... q +
+// 248 as the 32 bits of its words, so that the lanes' loads are neighbours. The masks of the key bits lie in shared
+// memory when the whole group has one key, else in device memory.
 //
-// When out == in, the lanes of a warp write only after all of them have read; the block before a tile comes from `chains`.
+// When out == in, the lanes of a warp write only after all of them have read; the block before a tile comes from
+// `chains`.
 #include "engine/cuda/bitslice/des.hpp"
 
 #include <algorithm>
@@ -53,7 +54,8 @@ __device__ __forceinline__ HalfBlock load_half(const std::uint8_t* p, std::uint3
   return half;
 }
 
-__device__ __forceinline__ void store_half(std::uint8_t* p, std::uint32_t len, std::uint32_t first, std::uint32_t second) {
+__device__ __forceinline__ void store_half(std::uint8_t* p, std::uint32_t len, std::uint32_t first,
+                                           std::uint32_t second) {
   if (len >= 8 && (reinterpret_cast<std::uintptr_t>(p) & 7) == 0) {
     __stcs(reinterpret_cast<uint2*>(p), make_uint2(first, second));
     return;
@@ -83,8 +85,8 @@ struct LaneTile {
   }
 };
 
-// Each mode: what goes into the cipher for a unit, and what is added to what comes out. All of `add` happens before the first
-// store of a warp.
+// Each mode: what goes into the cipher for a unit, and what is added to what comes out. All of `add` happens before the
+// first store of a warp.
 
 struct EcbMode {
   static constexpr std::uint32_t unit_len = 8;
@@ -120,7 +122,8 @@ struct Cfb8Decryption {
 #pragma unroll
     for (std::uint32_t i = 0; i < 8; ++i) {
       const std::uint32_t at = unit + i;  // byte `at - 8` of the tile
-      const std::uint32_t byte = at < 8 ? (at < 4 ? tile.before.words[0] : tile.before.words[1]) >> (8 * (at % 4)) & 0xffu
+      const std::uint32_t byte = at < 8
+                                     ? (at < 4 ? tile.before.words[0] : tile.before.words[1]) >> (8 * (at % 4)) & 0xffu
                                  : at - 8 < tile.text.in_len ? tile.text.in[at - 8]
                                                              : 0;
       shift.words[i / 4] |= byte << (8 * (i % 4));
@@ -139,8 +142,7 @@ __device__ __forceinline__ LaneTile find_tile(const Source& source, std::uint64_
   if (number >= source.tiles) return lane;
   const std::uint32_t message = find_message_alone(source.first_tile, source.messages, number);
   const MessageView& view = source.views[message];
-  const Tile tile =
-      make_tile(view, message, number, number - source.first_tile[message], tile_units, Mode::unit_len);
+  const Tile tile = make_tile(view, message, number, number - source.first_tile[message], tile_units, Mode::unit_len);
   lane.text = tile.text;
   lane.units = tile.units;
   key = view.key;
@@ -158,7 +160,8 @@ __device__ __forceinline__ LaneTile find_tile(const Source& source, std::uint64_
 template <class Mode, bool OneKey>
 __global__ void __launch_bounds__(threads, 4) des_kernel(const __grid_constant__ Source source) {
   if constexpr (OneKey) {
-    for (std::uint32_t i = threadIdx.x; i < source.passes * pass_masks; i += blockDim.x) shared_masks[i] = source.masks[i];
+    for (std::uint32_t i = threadIdx.x; i < source.passes * pass_masks; i += blockDim.x)
+      shared_masks[i] = source.masks[i];
     __syncthreads();
   }
   const std::uint32_t first_unit = lane_index() % tile_lanes;
@@ -175,8 +178,7 @@ __global__ void __launch_bounds__(threads, 4) des_kernel(const __grid_constant__
       rows[32 + j] = half.words[1];
     }
     des::bitslice::transpose(rows);
-    const std::uint32_t* masks =
-        OneKey ? shared_masks : source.masks + std::size_t{key} * source.passes * pass_masks;
+    const std::uint32_t* masks = OneKey ? shared_masks : source.masks + std::size_t{key} * source.passes * pass_masks;
     des::bitslice::transform(rows, des::bitslice::MaskSchedule<std::uint32_t>{masks}, static_cast<int>(source.passes));
     des::bitslice::transpose(rows);
 #pragma unroll
@@ -252,11 +254,16 @@ void run_parallel(const GroupRun& run) {
                       passes};
   const bool one_key = keys.keys().size() == 1;
   switch (mode) {
-    case warpcipher::Mode::ecb: return launch_mode<EcbMode>(run, source, one_key);
-    case warpcipher::Mode::cbc: return launch_mode<CbcDecryption>(run, source, one_key);
-    case warpcipher::Mode::cfb: return launch_mode<CfbDecryption>(run, source, one_key);
-    case warpcipher::Mode::cfb8: return launch_mode<Cfb8Decryption>(run, source, one_key);
-    default: throw Error(Status::engine_failure, std::string(group.algorithm->name) + " has no parallel kernel");
+    case warpcipher::Mode::ecb:
+      return launch_mode<EcbMode>(run, source, one_key);
+    case warpcipher::Mode::cbc:
+      return launch_mode<CbcDecryption>(run, source, one_key);
+    case warpcipher::Mode::cfb:
+      return launch_mode<CfbDecryption>(run, source, one_key);
+    case warpcipher::Mode::cfb8:
+      return launch_mode<Cfb8Decryption>(run, source, one_key);
+    default:
+      throw Error(Status::engine_failure, std::string(group.algorithm->name) + " has no parallel kernel");
   }
 }
 

@@ -36,9 +36,9 @@ __device__ __forceinline__ void fill_tables() {
   }
 }
 
-// Encrypts (or, Inverse, decrypts: section 5.3.5) N independent blocks of a lane at once. Key: `Block round(int r) const`
-// gives the words of AddRoundKey number r in the order they are added. Rounds: 10 or 14 unrolls them, so that keys that
-// are kernel parameters become operands of the logic; 0 takes the number at run time.
+// Encrypts (or, Inverse, decrypts: section 5.3.5) N independent blocks of a lane at once. Key: `Block round(int r)
+// const` gives the words of AddRoundKey number r in the order they are added. Rounds: 10 or 14 unrolls them, so that
+// keys that are kernel parameters become operands of the logic; 0 takes the number at run time.
 template <class Tables, bool Inverse, int Rounds, class Key>
 class LaneCipher {
  public:

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// DES by lane tables, for the serial modes, where a lane has just one block at a time and bitslicing would leave it idle.
-// Each S-box and the permutation P after it are one table of 64 words; as in form.hpp every lane has its own copy in its own
-// bank, so the time depends on nothing secret. Four planes of 16 KiB, two S-boxes a plane:
+// DES by lane tables, for the serial modes, where a lane has just one block at a time and bitslicing would leave it
+// idle. Each S-box and the permutation P after it are one table of 64 words; as in form.hpp every lane has its own copy
+// in its own bank, so the time depends on nothing secret. Four planes of 16 KiB, two S-boxes a plane:
 //
 //   row x    bytes 0..127: S1[x] for lanes 0 to 31    bytes 128..255: S2[x] for lanes 0 to 31       (plane 0)
 //            S3, S4 (plane 1); S5, S6 (plane 2); S7, S8 (plane 3)
 //
-// The expansion E gives S-box s (from 1) the six bits that start at bit 4 s - 4 of R, the bit before its own four. R rotated
-// left by 29 has those of S1, S3, S5, S7 as the low six bits of bytes 3, 2, 1, 0; rotated left by 1, those of S2, S4, S6, S8.
+// The expansion E gives S-box s (from 1) the six bits that start at bit 4 s - 4 of R, the bit before its own four. R
+// rotated left by 29 has those of S1, S3, S5, S7 as the low six bits of bytes 3, 2, 1, 0; rotated left by 1, those of
+// S2, S4, S6, S8.
 #pragma once
 
 #include "cipher/des_tables.hpp"
@@ -59,8 +60,8 @@ __device__ __forceinline__ void exchange_bits(std::uint32_t& a, std::uint32_t& b
   a ^= difference << shift;
 }
 
-// Key: `uint2 round(int r) const` gives the subkey of round r of all passes: x the bits of S1, S3, S5, S7 as the low six of
-// bytes 3, 2, 1, 0; y those of S2, S4, S6, S8.
+// Key: `uint2 round(int r) const` gives the subkey of round r of all passes: x the bits of S1, S3, S5, S7 as the low
+// six of bytes 3, 2, 1, 0; y those of S2, S4, S6, S8.
 template <class Key>
 struct SerialDes {
   static constexpr std::uint32_t block_len = 8;
@@ -107,7 +108,7 @@ struct SerialDes {
 
   static __device__ __forceinline__ std::uint32_t substitute(std::uint32_t right, const uint2& subkey,
                                                              std::uint32_t lane) {
-    const std::uint32_t odd = (rotate_left(right, 29) ^ subkey.x) & 0x3f3f3f3fu;   // S1, S3, S5, S7
+    const std::uint32_t odd = (rotate_left(right, 29) ^ subkey.x) & 0x3f3f3f3fu;  // S1, S3, S5, S7
     const std::uint32_t even = (rotate_left(right, 1) ^ subkey.y) & 0x3f3f3f3fu;  // S2, S4, S6, S8
     return look_up<3, 0>(odd, lane) ^ look_up<3, 1>(even, lane) ^ look_up<2, 2>(odd, lane) ^ look_up<2, 3>(even, lane) ^
            look_up<1, 4>(odd, lane) ^ look_up<1, 5>(even, lane) ^ look_up<0, 6>(odd, lane) ^ look_up<0, 7>(even, lane);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lane-table family: AES from tables in shared memory of which every lane has its own copy in its own bank, so that no
-// two lanes of a warp ever meet in a bank, whatever the data: the time depends on nothing secret.
+// The lane-table family: AES from tables in shared memory of which every lane has its own copy in its own bank, so that
+// no two lanes of a warp ever meet in a bank, whatever the data: the time depends on nothing secret.
 //
 // A row of 256 bytes for each byte value x (256 rows, 64 KiB a plane):
 //
@@ -9,8 +9,8 @@
 //   plane 1  T2[x]    T2[x]   ...  T2[x]      T3[x]      ...  T3[x]
 //   lane     0        1            31         0               31
 //
-// The address of a lookup is one byte permute: the state's byte to bits 8 to 15, four times the lane to bits 0 to 7; which
-// table is the load's immediate offset. T1, T2, T3 are T0 rotated left by 8, 16, 24 bits.
+// The address of a lookup is one byte permute: the state's byte to bits 8 to 15, four times the lane to bits 0 to 7;
+// which table is the load's immediate offset. T1, T2, T3 are T0 rotated left by 8, 16, 24 bits.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// Both planes: no rotation at all. For GPUs whose blocks may have 128 KiB of shared memory (compute capability 8.0, 9.0,
-// 10.0).
+// Both planes: no rotation at all. For GPUs whose blocks may have 128 KiB of shared memory (compute
+// capability 8.0, 9.0, 10.0).
 struct Tables128 {
   static constexpr std::uint32_t planes = 2;
   static constexpr std::uint32_t shared_len = planes * 65536;
@@ -39,7 +39,8 @@ inline constexpr std::uint32_t block_threads = 1024;
 enum class Form : std::uint8_t { tables_128, tables_64 };
 
 // The form for a device: the larger that fits. WARPCIPHER_LANE_TABLE ("128" or "64") forces one, for tests and
-// measurements; throws Error{engine_failure} when the forced one does not fit, Error{invalid_argument} for another value.
+// measurements; throws Error{engine_failure} when the forced one does not fit, Error{invalid_argument} for another
+// value.
 Form choose_form(const Device& device);
 
 }  // namespace warpcipher::cuda::lane_table

@@ -6,9 +6,9 @@
 //   Parameters  what the host tells it beside messages and keys
 //   tile()      called by all lanes of a warp; keeps what it likes between the tiles of a warp
 //
-// Lane l takes units l, l + 32, ... so that a warp's loads are contiguous. When out == in, a warp writes a group of units
-// only after all its lanes have read what they need of it; what lies before the tile comes from `chains`, saved before the
-// kernel started, because another warp may have overwritten it.
+// Lane l takes units l, l + 32, ... so that a warp's loads are contiguous. When out == in, a warp writes a group of
+// units only after all its lanes have read what they need of it; what lies before the tile comes from `chains`, saved
+// before the kernel started, because another warp may have overwritten it.
 #pragma once
 
 #include "engine/cuda/lane_table/source.cuh"
@@ -23,8 +23,8 @@ struct Step {
   static constexpr bool whole = IsWhole;
 };
 
-// Calls step(Step, unit) for units [0, units) of a tile, 128 at a time while they are whole and aligned, then 32 at a time.
-// The lane's n-th block of a step is unit + 32 n.
+// Calls step(Step, unit) for units [0, units) of a tile, 128 at a time while they are whole and aligned, then 32 at a
+// time. The lane's n-th block of a step is unit + 32 n.
 template <class Function>
 __device__ __forceinline__ void for_each_step(const Text& text, std::uint32_t units, Function&& step) {
   constexpr std::uint32_t group = blocks_in_flight * warp_len;
@@ -138,8 +138,8 @@ struct CfbDecryption {
   }
 };
 
-// A unit is a byte: lane l takes bytes 8 l to 8 l + 7 of the tile, and its shift registers are windows of the 24 bytes that
-// end there:
+// A unit is a byte: lane l takes bytes 8 l to 8 l + 7 of the tile, and its shift registers are windows of the 24 bytes
+// that end there:
 //
 //   | lane l - 2: 8 bytes | lane l - 1: 8 bytes | own 8 bytes |
 //     \_______ register of own byte 0 ________/

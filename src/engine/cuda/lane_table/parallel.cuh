@@ -11,7 +11,8 @@ namespace warpcipher::cuda::lane_table {
 
 template <class Mode, class Tables, int Rounds, class Source>
 __global__ void __launch_bounds__(block_threads, 1)
-    parallel_kernel(const __grid_constant__ Source source, const __grid_constant__ typename Mode::Parameters parameters) {
+    parallel_kernel(const __grid_constant__ Source source,
+                    const __grid_constant__ typename Mode::Parameters parameters) {
   fill_tables<Tables, Mode::inverse>();
   __syncthreads();
   // Neighbouring tiles go to different multiprocessors, so that a short message keeps as many as it can busy.
@@ -58,9 +59,15 @@ void launch_parallel(const ParallelLaunch& run, typename Mode::Parameters parame
     launch_kernel<Mode, Tables64, 0>(run, *run.single, parameters);
   } else {
     switch (run.single->rounds) {
-      case 10: launch_kernel<Mode, Tables128, 10>(run, *run.single, parameters); break;
-      case 14: launch_kernel<Mode, Tables128, 14>(run, *run.single, parameters); break;
-      default: launch_kernel<Mode, Tables128, 0>(run, *run.single, parameters); break;
+      case 10:
+        launch_kernel<Mode, Tables128, 10>(run, *run.single, parameters);
+        break;
+      case 14:
+        launch_kernel<Mode, Tables128, 14>(run, *run.single, parameters);
+        break;
+      default:
+        launch_kernel<Mode, Tables128, 0>(run, *run.single, parameters);
+        break;
     }
   }
 }

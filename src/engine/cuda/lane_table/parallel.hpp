@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host side of the lane-table family asks its kernels for. Each mode's kernels are compiled in a file of their own.
+// What the host side of the lane-table family asks its kernels for. Each mode's kernels are compiled in a file of their
+// own.
 #pragma once
 
 #include "engine/cuda/lane_table/form.hpp"

@@ -35,7 +35,8 @@ Block start_of(const Message& message) {
       secure_wipe(tweak, sizeof tweak);
       return block;
     }
-    default: return to_block(message.iv, message.iv_len);
+    default:
+      return to_block(message.iv, message.iv_len);
   }
 }
 
@@ -47,14 +48,22 @@ void launch_either(const ParallelLaunch& launch, bool inverse, const typename En
 void launch_mode(const ParallelLaunch& launch, const Group& group, const Block* chains, const std::uint32_t* verdicts) {
   const bool inverse = is_inverse(group);
   switch (group.algorithm->mode.id) {
-    case Mode::ecb: return launch_either<EcbEncryption, EcbDecryption>(launch, inverse, {});
-    case Mode::cbc: return launch_parallel<CbcDecryption>(launch, {chains});
-    case Mode::cfb: return launch_parallel<CfbDecryption>(launch, {chains});
-    case Mode::cfb8: return launch_parallel<Cfb8Decryption>(launch, {chains});
-    case Mode::ctr: return launch_parallel<CounterMode>(launch, {false, nullptr});
-    case Mode::gcm: return launch_parallel<CounterMode>(launch, {true, verdicts});
-    case Mode::xts: return launch_either<XtsMode<false>, XtsMode<true>>(launch, inverse, {});
-    case Mode::ofb: break;
+    case Mode::ecb:
+      return launch_either<EcbEncryption, EcbDecryption>(launch, inverse, {});
+    case Mode::cbc:
+      return launch_parallel<CbcDecryption>(launch, {chains});
+    case Mode::cfb:
+      return launch_parallel<CfbDecryption>(launch, {chains});
+    case Mode::cfb8:
+      return launch_parallel<Cfb8Decryption>(launch, {chains});
+    case Mode::ctr:
+      return launch_parallel<CounterMode>(launch, {false, nullptr});
+    case Mode::gcm:
+      return launch_parallel<CounterMode>(launch, {true, verdicts});
+    case Mode::xts:
+      return launch_either<XtsMode<false>, XtsMode<true>>(launch, inverse, {});
+    case Mode::ofb:
+      break;
   }
   throw Error(Status::engine_failure, std::string(group.algorithm->name) + " has no parallel kernel");
 }
@@ -113,8 +122,9 @@ void run_parallel(const GroupRun& run, const std::uint32_t* verdicts) {
   if (run.group.tiles() == 0) return;
   if (run.group.tiles() > most_tiles) {
     throw Error(Status::engine_failure, std::string(run.group.algorithm->name) + ": " +
-                                            std::to_string(run.group.tiles()) + " tiles of 256 units in one batch, at most " +
-                                            std::to_string(most_tiles) + " can be run at once: cut the batch");
+                                            std::to_string(run.group.tiles()) +
+                                            " tiles of 256 units in one batch, at most " + std::to_string(most_tiles) +
+                                            " can be run at once: cut the batch");
   }
   const StreamBuffer saved(needs_chains(run) ? run.group.tiles() * sizeof(Block) : 0, run.stream);
   auto* chains = reinterpret_cast<Block*>(saved.data());

@@ -26,8 +26,8 @@ void place_aes_schedule(uint4* schedules, std::size_t i, const Key& key) {
   }
 }
 
-// The 48 bits of a subkey are six for each of S1 to S8; des.cuh draws where they go. The key schedule only moves bits to
-// places that do not depend on them, so it takes the same time for every key.
+// The 48 bits of a subkey are six for each of S1 to S8; des.cuh draws where they go. The key schedule only moves bits
+// to places that do not depend on them, so it takes the same time for every key.
 uint2 pack_subkey(std::uint64_t subkey) {
   uint2 packed{0, 0};
   for (std::uint32_t pair = 0; pair < 4; ++pair) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The serial modes, a message a lane: CBC, CFB and CFB8 encryption, and OFB (SP 800-38A, sections 6.2 to 6.4). The plan has
-// sorted the messages by length, so that the lanes of a warp end together.
+// The serial modes, a message a lane: CBC, CFB and CFB8 encryption, and OFB (SP 800-38A, sections 6.2 to 6.4). The plan
+// has sorted the messages by length, so that the lanes of a warp end together.
 #pragma once
 
 #include "engine/cuda/lane_table/form.hpp"
@@ -8,8 +8,8 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// Cipher: `static constexpr std::uint32_t block_len` (8 or 16) and `Block operator()(const Block&) const`. Blocks of 8 bytes
-// take the first two words.
+// Cipher: `static constexpr std::uint32_t block_len` (8 or 16) and `Block operator()(const Block&) const`. Blocks of 8
+// bytes take the first two words.
 
 template <class Cipher>
 __device__ __forceinline__ std::uint32_t part_len(std::uint64_t len, std::uint64_t offset) {
@@ -125,11 +125,16 @@ __device__ __forceinline__ void for_each_message(std::uint32_t messages, Body&& 
 template <class Use>
 void with_serial_mode(Mode mode, Use&& use) {
   switch (mode) {
-    case Mode::cbc: return use(SerialCbc{});
-    case Mode::cfb: return use(SerialCfb{});
-    case Mode::cfb8: return use(SerialCfb8{});
-    case Mode::ofb: return use(SerialOfb{});
-    default: throw Error(Status::engine_failure, "this mode is not serial");
+    case Mode::cbc:
+      return use(SerialCbc{});
+    case Mode::cfb:
+      return use(SerialCfb{});
+    case Mode::cfb8:
+      return use(SerialCfb8{});
+    case Mode::ofb:
+      return use(SerialOfb{});
+    default:
+      throw Error(Status::engine_failure, "this mode is not serial");
   }
 }
 

@@ -49,7 +49,8 @@ void launch_form(const GroupRun& run, const SerialSource& source) {
 }  // namespace
 
 void launch_serial_aes(const GroupRun& run, const SerialSource& source) {
-  choose_form(run.device) == Form::tables_128 ? launch_form<Tables128>(run, source) : launch_form<Tables64>(run, source);
+  choose_form(run.device) == Form::tables_128 ? launch_form<Tables128>(run, source)
+                                              : launch_form<Tables64>(run, source);
 }
 
 }  // namespace warpcipher::cuda::lane_table

@@ -33,7 +33,8 @@ struct SingleSource {
   }
 };
 
-// Many messages: views, prefix sums of tiles and schedules (most_schedule_words each, 16-byte aligned) in device memory.
+// Many messages: views, prefix sums of tiles and schedules (most_schedule_words each, 16-byte aligned) in device
+// memory.
 struct BatchSource {
   const MessageView* views;
   const std::uint64_t* first_tile;

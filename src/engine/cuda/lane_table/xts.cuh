@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// XTS (IEEE 1619, section 5.3): the tweak of block j is T * alpha^j. A tile's first tweak is a jump from the message's first,
-// inside a tile tweaks follow by shifts, so no lane waits for another's.
+// XTS (IEEE 1619, section 5.3): the tweak of block j is T * alpha^j. A tile's first tweak is a jump from the message's
+// first, inside a tile tweaks follow by shifts, so no lane waits for another's.
 #pragma once
 
 #include "cipher/gf128.hpp"
@@ -12,8 +12,12 @@ using gf128::Tweak;
 using gf128::detail::shift_tweak;
 
 __device__ __forceinline__ Block operator^(const Block& block, const Tweak& t) {
-  return block ^ Block{{static_cast<std::uint32_t>(t.low), static_cast<std::uint32_t>(t.low >> 32),
-                        static_cast<std::uint32_t>(t.high), static_cast<std::uint32_t>(t.high >> 32)}};
+  return block ^ Block {
+    {
+      static_cast<std::uint32_t>(t.low), static_cast<std::uint32_t>(t.low >> 32), static_cast<std::uint32_t>(t.high),
+          static_cast<std::uint32_t>(t.high >> 32)
+    }
+  };
 }
 
 __device__ __forceinline__ Tweak to_tweak(const Block& block) {
@@ -62,8 +66,8 @@ struct XtsMode {
   static constexpr std::uint32_t unit_len = 16;
   using Parameters = XtsParameters;
 
-  // The tweak of the tile's next unit that is a multiple of 32, the same in all lanes; at the end of a whole tile it is kept,
-  // so that the warp's next tile of the same message is one product away.
+  // The tweak of the tile's next unit that is a multiple of 32, the same in all lanes; at the end of a whole tile it is
+  // kept, so that the warp's next tile of the same message is one product away.
   Tweak tweak{};
   std::uint32_t message = 0xffffffffu;
 
@@ -115,10 +119,11 @@ struct XtsMode {
     }
   }
 
-  // Ciphertext stealing (section 5.3.2, and 5.4.2 for decryption, which takes the two tweaks the other way round): the last
-  // whole block, number `unit` of the tile, and the `tail` bytes after it.
+  // Ciphertext stealing (section 5.3.2, and 5.4.2 for decryption, which takes the two tweaks the other way round): the
+  // last whole block, number `unit` of the tile, and the `tail` bytes after it.
   template <class Cipher>
-  __device__ __forceinline__ void steal(const Cipher& cipher, const Text& text, std::uint32_t unit, std::uint32_t tail) {
+  __device__ __forceinline__ void steal(const Cipher& cipher, const Text& text, std::uint32_t unit,
+                                        std::uint32_t tail) {
     Tweak first = shift_tweak(tweak, unit % warp_len);
     Tweak second = gf128::double_tweak(first);
     if constexpr (Inverse) {
