@@ -10,12 +10,15 @@
 namespace warpcipher::cuda::ghash {
 namespace {
 
-using OneKeyLong = TensorPolicy<16, 8, Sharing::one_key>;  // 130 KiB of shared memory
-using OneKey = TensorPolicy<8, 8, Sharing::one_key>;       // 99 KiB: fits compute capability 8.6 and 8.9
-using ManyKeys = TensorPolicy<2, 8, Sharing::many_keys>;   // 148 KiB
+// H200, kernel alone, text in device memory (a plain read runs at 4550 GB/s):
+using OneKeyLong =
+    TensorPolicy<16, 8, Sharing::one_key>;                // 130 KiB of shared memory: 3680 GB/s of 4 GiB, 3470 of 1 GiB
+using OneKey = TensorPolicy<8, 8, Sharing::one_key>;      // 99 KiB, fits compute capability 8.6 and 8.9: 3510 and 3320
+using ManyKeys = TensorPolicy<2, 8, Sharing::many_keys>;  // 148 KiB
 static_assert(Matrices<16>::squares <= tensor_squares, "the table of powers is long enough for every policy");
 
-// From here on tensor cores are faster.
+// H200: of one message, 64 KiB take 42.6 us by tensor cores and 44.0 by the scalar kernel, everything counted. Of texts
+// with a key each the kernel alone hashed 169 GB/s of 4 KiB and 574 of 16 KiB, the scalar one 301 and 418.
 constexpr std::uint64_t least_blocks = 4096;
 constexpr std::uint64_t least_blocks_of_key = 512;
 constexpr std::uint64_t least_blocks_for_long = std::uint64_t{1} << 22;  // 64 MiB: then twice the matrices pay
