@@ -89,6 +89,8 @@ void keep_until_done(std::vector<nb::object> objects, int device, Stream stream)
   kept().push_back({device, done, std::move(objects)});
 }
 
+void release_done() { sweep(false); }
+
 static void release_kept() { sweep(true); }
 
 // Makes `stream` wait for what is now on `other`.
@@ -123,6 +125,8 @@ DeviceScope::DeviceScope(int device) : former_(host_device) {
 DeviceScope::~DeviceScope() { static_cast<void>(former_); }  // there is no device to go back to
 
 void keep_until_done(std::vector<nb::object>, int device, Stream) { const DeviceScope scope(device); }
+
+void release_done() {}
 
 static void release_kept() {}
 

@@ -27,4 +27,7 @@ class DeviceScope {
 // kept by earlier calls are let go once their work is done. The GIL is held.
 void keep_until_done(std::vector<nanobind::object> objects, int device, Stream stream);
 
+// Lets go of kept objects whose work is done. The GIL is held.
+void release_done();
+
 }  // namespace warpcipher::python

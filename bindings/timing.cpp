@@ -53,10 +53,14 @@ class WorkStream {
   WorkStream& operator=(const WorkStream&) = delete;
   ~WorkStream() { cuda_engine().destroy_stream(stream_); }
 
+  // Memory that calls on the stream kept alive goes before the stream can.
   void wait() const {
-    const nb::gil_scoped_release released;
-    const DeviceScope scope(device_);
-    cuda_engine().wait(stream_);
+    {
+      const nb::gil_scoped_release released;
+      const DeviceScope scope(device_);
+      cuda_engine().wait(stream_);
+    }
+    release_done();
   }
 
   // Zeros at `pointer`, enqueued.
