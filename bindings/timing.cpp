@@ -105,8 +105,11 @@ class Stopwatch {
   void stop() { record(stop_); }
 
   double seconds() const {
-    const nb::gil_scoped_release released;
-    check(cudaEventSynchronize(stop_), "cudaEventSynchronize");
+    {
+      const nb::gil_scoped_release released;
+      check(cudaEventSynchronize(stop_), "cudaEventSynchronize");
+    }
+    release_done();
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, start_, stop_), "cudaEventElapsedTime");
     return static_cast<double>(milliseconds) / 1e3;
