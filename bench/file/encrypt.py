@@ -32,7 +32,7 @@ def measure(folder: Path, mib: int, repetitions: int) -> list[Row]:
             file.write(os.urandom(1 << 20))
     warpcipher = shutil.which("warpcipher") or sys.exit("warpcipher is not on PATH: make build")
     key, sealed, opened, copy = (folder / name for name in ("key", "sealed", "opened", "copy"))
-    run([warpcipher, "keygen", "-o", key, "--format", "cobblestone-256"])
+    run([warpcipher, "keygen", key])
 
     options = ["--force", "--key", key, "-o"]
     encrypt = [warpcipher, "encrypt", *options, sealed, plain]

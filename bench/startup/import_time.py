@@ -17,7 +17,7 @@ def main() -> None:
     commands = {
         "python -c pass": [sys.executable, "-c", "pass"],
         "python -c 'import warpcipher'": [sys.executable, "-c", "import warpcipher"],
-        "warpcipher --version": [sys.executable, "-m", "warpcipher", "--version"],
+        "warpcipher --version": [sys.executable, "-m", "warpcipher.cli", "--version"],
     }
     rows = []
     for name, command in commands.items():
