@@ -58,7 +58,7 @@ class ChunkHash {
     end_ = first_ + steps;
     missing_ = std::uint64_t{blocks_of_step} * static_cast<std::uint32_t>(end_) - chunk.blocks;
     const Chunk::Direct direct = chunk.direct();
-    origin_ = reinterpret_cast<const uint4*>(direct.origin) - missing_ + lane_index();
+    origin_ = direct.origin - sizeof(uint4) * (missing_ - lane_index());
     direct_begin_ = static_cast<int>((direct.begin + missing_ + blocks_of_step - 1) / blocks_of_step);
     direct_end_ = static_cast<int>((direct.end + missing_) / blocks_of_step);
   }
@@ -104,7 +104,7 @@ class ChunkHash {
 
   // Where the lane's first block of a direct step is.
   __device__ __forceinline__ const uint4* blocks_of(int step) const {
-    return origin_ + std::uint64_t{blocks_of_step} * static_cast<std::uint32_t>(step);
+    return reinterpret_cast<const uint4*>(origin_ + sizeof(uint4) * blocks_of_step * static_cast<std::uint32_t>(step));
   }
 
   // Fills the slot of `step` with the blocks at `blocks`.
@@ -166,7 +166,7 @@ class ChunkHash {
   Rows<steps_> rows_;
   typename Rows<steps_>::Ready ready_;
   uint4 x_[loads_of_step];  // of the step to be run
-  const uint4* origin_;     // the lane's block of step 0, when steps are direct
+  std::uintptr_t origin_;   // where the lane's block of a direct step 0 would be: maybe before the text
   std::uint64_t missing_;
   int first_;
   int end_;

@@ -63,9 +63,9 @@ struct Chunk {
   }
 
   // Blocks [begin, end) that lie whole, aligned and side by side in memory: block i at origin + 16 i. Of AAD and
-  // ciphertext, whichever ends the chunk.
+  // ciphertext, whichever ends the chunk. An address, not a pointer: block 0 may be none of the text's.
   struct Direct {
-    const std::uint8_t* origin;
+    std::uintptr_t origin;
     std::uint64_t begin;
     std::uint64_t end;
   };
@@ -73,8 +73,8 @@ struct Chunk {
   __device__ __forceinline__ Direct direct() const {
     const std::uint64_t aad_blocks = view.aad_blocks();
     const bool in_text = first + blocks > aad_blocks;
-    const std::uint8_t* const start = global(in_text ? view.text : view.aad);
-    if ((reinterpret_cast<std::uintptr_t>(start) & 15) != 0) return {nullptr, 0, 0};
+    const auto start = reinterpret_cast<std::uintptr_t>(global(in_text ? view.text : view.aad));
+    if (start % 16 != 0) return {0, 0, 0};
     const std::uint64_t before = in_text ? aad_blocks : 0;
     const std::uint64_t whole = before + (in_text ? view.text_len : view.aad_len) / 16;
     const std::uint64_t begin = before > first ? before - first : 0;
