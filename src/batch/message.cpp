@@ -2,11 +2,9 @@
 // The checks of messages: everything that comes from outside is looked at here, once, before an engine runs.
 #include "batch/message.hpp"
 
-#include <algorithm>
-#include <cstring>
 #include <string>
-#include <vector>
 
+#include "batch/nonces.hpp"
 #include "batch/overlap.hpp"
 
 namespace warpcipher {
@@ -20,8 +18,7 @@ constexpr std::uint64_t xts_max_text = std::uint64_t{16} << 20;
 
 class Check {
  public:
-  Check(const Message& message, std::size_t index, std::size_t count)
-      : m_(message), prefix_(count > 1 ? "message " + std::to_string(index) + ": " : std::string()) {}
+  Check(const Message& message, std::size_t index, std::size_t count) : m_(message), index_(index), count_(count) {}
 
   void run() const {
     check_pointers();
@@ -32,7 +29,9 @@ class Check {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& text) const { throw Error(Status::invalid_argument, prefix_ + text); }
+  [[noreturn]] void fail(const std::string& text) const {
+    throw Error(Status::invalid_argument, count_ > 1 ? "message " + std::to_string(index_) + ": " + text : text);
+  }
 
   std::string name() const { return std::string(m_.algorithm().name); }
 
@@ -118,42 +117,9 @@ class Check {
   static std::string bytes(std::uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); }
 
   const Message& m_;
-  std::string prefix_;
+  const std::size_t index_;
+  const std::size_t count_;
 };
-
-// SP 800-38D, section 8: a nonce used twice under one key gives the key stream and the hash key away. Most batches use
-// one key, or nonces that are all different: keys are looked at only where nonces are the same.
-void check_nonces(std::span<const Message> messages) {
-  std::vector<std::uint32_t> sealing;
-  for (std::uint32_t i = 0; i < messages.size(); ++i) {
-    if (messages[i].algorithm().is_aead() && messages[i].direction == Direction::encrypt) sealing.push_back(i);
-  }
-  if (sealing.size() < 2) return;
-  const auto compare_nonces = [&](std::uint32_t a, std::uint32_t b) {
-    const Message &x = messages[a], &y = messages[b];
-    if (x.iv_len != y.iv_len) return x.iv_len < y.iv_len ? -1 : 1;
-    return std::memcmp(x.iv, y.iv, x.iv_len);
-  };
-  const auto key_order = [&](std::uint32_t a, std::uint32_t b) {
-    const Key &x = *messages[a].key, &y = *messages[b].key;
-    if (x.size() != y.size()) return x.size() < y.size();
-    return &x != &y && x.fingerprint() < y.fingerprint();
-  };
-  std::sort(sealing.begin(), sealing.end(), [&](auto a, auto b) { return compare_nonces(a, b) < 0; });
-  for (auto first = sealing.begin(); first != sealing.end();) {
-    const auto last =
-        std::find_if(first + 1, sealing.end(), [&](std::uint32_t i) { return compare_nonces(*first, i) != 0; });
-    std::sort(first, last, key_order);
-    const auto twice = std::adjacent_find(first, last, [&](auto a, auto b) { return !key_order(a, b); });
-    if (twice != last) {
-      const auto [one, other] = std::minmax(twice[0], twice[1]);
-      throw Error(Status::invalid_argument, "messages " + std::to_string(one) + " and " + std::to_string(other) +
-                                                " encrypt with the same key and the same nonce: a GCM nonce must "
-                                                "never be used twice with one key");
-    }
-    first = last;
-  }
-}
 
 }  // namespace
 

@@ -14,10 +14,26 @@ struct Range {
   std::uint32_t message;
 };
 
-void add(std::vector<Range>& ranges, const std::uint8_t* data, std::size_t len, std::size_t message) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(data);
-  if (len != 0) ranges.push_back({begin, begin + len, static_cast<std::uint32_t>(message)});
-}
+// Ranges of one kind, and the smallest range that holds them all.
+struct Ranges {
+  std::vector<Range> list;
+  std::uintptr_t begin = UINTPTR_MAX;
+  std::uintptr_t end = 0;
+
+  // A tag right behind its text makes one range with it.
+  void add(const std::uint8_t* data, std::size_t len, std::size_t index) {
+    if (len == 0) return;
+    const auto message = static_cast<std::uint32_t>(index);
+    const auto from = reinterpret_cast<std::uintptr_t>(data);
+    begin = std::min(begin, from);
+    end = std::max(end, from + len);
+    if (!list.empty() && list.back().message == message && list.back().end == from) {
+      list.back().end += len;
+    } else {
+      list.push_back({from, from + len, message});
+    }
+  }
+};
 
 [[noreturn]] void fail(std::uint32_t a, std::uint32_t b, const char* what) {
   throw Error(Status::invalid_argument, "message " + std::to_string(a) + what + std::to_string(b) +
@@ -38,20 +54,29 @@ void sort_disjoint(std::vector<Range>& writes) {
 
 void check_overlap_between(std::span<const Message> messages) {
   if (messages.size() < 2) return;
-  std::vector<Range> reads, writes;
-  reads.reserve(2 * messages.size());
-  writes.reserve(2 * messages.size());
+  Ranges reads, writes;
+  reads.list.reserve(messages.size());
+  writes.list.reserve(messages.size());
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const Message& m = messages[i];
-    add(reads, m.in, m.in_len, i);
-    add(writes, m.out, m.output_len(), i);
-    add(m.direction == Direction::encrypt ? writes : reads, m.tag, m.tag_len, i);
+    reads.add(m.in, m.in_len, i);
+    writes.add(m.out, m.output_len(), i);
+    (m.direction == Direction::encrypt ? writes : reads).add(m.tag, m.tag_len, i);
   }
-  sort_disjoint(writes);
-  for (const Range& read : reads) {
-    auto write =
-        std::partition_point(writes.begin(), writes.end(), [&](const Range& w) { return w.end <= read.begin; });
-    for (; write != writes.end() && write->begin < read.end; ++write) {
+  sort_disjoint(writes.list);
+  if (reads.end <= writes.begin || writes.end <= reads.begin) return;  // two buffers, the usual case
+  auto first = writes.list.begin();  // of the writes that end behind the beginning of `read`
+  std::uintptr_t last_begin = 0;
+  for (const Range& read : reads.list) {
+    // Reads mostly come in order too, in place above all: then the search goes on where the last one ended.
+    const auto before = [&](const Range& w) { return w.end <= read.begin; };
+    if (read.begin < last_begin || (first != writes.list.end() && first + 1 < writes.list.end() && before(first[1]))) {
+      first = std::partition_point(writes.list.begin(), writes.list.end(), before);
+    } else if (first != writes.list.end() && before(*first)) {
+      ++first;
+    }
+    last_begin = read.begin;
+    for (auto write = first; write != writes.list.end() && write->begin < read.end; ++write) {
       if (write->message != read.message) fail(read.message, write->message, " reads where message ");
     }
   }

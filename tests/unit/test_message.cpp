@@ -2,8 +2,11 @@
 // check_messages refuses what cannot be right, and says what was given and what was expected.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <deque>
 #include <functional>
+#include <vector>
 
 #include "batch/message.hpp"
 #include "support.hpp"
@@ -132,6 +135,83 @@ TEST(CheckMessages, RefusesANonceUsedTwiceToEncrypt) {
   messages[37].key = messages[11].key;
   messages[37].direction = messages[11].direction = Direction::decrypt;
   EXPECT_EQ(refusal(messages), "accepted");
+}
+
+// As many keys as messages, and one nonce for all of them: allowed, and no slower than nonces that differ.
+TEST(CheckMessages, LetsOneNonceGoWithManyKeys) {
+  constexpr std::size_t count = 3000;
+  std::mt19937 random(5);
+  const Sample sample(random, find_algorithm("aes-128-gcm"), Direction::encrypt, 0);
+  std::deque<Key> keys;
+  std::vector<std::array<std::uint8_t, 16>> tags(count);
+  std::vector<Message> messages(count, sample.message);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint8_t bytes[16] = {static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(i >> 8)};
+    messages[i].key = &keys.emplace_back(sample.message.algorithm(), bytes);
+    messages[i].tag = tags[i].data();
+    messages[i].tag_len = 16;
+  }
+  EXPECT_EQ(refusal(messages), "accepted");
+  messages[2999].key = messages[1234].key;
+  expect_says(refusal(messages), {"messages 1234 and 2999", "never be used twice"});
+}
+
+// Nonces of every length, the ends of one another: none is taken for another, and each is found when it comes again.
+TEST(CheckMessages, TellsNoncesOfAllLengthsApart) {
+  constexpr std::size_t longest = 40;
+  std::mt19937 random(6);
+  const Sample sample(random, find_algorithm("aes-128-gcm"), Direction::encrypt, 0);
+  const std::uint8_t zeros[longest] = {};
+  std::vector<std::array<std::uint8_t, 16>> tags(longest + 1);
+  std::vector<Message> messages(longest, sample.message);
+  for (std::size_t i = 0; i < longest; ++i) {
+    messages[i].iv = zeros;
+    messages[i].iv_len = i + 1;
+    messages[i].tag = tags[i].data();
+    messages[i].tag_len = 16;
+  }
+  EXPECT_EQ(refusal(messages), "accepted");
+  for (std::size_t i = 0; i < longest; ++i) {
+    messages.push_back(messages[i]);
+    messages.back().tag = tags.back().data();
+    const std::string names = "messages " + std::to_string(i) + " and 40";
+    expect_says(refusal(messages), {names.c_str()});
+    messages.pop_back();
+  }
+}
+
+// Ranges in a small buffer, in order and not, against the definition.
+TEST(CheckMessages, FindsEveryOverlapBetweenMessages) {
+  std::mt19937 random(7);
+  const Sample sample(random, find_algorithm("aes-128-ctr"), Direction::encrypt, 0);
+  std::vector<std::uint8_t> buffer(64);
+  const auto meet = [](const std::uint8_t* a, std::size_t n, const std::uint8_t* b, std::size_t m) {
+    return n != 0 && m != 0 && a < b + m && b < a + n;
+  };
+  int refused = 0;
+  for (int round = 0; round < 4000; ++round) {
+    std::vector<Message> messages(2 + random() % 4, sample.message);
+    for (Message& m : messages) {
+      m.in_len = m.out_len = random() % 8;
+      m.in = buffer.data() + random() % 57;
+      m.out = random() % 2 != 0 ? const_cast<std::uint8_t*>(m.in) : buffer.data() + random() % 57;
+      if (m.in != m.out && meet(m.in, m.in_len, m.out, m.in_len)) m.out = const_cast<std::uint8_t*>(m.in);
+    }
+    if (random() % 2 != 0) {
+      std::sort(messages.begin(), messages.end(), [](const Message& a, const Message& b) { return a.in < b.in; });
+    }
+    bool overlap = false;
+    for (const Message& a : messages) {
+      for (const Message& b : messages) {
+        if (&a == &b) continue;
+        overlap = overlap || meet(a.out, a.in_len, b.out, b.in_len) || meet(a.out, a.in_len, b.in, b.in_len);
+      }
+    }
+    refused += overlap;
+    EXPECT_EQ(refusal(messages) != "accepted", overlap);
+  }
+  EXPECT_GT(refused, 500);
+  EXPECT_LT(refused, 3500);
 }
 
 TEST(CheckMessages, NamesTheMessage) {

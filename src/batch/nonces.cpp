@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batch/nonces.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/bytes.hpp"
+
+namespace warpcipher {
+namespace {
+
+bool seals(const Message& m) { return m.direction == Direction::encrypt && m.algorithm().is_aead(); }
+
+// Multiplication to 128 bits, folded, under numbers drawn anew in each process: nobody can choose nonces that meet in
+// one place of the table.
+class NonceHash {
+ public:
+  NonceHash() {
+    std::random_device random;
+    for (std::uint64_t& seed : seeds_) seed = std::uint64_t{random()} << 32 | random();
+  }
+
+  std::uint64_t operator()(const std::uint8_t* nonce, std::size_t len) const {
+    std::uint64_t hash = seeds_[0] ^ len;
+    for (; len > 12; nonce += 8, len -= 8) hash = fold(hash ^ load_be64(nonce), seeds_[1]);
+    std::uint8_t last[12] = {};
+    std::memcpy(last, nonce, len);
+    return fold(hash ^ load_be64(last), seeds_[2] ^ load_be32(last + 8));
+  }
+
+ private:
+  static std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
+    __extension__ using Wide = unsigned __int128;
+    const Wide product = Wide{a} * b;
+    return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+  }
+
+  std::uint64_t seeds_[3];
+};
+
+int compare_nonces(const Message& x, const Message& y) {
+  if (x.iv_len != y.iv_len) return x.iv_len < y.iv_len ? -1 : 1;
+  return std::memcmp(x.iv, y.iv, x.iv_len);
+}
+
+// Messages whose nonce another message has too; the same one may be listed more than once. A table of first
+// occurrences, open addressing: half the hash beside the message's number, so that other nonces are hardly ever read.
+std::vector<std::uint32_t> find_repeated(std::span<const Message> messages, std::size_t sealing) {
+  static const NonceHash hash_of;
+  struct Entry {
+    std::uint32_t hash;
+    std::uint32_t message_plus_1;  // 0: empty
+  };
+  std::vector<Entry> table(std::bit_ceil(2 * sealing));
+  const std::size_t mask = table.size() - 1;
+  std::vector<std::uint32_t> repeated;
+  for (std::uint32_t i = 0; i < messages.size(); ++i) {
+    const Message& m = messages[i];
+    if (!seals(m)) continue;
+    const std::uint64_t hash = hash_of(m.iv, m.iv_len);
+    const auto upper = static_cast<std::uint32_t>(hash >> 32);
+    std::size_t place = hash & mask;
+    for (; table[place].message_plus_1 != 0; place = (place + 1) & mask) {
+      const std::uint32_t other = table[place].message_plus_1 - 1;
+      if (table[place].hash == upper && compare_nonces(messages[other], m) == 0) {
+        repeated.insert(repeated.end(), {other, i});
+        break;
+      }
+    }
+    if (table[place].message_plus_1 == 0) table[place] = {upper, i + 1};
+  }
+  return repeated;
+}
+
+// Keys that are different objects may have the same bytes: their fingerprints tell.
+int compare_keys(const Key& x, const Key& y) {
+  if (&x == &y) return 0;
+  if (x.size() != y.size()) return x.size() < y.size() ? -1 : 1;
+  return std::memcmp(x.fingerprint().data(), y.fingerprint().data(), x.fingerprint().size());
+}
+
+}  // namespace
+
+// Most batches use one key, or nonces that are all different: keys are looked at only where nonces are the same.
+void check_nonces(std::span<const Message> messages) {
+  const auto sealing = static_cast<std::size_t>(std::count_if(messages.begin(), messages.end(), seals));
+  if (sealing < 2) return;
+  std::vector<std::uint32_t> repeated = find_repeated(messages, sealing);
+  const auto compare = [&](std::uint32_t a, std::uint32_t b) {
+    const int nonces = compare_nonces(messages[a], messages[b]);
+    return nonces != 0 ? nonces : compare_keys(*messages[a].key, *messages[b].key);
+  };
+  std::sort(repeated.begin(), repeated.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const int order = compare(a, b);
+    return order != 0 ? order < 0 : a < b;
+  });
+  repeated.erase(std::unique(repeated.begin(), repeated.end()), repeated.end());
+  const auto twice = std::adjacent_find(repeated.begin(), repeated.end(),
+                                        [&](std::uint32_t a, std::uint32_t b) { return compare(a, b) == 0; });
+  if (twice == repeated.end()) return;
+  throw Error(Status::invalid_argument, "messages " + std::to_string(twice[0]) + " and " + std::to_string(twice[1]) +
+                                            " encrypt with the same key and the same nonce: a GCM nonce must never be "
+                                            "used twice with one key");
+}
+
+}  // namespace warpcipher
