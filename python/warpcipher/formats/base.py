@@ -9,6 +9,7 @@ nothing per chunk.
 from __future__ import annotations
 
 import abc
+import os
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,9 +19,9 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 ReadAt = Callable[[int, int], bytes]
 """`read_at(offset, length)` of the encrypted file; shorter only at the end of the file."""
 
-PIECE_SIZE = 4 << 20
-"""Bytes a piece aims at: large enough to feed every core, small enough that four pairs of buffers
-stay near the last-level cache. A chunk larger than this is a piece of its own."""
+PIECE_SIZE = min(max(os.cpu_count() or 1, 2), 8) << 19
+"""Bytes a piece aims at, 1 to 4 MiB: half a MiB feeds a core, and the less lies between reading and
+writing, the more of it is still in a cache. A chunk larger than this is a piece of its own."""
 
 MAX_CHUNKS_PER_PIECE = 4096
 """Bounds the columns of nonces and lengths where a keyset asks for tiny segments."""
