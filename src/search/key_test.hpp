@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tells the right key from a wrong one: pairs of blocks that belong together, wholly or partly known. CBC and CTR
+// become such pairs by adding the IV, the block before or the counter.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "search/key_space.hpp"
+
+namespace warpcipher::search {
+
+inline constexpr std::size_t max_block_len = 16;
+
+// The right key turns `in` into `expected` wherever `mask` has ones. `in` is the side that is known in full: plaintext
+// (decrypt false), or ciphertext whose plaintext is partly known (decrypt true). Bytes past the block's end are zero.
+struct BlockPair {
+  bool decrypt = false;
+  std::array<std::uint8_t, max_block_len> in{};
+  std::array<std::uint8_t, max_block_len> expected{};
+  std::array<std::uint8_t, max_block_len> mask{};
+};
+
+class KeyTest {
+ public:
+  // Throws Error{invalid_argument} without a pair, or where a mask is all zeros.
+  KeyTest(CipherId cipher, std::span<const BlockPair> pairs);
+
+  CipherId cipher() const { return cipher_; }
+  std::size_t block_len() const { return block_len_; }
+
+  // The pair that tells most comes first: an engine tests that one, and may leave the others to `passes`. Where its
+  // mask is all ones, decrypt is false: an engine that would rather decrypt exchanges in and expected.
+  std::span<const BlockPair> pairs() const { return pairs_; }
+
+  // Bits compared by the first pair, and by all.
+  int first_bits() const { return first_bits_; }
+  int bits() const { return bits_; }
+
+  // Whether a key of the cipher's length turns every pair right. On the host, in time that depends on no secret.
+  bool passes(const std::uint8_t* key) const;
+
+  // Wrong keys that pass all pairs, expected in a space, as log2: log2(N) - bits().
+  double log2_false_positives(const KeySpace& space) const { return space.log2_size() - bits_; }
+
+ private:
+  CipherId cipher_;
+  std::size_t block_len_;
+  std::vector<BlockPair> pairs_;
+  int first_bits_ = 0;
+  int bits_ = 0;
+};
+
+// One block under one key; in and out are block_len bytes and may be the same. Constant time, on any processor.
+void transform_block(CipherId cipher, const std::uint8_t* key, bool decrypt, const std::uint8_t* in, std::uint8_t* out);
+
+}  // namespace warpcipher::search

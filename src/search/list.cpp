@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of searchers.
+#include <array>
+
+#include "core/error.hpp"
+#include "search/reference/searcher.hpp"
+#include "search/searcher.hpp"
+
+namespace warpcipher::search {
+
+std::span<Searcher* const> searchers() {
+  static const std::array<Searcher*, 1> list{&reference_searcher()};
+  return list;
+}
+
+Searcher& find_searcher(std::string_view name) {
+  std::string known;
+  for (Searcher* searcher : searchers()) {
+    if (searcher->name() == name) {
+      const std::string& reason = searcher->unavailable_reason();
+      if (!reason.empty()) {
+        throw Error(Status::engine_unavailable, "searcher '" + std::string(name) + "' cannot run here: " + reason);
+      }
+      return *searcher;
+    }
+    known += (known.empty() ? "" : ", ") + std::string(searcher->name());
+  }
+  throw Error(Status::engine_unavailable,
+              "unknown searcher '" + std::string(name.substr(0, 64)) + "': expected one of " + known);
+}
+
+}  // namespace warpcipher::search
