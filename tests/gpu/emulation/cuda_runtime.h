@@ -2,13 +2,16 @@
 // A GPU made of fibers: enough of the CUDA runtime and language for the project's .cu files to compile with a host
 // compiler and run, lane by lane, with host memory as device memory. It shows wrong results, out-of-bounds and
 // misaligned access (with sanitizers) and missing synchronisation inside a warp (lanes, warps and blocks run in
-// shuffled order) on a machine without a GPU. It says nothing about time.
+// shuffled order) and between streams (their work runs late and in shuffled order, runtime.cpp) on a machine without a
+// GPU. There are two devices. It says nothing about time.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "cuda_runtime_api.h"
@@ -37,6 +40,10 @@ namespace emulation {
 
 // Runs `lane` for every thread of every block.
 void run_grid(dim3 grid, dim3 block, std::size_t shared_len, const std::function<void()>& lane);
+
+// Puts work at the end of a stream; it runs when something waits for it, or earlier. Refused when the stream is not of
+// the current device, as launches are.
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 
 void sync_block();
 void sync_warp();
@@ -105,6 +112,10 @@ void __stcs(T* p, const T& value) {
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
-  emulation::run_grid(config->gridDim, config->blockDim, config->dynamicSmemBytes, [&] { kernel(arguments...); });
-  return cudaSuccess;
+  return emulation::enqueue(
+      config->stream, [launch = *config, kernel,
+                       values = std::tuple<std::remove_cv_t<Parameters>...>(std::forward<Arguments>(arguments)...)] {
+        emulation::run_grid(launch.gridDim, launch.blockDim, launch.dynamicSmemBytes,
+                            [&] { std::apply(kernel, values); });
+      });
 }

@@ -18,8 +18,11 @@ enum cudaError_t {
   cudaErrorMemoryAllocation = 2,
   cudaErrorInsufficientDriver = 35,
   cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
   cudaErrorNoKernelImageForDevice = 209,
   cudaErrorUnsupportedPtxVersion = 222,
+  cudaErrorInvalidResourceHandle = 400,
+  cudaErrorNotReady = 600,
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice, cudaMemoryTypeManaged };
@@ -30,11 +33,15 @@ enum cudaMemLocationType { cudaMemLocationTypeDevice };
 enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold };
 
 struct CUstream_st;
+struct CUevent_st;
 struct CUmemPool_st;
 using cudaStream_t = CUstream_st*;
+using cudaEvent_t = CUevent_st*;
 using cudaMemPool_t = CUmemPool_st*;
 inline constexpr unsigned cudaStreamNonBlocking = 1;
+inline constexpr unsigned cudaEventDisableTiming = 2;
 inline constexpr unsigned cudaHostAllocPortable = 1;
+inline constexpr unsigned cudaHostRegisterDefault = 0;
 
 struct cudaDeviceProp {
   char name[256];
@@ -76,6 +83,8 @@ cudaError_t cudaFree(void* memory);
 cudaError_t cudaMallocHost(void** memory, std::size_t size);
 cudaError_t cudaHostAlloc(void** memory, std::size_t size, unsigned flags);
 cudaError_t cudaFreeHost(void* memory);
+cudaError_t cudaHostRegister(void* memory, std::size_t size, unsigned flags);
+cudaError_t cudaHostUnregister(void* memory);
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties);
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value);
 cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t size, cudaMemPool_t pool, cudaStream_t stream);
@@ -87,3 +96,9 @@ cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t size, cudaStrea
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fibers and the memory of the emulated GPU (see cuda_runtime.h). One block runs at a time; its threads are fibers
-// that give way where CUDA's would wait.
+// The fibers of the emulated GPU (see cuda_runtime.h). One block runs at a time; its threads are fibers that give way
+// where CUDA's would wait.
 #include <ucontext.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -117,16 +116,6 @@ void run_block(unsigned threads) {
   }
 }
 
-std::map<const char*, std::size_t> allocations;
-
-bool is_device(const void* pointer) {
-  const char* p = static_cast<const char*>(pointer);
-  auto after = allocations.upper_bound(p);
-  if (after == allocations.begin()) return false;
-  --after;
-  return p < after->first + after->second;
-}
-
 }  // namespace
 
 void sync_block() { wait_at(block_barrier, blockDim.x); }
@@ -164,63 +153,3 @@ void run_grid(dim3 grid, dim3 block, std::size_t shared_len, const std::function
 }
 
 }  // namespace emulation
-
-using emulation::allocations;
-
-cudaError_t cudaGetLastError() { return cudaSuccess; }
-const char* cudaGetErrorString(cudaError_t) { return "emulated error"; }
-const char* cudaGetErrorName(cudaError_t) { return "emulated"; }
-cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
-cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
-  *properties = {"emulated GPU", std::size_t{1} << 30, 9, 0, 3, 227 * 1024};
-  return cudaSuccess;
-}
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) { return *value = 1, cudaSuccess; }
-cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
-cudaError_t cudaSetDevice(int) { return cudaSuccess; }
-cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
-cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
-  *attributes = {emulation::is_device(pointer) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered, 0};
-  return cudaSuccess;
-}
-cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
-cudaError_t cudaMalloc(void** memory, std::size_t size) {
-  *memory = std::aligned_alloc(256, (size + 255) / 256 * 256);
-  if (*memory == nullptr) return cudaErrorMemoryAllocation;
-  std::memset(*memory, 0xb6, size);
-  allocations[static_cast<const char*>(*memory)] = size;
-  return cudaSuccess;
-}
-cudaError_t cudaFree(void* memory) {
-  allocations.erase(static_cast<const char*>(memory));
-  std::free(memory);
-  return cudaSuccess;
-}
-cudaError_t cudaMallocHost(void** memory, std::size_t size) {
-  *memory = std::malloc(size);
-  return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
-}
-cudaError_t cudaHostAlloc(void** memory, std::size_t size, unsigned) { return cudaMallocHost(memory, size); }
-cudaError_t cudaFreeHost(void* memory) { return std::free(memory), cudaSuccess; }
-cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) { return *pool = nullptr, cudaSuccess; }
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
-cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t size, cudaMemPool_t, cudaStream_t) {
-  return cudaMalloc(memory, size);
-}
-cudaError_t cudaFreeAsync(void* memory, cudaStream_t) { return cudaFree(memory); }
-cudaError_t cudaMemcpy(void* to, const void* from, std::size_t size, cudaMemcpyKind) {
-  return std::memcpy(to, from, size), cudaSuccess;
-}
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMemcpyKind kind, cudaStream_t) {
-  return cudaMemcpy(to, from, size, kind);
-}
-cudaError_t cudaMemset(void* memory, int value, std::size_t size) {
-  return std::memset(memory, value, size), cudaSuccess;
-}
-cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t size, cudaStream_t) {
-  return cudaMemset(memory, value, size);
-}
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return *stream = nullptr, cudaSuccess; }
-cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }

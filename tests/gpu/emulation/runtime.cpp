@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory, streams and events of the emulated GPUs. Work on a stream is kept and runs, in its stream's order but between
+// streams in a shuffled one, when something waits for it; now and then some runs earlier. So what reads a buffer too
+// early, or changes or frees one that a copy has yet to read, gives a wrong result or an error of the sanitizer. As in
+// CUDA, copies from pageable memory read it before they return, copies to it are waited for, and others run late.
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <vector>
+
+#include "cuda_runtime.h"
+
+struct CUevent_st {
+  unsigned recorded = 0;  // how often it was put on a stream
+  unsigned happened = 0;
+  bool destroyed = false;
+};
+
+struct CUstream_st {
+  struct Work {
+    std::function<void()> run;
+    CUevent_st* waits_for;  // nullptr: nothing
+    unsigned generation;    // of the event
+  };
+
+  int device = 0;
+  std::deque<Work> work;
+
+  bool ready() const {
+    return !work.empty() &&
+           (work.front().waits_for == nullptr || work.front().waits_for->happened >= work.front().generation);
+  }
+};
+
+struct CUmemPool_st {
+  int device;
+};
+
+namespace emulation {
+namespace {
+
+constexpr int device_count = 2;
+
+struct Range {
+  std::size_t size;
+  int device;
+};
+
+using Ranges = std::map<const char*, Range>;
+
+std::recursive_mutex mutex;
+Ranges device_memory, pinned_memory;
+CUstream_st default_streams[device_count] = {{.device = 0, .work = {}}, {.device = 1, .work = {}}};
+std::vector<std::unique_ptr<CUstream_st>> streams;
+std::mt19937 random_order(2);
+thread_local int current_device = 0;
+
+const Range* find(const Ranges& ranges, const void* pointer) {
+  const char* p = static_cast<const char*>(pointer);
+  auto after = ranges.upper_bound(p);
+  if (after == ranges.begin()) return nullptr;
+  --after;
+  return p < after->first + after->second.size ? &after->second : nullptr;
+}
+
+CUstream_st& resolve(cudaStream_t stream) { return stream == nullptr ? default_streams[current_device] : *stream; }
+
+// Runs the next work of one stream, whichever chance picks. False when no stream has any that can run.
+bool step() {
+  std::vector<CUstream_st*> ready;
+  for (CUstream_st& stream : default_streams) {
+    if (stream.ready()) ready.push_back(&stream);
+  }
+  for (const auto& stream : streams) {
+    if (stream->ready()) ready.push_back(stream.get());
+  }
+  if (ready.empty()) return false;
+  CUstream_st& chosen = *ready[random_order() % ready.size()];
+  const std::function<void()> run = std::move(chosen.work.front().run);
+  chosen.work.pop_front();
+  if (run) run();
+  return true;
+}
+
+template <class Done>
+void run_until(Done&& done) {
+  while (!done()) {
+    if (step()) continue;
+    std::fprintf(stderr, "emulated GPU: streams wait for each other for ever\n");
+    std::abort();
+  }
+}
+
+void finish(const CUstream_st& stream) {
+  run_until([&] { return stream.work.empty(); });
+}
+
+void add(CUstream_st& stream, CUstream_st::Work work) {
+  stream.work.push_back(std::move(work));
+  if (random_order() % 4 != 0) return;
+  for (unsigned i = random_order() % 4; i > 0; --i) step();
+}
+
+void check_range(const Ranges& ranges, const void* pointer, std::size_t size, const char* what) {
+  const Range* const range = find(ranges, pointer);
+  if (size == 0 || (range != nullptr && find(ranges, static_cast<const char*>(pointer) + size - 1) == range)) return;
+  std::fprintf(stderr, "emulated GPU: %s leaves its allocation\n", what);
+  std::abort();
+}
+
+cudaError_t allocate(void** memory, std::size_t size, int device) {
+  *memory = std::aligned_alloc(256, (size + 255) / 256 * 256);
+  if (*memory == nullptr) return cudaErrorMemoryAllocation;
+  std::memset(*memory, 0xb6, size);
+  device_memory[static_cast<const char*>(*memory)] = {size, device};
+  return cudaSuccess;
+}
+
+void release(void* memory) {
+  device_memory.erase(static_cast<const char*>(memory));
+  std::free(memory);
+}
+
+}  // namespace
+
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
+  const std::lock_guard lock(mutex);
+  CUstream_st& target = resolve(stream);
+  if (target.device != current_device) return cudaErrorInvalidResourceHandle;
+  add(target, {std::move(work), nullptr, 0});
+  return cudaSuccess;
+}
+
+}  // namespace emulation
+
+using namespace emulation;
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+const char* cudaGetErrorString(cudaError_t) { return "emulated error"; }
+const char* cudaGetErrorName(cudaError_t) { return "emulated"; }
+cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int* count) { return *count = device_count, cudaSuccess; }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  *properties = {"emulated GPU", std::size_t{1} << 30, 9, 0, 3, 227 * 1024};
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) { return *value = 1, cudaSuccess; }
+cudaError_t cudaGetDevice(int* device) { return *device = current_device, cudaSuccess; }
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= device_count) return cudaErrorInvalidDevice;
+  current_device = device;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() {
+  const Lock lock(mutex);
+  finish(default_streams[current_device]);
+  for (const auto& stream : streams) {
+    if (stream->device == current_device) finish(*stream);
+  }
+  return cudaSuccess;
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
+  const Lock lock(mutex);
+  if (const Range* const range = find(device_memory, pointer)) {
+    *attributes = {cudaMemoryTypeDevice, range->device};
+  } else {
+    *attributes = {find(pinned_memory, pointer) != nullptr ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered, 0};
+  }
+  return cudaSuccess;
+}
+cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
+
+cudaError_t cudaMalloc(void** memory, std::size_t size) {
+  const Lock lock(mutex);
+  return allocate(memory, size, current_device);
+}
+cudaError_t cudaFree(void* memory) {
+  const Lock lock(mutex);
+  cudaDeviceSynchronize();
+  return release(memory), cudaSuccess;
+}
+cudaError_t cudaMallocHost(void** memory, std::size_t size) {
+  const Lock lock(mutex);
+  *memory = std::malloc(size);
+  if (*memory == nullptr) return cudaErrorMemoryAllocation;
+  pinned_memory[static_cast<const char*>(*memory)] = {size, current_device};
+  return cudaSuccess;
+}
+cudaError_t cudaHostAlloc(void** memory, std::size_t size, unsigned) { return cudaMallocHost(memory, size); }
+cudaError_t cudaFreeHost(void* memory) {
+  const Lock lock(mutex);
+  pinned_memory.erase(static_cast<const char*>(memory));
+  return std::free(memory), cudaSuccess;
+}
+cudaError_t cudaHostRegister(void* memory, std::size_t size, unsigned) {
+  const Lock lock(mutex);
+  pinned_memory[static_cast<const char*>(memory)] = {size, current_device};
+  return cudaSuccess;
+}
+cudaError_t cudaHostUnregister(void* memory) {
+  const Lock lock(mutex);
+  return pinned_memory.erase(static_cast<const char*>(memory)) == 1 ? cudaSuccess : cudaErrorInvalidValue;
+}
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
+  static CUmemPool_st pools[device_count] = {{0}, {1}};
+  return *pool = &pools[properties->location.id], cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
+cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t size, cudaMemPool_t pool, cudaStream_t stream) {
+  const Lock lock(mutex);
+  if (resolve(stream).device != pool->device) return cudaErrorInvalidValue;
+  return allocate(memory, size, pool->device);
+}
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
+  return enqueue(stream, [memory] { release(memory); });
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t size, cudaMemcpyKind) {
+  const Lock lock(mutex);
+  finish(default_streams[current_device]);
+  return std::memcpy(to, from, size), cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMemcpyKind kind, cudaStream_t stream) {
+  const Lock lock(mutex);
+  if (size == 0) return cudaSuccess;
+  CUstream_st& target = resolve(stream);
+  const bool pageable = find(pinned_memory, kind == cudaMemcpyHostToDevice ? from : to) == nullptr;
+  if (kind == cudaMemcpyHostToDevice) check_range(device_memory, to, size, "a copy to the device");
+  if (kind == cudaMemcpyDeviceToHost) check_range(device_memory, from, size, "a copy from the device");
+  if (kind == cudaMemcpyHostToDevice && pageable) {
+    const auto* const bytes = static_cast<const char*>(from);
+    auto staged = std::make_shared<std::vector<char>>(bytes, bytes + size);
+    add(target, {[to, staged] { std::memcpy(to, staged->data(), staged->size()); }, nullptr, 0});
+    return cudaSuccess;
+  }
+  add(target, {[to, from, size] { std::memmove(to, from, size); }, nullptr, 0});
+  if (kind == cudaMemcpyDeviceToHost && pageable) finish(target);
+  return cudaSuccess;
+}
+cudaError_t cudaMemset(void* memory, int value, std::size_t size) {
+  const Lock lock(mutex);
+  finish(default_streams[current_device]);
+  return std::memset(memory, value, size), cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t size, cudaStream_t stream) {
+  const Lock lock(mutex);
+  check_range(device_memory, memory, size, "a memset");
+  return enqueue(stream, [=] { std::memset(memory, value, size); });
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  const Lock lock(mutex);
+  streams.push_back(std::make_unique<CUstream_st>());
+  *stream = streams.back().get();
+  (*stream)->device = current_device;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const Lock lock(mutex);
+  finish(*stream);
+  std::erase_if(streams, [&](const auto& entry) { return entry.get() == stream; });
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  const Lock lock(mutex);
+  finish(resolve(stream));
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const Lock lock(mutex);
+  add(resolve(stream), {{}, event, event->recorded});
+  return cudaSuccess;
+}
+// Events are kept for ever: work may still name one that was destroyed.
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  const Lock lock(mutex);
+  static std::deque<CUevent_st> events;
+  return *event = &events.emplace_back(), cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) { return event->destroyed = true, cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const Lock lock(mutex);
+  const unsigned generation = ++event->recorded;
+  add(resolve(stream), {[event, generation] { event->happened = generation; }, nullptr, 0});
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const Lock lock(mutex);
+  step();
+  return event->happened >= event->recorded ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  const Lock lock(mutex);
+  run_until([&] { return event->happened >= event->recorded; });
+  return cudaSuccess;
+}
