@@ -31,7 +31,7 @@ class PinnedMemory {
   explicit PinnedMemory(std::size_t size) : size_(size), data_(cuda_engine().allocate_pinned(size)) {}
   PinnedMemory(const PinnedMemory&) = delete;
   PinnedMemory& operator=(const PinnedMemory&) = delete;
-  ~PinnedMemory() { cuda_engine().free_pinned(data_, size_); }
+  ~PinnedMemory() { cuda_engine().free_pinned(data_, size_, size_); }
 
   std::size_t size() const { return size_; }
   std::uintptr_t pointer() const { return reinterpret_cast<std::uintptr_t>(data_); }

@@ -4,15 +4,25 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "engine/engine.hpp"
 
 namespace warpcipher {
 
 // All functions throw Error{engine_failure, out_of_memory}. Copies, clears and frees are ordered on their stream.
+// Streams and device memory belong to the device that was current for the calling thread when they were made; it is
+// current again when they are used.
 class DeviceEngine : public Engine {
  public:
   Memory memory() const final { return Memory::device; }
+
+  // The devices that large host data are dealt to, the calling thread's current one first. Throws
+  // Error{invalid_argument} when the user's choice of devices cannot be read.
+  virtual std::vector<int> devices_for_host_data() const = 0;
+
+  // Makes a device current for the calling thread, and returns the one that was.
+  virtual int select_device(int device) = 0;
 
   virtual Stream create_stream() = 0;
   virtual void destroy_stream(Stream stream) noexcept = 0;
@@ -22,13 +32,35 @@ class DeviceEngine : public Engine {
   virtual void* allocate(std::size_t size, Stream stream) = 0;
   virtual void deallocate(void* memory, std::size_t size, Stream stream) noexcept = 0;
 
-  // Page-locked host memory: copies from and to it overlap with kernels. free_pinned wipes `size` bytes first.
+  // Page-locked host memory: copies from and to it overlap with kernels. free_pinned takes the size that was allocated,
+  // and wipes the first `used` bytes.
   virtual void* allocate_pinned(std::size_t size) = 0;
-  virtual void free_pinned(void* memory, std::size_t size) noexcept = 0;
+  virtual void free_pinned(void* memory, std::size_t size, std::size_t used) noexcept = 0;
+
+  // True when the host memory from `memory` on is page-locked, whoever locked it, so that copies need no help.
+  virtual bool is_pinned(const void* memory, std::size_t size) const = 0;
 
   virtual void copy_to_device(void* device, const void* host, std::size_t size, Stream stream) = 0;
   virtual void copy_to_host(void* host, const void* device, std::size_t size, Stream stream) = 0;
   virtual void clear(void* device, std::size_t size, Stream stream) = 0;
+};
+
+// Makes a device current for this thread until the end of the scope.
+class SelectedDevice {
+ public:
+  SelectedDevice(DeviceEngine& engine, int device) : engine_(engine), former_(engine.select_device(device)) {}
+  SelectedDevice(const SelectedDevice&) = delete;
+  SelectedDevice& operator=(const SelectedDevice&) = delete;
+  ~SelectedDevice() {
+    try {
+      engine_.select_device(former_);
+    } catch (const Error&) {  // the driver is gone: there is nothing to go back to
+    }
+  }
+
+ private:
+  DeviceEngine& engine_;
+  int former_;
 };
 
 }  // namespace warpcipher

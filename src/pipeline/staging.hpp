@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings host data to a device engine and back: pieces go round a ring of page-locked buffers, each with its own
-// stream, so that the copies of one piece overlap with the kernels of another (Iwai 2012, section 6.4, with as many
-// parts as the data has pieces).
+// Brings host data to a device engine and back (Iwai 2012, section 6.4, with as many parts as the data has pieces).
+// Pieces go round a ring of slots, each with a stream of its own, so that while one piece is copied to its device
+// others are being encrypted, copied back, and moved by the cores:
+//
+//   cores       in 0  in 1  in 2  in 3        out 0 in 4  out 1 in 5 ...
+//   to device         [ 0  ][ 1  ][ 2  ][ 3  ]            [ 4  ]
+//   kernels                 [0]   [1]   [2]   [3]
+//   from device                [ 0  ][ 1  ][ 2  ][ 3  ]
+//
+// Streams by slot, not by kind of work: within a piece everything is in order anyway, between pieces nothing is, and a
+// GPU's copy engines and multiprocessors take the work of different streams as it gets ready. Streams by kind would
+// need two events a piece to say the same. From page-locked memory of the caller pieces travel without the cores.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +21,24 @@
 
 namespace warpcipher {
 
-// Bytes of one piece, and pieces on their way at once. 32 MiB hides launch and copy latency many times over; three
-// pieces keep both copy directions and the kernels busy.
-inline constexpr std::size_t staging_piece_len = std::size_t{32} << 20;
-inline constexpr std::size_t staging_pieces = 3;
+// How host data travel. Never changes results.
+struct PipelineShape {
+  std::size_t piece_len;   // bytes of text of a piece
+  std::size_t slots;       // pieces of one device on their way at once
+  std::size_t devices;     // that pieces are dealt to, of those that the engine offers
+  std::size_t direct_len;  // messages as long travel without the cores' help when they are page-locked
+};
+
+// The shape for `total` bytes on an engine that offers `devices` devices: pieces short enough that there are several to
+// overlap and long enough to be worth their launches, a further device for as many bytes as keep it busy.
+PipelineShape choose_shape(std::size_t total, std::size_t devices);
 
 // Runs messages that lie in host memory on `engine`; they have passed check_messages. Short messages are packed into
-// pieces, long ones are cut where their mode allows it, and a long message of a mode that cannot be cut (GCM, or a
-// serial mode) is held on the device whole. Returns when all results are in host memory.
+// pieces, long ones are cut where their mode allows it, and a long message of a serial mode is held on the device
+// whole. Returns when all results are in host memory. A text whose tag does not match is wiped by then, as is every
+// text to be checked when something throws.
+void run_through_device(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses);
 void run_through_device(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses,
-                        std::size_t piece_len = staging_piece_len);
+                        const PipelineShape& shape);
 
 }  // namespace warpcipher

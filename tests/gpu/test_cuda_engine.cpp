@@ -3,10 +3,10 @@
 // of blocks and tiles, alignments, in place or not, alone or in batches, with both forms of the lane tables. A plain
 // program, because the machines with GPUs have nothing but the toolkit:
 //
-//   test_cuda_engine [--quick] [--no-large] [--only ALGORITHM] [--part I/N] [--seed N]
+//   test_cuda_engine [--quick] [--no-large] [--only ALGORITHM | --host-data] [--part I/N] [--seed N]
 //
 // --quick keeps texts small, for compute-sanitizer and the emulated GPU. Prints a line for each algorithm; exits 1 when
-// anything differs.
+// anything differs. --host-data runs the tests of host data alone.
 #include <cuda_runtime_api.h>
 
 #include <cinttypes>
@@ -24,6 +24,7 @@
 #include "core/error.hpp"
 #include "engine/cuda/engine.hpp"
 #include "engine/reference/engine.hpp"
+#include "host_data.hpp"
 #include "large.hpp"
 #include "mode/algorithm.hpp"
 
@@ -261,6 +262,7 @@ std::vector<std::uint8_t> iv_for(const Key& key, const std::vector<std::uint8_t>
 struct Options {
   bool quick = false;
   bool large = true;
+  bool host_data = false;
   std::string only;
   unsigned part = 0;  // of `parts`: the steps whose number is part modulo parts
   unsigned parts = 1;
@@ -383,6 +385,8 @@ Options parse(int argc, char** argv) {
       options.large = false;
     } else if (argument == "--no-large") {
       options.large = false;
+    } else if (argument == "--host-data") {
+      options.host_data = true;
     } else if (argument == "--only" && i + 1 < argc) {
       options.only = argv[++i];
     } else if (argument == "--part" && i + 1 < argc &&
@@ -391,7 +395,9 @@ Options parse(int argc, char** argv) {
     } else if (argument == "--seed" && i + 1 < argc) {
       seed = std::strtoull(argv[++i], nullptr, 10);
     } else {
-      std::fprintf(stderr, "usage: %s [--quick] [--no-large] [--only ALGORITHM] [--part I/N] [--seed N]\n", argv[0]);
+      std::fprintf(stderr,
+                   "usage: %s [--quick] [--no-large] [--only ALGORITHM | --host-data] [--part I/N] [--seed N]\n",
+                   argv[0]);
       std::exit(2);
     }
   }
@@ -414,6 +420,7 @@ int run_all(const Options& options) {
     return 2;
   }
   for (const std::string& device : engine.devices()) std::printf("%s\n", device.c_str());
+  if (options.host_data) return test_host_data(options.quick, options.only) == 0 ? 0 : 1;
   Stream stream = cuda_engine().create_stream();
   int failures = 0;
   unsigned step = 0;
@@ -442,6 +449,7 @@ int run_all(const Options& options) {
   }
   unsetenv("WARPCIPHER_GHASH");
   if (options.only.empty() && is_mine()) failures += test_refusal();
+  if (is_mine()) failures += test_host_data(options.quick, options.only);
   if (options.large && is_mine()) failures += test_large(stream, options.only);
   cuda_engine().destroy_stream(stream);
   std::printf(failures == 0 ? "all ok\n" : "%d FAILED\n", failures);

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device engine whose device is the host: the reference engine behind copies, so that what brings data to a device
-// can be tested without one. It checks that memory is freed with the size it was allocated with, and counts.
+// A device engine whose devices are the host: the reference engine behind copies, so that what brings data to a device
+// can be tested without one. Work on a stream waits until the stream is waited for, so that a buffer that is read,
+// changed or freed too early shows. It checks that memory is freed with the size it was allocated with, and counts.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "engine/device_engine.hpp"
@@ -32,37 +36,118 @@ class HostDeviceEngine final : public DeviceEngine {
       if (m.memory != Memory::device) throw Error(Status::engine_failure, "a host message reached the device");
     }
     if (fail_on_run == runs) throw Error(Status::engine_failure, "planted failure");
-    reference_engine().run(plan, statuses, stream);
+    ++runs_of_device[queue(stream).device];
+    const bool verdicts = std::any_of(plan.messages.begin(), plan.messages.end(), [](const Message& m) {
+      return m.algorithm().is_aead() && m.direction == Direction::decrypt && !m.compute_tag;
+    });
+    // An engine reads IVs and AAD before it returns.
+    auto messages = std::make_shared<std::vector<Message>>(plan.messages.begin(), plan.messages.end());
+    auto bytes = std::make_shared<std::vector<std::vector<std::uint8_t>>>();
+    for (Message& m : *messages) {
+      m.iv = bytes->emplace_back(m.iv, m.iv + m.iv_len).data();
+      m.aad = bytes->emplace_back(m.aad, m.aad + m.aad_len).data();
+    }
+    if (verdicts) {
+      wait(stream);
+      run_now(*messages, statuses);
+      return;
+    }
+    queue(stream).work.push_back([messages, bytes] {
+      std::vector<Status> ignored(messages->size());
+      run_now(*messages, ignored);
+    });
   }
+
+  std::vector<int> devices_for_host_data() const override {
+    std::vector<int> all;
+    for (int i = 0; i < device_count; ++i) all.push_back(i);
+    return all;
+  }
+  int select_device(int device) override { return std::exchange(current_, device); }
 
   Stream create_stream() override {
     ++streams;
-    return nullptr;
+    return new Queue{current_, {}};
   }
-  void destroy_stream(Stream) noexcept override { --streams; }
-  void wait(Stream) override {}
-  void* allocate(std::size_t size, Stream) override { return take(size); }
-  void deallocate(void* memory, std::size_t size, Stream) noexcept override { give(memory, size); }
+  void destroy_stream(Stream stream) noexcept override {
+    --streams;
+    wait(stream);
+    delete static_cast<Queue*>(stream);
+  }
+  void wait(Stream stream) override {
+    std::vector<std::function<void()>> work;
+    work.swap(queue(stream).work);
+    for (const auto& piece : work) piece();
+  }
+  void* allocate(std::size_t size, Stream stream) override {
+    wrong_device_ |= queue(stream).device != current_;
+    return take(size);
+  }
+  void deallocate(void* memory, std::size_t size, Stream stream) noexcept override {
+    wait(stream);
+    give(memory, size);
+  }
   void* allocate_pinned(std::size_t size) override { return take(size); }
-  void free_pinned(void* memory, std::size_t size) noexcept override { give(memory, size); }
-  void copy_to_device(void* device, const void* host, std::size_t size, Stream) override {
-    std::memcpy(device, host, size);
+  void free_pinned(void* memory, std::size_t size, std::size_t used) noexcept override {
+    std::memset(memory, 0, used);
+    const auto* const bytes = static_cast<const std::uint8_t*>(memory);
+    unwiped_ |= std::any_of(bytes, bytes + size, [](std::uint8_t byte) { return byte != 0 && byte != fresh; });
+    give(memory, size);
   }
-  void copy_to_host(void* host, const void* device, std::size_t size, Stream) override {
-    std::memcpy(host, device, size);
+  bool is_pinned(const void*, std::size_t) const override { return all_pinned; }
+  void copy_to_device(void* device, const void* host, std::size_t size, Stream stream) override {
+    ++copies_to_device;
+    queue(stream).work.push_back([=] { std::memcpy(device, host, size); });
   }
-  void clear(void* device, std::size_t size, Stream) override { std::memset(device, 0, size); }
+  void copy_to_host(void* host, const void* device, std::size_t size, Stream stream) override {
+    queue(stream).work.push_back([=] { std::memcpy(host, device, size); });
+  }
+  void clear(void* device, std::size_t size, Stream stream) override {
+    queue(stream).work.push_back([=] { std::memset(device, 0, size); });
+  }
 
+  int device_count = 1;
+  bool all_pinned = false;  // the caller's memory
   int runs = 0;
   int fail_on_run = 0;
   int streams = 0;
+  int copies_to_device = 0;
+  std::map<int, int> runs_of_device;
   std::size_t most_messages = 0;
   std::size_t most_allocated = 0;
-  bool balanced() const { return memory_.empty() && streams == 0 && !wrong_size_; }
+  bool balanced() const { return memory_.empty() && streams == 0 && !wrong_size_ && !wrong_device_ && !unwiped_; }
 
  private:
+  static constexpr std::uint8_t fresh = 0xee;
+
+  struct Queue {
+    int device;
+    std::vector<std::function<void()>> work;
+  };
+
+  static Queue& queue(Stream stream) { return *static_cast<Queue*>(stream); }
+
+  static void run_now(std::span<const Message> messages, std::span<Status> statuses) {
+    std::vector<Message> plain(messages.begin(), messages.end());
+    std::vector<std::size_t> tagged;
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      if (!plain[i].compute_tag) continue;
+      // The cipher of GCM is its own inverse, and encrypting the plaintext again gives the tag.
+      plain[i].direction = Direction::encrypt;
+      tagged.push_back(i);
+    }
+    reference_engine().run(make_plan(plain, 256), statuses, nullptr);
+    for (const std::size_t i : tagged) {
+      Message again = plain[i];
+      std::vector<std::uint8_t> ciphertext(again.in_len);
+      again.in = again.out;
+      again.out = ciphertext.data();
+      reference_engine().run(make_plan({&again, 1}, 256), statuses.subspan(i, 1), nullptr);
+    }
+  }
+
   void* take(std::size_t size) {
-    std::vector<std::uint8_t> bytes(size, 0xee);
+    std::vector<std::uint8_t> bytes(size, fresh);
     void* pointer = bytes.data();
     memory_.emplace(pointer, std::move(bytes));
     allocated_ += size;
@@ -81,7 +166,10 @@ class HostDeviceEngine final : public DeviceEngine {
 
   std::map<void*, std::vector<std::uint8_t>> memory_;
   std::size_t allocated_ = 0;
+  int current_ = 0;
   bool wrong_size_ = false;
+  bool wrong_device_ = false;
+  bool unwiped_ = false;
 };
 
 }  // namespace warpcipher::test

@@ -15,10 +15,19 @@ using test::HostDeviceEngine;
 using test::Sample;
 
 constexpr std::size_t piece_len = 1024;
+constexpr PipelineShape small{piece_len, 3, 8, 512};
 
-// Runs the samples on the reference engine and through `engine`, and compares everything that may be written.
-void expect_same(std::deque<Sample>& samples, bool in_place) {
+// A way of travelling: where the caller's memory lies, and how many devices there are.
+struct Way {
+  bool pinned;
+  int devices;
+};
+
+// Runs the samples on the reference engine and through a device, and compares everything that may be written.
+void expect_same_on(std::deque<Sample>& samples, bool in_place, Way way) {
   HostDeviceEngine engine;
+  engine.all_pinned = way.pinned;
+  engine.device_count = way.devices;
   std::vector<Message> messages, expected;
   std::deque<test::Bytes> expected_out, expected_tag;
   for (Sample& s : samples) {
@@ -33,7 +42,7 @@ void expect_same(std::deque<Sample>& samples, bool in_place) {
     if (in_place) s.alias();
     messages.push_back(s.message);
   }
-  run_through_device(engine, messages, statuses, piece_len);
+  run_through_device(engine, messages, statuses, small);
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const Message& m = samples[i].message;
     SCOPED_TRACE(std::string(m.algorithm().name) + " of " + std::to_string(m.in_len));
@@ -43,6 +52,12 @@ void expect_same(std::deque<Sample>& samples, bool in_place) {
     EXPECT_TRUE(samples[i].guard_intact());
   }
   EXPECT_TRUE(engine.balanced());
+}
+
+void expect_same(std::deque<Sample>& samples, bool in_place) {
+  static int turn = 0;  // a way for each call, in turn
+  expect_same_on(samples, in_place, {turn % 2 != 0, 1 + turn / 2 % 2});
+  ++turn;
 }
 
 TEST(Staging, CutsLongMessagesWithTheRightChain) {
@@ -94,8 +109,8 @@ TEST(Staging, PacksShortMessagesIntoFewRuns) {
     messages.push_back(many.back().message);
   }
   std::vector<Status> statuses(messages.size(), Status::ok);
-  run_through_device(engine, messages, statuses, piece_len);
-  EXPECT_EQ(engine.runs, 16);  // 256 bytes of room each, 4 to a piece
+  run_through_device(engine, messages, statuses, small);
+  EXPECT_EQ(engine.runs, 13);  // 256 bytes of room each, 5 to a piece and its room for a tag
 }
 
 TEST(Staging, BoundsItsMemory) {
@@ -103,8 +118,9 @@ TEST(Staging, BoundsItsMemory) {
   HostDeviceEngine engine;
   Sample sample(random, find_algorithm("aes-128-ctr"), Direction::encrypt, 1 << 17);
   Status status = Status::ok;
-  run_through_device(engine, {&sample.message, 1}, {&status, 1}, piece_len);
-  EXPECT_LE(engine.most_allocated, 2 * staging_pieces * piece_len);
+  run_through_device(engine, {&sample.message, 1}, {&status, 1}, small);
+  EXPECT_LE(engine.most_allocated, 2 * small.slots * (piece_len + 256));
+  EXPECT_GE(engine.runs, 128);
 }
 
 TEST(Staging, AFailureFreesEverything) {
@@ -114,9 +130,112 @@ TEST(Staging, AFailureFreesEverything) {
     engine.fail_on_run = run;
     Sample sample(random, find_algorithm("aes-128-ctr"), Direction::encrypt, 10000);
     Status status = Status::ok;
-    EXPECT_THROW(run_through_device(engine, {&sample.message, 1}, {&status, 1}, piece_len), Error);
+    EXPECT_THROW(run_through_device(engine, {&sample.message, 1}, {&status, 1}, small), Error);
     EXPECT_TRUE(engine.balanced());
   }
+}
+
+// A GCM message that is encrypted by the reference engine, to be decrypted through a device in pieces.
+Sample sealed_sample(std::mt19937& random, std::size_t len) {
+  Sample sample(random, find_algorithm("aes-256-gcm"), Direction::encrypt, len);
+  Status status = Status::ok;
+  reference_engine().run(make_plan({&sample.message, 1}, 256), {&status, 1}, nullptr);
+  std::copy_n(sample.out.begin(), len, sample.in.begin());
+  std::fill(sample.out.begin(), sample.out.end(), Sample::guard_byte);
+  sample.message.direction = Direction::decrypt;
+  return sample;
+}
+
+TEST(Staging, DecryptsGcmInPieces) {
+  std::mt19937 random(7);
+  for (const std::size_t len : {100u, 1024u, 1025u, 4096u, 9999u}) {
+    for (const Way way : {Way{false, 1}, Way{true, 1}, Way{false, 2}, Way{true, 2}}) {
+      std::deque<Sample> one;
+      one.push_back(sealed_sample(random, len));
+      if (len == 9999) {  // IVs that are hashed
+        one.clear();
+        one.emplace_back(random, find_algorithm("aes-128-gcm"), Direction::encrypt, len);
+        one[0].iv = test::random_bytes(random, 21);
+        one[0].message.iv = one[0].iv.data();
+        one[0].message.iv_len = 21;
+      }
+      expect_same_on(one, false, way);
+    }
+  }
+}
+
+TEST(Staging, ABadTagLeavesZeros) {
+  std::mt19937 random(8);
+  for (const std::size_t len : {100u, 1024u, 5000u}) {
+    for (const bool pinned : {false, true}) {
+      for (const bool in_place : {false, true}) {
+        HostDeviceEngine engine;
+        engine.all_pinned = pinned;
+        std::deque<Sample> samples;
+        for (int i = 0; i < 3; ++i) samples.push_back(sealed_sample(random, len));
+        samples[1].tag[3] ^= 1;
+        std::vector<Message> messages;
+        for (Sample& s : samples) {
+          if (in_place) s.alias();
+          s.message.tag_len = 12;
+          messages.push_back(s.message);
+        }
+        std::vector<Status> statuses(3, Status::ok);
+        run_through_device(engine, messages, statuses, small);
+        EXPECT_EQ(statuses, (std::vector<Status>{Status::ok, Status::invalid_tag, Status::ok}));
+        const test::Bytes zeros(len, 0);
+        EXPECT_EQ(0, std::memcmp(samples[1].out.data(), zeros.data(), len));
+        EXPECT_NE(0, std::memcmp(samples[2].out.data(), zeros.data(), len));
+        EXPECT_TRUE(samples[1].guard_intact());
+        EXPECT_TRUE(engine.balanced());
+      }
+    }
+  }
+}
+
+TEST(Staging, AFailureLeavesNoUncheckedText) {
+  std::mt19937 random(9);
+  for (const bool pinned : {false, true}) {
+    HostDeviceEngine engine;
+    engine.all_pinned = pinned;
+    engine.fail_on_run = 7;
+    Sample sample = sealed_sample(random, 10000);
+    Status status = Status::ok;
+    EXPECT_THROW(run_through_device(engine, {&sample.message, 1}, {&status, 1}, small), Error);
+    EXPECT_EQ(test::Bytes(sample.out.begin(), sample.out.begin() + 10000), test::Bytes(10000, 0));
+    EXPECT_TRUE(engine.balanced());
+  }
+}
+
+TEST(Staging, DealsPiecesToDevices) {
+  std::mt19937 random(10);
+  HostDeviceEngine engine;
+  engine.device_count = 3;
+  Sample sample(random, find_algorithm("aes-128-ctr"), Direction::encrypt, 30 * piece_len);
+  Status status = Status::ok;
+  run_through_device(engine, {&sample.message, 1}, {&status, 1}, small);
+  EXPECT_EQ(engine.runs_of_device, (std::map<int, int>{{0, 10}, {1, 10}, {2, 10}}));
+  EXPECT_EQ(engine.select_device(0), 0);
+}
+
+TEST(Staging, PageLockedMemoryIsNotCopiedByTheHost) {
+  std::mt19937 random(11);
+  HostDeviceEngine engine;
+  engine.all_pinned = true;
+  Sample sample(random, find_algorithm("aes-128-ctr"), Direction::encrypt, 8 * piece_len);
+  Status status = Status::ok;
+  run_through_device(engine, {&sample.message, 1}, {&status, 1}, small);
+  EXPECT_LE(engine.most_allocated, small.slots * (piece_len + 256));  // device memory alone
+}
+
+TEST(Staging, ChoosesPiecesBySize) {
+  constexpr std::size_t MiB = std::size_t{1} << 20;
+  EXPECT_EQ(choose_shape(16, 8).piece_len, MiB);
+  EXPECT_EQ(choose_shape(16, 8).devices, 1u);
+  EXPECT_EQ(choose_shape(64 * MiB, 1).piece_len, 4 * MiB);
+  EXPECT_EQ(choose_shape(1024 * MiB, 1).piece_len, 8 * MiB);
+  EXPECT_EQ(choose_shape(1024 * MiB, 8).devices, 8u);
+  EXPECT_EQ(choose_shape(64 * MiB, 8).devices, 2u);
 }
 
 }  // namespace

@@ -19,13 +19,16 @@ class AbsentCudaEngine final : public DeviceEngine {
   std::uint32_t tile_units() const override { return 256; }
 
   void run(const Plan&, std::span<Status>, Stream) override { refuse(); }
+  std::vector<int> devices_for_host_data() const override { refuse(); }
+  int select_device(int) override { refuse(); }
   Stream create_stream() override { refuse(); }
   void destroy_stream(Stream) noexcept override {}
   void wait(Stream) override { refuse(); }
   void* allocate(std::size_t, Stream) override { refuse(); }
   void deallocate(void*, std::size_t, Stream) noexcept override {}
   void* allocate_pinned(std::size_t) override { refuse(); }
-  void free_pinned(void*, std::size_t) noexcept override {}
+  void free_pinned(void*, std::size_t, std::size_t) noexcept override {}
+  bool is_pinned(const void*, std::size_t) const override { return false; }
   void copy_to_device(void*, const void*, std::size_t, Stream) override { refuse(); }
   void copy_to_host(void*, const void*, std::size_t, Stream) override { refuse(); }
   void clear(void*, std::size_t, Stream) override { refuse(); }

@@ -3,6 +3,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
 #include "core/error.hpp"
 #include "engine/cuda/check.hpp"
 
@@ -126,6 +130,36 @@ const Device& device_of(const Plan& plan) {
   int index = locator.device();
   if (index < 0) check(cudaGetDevice(&index), "find the current device");
   return find_device(index);
+}
+
+std::vector<int> devices_for_host_data() {
+  int current = 0;
+  check(cudaGetDevice(&current), "find the current device");
+  const char* const variable = std::getenv("WARPCIPHER_DEVICES");
+  const std::string wanted = variable == nullptr ? "" : variable;
+  std::vector<int> chosen;
+  if (wanted.empty()) {
+    chosen.push_back(current);
+  } else if (wanted == "all") {
+    for (const Device& device : devices().list) chosen.push_back(device.index);
+  } else {
+    const char* const end = wanted.data() + wanted.size();
+    for (const char* at = wanted.data(); at <= end; ++at) {
+      int index = -1;
+      const auto [after, error] = std::from_chars(at, end, index);
+      const bool known = std::any_of(devices().list.begin(), devices().list.end(),
+                                     [&](const Device& device) { return device.index == index; });
+      if (error != std::errc() || !known || (after != end && *after != ',')) {
+        throw Error(Status::invalid_argument, "WARPCIPHER_DEVICES is '" + wanted.substr(0, 64) +
+                                                  "': expected all, or numbers of usable GPUs such as 0,1");
+      }
+      if (std::find(chosen.begin(), chosen.end(), index) == chosen.end()) chosen.push_back(index);
+      at = after;
+    }
+  }
+  const auto own = std::find(chosen.begin(), chosen.end(), current);
+  if (own != chosen.end()) std::rotate(chosen.begin(), own, own + 1);
+  return chosen;
 }
 
 DeviceScope::DeviceScope(int device) {

@@ -39,6 +39,12 @@ const Device& find_device(int index);
 // text.
 const Device& device_of(const Plan& plan);
 
+// The devices that large host data are dealt to, as WARPCIPHER_DEVICES says: "all", or numbers such as "0,2" (as
+// cudaSetDevice takes them, so after CUDA_VISIBLE_DEVICES). Unset or empty: the current device alone, for a first use
+// of another device makes a context there, and in a machine shared by processes each has its own. The current device
+// comes first if it is among them. Throws Error{invalid_argument}.
+std::vector<int> devices_for_host_data();
+
 // Makes a device current until the end of the scope.
 class DeviceScope {
  public:

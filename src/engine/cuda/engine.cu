@@ -22,11 +22,17 @@ using cuda::check;
 
 cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
-// GCM decryption checks every tag before it writes any text, so what failed stays unread even in place.
+// GCM decryption checks every tag before it writes any text, so what failed stays unread even in place; unless the tags
+// are to be computed, for the caller to check.
 void run_gcm(const cuda::GroupRun& run, std::span<Status> statuses) {
   if (run.group.direction == Direction::encrypt) {
     cuda::lane_table::run_parallel(run);
     cuda::ghash::authenticate(run, nullptr);
+    return;
+  }
+  if (run.message(0).compute_tag) {
+    cuda::ghash::authenticate(run, nullptr);
+    cuda::lane_table::run_parallel(run);
     return;
   }
   std::vector<std::uint32_t> verdicts(run.group.messages.size());
@@ -87,6 +93,17 @@ class CudaEngine final : public DeviceEngine {
     }
   }
 
+  std::vector<int> devices_for_host_data() const override {
+    require_device();
+    return cuda::devices_for_host_data();
+  }
+  int select_device(int device) override {
+    int former = 0;
+    check(cudaGetDevice(&former), "find the current device");
+    if (device != former) check(cudaSetDevice(device), "select a device");
+    return former;
+  }
+
   Stream create_stream() override {
     require_device();
     cudaStream_t stream = nullptr;
@@ -108,7 +125,10 @@ class CudaEngine final : public DeviceEngine {
     require_device();
     return cuda::take_pinned(size);
   }
-  void free_pinned(void* memory, std::size_t size) noexcept override { cuda::give_pinned(memory, size); }
+  void free_pinned(void* memory, std::size_t size, std::size_t used) noexcept override {
+    cuda::give_pinned(memory, size, used);
+  }
+  bool is_pinned(const void* memory, std::size_t size) const override { return cuda::is_pinned(memory, size); }
 
   void copy_to_device(void* device, const void* host, std::size_t size, Stream stream) override {
     check(cudaMemcpyAsync(device, host, size, cudaMemcpyHostToDevice, native(stream)), "copy to the device");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -52,8 +53,8 @@ void* take_pinned(std::size_t size) {
   return memory;
 }
 
-void give_pinned(void* memory, std::size_t size) noexcept {
-  secure_wipe(memory, size);
+void give_pinned(void* memory, std::size_t size, std::size_t used) noexcept {
+  secure_wipe(memory, used);
   const std::size_t room = room_for(size);
   try {
     const std::lock_guard lock(pool().mutex);
@@ -65,6 +66,19 @@ void give_pinned(void* memory, std::size_t size) noexcept {
   } catch (const std::bad_alloc&) {  // no room to remember it: freed like one too many
   }
   cudaFreeHost(memory);
+}
+
+bool is_pinned(const void* memory, std::size_t size) {
+  if (size == 0) return false;
+  for (const void* end : {memory, static_cast<const void*>(static_cast<const std::uint8_t*>(memory) + size - 1)}) {
+    cudaPointerAttributes attributes{};
+    if (cudaPointerGetAttributes(&attributes, end) != cudaSuccess) {
+      cudaGetLastError();
+      return false;
+    }
+    if (attributes.type != cudaMemoryTypeHost) return false;
+  }
+  return true;
 }
 
 }  // namespace warpcipher::cuda

@@ -10,7 +10,12 @@ namespace warpcipher::cuda {
 // engine_failure}.
 void* take_pinned(std::size_t size);
 
-// Wipes `size` bytes (as given to take_pinned) and keeps the memory for later, or frees it when enough is kept.
-void give_pinned(void* memory, std::size_t size) noexcept;
+// Wipes the first `used` bytes and keeps the memory (`size` as given to take_pinned) for later, or frees it when enough
+// is kept.
+void give_pinned(void* memory, std::size_t size, std::size_t used) noexcept;
+
+// True when both ends of the range are page-locked, by this library, by the application (cudaHostRegister) or by
+// another library.
+bool is_pinned(const void* memory, std::size_t size);
 
 }  // namespace warpcipher::cuda

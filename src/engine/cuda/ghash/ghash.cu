@@ -131,9 +131,9 @@ __global__ void __launch_bounds__(Lanes == warp_len ? threads : Lanes)
 
 std::uint32_t ceil_log2(std::uint64_t x) { return x <= 1 ? 0 : static_cast<std::uint32_t>(std::bit_width(x - 1)); }
 
-HashView view_for(const Message& message, bool encrypting) {
+HashView view_for(const Message& message) {
   HashView view{};
-  view.text = encrypting ? message.out : message.in;
+  view.text = message.direction == Direction::encrypt ? message.out : message.in;
   view.tag = message.tag;
   view.aad_len = message.aad_len;
   view.text_len = message.in_len;
@@ -196,7 +196,7 @@ void authenticate(const GroupRun& run, std::uint32_t* verdicts) {
     const Message& message = run.message(i);
     keys.number(*message.key);
     aad_len += message.aad_len;
-    const std::uint64_t blocks = view_for(message, true).blocks();
+    const std::uint64_t blocks = view_for(message).blocks();
     total_blocks += blocks;
     most_blocks = std::max(most_blocks, blocks);
   }
@@ -217,7 +217,7 @@ void authenticate(const GroupRun& run, std::uint32_t* verdicts) {
   for (std::size_t i = 0; i < count; ++i) {
     const Message& message = run.message(i);
     HashView& view = upload.host(views)[i];
-    view = view_for(message, verdicts == nullptr);
+    view = view_for(message);
     view.aad = upload.device(aad) + aad_offset;
     std::copy_n(message.aad, message.aad_len, upload.host(aad) + aad_offset);
     aad_offset += message.aad_len;

@@ -11,9 +11,9 @@ namespace warpcipher::cuda::ghash {
 // J0 of a message (section 7.1, step 2), computed on the host.
 void first_counter(const Message& message, std::uint8_t (&counter)[16]);
 
-// Encryption (verdicts == nullptr): hashes AAD and ciphertext at `out` of every message of a GCM group and writes the
-// tags. Decryption: hashes AAD and ciphertext at `in`, compares with the tags in constant time and sets verdicts[i]
-// (device memory, one word a message of the group) to 1 where they match, else 0.
+// Hashes AAD and ciphertext (encryption: at `out`, decryption: at `in`) of every message of a GCM group. verdicts ==
+// nullptr: writes the tags. Else compares with the tags in constant time and sets verdicts[i] (device memory, one word
+// a message of the group) to 1 where they match, else 0.
 void authenticate(const GroupRun& run, std::uint32_t* verdicts);
 
 }  // namespace warpcipher::cuda::ghash

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// GCM (SP 800-38D) of one message in pieces, for engines that know only whole messages. GHASH is a polynomial in H, so
+// the hashes of pieces add up once each is multiplied by a power of H; and a 16-byte IV can be solved for the counter
+// at which a piece begins. So each piece runs as a message of its own, under iv_at(), and from the tags that come of it
+// the tag of the whole is put together:
+//
+//   piece i   tag_i = E(J_i) + (Y_i + L_i) H   gives Y_i, its hash; L_i the block of its lengths
+//   whole     Y <- Y H^(blocks of piece i) + Y_i,   tag = E(J0) + (Y + L) H
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "batch/message.hpp"
+#include "cipher/aes.hpp"
+#include "cipher/gf128.hpp"
+#include "core/wipe.hpp"
+
+namespace warpcipher {
+
+class GcmPieces {
+ public:
+  static constexpr std::size_t tag_len = 16;  // of every piece
+
+  // For a message of any AES-GCM. Throws Error{engine_failure} for the one key in 2^128 whose H is zero.
+  explicit GcmPieces(const Message& message);
+
+  // The IV of a piece that begins `block` (> 0) blocks into the text. The first piece takes the message's own IV and
+  // AAD.
+  void iv_at(std::uint64_t block, std::uint8_t (&iv)[16]) const;
+
+  // Adds the next piece, whose own tag is `tag`: its text of `len` bytes (whole blocks, but in the last) begins at
+  // `block`. The first one's AAD counts.
+  void add(std::uint64_t block, std::size_t len, const std::uint8_t* tag);
+
+  // The whole message's tag, once every piece is there.
+  void tag(std::uint8_t (&tag)[16]) const;
+
+ private:
+  struct State {
+    aes::Schedule schedule;
+    gf128::Element hash_key, inverse;
+    std::uint8_t first_counter[16];  // J0
+    gf128::Element sum;              // Y
+  };
+
+  gf128::Element mask(std::uint64_t block) const;
+
+  Secret<State> state_;
+  std::uint64_t aad_len_;
+  std::uint64_t text_len_ = 0;
+};
+
+}  // namespace warpcipher

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host_data.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "batch/plan.hpp"
+#include "core/error.hpp"
+#include "engine/cuda/engine.hpp"
+#include "engine/reference/engine.hpp"
+#include "pipeline/staging.hpp"
+
+namespace {
+
+using namespace warpcipher;
+
+std::mt19937_64 generator(11);
+
+enum class Residence { pageable, pinned, registered };
+constexpr const char* names[] = {"pageable", "pinned", "registered"};
+
+// Host memory of a residence, filled at random.
+class HostMemory {
+ public:
+  HostMemory(std::size_t size, Residence residence) : residence_(residence), size_(size) {
+    void* memory = nullptr;
+    if (residence == Residence::pinned) {
+      if (cudaHostAlloc(&memory, size, cudaHostAllocPortable) != cudaSuccess) throw std::bad_alloc();
+    } else {
+      memory = std::aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+      if (memory == nullptr) throw std::bad_alloc();
+    }
+    data_ = static_cast<std::uint8_t*>(memory);
+    if (residence == Residence::registered &&
+        cudaHostRegister(memory, (size + 4095) / 4096 * 4096, cudaHostRegisterDefault) != cudaSuccess) {
+      std::free(memory);
+      throw Error(Status::engine_failure, "cudaHostRegister");
+    }
+    for (std::size_t i = 0; i < size; ++i) data_[i] = static_cast<std::uint8_t>(generator());
+  }
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+  ~HostMemory() {
+    if (residence_ == Residence::pinned) {
+      cudaFreeHost(data_);
+      return;
+    }
+    if (residence_ == Residence::registered) cudaHostUnregister(data_);
+    std::free(data_);
+  }
+
+  std::uint8_t* data() { return data_; }
+  std::vector<std::uint8_t> bytes() const { return {data_, data_ + size_}; }
+
+ private:
+  Residence residence_;
+  std::size_t size_;
+  std::uint8_t* data_ = nullptr;
+};
+
+std::vector<std::uint8_t> random_bytes(std::size_t n) {
+  std::vector<std::uint8_t> bytes(n);
+  for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(generator());
+  return bytes;
+}
+
+struct Case {
+  const Algorithm* algorithm;
+  Direction direction;
+  std::size_t len;
+  Residence residence;
+  bool in_place;
+  bool bad_tag;
+};
+
+// Runs a case and two short messages beside it; true when all came out as from the reference engine.
+bool run_case(const Case& c, const PipelineShape& shape) {
+  constexpr std::size_t shift = 3;  // from any alignment
+  const std::size_t room = c.len + 64;
+  HostMemory memory(2 * room + 64, c.residence);
+  const Key key(*c.algorithm, random_bytes(c.algorithm->key_len()));
+  const std::vector<std::uint8_t> aad = random_bytes(c.algorithm->is_aead() ? 21 : 0);
+  std::vector<std::vector<std::uint8_t>> ivs;
+  const auto messages_in = [&](std::uint8_t* base) {
+    std::vector<Message> messages;
+    const std::size_t lens[] = {c.len - 512, 160, 96};
+    std::size_t at = shift;
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (ivs.size() <= i) {
+        ivs.push_back(random_bytes(c.algorithm->mode.iv == IvRule::any    ? 12
+                                   : c.algorithm->mode.iv == IvRule::none ? 0
+                                                                          : c.algorithm->block_len()));
+      }
+      Message m;
+      m.key = &key;
+      m.direction = c.direction;
+      m.in = base + at;
+      m.in_len = m.out_len = lens[i];
+      m.out = c.in_place ? base + at : base + room + at;
+      m.iv = ivs[i].data();
+      m.iv_len = ivs[i].size();
+      m.aad = aad.data();
+      m.aad_len = aad.size();
+      if (c.algorithm->is_aead()) {
+        m.tag = base + 2 * room + 16 * i;
+        m.tag_len = 16;
+      }
+      messages.push_back(m);
+      at += lens[i] + 17;
+    }
+    return messages;
+  };
+  std::vector<Message> messages = messages_in(memory.data());
+  if (c.algorithm->is_aead() && c.direction == Direction::decrypt) {  // tags that match, but one
+    for (Message m : messages) {
+      std::vector<std::uint8_t> ciphertext(m.in_len);
+      m.direction = Direction::encrypt;
+      m.out = ciphertext.data();
+      Status status = Status::ok;
+      reference_engine().run(make_plan({&m, 1}, 256), {&status, 1}, nullptr);
+      std::memcpy(const_cast<std::uint8_t*>(m.in), ciphertext.data(), m.in_len);
+    }
+    if (c.bad_tag) messages[0].tag[15] ^= 0x80;
+  }
+  std::vector<std::uint8_t> expected = memory.bytes();
+  std::vector<Status> expected_statuses(3, Status::ok), statuses(3, Status::ok);
+  reference_engine().run(make_plan(messages_in(expected.data()), 256), expected_statuses, nullptr);
+  run_through_device(cuda_engine(), messages, statuses, shape);
+  if (memory.bytes() == expected && statuses == expected_statuses) return true;
+  const std::vector<std::uint8_t> got = memory.bytes();
+  std::size_t first = 0;
+  while (first < got.size() && got[first] == expected[first]) ++first;
+  std::printf("  DIFFERS %s %s %zu bytes, %s%s%s: byte %zu, status %d\n", std::string(c.algorithm->name).c_str(),
+              c.direction == Direction::encrypt ? "encrypt" : "decrypt", c.len, names[static_cast<int>(c.residence)],
+              c.in_place ? ", in place" : "", c.bad_tag ? ", bad tag" : "", first, static_cast<int>(statuses[0]));
+  return false;
+}
+
+}  // namespace
+
+int test_host_data(bool quick, const std::string& only) {
+  constexpr const char* few[] = {"aes-128-ctr", "aes-256-cbc", "aes-128-cfb", "aes-128-gcm", "aes-256-xts", "des-ecb"};
+  const PipelineShape shape{quick ? std::size_t{2048} : std::size_t{65536}, 3, 2, 1024};
+  setenv("WARPCIPHER_DEVICES", "all", 1);
+  int failures = 0;
+  int count = 0;
+  const auto run = [&](const Case& c) {
+    ++count;
+    failures += run_case(c, shape) ? 0 : 1;
+  };
+  for (const Algorithm& algorithm : algorithms()) {
+    const bool is_one_of_few =
+        std::any_of(std::begin(few), std::end(few), [&](const char* name) { return algorithm.name == name; });
+    if (only.empty() ? quick && !is_one_of_few : algorithm.name != only) continue;
+    const bool slow = algorithm.mode.id == Mode::cfb8;
+    for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+      for (const Residence residence : {Residence::pageable, Residence::pinned, Residence::registered}) {
+        const std::size_t pieces = slow ? 2 : 9;
+        const bool in_place = quick ? count % 2 == 0 : false;
+        const std::size_t len = pieces * shape.piece_len + (algorithm.mode.whole_blocks ? 0 : 5);
+        run({&algorithm, direction, len, residence, in_place, false});
+        if (!quick) run({&algorithm, direction, len, residence, true, false});
+        if (algorithm.is_aead() && direction == Direction::decrypt) {
+          run({&algorithm, direction, len, residence, in_place, true});
+        }
+      }
+    }
+  }
+  unsetenv("WARPCIPHER_DEVICES");
+  std::printf("%-16s %4d cases %s\n", "host data", count, failures == 0 ? "ok" : "FAILED");
+  return failures;
+}
