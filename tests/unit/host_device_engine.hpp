@@ -97,10 +97,10 @@ class HostDeviceEngine final : public DeviceEngine {
   bool is_pinned(const void*, std::size_t) const override { return all_pinned; }
   void copy_to_device(void* device, const void* host, std::size_t size, Stream stream) override {
     ++copies_to_device;
-    queue(stream).work.push_back([=] { std::memcpy(device, host, size); });
+    queue(stream).work.push_back([=] { copy(device, host, size); });
   }
   void copy_to_host(void* host, const void* device, std::size_t size, Stream stream) override {
-    queue(stream).work.push_back([=] { std::memcpy(host, device, size); });
+    queue(stream).work.push_back([=] { copy(host, device, size); });
   }
   void clear(void* device, std::size_t size, Stream stream) override {
     queue(stream).work.push_back([=] { std::memset(device, 0, size); });
@@ -126,6 +126,11 @@ class HostDeviceEngine final : public DeviceEngine {
   };
 
   static Queue& queue(Stream stream) { return *static_cast<Queue*>(stream); }
+
+  // Unlike memcpy this takes null pointers, which come with sizes of 0.
+  static void copy(void* to, const void* from, std::size_t size) {
+    std::copy_n(static_cast<const std::uint8_t*>(from), size, static_cast<std::uint8_t*>(to));
+  }
 
   static void run_now(std::span<const Message> messages, std::span<Status> statuses) {
     std::vector<Message> plain(messages.begin(), messages.end());
