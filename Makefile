@@ -17,8 +17,8 @@ CUDA ?= AUTO
 CUDA_ARCHITECTURES ?= auto
 BUILD := build/dev
 
-sources := CMakeLists.txt pyproject.toml $(shell find src include bindings cmake python build_backend -type f \
-             -not -name '*.pyc' -not -name '_native.pyi' 2>/dev/null)
+sources := CMakeLists.txt pyproject.toml $(shell find src include bindings lab cmake python build_backend -type f \
+             -not -name '*.pyc' -not -name '_*.pyi' 2>/dev/null)
 cpp_files = $(shell find src include bindings tests examples lab bench -type f 2>/dev/null | \
               grep -E '\.(c|h|cpp|hpp|cu|cuh)$$')
 
@@ -51,7 +51,7 @@ build/.stamp-installed: .venv/.stamp-build build/.settings $(sources)
 	  -C cmake.define.WARPCIPHER_BUILD_EXAMPLES=ON \
 	  -C cmake.define.WARPCIPHER_CUDA=$(CUDA) \
 	  -C cmake.define.WARPCIPHER_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES) .
-	@cp $(BUILD)/_native.pyi python/warpcipher/_native.pyi
+	@cp $(BUILD)/_native.pyi $(BUILD)/_lab.pyi python/warpcipher/
 	@touch $@
 
 .PHONY: build
@@ -112,4 +112,4 @@ test-gpu: ## GPU tests, offline, with what python3 can already import
 
 .PHONY: clean
 clean: ## Remove build/ and caches (not .venv)
-	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis python/warpcipher/_native.pyi
+	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis python/warpcipher/_native.pyi python/warpcipher/_lab.pyi

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # warpcipher._native, with its type stub. It holds the library's objects, so the package needs no other shared library.
+# warpcipher._lab holds the lab, and nothing of the library. The target warpcipher_python is all that a wheel needs.
 
 find_package(
   Python 3.10 REQUIRED
@@ -21,12 +22,27 @@ warpcipher_compile_options(_native)
 target_link_libraries(_native PRIVATE warpcipher_core)
 target_link_options(_native PRIVATE "-Wl,--exclude-libs,ALL")
 
-nanobind_add_stub(
-  _native_stub
-  MODULE _native
-  OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/_native.pyi"
-  PYTHON_PATH $<TARGET_FILE_DIR:_native>
-  DEPENDS _native)
+add_custom_target(warpcipher_python)
 
-install(TARGETS _native LIBRARY DESTINATION warpcipher COMPONENT python)
-install(FILES "${CMAKE_CURRENT_BINARY_DIR}/_native.pyi" DESTINATION warpcipher COMPONENT python)
+# The stub of an extension, and the place of both in the wheel.
+function(warpcipher_install_extension name)
+  nanobind_add_stub(
+    ${name}_stub
+    MODULE ${name}
+    OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${name}.pyi"
+    PYTHON_PATH $<TARGET_FILE_DIR:${name}>
+    DEPENDS ${name})
+  add_dependencies(warpcipher_python ${name} ${name}_stub)
+  install(TARGETS ${name} LIBRARY DESTINATION warpcipher COMPONENT python)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/${name}.pyi" DESTINATION warpcipher COMPONENT python)
+endfunction()
+
+warpcipher_install_extension(_native)
+
+if(WARPCIPHER_BUILD_LAB)
+  nanobind_add_module(_lab STABLE_ABI NB_STATIC NB_SUPPRESS_WARNINGS bindings/lab/module.cpp bindings/errors.cpp)
+  warpcipher_compile_options(_lab)
+  target_link_libraries(_lab PRIVATE warpcipher_lab)
+  target_link_options(_lab PRIVATE "-Wl,--exclude-libs,ALL")
+  warpcipher_install_extension(_lab)
+endif()

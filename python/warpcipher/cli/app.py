@@ -10,7 +10,7 @@ import click
 from . import errors, files
 
 # A command is the object of its name in the module of its name. The order is that of --help.
-COMMANDS = ("keygen", "encrypt", "decrypt", "info", "bench", "completion")
+COMMANDS = ("keygen", "encrypt", "decrypt", "info", "bench", "lab", "completion")
 
 
 class Group(click.Group):

@@ -18,6 +18,7 @@
 
 #define __host__
 #define __device__
+#define __constant__
 #define __global__
 #define __shared__
 #define __forceinline__ inline

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of papers, and the checks that their jobs share.
+#include "lab.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace warpcipher::lab {
+namespace {
+
+template <class Range>
+std::string joined(const Range& names) {
+  std::string text;
+  for (const auto& name : names) {
+    if (!text.empty()) text += ", ";
+    text += name;
+  }
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+std::int64_t Parameters::take(const std::string& name, std::int64_t standard, std::int64_t least, std::int64_t most) {
+  known_.push_back(name);
+  const auto found = given_.find(name);
+  const std::int64_t value = found == given_.end() ? standard : found->second;
+  if (value < least || value > most) {
+    throw Error(Status::invalid_argument, name + " is " + std::to_string(value) + ": expected " +
+                                              std::to_string(least) + " to " + std::to_string(most));
+  }
+  return value;
+}
+
+void Parameters::check_all_taken() const {
+  for (const auto& [name, value] : given_) {
+    if (std::find(known_.begin(), known_.end(), name) == known_.end()) {
+      throw Error(Status::invalid_argument, "no parameter '" + name + "' here: this variant takes " + joined(known_));
+    }
+  }
+}
+
+std::span<const Paper> papers() {
+  static const Paper list[] = {
+      {"billava2022", billava2022()},
+  };
+  return list;
+}
+
+const Paper& find_paper(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Paper& paper : papers()) {
+    if (paper.name == name) return paper;
+    names.emplace_back(paper.name);
+  }
+  throw Error(Status::invalid_argument, "no paper '" + std::string(name) + "': there are " + joined(names));
+}
+
+std::unique_ptr<Job> make_job(std::string_view paper, std::string_view variant, const Setting& setting) {
+  std::vector<std::string> names;
+  for (const Variant& entry : find_paper(paper).variants) {
+    if (entry.name == variant) {
+      if (!entry.make) {
+        throw Error(Status::engine_unavailable, "variant '" + std::string(variant) + "' of " + std::string(paper) +
+                                                    " cannot run here: " + std::string(entry.absent));
+      }
+      std::unique_ptr<Job> job = entry.make(setting);
+      setting.parameters.check_all_taken();
+      return job;
+    }
+    names.emplace_back(entry.name);
+  }
+  throw Error(Status::invalid_argument,
+              "no variant '" + std::string(variant) + "' of " + std::string(paper) + ": there are " + joined(names));
+}
+
+void check_blocks(const Data& data) {
+  if (data.in_len % 16 != 0 || data.out_len != data.in_len) {
+    throw Error(Status::invalid_argument, "in is " + std::to_string(data.in_len) + " bytes and out " +
+                                              std::to_string(data.out_len) + ": expected as many, a multiple of 16");
+  }
+}
+
+void check_len(const char* what, std::size_t len, std::initializer_list<std::size_t> expected) {
+  if (std::find(expected.begin(), expected.end(), len) != expected.end()) return;
+  std::vector<std::string> sizes;
+  for (const std::size_t size : expected) sizes.push_back(std::to_string(size));
+  throw Error(Status::invalid_argument,
+              std::string(what) + " is " + std::to_string(len) + " bytes: expected " + joined(sizes));
+}
+
+}  // namespace warpcipher::lab

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a paper's file offers: its variants, each a way to do the paper's work, made into a job for one key. Timing,
+// checking and tables are the business of python/warpcipher/lab.
+//
+// Kernels here follow papers, not this project's rules: many look secrets up in tables, in a time that depends on
+// them. Nothing outside the lab can reach them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.hpp"
+
+namespace warpcipher::lab {
+
+// Whole numbers by name, each taken once with its limits; what nobody took is an error.
+class Parameters {
+ public:
+  Parameters() = default;
+  explicit Parameters(std::map<std::string, std::int64_t> given) : given_(std::move(given)) {}
+
+  // The value, or `standard` where none was given. Throws Error{invalid_argument} outside `least` to `most`.
+  std::int64_t take(const std::string& name, std::int64_t standard, std::int64_t least, std::int64_t most);
+
+  // Throws Error{invalid_argument} when a parameter was given that nothing took.
+  void check_all_taken() const;
+
+ private:
+  std::map<std::string, std::int64_t> given_;
+  std::vector<std::string> known_;
+};
+
+// What a job is made from. key and iv are copied; the job wipes its copies when it goes.
+struct Setting {
+  std::span<const std::uint8_t> key;
+  std::span<const std::uint8_t> iv;
+  Parameters& parameters;
+  int device;
+};
+
+// Of one run: in host memory for a variant of the CPU, else in memory of the job's GPU. in and out may be the same.
+struct Data {
+  const std::uint8_t* in;
+  std::size_t in_len;
+  std::uint8_t* out;
+  std::size_t out_len;
+};
+
+// Named figures, such as the registers of a thread.
+using Facts = std::vector<std::pair<std::string, std::int64_t>>;
+
+class Job {
+ public:
+  virtual ~Job() = default;
+
+  // Returns when the work is done on a CPU, or enqueued on a stream of the job's GPU. Throws Error.
+  virtual void run(const Data& data, Stream stream) = 0;
+
+  // About the kernel: what the runtime tells of it. Empty for the CPU.
+  virtual Facts facts() const { return {}; }
+};
+
+struct Variant {
+  std::string_view name;
+  std::string_view description;
+  bool needs_gpu;
+  bool constant_time;                                        // false: its time depends on keys or data
+  std::function<std::unique_ptr<Job>(const Setting&)> make;  // empty: not in this build, for the reason in `absent`
+  std::string_view absent = "this build has no CUDA";
+};
+
+struct Paper {
+  std::string_view name;
+  std::span<const Variant> variants;
+};
+
+// Every paper, in the order of the list.
+std::span<const Paper> papers();
+
+// Throws Error{invalid_argument} for unknown names, Error{engine_unavailable} for a variant that this build lacks.
+const Paper& find_paper(std::string_view name);
+std::unique_ptr<Job> make_job(std::string_view paper, std::string_view variant, const Setting& setting);
+
+// One function a paper, in the paper's file.
+std::span<const Variant> billava2022();
+
+// For jobs on whole blocks of 16 bytes: throws Error{invalid_argument} unless out is as long as in, in whole blocks.
+void check_blocks(const Data& data);
+
+// Throws Error{invalid_argument}, which says what was expected, unless `len` is one of `expected`.
+void check_len(const char* what, std::size_t len, std::initializer_list<std::size_t> expected);
+
+}  // namespace warpcipher::lab

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Papers on symmetric cryptography on GPUs, rerun: what `warpcipher lab` runs.
+
+from warpcipher import lab
+
+report = lab.run("billava2022", lab.Settings(quick=True))
+print(lab.markdown(report))
+
+Kernels here follow the papers: most take a time that depends on keys and data. They are for
+measuring, never for secrets, and nothing else in the package uses them.
+"""
+
+from __future__ import annotations
+
+from .papers import PAPERS, find_paper
+from .report import markdown
+from .results import Conclusion, Measurement, Plot, Point, Report, Series, Skipped, Table
+from .runner import run
+from .session import Variant, variants
+from .settings import Paper, Parameter, Settings
+
+__all__ = [
+    "PAPERS",
+    "Conclusion",
+    "Measurement",
+    "Paper",
+    "Parameter",
+    "Plot",
+    "Point",
+    "Report",
+    "Series",
+    "Settings",
+    "Skipped",
+    "Table",
+    "Variant",
+    "find_paper",
+    "markdown",
+    "run",
+    "variants",
+]

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The list of papers: one module each."""
+
+from __future__ import annotations
+
+from ..settings import Paper
+from . import billava2022
+
+PAPERS: dict[str, Paper] = {entry.name: entry for entry in (billava2022.PAPER,)}
+
+
+def find_paper(name: str) -> Paper:
+    """ValueError: no paper of that name."""
+    try:
+        return PAPERS[name]
+    except KeyError:
+        raise ValueError(f"no paper {name!r}: there are {', '.join(PAPERS)}") from None

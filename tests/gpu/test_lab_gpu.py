@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every paper of the lab on a GPU, small: nothing is left out, and every conclusion is reached."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("warpcipher._lab", reason="built without the lab")
+
+from warpcipher import lab
+
+
+@pytest.mark.parametrize("name", lab.PAPERS)
+def test_paper(name: str) -> None:
+    report = lab.run(name, lab.Settings(quick=True, repetitions=1))
+    measured = {entry.variant for entry in report.measurements}
+    for variant in lab.variants(name).values():
+        assert variant.absent or variant.name in measured
+    for entry in report.conclusions:
+        assert entry.holds is not None or "not measured" in entry.here
+    assert report.tables
+    assert report.plots

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`warpcipher lab`: its papers, reports and refusals. No test looks at how fast anything is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import warpcipher as wc
+from cli_support import names, run, run_json
+from warpcipher import lab
+from warpcipher.bench import machine
+from warpcipher.bench.results import Spread
+from warpcipher.lab import plots, published, report, session
+
+native = pytest.importorskip("warpcipher._lab", reason="built without the lab")
+
+CUDA = next(entry for entry in wc.engines() if entry.name == "cuda")
+DOCS = Path(__file__).parents[2] / "docs" / "lab.md"
+without_gpu = pytest.mark.skipif(CUDA.usable, reason="there is a GPU")
+SMALL = lab.Settings(quick=True, repetitions=1, values={"largest": 10, "naive_ms": 5})
+
+
+@pytest.fixture(scope="module")
+def billava() -> lab.Report:
+    return lab.run("billava2022", SMALL)
+
+
+def test_papers_are_those_of_the_library() -> None:
+    assert set(lab.PAPERS) == set(native.papers())
+
+
+@pytest.mark.parametrize("name", lab.PAPERS)
+def test_published_values_name_their_place(name: str) -> None:
+    document = published.load(name)
+    assert document
+    for entry in document.values():
+        assert entry["source"]
+        assert set(entry) > {"source"}
+
+
+@pytest.mark.parametrize("name", lab.PAPERS)
+def test_page_has_every_variant_and_parameter(name: str) -> None:
+    page = DOCS.read_text()
+    section = page[page.index(f"## {name}") :]
+    for variant in lab.variants(name):
+        assert f"`{variant}`" in section
+    for parameter in lab.PAPERS[name].parameters:
+        assert f"`{parameter.name}`" in section
+
+
+def test_billava_measures_what_can_run(billava: lab.Report) -> None:
+    measured = {entry.variant for entry in billava.measurements}
+    skipped = {entry.what for entry in billava.skipped}
+    for variant in lab.variants("billava2022"):
+        assert (variant in measured) != (f"variant {variant}" in skipped)
+    assert {"naive", "key-plain"} <= measured
+    assert len(billava.conclusions) >= 2
+    for entry in billava.measurements:
+        assert entry.checked
+        assert not entry.constant_time
+        assert 0 < entry.seconds.least <= entry.seconds.median <= entry.seconds.most
+
+
+def test_report_serialises(billava: lab.Report) -> None:
+    document = json.loads(json.dumps(billava.as_dict(), allow_nan=False))
+    assert document["paper"] == "billava2022"
+    assert document["values"] == {"threads": 512, "largest": 10, "naive_ms": 5}
+    assert document["machine"]["cpu"]["model"]
+    assert len(document["measurements"]) == len(billava.measurements)
+
+
+def test_markdown_says_what_it_stands_on(billava: lab.Report) -> None:
+    text = lab.markdown(billava)
+    assert billava.machine.cpu.model in text
+    assert "A quick run" in text
+    assert "depends on keys and data" in text
+    for table in billava.tables:
+        assert f"## {table.title}" in text
+    for line in text.splitlines():
+        assert line.count("|") != 1
+    assert "A quick run" not in lab.markdown(replace(billava, quick=False))
+
+
+def test_plots(billava: lab.Report) -> None:
+    pytest.importorskip("matplotlib")
+    for plot in billava.plots:
+        data = plots.as_png(plot, plots.subtitle_of(billava))
+        assert data.startswith(b"\x89PNG")
+        assert data == plots.as_png(plot, plots.subtitle_of(billava))
+
+
+def test_bars_and_points_are_drawn() -> None:
+    pytest.importorskip("matplotlib")
+    bars = lab.Plot(
+        "b",
+        "bars",
+        "",
+        "Gbit/s",
+        (
+            lab.Series("published", ("a", "b"), (1.0, 2.0), published=True),
+            lab.Series("here", ("a",), (3.0,)),
+        ),
+        kind="bars",
+    )
+    points = replace(
+        bars, kind="points", series=(lab.Series("here", (2005.0,), (1.5,)),), log_y=True
+    )
+    assert plots.as_png(bars, "").startswith(b"\x89PNG")
+    assert plots.as_png(points, "").startswith(b"\x89PNG")
+
+
+def test_cells() -> None:
+    assert report.cell_text(None) == "-"
+    assert report.cell_text(1.23456) == "1.235"
+    assert report.cell_text(512) == "512"
+    assert report.cell_text(Spread(2.0, 1.0, 3.0, 3)) == "2 (1 to 3)"
+    table = lab.Table("", "", ("a",), (("b|c",),))
+    assert report.as_table(table) == "| a |\n| --- |\n| b\\|c |"
+
+
+def test_a_wrong_result_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    true_result = session.Session.result
+
+    def wrong(*arguments: Any) -> bytes:
+        data = true_result(*arguments)
+        return data[:-1] + bytes([data[-1] ^ 1])
+
+    monkeypatch.setattr(session.Session, "result", wrong)
+    with pytest.raises(wc.EngineError, match="'naive' of billava2022 is wrong"):
+        lab.run("billava2022", SMALL)
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"thread": 1}, "no parameter 'thread' of billava2022"),
+        ({"threads": 16}, "threads is 16: billava2022 takes 32 to 1024"),
+    ],
+)
+def test_wrong_values_are_refused(values: dict[str, int], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        lab.run("billava2022", lab.Settings(values=values))
+
+
+def test_wrong_settings_are_refused() -> None:
+    with pytest.raises(ValueError, match="no paper 'iwai'"):
+        lab.run("iwai")
+    with pytest.raises(ValueError, match="repetitions is 0"):
+        lab.Settings(repetitions=0)
+    with pytest.raises(ValueError, match="device is -1"):
+        lab.Settings(device=-1)
+
+
+def test_jobs_refuse_what_they_do_not_take() -> None:
+    with pytest.raises(ValueError, match="key is 5 bytes: expected 16, 32"):
+        native.Job("billava2022", "naive", bytes(5), b"", {}, 0)
+    with pytest.raises(ValueError, match="no parameter 'x' here"):
+        native.Job("billava2022", "naive", bytes(16), b"", {"x": 1}, 0)
+    with pytest.raises(ValueError, match="no variant 'y' of billava2022"):
+        native.Job("billava2022", "y", bytes(16), b"", {}, 0)
+    with pytest.raises(ValueError, match="in is 15 bytes and out 15"):
+        native.Job("billava2022", "naive", bytes(16), b"", {}, 0).run(0, 15, 0, 15, 0)
+
+
+@without_gpu
+def test_a_gpu_variant_says_what_it_needs() -> None:
+    found = session.Session(lab.find_paper("billava2022"), SMALL, machine.look(0))
+    assert not found.can_run("kernel")
+    assert not found.can_run("kernel")
+    assert [entry.what for entry in found.skipped] == ["variant kernel"]
+    assert "needs a GPU" in found.skipped[0].reason
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def test_command_lists_the_papers(tmp_path: Path) -> None:
+    text = run("lab", cwd=tmp_path).stdout.decode()
+    listed = run_json("lab", cwd=tmp_path)
+    assert [entry["name"] for entry in listed] == list(lab.PAPERS)
+    for entry in listed:
+        assert entry["name"] in text
+        for variant in entry["variants"]:
+            assert variant["name"] in text
+    assert "not constant time" in text
+
+
+QUICK = ("lab", "billava2022", "--quick", "--repetitions", "1", "--set", "largest=10")
+
+
+def test_command_prints_markdown_or_json(tmp_path: Path) -> None:
+    text = run(*QUICK, cwd=tmp_path).stdout.decode()
+    assert text.startswith("# billava2022: ")
+    (document,) = run_json(*QUICK, cwd=tmp_path)
+    assert document["quick"] is True
+    assert document["repetitions"] == 1
+
+
+def test_command_writes_files(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    run(*QUICK, "--out", ".", cwd=tmp_path)
+    assert {"billava2022.md", "billava2022.json", "billava2022-time.png"} <= names(tmp_path)
+    before = (tmp_path / "billava2022.md").read_bytes()
+    run(*QUICK, "--out", ".", cwd=tmp_path, expect=2)
+    assert (tmp_path / "billava2022.md").read_bytes() == before
+    run(*QUICK, "--out", ".", "--force", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("nothing",), "no paper 'nothing'"),
+        (("billava2022", "--set", "threads"), "expected NAME=VALUE"),
+        (("billava2022", "--set", "threads=x"), "expected NAME=VALUE"),
+        (("billava2022", "--set", "threads=8"), "threads is 8"),
+        (("billava2022", "--out", "absent"), "absent is not a directory"),
+    ],
+)
+def test_command_refuses(arguments: tuple[str, ...], text: str, tmp_path: Path) -> None:
+    if "--out" in arguments:
+        pytest.importorskip("matplotlib")
+    assert text in run("lab", *arguments, cwd=tmp_path, expect=2).stderr.decode()
