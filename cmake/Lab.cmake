@@ -15,6 +15,11 @@ target_compile_definitions(warpcipher_lab PUBLIC WARPCIPHER_HAS_CUDA=$<BOOL:${WA
 warpcipher_compile_options(warpcipher_lab)
 if(WARPCIPHER_HAS_CUDA)
   target_link_libraries(warpcipher_lab PUBLIC warpcipher_cuda_runtime)
+  if(WARPCIPHER_CUDA_ARCHITECTURES STREQUAL "all")
+    # Machine code for the GPU that docs/lab.md was measured on; the driver compiles the PTX for every other. Seven
+    # times machine code would take minutes to build, for kernels that nobody runs but to look at them.
+    set_target_properties(warpcipher_lab PROPERTIES CUDA_ARCHITECTURES "75-virtual;90-real")
+  endif()
 endif()
 
 find_package(OpenMP COMPONENTS CXX)  # for a variant of billava2022; without it, that one says so

@@ -43,8 +43,7 @@ WARPCIPHER_HD constexpr std::uint8_t matrix_element(unsigned i) {
   return turned == 0 ? 2 : turned == 3 ? 3 : 1;
 }
 
-// ---- key expansion (sections 3.1 and 3.2)
-// ----------------------------------------------------------------------------
+// ---- key expansion (sections 3.1 and 3.2) ---------------------------------------------------------------------------
 
 void expand_plain(const std::uint8_t* key, std::size_t key_len, std::uint8_t* round_keys) {
   const aes::reference::Schedule schedule = aes::reference::expand_key(key, key_len);
@@ -115,8 +114,7 @@ class KeyExpansion final : public Job {
   SecretBytes key_;
 };
 
-// ---- the naive cipher (section 3.1)
-// ----------------------------------------------------------------------------------
+// ---- the naive cipher (section 3.1) ---------------------------------------------------------------------------------
 
 // What both ciphers are made from. An iv makes it CTR.
 struct Key {
@@ -194,8 +192,7 @@ class Naive final : public Job {
   Key key_;
 };
 
-// ---- the kernel (section 3.3)
-// ----------------------------------------------------------------------------------------
+// ---- the kernel (section 3.3) ---------------------------------------------------------------------------------------
 
 #if WARPCIPHER_HAS_CUDA
 
