@@ -309,11 +309,8 @@ std::unique_ptr<Job> make(const Setting& setting) {
 std::span<const Variant> billava2022() {
   static const Variant list[] = {
       {"naive", "one CPU thread, a function for each step (section 3.1)", false, false, make<Naive>},
-#if WARPCIPHER_HAS_CUDA
-      {"kernel", "a byte a thread, Galois products computed (section 3.3)", true, false, make<Parallel>},
-#else
-      {"kernel", "a byte a thread, Galois products computed (section 3.3)", true, false, {}},
-#endif
+      {"kernel", "a byte a thread, Galois products computed (section 3.3)", true, false,
+       WARPCIPHER_LAB_GPU(make<Parallel>)},
       {"key-plain", "key expansion by one CPU thread (section 3.1)", false, false,
        [](const Setting& setting) { return std::make_unique<KeyExpansion>(expand_plain, setting); }},
 #ifdef _OPENMP

@@ -77,6 +77,14 @@ struct Variant {
   std::string_view absent = "this build has no CUDA";
 };
 
+// For Variant::make, of what only a build with CUDA has.
+#if WARPCIPHER_HAS_CUDA
+#define WARPCIPHER_LAB_GPU(...) __VA_ARGS__
+#else
+#define WARPCIPHER_LAB_GPU(...) \
+  {}
+#endif
+
 struct Paper {
   std::string_view name;
   std::span<const Variant> variants;
@@ -91,6 +99,7 @@ std::unique_ptr<Job> make_job(std::string_view paper, std::string_view variant, 
 
 // One function a paper, in the paper's file.
 std::span<const Variant> billava2022();
+std::span<const Variant> iwai2012();
 
 // For jobs on whole blocks of 16 bytes: throws Error{invalid_argument} unless out is as long as in, in whole blocks.
 void check_blocks(const Data& data);

@@ -123,7 +123,7 @@ class Session:
         if not self.variants[variant].needs_gpu:
             found: Memory = HostMemory(max(size, 1), pinned=False)
         else:
-            found = DeviceMemory(max(size, 1), self._stream())
+            found = DeviceMemory(max(size, 1), self.need_stream())
         fill(found, self.stream)
         return found
 
@@ -134,19 +134,20 @@ class Session:
             return
         source = HostMemory(max(len(data), 1), pinned=False)
         source.view(0, len(data))[:] = data
-        self._stream().copy(target.pointer, source.pointer, len(data))
-        self._stream().wait()
+        self.need_stream().copy(target.pointer, source.pointer, len(data))
+        self.need_stream().wait()
 
     def read(self, source: Memory, size: int) -> bytes:
         """The first `size` bytes of memory of either kind, after all work on it."""
         if source.device is None:
             return bytes(source.view(0, size))
         target = HostMemory(max(size, 1), pinned=False)
-        self._stream().copy(target.pointer, source.pointer, size)
-        self._stream().wait()
+        self.need_stream().copy(target.pointer, source.pointer, size)
+        self.need_stream().wait()
         return bytes(target.view(0, size))
 
-    def _stream(self) -> _native.WorkStream:
+    def need_stream(self) -> _native.WorkStream:
+        """The session's stream. EngineError: no GPU."""
         if self.stream is None:
             raise wc.EngineError(f"{self.paper.name} needs a GPU: {self.machine.without_gpu}")
         return self.stream
@@ -201,7 +202,7 @@ class Session:
     def time(self, call: Callable[[], object], *, on_device: bool) -> Spread:
         """Of one call among calls in a row: by events on the stream, or by the host's clock until
         all work on the stream is done. The calls go over the same buffers."""
-        clock = timing.device_clock(self._stream()) if on_device else timing.host_clock
+        clock = timing.device_clock(self.need_stream()) if on_device else timing.host_clock
         work = timing.Work(lambda _slot: call(), 1, self.wait, None)
         return timing.measure(
             work, clock, self.repetitions, self._least_seconds, self._most_seconds

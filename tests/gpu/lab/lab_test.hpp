@@ -39,5 +39,6 @@ bool can_run(const Variant& variant);
 
 // One a paper, in the paper's file.
 void test_billava2022();
+void test_iwai2012();
 
 }  // namespace warpcipher::lab::test

@@ -112,6 +112,7 @@ int main() {
   using namespace warpcipher::lab::test;
   try {
     test_billava2022();
+    test_iwai2012();
   } catch (const std::exception& error) {
     std::printf("FAILED: %s\n", error.what());
     return 1;

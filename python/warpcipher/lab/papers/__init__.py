@@ -4,9 +4,15 @@
 from __future__ import annotations
 
 from ..settings import Paper
-from . import billava2022
+from . import billava2022, iwai2012
 
-PAPERS: dict[str, Paper] = {entry.name: entry for entry in (billava2022.PAPER,)}
+PAPERS: dict[str, Paper] = {
+    entry.name: entry
+    for entry in (
+        iwai2012.PAPER,
+        billava2022.PAPER,
+    )
+}
 
 
 def find_paper(name: str) -> Paper:

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// K. Iwai, N. Nishikawa, T. Kurokawa, "Acceleration of AES encryption on CUDA GPU", 2012: AES-128 ECB encryption by
+// T-box in every granularity and memory that the paper compares. The names are the columns of its Tables 5 and 6; see
+// `list` at the end.
+//
+// Threads of a block share its state through shared memory, where it lies as it comes (AoS) or column by column (SoA):
+//
+//   AoS   b0c0 b0c1 b0c2 b0c3  b1c0 b1c1 ...          word c of block b at 4 b + c
+//   SoA   b0c0 b1c0 b2c0 ...   b0c1 b1c1 b2c1 ...     word c of block b at c * blocks + b
+//
+// There it lies twice: a round reads one copy and writes the other, so that one barrier a round is enough.
+//
+// What stands in: round keys in "constant memory" are a kernel parameter, which lies in the constant bank. The
+// paper's one-thread-a-plaintext grid (section 5.3.2) is the same loop with a grid that covers the text, so that it
+// runs once. The order of a barrier inside a warp was the hardware's in 2012; here as there it is __syncthreads().
+//
+// Timing: lookups in shared memory collide, and in constant memory serialise, according to the data. Not constant time.
+#include <array>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "core/wipe.hpp"
+#include "lab.hpp"
+#include "tables.hpp"
+
+#if WARPCIPHER_HAS_CUDA
+#include "gpu.cuh"
+#endif
+
+namespace warpcipher::lab {
+namespace {
+
+enum class Place { constant, shared };
+enum class Text { registers, structures, arrays };  // "structures": AoS, "arrays": SoA
+
+// What the paper calls a CPU-based implementation: T-boxes on one core.
+class OneThread final : public Job {
+ public:
+  explicit OneThread(const Setting& setting) {
+    check_len("key", setting.key.size(), {16});
+    check_len("iv", setting.iv.size(), {0});
+    keys_ = expand_key(setting.key);
+  }
+
+  void run(const Data& data, Stream) override {
+    check_blocks(data);
+    for (std::size_t i = 0; i < data.in_len; i += 16) encrypt_block(*keys_, data.in + i, data.out + i);
+  }
+
+ private:
+  Secret<RoundKeys> keys_;
+};
+
+#if WARPCIPHER_HAS_CUDA
+
+constexpr unsigned rounds = 10;
+
+__constant__ const Tables constant_tables = make_tables(aes::te0);
+__device__ const Tables global_tables = make_tables(aes::te0);
+
+// What a kernel is compiled for. bytes: of the state, a thread. tables: 4, or 1 that is rotated.
+template <unsigned Bytes, Place TablePlace, unsigned TableCount, Place KeyPlace, Text TextPlace>
+struct Policy {
+  static constexpr unsigned bytes = Bytes;
+  static constexpr bool shared_tables = TablePlace == Place::shared;
+  static constexpr unsigned tables = TableCount;
+  static constexpr bool shared_keys = KeyPlace == Place::shared;
+  static constexpr Text text = TextPlace;
+  static constexpr unsigned copies = Bytes == 16 ? 1 : 2;  // a thread alone with its block needs no second
+
+  // Offsets in shared memory, in words.
+  static constexpr unsigned keys_at = shared_tables ? 256 * TableCount : 0;
+  static constexpr unsigned text_at = keys_at + (shared_keys ? 4 * (rounds + 1) : 0);
+
+  static constexpr std::size_t shared_len(std::uint32_t threads) {
+    return 4 * text_at + (text == Text::registers ? 0 : std::size_t{copies} * threads * bytes);
+  }
+
+  static_assert(Bytes == 16 || TextPlace != Text::registers, "threads that share a block share it in shared memory");
+  static_assert(TableCount == 1 || TableCount == 4);
+};
+
+// T-boxes, or one and rotations; round keys.
+template <class P>
+class Lookup {
+ public:
+  __device__ Lookup(const std::uint32_t* shared, const RoundKeys& keys) : shared_(shared), keys_(keys) {}
+
+  // T-box r at the byte in bits 8 r to 8 r + 7 of a column.
+  template <unsigned R>
+  __device__ std::uint32_t table(std::uint32_t column) const {
+    return at<R>(column >> (8 * R) & 0xff);
+  }
+
+  // T-box R at byte x.
+  template <unsigned R>
+  __device__ std::uint32_t at(std::uint32_t x) const {
+    constexpr unsigned which = P::tables == 4 ? R : 0;
+    const std::uint32_t word = P::shared_tables ? shared_[256 * which + x] : constant_tables[which][x];
+    return P::tables == 4 || R == 0 ? word : __funnelshift_l(word, word, 8 * R);
+  }
+
+  __device__ std::uint32_t key(unsigned i) const { return P::shared_keys ? shared_[P::keys_at + i] : keys_.words[i]; }
+
+  // Column `c` of a round on the state's columns.
+  __device__ std::uint32_t middle(std::uint32_t c0, std::uint32_t c1, std::uint32_t c2, std::uint32_t c3,
+                                  std::uint32_t key) const {
+    return table<0>(c0) ^ table<1>(c1) ^ table<2>(c2) ^ table<3>(c3) ^ key;
+  }
+
+  // Column `c` of the last round. A T-box holds the S-box too: T2, T3, T0 and T1 in bytes 0 to 3.
+  __device__ std::uint32_t last(std::uint32_t c0, std::uint32_t c1, std::uint32_t c2, std::uint32_t c3,
+                                std::uint32_t key) const {
+    return (at<2>(c0 & 0xff) & 0xffu) ^ (at<3>(c1 >> 8 & 0xff) & 0xff00u) ^ (at<0>(c2 >> 16 & 0xff) & 0xff0000u) ^
+           (at<1>(c3 >> 24) & 0xff000000u) ^ key;
+  }
+
+ private:
+  const std::uint32_t* shared_;
+  const RoundKeys& keys_;
+};
+
+// Puts into shared memory what the policy wants there.
+template <class P>
+__device__ void fill_shared(std::uint32_t* shared, const RoundKeys& keys) {
+  if constexpr (P::shared_tables) {
+    for (unsigned i = threadIdx.x; i < 256 * P::tables; i += blockDim.x) shared[i] = global_tables[i / 256][i % 256];
+  }
+  if constexpr (P::shared_keys) {
+    for (unsigned i = threadIdx.x; i < 4 * (rounds + 1); i += blockDim.x) shared[P::keys_at + i] = keys.words[i];
+  }
+  __syncthreads();
+}
+
+// 16 bytes a thread, the state in registers (implementations I to IV of Table 5).
+template <class P>
+__global__ void encrypt_registers(const std::uint32_t* in, std::uint32_t* out, std::size_t count,
+                                  const __grid_constant__ RoundKeys keys) {
+  auto* const shared = reinterpret_cast<std::uint32_t*>(shared_memory);
+  fill_shared<P>(shared, keys);
+  const Lookup<P> lookup(shared, keys);
+  const std::size_t step = std::size_t{gridDim.x} * blockDim.x;
+  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
+    const uint4 text = reinterpret_cast<const uint4*>(in)[i];
+    std::uint32_t s[4] = {text.x ^ lookup.key(0), text.y ^ lookup.key(1), text.z ^ lookup.key(2),
+                          text.w ^ lookup.key(3)};
+#pragma unroll
+    for (unsigned round = 1; round <= rounds; ++round) {
+      std::uint32_t t[4];
+#pragma unroll
+      for (unsigned c = 0; c < 4; ++c) {
+        const std::uint32_t key = lookup.key(4 * round + c);
+        t[c] = round < rounds ? lookup.middle(s[c], s[(c + 1) % 4], s[(c + 2) % 4], s[(c + 3) % 4], key)
+                              : lookup.last(s[c], s[(c + 1) % 4], s[(c + 2) % 4], s[(c + 3) % 4], key);
+      }
+#pragma unroll
+      for (unsigned c = 0; c < 4; ++c) s[c] = t[c];
+    }
+    reinterpret_cast<uint4*>(out)[i] = make_uint4(s[0], s[1], s[2], s[3]);
+  }
+}
+
+// 16, 8 or 4 bytes a thread, the state in shared memory: V and VI of Table 5, and Table 6 but its last column. Every
+// thread of a block of threads makes as many turns, for the barriers; past the end they work on nothing.
+template <class P>
+__global__ void encrypt_shared(const std::uint32_t* in, std::uint32_t* out, std::size_t count,
+                               const __grid_constant__ RoundKeys keys) {
+  constexpr unsigned columns = P::bytes / 4;
+  constexpr unsigned threads_a_block = 16 / P::bytes;  // of the cipher
+  auto* const shared = reinterpret_cast<std::uint32_t*>(shared_memory);
+  fill_shared<P>(shared, keys);
+  const Lookup<P> lookup(shared, keys);
+  const unsigned blocks = blockDim.x / threads_a_block;  // of the cipher, in a turn
+  const unsigned block = threadIdx.x / threads_a_block;
+  const unsigned first_column = threadIdx.x % threads_a_block * columns;
+  // volatile: the state shall stay in shared memory, not be kept in registers beside it.
+  volatile std::uint32_t* const state = shared + P::text_at;
+  const auto word = [&](unsigned copy, unsigned c) -> volatile std::uint32_t& {
+    const unsigned place = P::text == Text::structures ? 4 * block + c : c * blocks + block;
+    return state[(P::copies == 2 ? copy * 4 * blocks : 0) + place];
+  };
+  const auto barrier = [] {
+    if constexpr (threads_a_block > 1) __syncthreads();
+  };
+  for (std::size_t first = std::size_t{blockIdx.x} * blocks; first < count; first += std::size_t{gridDim.x} * blocks) {
+    const std::size_t index = first + block;
+    const bool active = index < count;
+#pragma unroll
+    for (unsigned k = 0; k < columns; ++k) {
+      const unsigned c = first_column + k;
+      word(0, c) = (active ? in[4 * index + c] : 0) ^ lookup.key(c);
+    }
+    barrier();
+    // s[j] is the j-th column from the thread's first on, so that no index below depends on the thread.
+    for (unsigned round = 1; round < rounds; ++round) {
+      const unsigned from = (round - 1) % 2;
+      const std::uint32_t s[4] = {word(from, first_column), word(from, (first_column + 1) % 4),
+                                  word(from, (first_column + 2) % 4), word(from, (first_column + 3) % 4)};
+#pragma unroll
+      for (unsigned k = 0; k < columns; ++k) {
+        const unsigned c = first_column + k;
+        word(from ^ 1, c) =
+            lookup.middle(s[k], s[(k + 1) % 4], s[(k + 2) % 4], s[(k + 3) % 4], lookup.key(4 * round + c));
+      }
+      barrier();
+    }
+    constexpr unsigned from = (rounds - 1) % 2;
+    const std::uint32_t s[4] = {word(from, first_column), word(from, (first_column + 1) % 4),
+                                word(from, (first_column + 2) % 4), word(from, (first_column + 3) % 4)};
+#pragma unroll
+    for (unsigned k = 0; k < columns; ++k) {
+      const unsigned c = first_column + k;
+      const std::uint32_t result =
+          lookup.last(s[k], s[(k + 1) % 4], s[(k + 2) % 4], s[(k + 3) % 4], lookup.key(4 * rounds + c));
+      if (active) out[4 * index + c] = result;
+    }
+  }
+}
+
+// A byte a thread (the last column of Table 6): the 32-bit form divided into four 8-bit operations. Byte r of a column
+// is the sum of byte r of four T-box entries.
+template <class P>
+__global__ void encrypt_bytes(const std::uint32_t* in, std::uint32_t* out, std::size_t count,
+                              const __grid_constant__ RoundKeys keys) {
+  static_assert(P::bytes == 1 && P::shared_tables && P::tables == 4 && P::shared_keys && P::text == Text::structures);
+  auto* const shared = reinterpret_cast<std::uint32_t*>(shared_memory);
+  fill_shared<P>(shared, keys);
+  const auto* const tables = reinterpret_cast<const std::uint8_t*>(shared);
+  const auto* const round_keys = reinterpret_cast<const std::uint8_t*>(shared + P::keys_at);
+  const auto* const in_bytes = reinterpret_cast<const std::uint8_t*>(in);
+  auto* const out_bytes = reinterpret_cast<std::uint8_t*>(out);
+  volatile std::uint8_t* const state = reinterpret_cast<volatile std::uint8_t*>(shared + P::text_at);
+  const unsigned block = threadIdx.x / 16 * 16;
+  const unsigned row = threadIdx.x % 4;
+  const unsigned column = threadIdx.x / 4 % 4;
+  const std::size_t len = 16 * count;
+  for (std::size_t first = std::size_t{blockIdx.x} * blockDim.x; first < len;
+       first += std::size_t{gridDim.x} * blockDim.x) {
+    const std::size_t index = first + threadIdx.x;
+    const bool active = index < len;
+    state[threadIdx.x] = (active ? in_bytes[index] : std::uint8_t{0}) ^ round_keys[threadIdx.x % 16];
+    __syncthreads();
+    for (unsigned round = 1; round < rounds; ++round) {
+      const volatile std::uint8_t* const from = state + (round - 1) % 2 * blockDim.x + block;
+      unsigned sum = round_keys[16 * round + threadIdx.x % 16];
+#pragma unroll
+      for (unsigned k = 0; k < 4; ++k) sum ^= tables[1024 * k + 4 * from[(column + k) % 4 * 4 + k] + row];
+      state[round % 2 * blockDim.x + threadIdx.x] = static_cast<std::uint8_t>(sum);
+      __syncthreads();
+    }
+    // ShiftRows and the S-box, which is byte 1 of T-box 0.
+    const unsigned x = state[(rounds - 1) % 2 * blockDim.x + block + (column + row) % 4 * 4 + row];
+    const unsigned result = tables[4 * x + 1] ^ round_keys[16 * rounds + threadIdx.x % 16];
+    if (active) out_bytes[index] = static_cast<std::uint8_t>(result);
+  }
+}
+
+using Kernel = void (*)(const std::uint32_t* in, std::uint32_t* out, std::size_t count, RoundKeys keys);
+
+struct Form {
+  Kernel kernel;
+  unsigned bytes;
+  std::size_t (*shared_len)(std::uint32_t threads);
+};
+
+template <class P>
+constexpr Form form() {
+  if constexpr (P::bytes == 1) {
+    return {encrypt_bytes<P>, 1, P::shared_len};
+  } else if constexpr (P::text == Text::registers) {
+    return {encrypt_registers<P>, P::bytes, P::shared_len};
+  } else {
+    return {encrypt_shared<P>, P::bytes, P::shared_len};
+  }
+}
+
+class Encryption final : public Job {
+ public:
+  Encryption(const Form& form, const Setting& setting) : form_(form), device_(setting.device) {
+    check_len("key", setting.key.size(), {16});
+    check_len("iv", setting.iv.size(), {0});
+    keys_ = expand_key(setting.key);
+    threads_ = static_cast<std::uint32_t>(setting.parameters.take("threads", 512, 32, 1024));
+    blocks_ = setting.parameters.take("blocks", 60, 0, 0x7fffffff);
+    if (threads_ % 32 != 0) {
+      throw Error(Status::invalid_argument, "threads is " + std::to_string(threads_) + ": expected a multiple of 32");
+    }
+  }
+
+  void run(const Data& data, Stream stream) override {
+    check_blocks(data);
+    if (data.in_len == 0) return;
+    const DeviceScope scope(device_);
+    const std::size_t covered = std::size_t{threads_} * form_.bytes;  // by a block of threads in a turn
+    const std::size_t enough = (data.in_len + covered - 1) / covered;
+    const auto blocks = static_cast<std::uint32_t>(blocks_ == 0 ? enough : static_cast<std::size_t>(blocks_));
+    cuda::launch(form_.kernel, {blocks, threads_, form_.shared_len(threads_)}, stream,
+                 reinterpret_cast<const std::uint32_t*>(data.in), reinterpret_cast<std::uint32_t*>(data.out),
+                 data.in_len / 16, *keys_);
+  }
+
+  Facts facts() const override { return kernel_facts(form_.kernel, device_, threads_, form_.shared_len(threads_)); }
+
+ private:
+  Form form_;
+  int device_;
+  std::uint32_t threads_ = 0;
+  std::int64_t blocks_ = 0;  // 0: as many as the text needs, so that no thread turns twice
+  Secret<RoundKeys> keys_;
+};
+
+template <class P>
+std::unique_ptr<Job> make(const Setting& setting) {
+  return std::make_unique<Encryption>(form<P>(), setting);
+}
+
+#endif
+
+}  // namespace
+
+std::span<const Variant> iwai2012() {
+  [[maybe_unused]] constexpr Place constant = Place::constant;
+  [[maybe_unused]] constexpr Place shared = Place::shared;
+  [[maybe_unused]] constexpr Text registers = Text::registers;
+  [[maybe_unused]] constexpr Text soa = Text::arrays;
+  [[maybe_unused]] constexpr Text aos = Text::structures;
+  // Names: the bytes a thread; where T-boxes and round keys lie; the text's place; one T-box, where it is not four.
+  static const Variant list[] = {
+      {"cpu", "T-boxes on one CPU thread (section 6.3.1)", false, false,
+       [](const Setting& setting) { return std::make_unique<OneThread>(setting); }},
+      {"16-constant-constant-registers", "Table 5, I", true, false,
+       WARPCIPHER_LAB_GPU(make<Policy<16, constant, 4, constant, registers>>)},
+      {"16-shared-constant-registers", "Table 5, II", true, false,
+       WARPCIPHER_LAB_GPU(make<Policy<16, shared, 4, constant, registers>>)},
+      {"16-shared-shared-registers", "Table 5, III", true, false,
+       WARPCIPHER_LAB_GPU(make<Policy<16, shared, 4, shared, registers>>)},
+      {"16-shared-shared-registers-one", "Table 5, IV", true, false,
+       WARPCIPHER_LAB_GPU(make<Policy<16, shared, 1, shared, registers>>)},
+      {"16-shared-shared-soa", "Table 5, V", true, false, WARPCIPHER_LAB_GPU(make<Policy<16, shared, 4, shared, soa>>)},
+      {"16-shared-shared-aos", "Table 5, VI", true, false,
+       WARPCIPHER_LAB_GPU(make<Policy<16, shared, 4, shared, aos>>)},
+      {"8-shared-constant-aos", "Table 6, 8 B/th, first", true, false,
+       WARPCIPHER_LAB_GPU(make<Policy<8, shared, 4, constant, aos>>)},
+      {"8-shared-shared-aos", "Table 6, 8 B/th, second", true, false,
+       WARPCIPHER_LAB_GPU(make<Policy<8, shared, 4, shared, aos>>)},
+      {"8-shared-constant-soa", "Table 6, 8 B/th, third", true, false,
+       WARPCIPHER_LAB_GPU(make<Policy<8, shared, 4, constant, soa>>)},
+      {"4-shared-constant-aos", "Table 6, 4 B/th, first", true, false,
+       WARPCIPHER_LAB_GPU(make<Policy<4, shared, 4, constant, aos>>)},
+      {"4-shared-shared-aos", "Table 6, 4 B/th, second", true, false,
+       WARPCIPHER_LAB_GPU(make<Policy<4, shared, 4, shared, aos>>)},
+      {"4-shared-constant-soa", "Table 6, 4 B/th, third", true, false,
+       WARPCIPHER_LAB_GPU(make<Policy<4, shared, 4, constant, soa>>)},
+      {"1-shared-shared-aos", "Table 6, 1 B/th", true, false,
+       WARPCIPHER_LAB_GPU(make<Policy<1, shared, 4, shared, aos>>)},
+      {"8-shared-constant-aos-one", "section 6.3.2, one T-box", true, false,
+       WARPCIPHER_LAB_GPU(make<Policy<8, shared, 1, constant, aos>>)},
+      {"4-shared-constant-aos-one", "section 6.3.2, one T-box", true, false,
+       WARPCIPHER_LAB_GPU(make<Policy<4, shared, 1, constant, aos>>)},
+  };
+  return list;
+}
+
+}  // namespace warpcipher::lab
