@@ -284,6 +284,44 @@ std::vector<std::size_t> lengths(const Algorithm& algorithm, Direction direction
   return all;
 }
 
+// CTR where the GPU cuts a message: counters that begin anywhere in a tile, texts that end around its edges, and one so
+// long that warps have several tiles, with a carry through 2^32 (in GCM nothing else is different).
+int test_counter_tiles(const Algorithm& algorithm, Stream stream, std::size_t& count) {
+  constexpr std::size_t tile = 256;
+  int failures = 0;
+  Batch together;
+  for (const std::size_t last : {0, 1, 2, 31, 32, 63, 127, 128, 160, 223, 254, 255}) {
+    for (const std::size_t edge : {tile - last, 2 * tile - last}) {
+      Case c = random_case(algorithm, Direction::encrypt, 0);
+      const std::size_t around = 16 * edge + random_below(16 * 140);
+      c.len = around < 16 * 70 ? random_below(16 * 70) : around - 16 * 70;
+      c.iv = random_bytes(16);
+      c.iv[15] = static_cast<std::uint8_t>(last);
+      if (random_below(2) == 0) std::fill(c.iv.begin() + 4, c.iv.end() - 1, std::uint8_t{0xff});
+      if (random_below(4) != 0) c.in_shift = c.out_shift = 16 * random_below(2);
+      c.key = &random_key(algorithm);
+      if (last % 32 == 31) {
+        Batch alone;
+        alone.add(c);
+        failures += alone.run(stream);
+        ++count;
+      }
+      together.add(c);
+    }
+  }
+  failures += together.run(stream);
+  count += together.count();
+  if (algorithm.key_len() != 16) return failures;
+  Batch long_one;
+  Case c = random_case(algorithm, Direction::decrypt, 300 * tile * 16 + 5);
+  c.in_shift = c.out_shift = 0;
+  c.iv = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0xff, 0xff, 0x80, 0x42};
+  long_one.add(c);
+  failures += long_one.run(stream);
+  ++count;
+  return failures;
+}
+
 int test_algorithm(const Algorithm& algorithm, const Options& options, Stream stream) {
   int failures = 0;
   std::size_t count = 0;
@@ -336,6 +374,7 @@ int test_algorithm(const Algorithm& algorithm, const Options& options, Stream st
       count += 2 * wrapping.count();
     }
   }
+  if (algorithm.mode.id == Mode::ctr) failures += test_counter_tiles(algorithm, stream, count);
   std::printf("%-16s %4zu cases %s\n", std::string(algorithm.name).c_str(), count, failures == 0 ? "ok" : "FAILED");
   std::fflush(stdout);
   return failures;

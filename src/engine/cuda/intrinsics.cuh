@@ -39,6 +39,15 @@ __device__ __forceinline__ Word from_lane_xor(Word x, std::uint32_t mask) {
   return __shfl_xor_sync(0xffffffffu, x, static_cast<int>(mask));
 }
 
+// The value of lane `source`, below 32; every lane takes part.
+__device__ __forceinline__ std::uint32_t from_lane(std::uint32_t x, std::uint32_t source) {
+  return __shfl_sync(0xffffffffu, x, static_cast<int>(source));
+}
+
+// The number of the warp in its block. From lane 0, so that the compiler knows it to be the same in all lanes, and with
+// it what is computed from it: such values get registers of their own, one for a warp.
+__device__ __forceinline__ std::uint32_t warp_index() { return from_lane(threadIdx.x / warp_len, 0); }
+
 // The value of the lane `distance` below; lanes less than `distance` keep their own. Every lane takes part.
 __device__ __forceinline__ std::uint32_t from_lane_below(std::uint32_t x, std::uint32_t distance) {
   return __shfl_up_sync(0xffffffffu, x, distance);

@@ -84,19 +84,21 @@ __device__ __forceinline__ std::uint32_t cut_to_32_bits(std::uint64_t x) {
   return x > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(x);
 }
 
-// unit_len: bytes of a unit. number_in_message: of the tile, from 0.
+// unit_len: bytes of a unit. number_in_message: of the tile, from 0. lead (below tile_units): the tiles of the message
+// begin that many units earlier, so that the first is shorter and the last has what is left, up to twice as much.
 __device__ __forceinline__ Tile make_tile(const MessageView& view, std::uint32_t message, std::uint64_t number,
                                           std::uint64_t number_in_message, std::uint32_t tile_units,
-                                          std::uint32_t unit_len) {
-  const std::uint64_t first_unit = number_in_message * tile_units;
-  const std::uint64_t left = view.units - first_unit;
+                                          std::uint32_t unit_len, std::uint32_t lead = 0) {
+  const std::uint64_t end = (number_in_message + 1) * tile_units;
+  const std::uint64_t first_unit = number_in_message == 0 ? 0 : end - tile_units - lead;
+  const std::uint64_t units = (end >= view.units ? view.units : end - lead) - first_unit;
   const std::uint64_t offset = first_unit * unit_len;
   const std::uint8_t* in = global(view.in) + offset;
   std::uint8_t* out = global(view.out) + offset;
   const bool aligned = ((reinterpret_cast<std::uintptr_t>(in) | reinterpret_cast<std::uintptr_t>(out)) & 15) == 0;
   return {number,
           first_unit,
-          static_cast<std::uint32_t>(left < tile_units ? left : tile_units),
+          static_cast<std::uint32_t>(units),
           message,
           view,
           {in, out, cut_to_32_bits(view.in_len > offset ? view.in_len - offset : 0),

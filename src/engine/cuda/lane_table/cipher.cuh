@@ -4,6 +4,7 @@
 
 #include "cipher/aes_tables.hpp"
 #include "engine/cuda/block.cuh"
+#include "engine/cuda/lane_table/common_rounds.cuh"
 #include "engine/cuda/lane_table/form.hpp"
 
 namespace warpcipher::cuda::lane_table {
@@ -50,12 +51,48 @@ class LaneCipher {
     const Block first = key_.round(0);
 #pragma unroll
     for (int n = 0; n < N; ++n) blocks[n] = blocks[n] ^ first;
+    run_from<1>(blocks);
+  }
+
+  // Rounds 1 and 2 of a block, without what its byte 15 adds to them.
+  __device__ __forceinline__ CommonRounds common_rounds(const Block& block) const {
+    static_assert(!Inverse, "counters are encrypted, whatever the direction of the message");
+    const Block s = block ^ key_.round(0);
+    const Block first = key_.round(1);
+    const std::uint32_t t1 = first.words[1] ^ mix<0b1111>(s.words[1], s.words[2], s.words[3], s.words[0]);
+    const std::uint32_t t2 = first.words[2] ^ mix<0b1111>(s.words[2], s.words[3], s.words[0], s.words[1]);
+    const std::uint32_t t3 = first.words[3] ^ mix<0b1111>(s.words[3], s.words[0], s.words[1], s.words[2]);
+    const Block missing{{mix<0b1110>(0, t1, t2, t3), mix<0b0111>(t1, t2, t3, 0), mix<0b1011>(t2, t3, 0, t1),
+                         mix<0b1101>(t3, 0, t1, t2)}};
+    return {first.words[0] ^ mix<0b0111>(s.words[0], s.words[1], s.words[2], 0), missing ^ key_.round(2)};
+  }
+
+  // Encrypts N blocks that have `common` in common. Byte 15 of blocks[n] is last ^ 32 n.
+  template <int N>
+  __device__ __forceinline__ void encrypt_rest(Block (&blocks)[N], const CommonRounds& common,
+                                               std::uint32_t last) const {
+    static_assert(N <= 8, "byte 15 has room for eight rows of 32");
+    const std::uint32_t first = (last << 24 ^ key_.round(0).words[3]) >> 24 << 8 | lane_;
+#pragma unroll
+    for (std::uint32_t n = 0; n < N; ++n) {
+      const std::uint32_t v = common.first_column ^ entry<3>(first ^ n << 13);
+      blocks[n] = common.second ^ Block {
+        { mix<0b0001>(v, v, v, v), mix<0b1000>(v, v, v, v), mix<0b0100>(v, v, v, v), mix<0b0010>(v, v, v, v) }
+      };
+    }
+    run_from<3>(blocks);
+  }
+
+ private:
+  // The rounds from number First, which is odd; so are those before the last, whatever the key's length.
+  template <std::uint32_t First, int N>
+  __device__ __forceinline__ void run_from(Block (&blocks)[N]) const {
     if constexpr (Rounds != 0 && N > 1) {  // the odd single block is not worth the code
 #pragma unroll
-      for (std::uint32_t r = 1; r < Rounds; ++r) round(blocks, key_.round(r));
+      for (std::uint32_t r = First; r < Rounds; ++r) round(blocks, key_.round(r));
     } else {
 #pragma unroll 1
-      for (std::uint32_t r = 1; r < rounds_ - 1; r += 2) {  // the number of rounds is even
+      for (std::uint32_t r = First; r < rounds_ - 1; r += 2) {
         round(blocks, key_.round(r));
         round(blocks, key_.round(r + 1));
       }
@@ -64,14 +101,43 @@ class LaneCipher {
     last_round(blocks, key_.round(rounds_));
   }
 
- private:
-  // T_table[byte `Byte` of the word]; Table is 0 or 1 where there is one plane.
-  template <std::uint32_t Byte, std::uint32_t Table>
-  __device__ __forceinline__ std::uint32_t look_up(std::uint32_t word) const {
+  // What lies at an address in table Table: 0 or 1 where there is one plane.
+  template <std::uint32_t Table>
+  __device__ __forceinline__ std::uint32_t load(std::uint32_t address) const {
     static_assert(Table / 2 < Tables::planes, "this form has no such table");
-    const std::uint32_t address = byte_permute(word, lane_, 0x5504u | Byte << 4);
     return *reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const char*>(shared_tables) + address +
                                                    (Table / 2 * 65536u + Table % 2 * 128u));
+  }
+
+  // The same for T_Row, which may have to be made of another table.
+  template <std::uint32_t Row>
+  __device__ __forceinline__ std::uint32_t entry(std::uint32_t address) const {
+    if constexpr (Row / 2 < Tables::planes) {
+      return load<Row>(address);
+    } else {
+      return byte_permute(load<Row - 2>(address), 0, 0x1032);
+    }
+  }
+
+  // T_Table[byte `Byte` of the word].
+  template <std::uint32_t Byte, std::uint32_t Table>
+  __device__ __forceinline__ std::uint32_t look_up(std::uint32_t word) const {
+    return load<Table>(byte_permute(word, lane_, 0x5504u | Byte << 4));
+  }
+
+  // The XOR of T_r[byte r of the r-th word] over the rows r whose bit in Rows is set.
+  template <unsigned Rows>
+  __device__ __forceinline__ std::uint32_t mix(std::uint32_t row0, std::uint32_t row1, std::uint32_t row2,
+                                               std::uint32_t row3) const {
+    std::uint32_t rows01 = 0;
+    std::uint32_t rows23 = 0;
+    constexpr std::uint32_t table = Tables::planes == 2 ? 2 : 0;
+    if constexpr ((Rows & 1) != 0) rows01 ^= look_up<0, 0>(row0);
+    if constexpr ((Rows & 2) != 0) rows01 ^= look_up<1, 1>(row1);
+    if constexpr ((Rows & 4) != 0) rows23 ^= look_up<2, table>(row2);
+    if constexpr ((Rows & 8) != 0) rows23 ^= look_up<3, table + 1>(row3);
+    if constexpr (Tables::planes == 1 && (Rows & 12) != 0) rows23 = byte_permute(rows23, 0, 0x1032);
+    return rows01 ^ rows23;
   }
 
   // ShiftRows takes row r of column c from column c + r, InvShiftRows from c - r.
@@ -85,15 +151,8 @@ class LaneCipher {
       Block next;
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
-        const std::uint32_t rows01 = look_up<0, 0>(s.words[c]) ^ look_up<1, 1>(s.words[source(c, 1)]);
-        std::uint32_t rows23;
-        if constexpr (Tables::planes == 2) {
-          rows23 = look_up<2, 2>(s.words[source(c, 2)]) ^ look_up<3, 3>(s.words[source(c, 3)]);
-        } else {
-          rows23 = look_up<2, 0>(s.words[source(c, 2)]) ^ look_up<3, 1>(s.words[source(c, 3)]);
-          rows23 = byte_permute(rows23, 0, 0x1032);
-        }
-        next.words[c] = rows01 ^ rows23 ^ key.words[c];
+        next.words[c] =
+            mix<0b1111>(s.words[c], s.words[source(c, 1)], s.words[source(c, 2)], s.words[source(c, 3)]) ^ key.words[c];
       }
       blocks[n] = next;
     }

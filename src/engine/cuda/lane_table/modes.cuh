@@ -4,6 +4,7 @@
 //   inverse     whether the cipher runs backwards
 //   unit_len    bytes of a unit
 //   Parameters  what the host tells it beside messages and keys
+//   lead()      where tiles need not begin with the message: how many units earlier they do
 //   tile()      called by all lanes of a warp; keeps what it likes between the tiles of a warp
 //
 // Lane l takes units l, l + 32, ... so that a warp's loads are contiguous. When out == in, a warp writes a group of
@@ -200,59 +201,6 @@ struct Cfb8Decryption {
                                                                               : 8);
     low = own.words[0];
     high = own.words[1];
-  }
-};
-
-struct CounterParameters {
-  bool wrap_32;                   // inc32 of SP 800-38D rather than a counter of the whole block
-  const std::uint32_t* verdicts;  // of each message: 0 writes zeros in place of text; nullptr: all are good
-};
-
-struct CounterMode {
-  static constexpr bool inverse = false;
-  static constexpr std::uint32_t unit_len = 16;
-  using Parameters = CounterParameters;
-
-  template <class Cipher>
-  __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters& parameters) {
-    const Text text = tile.text;
-    if (parameters.verdicts != nullptr && parameters.verdicts[tile.message] == 0) {
-      for_each_step(text, tile.units, [&](auto step, std::uint32_t base) {
-#pragma unroll
-        for (int n = 0; n < step.blocks; ++n) text.store_if<step.whole>(base + lane_index() + warp_len * n, Block{});
-      });
-      return;
-    }
-    // The counter of the tile's first block as two numbers, most significant first.
-    const Block& start = tile.view.start;
-    std::uint64_t high = std::uint64_t{byte_swap(start.words[0])} << 32 | byte_swap(start.words[1]);
-    std::uint64_t low = std::uint64_t{byte_swap(start.words[2])} << 32 | byte_swap(start.words[3]);
-    if (parameters.wrap_32) {
-      low = (low & ~std::uint64_t{0xffffffffu}) | static_cast<std::uint32_t>(low + tile.first_unit);
-    } else {
-      low += tile.first_unit;
-      high += low < tile.first_unit;
-    }
-    for_each_step(text, tile.units, [&](auto step, std::uint32_t base) {
-      Block blocks[step.blocks];
-#pragma unroll
-      for (int n = 0; n < step.blocks; ++n) {
-        const std::uint32_t unit = base + lane_index() + warp_len * n;
-        const std::uint64_t sum = low + unit;
-        const std::uint64_t carried = high + (sum < low);
-        const bool keep = parameters.wrap_32;
-        blocks[n] = {{byte_swap(static_cast<std::uint32_t>((keep ? high : carried) >> 32)),
-                      byte_swap(static_cast<std::uint32_t>(keep ? high : carried)),
-                      byte_swap(static_cast<std::uint32_t>((keep ? low : sum) >> 32)),
-                      byte_swap(static_cast<std::uint32_t>(sum))}};
-      }
-      cipher(blocks);
-#pragma unroll
-      for (int n = 0; n < step.blocks; ++n) {
-        const std::uint32_t unit = base + lane_index() + warp_len * n;
-        text.store_if<step.whole>(unit, blocks[n] ^ text.load_if<step.whole>(unit));
-      }
-    });
   }
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/cuda/lane_table/cipher.cuh"
+#include "engine/cuda/lane_table/counter.cuh"
 #include "engine/cuda/lane_table/modes.cuh"
 #include "engine/cuda/lane_table/parallel.hpp"
 #include "engine/cuda/lane_table/xts.cuh"
@@ -16,11 +17,11 @@ __global__ void __launch_bounds__(block_threads, 1)
   fill_tables<Tables, Mode::inverse>();
   __syncthreads();
   // Neighbouring tiles go to different multiprocessors, so that a short message keeps as many as it can busy.
-  const std::uint32_t first = blockIdx.x + gridDim.x * (threadIdx.x / warp_len);
+  const std::uint32_t first = blockIdx.x + gridDim.x * warp_index();
   const std::uint32_t stride = gridDim.x * (blockDim.x / warp_len);
   Mode mode;
   for (std::uint32_t number = first; number < source.tiles; number += stride) {
-    const Tile tile = source.find(number, Mode::unit_len);
+    const Tile tile = source.template find<Mode>(number);
     const typename Source::Key key = source.key(tile);
     const LaneCipher<Tables, Mode::inverse, Rounds, typename Source::Key> cipher(key, source.rounds);
     mode.tile(cipher, tile, parameters);

@@ -6,6 +6,7 @@
 #include "engine/cuda/chains.cuh"
 #include "engine/cuda/ghash/ghash.hpp"
 #include "engine/cuda/keys.hpp"
+#include "engine/cuda/lane_table/counter.cuh"
 #include "engine/cuda/lane_table/modes.cuh"
 #include "engine/cuda/lane_table/parallel.hpp"
 #include "engine/cuda/lane_table/run.hpp"

@@ -12,6 +12,16 @@ inline constexpr std::uint32_t most_schedule_words = 60;
 // Tiles of a launch are counted in 32 bits, with room for the stride of a warp: 1 TiB of CFB8, 16 TiB of the others.
 inline constexpr std::uint64_t most_tiles = 0xffff0000u;
 
+// How many units earlier than the message its tiles begin.
+template <class Mode>
+__device__ __forceinline__ std::uint32_t lead_of(const MessageView& view) {
+  if constexpr (requires { Mode::lead(view); }) {
+    return Mode::lead(view);
+  } else {
+    return 0;
+  }
+}
+
 // One message: everything is a kernel parameter, so that round keys are operands in the constant bank.
 struct SingleSource {
   MessageView view;
@@ -28,8 +38,9 @@ struct SingleSource {
   };
 
   __device__ __forceinline__ Key key(const Tile&) const { return {*this}; }
-  __device__ __forceinline__ Tile find(std::uint32_t tile, std::uint32_t unit_len) const {
-    return make_tile(view, 0, tile, tile, tile_units, unit_len);
+  template <class Mode>
+  __device__ __forceinline__ Tile find(std::uint32_t tile) const {
+    return make_tile(view, 0, tile, tile, tile_units, Mode::unit_len, lead_of<Mode>(view));
   }
 };
 
@@ -54,9 +65,11 @@ struct BatchSource {
   __device__ __forceinline__ Key key(const Tile& tile) const {
     return {reinterpret_cast<const uint4*>(schedules + most_schedule_words * std::size_t{tile.view.key})};
   }
-  __device__ __forceinline__ Tile find(std::uint32_t tile, std::uint32_t unit_len) const {
+  template <class Mode>
+  __device__ __forceinline__ Tile find(std::uint32_t tile) const {
     const std::uint32_t message = find_message(first_tile, messages, tile);
-    return make_tile(views[message], message, tile, tile - first_tile[message], tile_units, unit_len);
+    const MessageView& view = views[message];
+    return make_tile(view, message, tile, tile - first_tile[message], tile_units, Mode::unit_len, lead_of<Mode>(view));
   }
 };
 

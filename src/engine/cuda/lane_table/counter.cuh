@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The counter mode (SP 800-38A, section 6.5), and GCM's inside it, with what neighbouring counters have in common
+// computed once: 256 counters that differ in the last byte alone share most of rounds 1 and 2 (CommonRounds).
+//
+// Tiles therefore begin where that byte is 0, so many units before the message as its first counter says:
+//
+//   counter's last byte   fe ff | 00 01 ... ff | 00 01 ... ff | 00 ... 17
+//   unit                   0  1 |  2  3 ... 101|102 ...    201|202 ... 219   (hexadecimal)
+//   tile                   0    |  1           |  2                          the last takes what is left
+//
+// and every carry, past 8, 32 or 128 bits, falls between two of them.
+#pragma once
+
+#include "engine/cuda/lane_table/common_rounds.cuh"
+#include "engine/cuda/lane_table/modes.cuh"
+
+namespace warpcipher::cuda::lane_table {
+
+struct CounterParameters {
+  bool wrap_32;                   // inc32 of SP 800-38D rather than a counter of the whole block
+  const std::uint32_t* verdicts;  // of each message: 0 writes zeros in place of text; nullptr: all are good
+  std::uint32_t stride = 1;       // from one tile of a warp to its next
+
+  void set_stride(std::uint64_t tiles) { stride = static_cast<std::uint32_t>(tiles); }
+};
+
+// The counter `distance` after `start`.
+__device__ __forceinline__ Block add_counter(const Block& start, std::uint64_t distance, bool wrap_32) {
+  const std::uint64_t high = std::uint64_t{byte_swap(start.words[0])} << 32 | byte_swap(start.words[1]);
+  const std::uint64_t low = std::uint64_t{byte_swap(start.words[2])} << 32 | byte_swap(start.words[3]);
+  const std::uint64_t sum = low + distance;
+  const std::uint64_t carried = high + (sum < low);
+  return {{wrap_32 ? start.words[0] : byte_swap(static_cast<std::uint32_t>(carried >> 32)),
+           wrap_32 ? start.words[1] : byte_swap(static_cast<std::uint32_t>(carried)),
+           wrap_32 ? start.words[2] : byte_swap(static_cast<std::uint32_t>(sum >> 32)),
+           byte_swap(static_cast<std::uint32_t>(sum))}};
+}
+
+struct CounterMode {
+  static constexpr bool inverse = false;
+  static constexpr std::uint32_t unit_len = 16;
+  using Parameters = CounterParameters;
+
+  // So few blocks cost more with the common rounds than without.
+  static constexpr std::uint32_t few = 2 * warp_len;
+  static constexpr std::uint32_t carry = 256;
+
+  static __device__ __forceinline__ std::uint32_t lead(const MessageView& view) { return view.start.words[3] >> 24; }
+
+  template <class Cipher>
+  __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters& parameters) {
+    Text text = tile.text;
+    text.in_len = text.in_len < 16 * tile.units ? text.in_len : 16 * tile.units;
+    text.out_len = text.out_len < 16 * tile.units ? text.out_len : 16 * tile.units;
+    if (parameters.verdicts != nullptr && parameters.verdicts[tile.message] == 0) {
+      for_each_step(text, tile.units, [&](auto step, std::uint32_t base) {
+#pragma unroll
+        for (int n = 0; n < step.blocks; ++n) text.store_if<step.whole>(base + lane_index() + warp_len * n, Block{});
+      });
+      return;
+    }
+    const std::uint32_t whole = text.aligned ? text.in_len / 16 : 0;
+    std::uint32_t done = 0;
+#pragma unroll 1
+    while (done < tile.units) {
+      const std::uint64_t number = lead(tile.view) + tile.first_unit + done;  // counted as the last byte counts
+      const std::uint32_t last = static_cast<std::uint32_t>(number) % carry;
+      std::uint32_t end = done + carry - last;
+      std::uint32_t rest = whole > end ? whole - end : 0;
+      if (end > whole) end = whole;
+      if (end > done + few) {
+        // A group for its first few blocks would be a group too many.
+        constexpr std::uint32_t group = blocks_in_flight * warp_len;
+        const std::uint32_t tail = (last + end - done) % group;
+        if (tail <= warp_len && end - done > group) end -= tail;
+        encrypt_rows(cipher, text, find_common(cipher, tile, number / carry, parameters), done, end, last,
+                     lead(tile.view));
+      } else {
+        if (rest <= few) end = tile.units;
+        encrypt_few(cipher, text, tile, done, end, parameters.wrap_32);
+      }
+      done = end;
+    }
+  }
+
+ private:
+  // Blocks [done, end), the first with `last` in its counter's last byte, no carry among them. A lane takes every 32nd,
+  // the same of each row of memory in all tiles, so that rows of counters that begin anywhere are still read as few
+  // lines.
+  template <class Cipher>
+  static __device__ __forceinline__ void encrypt_rows(const Cipher& cipher, const Text& text,
+                                                      const CommonRounds& common, std::uint32_t done, std::uint32_t end,
+                                                      std::uint32_t last, std::uint32_t lead) {
+    constexpr std::uint32_t group = blocks_in_flight * warp_len;
+    const std::uint32_t count = end - done;
+    const std::uint32_t column = (lane_index() + lead) % warp_len;
+#pragma unroll 1
+    for (std::uint32_t row = last / group * group; row < last + count; row += group) {
+      Block blocks[blocks_in_flight];
+      cipher.encrypt_rest(blocks, common, row + column);
+      const std::uint32_t index = row + column - last;  // may lie before the first
+      const std::int64_t offset = 16 * std::int64_t{static_cast<std::int32_t>(done + index)};
+      Block texts[blocks_in_flight];
+#pragma unroll
+      for (std::uint32_t n = 0; n < blocks_in_flight; ++n) {
+        texts[n] = index + warp_len * n < count ? load_aligned(text.in + (offset + 16 * warp_len * n)) : Block{};
+      }
+#pragma unroll
+      for (std::uint32_t n = 0; n < blocks_in_flight; ++n) {
+        if (index + warp_len * n < count) store_aligned(text.out + (offset + 16 * warp_len * n), blocks[n] ^ texts[n]);
+      }
+    }
+  }
+
+  // The same for any text, every block with a counter of its own.
+  template <class Cipher>
+  static __device__ __forceinline__ void encrypt_few(const Cipher& cipher, Text text, const Tile& tile,
+                                                     std::uint32_t done, std::uint32_t end, bool wrap_32) {
+    text.in_len = text.in_len < 16 * end ? text.in_len : 16 * end;
+    text.out_len = text.out_len < 16 * end ? text.out_len : 16 * end;
+#pragma unroll 1
+    for (; done < end; done += warp_len) {
+      const std::uint32_t unit = done + lane_index();
+      Block blocks[1] = {add_counter(tile.view.start, tile.first_unit + unit, wrap_32)};
+      cipher(blocks);
+      text.store(unit, blocks[0] ^ text.load(unit));
+    }
+  }
+
+  // Lane l computes the common rounds of the warp's tile after the next l, should it be of the same message and not
+  // the odd end of a last tile: so 32 tiles cost what one would.
+  template <class Cipher>
+  __device__ __forceinline__ CommonRounds find_common(const Cipher& cipher, const Tile& tile, std::uint64_t number,
+                                                      const Parameters& parameters) {
+    if (message != tile.message || next != static_cast<std::uint32_t>(number) || turn == warp_len) {
+      const std::uint64_t own = number + std::uint64_t{parameters.stride} * lane_index();
+      ahead = cipher.common_rounds(add_counter(tile.view.start, carry * own, parameters.wrap_32));
+      message = tile.message;
+      next = static_cast<std::uint32_t>(number);
+      turn = 0;
+    }
+    const CommonRounds common{from_lane(ahead.first_column, turn),
+                              {{from_lane(ahead.second.words[0], turn), from_lane(ahead.second.words[1], turn),
+                                from_lane(ahead.second.words[2], turn), from_lane(ahead.second.words[3], turn)}}};
+    next += parameters.stride;
+    ++turn;
+    return common;
+  }
+
+  CommonRounds ahead{};
+  std::uint32_t message = 0xffffffffu;
+  std::uint32_t next = 0;  // the number of the tile of which lane `turn` has the common rounds
+  std::uint32_t turn = warp_len;
+};
+
+}  // namespace warpcipher::cuda::lane_table
