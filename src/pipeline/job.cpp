@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/job.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <utility>
+
+namespace warpcipher {
+namespace {
+
+// What a message costs beside its bytes: descriptors here and in the engine. Bounds the number of empty messages.
+constexpr std::size_t descriptor_len = 512;
+
+std::atomic<unsigned> forks{0};
+
+}  // namespace
+
+unsigned fork_count() noexcept {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
+  static_cast<void>(registered);
+  return forks.load(std::memory_order_relaxed);
+}
+
+Job::Job(std::vector<Message> messages) : messages_(std::move(messages)), results_(messages_.size()) {
+  for (const Message& m : messages_) {
+    if (m.memory != Memory::host) {
+      throw Error(Status::invalid_argument,
+                  "a queue takes messages in host memory: run data on a GPU as a batch, where it lies");
+    }
+  }
+  check_messages(messages_);
+  for (const Message& m : messages_) {
+    text_len_ += m.in_len;
+    memory_len_ += m.in_len + (m.in == m.out ? 0 : m.output_len()) + m.aad_len + m.tag_len + descriptor_len;
+  }
+}
+
+Job::State Job::state() const {
+  check_process();
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
+void Job::wait() const {
+  check_process();
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return ended(); });
+}
+
+bool Job::wait_for(std::chrono::microseconds time) const {
+  check_process();
+  if (time > std::chrono::hours(24 * 365)) return wait(), true;  // further than clocks count
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, time, [&] { return ended(); });
+}
+
+// After a fork the mutex may be locked for ever.
+void Job::check_process() const {
+  if (process_ != fork_count()) {
+    throw Error(Status::engine_failure, "the job belongs to the process before the fork, whose queue does the work");
+  }
+}
+
+void Job::set_state(State state) {
+  {
+    const std::lock_guard lock(mutex_);
+    state_ = state;
+  }
+  if (state != State::running) changed_.notify_all();
+}
+
+}  // namespace warpcipher

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job: what one call of Queue::submit hands over, one message or a small batch, and what becomes of it. It is the
+// future of its messages: any thread may wait for it.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "batch/message.hpp"
+
+namespace warpcipher {
+
+// Forks that this process descends from since the library was loaded: a number that tells a child from its parent.
+unsigned fork_count() noexcept;
+
+class Job {
+ public:
+  enum class State : std::uint8_t {
+    waiting,    // not launched, perhaps not yet submitted
+    running,    // in a payload on its way
+    done,       // results() are valid
+    cancelled,  // taken back before it was launched; nothing was written
+  };
+
+  // Messages in host memory. What they point to, and their keys, must stay until the job is done or cancelled.
+  explicit Job(std::vector<Message> messages);
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+  virtual ~Job() = default;
+
+  State state() const;
+
+  // Wait until the job is done or cancelled; wait_for returns false when it was not within `time`. Throw
+  // Error{engine_failure} in the child of a fork when the job was left behind in the parent.
+  void wait() const;
+  bool wait_for(std::chrono::microseconds time) const;
+
+  std::span<const Message> messages() const noexcept { return messages_; }
+
+  // Once done, one result a message. status is ok, invalid_tag or invalid_padding as after run(); or, the same for all
+  // messages of the job, why the payload could not be run, which failure() then tells in words.
+  std::span<const Result> results() const noexcept { return results_; }
+  const std::string& failure() const noexcept { return failure_; }
+
+  // Bytes of text that go in; and bytes of memory that the job keeps busy: text in and out, AAD, tag, descriptors.
+  std::size_t text_len() const noexcept { return text_len_; }
+  std::size_t memory_len() const noexcept { return memory_len_; }
+
+ private:
+  friend class Queue;
+  friend class FairOrder;
+  friend class Payload;
+
+  using Clock = std::chrono::steady_clock;
+
+  bool ended() const { return state_ == State::done || state_ == State::cancelled; }
+  void check_process() const;
+  void set_state(State state);
+
+  const std::vector<Message> messages_;
+  std::size_t text_len_ = 0;
+  std::size_t memory_len_ = 0;
+  const unsigned process_ = fork_count();
+
+  // Written by the thread that runs the payload, before the state becomes `done`.
+  std::vector<Result> results_;
+  std::string failure_;
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  State state_ = State::waiting;
+
+  // The job's place in the queue; guarded by the queue's mutex.
+  bool queued_ = false;
+  std::uint64_t submitter_ = 0;
+  Clock::time_point submitted_{};
+  std::uint64_t number_ = 0;
+  std::list<Job*>::iterator by_age_{};
+  std::list<std::shared_ptr<Job>>::iterator by_submitter_{};
+};
+
+}  // namespace warpcipher
