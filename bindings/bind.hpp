@@ -14,6 +14,8 @@ void bind_columns(nanobind::module_& m);
 void bind_device(nanobind::module_& m);
 void bind_lists(nanobind::module_& m);
 void bind_messages(nanobind::module_& m);
+void bind_pinned(nanobind::module_& m);
+void bind_queue(nanobind::module_& m);
 void bind_span(nanobind::module_& m);
 void bind_timing(nanobind::module_& m);
 

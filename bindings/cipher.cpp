@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "bind.hpp"
-#include "core/wipe.hpp"
 #include "device.hpp"
 #include "mode/algorithm.hpp"
 #include "run_one.hpp"
@@ -24,17 +23,6 @@ void init_key(Key* self, std::string_view algorithm, nb::handle key) {
 Request make_request(const Key& key, bool decrypt, bool padded, std::size_t tag_len) {
   return {key, decrypt ? Direction::decrypt : Direction::encrypt, padding_of(key.algorithm(), padded),
           tag_len_of(key.algorithm(), tag_len)};
-}
-
-// Bytes of a text shorter than its buffer: padding was taken off. The buffer is a bytes object that nobody else has
-// seen.
-nb::object shortened(nb::object bytes, std::size_t written) {
-  char* data = PyBytes_AsString(bytes.ptr());
-  const auto size = static_cast<std::size_t>(PyBytes_Size(bytes.ptr()));
-  if (written == size) return bytes;
-  nb::object result = nb::bytes(data, written);
-  secure_wipe(data, size);
-  return result;
 }
 
 nb::object crypt(nb::handle_t<Key> key_object, bool decrypt, bool padded, std::string_view engine, nb::handle data,

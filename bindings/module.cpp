@@ -15,5 +15,7 @@ NB_MODULE(_native, m) {
   bind_aead(m);
   bind_messages(m);
   bind_columns(m);
+  bind_pinned(m);
+  bind_queue(m);
   bind_timing(m);
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "core/wipe.hpp"
 #include "device.hpp"
 #include "errors.hpp"
 #include "pipeline/run.hpp"
@@ -104,6 +105,15 @@ std::size_t run_one(const Message& message, std::string_view engine, Stream stre
   }
   if (result.status != Status::ok) throw_status(static_cast<int>(result.status), "");
   return result.written + (message.direction == Direction::encrypt ? message.tag_len : 0);
+}
+
+nb::object shortened(nb::object bytes, std::size_t written) {
+  char* data = PyBytes_AsString(bytes.ptr());
+  const auto size = static_cast<std::size_t>(PyBytes_Size(bytes.ptr()));
+  if (written == size) return bytes;
+  nb::object result = nb::bytes(data, written);
+  secure_wipe(data, size);
+  return result;
 }
 
 bool returns_early(const Message& message) {

@@ -42,6 +42,9 @@ void check_places(const Operand& in, const Operand& out);
 // Runs one message; returns the bytes written, the tag counted. Throws for a tag or padding that does not match.
 std::size_t run_one(const Message& message, std::string_view engine, Stream stream, int device);
 
+// A bytes object that nobody else has seen, shortened to what was written; what it held beyond is wiped.
+nanobind::object shortened(nanobind::object bytes, std::size_t written);
+
 // True when a run on device memory may still be at work as it returns.
 bool returns_early(const Message& message);
 

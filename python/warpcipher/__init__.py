@@ -7,7 +7,8 @@ a CPU.
     wc.Cipher("aes-256-ctr", key).encrypt(data, iv=iv)     # any of wc.algorithms()
     wc.aead.AESGCM(key).encrypt(nonce, data, aad)          # as pyca/cryptography's class
 
-`Batch` and `run_columns` take many messages at once; `formats` reads and writes encrypted files.
+`Batch` and `run_columns` take many messages at once, `Queue` makes batches of messages that come
+one by one; `formats` reads and writes encrypted files.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from . import aead
 from ._errors import EngineError, InvalidTag
-from ._native import DeviceArray, Key
+from ._native import DeviceArray, Key, PinnedBuffer, pinned
 from ._native import version as __version__
 from .batch import Batch, Columns, Handle, run_columns
 from .cipher import Cipher
@@ -24,6 +25,7 @@ from .engines import AlgorithmInfo, EngineInfo, algorithms, engines
 
 if TYPE_CHECKING:
     from . import formats
+    from .queue import Queue, QueueFuture, QueueStatistics
 
 __all__ = [
     "AlgorithmInfo",
@@ -36,19 +38,33 @@ __all__ = [
     "Handle",
     "InvalidTag",
     "Key",
+    "PinnedBuffer",
+    "Queue",
+    "QueueFuture",
+    "QueueStatistics",
     "__version__",
     "aead",
     "algorithms",
     "engines",
     "formats",
+    "pinned",
     "run_columns",
 ]
 
 
+# Loaded when first used: most programs need no file format, and no queue.
+_LATER = {
+    "formats": "formats",
+    "Queue": "queue",
+    "QueueFuture": "queue",
+    "QueueStatistics": "queue",
+}
+
+
 def __getattr__(name: str) -> object:
-    # Loaded when first used: most programs need no file format.
-    if name == "formats":
+    if name in _LATER:
         import importlib
 
-        return importlib.import_module(".formats", __name__)
+        module = importlib.import_module("." + _LATER[name], __name__)
+        return module if name == "formats" else getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -225,6 +225,13 @@ struct Queue::State {
     return out;
   }
 
+  // Wakes everyone up: workers to end, submitters to be turned away. The mutex is held.
+  void begin_to_close() {
+    closing = true;
+    work.notify_all();
+    for (Waiter* waiter : waiters) waiter->changed.notify_one();
+  }
+
   // Threads start with every signal blocked, so that handlers run on the application's own threads.
   static void start(const std::shared_ptr<State>& state) {
     sigset_t all, before;
@@ -345,9 +352,7 @@ void Queue::stop() {
   State& state = *state_;
   if (state.in_child()) return;
   const std::lock_guard lock(state.mutex);
-  state.closing = true;
-  state.work.notify_all();
-  for (State::Waiter* waiter : state.waiters) waiter->changed.notify_one();
+  state.begin_to_close();
 }
 
 void Queue::close(bool cancel_waiting) {
@@ -356,16 +361,13 @@ void Queue::close(bool cancel_waiting) {
   if (working_for == &state) {
     throw Error(Status::invalid_argument, "a queue cannot be closed from its own listener: it would wait for itself");
   }
-  stop();
-  if (cancel_waiting) {
-    std::vector<std::shared_ptr<Job>> cancelled;
-    {
-      const std::lock_guard lock(state.mutex);
-      while (!state.order.empty()) cancelled.push_back(state.take_back(state.order.oldest()));
-      state.work.notify_all();
-    }
-    if (state.listener && !cancelled.empty()) state.listener(cancelled);
+  std::vector<std::shared_ptr<Job>> cancelled;
+  {
+    const std::lock_guard lock(state.mutex);
+    while (cancel_waiting && !state.order.empty()) cancelled.push_back(state.take_back(state.order.oldest()));
+    state.begin_to_close();
   }
+  if (state.listener && !cancelled.empty()) state.listener(cancelled);
   {
     std::unique_lock lock(state.mutex);
     state.no_more.wait(lock, [&] { return state.workers == 0; });
@@ -374,6 +376,8 @@ void Queue::close(bool cancel_waiting) {
   for (std::thread& thread : state.threads) thread.join();
   state.threads.clear();
 }
+
+bool Queue::is_worker() const noexcept { return working_for == state_.get(); }
 
 bool Queue::ended() const {
   const State& state = *state_;

@@ -108,6 +108,9 @@ class Queue {
   // wait for itself.
   void close(bool cancel_waiting = false);
 
+  // True inside the listener, where calls do not wait.
+  bool is_worker() const noexcept;
+
   // True once the workers have ended, or in the child of a fork, where there are none.
   bool ended() const;
 

@@ -230,6 +230,17 @@ TEST(Queue, ClosingCanCancel) {
   EXPECT_EQ(told, 2);
 }
 
+TEST(Queue, ClosingCancelsBeforeAFreeWorkerComes) {
+  Texts texts(19);
+  for (int i = 0; i < 50; ++i) {
+    Queue queue("reference", with_delay(hour));
+    const auto waiting = texts.next(16);
+    ASSERT_EQ(queue.submit(waiting, 0), Admission::accepted);
+    queue.close(true);
+    EXPECT_EQ(waiting->state(), Job::State::cancelled);
+  }
+}
+
 TEST(Queue, RefusesOrWaitsWhenItsMemoryIsFull) {
   Texts texts(6);
   Gate gate;

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A queue that makes batches of messages which many threads submit one by one: docs/queue.md."""
+
+from __future__ import annotations
+
+import atexit
+import weakref
+from concurrent import futures
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _native
+from .batch import _is_decrypt
+from .cipher import _PLAIN, is_padded, make_key
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from ._types import Buffer
+
+# Every native queue whose workers may still be at work. They need the interpreter to settle
+# futures, so all is finished before it goes; a queue that is dropped stays here until it is done.
+_at_work: set[_native.Queue] = set()
+
+
+def _finish_all() -> None:
+    for queue in list(_at_work):
+        queue.close(False)
+    _at_work.clear()
+
+
+atexit.register(_finish_all)
+
+
+class QueueFuture(futures.Future[Any]):
+    """The result of one message: a `concurrent.futures.Future`. `asyncio.wrap_future` awaits it.
+
+    result() is what `Cipher` would have returned, or raises what it would have raised; EngineError
+    when the payload failed. Callbacks run in the queue's threads: they must not wait for other
+    messages, and a `submit` in one raises `queue.Full` rather than wait for memory.
+    """
+
+    def __init__(self, queue: _native.Queue) -> None:
+        super().__init__()
+        self._queue = queue
+        self._job: _native.QueueJob | None = None
+
+    def cancel(self) -> bool:
+        """Takes the message back. False when it has been launched or is done."""
+        if self._job is not None and self._queue.cancel(self._job):
+            return self._take_back()
+        return self.cancelled()
+
+    def running(self) -> bool:
+        """Whether the message has been launched and is not done."""
+        return self._job is not None and self._job.launched and not self.done()
+
+    def _take_back(self) -> bool:
+        super().cancel()
+        self.set_running_or_notify_cancel()
+        return True
+
+    def _fail(self, status: int, text: str) -> None:
+        try:
+            _native.raise_failure(status, text)
+        except Exception as error:
+            # A traceback would refer to this frame, and so to the future.
+            self.set_exception(error.with_traceback(None))
+
+
+@dataclass(frozen=True)
+class QueueStatistics:
+    """What a queue has done since it was made.
+
+    reasons: payloads by the reason of their launch: "bytes", "messages" (that many were waiting),
+             "delay" (the oldest was that old), "memory" (a submitter waited for memory), "flush",
+             "close".
+    failed:  messages whose payload failed, or that could not run with others of their payload. A
+             bad tag is not counted.
+    """
+
+    payloads: int
+    messages: int
+    bytes: int
+    reasons: dict[str, int]
+    failed: int
+    cancelled: int
+    refused: int
+    waiting: int
+    memory_used: int
+    most_memory_used: int
+
+
+class Queue:
+    """Combines messages that many threads submit into payloads, and runs those as batches.
+
+    engine:        "auto" or a name of `engines()`.
+    max_bytes:     text of one payload; a longer message makes one by itself.
+    max_messages:  messages of one payload.
+    max_delay_us:  microseconds that a message may wait for company.
+    memory_limit:  bytes that all messages together may keep busy, text in and out; `submit` waits
+                   when it is reached.
+    max_in_flight: payloads running at once.
+
+    Safe to use from several threads; a context manager that closes at its end. In the child of a
+    fork a queue of the parent refuses messages: make a new one. ValueError: a limit is 0 or
+    negative. EngineError: the engine cannot run here.
+    """
+
+    def __init__(
+        self,
+        engine: str = "auto",
+        *,
+        max_bytes: int = 8 << 20,
+        max_messages: int = 4096,
+        max_delay_us: int = 200,
+        memory_limit: int = 256 << 20,
+        max_in_flight: int = 4,
+    ) -> None:
+        for name, value in (
+            ("max_bytes", max_bytes),
+            ("max_messages", max_messages),
+            ("memory_limit", memory_limit),
+            ("max_in_flight", max_in_flight),
+        ):
+            if value < 1:
+                raise ValueError(f"{name} is {value}: expected 1 or more")
+        if max_in_flight > 64:
+            raise ValueError(f"max_in_flight is {max_in_flight}: expected at most 64")
+        self._native = _native.Queue(
+            engine, max_bytes, max_messages, max_delay_us, memory_limit, max_in_flight
+        )
+        self._engine = engine
+        self._closed = False
+        _at_work.difference_update([queue for queue in list(_at_work) if queue.ended])
+        _at_work.add(self._native)
+        # Dropped without close(): what was submitted is done all the same.
+        weakref.finalize(self, self._native.stop).atexit = False
+
+    def submit(
+        self,
+        algorithm: str,
+        direction: str,
+        key: Buffer | _native.Key,
+        data: Any,
+        *,
+        iv: Buffer | None = None,
+        aad: Buffer | None = None,
+        tag_length: int = 16,
+        padding: Literal["pkcs7"] | None = None,
+        out: Any = None,
+        submitter: Hashable = None,
+        timeout: float | None = None,
+    ) -> QueueFuture:
+        """Hands a message over; the arguments up to `out` are those of `Batch.add`.
+
+        Until the message is done the queue holds on to data, iv, aad and out, which must not
+        change. Arrays lie in host memory. Keys that many messages share should be a `Key`: bytes
+        become one for each message.
+
+        submitter: what tells clients apart, each of whom gets a fair share; None: the thread.
+        timeout:   seconds to wait for memory; None: as long as it takes; 0: not at all.
+
+        queue.Full: there was no memory in time. RuntimeError: the queue is closed. ValueError,
+        TypeError, BufferError, InvalidTag (too short for a tag): the message cannot be right.
+        """
+        decrypt, padded = _is_decrypt(direction), is_padded(padding)
+        shared_key = make_key(algorithm, key)
+        finish = None
+        source, target = data, out
+        if out is not None or type(data) not in _PLAIN:
+            source, target, finish = _place(shared_key, decrypt, padded, data, out, tag_length)
+        future = QueueFuture(self._native)
+        future._job = self._native.submit(
+            future,
+            shared_key,
+            decrypt,
+            padded,
+            source,
+            target,
+            iv,
+            aad,
+            tag_length,
+            finish,
+            None if submitter is None else hash(submitter) & 0xFFFF_FFFF_FFFF_FFFF,
+            -1 if timeout is None else max(0, min(int(timeout * 1e6), 1 << 62)),
+        )
+        return future
+
+    def flush(self) -> None:
+        """Launches what is waiting now without further delay."""
+        self._native.flush()
+
+    def close(self, *, cancel: bool = False) -> None:
+        """Takes no more messages, and waits until all are done. May be called again.
+
+        cancel: cancels the messages that have not been launched. ValueError: called from a
+                callback of a future, which would wait for itself.
+        """
+        self._closed = True
+        self._native.close(cancel)
+        _at_work.discard(self._native)
+
+    def statistics(self) -> QueueStatistics:
+        """What the queue has done."""
+        return QueueStatistics(**self._native.statistics())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return (
+            f"<warpcipher.Queue, engine={self._engine!r}, {'closed' if self._closed else 'open'}>"
+        )
+
+
+def _place(
+    key: _native.Key, decrypt: bool, padded: bool, data: Any, out: Any, tag_length: int
+) -> tuple[Any, Any, Any]:
+    """Views of data and out, and what makes the result of the number of bytes written."""
+    from . import _arrays
+
+    library = _arrays.library_of(data, "data")
+    if library.device(data) is not None:
+        raise ValueError("data lies on a GPU, where a queue takes host memory: use a Batch")
+    source = library.view(data, "data", 0, False)
+    if out is not None:
+        library = _arrays.library_of(out, "out")
+        if library.device(out) is not None:
+            raise ValueError("data lies in host memory and out on a GPU: both must lie in the host")
+        view = library.view(out, "out", 0, True)
+        return source, view, partial(_arrays.written_part, library, out, view)
+    if library is _arrays.BUFFERS:
+        return source, None, None
+    size = _native.output_size(key, decrypt, padded, _arrays.size_of(source), tag_length)
+    made = library.empty(size, data, None)
+    return source, library.view(made, "out", 0, True), partial(_arrays.finished, library, made)
