@@ -45,7 +45,7 @@ class PinnedBuffer {
   ~PinnedBuffer() {
     if (data_ == nullptr) return;
     if (engine_ != nullptr) {
-      engine_->free_pinned(data_, size_, size_);  // wipes it
+      engine_->free_pinned(data_, size_, size_);  // wipes it all
     } else {
       secure_wipe(data_, size_);
       std::free(data_);
