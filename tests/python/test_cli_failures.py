@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -88,17 +87,12 @@ def test_sigkill_never_leaves_the_final_name(tmp_path: Path) -> None:
     assert names(tmp_path) == {"key", "out", leftover.name}
 
 
-def limit_file_size() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
-
-
 @pytest.mark.parametrize("size", [(1 << 20) - 10, 30 << 20])
 def test_output_over_the_limit_leaves_nothing(tmp_path: Path, size: int) -> None:
     make_key(tmp_path)
     (tmp_path / "a").write_bytes(bytes(size))
-    done = run(
-        *("encrypt", "--key", "key", "a"), cwd=tmp_path, expect=4, preexec_fn=limit_file_size
-    )
+    limit = ("prlimit", f"--fsize={1 << 20}")
+    done = run("encrypt", "--key", "key", "a", cwd=tmp_path, expect=4, prefix=limit)
     assert b"a.cobblestone: File too large" in done.stderr
     assert names(tmp_path) == {"key", "a"}
 
