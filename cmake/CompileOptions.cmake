@@ -24,7 +24,7 @@ function(warpcipher_compile_options target)
   target_compile_options(
     ${target}
     PRIVATE "$<$<COMPILE_LANGUAGE:C,CXX>:${WARPCIPHER_HOST_WARNINGS};-Wpedantic>"
-            "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow;--expt-relaxed-constexpr>")
+            "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow;--expt-relaxed-constexpr;${WARPCIPHER_CUDA_CODE}>")
 endfunction()
 
 # A file for one instruction set says so in its name; the rest runs on any processor, and chooses at run time. To be

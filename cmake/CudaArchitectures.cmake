@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-# Turns WARPCIPHER_CUDA_ARCHITECTURES into CMAKE_CUDA_ARCHITECTURES, the default of every target made after this.
-#   all   what a release holds: machine code for each architecture, and PTX of the newest for GPUs to come
-#   auto  the GPUs of this machine; where there are none, a short list that compiles fast: sm_80, sm_90 and PTX
+# Turns WARPCIPHER_CUDA_ARCHITECTURES into WARPCIPHER_CUDA_CODE, the options of nvcc that warpcipher_compile_options gives
+# to every target.
+#   all   what a release holds: machine code for sm_75 to sm_120, and PTX for GPUs to come
+#   auto  the GPUs of this machine; where there are none, what compiles fastest and runs from sm_80 on: machine code for
+#         sm_90, PTX for the others, which the driver compiles on first use
+#   list  as for CMAKE_CUDA_ARCHITECTURES
+# The sources have three forms, chosen by __CUDA_ARCH__ (ghash/tensor.cuh): below 80, from 80, from 100. So nvcc's front
+# end runs once for each of these, and not for every GPU: the machine code is the same, in half the time.
 # Kernels that need an architecture-specific feature set (sm_90a) belong in an object library of their own with its own
-# CUDA_ARCHITECTURES, linked into warpcipher_core: code for sm_90a runs on nothing else.
+# WARPCIPHER_CUDA_CODE, linked into warpcipher_core: code for sm_90a runs on nothing else.
 
-set(all_architectures 75-real 80-real 86-real 89-real 90-real 100-real 120)
+set(all_code -gencode=arch=compute_75,code=sm_75
+             -gencode=arch=compute_80,code=[sm_80,sm_86,sm_89,sm_90]
+             -gencode=arch=compute_100,code=[sm_100,sm_120,compute_100])
+set(default_code -gencode=arch=compute_80,code=[sm_90,compute_80])
 
-# The compute capabilities of this machine's GPUs as "90-real;...", or "" where nvidia-smi finds none.
-function(warpcipher_local_architectures result)
+# Machine code for this machine's GPUs, or "" where nvidia-smi finds none.
+function(warpcipher_local_code result)
   set(${result} "" PARENT_SCOPE)
   find_program(nvidia_smi nvidia-smi NO_CACHE)
   if(NOT nvidia_smi)
@@ -24,20 +32,21 @@ function(warpcipher_local_architectures result)
   endif()
   string(REGEX MATCHALL "[0-9]+\\.[0-9]+" capabilities "${output}")
   list(REMOVE_DUPLICATES capabilities)
-  list(TRANSFORM capabilities REPLACE "\\." "")
-  list(TRANSFORM capabilities APPEND "-real")
+  list(TRANSFORM capabilities REPLACE "([0-9]+)\\.([0-9]+)" "-gencode=arch=compute_\\1\\2,code=sm_\\1\\2")
   set(${result} "${capabilities}" PARENT_SCOPE)
 endfunction()
 
+set(CMAKE_CUDA_ARCHITECTURES OFF)
 if(WARPCIPHER_CUDA_ARCHITECTURES STREQUAL "all")
-  set(CMAKE_CUDA_ARCHITECTURES ${all_architectures})
+  set(WARPCIPHER_CUDA_CODE ${all_code})
 elseif(WARPCIPHER_CUDA_ARCHITECTURES STREQUAL "auto")
-  warpcipher_local_architectures(CMAKE_CUDA_ARCHITECTURES)
-  if(NOT CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+  warpcipher_local_code(WARPCIPHER_CUDA_CODE)
+  if(NOT WARPCIPHER_CUDA_CODE)
+    set(WARPCIPHER_CUDA_CODE ${default_code})
   endif()
 else()
   set(CMAKE_CUDA_ARCHITECTURES ${WARPCIPHER_CUDA_ARCHITECTURES})
+  set(WARPCIPHER_CUDA_CODE "")
 endif()
 
 # Say now what the first kernel would say later: this nvcc cannot make that code.
@@ -45,11 +54,17 @@ execute_process(
   COMMAND "${CMAKE_CUDA_COMPILER}" --list-gpu-code
   OUTPUT_VARIABLE supported
   COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "sm_[0-9]+" wanted "${WARPCIPHER_CUDA_CODE}")
 foreach(architecture IN LISTS CMAKE_CUDA_ARCHITECTURES)
-  string(REGEX REPLACE "-(real|virtual)$" "" number "${architecture}")
-  if(NOT "${supported}" MATCHES "sm_${number}\n")
-    message(FATAL_ERROR "nvcc ${CMAKE_CUDA_COMPILER_VERSION} cannot compile for sm_${number}; "
+  if(architecture MATCHES "^([0-9]+)(-real|-virtual)?$")
+    list(APPEND wanted sm_${CMAKE_MATCH_1})
+  endif()
+endforeach()
+foreach(code IN LISTS wanted)
+  if(NOT "${supported}" MATCHES "${code}\n")
+    message(FATAL_ERROR "nvcc ${CMAKE_CUDA_COMPILER_VERSION} cannot compile for ${code}; "
                         "set WARPCIPHER_CUDA_ARCHITECTURES to a list that it can")
   endif()
 endforeach()
-message(STATUS "CUDA engine: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
+list(JOIN wanted " " wanted)
+message(STATUS "CUDA engine: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, machine code for ${wanted}")
