@@ -43,6 +43,7 @@ void Parameters::check_all_taken() const {
 std::span<const Paper> papers() {
   static const Paper list[] = {
       {"iwai2012", iwai2012()},
+      {"quirem2013", quirem2013()},
       {"billava2022", billava2022()},
   };
   return list;

@@ -100,6 +100,7 @@ std::unique_ptr<Job> make_job(std::string_view paper, std::string_view variant, 
 // One function a paper, in the paper's file.
 std::span<const Variant> billava2022();
 std::span<const Variant> iwai2012();
+std::span<const Variant> quirem2013();
 
 // For jobs on whole blocks of 16 bytes: throws Error{invalid_argument} unless out is as long as in, in whole blocks.
 void check_blocks(const Data& data);

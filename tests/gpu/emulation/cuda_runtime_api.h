@@ -9,7 +9,7 @@
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
   dim3() = default;
-  explicit dim3(unsigned x_) : x(x_) {}
+  explicit dim3(unsigned x_, unsigned y_ = 1) : x(x_), y(y_) {}
 };
 
 enum cudaError_t {

@@ -135,15 +135,15 @@ std::uint64_t exchange(std::uint64_t value, unsigned source) {
 }
 
 void run_grid(dim3 grid, dim3 block, std::size_t shared_len, const std::function<void()>& lane) {
-  if (block.x % 32 != 0 || block.x > 1024 || grid.x == 0 || shared_len > 227 * 1024) {
-    std::fprintf(stderr, "emulated GPU: a launch of %u blocks of %u threads and %zu bytes\n", grid.x, block.x,
-                 shared_len);
+  if (block.x % 32 != 0 || block.x > 1024 || grid.x == 0 || grid.y == 0 || shared_len > 227 * 1024) {
+    std::fprintf(stderr, "emulated GPU: a launch of %u times %u blocks of %u threads and %zu bytes\n", grid.x, grid.y,
+                 block.x, shared_len);
     std::abort();
   }
   body = &lane;
   gridDim = grid;
   blockDim = block;
-  std::vector<unsigned> order(grid.x);
+  std::vector<unsigned> order(grid.x * grid.y);
   std::iota(order.begin(), order.end(), 0u);
   std::shuffle(order.begin(), order.end(), shuffle_order);
   for (const unsigned i : order) {
@@ -151,7 +151,8 @@ void run_grid(dim3 grid, dim3 block, std::size_t shared_len, const std::function
     std::memset(warpcipher::cuda::bitslice::shared_masks, 0xa5, sizeof warpcipher::cuda::bitslice::shared_masks);
     std::memset(warpcipher::cuda::ghash::shared_memory, 0xa5, shared_len);
     std::memset(warpcipher::lab::shared_memory, 0xa5, shared_len);
-    blockIdx.x = i;
+    blockIdx.x = i % grid.x;
+    blockIdx.y = i / grid.x;
     run_block(block.x);
   }
 }

@@ -113,6 +113,7 @@ int main() {
   try {
     test_billava2022();
     test_iwai2012();
+    test_quirem2013();
   } catch (const std::exception& error) {
     std::printf("FAILED: %s\n", error.what());
     return 1;

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from ..settings import Paper
-from . import billava2022, iwai2012
+from . import billava2022, iwai2012, quirem2013
 
 PAPERS: dict[str, Paper] = {
     entry.name: entry
     for entry in (
         iwai2012.PAPER,
+        quirem2013.PAPER,
         billava2022.PAPER,
     )
 }
