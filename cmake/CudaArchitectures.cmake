@@ -2,8 +2,8 @@
 # Turns WARPCIPHER_CUDA_ARCHITECTURES into WARPCIPHER_CUDA_CODE, the options of nvcc that warpcipher_compile_options gives
 # to every target.
 #   all   what a release holds: machine code for sm_75 to sm_120, and PTX for GPUs to come
-#   auto  the GPUs of this machine; where there are none, what compiles fastest and runs from sm_80 on: machine code for
-#         sm_90, PTX for the others, which the driver compiles on first use
+#   auto  the GPUs of this machine; where there are none, machine code for sm_80 and sm_90, and PTX for other GPUs from
+#         sm_80 on, which the driver compiles when it is first used
 #   list  as for CMAKE_CUDA_ARCHITECTURES
 # The sources have three forms, chosen by __CUDA_ARCH__ (ghash/tensor.cuh): below 80, from 80, from 100. So nvcc's front
 # end runs once for each of these, and not for every GPU: the machine code is the same, in half the time.
@@ -13,7 +13,7 @@
 set(all_code -gencode=arch=compute_75,code=sm_75
              -gencode=arch=compute_80,code=[sm_80,sm_86,sm_89,sm_90]
              -gencode=arch=compute_100,code=[sm_100,sm_120,compute_100])
-set(default_code -gencode=arch=compute_80,code=[sm_90,compute_80])
+set(default_code -gencode=arch=compute_80,code=[sm_80,sm_90,compute_80])
 
 # Machine code for this machine's GPUs, or "" where nvidia-smi finds none.
 function(warpcipher_local_code result)
