@@ -15,7 +15,12 @@ if(WARPCIPHER_SANITIZE)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
+# An argument after the target is what nvcc makes code for, in place of WARPCIPHER_CUDA_CODE.
 function(warpcipher_compile_options target)
+  set(cuda_code "${WARPCIPHER_CUDA_CODE}")
+  if(ARGC GREATER 1)
+    set(cuda_code "${ARGV1}")
+  endif()
   set_target_properties(
     ${target} PROPERTIES C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
                          VISIBILITY_INLINES_HIDDEN ON)
@@ -24,7 +29,7 @@ function(warpcipher_compile_options target)
   target_compile_options(
     ${target}
     PRIVATE "$<$<COMPILE_LANGUAGE:C,CXX>:${WARPCIPHER_HOST_WARNINGS};-Wpedantic>"
-            "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow;--expt-relaxed-constexpr;${WARPCIPHER_CUDA_CODE}>")
+            "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow;--expt-relaxed-constexpr;${cuda_code}>")
 endfunction()
 
 # A file for one instruction set says so in its name; the rest runs on any processor, and chooses at run time. To be

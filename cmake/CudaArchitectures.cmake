@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Turns WARPCIPHER_CUDA_ARCHITECTURES into WARPCIPHER_CUDA_CODE, the options of nvcc that warpcipher_compile_options gives
-# to every target.
+# to every target, and WARPCIPHER_LAB_CUDA_CODE, which holds less where it is for other machines' GPUs.
 #   all   what a release holds: machine code for sm_75 to sm_120, and PTX for GPUs to come
 #   auto  the GPUs of this machine; where there are none, machine code for sm_80 and sm_90, and PTX for other GPUs from
 #         sm_80 on, which the driver compiles when it is first used
@@ -14,6 +14,8 @@ set(all_code -gencode=arch=compute_75,code=sm_75
              -gencode=arch=compute_80,code=[sm_80,sm_86,sm_89,sm_90]
              -gencode=arch=compute_100,code=[sm_100,sm_120,compute_100])
 set(default_code -gencode=arch=compute_80,code=[sm_80,sm_90,compute_80])
+# The GPU that docs/lab.md was measured on, and PTX: more would take minutes, for kernels that nobody runs but to see them.
+set(lab_code -gencode=arch=compute_75,code=[sm_90,compute_75])
 
 # Machine code for this machine's GPUs, or "" where nvidia-smi finds none.
 function(warpcipher_local_code result)
@@ -37,16 +39,20 @@ function(warpcipher_local_code result)
 endfunction()
 
 set(CMAKE_CUDA_ARCHITECTURES OFF)
+set(WARPCIPHER_LAB_CUDA_CODE ${lab_code})
 if(WARPCIPHER_CUDA_ARCHITECTURES STREQUAL "all")
   set(WARPCIPHER_CUDA_CODE ${all_code})
 elseif(WARPCIPHER_CUDA_ARCHITECTURES STREQUAL "auto")
   warpcipher_local_code(WARPCIPHER_CUDA_CODE)
-  if(NOT WARPCIPHER_CUDA_CODE)
+  if(WARPCIPHER_CUDA_CODE)
+    set(WARPCIPHER_LAB_CUDA_CODE ${WARPCIPHER_CUDA_CODE})
+  else()
     set(WARPCIPHER_CUDA_CODE ${default_code})
   endif()
 else()
   set(CMAKE_CUDA_ARCHITECTURES ${WARPCIPHER_CUDA_ARCHITECTURES})
   set(WARPCIPHER_CUDA_CODE "")
+  set(WARPCIPHER_LAB_CUDA_CODE "")
 endif()
 
 # Say now what the first kernel would say later: this nvcc cannot make that code.

@@ -12,14 +12,9 @@ add_library(warpcipher_lab OBJECT EXCLUDE_FROM_ALL ${lab_sources})
 set_target_properties(warpcipher_lab PROPERTIES POSITION_INDEPENDENT_CODE ON)
 target_include_directories(warpcipher_lab PUBLIC lab src)
 target_compile_definitions(warpcipher_lab PUBLIC WARPCIPHER_HAS_CUDA=$<BOOL:${WARPCIPHER_HAS_CUDA}>)
-warpcipher_compile_options(warpcipher_lab)
+warpcipher_compile_options(warpcipher_lab "${WARPCIPHER_LAB_CUDA_CODE}")
 if(WARPCIPHER_HAS_CUDA)
   target_link_libraries(warpcipher_lab PUBLIC warpcipher_cuda_runtime)
-  if(WARPCIPHER_CUDA_ARCHITECTURES STREQUAL "all")
-    # Machine code for the GPU that docs/lab.md was measured on; the driver compiles the PTX for every other. Seven
-    # times machine code would take minutes to build, for kernels that nobody runs but to look at them.
-    set_target_properties(warpcipher_lab PROPERTIES CUDA_ARCHITECTURES "75-virtual;90-real")
-  endif()
 endif()
 
 find_package(OpenMP COMPONENTS CXX)  # for a variant of billava2022; without it, that one says so
