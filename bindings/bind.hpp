@@ -16,6 +16,7 @@ void bind_lists(nanobind::module_& m);
 void bind_messages(nanobind::module_& m);
 void bind_pinned(nanobind::module_& m);
 void bind_queue(nanobind::module_& m);
+void bind_search(nanobind::module_& m);
 void bind_span(nanobind::module_& m);
 void bind_timing(nanobind::module_& m);
 

@@ -18,4 +18,5 @@ NB_MODULE(_native, m) {
   bind_pinned(m);
   bind_queue(m);
   bind_timing(m);
+  bind_search(m);
 }

@@ -8,7 +8,8 @@ a CPU.
     wc.aead.AESGCM(key).encrypt(nonce, data, aad)          # as pyca/cryptography's class
 
 `Batch` and `run_columns` take many messages at once, `Queue` makes batches of messages that come
-one by one; `formats` reads and writes encrypted files.
+one by one; `formats` reads and writes encrypted files; `search`
+recovers a lost or partly known key from plaintext and ciphertext (its parts: `keysearch`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from .cipher import Cipher
 from .engines import AlgorithmInfo, EngineInfo, algorithms, engines
 
 if TYPE_CHECKING:
-    from . import formats
+    from . import formats, keysearch
+    from .keysearch import search
     from .queue import Queue, QueueFuture, QueueStatistics
 
 __all__ = [
@@ -47,14 +49,18 @@ __all__ = [
     "algorithms",
     "engines",
     "formats",
+    "keysearch",
     "pinned",
     "run_columns",
+    "search",
 ]
 
 
-# Loaded when first used: most programs need no file format, and no queue.
+# Loaded when first used: most programs need no file format, no queue and no search.
 _LATER = {
     "formats": "formats",
+    "keysearch": "keysearch",
+    "search": "keysearch",
     "Queue": "queue",
     "QueueFuture": "queue",
     "QueueStatistics": "queue",
@@ -66,5 +72,5 @@ def __getattr__(name: str) -> object:
         import importlib
 
         module = importlib.import_module("." + _LATER[name], __name__)
-        return module if name == "formats" else getattr(module, name)
+        return module if name == _LATER[name] else getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every example of docs/cli.md, and checks the page against the command."""
+"""Runs every example of docs/cli.md and docs/search.md, and checks the page against the command."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from cli_support import COMMAND
 from warpcipher.cli import errors
 from warpcipher.cli.app import COMMANDS
 
-PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = {"cli.md": 20, "search.md": 8}  # and the least number of examples in each
 
 
-def examples() -> list[tuple[str, str]]:
+def examples(page: Path) -> list[tuple[str, str]]:
     """The (command, expected output) pairs of the page's console blocks."""
     found: list[tuple[str, str]] = []
-    for block in re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.DOTALL):
+    for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
             found.append((command, output))
@@ -37,7 +38,8 @@ def pattern(expected: str) -> str:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="the page shows openssl")
-def test_examples(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", PAGES)
+def test_examples(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "examples"
     (folder / "photos/2024").mkdir(parents=True)
     (folder / "photos/2024/a.jpg").write_bytes(os.urandom(1000))
@@ -49,8 +51,8 @@ def test_examples(tmp_path: Path) -> None:
     command.write_text(f'#!/bin/sh\nexec {shlex.join(COMMAND)} "$@"\n')
     command.chmod(0o755)
     path = f"{command.parent}{os.pathsep}{os.environ['PATH']}"
-    pairs = examples()
-    assert len(pairs) > 20
+    pairs = examples(DOCS / name)
+    assert len(pairs) > PAGES[name]
     variables = ""
     for line, expected in pairs:
         if re.match(r"\w+=\S+( \w+=\S+)*$", line):
@@ -73,7 +75,7 @@ def test_examples(tmp_path: Path) -> None:
 
 
 def test_page_has_every_command_and_exit_code() -> None:
-    page = PAGE.read_text()
+    page = (DOCS / "cli.md").read_text()
     for command in COMMANDS:
         assert f"| `{command}" in page
     rows = [

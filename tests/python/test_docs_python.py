@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the examples of docs/python.md, in order, in one namespace."""
+"""Runs the examples of docs/python.md and docs/search.md, each page in order in one namespace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+DOCS = Path(__file__).parents[2] / "docs"
+# The least number of examples, and what they print.
+PAGES = {"python.md": (9, "reference True"), "search.md": (3, "keys/s")}
 BLOCK = re.compile(r"(?:<!-- needs: (?P<needs>.*?) -->\n)?```python\n(?P<code>.*?)```", re.DOTALL)
 
 
@@ -22,15 +24,18 @@ def is_here(needs: str) -> bool:
     return not gpu or importlib.import_module(module).cuda.is_available()
 
 
-def test_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    blocks = list(BLOCK.finditer(PAGE.read_text(encoding="utf-8")))
-    assert len(blocks) >= 9
+@pytest.mark.parametrize("name", PAGES)
+def test_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    least, printed = PAGES[name]
+    text = (DOCS / name).read_text(encoding="utf-8")
+    blocks = list(BLOCK.finditer(text))
+    assert len(blocks) >= least
     names: dict[str, Any] = {}
     ran = 0
     for block in blocks:
         if block["needs"] is None or is_here(block["needs"]):
-            line = PAGE.read_text(encoding="utf-8")[: block.start("code")].count("\n")
-            exec(compile("\n" * line + block["code"], str(PAGE), "exec"), names)  # noqa: S102
+            line = text[: block.start("code")].count("\n")
+            exec(compile("\n" * line + block["code"], name, "exec"), names)  # noqa: S102
             ran += 1
     assert ran >= len(blocks) - 2
-    assert "reference True" in capsys.readouterr().out
+    assert printed in capsys.readouterr().out

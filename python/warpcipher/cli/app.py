@@ -10,7 +10,17 @@ import click
 from . import errors, files
 
 # A command is the object of its name in the module of its name. The order is that of --help.
-COMMANDS = ("keygen", "encrypt", "decrypt", "info", "bench", "lab", "completion")
+COMMANDS = (
+    "keygen",
+    "encrypt",
+    "decrypt",
+    "info",
+    "bench",
+    "search",
+    "verify",
+    "lab",
+    "completion",
+)
 
 
 class Group(click.Group):

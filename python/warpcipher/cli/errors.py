@@ -14,6 +14,8 @@ USAGE = 2
 NOT_AUTHENTIC = 3
 SYSTEM = 4
 ENGINE = 5
+NOT_FOUND = 6
+INTERRUPTED = 7
 
 EPILOG = """
 \b
@@ -24,6 +26,8 @@ Exit codes:
   3    not authentic: wrong key, or a damaged, truncated or foreign file
   4    the system refused: missing file, no permission, disk full, no memory
   5    the engine is unknown, cannot run here, or failed
+  6    search: no key in the range passes; verify: this key does not
+  7    search: ended by SIGINT, SIGTERM or SIGHUP, and what is done was saved
   129, 130, 143   ended by SIGHUP, SIGINT, SIGTERM; nothing half written remains
 """
 

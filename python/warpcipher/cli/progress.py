@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """A bar over all files of a run. total: bytes, None where unknown."""
+    """A bar over all files of a run. total: bytes (or what `unit` says), None where unknown;
+    initial: how much of it an earlier run has done."""
 
-    def __init__(self, total: int | None, *, visible: bool) -> None:
+    def __init__(
+        self, total: int | None, *, visible: bool, unit: str = "B", initial: int = 0
+    ) -> None:
         self._update: Callable[[int], object] = lambda count: None
         self._write: Callable[[str], object] = lambda text: click.echo(text, err=True)
         self._close: Callable[[], object] = lambda: None
-        self._done = 0
+        self._done = initial
         self._before = 0
         if visible:
             # Imported only where it shows: it takes as long as all of click.
@@ -29,7 +32,8 @@ class Progress:
 
             bar = tqdm(
                 total=total,
-                unit="B",
+                initial=initial,
+                unit=unit,
                 unit_scale=True,
                 dynamic_ncols=True,
                 leave=False,

@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`warpcipher search`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import completion, files
+from .errors import EPILOG, INTERRUPTED, NOT_FOUND, Command, shown, usage, warn
+from .keys import parse_hex
+from .progress import Progress, on_terminal
+
+if TYPE_CHECKING:
+    from warpcipher.keysearch import Pair, Search
+
+LONGEST_FILE = 1 << 24
+SAME_SIGNAL = 1.0  # seconds
+WORTH_TELLING = 1e-3  # expected false positives from which on a key may well be a wrong one
+
+
+def _algorithms(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from warpcipher.keysearch.pairs import MODES
+
+    return [
+        name
+        for name in completion.algorithms(_context, _parameter, incomplete)
+        if name.rsplit("-", 1)[1] in MODES
+    ]
+
+
+def _searchers(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from warpcipher.keysearch import searchers
+
+    names = ("auto", *(entry.name for entry in searchers()))
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that `search` and `verify` share."""
+    for option in (
+        click.option(
+            "--pairs",
+            "pair_files",
+            metavar="FILE",
+            multiple=True,
+            help="A file with a pair a line. Both may be given several times.",
+        ),
+        click.option(
+            "--pair",
+            "pairs",
+            metavar="PLAINTEXT:CIPHERTEXT[:IV]",
+            multiple=True,
+            help="What belongs together, in hex; ? for an unknown digit of the plaintext.",
+        ),
+        click.option(
+            "--algorithm",
+            metavar="NAME",
+            required=True,
+            shell_complete=_algorithms,
+            help="A cipher in ECB, CBC, CFB, OFB or CTR: des-ecb, aes-128-cbc.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(cls=Command, epilog=EPILOG)
+@pair_options
+@click.option(
+    "--template",
+    metavar="TEXT",
+    help="What is known of the key: 2b7e??{14}, [digit]{8}, 0b01??... By default nothing is.",
+)
+@click.option(
+    "--key-mask", metavar="HEX", help="Bits of the template that are known; bits of zero are not."
+)
+@click.option("--start", metavar="N", type=int, default=0, help="The number of the first key; 0.")
+@click.option("--count", metavar="N", type=int, help="How many keys; by default all that follow.")
+@click.option("--shard", metavar="I/N", help="The part I, 1 to N, of N equal parts.")
+@click.option("--all", "find_all", is_flag=True, help="Go on after the first key.")
+@click.option(
+    "--engine",
+    metavar="NAME",
+    default="auto",
+    shell_complete=_searchers,
+    help="What searches; auto, the fastest that can run here.",
+)
+@click.option(
+    "--device", "devices", metavar="N", type=int, multiple=True, help="Of the engine; all."
+)
+@click.option(
+    "--checkpoint",
+    metavar="FILE",
+    help="Where to note what is done; by default a name of the search's own, in this folder.",
+)
+@click.option("--no-checkpoint", is_flag=True, help="Note nothing.")
+@click.option("--dry-run", is_flag=True, help="Tell keys, rate and time, and search nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print what happens as lines of JSON.")
+def search(
+    algorithm: str,
+    pairs: tuple[str, ...],
+    pair_files: tuple[str, ...],
+    template: str | None,
+    key_mask: str | None,
+    start: int,
+    count: int | None,
+    shard: str | None,
+    find_all: bool,
+    engine: str,
+    devices: tuple[int, ...],
+    checkpoint: str | None,
+    no_checkpoint: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Recover a lost or partly known key of your own from plaintext and ciphertext.
+
+    Prints the key in hex. The search notes what it has done in a file, and the same command goes on
+    from there. docs/search.md explains templates, pairs and ranges.
+
+    \b
+    warpcipher search --algorithm des-ecb --template '[digit]{8}' --pair 43757374...:14cae4fc...
+    warpcipher search --algorithm aes-128-cbc --template 2b7e??{14} --pair 2550:b147...:0001...
+    """
+    from warpcipher import keysearch
+
+    if checkpoint is not None and no_checkpoint:
+        raise usage("--checkpoint and --no-checkpoint contradict each other: give one")
+    made = keysearch.search(
+        algorithm,
+        read_pairs(pairs, pair_files),
+        template,
+        key_mask=None if key_mask is None else parse_hex("--key-mask", key_mask),
+        start=start,
+        count=count,
+        shard=None if shard is None else _parse_shard(shard),
+        find_all=find_all,
+        engine=engine,
+        devices=devices or None,
+        checkpoint=checkpoint,
+    )
+    if dry_run:
+        _print_estimate(made, as_json)
+        return
+    if checkpoint is None and not no_checkpoint:
+        made.use_checkpoint(made.identity.name)
+    if made.false_positives_expected > WORTH_TELLING:
+        warn(
+            f"about {made.false_positives_expected:.2g} wrong keys are expected to pass: check "
+            "what is found, or give more pairs"
+        )
+    _stop_on_signals(made)
+    code = _run_json(made) if as_json else _run(made)
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def read_pairs(texts: tuple[str, ...], paths: tuple[str, ...]) -> list[Pair]:
+    """The pairs of --pair and --pairs."""
+    from warpcipher.keysearch import Pair
+
+    lines = [("--pair", text) for text in texts]
+    for path in paths:
+        with Path(path).open("rb") as file:
+            data = file.read(LONGEST_FILE + 1)
+        if len(data) > LONGEST_FILE:
+            raise usage(
+                f"{shown(path)} holds more than {LONGEST_FILE} bytes: that is no list of pairs"
+            )
+        for number, line in enumerate(data.decode("ascii", "replace").splitlines(), 1):
+            if line.strip() and not line.lstrip().startswith("#"):
+                lines.append((f"{shown(path)}, line {number}", line))
+    if not lines:
+        raise usage("no pair was given: --pair PLAINTEXT:CIPHERTEXT, or --pairs FILE")
+    found = []
+    for where, text in lines:
+        try:
+            found.append(Pair.from_text(text))
+        except ValueError as error:
+            raise usage(f"{where}: {error}") from None
+    return found
+
+
+def _parse_shard(text: str) -> tuple[int, int]:
+    index, _, parts = text.partition("/")
+    if not (index.isdecimal() and parts.isdecimal()):
+        raise usage(f"--shard takes I/N, such as 1/8, got {text!r}")
+    return int(index), int(parts)
+
+
+def _stop_on_signals(made: Search) -> None:
+    """The first signal ends the search in good order, a later one at once. timeout(1) and batch
+    systems send the same to the process and to its group, so that it comes twice."""
+    first: list[float] = []
+
+    def stop(number: int, _frame: object) -> None:
+        now = time.monotonic()
+        if first and now - first[0] > SAME_SIGNAL:
+            files.die(number)
+        first.append(now)
+        made.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, stop)
+
+
+def _facts(made: Search) -> dict[str, Any]:
+    space = made.template.space
+    return {
+        "algorithm": made.identity.algorithm,
+        "keys": made.total,
+        "range": [made.start, made.end],
+        "unknown_bits": space.free_bits,
+        "candidate_lists": space.lists,
+        "equivalents": 1 << space.log2_equivalents,
+        "blocks": len(made.test.blocks),
+        "known_bits": made.test.native.bits,
+        "false_positives_expected": made.false_positives_expected,
+        "devices": [str(device) for device in made.devices],
+    }
+
+
+def _print_estimate(made: Search, as_json: bool) -> None:
+    from warpcipher.keysearch.template import show_count
+
+    estimate = made.estimate()
+    if as_json:
+        facts = {**_facts(made), "rate": estimate.rate, "seconds": estimate.seconds}
+        click.echo(json.dumps({"event": "estimate", **facts}))
+        return
+    facts = _facts(made)
+    lists = f", {facts['candidate_lists']} lists of candidates" if facts["candidate_lists"] else ""
+    rows = [
+        ("algorithm", facts["algorithm"]),
+        ("unknown", f"{facts['unknown_bits']} bits{lists}"),
+        ("keys", show_count(made.total)),
+        ("range", f"{made.start} to {made.end - 1}"),
+        ("pairs", f"{facts['known_bits']} known bits in {facts['blocks']} blocks"),
+        ("false keys", f"{made.false_positives_expected:.2g} expected"),
+        *(("device", device) for device in facts["devices"]),
+        ("rate", f"{estimate.rate:.3g} keys/s"),
+        ("time", f"{show_time(estimate.seconds)}; half of it until a key is found, on average"),
+    ]
+    for name, value in rows:
+        click.echo(f"{name:<10} {value}")
+
+
+def show_time(seconds: float) -> str:
+    """A duration for people, from less than a second to the age of the universe and beyond."""
+    for size, unit in (
+        (365.25 * 86400, "years"),
+        (86400, "days"),
+        (3600, "hours"),
+        (60, "minutes"),
+    ):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} seconds"
+
+
+def _run(made: Search) -> int:
+    from warpcipher.keysearch.template import show_count
+
+    told = 0
+    with Progress(made.total, visible=on_terminal(), unit="key") as bar:
+        for progress in made:
+            bar.at(progress.done)
+            for key in made.keys[told:]:
+                click.echo(key.hex())
+            told = len(made.keys)
+        last = progress
+        if on_terminal() or not made.keys:
+            for line in _summary(made, last.done, last.seconds, show_count):
+                bar.say(f"warpcipher: {line}")
+    return _exit_code(made)
+
+
+def _summary(
+    made: Search, done: int, seconds: float, show_count: Callable[[int], str]
+) -> list[str]:
+    lines = []
+    equivalents = made.template.space.log2_equivalents
+    if made.keys and equivalents:
+        lines.append(f"2^{equivalents} keys are equivalent: they differ in parity bits alone")
+    total = show_count(made.total)
+    state = {
+        "found": f"found after {show_count(done)} of {total} keys",
+        "exhausted": f"not found: all {total} keys of the range were tested",
+        "cancelled": f"interrupted: {show_count(done)} of {total} keys were tested",
+    }[made.result or "cancelled"]
+    return [*lines, f"{state}, {show_time(seconds)}"]
+
+
+def _run_json(made: Search) -> int:
+    told = 0
+    _emit("start", _facts(made))
+    for progress in made:
+        for key in made.keys[told:]:
+            _emit("found", {"key": key.hex(), "number": made.template.space.number_of(key)})
+        told = len(made.keys)
+        _emit(
+            "progress",
+            {
+                "done": progress.done,
+                "total": progress.total,
+                "fraction": progress.fraction,
+                "rate": progress.rate,
+                "eta": progress.eta,
+                "seconds": progress.seconds,
+                "false_positives": progress.false_positives,
+            },
+        )
+    _emit("end", {"result": made.result, "keys": [key.hex() for key in made.keys]})
+    return _exit_code(made)
+
+
+def _emit(event: str, fields: dict[str, Any]) -> None:
+    click.echo(json.dumps({"event": event, **fields}))
+    sys.stdout.flush()
+
+
+def _exit_code(made: Search) -> int:
+    if made.result == "cancelled":
+        return INTERRUPTED
+    return 0 if made.keys else NOT_FOUND

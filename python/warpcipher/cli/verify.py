@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`warpcipher verify`."""
+
+from __future__ import annotations
+
+import json
+from typing import cast
+
+import click
+
+from .errors import EPILOG, NOT_FOUND, Command, usage
+from .keys import parse_hex, read_key
+from .search import pair_options, read_pairs
+
+
+@click.command(cls=Command, epilog=EPILOG)
+@pair_options
+@click.option("--key", "--key-file", "key_file", metavar="FILE", help="The key, raw or in hex.")
+@click.option("--key-hex", metavar="HEX", help="The key; whoever lists processes sees it.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def verify(
+    algorithm: str,
+    pairs: tuple[str, ...],
+    pair_files: tuple[str, ...],
+    key_file: str | None,
+    key_hex: str | None,
+    as_json: bool,
+) -> None:
+    """Tell whether a key turns the plaintext of every pair into its ciphertext.
+
+    Exit code 0 means that it does, 6 that it does not. Parity bits of DES keys are ignored.
+
+    \b
+    warpcipher verify --algorithm aes-128-ecb --key my.key --pair 6bc1bee2...:3ad77bb4...
+    """
+    from warpcipher.keysearch.pairs import Algorithm, Test
+
+    if (key_file is None) == (key_hex is None):
+        raise usage("give the key: either --key FILE or --key-hex HEX")
+    named = Algorithm.named(algorithm)
+    test = Test(named, read_pairs(pairs, pair_files))
+    if key_hex is not None:
+        key = bytearray(parse_hex("--key-hex", key_hex))
+    else:
+        key = cast("bytearray", read_key(str(key_file), "raw", f"{named.cipher}-ecb"))
+    passes = test.native.passes(key)
+    if as_json:
+        click.echo(
+            json.dumps(
+                {
+                    "passes": passes,
+                    "blocks": len(test.blocks),
+                    "known_bits": test.native.bits,
+                },
+                indent=2,
+            )
+        )
+    elif passes:
+        click.echo(f"the key passes: {test.native.bits} known bits in {len(test.blocks)} blocks")
+    else:
+        click.echo("the key does not pass")
+    if not passes:
+        raise click.exceptions.Exit(NOT_FOUND)

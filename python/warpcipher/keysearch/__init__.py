@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Known-plaintext key search; docs/search.md is its manual.
+
+template   what is known of a key
+pairs      plaintext and ciphertext, as pairs of blocks
+ranges     which key numbers are done
+session    checkpoints
+devices    what searches, self-tests, rates
+run        the search
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from .devices import SearcherInfo, searchers
+from .pairs import Algorithm, Pair, Test
+from .run import Estimate, Progress, Search
+from .session import CheckpointError
+from .template import Candidates, Template
+
+__all__ = [
+    "Candidates",
+    "CheckpointError",
+    "Estimate",
+    "Pair",
+    "Progress",
+    "Search",
+    "SearcherInfo",
+    "Template",
+    "search",
+    "searchers",
+    "verify",
+]
+
+
+def search(
+    algorithm: str,
+    pairs: Iterable[Pair | Sequence[bytes]],
+    template: Template | str | None = None,
+    *,
+    key_mask: bytes | None = None,
+    candidates: Candidates | None = None,
+    start: int = 0,
+    count: int | None = None,
+    shard: tuple[int, int] | None = None,
+    find_all: bool = False,
+    engine: str = "auto",
+    devices: Sequence[int] | None = None,
+    checkpoint: str | None = None,
+    interval: float = 0.5,
+) -> Search:
+    """A search for the key under which the pairs belong together; iterate over it to run it.
+
+    algorithm:  "aes-128-ecb", or another cipher of `warpcipher.algorithms()` in ECB, CBC, CFB, OFB
+                or CTR.
+    pairs:      `Pair`s, or tuples (plaintext, ciphertext[, iv[, mask]]).
+    template:   what is known of the key; None: nothing. key_mask, candidates: see `Template`.
+    start, count, shard: the part of the keys, by number, that is searched: `count` from `start` on,
+                and of these the part (i, n), i from 1 to n. Numbers depend on the template alone.
+    find_all:   go on after the first key.
+    engine:     "auto", or a name of `searchers()`; devices: some of its devices, by number.
+    checkpoint: a file that records what is done; a search whose file exists goes on from there.
+    interval:   seconds between two reports of progress.
+
+    Raises ValueError for what cannot be right, CheckpointError (a ValueError) for a checkpoint that
+    is damaged, in use or another search's, EngineError where a device cannot run or fails its
+    self-test.
+    """
+    return Search(
+        algorithm,
+        pairs,
+        template,
+        key_mask=key_mask,
+        candidates=candidates,
+        start=start,
+        count=count,
+        shard=shard,
+        find_all=find_all,
+        engine=engine,
+        devices=devices,
+        checkpoint=checkpoint,
+        interval=interval,
+    )
+
+
+def verify(algorithm: str, pairs: Iterable[Pair | Sequence[bytes]], key: bytes) -> bool:
+    """Whether a key turns every pair right. Parity bits of DES keys are ignored."""
+    return Test(Algorithm.named(algorithm), pairs).native.passes(key)

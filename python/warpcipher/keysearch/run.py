@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search itself: gives ranges to devices, notes what is done, stops at a key.
+
+Each device has a thread, which takes the next range that nobody has, runs it with the interpreter
+lock released, and reports. The thread that iterates notes the reports and saves the checkpoint. A
+range is about a second of work, aligned to its own length where that is possible.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from . import devices as device_list
+from .pairs import Algorithm, Pair, Test
+from .ranges import RangeSet, select
+from .session import Checkpoint, CheckpointError, Identity, State
+from .template import Candidates, Template
+
+if TYPE_CHECKING:
+    from .._native import SearchTask
+
+MOST_FALSE_POSITIVES = 1 << 20
+SHORT_RUN = 0.5  # seconds: a range that took less is followed by one of twice its length
+FIRST_SAVE = 1.0  # seconds: a search that ends sooner leaves no checkpoint, unless one was named
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a search has come.
+
+    done:    keys of the range tested, in earlier sessions too; total: all of the range.
+    tested:  keys tested in this session; seconds: since it began to test, self-tests apart.
+    """
+
+    done: int
+    total: int
+    tested: int
+    seconds: float
+    keys_found: int
+    false_positives: int
+
+    @property
+    def fraction(self) -> float:
+        return self.done / self.total
+
+    @property
+    def rate(self) -> float:
+        """Keys a second, 0 before the first report."""
+        return self.tested / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def eta(self) -> float | None:
+        """Seconds until the whole range is tested; None before the first report."""
+        return (self.total - self.done) / self.rate if self.rate > 0 else None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a search would take: `rate` in keys a second of all devices, measured."""
+
+    keys: int
+    rate: float
+
+    @property
+    def seconds(self) -> float:
+        """For the whole range; on average a key is found after half of it."""
+        return self.keys / self.rate
+
+
+@dataclass(frozen=True)
+class _Report:
+    """A range that a device has run; tested is less than what it was given when it was stopped."""
+
+    first: int
+    tested: int
+    hits: Sequence[int]
+    false_positives: int
+
+
+class Search:
+    """A search for the key of known pairs. `warpcipher.search` makes one and says what it takes.
+
+    Iterate over it to run it, once; `cancel` stops it from any thread or signal handler.
+
+    keys:   the keys that pass all pairs so far, in the order they were found; DES keys with odd
+            parity.
+    result: None before its end; then "found", "exhausted" (no key in the range) or "cancelled".
+    """
+
+    def __init__(
+        self,
+        algorithm: str,
+        pairs: Iterable[Pair | Sequence[bytes]],
+        template: Template | str | None = None,
+        *,
+        key_mask: bytes | None = None,
+        candidates: Candidates | None = None,
+        start: int = 0,
+        count: int | None = None,
+        shard: tuple[int, int] | None = None,
+        find_all: bool = False,
+        engine: str = "auto",
+        devices: Sequence[int] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        interval: float = 0.5,
+    ) -> None:
+        self.algorithm = Algorithm.named(algorithm)
+        if not isinstance(template, Template):
+            template = Template(
+                self.algorithm.cipher, template, mask=key_mask, candidates=candidates
+            )
+        elif key_mask is not None or candidates is not None:
+            raise ValueError("a Template has its mask and candidates already")
+        elif template.cipher != self.algorithm.cipher:
+            raise ValueError(f"the template is for {template.cipher}, not {self.algorithm.cipher}")
+        self.template = template
+        self.test = Test(self.algorithm, pairs)
+        self.start, self.end = select(template.keys, start, count, shard)
+        self.find_all = find_all
+        self.devices = device_list.choose(engine, devices)
+        self.keys: list[bytes] = []
+        self.result: Literal["found", "exhausted", "cancelled"] | None = None
+        self.resumed = 0
+        if self.false_positives_expected > MOST_FALSE_POSITIVES:
+            raise ValueError(
+                f"the pairs tell too little: {self.test.native.bits} known bits leave about "
+                f"{self.false_positives_expected:.2g} wrong keys. Give more pairs or plaintext"
+            )
+        self.identity = Identity(
+            f"{self.algorithm.cipher}-{self.algorithm.mode}",
+            template.digest,
+            self.test.digest,
+            self.start,
+            self.end,
+        )
+        self._checkpoint_path = checkpoint
+        self._interval = interval
+        self._early_save = True
+        self._state = State()
+        self._lock = threading.Lock()
+        self._taken = RangeSet()
+        self._tasks: list[SearchTask] = []
+        self._stopped = threading.Event()
+        self._cancelled = False
+        self._began: float | None = None
+        self._tested = 0
+        self._progress: Iterator[Progress] | None = None
+
+    @property
+    def total(self) -> int:
+        """Keys of the range."""
+        return self.end - self.start
+
+    @property
+    def false_positives_expected(self) -> float:
+        """Wrong keys of the range that pass all pairs, on average."""
+        bits = self.test.native.bits
+        return self.total / (1 << bits) if bits < 1000 else 0.0
+
+    def use_checkpoint(self, path: str | os.PathLike[str]) -> None:
+        """As the argument, but a search that is over within a second leaves no file."""
+        self._checkpoint_path = path
+        self._early_save = False
+
+    def estimate(self) -> Estimate:
+        """Measures the rate of each device, for about a second, and searches nothing."""
+        space, test = self.template.space, self.test.native
+        rates = [
+            device_list.measure(device, space, test, self.start, self.end)
+            for device in self.devices
+        ]
+        return Estimate(self.total, sum(rates))
+
+    def cancel(self) -> None:
+        """Ends the iteration soon. What was tested is in the checkpoint."""
+        self._cancelled = True
+        self._stop()
+
+    def run(self) -> list[bytes]:
+        """Searches to the end, and returns the keys."""
+        for _ in self:
+            pass
+        return self.keys
+
+    def __iter__(self) -> Iterator[Progress]:
+        if self._progress is None:
+            self._progress = self._run()
+        return self._progress
+
+    def __next__(self) -> Progress:
+        return next(iter(self))
+
+    # --- the thread that iterates ---------------------------------------------------------------
+
+    def _run(self) -> Iterator[Progress]:
+        with contextlib.ExitStack() as stack:
+            checkpoint = None
+            if self._checkpoint_path is not None:
+                checkpoint = stack.enter_context(Checkpoint(self._checkpoint_path, self.identity))
+                self._load(checkpoint)
+            if not self._is_over():
+                tasks = self._prepare()
+                yield from self._search(tasks, checkpoint)
+            yield self._now()
+            if self._is_over():
+                self.result = "found" if self.keys else "exhausted"
+            else:
+                self.result = "cancelled"
+
+    def _load(self, checkpoint: Checkpoint) -> None:
+        loaded = checkpoint.load()
+        if loaded is None:
+            return
+        self._early_save = True
+        self._state = loaded
+        self.resumed = loaded.done.count
+        self._taken = RangeSet(loaded.done)
+        for number in loaded.found:
+            key = self.template.space.key_at(number)
+            if not self.test.native.passes(key):
+                raise CheckpointError(
+                    f"{checkpoint.path} is damaged: it names a key that does not pass the pairs"
+                )
+            self.keys.append(key)
+
+    def _is_over(self) -> bool:
+        if self.keys and not self.find_all:
+            return True
+        return self._state.done.first_gap(self.start, self.end) is None
+
+    def _prepare(self) -> list[SearchTask]:
+        """A task for each device, after its self-test."""
+        space, test = self.template.space, self.test.native
+        for device in self.devices:
+            if not self._stopped.is_set():
+                device_list.check(device, space, test, self.start, self.end)
+        return [device.prepare(space, test) for device in self.devices]
+
+    def _search(self, tasks: list[SearchTask], checkpoint: Checkpoint | None) -> Iterator[Progress]:
+        self._tasks = tasks
+        if self._stopped.is_set():  # cancelled before there was a task to cancel
+            return
+        reports: queue.SimpleQueue[_Report | BaseException | None] = queue.SimpleQueue()
+        threads = [
+            threading.Thread(target=self._work, args=(task, reports), daemon=True) for task in tasks
+        ]
+        self._began = saved = time.monotonic()
+        before = self._state.seconds
+        working = len(threads)
+        for thread in threads:
+            thread.start()
+        try:
+            shown = self._began
+            while working:
+                waited = shown + self._interval - time.monotonic()
+                with contextlib.suppress(queue.Empty):
+                    report = reports.get(timeout=max(waited, 0.001))
+                    working -= self._note(report)
+                    now = time.monotonic()
+                    if (
+                        checkpoint is not None
+                        and reports.empty()
+                        and (self._early_save or now - saved > FIRST_SAVE)
+                    ):
+                        self._state.seconds = before + now - self._began
+                        checkpoint.save(self._state)
+                        saved, self._early_save = now, True
+                if time.monotonic() - shown >= self._interval:
+                    shown = time.monotonic()
+                    yield self._now()
+        finally:
+            self._stop()
+            for thread in threads:
+                thread.join()
+            while not reports.empty():
+                self._note(reports.get())
+            self._state.seconds = before + time.monotonic() - self._began
+            if checkpoint is not None and (self._early_save or not self._is_over()):
+                checkpoint.save(self._state)
+
+    def _note(self, report: _Report | BaseException | None) -> int:
+        """Takes a report in; 1 where it is a device's last."""
+        if report is None:
+            return 1
+        if isinstance(report, BaseException):
+            raise report
+        self._tested += report.tested
+        self._state.done.add(report.first, report.first + report.tested)
+        self._state.false_positives += report.false_positives
+        for number in report.hits:
+            self._state.found.append(number)
+            self.keys.append(self.template.space.key_at(number))
+        if self.keys and not self.find_all:
+            self._stop()
+        return 0
+
+    def _now(self) -> Progress:
+        return Progress(
+            done=self._state.done.count,
+            total=self.total,
+            tested=self._tested,
+            seconds=0.0 if self._began is None else time.monotonic() - self._began,
+            keys_found=len(self.keys),
+            false_positives=self._state.false_positives,
+        )
+
+    def _stop(self) -> None:
+        self._stopped.set()
+        for task in self._tasks:
+            task.cancel()
+
+    # --- the threads of the devices -------------------------------------------------------------
+
+    def _work(
+        self,
+        task: SearchTask,
+        reports: queue.SimpleQueue[_Report | BaseException | None],
+    ) -> None:
+        try:
+            length = task.preferred_count
+            while (taken := self._take(length)) is not None:
+                first, count = taken
+                began = time.monotonic()
+                tested, hits, false_positives = task.run(first, count)
+                reports.put(_Report(first, tested, hits, false_positives))
+                if tested < count:
+                    break
+                if time.monotonic() - began < SHORT_RUN and count == length < 1 << 62:
+                    length *= 2
+            reports.put(None)
+        except BaseException as error:  # goes on in the thread that iterates
+            reports.put(error)
+
+    def _take(self, length: int) -> tuple[int, int] | None:
+        """The next range, up to a multiple of `length`: its first number and count."""
+        with self._lock:
+            gap = None if self._stopped.is_set() else self._taken.first_gap(self.start, self.end)
+            if gap is None:
+                return None
+            first, end = gap
+            count = min(end - first, length - first % length)
+            self._taken.add(first, first + count)
+            return first, count

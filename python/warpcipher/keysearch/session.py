@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints: which keys of a search are done, in a file that survives a crash.
+
+The file is JSON. It holds no key and no known bit of one, but hashes of the template and of the
+pairs, and the numbers of keys that were found: with the template these tell the key, so the file is
+its owner's alone. It is replaced in one step by a new one, and locked while a search uses it.
+
+The lock is on the file itself. A new version is locked before it gets the name, so that the name
+never stands for an unlocked file while the search runs; who waits for the old version's lock must
+look whether the name has moved on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .ranges import RangeSet
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+FORMAT = "warpcipher-search"
+VERSION = 1
+LONGEST = 1 << 24
+
+
+class CheckpointError(ValueError):
+    """A checkpoint is damaged, in use, or of another search. It was left as it is."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What makes two searches the same: a checkpoint serves no other."""
+
+    algorithm: str
+    template: str  # Template.digest
+    pairs: str  # Test.digest
+    start: int
+    end: int
+
+    @property
+    def name(self) -> str:
+        """The name of the checkpoint, where the user gives none."""
+        text = json.dumps([self.algorithm, self.template, self.pairs, self.start, self.end])
+        return f"warpcipher-search-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+
+
+@dataclass
+class State:
+    """What is known so far."""
+
+    done: RangeSet = field(default_factory=RangeSet)
+    found: list[int] = field(default_factory=list)
+    false_positives: int = 0
+    seconds: float = 0.0
+
+
+class Checkpoint:
+    """The file of one search. It appears with the first `save`."""
+
+    def __init__(self, path: str | os.PathLike[str], identity: Identity) -> None:
+        self.path = Path(path)
+        self._identity = identity
+        self._descriptor: int | None = None
+
+    def load(self) -> State | None:
+        """Locks the file and reads it; None where there is none.
+
+        Raises CheckpointError, OSError.
+        """
+        while True:
+            try:
+                descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            except FileNotFoundError:
+                return None
+            try:
+                self._lock(descriptor)
+                if _same_file(descriptor, self.path):
+                    state = self._parse(descriptor)
+                    self._descriptor = descriptor
+                    return state
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)
+
+    def save(self, state: State) -> None:
+        """Replaces the file. Raises OSError; the old version is there still, then. Raises
+        CheckpointError where another search has taken the name meanwhile."""
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "algorithm": self._identity.algorithm,
+            "template": self._identity.template,
+            "pairs": self._identity.pairs,
+            "range": [str(self._identity.start), str(self._identity.end)],
+            "done": [[str(first), str(end)] for first, end in state.done],
+            "found": [str(number) for number in state.found],
+            "false_positives": state.false_positives,
+            "seconds": round(state.seconds, 3),
+        }
+        document["sha256"] = _digest(document)
+        temporary = self.path.with_name(f".{self.path.name}.{os.urandom(8).hex()}.part")
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            self._lock(descriptor)
+            rest = memoryview(json.dumps(document, indent=1).encode() + b"\n")
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            os.fsync(descriptor)
+            if self._descriptor is None:
+                self._take_name(temporary)
+            else:
+                if not _same_file(self._descriptor, self.path):
+                    raise CheckpointError(f"{self.path} was replaced by another program: not saved")
+                os.replace(temporary, self.path)  # noqa: PTH105
+        except BaseException:
+            os.close(descriptor)
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+        self.close()
+        self._descriptor = descriptor
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with contextlib.suppress(OSError):  # some file systems cannot sync a folder
+                os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def close(self) -> None:
+        """Gives the lock back. The file stays."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _take_name(self, temporary: Path) -> None:
+        """The first version: another's file of that name stays."""
+        try:
+            os.link(temporary, self.path)
+        except FileExistsError:
+            raise CheckpointError(
+                f"{self.path} has appeared meanwhile: another search uses that name"
+            ) from None
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS) or (
+                self.path.exists()
+            ):
+                raise
+            os.replace(temporary, self.path)  # noqa: PTH105 - a file system without links
+        else:
+            temporary.unlink()
+
+    def _lock(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise
+            raise CheckpointError(f"{self.path} is in use: the same search runs already") from None
+
+    def _parse(self, descriptor: int) -> State:
+        data = b""
+        while len(data) <= LONGEST and (part := os.read(descriptor, 1 << 20)):
+            data += part
+        try:
+            document = json.loads(data)
+            if not isinstance(document, dict) or document.get("format") != FORMAT:
+                raise CheckpointError(
+                    f"{self.path} is no checkpoint of a search: name another file"
+                )
+            if document.get("version") != VERSION:
+                raise CheckpointError(
+                    f"{self.path} is of version {document.get('version')!r}, expected {VERSION}"
+                )
+            digest = document.pop("sha256", None)
+            if digest != _digest(document):
+                raise ValueError
+            self._compare(document)
+            return _state(document, self._identity)
+        except CheckpointError:
+            raise
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise CheckpointError(
+                f"{self.path} is damaged: what it says is done cannot be trusted. Move it away to "
+                "search from the start"
+            ) from None
+
+    def _compare(self, document: dict[str, Any]) -> None:
+        mine = self._identity
+        others = {
+            "algorithm": mine.algorithm,
+            "template": mine.template,
+            "pairs": mine.pairs,
+            "range": [str(mine.start), str(mine.end)],
+        }
+        different = [name for name, value in others.items() if document[name] != value]
+        if different:
+            raise CheckpointError(
+                f"{self.path} belongs to another search ({', '.join(different)} differ): name "
+                "another file"
+            )
+
+
+def _digest(document: dict[str, Any]) -> str:
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _state(document: dict[str, Any], identity: Identity) -> State:
+    state = State(
+        found=[int(number) for number in document["found"]],
+        false_positives=int(document["false_positives"]),
+        seconds=float(document["seconds"]),
+    )
+    for first, end in document["done"]:
+        if not identity.start <= int(first) < int(end) <= identity.end:
+            raise ValueError
+        state.done.add(int(first), int(end))
+    if any(not identity.start <= number < identity.end for number in state.found):
+        raise ValueError
+    return state
+
+
+def _same_file(descriptor: int, path: Path) -> bool:
+    mine = os.fstat(descriptor)
+    try:
+        named = path.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return (mine.st_dev, mine.st_ino) == (named.st_dev, named.st_ino)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of searches: what is done is known after any end, and nothing foreign is touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import stat
+from pathlib import Path
+
+import pytest
+import warpcipher as wc
+from warpcipher.keysearch import CheckpointError, Pair, Search, Template
+from warpcipher.keysearch.ranges import RangeSet
+from warpcipher.keysearch.session import Checkpoint, Identity, State
+
+IDENTITY = Identity("aes-128-ecb", "00" * 32, "11" * 32, 0, 1 << 130)
+
+
+def make_search(path: Path, *, number: int = 60_000, **options: object) -> Search:
+    """For a key of 2^16, with one more unknown to nobody."""
+    template = Template("aes-128", "00{14}????")
+    key = template.space.key_at(number)
+    pair = Pair(bytes(16), wc.Cipher("aes-128-ecb", key).encrypt(bytes(16)))
+    return wc.search("aes-128", [pair], template, checkpoint=path, interval=0, **options)  # type: ignore[arg-type]
+
+
+def test_state_comes_back(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    state = State(RangeSet([(5, 1 << 100), (1 << 129, 1 << 130)]), [7, 1 << 129], 3, 12.5)
+    with Checkpoint(path, IDENTITY) as checkpoint:
+        assert checkpoint.load() is None
+        checkpoint.save(state)
+        checkpoint.save(state)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.listdir(tmp_path) == ["c"]  # noqa: PTH208
+    with Checkpoint(path, IDENTITY) as checkpoint:
+        assert checkpoint.load() == state
+
+
+def test_search_goes_on_where_it_was_cancelled(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    first = make_search(path, engine="reference")
+    for _ in first:
+        first.cancel()
+    assert first.result == "cancelled"
+    done = json.loads(path.read_text())["done"]
+    second = make_search(path, engine="reference")
+    last = list(second)[-1]
+    assert second.result == "found"
+    assert second.resumed == sum(int(end) - int(begin) for begin, end in done)
+    assert last.done - last.tested == second.resumed
+    # A third run knows it all: nothing is tested.
+    third = make_search(path)
+    (only,) = list(third)
+    assert third.keys == second.keys
+    assert only.tested == 0
+
+
+def test_exhausted_search_is_not_repeated(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    for tested in (1000, 0):
+        search = make_search(path, count=1000)
+        assert list(search)[-1].tested == tested
+        assert search.result == "exhausted"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"number": 1}, {"count": 100}, {"shard": (1, 2)}],
+    ids=["pairs", "count", "shard"],
+)
+def test_checkpoint_of_another_search_is_left_alone(tmp_path: Path, other: dict[str, int]) -> None:
+    path = tmp_path / "c"
+    make_search(path, count=1000).run()
+    before = path.read_bytes()
+    with pytest.raises(CheckpointError, match="belongs to another search"):
+        make_search(path, **{"count": 1000, **other} if "number" in other else other).run()
+    assert path.read_bytes() == before
+
+
+def test_checkpoint_in_use_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    with Checkpoint(path, IDENTITY) as checkpoint:
+        checkpoint.save(State())
+        with pytest.raises(CheckpointError, match="in use"):
+            Checkpoint(path, IDENTITY).load()
+        checkpoint.save(State())  # the new version is locked as well
+        with pytest.raises(CheckpointError, match="in use"):
+            Checkpoint(path, IDENTITY).load()
+    with Checkpoint(path, IDENTITY) as checkpoint:
+        assert checkpoint.load() == State()
+
+
+def test_first_save_takes_no_name_that_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    with Checkpoint(path, IDENTITY) as checkpoint:
+        assert checkpoint.load() is None
+        path.write_text("appeared meanwhile")
+        with pytest.raises(CheckpointError, match="appeared meanwhile"):
+            checkpoint.save(State())
+    assert path.read_text() == "appeared meanwhile"
+    assert os.listdir(tmp_path) == ["c"]  # noqa: PTH208
+
+
+def test_checkpoint_that_was_replaced_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    with Checkpoint(path, IDENTITY) as checkpoint:
+        checkpoint.save(State())
+        path.unlink()
+        path.write_text("another's")
+        with pytest.raises(CheckpointError, match="replaced"):
+            checkpoint.save(State())
+    assert path.read_text() == "another's"
+
+
+def test_damaged_checkpoint_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    with Checkpoint(path, IDENTITY) as checkpoint:
+        checkpoint.save(State(RangeSet([(10, 99)]), [12], 1, 2.0))
+    good = path.read_bytes()
+    source = random.Random(9)
+    damaged = [good[:length] for length in source.sample(range(len(good) - 2), 20)]
+    for _ in range(60):
+        text = bytearray(good)
+        at = source.randrange(len(text) - 1)
+        text[at] ^= 1 << source.randrange(7)
+        if json_or_none(bytes(text)) != json_or_none(good):  # whitespace may change
+            damaged.append(bytes(text))
+    damaged += [b"[]", b"null", b'{"format": "warpcipher-search", "version": 1}', b"[" * 100_000]
+    for data in damaged:
+        path.write_bytes(data)
+        with pytest.raises(CheckpointError, match=r"damaged|no checkpoint|version"):
+            Checkpoint(path, IDENTITY).load()
+        assert path.read_bytes() == data
+
+
+def json_or_none(data: bytes) -> object:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None
+
+
+def test_range_outside_of_the_search_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    narrow = Identity("aes-128-ecb", "00" * 32, "11" * 32, 0, 50)
+    for state in (State(RangeSet([(10, 51)])), State(found=[50])):
+        path.unlink(missing_ok=True)
+        with Checkpoint(path, narrow) as checkpoint:
+            checkpoint.save(state)
+        with pytest.raises(CheckpointError, match="damaged"):
+            Checkpoint(path, narrow).load()
+
+
+def test_key_that_does_not_pass_is_not_believed(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    search = make_search(path)
+    with Checkpoint(path, search.identity) as checkpoint:
+        checkpoint.save(State(found=[1]))
+    with pytest.raises(CheckpointError, match="does not pass"):
+        search.run()
+
+
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("precious")
+    (tmp_path / "c").symlink_to("target")
+    with pytest.raises(OSError, match="symbolic"):
+        make_search(tmp_path / "c").run()
+    assert (tmp_path / "target").read_text() == "precious"
