@@ -25,6 +25,7 @@
 
 #if WARPCIPHER_HAS_CUDA
 #include "gpu.cuh"
+#include "table_rounds.cuh"
 #endif
 
 namespace warpcipher::lab {
@@ -86,12 +87,6 @@ class Lookup {
  public:
   __device__ Lookup(const std::uint32_t* shared, const RoundKeys& keys) : shared_(shared), keys_(keys) {}
 
-  // T-box r at the byte in bits 8 r to 8 r + 7 of a column.
-  template <unsigned R>
-  __device__ std::uint32_t table(std::uint32_t column) const {
-    return at<R>(column >> (8 * R) & 0xff);
-  }
-
   // T-box R at byte x.
   template <unsigned R>
   __device__ std::uint32_t at(std::uint32_t x) const {
@@ -101,19 +96,6 @@ class Lookup {
   }
 
   __device__ std::uint32_t key(unsigned i) const { return P::shared_keys ? shared_[P::keys_at + i] : keys_.words[i]; }
-
-  // Column `c` of a round on the state's columns.
-  __device__ std::uint32_t middle(std::uint32_t c0, std::uint32_t c1, std::uint32_t c2, std::uint32_t c3,
-                                  std::uint32_t key) const {
-    return table<0>(c0) ^ table<1>(c1) ^ table<2>(c2) ^ table<3>(c3) ^ key;
-  }
-
-  // Column `c` of the last round. A T-box holds the S-box too: T2, T3, T0 and T1 in bytes 0 to 3.
-  __device__ std::uint32_t last(std::uint32_t c0, std::uint32_t c1, std::uint32_t c2, std::uint32_t c3,
-                                std::uint32_t key) const {
-    return (at<2>(c0 & 0xff) & 0xffu) ^ (at<3>(c1 >> 8 & 0xff) & 0xff00u) ^ (at<0>(c2 >> 16 & 0xff) & 0xff0000u) ^
-           (at<1>(c3 >> 24) & 0xff000000u) ^ key;
-  }
 
  private:
   const std::uint32_t* shared_;
@@ -142,21 +124,7 @@ __global__ void encrypt_registers(const std::uint32_t* in, std::uint32_t* out, s
   const std::size_t step = std::size_t{gridDim.x} * blockDim.x;
   for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
     const uint4 text = reinterpret_cast<const uint4*>(in)[i];
-    std::uint32_t s[4] = {text.x ^ lookup.key(0), text.y ^ lookup.key(1), text.z ^ lookup.key(2),
-                          text.w ^ lookup.key(3)};
-#pragma unroll
-    for (unsigned round = 1; round <= rounds; ++round) {
-      std::uint32_t t[4];
-#pragma unroll
-      for (unsigned c = 0; c < 4; ++c) {
-        const std::uint32_t key = lookup.key(4 * round + c);
-        t[c] = round < rounds ? lookup.middle(s[c], s[(c + 1) % 4], s[(c + 2) % 4], s[(c + 3) % 4], key)
-                              : lookup.last(s[c], s[(c + 1) % 4], s[(c + 2) % 4], s[(c + 3) % 4], key);
-      }
-#pragma unroll
-      for (unsigned c = 0; c < 4; ++c) s[c] = t[c];
-    }
-    reinterpret_cast<uint4*>(out)[i] = make_uint4(s[0], s[1], s[2], s[3]);
+    reinterpret_cast<uint4*>(out)[i] = encrypt_state(lookup, [&](unsigned n) { return lookup.key(n); }, text);
   }
 }
 
@@ -200,7 +168,7 @@ __global__ void encrypt_shared(const std::uint32_t* in, std::uint32_t* out, std:
       for (unsigned k = 0; k < columns; ++k) {
         const unsigned c = first_column + k;
         word(from ^ 1, c) =
-            lookup.middle(s[k], s[(k + 1) % 4], s[(k + 2) % 4], s[(k + 3) % 4], lookup.key(4 * round + c));
+            middle_column(lookup, s[k], s[(k + 1) % 4], s[(k + 2) % 4], s[(k + 3) % 4], lookup.key(4 * round + c));
       }
       barrier();
     }
@@ -211,7 +179,7 @@ __global__ void encrypt_shared(const std::uint32_t* in, std::uint32_t* out, std:
     for (unsigned k = 0; k < columns; ++k) {
       const unsigned c = first_column + k;
       const std::uint32_t result =
-          lookup.last(s[k], s[(k + 1) % 4], s[(k + 2) % 4], s[(k + 3) % 4], lookup.key(4 * rounds + c));
+          last_column(lookup, s[k], s[(k + 1) % 4], s[(k + 2) % 4], s[(k + 3) % 4], lookup.key(4 * rounds + c));
       if (active) out[4 * index + c] = result;
     }
   }

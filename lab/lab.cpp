@@ -42,6 +42,7 @@ void Parameters::check_all_taken() const {
 
 std::span<const Paper> papers() {
   static const Paper list[] = {
+      {"harrison2008", harrison2008()},
       {"iwai2012", iwai2012()},
       {"quirem2013", quirem2013()},
       {"billava2022", billava2022()},

@@ -38,7 +38,8 @@ class Parameters {
   std::vector<std::string> known_;
 };
 
-// What a job is made from. key and iv are copied; the job wipes its copies when it goes.
+// What a job is made from. key and iv are copied; the job wipes its copies when it goes. iv: where a job has many
+// messages, their descriptions, which hold their IVs.
 struct Setting {
   std::span<const std::uint8_t> key;
   std::span<const std::uint8_t> iv;
@@ -99,6 +100,7 @@ std::unique_ptr<Job> make_job(std::string_view paper, std::string_view variant, 
 
 // One function a paper, in the paper's file.
 std::span<const Variant> billava2022();
+std::span<const Variant> harrison2008();
 std::span<const Variant> iwai2012();
 std::span<const Variant> quirem2013();
 

@@ -25,6 +25,7 @@
 #include "tables.hpp"
 
 #if WARPCIPHER_HAS_CUDA
+#include "counter.cuh"
 #include "gpu.cuh"
 #endif
 
@@ -133,10 +134,6 @@ __device__ __forceinline__ uint4 one_round(const uint4& s, const std::uint32_t* 
                     row_of<0, Last>(s.y) ^ row_of<1, Last>(s.x) ^ row_of<2, Last>(s.w) ^ row_of<3, Last>(s.z) ^ key[1],
                     row_of<0, Last>(s.z) ^ row_of<1, Last>(s.y) ^ row_of<2, Last>(s.x) ^ row_of<3, Last>(s.w) ^ key[2],
                     row_of<0, Last>(s.w) ^ row_of<1, Last>(s.z) ^ row_of<2, Last>(s.y) ^ row_of<3, Last>(s.x) ^ key[3]);
-}
-
-__device__ __forceinline__ uint4 sum(const uint4& a, const uint4& b) {
-  return make_uint4(a.x ^ b.x, a.y ^ b.y, a.z ^ b.z, a.w ^ b.w);
 }
 
 // The standard form: one thread a block.

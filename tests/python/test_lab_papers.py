@@ -4,8 +4,12 @@ conclusion is reached, and a kernel that is wrong ends the run."""
 
 from __future__ import annotations
 
+import ctypes
 import json
+import struct
 from dataclasses import dataclass
+from functools import reduce
+from operator import xor
 
 import lab_stand_in
 import pytest
@@ -14,8 +18,14 @@ from lab_stand_in import Asked, Oracle
 
 pytest.importorskip("warpcipher._lab", reason="built without the lab")
 
-from warpcipher import lab
-from warpcipher.lab.papers import billava2022, iwai2012, quirem2013
+from warpcipher import _lab, lab
+from warpcipher.lab.papers import (
+    billava2022,
+    harrison2008,
+    harrison2008_payloads,
+    iwai2012,
+    quirem2013,
+)
 
 
 def _encrypt(asked: Asked) -> bytes:
@@ -32,6 +42,41 @@ def _decrypt(asked: Asked) -> bytes:
     )
 
 
+def _harrison(asked: Asked) -> bytes:
+    if asked.variant.startswith("ctr-"):
+        return _encrypt(asked)
+    if asked.variant.startswith("read-"):
+        return _reads(asked)
+    if asked.variant == "strided-reads":
+        length = 16 * asked.parameters["blocks"]
+        parts = (asked.text[i : i + length] for i in range(0, len(asked.text), length))
+        words = (struct.unpack(f"<{length // 4}I", part) for part in parts)
+        return b"".join(reduce(xor, some).to_bytes(4, "little") for some in words)
+    done, start = [], 0
+    for i in range(0, len(asked.iv), 32):
+        blocks, serial, number, unused = struct.unpack_from("=4I", asked.iv, i)
+        assert not unused
+        cipher = wc.Cipher(
+            "aes-128-cbc" if serial else "aes-128-ctr",
+            asked.key[16 * number : 16 * number + 16],
+            engine="cpu",
+        )
+        end = start + 16 * blocks
+        done.append(cipher.encrypt(asked.text[start:end], iv=asked.iv[i + 16 : i + 32]))
+        start = end
+    return b"".join(done)
+
+
+def _reads(asked: Asked) -> bytes:
+    """What the CPU's reads give."""
+    pattern = 2 if asked.variant.endswith("random") else 0 if "constant" in asked.variant else 1
+    parameters = {**asked.parameters, "pattern": pattern}
+    job = _lab.Job("harrison2008", "read-cpu", b"", b"", parameters, 0)
+    out = (ctypes.c_ubyte * asked.out_size)()
+    job.run(0, 0, ctypes.addressof(out), asked.out_size, 0)
+    return bytes(out)
+
+
 @dataclass(frozen=True)
 class Case:
     """oracle: does what the kernels do. values: small."""
@@ -41,6 +86,7 @@ class Case:
 
 
 CASES = {
+    "harrison2008": Case(_harrison, {"size": 14, "payload": 18, "reads": 1}),
     "iwai2012": Case(_encrypt, {"size": 14}),
     "quirem2013": Case(_decrypt, {"largest": 21, "cpu_ms": 1}),
     "billava2022": Case(_encrypt, {"largest": 10, "naive_ms": 5}),
@@ -50,8 +96,13 @@ CASES = {
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """The reference engine is slow."""
-    for paper in (billava2022, iwai2012, quirem2013):
+    for paper in (billava2022, harrison2008, iwai2012, quirem2013):
         monkeypatch.setattr(paper, "CHECK_SIZES", (16, 1040))
+    monkeypatch.setattr(harrison2008_payloads, "ENGINE", "cpu")
+    for name, value in (("MOST_MESSAGES", 64), ("SERIAL_COUNT", 32)):
+        monkeypatch.setattr(harrison2008_payloads, name, value)
+    for name in ("LARGE_COUNT", "SMALL_COUNT"):
+        monkeypatch.setattr(harrison2008_payloads, name, 16)
     return monkeypatch
 
 
@@ -101,3 +152,29 @@ def test_the_grid_of_quirem_is_large_enough(
     assert (width, height) == expected
     assert height - width <= 2
     assert quirem2013.allocation(text, covered) == width * height * covered + 16 >= text + 16
+
+
+def test_the_payloads_of_harrison_are_orders_of_the_same_messages() -> None:
+    orders = harrison2008_payloads.mixed_payloads(1)
+    messages = [sorted((m.serial, m.blocks) for m in order) for order in orders]
+    assert messages == [messages[0]] * 7
+    assert [(m.serial, m.blocks) for m in orders[5]] != [(m.serial, m.blocks) for m in orders[6]]
+    groups = [_groups_with_serial(order) for order in orders]
+    assert max(map(len, groups[5].values())) == 32
+    assert list(groups[5]) == list(groups[6]) == list(range(32))
+    assert len(groups[4]) == 32
+    assert {len(found) for found in (*groups[0].values(), *groups[1].values())} == {1}
+    # By the striped mapping a block of threads has the groups whose numbers differ by 2048.
+    assert {group % 2048 for group in groups[2]} == {0, 1, 2, 3}
+
+
+def _groups_with_serial(order: list[harrison2008_payloads.Message]) -> dict[int, list[int]]:
+    """The serial messages of each group of 32 logical threads that has any."""
+    found: dict[int, list[int]] = {}
+    thread = 0
+    for index, message in enumerate(order):
+        if message.serial:
+            found.setdefault(thread // 32, []).append(index)
+        thread += 1 if message.serial else message.blocks
+    assert thread == 2048 * 256
+    return found

@@ -52,6 +52,14 @@ void sync_warp();
 // Puts a value in the lane's slot, and gives that of another once all lanes of the warp have put theirs.
 std::uint64_t exchange(std::uint64_t value, unsigned source);
 
+// Element `index` of a texture.
+template <class T>
+T fetch(cudaTextureObject_t object, std::size_t index) {
+  const auto& linear = reinterpret_cast<const cudaResourceDesc*>(object)->res.linear;
+  if ((index + 1) * sizeof(T) > linear.sizeInBytes) return {};  // as CUDA: zero outside of the texture
+  return static_cast<const T*>(linear.devPtr)[index];
+}
+
 }  // namespace emulation
 
 inline void __syncthreads() { emulation::sync_block(); }
@@ -108,6 +116,21 @@ T __ldg(const T* p) {
 template <class T>
 void __stcs(T* p, const T& value) {
   *p = value;
+}
+
+template <class T>
+T tex1Dfetch(cudaTextureObject_t object, int index) {
+  return emulation::fetch<T>(object, static_cast<std::size_t>(index));
+}
+
+template <class T>
+cudaChannelFormatDesc cudaCreateChannelDesc() {
+  return {8 * sizeof(T)};
+}
+
+template <class T>
+cudaError_t cudaGetSymbolAddress(void** address, const T& symbol) {
+  return *address = const_cast<T*>(&symbol), cudaSuccess;
 }
 
 template <class... Parameters, class... Arguments>

@@ -64,6 +64,27 @@ struct cudaMemPoolProps {
     int id;
   } location;
 };
+// Linear memory as a texture: its fetches are loads.
+using cudaTextureObject_t = unsigned long long;
+enum cudaResourceType { cudaResourceTypeLinear };
+enum cudaTextureReadMode { cudaReadModeElementType };
+struct cudaChannelFormatDesc {
+  int x;
+};
+struct cudaResourceDesc {
+  cudaResourceType resType;
+  struct {
+    struct {
+      void* devPtr;
+      cudaChannelFormatDesc desc;
+      std::size_t sizeInBytes;
+    } linear;
+  } res;
+};
+struct cudaTextureDesc {
+  cudaTextureReadMode readMode;
+};
+struct cudaResourceViewDesc;
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
   std::size_t dynamicSmemBytes;
@@ -109,3 +130,6 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cudaResourceDesc* resource,
+                                    const cudaTextureDesc* texture, const cudaResourceViewDesc* view);
+cudaError_t cudaDestroyTextureObject(cudaTextureObject_t object);

@@ -303,3 +303,11 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   run_until([&] { return event->happened >= event->recorded; });
   return cudaSuccess;
 }
+cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cudaResourceDesc* resource,
+                                    const cudaTextureDesc*, const cudaResourceViewDesc*) {
+  return *object = reinterpret_cast<cudaTextureObject_t>(new cudaResourceDesc(*resource)), cudaSuccess;
+}
+cudaError_t cudaDestroyTextureObject(cudaTextureObject_t object) {
+  delete reinterpret_cast<cudaResourceDesc*>(object);
+  return cudaSuccess;
+}

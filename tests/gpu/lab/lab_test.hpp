@@ -39,6 +39,7 @@ bool can_run(const Variant& variant);
 
 // One a paper, in the paper's file.
 void test_billava2022();
+void test_harrison2008();
 void test_iwai2012();
 void test_quirem2013();
 

@@ -112,6 +112,7 @@ int main() {
   using namespace warpcipher::lab::test;
   try {
     test_billava2022();
+    test_harrison2008();
     test_iwai2012();
     test_quirem2013();
   } catch (const std::exception& error) {

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+// O. Harrison, J. Waldron, "Practical Symmetric Key Cryptography on Modern Graphics Hardware", 2008: reads from on-chip
+// memories (Table 1), AES-128 CTR with its tables in each of them (Table 2), strided sequential reads (Figure 6). Its
+// payloads are in harrison2008_payload.cu.
+//
+// What stands in: texture references are no more; texture objects over linear memory are fetched by the same units.
+// "Coherent" reads of constant memory are all of one address, as that memory serves one at a time; of the others,
+// neighbours read neighbouring words. Round keys and counter are a kernel parameter, in the constant bank, as the
+// paper's nonce.
+//
+// Timing: lookups collide (shared) or serialise (constant) or touch more or fewer cache lines (texture) according to
+// the data. Not constant time.
+#include <cstring>
+
+#include "core/bytes.hpp"
+#include "core/error.hpp"
+#include "core/wipe.hpp"
+#include "harrison2008_payload.hpp"
+#include "lab.hpp"
+#include "tables.hpp"
+
+#if WARPCIPHER_HAS_CUDA
+#include "counter.cuh"
+#include "gpu.cuh"
+#include "table_rounds.cuh"
+#endif
+
+namespace warpcipher::lab {
+namespace {
+
+// ---- reads (Table 1) ------------------------------------------------------------------------------------------------
+
+enum class Pattern : std::int64_t { uniform, neighbours, random };
+
+// Of the 4 KiB that are read, word number for read `i` of a thread. state: the thread's random numbers, a linear
+// congruential sequence (Knuth's constants), of which the high bits are used.
+template <Pattern ThePattern>
+WARPCIPHER_HD constexpr std::uint32_t place_of(std::uint32_t i, std::uint32_t thread, std::uint32_t& state) {
+  if constexpr (ThePattern == Pattern::uniform) return i % 1024;
+  if constexpr (ThePattern == Pattern::neighbours) return (i + thread) % 1024;
+  state = state * 1664525u + 1013904223u;
+  return state >> 22;
+}
+
+WARPCIPHER_HD constexpr std::uint32_t first_state(std::uint32_t thread) { return thread * 2654435761u; }
+
+void take_nothing(const Setting& setting) {
+  check_len("key", setting.key.size(), {0});
+  check_len("iv", setting.iv.size(), {0});
+}
+
+// Each thread's result is the XOR of what it read.
+struct Reads {
+  explicit Reads(const Setting& setting) {
+    take_nothing(setting);
+    reads = static_cast<std::uint32_t>(setting.parameters.take("reads", 1024, 1, 1 << 30));
+  }
+
+  std::uint32_t threads(const Data& data) const {
+    check_len("in", data.in_len, {0});
+    if (data.out_len == 0 || data.out_len % (4 * 256) != 0) {
+      throw Error(Status::invalid_argument, "out is " + std::to_string(data.out_len) +
+                                                " bytes: expected 4 for each thread, and whole blocks of 256 threads");
+    }
+    return static_cast<std::uint32_t>(data.out_len / 4);
+  }
+
+  std::uint32_t reads;
+};
+
+// The same on the CPU: what the kernels are checked against.
+class HostReads final : public Job {
+ public:
+  explicit HostReads(const Setting& setting) : reads_(setting) {
+    pattern_ = static_cast<Pattern>(setting.parameters.take("pattern", 0, 0, 2));
+  }
+
+  void run(const Data& data, Stream) override {
+    for (std::uint32_t thread = 0; thread < reads_.threads(data); ++thread) {
+      const std::uint32_t result = pattern_ == Pattern::uniform      ? read<Pattern::uniform>(thread)
+                                   : pattern_ == Pattern::neighbours ? read<Pattern::neighbours>(thread)
+                                                                     : read<Pattern::random>(thread);
+      std::memcpy(data.out + 4 * std::size_t{thread}, &result, 4);
+    }
+  }
+
+ private:
+  template <Pattern ThePattern>
+  std::uint32_t read(std::uint32_t thread) const {
+    std::uint32_t state = first_state(thread);
+    std::uint32_t result = 0;
+    for (std::uint32_t i = 0; i < reads_.reads; ++i) {
+      const std::uint32_t place = place_of<ThePattern>(i, thread, state);
+      result ^= encryption_tables[place / 256][place % 256];
+    }
+    return result;
+  }
+
+  Reads reads_;
+  Pattern pattern_;
+};
+
+// ---- CTR on one CPU thread ------------------------------------------------------------------------------------------
+
+struct CounterKey {
+  explicit CounterKey(const Setting& setting) {
+    check_len("key", setting.key.size(), {16});
+    check_len("iv", setting.iv.size(), {16});
+    keys = expand_key(setting.key);
+    std::memcpy(counter, setting.iv.data(), 16);
+  }
+
+  Secret<RoundKeys> keys;
+  std::uint32_t counter[4];
+};
+
+class OneThread final : public Job {
+ public:
+  explicit OneThread(const Setting& setting) : key_(setting) {}
+
+  void run(const Data& data, Stream) override {
+    check_blocks(data);
+    std::uint8_t counter[16], keystream[16];
+    std::memcpy(counter, key_.counter, 16);
+    for (std::size_t i = 0; i < data.in_len; i += 16) {
+      encrypt_block(*key_.keys, counter, keystream);
+      xor_bytes(data.out + i, data.in + i, keystream, 16);
+      add_be128(counter, 1);
+    }
+  }
+
+ private:
+  CounterKey key_;
+};
+
+#if WARPCIPHER_HAS_CUDA
+
+constexpr std::uint32_t block_threads = 256;  // section 4
+
+__constant__ const Tables constant_tables = make_tables(aes::te0);
+__device__ const Tables global_tables = make_tables(aes::te0);
+
+enum class Place { shared, constant, texture };
+
+// A texture over global_tables.
+class TableTexture {
+ public:
+  explicit TableTexture(int device) : device_(device) {
+    const DeviceScope scope(device);
+    void* address = nullptr;
+    cuda::check(cudaGetSymbolAddress(&address, global_tables), "find the tables");
+    cudaResourceDesc resource{};
+    resource.resType = cudaResourceTypeLinear;
+    resource.res.linear.devPtr = address;
+    resource.res.linear.desc = cudaCreateChannelDesc<unsigned>();
+    resource.res.linear.sizeInBytes = sizeof(Tables);
+    cudaTextureDesc texture{};
+    texture.readMode = cudaReadModeElementType;
+    cuda::check(cudaCreateTextureObject(&object_, &resource, &texture, nullptr), "make a texture of the tables");
+  }
+  TableTexture(const TableTexture&) = delete;
+  TableTexture& operator=(const TableTexture&) = delete;
+  ~TableTexture() {
+    const DeviceScope scope(device_);
+    cudaDeviceSynchronize();  // kernels may still fetch from it
+    cudaDestroyTextureObject(object_);
+  }
+
+  cudaTextureObject_t object() const { return object_; }
+
+ private:
+  int device_;
+  cudaTextureObject_t object_ = 0;
+};
+
+template <Place ThePlace>
+struct Words {
+  const std::uint32_t* shared;
+  cudaTextureObject_t texture;
+
+  __device__ std::uint32_t operator[](std::uint32_t i) const {
+    if constexpr (ThePlace == Place::shared) return shared[i];
+    if constexpr (ThePlace == Place::constant) return constant_tables[i / 256][i % 256];
+    return tex1Dfetch<unsigned>(texture, static_cast<int>(i));
+  }
+};
+
+// Four T-boxes, or one and rotations.
+template <Place ThePlace, unsigned Count>
+struct Boxes {
+  Words<ThePlace> words;
+
+  template <unsigned R>
+  __device__ std::uint32_t at(std::uint32_t x) const {
+    const std::uint32_t word = words[(Count == 4 ? 256 * R : 0) + x];
+    return Count == 4 || R == 0 ? word : __funnelshift_l(word, word, 8 * R);
+  }
+};
+
+// Shared memory is set up by each block of threads, each thread loading its part.
+template <Place ThePlace, unsigned Count>
+__device__ Words<ThePlace> words_of(cudaTextureObject_t texture) {
+  auto* const shared = reinterpret_cast<std::uint32_t*>(shared_memory);
+  if constexpr (ThePlace == Place::shared) {
+    for (std::uint32_t i = threadIdx.x; i < 256 * Count; i += blockDim.x) shared[i] = global_tables[i / 256][i % 256];
+    __syncthreads();
+  }
+  return {shared, texture};
+}
+
+template <Place ThePlace, unsigned Count>
+constexpr std::size_t shared_len = ThePlace == Place::shared ? 1024 * Count : 0;
+
+template <Place ThePlace, Pattern ThePattern>
+__global__ void read_words(std::uint32_t* out, std::uint32_t reads, cudaTextureObject_t texture) {
+  const Words<ThePlace> words = words_of<ThePlace, 4>(texture);
+  const std::uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
+  std::uint32_t state = first_state(thread);
+  std::uint32_t result = 0;
+#pragma unroll 8
+  for (std::uint32_t i = 0; i < reads; ++i) result ^= words[place_of<ThePattern>(i, thread, state)];
+  out[thread] = result;
+}
+
+template <Place ThePlace, Pattern ThePattern>
+class DeviceReads final : public Job {
+ public:
+  explicit DeviceReads(const Setting& setting) : reads_(setting), device_(setting.device), texture_(device_) {}
+
+  void run(const Data& data, Stream stream) override {
+    const std::uint32_t threads = reads_.threads(data);
+    const DeviceScope scope(device_);
+    cuda::launch(read_words<ThePlace, ThePattern>, {threads / block_threads, block_threads, shared_len<ThePlace, 4>},
+                 stream, reinterpret_cast<std::uint32_t*>(data.out), reads_.reads, texture_.object());
+  }
+
+  Facts facts() const override {
+    return kernel_facts(read_words<ThePlace, ThePattern>, device_, block_threads, shared_len<ThePlace, 4>);
+  }
+
+ private:
+  Reads reads_;
+  int device_;
+  TableTexture texture_;
+};
+
+// ---- strided sequential reads (Figure 6) ----------------------------------------------------------------------------
+
+// Each thread reads `count` blocks of 16 bytes from where the thread before it ends. Result: the XOR of their words.
+__global__ void read_strided(const uint4* in, std::uint32_t* out, std::uint32_t count) {
+  const std::size_t thread = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  uint4 result = make_uint4(0, 0, 0, 0);
+#pragma unroll 4
+  for (std::uint32_t i = 0; i < count; ++i) result = sum(result, in[thread * count + i]);
+  out[thread] = result.x ^ result.y ^ result.z ^ result.w;
+}
+
+class StridedReads final : public Job {
+ public:
+  explicit StridedReads(const Setting& setting) : device_(setting.device) {
+    take_nothing(setting);
+    blocks_ = static_cast<std::uint32_t>(setting.parameters.take("blocks", 1, 1, 1 << 20));
+  }
+
+  void run(const Data& data, Stream stream) override {
+    const std::size_t of_a_block = std::size_t{16} * blocks_ * block_threads;  // of threads
+    if (data.in_len == 0 || data.in_len % of_a_block != 0 || data.out_len != data.in_len / blocks_ / 4) {
+      throw Error(Status::invalid_argument, "in is " + std::to_string(data.in_len) + " bytes and out " +
+                                                std::to_string(data.out_len) + ": expected a multiple of " +
+                                                std::to_string(of_a_block) + ", and 4 for each thread");
+    }
+    const DeviceScope scope(device_);
+    cuda::launch(read_strided, {static_cast<std::uint32_t>(data.in_len / of_a_block), block_threads}, stream,
+                 reinterpret_cast<const uint4*>(data.in), reinterpret_cast<std::uint32_t*>(data.out), blocks_);
+  }
+
+  Facts facts() const override { return kernel_facts(read_strided, device_, block_threads, 0); }
+
+ private:
+  int device_;
+  std::uint32_t blocks_ = 0;
+};
+
+// ---- the hard-coded cipher (section 4, Table 2) ---------------------------------------------------------------------
+
+struct KernelKey {
+  std::uint32_t words[44];
+  std::uint32_t counter[4];
+};
+
+// A thread a block.
+template <Place ThePlace, unsigned Count>
+__global__ void encrypt_ctr(const uint4* in, uint4* out, std::size_t count, const __grid_constant__ KernelKey key,
+                            cudaTextureObject_t texture) {
+  const Boxes<ThePlace, Count> boxes{words_of<ThePlace, Count>(texture)};
+  const std::size_t index = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (index >= count) return;
+  const auto keys = [&](unsigned i) { return key.words[i]; };
+  out[index] = sum(in[index], encrypt_state(boxes, keys, counter_behind(key.counter, index)));
+}
+
+template <Place ThePlace, unsigned Count>
+class Encryption final : public Job {
+ public:
+  explicit Encryption(const Setting& setting) : device_(setting.device), texture_(device_) {
+    const CounterKey host(setting);
+    std::memcpy(key_->words, host.keys->words, sizeof key_->words);
+    std::memcpy(key_->counter, host.counter, sizeof key_->counter);
+  }
+
+  void run(const Data& data, Stream stream) override {
+    check_blocks(data);
+    if (data.in_len == 0) return;
+    const DeviceScope scope(device_);
+    const std::size_t count = data.in_len / 16;
+    const auto blocks = static_cast<std::uint32_t>((count + block_threads - 1) / block_threads);
+    cuda::launch(encrypt_ctr<ThePlace, Count>, {blocks, block_threads, shared_len<ThePlace, Count>}, stream,
+                 reinterpret_cast<const uint4*>(data.in), reinterpret_cast<uint4*>(data.out), count, *key_,
+                 texture_.object());
+  }
+
+  Facts facts() const override {
+    return kernel_facts(encrypt_ctr<ThePlace, Count>, device_, block_threads, shared_len<ThePlace, Count>);
+  }
+
+ private:
+  int device_;
+  TableTexture texture_;
+  Secret<KernelKey> key_;
+};
+
+#endif
+
+template <class T>
+std::unique_ptr<Job> make(const Setting& setting) {
+  return std::make_unique<T>(setting);
+}
+
+}  // namespace
+
+std::span<const Variant> harrison2008() {
+  static const Variant list[] = {
+      {"read-shared-coherent", "Table 1", true, true,
+       WARPCIPHER_LAB_GPU(make<DeviceReads<Place::shared, Pattern::neighbours>>)},
+      {"read-shared-random", "Table 1", true, true,
+       WARPCIPHER_LAB_GPU(make<DeviceReads<Place::shared, Pattern::random>>)},
+      {"read-constant-coherent", "Table 1", true, true,
+       WARPCIPHER_LAB_GPU(make<DeviceReads<Place::constant, Pattern::uniform>>)},
+      {"read-constant-random", "Table 1", true, true,
+       WARPCIPHER_LAB_GPU(make<DeviceReads<Place::constant, Pattern::random>>)},
+      {"read-texture-coherent", "Table 1", true, true,
+       WARPCIPHER_LAB_GPU(make<DeviceReads<Place::texture, Pattern::neighbours>>)},
+      {"read-texture-random", "Table 1", true, true,
+       WARPCIPHER_LAB_GPU(make<DeviceReads<Place::texture, Pattern::random>>)},
+      {"read-cpu", "the same reads on one CPU thread, to check by", false, true, make<HostReads>},
+      {"ctr-single-shared", "Table 2, one T-box", true, false, WARPCIPHER_LAB_GPU(make<Encryption<Place::shared, 1>>)},
+      {"ctr-quad-shared", "Table 2, four T-boxes; Figure 1", true, false,
+       WARPCIPHER_LAB_GPU(make<Encryption<Place::shared, 4>>)},
+      {"ctr-single-constant", "Table 2, one T-box", true, false,
+       WARPCIPHER_LAB_GPU(make<Encryption<Place::constant, 1>>)},
+      {"ctr-quad-constant", "Table 2, four T-boxes", true, false,
+       WARPCIPHER_LAB_GPU(make<Encryption<Place::constant, 4>>)},
+      {"ctr-single-texture", "Table 2, one T-box", true, false,
+       WARPCIPHER_LAB_GPU(make<Encryption<Place::texture, 1>>)},
+      {"ctr-quad-texture", "Table 2, four T-boxes", true, false,
+       WARPCIPHER_LAB_GPU(make<Encryption<Place::texture, 4>>)},
+      {"ctr-cpu", "CTR by T-boxes on one CPU thread", false, false, make<OneThread>},
+      {"strided-reads", "Figure 6", true, true, WARPCIPHER_LAB_GPU(make<StridedReads>)},
+      {"payload-direct", "payloads, threads mapped one to one (section 6.2)", true, false,
+       WARPCIPHER_LAB_GPU([](const Setting& setting) { return harrison::make_payload(setting, false); })},
+      {"payload-striped", "payloads, threads striped over blocks (section 6.2)", true, false,
+       WARPCIPHER_LAB_GPU([](const Setting& setting) { return harrison::make_payload(setting, true); })},
+      {"serialise", "a payload's streams, by one CPU thread (section 6.1)", false, false, harrison::make_serialisation},
+  };
+  return list;
+}
+
+}  // namespace warpcipher::lab

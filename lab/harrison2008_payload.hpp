@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The payload of harrison2008 (sections 5 and 6): many messages, each with its key, its mode and its length, and what
+// the CPU makes of them before a GPU can run them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "lab.hpp"
+
+namespace warpcipher::lab::harrison {
+
+// A message as a job takes it, in Setting::iv, one behind the other; their texts lie in the same order in Data::in.
+struct Message {
+  std::uint32_t blocks;  // of 16 bytes, 1 or more
+  std::uint32_t serial;  // 0: CTR, a thread a block. 1: CBC encryption, a thread for the message
+  std::uint32_t key;     // its number among the keys of 16 bytes in Setting::key
+  std::uint32_t unused;  // 0
+  std::uint8_t iv[16];
+};
+static_assert(sizeof(Message) == 32);
+
+// The serialised streams of a payload (section 6.1), in this order. The key schedule stream holds each key once,
+// however many messages use it and however often it was given.
+//
+//   descriptors             32 bytes a message
+//   key schedules           176 bytes a key
+//   logical thread index    4 bytes a message: the number of its first thread
+//
+// parallel messages have a thread a block, serial ones one.
+struct Descriptor {
+  std::uint32_t first;  // block of the text
+  std::uint32_t blocks;
+  std::uint32_t serial;
+  std::uint32_t schedule;  // its number in the stream
+  std::uint32_t iv[4];
+};
+static_assert(sizeof(Descriptor) == 32);
+
+// AES-128 of `messages` on the CPU thread that asks: the streams are its result.
+std::unique_ptr<Job> make_serialisation(const Setting& setting);
+
+#if WARPCIPHER_HAS_CUDA
+// Serialises, copies the streams to the GPU and runs the payload. striped: the second of the mappings of section 6.2
+// from physical to logical threads, else the first, for as many multiprocessors as the parameter of that name says.
+std::unique_ptr<Job> make_payload(const Setting& setting, bool striped);
+#endif
+
+}  // namespace warpcipher::lab::harrison

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A column of AES by T-boxes, wherever they lie. Boxes: at<R>(x) is T-box R at byte x.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace warpcipher::lab {
+
+// Of a round but the last: row r of the column comes from c<r>.
+template <class Boxes>
+__device__ __forceinline__ std::uint32_t middle_column(const Boxes& boxes, std::uint32_t c0, std::uint32_t c1,
+                                                       std::uint32_t c2, std::uint32_t c3, std::uint32_t key) {
+  return boxes.template at<0>(c0 & 0xff) ^ boxes.template at<1>(c1 >> 8 & 0xff) ^
+         boxes.template at<2>(c2 >> 16 & 0xff) ^ boxes.template at<3>(c3 >> 24) ^ key;
+}
+
+// Of the last round of encryption. A T-box holds the S-box too: T2, T3, T0 and T1 in bytes 0 to 3.
+template <class Boxes>
+__device__ __forceinline__ std::uint32_t last_column(const Boxes& boxes, std::uint32_t c0, std::uint32_t c1,
+                                                     std::uint32_t c2, std::uint32_t c3, std::uint32_t key) {
+  return (boxes.template at<2>(c0 & 0xff) & 0xffu) ^ (boxes.template at<3>(c1 >> 8 & 0xff) & 0xff00u) ^
+         (boxes.template at<0>(c2 >> 16 & 0xff) & 0xff0000u) ^ (boxes.template at<1>(c3 >> 24) & 0xff000000u) ^ key;
+}
+
+// A block of AES-128 by one thread. Keys: keys(i) is word i of the round keys.
+template <class Boxes, class Keys>
+__device__ __forceinline__ uint4 encrypt_state(const Boxes& boxes, const Keys& keys, const uint4& text) {
+  constexpr unsigned rounds = 10;
+  std::uint32_t s[4] = {text.x ^ keys(0), text.y ^ keys(1), text.z ^ keys(2), text.w ^ keys(3)};
+#pragma unroll
+  for (unsigned round = 1; round <= rounds; ++round) {
+    std::uint32_t t[4];
+#pragma unroll
+    for (unsigned c = 0; c < 4; ++c) {
+      const std::uint32_t key = keys(4 * round + c);
+      t[c] = round < rounds ? middle_column(boxes, s[c], s[(c + 1) % 4], s[(c + 2) % 4], s[(c + 3) % 4], key)
+                            : last_column(boxes, s[c], s[(c + 1) % 4], s[(c + 2) % 4], s[(c + 3) % 4], key);
+    }
+#pragma unroll
+    for (unsigned c = 0; c < 4; ++c) s[c] = t[c];
+  }
+  return make_uint4(s[0], s[1], s[2], s[3]);
+}
+
+}  // namespace warpcipher::lab
