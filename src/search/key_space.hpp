@@ -50,6 +50,10 @@ class KeySpace {
   explicit KeySpace(const KeyTemplate& key_template);
 
   CipherId cipher() const { return template_.cipher; }
+
+  // What was given, with bits that do not count cleared and lists as `lists` says.
+  const KeyTemplate& key_template() const { return template_; }
+
   std::size_t key_len() const { return key_len_; }
 
   // N: keys are numbered 0 to N - 1. Always at least 1.

@@ -3,13 +3,14 @@
 #include <array>
 
 #include "core/error.hpp"
+#include "search/cpu/searcher.hpp"
 #include "search/reference/searcher.hpp"
 #include "search/searcher.hpp"
 
 namespace warpcipher::search {
 
 std::span<Searcher* const> searchers() {
-  static const std::array<Searcher*, 1> list{&reference_searcher()};
+  static const std::array<Searcher*, 2> list{&cpu_searcher(), &reference_searcher()};
   return list;
 }
 

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// The source that aes_lanes_*.cpp compile, each with its own Vector: 128-bit lanes with AES instructions. All of it is
+// in an unnamed namespace or inlined by force: a function that the linker could merge with another file's copy might
+// run instructions that the processor lacks.
+//
+// Key schedules are computed by words: a vector holds one word of each key, element i that of key i, so that an XOR of
+// KeyExpansion (FIPS 197, section 5.2) serves all keys. For a round four such vectors are transposed, 4 by 4 in each
+// 128-bit lane, into four vectors of round keys: the round key of key 4 l + j is in lane l of vector j, and so is its
+// state. SubWord is AESENCLAST on bytes that were moved so that its ShiftRows puts them back.
+#pragma once
+
+#include <cstring>
+
+#include "cipher/force_inline.hpp"
+#include "search/cpu/aes_lanes.hpp"
+
+namespace warpcipher::search::cpu {
+namespace {
+
+// Vector has load, store, broadcast(word), broadcast128(bytes), zero, operator^, operator&, encrypt, encrypt_last,
+// decrypt, decrypt_last, shuffle, low32, high32, low64, high64 (unpacks), and equal(a, b): a bit for each word.
+template <class Vector, int KeyWords>
+struct AesCode {
+  static constexpr int lanes = Vector::words;
+  static constexpr int rounds = KeyWords + 6;
+  static constexpr int schedule_words = 4 * (rounds + 1);
+
+  struct Masks {
+    Vector rotated;  // RotWord and SubWord's answer to ShiftRows
+    Vector straight;
+  };
+
+  static WARPCIPHER_INLINE Masks make_masks() {
+    alignas(16) std::uint8_t rotated[16];
+    alignas(16) std::uint8_t straight[16];
+    for (int column = 0; column < 4; ++column) {
+      for (int row = 0; row < 4; ++row) {
+        const int from = 4 * ((column - row) & 3);
+        rotated[4 * column + row] = static_cast<std::uint8_t>(from + ((row + 1) & 3));
+        straight[4 * column + row] = static_cast<std::uint8_t>(from + row);
+      }
+    }
+    return {Vector::broadcast128(rotated), Vector::broadcast128(straight)};
+  }
+
+  // Word i of all schedules, from the words before it.
+  static WARPCIPHER_INLINE void expand_word(Vector* words, int i, const Masks& masks) {
+    constexpr std::uint8_t round_constants[11] = {0, 0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36};
+    if (i < KeyWords) return;
+    const Vector before = words[i - KeyWords];
+    if (i % KeyWords == 0) {
+      const Vector constant = Vector::broadcast(round_constants[i / KeyWords]);
+      words[i] = Vector::encrypt_last(Vector::shuffle(words[i - 1], masks.rotated), before ^ constant);
+    } else if (KeyWords == 8 && i % 8 == 4) {
+      words[i] = Vector::encrypt_last(Vector::shuffle(words[i - 1], masks.straight), before);
+    } else {
+      words[i] = before ^ words[i - 1];
+    }
+  }
+
+  struct State {
+    Vector v[4];
+  };
+
+  static WARPCIPHER_INLINE State transpose(Vector w0, Vector w1, Vector w2, Vector w3) {
+    const Vector low01 = Vector::low32(w0, w1);
+    const Vector low23 = Vector::low32(w2, w3);
+    const Vector high01 = Vector::high32(w0, w1);
+    const Vector high23 = Vector::high32(w2, w3);
+    return {{Vector::low64(low01, low23), Vector::high64(low01, low23), Vector::low64(high01, high23),
+             Vector::high64(high01, high23)}};
+  }
+
+  // One column of all blocks, by words.
+  static WARPCIPHER_INLINE Vector column_of(const State& state, int column) {
+    if (column < 2) {
+      const Vector a = Vector::low32(state.v[0], state.v[1]);
+      const Vector b = Vector::low32(state.v[2], state.v[3]);
+      return column == 0 ? Vector::low64(a, b) : Vector::high64(a, b);
+    }
+    const Vector a = Vector::high32(state.v[0], state.v[1]);
+    const Vector b = Vector::high32(state.v[2], state.v[3]);
+    return column == 2 ? Vector::low64(a, b) : Vector::high64(a, b);
+  }
+
+  static WARPCIPHER_INLINE State add_words(const AesPlan& plan, const Vector* words) {
+    return transpose(words[0] ^ Vector::broadcast(plan.in[0]), words[1] ^ Vector::broadcast(plan.in[1]),
+                     words[2] ^ Vector::broadcast(plan.in[2]), words[3] ^ Vector::broadcast(plan.in[3]));
+  }
+
+  // The compared column of the ciphertexts of plan.in.
+  static WARPCIPHER_INLINE Vector encrypt(const AesPlan& plan, Vector* words, const Masks& masks) {
+    State state = add_words(plan, words);
+#pragma GCC unroll 16
+    for (int round = 1; round < rounds; ++round) {
+#pragma GCC unroll 4
+      for (int i = 4 * round; i < 4 * round + 4; ++i) expand_word(words, i, masks);
+      const Vector* w = words + 4 * round;
+      const State key = transpose(w[0], w[1], w[2], w[3]);
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) state.v[j] = Vector::encrypt(state.v[j], key.v[j]);
+    }
+#pragma GCC unroll 4
+    for (int i = 4 * rounds; i < schedule_words; ++i) expand_word(words, i, masks);
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) state.v[j] = Vector::encrypt_last(state.v[j], Vector::zero());
+    return column_of(state, plan.column) ^ words[4 * rounds + plan.column];
+  }
+
+  // The compared column of the plaintexts of plan.in. The straight inverse cipher (section 5.3): InvMixColumns is
+  // AESENCLAST, which AESDEC undoes but for it.
+  static WARPCIPHER_INLINE Vector decrypt(const AesPlan& plan, Vector* words, const Masks& masks) {
+#pragma GCC unroll 64
+    for (int i = KeyWords; i < schedule_words; ++i) expand_word(words, i, masks);
+    State state = add_words(plan, words + 4 * rounds);
+    for (int round = rounds - 1; round > 0; --round) {
+      const Vector* w = words + 4 * round;
+      const State key = transpose(w[0], w[1], w[2], w[3]);
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) {
+        const Vector sum = Vector::decrypt_last(state.v[j], key.v[j]);
+        state.v[j] = Vector::decrypt(Vector::encrypt_last(sum, Vector::zero()), Vector::zero());
+      }
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) state.v[j] = Vector::decrypt_last(state.v[j], Vector::zero());
+    return column_of(state, plan.column) ^ words[plan.column];
+  }
+
+  template <bool Decrypt>
+  static std::size_t search_way(const AesPlan& plan, const std::uint8_t* keys, std::uint32_t* candidates) {
+    struct Work {
+      Vector key[KeyWords];
+      Vector words[schedule_words];
+      std::uint32_t gathered[lanes];
+    };
+    alignas(64) Work work;
+    for (int word = 0; word < KeyWords; ++word) {
+      for (int lane = 0; lane < lanes; ++lane) {
+        std::memcpy(&work.gathered[lane], keys + 4 * (KeyWords * lane + word), 4);
+      }
+      work.key[word] = Vector::load(work.gathered);
+    }
+    const Masks masks = make_masks();
+    const Vector expected = Vector::broadcast(plan.expected & plan.mask);
+    const Vector mask = Vector::broadcast(plan.mask);
+    std::size_t found = 0;
+    const std::uint32_t count = std::uint32_t{1} << plan.loop_bits;
+    for (std::uint32_t step = 0; step < count; ++step) {
+      // In the order of Gray's code: one key bit changes a step.
+      const std::uint32_t loop = step ^ step >> 1;
+      if (step > 0) {
+        const int changed = __builtin_ctz(step);
+        Vector& word = work.key[plan.loop_words[changed]];
+        word = word ^ Vector::broadcast(plan.loop_masks[changed]);
+      }
+#pragma GCC unroll 8
+      for (int i = 0; i < KeyWords; ++i) work.words[i] = work.key[i];
+      const Vector column = Decrypt ? decrypt(plan, work.words, masks) : encrypt(plan, work.words, masks);
+      std::uint32_t hits = Vector::equal(column & mask, expected);
+      for (; hits != 0; hits &= hits - 1) {
+        const auto lane = static_cast<std::uint32_t>(__builtin_ctz(hits));
+        candidates[found++] = lane << plan.loop_bits | loop;
+      }
+    }
+    std::memset(&work, 0, sizeof work);
+    __asm__ __volatile__("" : : "r"(&work) : "memory");
+    return found;
+  }
+
+  static std::size_t search(const AesPlan& plan, const std::uint8_t* keys, std::uint32_t* candidates) {
+    return plan.decrypt ? search_way<true>(plan, keys, candidates) : search_way<false>(plan, keys, candidates);
+  }
+};
+
+template <class Vector>
+constexpr AesLanes make_aes_lanes(const char* name) {
+  return {name, Vector::words, {AesCode<Vector, 4>::search, AesCode<Vector, 6>::search, AesCode<Vector, 8>::search}};
+}
+
+}  // namespace
+}  // namespace warpcipher::search::cpu

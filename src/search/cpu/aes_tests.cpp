@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// AES by the processor's instructions. One column of the result is compared, which leaves one wrong key in 2^32 where
+// all of it is known; what agrees is tested whole.
+#include <bit>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "search/cpu/aes_lanes.hpp"
+#include "search/cpu/lane_test.hpp"
+
+namespace warpcipher::search::cpu {
+
+namespace {
+
+std::uint32_t load_word(const std::uint8_t* bytes) {
+  std::uint32_t word;
+  std::memcpy(&word, bytes, sizeof word);
+  return word;
+}
+
+class AesSearchCode {
+ public:
+  AesSearchCode(const AesLanes& lanes, const BlockPair& pair) : lanes_(&lanes) {
+    for (int column = 0; column < 4; ++column) {
+      plan_.in[column] = load_word(pair.in.data() + 4 * column);
+      const std::uint32_t mask = load_word(pair.mask.data() + 4 * column);
+      if (column > 0 && std::popcount(mask) <= std::popcount(plan_.mask)) continue;
+      plan_.column = column;
+      plan_.mask = mask;
+      plan_.expected = load_word(pair.expected.data() + 4 * column);
+    }
+    plan_.decrypt = pair.decrypt;
+  }
+
+  void prepare(const LaneKeys& keys, const KeySpace& space) {
+    key_words_ = space.key_len() / 4;
+    plan_.loop_bits = keys.loop_bits();
+    for (std::size_t i = 0; i < plan_.loop_bits; ++i) {
+      const std::size_t bit = space.free_bits()[i];
+      std::uint8_t bytes[4] = {};
+      bytes[bit / 8 % 4] = static_cast<std::uint8_t>(0x80u >> bit % 8);
+      plan_.loop_words[i] = static_cast<std::uint8_t>(bit / 32);
+      plan_.loop_masks[i] = load_word(bytes);
+    }
+  }
+
+  std::uint64_t grain() const { return std::uint64_t{1} << 21; }
+  std::size_t workspace_len() const { return 64; }
+
+  std::size_t search(const std::uint8_t* keys, void*, std::uint32_t* candidates) const {
+    return lanes_->search[key_words_ / 2 - 2](plan_, keys, candidates);
+  }
+
+ private:
+  const AesLanes* lanes_;
+  std::size_t key_words_ = 4;
+  AesPlan plan_{};
+};
+
+std::vector<const AesLanes*> find_aes_lanes() {
+  std::vector<const AesLanes*> found;
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const bool has_vaes = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (c & 1u << 9) != 0;
+  const bool has_aes = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & 1u << 25) != 0 && (c & 1u << 9) != 0;  // and SSSE3
+  if (has_vaes && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) {
+    found.push_back(&aes_lanes_vaes512);
+  }
+  if (has_vaes && __builtin_cpu_supports("avx2")) found.push_back(&aes_lanes_vaes);
+  if (has_aes) found.push_back(&aes_lanes_aesni);
+#endif
+  return found;
+}
+
+}  // namespace
+
+std::span<const AesLanes* const> aes_lanes_list() {
+  static const std::vector<const AesLanes*> list = find_aes_lanes();
+  return list;
+}
+
+std::vector<std::unique_ptr<RangeTest>> aes_tests(const SpacePointer& space, const TestPointer& test) {
+  std::vector<std::unique_ptr<RangeTest>> found;
+  if (!is_aes(space->cipher())) return found;
+  for (const AesLanes* lanes : aes_lanes_list()) {
+    found.push_back(std::make_unique<LaneTest<AesSearchCode>>(std::string("AES instructions, ") + lanes->name, space,
+                                                              space, test, AesSearchCode(*lanes, test->pairs().front()),
+                                                              lanes->lanes, most_aes_loop_bits));
+  }
+  return found;
+}
+
+}  // namespace warpcipher::search::cpu

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// DES key search, bitsliced, from both ends of a fully known pair of blocks. R15 is the ciphertext's; rounds 16 and 15
+// backwards and rounds 1 to 13 forwards give R13 twice, and a wrong key is told by the first S-boxes of rounds 13 and
+// 15 (each compares four bits). What the loop bits change least is computed once for a block of keys and looked up:
+//
+//   round 1             always: its S-boxes see known text and six key bits each
+//   round 2             where no loop bit is in round 1's subkey, so that R1 is the same in the whole loop
+//   round 16            always, as round 1
+//   rounds 2 or 3 to 12 for each key
+//   rounds 13 and 15    S-box by S-box, three of eight for nearly every key
+//
+// des_meet_baseline.cpp, des_meet_avx2.cpp and des_meet_avx512.cpp define one DesMeetLanes each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace warpcipher::search::cpu {
+
+inline constexpr std::size_t most_des_loop_bits = 8;
+
+// The rounds (from 0) whose S-boxes are looked up.
+inline constexpr int memo_count = 3;
+inline constexpr int memo_rounds[memo_count] = {0, 1, 15};
+
+// What one search has in common: constant while it runs. Plain arrays, as no inline function of the standard library
+// may be compiled for one instruction set and linked into all.
+struct DesMeetPlan {
+  std::uint64_t plaintext;   // load_le64
+  std::uint64_t ciphertext;  // load_le64
+  std::size_t loop_bits;
+  std::uint8_t loop_planes[most_des_loop_bits];  // the key plane of each
+  const std::uint8_t* subkey_planes;             // bitslice::subkey_planes
+  bool memo_round2;                              // R1 is the same for the whole loop
+
+  // For each of memo_rounds: the loop bits that are in the subkey of each S-box, and where its results lie among the
+  // results of the round: 2^count sets of four planes each.
+  struct Box {
+    std::uint8_t count;
+    std::uint8_t bits[6];  // positions in loop_planes
+    std::uint16_t offset;
+  };
+  Box boxes[memo_count][8];
+
+  // For each value of the loop and S-box: which set.
+  std::uint8_t sets[memo_count][1u << most_des_loop_bits][8];
+};
+
+// Sets of one round, at most: all loop bits in one S-box (which has six), or shared out.
+inline constexpr std::size_t most_sets = (1u << 6) + 7 + 4;
+
+// loop_bits: key bits from 0, the most significant of the first byte; at most most_des_loop_bits.
+DesMeetPlan plan_des_meet(std::uint64_t plaintext, std::uint64_t ciphertext, std::span<const std::uint16_t> loop_bits);
+
+struct DesMeetLanes {
+  const char* name;
+  std::size_t lanes;
+  std::size_t workspace_len;  // bytes, aligned to 64
+
+  // Tests a block: keys are `lanes` times 8 bytes in which the loop bits are zero. Writes (lane << loop_bits | loop) of
+  // each key that agrees in R13 to candidates, which has room for all; returns how many. Leaves secrets in workspace.
+  std::size_t (*search)(const DesMeetPlan& plan, const std::uint8_t* keys, void* workspace, std::uint32_t* candidates);
+};
+
+extern const DesMeetLanes des_meet_baseline;
+#if defined(__x86_64__)
+extern const DesMeetLanes des_meet_avx2;
+extern const DesMeetLanes des_meet_avx512;
+#endif
+
+// Those that this processor can run, the fastest first.
+std::span<const DesMeetLanes* const> des_meet_list();
+
+}  // namespace warpcipher::search::cpu

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a range of key numbers becomes work for code that tests many keys at once, one in each lane, and then changes the
+// same few bits in all lanes. A block is
+//
+//   number = base + (lane << loop_bits) + loop        lane from 0 to lanes - 1, loop from 0 to 2^loop_bits - 1
+//
+// where the loop changes the first free bits of the space, the cheapest to change, and nothing else. Lanes differ in
+// the free bits that follow; where there are too few, each lane takes its own combination of candidates.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/wipe.hpp"
+#include "search/key_space.hpp"
+
+namespace warpcipher::search::cpu {
+
+class LaneKeys {
+ public:
+  // lanes: a power of two, 2^n. There are at most max(most_loop_bits, n - 1) loop bits. The space outlives it.
+  LaneKeys(const KeySpace& space, std::size_t lanes, std::size_t most_loop_bits);
+
+  std::size_t lanes() const { return lanes_; }
+  std::size_t loop_bits() const { return loop_bits_; }
+  std::uint64_t block_len() const { return std::uint64_t{lanes_} << loop_bits_; }
+
+  // The base of the block that a number below the space's size lies in. The next base is block_len() further.
+  KeyNumber base_of(const KeyNumber& number) const;
+
+  // The keys of the block's lanes, one after the other, with loop bits of zero; parity bits are arbitrary. Lanes past
+  // the end of the space get any key. keys: lanes() times the space's key_len() bytes.
+  void fill(const KeyNumber& base, std::uint8_t* keys) const;
+
+ private:
+  const KeySpace& space_;
+  std::size_t lanes_;
+  std::size_t loop_bits_ = 0;
+  bool by_bits_ = false;  // lanes differ in free bits
+  SecretBytes patterns_;  // what each lane adds to the base's key
+};
+
+}  // namespace warpcipher::search::cpu
