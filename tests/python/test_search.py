@@ -8,7 +8,13 @@ import random
 
 import pytest
 import warpcipher as wc
-from warpcipher.keysearch import Pair, Template, searchers
+from warpcipher.keysearch import (
+    Pair,
+    Template,
+    candidates_from_scores,
+    parse_candidates,
+    searchers,
+)
 from warpcipher.keysearch.pairs import MODES
 from warpcipher.keysearch.ranges import RangeSet, select
 from warpcipher.keysearch.template import CIPHERS
@@ -359,3 +365,60 @@ def test_too_little_known_is_refused() -> None:
     pair = Pair(bytes(16), bytes(16), None, b"\xff" + bytes(15))
     with pytest.raises(ValueError, match="tell too little"):
         wc.search("aes-128", [pair])
+
+
+# --- scores --------------------------------------------------------------------------------------
+
+
+def test_scores_become_costs_in_their_order() -> None:
+    source = random.Random(4)
+    scores = {
+        2: [source.gauss(0, 3) for _ in range(256)],
+        5: {value: source.gauss(0, 1) for value in (1, 7, 9, 200)},
+    }
+    candidates = candidates_from_scores(scores, keep=40)
+    template = Template("aes-128", "00{16}", candidates=candidates)
+    assert template.keys == 160
+    order = [template.space.key_at(number) for number in range(template.keys)]
+    sums = [scores[2][key[2]] + scores[5][key[5]] for key in order]
+    best = max(scores[2]) + max(scores[5].values())
+    assert sums[0] == best
+    # Two roundings to half a step each: a later key is better by two steps at most.
+    step = (max(scores[2]) - sorted(scores[2])[-40]) / 255
+    assert all(later <= earlier + 2 * step for earlier, later in itertools.pairwise(sums))
+
+
+def test_equal_scores_cost_nothing() -> None:
+    assert candidates_from_scores({1: {5: 2.0, 6: 2.0}}) == {1: {5: 0, 6: 0}}
+    assert parse_candidates('{"1": ["05", "fF"]}') == {1: {5: 0, 255: 0}}
+    assert parse_candidates('{"1": {"05": -1, "06": 0}, "2": {"00": 0}}') == {
+        1: {5: 255, 6: 0},
+        2: {0: 0},
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "x", "[]", "{}", "1", '{"a": ["00"]}', '{"1": 5}', '{"1": []}', '{"1": {}}'),
+        *(
+            '{"1": ["0"]}',
+            '{"1": ["+1"]}',
+            '{"1": [5]}',
+            '{"1": {"00": "x"}}',
+            '{"1": {"00": true}}',
+        ),
+        *('{"1": {"00": NaN}}', '{"1": {"0a": 1, "0A": 2}}', '{"1": ["00"], "01": ["00"]}'),
+    ],
+)
+def test_bad_candidates_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"byte|candidates"):
+        parse_candidates(text)
+
+
+def test_bad_scores_are_refused() -> None:
+    for scores in ({1: [0.0] * 255}, {1: {}}, {1: {0: float("inf")}}):
+        with pytest.raises(ValueError, match="byte 1"):
+            candidates_from_scores(scores)
+    with pytest.raises(ValueError, match="keep is 0"):
+        candidates_from_scores({}, keep=0)

@@ -19,7 +19,7 @@ from .keys import parse_hex
 from .progress import Progress, on_terminal
 
 if TYPE_CHECKING:
-    from warpcipher.keysearch import Pair, Search
+    from warpcipher.keysearch import Candidates, Pair, Search
 
 LONGEST_FILE = 1 << 24
 SAME_SIGNAL = 1.0  # seconds
@@ -82,6 +82,11 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option(
     "--key-mask", metavar="HEX", help="Bits of the template that are known; bits of zero are not."
 )
+@click.option(
+    "--candidates",
+    metavar="FILE",
+    help="Values that bytes may have, with scores, in JSON: likely keys first.",
+)
 @click.option("--start", metavar="N", type=int, default=0, help="The number of the first key; 0.")
 @click.option("--count", metavar="N", type=int, help="How many keys; by default all that follow.")
 @click.option("--shard", metavar="I/N", help="The part I, 1 to N, of N equal parts.")
@@ -110,6 +115,7 @@ def search(
     pair_files: tuple[str, ...],
     template: str | None,
     key_mask: str | None,
+    candidates: str | None,
     start: int,
     count: int | None,
     shard: str | None,
@@ -139,6 +145,7 @@ def search(
         read_pairs(pairs, pair_files),
         template,
         key_mask=None if key_mask is None else parse_hex("--key-mask", key_mask),
+        candidates=None if candidates is None else _read_candidates(candidates),
         start=start,
         count=count,
         shard=None if shard is None else _parse_shard(shard),
@@ -169,12 +176,7 @@ def read_pairs(texts: tuple[str, ...], paths: tuple[str, ...]) -> list[Pair]:
 
     lines = [("--pair", text) for text in texts]
     for path in paths:
-        with Path(path).open("rb") as file:
-            data = file.read(LONGEST_FILE + 1)
-        if len(data) > LONGEST_FILE:
-            raise usage(
-                f"{shown(path)} holds more than {LONGEST_FILE} bytes: that is no list of pairs"
-            )
+        data = _read(path)
         for number, line in enumerate(data.decode("ascii", "replace").splitlines(), 1):
             if line.strip() and not line.lstrip().startswith("#"):
                 lines.append((f"{shown(path)}, line {number}", line))
@@ -187,6 +189,23 @@ def read_pairs(texts: tuple[str, ...], paths: tuple[str, ...]) -> list[Pair]:
         except ValueError as error:
             raise usage(f"{where}: {error}") from None
     return found
+
+
+def _read(path: str) -> bytes:
+    with Path(path).open("rb") as file:
+        data = file.read(LONGEST_FILE + 1)
+    if len(data) > LONGEST_FILE:
+        raise usage(f"{shown(path)} holds more than {LONGEST_FILE} bytes, which is too much")
+    return data
+
+
+def _read_candidates(path: str) -> Candidates:
+    from warpcipher.keysearch import parse_candidates
+
+    try:
+        return parse_candidates(_read(path))
+    except ValueError as error:
+        raise usage(f"{shown(path)}: {error}") from None
 
 
 def _parse_shard(text: str) -> tuple[int, int]:

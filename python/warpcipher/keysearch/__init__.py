@@ -2,6 +2,7 @@
 """Known-plaintext key search; docs/search.md is its manual.
 
 template   what is known of a key
+candidates scores of a side-channel measurement
 pairs      plaintext and ciphertext, as pairs of blocks
 ranges     which key numbers are done
 session    checkpoints
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from .candidates import Scores, candidates_from_scores, parse_candidates
 from .devices import SearcherInfo, searchers
 from .pairs import Algorithm, Pair, Test
 from .run import Estimate, Progress, Search
@@ -25,9 +27,12 @@ __all__ = [
     "Estimate",
     "Pair",
     "Progress",
+    "Scores",
     "Search",
     "SearcherInfo",
     "Template",
+    "candidates_from_scores",
+    "parse_candidates",
     "search",
     "searchers",
     "verify",

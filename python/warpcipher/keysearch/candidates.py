@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Candidates for key bytes from the scores of a side-channel measurement.
+
+A search adds up costs of 0 to 255; scores are logarithms of likelihoods. One step of cost is the
+same difference of scores in every byte, the 255th part of the largest one, so that sums of costs
+are in the order of sums of scores, but for rounding.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from .template import Candidates
+
+MOST_COST = 255
+
+Scores = Mapping[int, Mapping[int, float] | Sequence[float]]
+
+
+def candidates_from_scores(scores: Scores, keep: int = 256) -> Candidates:
+    """Candidates for `Template`, from the scores of the values of each byte (by position from 0).
+
+    scores: for each byte a mapping from value to score, or 256 scores in the order of values: the
+            logarithm of the likelihood to any base; the larger the likelier.
+    keep:   the best so many of each byte alone.
+
+    Raises ValueError for a score that is no finite number, and for no or too many values.
+    """
+    if keep < 1:
+        raise ValueError(f"keep is {keep}, expected 1 or more")
+    kept: dict[int, list[tuple[int, float]]] = {}
+    for position, given in scores.items():
+        items = given.items() if isinstance(given, Mapping) else enumerate(given)
+        found = [(value, float(score)) for value, score in items]
+        if not isinstance(given, Mapping) and len(found) != 256:
+            raise ValueError(f"byte {position} has {len(found)} scores, expected 256 or a mapping")
+        if not found:
+            raise ValueError(f"byte {position} has no scores")
+        if not all(math.isfinite(score) for _, score in found):
+            raise ValueError(f"byte {position} has a score that is no finite number")
+        kept[position] = sorted(found, key=lambda item: (-item[1], item[0]))[:keep]
+    worst = max((found[0][1] - found[-1][1] for found in kept.values()), default=0.0)
+    return {
+        position: {value: _cost(found[0][1] - score, worst) for value, score in found}
+        for position, found in kept.items()
+    }
+
+
+def _cost(loss: float, worst: float) -> int:
+    return round(MOST_COST * (loss / worst)) if worst > 0 else 0
+
+
+def parse_candidates(text: str | bytes) -> Candidates:
+    """Candidates from JSON: for each byte by its position, values in hex, with scores or without.
+
+        {"3": {"16": -0.2, "17": -2.5, "56": -7}, "15": ["3c", "3d"]}
+
+    Raises ValueError where it is something else. The error repeats no value.
+    """
+    try:
+        document = json.loads(text, object_pairs_hook=_without_repetition)
+    except (UnicodeDecodeError, json.JSONDecodeError):
+        raise ValueError("the candidates are no JSON") from None
+    if not isinstance(document, dict) or not document:
+        raise ValueError('the candidates are no JSON object such as {"3": {"16": -0.2}}')
+    scores: dict[int, dict[int, float]] = {}
+    for name, given in document.items():
+        if not (name.isascii() and name.isdecimal() and len(name) < 4):
+            raise ValueError("the candidates have a name that is no position of a byte, such as 3")
+        if int(name) in scores:
+            raise ValueError(f"the candidates have byte {int(name)} twice")
+        if isinstance(given, list):
+            given = _without_repetition((value, 0) for value in given)
+        if not isinstance(given, dict):
+            raise ValueError(f"byte {name}: expected an object of values and scores, or a list")
+        scores[int(name)] = {
+            _value(name, value): _score(name, score) for value, score in given.items()
+        }
+    return candidates_from_scores(scores)
+
+
+def _without_repetition(pairs: Iterable[tuple[object, object]]) -> dict[object, object]:
+    found: dict[object, object] = {}
+    for name, value in pairs:
+        key = name.lower() if isinstance(name, str) else None
+        if key is None or key in found:
+            raise ValueError("the candidates have a value twice, or one that is no text")
+        found[key] = value
+    return found
+
+
+def _value(position: str, text: str) -> int:
+    try:
+        if len(text) != 2 or not text.isalnum():
+            raise ValueError
+        return int(text, 16)
+    except ValueError:
+        raise ValueError(f"byte {position} has a value that is not two hex digits") from None
+
+
+def _score(position: str, score: object) -> float:
+    if isinstance(score, bool) or not isinstance(score, (int, float)):
+        raise ValueError(f"byte {position} has a score that is no number")
+    return float(score)
