@@ -42,10 +42,8 @@ void Parameters::check_all_taken() const {
 
 std::span<const Paper> papers() {
   static const Paper list[] = {
-      {"harrison2008", harrison2008()},
-      {"iwai2012", iwai2012()},
-      {"quirem2013", quirem2013()},
-      {"billava2022", billava2022()},
+      {"yang2007", yang2007()},     {"harrison2008", harrison2008()}, {"iwai2012", iwai2012()},
+      {"quirem2013", quirem2013()}, {"billava2022", billava2022()},
   };
   return list;
 }

@@ -103,6 +103,7 @@ std::span<const Variant> billava2022();
 std::span<const Variant> harrison2008();
 std::span<const Variant> iwai2012();
 std::span<const Variant> quirem2013();
+std::span<const Variant> yang2007();
 
 // For jobs on whole blocks of 16 bytes: throws Error{invalid_argument} unless out is as long as in, in whole blocks.
 void check_blocks(const Data& data);

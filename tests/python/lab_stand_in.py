@@ -58,6 +58,9 @@ class Stream:
     def copy(self, target: int, source: int, size: int) -> None:
         ctypes.memmove(target, source, size)
 
+    def pipe_rate(self, _pipe: str, _operations: int) -> tuple[float, float]:
+        return 64.0, 1e9
+
     def clear(self, pointer: int, size: int) -> None:
         ctypes.memset(pointer, 0, size)
 

@@ -210,9 +210,17 @@ def test_command_writes_files(tmp_path: Path) -> None:
     run(*QUICK, "--out", ".", "--force", cwd=tmp_path)
 
 
+@without_gpu
+def test_command_has_a_timeline(tmp_path: Path) -> None:
+    text = run("lab", "timeline", cwd=tmp_path).stdout.decode()
+    assert "| 2005 | Cook et al., OpenGL | GeForce3 Ti200 | 0.00153 |" in text
+    assert "- the kernels of the lab and of the product: no GPU" in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
+        (("timeline", "--set", "threads=1"), "timeline has no parameters"),
         (("nothing",), "no paper 'nothing'"),
         (("billava2022", "--set", "threads"), "expected NAME=VALUE"),
         (("billava2022", "--set", "threads=x"), "expected NAME=VALUE"),

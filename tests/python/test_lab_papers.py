@@ -7,9 +7,10 @@ from __future__ import annotations
 import ctypes
 import json
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import xor
+from pathlib import Path
 
 import lab_stand_in
 import pytest
@@ -19,12 +20,14 @@ from lab_stand_in import Asked, Oracle
 pytest.importorskip("warpcipher._lab", reason="built without the lab")
 
 from warpcipher import _lab, lab
+from warpcipher.lab import history
 from warpcipher.lab.papers import (
     billava2022,
     harrison2008,
     harrison2008_payloads,
     iwai2012,
     quirem2013,
+    yang2007,
 )
 
 
@@ -77,6 +80,29 @@ def _reads(asked: Asked) -> bytes:
     return bytes(out)
 
 
+def _yang(asked: Asked) -> bytes:
+    """A search of a few iterations by the CPU; of more, where nothing is to be found, none."""
+    if asked.parameters["iterations"] != 3:
+        return bytes(asked.out_size)
+    if asked.variant != yang2007.IN_ADVANCE:
+        name = yang2007.CPUS[asked.variant]
+        job = _lab.Job("yang2007", name, asked.key, asked.iv, {"iterations": 3}, 0)
+        out = (ctypes.c_ubyte * asked.out_size)()
+        job.run(0, 0, ctypes.addressof(out), asked.out_size, 0)
+        return bytes(out)
+    found = bytearray(asked.out_size)
+    fixed = int.from_bytes(asked.key, "little") >> 41 << 41
+    texts = b"".join(bytes([asked.iv[0] ^ i]) + asked.iv[1:16] for i in range(3))
+    for thread in range(asked.out_size // 8):
+        for place in range(32):
+            key = yang2007.key_of("aes", fixed | thread << yang2007.THREAD_AT | place)
+            done = wc.Cipher("aes-128-ecb", key, engine="cpu").encrypt(texts)
+            for i in range(3):
+                if done[16 * i : 16 * i + 16] == asked.iv[16:]:
+                    yang2007.MATCH.pack_into(found, 8 * thread, i, 1 << place)
+    return bytes(found)
+
+
 @dataclass(frozen=True)
 class Case:
     """oracle: does what the kernels do. values: small."""
@@ -86,6 +112,7 @@ class Case:
 
 
 CASES = {
+    "yang2007": Case(_yang, {"iterations": 5}),
     "harrison2008": Case(_harrison, {"size": 14, "payload": 18, "reads": 1}),
     "iwai2012": Case(_encrypt, {"size": 14}),
     "quirem2013": Case(_decrypt, {"largest": 21, "cpu_ms": 1}),
@@ -152,6 +179,39 @@ def test_the_grid_of_quirem_is_large_enough(
     assert (width, height) == expected
     assert height - width <= 2
     assert quirem2013.allocation(text, covered) == width * height * covered + 16 >= text + 16
+
+
+def test_timeline(small: pytest.MonkeyPatch) -> None:
+    lab_stand_in.put(small, {name: case.oracle for name, case in CASES.items()})
+    small.setattr(history, "ENGINE", "cpu")
+    small.setattr(history, "SIZE", 1 << 14)
+    for name, case in CASES.items():
+        paper = lab.PAPERS[name]
+        parameters = (
+            replace(entry, quick=case.values.get(entry.name, entry.quick))
+            for entry in paper.parameters
+        )
+        small.setitem(lab.PAPERS, name, replace(paper, parameters=tuple(parameters)))
+    report = lab.timeline(lab.Settings(quick=True, repetitions=1))
+    (plot,) = report.plots
+    names = [series.label for series in plot.series]
+    measured = ["yang2007", "harrison2008", "iwai2012", "billava2022", "warpcipher"]
+    assert names == ["published", *(f"{name}, here" for name in measured)]
+    assert [series.published for series in plot.series] == [True, *[False] * len(measured)]
+    (table,) = report.tables
+    assert table.rows[0][3] == min(row[3] for row in table.rows) == 0.00153
+    assert len(table.rows) == sum(len(series.x) for series in plot.series)
+    assert lab_stand_in.GPU.name in lab.markdown(report)
+    with pytest.raises(ValueError, match="no parameter 'x' of timeline"):
+        lab.timeline(lab.Settings(values={"x": 1}))
+
+
+def test_the_operations_of_yang_are_those_of_the_circuits() -> None:
+    folder = Path(__file__).parents[2] / "src" / "cipher" / "circuits"
+    aes = json.loads((folder / "aes_sbox_lut3.json").read_text())["sboxes"]
+    des = json.loads((folder / "des_sboxes_lut3.json").read_text())["sboxes"]
+    assert aes["forward"]["gates"] == yang2007.AES_SBOX
+    assert tuple(des[f"S{i + 1}"]["gates"] for i in range(8)) == yang2007.DES_SBOXES
 
 
 def test_the_payloads_of_harrison_are_orders_of_the_same_messages() -> None:

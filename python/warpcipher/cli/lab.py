@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from warpcipher.lab import Report
 
 ALL = "all"
+TIMELINE = "timeline"
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     from warpcipher import lab
 
-    return [name for name in (*lab.PAPERS, ALL) if name.startswith(incomplete)]
+    return [name for name in (*lab.PAPERS, ALL, TIMELINE) if name.startswith(incomplete)]
 
 
 @click.command(cls=Command, epilog=EPILOG)
@@ -57,7 +58,8 @@ def lab(
 ) -> None:
     """Rerun papers on GPU cryptography on this machine, beside the figures they published.
 
-    Without a name: the list of papers, their variants and parameters. Each variant is checked
+    Without a name: the list of papers, their variants and parameters. `all` is every paper,
+    `timeline` AES-128 on GPUs from 2005 to this one. Each variant is checked
     before it is timed. Most look secrets up in tables, in a time that depends on them: they are for
     measuring alone. docs/lab.md explains.
 
@@ -66,6 +68,7 @@ def lab(
     warpcipher lab billava2022 --quick
     warpcipher lab billava2022 --set threads=256 --out results
     warpcipher lab all --out results
+    warpcipher lab timeline --out results
     """
     from warpcipher import lab as papers
     from warpcipher.lab import plots
@@ -73,19 +76,27 @@ def lab(
     if not names:
         _list(as_json)
         return
-    chosen = list(dict.fromkeys(papers.PAPERS if ALL in names else names))
+    wanted = (*papers.PAPERS, *(name for name in names if name != ALL)) if ALL in names else names
+    chosen = list(dict.fromkeys(wanted))
     settings = papers.Settings(
         quick=quick, device=device, repetitions=repetitions, values=_values(values)
     )
     for name in chosen:
-        papers.find_paper(name).values(settings)
+        if name != TIMELINE:
+            papers.find_paper(name).values(settings)
+        elif settings.values:
+            raise usage(f"--set is given: {TIMELINE} has no parameters")
     if out is not None:
         plots.require()
         if not os.path.isdir(out):  # noqa: PTH112 - the other checks of names work on strings
             raise usage(f"{shown(out)} is not a directory")
     reports = []
     for name in chosen:
-        result = papers.run(name, settings, _watch)
+        result = (
+            papers.timeline(settings, _watch)
+            if name == TIMELINE
+            else papers.run(name, settings, _watch)
+        )
         reports.append(result)
         if out is not None:
             _write_all(result, out, force)
@@ -147,6 +158,7 @@ def _list(as_json: bool) -> None:
                 *([variant.absent] if variant.absent else []),
             ]
             click.echo(f"  {variant.name:14} {variant.description}; {', '.join(marks)}")
+    click.echo(f"{TIMELINE}: AES-128 on GPUs from 2005 to this one, published and measured")
 
 
 def _watch(news: object) -> None:

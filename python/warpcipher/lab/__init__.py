@@ -12,6 +12,7 @@ measuring, never for secrets, and nothing else in the package uses them.
 
 from __future__ import annotations
 
+from .history import timeline
 from .papers import PAPERS, find_paper
 from .report import markdown
 from .results import Conclusion, Measurement, Plot, Point, Report, Series, Skipped, Table
@@ -36,5 +37,6 @@ __all__ = [
     "find_paper",
     "markdown",
     "run",
+    "timeline",
     "variants",
 ]

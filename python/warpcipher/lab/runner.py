@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 import warpcipher as wc
@@ -15,6 +15,27 @@ from .papers import find_paper
 from .results import Report
 from .session import Session
 from .settings import Settings
+
+
+@dataclass(frozen=True)
+class Start:
+    """When a run began. text: UTC, ISO 8601."""
+
+    text: str
+    clock: float
+
+
+def started_now() -> Start:
+    return Start(datetime.now(timezone.utc).isoformat(timespec="seconds"), time.perf_counter())
+
+
+def finish(report: Report, start: Start) -> Report:
+    """With the state that the run left the GPU in, and how long it took."""
+    found = report.machine
+    if found.gpu is not None:
+        after = replace(found.gpu, state_after=machine.gpu_state(found.gpu.bus_id))
+        found = replace(found, gpu=after)
+    return replace(report, machine=found, seconds=time.perf_counter() - start.clock)
 
 
 def run(
@@ -27,7 +48,7 @@ def run(
     ValueError: an unknown paper, or a wrong setting. EngineError: a variant gave a wrong result, or
     nothing of the paper can run here; the text says what it needs.
     """
-    start = time.perf_counter()
+    start = started_now()
     settings = settings or Settings()
     paper = find_paper(name)
     paper.values(settings)  # refuses before anything is looked at
@@ -37,17 +58,13 @@ def run(
     reasons = {entry: session.missing(entry) for entry in session.variants}
     if all(reasons.values()):
         raise wc.EngineError(f"{name} needs a GPU: {found.without_gpu or reasons.popitem()[1]}")
-    started = datetime.now(timezone.utc).isoformat(timespec="seconds")
     paper.run(session)
-    if found.gpu is not None:
-        after = replace(found.gpu, state_after=machine.gpu_state(found.gpu.bus_id))
-        found = replace(found, gpu=after)
-    return Report(
+    report = Report(
         paper=paper.name,
         title=paper.title,
         citation=paper.citation,
         version=wc.__version__,
-        started=started,
+        started=start.text,
         quick=session.quick,
         repetitions=session.repetitions,
         values=session.values,
@@ -58,5 +75,5 @@ def run(
         conclusions=session.conclusions,
         notes=session.notes,
         skipped=session.skipped,
-        seconds=time.perf_counter() - start,
     )
+    return finish(report, start)

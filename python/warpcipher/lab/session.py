@@ -120,10 +120,15 @@ class Session:
 
     def memory(self, variant: str, size: int) -> Memory:
         """Random bytes where a variant wants them. A size of 0 takes one byte."""
-        if not self.variants[variant].needs_gpu:
-            found: Memory = HostMemory(max(size, 1), pinned=False)
-        else:
-            found = DeviceMemory(max(size, 1), self.need_stream())
+        if self.variants[variant].needs_gpu:
+            return self.device_memory(size)
+        found = HostMemory(max(size, 1), pinned=False)
+        fill(found, self.stream)
+        return found
+
+    def device_memory(self, size: int) -> Memory:
+        """Random bytes on the GPU."""
+        found = DeviceMemory(max(size, 1), self.need_stream())
         fill(found, self.stream)
         return found
 
@@ -258,13 +263,13 @@ class Session:
             variant, size, seconds, checked, residence="device" if on_device else "host", **shown
         )
 
-    def point(self, label: str, found: Measurement) -> Point:
-        """A measurement, for the timeline."""
+    def point(self, label: str, found: Measurement, gigabits: float | None = None) -> Point:
+        """A measurement, for the timeline. gigabits: where it is not in bytes."""
         gpu = self.machine.gpu
         return Point(
             year=datetime.now(timezone.utc).year,
             label=f"{self.paper.name}: {label}",
-            gigabits=found.gigabits,
+            gigabits=found.gigabits if gigabits is None else gigabits,
             device=gpu.name if gpu is not None else self.machine.cpu.model,
             source="measured here",
             published=False,

@@ -42,5 +42,6 @@ void test_billava2022();
 void test_harrison2008();
 void test_iwai2012();
 void test_quirem2013();
+void test_yang2007();
 
 }  // namespace warpcipher::lab::test

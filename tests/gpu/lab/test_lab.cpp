@@ -115,6 +115,7 @@ int main() {
     test_harrison2008();
     test_iwai2012();
     test_quirem2013();
+    test_yang2007();
   } catch (const std::exception& error) {
     std::printf("FAILED: %s\n", error.what());
     return 1;

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from ..settings import Paper
-from . import billava2022, harrison2008, iwai2012, quirem2013
+from . import billava2022, harrison2008, iwai2012, quirem2013, yang2007
 
 PAPERS: dict[str, Paper] = {
     entry.name: entry
     for entry in (
+        yang2007.PAPER,
         harrison2008.PAPER,
         iwai2012.PAPER,
         quirem2013.PAPER,

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// J. Yang, J. Goodman, "Symmetric Key Cryptography on Modern Graphics Hardware", 2007: bitsliced key search for DES and
+// AES-128 (sections 4 and 5). What is computed is in yang2007_search.hpp.
+//
+// A job is the paper's: threads that each go through as many iterations, 32 keys at a time. Plaintext and ciphertext
+// come as the job's iv, the keys' fixed bits as its key. A thread writes where it found a match, and the CPU looks
+// through what all wrote.
+//
+// What stands in: the paper's processors are 160 bits wide, of which DES takes two words of 64 bits and AES four of 32,
+// a column each; a lane here is 32 bits wide. So DES has 32 keys a thread where the paper has 64, and AES has the four
+// columns one after the other. Its state takes 128 registers; the round key, for which no more are left, lies in shared
+// memory, each thread's planes in a bank of its own. Key schedules made in advance lie in global memory.
+//
+// No address and no branch depends on keys but the writing of a match: constant time.
+#include "yang2007_search.hpp"
+
+#include <array>
+#include <cstring>
+
+#include "core/bytes.hpp"
+#include "core/error.hpp"
+#include "core/wipe.hpp"
+#include "lab.hpp"
+
+#if WARPCIPHER_HAS_CUDA
+#include "gpu.cuh"
+#endif
+
+namespace warpcipher::lab {
+namespace {
+
+using yang::Match;
+using yang::Range;
+using yang::Word;
+
+template <std::size_t Count>
+void to_planes(const std::uint8_t* bytes, Word (&planes)[Count]) {
+  for (unsigned m = 0; m < Count; ++m) planes[m] = yang::mask_of(bytes[m / 8], m % 8);
+}
+
+// IP'd halves; after the sixteenth round they have not changed places (FIPS 46-3: the preoutput is R16 L16).
+struct Des {
+  static constexpr std::size_t key_len = 8;
+  static constexpr std::size_t block_len = 8;
+  using Known = yang::des::Known;
+
+  static void set(Known& known, const std::uint8_t* plaintext, const std::uint8_t* ciphertext) {
+    Word planes[64];
+    to_planes(plaintext, planes);
+    yang::des::cipher::split(known.left, known.right, planes);
+    to_planes(ciphertext, planes);
+    yang::des::cipher::split(known.right_behind, known.left_behind, planes);
+  }
+
+  static void set_fixed(Range& range, const std::uint8_t* key) {
+    for (unsigned j = 0; j < yang::des::key_bits; ++j) {
+      range.fixed[j / 32] |= (key[j / 7] >> (j % 7 + 1) & 1u) << j % 32;
+    }
+  }
+};
+
+struct Aes {
+  static constexpr std::size_t key_len = 16;
+  static constexpr std::size_t block_len = 16;
+  using Known = yang::aes::Known;
+
+  static void set(Known& known, const std::uint8_t* plaintext, const std::uint8_t* ciphertext) {
+    for (unsigned b = 0; b < 16; ++b) {
+      to_planes(plaintext + b, known.plaintext[b]);
+      to_planes(ciphertext + b, known.ciphertext[b]);
+    }
+  }
+
+  static void set_fixed(Range& range, const std::uint8_t* key) {
+    for (unsigned i = 0; i < 4; ++i) range.fixed[i] = load_le32(key + 4 * i);
+  }
+};
+
+// What every search is made from.
+template <class Cipher>
+struct Task {
+  explicit Task(const Setting& setting) {
+    check_len("key", setting.key.size(), {Cipher::key_len});
+    check_len("iv", setting.iv.size(), {2 * Cipher::block_len});  // plaintext and ciphertext
+    Cipher::set(*known, setting.iv.data(), setting.iv.data() + Cipher::block_len);
+    Cipher::set_fixed(*range, setting.key.data());
+    iterations = static_cast<std::uint32_t>(
+        setting.parameters.take("iterations", 1 << yang::iteration_bits, 1, 1 << yang::iteration_bits));
+  }
+
+  // Of the job: as many as there is room for matches.
+  std::uint32_t threads(const Data& data, std::size_t multiple) const {
+    const std::size_t most = sizeof(Match) << yang::thread_bits;
+    check_len("in", data.in_len, {0});
+    if (data.out_len == 0 || data.out_len % (multiple * sizeof(Match)) != 0 || data.out_len > most) {
+      throw Error(Status::invalid_argument, "out is " + std::to_string(data.out_len) +
+                                                " bytes: expected 8 for each thread, a multiple of " +
+                                                std::to_string(multiple) + " threads and 2^20 at most");
+    }
+    return static_cast<std::uint32_t>(data.out_len / sizeof(Match));
+  }
+
+  Secret<typename Cipher::Known> known;
+  Secret<Range> range;
+  std::uint32_t iterations;
+};
+
+// ---- one CPU thread -------------------------------------------------------------------------------------------------
+
+struct HostPlanes {
+  Word words[128];
+  WARPCIPHER_INLINE Word get(unsigned i) const { return words[i]; }
+  WARPCIPHER_INLINE void set(unsigned i, Word plane) { words[i] = plane; }
+};
+
+Match search_on_host(const Task<Des>& task, const Range& range) {
+  return yang::des::search(*task.known, range, task.iterations);
+}
+
+Match search_on_host(const Task<Aes>& task, const Range& range) {
+  yang::aes::OnTheFly<HostPlanes> keys{};
+  return yang::aes::search(keys, *task.known, range, task.iterations);
+}
+
+template <class Cipher>
+class HostSearch final : public Job {
+ public:
+  explicit HostSearch(const Setting& setting) : task_(setting) {}
+
+  void run(const Data& data, Stream) override {
+    Secret<Range> range = task_.range;
+    for (range->thread = 0; range->thread < task_.threads(data, 1); ++range->thread) {
+      const Match match = search_on_host(task_, *range);
+      std::memcpy(data.out + sizeof match * range->thread, &match, sizeof match);
+    }
+  }
+
+ private:
+  Task<Cipher> task_;
+};
+
+#if WARPCIPHER_HAS_CUDA
+
+// ---- the kernels ----------------------------------------------------------------------------------------------------
+
+constexpr std::uint32_t block_threads = 128;
+
+__device__ __forceinline__ std::uint32_t thread_number() { return blockIdx.x * blockDim.x + threadIdx.x; }
+
+__device__ __forceinline__ Range range_of_thread(const Range& range) {
+  return {{range.fixed[0], range.fixed[1], range.fixed[2], range.fixed[3]}, thread_number()};
+}
+
+__global__ void __launch_bounds__(block_threads)
+    search_des(Match* out, std::uint32_t iterations, const __grid_constant__ yang::des::Known known,
+               const __grid_constant__ Range range) {
+  out[thread_number()] = yang::des::search(known, range_of_thread(range), iterations);
+}
+
+// The planes of a thread: plane i is word i of its bank.
+struct SharedPlanes {
+  Word* words;
+  WARPCIPHER_INLINE Word get(unsigned i) const { return words[block_threads * i]; }
+  WARPCIPHER_INLINE void set(unsigned i, Word plane) { words[block_threads * i] = plane; }
+};
+
+constexpr std::size_t shared_len = sizeof(Word) * 128 * block_threads;
+
+__device__ __forceinline__ SharedPlanes shared_planes() {
+  return {reinterpret_cast<Word*>(shared_memory) + threadIdx.x};
+}
+
+__global__ void __launch_bounds__(block_threads)
+    search_aes(Match* out, std::uint32_t iterations, const __grid_constant__ yang::aes::Known known,
+               const __grid_constant__ Range range) {
+  yang::aes::OnTheFly<SharedPlanes> keys{shared_planes()};
+  out[thread_number()] = yang::aes::search(keys, known, range_of_thread(range), iterations);
+}
+
+// Schedules in advance: word i of thread t lies at i * threads + t.
+__global__ void __launch_bounds__(block_threads)
+    expand_aes(Word* schedules, std::uint32_t threads, const __grid_constant__ Range range) {
+  SharedPlanes planes = shared_planes();
+  const std::uint32_t thread = thread_number();
+  const Range own = range_of_thread(range);
+  Word* const first = schedules + thread;
+#pragma unroll
+  for (unsigned i = 0; i < 128; ++i) {
+    planes.set(i, yang::key_plane(i, 0, own));
+    first[std::size_t{threads} * i] = planes.get(i);
+  }
+#pragma unroll 1
+  for (unsigned round = 1; round <= yang::aes::rounds; ++round) {
+    yang::aes::next_round_key(planes, round, [&](unsigned b, unsigned j, Word plane) {
+      first[std::size_t{threads} * (128 * round + 8 * b + j)] = plane;
+    });
+  }
+}
+
+struct ScheduleOfThread {
+  const Word* first;
+  std::uint32_t threads;
+  WARPCIPHER_INLINE Word operator()(unsigned i) const { return first[std::size_t{threads} * i]; }
+};
+
+__global__ void __launch_bounds__(block_threads)
+    search_aes_in_advance(Match* out, std::uint32_t iterations, const __grid_constant__ yang::aes::Known known,
+                          const Word* schedules) {
+  const std::uint32_t thread = thread_number();
+  yang::aes::InAdvance<ScheduleOfThread> keys{{schedules + thread, gridDim.x * blockDim.x}};
+  out[thread] = yang::aes::search(keys, known, Range{}, iterations);
+}
+
+// ---- their jobs -----------------------------------------------------------------------------------------------------
+
+template <class Cipher>
+using Kernel = void (*)(Match* out, std::uint32_t iterations, typename Cipher::Known known, Range range);
+
+template <class Cipher, Kernel<Cipher> TheKernel, std::size_t SharedLen>
+class Search final : public Job {
+ public:
+  explicit Search(const Setting& setting) : task_(setting), device_(setting.device) {}
+
+  void run(const Data& data, Stream stream) override {
+    const std::uint32_t threads = task_.threads(data, block_threads);
+    const DeviceScope scope(device_);
+    cuda::launch(TheKernel, {threads / block_threads, block_threads, SharedLen}, stream,
+                 reinterpret_cast<Match*>(data.out), task_.iterations, *task_.known, *task_.range);
+  }
+
+  Facts facts() const override { return kernel_facts(TheKernel, device_, block_threads, SharedLen); }
+
+ private:
+  Task<Cipher> task_;
+  int device_;
+};
+
+class SearchInAdvance final : public Job {
+ public:
+  explicit SearchInAdvance(const Setting& setting) : task_(setting), device_(setting.device) {
+    threads_ = static_cast<std::uint32_t>(setting.parameters.take("threads", 1 << 13, block_threads, 1 << 20));
+    if (threads_ % block_threads != 0) {
+      throw Error(Status::invalid_argument, "threads is " + std::to_string(threads_) + ": expected a multiple of " +
+                                                std::to_string(block_threads));
+    }
+    const DeviceScope scope(device_);
+    cuda::check(cudaMalloc(&schedules_, schedules_len()), "get memory for key schedules");
+    try {
+      cuda::launch(expand_aes, {threads_ / block_threads, block_threads, shared_len}, nullptr,
+                   static_cast<Word*>(schedules_), threads_, *task_.range);
+      cuda::check(cudaDeviceSynchronize(), "make key schedules");
+    } catch (...) {
+      cudaFree(schedules_);
+      throw;
+    }
+  }
+  SearchInAdvance(const SearchInAdvance&) = delete;
+  SearchInAdvance& operator=(const SearchInAdvance&) = delete;
+  ~SearchInAdvance() override {
+    const DeviceScope scope(device_);
+    cudaDeviceSynchronize();
+    cudaMemset(schedules_, 0, schedules_len());
+    cudaFree(schedules_);
+  }
+
+  void run(const Data& data, Stream stream) override {
+    task_.threads(data, block_threads);
+    check_len("out", data.out_len, {sizeof(Match) * threads_});
+    const DeviceScope scope(device_);
+    cuda::launch(search_aes_in_advance, {threads_ / block_threads, block_threads}, stream,
+                 reinterpret_cast<Match*>(data.out), task_.iterations, *task_.known,
+                 static_cast<const Word*>(schedules_));
+  }
+
+  Facts facts() const override { return kernel_facts(search_aes_in_advance, device_, block_threads, 0); }
+
+ private:
+  std::size_t schedules_len() const { return sizeof(Word) * 128 * (yang::aes::rounds + 1) * threads_; }
+
+  Task<Aes> task_;
+  int device_;
+  std::uint32_t threads_ = 0;
+  void* schedules_ = nullptr;
+};
+
+#endif
+
+template <class T>
+std::unique_ptr<Job> make(const Setting& setting) {
+  return std::make_unique<T>(setting);
+}
+
+}  // namespace
+
+std::span<const Variant> yang2007() {
+  static const Variant list[] = {
+      {"des", "bitsliced DES key search (section 4)", true, true, WARPCIPHER_LAB_GPU(make<Search<Des, search_des, 0>>)},
+      {"aes", "bitsliced AES-128 key search, schedule on the fly (section 5)", true, true,
+       WARPCIPHER_LAB_GPU(make<Search<Aes, search_aes, shared_len>>)},
+      {"aes-in-advance", "the same with schedules made in advance (section 5)", true, true,
+       WARPCIPHER_LAB_GPU(make<SearchInAdvance>)},
+      {"des-cpu", "bitsliced DES key search on one CPU thread", false, true, make<HostSearch<Des>>},
+      {"aes-cpu", "bitsliced AES-128 key search on one CPU thread", false, true, make<HostSearch<Aes>>},
+  };
+  return list;
+}
+
+}  // namespace warpcipher::lab
