@@ -113,12 +113,33 @@ WARPCIPHER_HD constexpr Element gcm_multiply(Element a, Element b) {
   return gcm_reduce(carryless_multiply(a, b));
 }
 
+namespace detail {
+
+// Zeros between the bits: the square of a polynomial over GF(2).
+WARPCIPHER_INLINE constexpr std::uint64_t spread(std::uint32_t x) {
+  std::uint64_t wide = x;
+  wide = (wide | wide << 16) & 0x0000ffff0000ffffu;
+  wide = (wide | wide << 8) & 0x00ff00ff00ff00ffu;
+  wide = (wide | wide << 4) & 0x0f0f0f0f0f0f0f0fu;
+  wide = (wide | wide << 2) & 0x3333333333333333u;
+  return (wide | wide << 1) & 0x5555555555555555u;
+}
+
+}  // namespace detail
+
+// X * X, a fifth of the work of a product.
+WARPCIPHER_HD constexpr Element gcm_square(Element a) {
+  return gcm_reduce(
+      {{detail::spread(static_cast<std::uint32_t>(a.low)), detail::spread(static_cast<std::uint32_t>(a.low >> 32)),
+        detail::spread(static_cast<std::uint32_t>(a.high)), detail::spread(static_cast<std::uint32_t>(a.high >> 32))}});
+}
+
 // h^n; n = 0 gives 1. The time depends on n, which is public.
 WARPCIPHER_HD constexpr Element gcm_power(Element h, std::uint64_t n) {
   Element result = gcm_one;
   for (; n != 0; n >>= 1) {
     if (n & 1) result = gcm_multiply(result, h);
-    h = gcm_multiply(h, h);
+    h = gcm_square(h);
   }
   return result;
 }

@@ -81,6 +81,14 @@ TEST_F(Gf128Test, SumOfProductsMayBeReducedOnce) {
   }
 }
 
+TEST_F(Gf128Test, SquareIsTheProductWithItself) {
+  for (int i = 0; i < 200; ++i) {
+    const Element a = random_element();
+    EXPECT_EQ(gcm_square(a), gcm_multiply(a, a));
+  }
+  EXPECT_EQ(gcm_square(gcm_one), gcm_one);
+}
+
 TEST_F(Gf128Test, PowerEqualsRepeatedMultiplication) {
   const Element h = random_element();
   Element expected = gcm_one;

@@ -15,11 +15,21 @@ AesKey::AesKey(const Key& key)
       encrypt_(fetch_cipher(key.algorithm().cipher.id, key.algorithm().mode.id), key.bytes(), Direction::encrypt),
       decrypt_(fetch_cipher(key.algorithm().cipher.id, key.algorithm().mode.id), key.bytes(), Direction::decrypt),
       encrypt_blocks_(fetch_cipher(key.algorithm().cipher.id, Mode::ecb), block_key(key), Direction::encrypt),
-      decrypt_blocks_(fetch_cipher(key.algorithm().cipher.id, Mode::ecb), block_key(key), Direction::decrypt) {}
+      decrypt_blocks_(fetch_cipher(key.algorithm().cipher.id, Mode::ecb), block_key(key), Direction::decrypt),
+      key_(key) {}
 
 const GcmConstants& AesKey::gcm() {
   std::call_once(gcm_once_, [this] { *gcm_ = make_gcm_constants(*encrypt_blocks_.borrow()); });
   return *gcm_;
+}
+
+const cpu::GcmLaneKey& AesKey::lanes(const cpu::GcmLanes& code) {
+  std::call_once(lanes_once_, [&] {
+    auto made = std::make_unique<Secret<cpu::GcmLaneKey>>();
+    code.make_key(key_.bytes(), key_.size(), **made);
+    lanes_ = std::move(made);
+  });
+  return **lanes_;
 }
 
 }  // namespace warpcipher

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU engine keeps of an AES key: pools of keyed libcrypto contexts, and for GCM the constants that long
-// messages need.
+// What the CPU engine keeps of an AES key: pools of keyed libcrypto contexts, and for GCM what long
+// messages need, and short ones.
 #pragma once
 
+#include <memory>
 #include <mutex>
 
 #include "batch/key.hpp"
 #include "core/wipe.hpp"
 #include "engine/cpu/context.hpp"
 #include "engine/cpu/gcm_constants.hpp"
+#include "engine/cpu/gcm_lanes.hpp"
 
 namespace warpcipher {
 
@@ -32,11 +34,16 @@ class AesKey final : public KeyState {
   // For a GCM algorithm: computed on first use, from any thread.
   const GcmConstants& gcm();
 
+  // The same for `code`, which is the same in all calls.
+  const cpu::GcmLaneKey& lanes(const cpu::GcmLanes& code);
+
  private:
   const bool symmetric_;
   ContextPool encrypt_, decrypt_, encrypt_blocks_, decrypt_blocks_;
-  std::once_flag gcm_once_;
+  const Key& key_;
+  std::once_flag gcm_once_, lanes_once_;
   Secret<GcmConstants> gcm_;
+  std::unique_ptr<Secret<cpu::GcmLaneKey>> lanes_;
 };
 
 }  // namespace warpcipher

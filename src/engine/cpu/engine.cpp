@@ -14,6 +14,7 @@
 #include "core/thread_pool.hpp"
 #include "core/wipe.hpp"
 #include "engine/cpu/execute.hpp"
+#include "engine/cpu/gcm_lanes.hpp"
 #include "engine/cpu/libcrypto.hpp"
 #include "engine/cpu/piece.hpp"
 #include "engine/cpu/schedule.hpp"
@@ -108,6 +109,7 @@ class CpuEngine final : public Engine {
   const std::string description_ =
       "AES by OpenSSL's libcrypto" +
       (Libcrypto::instance().version().empty() ? "" : " (" + Libcrypto::instance().version() + ")") +
+      (cpu::gcm_lanes_list().empty() ? "" : ", short GCM by " + std::string(cpu::gcm_lanes_list()[0]->name)) +
       ", DES bitsliced, on all cores";
   const Instructions instructions_;
 };

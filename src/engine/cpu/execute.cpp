@@ -64,6 +64,10 @@ void run_gcm_messages(const Plan& plan, std::span<const std::uint32_t> indices, 
   for (const std::uint32_t i : indices) {
     const Message& m = plan.messages[i];
     AesKey& key = AesKey::of(*m.key);
+    if (is_short_gcm(m)) {
+      statuses[i] = run_short_gcm(key, m);
+      continue;
+    }
     if (m.key != borrowed_for) {
       context = key.mode(m.direction).borrow();
       borrowed_for = m.key;

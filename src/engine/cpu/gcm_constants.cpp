@@ -11,7 +11,7 @@ namespace {
 gf128::Element invert(gf128::Element a) {
   gf128::Element result = gf128::gcm_one;
   for (int i = 1; i < 128; ++i) {
-    a = gf128::gcm_multiply(a, a);
+    a = gf128::gcm_square(a);
     result = gf128::gcm_multiply(result, a);
   }
   return result;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// AES-GCM of short messages, where the calls into libcrypto take longer than the work: AES instructions and carry-less
+// products of one instruction set. gcm_lanes_pclmul.cpp and gcm_lanes_vpclmul.cpp define one each, from one source
+// (gcm_lanes_code.hpp); gcm_lanes.cpp chooses.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace warpcipher::cpu {
+
+// What is kept of a key. Plain data; its holder wipes it.
+struct alignas(32) GcmLaneKey {
+  static constexpr std::size_t most_powers = 16;
+
+  std::uint8_t round_keys[15][16];
+  // H^16, H^15 ... H, then zeros for a vector that reaches past the end. Each as gcm_lanes_code.hpp multiplies by it,
+  // and the sum of its halves.
+  std::uint8_t powers[most_powers + 2][16];
+  std::uint8_t sums[most_powers + 2][16];
+  int rounds;
+};
+
+// One message with an IV of 12 bytes. out: as long as the text, the same buffer or disjoint.
+struct GcmText {
+  const std::uint8_t* iv;
+  const std::uint8_t* aad;
+  std::size_t aad_len;
+  const std::uint8_t* in;
+  std::uint8_t* out;
+  std::size_t len;
+};
+
+struct GcmLanes {
+  const char* name;
+
+  // key_len: 16, 24 or 32.
+  void (*make_key)(const std::uint8_t* key, std::size_t key_len, GcmLaneKey& made);
+
+  // Transforms the text and gives its whole tag, in time that depends on the lengths alone. The caller compares the tag
+  // when decrypting, and wipes the text if it is another.
+  void (*encrypt)(const GcmLaneKey& key, const GcmText& text, std::uint8_t (&tag)[16]);
+  void (*decrypt)(const GcmLaneKey& key, const GcmText& text, std::uint8_t (&tag)[16]);
+};
+
+// What this processor can run, the fastest first; maybe nothing.
+std::span<const GcmLanes* const> gcm_lanes_list();
+
+#if defined(__x86_64__)
+extern const GcmLanes gcm_lanes_aesni;
+extern const GcmLanes gcm_lanes_vaes;
+#endif
+
+}  // namespace warpcipher::cpu

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Short AES-GCM messages a block at a time in each vector: AES-NI and PCLMULQDQ, in the three-operand forms of AVX. The
+// build compiles this file, and no other, for them.
+
+#if defined(__x86_64__)
+
+#if !defined(__AVX__) || !defined(__AES__) || !defined(__PCLMUL__)
+#error "compile this file with -mavx -maes -mpclmul"
+#endif
+
+#include "engine/cpu/gcm_lanes_code.hpp"
+
+namespace warpcipher::cpu {
+namespace {
+
+struct OneBlock {
+  using Vector = __m128i;
+  static constexpr std::size_t blocks = 1;
+
+  static Vector from_block(__m128i block) { return block; }
+  static __m128i sum_of_blocks(Vector v) { return v; }
+  static Vector counters() { return _mm_setzero_si128(); }  // what each block's counter is ahead of the first
+  static Vector load(const std::uint8_t* p) { return load_block(p); }
+  static void store(std::uint8_t* p, Vector v) { store_block(p, v); }
+  static Vector add_words(Vector a, Vector b) { return _mm_add_epi32(a, b); }
+  static Vector exclusive_or(Vector a, Vector b) { return _mm_xor_si128(a, b); }
+  static Vector swap_bytes(Vector v) { return reverse_block(v); }
+  static Vector swap_halves(Vector v) { return _mm_shuffle_epi32(v, 0x4e); }
+  static Vector encrypt_round(Vector v, Vector key) { return _mm_aesenc_si128(v, key); }
+  static Vector encrypt_last(Vector v, Vector key) { return _mm_aesenclast_si128(v, key); }
+  template <int Halves>
+  static Vector multiply(Vector a, Vector b) {
+    return _mm_clmulepi64_si128(a, b, Halves);
+  }
+};
+
+}  // namespace
+
+constinit const GcmLanes gcm_lanes_aesni = make_gcm_lanes<OneBlock>("aesni");
+
+}  // namespace warpcipher::cpu
+
+#endif

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Short AES-GCM messages two blocks at a time in each vector: VAES and VPCLMULQDQ on 256 bits. The build compiles this
+// file, and no other, for them.
+
+#if defined(__x86_64__)
+
+#if !defined(__AVX2__) || !defined(__VAES__) || !defined(__VPCLMULQDQ__)
+#error "compile this file with -mavx2 -maes -mpclmul -mvaes -mvpclmulqdq"
+#endif
+
+#include "engine/cpu/gcm_lanes_code.hpp"
+
+namespace warpcipher::cpu {
+namespace {
+
+struct TwoBlocks {
+  using Vector = __m256i;
+  static constexpr std::size_t blocks = 2;
+
+  static Vector from_block(__m128i block) { return _mm256_broadcastsi128_si256(block); }
+  static __m128i sum_of_blocks(Vector v) {
+    return _mm_xor_si128(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  }
+  static Vector counters() { return _mm256_set_epi32(0, 0, 0, 1, 0, 0, 0, 0); }
+  static Vector load(const std::uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+  static void store(std::uint8_t* p, Vector v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
+  static Vector add_words(Vector a, Vector b) { return _mm256_add_epi32(a, b); }
+  static Vector exclusive_or(Vector a, Vector b) { return _mm256_xor_si256(a, b); }
+  static Vector swap_bytes(Vector v) { return _mm256_shuffle_epi8(v, from_block(reversing_bytes())); }
+  static Vector swap_halves(Vector v) { return _mm256_shuffle_epi32(v, 0x4e); }
+  static Vector encrypt_round(Vector v, Vector key) { return _mm256_aesenc_epi128(v, key); }
+  static Vector encrypt_last(Vector v, Vector key) { return _mm256_aesenclast_epi128(v, key); }
+  template <int Halves>
+  static Vector multiply(Vector a, Vector b) {
+    return _mm256_clmulepi64_epi128(a, b, Halves);
+  }
+};
+
+}  // namespace
+
+constinit const GcmLanes gcm_lanes_vaes = make_gcm_lanes<TwoBlocks>("vaes");
+
+}  // namespace warpcipher::cpu
+
+#endif

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU engine's own AES-GCM for short messages against the obvious form: every instruction set this processor has,
+// every key length, text and AAD that fill vectors and groups of them and that do not, in place and misaligned.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <vector>
+
+#include "engine/cpu/gcm_lanes.hpp"
+#include "engine/reference/engine.hpp"
+
+namespace warpcipher::cpu {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+using Tag = std::array<std::uint8_t, 16>;
+
+Bytes random_bytes(std::mt19937& random, std::size_t size) {
+  Bytes bytes(size);
+  std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<std::uint8_t>(random()); });
+  return bytes;
+}
+
+// The text encrypted by the reference engine, and its tag.
+Bytes expected(const Bytes& key, const GcmText& text, Tag& tag) {
+  const Key object(find_algorithm("aes-" + std::to_string(8 * key.size()) + "-gcm"), key);
+  Bytes out(text.len);
+  Message m;
+  m.key = &object;
+  m.in = text.in;
+  m.in_len = m.out_len = text.len;
+  m.out = out.data();
+  m.iv = text.iv;
+  m.iv_len = 12;
+  m.aad = text.aad;
+  m.aad_len = text.aad_len;
+  m.tag = tag.data();
+  m.tag_len = tag.size();
+  Status status = Status::ok;
+  reference_engine().run(make_plan({&m, 1}, reference_engine().tile_units()), {&status, 1}, nullptr);
+  return out;
+}
+
+void expect_right(const GcmLanes& code, std::mt19937& random, std::size_t key_len, std::size_t len,
+                  std::size_t aad_len) {
+  SCOPED_TRACE(std::string(code.name) + ", key " + std::to_string(key_len) + ", text " + std::to_string(len) +
+               ", AAD " + std::to_string(aad_len));
+  const Bytes key = random_bytes(random, key_len), iv = random_bytes(random, 12), aad = random_bytes(random, aad_len);
+  const std::size_t shift = random() % 17;
+  Bytes buffer = random_bytes(random, shift + len + 1);  // in place, misaligned, and a byte that must not change
+  const Bytes before = buffer;
+  const GcmText text{iv.data(), aad.data(), aad_len, buffer.data() + shift, buffer.data() + shift, len};
+  Tag expected_tag{};
+  const Bytes ciphertext = expected(key, text, expected_tag);
+
+  GcmLaneKey made;
+  code.make_key(key.data(), key_len, made);
+  std::uint8_t tag[16];
+  code.encrypt(made, text, tag);
+  EXPECT_TRUE(std::equal(ciphertext.begin(), ciphertext.end(), buffer.begin() + static_cast<std::ptrdiff_t>(shift)));
+  EXPECT_TRUE(std::equal(expected_tag.begin(), expected_tag.end(), tag));
+  EXPECT_EQ(buffer.back(), before.back());
+  Bytes back(len);
+  GcmText other = text;
+  other.out = back.data();
+  code.decrypt(made, other, tag);
+  EXPECT_TRUE(std::equal(back.begin(), back.end(), before.begin() + static_cast<std::ptrdiff_t>(shift)));
+  EXPECT_TRUE(std::equal(expected_tag.begin(), expected_tag.end(), tag));
+  code.decrypt(made, text, tag);
+  EXPECT_EQ(buffer, before);
+  EXPECT_TRUE(std::equal(expected_tag.begin(), expected_tag.end(), tag));
+}
+
+TEST(CpuGcmLanes, EqualTheObviousForm) {
+  std::mt19937 random(12);
+  for (const GcmLanes* const code : gcm_lanes_list()) {
+    for (const std::size_t key_len : {16u, 24u, 32u}) {
+      for (std::size_t len = 0; len < 600; len += len < 300 ? 1 : 13) {
+        expect_right(*code, random, key_len, len, random() % 3 == 0 ? random() % 600 : random() % 40);
+      }
+      for (int i = 0; i < 6; ++i) expect_right(*code, random, key_len, random() % 20000, random() % 5000);
+    }
+  }
+}
+
+TEST(CpuGcmLanes, AreChosenByWhatTheProcessorHas) {
+#if defined(__x86_64__)
+  const bool basic = __builtin_cpu_supports("avx") && __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");
+  EXPECT_EQ(!gcm_lanes_list().empty(), basic);
+#else
+  EXPECT_TRUE(gcm_lanes_list().empty());
+#endif
+  for (const GcmLanes* const code : gcm_lanes_list()) std::printf("%s\n", code->name);
+}
+
+}  // namespace
+}  // namespace warpcipher::cpu
