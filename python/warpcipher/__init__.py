@@ -26,12 +26,14 @@ from .engines import AlgorithmInfo, EngineInfo, algorithms, engines
 
 if TYPE_CHECKING:
     from . import formats, keysearch
+    from .batch_run import BatchRun
     from .keysearch import search
     from .queue import Queue, QueueFuture, QueueStatistics
 
 __all__ = [
     "AlgorithmInfo",
     "Batch",
+    "BatchRun",
     "Cipher",
     "Columns",
     "DeviceArray",
@@ -58,6 +60,7 @@ __all__ = [
 
 # Loaded when first used: most programs need no file format, no queue and no search.
 _LATER = {
+    "BatchRun": "batch_run",
     "formats": "formats",
     "keysearch": "keysearch",
     "search": "keysearch",

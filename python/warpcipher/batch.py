@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from ._types import Buffer, StreamLike
+    from .batch_run import BatchRun
 
 _STATUS = {0: "ok", 2: "invalid tag", 3: "invalid padding"}
 
@@ -129,6 +130,30 @@ class Batch:
                     valid.
         RuntimeError: the batch has run.
         """
+        messages, pointer = self._begin(stream)
+        self._settle(messages.run(self._engine, pointer))
+
+    def start(self, stream: StreamLike = None) -> BatchRun:
+        """Runs the messages in the background, and says so to whoever asks or waits.
+
+        stream: as of `run`; the batch waits for what is on it now. Work of the caller that needs
+                the results, or changes the inputs, is put there when the batch is done.
+        RuntimeError: the batch has run or been started.
+        """
+        messages, pointer = self._begin(stream)
+        devices = {device for _, device in self._streams}
+
+        def work() -> None:
+            outcomes = messages.run(self._engine, pointer)
+            for device in devices:
+                _native.wait_for_stream(pointer, device)
+            self._settle(outcomes)
+
+        from .batch_run import BatchRun
+
+        return BatchRun(work)
+
+    def _begin(self, stream: StreamLike) -> tuple[_native.Messages, int]:
         if self._done:
             raise RuntimeError("this batch has run: make a new one")
         self._done = True
@@ -140,9 +165,10 @@ class Batch:
                 _arrays().wait(pointer, other, device)
         messages, self._messages = self._messages, _native.Messages()
         self._keys.clear()
-        for handle, (status, written) in zip(
-            self._handles, messages.run(self._engine, pointer), strict=True
-        ):
+        return messages, pointer
+
+    def _settle(self, outcomes: list[tuple[int, int]]) -> None:
+        for handle, (status, written) in zip(self._handles, outcomes, strict=True):
             handle._status, handle._written = status, written
 
     def __len__(self) -> int:
