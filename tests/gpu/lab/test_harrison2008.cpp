@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // harrison2008: CTR against the plain cipher, reads against those of the CPU, payloads of both modes, many lengths and
 // keys against the plain cipher message by message, in both mappings.
+#include <algorithm>
 #include <cstring>
 
 #include "cipher/aes_reference.hpp"
@@ -118,15 +119,15 @@ void test_payload(std::string_view variant) {
 
 void test_serialisation() {
   Payload payload;
-  payload.keys = random_bytes(16 * 2);
-  payload.keys.insert(payload.keys.end(), payload.keys.begin(), payload.keys.begin() + 16);  // key 2 is key 0
+  payload.keys = random_bytes(16 * 3);
+  std::copy_n(payload.keys.begin(), 16, payload.keys.begin() + 32);  // key 2 is key 0
   payload.add(5, false, 1);
   payload.add(9, true, 0);
   payload.add(3, false, 2);
   const Bytes streams =
       run({paper, "serialise", payload.keys, payload.messages}, {}, 3 * sizeof(Descriptor) + 2 * 176 + 3 * 4);
-  Bytes fields;
-  for (std::size_t i = 0; i < 3; ++i) fields.insert(fields.end(), &streams[32 * i], &streams[32 * i] + 16);
+  Bytes fields(3 * 16);
+  for (std::size_t i = 0; i < 3; ++i) std::copy_n(&streams[32 * i], 16, &fields[16 * i]);
   const std::uint32_t expected[] = {0, 5, 0, 1, 5, 9, 1, 0, 14, 3, 0, 0};
   const std::uint32_t starts[] = {0, 5, 6};
   const auto bytes_of = [](const auto& words) {
