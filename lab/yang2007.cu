@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // J. Yang, J. Goodman, "Symmetric Key Cryptography on Modern Graphics Hardware", 2007: bitsliced key search for DES and
-// AES-128 (sections 4 and 5). What is computed is in yang2007_search.hpp.
+// AES-128 (sections 4 and 5). What is computed is in yang2007_search.hpp; section 6 is in yang2007_block.cu.
 //
 // A job is the paper's: threads that each go through as many iterations, 32 keys at a time. Plaintext and ciphertext
 // come as the job's iv, the keys' fixed bits as its key. A thread writes where it found a match, and the CPU looks
@@ -21,6 +21,7 @@
 #include "core/error.hpp"
 #include "core/wipe.hpp"
 #include "lab.hpp"
+#include "yang2007_block.hpp"
 
 #if WARPCIPHER_HAS_CUDA
 #include "gpu.cuh"
@@ -299,6 +300,25 @@ std::span<const Variant> yang2007() {
        WARPCIPHER_LAB_GPU(make<Search<Aes, search_aes, shared_len>>)},
       {"aes-in-advance", "the same with schedules made in advance (section 5)", true, true,
        WARPCIPHER_LAB_GPU(make<SearchInAdvance>)},
+      {"block-integer", "AES-128 ECB decryption by T-table (section 6.2)", true, false,
+       WARPCIPHER_LAB_GPU(yang::make_block_integer)},
+      {"block-alu", "the same in floating point, XOR by arithmetic (section 6.1)", true, false,
+       WARPCIPHER_LAB_GPU(yang::make_block_float<yang::Xor::arithmetic>)},
+      {"block-256", "XOR by a table of 256 x 256", true, false,
+       WARPCIPHER_LAB_GPU(yang::make_block_float<yang::Xor::table256>)},
+      {"block-16", "XOR by a table of 16 x 16, half by half", true, false,
+       WARPCIPHER_LAB_GPU(yang::make_block_float<yang::Xor::table16>)},
+      {"block-hybrid", "XOR half by table, half by arithmetic", true, false,
+       WARPCIPHER_LAB_GPU(yang::make_block_float<yang::Xor::hybrid>)},
+      {"xor-alu", "Table 3: XOR in floating point, by arithmetic", true, true,
+       WARPCIPHER_LAB_GPU(yang::make_xors<yang::Xor::arithmetic>)},
+      {"xor-256", "Table 3: by a table of 256 x 256", true, false,
+       WARPCIPHER_LAB_GPU(yang::make_xors<yang::Xor::table256>)},
+      {"xor-16", "Table 3: by a table of 16 x 16", true, false,
+       WARPCIPHER_LAB_GPU(yang::make_xors<yang::Xor::table16>)},
+      {"xor-hybrid", "Table 3: half by table, half by arithmetic", true, false,
+       WARPCIPHER_LAB_GPU(yang::make_xors<yang::Xor::hybrid>)},
+      {"block-cpu", "T-tables on one CPU thread (section 6)", false, false, yang::make_block_cpu},
       {"des-cpu", "bitsliced DES key search on one CPU thread", false, true, make<HostSearch<Des>>},
       {"aes-cpu", "bitsliced AES-128 key search on one CPU thread", false, true, make<HostSearch<Aes>>},
   };

@@ -6,6 +6,7 @@
 // GPU. There are two devices. It says nothing about time.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

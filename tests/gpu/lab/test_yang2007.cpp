@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // yang2007: every search finds the one key that fits, in any thread, iteration and place, and nothing where there is
-// none; the texts are enciphered by the plain ciphers.
+// none; the texts are enciphered by the plain ciphers. Decryption by blocks against the plain cipher.
 #include <algorithm>
 #include <cstring>
 
@@ -74,11 +74,46 @@ void test_search(const Variant& variant) {
   }
 }
 
+void test_block(std::string_view variant) {
+  const std::string name(variant);
+  const Call call{paper, variant, random_bytes(16)};
+  const aes::reference::Schedule schedule = aes::reference::expand_key(call.key.data(), 16);
+  for (const std::size_t len : {0, 16, 4096, 4112}) {
+    const Bytes in = random_bytes(len);
+    Bytes expected(len);
+    for (std::size_t i = 0; i < len; i += 16) aes::reference::decrypt_block(schedule, &in[i], &expected[i]);
+    expect_equal(expected, run(call, in, len), name + ", " + std::to_string(len));
+  }
+  expect_refusal(call, Bytes(8), 8, name + ", half a block");
+  expect_refusal({paper, variant, Bytes(32)}, {}, 0, name + ", key of 32");
+}
+
+void test_xors(std::string_view variant) {
+  const std::string name(variant);
+  constexpr std::size_t threads = 512;
+  Bytes expected(4 * threads);
+  for (std::size_t t = 0; t < threads; ++t) {
+    for (std::size_t i = 0; i < 9; ++i) {
+      expected[4 * t] = static_cast<std::uint8_t>((i == 0 ? t : expected[4 * t]) ^ (t / 256 + 37 * i));
+    }
+  }
+  expect_equal(expected, run({paper, variant, {}, {}, {{"xors", 9}}}, {}, 4 * threads), name);
+  expect_refusal({paper, variant, {}}, {}, 1000, name + ", part of a block of threads");
+  expect_refusal({paper, variant, Bytes(16)}, {}, 1024, name + ", a key");
+}
+
 }  // namespace
 
 void test_yang2007() {
   for (const Variant& variant : find_paper(paper).variants) {
-    if (can_run(variant)) test_search(variant);
+    if (!can_run(variant)) continue;
+    if (variant.name.starts_with("block-")) {
+      test_block(variant.name);
+    } else if (variant.name.starts_with("xor-")) {
+      test_xors(variant.name);
+    } else {
+      test_search(variant);
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Yang, Goodman 2007: bitsliced key search for DES and AES-128."""
+"""Yang, Goodman 2007: bitsliced key search for DES and AES-128, and AES by blocks."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from .. import published
 from ..results import Cell, Conclusion, Measurement, Plot, Point, Series, Table
 from ..session import CHECKED, Session
 from ..settings import Paper, Parameter
+from . import yang2007_block
 
 if TYPE_CHECKING:
     from warpcipher import _lab
@@ -102,6 +103,11 @@ def _measure(
 
 
 def run(session: Session) -> None:
+    _search(session)
+    yang2007_block.run(session, yang2007_block.one_thread(session))
+
+
+def _search(session: Session) -> None:
     cpu = {
         cipher: _measure(session, name, 1, 1 << 8, check(session, name, 2)).rate.median
         for cipher, name in CPUS.items()
@@ -291,7 +297,7 @@ def timeline(session: Session) -> list[Point]:
         threads = _threads(session, name, gpu.multiprocessors)
         entry = _measure(session, name, threads, 1 << 6, check(session, name, BLOCK))
         found.append(session.point(name, entry, entry.rate.median * 128 / 1e9))
-    return found
+    return found + yang2007_block.timeline(session)
 
 
 PAPER = Paper(
@@ -302,6 +308,7 @@ PAPER = Paper(
         Parameter(
             "iterations", 16, 8, 5, 16, "up to 2 to the power of this; 16 makes the paper's jobs"
         ),
+        Parameter("size", 28, 26, 14, 32, "the text of AES by blocks is 2 to the power of this"),
     ),
     run=run,
     timeline=timeline,

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// yang2007, section 6: AES-128 decryption by blocks, a thread each, by T-tables: with integers, and with floating point
+// alone, as GPUs had it before 2007. There a state is sixteen floats, and XOR is arithmetic or a table.
+//
+// What stands in: the paper reads bytes from textures as floats from 0 to 1 and addresses textures by floats; here
+// bytes become floats from 0 to 255 when loaded and indices when looked up. Tables lie in global memory, read through
+// the read-only cache, which is what textures are read through. The paper's tables of pairs, which halve its lookups,
+// are not here.
+//
+// Timing: how many cache lines a lookup touches depends on the data. Not constant time.
+#include "yang2007_block.hpp"
+
+#include <array>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/wipe.hpp"
+#include "tables.hpp"
+
+#if WARPCIPHER_HAS_CUDA
+#include "gpu.cuh"
+#endif
+
+namespace warpcipher::lab::yang {
+namespace {
+
+Secret<RoundKeys> decryption_keys(const Setting& setting) {
+  check_len("key", setting.key.size(), {16});
+  check_len("iv", setting.iv.size(), {0});
+  return expand_key(setting.key, true);
+}
+
+class OneThread final : public Job {
+ public:
+  explicit OneThread(const Setting& setting) : keys_(decryption_keys(setting)) {}
+
+  void run(const Data& data, Stream) override {
+    check_blocks(data);
+    for (std::size_t i = 0; i < data.in_len; i += 16) decrypt_block(*keys_, data.in + i, data.out + i);
+  }
+
+ private:
+  Secret<RoundKeys> keys_;
+};
+
+#if WARPCIPHER_HAS_CUDA
+
+constexpr unsigned rounds = 10;
+constexpr std::uint32_t block_threads = 256;
+
+__device__ const std::array<std::uint32_t, 256> global_table = aes::td0;
+__device__ const std::array<std::uint8_t, 256> global_inverse_sbox = aes::inverse_sbox;
+
+__device__ __forceinline__ std::size_t thread_number() { return std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; }
+
+// ---- integers (section 6.2) -----------------------------------------------------------------------------------------
+
+// Row r of a column: one table, turned; the paper's swizzles do that for nothing.
+template <unsigned Row>
+__device__ __forceinline__ std::uint32_t row_of(std::uint32_t column) {
+  const std::uint32_t word = __ldg(&global_table[column >> (8 * Row) & 0xff]);
+  return Row == 0 ? word : __funnelshift_l(word, word, 8 * Row);
+}
+
+template <unsigned Row>
+__device__ __forceinline__ std::uint32_t last_row_of(std::uint32_t column) {
+  return std::uint32_t{__ldg(&global_inverse_sbox[column >> (8 * Row) & 0xff])} << (8 * Row);
+}
+
+__global__ void decrypt_integer(const uint4* in, uint4* out, std::size_t count,
+                                const __grid_constant__ RoundKeys keys) {
+  const std::size_t index = thread_number();
+  if (index >= count) return;
+  const uint4 text = in[index];
+  std::uint32_t s[4] = {text.x ^ keys.words[0], text.y ^ keys.words[1], text.z ^ keys.words[2], text.w ^ keys.words[3]};
+#pragma unroll
+  for (unsigned round = 1; round <= rounds; ++round) {
+    std::uint32_t t[4];
+#pragma unroll
+    for (unsigned c = 0; c < 4; ++c) {
+      const std::uint32_t c1 = s[(c + 3) % 4];
+      const std::uint32_t c2 = s[(c + 2) % 4];
+      const std::uint32_t c3 = s[(c + 1) % 4];
+      t[c] = keys.words[4 * round + c] ^
+             (round < rounds ? row_of<0>(s[c]) ^ row_of<1>(c1) ^ row_of<2>(c2) ^ row_of<3>(c3)
+                             : last_row_of<0>(s[c]) ^ last_row_of<1>(c1) ^ last_row_of<2>(c2) ^ last_row_of<3>(c3));
+    }
+#pragma unroll
+    for (unsigned c = 0; c < 4; ++c) s[c] = t[c];
+  }
+  out[index] = make_uint4(s[0], s[1], s[2], s[3]);
+}
+
+// ---- floating point alone (section 6.1) -----------------------------------------------------------------------------
+
+// Tables of XOR in device memory: 256 x 256 bytes, and 16 x 16 behind.
+constexpr std::size_t table16_at = 256 * 256;
+constexpr std::size_t tables_len = table16_at + 16 * 16;
+
+// Bit by bit: 1 where the bits differ, times what the bit counts.
+template <int Bits>
+__device__ __forceinline__ float xor_by_arithmetic(float a, float b) {
+  float sum = 0;
+#pragma unroll
+  for (int bit = Bits - 1; bit >= 0; --bit) {
+    const auto weight = static_cast<float>(1 << bit);
+    const float x = a >= weight ? weight : 0.0f;
+    const float y = b >= weight ? weight : 0.0f;
+    a -= x;
+    b -= y;
+    sum += fabsf(x - y);
+  }
+  return sum;
+}
+
+__device__ __forceinline__ float looked_up(const std::uint8_t* table, float row, float column, float width) {
+  return static_cast<float>(__ldg(&table[static_cast<unsigned>(row * width + column)]));
+}
+
+// a and b: whole numbers from 0 to 255.
+template <Xor How>
+__device__ __forceinline__ float xor_of(float a, float b, const std::uint8_t* tables) {
+  if constexpr (How == Xor::arithmetic) return xor_by_arithmetic<8>(a, b);
+  if constexpr (How == Xor::table256) return looked_up(tables, a, b, 256.0f);
+  const float a_high = floorf(a / 16.0f);
+  const float b_high = floorf(b / 16.0f);
+  const float a_low = a - 16.0f * a_high;
+  const float b_low = b - 16.0f * b_high;
+  const float high = looked_up(tables + table16_at, a_high, b_high, 16.0f);
+  if constexpr (How == Xor::hybrid) return 16.0f * high + xor_by_arithmetic<4>(a_low, b_low);
+  return 16.0f * high + looked_up(tables + table16_at, a_low, b_low, 16.0f);
+}
+
+__device__ __forceinline__ float byte_of(std::uint32_t word, unsigned i) {
+  return static_cast<float>(word >> (8 * i) & 0xff);
+}
+
+template <Xor How>
+__global__ void decrypt_float(const uint4* in, uint4* out, std::size_t count, const __grid_constant__ RoundKeys keys,
+                              const std::uint8_t* tables) {
+  const std::size_t index = thread_number();
+  if (index >= count) return;
+  const uint4 text = in[index];
+  const std::uint32_t words[4] = {text.x, text.y, text.z, text.w};
+  float s[4][4];
+#pragma unroll
+  for (unsigned c = 0; c < 4; ++c) {
+#pragma unroll
+    for (unsigned i = 0; i < 4; ++i) s[c][i] = xor_of<How>(byte_of(words[c], i), byte_of(keys.words[c], i), tables);
+  }
+#pragma unroll 1
+  for (unsigned round = 1; round <= rounds; ++round) {
+    float t[4][4];
+#pragma unroll
+    for (unsigned c = 0; c < 4; ++c) {
+      const std::uint32_t key = keys.words[4 * round + c];
+      if (round < rounds) {
+        std::uint32_t rows[4];
+#pragma unroll
+        for (unsigned r = 0; r < 4; ++r) {
+          rows[r] = __ldg(&global_table[static_cast<unsigned>(s[(c + 3 * r) % 4][r])]);
+        }
+#pragma unroll
+        for (unsigned i = 0; i < 4; ++i) {
+          float sum = byte_of(key, i);
+#pragma unroll
+          for (unsigned r = 0; r < 4; ++r) sum = xor_of<How>(sum, byte_of(rows[r], (i + 4 - r) % 4), tables);
+          t[c][i] = sum;
+        }
+      } else {
+#pragma unroll
+        for (unsigned i = 0; i < 4; ++i) {
+          const std::uint8_t substituted = __ldg(&global_inverse_sbox[static_cast<unsigned>(s[(c + 3 * i) % 4][i])]);
+          t[c][i] = xor_of<How>(byte_of(key, i), static_cast<float>(substituted), tables);
+        }
+      }
+    }
+#pragma unroll
+    for (unsigned c = 0; c < 4; ++c) {
+#pragma unroll
+      for (unsigned i = 0; i < 4; ++i) s[c][i] = t[c][i];
+    }
+  }
+  std::uint32_t results[4] = {};
+#pragma unroll
+  for (unsigned c = 0; c < 4; ++c) {
+#pragma unroll
+    for (unsigned i = 0; i < 4; ++i) results[c] |= static_cast<std::uint32_t>(s[c][i]) << (8 * i);
+  }
+  out[index] = make_uint4(results[0], results[1], results[2], results[3]);
+}
+
+template <Xor How>
+__global__ void add_bytes(std::uint32_t* out, std::uint32_t xors, const std::uint8_t* tables) {
+  const auto thread = static_cast<std::uint32_t>(thread_number());
+  auto a = static_cast<float>(thread % 256);
+  auto b = static_cast<float>(thread / 256 % 256);
+#pragma unroll 4
+  for (std::uint32_t i = 0; i < xors; ++i) {
+    a = xor_of<How>(a, b, tables);
+    b += 37.0f;
+    if (b >= 256.0f) b -= 256.0f;
+  }
+  out[thread] = static_cast<std::uint32_t>(a);
+}
+
+// ---- their jobs -----------------------------------------------------------------------------------------------------
+
+class XorTables {
+ public:
+  explicit XorTables(int device) : device_(device) {
+    std::vector<std::uint8_t> tables(tables_len);
+    for (unsigned i = 0; i < 256 * 256; ++i) tables[i] = static_cast<std::uint8_t>(i / 256 ^ i % 256);
+    for (unsigned i = 0; i < 16 * 16; ++i) tables[table16_at + i] = static_cast<std::uint8_t>(i / 16 ^ i % 16);
+    const DeviceScope scope(device_);
+    cuda::check(cudaMalloc(&memory_, tables_len), "get memory for tables");
+    const cudaError_t copied = cudaMemcpy(memory_, tables.data(), tables_len, cudaMemcpyHostToDevice);
+    if (copied != cudaSuccess) cudaFree(memory_);
+    cuda::check(copied, "copy tables");
+  }
+  XorTables(const XorTables&) = delete;
+  XorTables& operator=(const XorTables&) = delete;
+  ~XorTables() {
+    const DeviceScope scope(device_);
+    cudaDeviceSynchronize();
+    cudaFree(memory_);
+  }
+
+  const std::uint8_t* data() const { return static_cast<const std::uint8_t*>(memory_); }
+
+ private:
+  int device_;
+  void* memory_ = nullptr;
+};
+
+cuda::LaunchShape shape_of(std::size_t threads) {
+  return {static_cast<std::uint32_t>((threads + block_threads - 1) / block_threads), block_threads};
+}
+
+class IntegerJob final : public Job {
+ public:
+  explicit IntegerJob(const Setting& setting) : device_(setting.device), keys_(decryption_keys(setting)) {}
+
+  void run(const Data& data, Stream stream) override {
+    check_blocks(data);
+    if (data.in_len == 0) return;
+    const DeviceScope scope(device_);
+    cuda::launch(decrypt_integer, shape_of(data.in_len / 16), stream, reinterpret_cast<const uint4*>(data.in),
+                 reinterpret_cast<uint4*>(data.out), data.in_len / 16, *keys_);
+  }
+
+  Facts facts() const override { return kernel_facts(decrypt_integer, device_, block_threads, 0); }
+
+ private:
+  int device_;
+  Secret<RoundKeys> keys_;
+};
+
+template <Xor How>
+class FloatJob final : public Job {
+ public:
+  explicit FloatJob(const Setting& setting)
+      : device_(setting.device), keys_(decryption_keys(setting)), tables_(device_) {}
+
+  void run(const Data& data, Stream stream) override {
+    check_blocks(data);
+    if (data.in_len == 0) return;
+    const DeviceScope scope(device_);
+    cuda::launch(decrypt_float<How>, shape_of(data.in_len / 16), stream, reinterpret_cast<const uint4*>(data.in),
+                 reinterpret_cast<uint4*>(data.out), data.in_len / 16, *keys_, tables_.data());
+  }
+
+  Facts facts() const override { return kernel_facts(decrypt_float<How>, device_, block_threads, 0); }
+
+ private:
+  int device_;
+  Secret<RoundKeys> keys_;
+  XorTables tables_;
+};
+
+template <Xor How>
+class XorsJob final : public Job {
+ public:
+  explicit XorsJob(const Setting& setting) : device_(setting.device), tables_(device_) {
+    check_len("key", setting.key.size(), {0});
+    check_len("iv", setting.iv.size(), {0});
+    xors_ = static_cast<std::uint32_t>(setting.parameters.take("xors", 1024, 1, 1 << 30));
+  }
+
+  void run(const Data& data, Stream stream) override {
+    check_len("in", data.in_len, {0});
+    if (data.out_len == 0 || data.out_len % (4 * block_threads) != 0) {
+      throw Error(Status::invalid_argument, "out is " + std::to_string(data.out_len) +
+                                                " bytes: expected 4 for each thread, and whole blocks of 256 threads");
+    }
+    const DeviceScope scope(device_);
+    cuda::launch(add_bytes<How>, shape_of(data.out_len / 4), stream, reinterpret_cast<std::uint32_t*>(data.out), xors_,
+                 tables_.data());
+  }
+
+  Facts facts() const override { return kernel_facts(add_bytes<How>, device_, block_threads, 0); }
+
+ private:
+  int device_;
+  XorTables tables_;
+  std::uint32_t xors_ = 0;
+};
+
+#endif
+
+}  // namespace
+
+std::unique_ptr<Job> make_block_cpu(const Setting& setting) { return std::make_unique<OneThread>(setting); }
+
+#if WARPCIPHER_HAS_CUDA
+std::unique_ptr<Job> make_block_integer(const Setting& setting) { return std::make_unique<IntegerJob>(setting); }
+
+template <Xor How>
+std::unique_ptr<Job> make_block_float(const Setting& setting) {
+  return std::make_unique<FloatJob<How>>(setting);
+}
+
+template <Xor How>
+std::unique_ptr<Job> make_xors(const Setting& setting) {
+  return std::make_unique<XorsJob<How>>(setting);
+}
+
+template std::unique_ptr<Job> make_block_float<Xor::arithmetic>(const Setting& setting);
+template std::unique_ptr<Job> make_block_float<Xor::table256>(const Setting& setting);
+template std::unique_ptr<Job> make_block_float<Xor::table16>(const Setting& setting);
+template std::unique_ptr<Job> make_block_float<Xor::hybrid>(const Setting& setting);
+template std::unique_ptr<Job> make_xors<Xor::arithmetic>(const Setting& setting);
+template std::unique_ptr<Job> make_xors<Xor::table256>(const Setting& setting);
+template std::unique_ptr<Job> make_xors<Xor::table16>(const Setting& setting);
+template std::unique_ptr<Job> make_xors<Xor::hybrid>(const Setting& setting);
+#endif
+
+}  // namespace warpcipher::lab::yang
