@@ -164,7 +164,7 @@ class DeviceArray {
     if (data_ == nullptr) return;
     try {
       const DeviceScope scope(device_);
-      cuda_engine().deallocate(data_, allocated_, stream_);
+      cuda_engine().deallocate(data_, allocated_, allocated_, stream_);
     } catch (const Error&) {  // the driver is shutting down and takes the memory with it
     }
   }

@@ -168,6 +168,27 @@ struct ThreadPool::Impl {
     }
   }
 
+  // Offers a loop to `wanted` threads of the pool.
+  void offer(Loop& loop, std::size_t wanted) {
+    std::call_once(started, [&] { start(); });
+    {
+      const std::lock_guard lock(mutex);
+      loops.push_back(&loop);
+    }
+    if (wanted >= helper_count) {
+      wake.notify_all();
+    } else {
+      for (std::size_t i = 0; i < wanted; ++i) wake.notify_one();
+    }
+  }
+
+  // No thread begins to work on the loop any more; returns when those that did have ended.
+  void withdraw(Loop& loop) {
+    std::unique_lock lock(mutex);
+    loops.remove(&loop);
+    loop.idle.wait(lock, [&] { return loop.helpers == 0; });
+  }
+
   const std::size_t helper_count;
   std::once_flag started;
   std::vector<std::thread> workers;
@@ -229,23 +250,29 @@ void ThreadPool::run_loop(std::size_t count, std::size_t grain, const void* cont
     }
     return;
   }
-  std::call_once(impl.started, [&] { impl.start(); });
   Impl::Loop loop{count, grain, context, body, {}, 0, nullptr, {}};
-  {
-    const std::lock_guard lock(impl.mutex);
-    impl.loops.push_back(&loop);
-  }
-  const std::size_t pieces = (count - 1) / grain;  // beyond the one the caller takes
-  if (pieces >= impl.helper_count) {
-    impl.wake.notify_all();
-  } else {
-    for (std::size_t i = 0; i < pieces; ++i) impl.wake.notify_one();
-  }
+  impl.offer(loop, (count - 1) / grain);  // pieces beyond the one the caller takes
   impl.work(loop);
-  std::unique_lock lock(impl.mutex);
-  impl.loops.remove(&loop);
-  loop.idle.wait(lock, [&] { return loop.helpers == 0; });
+  impl.withdraw(loop);
   if (loop.failure) std::rethrow_exception(loop.failure);
+}
+
+struct ThreadPool::Beside::State {
+  Impl::Loop loop;
+};
+
+ThreadPool::Beside::Beside(ThreadPool& pool, std::size_t count, const void* context, BodyFunction body) : pool_(pool) {
+  Impl& impl = *pool.impl_;
+  count = std::min(count, impl.helper_count);
+  if (count == 0) return;
+  state_.reset(new State{{count, 1, context, body, {}, 0, nullptr, {}}});
+  impl.offer(state_->loop, count);
+}
+
+ThreadPool::Beside::~Beside() {
+  if (state_ == nullptr) return;
+  state_->loop.next.store(state_->loop.count, std::memory_order_relaxed);
+  pool_.impl_->withdraw(state_->loop);
 }
 
 }  // namespace warpcipher

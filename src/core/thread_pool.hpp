@@ -38,6 +38,11 @@ class ThreadPool {
     });
   }
 
+  // Threads of the pool that work beside one thread, which goes on meanwhile: up to `count` of those that are free call
+  // body() once each. Perhaps none comes, so the thread must not depend on them. The destructor waits for those that
+  // began, so the body must end soon once it is told to. An exception of a body is dropped.
+  class Beside;
+
  private:
   struct Impl;
   struct ProcessPool;
@@ -46,6 +51,24 @@ class ThreadPool {
   void run_loop(std::size_t count, std::size_t grain, const void* context, BodyFunction body);
 
   std::unique_ptr<Impl> impl_;
+};
+
+class ThreadPool::Beside {
+ public:
+  template <class Body>
+  Beside(ThreadPool& pool, std::size_t count, const Body& body)
+      : Beside(pool, count, std::addressof(body),
+               [](const void* context, std::size_t, std::size_t) { (*static_cast<const Body*>(context))(); }) {}
+  ~Beside();
+  Beside(const Beside&) = delete;
+  Beside& operator=(const Beside&) = delete;
+
+ private:
+  Beside(ThreadPool& pool, std::size_t count, const void* context, BodyFunction body);
+
+  struct State;
+  ThreadPool& pool_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace warpcipher

@@ -27,10 +27,14 @@ class DeviceEngine : public Engine {
   virtual Stream create_stream() = 0;
   virtual void destroy_stream(Stream stream) noexcept = 0;
   virtual void wait(Stream stream) = 0;
+  virtual bool is_done(Stream stream) = 0;  // whether wait() would return at once
 
-  // Device memory. deallocate wipes `size` bytes first.
+  // As run(), for messages that lie in memory of allocate() of the current device: where they lie is not looked up.
+  virtual void run_allocated(const Plan& plan, std::span<Status> statuses, Stream stream) = 0;
+
+  // Device memory. deallocate takes the size that was allocated, and wipes the first `used` bytes.
   virtual void* allocate(std::size_t size, Stream stream) = 0;
-  virtual void deallocate(void* memory, std::size_t size, Stream stream) noexcept = 0;
+  virtual void deallocate(void* memory, std::size_t size, std::size_t used, Stream stream) noexcept = 0;
 
   // Page-locked host memory: copies from and to it overlap with kernels. free_pinned takes the size that was allocated,
   // and wipes the first `used` bytes.

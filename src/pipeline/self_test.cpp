@@ -70,7 +70,7 @@ void run_on_device(DeviceEngine& engine, std::span<const Message> messages, std:
   Stream stream = engine.create_stream();
   std::uint8_t* memory = nullptr;
   const auto release = [&] {
-    if (memory != nullptr) engine.deallocate(memory, size, stream);
+    if (memory != nullptr) engine.deallocate(memory, size, size, stream);
     engine.destroy_stream(stream);
   };
   try {

@@ -8,8 +8,22 @@
 #include "core/bytes.hpp"
 
 namespace warpcipher {
+namespace {
 
-Slot::Slot(DeviceEngine& engine, int device, std::size_t size) : engine_(engine), device_(device), size_(size) {
+constexpr std::size_t tag_room = GcmPieces::tag_len;
+
+// Where a tag lies behind a text, so that it is aligned.
+std::size_t tag_offset(std::size_t text_end) { return (text_end + tag_room - 1) / tag_room * tag_room; }
+
+}  // namespace
+
+std::size_t Slot::room_for(const Message& message) {
+  const std::size_t text_len = std::max(message.in_len, message.output_len());
+  return align_up(message.tag_len != 0 ? tag_offset(text_len) + tag_room : text_len);
+}
+
+Slot::Slot(DeviceEngine& engine, int device, std::size_t size, Batch& batch, CopyJob& job)
+    : engine_(engine), device_(device), size_(size), batch_(batch), job_(job) {
   const SelectedDevice scope(engine, device);
   stream_ = engine.create_stream();
   try {
@@ -22,15 +36,18 @@ Slot::Slot(DeviceEngine& engine, int device, std::size_t size) : engine_(engine)
 
 Slot::~Slot() { release(); }
 
-// After an error the stream may still be at work on the buffers: it is waited for before they go.
+// After an error copies and the stream may still be at work on the buffers: they are waited for before these go.
 void Slot::release() noexcept {
+  job_.cancel();
   try {
     const SelectedDevice scope(engine_, device_);
-    try {
-      engine_.wait(stream_);
-    } catch (const Error&) {  // the error that brought us here is already on its way
+    if (!parts_.empty()) {
+      try {
+        engine_.wait(stream_);
+      } catch (const Error&) {  // the error that brought us here is already on its way
+      }
     }
-    if (memory_ != nullptr) engine_.deallocate(memory_, size_, stream_);
+    if (memory_ != nullptr) engine_.deallocate(memory_, size_, memory_used_, stream_);
     engine_.destroy_stream(stream_);
   } catch (const Error&) {  // the driver is gone, and with it what it held
   }
@@ -39,17 +56,28 @@ void Slot::release() noexcept {
   engine_.free_pinned(host_, host_size_, 0);
 }
 
+void Slot::add(std::size_t index, bool direct) { place(index, nullptr, direct); }
+
 void Slot::add(Part part, bool direct) {
-  Held held{std::move(part), used_, 0};
-  held.tag_at = used_ + align_up(held.part.text_len());
-  used_ += room_for(held.part);
-  direct_ = direct;
-  parts_.push_back(std::move(held));
+  const std::size_t index = part.index;
+  place(index, std::make_unique<Part>(std::move(part)), direct);
 }
 
-// Page-locked memory is costly, so there is no more than was needed so far.
+void Slot::place(std::size_t index, std::unique_ptr<Part> part, bool direct) {
+  const Message& m = part != nullptr ? part->message : batch_.messages[index];
+  // Direct parts in a row are one range in the caller's memory, so they are one here.
+  const std::size_t at = direct ? used_ : align_up(used_);
+  const std::size_t text_end = at + std::max(m.in_len, m.output_len());
+  const std::size_t tag_at = tag_offset(text_end);
+  used_ = m.tag_len != 0 ? tag_at + tag_room : text_end;
+  direct_ = direct;
+  parts_.push_back({index, at, tag_at, std::move(part)});
+}
+
+// Page-locked memory is costly, so there is no more than was needed so far: of direct parts, for their tags.
 void Slot::prepare_memory() {
-  const std::size_t needed = direct_ ? (parts_[0].part.message.tag_len != 0 ? alignment : 0) : used_;
+  const bool tags = std::any_of(parts_.begin(), parts_.end(), [&](const Held& h) { return message(h).tag_len != 0; });
+  const std::size_t needed = direct_ ? (tags ? tag_room * parts_.size() : 0) : used_;
   if (needed > host_size_) {
     if (host_ != nullptr) engine_.free_pinned(host_, host_size_, host_used_);
     host_ = nullptr;
@@ -63,91 +91,139 @@ void Slot::prepare_memory() {
   host_used_ = std::max(host_used_, needed);
 }
 
-std::vector<Message> Slot::on_device() const {
-  std::vector<Message> messages;
-  messages.reserve(parts_.size());
+void Slot::send() {
+  prepare_memory();
+  if (direct_) {
+    launch();
+    return;
+  }
+  batch_.rows.clear();
   for (const Held& held : parts_) {
-    Message m = held.part.runnable();
+    const Message& m = message(held);
+    append_range(batch_.rows, {host_ + held.at, m.in, m.in_len});
+  }
+  job_.start(batch_.rows);
+  state_ = State::copying_in;
+}
+
+void Slot::list_on_device() {
+  batch_.on_device.clear();
+  for (const Held& held : parts_) {
+    Message m = held.part != nullptr ? held.part->runnable() : message(held);
+    m.out_len = std::max(m.in_len, m.output_len());
     m.memory = Memory::device;
     m.in = m.out = memory_ + held.at;
-    m.out_len = held.part.text_len();
     m.tag = m.tag_len != 0 ? memory_ + held.tag_at : nullptr;
     // Tags are checked here, so that the engine need not wait for its own verdict; those of pieces are of no use alone.
     if (m.tag_len != 0) m.tag_len = GcmPieces::tag_len;
     m.compute_tag = m.tag_len != 0 && m.direction == Direction::decrypt;
-    messages.push_back(m);
+    batch_.on_device.push_back(m);
   }
-  return messages;
 }
 
-void Slot::launch(std::span<Status> statuses) {
-  const SelectedDevice scope(engine_, device_);
-  prepare_memory();
-  if (direct_) {
-    const Message& m = parts_[0].part.message;
-    if (m.in_len != 0) engine_.copy_to_device(memory_, m.in, m.in_len, stream_);
-  } else {
-    copies_.clear();
-    for (const Held& held : parts_) {
-      copies_.push_back({host_ + held.at, held.part.message.in, held.part.message.in_len});
+// Ranges in a row are copied as one; but two allocations of the caller's may lie side by side, and the driver refuses a
+// copy across their border. Then each goes alone.
+template <class Copy>
+void Slot::copy_ranges(Copy&& copy) {
+  batch_.rows.clear();
+  for (const CopyRange& range : batch_.ranges) append_range(batch_.rows, range);
+  try {
+    for (const CopyRange& row : batch_.rows) copy(row);
+  } catch (const Error&) {
+    if (batch_.rows.size() == batch_.ranges.size()) throw;
+    for (const CopyRange& range : batch_.ranges) {
+      if (range.len != 0) copy(range);
     }
-    copy_in_parallel(copies_);
-    engine_.copy_to_device(memory_, host_, used_, stream_);
   }
-  const std::vector<Message> messages = on_device();
-  std::vector<Status> part_statuses(messages.size(), Status::ok);
-  engine_.run(make_plan(messages, engine_.tile_units()), part_statuses, stream_);
+}
+
+void Slot::launch() {
+  const SelectedDevice scope(engine_, device_);
+  memory_used_ = std::max(memory_used_, used_);
+  batch_.ranges.clear();
+  if (!direct_) batch_.ranges.push_back({memory_, host_, used_});
+  for (std::size_t i = 0; direct_ && i < parts_.size(); ++i) {
+    const Message& m = message(parts_[i]);
+    batch_.ranges.push_back({memory_ + parts_[i].at, m.in, m.in_len});
+  }
+  copy_ranges([&](const CopyRange& range) { engine_.copy_to_device(range.to, range.from, range.len, stream_); });
+  list_on_device();
+  batch_.part_statuses.assign(parts_.size(), Status::ok);
+  engine_.run_allocated(make_plan(batch_.on_device, engine_.tile_units()), batch_.part_statuses, stream_);
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    if (part_statuses[i] != Status::ok) statuses[parts_[i].part.index] = part_statuses[i];
+    if (batch_.part_statuses[i] != Status::ok) batch_.statuses[parts_[i].index] = batch_.part_statuses[i];
   }
-  if (!direct_) {
-    engine_.copy_to_host(host_, memory_, used_, stream_);
-    return;
+  batch_.ranges.clear();
+  if (!direct_) batch_.ranges.push_back({host_, memory_, used_});
+  for (std::size_t i = 0; direct_ && i < parts_.size(); ++i) {
+    const Message& m = message(parts_[i]);
+    batch_.ranges.push_back({m.out, memory_ + parts_[i].at, m.output_len()});
+    if (m.tag_len != 0) batch_.ranges.push_back({host_ + tag_room * i, memory_ + parts_[i].tag_at, tag_room});
   }
-  const Held& held = parts_[0];
-  const Message& m = held.part.message;
-  if (m.output_len() != 0) engine_.copy_to_host(m.out, memory_, m.output_len(), stream_);
-  if (m.tag_len != 0) engine_.copy_to_host(host_, memory_ + held.tag_at, GcmPieces::tag_len, stream_);
+  copy_ranges([&](const CopyRange& range) { engine_.copy_to_host(range.to, range.from, range.len, stream_); });
+  state_ = State::on_device;
 }
 
 // Adds a part's tag to its message's; of the last part, writes the tag or tells whether it is right.
-bool Slot::is_authentic(const Held& held, std::span<Status> statuses) const {
-  const Message& m = held.part.message;
+bool Slot::is_authentic(std::size_t number) {
+  const Held& held = parts_[number];
+  const Message& m = message(held);
   Secret<std::uint8_t[16]> tag;
-  std::memcpy(*tag, host_tag(held), GcmPieces::tag_len);
-  if (held.part.gcm != nullptr) {
-    held.part.gcm->add(held.part.offset / 16, m.in_len, *tag);
-    if (!held.part.last) return true;
-    held.part.gcm->tag(*tag);
+  std::memcpy(*tag, host_ + (direct_ ? tag_room * number : held.tag_at), GcmPieces::tag_len);
+  if (held.part != nullptr && held.part->gcm != nullptr) {
+    GcmPieces& pieces = *held.part->gcm;
+    pieces.add(held.part->offset / 16, m.in_len, *tag);
+    if (!held.part->last) return true;
+    pieces.tag(*tag);
   }
   if (m.direction == Direction::encrypt) {
     std::memcpy(m.tag, *tag, m.tag_len);
     return true;
   }
   if (equal_constant_time(*tag, m.tag, m.tag_len)) return true;
-  statuses[held.part.index] = Status::invalid_tag;
+  batch_.statuses[held.index] = Status::invalid_tag;
   return false;
 }
 
-void Slot::drain(std::span<Status> statuses) {
-  if (parts_.empty()) return;
-  {
-    const SelectedDevice scope(engine_, device_);
-    engine_.wait(stream_);
+void Slot::collect() {
+  batch_.rows.clear();
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const Message& m = message(parts_[i]);
+    if (m.tag_len != 0 && !is_authentic(i)) continue;
+    if (!direct_) append_range(batch_.rows, {m.out, host_ + parts_[i].at, m.output_len()});
   }
-  copies_.clear();
-  for (const Held& held : parts_) {
-    const Message& m = held.part.message;
-    if (m.tag_len != 0 && !is_authentic(held, statuses)) {
-      wipe_in_parallel(m.out - held.part.offset, held.part.offset + m.in_len);
-    } else if (!direct_) {
-      copies_.push_back({m.out, host_ + held.at, m.output_len()});
+  job_.start(batch_.rows);
+  state_ = State::copying_out;
+}
+
+bool Slot::advance(bool first) {
+  switch (state_) {
+    case State::filling:
+      return false;
+    case State::copying_in:
+      if (!job_.done()) return false;
+      launch();
+      return true;
+    case State::on_device: {
+      if (!first) return false;
+      const SelectedDevice scope(engine_, device_);
+      if (!engine_.is_done(stream_)) return false;
+      collect();
+      return true;
     }
+    case State::copying_out:
+      if (!job_.done()) return false;
+      parts_.clear();
+      used_ = 0;
+      state_ = State::filling;
+      return true;
   }
-  copy_in_parallel(copies_);
-  parts_.clear();
-  used_ = 0;
-  direct_ = false;
+  return false;
+}
+
+void Slot::wait() {
+  const SelectedDevice scope(engine_, device_);
+  engine_.wait(stream_);
 }
 
 }  // namespace warpcipher

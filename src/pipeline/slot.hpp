@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One piece on its way to a device and back: memory there, page-locked memory here, a stream, and the parts of messages
-// that they hold.
+// that they hold. Nothing in it waits: whoever drives a slot calls advance() until the piece is back.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -14,60 +15,97 @@
 
 namespace warpcipher {
 
+// What the slots of a ring share: the batch, its statuses, and lists whose memory is used again, for fresh memory costs
+// a batch of short messages more than all else does.
+struct Batch {
+  std::span<const Message> messages;
+  std::span<Status> statuses;
+  std::vector<Message> on_device;
+  std::vector<Status> part_statuses;
+  std::vector<CopyRange> ranges, rows;
+};
+
 class Slot {
  public:
-  // Messages start at multiples of this in a slot, so that kernels take their aligned paths.
-  static constexpr std::size_t alignment = 256;
+  // What messages start at multiples of in a slot, so that kernels take their aligned paths. Direct ones that lie one
+  // behind another in the caller's memory do so here, too.
+  static constexpr std::size_t alignment = 64;
 
   static constexpr std::size_t align_up(std::size_t n) { return (n + alignment - 1) / alignment * alignment; }
 
-  // What a part needs of a slot's size.
-  static std::size_t room_for(const Part& part) {
-    return align_up(part.text_len()) + (part.message.tag_len != 0 ? alignment : 0);
-  }
+  // What a message needs of a slot's size.
+  static std::size_t room_for(const Message& message);
 
-  Slot(DeviceEngine& engine, int device, std::size_t size);
+  // job: of the copies by the cores; helpers may look at it for longer than the slot lives.
+  Slot(DeviceEngine& engine, int device, std::size_t size, Batch& batch, CopyJob& job);
   Slot(const Slot&) = delete;
   Slot& operator=(const Slot&) = delete;
   ~Slot();
 
-  std::size_t room() const { return size_ - used_; }
   bool empty() const { return parts_.empty(); }
 
-  // direct: the text is page-locked, and travels without a copy on the host. Such a part is alone in its slot.
+  // True when message number `index` fits in, and travels the same way as those that are there.
+  bool takes(std::size_t index, bool direct) const {
+    return empty() || (direct == direct_ && room_for(batch_.messages[index]) <= size_ - align_up(used_));
+  }
+
+  // direct: the text is page-locked, and travels without a copy on the host.
+  void add(std::size_t index, bool direct);
   void add(Part part, bool direct);
 
-  // Sends the piece, and starts its way back. Does not wait, but for the cores' copies.
-  void launch(std::span<Status> statuses);
+  // Sets the piece off.
+  void send();
 
-  // Waits for the piece and hands over what came out: texts, tags, and verdicts of tags.
-  void drain(std::span<Status> statuses);
+  // What the piece is at.
+  enum class State : std::uint8_t { filling, copying_in, on_device, copying_out };
+
+  State state() const { return state_; }
+
+  // Moves on if what the piece waits for has happened. The piece that comes back hands over texts, tags and verdicts of
+  // tags, and leaves the slot empty. `first`: the pieces sent before it have left the device, so that it may, too (the
+  // tags of a message's parts add up in order). False when nothing happened.
+  bool advance(bool first);
+
+  // Waits for the device.
+  void wait();
 
  private:
   struct Held {
-    Part part;
-    std::size_t at;      // of the text, in device memory and, unless direct, in host memory
-    std::size_t tag_at;  // of the tag, in device memory; in host memory alone it is at the start when direct
+    std::size_t index;           // of the message in the batch
+    std::size_t at;              // of the text, in device memory and, unless direct, in host memory
+    std::size_t tag_at;          // of the tag, likewise
+    std::unique_ptr<Part> part;  // if it is not the whole message
   };
 
+  const Message& message(const Held& held) const {
+    return held.part != nullptr ? held.part->message : batch_.messages[held.index];
+  }
+  void place(std::size_t index, std::unique_ptr<Part> part, bool direct);
   void prepare_memory();
-  std::vector<Message> on_device() const;
-  std::uint8_t* host_tag(const Held& held) const { return host_ + (direct_ ? 0 : held.tag_at); }
-  bool is_authentic(const Held& held, std::span<Status> statuses) const;
+  template <class Copy>
+  void copy_ranges(Copy&& copy);
+  void launch();
+  void collect();
+  void list_on_device();
+  bool is_authentic(std::size_t number);
   void release() noexcept;
 
   DeviceEngine& engine_;
   const int device_;
   const std::size_t size_;
+  Batch& batch_;
+  CopyJob& job_;
   Stream stream_ = nullptr;
   std::uint8_t* memory_ = nullptr;  // on the device
   std::uint8_t* host_ = nullptr;    // page-locked
   std::size_t host_size_ = 0;
-  std::size_t host_used_ = 0;  // of host_, ever: to be wiped
-  std::size_t used_ = 0;
+  // Bytes ever used of memory_ and host_: to be wiped.
+  std::size_t memory_used_ = 0;
+  std::size_t host_used_ = 0;
+  std::size_t used_ = 0;  // of memory_, by parts_
   bool direct_ = false;
+  State state_ = State::filling;
   std::vector<Held> parts_;
-  std::vector<CopyRange> copies_;
 };
 
 }  // namespace warpcipher

@@ -23,10 +23,11 @@ namespace warpcipher {
 
 // How host data travel. Never changes results.
 struct PipelineShape {
-  std::size_t piece_len;   // bytes of text of a piece
+  std::size_t piece_len;   // bytes of a piece, a multiple of 256
   std::size_t slots;       // pieces of one device on their way at once
   std::size_t devices;     // that pieces are dealt to, of those that the engine offers
-  std::size_t direct_len;  // messages as long travel without the cores' help when they are page-locked
+  std::size_t direct_len;  // as many bytes in a row travel without the cores' help when they are page-locked
+  std::size_t helpers;     // cores that are asked to help with the copies
 };
 
 // The shape for `total` bytes on an engine that offers `devices` devices: pieces short enough that there are several to

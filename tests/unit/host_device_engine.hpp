@@ -79,20 +79,29 @@ class HostDeviceEngine final : public DeviceEngine {
     work.swap(queue(stream).work);
     for (const auto& piece : work) piece();
   }
+  // Things happen when they are asked for: one at a time, so that several questions have the answer no.
+  bool is_done(Stream stream) override {
+    std::vector<std::function<void()>>& work = queue(stream).work;
+    if (work.empty()) return true;
+    const std::function<void()> first = std::move(work.front());
+    work.erase(work.begin());
+    first();
+    return false;
+  }
+  void run_allocated(const Plan& plan, std::span<Status> statuses, Stream stream) override {
+    run(plan, statuses, stream);
+  }
   void* allocate(std::size_t size, Stream stream) override {
     wrong_device_ |= queue(stream).device != current_;
     return take(size);
   }
-  void deallocate(void* memory, std::size_t size, Stream stream) noexcept override {
+  void deallocate(void* memory, std::size_t size, std::size_t used, Stream stream) noexcept override {
     wait(stream);
-    give(memory, size);
+    wipe_and_give(memory, size, used);
   }
   void* allocate_pinned(std::size_t size) override { return take(size); }
   void free_pinned(void* memory, std::size_t size, std::size_t used) noexcept override {
-    std::memset(memory, 0, used);
-    const auto* const bytes = static_cast<const std::uint8_t*>(memory);
-    unwiped_ |= std::any_of(bytes, bytes + size, [](std::uint8_t byte) { return byte != 0 && byte != fresh; });
-    give(memory, size);
+    wipe_and_give(memory, size, used);
   }
   bool is_pinned(const void*, std::size_t) const override { return all_pinned; }
   void copy_to_device(void* device, const void* host, std::size_t size, Stream stream) override {
@@ -115,6 +124,7 @@ class HostDeviceEngine final : public DeviceEngine {
   std::map<int, int> runs_of_device;
   std::size_t most_messages = 0;
   std::size_t most_allocated = 0;
+  std::size_t most_wiped = 0;  // of one buffer, by the engine
   bool balanced() const { return memory_.empty() && streams == 0 && !wrong_size_ && !wrong_device_ && !unwiped_; }
 
  private:
@@ -158,6 +168,14 @@ class HostDeviceEngine final : public DeviceEngine {
     allocated_ += size;
     most_allocated = std::max(most_allocated, allocated_);
     return pointer;
+  }
+  // What was not said to have been used must be as it was, or wiped already.
+  void wipe_and_give(void* memory, std::size_t size, std::size_t used) noexcept {
+    std::memset(memory, 0, used);
+    most_wiped = std::max(most_wiped, used);
+    const auto* const bytes = static_cast<const std::uint8_t*>(memory);
+    unwiped_ |= std::any_of(bytes, bytes + size, [](std::uint8_t byte) { return byte != 0 && byte != fresh; });
+    give(memory, size);
   }
   void give(void* pointer, std::size_t size) noexcept {
     const auto found = memory_.find(pointer);

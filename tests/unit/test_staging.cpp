@@ -5,6 +5,7 @@
 #include <deque>
 
 #include "host_device_engine.hpp"
+#include "pipeline/slot.hpp"
 #include "pipeline/staging.hpp"
 #include "support.hpp"
 
@@ -15,7 +16,7 @@ using test::HostDeviceEngine;
 using test::Sample;
 
 constexpr std::size_t piece_len = 1024;
-constexpr PipelineShape small{piece_len, 3, 8, 512};
+constexpr PipelineShape small{piece_len, 3, 8, 512, 1};
 
 // A way of travelling: where the caller's memory lies, and how many devices there are.
 struct Way {
@@ -110,7 +111,7 @@ TEST(Staging, PacksShortMessagesIntoFewRuns) {
   }
   std::vector<Status> statuses(messages.size(), Status::ok);
   run_through_device(engine, messages, statuses, small);
-  EXPECT_EQ(engine.runs, 13);  // 256 bytes of room each, 5 to a piece and its room for a tag
+  EXPECT_EQ(engine.runs, 8);  // 128 bytes of room each, 8 to a piece
 }
 
 TEST(Staging, BoundsItsMemory) {
@@ -119,7 +120,7 @@ TEST(Staging, BoundsItsMemory) {
   Sample sample(random, find_algorithm("aes-128-ctr"), Direction::encrypt, 1 << 17);
   Status status = Status::ok;
   run_through_device(engine, {&sample.message, 1}, {&status, 1}, small);
-  EXPECT_LE(engine.most_allocated, 2 * small.slots * (piece_len + 256));
+  EXPECT_LE(engine.most_allocated, 2 * small.slots * piece_len);
   EXPECT_GE(engine.runs, 128);
 }
 
@@ -225,14 +226,56 @@ TEST(Staging, PageLockedMemoryIsNotCopiedByTheHost) {
   Sample sample(random, find_algorithm("aes-128-ctr"), Direction::encrypt, 8 * piece_len);
   Status status = Status::ok;
   run_through_device(engine, {&sample.message, 1}, {&status, 1}, small);
-  EXPECT_LE(engine.most_allocated, small.slots * (piece_len + 256));  // device memory alone
+  EXPECT_LE(engine.most_allocated, small.slots * piece_len);  // device memory alone
+}
+
+TEST(Staging, NothingBeyondTheBytesUsedIsAllocatedOrWiped) {
+  std::mt19937 random(12);
+  HostDeviceEngine engine;
+  Sample sample(random, find_algorithm("aes-128-ctr"), Direction::encrypt, 16);
+  Status status = Status::ok;
+  run_through_device(engine, {&sample.message, 1}, {&status, 1});
+  EXPECT_LE(engine.most_allocated, 2 * Slot::alignment);
+  EXPECT_LE(engine.most_wiped, Slot::alignment);
+  EXPECT_EQ(engine.copies_to_device, 1);
+}
+
+// Messages in a row of the caller's memory, as columns of a batch are.
+TEST(Staging, MessagesInARowTravelAsOneRange) {
+  std::mt19937 random(13);
+  for (const bool pinned : {false, true}) {
+    HostDeviceEngine engine;
+    engine.all_pinned = pinned;
+    constexpr std::size_t count = 64, len = 96;
+    const Key key(find_algorithm("aes-256-xts"), test::random_bytes(random, 64));
+    test::Bytes text = test::random_bytes(random, count * len), ivs = test::random_bytes(random, 16 * count);
+    test::Bytes out(text.size()), expected(text.size());
+    std::vector<Message> messages(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      Message& m = messages[i];
+      m.key = &key;
+      m.in = text.data() + i * len;
+      m.in_len = m.out_len = len;
+      m.out = expected.data() + i * len;
+      m.iv = ivs.data() + 16 * i;
+      m.iv_len = 16;
+    }
+    std::vector<Status> statuses(count, Status::ok);
+    reference_engine().run(make_plan(messages, 256), statuses, nullptr);
+    for (std::size_t i = 0; i < count; ++i) messages[i].out = out.data() + i * len;
+    run_through_device(engine, messages, statuses, small);
+    EXPECT_EQ(out, expected);
+    EXPECT_EQ(engine.copies_to_device, engine.runs);
+    EXPECT_LE(engine.runs, pinned ? 7 : 8);
+    EXPECT_TRUE(engine.balanced());
+  }
 }
 
 TEST(Staging, ChoosesPiecesBySize) {
   constexpr std::size_t MiB = std::size_t{1} << 20;
-  EXPECT_EQ(choose_shape(16, 8).piece_len, MiB);
+  EXPECT_EQ(choose_shape(16, 8).piece_len, MiB / 2);
   EXPECT_EQ(choose_shape(16, 8).devices, 1u);
-  EXPECT_EQ(choose_shape(64 * MiB, 1).piece_len, 4 * MiB);
+  EXPECT_EQ(choose_shape(16 * MiB, 1).piece_len, 4 * MiB);
   EXPECT_EQ(choose_shape(1024 * MiB, 1).piece_len, 8 * MiB);
   EXPECT_EQ(choose_shape(1024 * MiB, 8).devices, 8u);
   EXPECT_EQ(choose_shape(64 * MiB, 8).devices, 2u);

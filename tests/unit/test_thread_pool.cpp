@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -55,6 +56,31 @@ TEST(ThreadPool, RunsBodiesAtTheSameTime) {
     ids.insert(std::this_thread::get_id());
   });
   EXPECT_EQ(ids.size(), 2u);
+}
+
+// Helpers work while the thread that asked for them goes on, and are gone when it no longer wants them.
+TEST(ThreadPool, HelpsBesideAThread) {
+  for (const std::size_t threads : {1u, 2u, 3u}) {
+    ThreadPool pool(threads);
+    for (const std::size_t wanted : {0u, 1u, 5u}) {
+      std::atomic<std::size_t> arrived{0}, left{0};
+      const std::size_t expected = std::min(wanted, threads - 1);
+      std::atomic<bool> over{false};
+      const auto body = [&] {
+        ++arrived;
+        while (!over) std::this_thread::yield();
+        ++left;
+      };
+      {
+        const ThreadPool::Beside helpers(pool, wanted, body);
+        while (arrived < expected) std::this_thread::yield();
+        EXPECT_TRUE(visits_all(pool, 100, 1));  // loops go on meanwhile
+        over = true;
+      }
+      EXPECT_EQ(left, arrived);
+      EXPECT_GE(arrived, expected);
+    }
+  }
 }
 
 TEST(ThreadPool, ServesSeveralCallersAndNestedLoops) {

@@ -24,8 +24,10 @@ class AbsentCudaEngine final : public DeviceEngine {
   Stream create_stream() override { refuse(); }
   void destroy_stream(Stream) noexcept override {}
   void wait(Stream) override { refuse(); }
+  bool is_done(Stream) override { refuse(); }
+  void run_allocated(const Plan&, std::span<Status>, Stream) override { refuse(); }
   void* allocate(std::size_t, Stream) override { refuse(); }
-  void deallocate(void*, std::size_t, Stream) noexcept override {}
+  void deallocate(void*, std::size_t, std::size_t, Stream) noexcept override {}
   void* allocate_pinned(std::size_t) override { refuse(); }
   void free_pinned(void*, std::size_t, std::size_t) noexcept override {}
   bool is_pinned(const void*, std::size_t) const override { return false; }

@@ -127,8 +127,12 @@ const Device& device_of(const Plan& plan) {
     if (message.output_len() != 0 && message.out != message.in) locator.add(message.out, "out", i);
     if (message.algorithm().is_aead()) locator.add(message.tag, "tag", i);
   }
-  int index = locator.device();
-  if (index < 0) check(cudaGetDevice(&index), "find the current device");
+  return locator.device() < 0 ? current_device() : find_device(locator.device());
+}
+
+const Device& current_device() {
+  int index = 0;
+  check(cudaGetDevice(&index), "find the current device");
   return find_device(index);
 }
 

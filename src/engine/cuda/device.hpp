@@ -39,6 +39,9 @@ const Device& find_device(int index);
 // text.
 const Device& device_of(const Plan& plan);
 
+// The calling thread's current device; throws Error{engine_failure} when it is too old.
+const Device& current_device();
+
 // The devices that large host data are dealt to, as WARPCIPHER_DEVICES says: "all", or numbers such as "0,2" (as
 // cudaSetDevice takes them, so after CUDA_VISIBLE_DEVICES). Unset or empty: the current device alone, for a first use
 // of another device makes a context there, and in a machine shared by processes each has its own. The current device

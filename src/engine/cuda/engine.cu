@@ -14,6 +14,7 @@
 #include "engine/cuda/launch.hpp"
 #include "engine/cuda/memory.hpp"
 #include "engine/cuda/pinned_pool.hpp"
+#include "engine/cuda/stream_pool.hpp"
 
 namespace warpcipher {
 namespace {
@@ -71,26 +72,11 @@ class CudaEngine final : public DeviceEngine {
 
   void run(const Plan& plan, std::span<Status> statuses, Stream stream) override {
     require_device();
-    if (plan.tile_units != tile_units()) {
-      throw Error(Status::engine_failure, "engine 'cuda' was given a plan with tiles of " +
-                                              std::to_string(plan.tile_units) + " units, it runs " +
-                                              std::to_string(tile_units()));
-    }
-    const cuda::Device& device = cuda::device_of(plan);
-    const cuda::DeviceScope scope(device.index);
-    std::fill(statuses.begin(), statuses.end(), Status::ok);
-    for (const Group& group : plan.groups) {
-      const cuda::GroupRun run{plan, group, device, stream};
-      if (group.algorithm->mode.id == Mode::gcm) {
-        run_gcm(run, statuses);
-      } else if (!group.parallel) {
-        cuda::lane_table::run_serial(run);
-      } else if (is_aes(group.algorithm->cipher.id)) {
-        cuda::lane_table::run_parallel(run);
-      } else {
-        cuda::bitslice::run_parallel(run);
-      }
-    }
+    run_on(cuda::device_of(plan), plan, statuses, stream);
+  }
+
+  void run_allocated(const Plan& plan, std::span<Status> statuses, Stream stream) override {
+    run_on(cuda::current_device(), plan, statuses, stream);
   }
 
   std::vector<int> devices_for_host_data() const override {
@@ -106,19 +92,26 @@ class CudaEngine final : public DeviceEngine {
 
   Stream create_stream() override {
     require_device();
-    cudaStream_t stream = nullptr;
-    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "create a stream");
-    return stream;
+    return cuda::take_stream();
   }
-  void destroy_stream(Stream stream) noexcept override { cudaStreamDestroy(native(stream)); }
+  void destroy_stream(Stream stream) noexcept override { cuda::give_stream(stream); }
   void wait(Stream stream) override { check(cudaStreamSynchronize(native(stream)), "finish its work"); }
+  bool is_done(Stream stream) override {
+    const cudaError_t error = cudaStreamQuery(native(stream));
+    if (error == cudaErrorNotReady) {
+      cudaGetLastError();
+      return false;
+    }
+    check(error, "finish its work");
+    return true;
+  }
 
   void* allocate(std::size_t size, Stream stream) override {
     require_device();
     return cuda::allocate(size, stream);
   }
-  void deallocate(void* memory, std::size_t size, Stream stream) noexcept override {
-    cuda::deallocate(memory, size, stream);
+  void deallocate(void* memory, std::size_t, std::size_t used, Stream stream) noexcept override {
+    cuda::deallocate(memory, used, stream);
   }
 
   void* allocate_pinned(std::size_t size) override {
@@ -141,6 +134,28 @@ class CudaEngine final : public DeviceEngine {
   }
 
  private:
+  void run_on(const cuda::Device& device, const Plan& plan, std::span<Status> statuses, Stream stream) {
+    if (plan.tile_units != tile_units()) {
+      throw Error(Status::engine_failure, "engine 'cuda' was given a plan with tiles of " +
+                                              std::to_string(plan.tile_units) + " units, it runs " +
+                                              std::to_string(tile_units()));
+    }
+    const cuda::DeviceScope scope(device.index);
+    std::fill(statuses.begin(), statuses.end(), Status::ok);
+    for (const Group& group : plan.groups) {
+      const cuda::GroupRun run{plan, group, device, stream};
+      if (group.algorithm->mode.id == Mode::gcm) {
+        run_gcm(run, statuses);
+      } else if (!group.parallel) {
+        cuda::lane_table::run_serial(run);
+      } else if (is_aes(group.algorithm->cipher.id)) {
+        cuda::lane_table::run_parallel(run);
+      } else {
+        cuda::bitslice::run_parallel(run);
+      }
+    }
+  }
+
   void require_device() const {
     if (!unavailable_reason().empty()) {
       throw Error(Status::engine_unavailable, "engine 'cuda' cannot run here: " + unavailable_reason());

@@ -24,6 +24,7 @@ struct AesKeyState final : KeyState {
   // Round keys in the order they are added, as little-endian columns.
   std::uint32_t encryption_words[60];
   std::uint32_t decryption_words[60];
+  std::uint32_t tweak_words[60];  // XTS: of tweak_schedule
 
   const std::uint32_t* words(bool inverse) const { return inverse ? decryption_words : encryption_words; }
 };
@@ -35,14 +36,18 @@ class KeyList {
  public:
   // The number of a key, from 0, in the order of first sight.
   std::uint32_t number(const Key& key) {
+    if (&key == last_) return last_number_;  // messages with one key mostly come in a row
     const auto [found, added] = numbers_.try_emplace(&key, static_cast<std::uint32_t>(keys_.size()));
     if (added) keys_.push_back(&key);
-    return found->second;
+    last_ = &key;
+    return last_number_ = found->second;
   }
 
   const std::vector<const Key*>& keys() const { return keys_; }
 
  private:
+  const Key* last_ = nullptr;
+  std::uint32_t last_number_ = 0;
   std::unordered_map<const Key*, std::uint32_t> numbers_;
   std::vector<const Key*> keys_;
 };

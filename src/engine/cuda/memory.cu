@@ -47,8 +47,8 @@ void* allocate(std::size_t size, Stream stream) {
   return memory;
 }
 
-void deallocate(void* memory, std::size_t size, Stream stream) noexcept {
-  cudaMemsetAsync(memory, 0, size, native(stream));
+void deallocate(void* memory, std::size_t used, Stream stream) noexcept {
+  if (used != 0) cudaMemsetAsync(memory, 0, used, native(stream));
   cudaFreeAsync(memory, native(stream));
 }
 

@@ -16,8 +16,8 @@ namespace warpcipher::cuda {
 // Error{out_of_memory, engine_failure}.
 void* allocate(std::size_t size, Stream stream);
 
-// Wipes `size` bytes and frees, in stream order.
-void deallocate(void* memory, std::size_t size, Stream stream) noexcept;
+// Wipes the first `used` bytes and frees, in stream order.
+void deallocate(void* memory, std::size_t used, Stream stream) noexcept;
 
 // Device memory of a run; wiped and freed in stream order at the end of its scope.
 class StreamBuffer {

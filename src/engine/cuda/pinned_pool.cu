@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <map>
+#include <deque>
+#include <iterator>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "core/wipe.hpp"
@@ -17,13 +19,21 @@ namespace warpcipher::cuda {
 namespace {
 
 constexpr std::size_t least_len = std::size_t{64} << 10;
-// Two rings of the pipeline's largest pieces.
+// The pipeline's largest pieces. What is larger was asked for by a user, or holds one long message: such sizes seldom
+// come twice, and one of them would fill the pool.
+constexpr std::size_t most_kept_of_one = std::size_t{16} << 20;
 constexpr std::size_t most_kept_len = std::size_t{256} << 20;
 
-// Sizes are powers of two, so that a call finds what another left. Never destroyed: the driver may be gone by then.
+struct Kept {
+  std::size_t room;
+  void* memory;
+};
+
+// Sizes are powers of two, so that a call finds what another left; the oldest come first. Never destroyed: the driver
+// may be gone by then.
 struct Pool {
   std::mutex mutex;
-  std::map<std::size_t, std::vector<void*>> kept;
+  std::deque<Kept> kept;
   std::size_t kept_len = 0;
 };
 
@@ -32,7 +42,9 @@ Pool& pool() {
   return *instance;
 }
 
-std::size_t room_for(std::size_t size) { return std::bit_ceil(std::max(size, least_len)); }
+std::size_t room_for(std::size_t size) {
+  return size <= most_kept_of_one ? std::bit_ceil(std::max(size, least_len)) : size;
+}
 
 }  // namespace
 
@@ -40,10 +52,11 @@ void* take_pinned(std::size_t size) {
   const std::size_t room = room_for(size);
   {
     const std::lock_guard lock(pool().mutex);
-    std::vector<void*>& same = pool().kept[room];
-    if (!same.empty()) {
-      void* memory = same.back();
-      same.pop_back();
+    std::deque<Kept>& kept = pool().kept;
+    const auto last = std::find_if(kept.rbegin(), kept.rend(), [&](const Kept& k) { return k.room == room; });
+    if (last != kept.rend()) {
+      void* const memory = last->memory;
+      kept.erase(std::next(last).base());
       pool().kept_len -= room;
       return memory;
     }
@@ -56,16 +69,26 @@ void* take_pinned(std::size_t size) {
 void give_pinned(void* memory, std::size_t size, std::size_t used) noexcept {
   secure_wipe(memory, used);
   const std::size_t room = room_for(size);
+  if (room > most_kept_of_one) {
+    cudaFreeHost(memory);
+    return;
+  }
+  std::vector<void*> freed;  // outside of the lock: the driver takes its time
   try {
     const std::lock_guard lock(pool().mutex);
-    if (pool().kept_len + room <= most_kept_len) {
-      pool().kept[room].push_back(memory);
-      pool().kept_len += room;
-      return;
+    std::deque<Kept>& kept = pool().kept;
+    kept.push_back({room, memory});
+    pool().kept_len += room;
+    memory = nullptr;
+    while (pool().kept_len > most_kept_len) {
+      freed.push_back(kept.front().memory);
+      pool().kept_len -= kept.front().room;
+      kept.pop_front();
     }
   } catch (const std::bad_alloc&) {  // no room to remember it: freed like one too many
+    if (memory != nullptr) cudaFreeHost(memory);
   }
-  cudaFreeHost(memory);
+  for (void* const one : freed) cudaFreeHost(one);
 }
 
 bool is_pinned(const void* memory, std::size_t size) {

@@ -17,6 +17,7 @@
 #include "engine/cuda/ghash/tensor.hpp"
 #include "engine/cuda/ghash/view.cuh"
 #include "engine/cuda/keys.hpp"
+#include "engine/cuda/lane_table/blocks.hpp"
 #include "engine/cuda/memory.hpp"
 
 namespace warpcipher::cuda::ghash {
@@ -211,6 +212,8 @@ void authenticate(const GroupRun& run, std::uint32_t* verdicts) {
   const auto first_chunk = upload.reserve<std::uint64_t>(count + 1);
   const auto powers = upload.reserve<Element>(powers_of_key * keys.keys().size());
   const auto aad = upload.reserve<std::uint8_t>(aad_len);
+  const bool device_masks = keys.keys().size() == 1 && count >= lane_table::blocks_worth_a_launch;
+  const auto masks = upload.reserve<Block>(device_masks ? count : 0);
   upload.allocate(run.stream);
   std::uint64_t chunks = 0;
   std::size_t aad_offset = 0;
@@ -225,8 +228,12 @@ void authenticate(const GroupRun& run, std::uint32_t* verdicts) {
     view.key = keys.number(*message.key);
     std::uint8_t block[16];
     first_counter(message, block);
-    aes::encrypt_block(aes_key_state(*message.key).schedule, block, block);
-    view.mask = cuda::to_block(block, 16);
+    if (device_masks) {
+      upload.host(masks)[i] = cuda::to_block(block, 16);
+    } else {
+      aes::encrypt_block(aes_key_state(*message.key).schedule, block, block);
+      view.mask = cuda::to_block(block, 16);
+    }
     secure_wipe(block, sizeof block);
     upload.host(first_chunk)[i] = chunks;
     chunks += view.chunks();
@@ -239,6 +246,11 @@ void authenticate(const GroupRun& run, std::uint32_t* verdicts) {
     if (chunk_squares != 0) fill_squares(square + squares, chunk_squares, gf128::gcm_power(hash_key, chunk_blocks));
   }
   upload.send();
+  if (device_masks) {
+    lane_table::encrypt_blocks(run.device, run.stream, aes_key_state(*keys.keys()[0]).encryption_words,
+                               run.group.algorithm->cipher.key_len, upload.device(masks), count,
+                               &upload.device(views)->mask, sizeof(HashView));
+  }
 
   const StreamBuffer sums(chunks * sizeof(Element), run.stream);
   const ChunkList list{upload.device(views),

@@ -6,6 +6,7 @@
 #include "engine/cuda/chains.cuh"
 #include "engine/cuda/ghash/ghash.hpp"
 #include "engine/cuda/keys.hpp"
+#include "engine/cuda/lane_table/blocks.hpp"
 #include "engine/cuda/lane_table/counter.cuh"
 #include "engine/cuda/lane_table/modes.cuh"
 #include "engine/cuda/lane_table/parallel.hpp"
@@ -78,12 +79,19 @@ void run_batch(const GroupRun& run, const std::uint32_t* verdicts, bool only_cha
   const auto views = upload.reserve<MessageView>(count);
   const auto first_tile = upload.reserve<std::uint64_t>(group.first_tile.size());
   const auto schedules = upload.reserve<std::uint32_t>(only_chains ? 0 : most_schedule_words * keys.keys().size());
+  const bool device_tweaks =
+      group.algorithm->mode.id == Mode::xts && keys.keys().size() == 1 && count >= blocks_worth_a_launch;
+  const auto tweaks = upload.reserve<Block>(device_tweaks ? count : 0);
   upload.allocate(run.stream);
   for (std::size_t i = 0; i < count; ++i) {
     const Message& message = run.message(i);
     MessageView& view = upload.host(views)[i];
     view = view_of(message);
-    view.start = start_of(message);
+    if (device_tweaks) {
+      upload.host(tweaks)[i] = to_block(message.iv, 16);
+    } else {
+      view.start = start_of(message);
+    }
     view.key = keys.number(*message.key);
   }
   std::copy(group.first_tile.begin(), group.first_tile.end(), upload.host(first_tile));
@@ -94,6 +102,10 @@ void run_batch(const GroupRun& run, const std::uint32_t* verdicts, bool only_cha
     }
   }
   upload.send();
+  if (device_tweaks) {
+    encrypt_blocks(run.device, run.stream, aes_key_state(*keys.keys()[0]).tweak_words, group.algorithm->cipher.key_len,
+                   upload.device(tweaks), count, &upload.device(views)->start, sizeof(MessageView));
+  }
   if (chains != nullptr) save_chains(run, upload.device(views), upload.device(first_tile), tile_units, chains);
   if (only_chains) return;
   const BatchSource source{upload.device(views),

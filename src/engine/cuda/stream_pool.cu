@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/stream_pool.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <map>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "engine/cuda/check.hpp"
+
+namespace warpcipher::cuda {
+namespace {
+
+// Of a device: two rings of the pipeline.
+constexpr std::size_t most_kept = 16;
+
+// Never destroyed: the driver may be gone by then.
+struct Pool {
+  std::mutex mutex;
+  std::map<Stream, int> device_of;
+  std::map<int, std::vector<Stream>> idle;
+};
+
+Pool& pool() {
+  static Pool* const instance = new Pool;
+  return *instance;
+}
+
+}  // namespace
+
+Stream take_stream() {
+  int device = 0;
+  check(cudaGetDevice(&device), "find the current device");
+  const std::lock_guard lock(pool().mutex);
+  std::vector<Stream>& idle = pool().idle[device];
+  if (!idle.empty()) {
+    const Stream stream = idle.back();
+    idle.pop_back();
+    return stream;
+  }
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "create a stream");
+  pool().device_of[stream] = device;
+  return stream;
+}
+
+void give_stream(Stream stream) noexcept {
+  try {
+    const std::lock_guard lock(pool().mutex);
+    const auto found = pool().device_of.find(stream);
+    std::vector<Stream>& idle = pool().idle[found->second];
+    if (idle.size() < most_kept) {
+      idle.push_back(stream);
+      return;
+    }
+    pool().device_of.erase(found);
+  } catch (const std::bad_alloc&) {  // no room to remember it: destroyed like one too many
+  }
+  cudaStreamDestroy(static_cast<cudaStream_t>(stream));
+}
+
+}  // namespace warpcipher::cuda

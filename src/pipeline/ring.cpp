@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/ring.hpp"
+
+#include <thread>
+#include <utility>
+
+namespace warpcipher {
+
+Ring::Ring(DeviceEngine& engine, Batch& batch, std::vector<int> devices, std::size_t slots, std::size_t size)
+    : engine_(engine),
+      batch_(batch),
+      devices_(std::move(devices)),
+      size_(size),
+      count_(slots),
+      jobs_(std::make_unique<CopyJob[]>(slots)) {
+  slots_.reserve(slots);
+}
+
+Slot& Ring::filling() {
+  const std::size_t current = current_;
+  if (slots_.size() <= current) {
+    const int device = devices_[current % devices_.size()];
+    slots_.push_back(std::make_unique<Slot>(engine_, device, size_, batch_, jobs_[current]));
+  }
+  while (slots_[current]->state() != Slot::State::filling) step();
+  return *slots_[current];
+}
+
+void Ring::add(std::size_t index, bool direct) {
+  if (!filling().takes(index, direct)) send_filled();
+  filling().add(index, direct);
+}
+
+void Ring::send(Part part, bool direct) {
+  if (!filling().empty()) send_filled();
+  filling().add(std::move(part), direct);
+  send_filled();
+}
+
+void Ring::send_filled() {
+  filling().send();
+  current_ = (current_ + 1) % count_;
+  advance();
+}
+
+void Ring::finish() {
+  if (!filling().empty()) send_filled();
+  const auto is_back = [&] {
+    for (const auto& slot : slots_) {
+      if (!slot->empty()) return false;
+    }
+    return true;
+  };
+  while (!is_back()) step();
+}
+
+bool Ring::help() {
+  const std::size_t current = current_.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < count_; ++i) {
+    if (jobs_[(current + i) % count_].help()) return true;
+  }
+  return false;
+}
+
+// The oldest piece first. True when one has moved on.
+bool Ring::advance() {
+  bool moved = false, first = true;
+  for (std::size_t i = 0; i < count_; ++i) {
+    const std::size_t number = (current_ + i) % count_;
+    if (number >= slots_.size()) continue;
+    Slot& slot = *slots_[number];
+    if (slot.advance(first)) moved = true;
+    if (slot.state() == Slot::State::copying_in || slot.state() == Slot::State::on_device) first = false;
+  }
+  return moved;
+}
+
+// Moves a piece on, or does something that will.
+void Ring::step() {
+  if (advance() || help()) return;
+  Slot* oldest = nullptr;
+  for (std::size_t i = 0; i < count_; ++i) {
+    const std::size_t number = (current_ + i) % count_;
+    if (number >= slots_.size()) continue;
+    const Slot::State state = slots_[number]->state();
+    if (state == Slot::State::copying_in || state == Slot::State::copying_out) {
+      std::this_thread::yield();  // helpers are about to end
+      return;
+    }
+    if (state == Slot::State::on_device && oldest == nullptr) oldest = slots_[number].get();
+  }
+  if (oldest != nullptr) oldest->wait();
+}
+
+}  // namespace warpcipher

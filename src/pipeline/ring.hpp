@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The slots of a run, in the order in which their pieces were sent. One thread drives the ring; others may help with
+// the copies.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "pipeline/slot.hpp"
+
+namespace warpcipher {
+
+class Ring {
+ public:
+  // `slots` of `size` bytes, dealt to the devices in turn; each is made when it is needed first.
+  Ring(DeviceEngine& engine, Batch& batch, std::vector<int> devices, std::size_t slots, std::size_t size);
+
+  // Packs a whole message into the slot that is being filled, or into the next one if it does not fit in.
+  void add(std::size_t index, bool direct);
+
+  // Sends a part of a message, by itself.
+  void send(Part part, bool direct);
+
+  // Returns when all pieces are back.
+  void finish();
+
+  // Copies a share for a slot, if one wants it. From any thread.
+  bool help();
+
+ private:
+  Slot& filling();
+  void send_filled();
+  bool advance();
+  void step();
+
+  DeviceEngine& engine_;
+  Batch& batch_;
+  const std::vector<int> devices_;
+  const std::size_t size_;
+  const std::size_t count_;
+  const std::unique_ptr<CopyJob[]> jobs_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::atomic<std::size_t> current_{0};  // the slot to be filled: if it is not empty, the oldest
+};
+
+}  // namespace warpcipher
