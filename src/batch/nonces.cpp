@@ -58,20 +58,36 @@ std::vector<std::uint32_t> find_repeated(std::span<const Message> messages, std:
   std::vector<Entry> table(std::bit_ceil(2 * sealing));
   const std::size_t mask = table.size() - 1;
   std::vector<std::uint32_t> repeated;
-  for (std::uint32_t i = 0; i < messages.size(); ++i) {
+  const auto enter = [&](std::uint32_t i, std::uint64_t hash) {
     const Message& m = messages[i];
-    if (!seals(m)) continue;
-    const std::uint64_t hash = hash_of(m.iv, m.iv_len);
     const auto upper = static_cast<std::uint32_t>(hash >> 32);
     std::size_t place = hash & mask;
     for (; table[place].message_plus_1 != 0; place = (place + 1) & mask) {
       const std::uint32_t other = table[place].message_plus_1 - 1;
       if (table[place].hash == upper && compare_nonces(messages[other], m) == 0) {
         repeated.insert(repeated.end(), {other, i});
-        break;
+        return;
       }
     }
-    if (table[place].message_plus_1 == 0) table[place] = {upper, i + 1};
+    table[place] = {upper, i + 1};
+  };
+  // Places in a large table are far apart: those of a few messages are fetched at the same time.
+  constexpr std::size_t at_once = 32;
+  std::uint32_t numbers[at_once];
+  std::uint64_t hashes[at_once];
+  std::size_t gathered = 0;
+  for (std::uint32_t i = 0; i < messages.size(); ++i) {
+    const Message& m = messages[i];
+    if (seals(m)) {
+      numbers[gathered] = i;
+      hashes[gathered] = hash_of(m.iv, m.iv_len);
+      __builtin_prefetch(&table[hashes[gathered] & mask], 1);
+      ++gathered;
+    }
+    if (gathered == at_once || i + 1 == messages.size()) {
+      for (std::size_t k = 0; k < gathered; ++k) enter(numbers[k], hashes[k]);
+      gathered = 0;
+    }
   }
   return repeated;
 }
