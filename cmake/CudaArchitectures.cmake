@@ -14,7 +14,7 @@ set(all_code -gencode=arch=compute_75,code=sm_75
              -gencode=arch=compute_80,code=[sm_80,sm_86,sm_89,sm_90]
              -gencode=arch=compute_100,code=[sm_100,sm_120,compute_100])
 set(default_code -gencode=arch=compute_80,code=[sm_80,sm_90,compute_80])
-# The GPU that docs/lab.md was measured on, and PTX: more would take minutes, for kernels that nobody runs but to see them.
+# Of the lab: more would take minutes, for kernels that nobody runs but to see them.
 set(lab_code -gencode=arch=compute_75,code=[sm_90,compute_75])
 
 # Machine code for this machine's GPUs, or "" where nvidia-smi finds none.

@@ -34,6 +34,11 @@ Facts kernel_facts(void (*kernel)(Parameters...), int device, std::uint32_t thre
   const DeviceScope scope(device);
   cudaFuncAttributes attributes{};
   cuda::check(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel)), "look at a kernel");
+  if (shared_len > 48 * 1024) {  // without asking for more than that, none would fit
+    cuda::check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     static_cast<int>(shared_len)),
+                "reserve shared memory for a kernel");
+  }
   int blocks = 0;
   cuda::check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, reinterpret_cast<const void*>(kernel),
                                                             static_cast<int>(threads), shared_len),

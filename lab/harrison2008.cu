@@ -138,7 +138,7 @@ class OneThread final : public Job {
 constexpr std::uint32_t block_threads = 256;  // section 4
 
 __constant__ const Tables constant_tables = make_tables(aes::te0);
-__device__ const Tables global_tables = make_tables(aes::te0);
+alignas(512) __device__ const Tables global_tables = make_tables(aes::te0);  // as textures must be
 
 enum class Place { shared, constant, texture };
 

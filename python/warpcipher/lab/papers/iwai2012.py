@@ -249,7 +249,7 @@ def _overlap(session: Session, size: int, blocks: int) -> None:
         trip.host_target.view(0, size)[:] = bytes(size)
         chosen = streams[:parts]
         seconds = session.time(lambda: trip.overlapped(job, size, chosen, 16), on_device=False)  # noqa: B023
-        if trip.host_target.view(0, size) != expected:
+        if bytes(trip.host_target.view(0, size)) != expected:
             raise wc.EngineError(f"{BEST} of {NAME} is wrong in {parts} parts")
         found = session.add(
             BEST,
