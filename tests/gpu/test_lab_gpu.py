@@ -20,3 +20,11 @@ def test_paper(name: str) -> None:
         assert entry.holds is not None or "not measured" in entry.here
     assert report.tables
     assert report.plots
+
+
+def test_timeline() -> None:
+    report = lab.timeline(lab.Settings(quick=True, repetitions=1))
+    assert not report.skipped
+    (plot,) = report.plots
+    assert len(plot.series) == 2 + len(lab.PAPERS) - 1  # quirem2013 has no AES-128
+    assert all(y > 0 for series in plot.series for y in series.y)

@@ -127,7 +127,7 @@ class Case:
 
 
 CASES = {
-    "yang2007": Case(_yang, {"iterations": 5, "size": 14}),
+    "yang2007": Case(_yang, {"iterations": 5, "size": 14, "search_ms": 1000}),
     "harrison2008": Case(_harrison, {"size": 14, "payload": 18, "reads": 1}),
     "iwai2012": Case(_encrypt, {"size": 14}),
     "quirem2013": Case(_decrypt, {"largest": 21, "cpu_ms": 1}),

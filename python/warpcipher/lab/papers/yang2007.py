@@ -124,13 +124,11 @@ def _search(session: Session) -> None:
     for name in kernels:
         checked = check(session, name, BLOCK)
         threads = _threads(session, name, gpu.multiprocessors)
-        line = {
-            iterations: _measure(session, name, threads, iterations, checked).rate.median
-            for iterations in _iterations(session)
-        }
+        line = _line(session, name, threads, checked)
         rates[name] = line
         most = max(line)
-        paper = _measure(session, name, _paper_threads(name), most, checked).rate.median
+        job = 1 << session.values["iterations"]
+        paper = _measure(session, name, _paper_threads(name), job, checked).rate.median
         # The paper's formula: processors x instructions a second x keys a word / instructions.
         peak = gpu.multiprocessors * logic * clock * 32 / OPERATIONS[name]
         known = published.load(NAME).get(name, {})
@@ -171,8 +169,22 @@ def _search(session: Session) -> None:
     _judge(session, rates, cpu, [row[-1] for row in rows])
 
 
-def _iterations(session: Session) -> list[int]:
-    return [1 << n for n in range(0, session.values["iterations"] + 1)]
+def _line(session: Session, name: str, threads: int, checked: str) -> dict[int, float]:
+    """Keys a second over iterations, up to where a call would take more than `search_ms`."""
+    limit = session.values["search_ms"] / 1e3
+    found: dict[int, float] = {}
+    for n in range(session.values["iterations"] + 1):
+        iterations = 1 << n
+        if found:
+            expected = 32 * threads * iterations / found[max(found)]
+            if expected > limit:
+                session.skip(
+                    f"{name} with {threads} threads, {iterations} iterations and more",
+                    f"would take about {expected:.2g} s a call: search_ms is {limit * 1e3:g}",
+                )
+                break
+        found[iterations] = _measure(session, name, threads, iterations, checked).rate.median
+    return found
 
 
 def _paper_threads(variant: str) -> int:
@@ -307,6 +319,9 @@ PAPER = Paper(
     parameters=(
         Parameter(
             "iterations", 16, 8, 5, 16, "up to 2 to the power of this; 16 makes the paper's jobs"
+        ),
+        Parameter(
+            "search_ms", 500, 50, 1, 1_000_000, "figures over iterations stop at longer calls"
         ),
         Parameter("size", 28, 26, 14, 32, "the text of AES by blocks is 2 to the power of this"),
     ),
