@@ -9,7 +9,7 @@ __global__ void save_chains_kernel(const MessageView* views, const std::uint64_t
                                    Block* chains) {
   const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
   for (std::uint64_t tile = blockIdx.x * std::uint64_t{blockDim.x} + threadIdx.x; tile < tiles; tile += stride) {
-    const std::uint32_t message = find_message_alone(first_tile, messages, tile);
+    const std::uint32_t message = find_message_alone(first_tile, messages, tiles, tile);
     const std::uint64_t number = tile - first_tile[message];
     chains[tile] = number == 0 ? views[message].start
                                : load_bytes(global(views[message].in) + number * tile_len - block_len, block_len);

@@ -44,6 +44,9 @@ __device__ __forceinline__ std::uint32_t from_lane(std::uint32_t x, std::uint32_
   return __shfl_sync(0xffffffffu, x, static_cast<int>(source));
 }
 
+// Whether `x` holds in every lane; every lane takes part.
+__device__ __forceinline__ bool all_lanes(bool x) { return __ballot_sync(0xffffffffu, x) == 0xffffffffu; }
+
 // The number of the warp in its block. From lane 0, so that the compiler knows it to be the same in all lanes, and with
 // it what is computed from it: such values get registers of their own, one for a warp.
 __device__ __forceinline__ std::uint32_t warp_index() { return from_lane(threadIdx.x / warp_len, 0); }

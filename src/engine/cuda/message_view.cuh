@@ -47,35 +47,51 @@ struct Tile {
   Text text;
 };
 
-// The largest position with first_tile[position] <= tile, that is the message that holds the tile. The lanes of a warp
-// probe 32 places at once, so 65,536 messages take four steps.
+// Where the message of a tile would lie were all messages of the group as long as each other.
+__device__ __forceinline__ std::uint32_t guess_message(std::uint32_t count, std::uint64_t tiles, std::uint64_t tile) {
+  const float position = static_cast<float>(tile) * (static_cast<float>(count) / static_cast<float>(tiles));
+  const auto guess = static_cast<std::uint32_t>(position);
+  return guess < count ? guess : count - 1;
+}
+
+// The largest position with first_tile[position] <= tile, that is the message that holds the tile, of `tiles`. The
+// lanes of a warp probe 32 places at once: first the guess and what is around it, then 32 evenly over what is left, so
+// 65,536 messages of any lengths take five steps, and messages of one length one.
 __device__ __forceinline__ std::uint32_t find_message(const std::uint64_t* first_tile, std::uint32_t count,
-                                                      std::uint64_t tile) {
+                                                      std::uint64_t tiles, std::uint64_t tile) {
   std::uint32_t low = 0;
   std::uint32_t high = count;
+  std::uint32_t step = 1;
+  const std::uint32_t guess = guess_message(count, tiles, tile);
+  std::uint32_t start = guess < warp_len / 2 ? 0 : guess - warp_len / 2;
   while (high - low > 1) {
-    const std::uint32_t step = (high - low + warp_len - 1) / warp_len;
-    const std::uint32_t probe = low + lane_index() * step;
+    const std::uint32_t probe = start + lane_index() * step;
     const bool reached = probe < high && __ldg(first_tile + probe) <= tile;
     const auto steps = static_cast<std::uint32_t>(__popc(__ballot_sync(0xffffffffu, reached)));
-    low += (steps - 1) * step;
-    high = high - low < step ? high : low + step;
+    if (steps != 0) low = start + (steps - 1) * step;
+    if (steps != warp_len && start + steps * step < high) high = start + steps * step;
+    step = (high - low + warp_len - 1) / warp_len;
+    start = low;
   }
   return low;
 }
 
-// The same for lanes that look for different tiles.
+// The same for lanes that look for different tiles: away from the guess in growing steps until the message lies between
+// two probes, then by halves.
 __device__ __forceinline__ std::uint32_t find_message_alone(const std::uint64_t* first_tile, std::uint32_t count,
-                                                            std::uint64_t tile) {
+                                                            std::uint64_t tiles, std::uint64_t tile) {
   std::uint32_t low = 0;
   std::uint32_t high = count;
-  while (high - low > 1) {
-    const std::uint32_t middle = low + (high - low) / 2;
-    if (__ldg(first_tile + middle) <= tile) {
-      low = middle;
+  std::uint32_t probe = guess_message(count, tiles, tile);
+  for (std::uint32_t reach = 1; high - low > 1; reach *= 2) {
+    const bool reached = __ldg(first_tile + probe) <= tile;
+    if (reached) {
+      low = probe;
     } else {
-      high = middle;
+      high = probe;
     }
+    const std::uint32_t middle = low + (high - low) / 2;
+    probe = reach == 0 || high - low <= reach ? middle : reached ? low + reach : high - reach;
   }
   return low;
 }

@@ -5,6 +5,9 @@
 //
 // When out == in, the lanes of a warp write only after all of them have read; the block before a tile comes from
 // `chains`.
+//
+// Tiles that are whole and aligned, four of a warp at once, are loaded and stored without a test, so that all loads are
+// on their way together. For all others one loop takes a unit at a time, whatever it needs.
 #include "engine/cuda/bitslice/des.hpp"
 
 #include <algorithm>
@@ -72,51 +75,88 @@ struct LaneTile {
   std::uint32_t units;
   HalfBlock before;  // the ciphertext block before the tile, or the IV
 
+  // Whether load<true> and store<true> may be called for each unit.
+  __device__ __forceinline__ bool is_whole() const {
+    return units == tile_units && text.in_len >= 8 * tile_units && text.out_len >= 8 * tile_units &&
+           ((reinterpret_cast<std::uintptr_t>(text.in) | reinterpret_cast<std::uintptr_t>(text.out)) & 7) == 0;
+  }
+
+  template <bool Whole>
   __device__ __forceinline__ HalfBlock load(std::uint32_t unit) const {
     const std::uint32_t offset = 8 * unit;
-    return load_half(text.in + offset, text.in_len > offset ? text.in_len - offset : 0, text.pad);
+    if constexpr (Whole) {
+      const uint2 v = *reinterpret_cast<const uint2*>(global(text.in) + offset);
+      return {{v.x, v.y}};
+    } else {
+      return load_half(global(text.in) + offset, text.in_len > offset ? text.in_len - offset : 0, text.pad);
+    }
   }
+  template <bool Whole>
   __device__ __forceinline__ HalfBlock load_previous(std::uint32_t unit) const {
-    return unit == 0 ? before : load(unit - 1);
+    return unit == 0 ? before : load<Whole>(unit - 1);
   }
+  template <bool Whole>
   __device__ __forceinline__ void store(std::uint32_t unit, std::uint32_t first, std::uint32_t second) const {
     const std::uint32_t offset = 8 * unit;
-    store_half(text.out + offset, text.out_len > offset ? text.out_len - offset : 0, first, second);
+    if constexpr (Whole) {
+      __stcs(reinterpret_cast<uint2*>(text.out + offset), make_uint2(first, second));
+    } else {
+      store_half(text.out + offset, text.out_len > offset ? text.out_len - offset : 0, first, second);
+    }
   }
 };
 
 // Each mode: what goes into the cipher for a unit, and what is added to what comes out. All of `add` happens before the
-// first store of a warp.
+// first store of a warp. Whole: the tile is.
 
 struct EcbMode {
   static constexpr std::uint32_t unit_len = 8;
   static constexpr bool chained = false;
-  static __device__ __forceinline__ HalfBlock take(const LaneTile& tile, std::uint32_t unit) { return tile.load(unit); }
-  static __device__ __forceinline__ HalfBlock add(const LaneTile&, std::uint32_t) { return {}; }
+  static constexpr bool adds = false;
+  template <bool Whole>
+  static __device__ __forceinline__ HalfBlock take(const LaneTile& tile, std::uint32_t unit) {
+    return tile.load<Whole>(unit);
+  }
+  template <bool Whole>
+  static __device__ __forceinline__ HalfBlock add(const LaneTile&, std::uint32_t) {
+    return {};
+  }
 };
 
 struct CbcDecryption {
   static constexpr std::uint32_t unit_len = 8;
   static constexpr bool chained = true;
-  static __device__ __forceinline__ HalfBlock take(const LaneTile& tile, std::uint32_t unit) { return tile.load(unit); }
+  static constexpr bool adds = true;
+  template <bool Whole>
+  static __device__ __forceinline__ HalfBlock take(const LaneTile& tile, std::uint32_t unit) {
+    return tile.load<Whole>(unit);
+  }
+  template <bool Whole>
   static __device__ __forceinline__ HalfBlock add(const LaneTile& tile, std::uint32_t unit) {
-    return tile.load_previous(unit);
+    return tile.load_previous<Whole>(unit);
   }
 };
 
 struct CfbDecryption {
   static constexpr std::uint32_t unit_len = 8;
   static constexpr bool chained = true;
+  static constexpr bool adds = true;
+  template <bool Whole>
   static __device__ __forceinline__ HalfBlock take(const LaneTile& tile, std::uint32_t unit) {
-    return tile.load_previous(unit);
+    return tile.load_previous<Whole>(unit);
   }
-  static __device__ __forceinline__ HalfBlock add(const LaneTile& tile, std::uint32_t unit) { return tile.load(unit); }
+  template <bool Whole>
+  static __device__ __forceinline__ HalfBlock add(const LaneTile& tile, std::uint32_t unit) {
+    return tile.load<Whole>(unit);
+  }
 };
 
 // A unit is a byte; the shift register of unit u is the eight bytes before it.
 struct Cfb8Decryption {
   static constexpr std::uint32_t unit_len = 1;
   static constexpr bool chained = true;
+  static constexpr bool adds = true;
+  template <bool Whole>
   static __device__ __forceinline__ HalfBlock take(const LaneTile& tile, std::uint32_t unit) {
     HalfBlock shift{};
 #pragma unroll
@@ -130,17 +170,71 @@ struct Cfb8Decryption {
     }
     return shift;
   }
+  template <bool Whole>
   static __device__ __forceinline__ HalfBlock add(const LaneTile& tile, std::uint32_t unit) {
     return {{unit < tile.text.in_len ? tile.text.in[unit] : 0u, 0}};
   }
 };
+
+// Calls function(unit, first word, second word) for the lane's units. Whole: unrolled; else a loop of one body, through
+// which the rows go round.
+template <bool Whole, class Function>
+__device__ __forceinline__ void for_each_unit(std::uint32_t (&rows)[64], Function&& function) {
+  const std::uint32_t first_unit = lane_index() % tile_lanes;
+  if constexpr (Whole) {
+#pragma unroll
+    for (std::uint32_t j = 0; j < 32; ++j) function(first_unit + tile_lanes * j, rows[j], rows[32 + j]);
+  } else {
+#pragma unroll 1
+    for (std::uint32_t j = 0; j < 32; ++j) {
+      std::uint32_t first = rows[0];
+      std::uint32_t second = rows[32];
+      function(first_unit + tile_lanes * j, first, second);
+#pragma unroll
+      for (std::uint32_t i = 0; i < 31; ++i) {
+        rows[i] = rows[i + 1];
+        rows[32 + i] = rows[33 + i];
+      }
+      rows[31] = first;
+      rows[63] = second;
+    }
+  }
+}
+
+template <class Mode, bool Whole>
+__device__ __forceinline__ void take_units(const LaneTile& tile, std::uint32_t (&rows)[64]) {
+  for_each_unit<Whole>(rows, [&](std::uint32_t unit, std::uint32_t& first, std::uint32_t& second) {
+    const HalfBlock half = Mode::template take<Whole>(tile, unit);
+    first = half.words[0];
+    second = half.words[1];
+  });
+}
+
+template <class Mode, bool Whole>
+__device__ __forceinline__ void give_units(const LaneTile& tile, std::uint32_t (&rows)[64]) {
+  if constexpr (Mode::adds) {
+    for_each_unit<Whole>(rows, [&](std::uint32_t unit, std::uint32_t& first, std::uint32_t& second) {
+      const HalfBlock half = Mode::template add<Whole>(tile, unit);
+      first ^= half.words[0];
+      second ^= half.words[1];
+    });
+  }
+  __syncwarp();
+  for_each_unit<Whole>(rows, [&](std::uint32_t unit, std::uint32_t first, std::uint32_t second) {
+    if constexpr (Mode::unit_len == 1) {
+      if (unit < tile.units) tile.text.out[unit] = static_cast<std::uint8_t>(first);
+    } else {
+      tile.store<Whole>(unit, first, second);
+    }
+  });
+}
 
 template <class Mode>
 __device__ __forceinline__ LaneTile find_tile(const Source& source, std::uint64_t number, std::uint32_t& key) {
   LaneTile lane{};
   key = 0;
   if (number >= source.tiles) return lane;
-  const std::uint32_t message = find_message_alone(source.first_tile, source.messages, number);
+  const std::uint32_t message = find_message_alone(source.first_tile, source.messages, source.tiles, number);
   const MessageView& view = source.views[message];
   const Tile tile = make_tile(view, message, number, number - source.first_tile[message], tile_units, Mode::unit_len);
   lane.text = tile.text;
@@ -164,39 +258,25 @@ __global__ void __launch_bounds__(threads, 4) des_kernel(const __grid_constant__
       shared_masks[i] = source.masks[i];
     __syncthreads();
   }
-  const std::uint32_t first_unit = lane_index() % tile_lanes;
   const std::uint64_t stride = std::uint64_t{gridDim.x} * (blockDim.x / tile_lanes);
   for (std::uint64_t base = blockIdx.x * std::uint64_t{blockDim.x / tile_lanes} + threadIdx.x / warp_len * 4;
        base < source.tiles; base += stride) {
     std::uint32_t key = 0;
     const LaneTile tile = find_tile<Mode>(source, base + lane_index() / tile_lanes, key);
-    std::uint32_t rows[64];
-#pragma unroll
-    for (std::uint32_t j = 0; j < 32; ++j) {
-      const HalfBlock half = Mode::take(tile, first_unit + tile_lanes * j);
-      rows[j] = half.words[0];
-      rows[32 + j] = half.words[1];
+    const bool whole = Mode::unit_len != 1 && all_lanes(tile.is_whole());
+    std::uint32_t rows[64] = {};
+    if constexpr (Mode::unit_len != 1) {
+      if (whole) take_units<Mode, true>(tile, rows);
     }
+    if (!whole) take_units<Mode, false>(tile, rows);
     des::bitslice::transpose(rows);
     const std::uint32_t* masks = OneKey ? shared_masks : source.masks + std::size_t{key} * source.passes * pass_masks;
     des::bitslice::transform(rows, des::bitslice::MaskSchedule<std::uint32_t>{masks}, static_cast<int>(source.passes));
     des::bitslice::transpose(rows);
-#pragma unroll
-    for (std::uint32_t j = 0; j < 32; ++j) {
-      const HalfBlock half = Mode::add(tile, first_unit + tile_lanes * j);
-      rows[j] ^= half.words[0];
-      rows[32 + j] ^= half.words[1];
+    if constexpr (Mode::unit_len != 1) {
+      if (whole) give_units<Mode, true>(tile, rows);
     }
-    __syncwarp();
-#pragma unroll
-    for (std::uint32_t j = 0; j < 32; ++j) {
-      const std::uint32_t unit = first_unit + tile_lanes * j;
-      if constexpr (Mode::unit_len == 1) {
-        if (unit < tile.units) tile.text.out[unit] = static_cast<std::uint8_t>(rows[j]);
-      } else {
-        tile.store(unit, rows[j], rows[32 + j]);
-      }
-    }
+    if (!whole) give_units<Mode, false>(tile, rows);
   }
 }
 

@@ -99,7 +99,7 @@ struct ChunkList {
 };
 
 __device__ __forceinline__ Chunk find_chunk(const ChunkList& list, std::uint64_t number) {
-  const std::uint32_t message = find_message(list.first_chunk, list.messages, number);
+  const std::uint32_t message = find_message(list.first_chunk, list.messages, list.chunks, number);
   const HashView& view = list.views[message];
   const std::uint64_t after = (list.first_chunk[message + 1] - 1 - number) * view.chunk_blocks;
   const std::uint64_t end = view.blocks() - after;

@@ -37,12 +37,14 @@ __device__ __forceinline__ void fill_tables() {
   }
 }
 
-// Encrypts (or, Inverse, decrypts: section 5.3.5) N independent blocks of a lane at once. Key: `Block round(int r)
-// const` gives the words of AddRoundKey number r in the order they are added. Rounds: 10 or 14 unrolls them, so that
-// keys that are kernel parameters become operands of the logic; 0 takes the number at run time.
+// Encrypts (or, Inverse, decrypts: section 5.3.5) N independent blocks of a lane at once. Key: a source's
+// (source.cuh); round(r) gives the words of AddRoundKey number r in the order they are added. Rounds: 10 or 14 unrolls
+// them, so that keys that are kernel parameters become operands of the logic; 0 takes the number at run time.
 template <class Tables, bool Inverse, int Rounds, class Key>
 class LaneCipher {
  public:
+  static constexpr bool key_in_registers = Key::in_registers;
+
   __device__ __forceinline__ LaneCipher(const Key& key, std::uint32_t rounds)
       : key_(key), rounds_(Rounds != 0 ? Rounds : rounds), lane_(4 * lane_index()) {}
 
@@ -67,15 +69,22 @@ class LaneCipher {
     return {first.words[0] ^ mix<0b0111>(s.words[0], s.words[1], s.words[2], 0), missing ^ key_.round(2)};
   }
 
-  // Encrypts N blocks that have `common` in common. Byte 15 of blocks[n] is last ^ 32 n.
+  // What byte 15 adds to column 0 of round 1, for the N blocks whose byte 15 is last ^ 32 n.
   template <int N>
-  __device__ __forceinline__ void encrypt_rest(Block (&blocks)[N], const CommonRounds& common,
-                                               std::uint32_t last) const {
+  __device__ __forceinline__ void last_byte_entries(std::uint32_t (&entries)[N], std::uint32_t last) const {
     static_assert(N <= 8, "byte 15 has room for eight rows of 32");
     const std::uint32_t first = (last << 24 ^ key_.round(0).words[3]) >> 24 << 8 | lane_;
 #pragma unroll
-    for (std::uint32_t n = 0; n < N; ++n) {
-      const std::uint32_t v = common.first_column ^ entry<3>(first ^ n << 13);
+    for (std::uint32_t n = 0; n < N; ++n) entries[n] = entry<3>(first ^ n << 13);
+  }
+
+  // Encrypts N blocks that have `common` in common and differ in byte 15, which adds entries[n].
+  template <int N>
+  __device__ __forceinline__ void encrypt_rest(Block (&blocks)[N], const CommonRounds& common,
+                                               const std::uint32_t (&entries)[N]) const {
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+      const std::uint32_t v = common.first_column ^ entries[n];
       blocks[n] = common.second ^ Block {
         { mix<0b0001>(v, v, v, v), mix<0b1000>(v, v, v, v), mix<0b0100>(v, v, v, v), mix<0b0010>(v, v, v, v) }
       };

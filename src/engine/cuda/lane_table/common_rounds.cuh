@@ -12,7 +12,7 @@ namespace warpcipher::cuda::lane_table {
 //   round 1   column 0 = first_column ^ T3[byte 15 ^ its round key]       columns 1, 2, 3 are the same for all
 //   round 2   column c = second.words[c] ^ T[-c mod 4][byte -c mod 4 of column 0]
 //
-// So two rounds cost 5 lookups a block, not 32.
+// So two rounds cost 5 lookups a block, not 32, and the first of them is the same in all tiles of a message.
 struct CommonRounds {
   std::uint32_t first_column;
   Block second;

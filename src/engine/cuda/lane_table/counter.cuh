@@ -44,6 +44,8 @@ struct CounterMode {
   // So few blocks cost more with the common rounds than without.
   static constexpr std::uint32_t few = 2 * warp_len;
   static constexpr std::uint32_t carry = 256;
+  static constexpr std::uint32_t group = blocks_in_flight * warp_len;
+  static_assert(carry == 2 * group);
 
   static __device__ __forceinline__ std::uint32_t lead(const MessageView& view) { return view.start.words[3] >> 24; }
 
@@ -70,11 +72,10 @@ struct CounterMode {
       if (end > whole) end = whole;
       if (end > done + few) {
         // A group for its first few blocks would be a group too many.
-        constexpr std::uint32_t group = blocks_in_flight * warp_len;
         const std::uint32_t tail = (last + end - done) % group;
         if (tail <= warp_len && end - done > group) end -= tail;
-        encrypt_rows(cipher, text, find_common(cipher, tile, number / carry, parameters), done, end, last,
-                     lead(tile.view));
+        const CommonRounds common = find_common(cipher, tile, number / carry, parameters);
+        encrypt_rows(cipher, text, common, done, end, last);
       } else {
         if (rest <= few) end = tile.units;
         encrypt_few(cipher, text, tile, done, end, parameters.wrap_32);
@@ -88,16 +89,19 @@ struct CounterMode {
   // the same of each row of memory in all tiles, so that rows of counters that begin anywhere are still read as few
   // lines.
   template <class Cipher>
-  static __device__ __forceinline__ void encrypt_rows(const Cipher& cipher, const Text& text,
-                                                      const CommonRounds& common, std::uint32_t done, std::uint32_t end,
-                                                      std::uint32_t last, std::uint32_t lead) {
-    constexpr std::uint32_t group = blocks_in_flight * warp_len;
+  __device__ __forceinline__ void encrypt_rows(const Cipher& cipher, const Text& text, const CommonRounds& common,
+                                               std::uint32_t done, std::uint32_t end, std::uint32_t last) {
     const std::uint32_t count = end - done;
-    const std::uint32_t column = (lane_index() + lead) % warp_len;
+    std::uint32_t row = last / group * group;
+    if constexpr (!Cipher::key_in_registers) {
+      if (row != 0) turn_halves();
+    }
 #pragma unroll 1
-    for (std::uint32_t row = last / group * group; row < last + count; row += group) {
+    for (; row < last + count; row += group) {
       Block blocks[blocks_in_flight];
-      cipher.encrypt_rest(blocks, common, row + column);
+      if constexpr (Cipher::key_in_registers) cipher.last_byte_entries(halves[0], row + column);
+      cipher.encrypt_rest(blocks, common, halves[0]);
+      if constexpr (!Cipher::key_in_registers) turn_halves();
       const std::uint32_t index = row + column - last;  // may lie before the first
       const std::int64_t offset = 16 * std::int64_t{static_cast<std::int32_t>(done + index)};
       Block texts[blocks_in_flight];
@@ -109,6 +113,18 @@ struct CounterMode {
       for (std::uint32_t n = 0; n < blocks_in_flight; ++n) {
         if (index + warp_len * n < count) store_aligned(text.out + (offset + 16 * warp_len * n), blocks[n] ^ texts[n]);
       }
+    }
+    if constexpr (!Cipher::key_in_registers) {
+      if (row != carry) turn_halves();
+    }
+  }
+
+  __device__ __forceinline__ void turn_halves() {
+#pragma unroll
+    for (std::uint32_t n = 0; n < blocks_in_flight; ++n) {
+      const std::uint32_t entry = halves[0][n];
+      halves[0][n] = halves[1][n];
+      halves[1][n] = entry;
     }
   }
 
@@ -132,6 +148,13 @@ struct CounterMode {
   template <class Cipher>
   __device__ __forceinline__ CommonRounds find_common(const Cipher& cipher, const Tile& tile, std::uint64_t number,
                                                       const Parameters& parameters) {
+    if (message != tile.message) {
+      column = (lane_index() + lead(tile.view)) % warp_len;
+      if constexpr (!Cipher::key_in_registers) {
+        cipher.last_byte_entries(halves[0], column);
+        cipher.last_byte_entries(halves[1], column + group);
+      }
+    }
     if (message != tile.message || next != static_cast<std::uint32_t>(number) || turn == warp_len) {
       const std::uint64_t own = number + std::uint64_t{parameters.stride} * lane_index();
       ahead = cipher.common_rounds(add_counter(tile.view.start, carry * own, parameters.wrap_32));
@@ -147,6 +170,10 @@ struct CounterMode {
     return common;
   }
 
+  std::uint32_t column = 0;  // of the lane's counters in rows of 32
+  // What byte 15 adds to rows 0 to 3 and 4 to 7 of every tile of the message; between tiles in this order. Where
+  // registers are short it is looked up for each group anew.
+  std::uint32_t halves[2][blocks_in_flight] = {};
   CommonRounds ahead{};
   std::uint32_t message = 0xffffffffu;
   std::uint32_t next = 0;  // the number of the tile of which lane `turn` has the common rounds

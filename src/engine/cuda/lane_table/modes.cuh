@@ -4,6 +4,7 @@
 //   inverse     whether the cipher runs backwards
 //   unit_len    bytes of a unit
 //   Parameters  what the host tells it beside messages and keys
+//   unrolled    false: not worth a kernel for each key length
 //   lead()      where tiles need not begin with the message: how many units earlier they do
 //   tile()      called by all lanes of a warp; keeps what it likes between the tiles of a warp
 //
@@ -75,16 +76,31 @@ __device__ __forceinline__ Block block_before(const Tile& tile, const ChainParam
   return load_bytes(tile.text.in - 16, 16);
 }
 
-// Units [base, base + 32 N) of the ciphertext, each replaced by the one before it. `before` is the one before base.
+// A step's blocks of ciphertext. Each lane keeps its own: the block before is one lane below, or in lane 31 one row
+// earlier, and comes by shuffles, which cost less than to read it again, 16 bytes off the lines of the cache.
 template <class S>
-__device__ __forceinline__ void load_previous(const Text& text, std::uint32_t base, const Block& before,
-                                              Block (&blocks)[S::blocks]) {
+struct Ciphertext {
+  Block own[S::blocks];
+
+  __device__ __forceinline__ Ciphertext(const Text& text, std::uint32_t base) {
 #pragma unroll
-  for (int n = 0; n < S::blocks; ++n) {
-    const std::uint32_t unit = base + lane_index() + warp_len * n;
-    blocks[n] = unit == base ? before : text.load_if<S::whole>(unit - 1);
+    for (int n = 0; n < S::blocks; ++n) own[n] = text.load_if<S::whole>(base + lane_index() + warp_len * n);
   }
-}
+
+  // before: the block before the step; after, the last of the step. It counts in lane 0 alone.
+  __device__ __forceinline__ void get_previous(Block (&previous)[S::blocks], Block& before) const {
+    const bool first = lane_index() == 0;
+#pragma unroll
+    for (int n = 0; n < S::blocks; ++n) {
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        const std::uint32_t below = from_lane(own[n].words[w], (lane_index() + warp_len - 1) % warp_len);
+        previous[n].words[w] = first ? before.words[w] : below;
+        before.words[w] = below;
+      }
+    }
+  }
+};
 
 struct CbcDecryption {
   static constexpr bool inverse = true;
@@ -96,19 +112,18 @@ struct CbcDecryption {
     const Text text = tile.text;
     Block before = block_before(tile, parameters);
     for_each_step(text, tile.units, [&](auto step, std::uint32_t base) {
+      const Ciphertext<decltype(step)> ciphertext(text, base);
       Block blocks[step.blocks];
-      Block previous[step.blocks];
 #pragma unroll
-      for (int n = 0; n < step.blocks; ++n) blocks[n] = text.load_if<step.whole>(base + lane_index() + warp_len * n);
+      for (int n = 0; n < step.blocks; ++n) blocks[n] = ciphertext.own[n];
       cipher(blocks);
-      load_previous<decltype(step)>(text, base, before, previous);
-      before = text.load_if<step.whole>(base + warp_len * step.blocks - 1);
+      Block previous[step.blocks];
+      ciphertext.get_previous(previous, before);
       __syncwarp();
 #pragma unroll
       for (int n = 0; n < step.blocks; ++n) {
         text.store_if<step.whole>(base + lane_index() + warp_len * n, blocks[n] ^ previous[n]);
       }
-      __syncwarp();
     });
   }
 };
@@ -123,18 +138,15 @@ struct CfbDecryption {
     const Text text = tile.text;
     Block before = block_before(tile, parameters);
     for_each_step(text, tile.units, [&](auto step, std::uint32_t base) {
+      const Ciphertext<decltype(step)> ciphertext(text, base);
       Block blocks[step.blocks];
-      load_previous<decltype(step)>(text, base, before, blocks);
+      ciphertext.get_previous(blocks, before);
       cipher(blocks);
+      __syncwarp();
 #pragma unroll
       for (int n = 0; n < step.blocks; ++n) {
-        blocks[n] = blocks[n] ^ text.load_if<step.whole>(base + lane_index() + warp_len * n);
+        text.store_if<step.whole>(base + lane_index() + warp_len * n, blocks[n] ^ ciphertext.own[n]);
       }
-      before = text.load_if<step.whole>(base + warp_len * step.blocks - 1);
-      __syncwarp();
-#pragma unroll
-      for (int n = 0; n < step.blocks; ++n) text.store_if<step.whole>(base + lane_index() + warp_len * n, blocks[n]);
-      __syncwarp();
     });
   }
 };
@@ -148,6 +160,7 @@ struct CfbDecryption {
 // The whole tile is in registers before its first byte is written.
 struct Cfb8Decryption {
   static constexpr bool inverse = false;
+  static constexpr bool unrolled = false;  // a mode of old links, a sixteenth as fast in any case
   static constexpr std::uint32_t unit_len = 1;
   using Parameters = ChainParameters;
 
@@ -172,23 +185,25 @@ struct Cfb8Decryption {
       window[2] = before.words[2];
       window[3] = before.words[3];
     }
-#pragma unroll
+#pragma unroll 1
     for (std::uint32_t half = 0; half < 2; ++half) {
       Block blocks[4];
 #pragma unroll
       for (std::uint32_t n = 0; n < 4; ++n) {
 #pragma unroll
         for (std::uint32_t w = 0; w < 4; ++w) {
-          blocks[n].words[w] = __funnelshift_r(window[half + w], window[half + w + 1], 8 * n);
+          blocks[n].words[w] = __funnelshift_r(window[w], window[w + 1], 8 * n);
         }
       }
       cipher(blocks);
 #pragma unroll
       for (std::uint32_t n = 0; n < 4; ++n) {
         const std::uint32_t byte = 8 * lane + 4 * half + n;
-        const std::uint32_t ciphertext = window[4 + half] >> (8 * n);
+        const std::uint32_t ciphertext = window[4] >> (8 * n);
         if (byte < tile.units) text.out[byte] = static_cast<std::uint8_t>(ciphertext ^ blocks[n].words[0]);
       }
+#pragma unroll
+      for (std::uint32_t w = 0; w < 5; ++w) window[w] = window[w + 1];
     }
     __syncwarp();
   }

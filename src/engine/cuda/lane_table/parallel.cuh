@@ -21,6 +21,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   const std::uint32_t stride = gridDim.x * (blockDim.x / warp_len);
   Mode mode;
   for (std::uint32_t number = first; number < source.tiles; number += stride) {
+    if constexpr (requires { mode.look_ahead(source, number, stride); }) mode.look_ahead(source, number, stride);
     const Tile tile = source.template find<Mode>(number);
     const typename Source::Key key = source.key(tile);
     const LaneCipher<Tables, Mode::inverse, Rounds, typename Source::Key> cipher(key, source.rounds);
@@ -50,26 +51,26 @@ void launch_parallel(const ParallelLaunch& run, typename Mode::Parameters parame
     const LaunchShape shape = parallel_shape(run.device, tiles, 0);
     parameters.set_stride(std::uint64_t{shape.blocks} * (shape.threads / warp_len));
   }
-  if (run.single == nullptr) {
-    if (run.form == Form::tables_128) {
-      launch_kernel<Mode, Tables128, 0>(run, *run.batch, parameters);
-    } else {
-      launch_kernel<Mode, Tables64, 0>(run, *run.batch, parameters);
-    }
-  } else if (run.form == Form::tables_64) {
-    launch_kernel<Mode, Tables64, 0>(run, *run.single, parameters);
-  } else {
-    switch (run.single->rounds) {
+  const auto launch_unrolled = [&](const auto& source) {
+    switch (source.rounds) {
       case 10:
-        launch_kernel<Mode, Tables128, 10>(run, *run.single, parameters);
-        break;
+        return launch_kernel<Mode, Tables128, 10>(run, source, parameters);
       case 14:
-        launch_kernel<Mode, Tables128, 14>(run, *run.single, parameters);
-        break;
+        return launch_kernel<Mode, Tables128, 14>(run, source, parameters);
       default:
-        launch_kernel<Mode, Tables128, 0>(run, *run.single, parameters);
-        break;
+        if constexpr (!keeps_one_key<Mode>) return launch_kernel<Mode, Tables128, 0>(run, source, parameters);
     }
+  };
+  if (run.batch != nullptr) {
+    if (run.form == Form::tables_128) return launch_kernel<Mode, Tables128, 0>(run, *run.batch, parameters);
+    return launch_kernel<Mode, Tables64, 0>(run, *run.batch, parameters);
+  }
+  if constexpr (keeps_one_key<Mode>) {
+    launch_unrolled(*run.one_key);
+  } else {
+    if (run.form == Form::tables_64) return launch_kernel<Mode, Tables64, 0>(run, *run.single, parameters);
+    if constexpr (requires { Mode::unrolled; }) return launch_kernel<Mode, Tables128, 0>(run, *run.single, parameters);
+    launch_unrolled(*run.single);
   }
 }
 

@@ -8,12 +8,18 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// Either single or batch is set.
+// Whether a mode's batches of one key have kernels of their own (OneKeySource), and its single messages have not: XTS,
+// whose keys are of 10 or 14 rounds.
+template <class Mode>
+inline constexpr bool keeps_one_key = requires { Mode::many_messages; };
+
+// One of the sources is set. one_key: only for modes that keep it, and in the form tables_128; they have no `single`.
 struct ParallelLaunch {
   const Device& device;
   Stream stream;
   Form form;
   const SingleSource* single;
+  const OneKeySource* one_key;
   const BatchSource* batch;
 };
 

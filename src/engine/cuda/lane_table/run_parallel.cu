@@ -108,13 +108,19 @@ void run_batch(const GroupRun& run, const std::uint32_t* verdicts, bool only_cha
   }
   if (chains != nullptr) save_chains(run, upload.device(views), upload.device(first_tile), tile_units, chains);
   if (only_chains) return;
-  const BatchSource source{upload.device(views),
-                           upload.device(first_tile),
-                           upload.device(schedules),
-                           group.tiles(),
-                           static_cast<std::uint32_t>(count),
-                           static_cast<std::uint32_t>(group.algorithm->cipher.key_len / 4 + 6)};
-  launch_mode({run.device, run.stream, choose_form(run.device), nullptr, &source}, group, chains, verdicts);
+  const MessageList list{upload.device(views), upload.device(first_tile), group.tiles(),
+                         static_cast<std::uint32_t>(count)};
+  const auto rounds = static_cast<std::uint32_t>(group.algorithm->cipher.key_len / 4 + 6);
+  const Form form = choose_form(run.device);
+  if (group.algorithm->mode.id == Mode::xts && keys.keys().size() == 1 && form == Form::tables_128) {
+    Secret<OneKeySource> source;
+    static_cast<MessageList&>(*source) = list;
+    source->rounds = rounds;
+    std::copy_n(upload.host(schedules), most_schedule_words, source->schedule);
+    return launch_mode({run.device, run.stream, form, nullptr, &*source, nullptr}, group, chains, verdicts);
+  }
+  const BatchSource source{list, rounds, upload.device(schedules)};
+  launch_mode({run.device, run.stream, form, nullptr, nullptr, &source}, group, chains, verdicts);
 }
 
 void run_single(const GroupRun& run, const std::uint32_t* verdicts, Block* chains) {
@@ -126,7 +132,8 @@ void run_single(const GroupRun& run, const std::uint32_t* verdicts, Block* chain
   source->tiles = run.group.tiles();
   source->rounds = static_cast<std::uint32_t>(run.group.algorithm->cipher.key_len / 4 + 6);
   std::copy_n(aes_key_state(*message.key).words(is_inverse(run.group)), most_schedule_words, source->schedule);
-  launch_mode({run.device, run.stream, choose_form(run.device), &*source, nullptr}, run.group, chains, verdicts);
+  launch_mode({run.device, run.stream, choose_form(run.device), &*source, nullptr, nullptr}, run.group, chains,
+              verdicts);
 }
 
 }  // namespace
@@ -141,7 +148,7 @@ void run_parallel(const GroupRun& run, const std::uint32_t* verdicts) {
   }
   const StreamBuffer saved(needs_chains(run) ? run.group.tiles() * sizeof(Block) : 0, run.stream);
   auto* chains = reinterpret_cast<Block*>(saved.data());
-  if (run.group.messages.size() == 1) {
+  if (run.group.messages.size() == 1 && run.group.algorithm->mode.id != Mode::xts) {
     run_single(run, verdicts, chains);
   } else {
     run_batch(run, verdicts, false, chains);

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the parallel kernel finds its tiles and keys: in its parameters (one message) or in device memory (a batch).
+// Where the parallel kernel finds its tiles and keys: in its parameters (one message), in device memory (a batch), or
+// keys here and tiles there (a batch with one key, for the modes whose messages are short: XTS).
+//
+// A source's Key has `Block round(r)`, and in_registers: whether what it gives lies in registers rather than in
+// operands of the logic, so that a mode had better be sparing with its own.
 #pragma once
 
 #include "engine/cuda/lane_table/run.hpp"
@@ -22,39 +26,64 @@ __device__ __forceinline__ std::uint32_t lead_of(const MessageView& view) {
   }
 }
 
-// One message: everything is a kernel parameter, so that round keys are operands in the constant bank.
+// A key in the constant bank.
+struct ParameterKey {
+  static constexpr bool in_registers = false;
+  const std::uint32_t* schedule;
+  __device__ __forceinline__ Block round(std::uint32_t r) const {
+    const std::uint32_t* words = schedule + 4 * r;
+    return {{words[0], words[1], words[2], words[3]}};
+  }
+};
+
+// One message: everything is a kernel parameter.
 struct SingleSource {
+  using Key = ParameterKey;
+
   MessageView view;
   std::uint64_t tiles;
   std::uint32_t rounds;
   std::uint32_t schedule[most_schedule_words];
 
-  struct Key {
-    const SingleSource& source;
-    __device__ __forceinline__ Block round(std::uint32_t r) const {
-      const std::uint32_t* words = source.schedule + 4 * r;
-      return {{words[0], words[1], words[2], words[3]}};
-    }
-  };
-
-  __device__ __forceinline__ Key key(const Tile&) const { return {*this}; }
+  __device__ __forceinline__ Key key(const Tile&) const { return {schedule}; }
   template <class Mode>
   __device__ __forceinline__ Tile find(std::uint32_t tile) const {
     return make_tile(view, 0, tile, tile, tile_units, Mode::unit_len, lead_of<Mode>(view));
   }
 };
 
-// Many messages: views, prefix sums of tiles and schedules (most_schedule_words each, 16-byte aligned) in device
-// memory.
-struct BatchSource {
+// Many messages: views and prefix sums of tiles in device memory.
+struct MessageList {
   const MessageView* views;
   const std::uint64_t* first_tile;
-  const std::uint32_t* schedules;
   std::uint64_t tiles;
   std::uint32_t messages;
+
+  template <class Mode>
+  __device__ __forceinline__ Tile find(std::uint32_t tile) const {
+    const std::uint32_t message = find_message(first_tile, messages, tiles, tile);
+    const MessageView& view = views[message];
+    return make_tile(view, message, tile, tile - first_tile[message], tile_units, Mode::unit_len, lead_of<Mode>(view));
+  }
+};
+
+// Many messages of one key.
+struct OneKeySource : MessageList {
+  using Key = ParameterKey;
+
   std::uint32_t rounds;
+  std::uint32_t schedule[most_schedule_words];
+
+  __device__ __forceinline__ Key key(const Tile&) const { return {schedule}; }
+};
+
+// Many messages, each with its key: schedules of most_schedule_words each, 16-byte aligned.
+struct BatchSource : MessageList {
+  std::uint32_t rounds;
+  const std::uint32_t* schedules;
 
   struct Key {
+    static constexpr bool in_registers = true;
     const uint4* words;
     __device__ __forceinline__ Block round(std::uint32_t r) const {
       const uint4 v = __ldg(words + r);
@@ -64,12 +93,6 @@ struct BatchSource {
 
   __device__ __forceinline__ Key key(const Tile& tile) const {
     return {reinterpret_cast<const uint4*>(schedules + most_schedule_words * std::size_t{tile.view.key})};
-  }
-  template <class Mode>
-  __device__ __forceinline__ Tile find(std::uint32_t tile) const {
-    const std::uint32_t message = find_message(first_tile, messages, tile);
-    const MessageView& view = views[message];
-    return make_tile(view, message, tile, tile - first_tile[message], tile_units, Mode::unit_len, lead_of<Mode>(view));
   }
 };
 

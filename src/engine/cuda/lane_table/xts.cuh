@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // XTS (IEEE 1619, section 5.3): the tweak of block j is T * alpha^j. A tile's first tweak is a jump from the message's
-// first, inside a tile tweaks follow by shifts, so no lane waits for another's.
+// first, which lane l makes for the warp's tile after the next l: two products in GF(2^128) for 32 tiles. Inside a tile
+// tweaks follow by shifts, so no lane waits for another's.
 #pragma once
 
 #include "cipher/gf128.hpp"
@@ -8,72 +9,90 @@
 
 namespace warpcipher::cuda::lane_table {
 
-using gf128::Tweak;
-using gf128::detail::shift_tweak;
+// Tweaks are blocks here: the coefficient of x^i is bit i % 32 of words[i / 32].
 
-__device__ __forceinline__ Block operator^(const Block& block, const Tweak& t) {
-  return block ^ Block {
-    {
-      static_cast<std::uint32_t>(t.low), static_cast<std::uint32_t>(t.low >> 32), static_cast<std::uint32_t>(t.high),
-          static_cast<std::uint32_t>(t.high >> 32)
-    }
-  };
+// What x^128 * leaving adds to words 0 and 1: leaving * (x^7 + x^2 + x + 1), but for the 1. As products, which leave
+// the logic to the cipher.
+__device__ __forceinline__ std::uint64_t fold_tweak(std::uint32_t leaving) {
+  return std::uint64_t{leaving} * 2 ^ std::uint64_t{leaving} * 4 ^ std::uint64_t{leaving} * 128;
 }
 
-__device__ __forceinline__ Tweak to_tweak(const Block& block) {
-  return {block.words[0] | std::uint64_t{block.words[1]} << 32, block.words[2] | std::uint64_t{block.words[3]} << 32};
+// t * alpha^32.
+__device__ __forceinline__ Block next_row(const Block& t) {
+  const std::uint64_t folded = fold_tweak(t.words[3]);
+  return {{t.words[3] ^ static_cast<std::uint32_t>(folded), t.words[0] ^ static_cast<std::uint32_t>(folded >> 32),
+           t.words[1], t.words[2]}};
 }
 
-// a * b with both the same in all lanes, shared out: lane l multiplies by bits 4 l to 4 l + 3 of b.
-__device__ __forceinline__ Tweak multiply_in_warp(const Tweak& a, const Tweak& b) {
-  const std::uint32_t lane = lane_index();
-  const auto bits = static_cast<std::uint32_t>((lane < 16 ? b.low : b.high) >> (4 * (lane % 16)));
-  Tweak sum{};
-#pragma unroll
-  for (int i = 3; i >= 0; --i) {
-    sum = gf128::double_tweak(sum);
-    const std::uint64_t mask = 0 - static_cast<std::uint64_t>(bits >> i & 1u);
-    sum.low ^= a.low & mask;
-    sum.high ^= a.high & mask;
-  }
-  sum = shift_tweak(sum, 4 * lane);
-#pragma unroll
-  for (std::uint32_t distance = 16; distance > 0; distance /= 2) {
-    sum.low ^= from_lane_xor(sum.low, distance);
-    sum.high ^= from_lane_xor(sum.high, distance);
-  }
-  return sum;
+// t * alpha^n, n below 32.
+__device__ __forceinline__ Block shift_tweak(const Block& t, std::uint32_t n) {
+  const std::uint32_t leaving = __funnelshift_l(t.words[3], 0, n);
+  const std::uint64_t folded = fold_tweak(leaving);
+  return {{t.words[0] << n ^ leaving ^ static_cast<std::uint32_t>(folded),
+           __funnelshift_l(t.words[0], t.words[1], n) ^ static_cast<std::uint32_t>(folded >> 32),
+           __funnelshift_l(t.words[1], t.words[2], n), __funnelshift_l(t.words[2], t.words[3], n)}};
 }
 
-struct XtsParameters {
-  static constexpr std::uint32_t powers = 13;  // a data unit has at most 2^20 blocks (section 5.1), 2^12 tiles
-
-  Tweak power[powers];  // power[i] = alpha^(tile_units * 2^i)
-  Tweak stride;         // alpha^(tile_units * tiles from the end of one tile of a warp to its next)
-
-  XtsParameters() {
-    for (std::uint32_t i = 0; i < powers; ++i) power[i] = gf128::jump_tweak({1, 0}, std::uint64_t{tile_units} << i);
-    stride = {1, 0};
-  }
-
-  // tiles: from one tile of a warp to its next, at least 1.
-  void set_stride(std::uint64_t tiles) { stride = gf128::jump_tweak({1, 0}, tile_units * (tiles - 1)); }
+// powers[k][i] = alpha^(tile_units * 64^k * i). A data unit has at most 2^20 blocks (section 5.1), 2^12 tiles.
+struct TweakPowers {
+  gf128::Tweak powers[2][64];
 };
+
+constexpr TweakPowers make_tweak_powers() {
+  TweakPowers table{};
+  gf128::Tweak step = gf128::jump_tweak({1, 0}, tile_units);
+  for (auto& powers : table.powers) {
+    gf128::Tweak power{1, 0};
+    for (auto& entry : powers) {
+      entry = power;
+      power = gf128::detail::multiply_tweaks(power, step);
+    }
+    step = power;
+  }
+  return table;
+}
+
+static __device__ const TweakPowers tweak_powers = make_tweak_powers();
+
+// t * alpha^(tile_units * tiles).
+__device__ __forceinline__ Block jump_tiles(const Block& t, std::uint32_t tiles) {
+  gf128::Tweak tweak{t.words[0] | std::uint64_t{t.words[1]} << 32, t.words[2] | std::uint64_t{t.words[3]} << 32};
+#pragma unroll 1
+  for (const auto& powers : tweak_powers.powers) {
+    tweak = gf128::detail::multiply_tweaks(tweak, powers[tiles % 64]);
+    tiles /= 64;
+  }
+  return {{static_cast<std::uint32_t>(tweak.low), static_cast<std::uint32_t>(tweak.low >> 32),
+           static_cast<std::uint32_t>(tweak.high), static_cast<std::uint32_t>(tweak.high >> 32)}};
+}
 
 template <bool Inverse>
 struct XtsMode {
   static constexpr bool inverse = Inverse;
+  static constexpr bool many_messages = true;
   static constexpr std::uint32_t unit_len = 16;
-  using Parameters = XtsParameters;
+  using Parameters = NoParameters;
 
-  // The tweak of the tile's next unit that is a multiple of 32, the same in all lanes; at the end of a whole tile it is
-  // kept, so that the warp's next tile of the same message is one product away.
-  Tweak tweak{};
-  std::uint32_t message = 0xffffffffu;
+  // List: a MessageList. stride: from one tile of the warp to its next.
+  template <class List>
+  __device__ __forceinline__ void look_ahead(const List& list, std::uint32_t number, std::uint32_t stride) {
+    if (turn == warp_len) {
+      const std::uint64_t own = number + std::uint64_t{stride} * lane_index();
+      if (own < list.tiles) {
+        const std::uint32_t message = find_message_alone(list.first_tile, list.messages, list.tiles, own);
+        const auto tiles = static_cast<std::uint32_t>(own - list.first_tile[message]);
+        ahead = list.views[message].start;
+        if (tiles != 0) ahead = jump_tiles(ahead, tiles);
+      }
+      turn = 0;
+    }
+#pragma unroll
+    for (int w = 0; w < 4; ++w) tweak.words[w] = from_lane(ahead.words[w], turn);
+    ++turn;
+  }
 
   template <class Cipher>
-  __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters& parameters) {
-    jump(tile, parameters);
+  __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters&) {
     const bool last = tile.first_unit + tile.units == tile.view.units;
     const std::uint32_t tail = last ? static_cast<std::uint32_t>(tile.view.in_len % 16) : 0;
     const std::uint32_t plain_units = tail != 0 ? tile.units - 1 : tile.units;
@@ -82,11 +101,11 @@ struct XtsMode {
     text.pad = 0;
     for_each_step(text, plain_units, [&](auto step, std::uint32_t base) {
       Block blocks[step.blocks];
-      Tweak at = shift_tweak(tweak, lane_index());
+      Block at = shift_tweak(tweak, lane_index());
 #pragma unroll
       for (int n = 0; n < step.blocks; ++n) {
         blocks[n] = text.load_if<step.whole>(base + lane_index() + warp_len * n) ^ at;
-        at = shift_tweak(at, warp_len);
+        at = next_row(at);
       }
       cipher(blocks);
       at = shift_tweak(tweak, lane_index());  // again, rather than kept: registers are what the cipher is short of
@@ -94,40 +113,26 @@ struct XtsMode {
       for (int n = 0; n < step.blocks; ++n) {
         const std::uint32_t unit = base + lane_index() + warp_len * n;
         text.store_if<step.whole>(unit, blocks[n] ^ at);
-        at = shift_tweak(at, warp_len);
+        at = next_row(at);
       }
       if (step.whole || base + warp_len <= plain_units) {
 #pragma unroll
-        for (int n = 0; n < step.blocks; ++n) tweak = shift_tweak(tweak, warp_len);
+        for (int n = 0; n < step.blocks; ++n) tweak = next_row(tweak);
       }
     });
     if (tail != 0 && lane_index() == 0) steal(cipher, text, plain_units, tail);
   }
 
  private:
-  __device__ __forceinline__ void jump(const Tile& tile, const Parameters& parameters) {
-    if (message == tile.message) {  // then the tile before was a whole one
-      tweak = multiply_in_warp(tweak, parameters.stride);
-      return;
-    }
-    message = tile.message;
-    tweak = to_tweak(tile.view.start);
-    std::uint64_t tiles = tile.first_unit / tile_units;
-#pragma unroll 1
-    for (std::uint32_t i = 0; tiles != 0; ++i, tiles >>= 1) {
-      if (tiles & 1) tweak = multiply_in_warp(tweak, parameters.power[i]);
-    }
-  }
-
   // Ciphertext stealing (section 5.3.2, and 5.4.2 for decryption, which takes the two tweaks the other way round): the
   // last whole block, number `unit` of the tile, and the `tail` bytes after it.
   template <class Cipher>
   __device__ __forceinline__ void steal(const Cipher& cipher, const Text& text, std::uint32_t unit,
                                         std::uint32_t tail) {
-    Tweak first = shift_tweak(tweak, unit % warp_len);
-    Tweak second = gf128::double_tweak(first);
+    Block first = shift_tweak(tweak, unit % warp_len);
+    Block second = shift_tweak(first, 1);
     if constexpr (Inverse) {
-      const Tweak swapped = first;
+      const Block swapped = first;
       first = second;
       second = swapped;
     }
@@ -148,6 +153,10 @@ struct XtsMode {
     cipher(block);
     store_bytes(text.out + 16 * unit, 16, block[0] ^ second);
   }
+
+  Block tweak{};  // of the tile's next unit that is a multiple of 32, the same in all lanes
+  Block ahead{};  // in lane l the first tweak of the tile that has turn l
+  std::uint32_t turn = warp_len;
 };
 
 }  // namespace warpcipher::cuda::lane_table
