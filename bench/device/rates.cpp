@@ -3,7 +3,7 @@
 // data, CUDA events around Engine::run, median and spread of the repetitions; samples of each output are checked
 // against the reference engine.
 //
-//   device_rates [GiB (4)] [repetitions (20)] [ALGORITHM]
+//   device_rates [GiB (4)] [repetitions (20)] [ALGORITHM] [KiB of a message (all; XTS: 16384)]
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -26,7 +26,6 @@ namespace {
 using namespace warpcipher;
 
 constexpr std::size_t sample_len = 1 << 15;
-constexpr std::size_t data_unit_len = std::size_t{16} << 20;  // the longest of XTS
 
 void must(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
@@ -51,7 +50,8 @@ struct Job {
 
 class Bench {
  public:
-  Bench(std::size_t len, int repetitions) : len_(len), repetitions_(repetitions) {
+  Bench(std::size_t len, int repetitions, std::size_t message_len)
+      : len_(len), repetitions_(repetitions), message_len_(message_len) {
     must(cudaMalloc(reinterpret_cast<void**>(&in_), len), "cudaMalloc");
     must(cudaMalloc(reinterpret_cast<void**>(&out_), len), "cudaMalloc");
     must(cudaMalloc(reinterpret_cast<void**>(&tag_), 16), "cudaMalloc");
@@ -156,11 +156,11 @@ class Bench {
   }
 
   std::vector<Message> cut(const Key& key, Direction direction, const std::vector<std::uint8_t>& iv) const {
-    const bool units = key.algorithm().mode.id == Mode::xts;
+    const std::size_t longest = key.algorithm().mode.id == Mode::xts ? std::size_t{16} << 20 : len_;
+    const std::size_t each = message_len_ == 0 ? longest : std::min(message_len_, longest);
     std::vector<Message> messages;
-    for (std::size_t offset = 0; offset < len_; offset += units ? data_unit_len : len_) {
-      messages.push_back(message(key, direction, in_ + offset, out_ + offset,
-                                 units ? std::min(data_unit_len, len_ - offset) : len_, iv));
+    for (std::size_t offset = 0; offset < len_; offset += each) {
+      messages.push_back(message(key, direction, in_ + offset, out_ + offset, std::min(each, len_ - offset), iv));
     }
     return messages;
   }
@@ -212,6 +212,7 @@ class Bench {
 
   std::size_t len_;
   int repetitions_;
+  std::size_t message_len_;  // 0: as long as may be
   std::uint8_t* in_ = nullptr;
   std::uint8_t* out_ = nullptr;
   std::uint8_t* tag_ = nullptr;
@@ -222,6 +223,7 @@ class Bench {
 constexpr Job jobs[] = {
     {"aes-128-ctr", Direction::encrypt},  {"aes-192-ctr", Direction::encrypt},  {"aes-256-ctr", Direction::encrypt},
     {"aes-128-ecb", Direction::encrypt},  {"aes-128-ecb", Direction::decrypt},  {"aes-256-ecb", Direction::encrypt},
+    {"aes-256-ecb", Direction::decrypt},  {"aes-256-cfb", Direction::decrypt},  {"aes-256-xts", Direction::decrypt},
     {"aes-128-cbc", Direction::decrypt},  {"aes-256-cbc", Direction::decrypt},  {"aes-128-cfb", Direction::decrypt},
     {"aes-128-cfb8", Direction::decrypt}, {"aes-128-gcm", Direction::encrypt},  {"aes-256-gcm", Direction::encrypt},
     {"aes-128-xts", Direction::encrypt},  {"aes-128-xts", Direction::decrypt},  {"aes-256-xts", Direction::encrypt},
@@ -238,7 +240,8 @@ int main(int argc, char** argv) {
     for (const std::string& device : cuda_engine().devices()) std::printf("%s\n", device.c_str());
     const std::size_t gib = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 4;
     const int repetitions = argc > 2 ? std::atoi(argv[2]) : 20;
-    Bench bench(gib << 30, repetitions);
+    const std::size_t message_kib = argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 0;
+    Bench bench(gib << 30, repetitions, message_kib << 10);
     bench.measure_copy();
     for (const Job& job : jobs) {
       if (argc > 3 && std::strcmp(argv[3], job.algorithm) != 0) continue;
