@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -102,6 +102,13 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--device", "devices", metavar="N", type=int, multiple=True, help="Of the engine; all."
 )
 @click.option(
+    "--cluster",
+    metavar="[ADDRESS]",
+    is_flag=False,
+    flag_value="auto",
+    help="Search on all nodes of a Ray cluster; needs warpcipher[cluster].",
+)
+@click.option(
     "--checkpoint",
     metavar="FILE",
     help="Where to note what is done; by default a name of the search's own, in this folder.",
@@ -122,6 +129,7 @@ def search(
     find_all: bool,
     engine: str,
     devices: tuple[int, ...],
+    cluster: str | None,
     checkpoint: str | None,
     no_checkpoint: bool,
     dry_run: bool,
@@ -138,6 +146,9 @@ def search(
     """
     from warpcipher import keysearch
 
+    output = sys.stdout
+    if cluster is not None:
+        sys.stdout = sys.stderr  # where Ray tells what becomes of its workers
     if checkpoint is not None and no_checkpoint:
         raise usage("--checkpoint and --no-checkpoint contradict each other: give one")
     made = keysearch.search(
@@ -153,9 +164,10 @@ def search(
         engine=engine,
         devices=devices or None,
         checkpoint=checkpoint,
+        cluster=cluster,
     )
     if dry_run:
-        _print_estimate(made, as_json)
+        _print_estimate(made, as_json, output)
         return
     if checkpoint is None and not no_checkpoint:
         made.use_checkpoint(made.identity.name)
@@ -165,7 +177,7 @@ def search(
             "what is found, or give more pairs"
         )
     _stop_on_signals(made)
-    code = _run_json(made) if as_json else _run(made)
+    code = _run_json(made, output) if as_json else _run(made, output)
     if code:
         raise click.exceptions.Exit(code)
 
@@ -244,17 +256,17 @@ def _facts(made: Search) -> dict[str, Any]:
         "blocks": len(made.test.blocks),
         "known_bits": made.test.native.bits,
         "false_positives_expected": made.false_positives_expected,
-        "devices": [str(device) for device in made.devices],
+        "devices": made.devices,
     }
 
 
-def _print_estimate(made: Search, as_json: bool) -> None:
+def _print_estimate(made: Search, as_json: bool, output: IO[str]) -> None:
     from warpcipher.keysearch.template import show_count
 
     estimate = made.estimate()
     if as_json:
         facts = {**_facts(made), "rate": estimate.rate, "seconds": estimate.seconds}
-        click.echo(json.dumps({"event": "estimate", **facts}))
+        _emit("estimate", facts, output)
         return
     facts = _facts(made)
     lists = f", {facts['candidate_lists']} lists of candidates" if facts["candidate_lists"] else ""
@@ -270,7 +282,7 @@ def _print_estimate(made: Search, as_json: bool) -> None:
         ("time", f"{show_time(estimate.seconds)}; half of it until a key is found, on average"),
     ]
     for name, value in rows:
-        click.echo(f"{name:<10} {value}")
+        click.echo(f"{name:<10} {value}", file=output)
 
 
 def show_time(seconds: float) -> str:
@@ -286,7 +298,7 @@ def show_time(seconds: float) -> str:
     return f"{seconds:.3g} seconds"
 
 
-def _run(made: Search) -> int:
+def _run(made: Search, output: IO[str]) -> int:
     from warpcipher.keysearch.template import show_count
 
     told = 0
@@ -294,7 +306,7 @@ def _run(made: Search) -> int:
         for progress in made:
             bar.at(progress.done)
             for key in made.keys[told:]:
-                click.echo(key.hex())
+                click.echo(key.hex(), file=output)
             told = len(made.keys)
         last = progress
         if on_terminal() or not made.keys:
@@ -319,12 +331,13 @@ def _summary(
     return [*lines, f"{state}, {show_time(seconds)}"]
 
 
-def _run_json(made: Search) -> int:
+def _run_json(made: Search, output: IO[str]) -> int:
     told = 0
-    _emit("start", _facts(made))
+    _emit("start", _facts(made), output)
     for progress in made:
         for key in made.keys[told:]:
-            _emit("found", {"key": key.hex(), "number": made.template.space.number_of(key)})
+            number = made.template.space.number_of(key)
+            _emit("found", {"key": key.hex(), "number": number}, output)
         told = len(made.keys)
         _emit(
             "progress",
@@ -337,14 +350,15 @@ def _run_json(made: Search) -> int:
                 "seconds": progress.seconds,
                 "false_positives": progress.false_positives,
             },
+            output,
         )
-    _emit("end", {"result": made.result, "keys": [key.hex() for key in made.keys]})
+    _emit("end", {"result": made.result, "keys": [key.hex() for key in made.keys]}, output)
     return _exit_code(made)
 
 
-def _emit(event: str, fields: dict[str, Any]) -> None:
-    click.echo(json.dumps({"event": event, **fields}))
-    sys.stdout.flush()
+def _emit(event: str, fields: dict[str, Any], output: IO[str]) -> None:
+    click.echo(json.dumps({"event": event, **fields}), file=output)
+    output.flush()
 
 
 def _exit_code(made: Search) -> int:

@@ -7,6 +7,8 @@ pairs      plaintext and ciphertext, as pairs of blocks
 ranges     which key numbers are done
 session    checkpoints
 devices    what searches, self-tests, rates
+pool       the workers of a search: this machine's devices, or those of a
+cluster    Ray cluster
 run        the search
 """
 
@@ -53,6 +55,7 @@ def search(
     engine: str = "auto",
     devices: Sequence[int] | None = None,
     checkpoint: str | None = None,
+    cluster: str | None = None,
     interval: float = 0.5,
 ) -> Search:
     """A search for the key under which the pairs belong together; iterate over it to run it.
@@ -66,6 +69,8 @@ def search(
     find_all:   go on after the first key.
     engine:     "auto", or a name of `searchers()`; devices: some of its devices, by number.
     checkpoint: a file that records what is done; a search whose file exists goes on from there.
+    cluster:    the address of a Ray cluster whose nodes search; "auto": this machine's. They see
+                template and pairs.
     interval:   seconds between two reports of progress.
 
     Raises ValueError for what cannot be right, CheckpointError (a ValueError) for a checkpoint that
@@ -85,6 +90,7 @@ def search(
         engine=engine,
         devices=devices,
         checkpoint=checkpoint,
+        cluster=cluster,
         interval=interval,
     )
 

@@ -29,6 +29,16 @@ class RangeSet:
             high += 1
         self._ranges[low:high] = [(first, end)]
 
+    def remove(self, first: int, end: int) -> None:
+        """Removes first to end - 1, at least one, some of which may be missing."""
+        kept: list[Range] = []
+        for low, high in self._ranges:
+            if low < first:
+                kept.append((low, min(high, first)))
+            if high > end:
+                kept.append((max(low, end), high))
+        self._ranges = kept
+
     def first_gap(self, first: int, end: int) -> Range | None:
         """The first range of numbers from `first` to `end - 1` that is missing."""
         for low, high in self._ranges:

@@ -15,16 +15,14 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from . import devices as device_list
 from .pairs import Algorithm, Pair, Test
-from .ranges import RangeSet, select
+from .pool import LocalPool, Pool, Worker, WorkerLostError
+from .ranges import Range, RangeSet, select
 from .session import Checkpoint, CheckpointError, Identity, State
 from .template import Candidates, Template
-
-if TYPE_CHECKING:
-    from .._native import SearchTask
 
 MOST_FALSE_POSITIVES = 1 << 20
 SHORT_RUN = 0.5  # seconds: a range that took less is followed by one of twice its length
@@ -84,6 +82,14 @@ class _Report:
     false_positives: int
 
 
+@dataclass(frozen=True)
+class _Ended:
+    """A worker found nothing left to take, or is gone with the range that it had taken."""
+
+    worker: Worker
+    lost: Range | None
+
+
 class Search:
     """A search for the key of known pairs. `warpcipher.search` makes one and says what it takes.
 
@@ -109,6 +115,7 @@ class Search:
         engine: str = "auto",
         devices: Sequence[int] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        cluster: str | None = None,
         interval: float = 0.5,
     ) -> None:
         self.algorithm = Algorithm.named(algorithm)
@@ -124,7 +131,6 @@ class Search:
         self.test = Test(self.algorithm, pairs)
         self.start, self.end = select(template.keys, start, count, shard)
         self.find_all = find_all
-        self.devices = device_list.choose(engine, devices)
         self.keys: list[bytes] = []
         self.result: Literal["found", "exhausted", "cancelled"] | None = None
         self.resumed = 0
@@ -133,6 +139,16 @@ class Search:
                 f"the pairs tell too little: {self.test.native.bits} known bits leave about "
                 f"{self.false_positives_expected:.2g} wrong keys. Give more pairs or plaintext"
             )
+        self._pool: Pool
+        if cluster is None:
+            chosen = device_list.choose(engine, devices)
+            self._pool = LocalPool(chosen, template, self.test.native)
+        elif devices is not None:
+            raise ValueError("devices are numbers on this machine: a cluster uses all of its own")
+        else:
+            from .cluster import RayPool
+
+            self._pool = RayPool(cluster, template, self.test.blocks, engine)
         self.identity = Identity(
             f"{self.algorithm.cipher}-{self.algorithm.mode}",
             template.digest,
@@ -146,9 +162,12 @@ class Search:
         self._state = State()
         self._lock = threading.Lock()
         self._taken = RangeSet()
-        self._tasks: list[SearchTask] = []
+        self._workers: list[Worker] = []
+        self._threads: list[threading.Thread] = []
+        self._reports: queue.SimpleQueue[_Report | _Ended | BaseException] = queue.SimpleQueue()
+        self._working = 0  # threads whose last report has not come
+        self._idle: list[Worker] = []
         self._stopped = threading.Event()
-        self._cancelled = False
         self._began: float | None = None
         self._tested = 0
         self._progress: Iterator[Progress] | None = None
@@ -171,16 +190,15 @@ class Search:
 
     def estimate(self) -> Estimate:
         """Measures the rate of each device, for about a second, and searches nothing."""
-        space, test = self.template.space, self.test.native
-        rates = [
-            device_list.measure(device, space, test, self.start, self.end)
-            for device in self.devices
-        ]
-        return Estimate(self.total, sum(rates))
+        return Estimate(self.total, self._pool.estimate(self.start, self.end))
+
+    @property
+    def devices(self) -> list[str]:
+        """A line for each device, or for the cluster."""
+        return self._pool.describe()
 
     def cancel(self) -> None:
         """Ends the iteration soon. What was tested is in the checkpoint."""
-        self._cancelled = True
         self._stop()
 
     def run(self) -> list[bytes]:
@@ -206,8 +224,8 @@ class Search:
                 checkpoint = stack.enter_context(Checkpoint(self._checkpoint_path, self.identity))
                 self._load(checkpoint)
             if not self._is_over():
-                tasks = self._prepare()
-                yield from self._search(tasks, checkpoint)
+                stack.callback(self._pool.close)
+                yield from self._search(checkpoint)
             yield self._now()
             if self._is_over():
                 self.result = "found" if self.keys else "exhausted"
@@ -235,38 +253,24 @@ class Search:
             return True
         return self._state.done.first_gap(self.start, self.end) is None
 
-    def _prepare(self) -> list[SearchTask]:
-        """A task for each device, after its self-test."""
-        space, test = self.template.space, self.test.native
-        for device in self.devices:
-            if not self._stopped.is_set():
-                device_list.check(device, space, test, self.start, self.end)
-        return [device.prepare(space, test) for device in self.devices]
-
-    def _search(self, tasks: list[SearchTask], checkpoint: Checkpoint | None) -> Iterator[Progress]:
-        self._tasks = tasks
-        if self._stopped.is_set():  # cancelled before there was a task to cancel
+    def _search(self, checkpoint: Checkpoint | None) -> Iterator[Progress]:
+        self._workers = list(self._pool.start(self.start, self.end))
+        if self._stopped.is_set():  # cancelled before there was a worker to cancel
             return
-        reports: queue.SimpleQueue[_Report | BaseException | None] = queue.SimpleQueue()
-        threads = [
-            threading.Thread(target=self._work, args=(task, reports), daemon=True) for task in tasks
-        ]
         self._began = saved = time.monotonic()
         before = self._state.seconds
-        working = len(threads)
-        for thread in threads:
-            thread.start()
+        for worker in self._workers:
+            self._set_to_work(worker)
         try:
             shown = self._began
-            while working:
+            while self._working or self._pool_may_help():
                 waited = shown + self._interval - time.monotonic()
                 with contextlib.suppress(queue.Empty):
-                    report = reports.get(timeout=max(waited, 0.001))
-                    working -= self._note(report)
+                    self._note(self._reports.get(timeout=max(waited, 0.001)))
                     now = time.monotonic()
                     if (
                         checkpoint is not None
-                        and reports.empty()
+                        and self._reports.empty()
                         and (self._early_save or now - saved > FIRST_SAVE)
                     ):
                         self._state.seconds = before + now - self._began
@@ -275,22 +279,49 @@ class Search:
                 if time.monotonic() - shown >= self._interval:
                     shown = time.monotonic()
                     yield self._now()
+                    if self._pool_may_help():
+                        for worker in self._pool.joined():
+                            self._workers.append(worker)
+                            self._set_to_work(worker)
         finally:
             self._stop()
-            for thread in threads:
+            for thread in self._threads:
                 thread.join()
-            while not reports.empty():
-                self._note(reports.get())
+            while not self._reports.empty():
+                report = self._reports.get()
+                if isinstance(report, _Report):
+                    self._note(report)
             self._state.seconds = before + time.monotonic() - self._began
             if checkpoint is not None and (self._early_save or not self._is_over()):
                 checkpoint.save(self._state)
 
-    def _note(self, report: _Report | BaseException | None) -> int:
-        """Takes a report in; 1 where it is a device's last."""
-        if report is None:
-            return 1
+    def _pool_may_help(self) -> bool:
+        return self._pool.waits and not self._stopped.is_set() and not self._is_over()
+
+    def _set_to_work(self, worker: Worker) -> None:
+        thread = threading.Thread(target=self._work, args=(worker,), daemon=True)
+        self._threads.append(thread)
+        self._working += 1
+        thread.start()
+
+    def _note(self, report: _Report | _Ended | BaseException) -> None:
+        """Takes a report in."""
         if isinstance(report, BaseException):
             raise report
+        if isinstance(report, _Ended):
+            self._working -= 1
+            if report.lost is None:
+                self._idle.append(report.worker)
+                return
+            # Its range is free again, and those who found nothing left may have gone idle.
+            self._workers.remove(report.worker)
+            self._pool.lost(report.worker)
+            with self._lock:
+                self._taken.remove(*report.lost)
+            idle, self._idle = self._idle, []
+            for worker in idle:
+                self._set_to_work(worker)
+            return
         self._tested += report.tested
         self._state.done.add(report.first, report.first + report.tested)
         self._state.false_positives += report.false_positives
@@ -299,7 +330,6 @@ class Search:
             self.keys.append(self.template.space.key_at(number))
         if self.keys and not self.find_all:
             self._stop()
-        return 0
 
     def _now(self) -> Progress:
         return Progress(
@@ -313,30 +343,31 @@ class Search:
 
     def _stop(self) -> None:
         self._stopped.set()
-        for task in self._tasks:
-            task.cancel()
+        for worker in list(self._workers):
+            worker.cancel()
 
     # --- the threads of the devices -------------------------------------------------------------
 
-    def _work(
-        self,
-        task: SearchTask,
-        reports: queue.SimpleQueue[_Report | BaseException | None],
-    ) -> None:
+    def _work(self, worker: Worker) -> None:
+        lost: Range | None = None
         try:
-            length = task.preferred_count
-            while (taken := self._take(length)) is not None:
+            length = worker.preferred_count
+            while lost is None and (taken := self._take(length)) is not None:
                 first, count = taken
                 began = time.monotonic()
-                tested, hits, false_positives = task.run(first, count)
-                reports.put(_Report(first, tested, hits, false_positives))
+                try:
+                    tested, hits, false_positives = worker.run(first, count)
+                except WorkerLostError:
+                    lost = first, first + count
+                    continue
+                self._reports.put(_Report(first, tested, hits, false_positives))
                 if tested < count:
                     break
                 if time.monotonic() - began < SHORT_RUN and count == length < 1 << 62:
                     length *= 2
-            reports.put(None)
+            self._reports.put(_Ended(worker, lost))
         except BaseException as error:  # goes on in the thread that iterates
-            reports.put(error)
+            self._reports.put(error)
 
     def _take(self, length: int) -> tuple[int, int] | None:
         """The next range, up to a multiple of `length`: its first number and count."""

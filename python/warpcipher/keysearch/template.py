@@ -92,7 +92,14 @@ class Template:
             known[position] = 0
         self._value = bytes(a & b & used for a, b in zip(value, known, strict=True))
         self._known = bytes(byte & used for byte in known)
-        self.space = _native.KeySpace(cipher, self._value, self._known, self._lists)
+        self.space = _native.KeySpace(*self.parts)
+
+    @property
+    def parts(
+        self,
+    ) -> tuple[str, bytes, bytes, tuple[tuple[int, tuple[tuple[int, int], ...]], ...]]:
+        """What makes the same key space elsewhere. It holds what is known of the key."""
+        return self.cipher, self._value, self._known, self._lists
 
     @property
     def keys(self) -> int:
