@@ -114,6 +114,10 @@ KeySpace::KeySpace(const KeyTemplate& key_template)
       }
     }
   }
+  for (const std::vector<KeyNumber>& of_lists : ways_) {
+    std::vector<std::uint8_t>& reachable = reachable_.emplace_back();
+    for (const KeyNumber& ways : of_lists) reachable.push_back(ways != KeyNumber{} ? 1 : 0);
+  }
   for (const KeyNumber& ways : ways_[0]) combinations_ += ways;
   size_ = combinations_ << free_bits_.size();
 }
@@ -123,7 +127,7 @@ double KeySpace::log2_size() const {
 }
 
 bool KeySpace::reachable(std::size_t list, int cost) const {
-  return cost >= 0 && ways_[list][static_cast<std::size_t>(cost)] != KeyNumber{};
+  return cost >= 0 && reachable_[list][static_cast<std::size_t>(cost)] != 0;
 }
 
 // The choice of a combination; returns its total cost.

@@ -95,6 +95,8 @@ class KeySpace {
   int max_cost_ = 0;
   // ways_[i][c]: combinations of lists i and later whose costs add up to c.
   std::vector<std::vector<KeyNumber>> ways_;
+  // Whether there are any: all that a walk asks, in a fraction of the memory.
+  std::vector<std::vector<std::uint8_t>> reachable_;
   KeyNumber combinations_;
   KeyNumber size_;
 };

@@ -165,6 +165,28 @@ TEST(CpuSearchBlocks, EveryLaneLoopAndKeyBit) {
   }
 }
 
+TEST(CpuSearchBlocks, EachLaneAndEachLoopValue) {
+  for (const CipherId cipher : {CipherId::aes_128, CipherId::des}) {
+    Random random{std::mt19937_64(11)};
+    const KeyTemplate key_template = make_template(cipher, random, 15, 0, cipher_info(cipher).key_len);
+    const auto space = std::make_shared<const KeySpace>(key_template);
+    for (std::uint64_t i = 0; i < (cipher == CipherId::des ? 256u : 48u); ++i) {
+      // Blocks of 2^6 loop values and up to 2^9 lanes, or 2^12 loop values and 2^2 to 2^4 lanes.
+      const std::uint64_t planted =
+          i % 2 << 14 | (cipher == CipherId::des ? i << 6 | i % 64 : i % 8 << 12 | (16 * i + 5));
+      Bytes key(space->key_len());
+      space->key_at(planted, key.data());
+      const BlockPair pairs[] = {make_pair(cipher, key, random, false, masks(cipher_info(cipher).block_len)[0])};
+      const auto test = std::make_shared<const KeyTest>(cipher, pairs);
+      for (const auto& way : is_aes(cipher) ? cpu::aes_tests(space, test) : cpu::des_meet_tests(space, test)) {
+        std::vector<KeyNumber> hits;
+        way->run(planted, 1, hits);
+        EXPECT_EQ(hits, std::vector<KeyNumber>{planted}) << way->name();
+      }
+    }
+  }
+}
+
 TEST(CpuSearchTask, RunsAnyRangeOnAllCoresAndStops) {
   Random random{std::mt19937_64(1)};
   const auto space = std::make_shared<const KeySpace>(make_template(CipherId::des, random, 56, 0, 8));

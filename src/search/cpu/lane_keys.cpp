@@ -31,26 +31,32 @@ KeyNumber LaneKeys::base_of(const KeyNumber& number) const {
   return (number >> low_bits) << low_bits;
 }
 
-void LaneKeys::fill(const KeyNumber& base, std::uint8_t* keys) const {
-  const std::size_t key_len = space_.key_len();
-  if (by_bits_) {
+LaneKeys::Walk::Walk(const LaneKeys& lane_keys, const KeyNumber& base) : lane_keys_(lane_keys), base_(base) {
+  if (lane_keys.by_bits_) return;
+  cursor_.emplace(lane_keys.space_, base);  // all free bits are in the loop: they are zero in base
+  combinations_left_ = (lane_keys.space_.size() - base) >> lane_keys.loop_bits_;
+}
+
+void LaneKeys::Walk::fill(std::uint8_t* keys) {
+  const std::size_t key_len = lane_keys_.space_.key_len();
+  if (lane_keys_.by_bits_) {
+    const std::uint8_t* patterns = lane_keys_.patterns_.data();
     Secret<std::array<std::uint8_t, max_key_len>> key;
-    space_.key_at(base, key->data());
-    for (std::size_t lane = 0; lane < lanes_; ++lane) {
-      for (std::size_t i = 0; i < key_len; ++i) {
-        keys[key_len * lane + i] = (*key)[i] ^ patterns_.data()[key_len * lane + i];
-      }
+    lane_keys_.space_.key_at(base_, key->data());
+    for (std::size_t lane = 0; lane < lane_keys_.lanes_; ++lane) {
+      for (std::size_t i = 0; i < key_len; ++i) keys[key_len * lane + i] = (*key)[i] ^ patterns[key_len * lane + i];
     }
     return;
   }
-  // All free bits are in the loop, so the lanes are combinations from base's on.
-  KeyCursor cursor(space_, base);
-  const KeyNumber rest = (space_.size() - base) >> loop_bits_;
-  const std::size_t filled = rest.fits64() && rest.low64() < lanes_ ? rest.low64() : lanes_;
-  for (std::size_t lane = 0; lane < lanes_; ++lane) {
-    std::memcpy(keys + key_len * lane, cursor.key(), key_len);
-    if (lane + 1 < filled) cursor.next_combination();
+  const KeyNumber one(1);
+  for (std::size_t lane = 0; lane < lane_keys_.lanes_; ++lane) {
+    std::memcpy(keys + key_len * lane, cursor_->key(), key_len);
+    if (combinations_left_ <= one) continue;
+    combinations_left_ -= one;
+    cursor_->next_combination();
   }
 }
+
+void LaneKeys::Walk::next() { base_ += KeyNumber(lane_keys_.block_len()); }
 
 }  // namespace warpcipher::search::cpu

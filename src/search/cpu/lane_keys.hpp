@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,9 +31,30 @@ class LaneKeys {
   // The base of the block that a number below the space's size lies in. The next base is block_len() further.
   KeyNumber base_of(const KeyNumber& number) const;
 
-  // The keys of the block's lanes, one after the other, with loop bits of zero; parity bits are arbitrary. Lanes past
-  // the end of the space get any key. keys: lanes() times the space's key_len() bytes.
-  void fill(const KeyNumber& base, std::uint8_t* keys) const;
+  // Lanes differ in free bits, not in candidates, which are slow to walk through.
+  bool by_bits() const { return by_bits_; }
+
+  // Fills the lanes of one block after the other.
+  class Walk {
+   public:
+    // base: that of the first block. The LaneKeys outlives it.
+    Walk(const LaneKeys& lane_keys, const KeyNumber& base);
+
+    const KeyNumber& base() const { return base_; }
+
+    // The keys of the block's lanes, one after the other, with loop bits of zero; parity bits are arbitrary. Lanes past
+    // the end of the space get any key. keys: lanes() times the space's key_len() bytes.
+    void fill(std::uint8_t* keys);
+
+    // On to the next block, after fill.
+    void next();
+
+   private:
+    const LaneKeys& lane_keys_;
+    KeyNumber base_;
+    std::optional<KeyCursor> cursor_;  // at the next lane's combination
+    KeyNumber combinations_left_;
+  };
 
  private:
   const KeySpace& space_;

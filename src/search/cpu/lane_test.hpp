@@ -50,7 +50,9 @@ class LaneTest final : public RangeTest {
   }
 
   std::string name() const override { return name_; }
-  std::uint64_t grain() const override { return std::max(code_.grain(), lane_keys_.block_len()); }
+  std::uint64_t grain() const override {
+    return std::max(lane_keys_.by_bits() ? code_.grain() : walked_grain, lane_keys_.block_len());
+  }
 
   void run(const KeyNumber& first, std::uint64_t count, std::vector<KeyNumber>& hits) const override {
     const AlignedBytes keys(lane_keys_.lanes() * searched_->key_len());
@@ -58,11 +60,11 @@ class LaneTest final : public RangeTest {
     std::vector<std::uint32_t> candidates(lane_keys_.block_len());
     Secret<std::array<std::uint8_t, max_key_len>> key;
     const KeyNumber end = first + KeyNumber(count);
-    for (KeyNumber base = lane_keys_.base_of(first); base < end; base += KeyNumber(lane_keys_.block_len())) {
-      lane_keys_.fill(base, keys.bytes());
+    for (LaneKeys::Walk walk(lane_keys_, lane_keys_.base_of(first)); walk.base() < end; walk.next()) {
+      walk.fill(keys.bytes());
       const std::size_t found = code_.search(keys.bytes(), workspace.get(), candidates.data());
       for (std::size_t i = 0; i < found; ++i) {
-        const KeyNumber number = base + KeyNumber(candidates[i]);
+        const KeyNumber number = walk.base() + KeyNumber(candidates[i]);
         if (number < first || number >= end) continue;
         space_->key_at(number, key->data());
         if (test_->passes(key->data())) hits.push_back(number);
@@ -71,6 +73,8 @@ class LaneTest final : public RangeTest {
   }
 
  private:
+  static constexpr std::uint64_t walked_grain = std::uint64_t{1} << 17;
+
   std::string name_;
   SpacePointer searched_;
   SpacePointer space_;
