@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nvcc made of the AES kernels for sm_90, held against the code that was measured.
+
+A change of the sources or of the compiler that spills registers or adds work to a hot loop shows
+here, without a GPU. Where it is meant, and measured (docs/performance.md), the new counts are
+recorded below.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sysconfig
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+from warpcipher import _native
+
+ARCHITECTURE = "sm_90"
+MOST_REGISTERS = 64  # of a thread, where 1024 fill a multiprocessor
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A hot loop: 128 blocks a turn."""
+
+    loads: int  # from shared memory; exact
+    permutes: int
+    logic: int
+    total: int
+
+
+# Modes (mangled; <true> decrypts) of the kernels for AES-128: unrolled, keys as kernel parameters,
+# tables of 128 KiB. A block takes 16 loads a round, but 4 for two rounds of CTR. Those for AES-256
+# are the same sources with four rounds more.
+RECORDED = {
+    "EcbModeILb0EE": Loop(640, 688, 321, 1680),
+    "EcbModeILb1EE": Loop(640, 736, 353, 1760),
+    "CbcDecryption": Loop(640, 736, 370, 1823),
+    "CfbDecryption": Loop(640, 688, 322, 1724),
+    "CounterMode": Loop(528, 576, 276, 1450),
+    "XtsModeILb0EE": Loop(640, 688, 352, 1771),
+    "XtsModeILb1EE": Loop(640, 736, 400, 1867),
+}
+# Bytes of a thread's stack: the number of its tile, kept outside the hot loop.
+SPILLED = {"XtsModeILb1EE": 8}
+MARGIN = 1.02  # for what another release of nvcc makes of the same work
+KERNEL = re.compile(
+    r"parallel_kernelINS\w*?\d(?P<mode>[A-Z][A-Za-z]+(?:ILb[01]EE)?)E"
+    r"NS\w*?9Tables128ELi(?P<rounds>1[04])E"
+)
+INSTRUCTION = re.compile(
+    r"\s+/\*(?P<at>[0-9a-f]{4,6})\*/\s+(?:@!?U?P\w+\s+)?(?P<name>[A-Z][A-Z0-9_]*)(?P<rest>[^;]*);"
+)
+
+
+@cache
+def cuobjdump() -> str:
+    """The disassembler: of the toolkit, or of the PyPI package."""
+    places = [Path(sysconfig.get_path("purelib")) / "nvidia/cu13/bin", Path("/usr/local/cuda/bin")]
+    for place in (None, *places):
+        if found := shutil.which("cuobjdump", path=place and str(place)):
+            return found
+    pytest.skip("no cuobjdump: neither on PATH, nor in /usr/local/cuda, nor nvidia-cuda-cuobjdump")
+
+
+def dump(*options: str) -> str:
+    """What cuobjdump prints of the extension, whose kernels are those of every build."""
+    command = [cuobjdump(), "-arch", ARCHITECTURE, *options, str(_native.__file__)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    if run.returncode != 0 or "Function" not in run.stdout:
+        pytest.skip(f"no {ARCHITECTURE} code in the extension: {run.stderr.strip()[:200]}")
+    return run.stdout
+
+
+@cache
+def resources() -> dict[str, dict[str, int]]:
+    """Registers, stack and so on of each kernel, by its mangled name."""
+    found = re.findall(r"Function (\S+):\s+(REG:[^\n]*)", dump("-res-usage"))
+    return {
+        name: {key: int(value) for key, value in re.findall(r"(\w+):(\d+)", usage)}
+        for name, usage in found
+    }
+
+
+def unrolled(rounds: int) -> dict[str, str]:
+    """Names of the unrolled kernels, by mode."""
+    matches = {name: KERNEL.search(name) for name in resources()}
+    return {m["mode"]: name for name, m in matches.items() if m and int(m["rounds"]) == rounds}
+
+
+def hot_loop(code: str) -> Counter[str]:
+    """Instructions in the innermost loop that has four blocks' loads from shared memory."""
+    lines = [(int(m["at"], 16), m["name"], m["rest"]) for m in INSTRUCTION.finditer(code)]
+    loops = []
+    for at, name, rest in lines:
+        target = re.search(r"0x([0-9a-f]+)", rest) if name == "BRA" else None
+        if target is not None and int(target[1], 16) < at:
+            loops.append(Counter(n for where, n, _ in lines if int(target[1], 16) <= where <= at))
+    return min((loop for loop in loops if loop["LDS"] >= 4 * 128), key=Counter.total)
+
+
+@cache
+def hot_loops() -> dict[str, Counter[str]]:
+    """The hot loop of each unrolled kernel, by its mangled name."""
+    text = dump("-sass", "-fun", ",".join(unrolled(10).values()))
+    parts = text.split("Function : ")[1:]
+    return {part.split(None, 1)[0]: hot_loop(part) for part in parts}
+
+
+@pytest.mark.parametrize("rounds", [10, 14])
+def test_all_unrolled_kernels_are_recorded(rounds: int) -> None:
+    assert set(unrolled(rounds)) == set(RECORDED)
+
+
+def test_no_kernel_takes_more_registers_than_a_full_block_has() -> None:
+    kernels = {name: use for name, use in resources().items() if "parallel_kernel" in name}
+    assert kernels
+    assert {name: use["REG"] for name, use in kernels.items() if use["REG"] > MOST_REGISTERS} == {}
+
+
+@pytest.mark.parametrize("rounds", [10, 14])
+def test_no_unrolled_kernel_spills_registers(rounds: int) -> None:
+    stacks = {mode: resources()[name]["STACK"] for mode, name in unrolled(rounds).items()}
+    assert {mode: n for mode, n in stacks.items() if n > SPILLED.get(mode, 0)} == {}
+
+
+@pytest.mark.parametrize("mode", RECORDED)
+def test_hot_loop(mode: str) -> None:
+    counts = hot_loops()[unrolled(10)[mode]]
+    recorded = RECORDED[mode]
+    assert counts["LDS"] == recorded.loads
+    assert counts["PRMT"] <= MARGIN * recorded.permutes
+    assert counts["LOP3"] <= MARGIN * recorded.logic
+    assert counts.total() <= MARGIN * recorded.total
