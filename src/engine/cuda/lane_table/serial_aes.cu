@@ -7,7 +7,6 @@ namespace {
 
 // The schedule of one lane among those of its warp: loads of a warp are contiguous.
 struct LaneKey {
-  static constexpr bool in_registers = true;
   const uint4* words;
   __device__ __forceinline__ Block round(std::uint32_t r) const {
     const uint4 v = __ldg(words + warp_len * r);
