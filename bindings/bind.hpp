@@ -19,5 +19,6 @@ void bind_queue(nanobind::module_& m);
 void bind_search(nanobind::module_& m);
 void bind_span(nanobind::module_& m);
 void bind_timing(nanobind::module_& m);
+void bind_tuning(nanobind::module_& m);
 
 }  // namespace warpcipher::python

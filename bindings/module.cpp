@@ -18,5 +18,6 @@ NB_MODULE(_native, m) {
   bind_pinned(m);
   bind_queue(m);
   bind_timing(m);
+  bind_tuning(m);
   bind_search(m);
 }

@@ -25,7 +25,7 @@ from .cipher import Cipher
 from .engines import AlgorithmInfo, EngineInfo, algorithms, engines
 
 if TYPE_CHECKING:
-    from . import formats, keysearch
+    from . import formats, keysearch, tuning
     from .batch_run import BatchRun
     from .keysearch import search
     from .queue import Queue, QueueFuture, QueueStatistics
@@ -55,6 +55,7 @@ __all__ = [
     "pinned",
     "run_columns",
     "search",
+    "tuning",
 ]
 
 
@@ -64,6 +65,7 @@ _LATER = {
     "formats": "formats",
     "keysearch": "keysearch",
     "search": "keysearch",
+    "tuning": "tuning",
     "Queue": "queue",
     "QueueFuture": "queue",
     "QueueStatistics": "queue",

@@ -1,43 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/select.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
 #include "core/error.hpp"
+#include "engine/device_engine.hpp"
 #include "pipeline/self_test.hpp"
+#include "pipeline/tuning.hpp"
 
 namespace warpcipher {
 namespace {
 
-// Host data on a GPU pays two copies over the link. AES with CPU instructions beats the link, so it stays on the CPU;
-// bitsliced triple DES on a CPU is slower than the link once the copies are long enough to hide their latency. A first
-// rule by algorithm and size: measured rates replace it when the tuner knows them.
+// Before anything is measured. Bitsliced triple DES on a CPU is slower than a link once the copies are long enough to
+// hide their latency.
 constexpr std::size_t des_bytes_worth_a_copy = std::size_t{4} << 20;
 
-bool better_on_device(std::span<const Message> messages) {
+Where choose_unmeasured(std::span<const JobPart> job) {
   std::size_t bytes = 0;
-  for (const Message& message : messages) {
-    if (is_aes(message.algorithm().cipher.id) || !message.algorithm().parallel(message.direction)) return false;
-    bytes += message.in_len;
+  for (const JobPart& part : job) {
+    if (is_aes(part.algorithm->cipher.id) || !part.algorithm->parallel(part.direction)) return Where::cpu;
+    bytes += part.bytes;
   }
-  return bytes >= des_bytes_worth_a_copy;
+  return bytes >= des_bytes_worth_a_copy ? Where::device : Where::cpu;
 }
 
-bool is_usable(std::string_view name) {
-  for (const Engine* engine : engines()) {
-    if (engine->name() == name) return engine->unavailable_reason().empty();
+std::size_t total_len(std::span<const Message> messages) {
+  std::size_t bytes = 0;
+  for (const Message& m : messages) bytes += m.in_len;
+  return bytes;
+}
+
+Engine* usable(std::string_view name) {
+  for (Engine* engine : engines()) {
+    if (engine->name() == name && engine->unavailable_reason().empty()) return engine;
   }
-  return false;
+  return nullptr;
+}
+
+// Whether most of the text lies in page-locked memory. A few messages speak for all.
+bool is_pinned(const DeviceEngine& engine, std::span<const Message> messages) {
+  constexpr std::size_t samples = 4;
+  std::size_t pinned = 0;
+  for (std::size_t i = 0; i < samples; ++i) {
+    const Message& m = messages[i * messages.size() / samples];
+    pinned += engine.is_pinned(m.in, m.in_len) && engine.is_pinned(m.out, m.output_len()) ? 1 : 0;
+  }
+  return 2 * pinned > samples;
+}
+
+bool is_constant_in_time(const Engine& engine, std::span<const JobPart> job) {
+  return std::all_of(job.begin(), job.end(),
+                     [&](const JobPart& part) { return engine.constant_time(*part.algorithm); });
 }
 
 Engine& choose_engine(std::span<const Message> messages) {
   if (messages.empty()) return find_engine("cpu");
   if (messages[0].memory == Memory::device) return find_engine("cuda");
-  return find_engine(better_on_device(messages) && is_usable("cuda") ? "cuda" : "cpu");
+  if (total_len(messages) < least_device_len) return find_engine("cpu");
+  const std::vector<JobPart> job = describe(messages);
+  const std::shared_ptr<const Tuning> tuning = current_tuning();
+  const RateTable* const rates = tuning->rates ? &*tuning->rates : nullptr;
+  // The driver is asked only when a device could win: its start takes longer than most work.
+  const Where pageable = choose_where(job, false, rates);
+  const Where pinned = choose_where(job, true, rates);
+  if (pageable == Where::cpu && pinned == Where::cpu) return find_engine("cpu");
+  Engine* const found = usable("cuda");
+  if (found == nullptr || !is_constant_in_time(*found, job)) return find_engine("cpu");
+  Engine* const cpu = usable("cpu");
+  if (cpu == nullptr) return *found;
+  if (pageable == pinned) return *found;
+  const Where where = is_pinned(static_cast<const DeviceEngine&>(*found), messages) ? pinned : pageable;
+  return where == Where::device ? *found : *cpu;
 }
 
 }  // namespace
+
+Where choose_where(std::span<const JobPart> job, bool pinned, const RateTable* rates) {
+  if (rates == nullptr) return choose_unmeasured(job);
+  const double cpu = seconds_of(job, *rates, [](const Rates& r) -> const Cost& { return r.cpu; });
+  const double device =
+      seconds_of(job, *rates, [&](const Rates& r) -> const Cost& { return pinned ? r.pinned : r.pageable; });
+  if (cpu < 0 || device < 0) return choose_unmeasured(job);
+  return device < cpu ? Where::device : Where::cpu;
+}
 
 Engine& select_engine(std::string_view name, std::span<const Message> messages) {
   if (name.empty() || name == "auto") {

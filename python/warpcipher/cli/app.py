@@ -16,6 +16,7 @@ COMMANDS = (
     "decrypt",
     "info",
     "bench",
+    "tune",
     "search",
     "verify",
     "lab",

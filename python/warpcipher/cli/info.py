@@ -63,6 +63,7 @@ def info(
         document["algorithms"] = [entry._asdict() for entry in wc.algorithms()]
     if engines:
         document["engines"] = [entry._asdict() for entry in wc.engines()]
+        document["tuning"] = _tuning()
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:
@@ -146,6 +147,21 @@ def _formats() -> list[Entry]:
     ]
 
 
+def _tuning() -> Entry:
+    """What `auto` decides by, with a complaint where the cache is ignored."""
+    import dataclasses
+    import warnings
+
+    from warpcipher import tuning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        now = tuning.current()
+    if now.warning:
+        complain(f"warning: {now.warning}")
+    return dataclasses.asdict(now)
+
+
 def _print(document: Entry) -> None:
     """The document for people."""
     for entry in document.get("files", ()):
@@ -165,6 +181,18 @@ def _print(document: Entry) -> None:
         click.echo(f"  {'usable' if entry['usable'] else 'cannot run here: ' + entry['reason']}")
         for device in entry["devices"]:
             click.echo(f"  device: {device}")
+    if "tuning" in document:
+        _print_tuning(document["tuning"])
+
+
+def _print_tuning(entry: Entry) -> None:
+    click.echo(f"auto: {entry['origin']}")
+    for rates in entry["rates"]:
+        figures = ", ".join(
+            f"{name} {rates[key] / 1e9:.1f}"
+            for key, name in (("cpu", "cpu"), ("pageable", "cuda"), ("pinned", "cuda page-locked"))
+        )
+        click.echo(f"  {rates['algorithm']} {rates['direction']}: {figures} GB/s")
 
 
 def _print_file(entry: Entry) -> None:

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was measured on this machine: python/warpcipher/tuning.py makes it public.
+#include <string>
+
+#include "bind.hpp"
+#include "engine/device_engine.hpp"
+#include "pipeline/tuner.hpp"
+
+namespace nb = nanobind;
+
+namespace warpcipher::python {
+namespace {
+
+void add_rates(nb::list& list, const RateTable& table) {
+  for (const Algorithm& algorithm : algorithms()) {
+    for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+      const Rates& rates = table.at(algorithm, direction);
+      if (!rates.cpu.known()) continue;
+      nb::dict entry;
+      entry["algorithm"] = algorithm.name;
+      entry["direction"] = direction == Direction::encrypt ? "encrypt" : "decrypt";
+      entry["cpu"] = rates.cpu.rate();
+      entry["pageable"] = rates.pageable.rate();
+      entry["pinned"] = rates.pinned.rate();
+      list.append(entry);
+    }
+  }
+}
+
+nb::dict tuning() {
+  const std::shared_ptr<const Tuning> now = current_tuning();
+  nb::list rates;
+  if (now->rates) add_rates(rates, *now->rates);
+  nb::dict entry;
+  entry["origin"] = now->origin;
+  entry["warning"] = now->warning;
+  entry["rates"] = rates;
+  return entry;
+}
+
+// To try the command: small texts, and one algorithm of each kind.
+TunerSettings quick_settings() {
+  TunerSettings settings;
+  settings.host_len = std::size_t{1} << 20;
+  settings.seconds = 0;
+  settings.repetitions = 1;
+  settings.algorithms = {"aes-128-ctr", "aes-256-gcm", "des-ede3-ecb"};
+  return settings;
+}
+
+void tune(nb::callable observe, bool quick) {
+  auto& device = static_cast<DeviceEngine&>(find_engine("cuda"));
+  Engine& cpu = find_engine("cpu");
+  Tuning measured;
+  {
+    const nb::gil_scoped_release released;
+    measured = measure_tuning(device, cpu, quick ? quick_settings() : TunerSettings{}, [&](const TunerNews& news) {
+      const nb::gil_scoped_acquire held;
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      observe(news.text, news.done);
+    });
+  }
+  current_tuning();  // what the cache has must not come after
+  use_tuning(std::move(measured));
+}
+
+}  // namespace
+
+void bind_tuning(nb::module_& m) {
+  m.def("tuning", &tuning, nb::sig("def tuning() -> dict[str, typing.Any]"), "What holds now, and why.");
+  m.def("tune", &tune, nb::arg("observe"), nb::arg("quick"),
+        nb::sig("def tune(observe: typing.Callable[[str, float], object], quick: bool) -> None"),
+        "Measures, and puts what was found to use. `observe` gets each finding, and how much of the whole is done.");
+  m.def(
+      "save_tuning", [] { return save_tuning(*current_tuning()); },
+      "Keeps what holds in the cache file of this machine; returns its path.");
+  m.def("forget_tuning", &forget_tuning, "Removes the cache file of this machine; False when there was none.");
+}
+
+}  // namespace warpcipher::python

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What work costs on each engine, as measured on this machine (tuner.hpp), and what a batch in host memory comes to.
+// Plain data: select.hpp decides by it.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "batch/message.hpp"
+
+namespace warpcipher {
+
+// A text of as many bytes, and the seconds that it takes.
+struct Point {
+  double bytes = 0;
+  double seconds = 0;
+};
+
+// Seconds of a run: what the bytes take, by straight lines between what was measured, and `message` for each message;
+// where blocks wait for each other no less than the longest message / stream.
+struct Cost {
+  double call = 0;            // seconds of the shortest run
+  double message = 0;         // seconds
+  double stream = 0;          // bytes a second of one message; 0: as many as of several
+  std::vector<Point> points;  // by bytes; none: not known
+
+  bool known() const { return !points.empty(); }
+  double seconds(double bytes) const;
+  // Bytes a second of the longest text measured; 0: not known.
+  double rate() const { return known() ? points.back().bytes / points.back().seconds : 0; }
+};
+
+// Of one algorithm in one direction. Host data reach a device from pageable or from page-locked memory.
+struct Rates {
+  Cost cpu;
+  Cost pageable, pinned;
+};
+
+class RateTable {
+ public:
+  RateTable();
+
+  // `algorithm` is one of algorithms().
+  Rates& at(const Algorithm& algorithm, Direction direction);
+  const Rates& at(const Algorithm& algorithm, Direction direction) const;
+
+ private:
+  std::vector<Rates> entries_;
+};
+
+// The messages of a batch that share an algorithm and direction.
+struct JobPart {
+  const Algorithm* algorithm;
+  Direction direction;
+  std::size_t messages;
+  std::size_t bytes;
+  std::size_t longest;  // bytes of one message
+};
+
+std::vector<JobPart> describe(std::span<const Message> messages);
+
+// Seconds that parts take at the cost that `pick` takes from the rates of each; negative when one is not known.
+template <class Pick>
+double seconds_of(std::span<const JobPart> job, const RateTable& table, Pick&& pick) {
+  double total = 0;
+  for (const JobPart& part : job) {
+    const Cost& cost = pick(table.at(*part.algorithm, part.direction));
+    if (!cost.known()) return -1;
+    double seconds = cost.seconds(static_cast<double>(part.bytes)) + cost.message * static_cast<double>(part.messages);
+    if (cost.stream > 0) {
+      const double longest = static_cast<double>(part.longest) / cost.stream;
+      seconds = seconds < longest ? longest : seconds;
+    }
+    total += seconds;
+  }
+  return total;
+}
+
+}  // namespace warpcipher

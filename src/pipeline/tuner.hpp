@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures on this machine what `auto` depends on: what every algorithm costs on the CPU, and through a device from
+// pageable and from page-locked memory.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/device_engine.hpp"
+#include "pipeline/tuning.hpp"
+
+namespace warpcipher {
+
+struct TunerSettings {
+  std::size_t host_len = std::size_t{128} << 20;  // bytes of text, at most
+  double seconds = 0.1;                           // text grows up to host_len until a run takes as long
+  int repetitions = 3;                            // of which the best counts
+  std::vector<std::string> algorithms;            // empty: all
+};
+
+// What has been found, and how much of the whole is done, from 0 to 1.
+struct TunerNews {
+  std::string text;
+  double done;
+};
+
+// Measures `device` against `cpu`; takes the machine for itself meanwhile. Throws as the engines do.
+Tuning measure_tuning(DeviceEngine& device, Engine& cpu, const TunerSettings& settings,
+                      const std::function<void(const TunerNews&)>& observe);
+
+}  // namespace warpcipher

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `auto` decides by, as a user sees it. The decision itself: tests/unit/test_select.cpp."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import warpcipher as wc
+from cli_support import run, run_json
+
+CUDA = {entry.name: entry for entry in wc.engines()}["cuda"]
+
+
+def environment(cache: Path) -> dict[str, str]:
+    return {**os.environ, "XDG_CACHE_HOME": os.fspath(cache)}
+
+
+def test_without_a_measurement_a_rule_of_thumb_holds(tmp_path: Path) -> None:
+    script = (
+        "import warpcipher as wc; now = wc.tuning.current(); "
+        "print(now.rates, repr(now.warning), 'tune' in now.origin)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment(tmp_path), capture_output=True, check=True
+    )
+    assert done.stdout.decode() == "() '' True\n"
+
+
+def test_info_shows_what_auto_decides_by(tmp_path: Path) -> None:
+    report = run_json("info", "--engines", cwd=tmp_path)["tuning"]
+    assert set(report) == {"origin", "warning", "rates"}
+    assert f"auto: {report['origin']}" in run("info", "--engines", cwd=tmp_path).stdout.decode()
+
+
+def test_nothing_to_forget(tmp_path: Path) -> None:
+    done = run("tune", "--forget", cwd=tmp_path, env=environment(tmp_path / "cache"))
+    assert done.stdout == b"nothing was kept for this machine\n"
+    run("tune", "--forget", "--quick", cwd=tmp_path, expect=2)
+
+
+@pytest.mark.skipif(CUDA.usable, reason="for machines without a GPU")
+def test_without_a_gpu_there_is_nothing_to_measure(tmp_path: Path) -> None:
+    with pytest.raises(wc.EngineError, match="cuda"):
+        wc.tuning.measure(quick=True)
+    cache = tmp_path / "cache"
+    done = run("tune", cwd=tmp_path, env=environment(cache), expect=5)
+    assert b"cuda" in done.stderr
+    assert not cache.exists()
+
+
+@pytest.mark.skipif(not CUDA.usable, reason="needs a GPU")
+def test_quick_measurement(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    done = run("tune", "--quick", "--json", cwd=tmp_path, env=environment(cache))
+    assert b'"algorithm": "des-ede3-ecb"' in done.stdout
+    assert not cache.exists()  # rough figures are not kept

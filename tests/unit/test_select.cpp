@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// `auto`: the decision by given rates.
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "pipeline/select.hpp"
+
+namespace warpcipher {
+namespace {
+
+constexpr std::size_t MiB = std::size_t{1} << 20;
+
+JobPart job(const char* name, Direction direction, std::size_t bytes, std::size_t messages = 1) {
+  return {&find_algorithm(name), direction, messages, bytes, bytes / messages};
+}
+
+// Bytes at a rate, behind the shortest run.
+Cost cost(double call, double message, double rate) {
+  constexpr double bytes = 1e9;
+  return {call, message, 0, {{bytes, call + bytes / rate}}};
+}
+
+// A CPU of 20 GB/s and a GPU behind a link: 10 GB/s from pageable memory, 50 from page-locked.
+RateTable plain_table() {
+  RateTable table;
+  for (const Algorithm& algorithm : algorithms()) {
+    for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+      table.at(algorithm, direction) = {cost(1e-6, 3e-7, 20e9), cost(60e-6, 1e-7, 10e9), cost(50e-6, 1e-7, 50e9)};
+    }
+  }
+  return table;
+}
+
+TEST(Select, BeforeAnythingIsMeasuredOnlyLongDesGoesToTheDevice) {
+  const auto where = [](const char* name, Direction direction, std::size_t bytes) {
+    const JobPart part = job(name, direction, bytes);
+    return choose_where({&part, 1}, true, nullptr);
+  };
+  EXPECT_EQ(where("aes-128-ctr", Direction::encrypt, 1024 * MiB), Where::cpu);
+  EXPECT_EQ(where("des-ede3-ecb", Direction::encrypt, 64 * MiB), Where::device);
+  EXPECT_EQ(where("des-ede3-ecb", Direction::encrypt, MiB), Where::cpu);
+  EXPECT_EQ(where("des-ede3-cbc", Direction::encrypt, 64 * MiB), Where::cpu);  // serial
+}
+
+TEST(Select, FollowsResidenceAndSize) {
+  const RateTable table = plain_table();
+  const JobPart large = job("aes-128-ctr", Direction::encrypt, 1024 * MiB);
+  EXPECT_EQ(choose_where({&large, 1}, false, &table), Where::cpu);
+  EXPECT_EQ(choose_where({&large, 1}, true, &table), Where::device);
+  const JobPart small = job("aes-128-ctr", Direction::encrypt, MiB / 2);  // the copies' latency is longer
+  EXPECT_EQ(choose_where({&small, 1}, true, &table), Where::cpu);
+}
+
+TEST(Select, ALoneSerialMessageGoesWhereItsStreamIsFaster) {
+  RateTable table = plain_table();
+  Rates& rates = table.at(find_algorithm("aes-128-cbc"), Direction::encrypt);
+  rates.cpu.stream = 1e9;
+  rates.pinned.stream = 1e7;
+  const JobPart alone = job("aes-128-cbc", Direction::encrypt, 64 * MiB);
+  EXPECT_EQ(choose_where({&alone, 1}, true, &table), Where::cpu);
+  const JobPart many = job("aes-128-cbc", Direction::encrypt, 1024 * MiB, 262144);
+  EXPECT_EQ(choose_where({&many, 1}, true, &table), Where::device);
+}
+
+TEST(Select, MixedBatchesAddUp) {
+  RateTable table = plain_table();
+  table.at(find_algorithm("des-ecb"), Direction::encrypt).cpu = cost(1e-6, 3e-7, 1e9);
+  const JobPart parts[] = {job("aes-128-ctr", Direction::encrypt, 64 * MiB),
+                           job("des-ecb", Direction::encrypt, 64 * MiB)};
+  EXPECT_EQ(choose_where({parts, 1}, false, &table), Where::cpu);
+  EXPECT_EQ(choose_where(parts, false, &table), Where::device);
+  table.at(find_algorithm("des-ecb"), Direction::encrypt).pageable = {};  // not measured: the rule of before
+  EXPECT_EQ(choose_where(parts, false, &table), Where::cpu);
+}
+
+// What is slow to start loses short texts, however fast it is later.
+TEST(Select, FollowsTheMeasuredCurve) {
+  RateTable table = plain_table();
+  Rates& rates = table.at(find_algorithm("aes-128-ctr"), Direction::encrypt);
+  rates.pinned.points = {{1e6, 1e-3}, {1e8, 3e-3}};
+  for (const auto& [bytes, where] : {std::pair(std::size_t{4000000}, Where::cpu), {100000000, Where::device}}) {
+    const JobPart part = job("aes-128-ctr", Direction::encrypt, bytes);
+    EXPECT_EQ(choose_where({&part, 1}, true, &table), where) << bytes;
+  }
+  EXPECT_DOUBLE_EQ(rates.pinned.seconds(5e5), (50e-6 + 1e-3) / 2);
+  EXPECT_DOUBLE_EQ(rates.pinned.seconds(1e8), 3e-3);
+  EXPECT_NEAR(rates.pinned.seconds(1e9), 3e-3 + 9e8 * 2e-3 / 9.9e7, 1e-9);
+}
+
+}  // namespace
+}  // namespace warpcipher

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tuner and its cache: what is written is read again, and what is damaged or of another machine is not.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "host_device_engine.hpp"
+#include "pipeline/tuner.hpp"
+
+namespace warpcipher {
+namespace {
+
+constexpr const char* machine = "version 1\ncuda a GPU\n";
+
+Tuning some_tuning() {
+  Tuning tuning;
+  tuning.rates.emplace();
+  Rates& rates = tuning.rates->at(find_algorithm("aes-128-cbc"), Direction::decrypt);
+  rates.cpu = {1e-6, 2e-7, 0, {{1048576, 1e-4}, {134217728, 0.0041}}};
+  rates.pinned = {5e-5, 1e-8, 2.5e8, {{1048576, 7e-5}}};
+  return tuning;
+}
+
+// A file with a line of its own making, behind a checksum that is right.
+std::string with_line(const std::string& line) {
+  const std::string text = to_text({}, machine);
+  const std::string body = text.substr(0, text.rfind("end ")) + line;
+  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  for (const char c : body) hash = (hash ^ static_cast<std::uint8_t>(c)) * 0x100000001b3u;
+  char end[32];
+  std::snprintf(end, sizeof end, "end %016llx\n", static_cast<unsigned long long>(hash));
+  return body + end;
+}
+
+TEST(Tuning, IsReadAsItWasWritten) {
+  const std::string text = to_text(some_tuning(), machine);
+  const Tuning again = parse_tuning(text, machine);
+  const Rates& rates = again.rates->at(find_algorithm("aes-128-cbc"), Direction::decrypt);
+  ASSERT_EQ(rates.cpu.points.size(), 2u);
+  EXPECT_EQ(rates.cpu.points[1].seconds, 0.0041);
+  EXPECT_EQ(rates.pinned.stream, 2.5e8);
+  EXPECT_FALSE(rates.pageable.known());
+  EXPECT_EQ(to_text(again, machine), text);
+}
+
+TEST(Tuning, RefusesWhatIsDamagedOrForeign) {
+  const std::string text = to_text(some_tuning(), machine);
+  EXPECT_THROW(parse_tuning(text, "version 2\ncuda a GPU\n"), Error);
+  EXPECT_THROW(parse_tuning("", machine), Error);
+  for (std::size_t i = 0; i < text.size(); i += 3) {
+    std::string damaged = text;
+    damaged[i] ^= 4;
+    EXPECT_THROW(parse_tuning(damaged, machine), Error) << i;
+    EXPECT_THROW(parse_tuning(text.substr(0, i), machine), Error) << i;
+  }
+}
+
+// The parser itself: a machine's name may not pass for a line.
+TEST(Tuning, RefusesLinesThatCannotBe) {
+  const std::string good = "rate aes-128-ecb encrypt cpu 1 1 0 1 10 1\n";
+  EXPECT_NO_THROW(parse_tuning(with_line(good), machine));
+  for (const char* line :
+       {"rate aes-128-ecb encrypt cpu 1 1 0 1 10 nan\n", "rate aes-128-ecb encrypt cpu -1 1 0 1 10 1\n",
+        "rate aes-128-ecb encrypt cpu 1 1 0 0\n", "rate aes-128-ecb encrypt cpu 1 1 0 2 10 1 10 1\n",
+        "rate aes-128-ecb encrypt cpu 1 1 0 1e9 10 1\n", "rate aes-128-ecb encrypt cpu 1 1 0 1 10 1 7\n",
+        "rate aes-128-ecb encrypt cpu 1 1 0 1 10\n", "rate rot13 encrypt cpu 1 1 0 1 10 1\n",
+        "rate aes-128-ecb inward cpu 1 1 0 1 10 1\n", "rate aes-128-ecb encrypt tpu 1 1 0 1 10 1\n", "colour 1\n"}) {
+    EXPECT_THROW(parse_tuning(with_line(line), machine), Error) << line;
+  }
+}
+
+TEST(Tuner, MeasuresEverythingOnce) {
+  test::HostDeviceEngine device;
+  TunerSettings settings;
+  settings.host_len = 16384;
+  settings.seconds = 0;
+  settings.repetitions = 1;
+  settings.algorithms = {"aes-128-ctr", "aes-128-cbc", "aes-256-gcm", "aes-128-xts"};
+  std::vector<double> done;
+  const Tuning tuning =
+      measure_tuning(device, reference_engine(), settings, [&](const TunerNews& news) { done.push_back(news.done); });
+  ASSERT_EQ(done.size(), 8u);
+  EXPECT_EQ(done.back(), 1.0);
+  for (const char* name : {"aes-128-ctr", "aes-128-cbc", "aes-256-gcm", "aes-128-xts"}) {
+    for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+      const Rates& rates = tuning.rates->at(find_algorithm(name), direction);
+      EXPECT_TRUE(rates.cpu.known() && rates.pageable.known() && rates.pinned.known()) << name;
+    }
+  }
+  EXPECT_GT(tuning.rates->at(find_algorithm("aes-128-cbc"), Direction::encrypt).cpu.stream, 0);
+  EXPECT_EQ(tuning.rates->at(find_algorithm("aes-128-cbc"), Direction::decrypt).cpu.stream, 0);
+  EXPECT_TRUE(parse_tuning(to_text(tuning, machine), machine).rates.has_value());
+  EXPECT_TRUE(device.balanced());
+}
+
+}  // namespace
+}  // namespace warpcipher
