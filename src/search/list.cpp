@@ -4,13 +4,14 @@
 
 #include "core/error.hpp"
 #include "search/cpu/searcher.hpp"
+#include "search/cuda/searcher.hpp"
 #include "search/reference/searcher.hpp"
 #include "search/searcher.hpp"
 
 namespace warpcipher::search {
 
 std::span<Searcher* const> searchers() {
-  static const std::array<Searcher*, 2> list{&cpu_searcher(), &reference_searcher()};
+  static const std::array<Searcher*, 3> list{&cuda_searcher(), &cpu_searcher(), &reference_searcher()};
   return list;
 }
 

@@ -23,6 +23,7 @@
 #define __global__
 #define __shared__
 #define __forceinline__ inline
+#define __noinline__
 #define __launch_bounds__(...)
 #define __grid_constant__
 
@@ -88,6 +89,13 @@ inline unsigned __ballot_sync(unsigned, bool predicate) {
   unsigned bits = 0;
   for (unsigned i = 0; i < 32; ++i) bits |= static_cast<unsigned>(emulation::exchange(predicate ? 1 : 0, i)) << i;
   return bits;
+}
+
+// Lanes take turns, so nothing can come between.
+inline unsigned atomicAdd(unsigned* p, unsigned x) {
+  const unsigned before = *p;
+  *p += x;
+  return before;
 }
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }

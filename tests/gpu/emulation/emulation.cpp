@@ -31,6 +31,10 @@ namespace warpcipher::lab {
 alignas(16) uint4 shared_memory[227 * 1024 / 16];
 }
 
+namespace warpcipher::search::cuda {
+std::uint32_t shared_planes[48 * 1024 / 4];
+}
+
 namespace emulation {
 namespace {
 
@@ -150,6 +154,7 @@ void run_grid(dim3 grid, dim3 block, std::size_t shared_len, const std::function
     std::memset(warpcipher::cuda::lane_table::shared_tables, 0xa5, sizeof warpcipher::cuda::lane_table::shared_tables);
     std::memset(warpcipher::cuda::bitslice::shared_masks, 0xa5, sizeof warpcipher::cuda::bitslice::shared_masks);
     std::memset(warpcipher::cuda::ghash::shared_memory, 0xa5, shared_len);
+    std::memset(warpcipher::search::cuda::shared_planes, 0xa5, sizeof warpcipher::search::cuda::shared_planes);
     std::memset(warpcipher::lab::shared_memory, 0xa5, shared_len);
     blockIdx.x = i % grid.x;
     blockIdx.y = i / grid.x;

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search/cuda/des_circuit.hpp"
+
+#include "cipher/circuits.hpp"
+#include "cipher/des_bitslice.hpp"
+#include "cipher/des_tables.hpp"
+
+namespace warpcipher::search::cuda {
+
+namespace {
+
+// What the S-boxes of cipher/circuits.hpp are run on to be written down instead of computed.
+struct Signal {
+  DesCircuit* circuit = nullptr;
+  NodeId node = 0;
+};
+
+template <unsigned Table>
+Signal lut3(const Signal& a, const Signal& b, const Signal& c) {
+  return {a.circuit, a.circuit->gate(Table, a.node, b.node, c.node)};
+}
+
+template <std::size_t... Box>
+constexpr auto make_sboxes(std::index_sequence<Box...>) {
+  using Apply = void (*)(const Signal(&)[6], Signal(&)[4]);
+  return std::array<Apply, 8>{&circuits::DesSbox<static_cast<int>(Box) + 1>::template apply<Signal>...};
+}
+
+constexpr std::array sboxes = make_sboxes(std::make_index_sequence<8>{});
+
+}  // namespace
+
+NodeId DesCircuit::add(const Node& node) {
+  nodes_.push_back(node);
+  return static_cast<NodeId>(nodes_.size() - 1);
+}
+
+NodeId DesCircuit::gate(unsigned table, NodeId a, NodeId b, NodeId c) {
+  return add(
+      {Node::Kind::gate, static_cast<std::uint8_t>(table), a, b, c, nodes_[a].keys | nodes_[b].keys | nodes_[c].keys});
+}
+
+DesCircuit::Half DesCircuit::input_half(int first) {
+  Half half;
+  for (std::size_t i = 0; i < 32; ++i) {
+    half[i] = add({Node::Kind::input, static_cast<std::uint8_t>(static_cast<std::size_t>(first) + i), 0, 0, 0, 0});
+  }
+  return half;
+}
+
+// left ^ f(right, K_round), round from 1.
+DesCircuit::Half DesCircuit::add_round(const Half& left, const Half& right, int round) {
+  const int subkey = decrypt_ ? 16 - round : round - 1;
+  Half result;
+  for (std::size_t box = 0; box < 8; ++box) {
+    Signal in[6];
+    for (std::size_t i = 0; i < 6; ++i) {
+      const NodeId source = right[des::expansion[6 * box + i] - 1u];
+      const std::uint8_t position =
+          des::bitslice::subkey_positions[des::bitslice::subkey_bits * static_cast<std::size_t>(subkey) + 6 * box + i];
+      const KeyBits keys = nodes_[source].keys | KeyBits{1} << position;
+      in[i] = {this, add({Node::Kind::keyed, position, source, source, source, keys})};
+    }
+    Signal out[4];
+    sboxes[box](in, out);
+    for (std::size_t i = 0; i < 4; ++i) {
+      const auto to = static_cast<std::size_t>(des::bitslice::detail::destination(4 * box + i));
+      result[to] = gate(xor_table, left[to], out[i].node, left[to]);
+    }
+  }
+  return result;
+}
+
+DesCircuit::DesCircuit(bool decrypt, int meeting) : decrypt_(decrypt) {
+  Half left = input_half(0);
+  Half right = input_half(32);
+  Half later = input_half(64);  // half 17, R16
+  Half earlier = input_half(96);
+  for (int i = 16; i > meeting; --i) {
+    const Half before = add_round(later, earlier, i);
+    later = earlier;
+    earlier = before;
+  }
+  for (int i = 1; i < meeting; ++i) {
+    const Half next = add_round(left, right, i);
+    left = right;
+    right = next;
+  }
+  for (std::size_t i = 0; i < 32; ++i) {
+    const auto to = static_cast<std::size_t>(des::bitslice::detail::destination(i));
+    comparisons_.push_back({right[to], earlier[to]});
+  }
+}
+
+DesCircuit::DesCircuit(bool decrypt, std::uint64_t mask) : decrypt_(decrypt) {
+  Half left = input_half(0);
+  Half right = input_half(32);
+  const Half expected_right = input_half(64);
+  const Half expected_left = input_half(96);
+  for (int i = 1; i <= 16; ++i) {
+    const Half next = add_round(left, right, i);
+    left = right;
+    right = next;
+  }
+  for (std::size_t i = 0; i < 32; ++i) {  // R16 comes first: what IP makes the left half of a ciphertext
+    const auto compare = [&](std::size_t bit, const Half& half, const Half& expected, std::size_t at) {
+      const int plane = des::bitslice::plane_of_bit(des::initial_permutation[bit]);
+      if ((mask >> plane & 1u) != 0) comparisons_.push_back({half[at], expected[at]});
+    };
+    const auto at = static_cast<std::size_t>(des::bitslice::detail::destination(i));
+    compare(at, right, expected_right, at);
+    compare(32 + at, left, expected_left, at);
+  }
+}
+
+}  // namespace warpcipher::search::cuda

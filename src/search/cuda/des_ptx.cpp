@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search/cuda/des_ptx.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace warpcipher::search::cuda {
+
+namespace {
+
+constexpr unsigned xor3_table = 0x96;      // a ^ b ^ c
+constexpr unsigned xor_last_table = 0x5a;  // a ^ c
+constexpr unsigned gather_table = 0xf6;    // a | (b ^ c)
+
+constexpr std::array lane_masks{"0xaaaaaaaa", "0xcccccccc", "0xf0f0f0f0", "0xff00ff00", "0xffff0000"};
+
+constexpr std::uint32_t no_register = ~std::uint32_t{0};
+
+class Writer {
+ public:
+  Writer(const DesCircuit& circuit, std::span<const Comparison> order, std::span<const std::uint8_t> positions,
+         const DesLayout& layout, const DesPolicy& policy)
+      : circuit_(circuit),
+        order_(order),
+        positions_(positions),
+        layout_(layout),
+        policy_(policy),
+        levels_(positions, layout.loops),
+        placement_(circuit, order, levels_, policy),
+        registers_(circuit.nodes().size(), no_register),
+        doubled_(circuit.nodes().size(), no_register) {}
+
+  DesKernel write() {
+    begin();
+    for (level_ = levels_.count(); level_-- > 0;) {
+      if (level_ + 1 < levels_.count()) label(loop_label(level_));
+      for (NodeId node = 0; node < registers_.size(); ++node) {
+        if (placement_.level_of(node) == level_ && placement_.at_once(node)) settle(node);
+        if (level_ == 0) keep_in_step();
+      }
+      if (level_ == 0) break;
+      forget();
+    }
+    compare();
+    end();
+    return finish();
+  }
+
+ private:
+  // --- text ---
+
+  std::uint32_t fresh() { return register_count_++; }
+  static std::string name(std::uint32_t reg) { return "%r" + std::to_string(reg); }
+  void line(const std::string& text) { body_ += text + ";\n"; }
+  void label(const std::string& text) { body_ += text + ":\n"; }
+  static std::string loop(std::size_t level) { return "%loop" + std::to_string(level); }
+  static std::string loop_label(std::size_t level) { return "$loop" + std::to_string(level); }
+  static std::string at(const char* base, std::size_t offset) {
+    return "[" + std::string(base) + "+" + std::to_string(offset) + "]";
+  }
+  void load_parameter(const std::string& to, std::size_t offset) {
+    line("ld.param.u32 " + to + ", " + at("parameters", offset));
+  }
+  std::uint32_t load_shared(const std::string& address) {
+    const std::uint32_t reg = fresh();
+    line("ld.volatile.shared.u32 " + name(reg) + ", " + address);
+    return reg;
+  }
+  // Volatile, or the compiler would carry it in registers after all.
+  void store_shared(const std::string& address, const std::string& value) {
+    line("st.volatile.shared.u32 " + address + ", " + value);
+  }
+
+  std::uint32_t threads() const { return policy_.granules << layout_.threads.size(); }
+  std::string slot_address(NodeId node) const {
+    return at("%slots", 4 * std::size_t{placement_.slot(node)} * threads());
+  }
+
+  // --- values ---
+
+  // Computes a node. A bit of a half block that one S-box takes gets its key bit in the same gate; the gate that makes
+  // the half after next of it takes the key bit out again.
+  void settle(NodeId node) {
+    if (registers_[node] != no_register) return;
+    const NodeId use = placement_.only_use(node);
+    const Node& sum = circuit_.nodes()[node];
+    if (!policy_.fold || level_ != 0 || use == node || is_folded(sum.a)) {
+      value(node);
+      return;
+    }
+    const std::uint32_t left = value(sum.a);
+    const std::uint32_t right = value(sum.b);
+    remember(use, lut3(xor3_table, left, right, mask_of(use)));
+  }
+
+  // Whether the node is there with its key bit only.
+  bool is_folded(NodeId node) const {
+    const NodeId use = placement_.only_use(node);
+    return use != node && registers_[node] == no_register && registers_[use] != no_register && policy_.fold;
+  }
+
+  // The register that holds a node at the present level; writes what is needed to have it there.
+  std::uint32_t value(NodeId node) {
+    if (registers_[node] != no_register) return registers_[node];
+    const Node& source = circuit_.nodes()[node];
+    if (source.kind == Node::Kind::input) return inputs_[source.table];
+    const bool outer = placement_.level_of(node) > level_;
+    const bool kept = placement_.slot(node) != no_slot;
+    std::uint32_t reg = no_register;
+    if (kept && outer) {
+      reg = load_shared(slot_address(node));
+    } else if (source.kind == Node::Kind::keyed) {
+      reg = add_key(node);
+    } else if (is_folded(node)) {
+      const NodeId use = placement_.only_use(node);
+      reg = lut3(xor_last_table, registers_[use], registers_[use], mask_of(use));
+    } else if (placement_.is_sum(node) && is_folded(source.a)) {
+      const NodeId use = placement_.only_use(source.a);
+      const std::uint32_t right = value(source.b);
+      reg = lut3(xor3_table, registers_[use], right, mask_of(use));
+    } else {
+      const std::uint32_t a = value(source.a);
+      const std::uint32_t b = value(source.b);
+      const std::uint32_t c = value(source.c);
+      reg = lut3(source.table, a, b, name(c));
+    }
+    if (kept && !outer) store_shared(slot_address(node), name(reg));
+    remember(node, reg);
+    return reg;
+  }
+
+  void remember(NodeId node, std::uint32_t reg) {
+    registers_[node] = reg;
+    present_.push_back(node);
+  }
+
+  std::uint32_t lut3(unsigned table, std::uint32_t a, std::uint32_t b, const std::string& c) {
+    const std::uint32_t reg = fresh();
+    line("lop3.b32 " + name(reg) + ", " + name(a) + ", " + name(b) + ", " + c + ", " + std::to_string(table));
+    ++gates_;
+    return reg;
+  }
+
+  std::uint32_t add_key(NodeId node) {
+    const NodeId base = circuit_.nodes()[node].a;
+    const std::uint32_t plain = value(base);
+    const std::string mask = mask_of(node);
+    const std::uint32_t reg = fresh();
+    if (mask[0] != '%' || !policy_.multiply) {
+      line("xor.b32 " + name(reg) + ", " + name(plain) + ", " + mask);
+      return reg;
+    }
+    if (doubled_[base] == no_register) {
+      doubled_[base] = fresh();
+      doubled_present_.push_back(base);
+      line("mad.lo.u32 " + name(doubled_[base]) + ", " + name(plain) + ", %two, %one");
+    }
+    line("mad.lo.u32 " + name(reg) + ", " + name(doubled_[base]) + ", " + mask + ", " + name(plain));
+    return reg;
+  }
+
+  // The mask of a keyed node's key bit, as an operand.
+  std::string mask_of(NodeId node) {
+    const std::string& mask = masks_[circuit_.nodes()[node].table];
+    return mask[0] == '[' ? name(load_shared(mask)) : mask;
+  }
+
+  // What registers hold is not carried into a loop: slots are.
+  void forget() {
+    for (const NodeId node : present_) registers_[node] = no_register;
+    present_.clear();
+    forget_doubled();
+  }
+  void forget_doubled() {
+    for (const NodeId node : doubled_present_) doubled_[node] = no_register;
+    doubled_present_.clear();
+  }
+
+  // Forgets all but the halves of the block.
+  void keep_halves() {
+    std::vector<NodeId> kept;
+    std::vector<NodeId> others;
+    for (const NodeId node : present_) {
+      const Node& source = circuit_.nodes()[node];
+      const bool folded =
+          source.kind == Node::Kind::keyed && placement_.only_use(source.a) == node && is_folded(source.a);
+      const bool half = placement_.level_of(node) == 0 && (placement_.is_sum(node) || folded);
+      (half ? kept : others).push_back(node);
+    }
+    for (const NodeId node : others) registers_[node] = no_register;
+    present_ = std::move(kept);
+    forget_doubled();
+  }
+
+  // --- the kernel ---
+
+  void begin() {
+    line("mov.u32 %thread, %tid.x");
+    line("mov.u32 %granule, %ctaid.x");
+    line("mov.u32 %slots, kept");
+    line("mad.lo.u32 %slots, %thread, 4, %slots");
+    load_parameter("%two", offsetof(DesParameters, two));
+    // Through memory, so that it stays in a register: a multiply-add takes one operand from elsewhere, which is %two.
+    load_parameter("%one", offsetof(DesParameters, one));
+    store_shared("[%slots]", "%one");
+    line("ld.volatile.shared.u32 %one, [%slots]");
+    load_parameter("%zero", offsetof(DesParameters, zero));
+    for (std::size_t i = 0; i < des_inputs; ++i) {
+      inputs_[i] = fresh();
+      load_parameter(name(inputs_[i]), offsetof(DesParameters, inputs) + 4 * i);
+    }
+    for (std::size_t position = 0; position < des_key_bits; ++position) {
+      masks_[position] = name(fresh());
+      load_parameter(masks_[position], offsetof(DesParameters, planes) + 4 * position);
+    }
+    for (std::size_t i = 0; i < lane_bits; ++i) mask_at(layout_.lanes[i]) = lane_masks[i];
+    if (policy_.granules > 1) {
+      line("shr.u32 %group, %thread, " + std::to_string(layout_.threads.size()));
+      line("and.b32 %thread, %thread, " + std::to_string((1u << layout_.threads.size()) - 1));
+      line("mad.lo.u32 %granule, %granule, " + std::to_string(policy_.granules) + ", %group");
+    }
+    spread(layout_.threads, "%thread");
+    load_parameter("%first", offsetof(DesParameters, granule));
+    line("add.u32 %first, %first, %granule");
+    spread(layout_.blocks, "%first");
+    if (policy_.granules > 1) store_block_masks();
+    for (std::size_t i = 0; i < layout_.loops.size(); ++i) {
+      mask_at(layout_.loops[i]) = loop(i);
+      line("mov.u32 " + loop(i) + ", %zero");
+    }
+  }
+
+  std::string& mask_at(std::uint8_t bit) { return masks_[positions_[bit]]; }
+
+  void spread(const std::vector<std::uint8_t>& bits, const char* source) {
+    for (std::size_t i = 0; i < bits.size(); ++i) {
+      mask_at(bits[i]) = name(fresh());
+      line("bfe.s32 " + mask_at(bits[i]) + ", " + source + ", " + std::to_string(i) + ", 1");
+    }
+  }
+
+  // The masks of block bits, the same for a granule's threads but not for the block's: too many for registers.
+  void store_block_masks() {
+    line("mov.u32 %group_masks, kept");
+    line("mad.lo.u32 %group_masks, %group, " + std::to_string(4 * group_words()) + ", %group_masks");
+    for (std::size_t i = 0; i < layout_.blocks.size(); ++i) {
+      const std::string address = at("%group_masks", 4 * std::size_t{placement_.slot_count()} * threads() + 4 * i);
+      store_shared(address, mask_at(layout_.blocks[i]));
+      mask_at(layout_.blocks[i]) = address;
+    }
+    line("bar.sync 0");
+  }
+  std::size_t group_words() const { return (layout_.blocks.size() + 31) / 32 * 32; }
+
+  // A barrier now and then (see the header).
+  void keep_in_step() {
+    if (policy_.sync == 0 || gates_ < last_barrier_ + policy_.sync) return;
+    line("bar.sync 0");
+    last_barrier_ = gates_;
+  }
+
+  void compare() {
+    const std::size_t stages[] = {first_stage, second_stage, third_stage, order_.size()};
+    std::uint32_t differences = no_register;
+    std::size_t done = 0;
+    for (std::size_t stage = 0; done < order_.size(); ++stage) {
+      for (const std::size_t end = std::min(stages[stage], order_.size()); done < end; ++done) {
+        const std::uint32_t a = value(order_[done].forward);
+        const std::uint32_t b = value(order_[done].backward);
+        differences = done == 0 ? lut3(xor_table, a, b, name(a)) : lut3(gather_table, differences, a, name(b));
+      }
+      if (done == order_.size()) break;
+      line("setp.ne.u32 %left, " + name(differences) + ", 0xffffffff");
+      line("vote.sync.any.pred %any, %left, 0xffffffff");
+      line("@!%any bra.uni $next");
+      // What few warps get to loads and computes again what would else take registers from all.
+      if (stage == 0) keep_halves();
+      if (stage == 2) forget();
+    }
+    line("setp.eq.u32 %none, " + name(differences) + ", 0xffffffff");
+    line("@%none bra $next");
+    report(differences);
+    label("$next");
+  }
+
+  void report(std::uint32_t differences) {
+    line("not.b32 %lanes, " + name(differences));
+    line("mov.u32 %turn, 0");
+    for (std::size_t i = 0; i < layout_.loops.size(); ++i) {
+      line("and.b32 %bit, " + loop(i) + ", " + std::to_string(1u << i));
+      line("or.b32 %turn, %turn, %bit");
+    }
+    load_parameter("%capacity", offsetof(DesParameters, capacity));
+    line("ld.param.u64 %hits, " + at("parameters", offsetof(DesParameters, hits)));
+    line("atom.global.add.u32 %place, [%hits], 1");
+    line("setp.ge.u32 %none, %place, %capacity");
+    line("@%none bra $next");
+    line("mul.wide.u32 %entry, %place, " + std::to_string(sizeof(DesHit)));
+    line("add.u64 %entry, %entry, %hits");
+    line("st.global.v4.u32 [%entry+16], {%granule, %thread, %turn, %lanes}");
+  }
+
+  // Each loop's bit goes from zeros to ones for its second turn, and back.
+  void end() {
+    for (std::size_t i = 0; i < layout_.loops.size(); ++i) {
+      line("not.b32 " + loop(i) + ", " + loop(i));
+      line("setp.ne.u32 %again, " + loop(i) + ", 0");
+      line("@%again bra " + loop_label(i));
+    }
+    line("ret");
+  }
+
+  DesKernel finish() {
+    std::size_t words = std::size_t{std::max(placement_.slot_count(), 1u)} * threads();
+    if (policy_.granules > 1) words += group_words() * policy_.granules;
+    std::string text = ".version 6.4\n.target sm_75\n.address_size 64\n.extern .shared .align 16 .b8 kept[];\n";
+    text += ".visible .entry " + std::string(DesKernel::name) + "(.param .align 8 .b8 parameters[" +
+            std::to_string(sizeof(DesParameters)) + "])\n";
+    text += ".maxntid " + std::to_string(threads()) + ", 1, 1\n.minnctapersm 1\n{\n";
+    text += ".reg .pred %left, %any, %none, %again;\n";
+    text += ".reg .u32 %thread, %granule, %first, %group, %group_masks, %slots, %one, %two, %zero;\n";
+    text += ".reg .u32 %lanes, %turn, %bit, %capacity, %place;\n.reg .u64 %hits, %entry;\n";
+    text += ".reg .u32 %loop<" + std::to_string(layout_.loops.size()) + ">;\n";
+    text += ".reg .u32 %r<" + std::to_string(register_count_) + ">;\n";
+    text += body_ + "}\n";
+    return {std::move(text), 4 * words, threads(), policy_.granules};
+  }
+
+  const DesCircuit& circuit_;
+  const std::span<const Comparison> order_;
+  const std::span<const std::uint8_t> positions_;
+  const DesLayout& layout_;
+  const DesPolicy policy_;
+  const Levels levels_;
+  const DesPlacement placement_;
+
+  std::string body_;
+  std::uint32_t register_count_ = 0;
+  std::size_t level_ = 0;
+  std::size_t gates_ = 0;
+  std::size_t last_barrier_ = 0;
+  std::vector<std::uint32_t> registers_, doubled_;  // by node
+  std::vector<NodeId> present_, doubled_present_;   // those that have one
+  std::array<std::string, des_key_bits> masks_;     // by position: a register, a constant or an address
+  std::array<std::uint32_t, des_inputs> inputs_{};
+};
+
+}  // namespace
+
+DesKernel write_des_kernel(const DesCircuit& circuit, std::span<const Comparison> order,
+                           std::span<const std::uint8_t> positions, const DesLayout& layout, const DesPolicy& policy) {
+  return Writer(circuit, order, positions, layout, policy).write();
+}
+
+}  // namespace warpcipher::search::cuda

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search/cuda/pieces.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+
+#include "engine/cuda/check.hpp"
+
+namespace warpcipher::search::cuda {
+
+namespace {
+
+using warpcipher::cuda::check;
+
+constexpr double shortest_seconds = 0.04;  // of a launch, so that starting it costs nothing
+constexpr double longest_seconds = 0.1;
+
+cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
+
+}  // namespace
+
+HitBuffer::HitBuffer(std::uint32_t capacity) : capacity_(capacity) {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "create a stream");
+  stream_ = stream;
+  memory_ = std::make_unique<warpcipher::cuda::StreamBuffer>(sizeof(HitWords) * (std::size_t{capacity} + 1), stream_);
+}
+
+HitBuffer::~HitBuffer() {
+  memory_.reset();
+  cudaStreamSynchronize(native(stream_));
+  cudaStreamDestroy(native(stream_));
+}
+
+void HitBuffer::clear() {
+  check(cudaMemsetAsync(memory_->data(), 0, sizeof(HitWords), native(stream_)), "clear the hits");
+}
+
+bool HitBuffer::take(std::vector<HitWords>& hits) {
+  constexpr std::size_t usual = 64;  // hits, with the number, in one copy
+  std::array<HitWords, usual + 1> first;
+  const std::size_t few = std::min<std::size_t>(usual, capacity_);
+  check(cudaMemcpyAsync(first.data(), memory_->data(), sizeof(HitWords) * (few + 1), cudaMemcpyDeviceToHost,
+                        native(stream_)),
+        "copy hits");
+  check(cudaStreamSynchronize(native(stream_)), "search");
+  const std::uint32_t count = first[0].words[0];
+  if (count > capacity_) return false;
+  hits.assign(first.begin() + 1, first.begin() + 1 + static_cast<std::ptrdiff_t>(std::min<std::size_t>(count, few)));
+  if (count <= few) return true;
+  hits.resize(count);
+  check(cudaMemcpyAsync(hits.data(), memory_->data() + sizeof(HitWords), sizeof(HitWords) * count,
+                        cudaMemcpyDeviceToHost, native(stream_)),
+        "copy hits");
+  check(cudaStreamSynchronize(native(stream_)), "copy hits");
+  return true;
+}
+
+Pieces::Pieces(std::uint32_t capacity) : buffers_{HitBuffer(capacity), HitBuffer(capacity), HitBuffer(capacity)} {}
+
+std::uint64_t Pieces::run(std::uint64_t total, std::uint64_t most, const std::atomic<bool>& cancel) {
+  struct Flight {
+    std::uint64_t at, count;
+    std::size_t buffer;
+  };
+  using Clock = std::chrono::steady_clock;
+  std::deque<Flight> flights;
+  std::uint64_t next = 0;
+  std::size_t buffer = 0;
+  Clock::time_point last = Clock::now();
+  size_ = std::min(size_ == 0 ? std::max<std::uint64_t>(most / 64, 1) : size_, most);
+  while (true) {
+    while (flights.size() < 2 && next < total && !cancel.load(std::memory_order_relaxed)) {
+      const std::uint64_t count = std::min({total - next, room(next), size_});
+      launch(buffers_[buffer], next, count);
+      flights.push_back({next, count, buffer});
+      next += count;
+      buffer = 1 - buffer;
+    }
+    if (flights.empty()) return next;
+    const Flight flight = flights.front();
+    flights.pop_front();
+    if (!collect(buffers_[flight.buffer], flight.at, flight.count)) redo(flight.at, flight.count);
+    const Clock::time_point now = Clock::now();
+    const double seconds = std::chrono::duration<double>(now - last).count();
+    last = now;
+    if (seconds < shortest_seconds && flight.count == size_) size_ = std::min(2 * size_, most);
+    if (seconds > longest_seconds) size_ = std::max<std::uint64_t>(size_ / 2, 1);
+  }
+}
+
+bool Pieces::collect(HitBuffer& buffer, std::uint64_t at, std::uint64_t count) {
+  if (!buffer.take(hits_)) return false;
+  for (const HitWords& hit : hits_) report(at, count, hit);
+  return true;
+}
+
+// In halves, until each has room for its hits.
+void Pieces::redo(std::uint64_t at, std::uint64_t count) {
+  const std::uint64_t half = std::max<std::uint64_t>(count / 2, 1);
+  for (std::uint64_t i = 0; i < count; i += half) {
+    const std::uint64_t part = std::min(half, count - i);
+    launch(buffers_[2], at + i, part);
+    if (collect(buffers_[2], at + i, part)) continue;
+    if (part == 1) throw Error(Status::engine_failure, "a launch of one unit reported more hits than it has keys");
+    redo(at + i, part);
+  }
+}
+
+}  // namespace warpcipher::search::cuda

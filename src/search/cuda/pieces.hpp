@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a range as a row of launches: two under way, so that the device is never idle; short enough to stop soon; cut
+// smaller where they have more hits than there is room for.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/cuda/memory.hpp"
+#include "engine/engine.hpp"
+
+namespace warpcipher::search::cuda {
+
+// What a kernel reports, 16 bytes; the kernel says what they mean.
+struct HitWords {
+  std::uint32_t words[4];
+};
+
+// Where launches report hits: their number in the first 16 bytes, then the hits. On the current device.
+class HitBuffer {
+ public:
+  explicit HitBuffer(std::uint32_t capacity);
+  ~HitBuffer();
+  HitBuffer(const HitBuffer&) = delete;
+  HitBuffer& operator=(const HitBuffer&) = delete;
+
+  Stream stream() const { return stream_; }
+  std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(memory_->data()); }
+  std::uint32_t capacity() const { return capacity_; }
+
+  // In the stream's order.
+  void clear();
+
+  // Waits for the stream. False when there were more than capacity().
+  bool take(std::vector<HitWords>& hits);
+
+ private:
+  Stream stream_ = nullptr;
+  std::uint32_t capacity_;
+  std::unique_ptr<warpcipher::cuda::StreamBuffer> memory_;
+};
+
+// Work that can be launched in pieces of whole units.
+class Pieces {
+ public:
+  virtual ~Pieces() = default;
+
+  // Tests units 0 to total - 1; returns how many, from the first, were tested. most: units of the largest launch.
+  std::uint64_t run(std::uint64_t total, std::uint64_t most, const std::atomic<bool>& cancel);
+
+ protected:
+  // capacity: hits of a launch of one unit, or more.
+  explicit Pieces(std::uint32_t capacity);
+
+  // The units from `at` on that one launch can have.
+  virtual std::uint64_t room(std::uint64_t at) const = 0;
+  virtual void launch(HitBuffer& buffer, std::uint64_t at, std::uint64_t count) = 0;
+  // A hit of that launch.
+  virtual void report(std::uint64_t at, std::uint64_t count, const HitWords& hit) = 0;
+
+ private:
+  void redo(std::uint64_t at, std::uint64_t count);
+  bool collect(HitBuffer& buffer, std::uint64_t at, std::uint64_t count);
+
+  std::array<HitBuffer, 3> buffers_;  // two under way and one for what is done again
+  std::vector<HitWords> hits_;
+  std::uint64_t size_ = 0;  // units of a launch; 0: none was started yet
+};
+
+}  // namespace warpcipher::search::cuda

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search/cuda/searcher.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <bit>
+#include <optional>
+#include <utility>
+
+#include "core/error.hpp"
+#include "engine/cuda/device.hpp"
+#include "search/cuda/aes_search.hpp"
+#include "search/cuda/des_generic.hpp"
+#include "search/cuda/des_search.hpp"
+
+namespace warpcipher::search {
+
+namespace cuda {
+namespace {
+
+using warpcipher::cuda::Device;
+using warpcipher::cuda::DeviceScope;
+
+// A kernel of its own takes a second to compile when it is seen for the first time. The other one tests so many keys in
+// a fraction of that.
+constexpr double least_log2_size = 34;
+constexpr std::uint64_t least_count = std::uint64_t{1} << 24;
+
+// The driver's own calls need the context that the runtime makes current when a thread first needs it.
+void bind_context() { cudaFree(nullptr); }
+
+class CudaTask final : public SearchTask {
+ public:
+  CudaTask(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test, const Device& device)
+      : device_(device) {
+    const DeviceScope scope(device.index);
+    bind_context();
+    const bool aes = is_aes(space->cipher());
+    generic_ = aes ? make_aes_search(space, test, device.multiprocessors)
+                   : make_generic_des(space, test, device.multiprocessors);
+    const DesShape shape;
+    if (!aes && space->log2_size() >= least_log2_size && DesSearch::suits(*space, *test, shape)) {
+      fast_.emplace(std::move(space), std::move(test), shape, choose_des_policy(device));
+    }
+  }
+
+  ~CudaTask() override {
+    const DeviceScope scope(device_.index);
+    bind_context();
+    fast_.reset();
+    generic_.reset();
+  }
+
+  std::uint64_t preferred_count() const override {
+    const int log2 = (fast_ ? 30 : 27) + static_cast<int>(std::bit_width(device_.multiprocessors)) - 1;
+    return std::uint64_t{1} << log2;
+  }
+
+  std::uint64_t run(const KeyNumber& first, std::uint64_t count, std::vector<KeyNumber>& hits,
+                    const std::atomic<bool>& cancel) override {
+    const DeviceScope scope(device_.index);
+    bind_context();
+    return fast_ && count >= least_count ? fast_->run(first, count, hits, cancel)
+                                         : generic_->search(first, count, hits, cancel);
+  }
+
+ private:
+  const Device device_;
+  std::unique_ptr<UnitSearch> generic_;
+  std::optional<DesSearch> fast_;
+};
+
+class CudaSearcher final : public Searcher {
+ public:
+  std::string_view name() const override { return "cuda"; }
+  std::string_view description() const override { return "NVIDIA GPUs"; }
+  const std::string& unavailable_reason() const override { return warpcipher::cuda::devices().unavailable_reason; }
+
+  std::vector<std::string> devices() const override {
+    std::vector<std::string> names;
+    for (const Device& device : warpcipher::cuda::devices().list) names.push_back(device.name);
+    return names;
+  }
+
+  std::unique_ptr<SearchTask> prepare(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test,
+                                      std::size_t device) override {
+    const auto& list = warpcipher::cuda::devices().list;
+    if (device >= list.size()) {
+      throw Error(Status::engine_unavailable, "searcher 'cuda' has " + std::to_string(list.size()) +
+                                                  " devices, the one asked for is " + std::to_string(device));
+    }
+    return std::make_unique<CudaTask>(std::move(space), std::move(test), list[device]);
+  }
+};
+
+}  // namespace
+}  // namespace cuda
+
+Searcher& cuda_searcher() {
+  static cuda::CudaSearcher searcher;
+  return searcher;
+}
+
+}  // namespace warpcipher::search

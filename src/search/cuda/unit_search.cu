@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search/cuda/unit_search.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "engine/cuda/check.hpp"
+
+namespace warpcipher::search::cuda {
+
+namespace {
+
+constexpr std::uint32_t few_loops = 8;  // for a range that would not fill the device else
+constexpr int log2_large_range = 30;
+constexpr std::size_t group_bits = 8;  // units whose keys follow from one
+
+}  // namespace
+
+UnitSearch::UnitSearch(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test,
+                       std::uint32_t capacity, std::uint64_t most_units)
+    : Pieces(capacity), space_(std::move(space)), test_(std::move(test)), most_units_(most_units) {}
+
+std::uint64_t UnitSearch::search(const KeyNumber& first, std::uint64_t count, std::vector<KeyNumber>& hits,
+                                 const std::atomic<bool>& cancel) {
+  loops_ = static_cast<std::uint32_t>(
+      std::min<std::size_t>(space_->free_bits().size(), count >> log2_large_range != 0 ? most_loops : few_loops));
+  first_ = first;
+  end_ = first + KeyNumber(count);
+  first_unit_ = first >> loops_;
+  hits_ = &hits;
+  cursor_.reset();
+  const std::uint64_t units = (((end_ - 1) >> loops_) - first_unit_).low64() + 1;
+  const std::uint64_t tested = run(units, most_units_, cancel);
+  if (tested == 0) return 0;
+  return std::min(KeyNumber(count), ((first_unit_ + KeyNumber(tested)) << loops_) - first).low64();
+}
+
+void UnitSearch::launch(HitBuffer& buffer, std::uint64_t at, std::uint64_t count) {
+  SecretBytes keys(count * space_->key_len());
+  write_keys(at, count, keys.data());
+  const warpcipher::cuda::StreamBuffer device_keys(keys.size(), buffer.stream());
+  warpcipher::cuda::check(cudaMemcpyAsync(device_keys.data(), keys.data(), keys.size(), cudaMemcpyHostToDevice,
+                                          static_cast<cudaStream_t>(buffer.stream())),
+                          "copy keys to the device");
+  buffer.clear();
+  start(buffer, device_keys.data(), static_cast<std::uint32_t>(count));
+}
+
+// The first key of each unit. Within a combination of candidates they follow from 256 masks.
+void UnitSearch::write_keys(std::uint64_t at, std::uint64_t count, std::uint8_t* keys) {
+  const std::size_t key_len = space_->key_len();
+  const auto free_bits = space_->free_bits().subspan(loops_);
+  const std::uint64_t group = std::uint64_t{1} << std::min(free_bits.size(), group_bits);
+  std::array<std::array<std::uint8_t, max_key_len>, std::size_t{1} << group_bits> masks{};
+  for (std::size_t i = 1; i < group; ++i) {
+    masks[i] = masks[i & (i - 1)];
+    const std::uint16_t bit = free_bits[static_cast<std::size_t>(std::countr_zero(i))];
+    masks[i][bit / 8u] = static_cast<std::uint8_t>(masks[i][bit / 8u] ^ 0x80u >> bit % 8);
+  }
+  Secret<std::array<std::uint8_t, max_key_len>> base;
+  KeyNumber unit = first_unit_ + KeyNumber(at);
+  for (std::uint64_t done = 0; done < count;) {
+    const std::uint64_t begin = unit.low64() % group;
+    const std::uint64_t part = std::min(group - begin, count - done);
+    base_key(unit - KeyNumber(begin), base->data());
+    for (std::uint64_t i = begin; i < begin + part; ++i) {
+      for (std::size_t byte = 0; byte < key_len; ++byte) {
+        *keys++ = static_cast<std::uint8_t>((*base)[byte] ^ masks[i][byte]);
+      }
+    }
+    done += part;
+    unit += KeyNumber(part);
+  }
+}
+
+// The key of the first unit of a group. Where a group is a whole combination, the cursor goes from one to the next.
+void UnitSearch::base_key(const KeyNumber& unit, std::uint8_t* key) {
+  const KeyNumber number = unit << loops_;
+  const std::size_t free_bits = space_->free_bits().size();
+  if (free_bits > loops_ + group_bits) return space_->key_at(number, key);
+  if (!cursor_ || number < cursor_at_) {
+    cursor_.emplace(*space_, number);
+    cursor_at_ = number;
+  }
+  for (; cursor_at_ < number; cursor_at_ += KeyNumber(1) << free_bits) cursor_->next_combination();
+  std::copy_n(cursor_->key(), space_->key_len(), key);
+}
+
+void UnitSearch::report(std::uint64_t at, std::uint64_t count, const HitWords& hit) {
+  const auto [first_unit, turn, passed, unused] = hit.words;
+  for (std::uint32_t i = 0; i < 32; ++i) {
+    const std::uint64_t unit = std::uint64_t{first_unit} + i;
+    if ((passed >> i & 1u) == 0 || unit >= count) continue;
+    const KeyNumber number = ((first_unit_ + KeyNumber(at + unit)) << loops_) + KeyNumber(turn);
+    if (number < first_ || number >= end_) continue;
+    Secret<std::array<std::uint8_t, max_key_len>> key;
+    space_->key_at(number, key->data());
+    if (test_->passes(key->data())) hits_->push_back(number);
+  }
+}
+
+}  // namespace warpcipher::search::cuda

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A search whose keys are made on the host: a unit is the keys of 2^loops consecutive numbers; the host writes the
+// first key of each, the kernel changes the free bits of its loop in the order of a Gray code. That takes any template,
+// with candidate lists as without.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/wipe.hpp"
+#include "engine/cuda/memory.hpp"
+#include "search/cuda/pieces.hpp"
+#include "search/searcher.hpp"
+
+namespace warpcipher::search::cuda {
+
+class UnitSearch : public Pieces {
+ public:
+  static constexpr std::uint32_t most_loops = 12;
+
+  // As SearchTask::run.
+  std::uint64_t search(const KeyNumber& first, std::uint64_t count, std::vector<KeyNumber>& hits,
+                       const std::atomic<bool>& cancel);
+
+ protected:
+  // On the current device. capacity: as for Pieces. most_units: of a launch.
+  UnitSearch(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test, std::uint32_t capacity,
+             std::uint64_t most_units);
+
+  // Starts the kernel. keys: the first key of each unit, in device memory. A hit is {unit, Gray code of the turn, mask
+  // of units from that one on, any}.
+  virtual void start(HitBuffer& buffer, const std::uint8_t* keys, std::uint32_t units) = 0;
+
+  const KeySpace& space() const { return *space_; }
+  const BlockPair& pair() const { return test_->pairs().front(); }
+  const KeyTest& test() const { return *test_; }
+  std::uint32_t loops() const { return loops_; }
+
+ private:
+  std::uint64_t room(std::uint64_t) const override { return most_units_; }
+  void launch(HitBuffer& buffer, std::uint64_t at, std::uint64_t count) override;
+  void report(std::uint64_t at, std::uint64_t count, const HitWords& hit) override;
+  void write_keys(std::uint64_t at, std::uint64_t count, std::uint8_t* keys);
+  void base_key(const KeyNumber& unit, std::uint8_t* key);
+
+  const std::shared_ptr<const KeySpace> space_;
+  const std::shared_ptr<const KeyTest> test_;
+  const std::uint64_t most_units_;
+  std::uint32_t loops_ = 0;
+  KeyNumber first_, end_, first_unit_;
+  std::vector<KeyNumber>* hits_ = nullptr;
+  std::optional<KeyCursor> cursor_;
+  KeyNumber cursor_at_;
+};
+
+}  // namespace warpcipher::search::cuda

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ptx.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+namespace emulation {
+
+namespace {
+
+constexpr std::uint32_t warp_len = 32;
+
+[[noreturn]] void refuse(const std::string& what, const std::string& line) {
+  throw std::runtime_error("emulated GPU, PTX: " + what + ": " + line);
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::string part;
+  for (const char c : text) {
+    if (c == ' ' || c == ',' || c == '{' || c == '}') {
+      if (!part.empty()) parts.push_back(part);
+      part.clear();
+    } else {
+      part += c;
+    }
+  }
+  if (!part.empty()) parts.push_back(part);
+  return parts;
+}
+
+}  // namespace
+
+PtxKernel::PtxKernel(const std::string& text) {
+  std::map<std::string, std::uint32_t> labels;
+  std::vector<std::pair<std::size_t, std::string>> branches;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = text.find('\n', at);
+    parse_line(text.substr(at, end - at), labels, branches);
+    at = end == std::string::npos ? text.size() : end + 1;
+  }
+  for (const auto& [index, label] : branches) {
+    if (labels.find(label) == labels.end()) refuse("no such label", label);
+    instructions_[index].to = labels[label];
+  }
+}
+
+std::uint32_t PtxKernel::number_of(const std::string& name) {
+  return registers_.try_emplace(name, static_cast<std::uint32_t>(registers_.size())).first->second;
+}
+
+PtxKernel::Operand PtxKernel::operand(const std::string& text) {
+  if (text[0] == '%') return {false, number_of(text)};
+  return {true, static_cast<std::uint32_t>(std::stoul(text, nullptr, 0))};
+}
+
+void PtxKernel::parse_line(std::string line, std::map<std::string, std::uint32_t>& labels,
+                           std::vector<std::pair<std::size_t, std::string>>& branches) {
+  const auto starts = [&](const char* prefix) { return line.rfind(prefix, 0) == 0; };
+  if (line.empty() || line == "{" || line == "}") return;
+  if (starts(".visible .entry ")) {
+    const std::size_t open = line.find('(');
+    name_ = line.substr(16, open - 16);
+    const std::size_t bracket = line.find('[');
+    parameter_len_ = std::stoul(line.substr(bracket + 1));
+    return;
+  }
+  if (starts(".maxntid ")) {
+    threads_ = static_cast<std::uint32_t>(std::stoul(line.substr(9)));
+    return;
+  }
+  for (const char* ignored : {".version", ".target", ".address_size", ".extern .shared", ".minnctapersm", ".reg"}) {
+    if (starts(ignored)) return;
+  }
+  if (line.back() == ':') {
+    labels[line.substr(0, line.size() - 1)] = static_cast<std::uint32_t>(instructions_.size());
+    return;
+  }
+  if (line.back() != ';') refuse("no semicolon", line);
+  line.pop_back();
+  Instruction instruction;
+  std::vector<std::string> parts = split(line);
+  if (parts[0][0] == '@') {
+    instruction.negated = parts[0][1] == '!';
+    instruction.guard = static_cast<std::int32_t>(number_of(parts[0].substr(instruction.negated ? 2 : 1)));
+    parts.erase(parts.begin());
+  }
+  const std::string code = parts[0];
+  const auto plain = [&](Code which, std::size_t sources) {
+    if (parts.size() != sources + 2) refuse("operands", line);
+    instruction.code = which;
+    instruction.to = number_of(parts[1]);
+    for (std::size_t i = 0; i < sources; ++i) instruction.from[i] = operand(parts[2 + i]);
+  };
+  const auto address = [&](const std::string& text) {  // [base+offset]
+    if (text.front() != '[' || text.back() != ']') refuse("address", line);
+    const std::size_t plus = text.find('+');
+    const std::string base = text.substr(1, std::min(plus, text.size() - 1) - 1);
+    instruction.extra = plus == std::string::npos ? 0 : static_cast<std::uint32_t>(std::stoul(text.substr(plus + 1)));
+    return base;
+  };
+  if (code == "lop3.b32") {
+    instruction.extra = static_cast<std::uint32_t>(std::stoul(parts.back()));
+    parts.pop_back();
+    plain(Code::lop3, 3);
+  } else if (code == "mad.lo.u32")
+    plain(Code::mad, 3);
+  else if (code == "xor.b32")
+    plain(Code::xor_, 2);
+  else if (code == "and.b32")
+    plain(Code::and_, 2);
+  else if (code == "shr.u32")
+    plain(Code::shr, 2);
+  else if (code == "bar.sync")
+    instruction.code = Code::bar;
+  else if (code == "or.b32")
+    plain(Code::or_, 2);
+  else if (code == "not.b32")
+    plain(Code::not_, 1);
+  else if (code == "add.u32")
+    plain(Code::add, 2);
+  else if (code == "add.u64")
+    plain(Code::add64, 2);
+  else if (code == "mul.wide.u32")
+    plain(Code::mul_wide, 2);
+  else if (code == "bfe.s32")
+    plain(Code::bfe, 3);
+  else if (code == "setp.eq.u32")
+    plain(Code::setp_eq, 2);
+  else if (code == "setp.ge.u32")
+    plain(Code::setp_ge, 2);
+  else if (code == "setp.ne.u32")
+    plain(Code::setp_ne, 2);
+  else if (code == "vote.sync.any.pred")
+    plain(Code::vote_any, 2);
+  else if (code == "mov.u32" && (parts[2] == "%tid.x" || parts[2] == "%ctaid.x")) {
+    instruction.code = Code::special;
+    instruction.to = number_of(parts[1]);
+    instruction.extra = parts[2] == "%tid.x" ? 0 : 1;
+  } else if (code == "mov.u32" && parts[2] == "kept") {  // shared memory starts at address 0
+    instruction.code = Code::mov;
+    instruction.to = number_of(parts[1]);
+    instruction.from[0] = {true, 0};
+  } else if (code == "mov.u32")
+    plain(Code::mov, 1);
+  else if (code == "ld.param.u32" || code == "ld.param.u64") {
+    instruction.code = code == "ld.param.u32" ? Code::ld_param : Code::ld_param64;
+    instruction.to = number_of(parts[1]);
+    if (address(parts[2]) != "parameters") refuse("parameter", line);
+  } else if (code == "ld.volatile.shared.u32") {
+    instruction.code = Code::ld_shared;
+    instruction.to = number_of(parts[1]);
+    instruction.from[0] = operand(address(parts[2]));
+  } else if (code == "st.volatile.shared.u32") {
+    instruction.code = Code::st_shared;
+    instruction.from[0] = operand(address(parts[1]));
+    instruction.from[1] = operand(parts[2]);
+  } else if (code == "atom.global.add.u32") {
+    instruction.code = Code::atom_add;
+    instruction.to = number_of(parts[1]);
+    instruction.from[0] = operand(address(parts[2]));
+    instruction.from[1] = operand(parts[3]);
+  } else if (code == "st.global.v4.u32") {
+    instruction.code = Code::st_global4;
+    instruction.to = operand(address(parts[1])).value;
+    for (std::size_t i = 0; i < 4; ++i) instruction.from[i] = operand(parts[2 + i]);
+  } else if (code == "bra" || code == "bra.uni") {
+    instruction.code = Code::branch;
+    branches.emplace_back(instructions_.size(), parts[1]);
+  } else if (code == "ret") {
+    instruction.code = Code::ret;
+  } else {
+    refuse("unknown instruction", line);
+  }
+  instructions_.push_back(instruction);
+}
+
+// The lanes of a warp. A register holds 64 bits for each of them, whatever its type.
+class PtxKernel::Warp {
+ public:
+  Warp(const PtxKernel& kernel, std::uint32_t first_thread, std::uint32_t block, std::vector<std::uint32_t>& shared,
+       const std::uint8_t* parameters)
+      : kernel_(kernel),
+        first_thread_(first_thread),
+        block_(block),
+        shared_(shared),
+        parameters_(parameters),
+        words_(kernel.registers_.size() * warp_len),
+        set_(kernel.registers_.size()) {}
+
+  void run() {
+    std::size_t at = 0;
+    while (true) {
+      if (at >= kernel_.instructions_.size()) refuse("the kernel has no end", kernel_.name_);
+      const Instruction& instruction = kernel_.instructions_[at];
+      active_ = 0;
+      for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
+        if (waits_for_[lane] > at) continue;
+        waits_for_[lane] = 0;
+        if (instruction.guard < 0 ||
+            (read(static_cast<std::uint32_t>(instruction.guard), lane) != 0) != instruction.negated) {
+          active_ |= 1u << lane;
+        }
+      }
+      if (instruction.code == Code::ret) {
+        if (active_ != ~0u) refuse("not all lanes return together", kernel_.name_);
+        return;
+      }
+      if (instruction.code == Code::branch) {
+        at = branch(instruction, at);
+        continue;
+      }
+      execute(instruction);
+      ++at;
+    }
+  }
+
+ private:
+  std::size_t branch(const Instruction& instruction, std::size_t at) {
+    if (active_ == ~0u) return instruction.to;
+    if (active_ != 0 && instruction.to <= at) refuse("a loop that not all lanes take", kernel_.name_);
+    for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
+      if ((active_ >> lane & 1u) != 0) waits_for_[lane] = instruction.to;
+    }
+    return at + 1;
+  }
+
+  std::uint64_t read(std::uint32_t reg, std::uint32_t lane) const {
+    if (set_[reg] == 0) refuse("a register is read before it is set", kernel_.name_);
+    return words_[reg * warp_len + lane];
+  }
+  std::uint64_t get(const Operand& operand, std::uint32_t lane) const {
+    return operand.immediate ? operand.value : read(operand.value, lane);
+  }
+  std::uint32_t get32(const Operand& operand, std::uint32_t lane) const {
+    return static_cast<std::uint32_t>(get(operand, lane));
+  }
+
+  // For all active lanes.
+  template <class Function>
+  void each(std::uint32_t to, Function&& function) {
+    for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
+      if ((active_ >> lane & 1u) != 0) words_[to * warp_len + lane] = function(lane);
+    }
+    set_[to] = 1;
+  }
+
+  std::uint32_t& shared_word(const Instruction& instruction, std::uint32_t lane) {
+    const std::size_t place = get32(instruction.from[0], lane) + instruction.extra;
+    if (place % 4 != 0 || place / 4 >= shared_.size()) refuse("shared memory out of bounds", kernel_.name_);
+    return shared_[place / 4];
+  }
+
+  static std::uint32_t lut3(unsigned table, std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+    std::uint32_t result = 0;
+    for (unsigned i = 0; i < 8; ++i) {
+      if ((table >> i & 1u) == 0) continue;
+      result |= ((i & 4u) != 0 ? a : ~a) & ((i & 2u) != 0 ? b : ~b) & ((i & 1u) != 0 ? c : ~c);
+    }
+    return result;
+  }
+
+  void execute(const Instruction& i) {
+    const auto a = [&](std::uint32_t lane) { return get32(i.from[0], lane); };
+    const auto b = [&](std::uint32_t lane) { return get32(i.from[1], lane); };
+    const auto c = [&](std::uint32_t lane) { return get32(i.from[2], lane); };
+    switch (i.code) {
+      case Code::lop3:
+        return each(i.to, [&](auto lane) { return lut3(i.extra, a(lane), b(lane), c(lane)); });
+      case Code::mad:
+        return each(i.to, [&](auto lane) { return a(lane) * b(lane) + c(lane); });
+      case Code::xor_:
+        return each(i.to, [&](auto lane) { return a(lane) ^ b(lane); });
+      case Code::and_:
+        return each(i.to, [&](auto lane) { return a(lane) & b(lane); });
+      case Code::or_:
+        return each(i.to, [&](auto lane) { return a(lane) | b(lane); });
+      case Code::shr:
+        return each(i.to, [&](auto lane) { return a(lane) >> b(lane); });
+      case Code::bar:
+        return;
+      case Code::not_:
+        return each(i.to, [&](auto lane) { return ~a(lane); });
+      case Code::add:
+        return each(i.to, [&](auto lane) { return a(lane) + b(lane); });
+      case Code::add64:
+        return each(i.to, [&](auto lane) { return get(i.from[0], lane) + get(i.from[1], lane); });
+      case Code::mul_wide:
+        return each(i.to, [&](auto lane) { return std::uint64_t{a(lane)} * b(lane); });
+      case Code::bfe:
+        if (!i.from[1].immediate || !i.from[2].immediate || c(0) != 1) refuse("bfe", kernel_.name_);
+        return each(i.to, [&](auto lane) { return 0u - (a(lane) >> b(lane) & 1u); });
+      case Code::mov:
+        return each(i.to, [&](auto lane) { return a(lane); });
+      case Code::special:
+        return each(i.to, [&](auto lane) { return i.extra == 0 ? first_thread_ + lane : block_; });
+      case Code::setp_eq:
+        return each(i.to, [&](auto lane) { return std::uint64_t{a(lane) == b(lane)}; });
+      case Code::setp_ge:
+        return each(i.to, [&](auto lane) { return std::uint64_t{a(lane) >= b(lane)}; });
+      case Code::setp_ne:
+        return each(i.to, [&](auto lane) { return std::uint64_t{a(lane) != b(lane)}; });
+      case Code::vote_any: {
+        if (active_ != ~0u) refuse("a vote that not all lanes take part in", kernel_.name_);
+        std::uint64_t any = 0;
+        for (std::uint32_t lane = 0; lane < warp_len; ++lane) any |= get(i.from[0], lane);
+        return each(i.to, [&](auto) { return any; });
+      }
+      case Code::ld_param:
+      case Code::ld_param64: {
+        const std::size_t len = i.code == Code::ld_param ? 4 : 8;
+        if (i.extra + len > kernel_.parameter_len_) refuse("a parameter out of bounds", kernel_.name_);
+        std::uint64_t value = 0;
+        std::memcpy(&value, parameters_ + i.extra, len);
+        return each(i.to, [&](auto) { return value; });
+      }
+      case Code::ld_shared:
+        return each(i.to, [&](auto lane) { return shared_word(i, lane); });
+      case Code::st_shared:
+        for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
+          if ((active_ >> lane & 1u) != 0) shared_word(i, lane) = b(lane);
+        }
+        return;
+      case Code::atom_add:
+        return each(i.to, [&](auto lane) {
+          auto* const word = reinterpret_cast<std::uint32_t*>(get(i.from[0], lane) + i.extra);
+          const std::uint32_t before = *word;
+          *word += b(lane);
+          return before;
+        });
+      case Code::st_global4:
+        for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
+          if ((active_ >> lane & 1u) == 0) continue;
+          auto* const words = reinterpret_cast<std::uint32_t*>(read(i.to, lane) + i.extra);
+          for (std::size_t k = 0; k < 4; ++k) words[k] = get32(i.from[k], lane);
+        }
+        return;
+      case Code::branch:
+      case Code::ret:
+        return;
+    }
+  }
+
+  const PtxKernel& kernel_;
+  const std::uint32_t first_thread_, block_;
+  std::vector<std::uint32_t>& shared_;
+  const std::uint8_t* const parameters_;
+  std::vector<std::uint64_t> words_;
+  std::vector<char> set_;
+  std::size_t waits_for_[warp_len] = {};
+  std::uint32_t active_ = 0;
+};
+
+void PtxKernel::run(std::uint32_t blocks, std::uint32_t threads, std::size_t shared_len,
+                    const std::uint8_t* parameters) const {
+  if (threads != threads_ || threads % warp_len != 0) refuse("a launch of other threads than .maxntid", name_);
+  for (std::uint32_t block = 0; block < blocks; ++block) {
+    std::vector<std::uint32_t> shared(shared_len / 4, 0xa5a5a5a5u);
+    for (std::uint32_t first = 0; first < threads; first += warp_len)
+      Warp(*this, first, block, shared, parameters).run();
+  }
+}
+
+}  // namespace emulation

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// PTX played through on the host: as much of it as the kernels that are written at run time use. A warp's lanes go on
+// in step; lanes that branch forward wait at their label. Everything is checked: unknown instructions, unset registers,
+// shared memory out of bounds, and a vote or a loop that not all lanes take part in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace emulation {
+
+class PtxKernel {
+ public:
+  // Throws std::runtime_error that names the line which it does not understand.
+  explicit PtxKernel(const std::string& text);
+
+  const std::string& name() const { return name_; }
+  std::size_t parameter_len() const { return parameter_len_; }
+  std::uint32_t threads() const { return threads_; }
+
+  // Runs the blocks one after the other. Global addresses are those of the host.
+  void run(std::uint32_t blocks, std::uint32_t threads, std::size_t shared_len, const std::uint8_t* parameters) const;
+
+ private:
+  enum class Code : std::uint8_t {
+    add,
+    add64,
+    and_,
+    atom_add,
+    bar,
+    bfe,
+    branch,
+    ld_param,
+    ld_param64,
+    ld_shared,
+    lop3,
+    mad,
+    mov,
+    mul_wide,
+    not_,
+    or_,
+    ret,
+    setp_eq,
+    setp_ge,
+    setp_ne,
+    shr,
+    special,
+    st_global4,
+    st_shared,
+    vote_any,
+    xor_
+  };
+  struct Operand {
+    bool immediate = false;
+    std::uint32_t value = 0;  // or the register's number
+  };
+  struct Instruction {
+    Code code = Code::ret;
+    std::int32_t guard = -1;  // predicate
+    bool negated = false;
+    std::uint32_t to = 0;  // register, or instruction for a branch
+    Operand from[4];
+    std::uint32_t extra = 0;  // offset or table
+  };
+  class Warp;
+
+  void parse_line(std::string line, std::map<std::string, std::uint32_t>& labels,
+                  std::vector<std::pair<std::size_t, std::string>>& branches);
+  std::uint32_t number_of(const std::string& name);
+  Operand operand(const std::string& text);
+
+  std::string name_;
+  std::size_t parameter_len_ = 0;
+  std::uint32_t threads_ = 0;
+  std::map<std::string, std::uint32_t> registers_;
+  std::vector<Instruction> instructions_;
+};
+
+}  // namespace emulation

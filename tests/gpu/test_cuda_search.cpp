@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA searcher against the test of keys on the host: every key of a range exactly once, whatever the template, the
+// known bits of the text, the range and the kernel. A plain program, because the machines with GPUs have nothing but
+// the toolkit:
+//
+//   test_cuda_search [--seed N]     the tests; on a GPU also with the kernels as they are used, not just small ones
+//   test_cuda_search --quick 1      small ones alone, for compute-sanitizer
+//   test_cuda_search --rate SECS    keys a second on the first GPU: DES with all bits unknown for so long, then five
+//   random
+//                                   templates, triple DES and AES for a quarter of it each
+//
+// Exits 1 when anything differs.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <stdexcept>
+#include <string>
+
+#include "core/error.hpp"
+#include "engine/cuda/device.hpp"
+#include "search/cuda/aes_search.hpp"
+#include "search/cuda/des_generic.hpp"
+#include "search/cuda/des_search.hpp"
+#include "search/searcher.hpp"
+
+namespace {
+
+using namespace warpcipher;
+using namespace warpcipher::search;
+using warpcipher::search::cuda::DesPolicy;
+using warpcipher::search::cuda::DesSearch;
+using warpcipher::search::cuda::DesShape;
+using warpcipher::search::cuda::UnitSearch;
+
+std::mt19937_64 generator;
+const std::atomic<bool> go_on{false};
+
+void require(bool condition, const std::string& what) {
+  if (!condition) throw std::runtime_error(what);
+}
+
+std::vector<std::uint8_t> random_bytes(std::size_t n) {
+  std::vector<std::uint8_t> bytes(n);
+  for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(generator());
+  return bytes;
+}
+
+std::uint64_t random_below(std::uint64_t n) { return generator() % n; }
+
+// A template with that many unknown bits, at random among those `allowed`.
+KeyTemplate random_template(CipherId cipher, std::size_t unknown, std::size_t first_byte, std::size_t bytes) {
+  KeyTemplate key_template;
+  key_template.cipher = cipher;
+  key_template.known.fill(0xff);
+  const auto value = random_bytes(max_key_len);
+  std::copy(value.begin(), value.end(), key_template.value.begin());
+  while (unknown > 0) {
+    const std::size_t byte = first_byte + random_below(bytes);
+    const auto bit = static_cast<std::uint8_t>(1u << random_below(8));
+    if ((!is_aes(cipher) && bit == 1) || (key_template.known[byte] & bit) == 0) continue;
+    key_template.known[byte] ^= bit;
+    --unknown;
+  }
+  return key_template;
+}
+
+// A pair of blocks that belongs to a key, with that many known bits.
+BlockPair make_pair(CipherId cipher, const std::uint8_t* key, bool decrypt, int known_bits) {
+  const int block_bits = 8 * static_cast<int>(cipher_info(cipher).block_len);
+  BlockPair pair;
+  pair.decrypt = decrypt;
+  for (int i = 0; i < block_bits / 8; ++i)
+    pair.in[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(generator());
+  transform_block(cipher, key, decrypt, pair.in.data(), pair.expected.data());
+  for (int left = known_bits; left > 0;) {
+    const std::uint64_t bit = random_below(static_cast<std::uint64_t>(block_bits));
+    if ((pair.mask[bit / 8] >> bit % 8 & 1u) != 0) continue;
+    pair.mask[bit / 8] = static_cast<std::uint8_t>(pair.mask[bit / 8] | 1u << bit % 8);
+    --left;
+  }
+  return pair;
+}
+
+std::shared_ptr<const KeyTest> make_test(const KeySpace& space, const KeyNumber& planted, bool decrypt,
+                                         int known_bits) {
+  std::vector<std::uint8_t> key(space.key_len());
+  space.key_at(planted, key.data());
+  const BlockPair pair = make_pair(space.cipher(), key.data(), decrypt, known_bits);
+  return std::make_shared<const KeyTest>(space.cipher(), std::span(&pair, 1));
+}
+
+std::vector<KeyNumber> expected_hits(const KeySpace& space, const KeyTest& test, const KeyNumber& first,
+                                     std::uint64_t count) {
+  std::vector<KeyNumber> hits;
+  KeyCursor cursor(space, first);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (i > 0) cursor.next();
+    if (test.passes(cursor.key())) hits.push_back(first + KeyNumber(i));
+  }
+  return hits;
+}
+
+template <class Search>
+std::uint64_t run(Search& search, const KeyNumber& first, std::uint64_t count, std::vector<KeyNumber>& hits) {
+  return search.run(first, count, hits, go_on);
+}
+std::uint64_t run(UnitSearch& search, const KeyNumber& first, std::uint64_t count, std::vector<KeyNumber>& hits) {
+  return search.search(first, count, hits, go_on);
+}
+
+// Everything in a range is found, once, and nothing else.
+template <class Search>
+void check_range(Search& search, const KeySpace& space, const KeyTest& test, const KeyNumber& first,
+                 std::uint64_t count, const std::string& what) {
+  std::vector<KeyNumber> hits;
+  require(run(search, first, count, hits) == count, what + ": the range was not finished");
+  std::sort(hits.begin(), hits.end());
+  const std::vector<KeyNumber> expected = expected_hits(space, test, first, count);
+  require(hits == expected, what + ": " + std::to_string(hits.size()) + " hits, expected " +
+                                std::to_string(expected.size()) + ", range from " + std::to_string(first.low64()) +
+                                ", " + std::to_string(count) + " keys");
+}
+
+// A few keys are known to be in the range; the reference would take too long.
+template <class Search>
+void check_planted(Search& search, const KeyNumber& first, std::uint64_t count, const KeyNumber& planted,
+                   const std::string& what) {
+  std::vector<KeyNumber> hits;
+  require(run(search, first, count, hits) == count, what + ": the range was not finished");
+  require(hits == std::vector<KeyNumber>{planted},
+          what + ": planted key " + std::to_string(planted.low64()) + ": " + std::to_string(hits.size()) + " hits");
+}
+
+struct FastCase {
+  CipherId cipher;
+  std::size_t first_byte;  // of the unknown key
+  bool decrypt;
+  int known_bits;
+};
+
+// Kernels with few loops and threads, so that the emulated GPU and the reference are soon through.
+void check_small_kernels(const FastCase& c, const DesPolicy& policy) {
+  const DesShape shape{3, 5, 3};
+  const std::size_t granule_bits = shape.granule_bits();
+  const auto space =
+      std::make_shared<const KeySpace>(random_template(c.cipher, granule_bits + 2 + random_below(30), c.first_byte, 8));
+  const std::string what = std::string(cipher_info(c.cipher).name) + " key " + std::to_string(c.first_byte / 8) +
+                           (c.decrypt ? " decrypt" : " encrypt") + ", " + std::to_string(c.known_bits) + " bits, " +
+                           std::to_string(policy.granules) + " granules";
+  const std::uint64_t granule = std::uint64_t{1} << granule_bits;
+  const KeyNumber first(granule * random_below(3) + random_below(granule));
+  const auto test = make_test(*space, first, c.decrypt, c.known_bits);
+  require(DesSearch::suits(*space, *test, shape), what + ": no kernel");
+  DesSearch search(space, test, shape, policy);
+  if (c.known_bits < 20) return check_range(search, *space, *test, first, granule + random_below(granule), what);
+
+  // The first, the last, and each lane, turn, thread and block.
+  const std::uint64_t range = 2 * granule;
+  const auto plant = [&](std::uint64_t number) {
+    const auto planted = make_test(*space, number, c.decrypt, c.known_bits);
+    DesSearch one(space, planted, shape, policy);
+    check_planted(one, 0, range, number, what);
+  };
+  plant(random_below(2) == 0 ? 0 : range - 1);
+  plant(random_below(range));
+}
+
+void check_fast(std::uint32_t granules) {
+  DesPolicy policy;
+  policy.granules = granules;
+  policy.sync = 300;
+  const CipherId des = CipherId::des;
+  check_small_kernels({des, 0, false, 64}, policy);
+  check_small_kernels({des, 0, true, 41}, policy);
+  check_small_kernels({des, 0, false, 7}, policy);
+  policy.slots = 60;
+  check_small_kernels({des, 0, true, 3}, policy);
+  check_small_kernels({CipherId::des_ede3, 8 * random_below(3), false, 64}, policy);
+  policy.levels = 8;
+  policy.fold = false;
+  check_small_kernels({CipherId::des_ede2, 8, false, 64}, policy);
+  policy.multiply = false;
+  check_small_kernels({CipherId::des_ede3, 0, true, 11}, policy);
+}
+
+// With all of a block known, but hits at every number: pairs whose test is one bit or two.
+void check_many_hits() {
+  const DesShape shape{3, 5, 3};
+  DesPolicy policy;
+  policy.granules = 1;
+  const auto space = std::make_shared<const KeySpace>(random_template(CipherId::des, 20, 0, 8));
+  const auto test = make_test(*space, 0, false, 1);
+  DesSearch search(space, test, shape, policy);
+  check_range(search, *space, *test, 100, 3u << shape.granule_bits(), "one bit known");
+}
+
+void check_generic(CipherId cipher, std::size_t unknown, bool lists, bool decrypt, int known_bits) {
+  KeyTemplate key_template = random_template(cipher, unknown, 0, cipher_info(cipher).key_len);
+  if (lists) {
+    for (const std::size_t byte : {std::size_t{1}, std::size_t{6}}) {
+      CandidateList list{byte, {}};
+      for (unsigned i = 0; i < 20; ++i) {
+        list.candidates.push_back({static_cast<std::uint8_t>(2 * i), static_cast<std::uint8_t>(random_below(9))});
+      }
+      key_template.lists.push_back(list);
+    }
+  }
+  const auto space = std::make_shared<const KeySpace>(key_template);
+  const std::uint64_t size = space->size().fits64() ? space->size().low64() : ~std::uint64_t{0};
+  const std::uint64_t count = std::min<std::uint64_t>(size, 1 + random_below(3000));
+  const KeyNumber first(size == count ? 0 : random_below(std::min<std::uint64_t>(size - count, 1u << 20)));
+  const auto test = make_test(*space, first + KeyNumber(count - 1), decrypt, known_bits);
+  const auto search = is_aes(cipher) ? warpcipher::search::cuda::make_aes_search(space, test, 3)
+                                     : warpcipher::search::cuda::make_generic_des(space, test, 3);
+  check_range(*search, *space, *test, first, count,
+              std::string("generic ") + std::string(cipher_info(cipher).name) + ", " + std::to_string(unknown) +
+                  " bits" + (lists ? " and lists" : ""));
+}
+
+void check_searcher() {
+  Searcher& searcher = find_searcher("cuda");
+  for (std::size_t device = 0; device < searcher.devices().size(); ++device) {
+    const auto space = std::make_shared<const KeySpace>(random_template(CipherId::des, 30, 0, 8));
+    const KeyNumber planted(random_below(5000));
+    const auto test = make_test(*space, planted, false, 64);
+    const auto task = searcher.prepare(space, test, device);
+    check_planted(*task, 0, 5000, planted, "task");
+    std::vector<KeyNumber> hits;
+    const std::atomic<bool> cancelled{true};
+    require(task->run(0, 5000, hits, cancelled) == 0 && hits.empty(), "a cancelled run tested keys");
+  }
+}
+
+// The kernels as they are used: on a GPU.
+void check_large(CipherId cipher, std::size_t first_byte, std::size_t unknown, bool decrypt, int known_bits) {
+  const auto space = std::make_shared<const KeySpace>(random_template(cipher, unknown, first_byte, 8));
+  const KeyNumber size = space->size();
+  for (int i = 0; i < 3; ++i) {
+    const std::uint64_t count = (std::uint64_t{1} << 34) + random_below(std::uint64_t{1} << 33);
+    const std::uint64_t slack = (size - KeyNumber(count)).low64();
+    const KeyNumber first(i == 0 ? 0 : i == 1 ? slack : random_below(slack));
+    const KeyNumber planted = first + KeyNumber(i == 0 ? 0 : i == 1 ? count - 1 : random_below(count));
+    const auto test = make_test(*space, planted, decrypt, known_bits);
+    const auto task = find_searcher("cuda").prepare(space, test, 0);
+    check_planted(*task, first, count, planted, std::string("large ") + std::string(cipher_info(cipher).name));
+  }
+}
+
+void run_tests(bool large) {
+  for (const std::uint32_t granules : {1u, 3u}) check_fast(granules);
+  check_many_hits();
+  for (const CipherInfo& info : cipher_list) {
+    const CipherId cipher = info.id;
+    check_generic(cipher, 40, false, false, 8 * static_cast<int>(info.block_len));
+    check_generic(cipher, 11, false, true, 9);
+    check_generic(cipher, 7, true, false, 6);
+    check_generic(cipher, 0, true, true, 5);
+  }
+  check_generic(CipherId::des, 0, false, false, 64);
+  check_searcher();
+  if (!large) return;
+  check_large(CipherId::des, 0, 56, false, 64);
+  check_large(CipherId::des, 0, 36, false, 64);
+  check_large(CipherId::des, 0, 40, true, 56);
+  check_large(CipherId::des_ede3, 8, 44, false, 64);
+  check_large(CipherId::aes_128, 3, 40, false, 128);
+  check_large(CipherId::aes_256, 20, 40, false, 128);
+}
+
+void measure(double seconds) {
+  const auto rate = [&](const char* name, CipherId cipher, std::size_t unknown, std::size_t first_byte) {
+    const auto space = std::make_shared<const KeySpace>(random_template(cipher, unknown, first_byte, 8));
+    const auto test = make_test(*space, space->size() - 1, false, 8 * static_cast<int>(cipher_info(cipher).block_len));
+    using Clock = std::chrono::steady_clock;
+    const auto begin = Clock::now();
+    const auto task = find_searcher("cuda").prepare(space, test, 0);
+    const auto start = Clock::now();
+    std::uint64_t keys = 0;
+    std::vector<KeyNumber> hits;
+    double passed = 0;
+    while (passed < seconds) {
+      const std::uint64_t left = (space->size() - KeyNumber(keys)).low64();
+      keys += task->run(KeyNumber(keys), std::min(left, task->preferred_count()), hits, go_on);
+      passed = std::chrono::duration<double>(Clock::now() - start).count();
+      if (KeyNumber(keys) == space->size()) break;
+    }
+    std::printf("%s, %zu unknown bits: %.1f G keys/s over %.2f s, %.0f ms to prepare\n", name, unknown,
+                static_cast<double>(keys) / passed / 1e9, passed,
+                std::chrono::duration<double>(start - begin).count() * 1e3);
+    std::fflush(stdout);
+  };
+  rate("des", CipherId::des, 56, 0);
+  seconds /= 4;
+  for (const std::size_t unknown : {36u, 37u, 38u, 40u, 44u}) rate("des", CipherId::des, unknown, 0);
+  rate("des-ede3, middle key", CipherId::des_ede3, 56, 8);
+  for (const CipherId cipher : {CipherId::aes_128, CipherId::aes_192, CipherId::aes_256}) {
+    rate(std::string(cipher_info(cipher).name).c_str(), cipher, 60, 8);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    std::uint64_t seed = 1;
+    double seconds = 0;
+    bool quick = false;
+    for (int i = 1; i + 1 < argc; i += 2) {
+      quick = quick || std::strcmp(argv[i], "--quick") == 0;
+      if (std::strcmp(argv[i], "--seed") == 0)
+        seed = std::strtoull(argv[i + 1], nullptr, 10);
+      else if (std::strcmp(argv[i], "--rate") == 0)
+        seconds = std::strtod(argv[i + 1], nullptr);
+    }
+    generator.seed(seed);
+    const auto& devices = warpcipher::cuda::devices();
+    require(devices.unavailable_reason.empty(), devices.unavailable_reason);
+    if (seconds > 0)
+      measure(seconds);
+    else
+      run_tests(!quick && devices.list.front().name != "emulated GPU");
+    std::printf("ok\n");
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "FAILED: %s\n", error.what());
+    return 1;
+  }
+}
