@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -14,6 +15,11 @@ from pathlib import Path
 from typing import Any
 
 COMMAND = [sys.executable, "-m", "warpcipher.cli"]
+
+# What is ignored here, as under nohup or behind `&`, the commands would ignore too.
+for number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def run(
