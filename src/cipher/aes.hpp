@@ -121,25 +121,50 @@ WARPCIPHER_INLINE constexpr std::uint32_t inverse_mix_column(std::uint32_t word)
   return result;
 }
 
+// KeyWords: 4, 6 or 8. The last KeyWords words are all that the next ones need.
+template <int KeyWords, class Words>
+WARPCIPHER_HD constexpr void expand_key_of(Words& words, const std::uint8_t* key) {
+  std::uint32_t last[KeyWords] = {};
+  for (int i = 0; i < KeyWords; ++i) last[i] = load_be32(key + 4 * i);
+  for (int i = 0; i < KeyWords; i += 2) words.set_pair(i, last[i], last[i + 1]);
+  constexpr int count = 4 * (KeyWords + 7);
+  std::uint32_t round_constant = 0x01;
+  for (int first = KeyWords; first < count; first += KeyWords) {
+    last[0] ^= sub_word(rotate_left(last[KeyWords - 1], 8)) ^ round_constant << 24;
+    round_constant = (round_constant << 1) ^ (0x11bu * (round_constant >> 7));
+    WARPCIPHER_UNROLL
+    for (int i = 1; i < KeyWords; ++i) last[i] ^= KeyWords == 8 && i == 4 ? sub_word(last[i - 1]) : last[i - 1];
+    WARPCIPHER_UNROLL
+    for (int i = 0; i < KeyWords; i += 2) {
+      if (first + i < count) words.set_pair(first + i, last[i], last[i + 1]);
+    }
+  }
+}
+
 }  // namespace detail
 
-// KeyExpansion (section 5.2). key_len: bytes, 16, 24 or 32; the caller has checked it (is_key_len).
+// KeyExpansion (section 5.2) into words that may lie anywhere: `words.set_pair(i, word, next)`, big-endian words in the
+// order of Schedule, i even and rising. key_len: bytes, 16, 24 or 32; the caller has checked it (is_key_len).
+template <class Words>
+WARPCIPHER_HD constexpr void expand_key_into(Words& words, const std::uint8_t* key, std::size_t key_len) {
+  if (key_len == 16) return detail::expand_key_of<4>(words, key);
+  if (key_len == 24) return detail::expand_key_of<6>(words, key);
+  detail::expand_key_of<8>(words, key);
+}
+
+// As expand_key_into, for a schedule of this function's own.
 WARPCIPHER_HD constexpr Schedule expand_key(const std::uint8_t* key, std::size_t key_len) {
-  Schedule schedule{};
-  const int key_words = static_cast<int>(key_len / 4);
-  schedule.rounds = key_words + 6;
-  for (int i = 0; i < key_words; ++i) schedule.words[i] = load_be32(key + 4 * i);
-  std::uint32_t round_constant = 0x01;
-  for (int i = key_words; i < 4 * (schedule.rounds + 1); ++i) {
-    std::uint32_t temp = schedule.words[i - 1];
-    if (i % key_words == 0) {
-      temp = detail::sub_word(detail::rotate_left(temp, 8)) ^ round_constant << 24;
-      round_constant = (round_constant << 1) ^ (0x11bu * (round_constant >> 7));
-    } else if (key_words == 8 && i % 8 == 4) {
-      temp = detail::sub_word(temp);
+  struct Words {
+    Schedule& schedule;
+    WARPCIPHER_HD constexpr void set_pair(int i, std::uint32_t word, std::uint32_t next) {
+      schedule.words[i] = word;
+      schedule.words[i + 1] = next;
     }
-    schedule.words[i] = schedule.words[i - key_words] ^ temp;
-  }
+  };
+  Schedule schedule{};
+  schedule.rounds = static_cast<int>(key_len / 4) + 6;
+  Words words{schedule};
+  expand_key_into(words, key, key_len);
   return schedule;
 }
 
@@ -161,20 +186,54 @@ WARPCIPHER_HD constexpr Schedule expand_decryption_key(const std::uint8_t* key, 
   return to_decryption_schedule(expand_key(key, key_len));
 }
 
+// As to_decryption_schedule, in place, of rows of four words: `rows.get(r, row)` and `rows.set(r, row)`.
+template <class Rows>
+WARPCIPHER_HD constexpr void turn_to_decryption(Rows& rows, int rounds) {
+  for (int r = 0; 2 * r <= rounds; ++r) {
+    std::uint32_t early[4] = {};
+    std::uint32_t late[4] = {};
+    rows.get(r, early);
+    rows.get(rounds - r, late);
+    WARPCIPHER_UNROLL
+    for (int c = 0; r > 0 && c < 4; ++c) {
+      early[c] = detail::inverse_mix_column(early[c]);
+      late[c] = detail::inverse_mix_column(late[c]);
+    }
+    rows.set(r, late);
+    rows.set(rounds - r, early);
+  }
+}
+
+// Cipher (section 5.1) of a block as four big-endian columns. `rows.get(r, row)` gives the four words of AddRoundKey
+// number r.
+template <class Rows>
+WARPCIPHER_HD constexpr void encrypt_columns(const Rows& rows, int rounds, std::uint32_t (&columns)[4]) {
+  std::uint32_t planes[8] = {};
+  detail::to_planes(planes, columns);
+  for (int r = 0; r <= rounds; ++r) {
+    if (r > 0) {
+      circuits::aes_sbox(planes);
+      detail::shift_rows<false>(planes);
+      if (r < rounds) detail::mix_columns(planes);
+    }
+    std::uint32_t key[4] = {};
+    rows.get(r, key);
+    detail::add_round_key(planes, key);
+  }
+  detail::from_planes(columns, planes);
+}
+
 // Cipher (section 5.1). `schedule` comes from expand_key; in and out are 16 bytes of any alignment and may be
 // the same.
 WARPCIPHER_HD constexpr void encrypt_block(const Schedule& schedule, const std::uint8_t* in, std::uint8_t* out) {
+  struct Rows {
+    const Schedule& schedule;
+    WARPCIPHER_HD constexpr void get(int r, std::uint32_t (&row)[4]) const {
+      for (int c = 0; c < 4; ++c) row[c] = schedule.words[4 * r + c];
+    }
+  };
   std::uint32_t columns[4] = {load_be32(in), load_be32(in + 4), load_be32(in + 8), load_be32(in + 12)};
-  std::uint32_t planes[8] = {};
-  detail::to_planes(planes, columns);
-  detail::add_round_key(planes, schedule.words);
-  for (int r = 1; r <= schedule.rounds; ++r) {
-    circuits::aes_sbox(planes);
-    detail::shift_rows<false>(planes);
-    if (r < schedule.rounds) detail::mix_columns(planes);
-    detail::add_round_key(planes, schedule.words + 4 * r);
-  }
-  detail::from_planes(columns, planes);
+  encrypt_columns(Rows{schedule}, schedule.rounds, columns);
   for (int c = 0; c < 4; ++c) store_be32(out + 4 * c, columns[c]);
 }
 

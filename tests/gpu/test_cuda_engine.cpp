@@ -380,6 +380,31 @@ int test_algorithm(const Algorithm& algorithm, const Options& options, Stream st
   return failures;
 }
 
+// A key for each message, more of them than a warp has lanes, and keys shared at random: what batches derive on the
+// GPU.
+int test_many_keys(const Algorithm& algorithm, const Options& options, Stream stream) {
+  int failures = 0;
+  std::size_t count = 0;
+  for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+    for (const bool shared : {false, true}) {
+      Batch batch;
+      std::vector<const Key*> few;
+      for (int i = 0; i < 5; ++i) few.push_back(&random_key(algorithm));
+      for (int i = 0; i < (options.quick ? 70 : 1000); ++i) {
+        Case c = random_case(algorithm, direction, random_below(200));
+        if (algorithm.is_aead()) c.aad_len = random_below(20);
+        c.key = shared ? few[random_below(few.size())] : &random_key(algorithm);
+        batch.add(c);
+      }
+      failures += batch.run(stream);
+      count += batch.count();
+    }
+  }
+  std::printf("%-16s %4zu messages with many keys %s\n", std::string(algorithm.name).c_str(), count,
+              failures == 0 ? "ok" : "FAILED");
+  return failures;
+}
+
 // Every algorithm and both directions in one plan.
 int test_mixed(const Options& options, Stream stream) {
   Batch batch;
@@ -476,17 +501,23 @@ int run_all(const Options& options) {
     if (options.only.empty() && is_mine()) failures += test_mixed(options, stream);
   }
   unsetenv("WARPCIPHER_LANE_TABLE");
-  for (const char* form : {"scalar", "tensor"}) {
+  for (const char* form : {"lanes", "scalar", "tensor"}) {
     if (std::string(form) == "tensor" && !has_one_bit_matrices()) continue;
     setenv("WARPCIPHER_GHASH", form, 1);
     std::printf("GHASH, %s\n", form);
     for (const Algorithm& algorithm : algorithms()) {
       if (algorithm.mode.id != Mode::gcm || (!options.only.empty() && algorithm.name != options.only)) continue;
-      if (is_mine()) failures += test_algorithm(algorithm, options, stream);
+      if (!is_mine()) continue;
+      failures += test_algorithm(algorithm, options, stream);
+      failures += test_many_keys(algorithm, options, stream);
       if (options.only.empty()) break;  // one key size says it all
     }
   }
   unsetenv("WARPCIPHER_GHASH");
+  for (const Algorithm& algorithm : algorithms()) {
+    if (!is_aes(algorithm.cipher.id) || (!options.only.empty() && algorithm.name != options.only)) continue;
+    if (is_mine()) failures += test_many_keys(algorithm, options, stream);
+  }
   if (options.only.empty() && is_mine()) failures += test_refusal();
   failures += test_host_data(options.quick, options.only, is_mine);
   if (options.large && is_mine()) failures += test_large(stream, options.only);

@@ -4,8 +4,10 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
+#include <utility>
 
 #include "core/error.hpp"
 #include "engine/cuda/check.hpp"
@@ -74,11 +76,56 @@ Devices look() {
   return found;
 }
 
-// Pointers of a batch mostly come from a few allocations, but the runtime has no cheap way to ask for an allocation's
-// bounds, so each message's pointers are looked up.
+struct Range {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;  // one past the last byte
+};
+
+// The allocation that holds a pointer to device memory; empty when the driver does not tell. The runtime has no such
+// question, so the driver's own function is looked up in it.
+Range find_allocation(const void* pointer) {
+  using GetAddressRange = int (*)(unsigned long long*, std::size_t*, unsigned long long);  // cuMemGetAddressRange
+  static const GetAddressRange get_address_range = [] {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult result{};
+#if CUDART_VERSION >= 12050
+    constexpr unsigned version = 3020;  // of the form with 64-bit addresses
+    const cudaError_t error =
+        cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &found, version, cudaEnableDefault, &result);
+#else
+    const cudaError_t error = cudaGetDriverEntryPoint("cuMemGetAddressRange", &found, cudaEnableDefault, &result);
+#endif
+    if (error != cudaSuccess) cudaGetLastError();
+    const bool good = error == cudaSuccess && result == cudaDriverEntryPointSuccess;
+    return good ? reinterpret_cast<GetAddressRange>(found) : nullptr;
+  }();
+  unsigned long long begin = 0;
+  std::size_t size = 0;
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  if (get_address_range == nullptr || get_address_range(&begin, &size, address) != 0) return {};
+  return {static_cast<std::uintptr_t>(begin), static_cast<std::uintptr_t>(begin) + size};
+}
+
+// Finds the device of many pointers. They mostly come from a few allocations, so those seen last are remembered: a
+// question to the driver costs more than the rest of what the host does for a short message.
 class Locator {
  public:
   void add(const void* pointer, const char* what, std::size_t message) {
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    for (Range& range : seen_) {
+      if (address < range.begin || address >= range.end) continue;
+      std::swap(range, seen_[0]);
+      return;
+    }
+    look_up(pointer, what, message);
+    std::rotate(seen_.begin(), seen_.end() - 1, seen_.end());
+    seen_[0] = find_allocation(pointer);
+  }
+
+  int device() const { return device_; }
+
+ private:
+  void look_up(const void* pointer, const char* what, std::size_t message) {
     cudaPointerAttributes attributes{};
     const cudaError_t error = cudaPointerGetAttributes(&attributes, pointer);
     if (error != cudaSuccess && error != cudaErrorInvalidValue) throw_error(error, "look a pointer up");
@@ -98,9 +145,7 @@ class Locator {
     device_ = attributes.device;
   }
 
-  int device() const { return device_; }
-
- private:
+  std::array<Range, 4> seen_{};
   int device_ = -1;
 };
 

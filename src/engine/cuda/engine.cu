@@ -5,7 +5,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <optional>
+
 #include "core/error.hpp"
+#include "engine/cuda/batch/aes_batch.hpp"
 #include "engine/cuda/bitslice/des.hpp"
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/device.hpp"
@@ -26,21 +29,24 @@ cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
 // GCM decryption checks every tag before it writes any text, so what failed stays unread even in place; unless the tags
 // are to be computed, for the caller to check.
 void run_gcm(const cuda::GroupRun& run, std::span<Status> statuses) {
+  std::optional<cuda::AesBatch> made;
+  if (run.group.messages.size() > 1) made.emplace(run);
+  const cuda::AesBatch* const batch = made ? &*made : nullptr;
   if (run.group.direction == Direction::encrypt) {
-    cuda::lane_table::run_parallel(run);
-    cuda::ghash::authenticate(run, nullptr);
+    cuda::lane_table::run_parallel(run, batch);
+    cuda::ghash::authenticate(run, batch, nullptr);
     return;
   }
   if (run.message(0).compute_tag) {
-    cuda::ghash::authenticate(run, nullptr);
-    cuda::lane_table::run_parallel(run);
+    cuda::ghash::authenticate(run, batch, nullptr);
+    cuda::lane_table::run_parallel(run, batch);
     return;
   }
   std::vector<std::uint32_t> verdicts(run.group.messages.size());
   const cuda::StreamBuffer device(verdicts.size() * sizeof verdicts[0], run.stream);
   auto* const device_verdicts = reinterpret_cast<std::uint32_t*>(device.data());
-  cuda::ghash::authenticate(run, device_verdicts);
-  cuda::lane_table::run_parallel(run, device_verdicts);
+  cuda::ghash::authenticate(run, batch, device_verdicts);
+  cuda::lane_table::run_parallel(run, batch, device_verdicts);
   check(cudaMemcpyAsync(verdicts.data(), device_verdicts, device.size(), cudaMemcpyDeviceToHost, native(run.stream)),
         "copy the verdicts of tags from the device");
   check(cudaStreamSynchronize(native(run.stream)), "wait for the verdicts of tags");

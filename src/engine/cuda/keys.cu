@@ -12,10 +12,6 @@ AesKeyState::AesKeyState(const Key& key) {
   const Secret<aes::Schedule> decryption(aes::to_decryption_schedule(schedule));
   aes::to_column_words(schedule, encryption_words);
   aes::to_column_words(*decryption, decryption_words);
-  if (algorithm.mode.id == Mode::xts) {
-    tweak_schedule = aes::expand_key(key.bytes() + cipher_key_len, cipher_key_len);
-    aes::to_column_words(tweak_schedule, tweak_words);
-  }
   if (algorithm.mode.id == Mode::gcm) {
     std::uint8_t block[16] = {};
     aes::encrypt_block(schedule, block, block);
@@ -26,11 +22,9 @@ AesKeyState::AesKeyState(const Key& key) {
 
 AesKeyState::~AesKeyState() {
   secure_wipe(&schedule, sizeof schedule);
-  secure_wipe(&tweak_schedule, sizeof tweak_schedule);
   secure_wipe(&hash_key, sizeof hash_key);
   secure_wipe(encryption_words, sizeof encryption_words);
   secure_wipe(decryption_words, sizeof decryption_words);
-  secure_wipe(tweak_words, sizeof tweak_words);
 }
 
 const AesKeyState& aes_key_state(const Key& key) {

@@ -3,17 +3,20 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
 #include "engine/cuda/check.hpp"
+#include "engine/cuda/device.hpp"
 
 namespace warpcipher::cuda {
 namespace {
 
 // What a pool keeps when a stream is synchronised, rather than giving it back to the driver: enough for the descriptors
-// and scratch of large batches.
-constexpr std::uint64_t kept_len = std::uint64_t{256} << 20;
+// and scratch of large batches, a million messages with a key each where the device has 64 GiB.
+constexpr std::uint64_t least_kept_len = std::uint64_t{256} << 20;
+constexpr std::uint64_t kept_part = 64;  // of the device's memory
 
 cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
@@ -33,7 +36,7 @@ cudaMemPool_t pool() {
   properties.location.id = device;
   cudaMemPool_t created = nullptr;
   check(cudaMemPoolCreate(&created, &properties), "create a memory pool");
-  std::uint64_t kept = kept_len;
+  std::uint64_t kept = std::max<std::uint64_t>(least_kept_len, find_device(device).memory / kept_part);
   check(cudaMemPoolSetAttribute(created, cudaMemPoolAttrReleaseThreshold, &kept), "set up a memory pool");
   pools.emplace(device, created);
   return created;

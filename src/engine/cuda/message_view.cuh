@@ -30,6 +30,9 @@ inline MessageView view_of(const Message& message) {
   return view;
 }
 
+// How many messages a core of the host takes at a time, when it fills in views.
+inline constexpr std::size_t messages_at_once = 2048;
+
 // Up to 16 bytes of the host as a block, the rest zero.
 inline Block to_block(const std::uint8_t* bytes, std::size_t len) {
   Block block{};

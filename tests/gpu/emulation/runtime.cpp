@@ -175,6 +175,21 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   }
   return cudaSuccess;
 }
+// cuMemGetAddressRange is all of the driver that the project asks for by name.
+cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** function, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* result) {
+  *function = reinterpret_cast<void*>(+[](unsigned long long* begin, std::size_t* size, unsigned long long address) {
+    const Lock lock(mutex);
+    const char* const pointer = reinterpret_cast<const char*>(address);
+    const auto after = device_memory.upper_bound(pointer);
+    if (find(device_memory, pointer) == nullptr) return 1;  // CUDA_ERROR_INVALID_VALUE
+    *begin = reinterpret_cast<std::uintptr_t>(std::prev(after)->first);
+    *size = std::prev(after)->second.size;
+    return 0;
+  });
+  *result = cudaDriverEntryPointSuccess;
+  return cudaSuccess;
+}
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) { return *attributes = {}, cudaSuccess; }

@@ -8,16 +8,19 @@
 // the lengths and makes or checks the tag.
 //
 // Here lane l of w lanes takes blocks l, l + w, ... by Horner's rule in H^w; then products join the lanes. All factors
-// are powers 2^j of H or of H^c, which the host makes.
+// are powers 2^j of H or of H^c.
+//
+// Where messages are many and short, joining 32 lanes would cost more than hashing: four lanes take a message whole,
+// its tag included.
 #include "engine/cuda/ghash/ghash.hpp"
 
 #include <algorithm>
 #include <bit>
 
+#include "engine/cuda/batch/aes_batch.hpp"
 #include "engine/cuda/ghash/tensor.hpp"
 #include "engine/cuda/ghash/view.cuh"
 #include "engine/cuda/keys.hpp"
-#include "engine/cuda/lane_table/blocks.hpp"
 #include "engine/cuda/memory.hpp"
 
 namespace warpcipher::cuda::ghash {
@@ -38,11 +41,14 @@ constexpr std::uint64_t tensor_chunks_of_warp = 4;    // of a batch, so that war
 constexpr std::uint64_t tensor_chunk_multiple = 64;   // blocks of a step
 constexpr std::uint64_t chunks_for_wide_finish = 64;  // of one message
 constexpr std::uint32_t threads = 256;
+constexpr std::uint32_t few_log = 2;  // the lanes that take a short message
 
-// Joins the lanes of a warp: the sum of x P^(31-l) over lanes l, in lane 0. powers[j] is P^(2^j), j from 0 to 4.
+// Joins 2^Log neighbouring lanes: the sum of x P^(2^Log-1-l) over them, in the first. powers[j] is P^(2^j), j below
+// Log. Every lane of the warp takes part.
+template <std::uint32_t Log = warp_log>
 __device__ __forceinline__ Element join_lanes(Element x, const Element* powers) {
 #pragma unroll 1
-  for (std::uint32_t j = warp_log; j-- > 0;) {
+  for (std::uint32_t j = Log; j-- > 0;) {
     x = gf128::add(gf128::gcm_multiply(x, powers[j]), from_lane_xor(x, 1u << j));
   }
   return x;
@@ -105,28 +111,82 @@ __device__ __forceinline__ Element sum_of_chunks(const ChunkList& list, std::uin
   }
 }
 
+// Writes or checks the tag of a message whose GHASH, lengths included, is `hash`.
+__device__ __forceinline__ void settle(const ChunkList& list, std::uint32_t message, const HashView& view,
+                                       const Element& hash, std::uint32_t* verdicts) {
+  const Block tag = to_block(hash) ^ (list.masks != nullptr ? list.masks[message] : view.mask);
+  if (verdicts == nullptr) {
+    store_bytes(global(view.tag), view.tag_len, tag);
+  } else {
+    const Block difference = tag ^ load_bytes(global(view.tag), view.tag_len);
+    std::uint32_t bits = 0;
+#pragma unroll
+    for (std::uint32_t i = 0; i < 16; ++i) bits |= i < view.tag_len ? get_byte(difference, i) : 0;
+    verdicts[message] = bits == 0 ? 1 : 0;
+  }
+}
+
+// Lanes: 1 when no message has more than one chunk, else 32 or 512.
 template <std::uint32_t Lanes>
-__global__ void __launch_bounds__(Lanes == warp_len ? threads : Lanes)
+__global__ void __launch_bounds__(Lanes <= warp_len ? threads : Lanes)
     finish(const __grid_constant__ ChunkList list, std::uint32_t* verdicts) {
   const std::uint32_t groups = gridDim.x * (blockDim.x / Lanes);
   for (std::uint32_t message = (blockIdx.x * blockDim.x + threadIdx.x) / Lanes; message < list.messages;
        message += groups) {
     const HashView& view = list.views[message];
-    Element hash = sum_of_chunks<Lanes>(list, message);
+    Element hash{};
+    if constexpr (Lanes == 1) {
+      if (view.chunks() != 0) hash = list.sums[list.first_chunk[message]];
+    } else {
+      hash = sum_of_chunks<Lanes>(list, message);
+    }
     if (threadIdx.x % Lanes != 0) continue;
     const Element hash_key = list.powers_of(view.key)[0];
     hash = gf128::gcm_multiply(hash, hash_key);
-    hash = gf128::add(hash, {8 * view.aad_len, 8 * view.text_len});
-    const Block tag = to_block(gf128::gcm_multiply(hash, hash_key)) ^ view.mask;
-    if (verdicts == nullptr) {
-      store_bytes(global(view.tag), view.tag_len, tag);
-    } else {
-      const Block difference = tag ^ load_bytes(global(view.tag), view.tag_len);
-      std::uint32_t bits = 0;
-#pragma unroll
-      for (std::uint32_t i = 0; i < 16; ++i) bits |= i < view.tag_len ? get_byte(difference, i) : 0;
-      verdicts[message] = bits == 0 ? 1 : 0;
-    }
+    hash = gf128::add(hash, view.lengths());
+    settle(list, message, view, gf128::gcm_multiply(hash, hash_key), verdicts);
+  }
+}
+
+// Short messages, four lanes each: the lengths are one more block of the row, so that the sum needs but one more H.
+__global__ void __launch_bounds__(threads) hash_short(const __grid_constant__ ChunkList list, std::uint32_t* verdicts) {
+  constexpr std::uint32_t lanes = 1u << few_log;
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x / lanes;
+  const std::uint32_t lane = lane_index() % lanes;
+  std::uint64_t first = (std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x - lane_index()) / lanes;  // of the warp
+  for (; first < list.messages; first += stride) {
+    const std::uint64_t own = first + lane_index() / lanes;
+    const bool is_there = own < list.messages;
+    const auto message = static_cast<std::uint32_t>(is_there ? own : first);
+    const HashView& view = list.views[message];
+    const Chunk text{view, 0, view.blocks()};
+    const Element* const powers = list.powers_of(view.key);
+    const Element part = sum_of_lane(text.blocks + 1, lane, few_log, powers[few_log], [&](std::uint64_t i) {
+      return i == text.blocks ? view.lengths() : to_element(text.load(i));
+    });
+    const Element sum = join_lanes<few_log>(part, powers);
+    if (is_there && lane == 0) settle(list, message, view, gf128::gcm_multiply(sum, powers[0]), verdicts);
+  }
+}
+
+// The powers that ChunkList tells of, of key H.
+WARPCIPHER_HD inline void fill_powers(Element* powers, Element hash_key, std::uint32_t squares, std::uint32_t chunk_squares,
+                               std::uint64_t chunk_blocks) {
+  Element power = hash_key;
+  for (std::uint32_t j = 0; j < squares + chunk_squares; ++j) {
+    if (j == squares) power = gf128::gcm_power(hash_key, chunk_blocks);
+    powers[j] = power;
+    power = gf128::gcm_square(power);
+  }
+}
+
+// The same for all keys, a lane each.
+__global__ void __launch_bounds__(threads)
+    fill_powers_of_keys(Element* powers, const Element* hash_keys, std::uint32_t keys, std::uint32_t squares,
+                        std::uint32_t chunk_squares, std::uint64_t chunk_blocks) {
+  for (std::uint32_t key = blockIdx.x * blockDim.x + threadIdx.x; key < keys; key += gridDim.x * blockDim.x) {
+    fill_powers(powers + std::size_t{squares + chunk_squares} * key, hash_keys[key], squares, chunk_squares,
+                chunk_blocks);
   }
 }
 
@@ -154,14 +214,6 @@ std::uint64_t blocks_of_chunk(const GroupRun& run, Form form, std::uint64_t tota
                   (even + tensor_chunk_multiple - 1) / tensor_chunk_multiple * tensor_chunk_multiple);
 }
 
-// squares[j] = a^(2^j), j below count.
-void fill_squares(Element* squares, std::uint32_t count, Element a) {
-  for (std::uint32_t j = 0; j < count; ++j) {
-    squares[j] = a;
-    a = gf128::gcm_multiply(a, a);
-  }
-}
-
 LaunchShape shape_for(const Device& device, std::uint64_t warps) {
   const std::uint64_t wanted = (warps + threads / warp_len - 1) / (threads / warp_len);
   const std::uint64_t most = 8 * std::uint64_t{device.multiprocessors};
@@ -187,33 +239,33 @@ void first_counter(const Message& message, std::uint8_t (&counter)[16]) {
   gf128::store(counter, hash);
 }
 
-void authenticate(const GroupRun& run, std::uint32_t* verdicts) {
+void authenticate(const GroupRun& run, const AesBatch* batch, std::uint32_t* verdicts) {
   const std::size_t count = run.group.messages.size();
-  KeyList keys;
+  const std::uint32_t keys = batch != nullptr ? batch->keys() : 1;
   std::size_t aad_len = 0;
   std::uint64_t total_blocks = 0;
   std::uint64_t most_blocks = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const Message& message = run.message(i);
-    keys.number(*message.key);
     aad_len += message.aad_len;
     const std::uint64_t blocks = view_for(message).blocks();
     total_blocks += blocks;
     most_blocks = std::max(most_blocks, blocks);
   }
-  const Form form = choose_form(run.device, keys.keys().size(), total_blocks);
-  const std::uint64_t chunk_blocks = blocks_of_chunk(run, form, total_blocks);
-  const std::uint32_t squares = form == Form::scalar ? warp_log + 1 : tensor_squares;
+  const Form form = choose_form(run.device, {count, keys, total_blocks, most_blocks});
+  const std::uint64_t chunk_blocks =
+      form == Form::few_lanes ? std::max<std::uint64_t>(most_blocks, 1) : blocks_of_chunk(run, form, total_blocks);
+  const std::uint32_t squares = form == Form::few_lanes ? few_log + 1
+                                : form == Form::scalar  ? warp_log + 1
+                                                        : tensor_squares;
   const std::uint32_t chunk_squares = most_blocks > chunk_blocks ? 2 * warp_log : 0;
   const std::uint32_t powers_of_key = squares + chunk_squares;
 
   Upload upload;
   const auto views = upload.reserve<HashView>(count);
   const auto first_chunk = upload.reserve<std::uint64_t>(count + 1);
-  const auto powers = upload.reserve<Element>(powers_of_key * keys.keys().size());
+  const auto powers_of_one = upload.reserve<Element>(batch != nullptr ? 0 : powers_of_key);
   const auto aad = upload.reserve<std::uint8_t>(aad_len);
-  const bool device_masks = keys.keys().size() == 1 && count >= lane_table::blocks_worth_a_launch;
-  const auto masks = upload.reserve<Block>(device_masks ? count : 0);
   upload.allocate(run.stream);
   std::uint64_t chunks = 0;
   std::size_t aad_offset = 0;
@@ -225,50 +277,55 @@ void authenticate(const GroupRun& run, std::uint32_t* verdicts) {
     std::copy_n(message.aad, message.aad_len, upload.host(aad) + aad_offset);
     aad_offset += message.aad_len;
     view.chunk_blocks = chunk_blocks;
-    view.key = keys.number(*message.key);
-    std::uint8_t block[16];
-    first_counter(message, block);
-    if (device_masks) {
-      upload.host(masks)[i] = cuda::to_block(block, 16);
-    } else {
-      aes::encrypt_block(aes_key_state(*message.key).schedule, block, block);
-      view.mask = cuda::to_block(block, 16);
-    }
-    secure_wipe(block, sizeof block);
+    if (batch != nullptr) view.key = batch->key_of(i);
     upload.host(first_chunk)[i] = chunks;
     chunks += view.chunks();
   }
   upload.host(first_chunk)[count] = chunks;
-  for (std::size_t k = 0; k < keys.keys().size(); ++k) {
-    const Element& hash_key = aes_key_state(*keys.keys()[k]).hash_key;
-    Element* const square = upload.host(powers) + powers_of_key * k;
-    fill_squares(square, squares, hash_key);
-    if (chunk_squares != 0) fill_squares(square + squares, chunk_squares, gf128::gcm_power(hash_key, chunk_blocks));
+  if (batch == nullptr) {
+    const AesKeyState& key = aes_key_state(*run.message(0).key);
+    std::uint8_t block[16];
+    first_counter(run.message(0), block);
+    aes::encrypt_block(key.schedule, block, block);
+    upload.host(views)->mask = cuda::to_block(block, 16);
+    secure_wipe(block, sizeof block);
+    fill_powers(upload.host(powers_of_one), key.hash_key, squares, chunk_squares, chunk_blocks);
   }
   upload.send();
-  if (device_masks) {
-    lane_table::encrypt_blocks(run.device, run.stream, aes_key_state(*keys.keys()[0]).encryption_words,
-                               run.group.algorithm->cipher.key_len, upload.device(masks), count,
-                               &upload.device(views)->mask, sizeof(HashView));
+  const StreamBuffer powers_of_batch(batch != nullptr ? sizeof(Element) * powers_of_key * keys : 0, run.stream);
+  Element* powers = upload.device(powers_of_one);
+  if (batch != nullptr) {
+    powers = reinterpret_cast<Element*>(powers_of_batch.data());
+    launch(&fill_powers_of_keys, shape_for(run.device, (keys + warp_len - 1) / warp_len), run.stream, powers,
+           batch->hash_keys(), keys, squares, chunk_squares, chunk_blocks);
   }
 
-  const StreamBuffer sums(chunks * sizeof(Element), run.stream);
+  const StreamBuffer sums(form == Form::few_lanes ? 0 : chunks * sizeof(Element), run.stream);
   const ChunkList list{upload.device(views),
+                       batch != nullptr ? batch->masks() : nullptr,
                        upload.device(first_chunk),
                        static_cast<std::uint32_t>(count),
                        powers_of_key,
                        squares,
-                       upload.device(powers),
+                       powers,
                        reinterpret_cast<Element*>(sums.data()),
                        chunks,
                        total_blocks};
+  if (form == Form::few_lanes) {
+    constexpr std::size_t messages_of_warp = warp_len >> few_log;
+    const std::size_t warps = (count + messages_of_warp - 1) / messages_of_warp;
+    launch(&hash_short, shape_for(run.device, warps), run.stream, list, verdicts);
+    return;
+  }
   if (chunks != 0 && form == Form::scalar) launch(&hash_chunks, shape_for(run.device, chunks), run.stream, list);
   if (chunks != 0 && form != Form::scalar) hash_on_tensor_cores(run.device, run.stream, form, list);
   if (most_blocks > chunks_for_wide_finish * chunk_blocks) {
     const auto blocks = static_cast<std::uint32_t>(std::min<std::size_t>(count, run.device.multiprocessors));
     launch(&finish<1u << block_log>, {blocks, 1u << block_log, warp_len * sizeof(Element)}, run.stream, list, verdicts);
-  } else {
+  } else if (most_blocks > chunk_blocks) {
     launch(&finish<warp_len>, shape_for(run.device, count), run.stream, list, verdicts);
+  } else {
+    launch(&finish<1>, shape_for(run.device, (count + warp_len - 1) / warp_len), run.stream, list, verdicts);
   }
 }
 

@@ -6,14 +6,18 @@
 
 #include "engine/cuda/launch.hpp"
 
+namespace warpcipher::cuda {
+class AesBatch;
+}
+
 namespace warpcipher::cuda::ghash {
 
 // J0 of a message (section 7.1, step 2), computed on the host.
 void first_counter(const Message& message, std::uint8_t (&counter)[16]);
 
-// Hashes AAD and ciphertext (encryption: at `out`, decryption: at `in`) of every message of a GCM group. verdicts ==
-// nullptr: writes the tags. Else compares with the tags in constant time and sets verdicts[i] (device memory, one word
-// a message of the group) to 1 where they match, else 0.
-void authenticate(const GroupRun& run, std::uint32_t* verdicts);
+// Hashes AAD and ciphertext (encryption: at `out`, decryption: at `in`) of every message of a GCM group. batch: the
+// group's, nullptr for a single message. verdicts == nullptr: writes the tags. Else compares with the tags in constant
+// time and sets verdicts[i] (device memory, one word a message of the group) to 1 where they match, else 0.
+void authenticate(const GroupRun& run, const AesBatch* batch, std::uint32_t* verdicts);
 
 }  // namespace warpcipher::cuda::ghash

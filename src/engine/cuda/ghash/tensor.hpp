@@ -12,7 +12,8 @@ namespace warpcipher::cuda::ghash {
 struct ChunkList;
 
 enum class Form : std::uint8_t {
-  scalar,            // carryless products on the multiply pipe: any GPU, short texts
+  few_lanes,         // carryless products on the multiply pipe, four lanes a message: many short ones
+  scalar,            // the same, a warp a chunk: any GPU, texts that are few and not long
   tensor_one_key,    // the matrices of one key, shared by the warps of a block
   tensor_many_keys,  // every warp has its own
 };
@@ -20,10 +21,17 @@ enum class Form : std::uint8_t {
 // H^(2^j) that the tensor forms need of a key: j below this.
 inline constexpr std::uint32_t tensor_squares = 11;
 
-// The form for a group of `blocks` blocks in all, AAD and text, under `keys` keys. WARPCIPHER_GHASH ("scalar" or
-// "tensor") forces one, for tests and measurements; throws Error{engine_failure} when the device cannot run the forced
-// one, Error{invalid_argument} for another value.
-Form choose_form(const Device& device, std::size_t keys, std::uint64_t blocks);
+// What a group is to GHASH. Blocks are of AAD and text.
+struct Work {
+  std::size_t messages;
+  std::size_t keys;
+  std::uint64_t blocks;
+  std::uint64_t most_blocks;  // of one message
+};
+
+// The form for a group. WARPCIPHER_GHASH ("lanes", "scalar" or "tensor") forces one, for tests and measurements; throws
+// Error{engine_failure} when the device cannot run the forced one, Error{invalid_argument} for another value.
+Form choose_form(const Device& device, const Work& work);
 
 // Warps that hash chunks at the same time in a tensor form.
 std::uint32_t tensor_warps(const Device& device);

@@ -18,10 +18,11 @@ struct HashView {
   std::uint64_t chunk_blocks;
   std::uint32_t tag_len;
   std::uint32_t key;  // its number in the group's table of powers
-  Block mask;  // E(J0)
+  Block mask;  // E(J0), unless ChunkList::masks has it
 
   WARPCIPHER_HD std::uint64_t aad_blocks() const { return (aad_len + 15) / 16; }
   WARPCIPHER_HD std::uint64_t blocks() const { return aad_blocks() + (text_len + 15) / 16; }
+  WARPCIPHER_HD gf128::Element lengths() const { return {8 * aad_len, 8 * text_len}; }  // in bits: the last block
   WARPCIPHER_HD std::uint64_t chunks() const { return (blocks() + chunk_blocks - 1) / chunk_blocks; }
 };
 
@@ -86,6 +87,7 @@ struct Chunk {
 // The chunks of a group of messages, which either kernel hashes: all pointers to device memory.
 struct ChunkList {
   const HashView* views;
+  const Block* masks;                // E(J0) of each message, or nullptr
   const std::uint64_t* first_chunk;  // of each message, and at the end `chunks`
   std::uint32_t messages;
   std::uint32_t powers_of_key;

@@ -6,13 +6,18 @@
 
 #include "engine/cuda/launch.hpp"
 
+namespace warpcipher::cuda {
+class AesBatch;
+}
+
 namespace warpcipher::cuda::lane_table {
 
 inline constexpr std::uint32_t tile_units = 256;
 
-// The text of a group of AES messages in a parallel mode; for GCM the counter mode inside it. verdicts: device memory,
-// one word a message of the group; where it is 0, zeros are written in place of text. nullptr: all are good.
-void run_parallel(const GroupRun& run, const std::uint32_t* verdicts = nullptr);
+// The text of a group of AES messages in a parallel mode; for GCM the counter mode inside it. batch: the group's, if
+// it has been made already. verdicts: device memory, one word a message of the group; where it is 0, zeros are written
+// in place of text. nullptr: all are good.
+void run_parallel(const GroupRun& run, const AesBatch* batch = nullptr, const std::uint32_t* verdicts = nullptr);
 
 // A group of AES or DES messages in a serial mode: a message a lane.
 void run_serial(const GroupRun& run);

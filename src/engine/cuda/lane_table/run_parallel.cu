@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "core/wipe.hpp"
+#include "engine/cuda/batch/aes_batch.hpp"
 #include "engine/cuda/chains.cuh"
 #include "engine/cuda/ghash/ghash.hpp"
 #include "engine/cuda/keys.hpp"
-#include "engine/cuda/lane_table/blocks.hpp"
 #include "engine/cuda/lane_table/counter.cuh"
 #include "engine/cuda/lane_table/modes.cuh"
 #include "engine/cuda/lane_table/parallel.hpp"
@@ -23,23 +23,11 @@ bool is_inverse(const Group& group) {
 }
 
 Block start_of(const Message& message) {
-  switch (message.algorithm().mode.id) {
-    case Mode::gcm: {
-      std::uint8_t counter[16];
-      ghash::first_counter(message, counter);
-      add_be32(counter, 1);
-      return to_block(counter, 16);
-    }
-    case Mode::xts: {
-      std::uint8_t tweak[16];
-      aes::encrypt_block(aes_key_state(*message.key).tweak_schedule, message.iv, tweak);
-      const Block block = to_block(tweak, 16);
-      secure_wipe(tweak, sizeof tweak);
-      return block;
-    }
-    default:
-      return to_block(message.iv, message.iv_len);
-  }
+  if (message.algorithm().mode.id != Mode::gcm) return to_block(message.iv, message.iv_len);
+  std::uint8_t counter[16];
+  ghash::first_counter(message, counter);
+  add_be32(counter, 1);
+  return to_block(counter, 16);
 }
 
 template <class Encryption, class Decryption>
@@ -70,65 +58,39 @@ void launch_mode(const ParallelLaunch& launch, const Group& group, const Block* 
   throw Error(Status::engine_failure, std::string(group.algorithm->name) + " has no parallel kernel");
 }
 
-void run_batch(const GroupRun& run, const std::uint32_t* verdicts, bool only_chains, Block* chains) {
-  const Group& group = run.group;
-  const std::size_t count = group.messages.size();
-  KeyList keys;
-  for (std::size_t i = 0; i < count; ++i) keys.number(*run.message(i).key);
-  Upload upload;
-  const auto views = upload.reserve<MessageView>(count);
-  const auto first_tile = upload.reserve<std::uint64_t>(group.first_tile.size());
-  const auto schedules = upload.reserve<std::uint32_t>(only_chains ? 0 : most_schedule_words * keys.keys().size());
-  const bool device_tweaks =
-      group.algorithm->mode.id == Mode::xts && keys.keys().size() == 1 && count >= blocks_worth_a_launch;
-  const auto tweaks = upload.reserve<Block>(device_tweaks ? count : 0);
-  upload.allocate(run.stream);
-  for (std::size_t i = 0; i < count; ++i) {
-    const Message& message = run.message(i);
-    MessageView& view = upload.host(views)[i];
-    view = view_of(message);
-    if (device_tweaks) {
-      upload.host(tweaks)[i] = to_block(message.iv, 16);
-    } else {
-      view.start = start_of(message);
-    }
-    view.key = keys.number(*message.key);
-  }
-  std::copy(group.first_tile.begin(), group.first_tile.end(), upload.host(first_tile));
-  if (!only_chains) {
-    for (std::size_t k = 0; k < keys.keys().size(); ++k) {
-      std::copy_n(aes_key_state(*keys.keys()[k]).words(is_inverse(group)), most_schedule_words,
-                  upload.host(schedules) + most_schedule_words * k);
-    }
-  }
-  upload.send();
-  if (device_tweaks) {
-    encrypt_blocks(run.device, run.stream, aes_key_state(*keys.keys()[0]).tweak_words, group.algorithm->cipher.key_len,
-                   upload.device(tweaks), count, &upload.device(views)->start, sizeof(MessageView));
-  }
-  if (chains != nullptr) save_chains(run, upload.device(views), upload.device(first_tile), tile_units, chains);
-  if (only_chains) return;
-  const MessageList list{upload.device(views), upload.device(first_tile), group.tiles(),
-                         static_cast<std::uint32_t>(count)};
-  const auto rounds = static_cast<std::uint32_t>(group.algorithm->cipher.key_len / 4 + 6);
+void run_batch(const GroupRun& run, const AesBatch& batch, const std::uint32_t* verdicts, Block* chains) {
+  if (chains != nullptr) save_chains(run, batch.views(), batch.first_tile(), tile_units, chains);
+  const MessageList list{batch.views(), batch.first_tile(), run.group.tiles(),
+                         static_cast<std::uint32_t>(run.group.messages.size())};
   const Form form = choose_form(run.device);
-  if (group.algorithm->mode.id == Mode::xts && keys.keys().size() == 1 && form == Form::tables_128) {
+  if (run.group.algorithm->mode.id == Mode::xts && batch.keys() == 1 && form == Form::tables_128) {
     Secret<OneKeySource> source;
     static_cast<MessageList&>(*source) = list;
-    source->rounds = rounds;
-    std::copy_n(upload.host(schedules), most_schedule_words, source->schedule);
-    return launch_mode({run.device, run.stream, form, nullptr, &*source, nullptr}, group, chains, verdicts);
+    source->rounds = batch.rounds();
+    std::copy_n(aes_key_state(*run.message(0).key).words(is_inverse(run.group)), most_schedule_words, source->schedule);
+    return launch_mode({run.device, run.stream, form, nullptr, &*source, nullptr}, run.group, chains, verdicts);
   }
-  const BatchSource source{list, rounds, upload.device(schedules)};
-  launch_mode({run.device, run.stream, form, nullptr, nullptr, &source}, group, chains, verdicts);
+  const BatchSource source{list, batch.rounds(), batch.round_keys()};
+  launch_mode({run.device, run.stream, form, nullptr, nullptr, &source}, run.group, chains, verdicts);
+}
+
+void save_chains_of_one(const GroupRun& run, const MessageView& view, Block* chains) {
+  Upload upload;
+  const auto views = upload.reserve<MessageView>(1);
+  const auto first_tile = upload.reserve<std::uint64_t>(2);
+  upload.allocate(run.stream);
+  *upload.host(views) = view;
+  std::copy_n(run.group.first_tile.begin(), 2, upload.host(first_tile));
+  upload.send();
+  save_chains(run, upload.device(views), upload.device(first_tile), tile_units, chains);
 }
 
 void run_single(const GroupRun& run, const std::uint32_t* verdicts, Block* chains) {
-  if (chains != nullptr) run_batch(run, nullptr, true, chains);
   const Message& message = run.message(0);
   Secret<SingleSource> source;
   source->view = view_of(message);
   source->view.start = start_of(message);
+  if (chains != nullptr) save_chains_of_one(run, source->view, chains);
   source->tiles = run.group.tiles();
   source->rounds = static_cast<std::uint32_t>(run.group.algorithm->cipher.key_len / 4 + 6);
   std::copy_n(aes_key_state(*message.key).words(is_inverse(run.group)), most_schedule_words, source->schedule);
@@ -138,7 +100,7 @@ void run_single(const GroupRun& run, const std::uint32_t* verdicts, Block* chain
 
 }  // namespace
 
-void run_parallel(const GroupRun& run, const std::uint32_t* verdicts) {
+void run_parallel(const GroupRun& run, const AesBatch* batch, const std::uint32_t* verdicts) {
   if (run.group.tiles() == 0) return;
   if (run.group.tiles() > most_tiles) {
     throw Error(Status::engine_failure, std::string(run.group.algorithm->name) + ": " +
@@ -150,8 +112,10 @@ void run_parallel(const GroupRun& run, const std::uint32_t* verdicts) {
   auto* chains = reinterpret_cast<Block*>(saved.data());
   if (run.group.messages.size() == 1 && run.group.algorithm->mode.id != Mode::xts) {
     run_single(run, verdicts, chains);
+  } else if (batch != nullptr) {
+    run_batch(run, *batch, verdicts, chains);
   } else {
-    run_batch(run, verdicts, false, chains);
+    run_batch(run, AesBatch(run), verdicts, chains);
   }
 }
 

@@ -141,8 +141,7 @@ void with_serial_mode(Mode mode, Use&& use) {
 void launch_serial_aes(const GroupRun& run, const SerialSource& source);
 void launch_serial_des(const GroupRun& run, const SerialSource& source);
 
-// Rounds in the schedule of a message, and bytes of a round's key.
-inline constexpr std::uint32_t serial_aes_rounds = 15;
+// Rounds in the schedule of a DES message.
 inline constexpr std::uint32_t serial_des_rounds = 48;
 
 }  // namespace warpcipher::cuda::lane_table

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/batch/aes_batch.hpp"
 #include "engine/cuda/lane_table/cipher.cuh"
 #include "engine/cuda/lane_table/serial.cuh"
 
@@ -33,7 +34,7 @@ __global__ void __launch_bounds__(block_threads, 1) serial_aes_kernel(const __gr
   __syncthreads();
   for_each_message(source.messages, [&](std::uint32_t message) {
     const LaneKey key{static_cast<const uint4*>(source.schedules) +
-                      std::size_t{message / warp_len} * serial_aes_rounds * warp_len + lane_index()};
+                      std::size_t{message / warp_len} * most_rows * warp_len + lane_index()};
     SerialMode::run(SerialAes<Tables>{{key, source.rounds}}, source.views[message]);
   });
 }

@@ -6,12 +6,13 @@
 // operands of the logic, so that a mode had better be sparing with its own.
 #pragma once
 
+#include "engine/cuda/batch/aes_batch.hpp"
 #include "engine/cuda/lane_table/run.hpp"
 #include "engine/cuda/message_view.cuh"
 
 namespace warpcipher::cuda::lane_table {
 
-inline constexpr std::uint32_t most_schedule_words = 60;
+inline constexpr std::uint32_t most_schedule_words = 4 * most_rows;
 
 // Tiles of a launch are counted in 32 bits, with room for the stride of a warp: 1 TiB of CFB8, 16 TiB of the others.
 inline constexpr std::uint64_t most_tiles = 0xffff0000u;
@@ -77,10 +78,10 @@ struct OneKeySource : MessageList {
   __device__ __forceinline__ Key key(const Tile&) const { return {schedule}; }
 };
 
-// Many messages, each with its key: schedules of most_schedule_words each, 16-byte aligned.
+// Many messages, each with its key: KeyLayout::by_key.
 struct BatchSource : MessageList {
   std::uint32_t rounds;
-  const std::uint32_t* schedules;
+  const uint4* round_keys;
 
   struct Key {
     static constexpr bool in_registers = true;
@@ -92,7 +93,7 @@ struct BatchSource : MessageList {
   };
 
   __device__ __forceinline__ Key key(const Tile& tile) const {
-    return {reinterpret_cast<const uint4*>(schedules + most_schedule_words * std::size_t{tile.view.key})};
+    return {round_keys + std::size_t{most_rows} * tile.view.key};
   }
 };
 

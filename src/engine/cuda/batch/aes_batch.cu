@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/batch/aes_batch.hpp"
+
+#include <algorithm>
+
+#include "core/thread_pool.hpp"
+#include "engine/cuda/batch/derive.hpp"
+#include "engine/cuda/keys.hpp"
+
+namespace warpcipher::cuda {
+namespace {
+
+// GCM takes 12 bytes as they are: SP 800-38D, section 7.1, step 2. All that other modes take fits a block too.
+bool is_long(const Message& message) {
+  return message.algorithm().mode.id == Mode::gcm && message.iv_len != gcm_plain_iv_len;
+}
+
+Block start_of(const Message& message) {
+  if (message.algorithm().mode.id != Mode::gcm) return to_block(message.iv, message.iv_len);
+  if (is_long(message)) return {};
+  Block counter = to_block(message.iv, gcm_plain_iv_len);
+  counter.words[3] = 0x01000000u;  // 1, big-endian
+  return counter;
+}
+
+bool is_inverse(const Group& group) {
+  const Mode mode = group.algorithm->mode.id;
+  return group.direction == Direction::decrypt && (mode == Mode::ecb || mode == Mode::cbc || mode == Mode::xts);
+}
+
+}  // namespace
+
+AesBatch::AesBatch(const GroupRun& run, KeyLayout layout) {
+  const Group& group = run.group;
+  const std::size_t count = group.messages.size();
+  const auto messages = static_cast<std::uint32_t>(count);
+  const std::size_t key_len = group.algorithm->key_len();
+  const auto cipher_key_len = static_cast<std::uint32_t>(group.algorithm->cipher.key_len);
+  const Mode mode = group.algorithm->mode.id;
+  rounds_ = cipher_key_len / 4 + 6;
+
+  KeyList keys;
+  key_of_.reserve(count);
+  std::size_t long_ivs = 0;
+  std::size_t long_iv_len = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Message& message = run.message(i);
+    key_of_.push_back(keys.number(*message.key));
+    if (is_long(message)) {
+      ++long_ivs;
+      long_iv_len += message.iv_len;
+    }
+  }
+  keys_ = static_cast<std::uint32_t>(keys.keys().size());
+
+  views_ = upload_.reserve<MessageView>(count);
+  first_tile_ = upload_.reserve<std::uint64_t>(group.first_tile.size());
+  const auto key_bytes = upload_.reserve<std::uint8_t>(key_len * keys_);
+  const auto ivs = upload_.reserve<LongIv>(long_ivs);
+  const auto iv_bytes = upload_.reserve<std::uint8_t>(long_iv_len);
+  upload_.allocate(run.stream);
+  ThreadPool::instance().parallel_for(count, messages_at_once, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      MessageView& view = upload_.host(views_)[i];
+      view = view_of(run.message(i));
+      view.start = start_of(run.message(i));
+      view.key = key_of_[i];
+    }
+  });
+  std::size_t long_iv = 0;
+  std::size_t iv_offset = 0;
+  for (std::size_t i = 0; long_iv < long_ivs; ++i) {
+    const Message& message = run.message(i);
+    if (!is_long(message)) continue;
+    upload_.host(ivs)[long_iv++] = {upload_.device(iv_bytes) + iv_offset, message.iv_len,
+                                    static_cast<std::uint32_t>(i)};
+    std::copy_n(message.iv, message.iv_len, upload_.host(iv_bytes) + iv_offset);
+    iv_offset += message.iv_len;
+  }
+  std::copy(group.first_tile.begin(), group.first_tile.end(), upload_.host(first_tile_));
+  for (std::size_t k = 0; k < keys_; ++k) {
+    std::copy_n(keys.keys()[k]->bytes(), key_len, upload_.host(key_bytes) + key_len * k);
+  }
+  upload_.send();
+
+  const bool by_message = layout == KeyLayout::by_message;
+  const std::size_t schedules = by_message ? (count + warp_len - 1) / warp_len * warp_len : keys_;
+  const auto make_rows = [&](std::size_t n) {
+    return std::make_unique<StreamBuffer>(n * most_rows * sizeof(uint4), run.stream);
+  };
+  const auto rows_of = [](const StreamBuffer& rows) { return reinterpret_cast<uint4*>(rows.data()); };
+  round_keys_ = make_rows(schedules);
+  KeyExpansion expansion{};
+  expansion.keys = upload_.device(key_bytes);
+  expansion.stride = static_cast<std::uint32_t>(key_len);
+  expansion.key_len = cipher_key_len;
+  expansion.views = by_message ? upload_.device(views_) : nullptr;
+  expansion.count = by_message ? messages : keys_;
+  expansion.inverse = is_inverse(group);
+  expansion.rows = rows_of(*round_keys_);
+  if (mode == Mode::gcm) {
+    hash_keys_ = std::make_unique<StreamBuffer>(keys_ * sizeof(gf128::Element), run.stream);
+    expansion.hash_keys = reinterpret_cast<gf128::Element*>(hash_keys_->data());
+  }
+  expand_keys(run.device, run.stream, expansion);
+
+  if (mode == Mode::gcm) {
+    if (long_ivs != 0) {
+      hash_ivs(run.device, run.stream,
+               {upload_.device(ivs), static_cast<std::uint32_t>(long_ivs), hash_keys(), upload_.device(views_)});
+    }
+    masks_ = std::make_unique<StreamBuffer>(count * sizeof(Block), run.stream);
+    encrypt_starts(
+        run.device, run.stream,
+        {upload_.device(views_), messages, rows_of(*round_keys_), rounds_, reinterpret_cast<Block*>(masks_->data())});
+  } else if (mode == Mode::xts) {
+    const std::unique_ptr<StreamBuffer> tweak_keys = make_rows(keys_);
+    expansion.keys += cipher_key_len;  // the second half: IEEE 1619, section 5.1
+    expansion.inverse = false;
+    expansion.rows = rows_of(*tweak_keys);
+    expand_keys(run.device, run.stream, expansion);
+    encrypt_starts(run.device, run.stream, {upload_.device(views_), messages, expansion.rows, rounds_, nullptr});
+  }
+}
+
+}  // namespace warpcipher::cuda

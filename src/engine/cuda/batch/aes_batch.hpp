@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inputs of a batch of AES messages as kernels read them. The host sends descriptors, IVs and the bytes of each key
+// once; the GPU makes the rest of them, so that a batch with a key for every message costs the host no more than a
+// copy:
+//
+//   a lane a key       round keys; GCM: H = E(0)
+//   a lane a message   XTS: the first tweak; GCM: J0 of a long IV, E(J0) and the first counter
+//
+// in constant time (cipher/aes.hpp: the S-box as logic). One message alone is prepared on the host (keys.hpp): its
+// round keys are kernel parameters, and a launch more would take longer than its key schedule.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cipher/gf128.hpp"
+#include "engine/cuda/launch.hpp"
+#include "engine/cuda/memory.hpp"
+#include "engine/cuda/message_view.cuh"
+
+namespace warpcipher::cuda {
+
+// Where round keys lie, as rows of four little-endian columns.
+enum class KeyLayout : std::uint8_t {
+  by_key,      // of key k: 15 rows from row 15 k on
+  by_message,  // of the messages of a warp: row r of message i is row 32 (15 (i / 32) + r) + i % 32
+};
+
+inline constexpr std::uint32_t most_rows = 15;  // AES-256: 14 rounds
+
+class AesBatch {
+ public:
+  // Sends and launches; everything here may be used by later work on the run's stream.
+  explicit AesBatch(const GroupRun& run, KeyLayout layout = KeyLayout::by_key);
+
+  // `start` of a view is the IV, the first counter or the first tweak.
+  const MessageView* views() const { return upload_.device(views_); }
+  const std::uint64_t* first_tile() const { return upload_.device(first_tile_); }  // parallel groups
+  const uint4* round_keys() const { return reinterpret_cast<const uint4*>(round_keys_->data()); }
+  std::uint32_t rounds() const { return rounds_; }
+
+  // The number of a message's key, and of keys.
+  std::uint32_t key_of(std::size_t message) const { return key_of_[message]; }
+  std::uint32_t keys() const { return keys_; }
+
+  // GCM: H of each key, E(J0) of each message.
+  const gf128::Element* hash_keys() const { return reinterpret_cast<const gf128::Element*>(hash_keys_->data()); }
+  const Block* masks() const { return reinterpret_cast<const Block*>(masks_->data()); }
+
+ private:
+  Upload upload_;
+  Upload::Array<MessageView> views_{};
+  Upload::Array<std::uint64_t> first_tile_{};
+  std::unique_ptr<StreamBuffer> round_keys_;
+  std::unique_ptr<StreamBuffer> hash_keys_;
+  std::unique_ptr<StreamBuffer> masks_;
+  std::vector<std::uint32_t> key_of_;
+  std::uint32_t keys_ = 0;
+  std::uint32_t rounds_ = 0;
+};
+
+}  // namespace warpcipher::cuda

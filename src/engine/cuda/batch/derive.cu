@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/batch/derive.hpp"
+
+#include "cipher/aes.hpp"
+#include "engine/cuda/batch/aes_batch.hpp"
+#include "engine/cuda/ghash/view.cuh"
+
+namespace warpcipher::cuda {
+namespace {
+
+constexpr std::uint32_t threads = 128;
+
+// The rows of one schedule in device memory, nowhere else: a copy in local memory would stay behind.
+struct Rows {
+  uint4* first;
+  std::uint32_t step;  // from one row to the next
+
+  WARPCIPHER_INLINE void get(int r, std::uint32_t (&row)[4]) const {
+    const uint4 v = first[step * static_cast<std::uint32_t>(r)];
+    row[0] = byte_swap32(v.x);
+    row[1] = byte_swap32(v.y);
+    row[2] = byte_swap32(v.z);
+    row[3] = byte_swap32(v.w);
+  }
+  WARPCIPHER_INLINE void set(int r, const std::uint32_t (&row)[4]) const {
+    first[step * static_cast<std::uint32_t>(r)] =
+        make_uint4(byte_swap32(row[0]), byte_swap32(row[1]), byte_swap32(row[2]), byte_swap32(row[3]));
+  }
+  WARPCIPHER_INLINE void set_pair(int i, std::uint32_t word, std::uint32_t next) const {
+    auto* const pairs = reinterpret_cast<uint2*>(first + step * static_cast<std::uint32_t>(i / 4));
+    pairs[i / 2 % 2] = make_uint2(byte_swap32(word), byte_swap32(next));
+  }
+};
+
+__device__ __forceinline__ Rows schedule_of_key(uint4* rows, std::uint32_t key) {
+  return {global(rows) + std::size_t{most_rows} * key, 1};
+}
+
+__device__ __forceinline__ Rows schedule_of_message(uint4* rows, std::uint32_t message) {
+  return {global(rows) + std::size_t{message / warp_len} * most_rows * warp_len + message % warp_len, warp_len};
+}
+
+// Calls body(i) for i below count, a lane each.
+template <class Body>
+__device__ __forceinline__ void for_each_lane(std::uint32_t count, Body&& body) {
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
+    body(static_cast<std::uint32_t>(i));
+  }
+}
+
+LaunchShape shape_for(const Device& device, std::uint32_t lanes) {
+  const std::uint32_t wanted = (lanes + threads - 1) / threads;
+  const std::uint32_t most = 16 * device.multiprocessors;
+  return {wanted < most ? wanted : most, threads};
+}
+
+__global__ void __launch_bounds__(threads) expand_keys_kernel(const __grid_constant__ KeyExpansion expansion) {
+  for_each_lane(expansion.count, [&](std::uint32_t i) {
+    const bool by_message = expansion.views != nullptr;
+    const std::uint32_t key = by_message ? expansion.views[i].key : i;
+    Rows rows = by_message ? schedule_of_message(expansion.rows, i) : schedule_of_key(expansion.rows, i);
+    const int rounds = static_cast<int>(expansion.key_len / 4 + 6);
+    aes::expand_key_into(rows, global(expansion.keys) + std::size_t{expansion.stride} * key, expansion.key_len);
+    if (expansion.hash_keys != nullptr) {
+      std::uint32_t columns[4] = {};
+      aes::encrypt_columns(rows, rounds, columns);
+      expansion.hash_keys[i] = {std::uint64_t{columns[0]} << 32 | columns[1],
+                                std::uint64_t{columns[2]} << 32 | columns[3]};
+    }
+    if (expansion.inverse) aes::turn_to_decryption(rows, rounds);
+  });
+}
+
+__global__ void __launch_bounds__(threads) hash_ivs_kernel(const __grid_constant__ IvHashing hashing) {
+  for_each_lane(hashing.count, [&](std::uint32_t i) {
+    const LongIv iv = hashing.ivs[i];
+    MessageView& view = hashing.views[iv.message];
+    const gf128::Element hash_key = hashing.hash_keys[view.key];
+    gf128::Element hash{};
+    for (std::uint64_t offset = 0; offset < iv.len; offset += 16) {
+      const std::uint64_t left = iv.len - offset;
+      const Block block = load_bytes(global(iv.bytes) + offset, left < 16 ? static_cast<std::uint32_t>(left) : 16);
+      hash = gf128::gcm_multiply(gf128::add(hash, ghash::to_element(block)), hash_key);
+    }
+    hash = gf128::gcm_multiply(gf128::add(hash, {0, 8 * iv.len}), hash_key);
+    view.start = ghash::to_block(hash);
+  });
+}
+
+__global__ void __launch_bounds__(threads) encrypt_starts_kernel(const __grid_constant__ StartEncryption encryption) {
+  for_each_lane(encryption.count, [&](std::uint32_t i) {
+    MessageView& view = encryption.views[i];
+    const Rows rows = schedule_of_key(const_cast<uint4*>(encryption.rows), view.key);
+    Block block = view.start;
+    std::uint32_t columns[4];
+#pragma unroll
+    for (int c = 0; c < 4; ++c) columns[c] = byte_swap(block.words[c]);
+    aes::encrypt_columns(rows, static_cast<int>(encryption.rounds), columns);
+    const Block encrypted{{byte_swap(columns[0]), byte_swap(columns[1]), byte_swap(columns[2]), byte_swap(columns[3])}};
+    if (encryption.masks == nullptr) {
+      view.start = encrypted;
+    } else {
+      encryption.masks[i] = encrypted;
+      block.words[3] = byte_swap(byte_swap(block.words[3]) + 1);
+      view.start = block;
+    }
+  });
+}
+
+}  // namespace
+
+void expand_keys(const Device& device, Stream stream, const KeyExpansion& expansion) {
+  launch(&expand_keys_kernel, shape_for(device, expansion.count), stream, expansion);
+}
+
+void hash_ivs(const Device& device, Stream stream, const IvHashing& hashing) {
+  launch(&hash_ivs_kernel, shape_for(device, hashing.count), stream, hashing);
+}
+
+void encrypt_starts(const Device& device, Stream stream, const StartEncryption& encryption) {
+  launch(&encrypt_starts_kernel, shape_for(device, encryption.count), stream, encryption);
+}
+
+}  // namespace warpcipher::cuda

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels behind AesBatch. All pointers are to device memory.
+#pragma once
+
+#include <cstdint>
+
+#include "cipher/gf128.hpp"
+#include "engine/cuda/launch.hpp"
+#include "engine/cuda/message_view.cuh"
+
+namespace warpcipher::cuda {
+
+inline constexpr std::size_t gcm_plain_iv_len = 12;
+
+struct KeyExpansion {
+  const std::uint8_t* keys;  // key k: key_len bytes at keys + stride k
+  std::uint32_t stride;
+  std::uint32_t key_len;
+  const MessageView* views;  // nullptr: schedule i is of key i, KeyLayout::by_key; else of key views[i].key, by_message
+  std::uint32_t count;       // of schedules
+  bool inverse;              // for decryption (FIPS 197, section 5.3.5)
+  uint4* rows;               // of round keys
+  gf128::Element* hash_keys;  // nullptr, or with it E(0) of each key
+};
+
+// AES key schedules, a lane each.
+void expand_keys(const Device& device, Stream stream, const KeyExpansion& expansion);
+
+struct LongIv {
+  const std::uint8_t* bytes;
+  std::uint64_t len;
+  std::uint32_t message;
+};
+
+struct IvHashing {
+  const LongIv* ivs;
+  std::uint32_t count;
+  const gf128::Element* hash_keys;
+  MessageView* views;
+};
+
+// views[ivs[i].message].start = J0 (SP 800-38D, section 7.1, step 2), a lane each.
+void hash_ivs(const Device& device, Stream stream, const IvHashing& hashing);
+
+struct StartEncryption {
+  MessageView* views;
+  std::uint32_t count;
+  const uint4* rows;  // KeyLayout::by_key
+  std::uint32_t rounds;
+  Block* masks;
+};
+
+// Encrypts views[i].start under key views[i].key, a lane each. With masks the result goes there, and start to the
+// counter that follows (inc32: SP 800-38D, section 6.2); without, it becomes start.
+void encrypt_starts(const Device& device, Stream stream, const StartEncryption& encryption);
+
+}  // namespace warpcipher::cuda
