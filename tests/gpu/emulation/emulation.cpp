@@ -38,7 +38,8 @@ std::uint32_t shared_planes[48 * 1024 / 4];
 namespace emulation {
 namespace {
 
-constexpr std::size_t stack_len = 256 * 1024;
+// AddressSanitizer forgets what it knows of a whole stack at each switch, so a large one takes most of the time.
+constexpr std::size_t stack_len = 64 * 1024;
 
 struct Barrier {
   unsigned arrived = 0;
