@@ -18,9 +18,9 @@ struct ParallelLaunch {
   const Device& device;
   Stream stream;
   Form form;
-  const SingleSource* single;
-  const OneKeySource* one_key;
-  const BatchSource* batch;
+  const SingleSource* single = nullptr;
+  const OneKeySource* one_key = nullptr;
+  const BatchSource* batch = nullptr;
 };
 
 // Mode: a struct of modes.cuh or xts.cuh.
