@@ -69,8 +69,11 @@ void launch_parallel(const ParallelLaunch& run, typename Mode::Parameters parame
     launch_unrolled(*run.one_key);
   } else {
     if (run.form == Form::tables_64) return launch_kernel<Mode, Tables64, 0>(run, *run.single, parameters);
-    if constexpr (requires { Mode::unrolled; }) return launch_kernel<Mode, Tables128, 0>(run, *run.single, parameters);
-    launch_unrolled(*run.single);
+    if constexpr (requires { Mode::unrolled; }) {
+      launch_kernel<Mode, Tables128, 0>(run, *run.single, parameters);
+    } else {  // without this branch the kernels that nobody launches would be compiled
+      launch_unrolled(*run.single);
+    }
   }
 }
 
