@@ -299,18 +299,13 @@ class Parallel final : public Job {
 
 #endif
 
-template <class T>
-std::unique_ptr<Job> make(const Setting& setting) {
-  return std::make_unique<T>(setting);
-}
-
 }  // namespace
 
 std::span<const Variant> billava2022() {
   static const Variant list[] = {
-      {"naive", "one CPU thread, a function for each step (section 3.1)", false, false, make<Naive>},
+      {"naive", "one CPU thread, a function for each step (section 3.1)", false, false, construct<Naive>},
       {"kernel", "a byte a thread, Galois products computed (section 3.3)", true, false,
-       WARPCIPHER_LAB_GPU(make<Parallel>)},
+       WARPCIPHER_LAB_GPU(construct<Parallel>)},
       {"key-plain", "key expansion by one CPU thread (section 3.1)", false, false,
        [](const Setting& setting) { return std::make_unique<KeyExpansion>(expand_plain, setting); }},
 #ifdef _OPENMP

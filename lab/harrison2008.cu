@@ -331,41 +331,37 @@ class Encryption final : public Job {
 
 #endif
 
-template <class T>
-std::unique_ptr<Job> make(const Setting& setting) {
-  return std::make_unique<T>(setting);
-}
-
 }  // namespace
 
 std::span<const Variant> harrison2008() {
   static const Variant list[] = {
       {"read-shared-coherent", "Table 1", true, true,
-       WARPCIPHER_LAB_GPU(make<DeviceReads<Place::shared, Pattern::neighbours>>)},
+       WARPCIPHER_LAB_GPU(construct<DeviceReads<Place::shared, Pattern::neighbours>>)},
       {"read-shared-random", "Table 1", true, true,
-       WARPCIPHER_LAB_GPU(make<DeviceReads<Place::shared, Pattern::random>>)},
+       WARPCIPHER_LAB_GPU(construct<DeviceReads<Place::shared, Pattern::random>>)},
       {"read-constant-coherent", "Table 1", true, true,
-       WARPCIPHER_LAB_GPU(make<DeviceReads<Place::constant, Pattern::uniform>>)},
+       WARPCIPHER_LAB_GPU(construct<DeviceReads<Place::constant, Pattern::uniform>>)},
       {"read-constant-random", "Table 1", true, true,
-       WARPCIPHER_LAB_GPU(make<DeviceReads<Place::constant, Pattern::random>>)},
+       WARPCIPHER_LAB_GPU(construct<DeviceReads<Place::constant, Pattern::random>>)},
       {"read-texture-coherent", "Table 1", true, true,
-       WARPCIPHER_LAB_GPU(make<DeviceReads<Place::texture, Pattern::neighbours>>)},
+       WARPCIPHER_LAB_GPU(construct<DeviceReads<Place::texture, Pattern::neighbours>>)},
       {"read-texture-random", "Table 1", true, true,
-       WARPCIPHER_LAB_GPU(make<DeviceReads<Place::texture, Pattern::random>>)},
-      {"read-cpu", "the same reads on one CPU thread, to check by", false, true, make<HostReads>},
-      {"ctr-single-shared", "Table 2, one T-box", true, false, WARPCIPHER_LAB_GPU(make<Encryption<Place::shared, 1>>)},
+       WARPCIPHER_LAB_GPU(construct<DeviceReads<Place::texture, Pattern::random>>)},
+      {"read-cpu", "the same reads on one CPU thread, to check by", false, true, construct<HostReads>},
+      {"ctr-single-shared", "Table 2, one T-box", true, false,
+       WARPCIPHER_LAB_GPU(construct<Encryption<Place::shared, 1>>)},
       {"ctr-quad-shared", "Table 2, four T-boxes; Figure 1", true, false,
-       WARPCIPHER_LAB_GPU(make<Encryption<Place::shared, 4>>)},
+       WARPCIPHER_LAB_GPU(construct<Encryption<Place::shared, 4>>)},
       {"ctr-single-constant", "Table 2, one T-box", true, false,
-       WARPCIPHER_LAB_GPU(make<Encryption<Place::constant, 1>>)},
+       WARPCIPHER_LAB_GPU(construct<Encryption<Place::constant, 1>>)},
       {"ctr-quad-constant", "Table 2, four T-boxes", true, false,
-       WARPCIPHER_LAB_GPU(make<Encryption<Place::constant, 4>>)},
+       WARPCIPHER_LAB_GPU(construct<Encryption<Place::constant, 4>>)},
       {"ctr-single-texture", "Table 2, one T-box", true, false,
-       WARPCIPHER_LAB_GPU(make<Encryption<Place::texture, 1>>)},
+       WARPCIPHER_LAB_GPU(construct<Encryption<Place::texture, 1>>)},
       {"ctr-quad-texture", "Table 2, four T-boxes", true, false,
-       WARPCIPHER_LAB_GPU(make<Encryption<Place::texture, 4>>)},
-      {"ctr-cpu", "CTR by T-boxes on one CPU thread", false, false, make<OneThread>},
-      {"strided-reads", "Figure 6", true, true, WARPCIPHER_LAB_GPU(make<StridedReads>)},
+       WARPCIPHER_LAB_GPU(construct<Encryption<Place::texture, 4>>)},
+      {"ctr-cpu", "CTR by T-boxes on one CPU thread", false, false, construct<OneThread>},
+      {"strided-reads", "Figure 6", true, true, WARPCIPHER_LAB_GPU(construct<StridedReads>)},
       {"payload-direct", "payloads, threads mapped one to one (section 6.2)", true, false,
        WARPCIPHER_LAB_GPU([](const Setting& setting) { return harrison::make_payload(setting, false); })},
       {"payload-striped", "payloads, threads striped over blocks (section 6.2)", true, false,

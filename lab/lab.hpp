@@ -78,6 +78,12 @@ struct Variant {
   std::string_view absent = "this build has no CUDA";
 };
 
+// For Variant::make, of a job that the setting alone describes.
+template <class T>
+std::unique_ptr<Job> construct(const Setting& setting) {
+  return std::make_unique<T>(setting);
+}
+
 // For Variant::make, of what only a build with CUDA has.
 #if WARPCIPHER_HAS_CUDA
 #define WARPCIPHER_LAB_GPU(...) __VA_ARGS__

@@ -286,20 +286,16 @@ class SearchInAdvance final : public Job {
 
 #endif
 
-template <class T>
-std::unique_ptr<Job> make(const Setting& setting) {
-  return std::make_unique<T>(setting);
-}
-
 }  // namespace
 
 std::span<const Variant> yang2007() {
   static const Variant list[] = {
-      {"des", "bitsliced DES key search (section 4)", true, true, WARPCIPHER_LAB_GPU(make<Search<Des, search_des, 0>>)},
+      {"des", "bitsliced DES key search (section 4)", true, true,
+       WARPCIPHER_LAB_GPU(construct<Search<Des, search_des, 0>>)},
       {"aes", "bitsliced AES-128 key search, schedule on the fly (section 5)", true, true,
-       WARPCIPHER_LAB_GPU(make<Search<Aes, search_aes, shared_len>>)},
+       WARPCIPHER_LAB_GPU(construct<Search<Aes, search_aes, shared_len>>)},
       {"aes-in-advance", "the same with schedules made in advance (section 5)", true, true,
-       WARPCIPHER_LAB_GPU(make<SearchInAdvance>)},
+       WARPCIPHER_LAB_GPU(construct<SearchInAdvance>)},
       {"block-integer", "AES-128 ECB decryption by T-table (section 6.2)", true, false,
        WARPCIPHER_LAB_GPU(yang::make_block_integer)},
       {"block-alu", "the same in floating point, XOR by arithmetic (section 6.1)", true, false,
@@ -319,8 +315,8 @@ std::span<const Variant> yang2007() {
       {"xor-hybrid", "Table 3: half by table, half by arithmetic", true, false,
        WARPCIPHER_LAB_GPU(yang::make_xors<yang::Xor::hybrid>)},
       {"block-cpu", "T-tables on one CPU thread (section 6)", false, false, yang::make_block_cpu},
-      {"des-cpu", "bitsliced DES key search on one CPU thread", false, true, make<HostSearch<Des>>},
-      {"aes-cpu", "bitsliced AES-128 key search on one CPU thread", false, true, make<HostSearch<Aes>>},
+      {"des-cpu", "bitsliced DES key search on one CPU thread", false, true, construct<HostSearch<Des>>},
+      {"aes-cpu", "bitsliced AES-128 key search on one CPU thread", false, true, construct<HostSearch<Aes>>},
   };
   return list;
 }

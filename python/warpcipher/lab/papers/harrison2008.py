@@ -52,22 +52,8 @@ def payloads_cpu(session: Session) -> None:
     rows = []
     for keys in (1, 1024):
         messages = [payloads.Message(512, key=i % keys) for i in range(1024)]
+        seconds = payloads.serialisation(session, messages, keys, keys=keys)
         size = payloads.streams_size(len(messages), keys)
-        job = session.job("serialise", os.urandom(16 * keys), payloads.described(messages))
-        target = session.memory("serialise", size)
-        seconds = session.time(
-            lambda: session.run(job, target, 0, target, size),  # noqa: B023
-            on_device=False,
-        )
-        session.add(
-            "serialise",
-            len(messages),
-            seconds,
-            "its payloads",
-            residence="host",
-            unit="messages",
-            keys=keys,
-        )
         rows.append((len(messages), keys, size, seconds))
     session.tables.append(
         Table(

@@ -303,7 +303,7 @@ def overhead(session: Session, runner: Runner) -> None:
         found[blocks] = 1 - base.median / striped.median
         if blocks == OVERHEAD_BLOCKS[0]:
             mapping = striped.median / direct.median - 1
-        streams = _serialisation(session, messages)
+        streams = serialisation(session, messages)
         rows.append(
             (
                 blocks,
@@ -346,9 +346,12 @@ def overhead(session: Session, runner: Runner) -> None:
     ]
 
 
-def _serialisation(session: Session, messages: Sequence[Message]) -> Spread:
-    size = streams_size(len(messages), 1)
-    job = session.job("serialise", os.urandom(16), described(messages))
+def serialisation(
+    session: Session, messages: Sequence[Message], keys: int = 1, /, **parameters: int
+) -> Spread:
+    """Times the streams of a payload on one CPU thread; `parameters` tell the measurement apart."""
+    size = streams_size(len(messages), keys)
+    job = session.job("serialise", os.urandom(16 * keys), described(messages))
     target = session.memory("serialise", size)
     seconds = session.time(lambda: session.run(job, target, 0, target, size), on_device=False)
     session.add(
@@ -358,6 +361,7 @@ def _serialisation(session: Session, messages: Sequence[Message]) -> Spread:
         "its payloads",
         residence="host",
         unit="messages",
+        **parameters,
     )
     return seconds
 
