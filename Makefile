@@ -110,6 +110,10 @@ test: build test-cpp test-install test-asan ## Everything that this machine can 
 test-gpu: ## GPU tests, offline, with what python3 can already import
 	@tools/test_gpu.sh
 
+.PHONY: sanitize-gpu
+sanitize-gpu: ## The GPU tests' kernels under compute-sanitizer, after test-gpu
+	@tools/sanitize_gpu.sh
+
 .PHONY: clean
 clean: ## Remove build/ and caches (not .venv)
 	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis python/warpcipher/_native.pyi python/warpcipher/_lab.pyi
