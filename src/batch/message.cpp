@@ -6,6 +6,7 @@
 
 #include "batch/nonces.hpp"
 #include "batch/overlap.hpp"
+#include "core/thread_pool.hpp"
 
 namespace warpcipher {
 namespace {
@@ -121,14 +122,11 @@ class Check {
   const std::size_t count_;
 };
 
-}  // namespace
+// Messages that a thread looks at in one go.
+constexpr std::size_t checked_at_once = 2048;
 
-void check_messages(std::span<const Message> messages) {
-  if (messages.size() > UINT32_MAX) {
-    throw Error(Status::invalid_argument,
-                "a batch takes at most 2^32 - 1 messages, got " + std::to_string(messages.size()));
-  }
-  for (std::size_t i = 0; i < messages.size(); ++i) {
+void check_each(std::span<const Message> messages, std::size_t begin, std::size_t end) {
+  for (std::size_t i = begin; i < end; ++i) {
     Check(messages[i], i, messages.size()).run();
     if (messages[i].memory != messages[0].memory) {
       throw Error(Status::invalid_argument, "message " + std::to_string(i) +
@@ -136,8 +134,38 @@ void check_messages(std::span<const Message> messages) {
                                                 "messages in separate batches");
     }
   }
+}
+
+void check_serially(std::span<const Message> messages) {
+  check_each(messages, 0, messages.size());
   check_overlap_between(messages);
   check_nonces(messages);
+}
+
+// The checks between messages read what the checks of each have let through.
+void check_on_all_cores(std::span<const Message> messages) {
+  ThreadPool& pool = ThreadPool::instance();
+  pool.parallel_for(messages.size(), checked_at_once,
+                    [&](std::size_t begin, std::size_t end) { check_each(messages, begin, end); });
+  pool.parallel_for(2, 1, [&](std::size_t which, std::size_t) {
+    which == 0 ? check_nonces(messages) : check_overlap_between(messages);
+  });
+}
+
+}  // namespace
+
+void check_messages(std::span<const Message> messages) {
+  if (messages.size() > UINT32_MAX) {
+    throw Error(Status::invalid_argument,
+                "a batch takes at most 2^32 - 1 messages, got " + std::to_string(messages.size()));
+  }
+  if (messages.size() < 2 * checked_at_once) return check_serially(messages);
+  try {
+    check_on_all_cores(messages);
+  } catch (const Error&) {
+    check_serially(messages);  // tells of the first message that is wrong, whichever thread found one
+    throw;
+  }
 }
 
 }  // namespace warpcipher

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <vector>
@@ -225,6 +226,32 @@ TEST(CheckMessages, NamesTheMessage) {
   bad.memory = Memory::device;
   const Message mixed[] = {good.message, bad};
   expect_says(refusal(mixed), {"message 1", "separate batches"});
+}
+
+// Large batches are checked by all cores: it is the first message that is named, and what is wrong with it comes before
+// what is wrong between messages.
+TEST(CheckMessages, NamesTheFirstMessageOfALargeBatch) {
+  constexpr std::size_t count = 20000;
+  std::mt19937 random(8);
+  const Sample sample(random, find_algorithm("aes-128-gcm"), Direction::encrypt, 0);
+  std::vector<std::array<std::uint8_t, 16>> tags(count), nonces(count);
+  std::vector<Message> messages(count, sample.message);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::memcpy(nonces[i].data(), &i, sizeof i);
+    messages[i].iv = nonces[i].data();
+    messages[i].iv_len = 12;
+    messages[i].tag = tags[i].data();
+    messages[i].tag_len = 16;
+  }
+  EXPECT_EQ(refusal(messages), "accepted");
+  messages[19990].iv = messages[7].iv;
+  expect_says(refusal(messages), {"messages 7 and 19990", "never be used twice"});
+  messages[19980].tag = messages[3].tag;
+  expect_says(refusal(messages), {"message 19980 ", "message 3 ", "writes where"});
+  for (const std::size_t wrong : {19999, 12345, 2500, 2499}) {
+    messages[wrong].tag_len = 3;
+    expect_says(refusal(messages), {("message " + std::to_string(wrong) + ": ").c_str(), "tag of 4, 8 or 12"});
+  }
 }
 
 TEST(Key, ChecksItsLengthAndXtsHalves) {

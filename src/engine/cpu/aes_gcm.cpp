@@ -52,12 +52,13 @@ bool is_short_gcm(const Message& m) {
   return m.iv_len == 12 && m.in_len <= most_short_gcm && !cpu::gcm_lanes_list().empty();
 }
 
-Status run_short_gcm(AesKey& key, const Message& m) {
-  const cpu::GcmLanes& code = *cpu::gcm_lanes_list().front();
+ShortGcm::ShortGcm(AesKey& key) : code_(*cpu::gcm_lanes_list().front()), key_(key.lanes(code_)) {}
+
+Status ShortGcm::run(const Message& m) const {
   const cpu::GcmText text{m.iv, m.aad, m.aad_len, m.in, m.out, m.in_len};
   const bool encrypting = m.direction == Direction::encrypt;
   std::uint8_t tag[16];
-  (encrypting ? code.encrypt : code.decrypt)(key.lanes(code), text, tag);
+  (encrypting ? code_.encrypt : code_.decrypt)(key_, text, tag);
   if (encrypting) {
     std::memcpy(m.tag, tag, m.tag_len);
     return Status::ok;
