@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does the time of the default AES kernels tell anything of keys or data? Launches of two classes in random order, a
+// fixed key and a fixed text against fresh random ones, and Welch's t of their times (Reparaz, Balasch and Verbauwhede:
+// "dude, is my code constant time?", 2017): below 4.5 nothing shows. Classic tables of 4 KiB, which must show their
+// leak, are the control: a test that could not see one would prove nothing.
+//
+//   device_constant_time [--launches N] [--only NAME]   a line for each kernel and choice of the fixed class:
+//                                       timing NAME TEXT LAUNCHES T DIFFERENCE% MICROSECONDS VERDICT
+//   device_constant_time --count [--only NAME]          each kernel on each kind of data, for ncu to count: a line
+//                                                       "case NAME DATA" for each, in order. A launch of fill_kernel
+//                                                       comes before each one (constant_time.py puts them together)
+//
+// Exits 1 when a kernel of the library shows what it should not, or the control nothing.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "batch/plan.hpp"
+#include "constant_time.hpp"
+#include "engine/cuda/device.hpp"
+#include "engine/cuda/engine.hpp"
+#include "engine/cuda/keys.hpp"
+
+namespace {
+
+using namespace warpcipher;
+using constant_time::Lookups;
+using constant_time::Pattern;
+
+constexpr std::size_t text_len = std::size_t{32} << 20;
+constexpr std::uint32_t spin_clocks = 300'000;  // 0.15 ms: longer than the host takes to enqueue a launch
+constexpr double threshold = 4.5;               // the usual one: one test in 150,000 passes it by chance
+// Lanes that read one row leave a little more room for what goes to and comes from global memory.
+constexpr double most_of_equal_blocks = 0.01;
+constexpr double least_leak = 0.2;  // of the control
+constexpr double kept = 0.95;       // of the launches, the fastest: what the machine does beside has no class
+
+std::mt19937_64 generator(std::random_device{}());
+
+void must(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
+}
+
+std::uint32_t random_word() { return static_cast<std::uint32_t>(generator()); }
+
+Pattern random_text() { return {random_word(), 0xffffffffu, 0}; }
+
+struct Kernel {
+  const char* name;
+  const char* algorithm;  // of the engine, or
+  Lookups lookups;        // kernels of this benchmark
+  Direction direction;
+  // What it should show: nothing; nothing but that all blocks of a text are equal, which its ciphertext shows as well;
+  // or its data.
+  enum Shows { nothing, equal_blocks, data } shows;
+};
+
+constexpr Kernel kernels[] = {
+    {"lookups-alone", nullptr, Lookups::lane_tables, Direction::encrypt, Kernel::equal_blocks},
+    {"lookups-alone-inverse", nullptr, Lookups::lane_tables_inverse, Direction::encrypt, Kernel::equal_blocks},
+    {"aes-128-ctr", "aes-128-ctr", {}, Direction::encrypt, Kernel::nothing},
+    {"aes-256-ctr", "aes-256-ctr", {}, Direction::encrypt, Kernel::nothing},
+    {"aes-128-ecb", "aes-128-ecb", {}, Direction::encrypt, Kernel::equal_blocks},
+    {"aes-128-ecb-decrypt", "aes-128-ecb", {}, Direction::decrypt, Kernel::equal_blocks},
+    {"aes-128-cbc-decrypt", "aes-128-cbc", {}, Direction::decrypt, Kernel::equal_blocks},
+    {"aes-128-xts", "aes-128-xts", {}, Direction::encrypt, Kernel::nothing},
+    {"aes-128-xts-decrypt", "aes-128-xts", {}, Direction::decrypt, Kernel::nothing},
+    {"aes-128-gcm", "aes-128-gcm", {}, Direction::encrypt, Kernel::nothing},
+    {"aes-128-gcm-decrypt", "aes-128-gcm", {}, Direction::decrypt, Kernel::nothing},
+    {"aes-256-gcm", "aes-256-gcm", {}, Direction::encrypt, Kernel::nothing},
+    {"control-4-KiB-tables", nullptr, Lookups::leaking_tables, Direction::encrypt, Kernel::data},
+};
+
+// What one launch works on. A key is an object of its own in every launch, so that what the host derives is too.
+struct Input {
+  std::vector<std::uint8_t> key;
+  Pattern text;
+};
+
+class Bench {
+ public:
+  Bench() : device_(cuda::current_device()) {
+    must(cudaMalloc(reinterpret_cast<void**>(&in_), text_len), "cudaMalloc");
+    must(cudaMalloc(reinterpret_cast<void**>(&out_), text_len), "cudaMalloc");
+    must(cudaMalloc(reinterpret_cast<void**>(&tag_), 16), "cudaMalloc");
+    must(cudaEventCreate(&start_), "cudaEventCreate");
+    must(cudaEventCreate(&stop_), "cudaEventCreate");
+    stream_ = cuda_engine().create_stream();
+  }
+  ~Bench() {
+    cuda_engine().destroy_stream(stream_);
+    cudaEventDestroy(start_);
+    cudaEventDestroy(stop_);
+    cudaFree(in_);
+    cudaFree(out_);
+    cudaFree(tag_);
+  }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  // Microseconds of one launch.
+  double launch(const Kernel& kernel, const Input& input) {
+    const Key key(algorithm_of(kernel), input.key);
+    const cuda::AesKeyState state(key);
+    const std::vector<std::uint8_t> iv(kernel.algorithm == nullptr || key.algorithm().is_aead() ? 12 : 16, 5);
+    constant_time::fill(in_, text_len, input.text, native());
+    Message m;
+    m.key = &key;
+    m.direction = kernel.direction;
+    m.memory = Memory::device;
+    m.in = in_;
+    m.out = out_;
+    m.in_len = m.out_len = text_len / (key.algorithm().mode.id == Mode::xts ? 2 : 1);  // a data unit's most
+    m.iv = iv.data();
+    m.iv_len = key.algorithm().mode.iv == IvRule::none ? 0 : iv.size();
+    if (key.algorithm().is_aead()) {
+      m.tag = tag_;
+      m.tag_len = 16;
+      m.compute_tag = kernel.direction == Direction::decrypt;
+    }
+    const Plan plan = make_plan({&m, 1}, cuda_engine().tile_units());
+    Status status = Status::ok;
+    constant_time::spin(spin_clocks, native());
+    must(cudaEventRecord(start_, native()), "cudaEventRecord");
+    if (kernel.algorithm != nullptr) {
+      cuda_engine().run(plan, {&status, 1}, stream_);
+    } else {
+      constant_time::run_lookups(kernel.lookups, state.words(kernel.lookups == Lookups::lane_tables_inverse),
+                                 input.text, reinterpret_cast<std::uint32_t*>(out_), device_.multiprocessors, native());
+    }
+    must(cudaEventRecord(stop_, native()), "cudaEventRecord");
+    must(cudaEventSynchronize(stop_), "cudaEventSynchronize");
+    float ms = 0;
+    must(cudaEventElapsedTime(&ms, start_, stop_), "cudaEventElapsedTime");
+    return 1e3 * static_cast<double>(ms);
+  }
+
+  static const Algorithm& algorithm_of(const Kernel& kernel) {
+    return find_algorithm(kernel.algorithm == nullptr ? "aes-128-ecb" : kernel.algorithm);
+  }
+
+  static std::vector<std::uint8_t> random_key(const Kernel& kernel) {
+    std::vector<std::uint8_t> key(algorithm_of(kernel).key_len());
+    for (std::uint8_t& byte : key) byte = static_cast<std::uint8_t>(generator());
+    return key;
+  }
+
+ private:
+  cudaStream_t native() const { return static_cast<cudaStream_t>(stream_); }
+
+  const cuda::Device& device_;
+  std::uint8_t* in_ = nullptr;
+  std::uint8_t* out_ = nullptr;
+  std::uint8_t* tag_ = nullptr;
+  cudaEvent_t start_ = nullptr;
+  cudaEvent_t stop_ = nullptr;
+  Stream stream_ = nullptr;
+};
+
+struct Mean {
+  double mean = 0;
+  double of_mean = 0;  // its variance
+};
+
+Mean mean_of(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  Mean result;
+  for (const double value : values) result.mean += value / n;
+  for (const double value : values) result.of_mean += std::pow(value - result.mean, 2) / (n - 1) / n;
+  return result;
+}
+
+// Returns whether what it shows is what it should show. one_block: the fixed text has one block, again and again, so
+// that where states are not counters all lanes look up the same.
+bool time_kernel(Bench& bench, const Kernel& kernel, bool one_block, const Input& fixed, int launches) {
+  for (int i = 0; i < 20; ++i) bench.launch(kernel, fixed);
+  std::vector<double> times;
+  std::vector<bool> is_fixed;
+  for (int i = 0; i < launches; ++i) {
+    is_fixed.push_back(generator() % 2 == 0);
+    const Input fresh{Bench::random_key(kernel), random_text()};
+    times.push_back(bench.launch(kernel, is_fixed.back() ? fixed : fresh));
+  }
+  std::vector<double> sorted = times;
+  std::sort(sorted.begin(), sorted.end());
+  const double slowest = sorted[static_cast<std::size_t>(kept * static_cast<double>(launches - 1))];
+  std::vector<double> classes[2];
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (times[i] <= slowest) classes[is_fixed[i] ? 0 : 1].push_back(times[i]);
+  }
+  const Mean a = mean_of(classes[0]);
+  const Mean b = mean_of(classes[1]);
+  const double spread = std::sqrt(a.of_mean + b.of_mean);
+  const double t = spread > 0 ? (a.mean - b.mean) / spread : 0;
+  const double difference = (a.mean - b.mean) / b.mean;
+  bool good = std::abs(t) < threshold;
+  if (kernel.shows == Kernel::data) good = std::abs(difference) > least_leak;
+  if (kernel.shows == Kernel::equal_blocks && one_block) good = std::abs(difference) < most_of_equal_blocks;
+  std::printf("timing %-22s %-12s %6d %9.2f %8.3f%% %9.2f %s\n", kernel.name, one_block ? "one-block" : "random",
+              launches, t, 100 * difference, b.mean, good ? "ok" : "FAILED");
+  std::fflush(stdout);
+  return good;
+}
+
+void count(Bench& bench, const Kernel& kernel) {
+  const std::vector<std::uint8_t> key = Bench::random_key(kernel);
+  const Pattern random = random_text();
+  const struct {
+    const char* name;
+    Input input;
+  } cases[] = {
+      {"zeros", {key, {0, 0, 0}}},
+      {"equal-bytes", {key, {0, 0, 0xa7a7a7a7u}}},
+      {"random", {key, random}},
+      {"random-key", {Bench::random_key(kernel), random}},
+  };
+  for (const auto& each : cases) {
+    std::printf("case %s %s\n", kernel.name, each.name);
+    std::fflush(stdout);
+    bench.launch(kernel, each.input);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    int launches = 2000;
+    const char* only = nullptr;
+    bool counts = false;
+    for (int i = 1; i < argc; ++i) {
+      if (std::strcmp(argv[i], "--count") == 0) {
+        counts = true;
+      } else if (std::strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
+        only = argv[++i];
+      } else if (std::strcmp(argv[i], "--launches") == 0 && i + 1 < argc) {
+        launches = std::max(100, std::atoi(argv[++i]));
+      } else {
+        throw std::runtime_error("usage: device_constant_time [--launches N | --count] [--only NAME]");
+      }
+    }
+    const std::string& reason = cuda_engine().unavailable_reason();
+    if (!reason.empty()) throw std::runtime_error(reason);
+    for (const std::string& device : cuda_engine().devices()) std::printf("%s\n", device.c_str());
+    Bench bench;
+    bool good = true;
+    for (const Kernel& kernel : kernels) {
+      if (only != nullptr && std::strcmp(only, kernel.name) != 0) continue;
+      if (counts) {
+        count(bench, kernel);
+        continue;
+      }
+      const std::vector<std::uint8_t> key = Bench::random_key(kernel);
+      good &= time_kernel(bench, kernel, true, {key, {0, 0, 0}}, launches);
+      // In a random text the control has as many conflicts as in any other: it says nothing there.
+      if (kernel.shows != Kernel::data) good &= time_kernel(bench, kernel, false, {key, random_text()}, launches);
+    }
+    return good ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "device_constant_time: %s\n", error.what());
+    return 1;
+  }
+}

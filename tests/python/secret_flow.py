@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Follows secrets through the machine code of a kernel, as `cuobjdump -sass` prints it.
+
+Secret are
+
+- what comes from shared memory: AES tables, by the state;
+- text: what comes from global memory in single bytes, or in 16 from a pointer that was loaded
+  itself (kernels of one message: from any pointer); narrower loads are lengths, pointers, verdicts;
+- first tweaks: 16 bytes at their place in a MessageView (counters and IVs are public);
+- round keys: 16 bytes by LDG.CONSTANT, or among the kernel's parameters.
+
+A register has a bit for each of its bytes that may depend on them: permutes, logic and shifts by
+whole bytes are followed byte by byte, everything else spreads to the whole register. All paths are
+followed to a fixed point. Reported is what would let the time tell:
+
+- a branch, exit, vote or lane of a shuffle that a secret chooses;
+- an access to global, local or constant memory at a secret address or under a secret predicate;
+- an access to shared memory whose bank a secret chooses: the lowest byte of its address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+
+ALL = 0b1111  # all bytes of a register
+LOADED = 0b10000  # beside them: made of something public in global memory
+START = "+0x30"  # of MessageView::start
+LINE = re.compile(
+    r"/\*(?P<at>[0-9a-f]{4,6})\*/\s+(?:@(?P<guard>!?U?P[\dT]+)\s+)?(?P<name>[A-Z][\w.]*)\s*(?P<rest>[^;]*);"
+)
+REGISTER = re.compile(r"(?<![\w])(U?[RP])(\d+|Z|T)(?:\.(64|H\d|B\d|X\d+|reuse|U\w+|F\d+))*")
+CONSTANT = re.compile(r"c\[0x0\]\[0x([0-9a-f]+)\]")
+BRANCHES = ("BRA", "BRX", "JMP", "JMX", "EXIT", "RET", "CALL", "BREAK", "KILL", "WARPSYNC")
+OUTER_MEMORY = (
+    "LDG",
+    "STG",
+    "LDL",
+    "STL",
+    "LDC",
+    "ULDC",
+    "LD",
+    "ST",
+    "ATOM",
+    "ATOMG",
+    "RED",
+    "LDGSTS",
+    "CCTL",
+)
+SHARED_MEMORY = ("LDS", "STS", "ATOMS", "LDSM")
+
+Place = tuple[
+    int, int | None
+]  # number of an instruction; inside a subroutine, of the one it returns to
+State = dict[str, int]  # secret bytes by register ("R5", "UR4", "P0") or stack slot ("[R1+0x8]")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    at: int
+    guard: str | None  # with its ! if it has one
+    name: str
+    operands: tuple[str, ...]
+
+    @property
+    def base(self) -> str:
+        return self.name.split(".")[0]
+
+    @property
+    def words(self) -> int:
+        """Registers that the first operand stands for."""
+        if self.base == "CS2R" and ".32" not in self.name:
+            return 2
+        wide = ("LDG", "LDS", "LDL", "LDC", "ULDC", "STG", "STS", "STL")
+        if ".128" in self.name and self.base in wide:
+            return 4
+        return 2 if (".64" in self.name and self.base in wide) or ".WIDE" in self.name else 1
+
+
+def parse(code: str) -> list[Instruction]:
+    return [
+        Instruction(
+            int(m["at"], 16),
+            None if m["guard"] in ("PT", "UPT") else m["guard"],
+            m["name"],
+            tuple(part.strip() for part in m["rest"].split(",")) if m["rest"].strip() else (),
+        )
+        for m in LINE.finditer(code)
+    ]
+
+
+@cache
+def registers(operand: str) -> tuple[str, ...]:
+    """All that an operand reads: of a pair, both."""
+    found = []
+    for m in REGISTER.finditer(operand):
+        if m[2] not in ("Z", "T"):
+            found.append(m[1] + m[2])
+            if ".64" in m[0]:
+                found.append(f"{m[1]}{int(m[2]) + 1}")
+    return tuple(found)
+
+
+@cache
+def constants(operand: str) -> tuple[int, ...]:
+    return tuple(int(m[1], 16) for m in CONSTANT.finditer(operand))
+
+
+@dataclass
+class Flow:
+    """The secrets of one kernel. keys: offsets of round keys among the constants, in bytes."""
+
+    code: list[Instruction]
+    keys: range
+    one_message: bool = False
+    secret_start: bool = False  # MessageView::start is a tweak, not an IV or counter
+    findings: set[str] = field(default_factory=set)
+    secret_lookups: set[int] = field(
+        default_factory=set
+    )  # loads from shared memory, secret address
+
+    # What was written under a guard, as an instruction under the same guard finds it, on a
+    # straight piece of code.
+    _guarded: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def run(self) -> Flow:
+        index = {instruction.at: i for i, instruction in enumerate(self.code)}
+        start: Place = (0, None)
+        before: dict[Place, State] = {start: {}}
+        work = [start]
+        while work:
+            place = work.pop()
+            state = dict(before[place])
+            self._guarded.clear()
+            following = [place]
+            while len(following) == 1:  # straight on
+                place = following[0]
+                instruction = self.code[place[0]]
+                self.check(instruction, state)
+                self.step(instruction, state)
+                if instruction.base in BRANCHES:
+                    following = list(self.successors(place, index))
+                    break
+                following = [(place[0] + 1, place[1])] if place[0] + 1 < len(self.code) else []
+            for to in following:
+                known = before.get(to)
+                joined = {
+                    r: (known or {}).get(r, 0) | state.get(r, 0) for r in {*(known or {}), *state}
+                }
+                if joined != known:
+                    before[to] = joined
+                    work.append(to)
+        return self
+
+    def successors(self, place: Place, index: dict[int, int]) -> Iterator[Place]:
+        at, back = place
+        instruction = self.code[at]
+        if instruction.base in ("BRA", "CALL", "JMP"):
+            target = index[int(instruction.operands[-1].split()[-1].strip("`()"), 16)]
+            yield (target, at + 1 if instruction.base == "CALL" else back)
+        if instruction.base == "RET" and back is not None:
+            yield (back, None)
+        leaves = instruction.base in ("BRA", "JMP", "EXIT", "RET", "BRX", "JMX", "KILL", "CALL")
+        certain = instruction.guard is None and len(instruction.operands) < 2
+        if not (leaves and certain) and at + 1 < len(self.code):
+            yield (at + 1, back)
+
+    @property
+    def keys_seen(self) -> int:
+        """Words of round keys that instructions name."""
+        named = {
+            offset + 4 * word
+            for i in self.code
+            for operand in i.operands
+            for offset in constants(operand)
+            for word in range(i.words)
+        }
+        return len(named & set(self.keys))
+
+    def secret_of(self, operand: str, state: State, word: int = 0) -> int:
+        return self.state_of(operand, state, word) & ALL
+
+    def state_of(self, operand: str, state: State, word: int = 0) -> int:
+        """What an operand is made of, or the word-th register after it."""
+        result = 0
+        for offset in constants(operand):
+            result |= ALL if offset + 4 * word in self.keys else 0
+        if word == 0:
+            for name in registers(operand):
+                result |= state.get(name, 0)
+        elif (m := REGISTER.match(operand.lstrip("-~|"))) is not None and m[2] not in ("Z", "T"):
+            result |= state.get(f"{m[1]}{int(m[2]) + word}", 0)
+        return result
+
+    def check(self, i: Instruction, state: State) -> None:
+        def report(what: str) -> None:
+            self.findings.add(f"{i.at:#06x} {i.name} {', '.join(i.operands)}: {what}")
+
+        guard = state.get(i.guard.lstrip("!"), 0) & ALL if i.guard else 0
+        if i.guard:
+            own = {
+                name: secret for (name, under), secret in self._guarded.items() if under == i.guard
+            }
+            state = {**state, **own}
+        if i.base in BRANCHES:
+            if guard or any(self.secret_of(operand, state) for operand in i.operands):
+                report("a secret chooses the way")
+            if i.base in ("BRX", "JMX"):
+                report("its target is computed")
+        elif i.base in ("VOTE", "VOTEU") and any(self.secret_of(o, state) for o in i.operands[1:]):
+            report("lanes vote on a secret")
+        elif i.base == "SHFL" and (guard or any(self.secret_of(o, state) for o in i.operands[3:])):
+            report("a secret chooses the lane")
+        elif i.base in OUTER_MEMORY + SHARED_MEMORY:
+            if guard:
+                report("a secret decides whether memory is touched")
+            address = [operand for operand in i.operands if "[" in operand]
+            secret = 0
+            for operand in address:
+                plain = CONSTANT.sub("", operand)
+                secret |= self.secret_of(plain, state)
+            if i.base in SHARED_MEMORY:
+                if secret & 1:
+                    report("a secret chooses the bank")
+                if secret:
+                    self.secret_lookups.add(i.at)
+            elif secret:
+                report("a secret address")
+
+    def step(self, i: Instruction, state: State) -> None:
+        if i.base in ("STL",):
+            for word in range(i.words):
+                state[self.slot(i.operands[0], word)] = self.state_of(i.operands[1], state, word)
+            return
+        if (
+            not i.operands
+            or i.base in BRANCHES
+            or i.base in ("STG", "STS", "BSSY", "BSYNC", "BAR", "NOP")
+        ):
+            return
+        targets, sources = self.split(i)
+        for name, word in targets:
+            secret = self.result(i, sources, state, word)
+            if name.lstrip("U")[0] == "P":
+                secret &= ALL
+            for known in [key for key in self._guarded if name in (key[0], key[1].lstrip("!"))]:
+                del self._guarded[known]
+            if i.guard:
+                self._guarded[name, i.guard] = secret
+                secret |= state.get(name, 0) | (ALL if state.get(i.guard.lstrip("!"), 0) else 0)
+            state[name] = secret
+
+    @staticmethod
+    def slot(operand: str, word: int) -> str:
+        m = re.search(r"\[R1(?:\+0x([0-9a-f]+))?\]", operand)
+        return f"[R1+{int(m[1] or '0', 16) + 4 * word:#x}]" if m else "[elsewhere]"
+
+    @staticmethod
+    def split(i: Instruction) -> tuple[list[tuple[str, int]], list[str]]:
+        """What an instruction writes, each with its place in a row, and its sources."""
+        if i.base == "R2P":
+            return [(f"P{n}", 0) for n in range(7)], list(i.operands[1:])
+        predicate = re.compile(r"U?P[\dT]")
+        n = 0
+        while n < len(i.operands) and predicate.fullmatch(i.operands[n]):
+            n += 1
+        if i.base not in ("ISETP", "UISETP", "PLOP3", "UPLOP3", "FSETP", "VOTE", "VOTEU", "R2UR"):
+            n += 1
+            while (
+                n < len(i.operands) - 1
+                and predicate.fullmatch(i.operands[n])
+                and "SEL" not in i.base
+            ):
+                n += 1  # carries out
+        elif i.base in ("VOTE", "VOTEU", "R2UR"):
+            n = 1
+        elif i.base.endswith("LOP3"):
+            n = 2
+        targets = []
+        for operand in i.operands[:n]:
+            m = re.fullmatch(r"(U?[RP])(\d+|Z|T)", operand)
+            if m is None or m[2] in ("Z", "T"):
+                continue
+            for word in range(i.words if m[1] in ("R", "UR") else 1):
+                targets.append((f"{m[1]}{int(m[2]) + word}", word))
+        return targets, list(i.operands[n:])
+
+    def result(self, i: Instruction, sources: Iterable[str], state: State, word: int) -> int:
+        sources = list(sources)
+        if i.base in ("LDS", "LDSM", "ATOMS"):
+            return ALL
+        if i.base in ("LDG", "LD"):
+            wide = ".128" in i.name
+            indirect = self.one_message or self.state_of(sources[0], state) & LOADED
+            is_secret = ".U8" in i.name or (
+                wide
+                and (
+                    indirect or ".CONSTANT" in i.name or (self.secret_start and START in sources[0])
+                )
+            )
+            return ALL if is_secret else LOADED
+        if i.base == "LDL":
+            return state.get(self.slot(sources[0], word), 0)
+        if i.base in ("LDC", "ULDC") and re.search(r"\]\[U?R\d", sources[0]):
+            return ALL  # round keys, by the number of the round
+        if i.base in ("LDC", "ULDC", "MOV", "UMOV"):
+            return self.state_of(sources[0], state, word if "[" in sources[0] else 0)
+        if i.base == "SHFL":
+            return self.state_of(sources[0], state)
+        of = [self.state_of(source, state) for source in sources]
+        if any(secret & LOADED for secret in of):
+            return LOADED | self.computed(i, sources, [secret & ALL for secret in of])
+        return self.computed(i, sources, of)
+
+    def computed(self, i: Instruction, sources: list[str], of: list[int]) -> int:
+        """The secret bytes of what arithmetic makes of sources with those of `of`."""
+        if not any(of):
+            return 0
+        if i.base in ("PRMT", "UPRMT") and sources[1].startswith("0x"):
+            selector = int(sources[1], 16)
+            bytes_ = [of[0] >> n & 1 for n in range(4)] + [of[2] >> n & 1 for n in range(4)]
+            return sum(bytes_[selector >> 4 * n & 7] << n for n in range(4))
+        if i.base in ("LOP3", "ULOP3"):
+            return self.logic(sources, of)
+        if i.base in ("SEL", "USEL"):
+            return ALL if of[2] else of[0] | of[1]
+        if i.name.startswith(("IMAD.MOV", "IMAD.U32")):
+            return of[2] if sources[0] == "RZ" or sources[1] == "RZ" else ALL
+        if i.name.startswith(("IMAD.IADD", "IADD3", "VIADD", "UIADD3")):
+            lowest = [secret & -secret for secret in of if secret]
+            return -min(lowest) & ALL  # carries go upwards
+        if i.name.startswith("IMAD.SHL") and re.fullmatch(r"0x1(00)+", sources[1]):
+            return of[0] << (len(sources[1]) - 3) // 2 & ALL
+        if (
+            i.base in ("SHF", "USHF")
+            and re.fullmatch(r"0x(8|10|18)", sources[1])
+            and "U64" not in i.name
+        ):
+            n = int(sources[1], 16) // 8
+            if ".L." in i.name and sources[2] == "RZ":
+                return of[0] << n & ALL
+            if ".R." in i.name and ".S32" not in i.name and sources[0] == "RZ":
+                return of[2] >> n
+        return ALL
+
+    @staticmethod
+    def logic(sources: list[str], of: list[int]) -> int:
+        """A byte of LOP3 is secret if, its known inputs given, a secret one can change it."""
+        table = int(sources[3], 16)
+        result = 0
+        for byte in range(4):
+            choices: list[tuple[int, ...]] = []
+            for source in sources[:3]:
+                if source in ("RZ", "URZ"):
+                    choices.append((0,))
+                elif source.startswith("0x"):
+                    value = int(source, 16) >> 8 * byte & 0xFF
+                    choices.append({0: (0,), 0xFF: (1,)}.get(value, (0, 1)))
+                else:
+                    choices.append((0, 1))
+            for n in range(3):
+                if not of[n] >> byte & 1:
+                    continue
+                others = [c if m != n else (0,) for m, c in enumerate(choices)]
+                bit = 4 >> n
+                rows = [4 * a | 2 * b | c for a in others[0] for b in others[1] for c in others[2]]
+                if any((table >> row ^ table >> (row | bit)) & 1 for row in rows):
+                    result |= 1 << byte
+        return result
