@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What was measured on this machine: python/warpcipher/tuning.py makes it public.
+#include <algorithm>
 #include <string>
 
 #include "bind.hpp"
@@ -10,6 +11,16 @@ namespace nb = nanobind;
 
 namespace warpcipher::python {
 namespace {
+
+// Bytes a second of the longest text measured, by both engines at once; 0 where one alone is as fast.
+double rate_of_both(const Algorithm& algorithm, Direction direction, const Rates& rates, bool pinned) {
+  if (!rates.together(pinned).pays()) return 0;
+  const Cost& device = rates.device(pinned);
+  const double bytes = std::min(rates.cpu.points.back().bytes, device.points.back().bytes);
+  const auto len = static_cast<std::size_t>(bytes);
+  const JobPart part{&algorithm, direction, 1, len, len};
+  return bytes / find_balance(part, rates.cpu, device, rates.together(pinned)).seconds;
+}
 
 void add_rates(nb::list& list, const RateTable& table) {
   for (const Algorithm& algorithm : algorithms()) {
@@ -22,6 +33,8 @@ void add_rates(nb::list& list, const RateTable& table) {
       entry["cpu"] = rates.cpu.rate();
       entry["pageable"] = rates.pageable.rate();
       entry["pinned"] = rates.pinned.rate();
+      entry["both_pageable"] = rate_of_both(algorithm, direction, rates, false);
+      entry["both_pinned"] = rate_of_both(algorithm, direction, rates, true);
       list.append(entry);
     }
   }
@@ -41,7 +54,7 @@ nb::dict tuning() {
 // To try the command: small texts, and one algorithm of each kind.
 TunerSettings quick_settings() {
   TunerSettings settings;
-  settings.host_len = std::size_t{1} << 20;
+  settings.most_len = std::size_t{1} << 20;
   settings.seconds = 0;
   settings.repetitions = 1;
   settings.algorithms = {"aes-128-ctr", "aes-256-gcm", "des-ede3-ecb"};

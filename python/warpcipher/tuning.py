@@ -21,6 +21,7 @@ class Rates:
 
     cpu:      by the CPU.
     pageable: through a GPU, from ordinary memory; pinned: from page-locked memory.
+    both_pageable, both_pinned: by CPU and GPU at once, each a share; 0 where that gains nothing.
     """
 
     algorithm: str
@@ -28,6 +29,8 @@ class Rates:
     cpu: float
     pageable: float
     pinned: float
+    both_pageable: float
+    both_pinned: float
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ void check_limits(const QueueLimits& limits) {
 }
 
 Runner runner_of(std::string engine) {
-  select_engine(engine, {});  // a name that is wrong, or an engine that cannot run, is told at once
+  select_engines(engine, {});  // a name that is wrong, or an engine that cannot run, is told at once
   return [name = std::move(engine)](std::span<const Message> messages, std::span<Result> results) {
     run(name, messages, results);
   };

@@ -48,4 +48,23 @@ std::vector<JobPart> describe(std::span<const Message> messages) {
   return parts;
 }
 
+double seconds_of(const JobPart& part, const Cost& cost, double share) {
+  const double seconds =
+      cost.seconds(share * static_cast<double>(part.bytes)) + cost.message * share * static_cast<double>(part.messages);
+  return cost.stream > 0 ? std::max(seconds, static_cast<double>(part.longest) / cost.stream) : seconds;
+}
+
+// The one takes longer with the share and the other shorter, so halving finds where they meet.
+Balance find_balance(const JobPart& part, const Cost& cpu, const Cost& device, const Together& together) {
+  double low = 0, high = 1;
+  for (int i = 0; i < 20; ++i) {
+    const double share = (low + high) / 2;
+    const bool cpu_is_later =
+        together.cpu * seconds_of(part, cpu, share) > together.device * seconds_of(part, device, 1 - share);
+    (cpu_is_later ? high : low) = share;
+  }
+  return {low,
+          std::max(together.cpu * seconds_of(part, cpu, low), together.device * seconds_of(part, device, 1 - low))};
+}
+
 }  // namespace warpcipher

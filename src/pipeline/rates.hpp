@@ -31,10 +31,23 @@ struct Cost {
   double rate() const { return known() ? points.back().bytes / points.back().seconds : 0; }
 };
 
+// How many times as long each engine takes for its share while the other is at work too, as it takes alone: they move
+// the same memory, and share the cores. 0: never faster together.
+struct Together {
+  double cpu = 0;
+  double device = 0;
+
+  bool pays() const { return cpu > 0 && device > 0; }
+};
+
 // Of one algorithm in one direction. Host data reach a device from pageable or from page-locked memory.
 struct Rates {
   Cost cpu;
   Cost pageable, pinned;
+  Together with_pageable{}, with_pinned{};
+
+  const Cost& device(bool from_pinned) const { return from_pinned ? pinned : pageable; }
+  const Together& together(bool from_pinned) const { return from_pinned ? with_pinned : with_pageable; }
 };
 
 class RateTable {
@@ -60,6 +73,9 @@ struct JobPart {
 
 std::vector<JobPart> describe(std::span<const Message> messages);
 
+// Seconds that a share of a part takes, from 0 to 1 of its bytes and messages.
+double seconds_of(const JobPart& part, const Cost& cost, double share = 1);
+
 // Seconds that parts take at the cost that `pick` takes from the rates of each; negative when one is not known.
 template <class Pick>
 double seconds_of(std::span<const JobPart> job, const RateTable& table, Pick&& pick) {
@@ -67,14 +83,18 @@ double seconds_of(std::span<const JobPart> job, const RateTable& table, Pick&& p
   for (const JobPart& part : job) {
     const Cost& cost = pick(table.at(*part.algorithm, part.direction));
     if (!cost.known()) return -1;
-    double seconds = cost.seconds(static_cast<double>(part.bytes)) + cost.message * static_cast<double>(part.messages);
-    if (cost.stream > 0) {
-      const double longest = static_cast<double>(part.longest) / cost.stream;
-      seconds = seconds < longest ? longest : seconds;
-    }
-    total += seconds;
+    total += seconds_of(part, cost);
   }
   return total;
 }
+
+// The share of the bytes with which the CPU is done when the device is, and the seconds that takes.
+struct Balance {
+  double cpu_share;
+  double seconds;
+};
+
+// `together` pays.
+Balance find_balance(const JobPart& part, const Cost& cpu, const Cost& device, const Together& together);
 
 }  // namespace warpcipher

@@ -8,6 +8,7 @@
 #include "core/wipe.hpp"
 #include "engine/device_engine.hpp"
 #include "pipeline/select.hpp"
+#include "pipeline/share.hpp"
 #include "pipeline/staging.hpp"
 
 namespace warpcipher {
@@ -57,10 +58,14 @@ void run(std::string_view engine_name, std::span<const Message> messages, std::s
                                               std::to_string(messages.size()));
   }
   check_messages(messages);
-  Engine& engine = select_engine(engine_name, messages);
+  const Selection selection = select_engines(engine_name, messages);
+  Engine& engine = *selection.engine;
   if (messages.empty()) return;
   std::vector<Status> statuses(messages.size(), Status::ok);
-  if (engine.memory() == Memory::device && messages[0].memory == Memory::host) {
+  if (selection.beside != nullptr) {
+    auto& device = static_cast<DeviceEngine&>(engine);
+    run_on_both(device, *selection.beside, messages, statuses, device_len(messages, selection.cpu_share));
+  } else if (engine.memory() == Memory::device && messages[0].memory == Memory::host) {
     run_through_device(static_cast<DeviceEngine&>(engine), messages, statuses);
   } else {
     engine.run(make_plan(messages, engine.tile_units()), statuses, stream);

@@ -17,13 +17,13 @@ namespace {
 // hide their latency.
 constexpr std::size_t des_bytes_worth_a_copy = std::size_t{4} << 20;
 
-Where choose_unmeasured(std::span<const JobPart> job) {
+Choice choose_unmeasured(std::span<const JobPart> job) {
   std::size_t bytes = 0;
   for (const JobPart& part : job) {
-    if (is_aes(part.algorithm->cipher.id) || !part.algorithm->parallel(part.direction)) return Where::cpu;
+    if (is_aes(part.algorithm->cipher.id) || !part.algorithm->parallel(part.direction)) return {};
     bytes += part.bytes;
   }
-  return bytes >= des_bytes_worth_a_copy ? Where::device : Where::cpu;
+  return {bytes >= des_bytes_worth_a_copy ? Where::device : Where::cpu};
 }
 
 std::size_t total_len(std::span<const Message> messages) {
@@ -55,50 +55,59 @@ bool is_constant_in_time(const Engine& engine, std::span<const JobPart> job) {
                      [&](const JobPart& part) { return engine.constant_time(*part.algorithm); });
 }
 
-Engine& choose_engine(std::span<const Message> messages) {
-  if (messages.empty()) return find_engine("cpu");
-  if (messages[0].memory == Memory::device) return find_engine("cuda");
-  if (total_len(messages) < least_device_len) return find_engine("cpu");
+Selection choose_engines(std::span<const Message> messages) {
+  if (messages.empty()) return {&find_engine("cpu")};
+  if (messages[0].memory == Memory::device) return {&find_engine("cuda")};
+  if (total_len(messages) < least_device_len) return {&find_engine("cpu")};
   const std::vector<JobPart> job = describe(messages);
   const std::shared_ptr<const Tuning> tuning = current_tuning();
   const RateTable* const rates = tuning->rates ? &*tuning->rates : nullptr;
   // The driver is asked only when a device could win: its start takes longer than most work.
-  const Where pageable = choose_where(job, false, rates);
-  const Where pinned = choose_where(job, true, rates);
-  if (pageable == Where::cpu && pinned == Where::cpu) return find_engine("cpu");
+  const Choice pageable = choose_where(job, false, rates);
+  const Choice pinned = choose_where(job, true, rates);
+  if (pageable.where == Where::cpu && pinned.where == Where::cpu) return {&find_engine("cpu")};
   Engine* const found = usable("cuda");
-  if (found == nullptr || !is_constant_in_time(*found, job)) return find_engine("cpu");
+  if (found == nullptr || !is_constant_in_time(*found, job)) return {&find_engine("cpu")};
   Engine* const cpu = usable("cpu");
-  if (cpu == nullptr) return *found;
-  if (pageable == pinned) return *found;
-  const Where where = is_pinned(static_cast<const DeviceEngine&>(*found), messages) ? pinned : pageable;
-  return where == Where::device ? *found : *cpu;
+  if (cpu == nullptr) return {found};
+  const bool same = pageable.where == Where::device && pinned.where == Where::device;
+  const Choice& choice = !same && is_pinned(static_cast<const DeviceEngine&>(*found), messages) ? pinned : pageable;
+  if (choice.where == Where::cpu) return {cpu};
+  if (choice.where == Where::device || !is_constant_in_time(*cpu, job)) return {found};
+  return {found, cpu, choice.cpu_share};
 }
 
 }  // namespace
 
-Where choose_where(std::span<const JobPart> job, bool pinned, const RateTable* rates) {
+Choice choose_where(std::span<const JobPart> job, bool pinned, const RateTable* rates) {
   if (rates == nullptr) return choose_unmeasured(job);
   const double cpu = seconds_of(job, *rates, [](const Rates& r) -> const Cost& { return r.cpu; });
-  const double device =
-      seconds_of(job, *rates, [&](const Rates& r) -> const Cost& { return pinned ? r.pinned : r.pageable; });
+  const double device = seconds_of(job, *rates, [&](const Rates& r) -> const Cost& { return r.device(pinned); });
   if (cpu < 0 || device < 0) return choose_unmeasured(job);
-  return device < cpu ? Where::device : Where::cpu;
+  const Choice better{device < cpu ? Where::device : Where::cpu};
+  if (job.size() != 1 || job[0].bytes < least_shared_len) return better;
+  const Rates& own = rates->at(*job[0].algorithm, job[0].direction);
+  if (!own.together(pinned).pays()) return better;
+  const Balance balance = find_balance(job[0], own.cpu, own.device(pinned), own.together(pinned));
+  if (balance.seconds >= worth_sharing * std::min(cpu, device)) return better;
+  return {Where::both, balance.cpu_share};
 }
 
-Engine& select_engine(std::string_view name, std::span<const Message> messages) {
+Selection select_engines(std::string_view name, std::span<const Message> messages) {
   if (name.empty() || name == "auto") {
     const char* forced = std::getenv("WARPCIPHER_ENGINE");
     name = forced != nullptr && *forced != '\0' ? forced : "auto";
   }
-  Engine& engine = name == "auto" ? choose_engine(messages) : find_engine(name);
+  const Selection selection = name == "auto" ? choose_engines(messages) : Selection{&find_engine(name)};
+  const Engine& engine = *selection.engine;
   if (!messages.empty() && messages[0].memory == Memory::device && engine.memory() == Memory::host) {
     throw Error(Status::invalid_argument, "engine '" + std::string(engine.name()) +
                                               "' runs on host memory and the data lies on a GPU: copy it to the host, "
                                               "or use engine 'cuda'");
   }
-  require_self_test(engine);
-  return engine;
+  require_self_test(*selection.engine);
+  if (selection.beside != nullptr) require_self_test(*selection.beside);
+  return selection;
 }
 
 }  // namespace warpcipher

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "batch/plan.hpp"
-#include "core/bytes.hpp"
+#include "batch/tag.hpp"
 
 namespace warpcipher {
 namespace {
@@ -176,11 +176,7 @@ bool Slot::is_authentic(std::size_t number) {
     if (!held.part->last) return true;
     pieces.tag(*tag);
   }
-  if (m.direction == Direction::encrypt) {
-    std::memcpy(m.tag, *tag, m.tag_len);
-    return true;
-  }
-  if (equal_constant_time(*tag, m.tag, m.tag_len)) return true;
+  if (settle_tag(m, *tag)) return true;
   batch_.statuses[held.index] = Status::invalid_tag;
   return false;
 }

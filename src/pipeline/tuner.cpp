@@ -7,6 +7,8 @@
 #include <memory>
 
 #include "core/error.hpp"
+#include "pipeline/select.hpp"
+#include "pipeline/share.hpp"
 #include "pipeline/staging.hpp"
 
 namespace warpcipher {
@@ -15,17 +17,25 @@ namespace {
 constexpr std::size_t message_len = 4096;  // where one message cannot fill an engine
 constexpr std::size_t short_len = 64;
 constexpr std::size_t short_messages = 2048;
+constexpr int sharing_rounds = 3;
 
-template <class Body>
-double best_seconds(int repetitions, Body&& body) {
-  double best = 0;
+// The median of runs of body(i); prepare(i) before each is not counted. Short ones vary more, and are repeated more
+// often.
+template <class Prepare, class Body>
+double median_seconds(int repetitions, Prepare&& prepare, Body&& body) {
+  constexpr double short_run = 1e-3;
+  std::vector<double> taken;
   for (int i = 0; i <= repetitions; ++i) {  // the first warms up
+    prepare(i);
     const auto start = std::chrono::steady_clock::now();
     body();
-    const double taken = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (i == 1 || (i > 1 && taken < best)) best = taken;
+    taken.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    if (i == 1 && repetitions > 1 && taken[1] < short_run) repetitions *= 3;
   }
-  return std::max(best, 1e-9);
+  taken.erase(taken.begin());
+  const auto middle = taken.begin() + static_cast<std::ptrdiff_t>(taken.size() / 2);
+  std::nth_element(taken.begin(), middle, taken.end());
+  return std::max(*middle, 1e-9);
 }
 
 // Keys and IVs are of no account for the time: engines are constant in time.
@@ -35,16 +45,15 @@ Key make_key(const Algorithm& algorithm) {
   return Key(algorithm, bytes);
 }
 
-// `count` messages of `len` bytes back to back, in place, each with an IV of its own.
+// `count` messages of `len` bytes back to back, each with an IV of its own.
 class Texts {
  public:
-  Texts(const Key& key, Direction direction, std::uint8_t* text, std::size_t len, std::size_t count)
-      : ivs_(16 * count), tags_(16 * count), messages_(count) {
+  Texts(const Key& key, Direction direction, std::size_t len, std::size_t count)
+      : len_(len), ivs_(16 * count), tags_(16 * count), messages_(count) {
     for (std::size_t i = 0; i < count; ++i) {
       Message& m = messages_[i];
       m.key = &key;
       m.direction = direction;
-      m.in = m.out = text + i * len;
       m.in_len = m.out_len = len;
       std::memcpy(ivs_.data() + 16 * i, &i, sizeof i);
       m.iv = ivs_.data() + 16 * i;
@@ -56,9 +65,19 @@ class Texts {
     }
   }
 
+  std::size_t size() const { return len_ * messages_.size(); }
+
+  void place(const std::uint8_t* in, std::uint8_t* out) {
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+      messages_[i].in = in + i * len_;
+      messages_[i].out = out + i * len_;
+    }
+  }
+
   std::span<const Message> messages() const { return messages_; }
 
  private:
+  std::size_t len_;
   std::vector<std::uint8_t> ivs_;
   std::vector<std::uint8_t> tags_;
   std::vector<Message> messages_;
@@ -66,34 +85,42 @@ class Texts {
 
 enum class Way { cpu, pageable, pinned };
 
-// Host memory for texts: pageable, or page-locked by the engine.
+// Host memory for texts and results, pageable and page-locked by the engine: twice the longest text each, so that one
+// run's are not in the caches that the run before has filled.
 class HostText {
  public:
-  HostText(DeviceEngine& engine, std::size_t size)
+  HostText(DeviceEngine& engine, std::size_t most_len)
       : engine_(engine),
-        size_(size),
-        pageable_(size),
-        pinned_(static_cast<std::uint8_t*>(engine.allocate_pinned(size))) {
-    std::memset(pinned_, 0x5a, size);
+        room_(2 * most_len),
+        pageable_(2 * room_),
+        pinned_(static_cast<std::uint8_t*>(engine.allocate_pinned(2 * room_))) {
+    std::memset(pinned_, 0x5a, 2 * room_);
   }
   HostText(const HostText&) = delete;
   HostText& operator=(const HostText&) = delete;
-  ~HostText() { engine_.free_pinned(pinned_, size_, size_); }
+  ~HostText() { engine_.free_pinned(pinned_, 2 * room_, 2 * room_); }
 
-  std::uint8_t* data(Way way) { return way == Way::pinned ? pinned_ : pageable_.data(); }
+  // Moves texts to memory of a kind, for each run somewhere else.
+  void place(Texts& texts, Way way, int run) {
+    std::uint8_t* const base = way == Way::pinned ? pinned_ : pageable_.data();
+    const std::size_t places = std::max<std::size_t>(1, room_ / std::max<std::size_t>(texts.size(), 4096));
+    // Five places on, so that what a cache fetches ahead is not the next text.
+    const std::size_t offset = 5 * static_cast<std::size_t>(run) % places * std::max<std::size_t>(texts.size(), 4096);
+    texts.place(base + offset, base + room_ + offset);
+  }
 
  private:
   DeviceEngine& engine_;
-  std::size_t size_;
+  const std::size_t room_;
   std::vector<std::uint8_t> pageable_;
-  std::uint8_t* pinned_;
+  std::uint8_t* const pinned_;
 };
 
 class Tuner {
  public:
   Tuner(DeviceEngine& device, Engine& cpu, const TunerSettings& settings,
         const std::function<void(const TunerNews&)>& observe)
-      : device_(device), cpu_(cpu), settings_(settings), observe_(observe), host_(device, settings.host_len) {
+      : device_(device), cpu_(cpu), settings_(settings), observe_(observe), host_(device, settings.most_len) {
     for (const Algorithm& algorithm : algorithms()) {
       const auto& wanted = settings.algorithms;
       if (wanted.empty() || std::find(wanted.begin(), wanted.end(), algorithm.name) != wanted.end()) {
@@ -131,32 +158,74 @@ class Tuner {
     }
   }
 
-  double seconds(Way way, std::span<const Message> messages) {
-    return best_seconds(settings_.repetitions, [&] { run(way, messages); });
+  double seconds(Way way, Texts texts) {
+    return median_seconds(
+        settings_.repetitions, [&](int run) { host_.place(texts, way, run); }, [&] { run(way, texts.messages()); });
+  }
+
+  // As many bytes in one message, or in several where one cannot fill an engine.
+  static Texts texts_of(const Key& key, Direction direction, std::size_t len) {
+    const bool whole = key.algorithm().parallel(direction) && key.algorithm().mode.id != Mode::xts;
+    const std::size_t own_len = whole ? len : std::min(message_len, len);
+    return {key, direction, own_len, len / own_len};
   }
 
   Cost measure_cost(Way way, const Key& key, Direction direction) {
-    const bool parallel = key.algorithm().parallel(direction);
-    std::uint8_t* const text = host_.data(way);
     Cost cost;
-    const std::size_t few = std::min(short_messages, settings_.host_len / short_len);
-    cost.call = seconds(way, Texts(key, direction, text, short_len, 1).messages());
-    const double together = seconds(way, Texts(key, direction, text, short_len, few).messages());
+    const std::size_t few = std::min(short_messages, settings_.most_len / short_len);
+    cost.call = seconds(way, Texts(key, direction, short_len, 1));
+    const double together = seconds(way, Texts(key, direction, short_len, few));
     cost.message = std::max(0.0, together - cost.call) / static_cast<double>(few);
-    for (std::size_t len = settings_.host_len / 128; len <= settings_.host_len; len *= 4) {
-      const bool whole = parallel && key.algorithm().mode.id != Mode::xts;
-      const std::size_t own_len = whole ? len : std::min(message_len, len);
-      const Texts texts(key, direction, text, own_len, len / own_len);
-      const double taken = seconds(way, texts.messages());
-      const double lists = whole ? 0 : cost.message * static_cast<double>(len / own_len);
+    for (std::size_t len = settings_.least_len; len <= settings_.most_len; len *= 4) {
+      Texts texts = texts_of(key, direction, len);
+      const std::size_t messages = texts.messages().size();
+      const double taken = seconds(way, std::move(texts));
+      const double lists = messages == 1 ? 0 : cost.message * static_cast<double>(messages);
       cost.points.push_back({static_cast<double>(len), std::max(taken - lists, 0.1 * taken)});
       if (taken >= settings_.seconds && settings_.seconds > 0) break;
     }
-    if (!parallel) {
-      const std::size_t alone = std::min<std::size_t>(settings_.host_len, 16 * message_len);
-      cost.stream = static_cast<double>(alone) / seconds(way, Texts(key, direction, text, alone, 1).messages());
+    if (!key.algorithm().parallel(direction)) {
+      const std::size_t alone = std::min<std::size_t>(settings_.most_len, 16 * message_len);
+      cost.stream = static_cast<double>(alone) / seconds(way, Texts(key, direction, alone, 1));
     }
     return cost;
+  }
+
+  // Both at once on the longest text, each with the share that balances them, and again with the share that follows
+  // from how long they took: the other's share changes how much is left of memory and cores.
+  Together measure_together(Way way, const Key& key, Direction direction, const Rates& rates) {
+    const Cost& through = rates.device(way == Way::pinned);
+    const auto len = static_cast<std::size_t>(std::min(rates.cpu.points.back().bytes, through.points.back().bytes));
+    Texts texts = texts_of(key, direction, len);
+    host_.place(texts, way, 0);
+    const std::span<const Message> messages = texts.messages();
+    const JobPart part = describe(messages)[0];
+    const double alone = std::min(seconds_of(part, rates.cpu), seconds_of(part, through));
+    std::vector<Status> statuses(messages.size(), Status::ok);
+    Together together{1, 1}, best;
+    double least = worth_sharing * alone;
+    for (int round = 0; round < sharing_rounds; ++round) {
+      const Balance balance = find_balance(part, rates.cpu, through, together);
+      const std::size_t front = device_len(messages, balance.cpu_share);
+      if (balance.seconds >= worth_sharing * alone || front == 0 || front == len) break;
+      ShareSeconds sum;
+      int runs = 0;
+      const double taken = median_seconds(
+          settings_.repetitions, [&](int number) { host_.place(texts, way, number); },
+          [&] {
+            const ShareSeconds shares = run_on_both(device_, cpu_, messages, statuses, front);
+            sum.cpu += shares.cpu;
+            sum.device += shares.device;
+            ++runs;
+          });
+      const double cpu_share = 1 - static_cast<double>(front) / static_cast<double>(len);
+      together = {sum.cpu / runs / seconds_of(part, rates.cpu, cpu_share),
+                  sum.device / runs / seconds_of(part, through, 1 - cpu_share)};
+      if (taken >= least) continue;
+      least = taken;
+      best = together;
+    }
+    return best;
   }
 
   void measure_rates(const Algorithm& algorithm, Direction direction) {
@@ -170,9 +239,12 @@ class Tuner {
     rates.cpu = measure_cost(Way::cpu, key, direction);
     rates.pageable = measure_cost(Way::pageable, key, direction);
     rates.pinned = measure_cost(Way::pinned, key, direction);
+    rates.with_pageable = measure_together(Way::pageable, key, direction, rates);
+    rates.with_pinned = measure_together(Way::pinned, key, direction, rates);
     tell(std::string(algorithm.name) + (direction == Direction::encrypt ? " encrypt" : " decrypt") + ": cpu " +
          in_gb(rates.cpu.rate()) + ", device from pageable memory " + in_gb(rates.pageable.rate()) + ", page-locked " +
-         in_gb(rates.pinned.rate()));
+         in_gb(rates.pinned.rate()) + (rates.with_pageable.pays() ? ", both at once from pageable memory" : "") +
+         (rates.with_pinned.pays() ? ", both at once from page-locked" : ""));
   }
 
   DeviceEngine& device_;

@@ -14,9 +14,10 @@
 namespace warpcipher {
 
 struct TunerSettings {
-  std::size_t host_len = std::size_t{128} << 20;  // bytes of text, at most
-  double seconds = 0.1;                           // text grows up to host_len until a run takes as long
-  int repetitions = 3;                            // of which the best counts
+  std::size_t least_len = std::size_t{64} << 10;  // bytes of the shortest text
+  std::size_t most_len = std::size_t{128} << 20;  // and of the longest, at most
+  double seconds = 0.1;                           // texts grow four-fold until a run takes as long
+  int repetitions = 5;                            // at least, of which the median counts
   std::vector<std::string> algorithms;            // empty: all
 };
 

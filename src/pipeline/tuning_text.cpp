@@ -4,6 +4,7 @@
 //   warpcipher-tuning 1
 //   machine <line>                                      one for each line of describe_machine()
 //   rate <algorithm> <direction> <way> <call> <message> <stream> <points> [<bytes> <seconds>]...
+//   together <algorithm> <direction> <way> <cpu> <device>   where both engines at once are faster
 //   end <FNV-1a of all before, in hexadecimal>
 #include <array>
 #include <cmath>
@@ -22,9 +23,12 @@ constexpr std::string_view heading = "warpcipher-tuning 1\n";
 struct Way {
   std::string_view name;
   Cost Rates::*cost;
+  Together Rates::*together = nullptr;
 };
 
-constexpr std::array<Way, 3> ways{{{"cpu", &Rates::cpu}, {"pageable", &Rates::pageable}, {"pinned", &Rates::pinned}}};
+constexpr std::array<Way, 3> ways{{{"cpu", &Rates::cpu},
+                                   {"pageable", &Rates::pageable, &Rates::with_pageable},
+                                   {"pinned", &Rates::pinned, &Rates::with_pinned}}};
 
 std::uint64_t checksum(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325u;
@@ -65,19 +69,7 @@ const Way& find_way(std::string_view name) {
   refuse("it has rates of a way that there is not");
 }
 
-void read_line(const std::string& text, Tuning& tuning) {
-  std::istringstream line(text);
-  std::string kind;
-  line >> kind;
-  if (kind != "rate") refuse("it has a line of unknown kind");
-  std::string algorithm, direction, way_name;
-  line >> algorithm >> direction >> way_name;
-  if (direction != "encrypt" && direction != "decrypt") refuse("it has a direction that is none");
-  const Way& way = find_way(way_name);
-  if (!tuning.rates) tuning.rates.emplace();
-  Rates& rates =
-      tuning.rates->at(find_algorithm(algorithm), direction == "encrypt" ? Direction::encrypt : Direction::decrypt);
-  Cost& cost = rates.*way.cost;
+void read_cost(std::istringstream& line, Cost& cost) {
   cost.call = number(line);
   cost.message = number(line);
   cost.stream = number(line);
@@ -89,6 +81,33 @@ void read_line(const std::string& text, Tuning& tuning) {
     const double before = cost.points.empty() ? 0 : cost.points.back().bytes;
     cost.points.push_back({bytes, number(line)});
     if (bytes <= before || cost.points.back().seconds <= 0) refuse("it has points that are out of order");
+  }
+}
+
+void read_together(std::istringstream& line, Together& together) {
+  together.cpu = number(line);
+  together.device = number(line);
+  if (!together.pays()) refuse("it has engines that work together without gain");
+}
+
+void read_line(const std::string& text, Tuning& tuning) {
+  std::istringstream line(text);
+  std::string kind;
+  line >> kind;
+  if (kind != "rate" && kind != "together") refuse("it has a line of unknown kind");
+  std::string algorithm, direction, way_name;
+  line >> algorithm >> direction >> way_name;
+  if (direction != "encrypt" && direction != "decrypt") refuse("it has a direction that is none");
+  const Way& way = find_way(way_name);
+  if (!tuning.rates) tuning.rates.emplace();
+  Rates& rates =
+      tuning.rates->at(find_algorithm(algorithm), direction == "encrypt" ? Direction::encrypt : Direction::decrypt);
+  if (kind == "rate") {
+    read_cost(line, rates.*way.cost);
+  } else if (way.together != nullptr) {
+    read_together(line, rates.*way.together);
+  } else {
+    refuse("it has the cpu together with itself");
   }
   line >> std::ws;
   if (!line.eof()) refuse("it has a line that is too long");
@@ -113,6 +132,10 @@ std::string to_text(const Tuning& tuning, std::string_view machine) {
               << cost.points.size();
           for (const Point& point : cost.points) out << ' ' << point.bytes << ' ' << point.seconds;
           out << '\n';
+        }
+        if (way.together != nullptr && (rates.*way.together).pays()) {
+          const Together& together = rates.*way.together;
+          out << "together " << what << way.name << ' ' << together.cpu << ' ' << together.device << '\n';
         }
       }
     }

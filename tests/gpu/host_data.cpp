@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "engine/cuda/engine.hpp"
 #include "engine/reference/engine.hpp"
+#include "pipeline/share.hpp"
 #include "pipeline/staging.hpp"
 
 namespace {
@@ -89,6 +90,7 @@ struct Case {
   Residence residence;
   bool in_place;
   bool bad_tag;
+  bool shared;  // half of it is done by the CPU
 };
 
 // Runs a case and two short messages beside it; true when all came out as from the reference engine.
@@ -143,14 +145,19 @@ bool run_case(const Case& c, const PipelineShape& shape, Engine& expected_of) {
   std::vector<std::uint8_t> expected = memory.bytes();
   std::vector<Status> expected_statuses(3, Status::ok), statuses(3, Status::ok);
   run_on_host(expected_of, messages_in(expected.data()), expected_statuses);
-  run_through_device(cuda_engine(), messages, statuses, shape);
+  if (c.shared) {
+    run_on_both(cuda_engine(), expected_of, messages, statuses, c.len / 2);
+  } else {
+    run_through_device(cuda_engine(), messages, statuses, shape);
+  }
   if (memory.bytes() == expected && statuses == expected_statuses) return true;
   const std::vector<std::uint8_t> got = memory.bytes();
   std::size_t first = 0;
   while (first < got.size() && got[first] == expected[first]) ++first;
-  std::printf("  DIFFERS %s %s %zu bytes, %s%s%s: byte %zu, status %d\n", std::string(c.algorithm->name).c_str(),
+  std::printf("  DIFFERS %s %s %zu bytes, %s%s%s%s: byte %zu, status %d\n", std::string(c.algorithm->name).c_str(),
               c.direction == Direction::encrypt ? "encrypt" : "decrypt", c.len, names[static_cast<int>(c.residence)],
-              c.in_place ? ", in place" : "", c.bad_tag ? ", bad tag" : "", first, static_cast<int>(statuses[0]));
+              c.in_place ? ", in place" : "", c.bad_tag ? ", bad tag" : "", c.shared ? ", shared" : "", first,
+              static_cast<int>(statuses[0]));
   return false;
 }
 
@@ -212,10 +219,12 @@ int test_host_data(bool quick, const std::string& only, const std::function<bool
       const std::size_t len = (cut ? 9 : 2) * shape.piece_len + (algorithm.mode.whole_blocks ? 0 : 5);
       for (const Residence residence : {Residence::pageable, Residence::pinned, Residence::registered}) {
         const bool in_place = quick ? count % 2 == 0 : false;
-        run({&algorithm, direction, len, residence, in_place, false});
-        if (!quick) run({&algorithm, direction, len, residence, true, false});
+        const bool shared = residence == Residence::registered;
+        run({&algorithm, direction, len, residence, in_place, false, quick && shared});
+        if (!quick) run({&algorithm, direction, len, residence, true, false, false});
+        if (!quick) run({&algorithm, direction, len, residence, count % 2 == 0, false, true});
         if (algorithm.is_aead() && direction == Direction::decrypt) {
-          run({&algorithm, direction, len, residence, in_place, true});
+          run({&algorithm, direction, len, residence, in_place, true, shared});
         }
       }
     }

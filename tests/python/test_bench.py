@@ -320,6 +320,25 @@ def test_errors(tmp_path: Path, arguments: tuple[str, ...], code: int, message: 
     assert done.stdout == b""
 
 
+def test_what_the_library_would_choose(tmp_path: Path) -> None:
+    arguments = ("bench", "--quick", "--engine", "auto", "--residence", "pageable", "--size", "64")
+    document = run_json(*arguments, cwd=tmp_path)
+    assert [row["algorithm"] for row in document["rows"]] == list(bench.ALGORITHMS)
+    for row in document["rows"]:
+        assert (row["engine"], set(row["percent_of"])) == ("auto", {"host"})
+        assert row["blocks_per_clock"] is None
+
+
+@needs_cuda
+def test_what_the_library_would_choose_with_a_gpu(tmp_path: Path) -> None:
+    arguments = ("bench", "--quick", "--engine", "auto", "--size", "64")
+    document = run_json(*arguments, cwd=tmp_path)
+    for row in document["rows"]:
+        bounds = {"dram", "logic"} if row["residence"] == "device" else {"host"}
+        assert bounds <= set(row["percent_of"])
+    assert {row["residence"] for row in document["rows"]} == {"device", "pinned", "pageable"}
+
+
 @without_cuda
 def test_says_what_needs_a_gpu(tmp_path: Path) -> None:
     document = run_json("bench", "--quick", "--size", "16", cwd=tmp_path)

@@ -7,6 +7,7 @@
 
 #include "cipher/gf128.hpp"
 #include "cpu_engine_support.hpp"
+#include "engine/cpu/aes_gcm.hpp"
 
 namespace warpcipher {
 namespace {
@@ -43,6 +44,35 @@ TEST(CpuGcm, TakesGcmIvsTagsAndAadOfEveryLength) {
         sample.message.tag_len = 12 + random() % 5;
         expect_seamless(sample);
       }
+    }
+  }
+}
+
+// Message::compute_tag: short messages, whole ones and split ones give the tag they should have had, and the plaintext.
+TEST(CpuGcm, ComputesTheTagOfWhatItDecrypts) {
+  SKIP_WITHOUT_CPU_ENGINE();
+  std::mt19937 random(16);
+  for (const std::size_t iv_len : {12u, 16u, 129u}) {
+    for (const std::size_t len : {0u, 1u, 100u, 20000u, 4000000u}) {
+      Sample sample(random, find_algorithm("aes-256-gcm"), Direction::encrypt, len);
+      sample.iv = random_bytes(random, iv_len);
+      Message& m = sample.message;
+      m.iv = sample.iv.data();
+      m.iv_len = iv_len;
+      ASSERT_EQ(run_engine({&m, 1})[0], Status::ok);
+      Bytes plaintext(len), tag(16), again(16);
+      Message back = m;
+      back.direction = Direction::decrypt;
+      back.compute_tag = true;
+      back.in = m.out;
+      back.out = plaintext.data();
+      back.tag = tag.data();
+      EXPECT_EQ(run_with_threads({&back, 1}, 4)[0], Status::ok);
+      EXPECT_EQ(tag, sample.tag) << len;
+      EXPECT_EQ(plaintext, sample.in);
+      back.tag = again.data();
+      hash_gcm_ciphertext(AesKey::of(*m.key), back);
+      EXPECT_EQ(again, tag);
     }
   }
 }

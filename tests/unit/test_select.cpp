@@ -35,7 +35,7 @@ RateTable plain_table() {
 TEST(Select, BeforeAnythingIsMeasuredOnlyLongDesGoesToTheDevice) {
   const auto where = [](const char* name, Direction direction, std::size_t bytes) {
     const JobPart part = job(name, direction, bytes);
-    return choose_where({&part, 1}, true, nullptr);
+    return choose_where({&part, 1}, true, nullptr).where;
   };
   EXPECT_EQ(where("aes-128-ctr", Direction::encrypt, 1024 * MiB), Where::cpu);
   EXPECT_EQ(where("des-ede3-ecb", Direction::encrypt, 64 * MiB), Where::device);
@@ -46,10 +46,10 @@ TEST(Select, BeforeAnythingIsMeasuredOnlyLongDesGoesToTheDevice) {
 TEST(Select, FollowsResidenceAndSize) {
   const RateTable table = plain_table();
   const JobPart large = job("aes-128-ctr", Direction::encrypt, 1024 * MiB);
-  EXPECT_EQ(choose_where({&large, 1}, false, &table), Where::cpu);
-  EXPECT_EQ(choose_where({&large, 1}, true, &table), Where::device);
+  EXPECT_EQ(choose_where({&large, 1}, false, &table).where, Where::cpu);
+  EXPECT_EQ(choose_where({&large, 1}, true, &table).where, Where::device);
   const JobPart small = job("aes-128-ctr", Direction::encrypt, MiB / 2);  // the copies' latency is longer
-  EXPECT_EQ(choose_where({&small, 1}, true, &table), Where::cpu);
+  EXPECT_EQ(choose_where({&small, 1}, true, &table).where, Where::cpu);
 }
 
 TEST(Select, ALoneSerialMessageGoesWhereItsStreamIsFaster) {
@@ -58,9 +58,9 @@ TEST(Select, ALoneSerialMessageGoesWhereItsStreamIsFaster) {
   rates.cpu.stream = 1e9;
   rates.pinned.stream = 1e7;
   const JobPart alone = job("aes-128-cbc", Direction::encrypt, 64 * MiB);
-  EXPECT_EQ(choose_where({&alone, 1}, true, &table), Where::cpu);
+  EXPECT_EQ(choose_where({&alone, 1}, true, &table).where, Where::cpu);
   const JobPart many = job("aes-128-cbc", Direction::encrypt, 1024 * MiB, 262144);
-  EXPECT_EQ(choose_where({&many, 1}, true, &table), Where::device);
+  EXPECT_EQ(choose_where({&many, 1}, true, &table).where, Where::device);
 }
 
 TEST(Select, MixedBatchesAddUp) {
@@ -68,10 +68,10 @@ TEST(Select, MixedBatchesAddUp) {
   table.at(find_algorithm("des-ecb"), Direction::encrypt).cpu = cost(1e-6, 3e-7, 1e9);
   const JobPart parts[] = {job("aes-128-ctr", Direction::encrypt, 64 * MiB),
                            job("des-ecb", Direction::encrypt, 64 * MiB)};
-  EXPECT_EQ(choose_where({parts, 1}, false, &table), Where::cpu);
-  EXPECT_EQ(choose_where(parts, false, &table), Where::device);
+  EXPECT_EQ(choose_where({parts, 1}, false, &table).where, Where::cpu);
+  EXPECT_EQ(choose_where(parts, false, &table).where, Where::device);
   table.at(find_algorithm("des-ecb"), Direction::encrypt).pageable = {};  // not measured: the rule of before
-  EXPECT_EQ(choose_where(parts, false, &table), Where::cpu);
+  EXPECT_EQ(choose_where(parts, false, &table).where, Where::cpu);
 }
 
 // What is slow to start loses short texts, however fast it is later.
@@ -81,11 +81,55 @@ TEST(Select, FollowsTheMeasuredCurve) {
   rates.pinned.points = {{1e6, 1e-3}, {1e8, 3e-3}};
   for (const auto& [bytes, where] : {std::pair(std::size_t{4000000}, Where::cpu), {100000000, Where::device}}) {
     const JobPart part = job("aes-128-ctr", Direction::encrypt, bytes);
-    EXPECT_EQ(choose_where({&part, 1}, true, &table), where) << bytes;
+    EXPECT_EQ(choose_where({&part, 1}, true, &table).where, where) << bytes;
   }
   EXPECT_DOUBLE_EQ(rates.pinned.seconds(5e5), (50e-6 + 1e-3) / 2);
   EXPECT_DOUBLE_EQ(rates.pinned.seconds(1e8), 3e-3);
   EXPECT_NEAR(rates.pinned.seconds(1e9), 3e-3 + 9e8 * 2e-3 / 9.9e7, 1e-9);
+}
+
+// The CPU does 20 GB/s, the device 50 behind a call of 50 us: 70 together, when neither slows the other.
+TEST(Select, SharesWhatIsLongBetweenBoth) {
+  RateTable table = plain_table();
+  Rates& rates = table.at(find_algorithm("aes-128-ctr"), Direction::encrypt);
+  const auto choose = [&](std::size_t bytes, bool pinned) {
+    const JobPart part = job("aes-128-ctr", Direction::encrypt, bytes);
+    return choose_where({&part, 1}, pinned, &table);
+  };
+  EXPECT_EQ(choose(1024 * MiB, true).where, Where::device);  // never measured together
+  rates.with_pinned = {1, 1};
+  const Choice large = choose(1024 * MiB, true);
+  EXPECT_EQ(large.where, Where::both);
+  EXPECT_NEAR(large.cpu_share, 2.0 / 7, 0.002);
+  EXPECT_EQ(choose(1024 * MiB, false).where, Where::cpu);  // nothing known of pageable memory
+  const Choice shorter = choose(16 * MiB, true);           // more for the CPU, which starts at once
+  EXPECT_EQ(shorter.where, Where::both);
+  EXPECT_GT(shorter.cpu_share, 0.32);
+  EXPECT_EQ(choose(8 * MiB, true).where, Where::device);  // the threads would take as long as they save
+  rates.with_pinned = {2, 1.3};                           // both wait for the same memory: 48 GB/s
+  EXPECT_EQ(choose(1024 * MiB, true).where, Where::device);
+}
+
+TEST(Select, ALoneSerialMessageIsNotShared) {
+  RateTable table = plain_table();
+  Rates& rates = table.at(find_algorithm("aes-128-cbc"), Direction::encrypt);
+  rates.cpu.stream = 1e9;
+  rates.pinned.stream = 1e8;
+  rates.with_pinned = {1, 1};
+  const JobPart alone = job("aes-128-cbc", Direction::encrypt, 64 * MiB);
+  EXPECT_EQ(choose_where({&alone, 1}, true, &table).where, Where::cpu);
+  const JobPart many = job("aes-128-cbc", Direction::encrypt, 1024 * MiB, 1024);
+  EXPECT_EQ(choose_where({&many, 1}, true, &table).where, Where::both);
+}
+
+TEST(Select, MixedBatchesStayWhole) {
+  RateTable table = plain_table();
+  for (const char* name : {"aes-128-ctr", "aes-128-ecb"}) {
+    table.at(find_algorithm(name), Direction::encrypt).with_pinned = {1, 1};
+  }
+  const JobPart parts[] = {job("aes-128-ctr", Direction::encrypt, 512 * MiB),
+                           job("aes-128-ecb", Direction::encrypt, 512 * MiB)};
+  EXPECT_EQ(choose_where(parts, true, &table).where, Where::device);
 }
 
 }  // namespace

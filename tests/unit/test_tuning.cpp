@@ -18,6 +18,7 @@ Tuning some_tuning() {
   Rates& rates = tuning.rates->at(find_algorithm("aes-128-cbc"), Direction::decrypt);
   rates.cpu = {1e-6, 2e-7, 0, {{1048576, 1e-4}, {134217728, 0.0041}}};
   rates.pinned = {5e-5, 1e-8, 2.5e8, {{1048576, 7e-5}}};
+  rates.with_pinned = {1.25, 1.5};
   return tuning;
 }
 
@@ -40,6 +41,9 @@ TEST(Tuning, IsReadAsItWasWritten) {
   EXPECT_EQ(rates.cpu.points[1].seconds, 0.0041);
   EXPECT_EQ(rates.pinned.stream, 2.5e8);
   EXPECT_FALSE(rates.pageable.known());
+  EXPECT_EQ(rates.with_pinned.cpu, 1.25);
+  EXPECT_EQ(rates.with_pinned.device, 1.5);
+  EXPECT_FALSE(rates.with_pageable.pays());
   EXPECT_EQ(to_text(again, machine), text);
 }
 
@@ -64,7 +68,9 @@ TEST(Tuning, RefusesLinesThatCannotBe) {
         "rate aes-128-ecb encrypt cpu 1 1 0 0\n", "rate aes-128-ecb encrypt cpu 1 1 0 2 10 1 10 1\n",
         "rate aes-128-ecb encrypt cpu 1 1 0 1e9 10 1\n", "rate aes-128-ecb encrypt cpu 1 1 0 1 10 1 7\n",
         "rate aes-128-ecb encrypt cpu 1 1 0 1 10\n", "rate rot13 encrypt cpu 1 1 0 1 10 1\n",
-        "rate aes-128-ecb inward cpu 1 1 0 1 10 1\n", "rate aes-128-ecb encrypt tpu 1 1 0 1 10 1\n", "colour 1\n"}) {
+        "together aes-128-ecb encrypt cpu 1 1\n", "together aes-128-ecb encrypt pinned 0 1\n",
+        "together aes-128-ecb encrypt pinned 1\n", "rate aes-128-ecb inward cpu 1 1 0 1 10 1\n",
+        "rate aes-128-ecb encrypt tpu 1 1 0 1 10 1\n", "colour 1\n"}) {
     EXPECT_THROW(parse_tuning(with_line(line), machine), Error) << line;
   }
 }
@@ -72,7 +78,8 @@ TEST(Tuning, RefusesLinesThatCannotBe) {
 TEST(Tuner, MeasuresEverythingOnce) {
   test::HostDeviceEngine device;
   TunerSettings settings;
-  settings.host_len = 16384;
+  settings.least_len = 1024;
+  settings.most_len = 16384;
   settings.seconds = 0;
   settings.repetitions = 1;
   settings.algorithms = {"aes-128-ctr", "aes-128-cbc", "aes-256-gcm", "aes-128-xts"};

@@ -17,6 +17,7 @@ from pathlib import Path
 import warpcipher as wc
 from warpcipher import _native
 
+from .cases import works_on_gpu
 from .machine import cores
 from .memory import DeviceMemory, HostMemory, Memory, fill
 from .results import Bound, Spread
@@ -227,9 +228,9 @@ def percentages(
         allowed["dram"] = bounds["dram"].rate.median / 2
     elif residence == "file":
         allowed["file"] = bounds["file"].rate.median
-    elif engine.memory == "host":
+    elif not works_on_gpu(engine, residence):
         allowed["host"] = bounds["host"].rate.median / 2
-    if engine.memory == "device":
+    if works_on_gpu(engine, residence):
         if residence != "device":
             slower = min(bounds["to_device"].rate.median, bounds["to_host"].rate.median)
             allowed["link"] = slower

@@ -12,7 +12,7 @@ from warpcipher.formats.raw import WHOLE_LIMITS
 from . import memory
 from .machine import available_memory
 from .results import Machine, Skipped
-from .settings import MESSAGE, Effective, shown_size
+from .settings import AUTO, MESSAGE, Effective, shown_size
 
 TAG_SIZE = 16
 
@@ -65,6 +65,7 @@ def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[Skipp
     """The cases in groups, those of one engine and residence together; and what is left out."""
     algorithms = {entry.name: entry for entry in wc.algorithms()}
     engines = {entry.name: entry for entry in wc.engines()}
+    engines[AUTO] = _automatic(engines)
     groups: list[Group] = []
     skipped: list[Skipped] = []
     if "cuda" not in settings.engines and not engines["cuda"].usable:
@@ -91,6 +92,17 @@ def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[Skipp
                     if cases:
                         groups.append(Group(tuple(cases)))
     return groups, skipped
+
+
+def _automatic(engines: dict[str, wc.EngineInfo]) -> wc.EngineInfo:
+    """What `auto` is to a run: an engine that takes data wherever one of the others does."""
+    device = engines["cuda"].usable
+    return wc.EngineInfo(AUTO, "as chosen", True, "", "device" if device else "host", ())
+
+
+def works_on_gpu(engine: wc.EngineInfo, residence: str) -> bool:
+    """Whether the GPU does the work. Where `auto` takes data of the host is its own affair."""
+    return engine.memory == "device" and (engine.name != AUTO or residence == "device")
 
 
 def message_size(info: wc.AlgorithmInfo, direction: str, size: int, asked: int | None) -> int:

@@ -12,7 +12,7 @@ import warpcipher as wc
 from warpcipher import _native, formats
 
 from . import bounds, timing
-from .cases import TAG_SIZE, Case, is_whole
+from .cases import TAG_SIZE, Case, is_whole, works_on_gpu
 from .machine import cpu_clock_mhz
 from .memory import Arena, Slots
 from .results import Bound, Machine, Row
@@ -189,7 +189,7 @@ def _row(
 ) -> Row:
     rate = timed.seconds.rate(case.size / bounds.GIGA)
     clock_mhz, blocks, clocks_a_second = cpu_clock_mhz(), None, 0.0
-    if case.engine.memory == "device" and stream is not None and machine.gpu is not None:
+    if works_on_gpu(case.engine, case.residence) and stream is not None and machine.gpu is not None:
         clock = bounds.clock_now(stream)
         clock_mhz, clocks_a_second = clock / 1e6, clock * machine.gpu.multiprocessors
         blocks = rate.median * bounds.GIGA / case.algorithm.block_size / clocks_a_second

@@ -84,11 +84,12 @@ class _Run:
 
     def _measure_bounds(self) -> None:
         first = [group.cases[0] for group in self._groups]
-        if self._stream is not None and any(case.engine.memory == "device" for case in first):
+        on_gpu = [case for case in first if cases.works_on_gpu(case.engine, case.residence)]
+        if self._stream is not None and on_gpu:
             self._know(*bounds.of_device(self._settings, self._stream))
-            if any(case.residence != "device" for case in first):
+            if any(case.residence != "device" for case in on_gpu):
                 self._know(*bounds.of_link(self._settings, self._stream))
-        if any(case.engine.memory == "host" and case.residence != "file" for case in first):
+        if any(case.residence != "file" and case not in on_gpu for case in first):
             self._know(bounds.of_host(self._settings))
         if any(case.residence == "file" for case in first):
             self._know(bounds.of_files(self._settings))

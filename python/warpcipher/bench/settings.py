@@ -13,6 +13,8 @@ DIRECTIONS = ("encrypt", "decrypt")
 RESIDENCES = ("device", "pinned", "pageable", "file")
 """Where text and result lie. pinned: page-locked host memory."""
 PEERS = ("openssl",)
+AUTO = "auto"
+"""The engine that the library would choose. It is measured only when it is asked for."""
 
 ALGORITHMS = ("aes-128-ctr", "aes-256-gcm", "aes-256-xts", "des-ede3-ecb")
 """What runs unless algorithms are named: a stream, an AEAD, a disk, and the legacy of archives."""
@@ -41,7 +43,8 @@ class Settings:
     directions:  of DIRECTIONS.
     sizes:       bytes of text; () for SIZES, or QUICK_SIZES when quick.
     residences:  of RESIDENCES; () for each engine the memories that it is made for.
-    engines:     names of `warpcipher.engines()`; () for those that can run here, but `reference`.
+    engines:     names of `warpcipher.engines()`, or "auto"; () for those that can run here, but
+                 `reference`.
     message:     bytes of a message, of which the text is made; None: one message where the blocks
                  of one run in parallel, else MESSAGE.
     repetitions: timed repetitions of each row; fewer, but three, when they take too long.
@@ -142,8 +145,10 @@ def _check_names(what: str, given: tuple[str, ...], known: tuple[str, ...]) -> N
 def _usable(asked: tuple[str, ...]) -> tuple[str, ...]:
     engines = {entry.name: entry for entry in wc.engines()}
     for name in asked:
+        if name == AUTO:
+            continue
         if name not in engines:
-            raise wc.EngineError(f"no engine {name!r}: there are {', '.join(engines)}")
+            raise wc.EngineError(f"no engine {name!r}: there are {', '.join((*engines, AUTO))}")
         if not engines[name].usable:
             raise wc.EngineError(f"engine {name!r} cannot run here: {engines[name].reason}")
     if asked:

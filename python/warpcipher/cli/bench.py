@@ -18,8 +18,10 @@ Names = tuple[str, ...]
 
 def _engines(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     import warpcipher as wc
+    from warpcipher.bench.settings import AUTO
 
-    return [entry.name for entry in wc.engines() if entry.name.startswith(incomplete)]
+    names = (AUTO, *(entry.name for entry in wc.engines()))
+    return [name for name in names if name.startswith(incomplete)]
 
 
 @click.command(cls=Command, epilog=EPILOG)
@@ -59,7 +61,7 @@ def _engines(_context: click.Context, _parameter: click.Parameter, incomplete: s
     metavar="NAME",
     multiple=True,
     shell_complete=_engines,
-    help="By default all that can run here, but reference.",
+    help="Or auto, as the library chooses; by default all that can run here, but reference.",
 )
 @click.option(
     "--message",

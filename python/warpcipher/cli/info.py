@@ -185,12 +185,20 @@ def _print(document: Entry) -> None:
         _print_tuning(document["tuning"])
 
 
+_RATE_NAMES = {
+    "cpu": "cpu",
+    "pageable": "cuda",
+    "pinned": "cuda page-locked",
+    "both_pageable": "both",
+    "both_pinned": "both page-locked",
+}
+
+
 def _print_tuning(entry: Entry) -> None:
     click.echo(f"auto: {entry['origin']}")
     for rates in entry["rates"]:
         figures = ", ".join(
-            f"{name} {rates[key] / 1e9:.1f}"
-            for key, name in (("cpu", "cpu"), ("pageable", "cuda"), ("pinned", "cuda page-locked"))
+            f"{name} {rates[key] / 1e9:.1f}" for key, name in _RATE_NAMES.items() if rates[key]
         )
         click.echo(f"  {rates['algorithm']} {rates['direction']}: {figures} GB/s")
 

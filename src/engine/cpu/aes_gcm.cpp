@@ -1,35 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cpu/aes_gcm.hpp"
 
-#include <cstring>
-
+#include "batch/tag.hpp"
 #include "core/bytes.hpp"
 
 namespace warpcipher {
 namespace {
 
-// J0: SP 800-38D, section 7.1, step 2. GMAC of the IV under a known mask is GHASH of the IV and the lengths of
-// additional data; J0 wants the lengths of a text in their place.
-gf128::Element first_counter(AesKey& key, const Message& m) {
-  if (m.iv_len == 12) return {load_be64(m.iv), std::uint64_t{load_be32(m.iv + 8)} << 32 | 1};
+// GHASH of the bytes that `feed` gives a context as additional data, and of a last block of lengths. GMAC of them under
+// a known mask has the lengths of additional data in that block.
+template <class Feed>
+gf128::Element hash(AesKey& key, std::uint64_t len, gf128::Element lengths, Feed&& feed) {
   const GcmConstants& constants = key.gcm();
   const std::uint8_t zero_iv[12] = {};
   std::uint8_t tag[16];
   {
     const ContextPool::Lease context = key.mode(Direction::encrypt).borrow();
     context->start_gcm(zero_iv, sizeof zero_iv);
-    context->update_aad(m.iv, m.iv_len);
+    feed(*context);
     context->finish_gcm(tag);
   }
-  const gf128::Element hash = gf128::add(gf128::load(tag), constants.hash_only_mask);
+  const gf128::Element own = gf128::add(gf128::load(tag), constants.hash_only_mask);
   secure_wipe(tag, sizeof tag);
-  const gf128::Element lengths = gf128::add(length_block(m.iv_len, 0), length_block(0, m.iv_len));
-  return gf128::add(hash, gf128::gcm_multiply(lengths, constants.hash_key));
+  return gf128::add(own, gf128::gcm_multiply(gf128::add(length_block(len, 0), lengths), constants.hash_key));
+}
+
+// J0: SP 800-38D, section 7.1, step 2.
+gf128::Element first_counter(AesKey& key, const Message& m) {
+  if (m.iv_len == 12) return {load_be64(m.iv), std::uint64_t{load_be32(m.iv + 8)} << 32 | 1};
+  return hash(key, m.iv_len, length_block(0, m.iv_len), [&](Context& context) { context.update_aad(m.iv, m.iv_len); });
 }
 
 }  // namespace
 
+void hash_gcm_ciphertext(AesKey& key, const Message& m) {
+  const std::uint8_t zeros[16] = {};
+  const std::size_t padding = (16 - m.aad_len % 16) % 16;
+  const gf128::Element hashed =
+      hash(key, m.aad_len + padding + m.in_len, length_block(m.aad_len, m.in_len), [&](Context& context) {
+        context.update_aad(m.aad, m.aad_len);
+        context.update_aad(zeros, padding);
+        context.update_aad(m.in, m.in_len);
+      });
+  const gf128::Element mask = encrypt_element(*key.blocks(Direction::encrypt).borrow(), first_counter(key, m));
+  gf128::store(m.tag, gf128::add(hashed, mask));
+}
+
 Status run_gcm_message(AesKey& key, Context& context, const Message& m) {
+  const bool hash_apart = m.compute_tag && !gives_decryption_tags();
+  if (hash_apart) hash_gcm_ciphertext(key, m);
   if (m.iv_len <= Context::max_gcm_iv_len) {
     context.start_gcm(m.iv, m.iv_len);
   } else {
@@ -41,6 +60,10 @@ Status run_gcm_message(AesKey& key, Context& context, const Message& m) {
   context.update(m.in, m.out, m.in_len);
   if (m.direction == Direction::encrypt) {
     context.finish_gcm_encrypt(m.tag, m.tag_len);
+    return Status::ok;
+  }
+  if (m.compute_tag) {
+    if (!hash_apart) context.finish_gcm(m.tag);
     return Status::ok;
   }
   if (context.finish_gcm_decrypt(m.tag, m.tag_len)) return Status::ok;
@@ -59,11 +82,7 @@ Status ShortGcm::run(const Message& m) const {
   const bool encrypting = m.direction == Direction::encrypt;
   std::uint8_t tag[16];
   (encrypting ? code_.encrypt : code_.decrypt)(key_, text, tag);
-  if (encrypting) {
-    std::memcpy(m.tag, tag, m.tag_len);
-    return Status::ok;
-  }
-  const bool good = equal_constant_time(tag, m.tag, m.tag_len);
+  const bool good = settle_tag(m, tag);
   secure_wipe(tag, sizeof tag);
   if (good) return Status::ok;
   secure_wipe(m.out, m.in_len);
@@ -122,9 +141,7 @@ Status SplitGcm::finish() {
   std::uint8_t tag[16];
   gf128::store(tag, hash);
   Status status = Status::ok;
-  if (message_.direction == Direction::encrypt) {
-    std::memcpy(message_.tag, tag, message_.tag_len);
-  } else if (!equal_constant_time(tag, message_.tag, message_.tag_len)) {
+  if (!settle_tag(message_, tag)) {
     secure_wipe(message_.out, message_.in_len);
     status = Status::invalid_tag;
   }

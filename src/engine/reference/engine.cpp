@@ -42,7 +42,7 @@ class DesCipher {
 };
 
 template <class M, class C>
-bool run_mode(const Key& key, Direction direction, const ModeInput& input) {
+bool run_mode(const Key& key, Direction direction, bool compute_tag, const ModeInput& input) {
   if constexpr (M::info.id == Mode::xts) {
     const std::size_t half = key.size() / 2;
     const C data(key.bytes(), half), tweak(key.bytes() + half, half);
@@ -50,8 +50,8 @@ bool run_mode(const Key& key, Direction direction, const ModeInput& input) {
     return true;
   } else if constexpr (M::info.id == Mode::gcm) {
     const C cipher(key.bytes(), key.size());
-    if (direction == Direction::decrypt) return M::decrypt(cipher, input);
-    M::encrypt(cipher, input);
+    if (direction == Direction::decrypt && !compute_tag) return M::decrypt(cipher, input);
+    direction == Direction::encrypt ? M::encrypt(cipher, input) : M::decrypt_unchecked(cipher, input);
     return true;
   } else {
     const C cipher(key.bytes(), key.size());
@@ -61,18 +61,19 @@ bool run_mode(const Key& key, Direction direction, const ModeInput& input) {
 }
 
 // Finds the mode in the list and runs it; false when a tag did not match.
-bool run_input(const Key& key, Direction direction, const ModeInput& input) {
+bool run_input(const Message& m, const ModeInput& input) {
+  const Key& key = *m.key;
   const Algorithm& algorithm = key.algorithm();
   bool ok = false;
   const auto try_mode = [&]<class M>(const M&) {
     if (M::info.id != algorithm.mode.id) return false;
     if constexpr (M::info.any_block_len) {
       if (!is_aes(algorithm.cipher.id)) {
-        ok = run_mode<M, DesCipher>(key, direction, input);
+        ok = run_mode<M, DesCipher>(key, m.direction, m.compute_tag, input);
         return true;
       }
     }
-    ok = run_mode<M, AesCipher>(key, direction, input);
+    ok = run_mode<M, AesCipher>(key, m.direction, m.compute_tag, input);
     return true;
   };
   std::apply([&](const auto&... mode) { (try_mode(mode) || ...); }, Modes{});
@@ -86,9 +87,9 @@ void encrypt_padded(const Message& m) {
   std::uint8_t last[16], chain[16] = {};
   std::memset(last, static_cast<int>(block_len - tail), sizeof last);
   if (tail != 0) std::memcpy(last, m.in + whole, tail);
-  run_input(*m.key, m.direction, {.in = m.in, .out = m.out, .len = whole, .iv = m.iv, .iv_len = m.iv_len});
+  run_input(m, {.in = m.in, .out = m.out, .len = whole, .iv = m.iv, .iv_len = m.iv_len});
   if (m.iv_len != 0) std::memcpy(chain, whole != 0 ? m.out + whole - block_len : m.iv, block_len);
-  run_input(*m.key, m.direction, {.in = last, .out = m.out + whole, .len = block_len, .iv = chain, .iv_len = m.iv_len});
+  run_input(m, {.in = last, .out = m.out + whole, .len = block_len, .iv = chain, .iv_len = m.iv_len});
   secure_wipe(last, sizeof last);
 }
 
@@ -106,7 +107,7 @@ Status run_message(const Message& m) {
                         .aad_len = m.aad_len,
                         .tag = m.tag,
                         .tag_len = m.tag_len};
-  if (run_input(*m.key, m.direction, input)) return Status::ok;
+  if (run_input(m, input)) return Status::ok;
   secure_wipe(m.out, m.in_len);
   return Status::invalid_tag;
 }
