@@ -4,7 +4,8 @@
 // the toolkit:
 //
 //   test_cuda_search [--seed N]     the tests; on a GPU also with the kernels as they are used, not just small ones
-//   test_cuda_search --quick 1      small ones alone, for compute-sanitizer
+//   test_cuda_search --quick 1      small ones alone
+//   test_cuda_search --few 1        one of each kind, small, for compute-sanitizer
 //   test_cuda_search --rate SECS    keys a second on the first GPU: DES with all bits unknown for so long, then five
 //   random
 //                                   templates, triple DES and AES for a quarter of it each
@@ -32,9 +33,11 @@ namespace {
 
 using namespace warpcipher;
 using namespace warpcipher::search;
+using warpcipher::search::cuda::AesPolicy;
 using warpcipher::search::cuda::DesPolicy;
 using warpcipher::search::cuda::DesSearch;
 using warpcipher::search::cuda::DesShape;
+using warpcipher::search::cuda::UnitLoops;
 using warpcipher::search::cuda::UnitSearch;
 
 std::mt19937_64 generator;
@@ -222,6 +225,23 @@ void check_generic(CipherId cipher, std::size_t unknown, bool lists, bool decryp
                   " bits" + (lists ? " and lists" : ""));
 }
 
+// The kernel for an AES template: every hit of a short test of one column, by 32-bit luck none but the planted.
+void check_fast_aes(CipherId cipher, std::size_t unknown, bool lists, std::uint32_t loops, AesPolicy policy) {
+  KeyTemplate key_template = random_template(cipher, unknown, 0, cipher_info(cipher).key_len);
+  if (lists) key_template.lists.push_back({3, {{7, 0}, {9, 1}, {200, 2}}});
+  const auto space = std::make_shared<const KeySpace>(key_template);
+  const UnitLoops unit_loops{loops, loops, 0};
+  const std::uint64_t count = (policy.threads + random_below(policy.threads)) << loops;
+  const KeyNumber first(random_below(1u << 10));
+  for (const std::uint64_t at : {std::uint64_t{0}, count - 1, random_below(count)}) {
+    const auto test = make_test(*space, first + KeyNumber(at), false, 128);
+    require(warpcipher::search::cuda::suits_fast_aes(*space, *test, unit_loops), "no AES kernel");
+    const auto search = warpcipher::search::cuda::make_fast_aes_search(space, test, 1, unit_loops, policy);
+    check_planted(*search, first, count, first + KeyNumber(at),
+                  std::string(cipher_info(cipher).name) + ", kernel of its own");
+  }
+}
+
 void check_searcher() {
   Searcher& searcher = find_searcher("cuda");
   for (std::size_t device = 0; device < searcher.devices().size(); ++device) {
@@ -251,6 +271,19 @@ void check_large(CipherId cipher, std::size_t first_byte, std::size_t unknown, b
   }
 }
 
+// A kernel of each kind, with all it does, in as few instructions as may be.
+void run_few() {
+  const auto des_space = std::make_shared<const KeySpace>(random_template(CipherId::des, 20, 0, 8));
+  const DesShape shape{2, 5, 2};
+  const std::uint64_t range = std::uint64_t{2} << shape.granule_bits();
+  const KeyNumber planted(random_below(range));
+  DesSearch des(des_space, make_test(*des_space, planted, false, 64), shape, {});
+  check_planted(des, 0, range, planted, "des");
+  check_fast_aes(CipherId::aes_128, 30, false, 3, {64, 4});
+  check_generic(CipherId::des_ede3, 40, false, false, 64);
+  check_generic(CipherId::aes_128, 40, false, false, 128);
+}
+
 void run_tests(bool large) {
   for (const std::uint32_t granules : {1u, 3u}) check_fast(granules);
   check_many_hits();
@@ -262,6 +295,11 @@ void run_tests(bool large) {
     check_generic(cipher, 0, true, true, 5);
   }
   check_generic(CipherId::des, 0, false, false, 64);
+  check_fast_aes(CipherId::aes_128, 30, false, 5, {64, 4});
+  check_fast_aes(CipherId::aes_128, 128, false, 5, {32, 2});
+  check_fast_aes(CipherId::aes_192, 40, true, 5, {64, 4});
+  check_fast_aes(CipherId::aes_256, 60, false, 5, {64, 2});
+  check_fast_aes(CipherId::aes_256, 250, true, 5, {64, 4});
   check_searcher();
   if (!large) return;
   check_large(CipherId::des, 0, 56, false, 64);
@@ -310,8 +348,10 @@ int main(int argc, char** argv) {
     std::uint64_t seed = 1;
     double seconds = 0;
     bool quick = false;
+    bool few = false;
     for (int i = 1; i + 1 < argc; i += 2) {
       quick = quick || std::strcmp(argv[i], "--quick") == 0;
+      few = few || std::strcmp(argv[i], "--few") == 0;
       if (std::strcmp(argv[i], "--seed") == 0)
         seed = std::strtoull(argv[i + 1], nullptr, 10);
       else if (std::strcmp(argv[i], "--rate") == 0)
@@ -322,6 +362,8 @@ int main(int argc, char** argv) {
     require(devices.unavailable_reason.empty(), devices.unavailable_reason);
     if (seconds > 0)
       measure(seconds);
+    else if (few)
+      run_few();
     else
       run_tests(!quick && devices.list.front().name != "emulated GPU");
     std::printf("ok\n");

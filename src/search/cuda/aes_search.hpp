@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AES search: lane tables (engine/cuda/lane_table/form.hpp), a key a thread, the key schedule made along with the
-// rounds, and only as much of the last two rounds as two bytes of the ciphertext take. What passes that, and what such
-// a test does not fit (a plaintext known in part), is computed in full.
+// The AES searches. One is part of the library: lane tables (engine/cuda/lane_table/form.hpp), a key a thread, the key
+// schedule made along with the rounds, and only as much of the last two rounds as two bytes of the ciphertext take.
+// What passes that, and what such a test does not fit (a plaintext known in part), is computed in full. The other has a
+// kernel of its own for each template (aes_ptx.hpp), and searches short ranges as the first does.
 #pragma once
 
+#include "engine/cuda/device.hpp"
+#include "search/cuda/aes_ptx.hpp"
 #include "search/cuda/unit_search.hpp"
 
 namespace warpcipher::search::cuda {
@@ -11,5 +14,17 @@ namespace warpcipher::search::cuda {
 // On the current device, which has that many multiprocessors.
 std::unique_ptr<UnitSearch> make_aes_search(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test,
                                             std::uint32_t multiprocessors);
+
+// What suits a device.
+AesPolicy choose_aes_policy(const warpcipher::cuda::Device& device);
+
+// Whether the template has loops.many free bits, and the ciphertext is known in full.
+bool suits_fast_aes(const KeySpace& space, const KeyTest& test, const UnitLoops& loops);
+
+// On the current device, which memory has been allocated on. Compiles the kernel, and finds a planted key with it.
+// Throws Error{engine_failure}.
+std::unique_ptr<UnitSearch> make_fast_aes_search(std::shared_ptr<const KeySpace> space,
+                                                 std::shared_ptr<const KeyTest> test, std::uint32_t multiprocessors,
+                                                 const UnitLoops& loops, const AesPolicy& policy);
 
 }  // namespace warpcipher::search::cuda

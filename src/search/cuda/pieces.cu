@@ -17,6 +17,7 @@ using warpcipher::cuda::check;
 
 constexpr double shortest_seconds = 0.04;  // of a launch, so that starting it costs nothing
 constexpr double longest_seconds = 0.1;
+constexpr std::size_t usual_hits = 64;  // that come to the host with their number, in one copy
 
 cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
@@ -36,13 +37,13 @@ HitBuffer::~HitBuffer() {
 }
 
 void HitBuffer::clear() {
-  check(cudaMemsetAsync(memory_->data(), 0, sizeof(HitWords), native(stream_)), "clear the hits");
+  const std::size_t few = std::min<std::size_t>(usual_hits, capacity_);
+  check(cudaMemsetAsync(memory_->data(), 0, sizeof(HitWords) * (few + 1), native(stream_)), "clear the hits");
 }
 
 bool HitBuffer::take(std::vector<HitWords>& hits) {
-  constexpr std::size_t usual = 64;  // hits, with the number, in one copy
-  std::array<HitWords, usual + 1> first;
-  const std::size_t few = std::min<std::size_t>(usual, capacity_);
+  std::array<HitWords, usual_hits + 1> first;
+  const std::size_t few = std::min<std::size_t>(usual_hits, capacity_);
   check(cudaMemcpyAsync(first.data(), memory_->data(), sizeof(HitWords) * (few + 1), cudaMemcpyDeviceToHost,
                         native(stream_)),
         "copy hits");

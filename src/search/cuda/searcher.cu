@@ -36,10 +36,17 @@ class CudaTask final : public SearchTask {
     const DeviceScope scope(device.index);
     bind_context();
     const bool aes = is_aes(space->cipher());
-    generic_ = aes ? make_aes_search(space, test, device.multiprocessors)
-                   : make_generic_des(space, test, device.multiprocessors);
+    const bool large = space->log2_size() >= least_log2_size;
+    const UnitLoops loops;
+    if (!aes) {
+      units_ = make_generic_des(space, test, device.multiprocessors);
+    } else if (large && suits_fast_aes(*space, *test, loops)) {
+      units_ = make_fast_aes_search(space, test, device.multiprocessors, loops, choose_aes_policy(device));
+    } else {
+      units_ = make_aes_search(space, test, device.multiprocessors);
+    }
     const DesShape shape;
-    if (!aes && space->log2_size() >= least_log2_size && DesSearch::suits(*space, *test, shape)) {
+    if (!aes && large && DesSearch::suits(*space, *test, shape)) {
       fast_.emplace(std::move(space), std::move(test), shape, choose_des_policy(device));
     }
   }
@@ -48,7 +55,7 @@ class CudaTask final : public SearchTask {
     const DeviceScope scope(device_.index);
     bind_context();
     fast_.reset();
-    generic_.reset();
+    units_.reset();
   }
 
   std::uint64_t preferred_count() const override {
@@ -61,12 +68,12 @@ class CudaTask final : public SearchTask {
     const DeviceScope scope(device_.index);
     bind_context();
     return fast_ && count >= least_count ? fast_->run(first, count, hits, cancel)
-                                         : generic_->search(first, count, hits, cancel);
+                                         : units_->search(first, count, hits, cancel);
   }
 
  private:
   const Device device_;
-  std::unique_ptr<UnitSearch> generic_;
+  std::unique_ptr<UnitSearch> units_;  // AES, and what fast_ is not for
   std::optional<DesSearch> fast_;
 };
 

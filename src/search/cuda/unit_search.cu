@@ -14,20 +14,19 @@ namespace warpcipher::search::cuda {
 
 namespace {
 
-constexpr std::uint32_t few_loops = 8;  // for a range that would not fill the device else
-constexpr int log2_large_range = 30;
 constexpr std::size_t group_bits = 8;  // units whose keys follow from one
 
 }  // namespace
 
 UnitSearch::UnitSearch(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test,
-                       std::uint32_t capacity, std::uint64_t most_units)
-    : Pieces(capacity), space_(std::move(space)), test_(std::move(test)), most_units_(most_units) {}
+                       std::uint32_t capacity, std::uint64_t most_units, const UnitLoops& loops)
+    : Pieces(capacity), space_(std::move(space)), test_(std::move(test)), most_units_(most_units), unit_loops_(loops) {}
 
 std::uint64_t UnitSearch::search(const KeyNumber& first, std::uint64_t count, std::vector<KeyNumber>& hits,
                                  const std::atomic<bool>& cancel) {
+  const bool many = count >> unit_loops_.log2_many != 0;
   loops_ = static_cast<std::uint32_t>(
-      std::min<std::size_t>(space_->free_bits().size(), count >> log2_large_range != 0 ? most_loops : few_loops));
+      std::min<std::size_t>(space_->free_bits().size(), many ? unit_loops_.many : unit_loops_.few));
   first_ = first;
   end_ = first + KeyNumber(count);
   first_unit_ = first >> loops_;
@@ -95,7 +94,7 @@ void UnitSearch::report(std::uint64_t at, std::uint64_t count, const HitWords& h
   for (std::uint32_t i = 0; i < 32; ++i) {
     const std::uint64_t unit = std::uint64_t{first_unit} + i;
     if ((passed >> i & 1u) == 0 || unit >= count) continue;
-    const KeyNumber number = ((first_unit_ + KeyNumber(at + unit)) << loops_) + KeyNumber(turn);
+    const KeyNumber number = ((first_unit_ + KeyNumber(at + unit)) << loops_) + KeyNumber(number_of(turn));
     if (number < first_ || number >= end_) continue;
     Secret<std::array<std::uint8_t, max_key_len>> key;
     space_->key_at(number, key->data());

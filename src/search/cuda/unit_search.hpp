@@ -17,6 +17,13 @@
 
 namespace warpcipher::search::cuda {
 
+// How many of the lowest free bits a unit has; never changes the result.
+struct UnitLoops {
+  std::uint32_t many = 12;
+  std::uint32_t few = 8;         // for a range that would not fill the device else
+  std::uint32_t log2_many = 30;  // from so many keys on a range gets `many`
+};
+
 class UnitSearch : public Pieces {
  public:
   static constexpr std::uint32_t most_loops = 12;
@@ -28,11 +35,14 @@ class UnitSearch : public Pieces {
  protected:
   // On the current device. capacity: as for Pieces. most_units: of a launch.
   UnitSearch(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test, std::uint32_t capacity,
-             std::uint64_t most_units);
+             std::uint64_t most_units, const UnitLoops& loops = {});
 
-  // Starts the kernel. keys: the first key of each unit, in device memory. A hit is {unit, Gray code of the turn, mask
-  // of units from that one on, any}.
+  // Starts the kernel. keys: the first key of each unit, in device memory. A hit is {unit, Gray code of the turn (or
+  // what number_of takes), mask of units from that one on, any}.
   virtual void start(HitBuffer& buffer, const std::uint8_t* keys, std::uint32_t units) = 0;
+
+  // What the second word of a hit adds to the number of its unit's first key.
+  virtual std::uint32_t number_of(std::uint32_t turn) const { return turn; }
 
   const KeySpace& space() const { return *space_; }
   const BlockPair& pair() const { return test_->pairs().front(); }
@@ -49,6 +59,7 @@ class UnitSearch : public Pieces {
   const std::shared_ptr<const KeySpace> space_;
   const std::shared_ptr<const KeyTest> test_;
   const std::uint64_t most_units_;
+  const UnitLoops unit_loops_;
   std::uint32_t loops_ = 0;
   KeyNumber first_, end_, first_unit_;
   std::vector<KeyNumber>* hits_ = nullptr;

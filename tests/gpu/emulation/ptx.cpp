@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptx.hpp"
 
+#include <cuda_runtime.h>
+
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -107,6 +109,12 @@ void PtxKernel::parse_line(std::string line, std::map<std::string, std::uint32_t
     plain(Code::lop3, 3);
   } else if (code == "mad.lo.u32")
     plain(Code::mad, 3);
+  else if (code == "dp4a.u32.u32")
+    plain(Code::dp4a, 3);
+  else if (code == "prmt.b32")
+    plain(Code::prmt, 3);
+  else if (code == "sub.u32")
+    plain(Code::sub, 2);
   else if (code == "xor.b32")
     plain(Code::xor_, 2);
   else if (code == "and.b32")
@@ -149,11 +157,11 @@ void PtxKernel::parse_line(std::string line, std::map<std::string, std::uint32_t
     instruction.code = code == "ld.param.u32" ? Code::ld_param : Code::ld_param64;
     instruction.to = number_of(parts[1]);
     if (address(parts[2]) != "parameters") refuse("parameter", line);
-  } else if (code == "ld.volatile.shared.u32") {
-    instruction.code = Code::ld_shared;
+  } else if (code == "ld.volatile.shared.u32" || code == "ld.shared.u32" || code == "ld.global.u32") {
+    instruction.code = code == "ld.global.u32" ? Code::ld_global : Code::ld_shared;
     instruction.to = number_of(parts[1]);
     instruction.from[0] = operand(address(parts[2]));
-  } else if (code == "st.volatile.shared.u32") {
+  } else if (code == "st.volatile.shared.u32" || code == "st.shared.u32") {
     instruction.code = Code::st_shared;
     instruction.from[0] = operand(address(parts[1]));
     instruction.from[1] = operand(parts[2]);
@@ -190,8 +198,9 @@ class PtxKernel::Warp {
         words_(kernel.registers_.size() * warp_len),
         set_(kernel.registers_.size()) {}
 
-  void run() {
-    std::size_t at = 0;
+  // Up to the next barrier; false at the kernel's end.
+  bool run() {
+    std::size_t& at = at_;
     while (true) {
       if (at >= kernel_.instructions_.size()) refuse("the kernel has no end", kernel_.name_);
       const Instruction& instruction = kernel_.instructions_[at];
@@ -206,7 +215,7 @@ class PtxKernel::Warp {
       }
       if (instruction.code == Code::ret) {
         if (active_ != ~0u) refuse("not all lanes return together", kernel_.name_);
-        return;
+        return false;
       }
       if (instruction.code == Code::branch) {
         at = branch(instruction, at);
@@ -214,6 +223,7 @@ class PtxKernel::Warp {
       }
       execute(instruction);
       ++at;
+      if (instruction.code == Code::bar) return true;
     }
   }
 
@@ -316,6 +326,19 @@ class PtxKernel::Warp {
         std::memcpy(&value, parameters_ + i.extra, len);
         return each(i.to, [&](auto) { return value; });
       }
+      case Code::dp4a:
+        return each(i.to, [&](auto lane) {
+          std::uint32_t sum = c(lane);
+          for (unsigned k = 0; k < 32; k += 8) sum += (a(lane) >> k & 0xffu) * (b(lane) >> k & 0xffu);
+          return sum;
+        });
+      case Code::prmt:
+        return each(i.to, [&](auto lane) { return __byte_perm(a(lane), b(lane), c(lane)); });
+      case Code::sub:
+        return each(i.to, [&](auto lane) { return a(lane) - b(lane); });
+      case Code::ld_global:
+        return each(i.to,
+                    [&](auto lane) { return *reinterpret_cast<const std::uint32_t*>(get(i.from[0], lane) + i.extra); });
       case Code::ld_shared:
         return each(i.to, [&](auto lane) { return shared_word(i, lane); });
       case Code::st_shared:
@@ -350,6 +373,7 @@ class PtxKernel::Warp {
   std::vector<std::uint64_t> words_;
   std::vector<char> set_;
   std::size_t waits_for_[warp_len] = {};
+  std::size_t at_ = 0;  // the next instruction
   std::uint32_t active_ = 0;
 };
 
@@ -358,8 +382,15 @@ void PtxKernel::run(std::uint32_t blocks, std::uint32_t threads, std::size_t sha
   if (threads != threads_ || threads % warp_len != 0) refuse("a launch of other threads than .maxntid", name_);
   for (std::uint32_t block = 0; block < blocks; ++block) {
     std::vector<std::uint32_t> shared(shared_len / 4, 0xa5a5a5a5u);
-    for (std::uint32_t first = 0; first < threads; first += warp_len)
-      Warp(*this, first, block, shared, parameters).run();
+    std::vector<Warp> warps;
+    for (std::uint32_t first = 0; first < threads; first += warp_len) {
+      warps.emplace_back(*this, first, block, shared, parameters);
+    }
+    for (std::size_t left = warps.size(); left > 0;) {
+      left = 0;
+      for (Warp& warp : warps) left += warp.run() ? 1 : 0;
+      if (left != 0 && left != warps.size()) refuse("a barrier that not all warps reach", name_);
+    }
   }
 }
 

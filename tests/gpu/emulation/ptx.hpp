@@ -21,7 +21,8 @@ class PtxKernel {
   std::size_t parameter_len() const { return parameter_len_; }
   std::uint32_t threads() const { return threads_; }
 
-  // Runs the blocks one after the other. Global addresses are those of the host.
+  // Runs the blocks one after the other, the warps of a block in turns from barrier to barrier. Global addresses are
+  // those of the host.
   void run(std::uint32_t blocks, std::uint32_t threads, std::size_t shared_len, const std::uint8_t* parameters) const;
 
  private:
@@ -33,6 +34,8 @@ class PtxKernel {
     bar,
     bfe,
     branch,
+    dp4a,
+    ld_global,
     ld_param,
     ld_param64,
     ld_shared,
@@ -42,6 +45,7 @@ class PtxKernel {
     mul_wide,
     not_,
     or_,
+    prmt,
     ret,
     setp_eq,
     setp_ge,
@@ -50,6 +54,7 @@ class PtxKernel {
     special,
     st_global4,
     st_shared,
+    sub,
     vote_any,
     xor_
   };

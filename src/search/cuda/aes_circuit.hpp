@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// AES as a search computes it: table lookups joined by exclusive or, with no key and no text in it. Every lookup knows
+// the innermost loop that changes the byte it looks up, so that it is made there, or further out.
+//
+// A key is a base, which is the same for all turns of a thread, and the bits of the loops. The words of its schedule
+// (FIPS 197, section 5.2) are linear in the key words and in the S-box values that SubWord gives; written down as the
+// sets of those terms of which they are the sum, what cancels is gone:
+//
+//   w11 = w7 ^ w10 = w1 ^ w3 ^ SubWord(RotWord(w7)) ^ 2      (AES-128: no w2, though w7 and w10 have it)
+//
+// A column of the state is the sum of four lookups T_row(byte) and a word of the schedule.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace warpcipher::search::cuda {
+
+// The loop bits of one byte of the key. Level 0 is the innermost.
+struct AesGroup {
+  std::uint8_t word, byte;  // byte 0 to 3 of the word
+  std::uint8_t level;
+};
+
+inline constexpr std::size_t most_aes_groups = 12;
+
+// What the words of the schedule are sums of. Numbers of terms: key words (less their loop bits), loop bits by group,
+// words of the text, S-box values by SubWord and byte.
+using Terms = std::bitset<80>;
+inline constexpr std::size_t group_terms = 8;
+inline constexpr std::size_t text_terms = group_terms + most_aes_groups;
+inline constexpr std::size_t sbox_terms = text_terms + 4;
+
+struct Sum {
+  Terms terms;
+  std::uint32_t constant = 0;  // rightmost byte: byte 0 of the word
+  friend bool operator==(const Sum&, const Sum&) = default;
+  friend Sum operator^(const Sum& a, const Sum& b) { return {a.terms ^ b.terms, a.constant ^ b.constant}; }
+};
+
+class AesCircuit {
+ public:
+  // levels: of loops; what is in none of them has level `levels`.
+  AesCircuit(std::size_t key_words, std::span<const AesGroup> groups, std::size_t levels);
+
+  std::size_t key_words() const { return key_words_; }
+  std::size_t rounds() const { return key_words_ + 6; }
+  std::size_t levels() const { return levels_; }
+
+  // Word `index` of the schedule; of its S-box values after the last whole round key, those alone that byte `byte` has.
+  Sum word(std::size_t index, std::size_t byte) const;
+
+  // Column `column` of the text, with the first round key.
+  Sum first_state(std::size_t column) const;
+
+  std::size_t level(std::size_t term) const { return terms_[term].level; }
+  std::size_t level(const Sum& sum) const;                         // of its innermost term
+  std::size_t byte_level(const Sum& sum, std::size_t byte) const;  // of the innermost in that byte
+
+  // Of byte `byte` of a column after round `round`, 0 to rounds() - 2.
+  std::size_t state_level(std::size_t round, std::size_t column, std::size_t byte) const {
+    return state_levels_[round][column][byte];
+  }
+
+  // Where an S-box value comes from, and the byte of the sum that it is.
+  struct Lookup {
+    std::size_t word, from, to;
+  };
+  Lookup lookup(std::size_t term) const;
+
+  // Lookups for a turn of the innermost loop, on the average; turns: of all loops of each level.
+  double cost(std::span<const double> turns) const;
+
+ private:
+  struct Term {
+    std::uint8_t bytes = 0xf;  // that it is in, as a mask
+    std::size_t level = 0;
+  };
+
+  std::size_t key_words_;
+  std::size_t levels_;
+  std::array<Term, Terms{}.size()> terms_{};
+  std::vector<Sum> words_;
+  std::vector<std::size_t> sub_words_;  // the words that SubWord goes into
+  std::vector<std::array<std::array<std::size_t, 4>, 4>> state_levels_;
+};
+
+// Loops for groups that have so many turns each: the levels (at most `levels`) that leave the least lookups for a turn.
+void choose_levels(std::size_t key_words, std::span<AesGroup> groups, std::span<const double> turns,
+                   std::size_t levels);
+
+}  // namespace warpcipher::search::cuda
