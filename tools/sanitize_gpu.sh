@@ -33,5 +33,5 @@ for tool in "$@"; do
     printf 'check %s engine-%s ./test_cuda_engine --quick --sample %s --part %s\n' \
       "$tool" "$part" "${SAMPLE:-16}" "$part/$parts"
   done
-  printf 'check %s search ./test_cuda_search --quick 1\n' "$tool"
+  printf 'check %s search ./test_cuda_search --few 1\n' "$tool"
 done | xargs -P "${JOBS:-6}" -I{} bash -c '{}'
