@@ -11,6 +11,7 @@
 // Timing: lookups collide (shared) or serialise (constant) or touch more or fewer cache lines (texture) according to
 // the data. Not constant time.
 #include <cstring>
+#include <optional>
 
 #include "core/bytes.hpp"
 #include "core/error.hpp"
@@ -138,25 +139,31 @@ class OneThread final : public Job {
 constexpr std::uint32_t block_threads = 256;  // section 4
 
 __constant__ const Tables constant_tables = make_tables(aes::te0);
-alignas(512) __device__ const Tables global_tables = make_tables(aes::te0);  // as textures must be
+__device__ const Tables global_tables = make_tables(aes::te0);
 
 enum class Place { shared, constant, texture };
 
-// A texture over global_tables.
+// The tables as a texture, in memory of its own: textures start at multiples of 512 bytes, as cudaMalloc's memory does,
+// and as a module's variables do not, whatever alignment they ask for.
 class TableTexture {
  public:
   explicit TableTexture(int device) : device_(device) {
     const DeviceScope scope(device);
-    void* address = nullptr;
-    cuda::check(cudaGetSymbolAddress(&address, global_tables), "find the tables");
-    cudaResourceDesc resource{};
-    resource.resType = cudaResourceTypeLinear;
-    resource.res.linear.devPtr = address;
-    resource.res.linear.desc = cudaCreateChannelDesc<unsigned>();
-    resource.res.linear.sizeInBytes = sizeof(Tables);
-    cudaTextureDesc texture{};
-    texture.readMode = cudaReadModeElementType;
-    cuda::check(cudaCreateTextureObject(&object_, &resource, &texture, nullptr), "make a texture of the tables");
+    cuda::check(cudaMalloc(&memory_, sizeof(Tables)), "get memory for the tables");
+    try {
+      cuda::check(cudaMemcpy(memory_, &encryption_tables, sizeof(Tables), cudaMemcpyHostToDevice), "copy the tables");
+      cudaResourceDesc resource{};
+      resource.resType = cudaResourceTypeLinear;
+      resource.res.linear.devPtr = memory_;
+      resource.res.linear.desc = cudaCreateChannelDesc<unsigned>();
+      resource.res.linear.sizeInBytes = sizeof(Tables);
+      cudaTextureDesc texture{};
+      texture.readMode = cudaReadModeElementType;
+      cuda::check(cudaCreateTextureObject(&object_, &resource, &texture, nullptr), "make a texture of the tables");
+    } catch (...) {
+      cudaFree(memory_);
+      throw;
+    }
   }
   TableTexture(const TableTexture&) = delete;
   TableTexture& operator=(const TableTexture&) = delete;
@@ -164,13 +171,29 @@ class TableTexture {
     const DeviceScope scope(device_);
     cudaDeviceSynchronize();  // kernels may still fetch from it
     cudaDestroyTextureObject(object_);
+    cudaFree(memory_);
   }
 
   cudaTextureObject_t object() const { return object_; }
 
  private:
   int device_;
+  void* memory_ = nullptr;
   cudaTextureObject_t object_ = 0;
+};
+
+// The texture of kernels whose tables lie in one; of the others none.
+template <Place ThePlace>
+class TextureOf {
+ public:
+  explicit TextureOf([[maybe_unused]] int device) {
+    if constexpr (ThePlace == Place::texture) texture_.emplace(device);
+  }
+
+  cudaTextureObject_t object() const { return texture_ ? texture_->object() : 0; }
+
+ private:
+  std::optional<TableTexture> texture_;
 };
 
 template <Place ThePlace>
@@ -241,7 +264,7 @@ class DeviceReads final : public Job {
  private:
   Reads reads_;
   int device_;
-  TableTexture texture_;
+  TextureOf<ThePlace> texture_;
 };
 
 // ---- strided sequential reads (Figure 6) ----------------------------------------------------------------------------
@@ -325,7 +348,7 @@ class Encryption final : public Job {
 
  private:
   int device_;
-  TableTexture texture_;
+  TextureOf<ThePlace> texture_;
   Secret<KernelKey> key_;
 };
 

@@ -65,7 +65,8 @@ def device_clock(stream: _native.WorkStream) -> Clock:
 
 @dataclass(frozen=True)
 class Timed:
-    """seconds: of one call among `calls` in a row. latency: of one alone, by the host's clock."""
+    """seconds: of one call among `calls` in a row. latency: of one alone, by the host's clock; the
+    same figures where none was asked for."""
 
     seconds: Spread
     latency: Spread
@@ -73,12 +74,20 @@ class Timed:
 
 
 def measure(
-    work: Work, clock: Clock, repetitions: int, least_seconds: float, most_seconds: float
+    work: Work,
+    clock: Clock,
+    repetitions: int,
+    least_seconds: float,
+    most_seconds: float,
+    *,
+    least_repetitions: int = LEAST_REPETITIONS,
+    latency: bool = True,
 ) -> Timed:
     """Repetitions of as many calls as take `least_seconds`, all on different slots where slots do
     not span the caches.
 
-    Stops before `repetitions`, but not before LEAST_REPETITIONS, once `most_seconds` are over.
+    Stops before `repetitions`, but not before `least_repetitions`, once `most_seconds` are over.
+    latency: whether calls are also timed alone.
     """
     end = time.perf_counter() + most_seconds
     with _no_collections():
@@ -91,8 +100,11 @@ def measure(
         alone: list[float] = []
         in_a_row: list[float] = []
         same = calls == 1 and clock is host_clock
+        if same:
+            in_a_row.append(once)
+        same = same or not latency
         while len(in_a_row) < repetitions:
-            if len(in_a_row) >= LEAST_REPETITIONS and time.perf_counter() > end:
+            if len(in_a_row) >= least_repetitions and time.perf_counter() > end:
                 break
             in_a_row.append(_repetition(work, clock, slot, calls) / calls)
             if not same:

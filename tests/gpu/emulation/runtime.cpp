@@ -44,6 +44,7 @@ namespace emulation {
 namespace {
 
 constexpr int device_count = 2;
+constexpr std::size_t texture_alignment = 512;  // cudaDevAttrTextureAlignment
 
 struct Range {
   std::size_t size;
@@ -115,7 +116,7 @@ void check_range(const Ranges& ranges, const void* pointer, std::size_t size, co
 }
 
 cudaError_t allocate(void** memory, std::size_t size, int device) {
-  *memory = std::aligned_alloc(256, (size + 255) / 256 * 256);
+  *memory = std::aligned_alloc(texture_alignment, (size + texture_alignment - 1) / texture_alignment * texture_alignment);
   if (*memory == nullptr) return cudaErrorMemoryAllocation;
   std::memset(*memory, 0xb6, size);
   device_memory[static_cast<const char*>(*memory)] = {size, device};
@@ -327,6 +328,11 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cudaResourceDesc* resource,
                                     const cudaTextureDesc*, const cudaResourceViewDesc*) {
+  const void* const memory = resource->res.linear.devPtr;
+  const Lock lock(mutex);
+  if (find(device_memory, memory) == nullptr || reinterpret_cast<std::uintptr_t>(memory) % texture_alignment != 0) {
+    return cudaErrorInvalidValue;
+  }
   return *object = reinterpret_cast<cudaTextureObject_t>(new cudaResourceDesc(*resource)), cudaSuccess;
 }
 cudaError_t cudaDestroyTextureObject(cudaTextureObject_t object) {

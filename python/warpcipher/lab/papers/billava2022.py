@@ -296,7 +296,7 @@ PAPER = Paper(
     parameters=(
         Parameter("threads", 512, 512, 32, 1024, "threads a block, a multiple of 32"),
         Parameter("largest", 30, 20, 10, 33, "the largest text is 2 to the power of this, bytes"),
-        Parameter("naive_ms", 2000, 50, 1, 1_000_000, "the naive code stops at calls longer"),
+        Parameter("naive_ms", 500, 50, 1, 1_000_000, "the naive code stops at calls longer"),
     ),
     run=run,
     timeline=timeline,

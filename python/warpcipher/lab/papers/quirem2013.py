@@ -353,7 +353,7 @@ PAPER = Paper(
     parameters=(
         Parameter("threads", 256, 256, 32, 1024, "threads a block, a multiple of 32"),
         Parameter("largest", 30, 30, 21, 32, "the largest message is 2 to the power of this"),
-        Parameter("cpu_ms", 2000, 100, 1, 1_000_000, "the CPU stops at messages that take longer"),
+        Parameter("cpu_ms", 500, 100, 1, 1_000_000, "the CPU stops at messages that take longer"),
     ),
     run=run,
     timeline=timeline,

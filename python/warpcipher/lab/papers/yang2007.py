@@ -321,7 +321,7 @@ PAPER = Paper(
             "iterations", 16, 8, 5, 16, "up to 2 to the power of this; 16 makes the paper's jobs"
         ),
         Parameter(
-            "search_ms", 500, 50, 1, 1_000_000, "figures over iterations stop at longer calls"
+            "search_ms", 250, 50, 1, 1_000_000, "figures over iterations stop at longer calls"
         ),
         Parameter("size", 28, 26, 14, 32, "the text of AES by blocks is 2 to the power of this"),
     ),
