@@ -39,10 +39,11 @@ std::vector<Message> messages_of(std::span<const std::uint8_t> bytes, std::size_
   std::memcpy(messages.data(), bytes.data(), bytes.size());
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const Message& message = messages[i];
-    if (message.blocks == 0 || message.serial > 1 || message.key >= key_count || message.unused != 0) {
+    if (message.blocks == 0 || message.serial > 1 || message.key >= key_count || message.padding > 16) {
       throw Error(Status::invalid_argument, "message " + std::to_string(i) + " has " + std::to_string(message.blocks) +
-                                                " blocks, mode " + std::to_string(message.serial) + " and key " +
-                                                std::to_string(message.key) + " of " + std::to_string(key_count));
+                                                " blocks, mode " + std::to_string(message.serial) + ", key " +
+                                                std::to_string(message.key) + " of " + std::to_string(key_count) +
+                                                " and " + std::to_string(message.padding) + " bytes of padding");
     }
   }
   return messages;
@@ -59,6 +60,7 @@ class Payload {
     messages_ = messages_of(setting.iv, keys_.size() / 16);
     for (const Message& message : messages_) {
       blocks_ += message.blocks;
+      added_ += message.padding == 16 ? 1 : 0;
       threads_ += message.serial ? 1 : message.blocks;
     }
     if (blocks_ > std::numeric_limits<std::int32_t>::max()) {
@@ -70,7 +72,8 @@ class Payload {
 
   std::size_t count() const { return messages_.size(); }
   std::uint32_t threads() const { return static_cast<std::uint32_t>(threads_); }
-  std::size_t text_len() const { return 16 * blocks_; }
+  std::size_t in_len() const { return 16 * (blocks_ - added_); }
+  std::size_t out_len() const { return 16 * blocks_; }
   std::size_t schedules_at() const { return sizeof(Descriptor) * count(); }
   std::size_t index_at() const { return streams_.size() - 4 * count(); }
   const SecretBytes& streams() const { return streams_; }
@@ -82,15 +85,18 @@ class Payload {
       const Secret<RoundKeys> schedule = expand_key({reinterpret_cast<const std::uint8_t*>(key.data()), 16});
       std::memcpy(bytes + schedules_at() + schedule_len * position, schedule->words, schedule_len);
     }
-    std::uint32_t first_block = 0;
+    std::uint32_t first_in = 0;
+    std::uint32_t first_out = 0;
     std::uint32_t first_thread = 0;
     for (std::size_t i = 0; i < messages_.size(); ++i) {
       const Message& message = messages_[i];
-      Descriptor descriptor{first_block, message.blocks, message.serial, key_positions_[message.key], {}};
+      Descriptor descriptor{first_in,        first_out, message.blocks, message.serial, key_positions_[message.key],
+                            message.padding, {}};
       std::memcpy(descriptor.iv, message.iv, 16);
       std::memcpy(bytes + sizeof descriptor * i, &descriptor, sizeof descriptor);
       std::memcpy(bytes + index_at() + 4 * i, &first_thread, 4);
-      first_block += message.blocks;
+      first_in += message.blocks - (message.padding == 16 ? 1 : 0);
+      first_out += message.blocks;
       first_thread += message.serial ? 1 : message.blocks;
     }
   }
@@ -110,6 +116,7 @@ class Payload {
   std::map<std::string_view, std::uint32_t> positions_;  // into keys_
   std::vector<std::uint32_t> key_positions_;
   std::size_t blocks_ = 0;
+  std::size_t added_ = 0;  // of these, by padding
   std::size_t threads_ = 0;
   SecretBytes streams_;
 };
@@ -181,6 +188,19 @@ struct Boxes {
   }
 };
 
+// A message's last block with the padding that it wants, of which `in` has the first 16 - padding bytes. The one thread
+// of a warp that gets here makes the others wait (section 6.3).
+__device__ inline uint4 padded_block(const uint4* in, std::uint32_t padding) {
+  const uint4 text = padding == 16 ? make_uint4(0, 0, 0, 0) : *in;
+  std::uint32_t words[4] = {text.x, text.y, text.z, text.w};
+#pragma unroll
+  for (std::uint32_t i = 0; i < 16; ++i) {
+    if (i < 16 - padding) continue;
+    words[i / 4] = (words[i / 4] & ~(0xffu << 8 * (i % 4))) | padding << 8 * (i % 4);
+  }
+  return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
 __global__ void run_payload(const uint4* in, uint4* out, Streams streams, Mapping mapping) {
   auto* const shared = reinterpret_cast<std::uint32_t*>(shared_memory);
   for (std::uint32_t i = threadIdx.x; i < 1024; i += blockDim.x) shared[i] = global_tables[i / 256][i % 256];
@@ -199,7 +219,13 @@ __global__ void run_payload(const uint4* in, uint4* out, Streams streams, Mappin
     }
   }
   const Descriptor* const descriptor = &streams.descriptors[low];
-  const std::uint32_t first = __ldg(&descriptor->first);
+  const uint4* const its_in = in + __ldg(&descriptor->first_in);
+  uint4* const its_out = out + __ldg(&descriptor->first_out);
+  const std::uint32_t last = __ldg(&descriptor->blocks) - 1;
+  const std::uint32_t padding = __ldg(&descriptor->padding);
+  const auto text = [&](std::uint32_t block) {
+    return padding != 0 && block == last ? padded_block(its_in + block, padding) : its_in[block];
+  };
   const std::uint32_t* const schedule = streams.schedules + 44 * std::size_t{__ldg(&descriptor->schedule)};
   const std::uint32_t iv[4] = {__ldg(&descriptor->iv[0]), __ldg(&descriptor->iv[1]), __ldg(&descriptor->iv[2]),
                                __ldg(&descriptor->iv[3])};
@@ -207,15 +233,13 @@ __global__ void run_payload(const uint4* in, uint4* out, Streams streams, Mappin
   const auto keys = [&](unsigned i) { return __ldg(&schedule[i]); };
   if (__ldg(&descriptor->serial) == 0) {
     const std::uint32_t block = thread - __ldg(&streams.index[low]);
-    const std::size_t at = std::size_t{first} + block;
-    out[at] = sum(in[at], encrypt_state(boxes, keys, counter_behind(iv, block)));
+    its_out[block] = sum(text(block), encrypt_state(boxes, keys, counter_behind(iv, block)));
     return;
   }
   uint4 chain = make_uint4(iv[0], iv[1], iv[2], iv[3]);
-  const std::uint32_t end = first + __ldg(&descriptor->blocks);
-  for (std::uint32_t at = first; at < end; ++at) {
-    chain = encrypt_state(boxes, keys, sum(in[at], chain));
-    out[at] = chain;
+  for (std::uint32_t block = 0; block <= last; ++block) {
+    chain = encrypt_state(boxes, keys, sum(text(block), chain));
+    its_out[block] = chain;
   }
 }
 
@@ -241,8 +265,8 @@ class PayloadJob final : public Job {
   }
 
   void run(const Data& data, Stream stream) override {
-    check_len("in", data.in_len, {payload_.text_len()});
-    check_len("out", data.out_len, {payload_.text_len()});
+    check_len("in", data.in_len, {payload_.in_len()});
+    check_len("out", data.out_len, {payload_.out_len()});
     const DeviceScope scope(device_);
     payload_.serialise();
     const SecretBytes& streams = payload_.streams();

@@ -10,12 +10,17 @@
 
 namespace warpcipher::lab::harrison {
 
-// A message as a job takes it, in Setting::iv, one behind the other; their texts lie in the same order in Data::in.
+// A message as a job takes it, in Setting::iv, one behind the other; their texts lie in the same order in Data::in,
+// each from a block's start on, and the results in Data::out.
+//
+// padding: what the GPU adds by PKCS #5 (section 6.3). 0 is none; n of 1 to 16 are the last n bytes of the last block,
+// of which Data::in has the first 16 - n bytes, and n that nobody reads. 16 is a block of its own, which Data::in
+// lacks.
 struct Message {
-  std::uint32_t blocks;  // of 16 bytes, 1 or more
+  std::uint32_t blocks;  // of 16 bytes, 1 or more, with padding
   std::uint32_t serial;  // 0: CTR, a thread a block. 1: CBC encryption, a thread for the message
   std::uint32_t key;     // its number among the keys of 16 bytes in Setting::key
-  std::uint32_t unused;  // 0
+  std::uint32_t padding;
   std::uint8_t iv[16];
 };
 static_assert(sizeof(Message) == 32);
@@ -23,19 +28,21 @@ static_assert(sizeof(Message) == 32);
 // The serialised streams of a payload (section 6.1), in this order. The key schedule stream holds each key once,
 // however many messages use it and however often it was given.
 //
-//   descriptors             32 bytes a message
+//   descriptors             40 bytes a message
 //   key schedules           176 bytes a key
 //   logical thread index    4 bytes a message: the number of its first thread
 //
 // parallel messages have a thread a block, serial ones one.
 struct Descriptor {
-  std::uint32_t first;  // block of the text
+  std::uint32_t first_in;   // block of Data::in
+  std::uint32_t first_out;  // of Data::out
   std::uint32_t blocks;
   std::uint32_t serial;
   std::uint32_t schedule;  // its number in the stream
+  std::uint32_t padding;
   std::uint32_t iv[4];
 };
-static_assert(sizeof(Descriptor) == 32);
+static_assert(sizeof(Descriptor) == 40);
 
 // AES-128 of `messages` on the CPU thread that asks: the streams are its result.
 std::unique_ptr<Job> make_serialisation(const Setting& setting);

@@ -18,6 +18,7 @@ from warpcipher import _native
 from warpcipher.bench import machine
 from warpcipher.bench.results import Gpu, Machine
 from warpcipher.lab import runner, session, transfers
+from warpcipher.lab.papers import quirem2013_profile
 
 GPU = Gpu("a stand-in", "9.0", 4, 1 << 20, 1 << 30, 1 << 30, "0", "13.0", "13.0")
 
@@ -144,6 +145,7 @@ def put(monkeypatch: pytest.MonkeyPatch, oracles: Mapping[str, Oracle]) -> None:
     monkeypatch.setattr(session, "native", lambda: module)
     monkeypatch.setattr(runner.machine, "look", _look)
     monkeypatch.setattr(runner.machine, "gpu_state", lambda _bus: {"clocks.sm": "1980 MHz"})
+    monkeypatch.setattr(quirem2013_profile, "counters", lambda *_: "a stand-in has none")
     for place in (session, transfers):
         monkeypatch.setattr(place, "DeviceMemory", Memory)
         monkeypatch.setattr(place, "fill", _fill)

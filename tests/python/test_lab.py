@@ -109,8 +109,36 @@ def test_bars_and_points_are_drawn() -> None:
     points = replace(
         bars, kind="points", series=(lab.Series("here", (2005.0,), (1.5,)),), log_y=True
     )
-    assert plots.as_png(bars, "").startswith(b"\x89PNG")
-    assert plots.as_png(points, "").startswith(b"\x89PNG")
+    named = replace(
+        points,
+        series=tuple(
+            lab.Series("x", (2005.0, 2006.0), (1.5, 1.6), published=published, names=("a", ""))
+            for published in (True, False)
+        ),
+    )
+    for plot in (bars, points, named):
+        assert plots.as_png(plot, "").startswith(b"\x89PNG")
+
+
+def test_lines_are_drawn_with_their_units() -> None:
+    pytest.importorskip("matplotlib")
+    sizes = tuple(float(1 << n) for n in range(4, 31))
+    lines = lab.Plot(
+        "l",
+        "lines",
+        "bytes",
+        "Gbit/s",
+        tuple(lab.Series(f"{name}, a", sizes, sizes, name == "p") for name in "xxypzvw"),
+        log_x=True,
+        log_y=True,
+    )
+    assert plots.as_png(lines, "").startswith(b"\x89PNG")
+
+
+def test_names_are_spread() -> None:
+    assert plots.spread([], 1) == []
+    assert plots.spread([1, 5, 9], 1) == [1, 5, 9]
+    assert plots.spread([1, 1, 1, 9], 1) == [0, 1, 2, 9]
 
 
 def test_cells() -> None:

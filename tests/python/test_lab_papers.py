@@ -24,6 +24,7 @@ from warpcipher.lab import history
 from warpcipher.lab.papers import (
     billava2022,
     harrison2008,
+    harrison2008_mixed,
     harrison2008_payloads,
     iwai2012,
     quirem2013,
@@ -58,15 +59,16 @@ def _harrison(asked: Asked) -> bytes:
         return b"".join(reduce(xor, some).to_bytes(4, "little") for some in words)
     done, start = [], 0
     for i in range(0, len(asked.iv), 32):
-        blocks, serial, number, unused = struct.unpack_from("=4I", asked.iv, i)
-        assert not unused
+        blocks, serial, number, padding = struct.unpack_from("=4I", asked.iv, i)
         cipher = wc.Cipher(
             "aes-128-cbc" if serial else "aes-128-ctr",
             asked.key[16 * number : 16 * number + 16],
             engine="cpu",
         )
-        end = start + 16 * blocks
-        done.append(cipher.encrypt(asked.text[start:end], iv=asked.iv[i + 16 : i + 32]))
+        end = start + 16 * blocks - padding
+        text = asked.text[start:end] + bytes([padding]) * padding
+        end += padding % 16
+        done.append(cipher.encrypt(text, iv=asked.iv[i + 16 : i + 32]))
         start = end
     return b"".join(done)
 
@@ -141,10 +143,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     for paper in (billava2022, harrison2008, iwai2012, quirem2013, yang2007_block):
         monkeypatch.setattr(paper, "CHECK_SIZES", (16, 1040))
     monkeypatch.setattr(harrison2008_payloads, "ENGINE", "cpu")
-    for name, value in (("MOST_MESSAGES", 64), ("SERIAL_COUNT", 32)):
-        monkeypatch.setattr(harrison2008_payloads, name, value)
-    for name in ("LARGE_COUNT", "SMALL_COUNT"):
-        monkeypatch.setattr(harrison2008_payloads, name, 16)
+    monkeypatch.setattr(harrison2008_payloads, "MOST_MESSAGES", 64)
+    for name, value in (("SERIAL_COUNT", 32), ("LARGE_COUNT", 16), ("SMALL_COUNT", 16)):
+        monkeypatch.setattr(harrison2008_mixed, name, value)
     return monkeypatch
 
 
@@ -230,7 +231,7 @@ def test_the_operations_of_yang_are_those_of_the_circuits() -> None:
 
 
 def test_the_payloads_of_harrison_are_orders_of_the_same_messages() -> None:
-    orders = harrison2008_payloads.mixed_payloads(1)
+    orders = harrison2008_mixed.mixed_payloads(1)
     messages = [sorted((m.serial, m.blocks) for m in order) for order in orders]
     assert messages == [messages[0]] * 7
     assert [(m.serial, m.blocks) for m in orders[5]] != [(m.serial, m.blocks) for m in orders[6]]

@@ -91,18 +91,22 @@ def measure(
     """
     end = time.perf_counter() + most_seconds
     with _no_collections():
+        begin = time.perf_counter()
         work.call(0)  # what is made once: contexts, schedules, pools
-        once = _repetition(work, host_clock, 1, 1)
+        work.wait()
         # A repetition uses a slot before the calls, to warm the code, and one behind them.
         most_calls = MOST_CALLS if work.evict is None else max(1, work.slots - 2)
-        calls = max(1, min(math.ceil(least_seconds / max(once, 1e-9)), most_calls))
+        in_a_row: list[float] = []
+        if time.perf_counter() - begin > most_seconds:
+            calls = 1
+        else:
+            once = _repetition(work, host_clock, 1, 1)
+            calls = max(1, min(math.ceil(least_seconds / max(once, 1e-9)), most_calls))
+            if calls == 1 and clock is host_clock:
+                in_a_row.append(once)
         slot = 2
         alone: list[float] = []
-        in_a_row: list[float] = []
-        same = calls == 1 and clock is host_clock
-        if same:
-            in_a_row.append(once)
-        same = same or not latency
+        same = not latency or (calls == 1 and clock is host_clock)
         while len(in_a_row) < repetitions:
             if len(in_a_row) >= least_repetitions and time.perf_counter() > end:
                 break

@@ -139,10 +139,18 @@ def _table(points: list[Point]) -> Table:
 
 
 def _plot(points: list[Point]) -> Plot:
+    """With the names of what was published, and of the fastest of each group that was measured."""
     groups: dict[str, list[Point]] = {}
     for point in points:
         name = "published" if point.published else f"{point.label.partition(':')[0]}, here"
         groups.setdefault(name, []).append(point)
+
+    def shown(point: Point, group: list[Point]) -> str:
+        if point.published:
+            return f"{point.label}: {point.gigabits:g}"
+        best = max(group, key=lambda other: other.gigabits)
+        return f"{point.label}: {point.gigabits:,.0f}" if point is best else ""
+
     return Plot(
         NAME,
         TITLE,
@@ -154,6 +162,7 @@ def _plot(points: list[Point]) -> Plot:
                 tuple(float(point.year) for point in group),
                 tuple(point.gigabits for point in group),
                 published=name == "published",
+                names=tuple(shown(point, group) for point in group),
             )
             for name, group in groups.items()
         ),

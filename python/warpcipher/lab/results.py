@@ -62,12 +62,14 @@ class Table:
 
 @dataclass(frozen=True)
 class Series:
-    """A line or a row of bars. published: the paper's own figures, not measured here."""
+    """A line or a row of bars. published: the paper's own figures, not measured here. names: of
+    kind "points", written beside them, where there are any."""
 
     label: str
     x: tuple[float | str, ...]
     y: tuple[float, ...]
     published: bool = False
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,8 @@ void check_range(const Ranges& ranges, const void* pointer, std::size_t size, co
 }
 
 cudaError_t allocate(void** memory, std::size_t size, int device) {
-  *memory = std::aligned_alloc(texture_alignment, (size + texture_alignment - 1) / texture_alignment * texture_alignment);
+  *memory =
+      std::aligned_alloc(texture_alignment, (size + texture_alignment - 1) / texture_alignment * texture_alignment);
   if (*memory == nullptr) return cudaErrorMemoryAllocation;
   std::memset(*memory, 0xb6, size);
   device_memory[static_cast<const char*>(*memory)] = {size, device};

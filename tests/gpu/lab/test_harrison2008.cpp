@@ -84,14 +84,15 @@ struct Payload {
   Bytes text;
   Bytes expected;
 
-  void add(std::uint32_t blocks, bool serial, std::uint32_t key) {
-    Message message{blocks, serial ? 1u : 0u, key, 0, {}};
+  void add(std::uint32_t blocks, bool serial, std::uint32_t key, std::uint32_t padding = 0) {
+    Message message{blocks, serial ? 1u : 0u, key, padding, {}};
     const Bytes iv = random_bytes(16);
     std::memcpy(message.iv, iv.data(), 16);
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&message);
     messages.insert(messages.end(), bytes, bytes + sizeof message);
-    const Bytes its_text = random_bytes(16 * std::size_t{blocks});
-    text.insert(text.end(), its_text.begin(), its_text.end());
+    Bytes its_text = random_bytes(16 * std::size_t{blocks});
+    text.insert(text.end(), its_text.begin(), its_text.end() - (padding == 16 ? 16 : 0));
+    std::fill(its_text.end() - padding, its_text.end(), static_cast<std::uint8_t>(padding));
     const Bytes its_key(keys.begin() + 16 * key, keys.begin() + 16 * key + 16);
     const Bytes result = (serial ? cbc : ctr)(its_key, iv.data(), its_text.data(), its_text.size());
     expected.insert(expected.end(), result.begin(), result.end());
@@ -105,14 +106,15 @@ void test_payload(std::string_view variant) {
     payload.keys = random_bytes(16 * 5);
     for (int i = 0; i < messages; ++i) {
       const auto number = static_cast<std::uint32_t>(i);
-      payload.add(messages == 1 ? 1 : 1 + number * 7 % 90, i % 3 == 1, number % 5);
+      payload.add(messages == 1 ? 1 : 1 + number * 7 % 90, i % 3 == 1, number % 5, number % 17);
     }
-    if (messages == 2) payload.add(1022, false, 3);  // as many threads as two full groups of two blocks of threads
+    if (messages == 40) payload.add(1, true, 4, 16);  // of no text
+    if (messages == 2) payload.add(1022, false, 3);   // as many threads as two full groups of two blocks of threads
     for (const std::int64_t multiprocessors : {1, 2, 3}) {
       Call call{paper, variant, payload.keys, payload.messages, {{"multiprocessors", multiprocessors}}};
-      expect_equal(payload.expected, run(call, payload.text, payload.text.size()),
+      expect_equal(payload.expected, run(call, payload.text, payload.expected.size()),
                    name + ", " + std::to_string(messages) + " messages, " + std::to_string(multiprocessors));
-      expect_refusal(call, Bytes(payload.text.size() + 16), payload.text.size(), name + ", another length");
+      expect_refusal(call, Bytes(payload.text.size() + 16), payload.expected.size(), name + ", another length");
     }
   }
 }
@@ -122,13 +124,13 @@ void test_serialisation() {
   payload.keys = random_bytes(16 * 3);
   std::copy_n(payload.keys.begin(), 16, payload.keys.begin() + 32);  // key 2 is key 0
   payload.add(5, false, 1);
-  payload.add(9, true, 0);
-  payload.add(3, false, 2);
+  payload.add(9, true, 0, 16);
+  payload.add(3, false, 2, 7);
   const Bytes streams =
       run({paper, "serialise", payload.keys, payload.messages}, {}, 3 * sizeof(Descriptor) + 2 * 176 + 3 * 4);
-  Bytes fields(3 * 16);
-  for (std::size_t i = 0; i < 3; ++i) std::copy_n(&streams[32 * i], 16, &fields[16 * i]);
-  const std::uint32_t expected[] = {0, 5, 0, 1, 5, 9, 1, 0, 14, 3, 0, 0};
+  Bytes fields(3 * 24);
+  for (std::size_t i = 0; i < 3; ++i) std::copy_n(&streams[sizeof(Descriptor) * i], 24, &fields[24 * i]);
+  const std::uint32_t expected[] = {0, 0, 5, 0, 1, 0, 5, 5, 9, 1, 0, 16, 13, 14, 3, 0, 0, 7};
   const std::uint32_t starts[] = {0, 5, 6};
   const auto bytes_of = [](const auto& words) {
     const auto* const first = reinterpret_cast<const std::uint8_t*>(words);
@@ -137,10 +139,14 @@ void test_serialisation() {
   expect_equal(bytes_of(expected), fields, "descriptors");
   expect_equal(bytes_of(starts), {streams.end() - 12, streams.end()}, "logical thread index");
   const auto schedule = aes::reference::expand_key(&payload.keys[16], 16);
-  expect_equal(Bytes(schedule.bytes, schedule.bytes + 176), {&streams[96 + 176], &streams[96 + 176] + 176}, "schedule");
+  expect_equal(Bytes(schedule.bytes, schedule.bytes + 176), {&streams[120 + 176], &streams[120 + 176] + 176},
+               "schedule");
   Bytes wrong = payload.messages;
   wrong[8] = 3;
   expect_refusal({paper, "serialise", payload.keys, wrong}, {}, 0, "a key that there is not");
+  wrong = payload.messages;
+  wrong[12] = 17;
+  expect_refusal({paper, "serialise", payload.keys, wrong}, {}, 0, "padding of more than a block");
   expect_refusal({paper, "serialise", payload.keys, Bytes(32)}, {}, 0, "a message of no blocks");
   expect_refusal({paper, "serialise", payload.keys, Bytes(33, 1)}, {}, 0, "a part of a message");
   expect_refusal({paper, "serialise", Bytes(17), payload.messages}, {}, 0, "a part of a key");

@@ -15,6 +15,7 @@ from ..results import Conclusion, Measurement, Plot, Point, Series, Table
 from ..session import CHECKED, Session
 from ..settings import Paper, Parameter
 from ..transfers import RoundTrip
+from . import harrison2008_mixed
 from . import harrison2008_payloads as payloads
 
 NAME = "harrison2008"
@@ -38,7 +39,7 @@ def run(session: Session) -> None:
     _reads(session, session.machine.gpu.multiprocessors)
     _ctr(session, cpu)
     _strided(session)
-    payloads.run(session)
+    _payloads(session)
 
 
 def _one_thread(session: Session) -> float:
@@ -63,6 +64,15 @@ def payloads_cpu(session: Session) -> None:
             tuple(rows),
         )
     )
+
+
+def _payloads(session: Session) -> None:
+    mixed = 16 * sum(message.blocks for message in harrison2008_mixed.mixed_payloads(7)[0])
+    runner = payloads.Runner(session, max(1 << session.values["payload"], mixed))
+    payloads.judge45(session, payloads.figures4and5(session, runner))
+    payloads.overhead(session, runner)
+    payloads.padding(session, runner)
+    harrison2008_mixed.figure7(session, runner)
 
 
 # --- Table 1 --------------------------------------------------------------------------------------
@@ -212,6 +222,7 @@ def _figure1(session: Session, trip: RoundTrip, cpu: float) -> None:
     ]
     total = [_with_transfers(session, trip, BEST, size).gigabits for size in sizes]
     known = published.load(NAME)["figure1_mbps"]
+    cpu_then = published.load(NAME)["cpu_mbps"]["value"] / 1e3
     ends = (float(sizes[0]), float(sizes[-1]))
     session.plots.append(
         Plot(
@@ -231,6 +242,12 @@ def _figure1(session: Session, trip: RoundTrip, cpu: float) -> None:
                         published=True,
                     )
                     for label in ("without_transfers", "with_transfers")
+                ),
+                Series(
+                    "published, one CPU thread",
+                    ends,
+                    (cpu_then, cpu_then),
+                    published=True,
                 ),
             ),
             log_x=True,

@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Payloads of Harrison 2008: many messages in one run, through the paper's mapping of threads and
-through the product's batches; Figures 4, 5 and 7, and the cost of the generic model."""
+through the product's batches; Figures 4 and 5, and what the generic model and padding cost."""
 
 from __future__ import annotations
 
 import os
-import random
 import struct
 import time
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from functools import cache
 
 import warpcipher as wc
 
 from ...bench.results import Spread
 from ...bench.settings import shown_size
 from .. import published
-from ..results import Conclusion, Plot, Series, Table
+from ..results import Cell, Conclusion, Plot, Series, Table
 from ..session import CHECKED, Session
 
 NAME = "harrison2008"
@@ -30,49 +29,62 @@ SERIAL_BLOCKS = (16, 128, 512, 2048)
 MOST_MESSAGES = 16384
 REKEYED = 512  # blocks of the messages that are also measured with a key each
 OVERHEAD_BLOCKS = (16384, 512, 16)
+PADDED_BLOCKS = (16, 512)
 
 
 @dataclass(frozen=True)
 class Message:
-    """blocks: of 16 bytes. serial: CBC encryption, else CTR. key: its number."""
+    """blocks: of 16 bytes, with padding. serial: CBC encryption, else CTR. key: its number.
+    padding: bytes of it, which the GPU adds; the text lacks a block where they fill one."""
 
     blocks: int
     serial: bool = False
     key: int = 0
+    padding: int = 0
+
+    @property
+    def text_size(self) -> int:
+        """Bytes of a payload's text that are the message's: whole blocks."""
+        return 16 * (self.blocks - (self.padding == 16))
 
 
 def described(messages: Sequence[Message]) -> bytes:
     """As the jobs take messages (lab/harrison2008_payload.hpp), each with a random IV."""
     ivs = os.urandom(16 * len(messages))
+    header = cache(
+        lambda message: struct.pack(
+            "=4I", message.blocks, message.serial, message.key, message.padding
+        )
+    )
     return b"".join(
-        struct.pack("=4I", message.blocks, message.serial, message.key, 0)
-        + ivs[16 * i : 16 * i + 16]
-        for i, message in enumerate(messages)
+        header(message) + ivs[16 * i : 16 * i + 16] for i, message in enumerate(messages)
     )
 
 
 def streams_size(messages: int, keys: int) -> int:
     """Bytes of a payload's streams: descriptors, key schedules, logical thread index."""
-    return 36 * messages + 176 * keys
+    return 44 * messages + 176 * keys
 
 
 def check(session: Session, variant: str) -> str:
     """A payload of both modes, many lengths and some keys, against the reference engine."""
     keys = [os.urandom(16) for _ in range(3)]
-    messages = [Message(1 + 37 * i % 70, i % 3 == 0, i % 3) for i in range(50)]
+    messages = [Message(1 + 37 * i % 70, i % 3 == 0, i % 3, i % 17) for i in range(50)]
     payload = described(messages)
-    size = 16 * sum(message.blocks for message in messages)
-    text = os.urandom(size)
+    text = os.urandom(sum(message.text_size for message in messages))
     job = session.job(variant, b"".join(keys), payload, multiprocessors=2)
-    got = session.result(variant, job, text, size)
-    start = 0
+    got = session.result(variant, job, text, 16 * sum(message.blocks for message in messages))
+    start = start_there = 0
     for i, message in enumerate(messages):
-        end = start + 16 * message.blocks
+        end, end_there = start + message.text_size, start_there + 16 * message.blocks
+        padding = bytes([message.padding]) * message.padding
+        whole = text[start:end][: 16 * message.blocks - message.padding] + padding
         algorithm = "aes-128-cbc" if message.serial else "aes-128-ctr"
         cipher = wc.Cipher(algorithm, keys[message.key], engine="reference")
-        if got[start:end] != cipher.encrypt(text[start:end], iv=payload[32 * i + 16 : 32 * i + 32]):
+        expected = cipher.encrypt(whole, iv=payload[32 * i + 16 : 32 * i + 32])
+        if got[start_there:end_there] != expected:
             raise wc.EngineError(f"variant {variant!r} of {NAME} is wrong for message {i}")
-        start = end
+        start, start_there = end, end_there
     return CHECKED
 
 
@@ -92,6 +104,7 @@ class Runner:
 
     def paper(self, messages: Sequence[Message], keys: int, variant: str = STRIPED) -> Spread:
         """Seconds of serialisation, its copy to the GPU and the kernel."""
+        text_size = sum(message.text_size for message in messages)
         size = 16 * sum(message.blocks for message in messages)
         job = self._session.job(
             variant,
@@ -100,7 +113,8 @@ class Runner:
             multiprocessors=self._multiprocessors,
         )
         seconds = self._session.time(
-            lambda: self._session.run(job, self.source, size, self.target, size), on_device=False
+            lambda: self._session.run(job, self.source, text_size, self.target, size),
+            on_device=False,
         )
         self._add(variant, messages, keys, seconds)
         return seconds
@@ -192,6 +206,7 @@ class Runner:
             messages=len(messages),
             keys=keys,
             blocks=max(message.blocks for message in messages),
+            padding=max(message.padding for message in messages),
         )
 
 
@@ -229,16 +244,20 @@ def figures4and5(session: Session, runner: Runner) -> dict[str, dict[int, float]
                         line[count] = blocks * count * 128 / seconds.median / 1e9
                     label = f"{blocks} blocks, {way}" + (", a key each" if rekeyed else "")
                     lines[label] = line
+        series = [Series(label, tuple(line), tuple(line.values())) for label, line in lines.items()]
+        if not serial:
+            known = published.load(NAME)["generic_mbps"]["value"] / 1e3
+            ends = (1.0, float(MOST_MESSAGES))
+            series.append(
+                Series("published maximum, with transfers", ends, (known, known), published=True)
+            )
         session.plots.append(
             Plot(
                 figure,
-                "Messages of a serial mode" if serial else "Messages of a parallel mode",
+                f"Messages of a {'serial' if serial else 'parallel'} mode (Figure {figure[-1]})",
                 "messages",
                 "Gbit/s",
-                tuple(
-                    Series(label, tuple(line), tuple(line.values()))
-                    for label, line in lines.items()
-                ),
+                tuple(series),
                 log_x=True,
                 log_y=True,
             )
@@ -346,6 +365,44 @@ def overhead(session: Session, runner: Runner) -> None:
     ]
 
 
+def padding(session: Session, runner: Runner) -> None:
+    """Section 6.3: the padding that threads add, as the descriptor says, against none."""
+    rows: list[tuple[Cell, ...]] = []
+    costs: list[float] = []
+    for blocks in PADDED_BLOCKS:
+        count = min(MOST_MESSAGES, (1 << session.values["payload"]) // (16 * blocks))
+        for serial in (False, True):
+            without, part, whole = (
+                runner.paper([Message(blocks, serial, padding=added)] * count, 1).median
+                for added in (0, 5, 16)
+            )
+            costs += [part / without - 1, whole / without - 1]
+            rows.append(
+                (
+                    f"{'serial' if serial else 'parallel'}, {blocks} blocks",
+                    count,
+                    blocks * count * 128 / without / 1e9,
+                    *(f"{cost:.1%}" for cost in costs[-2:]),
+                )
+            )
+    session.tables.append(
+        Table(
+            "What padding by the GPU costs",
+            "section 6.3, which has no figures. Times over messages as long with their padding as "
+            "others without",
+            ("messages of", "messages", "Gbit/s without", "5 bytes", "a whole block"),
+            tuple(rows),
+        )
+    )
+    session.conclusions.append(
+        Conclusion(
+            "padding costs very little: threads diverge for one block of the cipher",
+            f"{min(costs):.1%} to {max(costs):.1%}",
+            max(costs) < 0.05,
+        )
+    )
+
+
 def serialisation(
     session: Session, messages: Sequence[Message], keys: int = 1, /, **parameters: int
 ) -> Spread:
@@ -364,105 +421,3 @@ def serialisation(
         **parameters,
     )
     return seconds
-
-
-# --- Figure 7 -------------------------------------------------------------------------------------
-
-SERIAL_COUNT, LARGE, LARGE_COUNT, SMALL, SMALL_COUNT = 1024, 512, 960, 32, 992
-GROUP = 32  # threads
-
-
-def mixed_payloads(seed: int) -> list[list[Message]]:
-    """The seven orders of section 7.3 of the same messages. The paper tells what each is for; where
-    the messages have to stand for that follows from the striped mapping, which gives blocks of 256
-    threads, 2048 here, the groups of 32 logical threads in turn."""
-    shuffled = random.Random(seed)  # noqa: S311 - for the order of messages alone
-    serial = [Message(16 << i % 8, serial=True) for i in range(SERIAL_COUNT)]
-    large, small = [Message(LARGE)] * LARGE_COUNT, [Message(SMALL)] * SMALL_COUNT
-    by_size = sorted(serial, key=lambda message: message.blocks)
-    shuffled.shuffle(serial)
-    groups = [serial[i : i + GROUP] for i in range(0, SERIAL_COUNT, GROUP)]
-
-    def one_by_one(between: list[Message]) -> list[Message]:
-        pairs = zip(serial, between, strict=False)
-        return [*chain.from_iterable(pairs), *between[SERIAL_COUNT:]]
-
-    # 3: a block of threads takes 8 groups, which are 2048 groups apart: 4 blocks hold all 32.
-    gaps = -(-len(groups) // 4)
-    gap = [*large[: LARGE_COUNT // gaps], *small[: SMALL_COUNT // gaps]]
-    third = [
-        message
-        for i in range(0, len(groups), 4)
-        for message in (*chain.from_iterable(groups[i : i + 4]), *gap)
-    ]
-    fourth = [*serial, *large, *small]
-    shuffled.shuffle(fourth)
-    pieces: list[list[Message]] = [*groups, *([message] for message in (*large, *small))]
-    shuffled.shuffle(pieces)
-    return [
-        one_by_one([*large, *small]),  # 16 groups apart: the same of 16 multiprocessors
-        one_by_one([*small, *large]),
-        third,
-        fourth,
-        list(chain.from_iterable(pieces)),
-        [*serial, *large, *small],
-        [*by_size, *large, *small],
-    ]
-
-
-def figure7(session: Session, runner: Runner) -> None:
-    orders = mixed_payloads(7)
-    size = 16 * sum(message.blocks for message in orders[0])
-    names = tuple(f"payload {i + 1}" for i in range(len(orders)))
-    paper = [size * 8 / runner.paper(order, 1).median / 1e9 for order in orders]
-    product = [size * 8 / runner.batch(order, session.repetitions).median / 1e9 for order in orders]
-    session.plots.append(
-        Plot(
-            "figure7",
-            "The same messages of both modes in seven orders",
-            "order",
-            "Gbit/s",
-            (Series(STRIPED, names, tuple(paper)), Series(PRODUCT, names, tuple(product))),
-            kind="bars",
-        )
-    )
-    meaning = (
-        "one serial message a group of 32 threads, 16 groups apart",
-        "one serial message a group, groups in a row",
-        "serial messages in as few blocks of threads as hold them",
-        "random",
-        "random, serial messages in groups of 32",
-        "serial messages first, in groups of 32",
-        "the same, in order of their size",
-    )
-    session.tables.append(
-        Table(
-            "Seven orders of the same messages, Gbit/s",
-            "Figure 7 and section 7.3",
-            ("order", "what it is", STRIPED, PRODUCT),
-            tuple(zip(names, meaning, paper, product, strict=True)),
-        )
-    )
-    session.conclusions.append(
-        Conclusion(
-            "serial messages belong in full groups of 32, spread evenly, in order of their size: 7 "
-            "is the best order, and 3 beats 1 and 2",
-            ", ".join(f"{i + 1}: {rate:.3g}" for i, rate in enumerate(paper))
-            + f" Gbit/s; the product, which sorts by itself, {min(product):.3g} to "
-            f"{max(product):.3g}",
-            paper[6] == max(paper) and paper[2] > max(paper[0], paper[1]),
-        )
-    )
-
-
-def buffer_size(session: Session) -> int:
-    """Bytes that the payloads of all figures fit in."""
-    mixed = 16 * sum(message.blocks for message in mixed_payloads(7)[0])
-    return max(1 << session.values["payload"], mixed)
-
-
-def run(session: Session) -> None:
-    runner = Runner(session, buffer_size(session))
-    judge45(session, figures4and5(session, runner))
-    overhead(session, runner)
-    figure7(session, runner)
