@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from warpcipher.lab import plots, published, report, session
 native = pytest.importorskip("warpcipher._lab", reason="built without the lab")
 
 CUDA = next(entry for entry in wc.engines() if entry.name == "cuda")
-DOCS = Path(__file__).parents[2] / "docs" / "lab.md"
+DOCS = Path(__file__).parents[2] / "docs"
 without_gpu = pytest.mark.skipif(CUDA.usable, reason="there is a GPU")
 SMALL = lab.Settings(quick=True, repetitions=1, values={"largest": 10, "naive_ms": 5})
 
@@ -44,12 +45,14 @@ def test_published_values_name_their_place(name: str) -> None:
 
 @pytest.mark.parametrize("name", lab.PAPERS)
 def test_page_has_every_variant_and_parameter(name: str) -> None:
-    page = DOCS.read_text()
-    section = page[page.index(f"## {name}") :]
+    assert f"lab/{name}.md" in (DOCS / "lab.md").read_text()
+    page = (DOCS / "lab" / f"{name}.md").read_text()
     for variant in lab.variants(name):
-        assert f"`{variant}`" in section
+        assert f"`{variant}`" in page
     for parameter in lab.PAPERS[name].parameters:
-        assert f"`{parameter.name}`" in section
+        assert f"`{parameter.name}`" in page
+    for picture in re.findall(r"!\[[^]]*\]\(([^)]*)\)", page):
+        assert (DOCS / "lab" / picture).is_file()
 
 
 def test_billava_measures_what_can_run(billava: lab.Report) -> None:
@@ -145,7 +148,8 @@ def test_cells() -> None:
     assert report.cell_text(None) == "-"
     assert report.cell_text(1.23456) == "1.235"
     assert report.cell_text(512) == "512"
-    assert report.cell_text(Spread(2.0, 1.0, 3.0, 3)) == "2 (1 to 3)"
+    assert report.cell_text(12345.6) == "12346"
+    assert report.cell_text(Spread(2e-3, 1e-3, 3.0, 3)) == "2 ms (1 ms to 3 s)"
     table = lab.Table("", "", ("a",), (("b|c",),))
     assert report.as_table(table) == "| a |\n| --- |\n| b\\|c |"
 

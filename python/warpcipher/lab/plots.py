@@ -74,7 +74,7 @@ def subtitle_of(report: Report) -> str:
     gpu = report.machine.gpu
     device = gpu.name if gpu is not None else report.machine.cpu.model
     quick = ", a quick run" if report.quick else ""
-    return f"{report.paper} rerun on {device}, {report.started}{quick}"
+    return f"{report.paper} on {device}, {report.started[:10]}{quick}"
 
 
 def _lines(plot: Plot, axes: Any) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..bench import report as bench_report
+from ..bench.report import shown_time
 from ..bench.results import Machine, Spread
 from .results import Cell, Conclusion, Measurement, Point, Report, Skipped, Table
 
@@ -55,13 +56,14 @@ def as_table(table: Table) -> str:
 
 
 def cell_text(cell: Cell) -> str:
-    """A figure with four digits; a spread with its ends; "-" for what there is not."""
+    """A figure with four digits, or whole; seconds with their ends; "-" for what there is not."""
     if cell is None:
         return "-"
     if isinstance(cell, Spread):
-        return f"{cell.median:.4g} ({cell.least:.4g} to {cell.most:.4g})"
+        median, least, most = map(shown_time, (cell.median, cell.least, cell.most))
+        return f"{median} ({least} to {most})"
     if isinstance(cell, float):
-        return f"{cell:.4g}"
+        return f"{cell:.0f}" if abs(cell) >= 1e4 else f"{cell:.4g}"
     return str(cell)
 
 

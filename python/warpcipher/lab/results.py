@@ -13,6 +13,11 @@ Cell: TypeAlias = "str | int | float | Spread | None"
 """Of a table. None: neither published nor measured."""
 
 
+def shown(value: float) -> str:
+    """A figure in a sentence: whole from 1000 on, else with three digits."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
 @dataclass(frozen=True)
 class Measurement:
     """One figure: a variant over `amount` of `unit` (bytes, keys, reads).

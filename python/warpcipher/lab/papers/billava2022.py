@@ -7,10 +7,11 @@ import os
 
 import warpcipher as wc
 
+from ...bench.report import shown_time
 from ...bench.results import Spread
 from ...bench.settings import shown_size
 from .. import published
-from ..results import Cell, Conclusion, Measurement, Plot, Point, Series, Table
+from ..results import Cell, Conclusion, Measurement, Plot, Point, Series, Table, shown
 from ..session import Session
 from ..settings import Paper, Parameter
 
@@ -141,7 +142,7 @@ def _threads(session: Session, size: int) -> None:
     session.conclusions.append(
         Conclusion(
             f"{published.load(NAME)['best_threads']['value']} threads a block are the fastest",
-            f"{best} are: {rates[best]:.4g} Gbit/s against {rates[512]:.4g}",
+            f"{best} are: {shown(rates[best])} Gbit/s against {shown(rates[512])}",
             best == 512,
         )
     )
@@ -167,7 +168,7 @@ def _times(
         rows.append(
             (
                 shown_size(size),
-                naive[size].seconds if size in naive else f"{cpu[size]:.4g} (scaled)",
+                naive[size].seconds if size in naive else f"{shown_time(cpu[size])} (scaled)",
                 gpu.seconds if gpu else None,
                 whole.seconds if whole else None,
                 cpu[size] / gpu.seconds.median if gpu else None,
@@ -176,7 +177,7 @@ def _times(
         )
     session.tables.append(
         Table(
-            "Time in seconds, and speed-up over the naive code, AES-128 ECB",
+            "Time, and speed-up over the naive code, AES-128 ECB",
             f"section 4, both plots; (scaled): in proportion to {shown_size(last)}",
             ("text", "naive", "kernel", "with transfers", "speed-up", "with transfers"),
             tuple(rows),
@@ -229,7 +230,7 @@ def _times(
     session.conclusions.append(
         Conclusion(
             said,
-            f"up to {best['kernel']:.4g} times, {best['with transfers']:.4g} with transfers",
+            f"up to {shown(best['kernel'])} times, {shown(best['with transfers'])} with transfers",
             best["kernel"] >= claim,
         )
     )
@@ -249,11 +250,15 @@ def _key_expansion(session: Session) -> None:
     values = published.load(NAME)
     session.tables.append(
         Table(
-            "Key expansion of AES-128, seconds",
+            "Key expansion of AES-128",
             values["key_plain_seconds"]["source"],
             ("form", "published", "measured"),
             tuple(
-                (variant, values[f"{variant.replace('-', '_')}_seconds"]["value"], times[variant])
+                (
+                    variant,
+                    shown_time(values[f"{variant.replace('-', '_')}_seconds"]["value"]),
+                    times[variant],
+                )
                 for variant in times
             ),
         )
@@ -264,7 +269,7 @@ def _key_expansion(session: Session) -> None:
         return
     ratio = times["key-openmp"].median / times["key-plain"].median
     session.conclusions.append(
-        Conclusion(said, f"with OpenMP it takes {ratio:.4g} times as long", ratio > 1)
+        Conclusion(said, f"with OpenMP it takes {shown(ratio)} times as long", ratio > 1)
     )
 
 

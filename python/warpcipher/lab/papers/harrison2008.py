@@ -9,9 +9,10 @@ from operator import xor
 
 import warpcipher as wc
 
+from ...bench.report import shown_time
 from ...bench.settings import shown_size
 from .. import published
-from ..results import Conclusion, Measurement, Plot, Point, Series, Table
+from ..results import Conclusion, Measurement, Plot, Point, Series, Table, shown
 from ..session import CHECKED, Session
 from ..settings import Paper, Parameter
 from ..transfers import RoundTrip
@@ -58,9 +59,9 @@ def payloads_cpu(session: Session) -> None:
         rows.append((len(messages), keys, size, seconds))
     session.tables.append(
         Table(
-            "Serialisation on one CPU thread, seconds",
+            "Serialisation on one CPU thread",
             "section 6.1; the paper has no figures of it",
-            ("messages", "keys", "bytes of streams", "seconds"),
+            ("messages", "keys", "bytes of streams", "time"),
             tuple(rows),
         )
     )
@@ -98,7 +99,7 @@ def _reads(session: Session, multiprocessors: int) -> None:
         found[name] = seconds.median * known["reads"] / (reads * threads)
     session.tables.append(
         Table(
-            "Reads of 32 bits from on-chip memory, seconds for 5 billion",
+            "5 billion reads of 32 bits from on-chip memory",
             f"{known['source']}. Measured over {reads * threads:.4g} reads of 4 KiB by {threads} "
             "threads",
             (
@@ -111,10 +112,11 @@ def _reads(session: Session, multiprocessors: int) -> None:
             tuple(
                 (
                     place,
-                    known[f"read-{place}-coherent"],
-                    found[f"read-{place}-coherent"],
-                    known[f"read-{place}-random"],
-                    found[f"read-{place}-random"],
+                    *(
+                        shown_time(times[f"read-{place}-{pattern}"])
+                        for pattern in ("coherent", "random")
+                        for times in (known, found)
+                    ),
                 )
                 for place in ("shared", "constant", "texture")
             ),
@@ -125,12 +127,14 @@ def _reads(session: Session, multiprocessors: int) -> None:
     session.conclusions += [
         Conclusion(
             CLAIMS[0],
-            ", ".join(f"{name.split('-')[1]} {time:.3g} s" for name, time in coherent.items()),
+            ", ".join(
+                f"{name.split('-')[1]} {shown_time(time)}" for name, time in coherent.items()
+            ),
             min(coherent, key=coherent.__getitem__) == "read-constant-coherent",
         ),
         Conclusion(
             CLAIMS[1],
-            ", ".join(f"{name.split('-')[1]} {time:.3g} s" for name, time in chance.items()),
+            ", ".join(f"{name.split('-')[1]} {shown_time(time)}" for name, time in chance.items()),
             min(chance, key=chance.__getitem__) == "read-shared-random",
         ),
     ]
@@ -148,7 +152,7 @@ def _check_reads(session: Session, name: str) -> None:
         "read-cpu",
         reads * threads,
         seconds,
-        "itself",
+        "those of the kernels",
         residence="host",
         unit="reads",
         pattern=pattern,
@@ -187,19 +191,19 @@ def _ctr(session: Session, cpu: float) -> None:
     session.conclusions += [
         Conclusion(
             CLAIMS[2],
-            f"{max(alone, key=alone.__getitem__)} is: {max(alone.values()):.4g} Gbit/s alone; one "
-            f"T-box in shared memory is {1 / rotation:.3g} times as fast as four",
+            f"{max(alone, key=alone.__getitem__)} is: {shown(max(alone.values()))} Gbit/s alone; "
+            f"one T-box in shared memory is {shown(1 / rotation)} times as fast as four",
             max(alone, key=alone.__getitem__) == BEST,
         ),
         Conclusion(
             CLAIMS[3],
-            f"{total[BEST] / alone[BEST]:.0%} of {alone[BEST]:.4g} Gbit/s",
+            f"{total[BEST] / alone[BEST]:.0%} of {shown(alone[BEST])} Gbit/s",
             total[BEST] < alone[BEST] * 0.5,
         ),
         Conclusion(
             CLAIMS[4],
-            f"{total[BEST] / cpu:.3g} times with transfers, {alone[BEST] / cpu:.4g} without, over "
-            f"one CPU thread with T-boxes at {cpu:.3g} Gbit/s",
+            f"{shown(total[BEST] / cpu)} times with transfers, {shown(alone[BEST] / cpu)} without, "
+            f"over one CPU thread with T-boxes at {shown(cpu)} Gbit/s",
             total[BEST] / cpu >= 4 and alone[BEST] / cpu >= 10,
         ),
     ]
@@ -277,7 +281,13 @@ def _strided(session: Session) -> None:
                 on_device=True,
             )
             session.add(
-                name, size, seconds, "Python", residence="device", blocks=blocks, threads=threads
+                name,
+                size,
+                seconds,
+                "the same in Python",
+                residence="device",
+                blocks=blocks,
+                threads=threads,
             )
             lines[blocks][threads] = size / seconds.median / 1e9
             threads *= 16 if session.quick else 4
@@ -288,7 +298,11 @@ def _strided(session: Session) -> None:
             "threads",
             "GB/s",
             tuple(
-                Series(f"{blocks} blocks a thread", tuple(line), tuple(line.values()))
+                Series(
+                    f"{blocks} block{'s' * (blocks > 1)} a thread",
+                    tuple(line),
+                    tuple(line.values()),
+                )
                 for blocks, line in lines.items()
             ),
             log_x=True,
@@ -307,7 +321,7 @@ def _strided(session: Session) -> None:
     session.conclusions.append(
         Conclusion(
             CLAIMS[5],
-            ", ".join(f"{blocks}: {rate:.4g} GB/s" for blocks, rate in best.items()),
+            ", ".join(f"{blocks}: {shown(rate)} GB/s" for blocks, rate in best.items()),
             max(best[128], best[512]) < best[1] / 2,
         )
     )

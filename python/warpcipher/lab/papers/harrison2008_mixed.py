@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from itertools import chain
 
-from ..results import Conclusion, Plot, Series, Table
+from ..results import Conclusion, Plot, Series, Table, shown
 from ..session import Session
 from .harrison2008_payloads import PRODUCT, STRIPED, Message, Runner
 
@@ -89,9 +89,9 @@ def figure7(session: Session, runner: Runner) -> None:
         Conclusion(
             "serial messages belong in full groups of 32, spread evenly, in order of their size: 7 "
             "is the best order, and 3 beats 1 and 2",
-            ", ".join(f"{i + 1}: {rate:.3g}" for i, rate in enumerate(paper))
-            + f" Gbit/s; the product, which sorts by itself, {min(product):.3g} to "
-            f"{max(product):.3g}",
+            ", ".join(f"{i + 1}: {shown(rate)}" for i, rate in enumerate(paper))
+            + f" Gbit/s; the product, which sorts by itself, {shown(min(product))} to "
+            f"{shown(max(product))}",
             paper[6] == max(paper) and paper[2] > max(paper[0], paper[1]),
         )
     )

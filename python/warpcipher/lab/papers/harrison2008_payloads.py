@@ -14,10 +14,11 @@ from functools import cache
 
 import warpcipher as wc
 
+from ...bench.report import shown_time
 from ...bench.results import Spread
 from ...bench.settings import shown_size
 from .. import published
-from ..results import Cell, Conclusion, Plot, Series, Table
+from ..results import Cell, Conclusion, Plot, Series, Table, shown
 from ..session import CHECKED, Session
 
 NAME = "harrison2008"
@@ -294,9 +295,9 @@ def judge45(session: Session, lines: dict[str, dict[int, float]]) -> None:
         ),
         Conclusion(
             "serial modes need many messages: few leave the GPU empty",
-            f"2048 blocks, {few} message: {serial[few]:.3g} Gbit/s serial, {parallel[few]:.3g} "
-            f"parallel; {many} messages: {serial[many]:.3g} and {parallel[many]:.3g} (the "
-            f"product's serial: {product[many]:.3g})",
+            f"2048 blocks, {few} message: {shown(serial[few])} Gbit/s serial, "
+            f"{shown(parallel[few])} parallel; {many} messages: {shown(serial[many])} and "
+            f"{shown(parallel[many])} (the product's serial: {shown(product[many])})",
             serial[few] < parallel[few] / 4 and serial[many] > 4 * serial[few],
         ),
     ]
@@ -331,14 +332,14 @@ def overhead(session: Session, runner: Runner) -> None:
                 f"{found[blocks]:.0%}",
                 f"{1 - base.median / direct.median:.0%}",
                 f"{1 - base.median / product.median:.0%}",
-                streams.median / striped.median,
+                f"{streams.median / striped.median:.0%}",
             )
         )
     session.tables.append(
         Table(
             f"What the generic model costs against {HARD_CODED}, {shown_size(size)}",
-            f"section 7.1. Device memory; {HARD_CODED} takes {base.median:.4g} s. Negative: the "
-            "product is faster than the paper's hard-coded kernel",
+            f"section 7.1. Device memory; {HARD_CODED} takes {shown_time(base.median)}. Negative: "
+            "the product is faster than the paper's hard-coded kernel",
             (
                 "blocks a message",
                 "messages",
@@ -415,7 +416,7 @@ def serialisation(
         "serialise",
         len(messages),
         seconds,
-        "its payloads",
+        "what payloads make of it",
         residence="host",
         unit="messages",
         **parameters,

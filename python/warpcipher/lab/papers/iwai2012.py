@@ -10,7 +10,7 @@ from warpcipher import _native
 
 from ...bench.settings import shown_size
 from .. import published
-from ..results import Conclusion, Measurement, Plot, Point, Series, Table
+from ..results import Conclusion, Measurement, Plot, Point, Series, Table, shown
 from ..session import CHECKED, Session
 from ..settings import Paper, Parameter
 from ..transfers import RoundTrip
@@ -189,23 +189,24 @@ def _judge(
     top = max(*rates.values(), *no_loop.values())
     verdicts = (
         (
-            ", ".join(f"{size} B/thread: {best[size]:.4g}" for size in GRANULARITIES) + " Gbit/s",
+            ", ".join(f"{size} B/thread: {shown(best[size])}" for size in GRANULARITIES)
+            + " Gbit/s",
             best[16] == max(best.values()),
         ),
-        (f"{boxes:.3g} times as fast in shared memory", boxes > 1),
+        (f"{shown(boxes)} times as fast in shared memory", boxes > 1),
         (
-            "16, 8 and 4 B/thread: " + ", ".join(f"{r:.3g}" for r in fours) + " times as fast",
+            "16, 8 and 4 B/thread: " + ", ".join(f"{shown(r)}" for r in fours) + " times as fast",
             min(fours) > 1,
         ),
         (
-            f"{registers[0]:.3g} times as fast as SoA, {registers[1]:.3g} times as AoS",
+            f"{shown(registers[0])} times as fast as SoA, {shown(registers[1])} times as AoS",
             min(registers) > 1,
         ),
-        (f"{soa:.3g} times as fast", soa > 1),
-        (f"{aos[0]:.3g} and {aos[1]:.3g} times as fast", min(aos) > 1),
-        (f"shared over constant: {keys:.3g}", abs(keys - 1) < 0.05),
-        (f"{BEST} with the loop: {looped:.3g} times as fast", looped > 1),
-        (f"{top / cpu:.4g} times", top / cpu >= published.load(NAME)["best_over_cpu"]["value"]),
+        (f"{shown(soa)} times as fast", soa > 1),
+        (f"{shown(aos[0])} and {shown(aos[1])} times as fast", min(aos) > 1),
+        (f"shared over constant: {shown(keys)}", abs(keys - 1) < 0.05),
+        (f"{BEST} with the loop: {shown(looped)} times as fast", looped > 1),
+        (f"{shown(top / cpu)} times", top / cpu >= published.load(NAME)["best_over_cpu"]["value"]),
     )
     session.conclusions += [
         Conclusion(said, here, holds) for said, (here, holds) in zip(_CLAIMS, verdicts, strict=True)

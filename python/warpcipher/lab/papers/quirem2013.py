@@ -9,10 +9,11 @@ from collections.abc import Mapping
 
 import warpcipher as wc
 
+from ...bench.report import shown_time
 from ...bench.results import Spread
 from ...bench.settings import shown_size
 from .. import published
-from ..results import Cell, Conclusion, Plot, Point, Series, Table
+from ..results import Cell, Conclusion, Plot, Point, Series, Table, shown
 from ..session import CHECKED, Session
 from ..settings import Paper, Parameter
 from ..transfers import RoundTrip
@@ -244,17 +245,17 @@ def _tables(
         rows.append(
             (
                 shown_size(size),
-                cpu[size],
-                *(kernel[name][size].median for name in kernel),
-                *(total[name][size].median for name in total),
-                *copies[size],
+                shown_time(cpu[size]),
+                *(shown_time(kernel[name][size].median) for name in kernel),
+                *(shown_time(total[name][size].median) for name in total),
+                *map(shown_time, copies[size]),
                 cpu[size] / sum(copies[size]),
                 f"{extra / size:.2%}",
             )
         )
     session.tables.append(
         Table(
-            f"Decryption of AES-256 CBC, seconds, {threads} threads a block",
+            f"Decryption of AES-256 CBC, {threads} threads a block",
             "section IV: messages of 2 MiB to 1 GiB, and its bound on the speed-up, "
             "T_CPU / (T_H2D + T_D2H); padding: what the grid of one thread a block adds",
             (
@@ -288,14 +289,17 @@ def _tables(
         Table(
             "Decryption of 64 MiB and speed-up over one CPU thread",
             source + ". The paper's GPUs and the totals here: with both transfers",
-            ("device", "seconds", "speed-up"),
+            ("device", "time", "speed-up"),
             (
-                *((f"{name} (published)", value, base / value) for name, value in values.items()),
-                (f"{session.machine.cpu.model}, one thread", cpu[TABLE2], 1.0),
+                *(
+                    (f"{name} (published)", shown_time(value), base / value)
+                    for name, value in values.items()
+                ),
+                (f"{session.machine.cpu.model}, one thread", shown_time(cpu[TABLE2]), 1.0),
                 *(
                     (
                         f"{device}, {name}",
-                        total[name][TABLE2].median,
+                        shown_time(total[name][TABLE2].median),
                         cpu[TABLE2] / total[name][TABLE2].median,
                     )
                     for name in total
@@ -340,13 +344,13 @@ def _judge(
     share = sum(copies[size]) / (sum(copies[size]) + min(warp, thread, shuffle))
     verdicts = (
         (
-            f"{shown_size(size)}: a thread a block is {warp / thread:.3g} times as fast as four "
-            f"through shared memory, {shuffle / thread:.3g} times as four with shuffles",
+            f"{shown_size(size)}: a thread a block is {shown(warp / thread)} times as fast as four "
+            f"through shared memory, {shown(shuffle / thread)} times as four with shuffles",
             abs(warp / thread - 1) < 0.25,
         ),
         (f"{share:.0%} of the time of {shown_size(size)}", share > 0.5),
         (
-            f"up to {max(best.values()):.4g} times",
+            f"up to {shown(max(best.values()))} times",
             max(best.values()) >= published.load(NAME)["largest_speed_up"]["value"],
         ),
     )

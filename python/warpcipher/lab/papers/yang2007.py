@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import warpcipher as wc
 
 from .. import published
-from ..results import Cell, Conclusion, Measurement, Plot, Point, Series, Table
+from ..results import Cell, Conclusion, Measurement, Plot, Point, Series, Table, shown
 from ..session import CHECKED, Session
 from ..settings import Paper, Parameter
 from . import yang2007_block
@@ -298,9 +298,9 @@ def _judge(
             f"{early[DES]:.0%} and {early[AES]:.0%}",
             early[DES] >= few["des_share"] and early[AES] >= few["aes_share"],
         ),
-        (f"{gain:.0%} faster", gain > 0),
+        (f"{abs(gain):.0%} {'faster' if gain > 0 else 'slower'}", gain > 0),
         (
-            f"{ups[DES]:.4g} and {ups[AES]:.4g} times as fast as the same on one CPU thread",
+            f"{shown(ups[DES])} and {shown(ups[AES])} times as fast as the same on one CPU thread",
             ups[DES] >= values["cpu"]["des_speed_up"] and ups[AES] >= values["cpu"]["aes_speed_up"],
         ),
     )

@@ -7,7 +7,7 @@ import warpcipher as wc
 
 from ...bench.settings import shown_size
 from .. import published
-from ..results import Conclusion, Point, Table
+from ..results import Conclusion, Point, Table, shown
 from ..session import Session
 
 NAME = "yang2007"
@@ -73,14 +73,14 @@ def run(session: Session, cpu: float) -> None:
     ratio = rates[INTEGER] / rates[best]
     verdicts = (
         (
-            ", ".join(f"{name} {rate / 1e9:.4g}" for name, rate in xors.items()) + " G/s",
+            ", ".join(f"{name} {shown(rate / 1e9)}" for name, rate in xors.items()) + " G/s",
             max(xors, key=xors.__getitem__) == "xor-alu"
             and min(xors, key=xors.__getitem__) == "xor-256",
         ),
-        (f"{ratio:.3g} times as fast as the best of those, {best}", ratio >= 3),
+        (f"{shown(ratio)} times as fast as the best of those, {best}", ratio >= 3),
         (
-            f"{rates[INTEGER] / cpu:.4g} and {rates[best] / cpu:.4g} times as fast as one CPU "
-            "thread with T-tables",
+            f"{shown(rates[INTEGER] / cpu)} and {shown(rates[best] / cpu)} times as fast as one "
+            "CPU thread with T-tables",
             rates[INTEGER] / cpu >= 2 and rates[best] < cpu,
         ),
     )
@@ -115,7 +115,7 @@ def _xors(session: Session, name: str, multiprocessors: int) -> float:
     target = session.memory(name, 4 * threads)
     seconds = session.time(lambda: session.run(job, target, 0, target, 4 * threads), on_device=True)
     return session.add(
-        name, threads * count, seconds, "Python", residence="device", unit="XORs"
+        name, threads * count, seconds, "the same in Python", residence="device", unit="XORs"
     ).rate.median
 
 
