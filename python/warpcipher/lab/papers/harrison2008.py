@@ -272,8 +272,11 @@ def _strided(session: Session) -> None:
         _check_strided(session, blocks)
         job = session.job(name, b"", blocks=blocks)
         lines[blocks] = {}
-        threads = 4 * THREADS
-        while threads * blocks * 16 <= largest:
+        most = largest // (blocks * 16)
+        step = 4 if session.quick else 2
+        for threads in (4 * THREADS * step**i for i in range(32)):
+            if threads > most:
+                break
             size = threads * blocks * 16
             target = session.memory(name, 4 * threads)
             seconds = session.time(
@@ -290,7 +293,6 @@ def _strided(session: Session) -> None:
                 threads=threads,
             )
             lines[blocks][threads] = size / seconds.median / 1e9
-            threads *= 16 if session.quick else 4
     session.plots.append(
         Plot(
             "figure6",
