@@ -162,6 +162,27 @@ def test_a_slow_row_makes_three_repetitions() -> None:
     assert timing.measure(work, lambda *_: 1.0, 50, 0.0, 0.0).seconds.count == 3
     assert timing.measure(work, lambda *_: 1.0, 2, 0.0, 0.0).seconds.count == 2
     assert timing.measure(work, lambda *_: 1.0, 50, 0.0, 1000.0).seconds.count == 50
+    once = timing.measure(work, lambda *_: 1.0, 50, 0.0, 0.0, least_repetitions=1)
+    assert once.seconds.count == 1
+
+
+def test_calls_are_made_no_more_often_than_needed() -> None:
+    calls: list[int] = []
+    work = timing.Work(calls.append, 1, lambda: None, None)
+    # One that makes what is made once, and one that tells how many are worth timing: of the host's
+    # clock it is the first repetition.
+    assert timing.measure(work, timing.host_clock, 3, 0.0, 1000.0).seconds.count == 3
+    assert len(calls) == 1 + 3
+    calls.clear()
+    found = timing.measure(work, lambda work, *_: work.call(0) or 1.0, 3, 0.0, 9.0, latency=False)
+    assert len(calls) == 1 + 1 + 3
+    assert found.latency == found.seconds
+    calls.clear()
+    timing.measure(work, lambda work, *_: work.call(0) or 1.0, 3, 0.0, 9.0)
+    assert len(calls) == 1 + 1 + 2 * 3
+    calls.clear()  # the first is too long already
+    timing.measure(work, timing.host_clock, 3, 1.0, 0.0, least_repetitions=2)
+    assert len(calls) == 1 + 2
 
 
 def test_spread_of_rates() -> None:

@@ -166,6 +166,15 @@ def test_a_wrong_result_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
         lab.run("billava2022", SMALL)
 
 
+def test_long_texts_are_checked_against_the_cpu_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = session.Session(lab.find_paper("billava2022"), SMALL, machine.look(0))
+    size = session.REFERENCE_MOST + 16
+    assert found.check_cipher("naive", "aes-128-ecb", (16, size)) == session.CHECKED
+    monkeypatch.setattr(found, "result", lambda *_: b"")
+    with pytest.raises(wc.EngineError, match=f"for {size} bytes .* that of the cpu engine"):
+        found.check_cipher("naive", "aes-128-ecb", (size,))
+
+
 @pytest.mark.parametrize(
     ("values", "text"),
     [
