@@ -248,10 +248,10 @@ class FastAesSearch final : public AesSearch {
 
   void start(HitBuffer& buffer, const std::uint8_t* keys, std::uint32_t units) override {
     if (loops() != loop_bits_) return AesSearch::start(buffer, keys, units);
-    launch(buffer, keys, units, pair().expected.data());
+    run_kernel(buffer, keys, units, pair().expected.data());
   }
 
-  void launch(const HitBuffer& buffer, const std::uint8_t* keys, std::uint32_t units, const std::uint8_t* expected) {
+  void run_kernel(const HitBuffer& buffer, const std::uint8_t* keys, std::uint32_t units, const std::uint8_t* expected) {
     Secret<AesParameters> secret;
     AesParameters& p = *secret;
     p.keys = reinterpret_cast<std::uint64_t>(keys);
@@ -282,7 +282,7 @@ class FastAesSearch final : public AesSearch {
                                             static_cast<cudaStream_t>(buffer.stream())),
                             "copy keys to the device");
     buffer.clear();
-    launch(buffer, keys.data(), 1, expected.data());
+    run_kernel(buffer, keys.data(), 1, expected.data());
     std::vector<HitWords> hits;
     buffer.take(hits);
     const std::uint32_t wanted = static_cast<std::uint32_t>((number - first).low64());
