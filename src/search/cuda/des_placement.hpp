@@ -11,19 +11,24 @@
 
 namespace warpcipher::search::cuda {
 
-// How the kernel is written; never changes the result. H200, launches of 2^34 keys, all 56 bits unknown, fold off, G
-// keys/s:
+// How the kernel is written; never changes the result. H200, all 56 bits unknown, G keys/s:
 //
-//   gates between barriers, 3 granules   120: 190, 250: 192, 500: 193, 1000: 193, none: 148
-//   a multiprocessor's blocks of 1 granule, no barriers   2: 129, 3: 116, 4: 115
-//   key bits on the logic pipe, barriers each 500 gates   183
+//   gates between barriers, 3 granules   300: 194.8, 1000: 198.5, 1500: 200.1, 2000 (one barrier a turn): 200.4;
+//                                        a barrier each second turn: 199.0, each fourth: 198.8, each eighth: 191.9
+//   4 granules, 128 registers a thread   180.3: more slots given up, three operands of a gate often in one bank
+//   16 bits compared at first, not 12    196.8
+//   loops 7: 198.0, 9: 196.1             slots 130: 193.9
+//   levels 2: 195.8, 4: 198.1            fold off: 196.4 (these with barriers each 1000 gates)
+//
+// Launches of 2^34 keys alone, without fold: no barriers 148; 2, 3, 4 blocks of 1 granule, no barriers, 129, 116, 115;
+// key bits on the logic pipe 183 where on the multiply pipe 193.
 //
 // fold takes 132 of 760 multiply-adds off a turn of the innermost loop, and adds no gate (SASS, sm_90).
 struct DesPolicy {
   std::uint32_t granules = 3;  // that a block works on, side by side
   std::uint32_t slots = 148;   // words that a thread may have in shared memory
   std::uint32_t levels = 3;    // loops, from the innermost, that have work of their own; further out: once a thread
-  std::uint32_t sync = 1000;   // gates of the innermost loop between two barriers; 0: none
+  std::uint32_t sync = 2000;   // gates of the innermost loop between two barriers; 0: none
   bool multiply = true;        // key bits on the multiply pipe
   bool fold = true;            // key bits in the gate that makes a bit of a half, where one S-box takes it
   friend bool operator==(const DesPolicy&, const DesPolicy&) = default;

@@ -88,7 +88,10 @@ std::uint64_t Pieces::run(std::uint64_t total, std::uint64_t most, const std::at
     const Clock::time_point now = Clock::now();
     const double seconds = std::chrono::duration<double>(now - last).count();
     last = now;
-    if (seconds < shortest_seconds && flight.count == size_) size_ = std::min(2 * size_, most);
+    if (seconds < shortest_seconds && flight.count == size_) {
+      const double factor = std::clamp(shortest_seconds / std::max(seconds, 1e-6), 2.0, 8.0);
+      size_ = std::min(static_cast<std::uint64_t>(static_cast<double>(size_) * factor), most);
+    }
     if (seconds > longest_seconds) size_ = std::max<std::uint64_t>(size_ / 2, 1);
   }
 }
