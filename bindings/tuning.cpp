@@ -5,6 +5,7 @@
 
 #include "bind.hpp"
 #include "engine/device_engine.hpp"
+#include "pipeline/staging.hpp"
 #include "pipeline/tuner.hpp"
 
 namespace nb = nanobind;
@@ -40,6 +41,37 @@ void add_rates(nb::list& list, const RateTable& table) {
   }
 }
 
+void add_policies(nb::list& list, const Tuning& now, int device, const std::vector<Policy>& policies) {
+  for (const Policy& policy : policies) {
+    nb::dict entry;
+    entry["device"] = device == PolicyChoice::of_pipeline ? nb::none() : nb::object(nb::int_(device));
+    entry["name"] = policy.name;
+    entry["value"] = policy.value;
+    nb::list values;
+    for (const std::string_view value : policy.values) values.append(value);
+    entry["values"] = nb::tuple(values);
+    entry["reason"] = policy.reason;
+    const auto measured = std::find_if(now.choices.begin(), now.choices.end(), [&](const PolicyChoice& choice) {
+      return choice.device == device && choice.name == policy.name;
+    });
+    const bool known = measured != now.choices.end() && measured->value == policy.value;
+    entry["rate"] = known ? measured->rate : 0.0;
+    entry["rate_of_default"] = known ? measured->rate_of_default : 0.0;
+    list.append(entry);
+  }
+}
+
+nb::list all_policies(const Tuning& now) {
+  nb::list list;
+  for (Engine* engine : engines()) {
+    if (engine->memory() != Memory::device || !engine->unavailable_reason().empty()) continue;
+    auto& device = static_cast<DeviceEngine&>(*engine);
+    for (const int number : device.devices_for_host_data()) add_policies(list, now, number, device.policies(number));
+    add_policies(list, now, PolicyChoice::of_pipeline, pipeline_policies());
+  }
+  return list;
+}
+
 nb::dict tuning() {
   const std::shared_ptr<const Tuning> now = current_tuning();
   nb::list rates;
@@ -47,6 +79,7 @@ nb::dict tuning() {
   nb::dict entry;
   entry["origin"] = now->origin;
   entry["warning"] = now->warning;
+  entry["policies"] = all_policies(*now);
   entry["rates"] = rates;
   return entry;
 }
@@ -54,6 +87,7 @@ nb::dict tuning() {
 // To try the command: small texts, and one algorithm of each kind.
 TunerSettings quick_settings() {
   TunerSettings settings;
+  settings.device_len = std::size_t{1} << 20;
   settings.most_len = std::size_t{1} << 20;
   settings.seconds = 0;
   settings.repetitions = 1;

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `engine="auto"` decides by, and the measurement of it.
+"""Which kernels a GPU runs, what `engine="auto"` decides by, and the measurement of both.
 
-Choices never change a result. Rates are kept in `$XDG_CACHE_HOME/warpcipher`
-(`~/.cache/warpcipher`) for this library, processor, GPUs and driver; a rule of thumb holds until
-something is measured.
+Choices never change a result. What was measured is kept in `$XDG_CACHE_HOME/warpcipher`
+(`~/.cache/warpcipher`) for this library, processor, GPUs and driver; shipped defaults and a rule of
+thumb hold until then.
 """
 
 from __future__ import annotations
@@ -34,17 +34,38 @@ class Rates:
 
 
 @dataclass(frozen=True)
+class Policy:
+    """A choice between ways to compute the same.
+
+    device:          the GPU's number; None: of the pipeline that brings host data to GPUs.
+    values:          that can run here, the shipped default first; `value` is in use.
+    reason:          why that one, with the figure behind a default.
+    rate:            bytes a second with it, and rate_of_default; 0 where nothing was measured.
+    """
+
+    device: int | None
+    name: str
+    value: str
+    values: tuple[str, ...]
+    reason: str
+    rate: float
+    rate_of_default: float
+
+
+@dataclass(frozen=True)
 class Tuning:
     """What holds now.
 
     origin:  where it is from, for people.
     warning: why the cache was not taken; empty when all is well.
+    policies: of the GPUs that host data are dealt to; empty where there is none.
     rates:   empty when nothing was measured: then `auto` keeps AES on the CPU, and takes a GPU for
              4 MiB and more of DES.
     """
 
     origin: str
     warning: str
+    policies: tuple[Policy, ...]
     rates: tuple[Rates, ...]
 
 
@@ -56,6 +77,7 @@ def current() -> Tuning:
     return Tuning(
         entry["origin"],
         entry["warning"],
+        tuple(Policy(**policy) for policy in entry["policies"]),
         tuple(Rates(**rates) for rates in entry["rates"]),
     )
 
@@ -80,6 +102,6 @@ def measure(
 
 
 def forget() -> bool:
-    """Removes what is kept for this machine; the rule of thumb holds again. False when there was
-    nothing."""
+    """Removes what is kept for this machine; defaults and the rule of thumb hold again. False when
+    there was nothing."""
     return _native.forget_tuning()

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/engine.hpp"
+#include "engine/policy.hpp"
 
 namespace warpcipher {
 
@@ -23,6 +24,11 @@ class DeviceEngine : public Engine {
 
   // Makes a device current for the calling thread, and returns the one that was.
   virtual int select_device(int device) = 0;
+
+  // The policies of a device, and the choice of a value for those that begin later. An empty value goes back to the
+  // default; a device, name or value that there is not changes nothing. From any thread.
+  virtual std::vector<Policy> policies(int device) const = 0;
+  virtual void choose_policy(int device, std::string_view name, std::string_view value) = 0;
 
   virtual Stream create_stream() = 0;
   virtual void destroy_stream(Stream stream) noexcept = 0;

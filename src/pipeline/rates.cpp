@@ -49,8 +49,10 @@ std::vector<JobPart> describe(std::span<const Message> messages) {
 }
 
 double seconds_of(const JobPart& part, const Cost& cost, double share) {
-  const double seconds =
-      cost.seconds(share * static_cast<double>(part.bytes)) + cost.message * share * static_cast<double>(part.messages);
+  const double bytes = share * static_cast<double>(part.bytes);
+  const double measured = cost.message_len > 0 ? bytes / cost.message_len : 0;
+  const double more = std::max(0.0, share * static_cast<double>(part.messages) - measured);
+  const double seconds = cost.seconds(bytes) + cost.message * more;
   return cost.stream > 0 ? std::max(seconds, static_cast<double>(part.longest) / cost.stream) : seconds;
 }
 

@@ -17,11 +17,12 @@ struct Point {
   double seconds = 0;
 };
 
-// Seconds of a run: what the bytes take, by straight lines between what was measured, and `message` for each message;
-// where blocks wait for each other no less than the longest message / stream.
+// Seconds of a run: what the bytes take, by straight lines between what was measured, and `message` for each message
+// that the measured ones did not have; where blocks wait for each other no less than the longest message / stream.
 struct Cost {
   double call = 0;            // seconds of the shortest run
   double message = 0;         // seconds
+  double message_len = 0;     // bytes of the messages that were measured; 0: one message, whatever its length
   double stream = 0;          // bytes a second of one message; 0: as many as of several
   std::vector<Point> points;  // by bytes; none: not known
 

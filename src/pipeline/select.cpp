@@ -105,6 +105,7 @@ Selection select_engines(std::string_view name, std::span<const Message> message
                                               "' runs on host memory and the data lies on a GPU: copy it to the host, "
                                               "or use engine 'cuda'");
   }
+  if (engine.memory() == Memory::device) current_tuning();  // puts the policies of its kernels to use
   require_self_test(*selection.engine);
   if (selection.beside != nullptr) require_self_test(*selection.beside);
   return selection;

@@ -2,8 +2,10 @@
 #include "pipeline/staging.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -16,13 +18,33 @@ namespace {
 constexpr std::size_t KiB = std::size_t{1} << 10;
 constexpr std::size_t MiB = std::size_t{1} << 20;
 
-// How large pieces are, and how many of a device are on their way at once. Measured on an H200 with 16 cores,
-// AES-128-CTR, GB/s of 1 GiB in pageable memory: 8 slots of 8 MiB 38.8, 4 of 8 MiB 34.0, 8 of 4 MiB 31.3, of 2
-// MiB 31.1, of 1 MiB 23.8; 16 MiB: 8 of 4 MiB 15.7, of 2 MiB 14.6. In page-locked memory the slots hardly matter (3, 4
-// or 6: within 1%); 16 MiB in pieces of 2 MiB 36.8, of 4 MiB 35.9, of 1 MiB 35.8.
-constexpr std::size_t slots_of_device = 8;
+// How large pieces are at most, and how many of a device are on their way at once.
+std::atomic<std::size_t> most_piece_MiB{8};
+std::atomic<std::size_t> slots_of_device{8};
+
+struct PipelineEntry {
+  std::string_view name;
+  std::vector<std::string_view> values;  // the default first
+  const char* why;
+  std::atomic<std::size_t>& number;
+};
+
+const std::array<PipelineEntry, 2>& pipeline_entries() {
+  static const std::array<PipelineEntry, 2> entries{
+      {{"piece_MiB",
+        {"8", "4", "2", "16"},
+        "H200 and 16 cores, 1 GiB of pageable AES-128-CTR in 8 slots: 38.8 GB/s, in pieces of 4 MiB 31.3, of 2 MiB "
+        "31.1",
+        most_piece_MiB},
+       {"slots",
+        {"8", "4", "12"},
+        "H200 and 16 cores, 1 GiB of pageable AES-128-CTR in pieces of 8 MiB: 38.8 GB/s, in 4 slots 34.0",
+        slots_of_device}}};
+  return entries;
+}
+
+// In page-locked memory the slots hardly matter: 3, 4 or 6 on the same machine within 1%.
 constexpr std::size_t most_direct_slots = 4;
-constexpr std::size_t most_piece_len = 8 * MiB;
 // A launch and its copies take about 20 us of the host, and as long for the link to move 1 MiB.
 constexpr std::size_t least_piece_len = MiB / 2;
 constexpr std::size_t wanted_pieces = 4;
@@ -126,9 +148,31 @@ void wipe_text(const Message& message) { wipe_in_parallel(message.out, message.i
 
 }  // namespace
 
+std::vector<Policy> pipeline_policies() {
+  std::vector<Policy> all;
+  for (const PipelineEntry& entry : pipeline_entries()) {
+    const std::string now = std::to_string(entry.number);
+    const std::string_view value = *std::find(entry.values.begin(), entry.values.end(), now);
+    const bool is_default = value == entry.values[0];
+    all.push_back({entry.name, entry.values, value,
+                   is_default ? std::string("shipped default: ") + entry.why : "measured on this machine",
+                   "aes-128-ctr"});
+  }
+  return all;
+}
+
+void choose_pipeline_policy(std::string_view name, std::string_view value) {
+  for (const PipelineEntry& entry : pipeline_entries()) {
+    if (entry.name != name) continue;
+    const std::string_view wanted = value.empty() ? entry.values[0] : value;
+    if (std::find(entry.values.begin(), entry.values.end(), wanted) == entry.values.end()) return;
+    entry.number = std::stoul(std::string(wanted));
+  }
+}
+
 PipelineShape choose_shape(std::size_t total, std::size_t devices) {
   const std::size_t used = std::clamp<std::size_t>(total / bytes_worth_a_device, 1, devices);
-  const std::size_t piece_len = std::clamp(total / (wanted_pieces * used), least_piece_len, most_piece_len);
+  const std::size_t piece_len = std::clamp(total / (wanted_pieces * used), least_piece_len, most_piece_MiB * MiB);
   return {(piece_len + cut_multiple - 1) / cut_multiple * cut_multiple, slots_of_device, used,
           std::min(total / wanted_rows, most_direct_len), total / bytes_worth_a_helper};
 }

@@ -15,6 +15,8 @@
 
 #include <cstddef>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "batch/message.hpp"
 #include "engine/device_engine.hpp"
@@ -33,6 +35,10 @@ struct PipelineShape {
 // The shape for `total` bytes on an engine that offers `devices` devices: pieces short enough that there are several to
 // overlap and long enough to be worth their launches, a further device for as many bytes as keep it busy.
 PipelineShape choose_shape(std::size_t total, std::size_t devices);
+
+// What the tuner may choose for every shape: "piece_MiB", the longest piece, and "slots". As those of a device.
+std::vector<Policy> pipeline_policies();
+void choose_pipeline_policy(std::string_view name, std::string_view value);
 
 // Runs messages that lie in host memory on `engine`; they have passed check_messages. Short messages are packed into
 // pieces, long ones are cut where their mode allows it, and a long message of a serial mode is held on the device

@@ -18,6 +18,7 @@ constexpr std::size_t message_len = 4096;  // where one message cannot fill an e
 constexpr std::size_t short_len = 64;
 constexpr std::size_t short_messages = 2048;
 constexpr int sharing_rounds = 3;
+constexpr double worth_choosing = 1.05;  // what another value than the default must win: measurements differ by less
 
 // The median of runs of body(i); prepare(i) before each is not counted. Short ones vary more, and are repeated more
 // often.
@@ -130,7 +131,10 @@ class Tuner {
   }
 
   Tuning measure() {
-    steps_ = 2 * algorithms_.size();
+    const std::vector<int> devices = device_.devices_for_host_data();
+    steps_ = devices.size() + 1 + 2 * algorithms_.size();
+    for (const int device : devices) choose_policies(device);
+    choose_pipeline_policies();
     tuning_.rates.emplace();
     for (const Algorithm* algorithm : algorithms_) {
       for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
@@ -149,6 +153,81 @@ class Tuner {
     return text.substr(0, text.find('.') + 3) + " GB/s";
   }
 
+  // Tries each value of a policy, and keeps the best.
+  template <class Choose, class Rate>
+  std::string choose_best(int device, const Policy& policy, Choose&& choose, Rate&& rate_of) {
+    PolicyChoice best{device, std::string(policy.name), std::string(policy.values[0]), 0, 0};
+    std::string news(policy.name);
+    for (const std::string_view value : policy.values) {
+      choose(policy.name, value);
+      const double rate = rate_of();
+      news += ' ' + std::string(value) + ": " + in_gb(rate) + ',';
+      if (value == policy.values[0]) best.rate = best.rate_of_default = rate;
+      if (rate <= best.rate || rate < worth_choosing * best.rate_of_default) continue;
+      best.value = value;
+      best.rate = rate;
+    }
+    choose(policy.name, best.value);
+    tuning_.choices.push_back(best);
+    return news + " chosen " + best.value;
+  }
+
+  // Bytes a second in memory of the current device.
+  double rate_on_device(std::string_view algorithm, std::uint8_t* text, Stream stream) {
+    const Key key = make_key(find_algorithm(algorithm));
+    const Texts texts(key, Direction::encrypt, settings_.device_len, 1);
+    Message m = texts.messages()[0];
+    m.memory = Memory::device;
+    m.in = m.out = text;
+    m.tag = m.tag_len != 0 ? text + settings_.device_len : nullptr;
+    Status status = Status::ok;
+    const auto run = [&] {
+      device_.run_allocated(make_plan({&m, 1}, device_.tile_units()), {&status, 1}, stream);
+      device_.wait(stream);
+    };
+    return static_cast<double>(settings_.device_len) / median_seconds(settings_.repetitions, [](int) {}, run);
+  }
+
+  void choose_policies(int device) {
+    const SelectedDevice scope(device_, device);
+    const Stream stream = device_.create_stream();
+    const std::size_t size = settings_.device_len + 256;
+    std::uint8_t* text = nullptr;
+    const auto release = [&] {
+      if (text != nullptr) device_.deallocate(text, size, size, stream);
+      device_.destroy_stream(stream);
+    };
+    try {
+      text = static_cast<std::uint8_t*>(device_.allocate(size, stream));
+      device_.clear(text, size, stream);
+      std::string news = "device " + std::to_string(device);
+      for (const Policy& policy : device_.policies(device)) {
+        news += "; " +
+                choose_best(
+                    device, policy,
+                    [&](std::string_view name, std::string_view value) { device_.choose_policy(device, name, value); },
+                    [&] { return rate_on_device(policy.algorithm, text, stream); });
+      }
+      tell(news);
+    } catch (...) {
+      release();
+      throw;
+    }
+    release();
+  }
+
+  void choose_pipeline_policies() {
+    std::string news = "pipeline";
+    for (const Policy& policy : pipeline_policies()) {
+      const Key key = make_key(find_algorithm(policy.algorithm));
+      news += "; " + choose_best(PolicyChoice::of_pipeline, policy, &choose_pipeline_policy, [&] {
+                return static_cast<double>(settings_.most_len) /
+                       seconds(Way::pageable, texts_of(key, Direction::encrypt, settings_.most_len));
+              });
+    }
+    tell(news);
+  }
+
   void run(Way way, std::span<const Message> messages) {
     std::vector<Status> statuses(messages.size(), Status::ok);
     if (way == Way::cpu) {
@@ -163,25 +242,26 @@ class Tuner {
         settings_.repetitions, [&](int run) { host_.place(texts, way, run); }, [&] { run(way, texts.messages()); });
   }
 
+  static bool is_whole(const Algorithm& algorithm, Direction direction) {
+    return algorithm.parallel(direction) && algorithm.mode.id != Mode::xts;
+  }
+
   // As many bytes in one message, or in several where one cannot fill an engine.
   static Texts texts_of(const Key& key, Direction direction, std::size_t len) {
-    const bool whole = key.algorithm().parallel(direction) && key.algorithm().mode.id != Mode::xts;
-    const std::size_t own_len = whole ? len : std::min(message_len, len);
+    const std::size_t own_len = is_whole(key.algorithm(), direction) ? len : std::min(message_len, len);
     return {key, direction, own_len, len / own_len};
   }
 
   Cost measure_cost(Way way, const Key& key, Direction direction) {
     Cost cost;
+    cost.message_len = is_whole(key.algorithm(), direction) ? 0 : static_cast<double>(message_len);
     const std::size_t few = std::min(short_messages, settings_.most_len / short_len);
     cost.call = seconds(way, Texts(key, direction, short_len, 1));
     const double together = seconds(way, Texts(key, direction, short_len, few));
     cost.message = std::max(0.0, together - cost.call) / static_cast<double>(few);
     for (std::size_t len = settings_.least_len; len <= settings_.most_len; len *= 4) {
-      Texts texts = texts_of(key, direction, len);
-      const std::size_t messages = texts.messages().size();
-      const double taken = seconds(way, std::move(texts));
-      const double lists = messages == 1 ? 0 : cost.message * static_cast<double>(messages);
-      cost.points.push_back({static_cast<double>(len), std::max(taken - lists, 0.1 * taken)});
+      const double taken = seconds(way, texts_of(key, direction, len));
+      cost.points.push_back({static_cast<double>(len), taken});
       if (taken >= settings_.seconds && settings_.seconds > 0) break;
     }
     if (!key.algorithm().parallel(direction)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures on this machine what `auto` depends on: what every algorithm costs on the CPU, and through a device from
-// pageable and from page-locked memory.
+// Measures on this machine what choices depend on: each policy of each device, in device memory; the policies of the
+// pipeline; and for `auto` what every algorithm costs on the CPU, through a device from pageable and from page-locked
+// memory, and on both at once.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +15,12 @@
 namespace warpcipher {
 
 struct TunerSettings {
-  std::size_t least_len = std::size_t{64} << 10;  // bytes of the shortest text
-  std::size_t most_len = std::size_t{128} << 20;  // and of the longest, at most
-  double seconds = 0.1;                           // texts grow four-fold until a run takes as long
-  int repetitions = 5;                            // at least, of which the median counts
-  std::vector<std::string> algorithms;            // empty: all
+  std::size_t device_len = std::size_t{256} << 20;  // bytes of text in device memory
+  std::size_t least_len = std::size_t{64} << 10;    // bytes of the shortest text
+  std::size_t most_len = std::size_t{128} << 20;    // and of the longest, at most
+  double seconds = 0.1;                             // texts grow four-fold until a run takes as long
+  int repetitions = 5;                              // at least, of which the median counts
+  std::vector<std::string> algorithms;              // empty: all
 };
 
 // What has been found, and how much of the whole is done, from 0 to 1.
@@ -27,7 +29,8 @@ struct TunerNews {
   double done;
 };
 
-// Measures `device` against `cpu`; takes the machine for itself meanwhile. Throws as the engines do.
+// Measures `device` against `cpu`; takes the machine for itself meanwhile. Policies are left as they were found best.
+// Throws as the engines do.
 Tuning measure_tuning(DeviceEngine& device, Engine& cpu, const TunerSettings& settings,
                       const std::function<void(const TunerNews&)>& observe);
 

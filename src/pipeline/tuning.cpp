@@ -11,7 +11,8 @@
 #include <sstream>
 
 #include "core/error.hpp"
-#include "engine/engine.hpp"
+#include "engine/device_engine.hpp"
+#include "pipeline/staging.hpp"
 
 namespace warpcipher {
 namespace {
@@ -29,6 +30,18 @@ struct State {
 State& state() {
   static auto* const instance = new State;  // never destroyed: runs may outlive static objects
   return *instance;
+}
+
+// Puts choices to use, or with `back` the defaults again.
+void choose_all(const std::vector<PolicyChoice>& choices, bool back) {
+  for (const PolicyChoice& choice : choices) {
+    const std::string_view value = back ? std::string_view() : std::string_view(choice.value);
+    if (choice.device == PolicyChoice::of_pipeline) choose_pipeline_policy(choice.name, value);
+    for (Engine* engine : engines()) {
+      if (choice.device < 0 || engine->memory() != Memory::device || !engine->unavailable_reason().empty()) continue;
+      static_cast<DeviceEngine*>(engine)->choose_policy(choice.device, choice.name, value);
+    }
+  }
 }
 
 fs::path cache_folder() {
@@ -101,6 +114,8 @@ std::shared_ptr<const Tuning> current_tuning() {
 void use_tuning(Tuning tuning) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
+  choose_all(s.tuning->choices, true);
+  choose_all(tuning.choices, false);
   s.tuning = std::make_shared<const Tuning>(std::move(tuning));
 }
 

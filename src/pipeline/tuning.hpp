@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was measured on this machine: the rates that `auto` decides by. Kept in the user's cache folder for as long as
-// GPUs, driver, processor and library stay what they were; without it a rule of thumb holds. Never changes a
-// result.
+// What was measured on this machine: which policies of kernels and of the pipeline are best, and the rates that `auto`
+// decides by. Kept in the user's cache folder for as long as GPUs, driver, processor and library stay what they were;
+// without it shipped defaults and a rule of thumb hold. Never changes a result.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,21 @@
 
 namespace warpcipher {
 
+// The value of a policy that was found best.
+struct PolicyChoice {
+  int device;  // as the engine numbers it; of_pipeline: for all devices
+  std::string name;
+  std::string value;
+  double rate;             // bytes a second with this value
+  double rate_of_default;  // and with the default
+
+  static constexpr int of_pipeline = -1;
+};
+
 struct Tuning {
-  std::string origin = "a rule of thumb: nothing was measured here, `warpcipher tune` does";
+  std::string origin = "shipped defaults and a rule of thumb: nothing was measured here, `warpcipher tune` does";
   std::string warning;  // why a cache was not taken; empty when all is well
+  std::vector<PolicyChoice> choices;
   std::optional<RateTable> rates;
 };
 
@@ -23,7 +35,8 @@ struct Tuning {
 // be read or is damaged: the defaults hold then, and `warning` says why.
 std::shared_ptr<const Tuning> current_tuning();
 
-// Puts a tuning to use, in place of what held before.
+// Puts a tuning to use, in place of what held before. Choices of devices, policies or values that there are not are
+// without effect.
 void use_tuning(Tuning tuning);
 
 // --- the cache ---

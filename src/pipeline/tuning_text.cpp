@@ -3,7 +3,8 @@
 //
 //   warpcipher-tuning 1
 //   machine <line>                                      one for each line of describe_machine()
-//   rate <algorithm> <direction> <way> <call> <message> <stream> <points> [<bytes> <seconds>]...
+//   policy <device, or -1> <name> <value> <rate> <rate of the default>
+//   rate <algorithm> <direction> <way> <call> <message> <message_len> <stream> <points> [<bytes> <seconds>]...
 //   together <algorithm> <direction> <way> <cpu> <device>   where both engines at once are faster
 //   end <FNV-1a of all before, in hexadecimal>
 #include <array>
@@ -69,9 +70,19 @@ const Way& find_way(std::string_view name) {
   refuse("it has rates of a way that there is not");
 }
 
+void read_choice(std::istringstream& line, Tuning& tuning) {
+  PolicyChoice choice{};
+  line >> choice.device >> choice.name >> choice.value;
+  if (line.fail() || choice.device < PolicyChoice::of_pipeline) refuse("it has a policy of a device that cannot be");
+  choice.rate = number(line);
+  choice.rate_of_default = number(line);
+  tuning.choices.push_back(std::move(choice));
+}
+
 void read_cost(std::istringstream& line, Cost& cost) {
   cost.call = number(line);
   cost.message = number(line);
+  cost.message_len = number(line);
   cost.stream = number(line);
   cost.points.clear();
   const double count = number(line);
@@ -90,11 +101,7 @@ void read_together(std::istringstream& line, Together& together) {
   if (!together.pays()) refuse("it has engines that work together without gain");
 }
 
-void read_line(const std::string& text, Tuning& tuning) {
-  std::istringstream line(text);
-  std::string kind;
-  line >> kind;
-  if (kind != "rate" && kind != "together") refuse("it has a line of unknown kind");
+void read_rates(std::istringstream& line, bool together, Tuning& tuning) {
   std::string algorithm, direction, way_name;
   line >> algorithm >> direction >> way_name;
   if (direction != "encrypt" && direction != "decrypt") refuse("it has a direction that is none");
@@ -102,12 +109,21 @@ void read_line(const std::string& text, Tuning& tuning) {
   if (!tuning.rates) tuning.rates.emplace();
   Rates& rates =
       tuning.rates->at(find_algorithm(algorithm), direction == "encrypt" ? Direction::encrypt : Direction::decrypt);
-  if (kind == "rate") {
-    read_cost(line, rates.*way.cost);
-  } else if (way.together != nullptr) {
-    read_together(line, rates.*way.together);
+  if (!together) return read_cost(line, rates.*way.cost);
+  if (way.together == nullptr) refuse("it has the cpu together with itself");
+  read_together(line, rates.*way.together);
+}
+
+void read_line(const std::string& text, Tuning& tuning) {
+  std::istringstream line(text);
+  std::string kind;
+  line >> kind;
+  if (kind == "policy") {
+    read_choice(line, tuning);
+  } else if (kind == "rate" || kind == "together") {
+    read_rates(line, kind == "together", tuning);
   } else {
-    refuse("it has the cpu together with itself");
+    refuse("it has a line of unknown kind");
   }
   line >> std::ws;
   if (!line.eof()) refuse("it has a line that is too long");
@@ -119,6 +135,10 @@ std::string to_text(const Tuning& tuning, std::string_view machine) {
   std::ostringstream out;
   out.imbue(std::locale::classic());
   out << std::setprecision(9) << heading << machine_lines(machine);
+  for (const PolicyChoice& choice : tuning.choices) {
+    out << "policy " << choice.device << ' ' << choice.name << ' ' << choice.value << ' ' << choice.rate << ' '
+        << choice.rate_of_default << '\n';
+  }
   for (const Algorithm& algorithm : algorithms()) {
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
       if (!tuning.rates) break;
@@ -128,8 +148,8 @@ std::string to_text(const Tuning& tuning, std::string_view machine) {
       for (const Way& way : ways) {
         const Cost& cost = rates.*way.cost;
         if (cost.known()) {
-          out << "rate " << what << way.name << ' ' << cost.call << ' ' << cost.message << ' ' << cost.stream << ' '
-              << cost.points.size();
+          out << "rate " << what << way.name << ' ' << cost.call << ' ' << cost.message << ' ' << cost.message_len
+              << ' ' << cost.stream << ' ' << cost.points.size();
           for (const Point& point : cost.points) out << ' ' << point.bytes << ' ' << point.seconds;
           out << '\n';
         }

@@ -196,6 +196,29 @@ bool run_sectors(const char* name, Direction direction, Residence residence, con
   return true;
 }
 
+// Whatever the tuner may choose, the results are the same; and it is in use, and gone when it is taken back.
+int run_policies(const PipelineShape& shape, bool quick) {
+  DeviceEngine& engine = cuda_engine();
+  const int device = engine.devices_for_host_data()[0];
+  int failures = 0;
+  for (const Policy& policy : engine.policies(device)) {
+    for (const std::string_view value : policy.values) {
+      engine.choose_policy(device, policy.name, value);
+      for (const Policy& now : engine.policies(device)) {
+        if (now.name == policy.name && now.value != value) ++failures;
+      }
+      const Algorithm& algorithm = find_algorithm(policy.algorithm);
+      const Case c{&algorithm, Direction::encrypt, 9 * shape.piece_len + 5, Residence::pageable, false, false, false};
+      failures += run_case(c, shape, oracle(quick)) ? 0 : 1;
+    }
+    engine.choose_policy(device, policy.name, "");
+    for (const Policy& now : engine.policies(device)) {
+      if (now.name == policy.name && now.value != policy.values[0]) ++failures;
+    }
+  }
+  return failures;
+}
+
 }  // namespace
 
 int test_host_data(bool quick, const std::string& only, const std::function<bool()>& is_mine) {
@@ -238,6 +261,7 @@ int test_host_data(bool quick, const std::string& only, const std::function<bool
       }
     }
   }
+  if (only.empty() && is_mine()) failures += run_policies(shape, quick);
   unsetenv("WARPCIPHER_DEVICES");
   if (count != 0) std::printf("%-16s %4d cases %s\n", "host data", count, failures == 0 ? "ok" : "FAILED");
   return failures;

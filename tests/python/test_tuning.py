@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -32,7 +33,7 @@ def test_without_a_measurement_a_rule_of_thumb_holds(tmp_path: Path) -> None:
 
 def test_info_shows_what_auto_decides_by(tmp_path: Path) -> None:
     report = run_json("info", "--engines", cwd=tmp_path)["tuning"]
-    assert set(report) == {"origin", "warning", "rates"}
+    assert set(report) == {"origin", "warning", "policies", "rates"}
     assert f"auto: {report['origin']}" in run("info", "--engines", cwd=tmp_path).stdout.decode()
 
 
@@ -56,5 +57,10 @@ def test_without_a_gpu_there_is_nothing_to_measure(tmp_path: Path) -> None:
 def test_quick_measurement(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     done = run("tune", "--quick", "--json", cwd=tmp_path, env=environment(cache))
-    assert b'"algorithm": "des-ede3-ecb"' in done.stdout
+    report = json.loads(done.stdout)
+    assert {entry["algorithm"] for entry in report["rates"]} >= {"aes-128-ctr", "des-ede3-ecb"}
+    assert {entry["name"] for entry in report["policies"]} >= {"lane_table", "ghash", "slots"}
+    for policy in report["policies"]:
+        assert policy["value"] in policy["values"]
+        assert policy["rate"] >= policy["rate_of_default"] > 0
     assert not cache.exists()  # rough figures are not kept

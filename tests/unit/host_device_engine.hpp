@@ -65,6 +65,13 @@ class HostDeviceEngine final : public DeviceEngine {
   }
   int select_device(int device) override { return std::exchange(current_, device); }
 
+  std::vector<Policy> policies(int) const override {
+    return {{"form", {"plain", "other"}, form.empty() ? std::string_view("plain") : form, "for tests", "aes-128-ctr"}};
+  }
+  void choose_policy(int, std::string_view name, std::string_view value) override {
+    if (name == "form") form = value == "other" ? "other" : value == "plain" ? "plain" : "";
+  }
+
   Stream create_stream() override {
     ++streams;
     return new Queue{current_, {}};
@@ -116,6 +123,7 @@ class HostDeviceEngine final : public DeviceEngine {
   }
 
   int device_count = 1;
+  std::string_view form;    // chosen
   bool all_pinned = false;  // the caller's memory
   int runs = 0;
   int fail_on_run = 0;

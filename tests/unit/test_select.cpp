@@ -18,7 +18,7 @@ JobPart job(const char* name, Direction direction, std::size_t bytes, std::size_
 // Bytes at a rate, behind the shortest run.
 Cost cost(double call, double message, double rate) {
   constexpr double bytes = 1e9;
-  return {call, message, 0, {{bytes, call + bytes / rate}}};
+  return {call, message, 0, 0, {{bytes, call + bytes / rate}}};
 }
 
 // A CPU of 20 GB/s and a GPU behind a link: 10 GB/s from pageable memory, 50 from page-locked.
@@ -120,6 +120,17 @@ TEST(Select, ALoneSerialMessageIsNotShared) {
   EXPECT_EQ(choose_where({&alone, 1}, true, &table).where, Where::cpu);
   const JobPart many = job("aes-128-cbc", Direction::encrypt, 1024 * MiB, 1024);
   EXPECT_EQ(choose_where({&many, 1}, true, &table).where, Where::both);
+}
+
+// What was measured on messages of 4 KiB holds for those, and for longer ones; shorter ones cost more.
+TEST(Select, ShortMessagesCostWhatTheMeasuredOnesDidNot) {
+  Cost measured = cost(1e-6, 2e-7, 10e9);
+  measured.message_len = 4096;
+  const double plain = measured.seconds(64.0 * MiB);
+  EXPECT_DOUBLE_EQ(seconds_of(job("aes-256-xts", Direction::encrypt, 64 * MiB, 16384), measured), plain);
+  EXPECT_DOUBLE_EQ(seconds_of(job("aes-256-xts", Direction::encrypt, 64 * MiB, 4), measured), plain);
+  EXPECT_NEAR(seconds_of(job("aes-256-xts", Direction::encrypt, 64 * MiB, 131072), measured),
+              plain + 2e-7 * (131072 - 16384), 1e-9);
 }
 
 TEST(Select, MixedBatchesStayWhole) {

@@ -195,6 +195,14 @@ _RATE_NAMES = {
 
 
 def _print_tuning(entry: Entry) -> None:
+    for policy in entry["policies"]:
+        where = "pipeline" if policy["device"] is None else f"GPU {policy['device']}"
+        others = ", ".join(value for value in policy["values"] if value != policy["value"])
+        click.echo(
+            f"{where}: {policy['name']} {policy['value']} (not {others}): {policy['reason']}"
+            if others
+            else f"{where}: {policy['name']} {policy['value']}: {policy['reason']}"
+        )
     click.echo(f"auto: {entry['origin']}")
     for rates in entry["rates"]:
         figures = ", ".join(

@@ -18,7 +18,7 @@ from .progress import on_terminal
 @click.option("--forget", is_flag=True, help="Remove what was kept instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def tune(quick: bool, forget: bool, as_json: bool) -> None:
-    """Measure this machine once, so that data in host memory go where they are fastest.
+    """Measure this machine once, to find the fastest place for data and the fastest kernels.
 
     Takes a few minutes, and wants the GPU and all cores to itself. What is found is kept for
     this library, processor, GPUs and driver, and `--engine auto` decides by it; it never changes

@@ -17,6 +17,7 @@
 #include "engine/cuda/launch.hpp"
 #include "engine/cuda/memory.hpp"
 #include "engine/cuda/pinned_pool.hpp"
+#include "engine/cuda/policies.hpp"
 #include "engine/cuda/stream_pool.hpp"
 
 namespace warpcipher {
@@ -94,6 +95,11 @@ class CudaEngine final : public DeviceEngine {
     check(cudaGetDevice(&former), "find the current device");
     if (device != former) check(cudaSetDevice(device), "select a device");
     return former;
+  }
+
+  std::vector<Policy> policies(int device) const override { return cuda::policies(cuda::find_device(device)); }
+  void choose_policy(int device, std::string_view name, std::string_view value) override {
+    cuda::choose_policy(device, name, value);
   }
 
   Stream create_stream() override {

@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "engine/cuda/ghash/tensor.cuh"
+#include "engine/cuda/policies.hpp"
 
 namespace warpcipher::cuda::ghash {
 namespace {
@@ -42,6 +43,8 @@ void launch_policy(const Device& device, Stream stream, const ChunkList& list) {
 
 }  // namespace
 
+bool has_tensor_form(const Device& device) { return can_run(device, 1); }
+
 Form choose_form(const Device& device, const Work& work) {
   const char* variable = std::getenv("WARPCIPHER_GHASH");
   const std::string forced = variable == nullptr ? "" : variable;
@@ -62,7 +65,8 @@ Form choose_form(const Device& device, const Work& work) {
       work.most_blocks <= (work.keys == 1 && fits ? most_blocks_beside_one_key : most_blocks_of_short);
   const bool pays = work.blocks >= least_blocks && (work.keys == 1 || work.blocks / work.keys >= least_blocks_of_key);
   if (forced == "lanes" || (forced.empty() && many_short)) return Form::few_lanes;
-  if (forced == "scalar" || !fits || (forced.empty() && !pays)) return Form::scalar;
+  const bool chosen_scalar = chosen_value(device, Tunable::ghash) == "scalar";
+  if (forced == "scalar" || !fits || (forced.empty() && (!pays || chosen_scalar))) return Form::scalar;
   return work.keys == 1 ? Form::tensor_one_key : Form::tensor_many_keys;
 }
 

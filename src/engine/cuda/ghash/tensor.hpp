@@ -33,6 +33,9 @@ struct Work {
 // Error{engine_failure} when the device cannot run the forced one, Error{invalid_argument} for another value.
 Form choose_form(const Device& device, const Work& work);
 
+// Whether the device can hash on tensor cores at all.
+bool has_tensor_form(const Device& device);
+
 // Warps that hash chunks at the same time in a tensor form.
 std::uint32_t tensor_warps(const Device& device);
 

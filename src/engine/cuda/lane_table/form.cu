@@ -5,12 +5,14 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "engine/cuda/policies.hpp"
 
 namespace warpcipher::cuda::lane_table {
 
 Form choose_form(const Device& device) {
   const char* variable = std::getenv("WARPCIPHER_LANE_TABLE");
-  const std::string forced = variable == nullptr ? "" : variable;
+  const std::string_view chosen = chosen_value(device, Tunable::lane_table);
+  const std::string forced(variable == nullptr || *variable == '\0' ? chosen : variable);
   if (!forced.empty() && forced != "128" && forced != "64") {
     throw Error(Status::invalid_argument,
                 "WARPCIPHER_LANE_TABLE is '" + forced.substr(0, 16) + "': expected 128, 64 or nothing");

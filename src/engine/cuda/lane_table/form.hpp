@@ -38,9 +38,9 @@ inline constexpr std::uint32_t block_threads = 1024;
 
 enum class Form : std::uint8_t { tables_128, tables_64 };
 
-// The form for a device: the larger that fits. WARPCIPHER_LANE_TABLE ("128" or "64") forces one, for tests and
-// measurements; throws Error{engine_failure} when the forced one does not fit, Error{invalid_argument} for another
-// value.
+// The form for a device: what the tuner chose, else the larger that fits. WARPCIPHER_LANE_TABLE ("128" or "64") forces
+// one, for tests and measurements; throws Error{engine_failure} when the forced one does not fit,
+// Error{invalid_argument} for another value.
 Form choose_form(const Device& device);
 
 }  // namespace warpcipher::cuda::lane_table
