@@ -143,8 +143,8 @@ __device__ const Tables global_tables = make_tables(aes::te0);
 
 enum class Place { shared, constant, texture };
 
-// The tables as a texture, in memory of its own: cudaMalloc promises the alignment that textures must have. Of a variable
-// of the module, which asked for it by alignas, the driver of an H200 refused to make one.
+// The tables as a texture, in memory of its own: cudaMalloc promises the alignment that textures must have. Of a
+// variable of the module, which asked for it by alignas, the driver of an H200 refused to make one.
 class TableTexture {
  public:
   explicit TableTexture(int device) : device_(device) {

@@ -251,7 +251,8 @@ class FastAesSearch final : public AesSearch {
     run_kernel(buffer, keys, units, pair().expected.data());
   }
 
-  void run_kernel(const HitBuffer& buffer, const std::uint8_t* keys, std::uint32_t units, const std::uint8_t* expected) {
+  void run_kernel(const HitBuffer& buffer, const std::uint8_t* keys, std::uint32_t units,
+                  const std::uint8_t* expected) {
     Secret<AesParameters> secret;
     AesParameters& p = *secret;
     p.keys = reinterpret_cast<std::uint64_t>(keys);
