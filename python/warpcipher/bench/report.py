@@ -7,7 +7,7 @@ import csv
 import io
 
 from .results import Bound, Machine, PeerRow, Report, Row, Skipped, Spread
-from .settings import shown_size
+from .settings import AUTO, shown_size
 
 CSV_COLUMNS = (
     "algorithm",
@@ -109,11 +109,15 @@ def _spread(name: str, spread: Spread, factor: float) -> dict[str, str]:
 
 def device_of(machine: Machine, engine: str) -> tuple[str, str]:
     """What an engine runs on, and by which driver or library."""
-    if engine == "cuda" and machine.gpu is not None:
-        driver = machine.gpu.state_before.get("driver_version")
-        cuda = f"CUDA {machine.gpu.driver_cuda}"
-        return machine.gpu.name, cuda if driver is None else f"{driver} ({cuda})"
-    return f"{machine.cpu.model}, {machine.cpu.cores} cores", machine.cpu.libcrypto
+    processor = f"{machine.cpu.model}, {machine.cpu.cores} cores"
+    if machine.gpu is None or engine not in ("cuda", AUTO):
+        return processor, machine.cpu.libcrypto
+    version = machine.gpu.state_before.get("driver_version")
+    cuda = f"CUDA {machine.gpu.driver_cuda}"
+    driver = cuda if version is None else f"{version} ({cuda})"
+    if engine == AUTO:
+        return f"{machine.gpu.name} and {processor}", f"{driver}, {machine.cpu.libcrypto}"
+    return machine.gpu.name, driver
 
 
 def line(news: object) -> str:
