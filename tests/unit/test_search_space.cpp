@@ -155,7 +155,7 @@ TEST(KeySpaceTest, ListsOfAllBytesReachTwoToThe256) {
   for (std::size_t byte = 0; byte < 32; ++byte) {
     CandidateList list{byte, {}};
     for (unsigned value = 0; value < 256; ++value) {
-      list.candidates.push_back({static_cast<std::uint8_t>(value), static_cast<std::uint8_t>(value)});
+      list.candidates.push_back({static_cast<std::uint8_t>(value), static_cast<std::uint8_t>(value / 32)});
     }
     key_template.lists.push_back(list);
   }

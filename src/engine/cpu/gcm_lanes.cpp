@@ -3,28 +3,16 @@
 
 #include <vector>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
+#include "core/processor.hpp"
 
 namespace warpcipher::cpu {
 namespace {
-
-#if defined(__x86_64__)
-// VAES and VPCLMULQDQ, which not every compiler's __builtin_cpu_supports knows by name: CPUID leaf 7, ECX.
-bool has_wide_aes() {
-  constexpr unsigned vaes = 1u << 9, vpclmulqdq = 1u << 10;
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 &&
-         (ecx & (vaes | vpclmulqdq)) == (vaes | vpclmulqdq);
-}
-#endif
 
 std::vector<const GcmLanes*> find_gcm_lanes() {
   std::vector<const GcmLanes*> found;
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx") && __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul")) {
-    if (has_wide_aes()) found.push_back(&gcm_lanes_vaes);
+    if (__builtin_cpu_supports("avx2") && has_vaes() && has_vpclmulqdq()) found.push_back(&gcm_lanes_vaes);
     found.push_back(&gcm_lanes_aesni);
   }
 #endif

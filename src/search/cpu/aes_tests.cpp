@@ -4,10 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
+#include "core/processor.hpp"
 #include "search/cpu/aes_lanes.hpp"
 #include "search/cpu/lane_test.hpp"
 
@@ -63,14 +60,10 @@ class AesSearchCode {
 std::vector<const AesLanes*> find_aes_lanes() {
   std::vector<const AesLanes*> found;
 #if defined(__x86_64__)
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  const bool has_vaes = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (c & 1u << 9) != 0;
-  const bool has_aes = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & 1u << 25) != 0 && (c & 1u << 9) != 0;  // and SSSE3
-  if (has_vaes && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) {
-    found.push_back(&aes_lanes_vaes512);
-  }
-  if (has_vaes && __builtin_cpu_supports("avx2")) found.push_back(&aes_lanes_vaes);
-  if (has_aes) found.push_back(&aes_lanes_aesni);
+  const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+  if (has_vaes() && has_avx512) found.push_back(&aes_lanes_vaes512);
+  if (has_vaes() && __builtin_cpu_supports("avx2")) found.push_back(&aes_lanes_vaes);
+  if (__builtin_cpu_supports("aes") && __builtin_cpu_supports("ssse3")) found.push_back(&aes_lanes_aesni);
 #endif
   return found;
 }
