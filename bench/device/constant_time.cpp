@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "batch/plan.hpp"
+#include "buffers.hpp"
 #include "constant_time.hpp"
 #include "engine/cuda/device.hpp"
 #include "engine/cuda/engine.hpp"
@@ -43,10 +44,6 @@ constexpr double least_leak = 0.2;  // of the control
 constexpr double kept = 0.95;       // of the launches, the fastest: what the machine does beside has no class
 
 std::mt19937_64 generator(std::random_device{}());
-
-void must(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
-}
 
 std::uint32_t random_word() { return static_cast<std::uint32_t>(generator()); }
 
@@ -86,60 +83,40 @@ struct Input {
 
 class Bench {
  public:
-  Bench() : device_(cuda::current_device()) {
-    must(cudaMalloc(reinterpret_cast<void**>(&in_), text_len), "cudaMalloc");
-    must(cudaMalloc(reinterpret_cast<void**>(&out_), text_len), "cudaMalloc");
-    must(cudaMalloc(reinterpret_cast<void**>(&tag_), 16), "cudaMalloc");
-    must(cudaEventCreate(&start_), "cudaEventCreate");
-    must(cudaEventCreate(&stop_), "cudaEventCreate");
-    stream_ = cuda_engine().create_stream();
-  }
-  ~Bench() {
-    cuda_engine().destroy_stream(stream_);
-    cudaEventDestroy(start_);
-    cudaEventDestroy(stop_);
-    cudaFree(in_);
-    cudaFree(out_);
-    cudaFree(tag_);
-  }
-  Bench(const Bench&) = delete;
-  Bench& operator=(const Bench&) = delete;
+  Bench() : device_(cuda::current_device()), buffers_(text_len), stopwatch_(buffers_.native()) {}
 
   // Microseconds of one launch.
   double launch(const Kernel& kernel, const Input& input) {
     const Key key(algorithm_of(kernel), input.key);
     const cuda::AesKeyState state(key);
     const std::vector<std::uint8_t> iv(kernel.algorithm == nullptr || key.algorithm().is_aead() ? 12 : 16, 5);
-    constant_time::fill(in_, text_len, input.text, native());
+    constant_time::fill(buffers_.in(), text_len, input.text, buffers_.native());
     Message m;
     m.key = &key;
     m.direction = kernel.direction;
     m.memory = Memory::device;
-    m.in = in_;
-    m.out = out_;
+    m.in = buffers_.in();
+    m.out = buffers_.out();
     m.in_len = m.out_len = text_len / (key.algorithm().mode.id == Mode::xts ? 2 : 1);  // a data unit's most
     m.iv = iv.data();
     m.iv_len = key.algorithm().mode.iv == IvRule::none ? 0 : iv.size();
     if (key.algorithm().is_aead()) {
-      m.tag = tag_;
+      m.tag = buffers_.tag();
       m.tag_len = 16;
       m.compute_tag = kernel.direction == Direction::decrypt;
     }
     const Plan plan = make_plan({&m, 1}, cuda_engine().tile_units());
     Status status = Status::ok;
-    constant_time::spin(spin_clocks, native());
-    must(cudaEventRecord(start_, native()), "cudaEventRecord");
-    if (kernel.algorithm != nullptr) {
-      cuda_engine().run(plan, {&status, 1}, stream_);
-    } else {
+    constant_time::spin(spin_clocks, buffers_.native());
+    return 1e3 * stopwatch_.milliseconds([&] {
+      if (kernel.algorithm != nullptr) {
+        cuda_engine().run(plan, {&status, 1}, buffers_.stream());
+        return;
+      }
       constant_time::run_lookups(kernel.lookups, state.words(kernel.lookups == Lookups::lane_tables_inverse),
-                                 input.text, reinterpret_cast<std::uint32_t*>(out_), device_.multiprocessors, native());
-    }
-    must(cudaEventRecord(stop_, native()), "cudaEventRecord");
-    must(cudaEventSynchronize(stop_), "cudaEventSynchronize");
-    float ms = 0;
-    must(cudaEventElapsedTime(&ms, start_, stop_), "cudaEventElapsedTime");
-    return 1e3 * static_cast<double>(ms);
+                                 input.text, reinterpret_cast<std::uint32_t*>(buffers_.out()), device_.multiprocessors,
+                                 buffers_.native());
+    });
   }
 
   static const Algorithm& algorithm_of(const Kernel& kernel) {
@@ -153,15 +130,9 @@ class Bench {
   }
 
  private:
-  cudaStream_t native() const { return static_cast<cudaStream_t>(stream_); }
-
   const cuda::Device& device_;
-  std::uint8_t* in_ = nullptr;
-  std::uint8_t* out_ = nullptr;
-  std::uint8_t* tag_ = nullptr;
-  cudaEvent_t start_ = nullptr;
-  cudaEvent_t stop_ = nullptr;
-  Stream stream_ = nullptr;
+  bench::Buffers buffers_;
+  bench::Stopwatch stopwatch_;
 };
 
 struct Mean {

@@ -4,8 +4,6 @@
 // against the reference engine.
 //
 //   device_rates [GiB (4)] [repetitions (20)] [ALGORITHM] [KiB of a message (all; XTS: 16384)]
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include "batch/plan.hpp"
+#include "buffers.hpp"
 #include "core/bytes.hpp"
 #include "core/error.hpp"
 #include "engine/cuda/engine.hpp"
@@ -24,18 +23,10 @@
 namespace {
 
 using namespace warpcipher;
+using bench::must;
+using bench::read;
 
 constexpr std::size_t sample_len = 1 << 15;
-
-void must(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
-}
-
-std::vector<std::uint8_t> read(const std::uint8_t* device, std::size_t len) {
-  std::vector<std::uint8_t> bytes(len);
-  must(cudaMemcpy(bytes.data(), device, len, cudaMemcpyDeviceToHost), "cudaMemcpy");
-  return bytes;
-}
 
 std::vector<std::uint8_t> make_key(std::size_t len) {
   std::vector<std::uint8_t> bytes(len);
@@ -51,22 +42,10 @@ struct Job {
 class Bench {
  public:
   Bench(std::size_t len, int repetitions, std::size_t message_len)
-      : len_(len), repetitions_(repetitions), message_len_(message_len) {
-    must(cudaMalloc(reinterpret_cast<void**>(&in_), len), "cudaMalloc");
-    must(cudaMalloc(reinterpret_cast<void**>(&out_), len), "cudaMalloc");
-    must(cudaMalloc(reinterpret_cast<void**>(&tag_), 16), "cudaMalloc");
-    must(cudaMemset(in_, 0, len), "cudaMemset");
-    stream_ = cuda_engine().create_stream();
+      : len_(len), repetitions_(repetitions), message_len_(message_len), buffers_(len), stopwatch_(buffers_.native()) {
     const std::vector<std::uint8_t> iv(16, 9);
     const Key key(find_algorithm("aes-128-ctr"), make_key(16));
-    run({message(key, Direction::encrypt, in_, in_, len, iv)});  // random data
-    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-  }
-  ~Bench() {
-    cuda_engine().destroy_stream(stream_);
-    cudaFree(in_);
-    cudaFree(out_);
-    cudaFree(tag_);
+    run({message(key, Direction::encrypt, buffers_.in(), buffers_.in(), len, iv)});  // random data
   }
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
@@ -78,24 +57,13 @@ class Bench {
     const std::vector<Message> messages = cut(key, job.direction, iv);
     const Plan plan = make_plan(messages, cuda_engine().tile_units());
     const bool good = sample(messages, algorithm, iv);
-    cudaEvent_t start, stop;
-    must(cudaEventCreate(&start), "cudaEventCreate");
-    must(cudaEventCreate(&stop), "cudaEventCreate");
-    std::vector<float> times;
+    std::vector<double> times;
+    std::vector<Status> statuses(messages.size());
     for (int i = 0; i < repetitions_; ++i) {
-      must(cudaEventRecord(start, native()), "cudaEventRecord");
-      std::vector<Status> statuses(messages.size());
-      cuda_engine().run(plan, statuses, stream_);
-      must(cudaEventRecord(stop, native()), "cudaEventRecord");
-      must(cudaEventSynchronize(stop), "cudaEventSynchronize");
-      float ms = 0;
-      must(cudaEventElapsedTime(&ms, start, stop), "cudaEventElapsedTime");
-      times.push_back(ms);
+      times.push_back(stopwatch_.milliseconds([&] { cuda_engine().run(plan, statuses, buffers_.stream()); }));
     }
-    cudaEventDestroy(start);
-    cudaEventDestroy(stop);
     std::sort(times.begin(), times.end());
-    const auto rate = [&](float ms) { return static_cast<double>(len_) / 1e6 / ms; };
+    const auto rate = [&](double ms) { return static_cast<double>(len_) / 1e6 / ms; };
     std::printf("%-16s %s %9.1f GB/s  (%.1f to %.1f)  %s\n", job.algorithm,
                 job.direction == Direction::encrypt ? "encrypt" : "decrypt", rate(times[times.size() / 2]),
                 rate(times.back()), rate(times.front()), good ? "checked" : "WRONG OUTPUT");
@@ -104,18 +72,12 @@ class Bench {
   }
 
   void measure_copy() {
-    cudaEvent_t start, stop;
-    must(cudaEventCreate(&start), "cudaEventCreate");
-    must(cudaEventCreate(&stop), "cudaEventCreate");
-    float best = 1e9f;
+    double best = 1e9;
     for (int i = 0; i < repetitions_; ++i) {
-      must(cudaEventRecord(start, native()), "cudaEventRecord");
-      must(cudaMemcpyAsync(out_, in_, len_, cudaMemcpyDeviceToDevice, native()), "cudaMemcpyAsync");
-      must(cudaEventRecord(stop, native()), "cudaEventRecord");
-      must(cudaEventSynchronize(stop), "cudaEventSynchronize");
-      float ms = 0;
-      must(cudaEventElapsedTime(&ms, start, stop), "cudaEventElapsedTime");
-      best = std::min(best, ms);
+      best = std::min(best, stopwatch_.milliseconds([&] {
+        must(cudaMemcpyAsync(buffers_.out(), buffers_.in(), len_, cudaMemcpyDeviceToDevice, buffers_.native()),
+             "cudaMemcpyAsync");
+      }));
     }
     std::printf("%-16s         %9.1f GB/s\n", "copy", static_cast<double>(len_) / 1e6 / best);
   }
@@ -123,8 +85,6 @@ class Bench {
   bool wrong() const { return wrong_; }
 
  private:
-  cudaStream_t native() const { return static_cast<cudaStream_t>(stream_); }
-
   static std::vector<std::uint8_t> make_iv(const Algorithm& algorithm) {
     switch (algorithm.mode.iv) {
       case IvRule::none:
@@ -149,7 +109,7 @@ class Bench {
     m.iv = iv.data();
     m.iv_len = iv.size();
     if (key.algorithm().is_aead()) {
-      m.tag = tag_;
+      m.tag = buffers_.tag();
       m.tag_len = 16;
     }
     return m;
@@ -160,21 +120,23 @@ class Bench {
     const std::size_t each = message_len_ == 0 ? longest : std::min(message_len_, longest);
     std::vector<Message> messages;
     for (std::size_t offset = 0; offset < len_; offset += each) {
-      messages.push_back(message(key, direction, in_ + offset, out_ + offset, std::min(each, len_ - offset), iv));
+      messages.push_back(
+          message(key, direction, buffers_.in() + offset, buffers_.out() + offset, std::min(each, len_ - offset), iv));
     }
     return messages;
   }
 
   void run(const std::vector<Message>& messages) {
     std::vector<Status> statuses(messages.size());
-    cuda_engine().run(make_plan(messages, cuda_engine().tile_units()), statuses, stream_);
+    cuda_engine().run(make_plan(messages, cuda_engine().tile_units()), statuses, buffers_.stream());
     must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
 
   // The first bytes of the first and the last message, and the middle of a long one where the mode lets a text start
   // there.
   bool sample(const std::vector<Message>& messages, const Algorithm& algorithm, const std::vector<std::uint8_t>& iv) {
-    must(cudaMemset(out_, 0, len_), "cudaMemset");
+    must(cudaMemset(buffers_.out(), 0, len_), "cudaMemset");
+    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     run(messages);
     bool good = matches(messages.front(), 0, iv) && matches(messages.back(), 0, iv);
     const std::size_t middle = messages.front().in_len / 2 / 4096 * 4096;
@@ -187,7 +149,7 @@ class Bench {
         break;
       case Mode::cbc:
       case Mode::cfb:
-        middle_iv = read(in_ + middle - algorithm.block_len(), algorithm.block_len());
+        middle_iv = read(buffers_.in() + middle - algorithm.block_len(), algorithm.block_len());
         break;
       default:
         return good;
@@ -213,10 +175,8 @@ class Bench {
   std::size_t len_;
   int repetitions_;
   std::size_t message_len_;  // 0: as long as may be
-  std::uint8_t* in_ = nullptr;
-  std::uint8_t* out_ = nullptr;
-  std::uint8_t* tag_ = nullptr;
-  Stream stream_ = nullptr;
+  bench::Buffers buffers_;
+  bench::Stopwatch stopwatch_;
   bool wrong_ = false;
 };
 
