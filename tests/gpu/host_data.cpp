@@ -14,8 +14,11 @@
 #include "core/error.hpp"
 #include "engine/cuda/engine.hpp"
 #include "engine/reference/engine.hpp"
+#include "pipeline/run.hpp"
+#include "pipeline/select.hpp"
 #include "pipeline/share.hpp"
 #include "pipeline/staging.hpp"
+#include "pipeline/tuning.hpp"
 
 namespace {
 
@@ -196,6 +199,46 @@ bool run_sectors(const char* name, Direction direction, Residence residence, con
   return true;
 }
 
+// `auto`, told by its rates that both engines at once are the fastest.
+int run_auto() {
+  const Cost cost{0, 0, 0, 0, {{1e9, 0.1}}};
+  constexpr std::size_t len = least_shared_len + 17;
+  int failures = 0;
+  for (const char* name : {"aes-128-ctr", "aes-256-gcm"}) {
+    const Algorithm& algorithm = find_algorithm(name);
+    Tuning tuning;
+    tuning.rates.emplace().at(algorithm, Direction::encrypt) = {cost, cost, cost, {1, 1}, {1, 1}};
+    use_tuning(std::move(tuning));
+    HostMemory memory(2 * len + 16, Residence::pinned);
+    const Key key(algorithm, random_bytes(algorithm.key_len()));
+    const std::vector<std::uint8_t> iv = random_bytes(algorithm.is_aead() ? 12 : 16);
+    const auto message_in = [&](std::uint8_t* base) {
+      Message m;
+      m.key = &key;
+      m.in = base;
+      m.out = base + len;
+      m.in_len = m.out_len = len;
+      m.iv = iv.data();
+      m.iv_len = iv.size();
+      m.tag = algorithm.is_aead() ? base + 2 * len : nullptr;
+      m.tag_len = algorithm.is_aead() ? 16 : 0;
+      return m;
+    };
+    std::vector<std::uint8_t> expected = memory.bytes();
+    const Message m = message_in(memory.data()), other = message_in(expected.data());
+    Status status = Status::ok;
+    run_on_host(oracle(false), {&other, 1}, {&status, 1});
+    const Selection selection = select_engines("auto", {&m, 1});
+    Result result;
+    run("auto", {&m, 1}, {&result, 1});
+    if (selection.beside != nullptr && result.status == Status::ok && memory.bytes() == expected) continue;
+    std::printf("  DIFFERS %s by auto%s\n", name, selection.beside == nullptr ? ": not shared" : "");
+    ++failures;
+  }
+  use_tuning({});
+  return failures;
+}
+
 // Whatever the tuner may choose, the results are the same; and it is in use, and gone when it is taken back.
 int run_policies(const PipelineShape& shape, bool quick) {
   DeviceEngine& engine = cuda_engine();
@@ -262,6 +305,7 @@ int test_host_data(bool quick, const std::string& only, const std::function<bool
     }
   }
   if (only.empty() && is_mine()) failures += run_policies(shape, quick);
+  if (only.empty() && !quick && is_mine()) failures += run_auto();
   unsetenv("WARPCIPHER_DEVICES");
   if (count != 0) std::printf("%-16s %4d cases %s\n", "host data", count, failures == 0 ? "ok" : "FAILED");
   return failures;
