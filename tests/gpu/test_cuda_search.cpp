@@ -6,9 +6,9 @@
 //   test_cuda_search [--seed N]     the tests; on a GPU also with the kernels as they are used, not just small ones
 //   test_cuda_search --quick 1      small ones alone
 //   test_cuda_search --few 1        one of each kind, small, for compute-sanitizer
-//   test_cuda_search --rate SECS    keys a second on the first GPU: DES with all bits unknown for so long, then five
-//   random
-//                                   templates, triple DES and AES for a quarter of it each
+//   test_cuda_search --rate SECS    keys a second: of each cipher a large search for so long on the first GPU, of
+//                                   --templates N (20) random templates a hundredth of that, of all GPUs half of it;
+//                                   --cipher NAME: of that one alone
 //
 // Exits 1 when anything differs.
 #include <algorithm>
@@ -18,9 +18,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "core/error.hpp"
 #include "engine/cuda/device.hpp"
@@ -307,37 +309,92 @@ void run_tests(bool large) {
   check_large(CipherId::des, 0, 40, true, 56);
   check_large(CipherId::des_ede3, 8, 44, false, 64);
   check_large(CipherId::aes_128, 3, 40, false, 128);
+  check_large(CipherId::aes_192, 13, 40, false, 128);
   check_large(CipherId::aes_256, 20, 40, false, 128);
 }
 
-void measure(double seconds) {
-  const auto rate = [&](const char* name, CipherId cipher, std::size_t unknown, std::size_t first_byte) {
-    const auto space = std::make_shared<const KeySpace>(random_template(cipher, unknown, first_byte, 8));
-    const auto test = make_test(*space, space->size() - 1, false, 8 * static_cast<int>(cipher_info(cipher).block_len));
-    using Clock = std::chrono::steady_clock;
-    const auto begin = Clock::now();
-    const auto task = find_searcher("cuda").prepare(space, test, 0);
-    const auto start = Clock::now();
-    std::uint64_t keys = 0;
+// --- rates ---
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+struct Rate {
+  double keys_per_second;  // of the search, without what was done before it
+  double seconds, to_prepare;
+};
+
+// Searches on so many devices for so long, or until all keys are tested; the last key is the right one. Ranges are
+// dealt out as a session does.
+Rate rate_of(const KeyTemplate& key_template, double seconds, std::size_t devices) {
+  const auto space = std::make_shared<const KeySpace>(key_template);
+  const auto test =
+      make_test(*space, space->size() - 1, false, 8 * static_cast<int>(cipher_info(space->cipher()).block_len));
+  const auto begin = Clock::now();
+  std::vector<std::unique_ptr<SearchTask>> tasks;
+  for (std::size_t i = 0; i < devices; ++i) tasks.push_back(find_searcher("cuda").prepare(space, test, i));
+  const auto start = Clock::now();
+  std::atomic<std::uint64_t> next{0};
+  std::vector<double> rates(devices), passed(devices);
+  const auto search = [&](std::size_t device) {
+    SearchTask& task = *tasks[device];
+    const std::uint64_t share = task.preferred_count();
+    std::uint64_t tested = 0;
     std::vector<KeyNumber> hits;
-    double passed = 0;
-    while (passed < seconds) {
-      const std::uint64_t left = (space->size() - KeyNumber(keys)).low64();
-      keys += task->run(KeyNumber(keys), std::min(left, task->preferred_count()), hits, go_on);
-      passed = std::chrono::duration<double>(Clock::now() - start).count();
-      if (KeyNumber(keys) == space->size()) break;
+    while (seconds_since(start) < seconds) {
+      const KeyNumber first(next.fetch_add(share));
+      if (first >= space->size()) break;
+      const KeyNumber left = space->size() - first;
+      tested += task.run(first, left < KeyNumber(share) ? left.low64() : share, hits, go_on);
     }
-    std::printf("%s, %zu unknown bits: %.1f G keys/s over %.2f s, %.0f ms to prepare\n", name, unknown,
-                static_cast<double>(keys) / passed / 1e9, passed,
-                std::chrono::duration<double>(start - begin).count() * 1e3);
-    std::fflush(stdout);
+    passed[device] = seconds_since(start);
+    rates[device] = static_cast<double>(tested) / passed[device];
   };
-  rate("des", CipherId::des, 56, 0);
-  seconds /= 4;
-  for (const std::size_t unknown : {36u, 37u, 38u, 40u, 44u}) rate("des", CipherId::des, unknown, 0);
-  rate("des-ede3, middle key", CipherId::des_ede3, 56, 8);
-  for (const CipherId cipher : {CipherId::aes_128, CipherId::aes_192, CipherId::aes_256}) {
-    rate(std::string(cipher_info(cipher).name).c_str(), cipher, 60, 8);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < devices; ++i) threads.emplace_back(search, i);
+  for (std::thread& thread : threads) thread.join();
+  return {std::accumulate(rates.begin(), rates.end(), 0.0), *std::max_element(passed.begin(), passed.end()),
+          std::chrono::duration<double>(start - begin).count()};
+}
+
+void measure_cipher(const CipherInfo& cipher, double seconds, std::size_t templates) {
+  // Of triple DES the middle key is unknown.
+  const std::size_t first_byte = cipher.id == CipherId::des_ede3 ? 8 : 0;
+  const std::size_t bytes = is_aes(cipher.id) ? cipher.key_len : 8;
+  const std::size_t unknown = is_aes(cipher.id) ? 60 : 56;
+  const std::string name(cipher.name);
+  const auto make = [&](std::size_t bits) { return random_template(cipher.id, bits, first_byte, bytes); };
+
+  const Rate few = rate_of(make(24), seconds, 1);
+  std::printf("%s, 2^24 keys: %.0f ms\n", name.c_str(), (few.seconds + few.to_prepare) * 1e3);
+  const KeyTemplate one = make(unknown);
+  const Rate rate = rate_of(one, seconds, 1);
+  std::printf("%s, %zu unknown bits: %.1f G keys/s over %.2f s, %.0f ms to prepare\n", name.c_str(), unknown,
+              rate.keys_per_second / 1e9, rate.seconds, rate.to_prepare * 1e3);
+  std::fflush(stdout);
+  std::vector<double> rates;
+  for (std::size_t i = 0; i < templates; ++i) {
+    rates.push_back(rate_of(make(36 + i), seconds / 100, 1).keys_per_second / 1e9);
+  }
+  if (!rates.empty()) {
+    std::sort(rates.begin(), rates.end());
+    std::printf("%s, %zu random templates of 36 unknown bits and more: worst %.1f, median %.1f, best %.1f G keys/s\n",
+                name.c_str(), templates, rates.front(), rates[rates.size() / 2], rates.back());
+    std::fflush(stdout);
+  }
+  const std::size_t devices = find_searcher("cuda").devices().size();
+  if (devices == 1) return;
+  const Rate all = rate_of(one, seconds / 2, devices);
+  std::printf("%s, %zu GPUs: %.1f G keys/s, %.1f%% of %zu times one\n", name.c_str(), devices,
+              all.keys_per_second / 1e9,
+              100 * all.keys_per_second / (static_cast<double>(devices) * rate.keys_per_second), devices);
+  std::fflush(stdout);
+}
+
+void measure(double seconds, const std::string& only, std::size_t templates) {
+  for (const CipherInfo& cipher : cipher_list) {
+    if (cipher.id == CipherId::des_ede2 || (!only.empty() && cipher.name != only)) continue;
+    measure_cipher(cipher, seconds, templates);
   }
 }
 
@@ -349,9 +406,13 @@ int main(int argc, char** argv) {
     double seconds = 0;
     bool quick = false;
     bool few = false;
+    std::string cipher;
+    std::size_t templates = 20;
     for (int i = 1; i + 1 < argc; i += 2) {
       quick = quick || std::strcmp(argv[i], "--quick") == 0;
       few = few || std::strcmp(argv[i], "--few") == 0;
+      if (std::strcmp(argv[i], "--cipher") == 0) cipher = argv[i + 1];
+      if (std::strcmp(argv[i], "--templates") == 0) templates = std::strtoul(argv[i + 1], nullptr, 10);
       if (std::strcmp(argv[i], "--seed") == 0)
         seed = std::strtoull(argv[i + 1], nullptr, 10);
       else if (std::strcmp(argv[i], "--rate") == 0)
@@ -361,7 +422,7 @@ int main(int argc, char** argv) {
     const auto& devices = warpcipher::cuda::devices();
     require(devices.unavailable_reason.empty(), devices.unavailable_reason);
     if (seconds > 0)
-      measure(seconds);
+      measure(seconds, cipher, templates);
     else if (few)
       run_few();
     else

@@ -164,6 +164,8 @@ def test_two_sessions_in_one_folder(tmp_path: Path) -> None:
         wait_until(lambda: len(checkpoints(tmp_path)) == 2, "two checkpoints")
         done = run(*ENDLESS, cwd=tmp_path, expect=2)
         assert b"in use: the same search runs already" in done.stderr
+        (estimate,) = lines(run(*ENDLESS, "--dry-run", "--json", cwd=tmp_path).stdout)
+        assert 0 < estimate["keys_left"] < estimate["keys"]
         for process in (first, second):
             process.send_signal(signal.SIGINT)
         assert first.wait(30) == second.wait(30) == 7
@@ -183,6 +185,8 @@ def test_named_checkpoint_is_kept_and_read(tmp_path: Path) -> None:
         )
         assert names(tmp_path) == {"c"}
     assert KEY.hex().encode() not in (tmp_path / "c").read_bytes()
+    text = run(*arguments(), "--checkpoint", "c", "--dry-run", cwd=tmp_path).stdout.decode()
+    assert "the checkpoint has the others" in text
 
 
 def test_verify(tmp_path: Path) -> None:

@@ -166,11 +166,11 @@ def search(
         checkpoint=checkpoint,
         cluster=cluster,
     )
+    if checkpoint is None and not no_checkpoint:
+        made.use_checkpoint(made.identity.name)
     if dry_run:
         _print_estimate(made, as_json, output)
         return
-    if checkpoint is None and not no_checkpoint:
-        made.use_checkpoint(made.identity.name)
     if made.false_positives_expected > WORTH_TELLING:
         warn(
             f"about {made.false_positives_expected:.2g} wrong keys are expected to pass: check "
@@ -265,7 +265,12 @@ def _print_estimate(made: Search, as_json: bool, output: IO[str]) -> None:
 
     estimate = made.estimate()
     if as_json:
-        facts = {**_facts(made), "rate": estimate.rate, "seconds": estimate.seconds}
+        facts = {
+            **_facts(made),
+            "keys_left": estimate.keys,
+            "rate": estimate.rate,
+            "seconds": estimate.seconds,
+        }
         _emit("estimate", facts, output)
         return
     facts = _facts(made)
@@ -275,6 +280,11 @@ def _print_estimate(made: Search, as_json: bool, output: IO[str]) -> None:
         ("unknown", f"{facts['unknown_bits']} bits{lists}"),
         ("keys", show_count(made.total)),
         ("range", f"{made.start} to {made.end - 1}"),
+        *(
+            [("left", f"{show_count(estimate.keys)}: the checkpoint has the others")]
+            if estimate.keys < made.total
+            else []
+        ),
         ("pairs", f"{facts['known_bits']} known bits in {facts['blocks']} blocks"),
         ("false keys", f"{made.false_positives_expected:.2g} expected"),
         *(("device", device) for device in facts["devices"]),

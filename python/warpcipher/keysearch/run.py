@@ -61,14 +61,15 @@ class Progress:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a search would take: `rate` in keys a second of all devices, measured."""
+    """What a search would take: `keys` are those that no earlier session has tested, `rate` is in
+    keys a second of all devices, measured."""
 
     keys: int
     rate: float
 
     @property
     def seconds(self) -> float:
-        """For the whole range; on average a key is found after half of it."""
+        """For all of them; on average a key is found after half of it."""
         return self.keys / self.rate
 
 
@@ -189,8 +190,13 @@ class Search:
         self._early_save = False
 
     def estimate(self) -> Estimate:
-        """Measures the rate of each device, for about a second, and searches nothing."""
-        return Estimate(self.total, self._pool.estimate(self.start, self.end))
+        """Measures the rate of each device, for about a second, and searches nothing. What the
+        checkpoint has as done is taken off."""
+        saved = None
+        if self._checkpoint_path is not None:
+            saved = Checkpoint(self._checkpoint_path, self.identity).peek()
+        done = 0 if saved is None else saved.done.count
+        return Estimate(self.total - done, self._pool.estimate(self.start, self.end))
 
     @property
     def devices(self) -> list[str]:

@@ -92,6 +92,20 @@ class Checkpoint:
                 raise
             os.close(descriptor)
 
+    def peek(self) -> State | None:
+        """Reads what was saved last, also while a search goes on; None where there is no file.
+
+        Raises CheckpointError, OSError.
+        """
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return None
+        try:
+            return self._parse(descriptor)
+        finally:
+            os.close(descriptor)
+
     def save(self, state: State) -> None:
         """Replaces the file. Raises OSError; the old version is there still, then. Raises
         CheckpointError where another search has taken the name meanwhile."""
