@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "cipher/force_inline.hpp"
 #include "core/bytes.hpp"
@@ -40,35 +41,56 @@ inline constexpr Element gcm_one{0x8000000000000000u, 0};
 
 namespace detail {
 
+// How a GPU multiplies integers. Of plain products of 32 bits nvcc makes such of 64 bits, and adds the zeros of their
+// upper halves: a quarter of GHASH. In the XTS kernels, which hardly multiply, the wide instruction spills registers.
+enum class Factors { plain, wide };
+
+template <Factors Kind>
+WARPCIPHER_INLINE constexpr std::uint64_t multiply_integers(std::uint32_t a, std::uint32_t b) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (Kind == Factors::wide) {
+    if (!std::is_constant_evaluated()) {
+      std::uint64_t product;
+      asm("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"(a), "r"(b));
+      return product;
+    }
+  }
+#endif
+  return std::uint64_t{a} * b;
+}
+
 // Product of two polynomials of degree below 32 over GF(2), bit i the coefficient of x^i. Each factor is cut into four
 // with three zeros between its bits; an integer product then adds at most eight ones in each place, which carry into
 // the zeros and no further, so the lowest bit of every fourth place is the sum modulo 2.
+template <Factors Kind>
 WARPCIPHER_INLINE constexpr std::uint64_t multiply32(std::uint32_t a, std::uint32_t b) {
   constexpr std::uint32_t every_fourth = 0x11111111u;
-  const std::uint64_t a0 = a & every_fourth;
-  const std::uint64_t a1 = a & every_fourth << 1;
-  const std::uint64_t a2 = a & every_fourth << 2;
-  const std::uint64_t a3 = a & every_fourth << 3;
-  const std::uint64_t b0 = b & every_fourth;
-  const std::uint64_t b1 = b & every_fourth << 1;
-  const std::uint64_t b2 = b & every_fourth << 2;
-  const std::uint64_t b3 = b & every_fourth << 3;
+  const std::uint32_t a0 = a & every_fourth;
+  const std::uint32_t a1 = a & every_fourth << 1;
+  const std::uint32_t a2 = a & every_fourth << 2;
+  const std::uint32_t a3 = a & every_fourth << 3;
+  const std::uint32_t b0 = b & every_fourth;
+  const std::uint32_t b1 = b & every_fourth << 1;
+  const std::uint32_t b2 = b & every_fourth << 2;
+  const std::uint32_t b3 = b & every_fourth << 3;
+  constexpr auto product = [](std::uint32_t x, std::uint32_t y) { return multiply_integers<Kind>(x, y); };
   constexpr std::uint64_t places = 0x1111111111111111u;
-  return (((a0 * b0) ^ (a1 * b3) ^ (a2 * b2) ^ (a3 * b1)) & places) |
-         (((a0 * b1) ^ (a1 * b0) ^ (a2 * b3) ^ (a3 * b2)) & places << 1) |
-         (((a0 * b2) ^ (a1 * b1) ^ (a2 * b0) ^ (a3 * b3)) & places << 2) |
-         (((a0 * b3) ^ (a1 * b2) ^ (a2 * b1) ^ (a3 * b0)) & places << 3);
+  return ((product(a0, b0) ^ product(a1, b3) ^ product(a2, b2) ^ product(a3, b1)) & places) |
+         ((product(a0, b1) ^ product(a1, b0) ^ product(a2, b3) ^ product(a3, b2)) & places << 1) |
+         ((product(a0, b2) ^ product(a1, b1) ^ product(a2, b0) ^ product(a3, b3)) & places << 2) |
+         ((product(a0, b3) ^ product(a1, b2) ^ product(a2, b1) ^ product(a3, b0)) & places << 3);
 }
 
 // Karatsuba: two 64-bit factors, three products of 32 bits.
+template <Factors Kind>
 WARPCIPHER_INLINE constexpr void multiply64(std::uint64_t& high, std::uint64_t& low, std::uint64_t a, std::uint64_t b) {
   const auto a0 = static_cast<std::uint32_t>(a);
   const auto a1 = static_cast<std::uint32_t>(a >> 32);
   const auto b0 = static_cast<std::uint32_t>(b);
   const auto b1 = static_cast<std::uint32_t>(b >> 32);
-  const std::uint64_t bottom = multiply32(a0, b0);
-  const std::uint64_t top = multiply32(a1, b1);
-  const std::uint64_t middle = multiply32(a0 ^ a1, b0 ^ b1) ^ bottom ^ top;
+  const std::uint64_t bottom = multiply32<Kind>(a0, b0);
+  const std::uint64_t top = multiply32<Kind>(a1, b1);
+  const std::uint64_t middle = multiply32<Kind>(a0 ^ a1, b0 ^ b1) ^ bottom ^ top;
   low = bottom ^ middle << 32;
   high = top ^ middle >> 32;
 }
@@ -76,13 +98,14 @@ WARPCIPHER_INLINE constexpr void multiply64(std::uint64_t& high, std::uint64_t& 
 }  // namespace detail
 
 // The product of a and b as polynomials whose coefficient of x^i is bit i of (high, low), unreduced.
+template <detail::Factors Kind = detail::Factors::plain>
 WARPCIPHER_HD constexpr Product carryless_multiply(Element a, Element b) {
   std::uint64_t bottom[2] = {};
   std::uint64_t top[2] = {};
   std::uint64_t middle[2] = {};
-  detail::multiply64(bottom[1], bottom[0], a.low, b.low);
-  detail::multiply64(top[1], top[0], a.high, b.high);
-  detail::multiply64(middle[1], middle[0], a.low ^ a.high, b.low ^ b.high);
+  detail::multiply64<Kind>(bottom[1], bottom[0], a.low, b.low);
+  detail::multiply64<Kind>(top[1], top[0], a.high, b.high);
+  detail::multiply64<Kind>(middle[1], middle[0], a.low ^ a.high, b.low ^ b.high);
   middle[0] ^= bottom[0] ^ top[0];
   middle[1] ^= bottom[1] ^ top[1];
   return {{bottom[0], bottom[1] ^ middle[0], top[0] ^ middle[1], top[1]}};
@@ -110,7 +133,7 @@ WARPCIPHER_HD constexpr Element gcm_reduce(const Product& product) {
 
 // X * Y (SP 800-38D, section 6.3).
 WARPCIPHER_HD constexpr Element gcm_multiply(Element a, Element b) {
-  return gcm_reduce(carryless_multiply(a, b));
+  return gcm_reduce(carryless_multiply<detail::Factors::wide>(a, b));
 }
 
 namespace detail {
