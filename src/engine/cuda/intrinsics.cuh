@@ -40,7 +40,8 @@ __device__ __forceinline__ Word from_lane_xor(Word x, std::uint32_t mask) {
 }
 
 // The value of lane `source`, below 32; every lane takes part.
-__device__ __forceinline__ std::uint32_t from_lane(std::uint32_t x, std::uint32_t source) {
+template <class Word>
+__device__ __forceinline__ Word from_lane(Word x, std::uint32_t source) {
   return __shfl_sync(0xffffffffu, x, static_cast<int>(source));
 }
 
@@ -52,7 +53,8 @@ __device__ __forceinline__ bool all_lanes(bool x) { return __ballot_sync(0xfffff
 __device__ __forceinline__ std::uint32_t warp_index() { return from_lane(threadIdx.x / warp_len, 0); }
 
 // The value of the lane `distance` below; lanes less than `distance` keep their own. Every lane takes part.
-__device__ __forceinline__ std::uint32_t from_lane_below(std::uint32_t x, std::uint32_t distance) {
+template <class Word>
+__device__ __forceinline__ Word from_lane_below(Word x, std::uint32_t distance) {
   return __shfl_up_sync(0xffffffffu, x, distance);
 }
 

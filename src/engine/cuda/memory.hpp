@@ -19,16 +19,18 @@ void* allocate(std::size_t size, Stream stream);
 // Wipes the first `used` bytes and frees, in stream order.
 void deallocate(void* memory, std::size_t used, Stream stream) noexcept;
 
+enum class Wiping : std::uint8_t { needed, needless };  // needless: no secret was ever there
+
 // Device memory of a run; wiped and freed in stream order at the end of its scope.
 class StreamBuffer {
  public:
   StreamBuffer() = default;
-  StreamBuffer(std::size_t size, Stream stream)
-      : memory_(size == 0 ? nullptr : allocate(size, stream)), size_(size), stream_(stream) {}
+  StreamBuffer(std::size_t size, Stream stream, Wiping wiping = Wiping::needed)
+      : memory_(size == 0 ? nullptr : allocate(size, stream)), size_(size), stream_(stream), wiping_(wiping) {}
   StreamBuffer(const StreamBuffer&) = delete;
   StreamBuffer& operator=(const StreamBuffer&) = delete;
   ~StreamBuffer() {
-    if (memory_ != nullptr) deallocate(memory_, size_, stream_);
+    if (memory_ != nullptr) deallocate(memory_, wiping_ == Wiping::needed ? size_ : 0, stream_);
   }
 
   std::uint8_t* data() const noexcept { return static_cast<std::uint8_t*>(memory_); }
@@ -38,6 +40,7 @@ class StreamBuffer {
   void* memory_ = nullptr;
   std::size_t size_ = 0;
   Stream stream_ = nullptr;
+  Wiping wiping_ = Wiping::needed;
 };
 
 // Arrays made on the host and read by kernels: reserved first, then filled, then sent in one copy. Both sides are

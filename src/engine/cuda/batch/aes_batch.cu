@@ -6,6 +6,7 @@
 #include "core/thread_pool.hpp"
 #include "engine/cuda/batch/derive.hpp"
 #include "engine/cuda/keys.hpp"
+#include "engine/cuda/lane_table/starts.hpp"
 
 namespace warpcipher::cuda {
 namespace {
@@ -46,6 +47,8 @@ AesBatch::AesBatch(const GroupRun& run, KeyLayout layout) {
   for (std::size_t i = 0; i < count; ++i) {
     const Message& message = run.message(i);
     key_of_.push_back(keys.number(*message.key));
+    units_ += message.units();
+    most_units_ = std::max<std::uint64_t>(most_units_, message.units());
     if (is_long(message)) {
       ++long_ivs;
       long_iv_len += message.iv_len;
@@ -110,7 +113,7 @@ AesBatch::AesBatch(const GroupRun& run, KeyLayout layout) {
                {upload_.device(ivs), static_cast<std::uint32_t>(long_ivs), hash_keys(), upload_.device(views_)});
     }
     masks_ = std::make_unique<StreamBuffer>(count * sizeof(Block), run.stream);
-    encrypt_starts(
+    lane_table::encrypt_starts(
         run.device, run.stream,
         {upload_.device(views_), messages, rows_of(*round_keys_), rounds_, reinterpret_cast<Block*>(masks_->data())});
   } else if (mode == Mode::xts) {
@@ -119,7 +122,8 @@ AesBatch::AesBatch(const GroupRun& run, KeyLayout layout) {
     expansion.inverse = false;
     expansion.rows = rows_of(*tweak_keys);
     expand_keys(run.device, run.stream, expansion);
-    encrypt_starts(run.device, run.stream, {upload_.device(views_), messages, expansion.rows, rounds_, nullptr});
+    lane_table::encrypt_starts(run.device, run.stream,
+                               {upload_.device(views_), messages, expansion.rows, rounds_, nullptr});
   }
 }
 

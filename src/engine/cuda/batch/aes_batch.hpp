@@ -44,6 +44,10 @@ class AesBatch {
   std::uint32_t key_of(std::size_t message) const { return key_of_[message]; }
   std::uint32_t keys() const { return keys_; }
 
+  // Of all messages, and of the longest.
+  std::uint64_t units() const { return units_; }
+  std::uint64_t most_units() const { return most_units_; }
+
   // GCM: H of each key, E(J0) of each message.
   const gf128::Element* hash_keys() const { return reinterpret_cast<const gf128::Element*>(hash_keys_->data()); }
   const Block* masks() const { return reinterpret_cast<const Block*>(masks_->data()); }
@@ -58,6 +62,8 @@ class AesBatch {
   std::vector<std::uint32_t> key_of_;
   std::uint32_t keys_ = 0;
   std::uint32_t rounds_ = 0;
+  std::uint64_t units_ = 0;
+  std::uint64_t most_units_ = 0;
 };
 
 }  // namespace warpcipher::cuda

@@ -88,26 +88,6 @@ __global__ void __launch_bounds__(threads) hash_ivs_kernel(const __grid_constant
   });
 }
 
-__global__ void __launch_bounds__(threads) encrypt_starts_kernel(const __grid_constant__ StartEncryption encryption) {
-  for_each_lane(encryption.count, [&](std::uint32_t i) {
-    MessageView& view = encryption.views[i];
-    const Rows rows = schedule_of_key(const_cast<uint4*>(encryption.rows), view.key);
-    Block block = view.start;
-    std::uint32_t columns[4];
-#pragma unroll
-    for (int c = 0; c < 4; ++c) columns[c] = byte_swap(block.words[c]);
-    aes::encrypt_columns(rows, static_cast<int>(encryption.rounds), columns);
-    const Block encrypted{{byte_swap(columns[0]), byte_swap(columns[1]), byte_swap(columns[2]), byte_swap(columns[3])}};
-    if (encryption.masks == nullptr) {
-      view.start = encrypted;
-    } else {
-      encryption.masks[i] = encrypted;
-      block.words[3] = byte_swap(byte_swap(block.words[3]) + 1);
-      view.start = block;
-    }
-  });
-}
-
 }  // namespace
 
 void expand_keys(const Device& device, Stream stream, const KeyExpansion& expansion) {
@@ -116,10 +96,6 @@ void expand_keys(const Device& device, Stream stream, const KeyExpansion& expans
 
 void hash_ivs(const Device& device, Stream stream, const IvHashing& hashing) {
   launch(&hash_ivs_kernel, shape_for(device, hashing.count), stream, hashing);
-}
-
-void encrypt_starts(const Device& device, Stream stream, const StartEncryption& encryption) {
-  launch(&encrypt_starts_kernel, shape_for(device, encryption.count), stream, encryption);
 }
 
 }  // namespace warpcipher::cuda

@@ -42,16 +42,4 @@ struct IvHashing {
 // views[ivs[i].message].start = J0 (SP 800-38D, section 7.1, step 2), a lane each.
 void hash_ivs(const Device& device, Stream stream, const IvHashing& hashing);
 
-struct StartEncryption {
-  MessageView* views;
-  std::uint32_t count;
-  const uint4* rows;  // KeyLayout::by_key
-  std::uint32_t rounds;
-  Block* masks;
-};
-
-// Encrypts views[i].start under key views[i].key, a lane each. With masks the result goes there, and start to the
-// counter that follows (inc32: SP 800-38D, section 6.2); without, it becomes start.
-void encrypt_starts(const Device& device, Stream stream, const StartEncryption& encryption);
-
 }  // namespace warpcipher::cuda

@@ -42,13 +42,14 @@ constexpr std::uint64_t tensor_chunk_multiple = 64;   // blocks of a step
 constexpr std::uint64_t chunks_for_wide_finish = 64;  // of one message
 constexpr std::uint32_t threads = 256;
 constexpr std::uint32_t few_log = 2;  // the lanes that take a short message
+constexpr std::uint32_t few_squares = few_log + 1;
+constexpr std::uint64_t few_chunk_blocks = 3;  // they cut nothing, but need H^3 beside the squares
 
-// Joins 2^Log neighbouring lanes: the sum of x P^(2^Log-1-l) over them, in the first. powers[j] is P^(2^j), j below
-// Log. Every lane of the warp takes part.
-template <std::uint32_t Log = warp_log>
+// Joins the lanes of a warp: the sum of x P^(31-l) over them, in the first. powers[j] is P^(2^j), j below 5. Every lane
+// takes part.
 __device__ __forceinline__ Element join_lanes(Element x, const Element* powers) {
 #pragma unroll 1
-  for (std::uint32_t j = Log; j-- > 0;) {
+  for (std::uint32_t j = warp_log; j-- > 0;) {
     x = gf128::add(gf128::gcm_multiply(x, powers[j]), from_lane_xor(x, 1u << j));
   }
   return x;
@@ -148,8 +149,10 @@ __global__ void __launch_bounds__(Lanes <= warp_len ? threads : Lanes)
   }
 }
 
-// Short messages, four lanes each: the lengths are one more block of the row, so that the sum needs but one more H.
-__global__ void __launch_bounds__(threads) hash_short(const __grid_constant__ ChunkList list, std::uint32_t* verdicts) {
+// Short messages, four lanes each: the lengths are one more block of the row X_0 ... X_n-1, of which lane l takes
+// every fourth from the end, 3 - l blocks before it; at last its sum is multiplied by H^(4-l), so that one product a
+// lane joins them.
+__global__ void __launch_bounds__(threads, 4) hash_short(const __grid_constant__ ChunkList list, std::uint32_t* verdicts) {
   constexpr std::uint32_t lanes = 1u << few_log;
   const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x / lanes;
   const std::uint32_t lane = lane_index() % lanes;
@@ -159,13 +162,20 @@ __global__ void __launch_bounds__(threads) hash_short(const __grid_constant__ Ch
     const bool is_there = own < list.messages;
     const auto message = static_cast<std::uint32_t>(is_there ? own : first);
     const HashView& view = list.views[message];
-    const Chunk text{view, 0, view.blocks()};
-    const Element* const powers = list.powers_of(view.key);
-    const Element part = sum_of_lane(text.blocks + 1, lane, few_log, powers[few_log], [&](std::uint64_t i) {
-      return i == text.blocks ? view.lengths() : to_element(text.load(i));
-    });
-    const Element sum = join_lanes<few_log>(part, powers);
-    if (is_there && lane == 0) settle(list, message, view, gf128::gcm_multiply(sum, powers[0]), verdicts);
+    const Element* const powers = list.powers_of(view.key);  // H, H^2, H^4, H^3
+    const std::uint64_t text_blocks = view.blocks();
+    const Chunk text{view, 0, text_blocks};
+    const auto load = [&](std::uint64_t i) { return i == text_blocks ? view.lengths() : to_element(text.load(i)); };
+    const std::uint64_t missing = lanes - 1 - text_blocks % lanes;  // the first row is short at its front
+    Element sum = lane < missing ? Element{} : load(lane - missing);
+    const Element power = powers[few_log];
+    for (std::uint64_t i = lanes + lane - missing; i <= text_blocks; i += lanes) {
+      sum = gf128::add(gf128::gcm_multiply(sum, power), load(i));
+    }
+    sum = gf128::gcm_multiply(sum, powers[lane < 2 ? 2 + lane : 3 - lane]);
+    sum = gf128::add(sum, from_lane_xor(sum, 2));
+    sum = gf128::add(sum, from_lane_xor(sum, 1));
+    if (is_there && lane == 0) settle(list, message, view, sum, verdicts);
   }
 }
 
@@ -220,6 +230,12 @@ LaunchShape shape_for(const Device& device, std::uint64_t warps) {
   return {static_cast<std::uint32_t>(wanted < most ? wanted : most), threads};
 }
 
+void launch_short(const Device& device, Stream stream, const ChunkList& list, std::uint32_t* verdicts) {
+  constexpr std::uint64_t messages_of_warp = warp_len >> few_log;
+  launch(&hash_short, shape_for(device, (list.messages + messages_of_warp - 1) / messages_of_warp), stream, list,
+         verdicts);
+}
+
 }  // namespace
 
 void first_counter(const Message& message, std::uint8_t (&counter)[16]) {
@@ -254,11 +270,11 @@ void authenticate(const GroupRun& run, const AesBatch* batch, std::uint32_t* ver
   }
   const Form form = choose_form(run.device, {count, keys, total_blocks, most_blocks});
   const std::uint64_t chunk_blocks =
-      form == Form::few_lanes ? std::max<std::uint64_t>(most_blocks, 1) : blocks_of_chunk(run, form, total_blocks);
-  const std::uint32_t squares = form == Form::few_lanes ? few_log + 1
+      form == Form::few_lanes ? few_chunk_blocks : blocks_of_chunk(run, form, total_blocks);
+  const std::uint32_t squares = form == Form::few_lanes ? few_squares
                                 : form == Form::scalar  ? warp_log + 1
                                                         : tensor_squares;
-  const std::uint32_t chunk_squares = most_blocks > chunk_blocks ? 2 * warp_log : 0;
+  const std::uint32_t chunk_squares = form == Form::few_lanes ? 1 : most_blocks > chunk_blocks ? 2 * warp_log : 0;
   const std::uint32_t powers_of_key = squares + chunk_squares;
 
   Upload upload;
@@ -312,9 +328,7 @@ void authenticate(const GroupRun& run, const AesBatch* batch, std::uint32_t* ver
                        chunks,
                        total_blocks};
   if (form == Form::few_lanes) {
-    constexpr std::size_t messages_of_warp = warp_len >> few_log;
-    const std::size_t warps = (count + messages_of_warp - 1) / messages_of_warp;
-    launch(&hash_short, shape_for(run.device, warps), run.stream, list, verdicts);
+    launch_short(run.device, run.stream, list, verdicts);
     return;
   }
   if (chunks != 0 && form == Form::scalar) launch(&hash_chunks, shape_for(run.device, chunks), run.stream, list);
@@ -327,6 +341,21 @@ void authenticate(const GroupRun& run, const AesBatch* batch, std::uint32_t* ver
   } else {
     launch(&finish<1>, shape_for(run.device, (count + warp_len - 1) / warp_len), run.stream, list, verdicts);
   }
+}
+
+void authenticate_short(const Device& device, Stream stream, const ShortBatch& batch, std::uint32_t* verdicts) {
+  constexpr std::uint32_t powers_of_key = few_squares + 1;
+  const StreamBuffer memory(sizeof(Element) * powers_of_key * batch.keys, stream);
+  auto* const powers = reinterpret_cast<Element*>(memory.data());
+  launch(&fill_powers_of_keys, shape_for(device, (batch.keys + warp_len - 1) / warp_len), stream, powers,
+         batch.hash_keys, batch.keys, few_squares, 1u, few_chunk_blocks);
+  ChunkList list{};
+  list.views = batch.views;
+  list.masks = batch.masks;
+  list.messages = batch.messages;
+  list.powers_of_key = powers_of_key;
+  list.powers = powers;
+  launch_short(device, stream, list, verdicts);
 }
 
 }  // namespace warpcipher::cuda::ghash

@@ -24,7 +24,6 @@ constexpr std::uint64_t least_blocks = 4096;
 constexpr std::uint64_t least_blocks_of_key = 512;
 // H200, 10^6 texts of 1 KiB, under the profiler: four lanes each took 57 ps a block; the matrices of one key 6.5 ns a
 // text and 6 ps a block.
-constexpr std::uint64_t most_blocks_of_short = 512;         // 8 KiB
 constexpr std::uint64_t most_blocks_beside_one_key = 128;   // 2 KiB
 constexpr std::size_t least_short_of_multiprocessor = 128;  // 512 lanes: enough for it to work while others wait
 constexpr std::uint64_t least_blocks_for_long = std::uint64_t{1} << 22;  // 64 MiB: then twice the matrices pay

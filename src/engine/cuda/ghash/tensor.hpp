@@ -21,6 +21,9 @@ enum class Form : std::uint8_t {
 // H^(2^j) that the tensor forms need of a key: j below this.
 inline constexpr std::uint32_t tensor_squares = 11;
 
+// Of these, longer messages are faster otherwise, whatever the keys: see choose_form().
+inline constexpr std::uint64_t most_blocks_of_short = 512;
+
 // What a group is to GHASH. Blocks are of AAD and text.
 struct Work {
   std::size_t messages;

@@ -78,17 +78,31 @@ class LaneCipher {
     for (std::uint32_t n = 0; n < N; ++n) entries[n] = entry<3>(first ^ n << 13);
   }
 
+  // The same for one block with any byte 15.
+  __device__ __forceinline__ std::uint32_t last_byte_entry(std::uint32_t last) const {
+    return entry<3>((last << 24 ^ key_.round(0).words[3]) >> 24 << 8 | lane_);
+  }
+
   // Encrypts N blocks that have `common` in common and differ in byte 15, which adds entries[n].
   template <int N>
   __device__ __forceinline__ void encrypt_rest(Block (&blocks)[N], const CommonRounds& common,
                                                const std::uint32_t (&entries)[N]) const {
 #pragma unroll
-    for (int n = 0; n < N; ++n) {
-      const std::uint32_t v = common.first_column ^ entries[n];
-      blocks[n] = common.second ^ Block {
-        { mix<0b0001>(v, v, v, v), mix<0b1000>(v, v, v, v), mix<0b0100>(v, v, v, v), mix<0b0010>(v, v, v, v) }
-      };
-    }
+    for (int n = 0; n < N; ++n) blocks[n] = after_common(common, entries[n]);
+    encrypt_rest(blocks);
+  }
+
+  // A block after two rounds.
+  __device__ __forceinline__ Block after_common(const CommonRounds& common, std::uint32_t entry) const {
+    const std::uint32_t v = common.first_column ^ entry;
+    return common.second ^ Block {
+      { mix<0b0001>(v, v, v, v), mix<0b1000>(v, v, v, v), mix<0b0100>(v, v, v, v), mix<0b0010>(v, v, v, v) }
+    };
+  }
+
+  // The rounds behind after_common().
+  template <int N>
+  __device__ __forceinline__ void encrypt_rest(Block (&blocks)[N]) const {
     run_from<3>(blocks);
   }
 

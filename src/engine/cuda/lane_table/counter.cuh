@@ -19,7 +19,7 @@ namespace warpcipher::cuda::lane_table {
 struct CounterParameters {
   bool wrap_32;                   // inc32 of SP 800-38D rather than a counter of the whole block
   const std::uint32_t* verdicts;  // of each message: 0 writes zeros in place of text; nullptr: all are good
-  std::uint32_t stride = 1;       // from one tile of a warp to its next
+  std::uint32_t stride = 1;       // from one tile of a warp to its next in the message
 
   void set_stride(std::uint64_t tiles) { stride = static_cast<std::uint32_t>(tiles); }
 };
@@ -39,6 +39,7 @@ __device__ __forceinline__ Block add_counter(const Block& start, std::uint64_t d
 struct CounterMode {
   static constexpr bool inverse = false;
   static constexpr std::uint32_t unit_len = 16;
+  static constexpr bool runs_of_tiles = true;
   using Parameters = CounterParameters;
 
   // So few blocks cost more with the common rounds than without.

@@ -2,6 +2,8 @@
 // The one kernel of all parallel modes: persistent blocks, tables filled once a block, a warp a tile.
 #pragma once
 
+#include <type_traits>
+
 #include "engine/cuda/lane_table/cipher.cuh"
 #include "engine/cuda/lane_table/counter.cuh"
 #include "engine/cuda/lane_table/modes.cuh"
@@ -9,6 +11,11 @@
 #include "engine/cuda/lane_table/xts.cuh"
 
 namespace warpcipher::cuda::lane_table {
+
+// Where messages have many tiles each, a warp keeps to a run of neighbours, for what a mode computes once for the tiles
+// of a message; a single message's are dealt out in turn.
+template <class Mode, class Source>
+inline constexpr bool takes_runs = !std::is_same_v<Source, SingleSource> && requires { Mode::runs_of_tiles; };
 
 template <class Mode, class Tables, int Rounds, class Source>
 __global__ void __launch_bounds__(block_threads, 1)
@@ -20,22 +27,21 @@ __global__ void __launch_bounds__(block_threads, 1)
   const std::uint32_t first = blockIdx.x + gridDim.x * warp_index();
   const std::uint32_t stride = gridDim.x * (blockDim.x / warp_len);
   Mode mode;
-  for (std::uint32_t number = first; number < source.tiles; number += stride) {
+  const auto work = [&](std::uint32_t number) {
     if constexpr (requires { mode.look_ahead(source, number, stride); }) mode.look_ahead(source, number, stride);
     const Tile tile = source.template find<Mode>(number);
     const typename Source::Key key = source.key(tile);
     const LaneCipher<Tables, Mode::inverse, Rounds, typename Source::Key> cipher(key, source.rounds);
     mode.tile(cipher, tile, parameters);
+  };
+  if constexpr (takes_runs<Mode, Source>) {
+    const std::uint64_t warp = blockIdx.x * (blockDim.x / warp_len) + warp_index();
+    const auto end = static_cast<std::uint32_t>(source.tiles * (warp + 1) / stride);
+#pragma unroll 1
+    for (auto number = static_cast<std::uint32_t>(source.tiles * warp / stride); number < end; ++number) work(number);
+  } else {
+    for (std::uint32_t number = first; number < source.tiles; number += stride) work(number);
   }
-}
-
-// A block has as many warps as it has tiles, up to 32: more would only wait for the tables.
-inline LaunchShape parallel_shape(const Device& device, std::uint64_t tiles, std::size_t shared_len) {
-  const std::uint64_t blocks = tiles < device.multiprocessors ? tiles : device.multiprocessors;
-  std::uint64_t warps = (tiles + blocks - 1) / blocks;
-  if (warps > block_threads / warp_len) warps = block_threads / warp_len;
-  if (warps < 8) warps = 8;  // to fill the tables sooner
-  return {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(warps * warp_len), shared_len};
 }
 
 template <class Mode, class Tables, int Rounds, class Source>
@@ -47,9 +53,10 @@ void launch_kernel(const ParallelLaunch& run, const Source& source, const typena
 template <class Mode>
 void launch_parallel(const ParallelLaunch& run, typename Mode::Parameters parameters) {
   if constexpr (requires { parameters.set_stride(std::uint64_t{}); }) {
-    const std::uint64_t tiles = run.single != nullptr ? run.single->tiles : run.batch->tiles;
-    const LaunchShape shape = parallel_shape(run.device, tiles, 0);
-    parameters.set_stride(std::uint64_t{shape.blocks} * (shape.threads / warp_len));
+    if (run.single != nullptr) {
+      const LaunchShape shape = parallel_shape(run.device, run.single->tiles, 0);
+      parameters.set_stride(std::uint64_t{shape.blocks} * (shape.threads / warp_len));
+    }
   }
   const auto launch_unrolled = [&](const auto& source) {
     switch (source.rounds) {
@@ -58,16 +65,20 @@ void launch_parallel(const ParallelLaunch& run, typename Mode::Parameters parame
       case 14:
         return launch_kernel<Mode, Tables128, 14>(run, source, parameters);
       default:
-        if constexpr (!keeps_one_key<Mode>) return launch_kernel<Mode, Tables128, 0>(run, source, parameters);
+        return launch_kernel<Mode, Tables128, 0>(run, source, parameters);
     }
   };
   if (run.batch != nullptr) {
     if (run.form == Form::tables_128) return launch_kernel<Mode, Tables128, 0>(run, *run.batch, parameters);
     return launch_kernel<Mode, Tables64, 0>(run, *run.batch, parameters);
   }
-  if constexpr (keeps_one_key<Mode>) {
-    launch_unrolled(*run.one_key);
-  } else {
+  if constexpr (takes_one_key<Mode>) {
+    if (run.one_key != nullptr) {
+      return run.one_key->rounds == 10 ? launch_kernel<Mode, Tables128, 10>(run, *run.one_key, parameters)
+                                       : launch_kernel<Mode, Tables128, 14>(run, *run.one_key, parameters);
+    }
+  }
+  if constexpr (!keeps_one_key<Mode>) {
     if (run.form == Form::tables_64) return launch_kernel<Mode, Tables64, 0>(run, *run.single, parameters);
     if constexpr (requires { Mode::unrolled; }) {
       launch_kernel<Mode, Tables128, 0>(run, *run.single, parameters);

@@ -13,7 +13,12 @@ namespace warpcipher::cuda::lane_table {
 template <class Mode>
 inline constexpr bool keeps_one_key = requires { Mode::many_messages; };
 
-// One of the sources is set. one_key: only for modes that keep it, and in the form tables_128; they have no `single`.
+// Whether batches of one key have kernels with the key as a parameter.
+template <class Mode>
+inline constexpr bool takes_one_key = keeps_one_key<Mode> || requires { Mode::runs_of_tiles; };
+
+// One of the sources is set. one_key: only for modes that take it, with keys of 10 or 14 rounds, and in the form
+// tables_128; those that keep it have no `single`.
 struct ParallelLaunch {
   const Device& device;
   Stream stream;
@@ -22,6 +27,15 @@ struct ParallelLaunch {
   const OneKeySource* one_key = nullptr;
   const BatchSource* batch = nullptr;
 };
+
+// A block has as many warps as it has tiles, up to 32: more would only wait for the tables.
+inline LaunchShape parallel_shape(const Device& device, std::uint64_t tiles, std::size_t shared_len) {
+  const std::uint64_t blocks = tiles < device.multiprocessors ? tiles : device.multiprocessors;
+  std::uint64_t warps = (tiles + blocks - 1) / blocks;
+  if (warps > block_threads / warp_len) warps = block_threads / warp_len;
+  if (warps < 8) warps = 8;  // to fill the tables sooner
+  return {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(warps * warp_len), shared_len};
+}
 
 // Mode: a struct of modes.cuh or xts.cuh.
 template <class Mode>

@@ -9,6 +9,7 @@
 #include "engine/cuda/keys.hpp"
 #include "engine/cuda/lane_table/counter.cuh"
 #include "engine/cuda/lane_table/modes.cuh"
+#include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/parallel.hpp"
 #include "engine/cuda/lane_table/run.hpp"
 #include "engine/cuda/lane_table/xts.cuh"
@@ -62,8 +63,15 @@ void run_batch(const GroupRun& run, const AesBatch& batch, const std::uint32_t* 
   if (chains != nullptr) save_chains(run, batch.views(), batch.first_tile(), tile_units, chains);
   const MessageList list{batch.views(), batch.first_tile(), run.group.tiles(),
                          static_cast<std::uint32_t>(run.group.messages.size())};
+  const Mode mode = run.group.algorithm->mode.id;
+  if (mode == Mode::ctr || mode == Mode::gcm) {
+    const CounterBatch counters{list.views,     list.first_tile,    list.tiles,
+                                batch.units(),  batch.most_units(), list.messages,
+                                batch.rounds(), batch.round_keys(), batch.keys() == 1 ? run.message(0).key : nullptr};
+    return run_counter_batch(run.device, run.stream, counters, mode == Mode::gcm, verdicts);
+  }
   const Form form = choose_form(run.device);
-  if (run.group.algorithm->mode.id == Mode::xts && batch.keys() == 1 && form == Form::tables_128) {
+  if (mode == Mode::xts && batch.keys() == 1 && form == Form::tables_128) {
     Secret<OneKeySource> source;
     static_cast<MessageList&>(*source) = list;
     source->rounds = batch.rounds();

@@ -75,6 +75,7 @@ struct OneKeySource : MessageList {
   std::uint32_t rounds;
   std::uint32_t schedule[most_schedule_words];
 
+  __device__ __forceinline__ Key key_at(std::uint32_t) const { return {schedule}; }
   __device__ __forceinline__ Key key(const Tile&) const { return {schedule}; }
 };
 
@@ -92,9 +93,10 @@ struct BatchSource : MessageList {
     }
   };
 
-  __device__ __forceinline__ Key key(const Tile& tile) const {
-    return {round_keys + std::size_t{most_rows} * tile.view.key};
+  __device__ __forceinline__ Key key_at(std::uint32_t number) const {
+    return {round_keys + std::size_t{most_rows} * number};
   }
+  __device__ __forceinline__ Key key(const Tile& tile) const { return key_at(tile.view.key); }
 };
 
 }  // namespace warpcipher::cuda::lane_table

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/lane_table/packed.cuh"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "core/error.hpp"
+#include "core/wipe.hpp"
+#include "engine/cuda/keys.hpp"
+#include "engine/cuda/lane_table/packed.hpp"
+#include "engine/cuda/lane_table/parallel.hpp"
+
+namespace warpcipher::cuda::lane_table {
+namespace {
+
+// Longer messages are cut into tiles, for more warps than one to share.
+constexpr std::uint64_t most_units_of_packed = 1024;
+// A group of lanes that takes a message much longer than the others keeps the launch waiting.
+constexpr std::uint64_t most_steps_of_packed = 64;
+constexpr std::uint32_t least_warps_of_multiprocessor = 8;  // fewer do not hide each other's waits: tiles are shorter
+
+// log2 of the lanes that take a message of the average length in one step.
+std::uint32_t group_log_for(const CounterBatch& batch) {
+  const std::uint64_t average = (batch.units + batch.messages - 1) / batch.messages;
+  std::uint32_t log = 0;
+  while (log < 5 && (std::uint64_t{blocks_in_flight} << log) < average) ++log;
+  return log;
+}
+
+// WARPCIPHER_COUNTER ("packed" or "tiles") forces one, for tests and measurements.
+bool choose_packed(const Device& device, const CounterBatch& batch, std::uint32_t group_log) {
+  const char* variable = std::getenv("WARPCIPHER_COUNTER");
+  const std::string forced = variable == nullptr ? "" : variable;
+  if (!forced.empty() && forced != "packed" && forced != "tiles") {
+    throw Error(Status::invalid_argument,
+                "WARPCIPHER_COUNTER is '" + forced.substr(0, 16) + "': expected packed, tiles or nothing");
+  }
+  if (forced == "tiles" || batch.most_units > most_units_of_packed) return false;
+  if (forced == "packed") return true;
+  const std::uint64_t warps = batch.messages >> (5 - group_log);
+  return batch.most_units <= most_steps_of_packed * blocks_in_flight << group_log &&
+         warps >= least_warps_of_multiprocessor * device.multiprocessors;
+}
+
+template <class Tables, int Rounds, class Source>
+void launch_packed(const Device& device, Stream stream, const Source& source, const PackedParameters& parameters) {
+  const std::uint64_t warps = (std::uint64_t{source.messages} << parameters.group_log) / warp_len + 1;
+  launch(&packed_counter_kernel<Tables, Rounds, Source>, parallel_shape(device, warps, Tables::shared_len), stream,
+         source, parameters);
+}
+
+}  // namespace
+
+void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, bool wrap_32,
+                       const std::uint32_t* verdicts) {
+  if (batch.tiles == 0) return;
+  const Form form = choose_form(device);
+  const std::uint32_t group_log = group_log_for(batch);
+  const bool packed = choose_packed(device, batch, group_log);
+  const PackedParameters parameters{group_log, wrap_32, verdicts};
+  const MessageList list{batch.views, batch.first_tile, batch.tiles, batch.messages};
+  if (batch.only_key != nullptr && form == Form::tables_128 && batch.rounds != 12) {
+    Secret<OneKeySource> source;
+    static_cast<MessageList&>(*source) = list;
+    source->rounds = batch.rounds;
+    std::copy_n(aes_key_state(*batch.only_key).words(false), most_schedule_words, source->schedule);
+    if (!packed) {
+      const ParallelLaunch tiles{device, stream, form, nullptr, &*source, nullptr};
+      return launch_parallel<CounterMode>(tiles, {wrap_32, verdicts});
+    }
+    return batch.rounds == 10 ? launch_packed<Tables128, 10>(device, stream, *source, parameters)
+                              : launch_packed<Tables128, 14>(device, stream, *source, parameters);
+  }
+  const BatchSource source{list, batch.rounds, batch.round_keys};
+  if (!packed) {
+    const ParallelLaunch tiles{device, stream, form, nullptr, nullptr, &source};
+    return launch_parallel<CounterMode>(tiles, {wrap_32, verdicts});
+  }
+  form == Form::tables_128 ? launch_packed<Tables128, 0>(device, stream, source, parameters)
+                           : launch_packed<Tables64, 0>(device, stream, source, parameters);
+}
+
+}  // namespace warpcipher::cuda::lane_table

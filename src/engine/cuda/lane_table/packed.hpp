@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The counter mode of a batch: which kernel takes it, that of tiles (counter.cuh) or that of short messages packed into
+// warps (packed.cuh), and where its keys lie.
+#pragma once
+
+#include <cstdint>
+
+#include "batch/key.hpp"
+#include "engine/cuda/launch.hpp"
+#include "engine/cuda/message_view.cuh"
+
+namespace warpcipher::cuda::lane_table {
+
+// Messages of one key length. Pointers are to device memory.
+struct CounterBatch {
+  const MessageView* views;  // `start`: the first counter
+  const std::uint64_t* first_tile;
+  std::uint64_t tiles;
+  std::uint64_t units;       // of all messages
+  std::uint64_t most_units;  // of one
+  std::uint32_t messages;
+  std::uint32_t rounds;
+  const uint4* round_keys;  // KeyLayout::by_key
+  const Key* only_key;      // of all messages, or nullptr
+};
+
+// wrap_32, verdicts: as CounterParameters.
+void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, bool wrap_32,
+                       const std::uint32_t* verdicts);
+
+}  // namespace warpcipher::cuda::lane_table

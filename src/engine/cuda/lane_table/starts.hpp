@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// One block of each message of a batch, encrypted before its text is: E(J0) of GCM, the first tweak of XTS.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/launch.hpp"
+#include "engine/cuda/message_view.cuh"
+
+namespace warpcipher::cuda::lane_table {
+
+struct StartEncryption {
+  MessageView* views;
+  std::uint32_t count;
+  const uint4* rows;  // KeyLayout::by_key
+  std::uint32_t rounds;
+  Block* masks;
+};
+
+// Encrypts views[i].start under key views[i].key, a lane each. With masks the result goes there, and start to the
+// counter that follows (inc32: SP 800-38D, section 6.2); without, it becomes start. Pointers are to device memory.
+void encrypt_starts(const Device& device, Stream stream, const StartEncryption& encryption);
+
+}  // namespace warpcipher::cuda::lane_table
