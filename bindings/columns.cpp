@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bind.hpp"
 #include "device.hpp"
+#include "engine/cuda/engine.hpp"
 #include "errors.hpp"
 #include "integers.hpp"
 #include "mode/algorithm.hpp"
@@ -125,6 +128,17 @@ void check_given(nb::handle object, const Integers& column, const char* name, st
 
 nb::object as_bytes(const void* data, std::size_t size) { return nb::bytes(data, size); }
 
+// 8 bytes of count written and 1 byte of status for each message.
+nb::tuple to_tuple(std::span<const Result> results) {
+  std::vector<std::uint64_t> written(results.size());
+  std::vector<std::uint8_t> status(results.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    status[i] = static_cast<std::uint8_t>(results[i].status);
+    written[i] = results[i].status == Status::ok ? results[i].written : 0;
+  }
+  return nb::make_tuple(as_bytes(written.data(), 8 * written.size()), as_bytes(status.data(), status.size()));
+}
+
 nb::tuple run(std::string_view algorithm_name, bool decrypt, bool padded, nb::handle keys_object, nb::handle data,
               nb::handle lengths_object, nb::handle offsets_object, nb::handle key_index_object, nb::handle ivs_object,
               nb::handle aad_object, nb::handle aad_offsets_object, nb::handle aad_lengths_object,
@@ -195,18 +209,109 @@ nb::tuple run(std::string_view algorithm_name, bool decrypt, bool padded, nb::ha
     keep_until_done(std::move(objects), in.device(), pointer);
   }
 
-  std::vector<std::uint64_t> written(count);
-  std::vector<std::uint8_t> status(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    status[i] = static_cast<std::uint8_t>(results[i].status);
-    written[i] = results[i].status == Status::ok ? results[i].written : 0;
+  const nb::tuple outcome = to_tuple(results);
+  return nb::make_tuple(output, outcome[0], outcome[1]);
+}
+
+// Columns of a device, as Spans; results gets a Result for each message.
+void run_on_device(std::string_view algorithm_name, bool decrypt, bool padded, nb::handle keys_object, nb::handle data,
+                   nb::handle lengths_object, nb::handle offsets_object, nb::handle key_index_object,
+                   nb::handle ivs_object, nb::handle aad_object, nb::handle aad_offsets_object,
+                   nb::handle aad_lengths_object, std::size_t tag_length, nb::handle out_object,
+                   nb::handle out_offsets_object, nb::handle results_object, std::string_view engine,
+                   std::uintptr_t stream) {
+  const Algorithm& algorithm = find_algorithm(algorithm_name);
+  const Shape shape = make_shape(algorithm, decrypt, padded, tag_length);
+  const Operand in(data, "data", Operand::Use::read);
+  const Operand out(out_object, "out", Operand::Use::write);
+  const Operand results(results_object, "results", Operand::Use::write);
+  check_places(in, out);
+  std::deque<Operand> columns_held;
+  const auto hold = [&](nb::handle object, const char* name) -> const Operand& {
+    const Operand& operand = columns_held.emplace_back(object, name, Operand::Use::read_or_none);
+    if (!object.is_none() && operand.device() != in.device()) {
+      throw Error(Status::invalid_argument, std::string(name) + " lies in " + place(operand) + " and data in " +
+                                                place(in) + ": columns lie together, on the host or with the data");
+    }
+    return operand;
+  };
+  const auto integers = [&]<class T>(nb::handle object, const char* name, T) -> std::span<const T> {
+    const Operand& operand = hold(object, name);
+    return {reinterpret_cast<const T*>(operand.data()), operand.size() / sizeof(T)};
+  };
+  Columns columns;
+  columns.direction = decrypt ? Direction::decrypt : Direction::encrypt;
+  columns.padding = padding_of(algorithm, padded);
+  columns.memory = columns.columns_memory = in.memory();
+  columns.in_lengths = integers(lengths_object, "lengths", std::uint64_t{});
+  columns.count = columns.in_lengths.size();
+  columns.in = in.bytes();
+  columns.out = {out.data(), out.size()};
+  columns.in_offsets = integers(offsets_object, "offsets", std::uint64_t{});
+  columns.out_offsets = integers(out_offsets_object, "out_offsets", std::uint64_t{});
+  columns.key_index = integers(key_index_object, "key_index", std::uint32_t{});
+  columns.aad_offsets = integers(aad_offsets_object, "aad_offsets", std::uint64_t{});
+  columns.aad_lengths = integers(aad_lengths_object, "aad_lengths", std::uint64_t{});
+  columns.ivs = hold(ivs_object, "ivs").bytes();
+  columns.iv_len = columns.count != 0 ? columns.ivs.size() / columns.count : 0;
+  columns.aad = hold(aad_object, "aad").bytes();
+  columns.tag_len = shape.tag_len;
+  std::vector<nb::object> objects{
+      nb::borrow(data),        nb::borrow(lengths_object),     nb::borrow(offsets_object),
+      nb::borrow(ivs_object),  nb::borrow(key_index_object),   nb::borrow(aad_object),
+      nb::borrow(out_object),  nb::borrow(out_offsets_object), nb::borrow(results_object),
+      nb::borrow(keys_object), nb::borrow(aad_offsets_object), nb::borrow(aad_lengths_object)};
+  std::optional<Keys> keys;
+  if (nb::isinstance<Span>(keys_object)) {
+    columns.algorithm = &algorithm;
+    columns.key_bytes = hold(keys_object, "keys").bytes();
+  } else {
+    keys.emplace(algorithm, keys_object);
+    columns.keys = keys->pointers();
+    objects.insert(objects.end(), keys->objects().begin(), keys->objects().end());
   }
-  return nb::make_tuple(output, as_bytes(written.data(), 8 * count), as_bytes(status.data(), count));
+  const std::span outcome(reinterpret_cast<Result*>(results.data()), results.size() / sizeof(Result));
+  const auto pointer = reinterpret_cast<Stream>(stream);
+  {
+    const nb::gil_scoped_release released;
+    const DeviceScope scope(in.device());
+    run_columns(engine, columns, outcome, pointer);
+  }
+  keep_until_done(std::move(objects), in.device(), pointer);
+}
+
+// Results from device memory, as run() gives them.
+nb::tuple fetch_results(nb::handle results_object, std::uintptr_t stream) {
+  const Operand results(results_object, "results", Operand::Use::read);
+  const std::size_t count = results.size() / sizeof(Result);
+  std::vector<Result> outcome(count);
+  {
+    const nb::gil_scoped_release released;
+    const DeviceScope scope(results.device());
+    DeviceEngine& engine = cuda_engine();
+    engine.copy_to_host(outcome.data(), results.data(), count * sizeof(Result), reinterpret_cast<Stream>(stream));
+    engine.wait(reinterpret_cast<Stream>(stream));
+  }
+  return to_tuple(outcome);
 }
 
 }  // namespace
 
 void bind_columns(nb::module_& m) {
+  m.def("run_device_columns", &run_on_device, nb::arg("algorithm"), nb::arg("decrypt"), nb::arg("padded"),
+        nb::arg("keys"), nb::arg("data"), nb::arg("lengths"), nb::arg("offsets").none(), nb::arg("key_index").none(),
+        nb::arg("ivs").none(), nb::arg("aad").none(), nb::arg("aad_offsets").none(), nb::arg("aad_lengths").none(),
+        nb::arg("tag_length"), nb::arg("out"), nb::arg("out_offsets").none(), nb::arg("results"), nb::arg("engine"),
+        nb::arg("stream"),
+        nb::sig("def run_device_columns(algorithm: str, decrypt: bool, padded: bool, keys: object, data: object, "
+                "lengths: object, offsets: object, key_index: object, ivs: object, aad: object, aad_offsets: object, "
+                "aad_lengths: object, tag_length: int, out: object, out_offsets: object, results: object, engine: "
+                "str, stream: int) -> None"),
+        "run_columns for columns on the GPU that holds data and out; results gets RESULT_SIZE bytes a message there.");
+  m.def("fetch_results", &fetch_results, nb::arg("results"), nb::arg("stream"),
+        nb::sig("def fetch_results(results: object, stream: int) -> tuple[bytes, bytes]"),
+        "8 bytes of count written and 1 byte of status for each message, from the results of run_device_columns.");
+  m.attr("RESULT_SIZE") = sizeof(Result);
   m.def("run_columns", &run, nb::arg("algorithm"), nb::arg("decrypt"), nb::arg("padded"), nb::arg("keys"),
         nb::arg("data"), nb::arg("lengths"), nb::arg("offsets").none(), nb::arg("key_index").none(),
         nb::arg("ivs").none(), nb::arg("aad").none(), nb::arg("aad_offsets").none(), nb::arg("aad_lengths").none(),

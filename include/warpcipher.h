@@ -9,7 +9,8 @@
  *   - A pointer to zero bytes may be NULL. Other pointers must not be NULL unless the comment allows it.
  *   - `in` and `out` may be the same pointer (in place); otherwise they must not overlap.
  *   - Handles may be used from several threads at once. Only the freeing of a handle needs care by the caller.
- *   - IVs, nonces and AAD lie in host memory. Text and tags lie where wc_message.memory says.
+ *   - IVs, nonces and AAD lie in host memory, but in wc_columns where it says. Text and tags lie where
+ *     wc_message.memory says.
  *   - Names of algorithms are `cipher-mode`, for example "aes-256-gcm"; wc_algorithm_at() lists them.
  */
 #ifndef WARPCIPHER_H
@@ -140,15 +141,46 @@ typedef struct wc_result {
  * one key with the same nonce are refused so. */
 WC_API wc_status wc_run(const char *engine, wc_result *results, const wc_message *messages, size_t count, void *stream);
 
-/* The columnar form: `count` messages of one algorithm and direction, described by arrays in host memory. AEAD messages
- * are text || tag: lengths count the tag when decrypting, and out gets lengths[i] + tag_len bytes when encrypting. */
+/* A batch: messages that are added one by one and run together in the background. */
+typedef struct wc_batch wc_batch;
+
+/* An empty batch for an engine, named as in wc_run. Free with wc_batch_free. */
+WC_API wc_status wc_batch_new(wc_batch **out, const char *engine);
+
+/* Adds a message. The struct is copied; its key and what it points to must stay until the batch is done. *index (NULL
+ * allowed) gets the number of the message, from 0. The message is looked at when the batch runs. WC_INVALID_ARGUMENT:
+ * the batch has been started. */
+WC_API wc_status wc_batch_add(wc_batch *batch, size_t *index, const wc_message *message);
+
+/* Starts the messages on a thread of the library, together, once, and returns. stream: as in wc_run, of the CUDA device
+ * that is current for the calling thread; the messages run after what is on it now. WC_INVALID_ARGUMENT: the batch has
+ * been started before. */
+WC_API wc_status wc_batch_start(wc_batch *batch, void *stream);
+
+/* Writes 1 to *done when the work is done, on the device too, or has failed; else 0. */
+WC_API wc_status wc_batch_query(int *done, const wc_batch *batch);
+
+/* Waits until the work is done, on the device too, and returns what wc_run would have: the first status of a message
+ * that is not WC_OK, or why none was run. May be called again. WC_INVALID_ARGUMENT also: the batch has not been
+ * started. */
+WC_API wc_status wc_batch_wait(wc_batch *batch);
+
+/* What came of message `index`. WC_INVALID_ARGUMENT: the batch is not done, failed as a whole, or has no such message. */
+WC_API wc_status wc_batch_result(wc_result *result, const wc_batch *batch, size_t index);
+
+/* Waits for a batch that was started, and frees it. NULL is allowed. */
+WC_API void wc_batch_free(wc_batch *batch);
+
+/* The columnar form: `count` messages of one algorithm and direction, described by arrays. AEAD messages are
+ * text || tag: lengths count the tag when decrypting, and out gets lengths[i] + tag_len bytes when encrypting. Zero the
+ * struct first, then set what applies. */
 typedef struct wc_columns {
   wc_direction direction;
   wc_padding padding;
-  wc_memory memory;
-  const wc_key *const *keys; /* key_count keys of the same algorithm */
+  wc_memory memory; /* of in and out */
+  const wc_key *const *keys; /* key_count keys of the same algorithm; or algorithm and key_bytes below */
   size_t key_count;
-  const uint32_t *key_index; /* count entries; NULL: all messages take keys[0] */
+  const uint32_t *key_index; /* count entries; NULL: all messages take the first key */
   size_t count;
   const void *in; /* one buffer of in_len bytes */
   size_t in_len;
@@ -157,16 +189,28 @@ typedef struct wc_columns {
   void *out; /* one buffer of out_len bytes, not overlapping in unless the same */
   size_t out_len;
   const uint64_t *out_offsets; /* count entries; NULL: back to back */
-  const void *ivs; /* count * iv_len bytes, host memory */
+  const void *ivs; /* count * iv_len bytes */
   size_t iv_len;
-  const void *aad; /* host memory */
+  const void *aad;
   size_t aad_len;
   const uint64_t *aad_offsets; /* count entries, with aad_lengths; NULL: every message takes the whole of aad */
   const uint64_t *aad_lengths;
   size_t tag_len;
+  wc_memory columns_memory; /* of the arrays: key_index, in_offsets, in_lengths, out_offsets, ivs, aad, aad_offsets,
+                               aad_lengths, key_bytes and the results. WC_MEMORY_DEVICE: all on the device that holds in
+                               and out, memory is WC_MEMORY_DEVICE too */
+  const char *algorithm;    /* NULL where keys are given */
+  const void *key_bytes;    /* with algorithm: the bytes of the keys, one behind the other */
+  size_t key_bytes_len;     /* a multiple of the algorithm's key_len; key_index counts keys */
 } wc_columns;
 
-/* As wc_run. results[i].written counts the tag when encrypting an AEAD. */
+/* As wc_run. results[i].written counts the tag when encrypting an AEAD; results lies where columns_memory says.
+ *
+ * Text in device memory: large batches of AES in CTR (iv_len 16) and GCM (iv_len 12, texts of up to 8 KiB) are checked,
+ * planned and run on the device, which takes the host next to no time for a message; columns in host memory are copied
+ * there first. Outputs must come in the order of the messages for that. All others, and such as are wrong, are looked at
+ * on the host, message by message. Either way the call waits until all checks are done, so for what is on the stream
+ * before it where the columns lie in device memory; work enqueued later may change the columns. */
 WC_API wc_status wc_run_columns(const char *engine, wc_result *results, const wc_columns *columns, void *stream);
 
 /* ---- one message in host memory, the common case -------------------------------------------------------------- */

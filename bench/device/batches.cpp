@@ -5,10 +5,15 @@
 //   check, plan, run   what the host does: check_messages(), make_plan(), Engine::run() until it returns
 //   all                from the call of run() until the device is done, and the rate that follows from it
 //
+// Then the same texts as columnar batches, through run_columns(): with columns and Key objects on the host, and with
+// all of them, keys included, in device memory.
+//
 // The first message, one in the middle and the last are checked against the reference engine. What the kernels alone
 // take: run with --once under a profiler (ncu --metrics gpu__time_duration.sum).
 //
-//   device_batches [--once] [--divide N] [ALGORITHM]       N: fewer messages, to try the program
+//   device_batches [--once] [--columns | --curve] [--divide N] [ALGORITHM]
+//
+// --columns: those alone. --curve: a serial mode, encrypted: 32 to 2^20 messages of 4 KiB. N: fewer messages.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -27,6 +32,7 @@
 #include "core/error.hpp"
 #include "engine/cuda/engine.hpp"
 #include "engine/reference/engine.hpp"
+#include "pipeline/columns.hpp"
 
 namespace {
 
@@ -56,12 +62,19 @@ constexpr Case cases[] = {
     {"aes-256-gcm", 1'000'000, 1024, 13, false},        {"aes-256-gcm", 1'000'000, 1024, 13, true},
 };
 
+constexpr Case curve[] = {
+    {"aes-128-cbc", 32, 4096, 0, false},      {"aes-128-cbc", 256, 4096, 0, false},
+    {"aes-128-cbc", 2048, 4096, 0, false},    {"aes-128-cbc", 16384, 4096, 0, false},
+    {"aes-128-cbc", 65536, 4096, 0, false},   {"aes-128-cbc", 1 << 18, 4096, 0, false},
+    {"aes-128-cbc", 1 << 20, 4096, 0, false},
+};
+
 class Bench {
  public:
-  Bench(bool once, std::size_t divide) : once_(once), divide_(divide) {
-    must(cudaMalloc(reinterpret_cast<void**>(&in_), room), "cudaMalloc");
-    must(cudaMalloc(reinterpret_cast<void**>(&out_), room), "cudaMalloc");
-    must(cudaMemset(in_, 0x5a, room), "cudaMemset");
+  Bench(bool once, std::size_t divide, std::size_t size) : once_(once), divide_(divide), room_(size) {
+    must(cudaMalloc(reinterpret_cast<void**>(&in_), room_), "cudaMalloc");
+    must(cudaMalloc(reinterpret_cast<void**>(&out_), room_), "cudaMalloc");
+    must(cudaMemset(in_, 0x5a, room_), "cudaMemset");
     stream_ = cuda_engine().create_stream();
   }
   ~Bench() {
@@ -76,7 +89,7 @@ class Bench {
     const Algorithm& algorithm = find_algorithm(c.algorithm);
     const std::size_t count = std::max<std::size_t>(1, c.messages / divide_);
     const std::size_t step = (c.len + (algorithm.is_aead() ? tag_len : 0) + 15) / 16 * 16;
-    if (step > room / count) throw std::runtime_error("the buffers are too small");
+    if (step > room_ / count) throw std::runtime_error("the buffers are too small");
     std::deque<Key> keys;
     std::vector<std::uint8_t> bytes(algorithm.key_len());
     std::vector<std::uint8_t> ivs(16 * count), aad(c.aad_len, 7);
@@ -130,11 +143,106 @@ class Bench {
     std::fflush(stdout);
   }
 
+  void measure_columns(const Case& c, bool on_device) {
+    const Algorithm& algorithm = find_algorithm(c.algorithm);
+    const bool aead = algorithm.is_aead();
+    const std::size_t count = std::max<std::size_t>(1, c.messages / divide_);
+    const std::size_t step = (c.len + (aead ? tag_len : 0) + 15) / 16 * 16;
+    if (step > room_ / count) throw std::runtime_error("the buffers are too small");
+    const std::size_t key_count = c.own_keys ? count : 1;
+    std::vector<std::uint8_t> key_bytes(key_count * algorithm.key_len());
+    for (std::uint8_t& byte : key_bytes) byte = static_cast<std::uint8_t>(random_());
+    const std::size_t iv_len = aead ? 12 : 16;
+    std::vector<std::uint8_t> ivs(iv_len * count), aad(c.aad_len, 7);
+    std::vector<std::uint64_t> offsets(count), lengths(count, c.len);
+    std::vector<std::uint32_t> key_index(count);
+    std::deque<Key> keys;
+    std::vector<const Key*> pointers;
+    for (std::size_t i = 0; i < count; ++i) {
+      offsets[i] = step * i;
+      key_index[i] = static_cast<std::uint32_t>(c.own_keys ? i : 0);
+      store_be64(ivs.data() + iv_len * i, i);
+    }
+    for (std::size_t k = 0; k < key_count && !(on_device && c.own_keys); ++k) {
+      pointers.push_back(
+          &keys.emplace_back(algorithm, std::span(key_bytes).subspan(k * algorithm.key_len(), algorithm.key_len())));
+    }
+    Columns columns;
+    columns.memory = Memory::device;
+    columns.count = count;
+    columns.in = {in_, step * count};
+    columns.out = {out_, step * count};
+    columns.iv_len = iv_len;
+    columns.tag_len = aead ? tag_len : 0;
+    columns.keys = pointers;
+    std::vector<Result> results(count);
+    std::span<Result> outcome = results;
+    std::vector<void*> copies;
+    const auto place = [&](auto& vector) -> std::span<const typename std::decay_t<decltype(vector)>::value_type> {
+      if (!on_device || vector.empty()) return vector;
+      void* copy = nullptr;
+      must(cudaMalloc(&copy, vector.size() * sizeof vector[0]), "cudaMalloc");
+      must(cudaMemcpy(copy, vector.data(), vector.size() * sizeof vector[0], cudaMemcpyHostToDevice), "cudaMemcpy");
+      copies.push_back(copy);
+      return {static_cast<typename std::decay_t<decltype(vector)>::value_type*>(copy), vector.size()};
+    };
+    columns.in_offsets = columns.out_offsets = place(offsets);
+    columns.in_lengths = place(lengths);
+    columns.ivs = place(ivs);
+    columns.aad = place(aad);
+    if (c.own_keys) columns.key_index = place(key_index);
+    if (on_device) {
+      columns.columns_memory = Memory::device;
+      const auto there = place(results);
+      outcome = {const_cast<Result*>(there.data()), there.size()};
+      if (c.own_keys) {
+        columns.algorithm = &algorithm;
+        columns.key_bytes = place(key_bytes);
+      }
+    }
+    std::vector<double> run, all;
+    for (int i = 0; i < (once_ ? 1 : 7); ++i) {
+      must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+      const auto start = Clock::now();
+      run_columns("cuda", columns, outcome, stream_);
+      const auto returned = Clock::now();
+      must(cudaStreamSynchronize(static_cast<cudaStream_t>(stream_)), "cudaStreamSynchronize");
+      const auto done = Clock::now();
+      const auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
+      run.push_back(ms(start, returned));
+      all.push_back(ms(start, done));
+    }
+    bool good = true;
+    for (const std::size_t i : {std::size_t{0}, count / 2, count - 1}) {
+      const Key key(algorithm,
+                    std::span(key_bytes).subspan(c.own_keys ? i * algorithm.key_len() : 0, algorithm.key_len()));
+      Message m;
+      m.key = &key;
+      m.in = in_ + offsets[i];
+      m.out = out_ + offsets[i];
+      m.in_len = m.out_len = c.len;
+      m.iv = ivs.data() + iv_len * i;
+      m.iv_len = iv_len;
+      if (aead) {
+        m.aad = aad.data();
+        m.aad_len = aad.size();
+        m.tag = m.out + c.len;
+        m.tag_len = tag_len;
+      }
+      good = good && is_right(m);
+    }
+    for (void* const copy : copies) cudaFree(copy);
+    wrong_ = wrong_ || !good;
+    const double rate = static_cast<double>(c.len) * static_cast<double>(count) / 1e6 / median(all);
+    std::printf("%-12s %8zu of %10zu B, %-9s columns on the %-6s  call %8.2f  all %8.2f ms  %7.1f GB/s  %s\n",
+                c.algorithm, count, c.len, c.own_keys ? "own keys," : "one key,", on_device ? "device" : "host",
+                median(run), median(all), rate, good ? "checked" : "WRONG OUTPUT");
+    std::fflush(stdout);
+  }
+
   bool wrong() const { return wrong_; }
 
  private:
-  static constexpr std::size_t room = std::size_t{1100} << 20;
-
   static double median(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     return values[values.size() / 2];
@@ -165,6 +273,7 @@ class Bench {
 
   const bool once_;
   const std::size_t divide_;
+  const std::size_t room_;
   std::mt19937 random_{1};
   std::uint8_t* in_ = nullptr;
   std::uint8_t* out_ = nullptr;
@@ -179,23 +288,39 @@ int main(int argc, char** argv) {
     const std::string& reason = cuda_engine().unavailable_reason();
     if (!reason.empty()) throw std::runtime_error(reason);
     bool once = false;
+    bool columns_alone = false;
+    bool with_curve = false;
     std::size_t divide = 1;
     std::string only;
     for (int i = 1; i < argc; ++i) {
       if (std::strcmp(argv[i], "--once") == 0) {
         once = true;
+      } else if (std::strcmp(argv[i], "--columns") == 0) {
+        columns_alone = true;
+      } else if (std::strcmp(argv[i], "--curve") == 0) {
+        with_curve = true;
       } else if (std::strcmp(argv[i], "--divide") == 0 && i + 1 < argc) {
         divide = std::max<std::size_t>(1, std::strtoull(argv[++i], nullptr, 10));
       } else if (argv[i][0] != '-' && only.empty()) {
         only = find_algorithm(argv[i]).name;
       } else {
-        throw std::runtime_error("usage: device_batches [--once] [--divide N] [ALGORITHM]");
+        throw std::runtime_error("usage: device_batches [--once] [--columns | --curve] [--divide N] [ALGORITHM]");
       }
     }
     for (const std::string& device : cuda_engine().devices()) std::printf("%s\n", device.c_str());
-    Bench bench(once, divide);
+    constexpr std::size_t mebibyte = std::size_t{1} << 20;
+    Bench bench(once, divide, (with_curve ? 4200 : 1100) * mebibyte);
+    if (with_curve) {
+      for (const Case& c : curve) bench.measure(c);
+      return bench.wrong() ? 1 : 0;
+    }
     for (const Case& c : cases) {
+      if (columns_alone && c.messages != 1) continue;
       if (only.empty() || only == c.algorithm) bench.measure(c);
+    }
+    for (const Case& c : cases) {
+      if (c.messages == 1 || (!only.empty() && only != c.algorithm)) continue;
+      for (const bool on_device : {false, true}) bench.measure_columns(c, on_device);
     }
     return bench.wrong() ? 1 : 0;
   } catch (const std::exception& error) {

@@ -457,5 +457,33 @@ def aead_crypt(
     return _native.crypt(key, decrypt, False, engine, source, target, nonce, aad, 16, pointer)
 
 
+def is_on_device(x: Any) -> bool:
+    """Whether x is an array on a GPU, of a library that is loaded."""
+    if x is None or isinstance(x, bytes | bytearray | memoryview | list | tuple | _native.Key):
+        return False
+    for library in _LIBRARIES[:-1]:
+        if library.owns(x):
+            return library.device(x) is not None
+    return False
+
+
+def device_column(x: Any, name: str, stream: int, item_size: int) -> Any:
+    """A column on a GPU as a `Span`: integers of item_size bytes, or (1) anything as bytes."""
+    if x is None:
+        return None
+    if not is_on_device(x):
+        raise TypeError(
+            f"{name} is {type(x).__name__} and not an array on a GPU, where lengths is: columns "
+            "lie together"
+        )
+    size = getattr(getattr(x, "dtype", None), "itemsize", item_size)
+    kind = getattr(getattr(x, "dtype", None), "kind", "i")
+    if item_size != 1 and (size != item_size or kind not in "iu"):
+        raise TypeError(
+            f"{name} is of {x.dtype}: on a GPU expected integers of {8 * item_size} bits"
+        )
+    return library_of(x, name).view(x, name, stream, False)
+
+
 def size_of(view: Any) -> int:
     return len(view) if isinstance(view, _native.Span) else memoryview(view).nbytes

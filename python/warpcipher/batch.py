@@ -9,7 +9,7 @@ from . import _native
 from .cipher import _PLAIN, is_padded, make_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import ModuleType
 
     from ._types import Buffer, StreamLike
@@ -213,32 +213,44 @@ class Columns:
 
     out:     the output buffer or array.
     written: bytes written for each message, a memoryview of 64-bit unsigned integers; 0 for a
-             failed one.
+             failed one. Of columns on a GPU this and status are fetched when first asked for.
     status:  a memoryview of one byte for each message: 0 ok, 2 invalid tag, 3 invalid padding. The
              output of a failed message is zeros.
     """
 
-    __slots__ = ("_status", "out", "written")
+    __slots__ = ("_fetch", "_outcome", "out")
 
-    def __init__(self, out: Any, written: bytes, status: bytes) -> None:
+    def __init__(self, out: Any, fetch: Callable[[], tuple[bytes, bytes]]) -> None:
         self.out = out
-        self.written = memoryview(written).cast("Q")
-        self._status = status
+        self._fetch = fetch
+        self._outcome: tuple[bytes, bytes] | None = None
+
+    def _fetched(self) -> tuple[bytes, bytes]:
+        """Written and status; from a GPU the first who asks copies them, and waits for that."""
+        if self._outcome is None:
+            self._outcome = self._fetch()
+        return self._outcome
+
+    @property
+    def written(self) -> memoryview:
+        return memoryview(self._fetched()[0]).cast("Q")
 
     @property
     def status(self) -> memoryview:
-        return memoryview(self._status)
+        return memoryview(self._fetched()[1])
 
     def raise_for_status(self) -> Columns:
         """Raises what the first failed message would have raised; else returns self."""
-        if self._status.count(0) != len(self._status):
-            first = next(i for i, status in enumerate(self._status) if status)
-            _native.raise_for_status(self._status[first], f"message {first}: ")
+        all_status = self._fetched()[1]
+        if all_status.count(0) != len(all_status):
+            first = next(i for i, status in enumerate(all_status) if status)
+            _native.raise_for_status(all_status[first], f"message {first}: ")
         return self
 
     def __repr__(self) -> str:
-        failed = len(self._status) - self._status.count(0)
-        return f"<warpcipher.Columns of {len(self._status)} messages, {failed} failed>"
+        all_status = self._fetched()[1]
+        failed = len(all_status) - all_status.count(0)
+        return f"<warpcipher.Columns of {len(all_status)} messages, {failed} failed>"
 
 
 def run_columns(
@@ -277,12 +289,29 @@ def run_columns(
                  counts its tag.
 
     Columns of integers are sequences of int, or buffers of integers (array('Q'), NumPy), of which
-    64-bit ones are used where they lie. IVs, AAD and integers are in host memory, data and out
-    anywhere. A message that fails is told by `status`, or by `raise_for_status()`; the others are
+    64-bit ones are used where they lie. Data and out lie anywhere; IVs, AAD and integers in host
+    memory, or, when lengths is an array on a GPU, all on the GPU of data and out: integers of 64
+    bits, key_index of 32, and keys may be an array there too, their bytes one behind the other; out
+    must then be given. Large batches of AES in CTR and GCM (nonces of 12 bytes, texts of up to
+    8 KiB) on a GPU are then checked and planned there: the host does nothing for each message.
+
+    A message that fails is told by `status`, or by `raise_for_status()`; the others are
     not disturbed. ValueError, before anything is written: a length, offset or index is wrong, or
     two messages encrypt with the same GCM key and nonce.
     """
     decrypt, padded = _is_decrypt(direction), is_padded(padding)
+    if type(lengths) not in _PLAIN and _arrays().is_on_device(lengths):
+        return _run_device_columns(
+            (algorithm, decrypt, padded),
+            keys,
+            data,
+            (lengths, offsets, key_index, ivs, aad, aad_offsets, aad_lengths),
+            tag_length,
+            out,
+            out_offsets,
+            engine,
+            stream,
+        )
     pointer = 0
     source, target = data, out
     library: Any = None
@@ -325,5 +354,47 @@ def run_columns(
         pointer,
     )
     if made is not None:
-        return Columns(library.finish(made), written, status)
-    return Columns(held if out is None else out, written, status)
+        return Columns(library.finish(made), lambda: (written, status))
+    return Columns(held if out is None else out, lambda: (written, status))
+
+
+def _run_device_columns(
+    operation: tuple[str, bool, bool],
+    keys: Any,
+    data: Any,
+    columns: tuple[Any, ...],
+    tag_length: int,
+    out: Any,
+    out_offsets: Any,
+    engine: str,
+    stream: StreamLike,
+) -> Columns:
+    """`run_columns` when lengths is an array on a GPU."""
+    arrays = _arrays()
+    if out is None:
+        raise ValueError("out is needed for columns on a GPU: their sum is not known on the host")
+    library = arrays.library_of(data, "data")
+    asked = arrays.stream_pointer(stream)
+    pointer = arrays.choose_stream(library, data, asked)
+    source = library.view(data, "data", pointer, False)
+    target = arrays.library_of(out, "out").view(out, "out", pointer, True)
+    device = library.device(data)
+    if device is None:
+        raise ValueError(
+            "data lies in host memory, but lengths on a GPU: columns lie with the data"
+        )
+    names = ("lengths", "offsets", "key_index", "ivs", "aad", "aad_offsets", "aad_lengths")
+    sizes = (8, 8, 4, 1, 1, 8, 8)
+    views = [
+        arrays.device_column(x, name, pointer, size)
+        for x, name, size in zip(columns, names, sizes, strict=True)
+    ]
+    starts = arrays.device_column(out_offsets, "out_offsets", pointer, 8)
+    held = arrays.device_column(keys, "keys", pointer, 1) if arrays.is_on_device(keys) else keys
+    room = len(views[0]) // 8 * _native.RESULT_SIZE
+    results = _native.DeviceArray(room, device, pointer)
+    span = arrays.library_of(results, "results").view(results, "results", pointer, True)
+    _native.run_device_columns(
+        *operation, held, source, *views, tag_length, target, starts, span, engine, pointer
+    )
+    return Columns(out, lambda: _native.fetch_results(span, pointer))

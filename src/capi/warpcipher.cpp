@@ -4,9 +4,11 @@
 
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
+#include "pipeline/batch.hpp"
 #include "pipeline/columns.hpp"
 #include "pipeline/run.hpp"
 
@@ -19,6 +21,11 @@ using warpcipher::Status;
 
 struct wc_key {
   warpcipher::Key key;
+};
+
+struct wc_batch {
+  explicit wc_batch(std::string engine) : batch(std::move(engine)) {}
+  warpcipher::Batch batch;
 };
 
 namespace {
@@ -282,12 +289,68 @@ wc_status wc_run(const char* engine, wc_result* results, const wc_message* messa
   });
 }
 
+wc_status wc_batch_new(wc_batch** out, const char* engine) {
+  return guarded([&] {
+    require(out != nullptr, "out is a null pointer");
+    *out = nullptr;
+    *out = new wc_batch{std::string(engine_name(engine))};
+    return WC_OK;
+  });
+}
+
+wc_status wc_batch_add(wc_batch* batch, size_t* index, const wc_message* message) {
+  return guarded([&] {
+    require(batch != nullptr && message != nullptr, "batch or message is a null pointer");
+    const std::size_t number = batch->batch.add(to_message(*message));
+    if (index != nullptr) *index = number;
+    return WC_OK;
+  });
+}
+
+wc_status wc_batch_start(wc_batch* batch, void* stream) {
+  return guarded([&] {
+    require(batch != nullptr, "batch is a null pointer");
+    batch->batch.start(stream);
+    return WC_OK;
+  });
+}
+
+wc_status wc_batch_query(int* done, const wc_batch* batch) {
+  return guarded([&] {
+    require(done != nullptr && batch != nullptr, "done or batch is a null pointer");
+    *done = batch->batch.is_done();
+    return WC_OK;
+  });
+}
+
+wc_status wc_batch_wait(wc_batch* batch) {
+  return guarded([&] {
+    require(batch != nullptr, "batch is a null pointer");
+    const Status status = batch->batch.wait();
+    return status == Status::ok ? WC_OK : fail(status, failure_text(status));
+  });
+}
+
+wc_status wc_batch_result(wc_result* result, const wc_batch* batch, size_t index) {
+  return guarded([&] {
+    require(result != nullptr && batch != nullptr, "result or batch is a null pointer");
+    const warpcipher::Result found = batch->batch.result(index);
+    *result = {static_cast<wc_status>(found.status), found.written};
+    return WC_OK;
+  });
+}
+
+void wc_batch_free(wc_batch* batch) { delete batch; }
+
 wc_status wc_run_columns(const char* engine, wc_result* results, const wc_columns* columns, void* stream) {
   return guarded([&] {
     require(columns != nullptr, "columns is a null pointer");
     const wc_columns& c = *columns;
     require(c.count == 0 || results != nullptr, "results is a null pointer");
-    require(c.keys != nullptr && c.key_count != 0, "keys is a null pointer or key_count is 0");
+    require(c.algorithm != nullptr || (c.keys != nullptr && c.key_count != 0),
+            "keys is a null pointer or key_count is 0");
+    require(c.algorithm == nullptr || c.keys == nullptr, "keys are given twice: as handles and as bytes");
+    require(c.algorithm == nullptr || c.key_bytes != nullptr, "key_bytes is a null pointer");
     require(c.count == 0 || c.in_lengths != nullptr, "in_lengths is a null pointer");
     require(c.in != nullptr || c.in_len == 0, "in is a null pointer");
     require(c.out != nullptr || c.out_len == 0, "out is a null pointer");
@@ -295,8 +358,8 @@ wc_status wc_run_columns(const char* engine, wc_result* results, const wc_column
     require(c.iv_len == 0 || c.ivs != nullptr || c.count == 0, "ivs is a null pointer");
     require(c.iv_len == 0 || c.count <= SIZE_MAX / c.iv_len, "count times iv_len is too large");
     std::vector<const warpcipher::Key*> keys;
-    keys.reserve(c.key_count);
-    for (std::size_t i = 0; i < c.key_count; ++i) {
+    if (c.algorithm == nullptr) keys.reserve(c.key_count);
+    for (std::size_t i = 0; c.algorithm == nullptr && i < c.key_count; ++i) {
       require(c.keys[i] != nullptr, "one of keys is a null pointer");
       keys.push_back(&c.keys[i]->key);
     }
@@ -304,7 +367,12 @@ wc_status wc_run_columns(const char* engine, wc_result* results, const wc_column
     converted.direction = to_direction(c.direction);
     converted.padding = to_padding(c.padding);
     converted.memory = to_memory(c.memory);
+    converted.columns_memory = to_memory(c.columns_memory);
     converted.keys = keys;
+    if (c.algorithm != nullptr) {
+      converted.algorithm = &warpcipher::find_algorithm(c.algorithm);
+      converted.key_bytes = {bytes(c.key_bytes), c.key_bytes_len};
+    }
     converted.key_index = column(c.key_index, c.count);
     converted.count = c.count;
     converted.in = {bytes(c.in), c.in_len};
@@ -318,9 +386,13 @@ wc_status wc_run_columns(const char* engine, wc_result* results, const wc_column
     converted.aad_offsets = column(c.aad_offsets, c.count);
     converted.aad_lengths = column(c.aad_lengths, c.count);
     converted.tag_len = c.tag_len;
-    std::vector<warpcipher::Result> outcome(c.count);
-    warpcipher::run_columns(engine_name(engine), converted, outcome, stream);
-    return report(outcome, results);
+    // Results are written in place, by the device where they lie there.
+    static_assert(sizeof(wc_result) == sizeof(warpcipher::Result) &&
+                  offsetof(wc_result, status) == offsetof(warpcipher::Result, status) &&
+                  offsetof(wc_result, written) == offsetof(warpcipher::Result, written));
+    const std::span outcome(reinterpret_cast<warpcipher::Result*>(results), c.count);
+    const Status status = warpcipher::run_columns(engine_name(engine), converted, outcome, stream);
+    return status == Status::ok ? WC_OK : fail(status, failure_text(status));
   });
 }
 

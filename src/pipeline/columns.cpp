@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/columns.hpp"
 
+#include <algorithm>
+#include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/wipe.hpp"
+#include "engine/device_engine.hpp"
+#include "pipeline/select.hpp"
 
 namespace warpcipher {
 namespace {
@@ -24,14 +30,24 @@ void check_column(const char* what, std::size_t got, std::size_t count) {
 }
 
 void check_columns(const Columns& c) {
-  if (c.keys.empty()) fail("no key given");
+  if (c.key_count() == 0) fail("no key given");
+  if (c.algorithm != nullptr) {
+    if (!c.keys.empty()) fail("keys are given twice: as objects and as bytes");
+    if (c.key_bytes.size() % c.algorithm->key_len() != 0) {
+      fail("the keys of " + std::string(c.algorithm->name) + " have " + std::to_string(c.algorithm->key_len()) +
+           " bytes each, got " + std::to_string(c.key_bytes.size()) + " bytes in all");
+    }
+  }
+  if (c.columns_memory == Memory::device && c.memory == Memory::host) {
+    fail("columns in device memory describe text in device memory, but the text lies on the host");
+  }
   check_count("in_lengths", c.in_lengths.size(), c.count);
   check_column("in_offsets", c.in_offsets.size(), c.count);
   check_column("out_offsets", c.out_offsets.size(), c.count);
   check_column("key_index", c.key_index.size(), c.count);
   check_column("aad_offsets", c.aad_offsets.size(), c.count);
   if (c.aad_offsets.size() != c.aad_lengths.size()) fail("aad_offsets and aad_lengths go together");
-  const Algorithm& algorithm = c.keys[0]->algorithm();
+  const Algorithm& algorithm = c.algorithm_of_all();
   for (const Key* key : c.keys) {
     if (&key->algorithm() != &algorithm) {
       fail("all keys of a columnar batch have one algorithm: got " + std::string(algorithm.name) + " and " +
@@ -96,15 +112,87 @@ std::vector<Message> to_messages(const Columns& c) {
   return messages;
 }
 
+// As messages, from columns in host memory.
+void run_as_messages(std::string_view engine, Columns c, std::span<Result> results, Stream stream) {
+  std::deque<Key> made;
+  std::vector<const Key*> keys;
+  if (c.algorithm != nullptr) {
+    const std::size_t len = c.algorithm->key_len();
+    for (std::size_t k = 0; k < c.key_count(); ++k) {
+      keys.push_back(&made.emplace_back(*c.algorithm, c.key_bytes.subspan(k * len, len)));
+    }
+    c.algorithm = nullptr;
+    c.keys = keys;
+  }
+  run(engine, to_messages(c), results, stream);
+  if (c.direction == Direction::encrypt) {
+    for (Result& result : results) result.written += c.tag_len;
+  }
+  // Work on the stream may still read the schedules of keys that end here.
+  if (!made.empty() && c.memory == Memory::device) select_device_engine(engine).wait(stream);
+}
+
+// Columns of a device, on the host.
+class HostColumns {
+ public:
+  HostColumns(const Columns& columns, DeviceEngine& engine, Stream stream)
+      : columns_(columns), key_bytes_(columns.key_bytes.size()) {
+    const auto fetch = [&](auto& copy, auto& column) {
+      copy.resize(column.size());
+      if (!column.empty()) engine.copy_to_host(copy.data(), column.data(), column.size_bytes(), stream);
+      column = copy;
+    };
+    if (!columns.key_bytes.empty()) {
+      engine.copy_to_host(key_bytes_.data(), columns.key_bytes.data(), key_bytes_.size(), stream);
+    }
+    columns_.key_bytes = {key_bytes_.data(), key_bytes_.size()};
+    fetch(key_index_, columns_.key_index);
+    fetch(in_offsets_, columns_.in_offsets);
+    fetch(in_lengths_, columns_.in_lengths);
+    fetch(out_offsets_, columns_.out_offsets);
+    fetch(ivs_, columns_.ivs);
+    fetch(aad_, columns_.aad);
+    fetch(aad_offsets_, columns_.aad_offsets);
+    fetch(aad_lengths_, columns_.aad_lengths);
+    engine.wait(stream);
+    columns_.columns_memory = Memory::host;
+  }
+
+  const Columns& columns() const { return columns_; }
+
+ private:
+  Columns columns_;
+  SecretBytes key_bytes_;
+  std::vector<std::uint32_t> key_index_;
+  std::vector<std::uint64_t> in_offsets_, in_lengths_, out_offsets_, aad_offsets_, aad_lengths_;
+  std::vector<std::uint8_t> ivs_, aad_;
+};
+
+Status first_failure(std::span<const Result> results) {
+  const auto failed =
+      std::find_if(results.begin(), results.end(), [](const Result& r) { return r.status != Status::ok; });
+  return failed == results.end() ? Status::ok : failed->status;
+}
+
 }  // namespace
 
-void run_columns(std::string_view engine, const Columns& columns, std::span<Result> results, Stream stream) {
+Status run_columns(std::string_view engine, const Columns& columns, std::span<Result> results, Stream stream) {
   check_columns(columns);
   check_count("results", results.size(), columns.count);
-  run(engine, to_messages(columns), results, stream);
-  if (columns.direction == Direction::encrypt) {
-    for (Result& result : results) result.written += columns.tag_len;
+  if (columns.memory == Memory::device && columns.count != 0) {
+    DeviceEngine& device = select_device_engine(engine);
+    if (const std::optional<Status> status = device.run_columns(columns, results, stream)) return *status;
+    if (columns.columns_memory == Memory::device) {
+      const HostColumns host(columns, device, stream);
+      std::vector<Result> outcome(columns.count);
+      run_as_messages(engine, host.columns(), outcome, stream);
+      device.copy_to_device(results.data(), outcome.data(), results.size_bytes(), stream);
+      device.wait(stream);
+      return first_failure(outcome);
+    }
   }
+  run_as_messages(engine, columns, results, stream);
+  return first_failure(results);
 }
 
 }  // namespace warpcipher

@@ -111,4 +111,10 @@ Selection select_engines(std::string_view name, std::span<const Message> message
   return selection;
 }
 
+DeviceEngine& select_device_engine(std::string_view name) {
+  Message there;
+  there.memory = Memory::device;
+  return static_cast<DeviceEngine&>(*select_engines(name, {&there, 1}).engine);
+}
+
 }  // namespace warpcipher

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "engine/engine.hpp"
+#include "engine/device_engine.hpp"
 #include "pipeline/rates.hpp"
 
 namespace warpcipher {
@@ -47,5 +47,8 @@ struct Selection {
 // passed their self-test. Throws Error{engine_unavailable} that says why when a forced engine is unknown or cannot run,
 // and Error{invalid_argument} when it cannot reach device memory.
 Selection select_engines(std::string_view name, std::span<const Message> messages);
+
+// The same for text in device memory.
+DeviceEngine& select_device_engine(std::string_view name);
 
 }  // namespace warpcipher

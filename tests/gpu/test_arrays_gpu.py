@@ -217,6 +217,83 @@ def test_columns(library: Any) -> None:
     assert library.get(back.raise_for_status().out) == b"".join(texts)
 
 
+def test_columns_on_the_gpu(library: Any) -> None:
+    """All columns and keys on the GPU: messages that need never be looked at on the host."""
+    if not isinstance(library, Torch | CuPy):
+        pytest.skip("makes no arrays of integers here")
+    numpy = importlib.import_module("numpy")
+    count, size = 600, 37
+
+    def column(values: Any, kind: str) -> Any:
+        array = numpy.asarray(values, kind)
+        if isinstance(library, Torch):
+            return library.torch.from_numpy(array.astype(kind.replace("u", "i"))).cuda()
+        return library.cupy.asarray(array)
+
+    keys = [oracle.painted(f"key {k}", 32) for k in range(3)]
+    texts = [oracle.painted(f"text {i}", size) for i in range(count)]
+    nonces = [i.to_bytes(12, "big") for i in range(count)]
+    arguments: dict[str, Any] = {
+        "key_index": column(numpy.arange(count) % 3, "u4"),
+        "ivs": library.put(b"".join(nonces)),
+        "aad": library.put(b"the same for all"),
+    }
+    out = library.put(bytes((size + 16) * count))
+    sealed = wc.run_columns(
+        GCM,
+        "encrypt",
+        library.put(b"".join(keys)),
+        library.put(b"".join(texts)),
+        lengths=column([size] * count, "u8"),
+        out=out,
+        **arguments,
+    )
+    assert sealed.out is out
+    assert list(sealed.written) == [size + 16] * count
+    wanted = [
+        oracle.encrypt(GCM, keys[i % 3], text, nonces[i], b"the same for all")
+        for i, text in enumerate(texts)
+    ]
+    assert library.get(out) == b"".join(wanted)
+    bad = bytearray(b"".join(wanted))
+    bad[(size + 16) * 5] ^= 1
+    back = library.put(bytes(size * count))
+    opened = wc.run_columns(
+        GCM,
+        "decrypt",
+        [wc.Key(GCM, key) for key in keys],
+        library.put(bytes(bad)),
+        lengths=column([size + 16] * count, "u8"),
+        out=back,
+        **arguments,
+    )
+    assert [i for i, status in enumerate(opened.status) if status] == [5]
+    assert opened.written[5] == 0
+    texts[5] = bytes(size)
+    assert library.get(back) == b"".join(texts)
+    with pytest.raises(wc.InvalidTag, match="message 5"):
+        opened.raise_for_status()
+    for change, text in (
+        ({"lengths": column([size + 16] * count, "u4")}, "integers of 64 bits"),
+        ({"ivs": b"".join(nonces)}, "columns lie together"),
+        ({"key_index": column([7] * count, "u4")}, "message 0: key index 7"),
+        ({"out": None}, "out is needed"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=text):
+            wc.run_columns(
+                GCM,
+                "decrypt",
+                library.put(b"".join(keys)),
+                library.put(b"".join(wanted)),
+                **{
+                    "lengths": column([size + 16] * count, "u8"),
+                    "out": back,
+                    **arguments,
+                    **change,
+                },
+            )
+
+
 def test_nothing_need_be_kept(library: Any) -> None:
     """Key, IV, data and cipher are dropped while the work may still be on the stream."""
     text = oracle.painted("text", 1 << 20)

@@ -3,11 +3,13 @@
 // of blocks and tiles, alignments, in place or not, alone or in batches, with both forms of the lane tables. A plain
 // program, because the machines with GPUs have nothing but the toolkit:
 //
-//   test_cuda_engine [--quick] [--sample N] [--no-large] [--only ALGORITHM | --host-data] [--part I/N] [--seed N]
+//   test_cuda_engine [--quick] [--sample N] [--no-large] [--only ALGORITHM] [--host-data | --columns] [--part I/N]
+//   [--seed N]
 //
 // --quick keeps texts small, for compute-sanitizer and the emulated GPU; --sample runs alone only each Nth of the texts
 // that get a launch of their own (the launches of many messages run whole), since compute-sanitizer is slow by launch.
-// Prints a line for each algorithm; exits 1 when anything differs. --host-data runs the tests of host data alone.
+// Prints a line for each algorithm; exits 1 when anything differs. --host-data runs the tests of host data
+// alone, --columns those of columnar batches.
 #include <cuda_runtime_api.h>
 
 #include <cinttypes>
@@ -22,6 +24,7 @@
 #include "batch/plan.hpp"
 #include "cipher/aes.hpp"
 #include "cipher/gf128.hpp"
+#include "columns.hpp"
 #include "core/error.hpp"
 #include "engine/cuda/engine.hpp"
 #include "engine/reference/engine.hpp"
@@ -264,6 +267,7 @@ struct Options {
   bool quick = false;
   bool large = true;
   bool host_data = false;
+  bool columns = false;
   std::string only;
   unsigned sample = 1;
   unsigned part = 0;  // of `parts`: the steps whose number is part modulo parts
@@ -397,6 +401,42 @@ int test_algorithm(const Algorithm& algorithm, const Options& options, Stream st
   return failures;
 }
 
+// Short messages of the counter modes, packed into warps in groups of lanes of every size: lengths around the average
+// that decides the size, counters that carry anywhere, some tags that do not match, one key and several.
+int test_packed(const Algorithm& algorithm, const Options& options, Stream stream) {
+  int failures = 0;
+  std::size_t count = 0;
+  setenv("WARPCIPHER_COUNTER", "packed", 1);
+  for (const std::size_t average : {20, 100, 250, 500, 1000, 3000}) {
+    for (const bool one_key : {true, false}) {
+      Batch batch;
+      const Key& key = random_key(algorithm);
+      const Direction direction = random_below(2) == 0 ? Direction::encrypt : Direction::decrypt;
+      for (int i = 0; i < (options.quick ? 37 : 500); ++i) {
+        Case c =
+            random_case(algorithm, direction, random_below(8) == 0 ? random_below(16384) : random_below(2 * average));
+        if (algorithm.is_aead()) {
+          c.aad_len = random_below(40);
+          if (random_below(2) == 0) c.iv = random_bytes(12);
+        } else {
+          c.iv = random_bytes(16);
+          if (random_below(2) == 0) c.iv[15] = static_cast<std::uint8_t>(0xff - random_below(70));
+          if (random_below(4) == 0) std::fill(c.iv.begin(), c.iv.end() - 1, std::uint8_t{0xff});
+        }
+        if (one_key && c.iv.size() >= 8) c.key = &key;
+        if (random_below(2) == 0) c.in_shift = c.out_shift = 0;
+        batch.add(c);
+      }
+      failures += batch.run(stream);
+      count += batch.count();
+    }
+  }
+  unsetenv("WARPCIPHER_COUNTER");
+  std::printf("%-16s %4zu messages packed into warps %s\n", std::string(algorithm.name).c_str(), count,
+              failures == 0 ? "ok" : "FAILED");
+  return failures;
+}
+
 // A key for each message, more of them than a warp has lanes, and keys shared at random: what batches derive on the
 // GPU.
 int test_many_keys(const Algorithm& algorithm, const Options& options, Stream stream) {
@@ -468,6 +508,8 @@ Options parse(int argc, char** argv) {
       options.large = false;
     } else if (argument == "--host-data") {
       options.host_data = true;
+    } else if (argument == "--columns") {
+      options.columns = true;
     } else if (argument == "--only" && i + 1 < argc) {
       options.only = argv[++i];
     } else if (argument == "--sample" && i + 1 < argc && std::sscanf(argv[i + 1], "%u", &options.sample) == 1 &&
@@ -480,8 +522,8 @@ Options parse(int argc, char** argv) {
       seed = std::strtoull(argv[++i], nullptr, 10);
     } else {
       std::fprintf(stderr,
-                   "usage: %s [--quick] [--sample N] [--no-large] [--only ALGORITHM | --host-data] [--part I/N] "
-                   "[--seed N]\n",
+                   "usage: %s [--quick] [--sample N] [--no-large] [--only ALGORITHM] [--host-data | --columns] "
+                   "[--part I/N] [--seed N]\n",
                    argv[0]);
       std::exit(2);
     }
@@ -509,6 +551,7 @@ int run_all(const Options& options) {
   const auto is_mine = [&] { return step++ % options.parts == options.part; };
   if (options.host_data) return test_host_data(options.quick, options.only, is_mine) == 0 ? 0 : 1;
   Stream stream = cuda_engine().create_stream();
+  if (options.columns) return test_columns(options.quick, options.only, is_mine, stream) == 0 ? 0 : 1;
   int failures = 0;
   for (const char* form : {"128", "64"}) {
     setenv("WARPCIPHER_LANE_TABLE", form, 1);
@@ -539,7 +582,10 @@ int run_all(const Options& options) {
   for (const Algorithm& algorithm : algorithms()) {
     if (!is_aes(algorithm.cipher.id) || (!options.only.empty() && algorithm.name != options.only)) continue;
     if (is_mine()) failures += test_many_keys(algorithm, options, stream);
+    const bool counts = algorithm.mode.id == Mode::ctr || algorithm.mode.id == Mode::gcm;
+    if (counts && is_mine()) failures += test_packed(algorithm, options, stream);
   }
+  failures += test_columns(options.quick, options.only, is_mine, stream);
   if (options.only.empty() && is_mine()) failures += test_refusal();
   failures += test_host_data(options.quick, options.only, is_mine);
   if (options.large && is_mine()) failures += test_large(stream, options.only);

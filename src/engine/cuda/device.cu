@@ -106,6 +106,27 @@ Range find_allocation(const void* pointer) {
   return {static_cast<std::uintptr_t>(begin), static_cast<std::uintptr_t>(begin) + size};
 }
 
+// The device that `pointer` lies on; `before`, the device of what came before it (-1: none), where all reach it. `what`
+// says for an error what is there.
+int find_device_of(const void* pointer, const std::string& what, int before) {
+  cudaPointerAttributes attributes{};
+  const cudaError_t error = cudaPointerGetAttributes(&attributes, pointer);
+  if (error != cudaSuccess && error != cudaErrorInvalidValue) throw_error(error, "look a pointer up");
+  if (error != cudaSuccess) cudaGetLastError();
+  const bool on_device =
+      error == cudaSuccess && (attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged);
+  if (!on_device) {
+    throw Error(Status::invalid_argument, what + " was given as device memory, but it is not memory of a GPU");
+  }
+  if (attributes.type == cudaMemoryTypeManaged) return before;
+  if (before >= 0 && attributes.device != before) {
+    throw Error(Status::invalid_argument, what + " lies on GPU " + std::to_string(attributes.device) +
+                                              ", what came before it on GPU " + std::to_string(before) +
+                                              ": run one batch a GPU");
+  }
+  return attributes.device;
+}
+
 // Finds the device of many pointers. They mostly come from a few allocations, so those seen last are remembered: a
 // question to the driver costs more than the rest of what the host does for a short message.
 class Locator {
@@ -117,7 +138,7 @@ class Locator {
       std::swap(range, seen_[0]);
       return;
     }
-    look_up(pointer, what, message);
+    device_ = find_device_of(pointer, "message " + std::to_string(message) + ": " + what, device_);
     std::rotate(seen_.begin(), seen_.end() - 1, seen_.end());
     seen_[0] = find_allocation(pointer);
   }
@@ -125,26 +146,6 @@ class Locator {
   int device() const { return device_; }
 
  private:
-  void look_up(const void* pointer, const char* what, std::size_t message) {
-    cudaPointerAttributes attributes{};
-    const cudaError_t error = cudaPointerGetAttributes(&attributes, pointer);
-    if (error != cudaSuccess && error != cudaErrorInvalidValue) throw_error(error, "look a pointer up");
-    if (error != cudaSuccess) cudaGetLastError();
-    const bool on_device =
-        error == cudaSuccess && (attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged);
-    if (!on_device) {
-      throw Error(Status::invalid_argument, "message " + std::to_string(message) + ": " + what +
-                                                " was given as device memory, but it is not memory of a GPU");
-    }
-    if (attributes.type == cudaMemoryTypeManaged) return;  // every device can reach it
-    if (device_ >= 0 && attributes.device != device_) {
-      throw Error(Status::invalid_argument, "message " + std::to_string(message) + ": " + what + " lies on GPU " +
-                                                std::to_string(attributes.device) + ", what came before it on GPU " +
-                                                std::to_string(device_) + ": run one batch a GPU");
-    }
-    device_ = attributes.device;
-  }
-
   std::array<Range, 4> seen_{};
   int device_ = -1;
 };
@@ -174,6 +175,10 @@ const Device& device_of(const Plan& plan) {
   }
   return locator.device() < 0 ? current_device() : find_device(locator.device());
 }
+
+void BufferLocator::add(const void* buffer, const char* what) { device_ = find_device_of(buffer, what, device_); }
+
+const Device& BufferLocator::device() const { return device_ < 0 ? current_device() : find_device(device_); }
 
 const Device& current_device() {
   int index = 0;

@@ -39,6 +39,19 @@ const Device& find_device(int index);
 // text.
 const Device& device_of(const Plan& plan);
 
+// The device of a few buffers that are said to lie in device memory.
+class BufferLocator {
+ public:
+  // Throws Error{invalid_argument} that names `what` when it does not, or lies on another GPU than those before it.
+  void add(const void* buffer, const char* what);
+
+  // The current device when no buffer was added.
+  const Device& device() const;
+
+ private:
+  int device_ = -1;
+};
+
 // The calling thread's current device; throws Error{engine_failure} when it is too old.
 const Device& current_device();
 

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "engine/cuda/batch/aes_batch.hpp"
+#include "engine/cuda/batch/columns.hpp"
 #include "engine/cuda/bitslice/des.hpp"
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/device.hpp"
@@ -84,6 +85,11 @@ class CudaEngine final : public DeviceEngine {
 
   void run_allocated(const Plan& plan, std::span<Status> statuses, Stream stream) override {
     run_on(cuda::current_device(), plan, statuses, stream);
+  }
+
+  std::optional<Status> run_columns(const Columns& columns, std::span<Result> results, Stream stream) override {
+    require_device();
+    return cuda::run_columns(columns, results, stream);
   }
 
   std::vector<int> devices_for_host_data() const override {

@@ -92,10 +92,30 @@ inline unsigned __ballot_sync(unsigned, bool predicate) {
 }
 
 // Lanes take turns, so nothing can come between.
-inline unsigned atomicAdd(unsigned* p, unsigned x) {
-  const unsigned before = *p;
+template <class T>
+T atomicAdd(T* p, T x) {
+  const T before = *p;
   *p += x;
   return before;
+}
+
+template <class T>
+T atomicMax(T* p, T x) {
+  const T before = *p;
+  if (before < x) *p = x;
+  return before;
+}
+
+template <class T>
+T atomicCAS(T* p, T expected, T x) {
+  const T before = *p;
+  if (before == expected) *p = x;
+  return before;
+}
+
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<unsigned long long>(Wide{a} * b >> 64);
 }
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }

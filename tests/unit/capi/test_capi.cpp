@@ -184,6 +184,125 @@ TEST(CAbi, RunsColumns) {
   columns.in_len -= 1;
   EXPECT_EQ(wc_run_columns("auto", results, &columns, nullptr), WC_INVALID_ARGUMENT);
   EXPECT_NE(std::string(wc_last_error()).find("leaves the buffer"), std::string::npos);
+  columns.in_len += 1;
+
+  // The same keys as bytes.
+  Bytes key_bytes = counting(16);
+  key_bytes.insert(key_bytes.end(), 16, 1);
+  columns.algorithm = "aes-128-gcm";
+  columns.key_bytes = key_bytes.data();
+  columns.key_bytes_len = key_bytes.size();
+  EXPECT_EQ(wc_run_columns("auto", results, &columns, nullptr), WC_INVALID_ARGUMENT);  // given twice
+  columns.keys = nullptr;
+  columns.key_count = 0;
+  back.assign(back.size(), 0);
+  ASSERT_EQ(wc_run_columns("auto", results, &columns, nullptr), WC_OK) << wc_last_error();
+  EXPECT_EQ(back, text);
+  sealed[30] ^= 1;
+  EXPECT_EQ(wc_run_columns("auto", results, &columns, nullptr), WC_INVALID_TAG);
+  EXPECT_EQ(results[1].status, WC_INVALID_TAG);
+  EXPECT_EQ(results[2].status, WC_OK);
+  columns.key_bytes_len = 31;
+  EXPECT_EQ(wc_run_columns("auto", results, &columns, nullptr), WC_INVALID_ARGUMENT);
+  columns.key_bytes_len = 32;
+  columns.columns_memory = WC_MEMORY_DEVICE;  // but the text lies on the host
+  EXPECT_EQ(wc_run_columns("auto", results, &columns, nullptr), WC_INVALID_ARGUMENT);
+}
+
+struct FreeBatch {
+  void operator()(wc_batch* batch) const { wc_batch_free(batch); }
+};
+
+TEST(CAbi, RunsABatchInTheBackground) {
+  const KeyPointer gcm = make_key("aes-256-gcm", counting(32)), ctr = make_key("aes-128-ctr", counting(16));
+  const Bytes text = counting(1000), iv = counting(16);
+  std::vector<Bytes> sealed(20, Bytes(text.size())), tags(20, Bytes(16)), nonces;
+  wc_batch* made = nullptr;
+  ASSERT_EQ(wc_batch_new(&made, nullptr), WC_OK);
+  const std::unique_ptr<wc_batch, FreeBatch> batch(made);
+  for (std::uint8_t i = 0; i < 20; ++i) nonces.push_back(Bytes(12, i));
+  for (std::size_t i = 0; i < 20; ++i) {
+    wc_message m = {};
+    m.key = i % 2 == 0 ? gcm.get() : ctr.get();
+    m.in = text.data();
+    m.in_len = text.size();
+    m.out = sealed[i].data();
+    m.out_len = sealed[i].size();
+    m.iv = i % 2 == 0 ? nonces[i].data() : iv.data();
+    m.iv_len = i % 2 == 0 ? 12 : 16;
+    m.tag = i % 2 == 0 ? tags[i].data() : nullptr;
+    m.tag_len = i % 2 == 0 ? 16 : 0;
+    std::size_t index = 99;
+    ASSERT_EQ(wc_batch_add(made, &index, &m), WC_OK) << wc_last_error();
+    EXPECT_EQ(index, i);
+  }
+  wc_result result;
+  EXPECT_EQ(wc_batch_wait(made), WC_INVALID_ARGUMENT);
+  EXPECT_EQ(wc_batch_result(&result, made, 0), WC_INVALID_ARGUMENT);
+  int done = 7;
+  EXPECT_EQ(wc_batch_query(&done, made), WC_OK);
+  EXPECT_EQ(done, 0);
+  ASSERT_EQ(wc_batch_start(made, nullptr), WC_OK) << wc_last_error();
+  EXPECT_EQ(wc_batch_start(made, nullptr), WC_INVALID_ARGUMENT);
+  wc_message late = {};
+  EXPECT_EQ(wc_batch_add(made, nullptr, &late), WC_INVALID_ARGUMENT);
+  ASSERT_EQ(wc_batch_wait(made), WC_OK) << wc_last_error();
+  EXPECT_EQ(wc_batch_query(&done, made), WC_OK);
+  EXPECT_EQ(done, 1);
+  EXPECT_EQ(wc_batch_result(&result, made, 20), WC_INVALID_ARGUMENT);
+  for (std::size_t i = 0; i < 20; ++i) {
+    ASSERT_EQ(wc_batch_result(&result, made, i), WC_OK);
+    EXPECT_EQ(result.status, WC_OK);
+    EXPECT_EQ(result.written, text.size());
+  }
+  Bytes expected(text.size());
+  ASSERT_EQ(wc_encrypt(ctr.get(), expected.data(), expected.size(), nullptr, text.data(), text.size(), iv.data(), 16,
+                       WC_PADDING_NONE),
+            WC_OK);
+  EXPECT_EQ(sealed[1], expected);
+}
+
+TEST(CAbi, TellsOfABatchWhatFailed) {
+  const KeyPointer gcm = make_key("aes-256-gcm", counting(32));
+  Bytes sealed(100), out(84), other(84), nonce = counting(12);
+  ASSERT_EQ(wc_seal(gcm.get(), sealed.data(), 100, counting(84).data(), 84, nonce.data(), 12, nullptr, 0), WC_OK);
+  wc_message m = {};
+  m.key = gcm.get();
+  m.direction = WC_DECRYPT;
+  m.in = sealed.data();
+  m.in_len = m.out_len = 84;
+  m.out = out.data();
+  m.iv = nonce.data();
+  m.iv_len = 12;
+  Bytes tag(sealed.begin() + 84, sealed.end()), bad = tag;
+  bad[0] ^= 1;
+  m.tag = tag.data();
+  m.tag_len = 16;
+  wc_batch* made = nullptr;
+  ASSERT_EQ(wc_batch_new(&made, "cpu"), WC_OK);
+  std::unique_ptr<wc_batch, FreeBatch> batch(made);
+  ASSERT_EQ(wc_batch_add(made, nullptr, &m), WC_OK);
+  m.tag = bad.data();
+  m.out = other.data();
+  ASSERT_EQ(wc_batch_add(made, nullptr, &m), WC_OK);
+  ASSERT_EQ(wc_batch_start(made, nullptr), WC_OK);
+  EXPECT_EQ(wc_batch_wait(made), WC_INVALID_TAG);
+  wc_result result;
+  ASSERT_EQ(wc_batch_result(&result, made, 0), WC_OK);
+  EXPECT_EQ(result.status, WC_OK);
+  ASSERT_EQ(wc_batch_result(&result, made, 1), WC_OK);
+  EXPECT_EQ(result.status, WC_INVALID_TAG);
+  EXPECT_EQ(other, Bytes(84));
+  // What cannot be right is found when the batch runs, and then nothing has been run.
+  made = nullptr;
+  ASSERT_EQ(wc_batch_new(&made, "cpu"), WC_OK);
+  batch.reset(made);
+  m.key = nullptr;
+  ASSERT_EQ(wc_batch_add(made, nullptr, &m), WC_OK);
+  ASSERT_EQ(wc_batch_start(made, nullptr), WC_OK);
+  EXPECT_EQ(wc_batch_wait(made), WC_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(wc_last_error()).find("key"), std::string::npos);
+  EXPECT_EQ(wc_batch_result(&result, made, 0), WC_INVALID_ARGUMENT);
 }
 
 TEST(CAbi, RefusesWhatCannotBeRight) {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The columnar form of a batch: many messages of one algorithm and direction, described by arrays.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "batch/message.hpp"
+
+namespace warpcipher {
+
+// As wc_columns in warpcipher.h, which says what each field means; spans that may be absent are empty then.
+struct Columns {
+  Direction direction = Direction::encrypt;
+  Padding padding = Padding::none;
+  Memory memory = Memory::host;             // of in and out
+  Memory columns_memory = Memory::host;     // of all other arrays, and of the results
+  std::span<const Key* const> keys;         // of one algorithm; or
+  const Algorithm* algorithm = nullptr;     // this one, and
+  std::span<const std::uint8_t> key_bytes;  // its keys, one behind the other
+  std::span<const std::uint32_t> key_index;
+  std::size_t count = 0;
+  std::span<const std::uint8_t> in;
+  std::span<const std::uint64_t> in_offsets;
+  std::span<const std::uint64_t> in_lengths;
+  std::span<std::uint8_t> out;
+  std::span<const std::uint64_t> out_offsets;
+  std::span<const std::uint8_t> ivs;
+  std::size_t iv_len = 0;
+  std::span<const std::uint8_t> aad;
+  std::span<const std::uint64_t> aad_offsets;
+  std::span<const std::uint64_t> aad_lengths;
+  std::size_t tag_len = 0;
+
+  const Algorithm& algorithm_of_all() const { return algorithm != nullptr ? *algorithm : keys[0]->algorithm(); }
+  std::size_t key_count() const { return algorithm != nullptr ? key_bytes.size() / algorithm->key_len() : keys.size(); }
+};
+
+}  // namespace warpcipher

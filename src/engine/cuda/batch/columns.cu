@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens to a columnar batch, in the order of its stream:
+//
+//   columns of the host are copied               (those of a device are used where they lie)
+//   round keys, H                                expand_keys()
+//   views, prefix sums, checks                   survey_columns()
+//   GCM: E(J0), counters; nonces used twice      encrypt_starts(), check_nonces()
+//   --- the host waits for the survey: nothing has been written yet
+//   text, tags, verdicts, results
+#include "engine/cuda/batch/columns.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/thread_pool.hpp"
+#include "engine/cuda/batch/aes_batch.hpp"
+#include "engine/cuda/batch/derive.hpp"
+#include "engine/cuda/batch/survey.hpp"
+#include "engine/cuda/check.hpp"
+#include "engine/cuda/device.hpp"
+#include "engine/cuda/ghash/ghash.hpp"
+#include "engine/cuda/ghash/tensor.hpp"
+#include "engine/cuda/keys.hpp"
+#include "engine/cuda/lane_table/packed.hpp"
+#include "engine/cuda/lane_table/starts.hpp"
+#include "engine/cuda/memory.hpp"
+
+namespace warpcipher::cuda {
+namespace {
+
+// Fewer messages than these take the host less time than the launches that spare it the work.
+constexpr std::size_t least_messages = 512;
+constexpr std::uint64_t gcm_most_text_len = (std::uint64_t{1} << 36) - 32;  // SP 800-38D, section 5.2.1.1
+constexpr std::uint64_t most_len = std::uint64_t{1} << 62;                  // of a buffer
+constexpr std::size_t results_at_once = 16384;
+
+cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
+
+// WARPCIPHER_COLUMNS ("device" or "host") forces one where both are possible, for tests and measurements.
+bool is_worth_it(const Columns& c) {
+  const char* variable = std::getenv("WARPCIPHER_COLUMNS");
+  const std::string forced = variable == nullptr ? "" : variable;
+  if (!forced.empty() && forced != "device" && forced != "host") {
+    throw Error(Status::invalid_argument,
+                "WARPCIPHER_COLUMNS is '" + forced.substr(0, 16) + "': expected device, host or nothing");
+  }
+  if (!forced.empty()) return forced == "device";
+  return c.columns_memory == Memory::device || c.count >= least_messages;
+}
+
+// Everything that is the same for all messages. What is wrong here is for run() to say.
+bool can_run(const Columns& c) {
+  const Algorithm& algorithm = c.algorithm_of_all();
+  if (!is_aes(algorithm.cipher.id) || c.padding != Padding::none) return false;
+  if (c.count >= UINT32_MAX || c.key_count() >= UINT32_MAX) return false;
+  if (c.in.size() > most_len || c.out.size() > most_len || c.aad.size() > most_len) return false;
+  const std::size_t t = c.tag_len;
+  if (algorithm.mode.id == Mode::ctr) return c.iv_len == 16 && t == 0 && c.aad.empty();
+  return algorithm.mode.id == Mode::gcm && c.iv_len == gcm_plain_iv_len && (t == 4 || t == 8 || (t >= 12 && t <= 16));
+}
+
+// The device of all arrays that are said to lie in device memory.
+const Device& device_of(const Columns& c) {
+  BufferLocator locator;
+  if (!c.in.empty()) locator.add(c.in.data(), "in");
+  if (!c.out.empty()) locator.add(c.out.data(), "out");
+  if (c.columns_memory == Memory::device) {
+    const auto add = [&](const auto& column, const char* what) {
+      if (!column.empty()) locator.add(column.data(), what);
+    };
+    add(c.key_bytes, "key_bytes");
+    add(c.key_index, "key_index");
+    add(c.in_offsets, "in_offsets");
+    add(c.in_lengths, "in_lengths");
+    add(c.out_offsets, "out_offsets");
+    add(c.ivs, "ivs");
+    add(c.aad, "aad");
+    add(c.aad_offsets, "aad_offsets");
+    add(c.aad_lengths, "aad_lengths");
+  }
+  return locator.device();
+}
+
+class ColumnsRun {
+ public:
+  ColumnsRun(const Columns& columns, const Device& device, Stream stream)
+      : c_(columns),
+        device_(device),
+        stream_(stream),
+        count_(static_cast<std::uint32_t>(columns.count)),
+        keys_(static_cast<std::uint32_t>(columns.key_count())),
+        is_gcm_(columns.algorithm_of_all().mode.id == Mode::gcm),
+        encrypting_(columns.direction == Direction::encrypt) {}
+
+  std::optional<Status> run(std::span<Result> results) {
+    place_columns();
+    place_keys();
+    survey();
+    if (survey_.bad != 0 || (is_gcm_ && survey_.most_hash_blocks > ghash::most_blocks_of_short)) return std::nullopt;
+    const lane_table::CounterBatch counters{views(),
+                                            first_tile(),
+                                            survey_.tiles,
+                                            survey_.units,
+                                            survey_.most_units,
+                                            count_,
+                                            rounds(),
+                                            reinterpret_cast<const uint4*>(round_keys_->data()),
+                                            only_key()};
+    if (!is_gcm_) {
+      lane_table::run_counter_batch(device_, stream_, counters, false, nullptr);
+      return settle(nullptr, results);
+    }
+    const ghash::ShortBatch hashes{reinterpret_cast<const ghash::HashView*>(hash_views_->data()),
+                                   reinterpret_cast<const Block*>(masks_->data()),
+                                   reinterpret_cast<const gf128::Element*>(hash_keys_->data()), count_, keys_};
+    if (encrypting_) {
+      lane_table::run_counter_batch(device_, stream_, counters, true, nullptr);
+      ghash::authenticate_short(device_, stream_, hashes, nullptr);
+      return settle(nullptr, results);
+    }
+    const StreamBuffer verdicts(count_ * sizeof(std::uint32_t), stream_, Wiping::needless);
+    auto* const words = reinterpret_cast<std::uint32_t*>(verdicts.data());
+    ghash::authenticate_short(device_, stream_, hashes, words);
+    lane_table::run_counter_batch(device_, stream_, counters, true, words);
+    return settle(words, results);
+  }
+
+ private:
+  using Bytes = std::unique_ptr<StreamBuffer>;
+
+  Bytes make(std::size_t size, Wiping wiping = Wiping::needless) const {
+    return std::make_unique<StreamBuffer>(size, stream_, wiping);
+  }
+
+  // A column where kernels can read it. From pageable memory the runtime copies before it returns.
+  template <class T>
+  const T* place(std::span<const T> column) {
+    if (column.empty()) return nullptr;
+    if (c_.columns_memory == Memory::device) return column.data();
+    copies_.push_back(make(column.size_bytes()));
+    check(cudaMemcpyAsync(copies_.back()->data(), column.data(), column.size_bytes(), cudaMemcpyHostToDevice,
+                          native(stream_)),
+          "copy columns to the device");
+    return reinterpret_cast<const T*>(copies_.back()->data());
+  }
+
+  void place_columns() {
+    view_.in_lengths = place(c_.in_lengths);
+    view_.in_offsets = place(c_.in_offsets);
+    view_.out_offsets = place(c_.out_offsets);
+    view_.key_index = place(c_.key_index);
+    view_.ivs = place(c_.ivs);
+    view_.aad = place(c_.aad);
+    view_.aad_offsets = place(c_.aad_offsets);
+    view_.aad_lengths = place(c_.aad_lengths);
+    view_.in = c_.in.data();
+    view_.out = c_.out.data();
+    view_.in_len = c_.in.size();
+    view_.out_len = c_.out.size();
+    view_.aad_len = c_.aad.size();
+    view_.most_text_len = is_gcm_ ? gcm_most_text_len : most_len;
+    view_.count = count_;
+    view_.keys = keys_;
+    view_.tag_len = static_cast<std::uint32_t>(c_.tag_len);
+    view_.is_gcm = is_gcm_;
+    view_.encrypting = encrypting_;
+    const auto in = reinterpret_cast<std::uintptr_t>(view_.in);
+    const auto out = reinterpret_cast<std::uintptr_t>(view_.out);
+    view_.apart = in + view_.in_len <= out || out + view_.out_len <= in;
+  }
+
+  const Key* only_key() const { return c_.algorithm == nullptr && keys_ == 1 ? c_.keys[0] : nullptr; }
+  std::uint32_t rounds() const { return static_cast<std::uint32_t>(c_.algorithm_of_all().cipher.key_len / 4 + 6); }
+
+  void place_keys() {
+    const std::size_t key_len = c_.algorithm_of_all().key_len();
+    round_keys_ = make(keys_ * most_rows * sizeof(uint4), Wiping::needed);
+    if (is_gcm_) hash_keys_ = make(keys_ * sizeof(gf128::Element), Wiping::needed);
+    if (only_key() != nullptr) return place_only_key();
+    Bytes copy;
+    const std::uint8_t* bytes = c_.key_bytes.data();
+    if (c_.algorithm == nullptr || c_.columns_memory == Memory::host) {
+      copy = make(keys_ * key_len, Wiping::needed);
+      SecretBytes gathered;
+      if (c_.algorithm == nullptr) {
+        gathered = SecretBytes(keys_ * key_len);
+        ThreadPool::instance().parallel_for(keys_, messages_at_once, [&](std::size_t begin, std::size_t end) {
+          for (std::size_t k = begin; k < end; ++k) {
+            std::copy_n(c_.keys[k]->bytes(), key_len, gathered.data() + key_len * k);
+          }
+        });
+        bytes = gathered.data();
+      }
+      check(cudaMemcpyAsync(copy->data(), bytes, copy->size(), cudaMemcpyHostToDevice, native(stream_)),
+            "copy keys to the device");
+      bytes = copy->data();
+    }
+    KeyExpansion expansion{};
+    expansion.keys = bytes;
+    expansion.stride = expansion.key_len = static_cast<std::uint32_t>(key_len);
+    expansion.count = keys_;
+    expansion.rows = reinterpret_cast<uint4*>(round_keys_->data());
+    if (is_gcm_) expansion.hash_keys = reinterpret_cast<gf128::Element*>(hash_keys_->data());
+    expand_keys(device_, stream_, expansion);
+  }
+
+  // One lane would take longer over its schedule than the host, which made it in the key's first call.
+  void place_only_key() {
+    const AesKeyState& state = aes_key_state(*only_key());
+    const auto send = [&](const Bytes& to, const void* from, std::size_t size) {
+      check(cudaMemcpyAsync(to->data(), from, size, cudaMemcpyHostToDevice, native(stream_)),
+            "copy a key schedule to the device");
+    };
+    send(round_keys_, state.words(false), sizeof state.encryption_words);
+    if (is_gcm_) send(hash_keys_, &state.hash_key, sizeof state.hash_key);
+  }
+
+  void survey() {
+    const std::size_t sums = (std::size_t{count_} + messages_of_sum - 1) / messages_of_sum;
+    views_ = make(count_ * sizeof(MessageView));
+    first_tile_ = make((std::size_t{count_} + 1) * sizeof(std::uint64_t));
+    sums_ = make(sums * sizeof(Sums));
+    device_survey_ = make(sizeof(Survey));
+    if (is_gcm_) hash_views_ = make(count_ * sizeof(ghash::HashView));
+    clear(*device_survey_);
+    survey_columns(
+        device_, stream_, view_,
+        {survey_of_device(), reinterpret_cast<Sums*>(sums_->data()), reinterpret_cast<MessageView*>(views_->data()),
+         is_gcm_ ? reinterpret_cast<ghash::HashView*>(hash_views_->data()) : nullptr,
+         reinterpret_cast<std::uint64_t*>(first_tile_->data())});
+    if (is_gcm_) {
+      masks_ = make(count_ * sizeof(Block), Wiping::needed);
+      auto* const masks = reinterpret_cast<Block*>(masks_->data());
+      lane_table::encrypt_starts(device_, stream_,
+                                 {reinterpret_cast<MessageView*>(views_->data()), count_,
+                                  reinterpret_cast<const uint4*>(round_keys_->data()), rounds(), masks});
+      if (encrypting_) find_nonces_used_twice(masks);
+    }
+    fetch_survey();
+  }
+
+  void find_nonces_used_twice(const Block* masks) {
+    NonceTable table{};
+    const std::size_t places = std::bit_ceil(2 * std::size_t{count_});
+    const StreamBuffer memory(places * sizeof *table.places, stream_, Wiping::needless);
+    clear(memory);
+    table.places = reinterpret_cast<unsigned long long*>(memory.data());
+    table.mask = static_cast<std::uint32_t>(places - 1);
+    std::random_device random;
+    for (std::uint64_t& seed : table.seeds) seed = std::uint64_t{random()} << 32 | random();
+    check_nonces(device_, stream_, views(), masks, count_, table, survey_of_device());
+  }
+
+  // Fills in the results: on the host all but the verdicts are known without asking the device.
+  Status settle(const std::uint32_t* verdicts, std::span<Result> results) {
+    const auto added = static_cast<std::uint32_t>(encrypting_ ? c_.tag_len : 0);
+    if (c_.columns_memory == Memory::device) {
+      write_results(device_, stream_, views(), verdicts, count_, added, results.data(), survey_of_device());
+      if (verdicts == nullptr) return Status::ok;
+      fetch_survey();
+      return survey_.failed == 0 ? Status::ok : Status::invalid_tag;
+    }
+    std::vector<std::uint32_t> good(verdicts != nullptr ? count_ : 0);
+    if (verdicts != nullptr) {
+      check(
+          cudaMemcpyAsync(good.data(), verdicts, good.size() * sizeof good[0], cudaMemcpyDeviceToHost, native(stream_)),
+          "copy the verdicts of tags from the device");
+      check(cudaStreamSynchronize(native(stream_)), "wait for the verdicts of tags");
+    }
+    ThreadPool::instance().parallel_for(count_, results_at_once, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        const bool is_good = good.empty() || good[i] != 0;
+        const std::size_t written = encrypting_ ? c_.in_lengths[i] + added : c_.in_lengths[i] - c_.tag_len;
+        results[i] = is_good ? Result{Status::ok, written} : Result{Status::invalid_tag, 0};
+      }
+    });
+    return std::find(good.begin(), good.end(), 0u) == good.end() ? Status::ok : Status::invalid_tag;
+  }
+
+  void clear(const StreamBuffer& buffer) const {
+    check(cudaMemsetAsync(buffer.data(), 0, buffer.size(), native(stream_)), "clear device memory");
+  }
+
+  void fetch_survey() {
+    check(cudaMemcpyAsync(&survey_, device_survey_->data(), sizeof survey_, cudaMemcpyDeviceToHost, native(stream_)),
+          "copy the survey of a batch from the device");
+    check(cudaStreamSynchronize(native(stream_)), "wait for the survey of a batch");
+  }
+
+  const MessageView* views() const { return reinterpret_cast<const MessageView*>(views_->data()); }
+  const std::uint64_t* first_tile() const { return reinterpret_cast<const std::uint64_t*>(first_tile_->data()); }
+  Survey* survey_of_device() const { return reinterpret_cast<Survey*>(device_survey_->data()); }
+
+  const Columns& c_;
+  const Device& device_;
+  const Stream stream_;
+  const std::uint32_t count_;
+  const std::uint32_t keys_;
+  const bool is_gcm_;
+  const bool encrypting_;
+  ColumnView view_{};
+  Survey survey_{};
+  std::vector<Bytes> copies_;
+  Bytes round_keys_, hash_keys_, views_, hash_views_, masks_, first_tile_, sums_, device_survey_;
+};
+
+}  // namespace
+
+std::optional<Status> run_columns(const Columns& columns, std::span<Result> results, Stream stream) {
+  const Device& device = device_of(columns);
+  if (!can_run(columns) || !is_worth_it(columns)) return std::nullopt;
+  const DeviceScope scope(device.index);
+  return ColumnsRun(columns, device, stream).run(results);
+}
+
+}  // namespace warpcipher::cuda

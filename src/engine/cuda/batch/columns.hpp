@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Columnar batches of AES in the counter modes, planned and run on the GPU: the host does nothing for each message.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "batch/columns.hpp"
+#include "engine/engine.hpp"
+
+namespace warpcipher::cuda {
+
+// DeviceEngine::run_columns().
+std::optional<Status> run_columns(const Columns& columns, std::span<Result> results, Stream stream);
+
+}  // namespace warpcipher::cuda

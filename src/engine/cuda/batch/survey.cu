@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/batch/survey.hpp"
+
+#include "engine/cuda/lane_table/run.hpp"
+
+namespace warpcipher::cuda {
+namespace {
+
+constexpr std::uint32_t threads = 128;
+constexpr std::uint64_t sum_limit = std::uint64_t{1} << 62;
+
+__device__ __forceinline__ std::uint64_t add_to_limit(std::uint64_t a, std::uint64_t b) {
+  return a + b < sum_limit ? a + b : sum_limit;
+}
+
+__device__ __forceinline__ Sums add(const Sums& a, const Sums& b) {
+  return {add_to_limit(a.in, b.in), add_to_limit(a.out, b.out), add_to_limit(a.tiles, b.tiles)};
+}
+
+__device__ __forceinline__ Sums from_lane_xor(const Sums& a, std::uint32_t mask) {
+  return {cuda::from_lane_xor(a.in, mask), cuda::from_lane_xor(a.out, mask), cuda::from_lane_xor(a.tiles, mask)};
+}
+
+__device__ __forceinline__ Sums from_lane_below(const Sums& a, std::uint32_t distance) {
+  return {cuda::from_lane_below(a.in, distance), cuda::from_lane_below(a.out, distance),
+          cuda::from_lane_below(a.tiles, distance)};
+}
+
+__device__ __forceinline__ Sums last_of_lanes(const Sums& a) {
+  return {from_lane(a.in, warp_len - 1), from_lane(a.out, warp_len - 1), from_lane(a.tiles, warp_len - 1)};
+}
+
+__device__ __forceinline__ std::uint64_t highest_of_lanes(std::uint64_t x) {
+#pragma unroll
+  for (std::uint32_t mask = 1; mask < warp_len; mask *= 2) {
+    const std::uint64_t other = cuda::from_lane_xor(x, mask);
+    x = x > other ? x : other;
+  }
+  return x;
+}
+
+__device__ __forceinline__ std::uint64_t sum_of_lanes(std::uint64_t x) {
+#pragma unroll
+  for (std::uint32_t mask = 1; mask < warp_len; mask *= 2) x = add_to_limit(x, cuda::from_lane_xor(x, mask));
+  return x;
+}
+
+// Sums up to and with each lane.
+__device__ __forceinline__ Sums scan_lanes(Sums sums) {
+#pragma unroll
+  for (std::uint32_t distance = 1; distance < warp_len; distance *= 2) {
+    const Sums below = from_lane_below(sums, distance);
+    if (lane_index() >= distance) sums = add(sums, below);
+  }
+  return sums;
+}
+
+// Lengths of a message; cut, so that sums of two do not overflow. What is cut is wrong anyway.
+struct Lengths {
+  std::uint64_t in;
+  std::uint64_t text;
+  std::uint64_t out;
+
+  __device__ __forceinline__ Lengths(const ColumnView& c, std::uint32_t i) {
+    const std::uint64_t len = c.in_lengths[i];
+    in = len < sum_limit ? len : sum_limit;
+    text = c.encrypting ? in : in < c.tag_len ? 0 : in - c.tag_len;
+    out = c.encrypting ? in + c.tag_len : text;
+  }
+
+  __device__ __forceinline__ std::uint64_t units() const { return (text + 15) / 16; }
+  __device__ __forceinline__ Sums sums() const {
+    return {in, out, (units() + lane_table::tile_units - 1) / lane_table::tile_units};
+  }
+};
+
+struct WarpRange {
+  std::uint64_t number;
+  std::uint64_t step;
+};
+
+__device__ __forceinline__ WarpRange warps_of_grid() {
+  return {(std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x) / warp_len,
+          std::uint64_t{gridDim.x} * blockDim.x / warp_len};
+}
+
+__global__ void __launch_bounds__(threads)
+    sum_columns(const __grid_constant__ ColumnView columns, const __grid_constant__ SurveyBuffers buffers,
+                std::uint32_t sums) {
+  const WarpRange warps = warps_of_grid();
+  std::uint64_t units = 0;
+  std::uint64_t most_units = 0;
+  std::uint64_t most_hash_blocks = 0;
+  for (std::uint64_t number = warps.number; number < sums; number += warps.step) {
+    Sums own{};
+    for (std::uint32_t k = lane_index(); k < messages_of_sum; k += warp_len) {
+      const std::uint64_t i = number * messages_of_sum + k;
+      if (i >= columns.count) break;
+      const Lengths lengths(columns, static_cast<std::uint32_t>(i));
+      const std::uint64_t aad_len = columns.aad_lengths != nullptr ? columns.aad_lengths[i] : columns.aad_len;
+      own = add(own, lengths.sums());
+      units = add_to_limit(units, lengths.units());
+      most_units = lengths.units() > most_units ? lengths.units() : most_units;
+      const std::uint64_t blocks = lengths.units() + aad_len / 16 + (aad_len % 16 != 0);
+      most_hash_blocks = blocks > most_hash_blocks ? blocks : most_hash_blocks;
+    }
+#pragma unroll
+    for (std::uint32_t mask = 1; mask < warp_len; mask *= 2) own = add(own, from_lane_xor(own, mask));
+    if (lane_index() == 0) buffers.sums[number] = own;
+  }
+  units = sum_of_lanes(units);
+  most_units = highest_of_lanes(most_units);
+  most_hash_blocks = highest_of_lanes(most_hash_blocks);
+  if (lane_index() == 0 && most_hash_blocks != 0) {
+    atomicAdd(&buffers.survey->units, static_cast<unsigned long long>(units));
+    atomicMax(&buffers.survey->most_units, static_cast<unsigned long long>(most_units));
+    atomicMax(&buffers.survey->most_hash_blocks, static_cast<unsigned long long>(most_hash_blocks));
+  }
+}
+
+// Replaces each sum by that of all before it. One warp, a lane a row of neighbours.
+__global__ void __launch_bounds__(warp_len)
+    scan_sums(const __grid_constant__ SurveyBuffers buffers, std::uint32_t sums, std::uint32_t messages) {
+  constexpr std::uint32_t row_len = 8;
+  Sums before{};
+  for (std::uint64_t first = 0; first < sums; first += row_len * warp_len) {
+    const std::uint64_t own = first + row_len * lane_index();
+    Sums row[row_len];
+    Sums all{};
+#pragma unroll
+    for (std::uint32_t k = 0; k < row_len; ++k) row[k] = own + k < sums ? buffers.sums[own + k] : Sums{};
+#pragma unroll
+    for (std::uint32_t k = 0; k < row_len; ++k) all = add(all, row[k]);
+    const Sums up_to = scan_lanes(all);
+    const Sums below = from_lane_below(up_to, 1);
+    Sums next = lane_index() == 0 ? before : add(before, below);
+#pragma unroll
+    for (std::uint32_t k = 0; k < row_len; ++k) {
+      if (own + k < sums) buffers.sums[own + k] = next;
+      next = add(next, row[k]);
+    }
+    before = add(before, last_of_lanes(up_to));
+  }
+  if (lane_index() == 0) {
+    buffers.first_tile[messages] = before.tiles;
+    buffers.survey->tiles = before.tiles;
+  }
+}
+
+__device__ __forceinline__ bool fits(std::uint64_t offset, std::uint64_t len, std::uint64_t room) {
+  return offset <= room && len <= room - offset;
+}
+
+// A message: where it lies, whether it is right, its views.
+class Surveyor {
+ public:
+  __device__ __forceinline__ Surveyor(const ColumnView& columns, std::uint32_t i, const Sums& before)
+      : c_(columns),
+        i_(i),
+        lengths_(columns, i),
+        in_(columns.in_offsets != nullptr ? columns.in_offsets[i] : before.in),
+        out_(columns.out_offsets != nullptr ? columns.out_offsets[i] : before.out),
+        aad_(columns.aad_offsets != nullptr ? columns.aad_offsets[i] : 0),
+        aad_len_(columns.aad_offsets != nullptr ? columns.aad_lengths[i] : columns.aad_len),
+        key_(columns.key_index != nullptr ? columns.key_index[i] : 0) {}
+
+  __device__ __forceinline__ bool is_right() const {
+    return key_ < c_.keys && (c_.encrypting || c_.in_lengths[i_] >= c_.tag_len) && lengths_.text <= c_.most_text_len &&
+           fits(in_, lengths_.in, c_.in_len) && fits(out_, lengths_.out, c_.out_len) &&
+           fits(aad_, aad_len_, c_.aad_len) && keeps_to_itself();
+  }
+
+  __device__ __forceinline__ MessageView view(bool right) const {
+    MessageView view{};
+    view.in = c_.in + in_;
+    view.out = c_.out + out_;
+    view.in_len = lengths_.text;
+    view.out_len = lengths_.text;
+    view.units = lengths_.units();
+    view.start =
+        c_.is_gcm ? load_words<3>(c_.ivs + std::uint64_t{12} * i_) : load_words<4>(c_.ivs + std::uint64_t{16} * i_);
+    if (c_.is_gcm) view.start.words[3] = 0x01000000u;  // 1, big-endian: SP 800-38D, section 7.1, step 2
+    view.key = right ? key_ : 0;
+    return view;
+  }
+
+  __device__ __forceinline__ ghash::HashView hash_view(bool right) const {
+    ghash::HashView view{};
+    view.aad = c_.aad + aad_;
+    view.text = c_.encrypting ? c_.out + out_ : c_.in + in_;
+    view.tag = const_cast<std::uint8_t*>(view.text) + lengths_.text;
+    view.aad_len = aad_len_;
+    view.text_len = lengths_.text;
+    view.chunk_blocks = 1;  // short messages are not cut
+    view.tag_len = c_.tag_len;
+    view.key = right ? key_ : 0;
+    return view;
+  }
+
+ private:
+  // Outputs come in the order of the messages, so that each need look only at its neighbours. Where in and out share
+  // memory, what a message reads lies between the outputs of its neighbours, and is its own output or apart from it.
+  __device__ __forceinline__ bool keeps_to_itself() const {
+    const std::uint64_t end = out_ + lengths_.out;
+    std::uint64_t end_before = out_;
+    std::uint64_t begin_behind = end;
+    if (c_.out_offsets != nullptr) {
+      end_before = i_ == 0 ? 0 : c_.out_offsets[i_ - 1] + Lengths(c_, i_ - 1).out;
+      begin_behind = i_ + 1 == c_.count ? c_.out_len : c_.out_offsets[i_ + 1];
+      if (end_before > out_ || end > begin_behind) return false;
+    }
+    if (c_.apart) return true;
+    const auto read = reinterpret_cast<std::uintptr_t>(c_.in) + in_;
+    const auto read_end = read + lengths_.in;
+    const auto out = reinterpret_cast<std::uintptr_t>(c_.out);
+    if (read != out + out_ && read < out + end && out + out_ < read_end) return false;
+    return (i_ == 0 || out + end_before <= read) && (i_ + 1 == c_.count || read_end <= out + begin_behind);
+  }
+
+  template <std::uint32_t Words>
+  static __device__ __forceinline__ Block load_words(const std::uint8_t* p) {
+    if (reinterpret_cast<std::uintptr_t>(p) % 4 != 0) return load_bytes(global(p), 4 * Words);
+    Block block{};
+#pragma unroll
+    for (std::uint32_t w = 0; w < Words; ++w) block.words[w] = reinterpret_cast<const std::uint32_t*>(global(p))[w];
+    return block;
+  }
+
+  const ColumnView& c_;
+  const std::uint32_t i_;
+  const Lengths lengths_;
+  const std::uint64_t in_, out_, aad_, aad_len_;
+  const std::uint32_t key_;
+};
+
+__global__ void __launch_bounds__(threads)
+    make_views(const __grid_constant__ ColumnView columns, const __grid_constant__ SurveyBuffers buffers,
+               std::uint32_t sums) {
+  const WarpRange warps = warps_of_grid();
+  for (std::uint64_t number = warps.number; number < sums; number += warps.step) {
+    Sums before = buffers.sums[number];
+    for (std::uint32_t k = 0; k < messages_of_sum; k += warp_len) {
+      const std::uint64_t i = number * messages_of_sum + k + lane_index();
+      const bool is_there = i < columns.count;
+      const auto message = static_cast<std::uint32_t>(is_there ? i : 0);
+      const Sums up_to = scan_lanes(is_there ? Lengths(columns, message).sums() : Sums{});
+      const Sums below = from_lane_below(up_to, 1);
+      if (is_there) {
+        const Sums own = lane_index() == 0 ? before : add(before, below);
+        const Surveyor surveyor(columns, message, own);
+        const bool right = surveyor.is_right();
+        if (!right) buffers.survey->bad = 1;
+        buffers.views[i] = surveyor.view(right);
+        if (columns.is_gcm) buffers.hash_views[i] = surveyor.hash_view(right);
+        buffers.first_tile[i] = own.tiles;
+      }
+      before = add(before, last_of_lanes(up_to));
+    }
+  }
+}
+
+// As NonceHash in src/batch/nonces.cpp.
+__device__ __forceinline__ std::uint64_t fold(std::uint64_t a, std::uint64_t b) { return a * b ^ __umul64hi(a, b); }
+
+__device__ __forceinline__ std::uint64_t pair_of(std::uint32_t a, std::uint32_t b) {
+  return std::uint64_t{a} << 32 | b;
+}
+
+__global__ void __launch_bounds__(threads)
+    enter_nonces(const MessageView* views, const Block* masks, std::uint32_t messages,
+                 const __grid_constant__ NonceTable table, Survey* survey) {
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < messages; i += stride) {
+    const Block nonce = views[i].start;
+    const Block mask = masks[i];
+    std::uint64_t hash = fold(pair_of(nonce.words[0], nonce.words[1]) ^ table.seeds[0],
+                              pair_of(nonce.words[2], mask.words[0]) ^ table.seeds[1]);
+    hash = fold(hash ^ pair_of(mask.words[1], mask.words[2]), mask.words[3] ^ table.seeds[2]);
+    const unsigned long long entry = (hash >> 32 << 32) | (i + 1);
+    for (auto place = static_cast<std::uint32_t>(hash) & table.mask;; place = (place + 1) & table.mask) {
+      const unsigned long long found = atomicCAS(&table.places[place], 0ull, entry);
+      if (found == 0) break;
+      if (found >> 32 != entry >> 32) continue;
+      const std::uint32_t other = static_cast<std::uint32_t>(found) - 1;
+      const Block other_nonce = views[other].start;
+      const Block other_mask = masks[other];
+      std::uint32_t difference = 0;
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        difference |= mask.words[w] ^ other_mask.words[w];
+        if (w < 3) difference |= nonce.words[w] ^ other_nonce.words[w];
+      }
+      if (difference == 0) {
+        survey->bad = 1;
+        break;
+      }
+    }
+  }
+}
+
+__global__ void __launch_bounds__(threads)
+    write_results_kernel(const MessageView* views, const std::uint32_t* verdicts, std::uint32_t messages,
+                         std::uint32_t added, Result* results, Survey* survey) {
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < messages; i += stride) {
+    const bool is_good = verdicts == nullptr || verdicts[i] != 0;
+    results[i].status = is_good ? Status::ok : Status::invalid_tag;
+    results[i].written = is_good ? views[i].in_len + added : 0;
+    if (!is_good) atomicAdd(&survey->failed, 1u);
+  }
+}
+
+LaunchShape shape_for(const Device& device, std::uint64_t lanes) {
+  const std::uint64_t wanted = (lanes + threads - 1) / threads;
+  const std::uint64_t most = 16 * std::uint64_t{device.multiprocessors};
+  return {static_cast<std::uint32_t>(wanted < most ? wanted : most), threads};
+}
+
+}  // namespace
+
+void survey_columns(const Device& device, Stream stream, const ColumnView& columns, const SurveyBuffers& buffers) {
+  const std::uint32_t sums = columns.count / messages_of_sum + (columns.count % messages_of_sum != 0);
+  const LaunchShape shape = shape_for(device, std::uint64_t{sums} * warp_len);
+  launch(&sum_columns, shape, stream, columns, buffers, sums);
+  launch(&scan_sums, {1, warp_len}, stream, buffers, sums, columns.count);
+  launch(&make_views, shape, stream, columns, buffers, sums);
+}
+
+void check_nonces(const Device& device, Stream stream, const MessageView* views, const Block* masks,
+                  std::uint32_t messages, const NonceTable& table, Survey* survey) {
+  launch(&enter_nonces, shape_for(device, messages), stream, views, masks, messages, table, survey);
+}
+
+void write_results(const Device& device, Stream stream, const MessageView* views, const std::uint32_t* verdicts,
+                   std::uint32_t messages, std::uint32_t added, Result* results, Survey* survey) {
+  launch(&write_results_kernel, shape_for(device, messages), stream, views, verdicts, messages, added, results, survey);
+}
+
+}  // namespace warpcipher::cuda

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan of a columnar batch, made on the GPU: what src/pipeline/columns.cpp, check_messages() and make_plan() do on
+// the host, for AES in the counter modes. A batch passes here only if it would pass there; one whose outputs do not
+// come in the order of its messages may be turned away though it is right.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/ghash/view.cuh"
+#include "engine/cuda/launch.hpp"
+#include "engine/cuda/message_view.cuh"
+
+namespace warpcipher::cuda {
+
+// Columns as kernels read them: all arrays in device memory, in and out too.
+struct ColumnView {
+  const std::uint64_t* in_lengths;
+  const std::uint64_t* in_offsets;   // nullptr: back to back
+  const std::uint64_t* out_offsets;  // likewise
+  const std::uint32_t* key_index;    // nullptr: key 0
+  const std::uint8_t* ivs;
+  const std::uint8_t* aad;
+  const std::uint64_t* aad_offsets;  // nullptr: all of aad, for every message
+  const std::uint64_t* aad_lengths;
+  const std::uint8_t* in;
+  std::uint8_t* out;
+  std::uint64_t in_len;
+  std::uint64_t out_len;
+  std::uint64_t aad_len;
+  std::uint64_t most_text_len;  // of a message
+  std::uint32_t count;
+  std::uint32_t keys;
+  std::uint32_t tag_len;
+  bool is_gcm;  // IVs of 12 bytes, else of 16
+  bool encrypting;
+  bool apart;  // in and out have no byte in common
+};
+
+// What the host must know before it starts the work. Types as atomic operations take them.
+struct Survey {
+  std::uint32_t bad;     // not 0: some message is wrong, or may be
+  std::uint32_t failed;  // tags that did not match
+  unsigned long long units;
+  unsigned long long most_units;
+  unsigned long long most_hash_blocks;  // of AAD and text
+  unsigned long long tiles;
+};
+
+// Sums over messages, for places back to back and the numbers of tiles. They stop at a limit that no place reaches.
+struct Sums {
+  std::uint64_t in;
+  std::uint64_t out;
+  std::uint64_t tiles;
+};
+
+inline constexpr std::uint32_t messages_of_sum = 256;  // each sum is over so many neighbours
+
+struct SurveyBuffers {
+  Survey* survey;  // zeros
+  Sums* sums;      // one for each messages_of_sum messages
+  MessageView* views;
+  ghash::HashView* hash_views;  // GCM
+  std::uint64_t* first_tile;    // one more than messages
+};
+
+// Fills the buffers from the columns. Where a message is wrong its views mean nothing, but its key is one that exists.
+void survey_columns(const Device& device, Stream stream, const ColumnView& columns, const SurveyBuffers& buffers);
+
+struct NonceTable {
+  unsigned long long* places;  // zeros; their number is a power of two, at least twice the messages
+  std::uint32_t mask;
+  std::uint64_t seeds[3];  // random
+};
+
+// Sets survey->bad when two messages have the same key and nonce. With E(J0) of each message in `masks` no key need be
+// looked at: the same nonce gives the same E(J0) under the same key, and under another with a chance of 2^-128.
+void check_nonces(const Device& device, Stream stream, const MessageView* views, const Block* masks,
+                  std::uint32_t messages, const NonceTable& table, Survey* survey);
+
+// Results in device memory; verdicts as GCM decryption gives them, nullptr: all are good. Counts survey->failed.
+void write_results(const Device& device, Stream stream, const MessageView* views, const std::uint32_t* verdicts,
+                   std::uint32_t messages, std::uint32_t added, Result* results, Survey* survey);
+
+}  // namespace warpcipher::cuda
