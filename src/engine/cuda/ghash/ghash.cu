@@ -152,7 +152,8 @@ __global__ void __launch_bounds__(Lanes <= warp_len ? threads : Lanes)
 // Short messages, four lanes each: the lengths are one more block of the row X_0 ... X_n-1, of which lane l takes
 // every fourth from the end, 3 - l blocks before it; at last its sum is multiplied by H^(4-l), so that one product a
 // lane joins them.
-__global__ void __launch_bounds__(threads, 4) hash_short(const __grid_constant__ ChunkList list, std::uint32_t* verdicts) {
+__global__ void __launch_bounds__(threads, 4)
+    hash_short(const __grid_constant__ ChunkList list, std::uint32_t* verdicts) {
   constexpr std::uint32_t lanes = 1u << few_log;
   const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x / lanes;
   const std::uint32_t lane = lane_index() % lanes;
