@@ -124,6 +124,9 @@ std::string describe_machine() {
   for (const Engine* engine : engines()) {
     if (!engine->unavailable_reason().empty()) continue;
     for (const std::string& device : engine->devices()) text += std::string(engine->name()) + " " + device + "\n";
+    if (engine->memory() != Memory::device) continue;
+    const auto& device = static_cast<const DeviceEngine&>(*engine);
+    text += "host data dealt to " + std::to_string(device.devices_for_host_data().size()) + "\n";
   }
   return text + "driver " + first_line("/proc/driver/nvidia/version") + "\n";
 }

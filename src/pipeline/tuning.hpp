@@ -41,7 +41,8 @@ void use_tuning(Tuning tuning);
 
 // --- the cache ---
 
-// What figures hold for: the version of the library, processor, GPUs, driver. Starts the driver.
+// What figures hold for: the version of the library, processor, GPUs, how many of them host data are dealt to, driver.
+// Starts the driver. Throws Error{invalid_argument} when the user's choice of GPUs cannot be read.
 std::string describe_machine();
 
 // The file for this machine, in $XDG_CACHE_HOME/warpcipher or ~/.cache/warpcipher; empty when there is no home.
