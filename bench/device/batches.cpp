@@ -14,8 +14,6 @@
 //   device_batches [--once] [--columns | --curve] [--divide N] [ALGORITHM]
 //
 // --columns: those alone. --curve: a serial mode, encrypted: 32 to 2^20 messages of 4 KiB. N: fewer messages.
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -28,6 +26,7 @@
 #include <vector>
 
 #include "batch/plan.hpp"
+#include "buffers.hpp"
 #include "core/bytes.hpp"
 #include "core/error.hpp"
 #include "engine/cuda/engine.hpp"
@@ -37,13 +36,11 @@
 namespace {
 
 using namespace warpcipher;
+using bench::must;
+using bench::read;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t tag_len = 16;
-
-void must(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
-}
 
 struct Case {
   const char* algorithm;
@@ -71,19 +68,7 @@ constexpr Case curve[] = {
 
 class Bench {
  public:
-  Bench(bool once, std::size_t divide, std::size_t size) : once_(once), divide_(divide), room_(size) {
-    must(cudaMalloc(reinterpret_cast<void**>(&in_), room_), "cudaMalloc");
-    must(cudaMalloc(reinterpret_cast<void**>(&out_), room_), "cudaMalloc");
-    must(cudaMemset(in_, 0x5a, room_), "cudaMemset");
-    stream_ = cuda_engine().create_stream();
-  }
-  ~Bench() {
-    cuda_engine().destroy_stream(stream_);
-    cudaFree(in_);
-    cudaFree(out_);
-  }
-  Bench(const Bench&) = delete;
-  Bench& operator=(const Bench&) = delete;
+  Bench(bool once, std::size_t divide, std::size_t size) : once_(once), divide_(divide), room_(size), buffers_(size) {}
 
   void measure(const Case& c) {
     const Algorithm& algorithm = find_algorithm(c.algorithm);
@@ -102,8 +87,8 @@ class Bench {
       Message& m = messages[i];
       m.key = &keys.back();
       m.memory = Memory::device;
-      m.in = in_ + step * i;
-      m.out = out_ + step * i;
+      m.in = buffers_.in() + step * i;
+      m.out = buffers_.out() + step * i;
       m.in_len = m.out_len = c.len;
       m.iv = ivs.data() + 16 * i;
       m.iv_len = algorithm.is_aead() ? 12 : 16;
@@ -123,9 +108,9 @@ class Bench {
       const auto checked = Clock::now();
       const Plan plan = make_plan(messages, cuda_engine().tile_units());
       const auto planned = Clock::now();
-      cuda_engine().run(plan, statuses, stream_);
+      cuda_engine().run(plan, statuses, buffers_.stream());
       const auto returned = Clock::now();
-      must(cudaStreamSynchronize(static_cast<cudaStream_t>(stream_)), "cudaStreamSynchronize");
+      must(cudaStreamSynchronize(buffers_.native()), "cudaStreamSynchronize");
       const auto done = Clock::now();
       const auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
       check.push_back(ms(start, checked));
@@ -170,8 +155,8 @@ class Bench {
     Columns columns;
     columns.memory = Memory::device;
     columns.count = count;
-    columns.in = {in_, step * count};
-    columns.out = {out_, step * count};
+    columns.in = {buffers_.in(), step * count};
+    columns.out = {buffers_.out(), step * count};
     columns.iv_len = iv_len;
     columns.tag_len = aead ? tag_len : 0;
     columns.keys = pointers;
@@ -204,9 +189,9 @@ class Bench {
     for (int i = 0; i < (once_ ? 1 : 7); ++i) {
       must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
       const auto start = Clock::now();
-      run_columns("cuda", columns, outcome, stream_);
+      run_columns("cuda", columns, outcome, buffers_.stream());
       const auto returned = Clock::now();
-      must(cudaStreamSynchronize(static_cast<cudaStream_t>(stream_)), "cudaStreamSynchronize");
+      must(cudaStreamSynchronize(buffers_.native()), "cudaStreamSynchronize");
       const auto done = Clock::now();
       const auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
       run.push_back(ms(start, returned));
@@ -218,8 +203,8 @@ class Bench {
                     std::span(key_bytes).subspan(c.own_keys ? i * algorithm.key_len() : 0, algorithm.key_len()));
       Message m;
       m.key = &key;
-      m.in = in_ + offsets[i];
-      m.out = out_ + offsets[i];
+      m.in = buffers_.in() + offsets[i];
+      m.out = buffers_.out() + offsets[i];
       m.in_len = m.out_len = c.len;
       m.iv = ivs.data() + iv_len * i;
       m.iv_len = iv_len;
@@ -248,12 +233,6 @@ class Bench {
     return values[values.size() / 2];
   }
 
-  static std::vector<std::uint8_t> read(const std::uint8_t* device, std::size_t len) {
-    std::vector<std::uint8_t> bytes(len);
-    must(cudaMemcpy(bytes.data(), device, len, cudaMemcpyDeviceToHost), "cudaMemcpy");
-    return bytes;
-  }
-
   // The tag too, when the text is short enough for the reference engine.
   bool is_right(const Message& on_device) const {
     const std::size_t len = std::min<std::size_t>(on_device.in_len, 1 << 16);
@@ -275,9 +254,7 @@ class Bench {
   const std::size_t divide_;
   const std::size_t room_;
   std::mt19937 random_{1};
-  std::uint8_t* in_ = nullptr;
-  std::uint8_t* out_ = nullptr;
-  Stream stream_ = nullptr;
+  bench::Buffers buffers_;
   bool wrong_ = false;
 };
 

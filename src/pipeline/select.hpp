@@ -23,8 +23,8 @@ struct Choice {
 // the GPU, triple DES 0.067 and 0.062; 256 KiB of triple DES 0.27 and 0.07.
 inline constexpr std::size_t least_device_len = std::size_t{64} << 10;
 
-// A batch smaller than this is not shared. H200 and 16 cores, AES-128-CTR from page-locked memory: 16 MiB took 0.49 ms
-// on the better engine and 0.37 on both, but 1 MiB 0.10 and 0.17.
+// A batch smaller than this is not shared. H200 and 16 cores, AES-128-CTR from page-locked memory: 16 MiB took 0.48 ms
+// on the better engine and 0.36 on both, but 1 MiB 0.10 and 0.17.
 inline constexpr std::size_t least_shared_len = std::size_t{16} << 20;
 
 // Both engines work where that should save a tenth: so measurements may be off by half of that, and the better engine
