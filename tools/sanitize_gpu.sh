@@ -34,4 +34,5 @@ for tool in "$@"; do
       "$tool" "$part" "${SAMPLE:-16}" "$part/$parts"
   done
   printf 'check %s search ./test_cuda_search --few 1\n' "$tool"
+  [ ! -x test_lab ] || printf 'check %s lab ./test_lab\n' "$tool"
 done | xargs -P "${JOBS:-6}" -I{} bash -c '{}'
