@@ -5,6 +5,7 @@
 #include "cipher/des.hpp"
 #include "core/wipe.hpp"
 #include "engine/cuda/batch/aes_batch.hpp"
+#include "engine/cuda/keys.hpp"
 #include "engine/cuda/lane_table/run.hpp"
 #include "engine/cuda/lane_table/serial.cuh"
 #include "engine/cuda/memory.hpp"
@@ -31,10 +32,23 @@ void place_des_schedule(uint2* schedules, std::size_t i, const Key& key) {
   }
 }
 
+bool has_one_key(const GroupRun& run) {
+  for (std::size_t i = 1; i < run.group.messages.size(); ++i) {
+    if (run.message(i).key != run.message(0).key) return false;
+  }
+  return true;
+}
+
 void run_serial_aes(const GroupRun& run) {
-  const AesBatch batch(run, KeyLayout::by_message);
-  launch_serial_aes(
-      run, {batch.views(), batch.round_keys(), static_cast<std::uint32_t>(run.group.messages.size()), batch.rounds()});
+  const auto messages = static_cast<std::uint32_t>(run.group.messages.size());
+  const bool one_key = takes_one_key(run) && has_one_key(run);
+  const AesBatch batch(run, one_key ? KeyLayout::by_key : KeyLayout::by_message);
+  if (one_key) {
+    const std::uint32_t* const words = aes_key_state(*run.message(0).key).words(false);
+    launch_serial_aes(run, SerialOneKey{batch.views(), words, messages, batch.rounds()});
+  } else {
+    launch_serial_aes(run, SerialSource{batch.views(), batch.round_keys(), messages, batch.rounds()});
+  }
 }
 
 void run_serial_des(const GroupRun& run) {

@@ -101,11 +101,12 @@ struct SerialSource {
 };
 
 // A block for each multiprocessor as long as there are warps for it.
-inline LaunchShape serial_shape(const Device& device, std::uint32_t messages, std::size_t shared_len) {
+inline LaunchShape serial_shape(const Device& device, std::uint32_t messages, std::size_t shared_len,
+                                std::uint32_t most_warps = block_threads / warp_len) {
   const std::uint32_t warps = (messages + warp_len - 1) / warp_len;
   const std::uint32_t blocks = warps < device.multiprocessors ? warps : device.multiprocessors;
   std::uint32_t warps_of_block = (warps + blocks - 1) / blocks;
-  if (warps_of_block > block_threads / warp_len) warps_of_block = block_threads / warp_len;
+  if (warps_of_block > most_warps) warps_of_block = most_warps;
   if (warps_of_block < 8) warps_of_block = 8;  // to fill the tables sooner
   return {blocks, warps_of_block * warp_len, shared_len};
 }
@@ -138,6 +139,18 @@ void with_serial_mode(Mode mode, Use&& use) {
   }
 }
 
+// The same with one key for all: `words` is its schedule in host memory, KeyLayout::by_key.
+struct SerialOneKey {
+  const MessageView* views;
+  const std::uint32_t* words;
+  std::uint32_t messages;
+  std::uint32_t rounds;
+};
+
+// Whether a group of messages of one key has a kernel that takes it as a parameter.
+bool takes_one_key(const GroupRun& run);
+
+void launch_serial_aes(const GroupRun& run, const SerialOneKey& source);
 void launch_serial_aes(const GroupRun& run, const SerialSource& source);
 void launch_serial_des(const GroupRun& run, const SerialSource& source);
 
