@@ -385,16 +385,32 @@ def _run_device_columns(
         )
     names = ("lengths", "offsets", "key_index", "ivs", "aad", "aad_offsets", "aad_lengths")
     sizes = (8, 8, 4, 1, 1, 8, 8)
-    views = [
+    lengths, *others = (
         arrays.device_column(x, name, pointer, size)
         for x, name, size in zip(columns, names, sizes, strict=True)
-    ]
+    )
+    offsets, key_index, ivs, aad, aad_offsets, aad_lengths = others
     starts = arrays.device_column(out_offsets, "out_offsets", pointer, 8)
     held = arrays.device_column(keys, "keys", pointer, 1) if arrays.is_on_device(keys) else keys
-    room = len(views[0]) // 8 * _native.RESULT_SIZE
+    room = len(lengths) // 8 * _native.RESULT_SIZE
     results = _native.DeviceArray(room, device, pointer)
     span = arrays.library_of(results, "results").view(results, "results", pointer, True)
     _native.run_device_columns(
-        *operation, held, source, *views, tag_length, target, starts, span, engine, pointer
+        *operation,
+        held,
+        source,
+        lengths,
+        offsets,
+        key_index,
+        ivs,
+        aad,
+        aad_offsets,
+        aad_lengths,
+        tag_length,
+        target,
+        starts,
+        span,
+        engine,
+        pointer,
     )
     return Columns(out, lambda: _native.fetch_results(span, pointer))
