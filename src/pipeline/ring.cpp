@@ -6,7 +6,7 @@
 
 namespace warpcipher {
 
-Ring::Ring(DeviceEngine& engine, Batch& batch, std::vector<int> devices, std::size_t slots, std::size_t size)
+Ring::Ring(DeviceEngine& engine, RingBatch& batch, std::vector<int> devices, std::size_t slots, std::size_t size)
     : engine_(engine),
       batch_(batch),
       devices_(std::move(devices)),

@@ -15,7 +15,7 @@ namespace warpcipher {
 class Ring {
  public:
   // `slots` of `size` bytes, dealt to the devices in turn; each is made when it is needed first.
-  Ring(DeviceEngine& engine, Batch& batch, std::vector<int> devices, std::size_t slots, std::size_t size);
+  Ring(DeviceEngine& engine, RingBatch& batch, std::vector<int> devices, std::size_t slots, std::size_t size);
 
   // Packs a whole message into the slot that is being filled, or into the next one if it does not fit in.
   void add(std::size_t index, bool direct);
@@ -36,7 +36,7 @@ class Ring {
   void step();
 
   DeviceEngine& engine_;
-  Batch& batch_;
+  RingBatch& batch_;
   const std::vector<int> devices_;
   const std::size_t size_;
   const std::size_t count_;

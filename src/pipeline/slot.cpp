@@ -22,7 +22,7 @@ std::size_t Slot::room_for(const Message& message) {
   return align_up(message.tag_len != 0 ? tag_offset(text_len) + tag_room : text_len);
 }
 
-Slot::Slot(DeviceEngine& engine, int device, std::size_t size, Batch& batch, CopyJob& job)
+Slot::Slot(DeviceEngine& engine, int device, std::size_t size, RingBatch& batch, CopyJob& job)
     : engine_(engine), device_(device), size_(size), batch_(batch), job_(job) {
   const SelectedDevice scope(engine, device);
   stream_ = engine.create_stream();

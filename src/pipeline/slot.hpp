@@ -17,7 +17,7 @@ namespace warpcipher {
 
 // What the slots of a ring share: the batch, its statuses, and lists whose memory is used again, for fresh memory costs
 // a batch of short messages more than all else does.
-struct Batch {
+struct RingBatch {
   std::span<const Message> messages;
   std::span<Status> statuses;
   std::vector<Message> on_device;
@@ -37,7 +37,7 @@ class Slot {
   static std::size_t room_for(const Message& message);
 
   // job: of the copies by the cores; helpers may look at it for longer than the slot lives.
-  Slot(DeviceEngine& engine, int device, std::size_t size, Batch& batch, CopyJob& job);
+  Slot(DeviceEngine& engine, int device, std::size_t size, RingBatch& batch, CopyJob& job);
   Slot(const Slot&) = delete;
   Slot& operator=(const Slot&) = delete;
   ~Slot();
@@ -93,7 +93,7 @@ class Slot {
   DeviceEngine& engine_;
   const int device_;
   const std::size_t size_;
-  Batch& batch_;
+  RingBatch& batch_;
   CopyJob& job_;
   Stream stream_ = nullptr;
   std::uint8_t* memory_ = nullptr;  // on the device

@@ -126,7 +126,7 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
   const std::size_t slots = whole        ? 1
                             : all_direct ? std::min(shape.slots, most_direct_slots) * devices.size()
                                          : shape.slots * devices.size();
-  Batch batch{messages, statuses, {}, {}, {}, {}};
+  RingBatch batch{messages, statuses, {}, {}, {}, {}};
   Ring ring(engine, batch, std::move(devices), slots, size);
   std::atomic<bool> over{false};
   const auto help = [&] {

@@ -102,7 +102,7 @@ class CpuEngine final : public Engine {
 
  private:
   static bool is_small(const Message& m) {
-    const Cost cost = cost_of(m.algorithm(), m.direction);
+    const WorkCost cost = cost_of(m.algorithm(), m.direction);
     return m.in_len < min_shared_cost / cost.byte;
   }
 

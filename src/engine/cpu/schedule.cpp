@@ -8,12 +8,12 @@
 namespace warpcipher {
 namespace {
 
-std::uint64_t message_cost(const Cost& cost, const Message& m) { return cost.message + cost.byte * m.in_len; }
+std::uint64_t message_cost(const WorkCost& cost, const Message& m) { return cost.message + cost.byte * m.in_len; }
 
 std::uint64_t total_cost(const Plan& plan) {
   std::uint64_t total = 0;
   for (const Group& group : plan.groups) {
-    const Cost cost = cost_of(*group.algorithm, group.direction);
+    const WorkCost cost = cost_of(*group.algorithm, group.direction);
     for (const std::uint32_t i : group.messages) total += message_cost(cost, plan.messages[i]);
   }
   return total;
@@ -24,7 +24,7 @@ std::uint64_t total_cost(const Plan& plan) {
 // Measured on Zen 3, OpenSSL 3.0, one core, GB/s: CTR 7, ECB 8.6, CBC decryption 8.8, XTS 7.4, GCM 4.1; CBC encryption
 // 1.2, CFB encryption and OFB 0.7, CFB8 encryption 0.04; DES 1.1, triple DES 0.5 and with all lanes full 0.3 in serial
 // modes; about 0.3 us for a short GCM message.
-Cost cost_of(const Algorithm& algorithm, Direction direction) {
+WorkCost cost_of(const Algorithm& algorithm, Direction direction) {
   constexpr std::uint64_t message = 2048;
   if (!is_aes(algorithm.cipher.id)) {
     const std::uint64_t blocks = algorithm.cipher.id == CipherId::des ? 7 : 14;
@@ -57,7 +57,7 @@ Schedule make_schedule(const Plan& plan, std::size_t threads) {
 
   for (std::uint32_t g = 0; g < plan.groups.size(); ++g) {
     const Group& group = plan.groups[g];
-    const Cost cost = cost_of(*group.algorithm, group.direction);
+    const WorkCost cost = cost_of(*group.algorithm, group.direction);
     const bool whole = group.algorithm->is_aead() && group.direction == Direction::decrypt && !gives_decryption_tags();
     const bool lanes_at_once = !group.parallel && !is_aes(group.algorithm->cipher.id);
     std::uint64_t first = 0, gathered = 0;

@@ -13,12 +13,12 @@ namespace warpcipher {
 
 // Work is counted in bytes of AES in counter mode (about 0.15 ns on one core of 2021): `message` for each message,
 // whatever its length, and `byte` for each of its bytes.
-struct Cost {
+struct WorkCost {
   std::uint64_t message;
   std::uint64_t byte;
 };
 
-Cost cost_of(const Algorithm& algorithm, Direction direction);
+WorkCost cost_of(const Algorithm& algorithm, Direction direction);
 
 // Less than this runs on the calling thread: waking another one costs more than it saves.
 inline constexpr std::uint64_t min_shared_cost = 128 * 1024;
