@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What no compiler says of the C++ sources: two types of one name in one namespace, in headers that
+no source includes together, are one to the linker, and each runs the other's destructor."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+SOURCES = Path(__file__).parents[2] / "src"
+NAMESPACE = re.compile(r"(?:inline )?namespace ([A-Za-z0-9_:]+) \{")
+END = re.compile(r"\}  // namespace ([A-Za-z0-9_:]+)")
+TYPE = re.compile(r"(?:struct|class|enum class) ([A-Za-z0-9_]+)(?: final)?(?: : .*)? \{")
+
+
+def types_of(header: Path) -> list[str]:
+    """The qualified names of the types that a header defines, as clang-format lays them out."""
+    names: list[str] = []
+    open_now: list[str] = []
+    for line in header.read_text().splitlines():
+        if found := NAMESPACE.match(line):
+            open_now.append(found[1])
+        elif END.match(line):
+            open_now.pop()
+        elif open_now and (found := TYPE.match(line)):
+            names.append("::".join((*open_now, found[1])))
+    return names
+
+
+def test_no_two_types_have_one_name() -> None:
+    where: dict[str, list[str]] = defaultdict(list)
+    headers = [path for end in ("*.hpp", "*.cuh") for path in sorted(SOURCES.rglob(end))]
+    for header in headers:
+        for name in types_of(header):
+            where[name].append(str(header.relative_to(SOURCES)))
+    assert len(where) > 100  # they are read at all
+    assert where["warpcipher::Message"] == ["batch/message.hpp"]
+    assert {name: files for name, files in where.items() if len(files) > 1} == {}
