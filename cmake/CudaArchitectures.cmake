@@ -7,8 +7,8 @@
 #   list  as for CMAKE_CUDA_ARCHITECTURES
 # The sources have three forms, chosen by __CUDA_ARCH__ (ghash/tensor.cuh): below 80, from 80, from 100. So nvcc's front
 # end runs once for each of these, and not for every GPU: the machine code is the same, in half the time.
-# Kernels that need an architecture-specific feature set (sm_90a) belong in an object library of their own with its own
-# WARPCIPHER_CUDA_CODE, linked into warpcipher_core: code for sm_90a runs on nothing else.
+# Kernels that need the feature set of one architecture (sm_90a) are in files named *_sm90a.cu, which the library
+# warpcipher_sm_90a compiles for it alone, in every build: code for sm_90a runs on nothing else.
 
 set(all_code -gencode=arch=compute_75,code=sm_75
              -gencode=arch=compute_80,code=[sm_80,sm_86,sm_89,sm_90]

@@ -532,12 +532,14 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-bool has_one_bit_matrices() {
+// Whether the current device can run that form of GHASH.
+bool has_ghash(const std::string& form) {
   int device = 0;
   cudaDeviceProp properties{};
   must(cudaGetDevice(&device), "cudaGetDevice");
   must(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-  return properties.major == 8 || properties.major == 9;
+  if (form == "warpgroups") return properties.major == 9 && properties.minor == 0;
+  return form != "tensor" || properties.major == 8 || properties.major == 9;
 }
 
 int run_all(const Options& options) {
@@ -566,8 +568,8 @@ int run_all(const Options& options) {
     if (options.only.empty() && is_mine()) failures += test_mixed(options, stream);
   }
   unsetenv("WARPCIPHER_LANE_TABLE");
-  for (const char* form : {"lanes", "scalar", "tensor"}) {
-    if (std::string(form) == "tensor" && !has_one_bit_matrices()) continue;
+  for (const char* form : {"lanes", "scalar", "tensor", "warpgroups"}) {
+    if (!has_ghash(form)) continue;
     setenv("WARPCIPHER_GHASH", form, 1);
     std::printf("GHASH, %s\n", form);
     for (const Algorithm& algorithm : algorithms()) {

@@ -74,19 +74,20 @@ def cuobjdump() -> str:
     pytest.skip("no cuobjdump: neither on PATH, nor in /usr/local/cuda, nor nvidia-cuda-cuobjdump")
 
 
-def dump(*options: str) -> str:
+def dump(*options: str, architecture: str = ARCHITECTURE) -> str:
     """What cuobjdump prints of the extension, whose kernels are those of every build."""
-    command = [cuobjdump(), "-arch", ARCHITECTURE, *options, str(_native.__file__)]
+    command = [cuobjdump(), "-arch", architecture, *options, str(_native.__file__)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode != 0 or "Function" not in run.stdout:
-        pytest.skip(f"no {ARCHITECTURE} code in the extension: {run.stderr.strip()[:200]}")
+        pytest.skip(f"no {architecture} code in the extension: {run.stderr.strip()[:200]}")
     return run.stdout
 
 
 @cache
-def resources() -> dict[str, dict[str, int]]:
+def resources(architecture: str = ARCHITECTURE) -> dict[str, dict[str, int]]:
     """Registers, stack and so on of each kernel, by its mangled name."""
-    found = re.findall(r"Function (\S+):\s+(REG:[^\n]*)", dump("-res-usage"))
+    usage = dump("-res-usage", architecture=architecture)
+    found = re.findall(r"Function (\S+):\s+(REG:[^\n]*)", usage)
     return {
         name: {key: int(value) for key, value in re.findall(r"(\w+):(\d+)", usage)}
         for name, usage in found
@@ -158,6 +159,16 @@ def test_hot_loop(mode: str) -> None:
     assert counts["PRMT"] <= MARGIN * recorded.permutes
     assert counts["LOP3"] <= MARGIN * recorded.logic
     assert counts.total() <= MARGIN * recorded.total
+
+
+def test_ghash_by_warpgroups() -> None:
+    """384 threads keep 64 counts and 64 words of text each in registers, and nothing elsewhere."""
+    kernels = resources("sm_90a")
+    (name,) = [kernel for kernel in kernels if "hash_chunks_by_warpgroup" in kernel]
+    assert kernels[name]["REG"] <= 168
+    assert kernels[name]["STACK"] == 0
+    code = Counter(i.base for i in parse(dump("-sass", "-fun", name, architecture="sm_90a")))
+    assert code["BGMMA"] == 16 + 1  # of the steps of a segment, and between segments
 
 
 @pytest.mark.parametrize("mode", RECORDED)

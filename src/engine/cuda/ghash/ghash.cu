@@ -3,9 +3,9 @@
 //
 //   P_k = sum of X_i H^(e-1-i) over the chunk's blocks, e its end
 //
-// on tensor cores (tensor.cuh) or by the kernel here. Then a warp or a block of threads a message sums P_k
-// (H^c)^(K-1-k), c the blocks of a chunk and K the number of chunks, which is the same sum again with H^c for H, adds
-// the lengths and makes or checks the tag.
+// on tensor cores (tensor.cuh, warpgroup.cuh) or by the kernel here. Then a warp or a block of threads a message sums
+// P_k (H^c)^(K-1-k), c the blocks of a chunk and K the number of chunks, which is the same sum again with H^c for H,
+// adds the lengths and makes or checks the tag.
 //
 // Here lane l of w lanes takes blocks l, l + w, ... by Horner's rule in H^w; then products join the lanes. All factors
 // are powers 2^j of H or of H^c.
@@ -20,6 +20,7 @@
 #include "engine/cuda/batch/aes_batch.hpp"
 #include "engine/cuda/ghash/tensor.hpp"
 #include "engine/cuda/ghash/view.cuh"
+#include "engine/cuda/ghash/warpgroup.hpp"
 #include "engine/cuda/keys.hpp"
 #include "engine/cuda/memory.hpp"
 
@@ -55,6 +56,16 @@ __device__ __forceinline__ Element join_lanes(Element x, const Element* powers) 
   return x;
 }
 
+// Joins lanes by a power each: the sum of x power over the warp, in all lanes. A product in place of five in a row.
+__device__ __forceinline__ Element join_lanes_by(const Element& x, const Element& power) {
+  Element sum = gf128::gcm_multiply(x, power);
+#pragma unroll
+  for (std::uint32_t distance = warp_len / 2; distance > 0; distance /= 2) {
+    sum = gf128::add(sum, from_lane_xor(sum, distance));
+  }
+  return sum;
+}
+
 // Lane `lane`'s part of the sum of X_i P^(n-1-i) for i from 0 to n - 1, where 2^log lanes take every 2^log-th block
 // each. power is P^(2^log). load(i) gives X_i.
 template <class Load>
@@ -63,10 +74,9 @@ __device__ __forceinline__ Element sum_of_lane(std::uint64_t n, std::uint32_t la
   const std::uint64_t rows = (n + (std::uint64_t{1} << log) - 1) >> log;
   const std::uint64_t missing = (rows << log) - n;  // the first row is short at its front
   Element sum{};
-  for (std::uint64_t row = 0; row < rows; ++row) {
-    const std::uint64_t i = (row << log) + lane;
-    const Element x = i < missing ? Element{} : load(i - missing);
-    sum = gf128::add(gf128::gcm_multiply(sum, power), x);
+  if (rows != 0 && lane >= missing) sum = load(lane - missing);
+  for (std::uint64_t row = 1; row < rows; ++row) {
+    sum = gf128::add(gf128::gcm_multiply(sum, power), load((row << log) + lane - missing));
   }
   return sum;
 }
@@ -99,12 +109,16 @@ __device__ __forceinline__ Element sum_of_chunks(const ChunkList& list, std::uin
     constexpr std::uint32_t warps = Lanes / warp_len;
     static_assert(Lanes == 1u << block_log && warps <= warp_len, "the lanes of one warp join the sums of all");
     auto* const of_warps = reinterpret_cast<Element*>(shared_memory);
-    const Element part = join_lanes(sum_of_lane(chunks, threadIdx.x, block_log, powers[block_log], load), powers);
-    if (lane_index() == 0) of_warps[threadIdx.x / warp_len] = part;
+    static_assert(joining_powers == joining_of_warps + warps, "a power for each warp");
+    const std::uint32_t lane = lane_index();
+    const Element own = sum_of_lane(chunks, threadIdx.x, block_log, powers[block_log], load);
+    const Element part = list.joining != nullptr ? join_lanes_by(own, list.joining[lane]) : join_lanes(own, powers);
+    if (lane == 0) of_warps[threadIdx.x / warp_len] = part;
     __syncthreads();
     Element sum{};
-    if (threadIdx.x < warp_len) {
-      const std::uint32_t lane = lane_index();
+    if (threadIdx.x < warp_len && list.joining != nullptr) {
+      sum = join_lanes_by(lane < warps ? of_warps[lane] : Element{}, list.joining[joining_of_warps + lane % warps]);
+    } else if (threadIdx.x < warp_len) {
       sum = join_lanes(lane < warp_len - warps ? Element{} : of_warps[lane - (warp_len - warps)], powers + warp_log);
     }
     __syncthreads();
@@ -191,7 +205,22 @@ WARPCIPHER_HD inline void fill_powers(Element* powers, Element hash_key, std::ui
   }
 }
 
-// The same for all keys, a lane each.
+// The powers that ChunkList::joining tells of. power: H^c.
+void fill_joining(Element* joining, Element power) {
+  Element next = gf128::gcm_one;
+  for (std::uint32_t l = warp_len; l-- > 0;) {
+    joining[l] = next;
+    next = gf128::gcm_multiply(next, power);
+  }
+  const Element of_warp = next;
+  next = gf128::gcm_one;
+  for (std::uint32_t w = joining_powers; w-- > joining_of_warps;) {
+    joining[w] = next;
+    next = gf128::gcm_multiply(next, of_warp);
+  }
+}
+
+// fill_powers() for all keys, a lane each.
 __global__ void __launch_bounds__(threads)
     fill_powers_of_keys(Element* powers, const Element* hash_keys, std::uint32_t keys, std::uint32_t squares,
                         std::uint32_t chunk_squares, std::uint64_t chunk_blocks) {
@@ -219,10 +248,10 @@ std::uint64_t blocks_of_chunk(const GroupRun& run, Form form, std::uint64_t tota
     return std::uint64_t{1} << std::max(least_chunk_log, ceil_log2(total_blocks / wanted_chunks));
   }
   const std::uint64_t wanted =
-      std::uint64_t{tensor_warps(run.device)} * (run.group.messages.size() == 1 ? 1 : tensor_chunks_of_warp);
+      std::uint64_t{tensor_warps(run.device, form)} * (run.group.messages.size() == 1 ? 1 : tensor_chunks_of_warp);
   const std::uint64_t even = (total_blocks + wanted - 1) / wanted;
-  return std::max(least_tensor_chunk,
-                  (even + tensor_chunk_multiple - 1) / tensor_chunk_multiple * tensor_chunk_multiple);
+  const std::uint64_t multiple = form == Form::tensor_warpgroups ? warpgroup_chunk_multiple : tensor_chunk_multiple;
+  return std::max(least_tensor_chunk, (even + multiple - 1) / multiple * multiple);
 }
 
 LaunchShape shape_for(const Device& device, std::uint64_t warps) {
@@ -277,11 +306,14 @@ void authenticate(const GroupRun& run, const AesBatch* batch, std::uint32_t* ver
                                                         : tensor_squares;
   const std::uint32_t chunk_squares = form == Form::few_lanes ? 1 : most_blocks > chunk_blocks ? 2 * warp_log : 0;
   const std::uint32_t powers_of_key = squares + chunk_squares;
+  const bool wide_finish = most_blocks > chunks_for_wide_finish * chunk_blocks;
+  const bool joins_at_once = wide_finish && batch == nullptr;
 
   Upload upload;
   const auto views = upload.reserve<HashView>(count);
   const auto first_chunk = upload.reserve<std::uint64_t>(count + 1);
   const auto powers_of_one = upload.reserve<Element>(batch != nullptr ? 0 : powers_of_key);
+  const auto joining = upload.reserve<Element>(joins_at_once ? joining_powers : 0);
   const auto aad = upload.reserve<std::uint8_t>(aad_len);
   upload.allocate(run.stream);
   std::uint64_t chunks = 0;
@@ -307,6 +339,7 @@ void authenticate(const GroupRun& run, const AesBatch* batch, std::uint32_t* ver
     upload.host(views)->mask = cuda::to_block(block, 16);
     secure_wipe(block, sizeof block);
     fill_powers(upload.host(powers_of_one), key.hash_key, squares, chunk_squares, chunk_blocks);
+    if (joins_at_once) fill_joining(upload.host(joining), upload.host(powers_of_one)[squares]);
   }
   upload.send();
   const StreamBuffer powers_of_batch(batch != nullptr ? sizeof(Element) * powers_of_key * keys : 0, run.stream);
@@ -327,14 +360,15 @@ void authenticate(const GroupRun& run, const AesBatch* batch, std::uint32_t* ver
                        powers,
                        reinterpret_cast<Element*>(sums.data()),
                        chunks,
-                       total_blocks};
+                       total_blocks,
+                       joins_at_once ? upload.device(joining) : nullptr};
   if (form == Form::few_lanes) {
     launch_short(run.device, run.stream, list, verdicts);
     return;
   }
   if (chunks != 0 && form == Form::scalar) launch(&hash_chunks, shape_for(run.device, chunks), run.stream, list);
   if (chunks != 0 && form != Form::scalar) hash_on_tensor_cores(run.device, run.stream, form, list);
-  if (most_blocks > chunks_for_wide_finish * chunk_blocks) {
+  if (wide_finish) {
     const auto blocks = static_cast<std::uint32_t>(std::min<std::size_t>(count, run.device.multiprocessors));
     launch(&finish<1u << block_log>, {blocks, 1u << block_log, warp_len * sizeof(Element)}, run.stream, list, verdicts);
   } else if (most_blocks > chunk_blocks) {

@@ -20,9 +20,51 @@ __device__ __forceinline__ gf128::Element from_lane(gf128::Element a, std::uint3
 
 constexpr std::uint32_t log_2(std::uint32_t x) { return x <= 1 ? 0 : 1 + log_2(x / 2); }
 
+// What the makers of matrices have in common.
+class MatrixParts {
+ protected:
+  // H^exponent in lane l, for the exponent that lane l % Width gives. Lanes l, l + Width, ... share the work: each
+  // takes a pair of bits, first_bit(pair) and the next, and then they multiply what they have. The exponents are
+  // public.
+  template <std::uint32_t Width, std::uint32_t Pairs, class FirstBit>
+  __device__ __forceinline__ static gf128::Element power(const gf128::Element* powers_of_two, std::uint32_t exponent,
+                                                         FirstBit&& first_bit) {
+    static_assert(Width * Pairs <= warp_len, "a pair of bits a lane");
+    const std::uint32_t pair = lane_index() / Width;
+    const std::uint32_t bit = first_bit(pair < Pairs ? pair : 0);
+    const std::uint32_t bits = pair < Pairs ? exponent >> bit : 0;
+    gf128::Element a = gf128::gcm_one;
+    gf128::Element b = gf128::gcm_one;
+    if (bits & 1) a = powers_of_two[bit];
+    if (bits & 2) b = powers_of_two[bit + 1];
+#pragma unroll 1
+    for (std::uint32_t distance = Width;; distance *= 2) {
+      a = gf128::gcm_multiply(a, b);
+      if (distance >= Width * std::uint32_t{Pairs}) return a;
+      b = from_lane_xor(a, distance);
+    }
+  }
+
+  __device__ __forceinline__ static std::uint32_t transpose(std::uint32_t row) {
+#pragma unroll
+    for (std::uint32_t distance = 16; distance > 0; distance /= 2) {
+      row = transpose_step(row, cuda::from_lane_xor(row, distance), lane_index(), distance);
+    }
+    return row;
+  }
+
+  // Word w of the masks of output bits `lane` of words 0 to 3; row: what input bit `lane` of word w contributes.
+  __device__ __forceinline__ static Block masks(gf128::Element row) {
+    Block mask;
+#pragma unroll
+    for (std::uint32_t v = 0; v < 4; ++v) mask.words[v] = transpose(word_of(row, v));
+    return mask;
+  }
+};
+
 // The matrices and powers of one key, in shared memory.
 template <int Steps>
-struct Matrices {
+struct Matrices : MatrixParts {
   static constexpr std::uint32_t blocks_of_segment = Steps * blocks_of_step;
   static constexpr std::uint32_t powers = powers_of_step * Steps;
   // H^(2^j) needed to fill them: j up to that of H^(64 Steps).
@@ -64,44 +106,6 @@ struct Matrices {
   }
 
  private:
-  // H^exponent in lane l, for the exponent that lane l % Width gives. Lanes l, l + Width, ... share the work: each
-  // takes a pair of bits, first_bit(pair) and the next, and then they multiply what they have. The exponents are
-  // public.
-  template <std::uint32_t Width, std::uint32_t Pairs, class FirstBit>
-  __device__ __forceinline__ static gf128::Element power(const gf128::Element* powers_of_two, std::uint32_t exponent,
-                                                         FirstBit&& first_bit) {
-    static_assert(Width * Pairs <= warp_len, "a pair of bits a lane");
-    const std::uint32_t pair = lane_index() / Width;
-    const std::uint32_t bit = first_bit(pair < Pairs ? pair : 0);
-    const std::uint32_t bits = pair < Pairs ? exponent >> bit : 0;
-    gf128::Element a = gf128::gcm_one;
-    gf128::Element b = gf128::gcm_one;
-    if (bits & 1) a = powers_of_two[bit];
-    if (bits & 2) b = powers_of_two[bit + 1];
-#pragma unroll 1
-    for (std::uint32_t distance = Width;; distance *= 2) {
-      a = gf128::gcm_multiply(a, b);
-      if (distance >= Width * std::uint32_t{Pairs}) return a;
-      b = from_lane_xor(a, distance);
-    }
-  }
-
-  __device__ __forceinline__ static std::uint32_t transpose(std::uint32_t row) {
-#pragma unroll
-    for (std::uint32_t distance = 16; distance > 0; distance /= 2) {
-      row = transpose_step(row, cuda::from_lane_xor(row, distance), lane_index(), distance);
-    }
-    return row;
-  }
-
-  // Word w of the masks of output bits `lane` of words 0 to 3; row: what input bit `lane` of word w contributes.
-  __device__ __forceinline__ static Block masks(gf128::Element row) {
-    Block mask;
-#pragma unroll
-    for (std::uint32_t v = 0; v < 4; ++v) mask.words[v] = transpose(word_of(row, v));
-    return mask;
-  }
-
   __device__ __forceinline__ void fill_step(gf128::Element power, std::uint32_t number) {
     gf128::Element row = times_x(power, lane_index() ^ 7);
     const Block even = masks(row);

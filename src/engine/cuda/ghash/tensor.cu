@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "engine/cuda/ghash/tensor.cuh"
+#include "engine/cuda/ghash/warpgroup.hpp"
 #include "engine/cuda/policies.hpp"
 
 namespace warpcipher::cuda::ghash {
@@ -46,10 +47,14 @@ bool has_tensor_form(const Device& device) { return can_run(device, 1); }
 
 Form choose_form(const Device& device, const Work& work) {
   const char* variable = std::getenv("WARPCIPHER_GHASH");
-  const std::string forced = variable == nullptr ? "" : variable;
-  if (!forced.empty() && forced != "lanes" && forced != "scalar" && forced != "tensor") {
-    throw Error(Status::invalid_argument,
-                "WARPCIPHER_GHASH is '" + forced.substr(0, 16) + "': expected lanes, scalar, tensor or nothing");
+  std::string forced = variable == nullptr ? "" : variable;
+  if (!forced.empty() && forced != "lanes" && forced != "scalar" && forced != "tensor" && forced != "warpgroups") {
+    throw Error(Status::invalid_argument, "WARPCIPHER_GHASH is '" + forced.substr(0, 16) +
+                                              "': expected lanes, scalar, tensor, warpgroups or nothing");
+  }
+  if (forced == "warpgroups" && !has_warpgroup_products(device)) {
+    throw Error(Status::engine_failure,
+                device.name + " cannot run GHASH by warpgroups: it needs compute capability 9.0");
   }
   const bool fits = can_run(device, work.keys);
   if (forced == "tensor" && !fits) {
@@ -63,15 +68,23 @@ Form choose_form(const Device& device, const Work& work) {
       work.messages >= device.multiprocessors * least_short_of_multiprocessor &&
       work.most_blocks <= (work.keys == 1 && fits ? most_blocks_beside_one_key : most_blocks_of_short);
   const bool pays = work.blocks >= least_blocks && (work.keys == 1 || work.blocks / work.keys >= least_blocks_of_key);
-  if (forced == "lanes" || (forced.empty() && many_short)) return Form::few_lanes;
   const bool chosen_scalar = chosen_value(device, Tunable::ghash) == "scalar";
+  const bool is_long = work.blocks >= least_blocks_for_long && has_warpgroup_products(device) && !chosen_scalar;
+  if (work.keys == 1 && (forced == "warpgroups" || (forced.empty() && is_long && !many_short))) {
+    return Form::tensor_warpgroups;
+  }
+  if (forced == "warpgroups") forced.clear();
+  if (forced == "lanes" || (forced.empty() && many_short)) return Form::few_lanes;
   if (forced == "scalar" || !fits || (forced.empty() && (!pays || chosen_scalar))) return Form::scalar;
   return work.keys == 1 ? Form::tensor_one_key : Form::tensor_many_keys;
 }
 
-std::uint32_t tensor_warps(const Device& device) { return device.multiprocessors * OneKey::warps; }
+std::uint32_t tensor_warps(const Device& device, Form form) {
+  return form == Form::tensor_warpgroups ? warpgroup_warps(device) : device.multiprocessors * OneKey::warps;
+}
 
 void hash_on_tensor_cores(const Device& device, Stream stream, Form form, const ChunkList& list) {
+  if (form == Form::tensor_warpgroups) return hash_by_warpgroups(device, stream, list);
   if (form == Form::tensor_many_keys) return launch_policy<ManyKeys>(device, stream, list);
   if (list.blocks >= least_blocks_for_long && device.shared_len >= OneKeyLong::shared_len)
     return launch_policy<OneKeyLong>(device, stream, list);

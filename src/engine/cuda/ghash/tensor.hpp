@@ -12,10 +12,11 @@ namespace warpcipher::cuda::ghash {
 struct ChunkList;
 
 enum class Form : std::uint8_t {
-  few_lanes,         // carryless products on the multiply pipe, four lanes a message: many short ones
-  scalar,            // the same, a warp a chunk: any GPU, texts that are few and not long
-  tensor_one_key,    // the matrices of one key, shared by the warps of a block
-  tensor_many_keys,  // every warp has its own
+  few_lanes,          // carryless products on the multiply pipe, four lanes a message: many short ones
+  scalar,             // the same, a warp a chunk: any GPU, texts that are few and not long
+  tensor_one_key,     // the matrices of one key, shared by the warps of a block
+  tensor_warpgroups,  // the same by asynchronous products (warpgroup.hpp): long texts on compute capability 9.0
+  tensor_many_keys,   // every warp has its own
 };
 
 // H^(2^j) that the tensor forms need of a key: j below this.
@@ -32,15 +33,16 @@ struct Work {
   std::uint64_t most_blocks;  // of one message
 };
 
-// The form for a group. WARPCIPHER_GHASH ("lanes", "scalar" or "tensor") forces one, for tests and measurements; throws
-// Error{engine_failure} when the device cannot run the forced one, Error{invalid_argument} for another value.
+// The form for a group. WARPCIPHER_GHASH ("lanes", "scalar", "tensor" or "warpgroups") forces one, for tests and
+// measurements; "warpgroups" has no form for many keys and leaves those as they are. Throws Error{engine_failure} when
+// the device cannot run the forced one, Error{invalid_argument} for another value.
 Form choose_form(const Device& device, const Work& work);
 
 // Whether the device can hash on tensor cores at all.
 bool has_tensor_form(const Device& device);
 
 // Warps that hash chunks at the same time in a tensor form.
-std::uint32_t tensor_warps(const Device& device);
+std::uint32_t tensor_warps(const Device& device, Form form);
 
 void hash_on_tensor_cores(const Device& device, Stream stream, Form form, const ChunkList& list);
 

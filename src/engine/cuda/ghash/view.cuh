@@ -84,6 +84,9 @@ struct Chunk {
   }
 };
 
+inline constexpr std::uint32_t joining_of_warps = 32;
+inline constexpr std::uint32_t joining_powers = joining_of_warps + 16;
+
 // The chunks of a group of messages, which either kernel hashes: all pointers to device memory.
 struct ChunkList {
   const HashView* views;
@@ -96,17 +99,24 @@ struct ChunkList {
   gf128::Element* sums;          // of each chunk, to be written
   std::uint64_t chunks;
   std::uint64_t blocks;  // of all chunks
+  // nullptr, or what a block of threads joins the chunks of the one message by, P = H^c: lane l of a warp P^(31-l), and
+  // from joining_of_warps on warp w P^(32 (15-w)).
+  const gf128::Element* joining = nullptr;
 
   WARPCIPHER_HD const gf128::Element* powers_of(std::uint32_t key) const { return powers + std::size_t{powers_of_key} * key; }
 };
 
-__device__ __forceinline__ Chunk find_chunk(const ChunkList& list, std::uint64_t number) {
-  const std::uint32_t message = find_message(list.first_chunk, list.messages, list.chunks, number);
+// Chunk `number` of the group, of a message that is known.
+__device__ __forceinline__ Chunk chunk_at(const ChunkList& list, std::uint32_t message, std::uint64_t number) {
   const HashView& view = list.views[message];
   const std::uint64_t after = (list.first_chunk[message + 1] - 1 - number) * view.chunk_blocks;
   const std::uint64_t end = view.blocks() - after;
   const std::uint64_t blocks = end < view.chunk_blocks ? end : view.chunk_blocks;
   return {view, end - blocks, blocks};
+}
+
+__device__ __forceinline__ Chunk find_chunk(const ChunkList& list, std::uint64_t number) {
+  return chunk_at(list, find_message(list.first_chunk, list.messages, list.chunks, number), number);
 }
 
 }  // namespace warpcipher::cuda::ghash

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// GHASH by the asynchronous products of compute capability 9.0: as tensor.cuh, but four warps, a warpgroup, share what
+// they read of the matrices, so that shared memory is no limit and text goes from memory straight to registers:
+//
+//   step      32 consecutive blocks of a chunk, lane l with block l, as fragment A of matrix.hpp: 16 rows a warp
+//   segment   Steps steps; step s multiplies by H^(32 (Steps - 1 - s)) as well
+//
+// Each warp hashes a chunk of its own; the four of a warpgroup go through as many segments as the longest of them
+// needs, the others with zeros at their front. Steps come in groups: while one is multiplied, the next is on its way.
+#pragma once
+
+#include "engine/cuda/ghash/matrices.cuh"
+#include "engine/cuda/ghash/warpgroup_instructions.cuh"
+
+namespace warpcipher::cuda::ghash {
+
+inline constexpr std::uint32_t warps_of_group = 4;
+
+// The matrices and powers of one key, in shared memory.
+template <int Steps>
+struct SharedMatrices : MatrixParts {
+  static constexpr std::uint32_t log_blocks = 5;  // of a step
+  static constexpr std::uint32_t blocks_of_segment = Steps << log_blocks;
+  static constexpr std::uint32_t powers = powers_of_step * Steps;
+  static constexpr std::uint32_t squares = log_blocks + log_2(Steps) + 1;
+  static_assert((Steps & (Steps - 1)) == 0, "H^(32 Steps) is one of the squares");
+
+  // As multiply_by_shared() reads it; the last is of H^(32 Steps), for rows in the lower half of k.
+  std::uint32_t matrix[Steps + 1][shared_matrix_len / 4];
+  // Lane 4 g + t: what row g of the even (t = 0) or odd words (t = 1) is multiplied by at the end.
+  gf128::Element joining[warp_len];
+
+  // Called by all lanes of Warps warps, of which this is number `warp`; fill_rest() by those of one more.
+  // powers_of_two[j] is H^(2^j), j below `squares`.
+  template <std::uint32_t Warps>
+  __device__ __forceinline__ void fill(const gf128::Element* powers_of_two, std::uint32_t warp) {
+    constexpr std::uint32_t share = powers / Warps;
+    static_assert(share * Warps == powers && (share & (share - 1)) == 0,
+                  "every warp makes as many, its lanes in pairs");
+    const std::uint32_t lane = lane_index();
+    const std::uint32_t own_number = lane % share * Warps + warp;  // 4 s + t: of step s and block t
+    const std::uint32_t exponent =
+        ((Steps - 1 - own_number / powers_of_step) << log_blocks) + 3 - own_number % powers_of_step;
+    const gf128::Element own = power<share, (2 + log_2(Steps) + 1) / 2>(
+        powers_of_two, exponent, [](std::uint32_t pair) { return pair == 0 ? 0 : log_blocks + 2 * (pair - 1); });
+#pragma unroll 1
+    for (std::uint32_t i = 0; i < share; ++i) {
+      const std::uint32_t number = i * Warps + warp;
+      const gf128::Element row = times_x(from_lane(own, i), lane ^ 7);
+      auto& words = matrix[number / powers_of_step];
+      put(words, 0, number % powers_of_step, masks(row));  // words 0 and 2 of the masks
+      put(words, 1, number % powers_of_step, masks(times_x(times_x(row, 32), 32)));
+    }
+  }
+
+  __device__ __forceinline__ void fill_rest(const gf128::Element* powers_of_two) {
+    const std::uint32_t lane = lane_index();
+    gf128::Element row = times_x(powers_of_two[squares - 1], lane ^ 7);
+#pragma unroll 1
+    for (std::uint32_t w = 0; w < 4; ++w) {
+      put(matrix[Steps], 0, w, masks(row));
+      put(matrix[Steps], 1, w, Block{});
+      row = times_x(row, 32);
+    }
+    const gf128::Element of_rows =
+        power<warp_len / 4, 2>(powers_of_two, 4 * (7 - lane % 8), [](std::uint32_t pair) { return 2 + 2 * pair; });
+    joining[lane] = times_x(from_lane(of_rows, lane / 4), 32 * (lane % 2));
+  }
+
+ private:
+  // Word t of the rows of columns that compute the lane's output bits, in half `half` of k.
+  __device__ __forceinline__ static void put(std::uint32_t (&words)[shared_matrix_len / 4], std::uint32_t half,
+                                             std::uint32_t t, const Block& mask) {
+#pragma unroll
+    for (std::uint32_t v = 0; v < 4; ++v) {
+      const OutputBit output{v, lane_index()};
+      words[half * shared_matrix_half / 4 + 32 * tile_of(output) + 4 * column_of(output) + t] = mask.words[v];
+    }
+  }
+};
+
+// InFlight: steps of a group.
+template <int Steps, int InFlight, std::uint32_t Threads>
+struct WarpgroupPolicy {
+  static constexpr int steps = Steps;
+  static constexpr int in_flight = InFlight;
+  static constexpr std::uint32_t threads = Threads;
+  static constexpr std::uint32_t warps = threads / warp_len;
+  static constexpr std::size_t shared_len = sizeof(SharedMatrices<Steps>);
+  static_assert(Steps == 2 * InFlight, "a segment is two groups, one in each set of registers");
+  static_assert(Threads % (warps_of_group * warp_len) == 0, "whole warpgroups");
+};
+
+// A warp's chunk, with as many blocks of zeros in front as fill the segments. There may be no chunk: only zeros then.
+template <class Policy>
+class WarpgroupHash {
+ public:
+  using Shared = SharedMatrices<Policy::steps>;
+
+  __device__ __forceinline__ WarpgroupHash(const Chunk& chunk, bool is_there, std::uint32_t segments,
+                                           const Shared& matrices)
+      : chunk_(chunk),
+        matrices_(matrices),
+        address_(shared_address(&matrices)),
+        segments_(segments),
+        missing_(std::uint64_t{Shared::blocks_of_segment} * segments - (is_there ? chunk.blocks : 0)) {
+    const Chunk::Direct direct = chunk.direct();
+    origin_ = direct.origin - sizeof(uint4) * (missing_ - lane_index());
+    direct_begin_ = static_cast<std::uint32_t>((direct.begin + missing_ + blocks_of_group_ - 1) / blocks_of_group_);
+    direct_end_ = is_there ? static_cast<std::uint32_t>((direct.end + missing_) / blocks_of_group_) : 0;
+  }
+
+  // The sum of X_i H^(n-1-i) over the chunk's blocks, in all lanes.
+  __device__ __forceinline__ gf128::Element sum() {
+    std::int32_t counts[64] = {};
+    uint4 x[Policy::in_flight];
+    uint4 y[Policy::in_flight];
+    load(0, x);
+#pragma unroll 1
+    for (std::uint32_t segment = 0; segment < segments_; ++segment) {
+      const uint4 rows = parities(counts);
+      begin_products();
+      multiply_by_shared<false>(counts, rows, address_ + shared_matrix_len * Policy::steps);
+      end_products();
+      load(2 * segment + 1, y);
+      multiply(counts, x, 0);
+      if (segment + 1 < segments_) load(2 * segment + 2, x);
+      multiply(counts, y, Policy::in_flight);
+    }
+    return join(parities(counts));
+  }
+
+ private:
+  static constexpr std::uint32_t blocks_of_group_ = Policy::in_flight * warp_len;
+
+  // The lane's blocks of a group.
+  __device__ __forceinline__ void load(std::uint32_t group, uint4 (&x)[Policy::in_flight]) const {
+    const std::uint64_t first = std::uint64_t{blocks_of_group_} * group;
+    if (group >= direct_begin_ && group < direct_end_) {
+      const auto* const p = reinterpret_cast<const std::uint8_t*>(origin_ + sizeof(uint4) * first);
+#pragma unroll
+      for (int n = 0; n < Policy::in_flight; ++n) x[n] = load_ahead(p + sizeof(uint4) * warp_len * n);
+      return;
+    }
+#pragma unroll 1
+    for (std::uint64_t i = first + lane_index(); i < first + blocks_of_group_; i += warp_len) {
+      const Block block = i < missing_ ? Block{} : chunk_.load(i - missing_);
+#pragma unroll
+      for (int n = 0; n + 1 < Policy::in_flight; ++n) x[n] = x[n + 1];
+      x[Policy::in_flight - 1] = make_uint4(block.words[0], block.words[1], block.words[2], block.words[3]);
+    }
+  }
+
+  // Adds the products of a group, whose first step is `step` of the segment.
+  __device__ __forceinline__ void multiply(std::int32_t (&counts)[64], const uint4 (&x)[Policy::in_flight],
+                                           std::uint32_t step) const {
+    begin_products();
+#pragma unroll
+    for (std::uint32_t n = 0; n < Policy::in_flight; ++n) {
+      multiply_by_shared<true>(counts, x[n], address_ + shared_matrix_len * (step + n));
+    }
+    end_products();
+    wait_for_products();
+  }
+
+  // Word t of row g, even words and odd words, in lane 4 g + t. A funnel shift takes one parity: bit 0 of the count
+  // enters at the top.
+  __device__ __forceinline__ static uint4 parities(const std::int32_t (&counts)[64]) {
+    std::uint32_t even = 0;
+    std::uint32_t odd = 0;
+#pragma unroll
+    for (std::uint32_t n = 0; n < tiles_of_product; ++n) {
+#pragma unroll
+      for (std::uint32_t j = 0; j < 2; ++j) {
+        even = __funnelshift_r(even, static_cast<std::uint32_t>(counts[4 * n + j]), 1);
+        odd = __funnelshift_r(odd, static_cast<std::uint32_t>(counts[4 * n + 2 + j]), 1);
+      }
+    }
+    return make_uint4(even, odd, 0, 0);
+  }
+
+  __device__ __forceinline__ gf128::Element join(const uint4& rows) const {
+    const std::uint32_t lane = lane_index();
+    Block row{};
+#pragma unroll
+    for (std::uint32_t w = 0; w < 4; ++w) {
+      const std::uint32_t even = cuda::from_lane(rows.x, lane / 4 * 4 + w);
+      const std::uint32_t odd = cuda::from_lane(rows.y, lane / 4 * 4 + w);
+      row.words[w] = lane % 4 == 0 ? even : lane % 4 == 1 ? odd : 0;
+    }
+    gf128::Element sum = gf128::gcm_multiply(to_element(row), matrices_.joining[lane]);
+#pragma unroll
+    for (std::uint32_t distance = 16; distance > 0; distance /= 2) {
+      sum = gf128::add(sum, from_lane_xor(sum, distance));
+    }
+    return sum;
+  }
+
+  const Chunk& chunk_;
+  const Shared& matrices_;
+  SharedAddress address_;  // of the first matrix
+  std::uint32_t segments_;
+  std::uint64_t missing_;
+  std::uintptr_t origin_;  // where the lane's block of step 0 would be: maybe before the text
+  std::uint32_t direct_begin_;
+  std::uint32_t direct_end_;
+};
+
+// The segments that the longest of a warpgroup's chunks needs, from chunk number `first` on. In all lanes.
+template <std::uint32_t BlocksOfSegment>
+__device__ __forceinline__ std::uint32_t most_segments(const ChunkList& list, std::uint64_t first) {
+  const std::uint64_t number = first + lane_index() % warps_of_group;
+  std::uint64_t blocks = 0;
+  if (number < list.chunks) {
+    blocks = chunk_at(list, find_message_alone(list.first_chunk, list.messages, list.chunks, number), number).blocks;
+  }
+  auto segments = static_cast<std::uint32_t>((blocks + BlocksOfSegment - 1) / BlocksOfSegment);
+#pragma unroll
+  for (std::uint32_t distance = 1; distance < warps_of_group; distance *= 2) {
+    const std::uint32_t other = cuda::from_lane_xor(segments, distance);
+    segments = segments > other ? segments : other;
+  }
+  return segments;
+}
+
+// Dynamic: what Policy::shared_len says.
+extern __shared__ uint4 shared_memory[];
+
+template <class Policy>
+__global__ void __launch_bounds__(Policy::threads, 1) hash_chunks_by_warpgroup(const __grid_constant__ ChunkList list) {
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  using Shared = SharedMatrices<Policy::steps>;
+  constexpr std::uint32_t fillers = 8;
+  static_assert(Policy::warps > fillers, "eight warps make the matrices, one what else there is");
+  auto& matrices = *reinterpret_cast<Shared*>(shared_memory);
+  const std::uint32_t warp = warp_index();
+  if (warp < fillers) matrices.template fill<fillers>(list.powers, warp);
+  if (warp == fillers) matrices.fill_rest(list.powers);
+  show_shared_memory_to_products();
+  __syncthreads();
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * Policy::warps;
+  for (std::uint64_t first = warps_of_group * (blockIdx.x + std::uint64_t{gridDim.x} * (warp / warps_of_group));
+       first < list.chunks; first += stride) {
+    const std::uint64_t number = first + warp % warps_of_group;
+    const bool is_there = number < list.chunks;
+    const Chunk chunk = find_chunk(list, is_there ? number : first);
+    const std::uint32_t segments = cuda::from_lane(most_segments<Shared::blocks_of_segment>(list, first), 0);
+    const gf128::Element sum = WarpgroupHash<Policy>(chunk, is_there, segments, matrices).sum();
+    if (is_there && lane_index() == 0) list.sums[number] = sum;
+  }
+  __syncthreads();  // what is left in shared memory tells the key
+  for (std::uint32_t i = threadIdx.x; i < Policy::shared_len / sizeof(uint4); i += Policy::threads)
+    shared_memory[i] = {};
+#else
+  __trap();  // it is compiled for sm_90a alone
+#endif
+}
+
+}  // namespace warpcipher::cuda::ghash

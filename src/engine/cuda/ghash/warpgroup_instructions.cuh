@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The machine operations of GHASH by warpgroups, one function each: the asynchronous one-bit matrix product of compute
+// capability 9.0 (PTX: wgmma, of sm_90a alone). A warpgroup is four neighbouring warps; all their threads take part.
+#pragma once
+
+#include "engine/cuda/ghash/instructions.cuh"
+
+namespace warpcipher::cuda::ghash {
+
+// What a B of 256 x 128 bits is read from: 2 x 16 pieces of 8 columns and 128 bits of k, 128 bytes each, a row of 16
+// bytes a column; the upper half of k 2 KiB behind the lower (PTX manual, "Strides", K-major without swizzling).
+inline constexpr std::uint32_t shared_matrix_len = 4096;
+inline constexpr std::uint32_t shared_matrix_half = 2048;
+
+// fence.proxy.async: what this thread has stored to shared memory may be read by products, after a barrier.
+__device__ __forceinline__ void show_shared_memory_to_products() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// wgmma.fence: before the first product that reads registers written since.
+__device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+
+// wgmma.commit_group and wgmma.wait_group 0: until the products have been added, and their registers may be used.
+__device__ __forceinline__ void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wait_for_products() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+
+// wgmma.mma_async.sync.aligned.m64n128k256.s32.b1.b1.and.popc: c[64][128] = popc(a[64][256] & b[256][128]), added to c
+// when Add. Fragments as those of mma.m16n8k256 (matrix.hpp), 16 rows a warp; the counts of n-tile n are c[4 n] to
+// c[4 n + 3].
+template <bool Add>
+__device__ __forceinline__ void multiply_by_shared(std::int32_t (&c)[64], const uint4& a, SharedAddress b) {
+  const std::uint64_t descriptor =
+      std::uint64_t{(b & 0x3ffff) >> 4} | std::uint64_t{shared_matrix_half >> 4} << 16 | std::uint64_t{128 >> 4} << 32;
+  asm volatile(
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %69, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k256.s32.b1.b1.and.popc "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, "
+      "%24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, "
+      "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+      "{%64, %65, %66, %67}, %68, add;\n}"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3]), "+r"(c[4]), "+r"(c[5]), "+r"(c[6]), "+r"(c[7]), "+r"(c[8]),
+        "+r"(c[9]), "+r"(c[10]), "+r"(c[11]), "+r"(c[12]), "+r"(c[13]), "+r"(c[14]), "+r"(c[15]), "+r"(c[16]),
+        "+r"(c[17]), "+r"(c[18]), "+r"(c[19]), "+r"(c[20]), "+r"(c[21]), "+r"(c[22]), "+r"(c[23]), "+r"(c[24]),
+        "+r"(c[25]), "+r"(c[26]), "+r"(c[27]), "+r"(c[28]), "+r"(c[29]), "+r"(c[30]), "+r"(c[31]), "+r"(c[32]),
+        "+r"(c[33]), "+r"(c[34]), "+r"(c[35]), "+r"(c[36]), "+r"(c[37]), "+r"(c[38]), "+r"(c[39]), "+r"(c[40]),
+        "+r"(c[41]), "+r"(c[42]), "+r"(c[43]), "+r"(c[44]), "+r"(c[45]), "+r"(c[46]), "+r"(c[47]), "+r"(c[48]),
+        "+r"(c[49]), "+r"(c[50]), "+r"(c[51]), "+r"(c[52]), "+r"(c[53]), "+r"(c[54]), "+r"(c[55]), "+r"(c[56]),
+        "+r"(c[57]), "+r"(c[58]), "+r"(c[59]), "+r"(c[60]), "+r"(c[61]), "+r"(c[62]), "+r"(c[63])
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(descriptor), "r"(Add ? 1 : 0));
+}
+
+// ld.global.v4.u32, where it stands: the compiler would move a load to its first use, behind the products it is to run
+// beside.
+__device__ __forceinline__ uint4 load_ahead(const std::uint8_t* p) {
+  uint4 x;
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "l"(p));
+  return x;
+}
+
+}  // namespace warpcipher::cuda::ghash

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// In a file, and a library, of its own: code for sm_90a runs on nothing but compute capability 9.0.
+#include "engine/cuda/ghash/warpgroup.cuh"
+#include "engine/cuda/ghash/warpgroup.hpp"
+
+namespace warpcipher::cuda::ghash {
+namespace {
+
+using Policy = WarpgroupPolicy<16, 8, 384>;
+static_assert(SharedMatrices<Policy::steps>::blocks_of_segment == warpgroup_chunk_multiple);
+static_assert(SharedMatrices<Policy::steps>::squares <= tensor_squares, "the table of powers is long enough");
+
+}  // namespace
+
+bool has_warpgroup_products(const Device& device) {
+  return device.major == 9 && device.minor == 0 && device.shared_len >= Policy::shared_len;
+}
+
+std::uint32_t warpgroup_warps(const Device& device) { return device.multiprocessors * Policy::warps; }
+
+void hash_by_warpgroups(const Device& device, Stream stream, const ChunkList& list) {
+  const std::uint64_t groups = (list.chunks + warps_of_group - 1) / warps_of_group;
+  const std::uint64_t blocks = groups < device.multiprocessors ? groups : device.multiprocessors;
+  launch(&hash_chunks_by_warpgroup<Policy>,
+         LaunchShape{static_cast<std::uint32_t>(blocks), Policy::threads, Policy::shared_len}, stream, list);
+}
+
+}  // namespace warpcipher::cuda::ghash
