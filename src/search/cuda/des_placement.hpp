@@ -20,6 +20,9 @@ namespace warpcipher::search::cuda {
 //   loops 7: 198.0, 9: 196.1             slots 130: 193.9
 //   levels 2: 195.8, 4: 198.1            fold off: 196.4 (these with barriers each 1000 gates)
 //
+// Those were with 104 bytes of registers spilled in the innermost loop (240 for some templates, which reached 191),
+// because gates of the later comparisons shared results with earlier ones; that is gone.
+//
 // Launches of 2^34 keys alone, without fold: no barriers 148; 2, 3, 4 blocks of 1 granule, no barriers, 129, 116, 115;
 // key bits on the logic pipe 183 where on the multiply pipe 193.
 //

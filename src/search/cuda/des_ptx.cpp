@@ -147,6 +147,10 @@ class Writer {
     const std::uint32_t plain = value(base);
     const std::string mask = mask_of(node);
     const std::uint32_t reg = fresh();
+    if (anew_) {
+      line("lop3.b32 " + name(reg) + ", " + name(plain) + ", " + mask + ", %anew, " + std::to_string(xor3_table));
+      return reg;
+    }
     if (mask[0] != '%' || !policy_.multiply) {
       line("xor.b32 " + name(reg) + ", " + name(plain) + ", " + mask);
       return reg;
@@ -275,6 +279,7 @@ class Writer {
       line("vote.sync.any.pred %any, %left, 0xffffffff");
       line("@!%any bra.uni $next");
       // What few warps get to loads and computes again what would else take registers from all.
+      if (stage == 1) compute_anew();
       if (stage == 0) keep_halves();
       if (stage == 2) forget();
     }
@@ -282,6 +287,14 @@ class Writer {
     line("@%none bra $next");
     report(differences);
     label("$next");
+  }
+
+  // From here on gates are computed again that were computed before. The compiler would keep their results in registers
+  // instead, were the key bits not added with a zero that it does not know.
+  void compute_anew() {
+    line("ld.volatile.shared.u32 %anew, [%slots]");
+    line("and.b32 %anew, %anew, %zero");
+    anew_ = true;
   }
 
   void report(std::uint32_t differences) {
@@ -319,7 +332,7 @@ class Writer {
             std::to_string(sizeof(DesParameters)) + "])\n";
     text += ".maxntid " + std::to_string(threads()) + ", 1, 1\n.minnctapersm 1\n{\n";
     text += ".reg .pred %left, %any, %none, %again;\n";
-    text += ".reg .u32 %thread, %granule, %first, %group, %group_masks, %slots, %one, %two, %zero;\n";
+    text += ".reg .u32 %thread, %granule, %first, %group, %group_masks, %slots, %one, %two, %zero, %anew;\n";
     text += ".reg .u32 %lanes, %turn, %bit, %capacity, %place;\n.reg .u64 %hits, %entry;\n";
     text += ".reg .u32 %loop<" + std::to_string(layout_.loops.size()) + ">;\n";
     text += ".reg .u32 %r<" + std::to_string(register_count_) + ">;\n";
@@ -340,6 +353,7 @@ class Writer {
   std::size_t level_ = 0;
   std::size_t gates_ = 0;
   std::size_t last_barrier_ = 0;
+  bool anew_ = false;
   std::vector<std::uint32_t> registers_, doubled_;  // by node
   std::vector<NodeId> present_, doubled_present_;   // those that have one
   std::array<std::string, des_key_bits> masks_;     // by position: a register, a constant or an address
