@@ -165,7 +165,8 @@ WC_API wc_status wc_batch_query(int *done, const wc_batch *batch);
  * started. */
 WC_API wc_status wc_batch_wait(wc_batch *batch);
 
-/* What came of message `index`. WC_INVALID_ARGUMENT: the batch is not done, failed as a whole, or has no such message. */
+/* What came of message `index`. WC_INVALID_ARGUMENT: the batch is not done, failed as a whole, or has no such message.
+ */
 WC_API wc_status wc_batch_result(wc_result *result, const wc_batch *batch, size_t index);
 
 /* Waits for a batch that was started, and frees it. NULL is allowed. */
@@ -199,17 +200,17 @@ typedef struct wc_columns {
   wc_memory columns_memory; /* of the arrays: key_index, in_offsets, in_lengths, out_offsets, ivs, aad, aad_offsets,
                                aad_lengths, key_bytes and the results. WC_MEMORY_DEVICE: all on the device that holds in
                                and out, memory is WC_MEMORY_DEVICE too */
-  const char *algorithm;    /* NULL where keys are given */
-  const void *key_bytes;    /* with algorithm: the bytes of the keys, one behind the other */
-  size_t key_bytes_len;     /* a multiple of the algorithm's key_len; key_index counts keys */
+  const char *algorithm; /* NULL where keys are given */
+  const void *key_bytes; /* with algorithm: the bytes of the keys, one behind the other */
+  size_t key_bytes_len; /* a multiple of the algorithm's key_len; key_index counts keys */
 } wc_columns;
 
 /* As wc_run. results[i].written counts the tag when encrypting an AEAD; results lies where columns_memory says.
  *
  * Text in device memory: large batches of AES in CTR (iv_len 16) and GCM (iv_len 12, texts of up to 8 KiB) are checked,
  * planned and run on the device, which takes the host next to no time for a message; columns in host memory are copied
- * there first. Outputs must come in the order of the messages for that. All others, and such as are wrong, are looked at
- * on the host, message by message. Either way the call waits until all checks are done, so for what is on the stream
+ * there first. Outputs must come in the order of the messages for that. All others, and such as are wrong, are looked
+ * at on the host, message by message. Either way the call waits until all checks are done, so for what is on the stream
  * before it where the columns lie in device memory; work enqueued later may change the columns. */
 WC_API wc_status wc_run_columns(const char *engine, wc_result *results, const wc_columns *columns, void *stream);
 
