@@ -70,7 +70,10 @@ const Range* find(const Ranges& ranges, const void* pointer) {
   return p < after->first + after->second.size ? &after->second : nullptr;
 }
 
-CUstream_st& resolve(cudaStream_t stream) { return stream == nullptr ? default_streams[current_device] : *stream; }
+// Null, cudaStreamLegacy (1) and cudaStreamPerThread (2) all stand for the default stream here.
+CUstream_st& resolve(cudaStream_t stream) {
+  return reinterpret_cast<std::uintptr_t>(stream) <= 2 ? default_streams[current_device] : *stream;
+}
 
 // Runs the next work of one stream, whichever chance picks. False when no stream has any that can run.
 bool step() {
