@@ -30,6 +30,14 @@ struct LaunchShape {
   std::size_t shared_len = 0;  // dynamic shared memory, bytes
 };
 
+// Blocks of `threads` for as many lanes, but no more than so many a multiprocessor: kernels go round for what is left.
+inline LaunchShape shape_of_lanes(const Device& device, std::uint64_t lanes, std::uint32_t threads,
+                                  std::uint32_t most_of_multiprocessor) {
+  const std::uint64_t wanted = (lanes + threads - 1) / threads;
+  const std::uint64_t most = std::uint64_t{most_of_multiprocessor} * device.multiprocessors;
+  return {static_cast<std::uint32_t>(wanted < most ? wanted : most), threads};
+}
+
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream stream, Arguments&&... arguments) {
   if (shape.shared_len > 48 * 1024) {  // more than that must be asked for

@@ -5,7 +5,9 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <string>
 
+#include "core/error.hpp"
 #include "engine/cuda/ghash/tensor.hpp"
 #include "engine/cuda/lane_table/form.hpp"
 
@@ -47,6 +49,11 @@ constexpr std::array<Entry, 2> entries{{
 
 constexpr int most_devices = 64;
 
+std::string_view value_of(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value == nullptr ? std::string_view() : value;
+}
+
 // For each tunable and device the number of the value from 1 on; 0: the default.
 std::array<std::array<std::atomic<std::uint8_t>, most_devices>, entries.size()> chosen;
 
@@ -62,8 +69,8 @@ std::vector<Policy> policies(const Device& device) {
     }
     if (policy.values.empty()) continue;
     const std::string_view own = chosen_value(device, static_cast<Tunable>(i));
-    const char* const forced = std::getenv(entry.variable);
-    if (forced != nullptr && *forced != '\0') {
+    const std::string_view forced = value_of(entry.variable);
+    if (!forced.empty()) {
       policy.value = forced;
       policy.reason = std::string("forced by ") + entry.variable;
     } else if (!own.empty()) {
@@ -92,6 +99,15 @@ void choose_policy(int device, std::string_view name, std::string_view value) {
       }
     }
   }
+}
+
+std::string_view forced_value(const char* variable, std::initializer_list<std::string_view> values) {
+  const std::string_view forced = value_of(variable);
+  if (forced.empty() || std::find(values.begin(), values.end(), forced) != values.end()) return forced;
+  std::string expected;
+  for (const std::string_view value : values) expected += (expected.empty() ? "" : ", ") + std::string(value);
+  throw Error(Status::invalid_argument, std::string(variable) + " is '" + std::string(forced.substr(0, 16)) +
+                                            "': expected " + expected + " or nothing");
 }
 
 std::string_view chosen_value(const Device& device, Tunable tunable) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,10 @@ std::vector<Policy> policies(const Device& device);
 
 // An empty value: back to the default.
 void choose_policy(int device, std::string_view name, std::string_view value);
+
+// The value that a variable of the environment forces, for tests and measurements; empty when it has none. Throws
+// Error{invalid_argument} when it is none of `values`.
+std::string_view forced_value(const char* variable, std::initializer_list<std::string_view> values);
 
 // The value that was chosen, or an empty one where the default holds.
 std::string_view chosen_value(const Device& device, Tunable tunable);

@@ -13,9 +13,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "core/thread_pool.hpp"
@@ -30,6 +28,7 @@
 #include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/starts.hpp"
 #include "engine/cuda/memory.hpp"
+#include "engine/cuda/policies.hpp"
 
 namespace warpcipher::cuda {
 namespace {
@@ -44,12 +43,7 @@ cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
 // WARPCIPHER_COLUMNS ("device" or "host") forces one where both are possible, for tests and measurements.
 bool is_worth_it(const Columns& c) {
-  const char* variable = std::getenv("WARPCIPHER_COLUMNS");
-  const std::string forced = variable == nullptr ? "" : variable;
-  if (!forced.empty() && forced != "device" && forced != "host") {
-    throw Error(Status::invalid_argument,
-                "WARPCIPHER_COLUMNS is '" + forced.substr(0, 16) + "': expected device, host or nothing");
-  }
+  const std::string_view forced = forced_value("WARPCIPHER_COLUMNS", {"device", "host"});
   if (!forced.empty()) return forced == "device";
   return c.columns_memory == Memory::device || c.count >= least_messages;
 }

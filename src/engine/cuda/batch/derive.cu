@@ -49,11 +49,7 @@ __device__ __forceinline__ void for_each_lane(std::uint32_t count, Body&& body) 
   }
 }
 
-LaunchShape shape_for(const Device& device, std::uint32_t lanes) {
-  const std::uint32_t wanted = (lanes + threads - 1) / threads;
-  const std::uint32_t most = 16 * device.multiprocessors;
-  return {wanted < most ? wanted : most, threads};
-}
+LaunchShape shape_for(const Device& device, std::uint32_t lanes) { return shape_of_lanes(device, lanes, threads, 16); }
 
 __global__ void __launch_bounds__(threads) expand_keys_kernel(const __grid_constant__ KeyExpansion expansion) {
   for_each_lane(expansion.count, [&](std::uint32_t i) {

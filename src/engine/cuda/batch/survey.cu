@@ -310,11 +310,7 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-LaunchShape shape_for(const Device& device, std::uint64_t lanes) {
-  const std::uint64_t wanted = (lanes + threads - 1) / threads;
-  const std::uint64_t most = 16 * std::uint64_t{device.multiprocessors};
-  return {static_cast<std::uint32_t>(wanted < most ? wanted : most), threads};
-}
+LaunchShape shape_for(const Device& device, std::uint64_t lanes) { return shape_of_lanes(device, lanes, threads, 16); }
 
 }  // namespace
 

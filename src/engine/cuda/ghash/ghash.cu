@@ -262,9 +262,7 @@ std::uint64_t blocks_of_chunk(const GroupRun& run, Form form, std::uint64_t tota
 }
 
 LaunchShape shape_for(const Device& device, std::uint64_t warps) {
-  const std::uint64_t wanted = (warps + threads / warp_len - 1) / (threads / warp_len);
-  const std::uint64_t most = 8 * std::uint64_t{device.multiprocessors};
-  return {static_cast<std::uint32_t>(wanted < most ? wanted : most), threads};
+  return shape_of_lanes(device, warps * warp_len, threads, 8);
 }
 
 void launch_short(const Device& device, Stream stream, const ChunkList& list, std::uint32_t* verdicts) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/ghash/tensor.hpp"
 
-#include <cstdlib>
 #include <string>
 
 #include "core/error.hpp"
@@ -46,12 +45,7 @@ void launch_policy(const Device& device, Stream stream, const ChunkList& list) {
 bool has_tensor_form(const Device& device) { return can_run(device, 1); }
 
 Form choose_form(const Device& device, const Work& work) {
-  const char* variable = std::getenv("WARPCIPHER_GHASH");
-  std::string forced = variable == nullptr ? "" : variable;
-  if (!forced.empty() && forced != "lanes" && forced != "scalar" && forced != "tensor" && forced != "warpgroups") {
-    throw Error(Status::invalid_argument, "WARPCIPHER_GHASH is '" + forced.substr(0, 16) +
-                                              "': expected lanes, scalar, tensor, warpgroups or nothing");
-  }
+  std::string_view forced = forced_value("WARPCIPHER_GHASH", {"lanes", "scalar", "tensor", "warpgroups"});
   if (forced == "warpgroups" && !has_warpgroup_products(device)) {
     throw Error(Status::engine_failure,
                 device.name + " cannot run GHASH by warpgroups: it needs compute capability 9.0");
@@ -73,7 +67,7 @@ Form choose_form(const Device& device, const Work& work) {
   if (work.keys == 1 && (forced == "warpgroups" || (forced.empty() && is_long && !many_short))) {
     return Form::tensor_warpgroups;
   }
-  if (forced == "warpgroups") forced.clear();
+  if (forced == "warpgroups") forced = {};
   if (forced == "lanes" || (forced.empty() && many_short)) return Form::few_lanes;
   if (forced == "scalar" || !fits || (forced.empty() && (!pays || chosen_scalar))) return Form::scalar;
   return work.keys == 1 ? Form::tensor_one_key : Form::tensor_many_keys;

@@ -2,14 +2,12 @@
 #include "engine/cuda/lane_table/packed.cuh"
 
 #include <algorithm>
-#include <cstdlib>
-#include <string>
 
-#include "core/error.hpp"
 #include "core/wipe.hpp"
 #include "engine/cuda/keys.hpp"
 #include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/parallel.hpp"
+#include "engine/cuda/policies.hpp"
 
 namespace warpcipher::cuda::lane_table {
 namespace {
@@ -30,12 +28,7 @@ std::uint32_t group_log_for(const CounterBatch& batch) {
 
 // WARPCIPHER_COUNTER ("packed" or "tiles") forces one, for tests and measurements.
 bool choose_packed(const Device& device, const CounterBatch& batch, std::uint32_t group_log) {
-  const char* variable = std::getenv("WARPCIPHER_COUNTER");
-  const std::string forced = variable == nullptr ? "" : variable;
-  if (!forced.empty() && forced != "packed" && forced != "tiles") {
-    throw Error(Status::invalid_argument,
-                "WARPCIPHER_COUNTER is '" + forced.substr(0, 16) + "': expected packed, tiles or nothing");
-  }
+  const std::string_view forced = forced_value("WARPCIPHER_COUNTER", {"packed", "tiles"});
   if (forced == "tiles" || batch.most_units > most_units_of_packed) return false;
   if (forced == "packed") return true;
   const std::uint64_t warps = batch.messages >> (5 - group_log);
