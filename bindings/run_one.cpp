@@ -25,7 +25,7 @@ constexpr std::size_t worth_releasing_gil = 4096;
 
 std::size_t tag_len_of(const Algorithm& algorithm, std::size_t tag_len) {
   if (algorithm.is_aead()) {
-    if (tag_len != 4 && tag_len != 8 && (tag_len < 12 || tag_len > 16)) {
+    if (!is_gcm_tag_len(tag_len)) {
       throw Error(
           Status::invalid_argument,
           std::string(algorithm.name) + " takes a tag of 4, 8 or 12 to 16 bytes, got " + std::to_string(tag_len));

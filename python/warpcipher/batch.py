@@ -299,13 +299,14 @@ def run_columns(
     not disturbed. ValueError, before anything is written: a length, offset or index is wrong, or
     two messages encrypt with the same GCM key and nonce.
     """
-    decrypt, padded = _is_decrypt(direction), is_padded(padding)
+    operation = (algorithm, _is_decrypt(direction), is_padded(padding))
+    columns = (lengths, offsets, key_index, ivs, aad, aad_offsets, aad_lengths)
     if type(lengths) not in _PLAIN and _arrays().is_on_device(lengths):
         return _run_device_columns(
-            (algorithm, decrypt, padded),
+            operation,
             keys,
             data,
-            (lengths, offsets, key_index, ivs, aad, aad_offsets, aad_lengths),
+            columns,
             tag_length,
             out,
             out_offsets,
@@ -329,29 +330,11 @@ def run_columns(
         if out is not None:
             target = arrays.library_of(out, "out").view(out, "out", pointer, True)
         elif library is not arrays.BUFFERS:
-            size = _native.columns_output_size(
-                algorithm, decrypt, padded, lengths, out_offsets, tag_length
-            )
+            size = _native.columns_output_size(*operation, lengths, out_offsets, tag_length)
             made = library.empty(size, data, asked)
             target = library.view(made, "out", pointer, True)
     held, written, status = _native.run_columns(
-        algorithm,
-        decrypt,
-        padded,
-        keys,
-        source,
-        lengths,
-        offsets,
-        key_index,
-        ivs,
-        aad,
-        aad_offsets,
-        aad_lengths,
-        tag_length,
-        target,
-        out_offsets,
-        engine,
-        pointer,
+        *operation, keys, source, *columns, tag_length, target, out_offsets, engine, pointer
     )
     if made is not None:
         return Columns(library.finish(made), lambda: (written, status))
@@ -385,32 +368,16 @@ def _run_device_columns(
         )
     names = ("lengths", "offsets", "key_index", "ivs", "aad", "aad_offsets", "aad_lengths")
     sizes = (8, 8, 4, 1, 1, 8, 8)
-    lengths, *others = (
+    spans = tuple(
         arrays.device_column(x, name, pointer, size)
         for x, name, size in zip(columns, names, sizes, strict=True)
     )
-    offsets, key_index, ivs, aad, aad_offsets, aad_lengths = others
     starts = arrays.device_column(out_offsets, "out_offsets", pointer, 8)
     held = arrays.device_column(keys, "keys", pointer, 1) if arrays.is_on_device(keys) else keys
-    room = len(lengths) // 8 * _native.RESULT_SIZE
+    room = len(spans[0]) // 8 * _native.RESULT_SIZE
     results = _native.DeviceArray(room, device, pointer)
-    span = arrays.library_of(results, "results").view(results, "results", pointer, True)
+    results_view = arrays.library_of(results, "results").view(results, "results", pointer, True)
     _native.run_device_columns(
-        *operation,
-        held,
-        source,
-        lengths,
-        offsets,
-        key_index,
-        ivs,
-        aad,
-        aad_offsets,
-        aad_lengths,
-        tag_length,
-        target,
-        starts,
-        span,
-        engine,
-        pointer,
+        *operation, held, source, *spans, tag_length, target, starts, results_view, engine, pointer
     )
-    return Columns(out, lambda: _native.fetch_results(span, pointer))
+    return Columns(out, lambda: _native.fetch_results(results_view, pointer))

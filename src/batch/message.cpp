@@ -11,8 +11,7 @@
 namespace warpcipher {
 namespace {
 
-// SP 800-38D, section 5.2.1.1: plaintext of at most 2^39 - 256 bits; AAD of at most 2^64 - 1 bits.
-constexpr std::uint64_t gcm_max_text = (std::uint64_t{1} << 36) - 32;
+// SP 800-38D, section 5.2.1.1: AAD of at most 2^64 - 1 bits.
 constexpr std::uint64_t gcm_max_aad = (std::uint64_t{1} << 61) - 1;
 // IEEE 1619, section 5.1: a data unit of at most 2^20 blocks.
 constexpr std::uint64_t xts_max_text = std::uint64_t{16} << 20;
@@ -91,11 +90,11 @@ class Check {
       if (m_.tag_len != 0) fail(name() + " has no tag: use an AEAD such as aes-256-gcm");
       return;
     }
-    const std::size_t t = m_.tag_len;
-    if (t != 4 && t != 8 && (t < 12 || t > 16)) {
-      fail(name() + " takes a tag of 4, 8 or 12 to 16 bytes, got " + bytes(t));
+    if (!is_gcm_tag_len(m_.tag_len)) {
+      fail(name() + " takes a tag of 4, 8 or 12 to 16 bytes, got " + bytes(m_.tag_len));
     }
-    if (m_.in_len > gcm_max_text) fail(name() + " takes at most " + bytes(gcm_max_text) + ", got " + bytes(m_.in_len));
+    if (m_.in_len > gcm_most_text_len)
+      fail(name() + " takes at most " + bytes(gcm_most_text_len) + ", got " + bytes(m_.in_len));
     if (m_.aad_len > gcm_max_aad) fail(name() + ": the AAD is longer than 2^61 - 1 bytes");
   }
 

@@ -40,6 +40,9 @@ struct Message {
 
   const Algorithm& algorithm() const { return key->algorithm(); }
 
+  // Whether nobody may see the text before its tag was found right.
+  bool is_authenticated_decryption() const { return algorithm().is_aead() && direction == Direction::decrypt; }
+
   // Bytes that the cipher produces. Decryption with padding then takes the padding off.
   std::size_t output_len() const {
     if (padding == Padding::none || direction == Direction::decrypt) return in_len;

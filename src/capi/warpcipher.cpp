@@ -2,6 +2,7 @@
 // The C ABI: turns C structs into the library's own and exceptions into a status and a text. Nothing is decided here.
 #include "warpcipher.h"
 
+#include <algorithm>
 #include <new>
 #include <string>
 #include <utility>
@@ -116,14 +117,10 @@ const char* failure_text(Status status) {
                                        : "the padding is not PKCS#7: wrong key or IV, or damaged data";
 }
 
-// Copies results out and returns the first that is not ok.
-wc_status report(std::span<const warpcipher::Result> from, wc_result* to) {
-  wc_status first = WC_OK;
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    to[i] = {static_cast<wc_status>(from[i].status), from[i].written};
-    if (first == WC_OK && from[i].status != Status::ok) first = fail(from[i].status, failure_text(from[i].status));
-  }
-  return first;
+wc_status report(Status status) { return status == Status::ok ? WC_OK : fail(status, failure_text(status)); }
+
+wc_result to_result(const warpcipher::Result& result) {
+  return {static_cast<wc_status>(result.status), result.written};
 }
 
 std::string_view engine_name(const char* engine) { return engine != nullptr ? engine : "auto"; }
@@ -132,7 +129,7 @@ wc_status run_one(const warpcipher::Message& message, std::size_t* written) {
   warpcipher::Result result;
   warpcipher::run("auto", {&message, 1}, {&result, 1});
   if (written != nullptr) *written = result.written;
-  return result.status == Status::ok ? WC_OK : fail(result.status, failure_text(result.status));
+  return report(result.status);
 }
 
 wc_status run_text(warpcipher::Direction direction, const wc_key* key, void* out, std::size_t out_len,
@@ -285,7 +282,8 @@ wc_status wc_run(const char* engine, wc_result* results, const wc_message* messa
     for (std::size_t i = 0; i < count; ++i) converted.push_back(to_message(messages[i]));
     std::vector<warpcipher::Result> outcome(count);
     warpcipher::run(engine_name(engine), converted, outcome, stream);
-    return report(outcome, results);
+    std::transform(outcome.begin(), outcome.end(), results, to_result);
+    return report(warpcipher::first_failure(outcome));
   });
 }
 
@@ -326,16 +324,14 @@ wc_status wc_batch_query(int* done, const wc_batch* batch) {
 wc_status wc_batch_wait(wc_batch* batch) {
   return guarded([&] {
     require(batch != nullptr, "batch is a null pointer");
-    const Status status = batch->batch.wait();
-    return status == Status::ok ? WC_OK : fail(status, failure_text(status));
+    return report(batch->batch.wait());
   });
 }
 
 wc_status wc_batch_result(wc_result* result, const wc_batch* batch, size_t index) {
   return guarded([&] {
     require(result != nullptr && batch != nullptr, "result or batch is a null pointer");
-    const warpcipher::Result found = batch->batch.result(index);
-    *result = {static_cast<wc_status>(found.status), found.written};
+    *result = to_result(batch->batch.result(index));
     return WC_OK;
   });
 }
@@ -391,8 +387,7 @@ wc_status wc_run_columns(const char* engine, wc_result* results, const wc_column
                   offsetof(wc_result, status) == offsetof(warpcipher::Result, status) &&
                   offsetof(wc_result, written) == offsetof(warpcipher::Result, written));
     const std::span outcome(reinterpret_cast<warpcipher::Result*>(results), c.count);
-    const Status status = warpcipher::run_columns(engine_name(engine), converted, outcome, stream);
-    return status == Status::ok ? WC_OK : fail(status, failure_text(status));
+    return report(warpcipher::run_columns(engine_name(engine), converted, outcome, stream));
   });
 }
 

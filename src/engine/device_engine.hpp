@@ -24,7 +24,8 @@ class DeviceEngine : public Engine {
   // Error{invalid_argument} when the user's choice of devices cannot be read.
   virtual std::vector<int> devices_for_host_data() const = 0;
 
-  // Makes a device current for the calling thread, and returns the one that was.
+  // The device that is current for the calling thread; and makes another current, and returns the one that was.
+  virtual int current_device() const = 0;
   virtual int select_device(int device) = 0;
 
   // The policies of a device, and the choice of a value for those that begin later. An empty value goes back to the

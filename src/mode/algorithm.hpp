@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,11 @@ struct Algorithm {
   // The piece of text that one cipher call covers: a block, or a byte in CFB8.
   constexpr std::size_t unit_len() const { return mode.id == Mode::cfb8 ? 1 : cipher.block_len; }
 };
+
+// SP 800-38D, section 5.2.1.1: plaintext of at most 2^39 - 256 bits. Section 5.2.1.2: tags of 128 to 96 bits, and for
+// some uses 64 and 32.
+inline constexpr std::uint64_t gcm_most_text_len = (std::uint64_t{1} << 36) - 32;
+constexpr bool is_gcm_tag_len(std::size_t len) { return len == 4 || len == 8 || (len >= 12 && len <= 16); }
 
 // All algorithms, in a fixed order: ciphers outside, modes inside.
 std::span<const Algorithm> algorithms();

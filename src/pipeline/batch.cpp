@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/batch.hpp"
 
-#include <algorithm>
 #include <system_error>
 
 #include "core/error.hpp"
@@ -34,12 +33,7 @@ void Batch::start(Stream stream) {
   const std::lock_guard lock(mutex_);
   if (started_) fail("the batch has been started before");
   results_.resize(messages_.size());
-  int device = -1;
-  if (lies_on_device(messages_)) {
-    DeviceEngine& engine = select_device_engine(engine_);
-    device = engine.select_device(0);  // tells which was current
-    engine.select_device(device);
-  }
+  const int device = lies_on_device(messages_) ? select_device_engine(engine_).current_device() : -1;
   try {
     thread_ = std::thread([this, stream, device] { work(stream, device); });
   } catch (const std::system_error& error) {
@@ -69,9 +63,7 @@ Status Batch::wait() {
   if (!started_) fail("the batch has not been started");
   if (thread_.joinable()) thread_.join();
   if (failure_) std::rethrow_exception(failure_);
-  const auto failed =
-      std::find_if(results_.begin(), results_.end(), [](const Result& result) { return result.status != Status::ok; });
-  return failed == results_.end() ? Status::ok : failed->status;
+  return first_failure(results_);
 }
 
 Result Batch::result(std::size_t index) const {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/columns.hpp"
 
-#include <algorithm>
 #include <deque>
 #include <optional>
 #include <string>
@@ -167,12 +166,6 @@ class HostColumns {
   std::vector<std::uint64_t> in_offsets_, in_lengths_, out_offsets_, aad_offsets_, aad_lengths_;
   std::vector<std::uint8_t> ivs_, aad_;
 };
-
-Status first_failure(std::span<const Result> results) {
-  const auto failed =
-      std::find_if(results.begin(), results.end(), [](const Result& r) { return r.status != Status::ok; });
-  return failed == results.end() ? Status::ok : failed->status;
-}
 
 }  // namespace
 

@@ -40,6 +40,9 @@ struct Part {
   bool has_gcm_iv() const { return gcm != nullptr; }
 };
 
+// Of bytes: where a message may be cut.
+inline constexpr std::size_t cut_multiple = 256;
+
 bool can_be_cut(const Message& message);
 
 // Takes parts off a message, front to back. The chaining value of the next part is read when a part is taken: a part
@@ -50,7 +53,8 @@ class Cutter {
 
   bool done() const { return done_; }
 
-  // The next part, of at most `len` bytes of text (a multiple of 256); a message that cannot be cut comes whole.
+  // The next part, of at most `len` bytes of text (a multiple of cut_multiple); a message that cannot be cut comes
+  // whole.
   Part next(std::size_t len);
 
  private:

@@ -82,4 +82,11 @@ void run(std::string_view engine_name, std::span<const Message> messages, std::s
   }
 }
 
+Status first_failure(std::span<const Result> results) {
+  for (const Result& result : results) {
+    if (result.status != Status::ok) return result.status;
+  }
+  return Status::ok;
+}
+
 }  // namespace warpcipher

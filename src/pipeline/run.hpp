@@ -19,4 +19,7 @@ namespace warpcipher {
 void run(std::string_view engine, std::span<const Message> messages, std::span<Result> results,
          Stream stream = nullptr);
 
+// The first status that is not ok, or ok.
+Status first_failure(std::span<const Result> results);
+
 }  // namespace warpcipher

@@ -7,22 +7,16 @@
 
 #include "batch/tag.hpp"
 #include "core/thread_pool.hpp"
-#include "pipeline/copy.hpp"
 #include "pipeline/staging.hpp"
 
 namespace warpcipher {
 namespace {
 
-constexpr std::size_t cut_multiple = 256;  // of Cutter
 // Where to cut is chosen no finer than this, so that parts begin as aligned as pieces do.
 constexpr std::size_t share_multiple = std::size_t{64} << 10;
 constexpr std::size_t everything = std::numeric_limits<std::size_t>::max();
 
 using Tag = Secret<std::uint8_t[GcmPieces::tag_len]>;
-
-bool is_checked(const Message& m) { return m.algorithm().is_aead() && m.direction == Direction::decrypt; }
-
-void wipe_text(const Message& m) { wipe_in_parallel(m.out, m.in_len); }
 
 // What one engine has to do: parts as it takes them. A part of a GCM message that was cut has a tag of its own.
 struct Side {
@@ -114,9 +108,7 @@ ShareSeconds run_on_both(DeviceEngine& device, Engine& cpu, std::span<const Mess
       }
     });
   } catch (...) {
-    for (const Message& m : messages) {
-      if (is_checked(m)) wipe_text(m);
-    }
+    wipe_unverified(messages);
     throw;
   }
   through.report(messages, statuses);

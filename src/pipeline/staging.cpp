@@ -54,8 +54,6 @@ constexpr std::size_t most_direct_len = 256 * KiB;
 constexpr std::size_t wanted_rows = 4;
 // Copies by the cores that a further one is woken for.
 constexpr std::size_t bytes_worth_a_helper = 256 * KiB;
-// A piece of a cut message begins at a multiple of this in the text.
-constexpr std::size_t cut_multiple = 256;
 
 // Messages from the one before `end` on that lie one behind another in the caller's memory, so that they travel as one
 // range, and how they do.
@@ -144,9 +142,15 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
   });
 }
 
+}  // namespace
+
 void wipe_text(const Message& message) { wipe_in_parallel(message.out, message.in_len); }
 
-}  // namespace
+void wipe_unverified(std::span<const Message> messages) {
+  for (const Message& m : messages) {
+    if (m.is_authenticated_decryption()) wipe_text(m);
+  }
+}
 
 std::vector<Policy> pipeline_policies() {
   std::vector<Policy> all;
@@ -188,10 +192,7 @@ void run_through_device(DeviceEngine& engine, std::span<const Message> messages,
   try {
     run_pieces(engine, messages, statuses, shape);
   } catch (...) {
-    // By now the slots are gone, and no copy is under way.
-    for (const Message& m : messages) {
-      if (m.algorithm().is_aead() && m.direction == Direction::decrypt) wipe_text(m);
-    }
+    wipe_unverified(messages);  // by now the slots are gone, and no copy is under way
     throw;
   }
   for (std::size_t i = 0; i < messages.size(); ++i) {

@@ -40,6 +40,12 @@ PipelineShape choose_shape(std::size_t total, std::size_t devices);
 std::vector<Policy> pipeline_policies();
 void choose_pipeline_policy(std::string_view name, std::string_view value);
 
+// Zeros the text at out, on all cores.
+void wipe_text(const Message& message);
+
+// The same for every text whose tag must be looked at before anyone sees it: for a run that failed in the middle.
+void wipe_unverified(std::span<const Message> messages);
+
 // Runs messages that lie in host memory on `engine`; they have passed check_messages. Short messages are packed into
 // pieces, long ones are cut where their mode allows it, and a long message of a serial mode is held on the device
 // whole. Returns when all results are in host memory. A text whose tag does not match is wiped by then, as is every

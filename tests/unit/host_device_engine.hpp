@@ -63,6 +63,7 @@ class HostDeviceEngine final : public DeviceEngine {
     for (int i = 0; i < device_count; ++i) all.push_back(i);
     return all;
   }
+  int current_device() const override { return current_; }
   int select_device(int device) override { return std::exchange(current_, device); }
 
   std::vector<Policy> policies(int) const override {

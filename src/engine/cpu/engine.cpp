@@ -25,7 +25,7 @@ namespace {
 // A run that fails in the middle must not leave text whose tag nobody has looked at.
 void wipe_unverified(const Plan& plan) {
   for (const Message& m : plan.messages) {
-    if (m.algorithm().is_aead() && m.direction == Direction::decrypt) secure_wipe(m.out, m.in_len);
+    if (m.is_authenticated_decryption()) secure_wipe(m.out, m.in_len);
   }
 }
 

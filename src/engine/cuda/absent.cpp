@@ -20,6 +20,7 @@ class AbsentCudaEngine final : public DeviceEngine {
 
   void run(const Plan&, std::span<Status>, Stream) override { refuse(); }
   std::vector<int> devices_for_host_data() const override { refuse(); }
+  int current_device() const override { refuse(); }
   int select_device(int) override { refuse(); }
   std::vector<Policy> policies(int) const override { return {}; }
   void choose_policy(int, std::string_view, std::string_view) override {}

@@ -96,9 +96,13 @@ class CudaEngine final : public DeviceEngine {
     require_device();
     return cuda::devices_for_host_data();
   }
+  int current_device() const override {
+    int device = 0;
+    check(cudaGetDevice(&device), "find the current device");
+    return device;
+  }
   int select_device(int device) override {
-    int former = 0;
-    check(cudaGetDevice(&former), "find the current device");
+    const int former = current_device();
     if (device != former) check(cudaSetDevice(device), "select a device");
     return former;
   }

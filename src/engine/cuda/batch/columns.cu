@@ -35,8 +35,7 @@ namespace {
 
 // Fewer messages than these take the host less time than the launches that spare it the work.
 constexpr std::size_t least_messages = 512;
-constexpr std::uint64_t gcm_most_text_len = (std::uint64_t{1} << 36) - 32;  // SP 800-38D, section 5.2.1.1
-constexpr std::uint64_t most_len = std::uint64_t{1} << 62;                  // of a buffer
+constexpr std::uint64_t most_len = std::uint64_t{1} << 62;  // of a buffer
 constexpr std::size_t results_at_once = 16384;
 
 cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
@@ -54,9 +53,8 @@ bool can_run(const Columns& c) {
   if (!is_aes(algorithm.cipher.id) || c.padding != Padding::none) return false;
   if (c.count >= UINT32_MAX || c.key_count() >= UINT32_MAX) return false;
   if (c.in.size() > most_len || c.out.size() > most_len || c.aad.size() > most_len) return false;
-  const std::size_t t = c.tag_len;
-  if (algorithm.mode.id == Mode::ctr) return c.iv_len == 16 && t == 0 && c.aad.empty();
-  return algorithm.mode.id == Mode::gcm && c.iv_len == gcm_plain_iv_len && (t == 4 || t == 8 || (t >= 12 && t <= 16));
+  if (algorithm.mode.id == Mode::ctr) return c.iv_len == 16 && c.tag_len == 0 && c.aad.empty();
+  return algorithm.mode.id == Mode::gcm && c.iv_len == gcm_plain_iv_len && is_gcm_tag_len(c.tag_len);
 }
 
 // The device of all arrays that are said to lie in device memory.
