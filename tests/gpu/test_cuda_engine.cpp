@@ -437,6 +437,28 @@ int test_packed(const Algorithm& algorithm, const Options& options, Stream strea
   return failures;
 }
 
+// Messages of serial modes, a lane each, whose warps load and store chunks of 128 bytes together: lengths around the
+// edges of chunks, with some lanes of a warp done long before the others, or not aligned, or not there.
+int test_serial(const Algorithm& algorithm, const Options& options, Stream stream) {
+  int failures = 0;
+  std::size_t count = 0;
+  for (const std::size_t longest : {140, 1100}) {
+    Batch batch;
+    for (int i = 0; i < (options.quick ? 75 : 2000); ++i) {
+      const bool edge = random_below(2) == 0;
+      Case c = random_case(algorithm, Direction::encrypt,
+                           edge ? 128 * random_below(longest / 128) + random_below(3) : random_below(longest));
+      if (random_below(4) != 0) c.in_shift = c.out_shift = 16 * random_below(2);
+      batch.add(c);
+    }
+    failures += batch.run(stream);
+    count += batch.count();
+  }
+  std::printf("%-16s %4zu messages, a lane each %s\n", std::string(algorithm.name).c_str(), count,
+              failures == 0 ? "ok" : "FAILED");
+  return failures;
+}
+
 // A key for each message, more of them than a warp has lanes, and keys shared at random: what batches derive on the
 // GPU.
 int test_many_keys(const Algorithm& algorithm, const Options& options, Stream stream) {
@@ -586,6 +608,7 @@ int run_all(const Options& options) {
     if (is_mine()) failures += test_many_keys(algorithm, options, stream);
     const bool counts = algorithm.mode.id == Mode::ctr || algorithm.mode.id == Mode::gcm;
     if (counts && is_mine()) failures += test_packed(algorithm, options, stream);
+    if (!algorithm.parallel(Direction::encrypt) && is_mine()) failures += test_serial(algorithm, options, stream);
   }
   failures += test_columns(options.quick, options.only, is_mine, stream);
   if (options.only.empty() && is_mine()) failures += test_refusal();

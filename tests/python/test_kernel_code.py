@@ -151,6 +151,13 @@ def test_no_unrolled_kernel_spills_registers(rounds: int) -> None:
     assert {mode: n for mode, n in stacks.items() if n > SPILLED.get(mode, 0)} == {}
 
 
+def test_serial_kernels_keep_round_keys_in_registers() -> None:
+    """And nowhere else: a copy in local memory would stay behind."""
+    serial = {name: use for name, use in resources().items() if "serial_aes_kernel" in name}
+    assert len(serial) == 6  # three lengths of keys, two forms of tables
+    assert {name: use["STACK"] for name, use in serial.items() if use["STACK"] != 0} == {}
+
+
 @pytest.mark.parametrize("mode", RECORDED)
 def test_hot_loop(mode: str) -> None:
     counts = hot_loops()[unrolled(10)[mode]]

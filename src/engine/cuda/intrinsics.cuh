@@ -45,8 +45,11 @@ __device__ __forceinline__ Word from_lane(Word x, std::uint32_t source) {
   return __shfl_sync(0xffffffffu, x, static_cast<int>(source));
 }
 
+// A bit for each lane in which `x` holds; every lane takes part.
+__device__ __forceinline__ std::uint32_t lanes_with(bool x) { return __ballot_sync(0xffffffffu, x); }
+
 // Whether `x` holds in every lane; every lane takes part.
-__device__ __forceinline__ bool all_lanes(bool x) { return __ballot_sync(0xffffffffu, x) == 0xffffffffu; }
+__device__ __forceinline__ bool all_lanes(bool x) { return lanes_with(x) == 0xffffffffu; }
 
 // The number of the warp in its block. From lane 0, so that the compiler knows it to be the same in all lanes, and with
 // it what is computed from it: such values get registers of their own, one for a warp.

@@ -18,7 +18,7 @@ dim3 threadIdx, blockIdx, blockDim, gridDim;
 // The dynamic shared memory that kernels declare, each under its own name.
 namespace warpcipher::cuda {
 namespace lane_table {
-alignas(16) uint4 shared_tables[128 * 1024 / 16];
+alignas(16) uint4 shared_tables[227 * 1024 / 16];
 }
 namespace bitslice {
 alignas(16) std::uint32_t shared_masks[48 * 1024 / 4];

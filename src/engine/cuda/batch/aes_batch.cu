@@ -31,7 +31,7 @@ bool is_inverse(const Group& group) {
 
 }  // namespace
 
-AesBatch::AesBatch(const GroupRun& run, KeyLayout layout) {
+AesBatch::AesBatch(const GroupRun& run) {
   const Group& group = run.group;
   const std::size_t count = group.messages.size();
   const auto messages = static_cast<std::uint32_t>(count);
@@ -86,19 +86,16 @@ AesBatch::AesBatch(const GroupRun& run, KeyLayout layout) {
   }
   upload_.send();
 
-  const bool by_message = layout == KeyLayout::by_message;
-  const std::size_t schedules = by_message ? (count + warp_len - 1) / warp_len * warp_len : keys_;
   const auto make_rows = [&](std::size_t n) {
     return std::make_unique<StreamBuffer>(n * most_rows * sizeof(uint4), run.stream);
   };
   const auto rows_of = [](const StreamBuffer& rows) { return reinterpret_cast<uint4*>(rows.data()); };
-  round_keys_ = make_rows(schedules);
+  round_keys_ = make_rows(keys_);
   KeyExpansion expansion{};
   expansion.keys = upload_.device(key_bytes);
   expansion.stride = static_cast<std::uint32_t>(key_len);
   expansion.key_len = cipher_key_len;
-  expansion.views = by_message ? upload_.device(views_) : nullptr;
-  expansion.count = by_message ? messages : keys_;
+  expansion.count = keys_;
   expansion.inverse = is_inverse(group);
   expansion.rows = rows_of(*round_keys_);
   if (mode == Mode::gcm) {

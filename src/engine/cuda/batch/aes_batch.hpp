@@ -21,18 +21,13 @@
 
 namespace warpcipher::cuda {
 
-// Where round keys lie, as rows of four little-endian columns.
-enum class KeyLayout : std::uint8_t {
-  by_key,      // of key k: 15 rows from row 15 k on
-  by_message,  // of the messages of a warp: row r of message i is row 32 (15 (i / 32) + r) + i % 32
-};
-
+// Round keys lie as rows of four little-endian columns: those of key k are rows 15 k to 15 k + 14.
 inline constexpr std::uint32_t most_rows = 15;  // AES-256: 14 rounds
 
 class AesBatch {
  public:
   // Sends and launches; everything here may be used by later work on the run's stream.
-  explicit AesBatch(const GroupRun& run, KeyLayout layout = KeyLayout::by_key);
+  explicit AesBatch(const GroupRun& run);
 
   // `start` of a view is the IV, the first counter or the first tweak.
   const MessageView* views() const { return upload_.device(views_); }

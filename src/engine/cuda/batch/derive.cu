@@ -13,32 +13,22 @@ constexpr std::uint32_t threads = 128;
 // The rows of one schedule in device memory, nowhere else: a copy in local memory would stay behind.
 struct Rows {
   uint4* first;
-  std::uint32_t step;  // from one row to the next
 
   WARPCIPHER_INLINE void get(int r, std::uint32_t (&row)[4]) const {
-    const uint4 v = first[step * static_cast<std::uint32_t>(r)];
+    const uint4 v = first[r];
     row[0] = byte_swap32(v.x);
     row[1] = byte_swap32(v.y);
     row[2] = byte_swap32(v.z);
     row[3] = byte_swap32(v.w);
   }
   WARPCIPHER_INLINE void set(int r, const std::uint32_t (&row)[4]) const {
-    first[step * static_cast<std::uint32_t>(r)] =
-        make_uint4(byte_swap32(row[0]), byte_swap32(row[1]), byte_swap32(row[2]), byte_swap32(row[3]));
+    first[r] = make_uint4(byte_swap32(row[0]), byte_swap32(row[1]), byte_swap32(row[2]), byte_swap32(row[3]));
   }
   WARPCIPHER_INLINE void set_pair(int i, std::uint32_t word, std::uint32_t next) const {
-    auto* const pairs = reinterpret_cast<uint2*>(first + step * static_cast<std::uint32_t>(i / 4));
+    auto* const pairs = reinterpret_cast<uint2*>(first + i / 4);
     pairs[i / 2 % 2] = make_uint2(byte_swap32(word), byte_swap32(next));
   }
 };
-
-__device__ __forceinline__ Rows schedule_of_key(uint4* rows, std::uint32_t key) {
-  return {global(rows) + std::size_t{most_rows} * key, 1};
-}
-
-__device__ __forceinline__ Rows schedule_of_message(uint4* rows, std::uint32_t message) {
-  return {global(rows) + std::size_t{message / warp_len} * most_rows * warp_len + message % warp_len, warp_len};
-}
 
 // Calls body(i) for i below count, a lane each.
 template <class Body>
@@ -53,11 +43,9 @@ LaunchShape shape_for(const Device& device, std::uint32_t lanes) { return shape_
 
 __global__ void __launch_bounds__(threads) expand_keys_kernel(const __grid_constant__ KeyExpansion expansion) {
   for_each_lane(expansion.count, [&](std::uint32_t i) {
-    const bool by_message = expansion.views != nullptr;
-    const std::uint32_t key = by_message ? expansion.views[i].key : i;
-    Rows rows = by_message ? schedule_of_message(expansion.rows, i) : schedule_of_key(expansion.rows, i);
+    Rows rows{global(expansion.rows) + std::size_t{most_rows} * i};
     const int rounds = static_cast<int>(expansion.key_len / 4 + 6);
-    aes::expand_key_into(rows, global(expansion.keys) + std::size_t{expansion.stride} * key, expansion.key_len);
+    aes::expand_key_into(rows, global(expansion.keys) + std::size_t{expansion.stride} * i, expansion.key_len);
     if (expansion.hash_keys != nullptr) {
       std::uint32_t columns[4] = {};
       aes::encrypt_columns(rows, rounds, columns);

@@ -16,10 +16,9 @@ struct KeyExpansion {
   const std::uint8_t* keys;  // key k: key_len bytes at keys + stride k
   std::uint32_t stride;
   std::uint32_t key_len;
-  const MessageView* views;  // nullptr: schedule i is of key i, KeyLayout::by_key; else of key views[i].key, by_message
-  std::uint32_t count;       // of schedules
-  bool inverse;              // for decryption (FIPS 197, section 5.3.5)
-  uint4* rows;               // of round keys
+  std::uint32_t count;        // of keys
+  bool inverse;               // for decryption (FIPS 197, section 5.3.5)
+  uint4* rows;                // of round keys: most_rows for each key
   gf128::Element* hash_keys;  // nullptr, or with it E(0) of each key
 };
 

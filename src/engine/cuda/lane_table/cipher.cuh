@@ -110,7 +110,7 @@ class LaneCipher {
   // The rounds from number First, which is odd; so are those before the last, whatever the key's length.
   template <std::uint32_t First, int N>
   __device__ __forceinline__ void run_from(Block (&blocks)[N]) const {
-    if constexpr (Rounds != 0 && N > 1) {  // the odd single block is not worth the code
+    if constexpr (Rounds != 0 && (N > 1 || Key::in_registers)) {  // the odd single block is not worth the code
 #pragma unroll
       for (std::uint32_t r = First; r < Rounds; ++r) round(blocks, key_.round(r));
     } else {

@@ -20,7 +20,7 @@ struct CounterBatch {
   std::uint64_t most_units;  // of one
   std::uint32_t messages;
   std::uint32_t rounds;
-  const uint4* round_keys;  // KeyLayout::by_key
+  const uint4* round_keys;  // most_rows for each key
   const Key* only_key;      // of all messages, or nullptr
 };
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepares a group of a serial mode: views, and schedules in the order in which the lanes of a warp read them.
+// Prepares a group of a serial mode: views and schedules.
 #include <algorithm>
 
 #include "cipher/des.hpp"
 #include "core/wipe.hpp"
 #include "engine/cuda/batch/aes_batch.hpp"
-#include "engine/cuda/keys.hpp"
 #include "engine/cuda/lane_table/run.hpp"
-#include "engine/cuda/lane_table/serial.cuh"
+#include "engine/cuda/lane_table/serial_aes.hpp"
+#include "engine/cuda/lane_table/serial_des.hpp"
 #include "engine/cuda/memory.hpp"
 
 namespace warpcipher::cuda::lane_table {
@@ -32,23 +32,11 @@ void place_des_schedule(uint2* schedules, std::size_t i, const Key& key) {
   }
 }
 
-bool has_one_key(const GroupRun& run) {
-  for (std::size_t i = 1; i < run.group.messages.size(); ++i) {
-    if (run.message(i).key != run.message(0).key) return false;
-  }
-  return true;
-}
-
 void run_serial_aes(const GroupRun& run) {
+  const AesBatch batch(run);
   const auto messages = static_cast<std::uint32_t>(run.group.messages.size());
-  const bool one_key = takes_one_key(run) && has_one_key(run);
-  const AesBatch batch(run, one_key ? KeyLayout::by_key : KeyLayout::by_message);
-  if (one_key) {
-    const std::uint32_t* const words = aes_key_state(*run.message(0).key).words(false);
-    launch_serial_aes(run, SerialOneKey{batch.views(), words, messages, batch.rounds()});
-  } else {
-    launch_serial_aes(run, SerialSource{batch.views(), batch.round_keys(), messages, batch.rounds()});
-  }
+  run_serial_batch(run.device, run.stream, run.group.algorithm->mode.id,
+                   SerialBatch{batch.views(), nullptr, batch.round_keys(), messages, batch.rounds()});
 }
 
 void run_serial_des(const GroupRun& run) {
@@ -66,8 +54,9 @@ void run_serial_des(const GroupRun& run) {
     place_des_schedule(upload.host(schedules), i, *message.key);
   }
   upload.send();
-  launch_serial_des(run, {upload.device(views), upload.device(schedules), static_cast<std::uint32_t>(count),
-                          run.group.algorithm->cipher.key_len == 8 ? 16u : serial_des_rounds});
+  run_serial_batch(run.device, run.stream, run.group.algorithm->mode.id,
+                   SerialDesBatch{upload.device(views), upload.device(schedules), static_cast<std::uint32_t>(count),
+                                  run.group.algorithm->cipher.key_len == 8 ? 16u : serial_des_rounds});
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The serial modes, a message a lane: CBC, CFB and CFB8 encryption, and OFB (SP 800-38A, sections 6.2 to 6.4). The plan
-// has sorted the messages by length, so that the lanes of a warp end together.
+// The serial modes, a message a lane: CBC, CFB and CFB8 encryption, and OFB (SP 800-38A, sections 6.2 to 6.4), in one
+// kernel for all of them. Messages come sorted by length, so that the lanes of a warp end together.
 #pragma once
 
 #include "engine/cuda/lane_table/form.hpp"
@@ -38,123 +38,101 @@ __device__ __forceinline__ void store_part(const MessageView& view, std::uint64_
   }
 }
 
-struct SerialCbc {
-  template <class Cipher>
-  static __device__ __forceinline__ void run(const Cipher& cipher, const MessageView& view) {
-    Block chain = view.start;
-#pragma unroll 1
-    for (std::uint64_t offset = 0; offset < view.out_len; offset += Cipher::block_len) {
-      chain = cipher(chain ^ load_part<Cipher>(view, offset));
-      store_part<Cipher>(view, offset, chain);
-    }
-  }
+// Where the text of a block goes, each all ones or zero:
+//
+//   output = E(chain ^ (text & into_cipher))
+//   out    = output ^ (text & into_output)
+//   chain  = output ^ (text & into_chain)
+struct Feedback {
+  std::uint32_t into_cipher;
+  std::uint32_t into_output;
+  std::uint32_t into_chain;
+  bool by_bytes;  // CFB8: only the first byte of the output is used, and out is shifted into the chain
 };
 
-struct SerialCfb {
-  template <class Cipher>
-  static __device__ __forceinline__ void run(const Cipher& cipher, const MessageView& view) {
-    Block chain = view.start;
-#pragma unroll 1
-    for (std::uint64_t offset = 0; offset < view.out_len; offset += Cipher::block_len) {
-      chain = cipher(chain) ^ load_part<Cipher>(view, offset);
-      store_part<Cipher>(view, offset, chain);
-    }
-  }
-};
-
-struct SerialOfb {
-  template <class Cipher>
-  static __device__ __forceinline__ void run(const Cipher& cipher, const MessageView& view) {
-    Block chain = view.start;
-#pragma unroll 1
-    for (std::uint64_t offset = 0; offset < view.out_len; offset += Cipher::block_len) {
-      chain = cipher(chain);
-      store_part<Cipher>(view, offset, chain ^ load_part<Cipher>(view, offset));
-    }
-  }
-};
-
-struct SerialCfb8 {
-  template <class Cipher>
-  static __device__ __forceinline__ void run(const Cipher& cipher, const MessageView& view) {
-    constexpr std::uint32_t words = Cipher::block_len / 4;
-    Block shift = view.start;
-#pragma unroll 1
-    for (std::uint64_t offset = 0; offset < view.out_len; ++offset) {
-      const std::uint32_t ciphertext = (cipher(shift).words[0] ^ global(view.in)[offset]) & 0xffu;
-      global(view.out)[offset] = static_cast<std::uint8_t>(ciphertext);
-#pragma unroll
-      for (std::uint32_t w = 0; w + 1 < words; ++w) {
-        shift.words[w] = __funnelshift_r(shift.words[w], shift.words[w + 1], 8);
-      }
-      shift.words[words - 1] = shift.words[words - 1] >> 8 | ciphertext << 24;
-    }
-  }
-};
-
-// Schedules lie as a warp reads them: round r of the 32 messages of warp g starts at words[32 (rounds_len g + r)].
-struct SerialSource {
-  const MessageView* views;
-  const void* schedules;
-  std::uint32_t messages;
-  std::uint32_t rounds;
-};
-
-// A block for each multiprocessor as long as there are warps for it.
-inline LaunchShape serial_shape(const Device& device, std::uint32_t messages, std::size_t shared_len,
-                                std::uint32_t most_warps = block_threads / warp_len) {
-  const std::uint32_t warps = (messages + warp_len - 1) / warp_len;
-  const std::uint32_t blocks = warps < device.multiprocessors ? warps : device.multiprocessors;
-  std::uint32_t warps_of_block = (warps + blocks - 1) / blocks;
-  if (warps_of_block > most_warps) warps_of_block = most_warps;
-  if (warps_of_block < 8) warps_of_block = 8;  // to fill the tables sooner
-  return {blocks, warps_of_block * warp_len, shared_len};
-}
-
-// Calls body(message) for the lane's messages.
-template <class Body>
-__device__ __forceinline__ void for_each_message(std::uint32_t messages, Body&& body) {
-  const std::uint32_t warps = (messages + warp_len - 1) / warp_len;
-  const std::uint32_t stride = gridDim.x * (blockDim.x / warp_len);
-  for (std::uint32_t warp = blockIdx.x + gridDim.x * (threadIdx.x / warp_len); warp < warps; warp += stride) {
-    const std::uint32_t message = warp * warp_len + lane_index();
-    if (message < messages) body(message);
-  }
-}
-
-// Calls use(Mode{}) for the serial mode of that name.
-template <class Use>
-void with_serial_mode(Mode mode, Use&& use) {
+inline Feedback feedback_of(Mode mode) {
+  constexpr std::uint32_t all = 0xffffffffu;
   switch (mode) {
     case Mode::cbc:
-      return use(SerialCbc{});
+      return {all, 0, 0, false};
     case Mode::cfb:
-      return use(SerialCfb{});
+      return {0, all, all, false};
     case Mode::cfb8:
-      return use(SerialCfb8{});
+      return {0, all, 0, true};
     case Mode::ofb:
-      return use(SerialOfb{});
+      return {0, all, 0, false};
     default:
       throw Error(Status::engine_failure, "this mode is not serial");
   }
 }
 
-// The same with one key for all: `words` is its schedule in host memory, KeyLayout::by_key.
-struct SerialOneKey {
-  const MessageView* views;
-  const std::uint32_t* words;
-  std::uint32_t messages;
-  std::uint32_t rounds;
-};
+__device__ __forceinline__ Block mask(const Block& block, std::uint32_t bits) {
+  return {{block.words[0] & bits, block.words[1] & bits, block.words[2] & bits, block.words[3] & bits}};
+}
 
-// Whether a group of messages of one key has a kernel that takes it as a parameter.
-bool takes_one_key(const GroupRun& run);
+// The next block of a message; not for CFB8.
+template <class Cipher>
+__device__ __forceinline__ Block next_block(const Cipher& cipher, const Feedback& feedback, const Block& text,
+                                            Block& chain) {
+  const Block output = cipher(chain ^ mask(text, feedback.into_cipher));
+  chain = output ^ mask(text, feedback.into_chain);
+  return output ^ mask(text, feedback.into_output);
+}
 
-void launch_serial_aes(const GroupRun& run, const SerialOneKey& source);
-void launch_serial_aes(const GroupRun& run, const SerialSource& source);
-void launch_serial_des(const GroupRun& run, const SerialSource& source);
+// Moves the register of CFB8 on by a byte.
+template <std::uint32_t Words>
+__device__ __forceinline__ void shift_in(Block& chain, std::uint32_t byte) {
+#pragma unroll
+  for (std::uint32_t w = 0; w + 1 < Words; ++w) {
+    chain.words[w] = __funnelshift_r(chain.words[w], chain.words[w + 1], 8);
+  }
+  chain.words[Words - 1] = chain.words[Words - 1] >> 8 | byte << 24;
+}
 
-// Rounds in the schedule of a DES message.
-inline constexpr std::uint32_t serial_des_rounds = 48;
+// A message from `offset` on, whatever its mode, alignment and length.
+template <class Cipher>
+__device__ __forceinline__ void run_message(const Cipher& cipher, const Feedback& feedback, const MessageView& view,
+                                            std::uint64_t offset, Block chain) {
+#pragma unroll 1
+  for (; offset < view.out_len; offset += feedback.by_bytes ? 1 : Cipher::block_len) {
+    Block text{};
+    if (feedback.by_bytes) {
+      text.words[0] = global(view.in)[offset];
+    } else {
+      text = load_part<Cipher>(view, offset);
+    }
+    const Block before = chain;
+    const Block out = next_block(cipher, feedback, text, chain);
+    if (feedback.by_bytes) {
+      chain = before;
+      shift_in<Cipher::block_len / 4>(chain, out.words[0] & 0xffu);
+      global(view.out)[offset] = static_cast<std::uint8_t>(out.words[0]);
+    } else {
+      store_part<Cipher>(view, offset, out);
+    }
+  }
+}
+
+inline constexpr std::uint32_t least_serial_warps = 8;  // of a block: fewer take long to fill the tables
+
+// A block for each multiprocessor as long as there are warps for it.
+inline LaunchShape serial_shape(const Device& device, std::uint32_t messages, std::uint32_t most_warps) {
+  const std::uint32_t warps = (messages + warp_len - 1) / warp_len;
+  const std::uint32_t blocks = warps < device.multiprocessors ? warps : device.multiprocessors;
+  std::uint32_t warps_of_block = (warps + blocks - 1) / blocks;
+  if (warps_of_block > most_warps) warps_of_block = most_warps;
+  if (warps_of_block < least_serial_warps) warps_of_block = least_serial_warps;
+  return {blocks, warps_of_block * warp_len};
+}
+
+// Calls body(first) for each group of 32 messages, with the number of its first, by all lanes of a warp.
+template <class Body>
+__device__ __forceinline__ void for_each_group(std::uint32_t messages, Body&& body) {
+  const std::uint32_t groups = (messages + warp_len - 1) / warp_len;
+  const std::uint32_t stride = gridDim.x * (blockDim.x / warp_len);
+  for (std::uint32_t group = blockIdx.x + gridDim.x * warp_index(); group < groups; group += stride) {
+    body(group * warp_len);
+  }
+}
 
 }  // namespace warpcipher::cuda::lane_table

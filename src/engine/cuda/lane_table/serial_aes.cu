@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <type_traits>
+// A lane's round keys stay in registers, so a key for each message costs what one key for all does. Each lane walks
+// through a message of its own, and for the lanes of a warp to load 16 bytes from 32 places at once would take 32 lines
+// of the cache where four hold as much. So the warp loads and stores together, eight lanes a message, and what a lane
+// needs of the others crosses in shared memory:
+//
+//   load j   lanes 0 to 7: blocks 0 to 7 of message j    lanes 8 to 15: of message 8 + j    ...
+//   cipher   lane l: blocks 0 to 7 of message l, each replaced by what comes of it
+//   store j  as load j
+//
+// One H200, CBC encryption of 2^18 messages of 4 KiB: 680 GB/s, with a key each 676, where lanes that load for
+// themselves reach 284. With the round keys of one key as kernel parameters and 32 warps, or 24, it was 602 and 671:
+// shared memory holds chunks of half the length for so many. The bound is 719: 160 lookups of 32 blocks and 26
+// wavefronts for their text and its addresses.
+#include "engine/cuda/lane_table/serial_aes.hpp"
 
-#include "core/wipe.hpp"
-#include "engine/cuda/batch/aes_batch.hpp"
 #include "engine/cuda/lane_table/cipher.cuh"
 #include "engine/cuda/lane_table/serial.cuh"
 #include "engine/cuda/lane_table/source.cuh"
@@ -11,20 +21,41 @@
 namespace warpcipher::cuda::lane_table {
 namespace {
 
-// The schedule of one lane among those of its warp: loads of a warp are contiguous.
-struct LaneKey {
-  const uint4* words;
-  __device__ __forceinline__ Block round(std::uint32_t r) const {
-    const uint4 v = __ldg(words + warp_len * r);
-    return {{v.x, v.y, v.z, v.w}};
-  }
+constexpr std::uint32_t chunk_blocks = 8;  // 128 bytes of each message: a line of the cache
+constexpr std::uint32_t chunk_len = 16 * chunk_blocks;
+constexpr std::uint32_t staged_len = warp_len * chunk_len;  // of a warp
+
+// So many that each has the registers its round keys take.
+constexpr std::uint32_t serial_warps(int rounds) { return rounds == 10 ? 16 : 12; }
+
+struct SerialParameters {
+  SerialBatch batch;
+  Feedback feedback;
+  bool staged;  // shared memory has staged_len bytes for each warp behind the tables
 };
 
-template <class Tables, class Key>
+template <int Rounds>
+struct RegisterKey {
+  static constexpr bool in_registers = true;
+
+  Block rows[Rounds + 1];
+
+  __device__ __forceinline__ explicit RegisterKey(const uint4* words) {
+#pragma unroll
+    for (int r = 0; r <= Rounds; ++r) {
+      const uint4 v = __ldg(words + r);
+      rows[r] = {{v.x, v.y, v.z, v.w}};
+    }
+  }
+
+  __device__ __forceinline__ const Block& round(std::uint32_t r) const { return rows[r]; }
+};
+
+template <class Tables, int Rounds>
 struct SerialAes {
   static constexpr std::uint32_t block_len = 16;
 
-  LaneCipher<Tables, false, 0, Key> cipher;
+  LaneCipher<Tables, false, Rounds, RegisterKey<Rounds>> cipher;
 
   __device__ __forceinline__ Block operator()(const Block& block) const {
     Block blocks[1] = {block};
@@ -33,76 +64,146 @@ struct SerialAes {
   }
 };
 
-template <class SerialMode, class Tables>
-__global__ void __launch_bounds__(block_threads, 1) serial_aes_kernel(const __grid_constant__ SerialSource source) {
-  fill_tables<Tables, false>();
-  __syncthreads();
-  for_each_message(source.messages, [&](std::uint32_t message) {
-    const LaneKey key{static_cast<const uint4*>(source.schedules) +
-                      std::size_t{message / warp_len} * most_rows * warp_len + lane_index()};
-    SerialMode::run(SerialAes<Tables, LaneKey>{{key, source.rounds}}, source.views[message]);
-  });
-}
+// The chunk of each lane's message in shared memory. Block b of message m lies in place b ^ m % 8 of its row, so that
+// neither eight messages at one block nor eight blocks of one message meet in a bank.
+class Stage {
+ public:
+  template <class Tables>
+  static __device__ __forceinline__ Stage of_warp(Tables) {
+    return Stage(shared_tables + (Tables::shared_len + staged_len * warp_index()) / sizeof(uint4));
+  }
 
-// A schedule in the constant bank.
-struct OneKey {
-  const MessageView* views;
-  std::uint32_t messages;
-  std::uint32_t rounds;
-  std::uint32_t schedule[most_schedule_words];
+  __device__ __forceinline__ uint4& at(std::uint32_t message, std::uint32_t block) const {
+    return blocks_[message * chunk_blocks + (block ^ message % chunk_blocks)];
+  }
+
+  // What lanes left there may be plaintext.
+  __device__ __forceinline__ void wipe() const {
+#pragma unroll
+    for (std::uint32_t b = 0; b < chunk_blocks; ++b) at(lane_index(), b) = uint4{};
+  }
+
+ private:
+  explicit __device__ __forceinline__ Stage(uint4* blocks) : blocks_(blocks) {}
+
+  uint4* const blocks_;
 };
 
-template <class SerialMode>
-__global__ void __launch_bounds__(block_threads, 1) serial_one_key_kernel(const __grid_constant__ OneKey source) {
-  fill_tables<Tables128, false>();
-  __syncthreads();
-  const ParameterKey key{source.schedule};
-  for_each_message(source.messages, [&](std::uint32_t message) {
-    SerialMode::run(SerialAes<Tables128, ParameterKey>{{key, source.rounds}}, source.views[message]);
-  });
+// Where the text of the lanes' messages lies: how many blocks behind that of lane 0.
+struct Places {
+  std::uint64_t first;
+  std::int32_t behind;
+  bool fits;  // in 32 bits, and a multiple of 16
+
+  explicit __device__ __forceinline__ Places(const std::uint8_t* text) {
+    const auto own = reinterpret_cast<std::uint64_t>(text);
+    first = from_lane(own, 0);
+    const auto distance = static_cast<std::int64_t>(own - first);
+    behind = static_cast<std::int32_t>(distance / 16);
+    fits = std::int64_t{behind} * 16 == distance && own % 16 == 0;
+  }
+
+  __device__ __forceinline__ std::uint8_t* at(std::uint32_t lane, std::uint64_t offset) const {
+    return reinterpret_cast<std::uint8_t*>(first + 16 * std::int64_t{from_lane(behind, lane)} + offset);
+  }
+};
+
+// The chunks of the messages that are whole and aligned; all lanes take part. Returns how many bytes of its message a
+// lane has done.
+template <class Cipher>
+__device__ __forceinline__ std::uint64_t run_chunks(const Cipher& cipher, const Feedback& feedback,
+                                                    const MessageView& view, bool is_there, const Stage& stage,
+                                                    Block& chain) {
+  const Places in(view.in);
+  const Places out(view.out);
+  const std::uint64_t len = is_there && in.fits && out.fits ? view.in_len / chunk_len * chunk_len : 0;
+  const std::uint32_t lane = lane_index();
+  const std::uint32_t column = lane % chunk_blocks;
+  const std::uint32_t first = lane - column;
+#pragma unroll 1
+  for (std::uint64_t offset = 0;; offset += chunk_len) {
+    const bool is_active = offset < len;
+    const std::uint32_t active = lanes_with(is_active);
+    if (active == 0) return len;
+    uint4 text[chunk_blocks];
+#pragma unroll
+    for (std::uint32_t j = 0; j < chunk_blocks; ++j) {
+      const std::uint8_t* const p = in.at(first + j, offset + 16 * column);
+      if ((active >> (first + j) & 1) != 0) text[j] = *reinterpret_cast<const uint4*>(global(p));
+    }
+#pragma unroll
+    for (std::uint32_t j = 0; j < chunk_blocks; ++j) {
+      if ((active >> (first + j) & 1) != 0) stage.at(first + j, column) = text[j];
+    }
+    __syncwarp();
+    if (is_active) {
+#pragma unroll 1
+      for (std::uint32_t b = 0; b < chunk_blocks; ++b) {
+        uint4& place = stage.at(lane, b);
+        const Block next = next_block(cipher, feedback, {{place.x, place.y, place.z, place.w}}, chain);
+        place = make_uint4(next.words[0], next.words[1], next.words[2], next.words[3]);
+      }
+    }
+    __syncwarp();
+#pragma unroll
+    for (std::uint32_t j = 0; j < chunk_blocks; ++j) {
+      std::uint8_t* const p = out.at(first + j, offset + 16 * column);
+      if ((active >> (first + j) & 1) != 0) __stcs(reinterpret_cast<uint4*>(global(p)), stage.at(first + j, column));
+    }
+  }
 }
 
-// Schedules of a key each are read anew for each block: as many warps as have theirs in what the tables leave of the
-// first cache, about 124 KiB on an H200, with room for text. There, CBC, messages of 4 KiB: 324 GB/s with 16 warps, 144
-// with 32.
-std::uint32_t most_warps_for(std::uint32_t rounds) {
-  constexpr std::uint32_t cache_len = 96 * 1024;
-  const std::uint32_t schedule_len = (rounds + 1) * warp_len * static_cast<std::uint32_t>(sizeof(uint4));
-  return cache_len / schedule_len;
+template <class Tables, int Rounds>
+__global__ void __launch_bounds__(serial_warps(Rounds) * warp_len, 1)
+    serial_aes_kernel(const __grid_constant__ SerialParameters parameters) {
+  fill_tables<Tables, false>();
+  __syncthreads();
+  const SerialBatch& batch = parameters.batch;
+  const Stage stage = Stage::of_warp(Tables{});
+  for_each_group(batch.messages, [&](std::uint32_t first) {
+    const std::uint32_t own = first + lane_index();
+    const bool is_there = own < batch.messages;
+    const std::uint32_t place = is_there ? own : first;
+    const MessageView& view = batch.views[batch.order != nullptr ? batch.order[place] : place];
+    const RegisterKey<Rounds> key(batch.round_keys + std::size_t{most_rows} * view.key);
+    const SerialAes<Tables, Rounds> cipher{{key, Rounds}};
+    Block chain = view.start;
+    std::uint64_t done = 0;
+    if (parameters.staged) done = run_chunks(cipher, parameters.feedback, view, is_there, stage, chain);
+    if (is_there) run_message(cipher, parameters.feedback, view, done, chain);
+  });
+  if (parameters.staged) stage.wipe();
+}
+
+template <class Tables, int Rounds>
+void launch_rounds(const Device& device, Stream stream, SerialParameters parameters) {
+  // GPUs of 64 KiB have tables and nothing else (7.5); those of 99 KiB room for the text of eight warps.
+  const std::uint32_t room = (device.shared_len - Tables::shared_len) / staged_len;
+  const std::uint32_t most = serial_warps(Rounds);
+  parameters.staged = room >= least_serial_warps && !parameters.feedback.by_bytes;
+  LaunchShape shape = serial_shape(device, parameters.batch.messages, parameters.staged && room < most ? room : most);
+  shape.shared_len = Tables::shared_len + (parameters.staged ? shape.threads / warp_len * staged_len : 0);
+  launch(&serial_aes_kernel<Tables, Rounds>, shape, stream, parameters);
 }
 
 template <class Tables>
-void launch_form(const GroupRun& run, const SerialSource& source) {
-  with_serial_mode(run.group.algorithm->mode.id, [&](auto mode) {
-    launch(&serial_aes_kernel<decltype(mode), Tables>,
-           serial_shape(run.device, source.messages, Tables::shared_len, most_warps_for(source.rounds)), run.stream,
-           source);
-  });
+void launch_form(const Device& device, Stream stream, const SerialParameters& parameters) {
+  switch (parameters.batch.rounds) {
+    case 10:
+      return launch_rounds<Tables, 10>(device, stream, parameters);
+    case 12:
+      return launch_rounds<Tables, 12>(device, stream, parameters);
+    default:
+      return launch_rounds<Tables, 14>(device, stream, parameters);
+  }
 }
 
 }  // namespace
 
-bool takes_one_key(const GroupRun& run) {
-  return choose_form(run.device) == Form::tables_128 && run.group.algorithm->mode.id != Mode::cfb8;
-}
-
-void launch_serial_aes(const GroupRun& run, const SerialOneKey& source) {
-  Secret<OneKey> one;
-  one->views = source.views;
-  one->messages = source.messages;
-  one->rounds = source.rounds;
-  std::copy_n(source.words, most_schedule_words, one->schedule);
-  with_serial_mode(run.group.algorithm->mode.id, [&](auto mode) {
-    if constexpr (!std::is_same_v<decltype(mode), SerialCfb8>) {
-      launch(&serial_one_key_kernel<decltype(mode)>, serial_shape(run.device, source.messages, Tables128::shared_len),
-             run.stream, *one);
-    }
-  });
-}
-
-void launch_serial_aes(const GroupRun& run, const SerialSource& source) {
-  choose_form(run.device) == Form::tables_128 ? launch_form<Tables128>(run, source)
-                                              : launch_form<Tables64>(run, source);
+void run_serial_batch(const Device& device, Stream stream, Mode mode, const SerialBatch& batch) {
+  const SerialParameters parameters{batch, feedback_of(mode), false};
+  choose_form(device) == Form::tables_128 ? launch_form<Tables128>(device, stream, parameters)
+                                          : launch_form<Tables64>(device, stream, parameters);
 }
 
 }  // namespace warpcipher::cuda::lane_table

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/lane_table/des.cuh"
 #include "engine/cuda/lane_table/serial.cuh"
+#include "engine/cuda/lane_table/serial_des.hpp"
 
 namespace warpcipher::cuda::lane_table {
 namespace {
@@ -10,24 +11,30 @@ struct LaneKey {
   __device__ __forceinline__ uint2 round(std::uint32_t r) const { return __ldg(words + warp_len * r); }
 };
 
-template <class SerialMode>
-__global__ void __launch_bounds__(block_threads, 1) serial_des_kernel(const __grid_constant__ SerialSource source) {
+struct SerialParameters {
+  SerialDesBatch batch;
+  Feedback feedback;
+};
+
+__global__ void __launch_bounds__(block_threads, 1)
+    serial_des_kernel(const __grid_constant__ SerialParameters parameters) {
   fill_des_tables();
   __syncthreads();
-  for_each_message(source.messages, [&](std::uint32_t message) {
-    const LaneKey key{static_cast<const uint2*>(source.schedules) +
-                      std::size_t{message / warp_len} * serial_des_rounds * warp_len + lane_index()};
-    SerialMode::run(SerialDes<LaneKey>{key, source.rounds}, source.views[message]);
+  const SerialDesBatch& batch = parameters.batch;
+  for_each_group(batch.messages, [&](std::uint32_t first) {
+    const LaneKey key{batch.schedules + std::size_t{first} * serial_des_rounds + lane_index()};
+    if (first + lane_index() >= batch.messages) return;
+    const MessageView& view = batch.views[first + lane_index()];
+    run_message(SerialDes<LaneKey>{key, batch.rounds}, parameters.feedback, view, 0, view.start);
   });
 }
 
 }  // namespace
 
-void launch_serial_des(const GroupRun& run, const SerialSource& source) {
-  with_serial_mode(run.group.algorithm->mode.id, [&](auto mode) {
-    launch(&serial_des_kernel<decltype(mode)>, serial_shape(run.device, source.messages, DesTables::shared_len),
-           run.stream, source);
-  });
+void run_serial_batch(const Device& device, Stream stream, Mode mode, const SerialDesBatch& batch) {
+  LaunchShape shape = serial_shape(device, batch.messages, block_threads / warp_len);
+  shape.shared_len = DesTables::shared_len;
+  launch(&serial_des_kernel, shape, stream, SerialParameters{batch, feedback_of(mode)});
 }
 
 }  // namespace warpcipher::cuda::lane_table

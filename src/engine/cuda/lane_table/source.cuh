@@ -79,7 +79,7 @@ struct OneKeySource : MessageList {
   __device__ __forceinline__ Key key(const Tile&) const { return {schedule}; }
 };
 
-// Many messages, each with its key: KeyLayout::by_key.
+// Many messages, each with its key.
 struct BatchSource : MessageList {
   std::uint32_t rounds;
   const uint4* round_keys;

@@ -12,7 +12,7 @@ namespace warpcipher::cuda::lane_table {
 struct StartEncryption {
   MessageView* views;
   std::uint32_t count;
-  const uint4* rows;  // KeyLayout::by_key
+  const uint4* rows;  // of round keys
   std::uint32_t rounds;
   Block* masks;
 };

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Serial modes of AES as the engine and its columnar batches call them.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/launch.hpp"
+#include "engine/cuda/message_view.cuh"
+
+namespace warpcipher::cuda::lane_table {
+
+// Messages of one key length, in any mode that is serial (serial.cuh). Pointers are to device memory.
+struct SerialBatch {
+  const MessageView* views;    // `start`: the IV
+  const std::uint32_t* order;  // of the views, by length; nullptr: as they are
+  const uint4* round_keys;     // fifteen rows a key, for encryption
+  std::uint32_t messages;
+  std::uint32_t rounds;
+};
+
+void run_serial_batch(const Device& device, Stream stream, Mode mode, const SerialBatch& batch);
+
+}  // namespace warpcipher::cuda::lane_table
