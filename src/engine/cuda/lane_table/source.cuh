@@ -3,7 +3,8 @@
 // keys here and tiles there (a batch with one key, for the modes whose messages are short: XTS).
 //
 // A source's Key has `Block round(r)`, and in_registers: whether what it gives lies in registers rather than in
-// operands of the logic, so that a mode had better be sparing with its own.
+// operands of the logic, so that a mode had better be sparing with its own. Where r must be known at compile time there
+// is round_in_loop(r) beside it.
 #pragma once
 
 #include "engine/cuda/batch/aes_batch.hpp"
@@ -97,6 +98,31 @@ struct BatchSource : MessageList {
     return {round_keys + std::size_t{most_rows} * number};
   }
   __device__ __forceinline__ Key key(const Tile& tile) const { return key_at(tile.view.key); }
+};
+
+// The same for keys of Rounds rounds. A round key that a whole warp reads takes 4 wavefronts, 44 a key of AES-128 for
+// every four blocks a lane; here a warp keeps the key of its message in registers. So there is room for half the warps,
+// which are enough (H200: see docs/performance.md).
+template <int Rounds>
+struct HeldKeySource : BatchSource {
+  static constexpr std::uint32_t block_threads = 512;
+
+  struct Key {
+    static constexpr bool in_registers = false;
+    const uint4* words;
+    Block rows[Rounds + 1];
+    __device__ __forceinline__ const Block& round(std::uint32_t r) const { return rows[r]; }
+    __device__ __forceinline__ Block round_in_loop(std::uint32_t r) const { return BatchSource::Key{words}.round(r); }
+  };
+
+  // Makes `key` that of the tile. Its words are nullptr at first.
+  __device__ __forceinline__ void hold(Key& key, const Tile& tile) const {
+    const BatchSource::Key source = BatchSource::key(tile);
+    if (key.words == source.words) return;
+    key.words = source.words;
+#pragma unroll
+    for (std::uint32_t r = 0; r <= Rounds; ++r) key.rows[r] = source.round(r);
+  }
 };
 
 }  // namespace warpcipher::cuda::lane_table
