@@ -76,12 +76,14 @@ struct Shape {
   bool in_place = false;
   bool aad_ranges = false;
   std::size_t tag_len = 16;
+  std::size_t shortest = 0;
 
   std::string text() const {
-    return std::string(direction == Direction::encrypt ? "encrypt " : "decrypt ") + std::to_string(count) + " up to " +
-           std::to_string(longest) + " keys " + std::to_string(keys) + (key_bytes ? " as bytes" : "") +
-           (device_columns ? " columns on the device" : "") + (offsets ? " offsets" : "") +
-           (in_place ? " in place" : "") + (aad_ranges ? " aad ranges" : "") + " tag " + std::to_string(tag_len);
+    return std::string(direction == Direction::encrypt ? "encrypt " : "decrypt ") + std::to_string(count) + " from " +
+           std::to_string(shortest) + " to " + std::to_string(longest) + " keys " + std::to_string(keys) +
+           (key_bytes ? " as bytes" : "") + (device_columns ? " columns on the device" : "") +
+           (offsets ? " offsets" : "") + (in_place ? " in place" : "") + (aad_ranges ? " aad ranges" : "") + " tag " +
+           std::to_string(tag_len);
   }
 };
 
@@ -100,7 +102,7 @@ class ColumnarBatch {
     ivs = random_bytes(iv_len * shape.count);
     std::size_t in = 0, out = 0, aad_at = 0;
     for (std::size_t i = 0; i < shape.count; ++i) {
-      const std::size_t text = random_below(shape.longest + 1);
+      const std::size_t text = shape.shortest + random_below(shape.longest - shape.shortest + 1);
       const std::size_t gap = shape.offsets ? (random_below(2) == 0 ? random_below(40) : 16 - in % 16) : 0;
       const std::size_t in_len = text + (shape.direction == Direction::decrypt ? tag : 0);
       const std::size_t out_len = text + (shape.direction == Direction::encrypt ? tag : 0);
@@ -324,6 +326,26 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
       shape.in_place = random_below(3) == 0;
       shape.aad_ranges = random_below(2) == 0;
       shape.tag_len = std::size_t{12} + random_below(5);
+      failures += test_shape(algorithm, shape, stream);
+      ++cases;
+    }
+    if (quick && algorithm.key_len() != 32) continue;
+    // Long messages: chunks of GHASH in each of its forms, and on a large GPU rows of short ones.
+    struct Long {
+      std::size_t count, shortest, longest, keys;
+    };
+    std::vector<Long> all{{3, 8000, 30000, 1}, {2, 60000, 80000, 1}, {2, 60000, 80000, 2}, {400, 0, 60, 1}};
+    if (!quick) all.insert(all.end(), {{3, 0, 2000000, 1}, {3, 0, 2000000, 3}, {20000, 0, 300, 1}, {20000, 0, 300, 7}});
+    for (const Long& l : all) {
+      Shape shape;
+      shape.direction = direction;
+      shape.count = l.count;
+      shape.shortest = l.shortest;
+      shape.longest = l.longest;
+      shape.keys = l.keys;
+      shape.offsets = random_below(2) == 0;
+      shape.in_place = random_below(2) == 0;
+      shape.aad_ranges = random_below(2) == 0;
       failures += test_shape(algorithm, shape, stream);
       ++cases;
     }

@@ -561,7 +561,7 @@ bool has_ghash(const std::string& form) {
   must(cudaGetDevice(&device), "cudaGetDevice");
   must(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
   if (form == "warpgroups") return properties.major == 9 && properties.minor == 0;
-  return form != "tensor" || properties.major == 8 || properties.major == 9;
+  return (form != "tensor" && form != "rows") || properties.major == 8 || properties.major == 9;
 }
 
 int run_all(const Options& options) {
@@ -590,7 +590,7 @@ int run_all(const Options& options) {
     if (options.only.empty() && is_mine()) failures += test_mixed(options, stream);
   }
   unsetenv("WARPCIPHER_LANE_TABLE");
-  for (const char* form : {"lanes", "scalar", "tensor", "warpgroups"}) {
+  for (const char* form : {"lanes", "rows", "scalar", "tensor", "warpgroups"}) {
     if (!has_ghash(form)) continue;
     setenv("WARPCIPHER_GHASH", form, 1);
     std::printf("GHASH, %s\n", form);

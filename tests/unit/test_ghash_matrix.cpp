@@ -68,6 +68,17 @@ TEST(GhashMatrix, MultipliesByPowersOfX) {
   }
 }
 
+TEST(GhashMatrix, MultipliesWordsByX32) {
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 20; ++i) {
+    const Element a = random_element(random);
+    const Element product = times_x(a, 32);
+    for (std::uint32_t w = 0; w < 4; ++w) {
+      EXPECT_EQ(word_times_x32(w, word_of(a, (w + 3) % 4), word_of(a, 3)), word_of(product, w)) << w;
+    }
+  }
+}
+
 TEST(GhashMatrix, ColumnsNameEachOutputBitOnce) {
   std::array<int, 128> seen{};
   for (std::uint32_t n = 0; n < tiles_of_product; ++n) {

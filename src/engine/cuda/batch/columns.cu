@@ -23,7 +23,6 @@
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/device.hpp"
 #include "engine/cuda/ghash/ghash.hpp"
-#include "engine/cuda/ghash/tensor.hpp"
 #include "engine/cuda/keys.hpp"
 #include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/starts.hpp"
@@ -94,7 +93,7 @@ class ColumnsRun {
     place_columns();
     place_keys();
     survey();
-    if (survey_.bad != 0 || (is_gcm_ && survey_.most_hash_blocks > ghash::most_blocks_of_short)) return std::nullopt;
+    if (survey_.bad != 0) return std::nullopt;
     const lane_table::CounterBatch counters{views(),
                                             first_tile(),
                                             survey_.tiles,
@@ -108,17 +107,24 @@ class ColumnsRun {
       lane_table::run_counter_batch(device_, stream_, counters, false, nullptr);
       return settle(nullptr, results);
     }
-    const ghash::ShortBatch hashes{reinterpret_cast<const ghash::HashView*>(hash_views_->data()),
-                                   reinterpret_cast<const Block*>(masks_->data()),
-                                   reinterpret_cast<const gf128::Element*>(hash_keys_->data()), count_, keys_};
+    const ghash::DeviceBatch hashes{reinterpret_cast<const ghash::HashView*>(hash_views_->data()),
+                                    reinterpret_cast<const Block*>(masks_->data()),
+                                    reinterpret_cast<const gf128::Element*>(hash_keys_->data()),
+                                    reinterpret_cast<const std::uint64_t*>(first_chunk_->data()),
+                                    count_,
+                                    keys_,
+                                    view_.chunk_blocks,
+                                    survey_.chunks,
+                                    survey_.hash_blocks,
+                                    survey_.most_hash_blocks};
     if (encrypting_) {
       lane_table::run_counter_batch(device_, stream_, counters, true, nullptr);
-      ghash::authenticate_short(device_, stream_, hashes, nullptr);
+      ghash::authenticate(device_, stream_, hashes, nullptr);
       return settle(nullptr, results);
     }
     const StreamBuffer verdicts(count_ * sizeof(std::uint32_t), stream_, Wiping::needless);
     auto* const words = reinterpret_cast<std::uint32_t*>(verdicts.data());
-    ghash::authenticate_short(device_, stream_, hashes, words);
+    ghash::authenticate(device_, stream_, hashes, words);
     lane_table::run_counter_batch(device_, stream_, counters, true, words);
     return settle(words, results);
   }
@@ -157,6 +163,8 @@ class ColumnsRun {
     view_.out_len = c_.out.size();
     view_.aad_len = c_.aad.size();
     view_.most_text_len = is_gcm_ ? gcm_most_text_len : most_len;
+    // Texts may fill less of their buffer: then they are cut into fewer chunks than would be best.
+    if (is_gcm_) view_.chunk_blocks = ghash::chunk_blocks_for(device_, std::min(view_.in_len, view_.out_len) / 16);
     view_.count = count_;
     view_.keys = keys_;
     view_.tag_len = static_cast<std::uint32_t>(c_.tag_len);
@@ -219,13 +227,17 @@ class ColumnsRun {
     first_tile_ = make((std::size_t{count_} + 1) * sizeof(std::uint64_t));
     sums_ = make(sums * sizeof(Sums));
     device_survey_ = make(sizeof(Survey));
-    if (is_gcm_) hash_views_ = make(count_ * sizeof(ghash::HashView));
+    if (is_gcm_) {
+      hash_views_ = make(count_ * sizeof(ghash::HashView));
+      first_chunk_ = make((std::size_t{count_} + 1) * sizeof(std::uint64_t));
+    }
     clear(*device_survey_);
     survey_columns(
         device_, stream_, view_,
         {survey_of_device(), reinterpret_cast<Sums*>(sums_->data()), reinterpret_cast<MessageView*>(views_->data()),
          is_gcm_ ? reinterpret_cast<ghash::HashView*>(hash_views_->data()) : nullptr,
-         reinterpret_cast<std::uint64_t*>(first_tile_->data())});
+         reinterpret_cast<std::uint64_t*>(first_tile_->data()),
+         is_gcm_ ? reinterpret_cast<std::uint64_t*>(first_chunk_->data()) : nullptr});
     if (is_gcm_) {
       masks_ = make(count_ * sizeof(Block), Wiping::needed);
       auto* const masks = reinterpret_cast<Block*>(masks_->data());
@@ -299,7 +311,7 @@ class ColumnsRun {
   ColumnView view_{};
   Survey survey_{};
   std::vector<Bytes> copies_;
-  Bytes round_keys_, hash_keys_, views_, hash_views_, masks_, first_tile_, sums_, device_survey_;
+  Bytes round_keys_, hash_keys_, views_, hash_views_, masks_, first_tile_, first_chunk_, sums_, device_survey_;
 };
 
 }  // namespace

@@ -14,20 +14,23 @@ __device__ __forceinline__ std::uint64_t add_to_limit(std::uint64_t a, std::uint
 }
 
 __device__ __forceinline__ Sums add(const Sums& a, const Sums& b) {
-  return {add_to_limit(a.in, b.in), add_to_limit(a.out, b.out), add_to_limit(a.tiles, b.tiles)};
+  return {add_to_limit(a.in, b.in), add_to_limit(a.out, b.out), add_to_limit(a.tiles, b.tiles),
+          add_to_limit(a.chunks, b.chunks)};
 }
 
 __device__ __forceinline__ Sums from_lane_xor(const Sums& a, std::uint32_t mask) {
-  return {cuda::from_lane_xor(a.in, mask), cuda::from_lane_xor(a.out, mask), cuda::from_lane_xor(a.tiles, mask)};
+  return {cuda::from_lane_xor(a.in, mask), cuda::from_lane_xor(a.out, mask), cuda::from_lane_xor(a.tiles, mask),
+          cuda::from_lane_xor(a.chunks, mask)};
 }
 
 __device__ __forceinline__ Sums from_lane_below(const Sums& a, std::uint32_t distance) {
   return {cuda::from_lane_below(a.in, distance), cuda::from_lane_below(a.out, distance),
-          cuda::from_lane_below(a.tiles, distance)};
+          cuda::from_lane_below(a.tiles, distance), cuda::from_lane_below(a.chunks, distance)};
 }
 
 __device__ __forceinline__ Sums last_of_lanes(const Sums& a) {
-  return {from_lane(a.in, warp_len - 1), from_lane(a.out, warp_len - 1), from_lane(a.tiles, warp_len - 1)};
+  return {from_lane(a.in, warp_len - 1), from_lane(a.out, warp_len - 1), from_lane(a.tiles, warp_len - 1),
+          from_lane(a.chunks, warp_len - 1)};
 }
 
 __device__ __forceinline__ std::uint64_t highest_of_lanes(std::uint64_t x) {
@@ -60,8 +63,11 @@ struct Lengths {
   std::uint64_t in;
   std::uint64_t text;
   std::uint64_t out;
+  std::uint64_t aad;
+  std::uint64_t chunk_blocks;  // 0: no GHASH
 
-  __device__ __forceinline__ Lengths(const ColumnView& c, std::uint32_t i) {
+  __device__ __forceinline__ Lengths(const ColumnView& c, std::uint32_t i)
+      : aad(c.aad_lengths != nullptr ? c.aad_lengths[i] : c.aad_len), chunk_blocks(c.chunk_blocks) {
     const std::uint64_t len = c.in_lengths[i];
     in = len < sum_limit ? len : sum_limit;
     text = c.encrypting ? in : in < c.tag_len ? 0 : in - c.tag_len;
@@ -69,8 +75,10 @@ struct Lengths {
   }
 
   __device__ __forceinline__ std::uint64_t units() const { return (text + 15) / 16; }
+  __device__ __forceinline__ std::uint64_t hash_blocks() const { return units() + aad / 16 + (aad % 16 != 0); }
   __device__ __forceinline__ Sums sums() const {
-    return {in, out, (units() + lane_table::tile_units - 1) / lane_table::tile_units};
+    return {in, out, (units() + lane_table::tile_units - 1) / lane_table::tile_units,
+            chunk_blocks == 0 ? 0 : (hash_blocks() + chunk_blocks - 1) / chunk_blocks};
   }
 };
 
@@ -90,6 +98,7 @@ __global__ void __launch_bounds__(threads)
   const WarpRange warps = warps_of_grid();
   std::uint64_t units = 0;
   std::uint64_t most_units = 0;
+  std::uint64_t hash_blocks = 0;
   std::uint64_t most_hash_blocks = 0;
   for (std::uint64_t number = warps.number; number < sums; number += warps.step) {
     Sums own{};
@@ -97,12 +106,11 @@ __global__ void __launch_bounds__(threads)
       const std::uint64_t i = number * messages_of_sum + k;
       if (i >= columns.count) break;
       const Lengths lengths(columns, static_cast<std::uint32_t>(i));
-      const std::uint64_t aad_len = columns.aad_lengths != nullptr ? columns.aad_lengths[i] : columns.aad_len;
       own = add(own, lengths.sums());
       units = add_to_limit(units, lengths.units());
       most_units = lengths.units() > most_units ? lengths.units() : most_units;
-      const std::uint64_t blocks = lengths.units() + aad_len / 16 + (aad_len % 16 != 0);
-      most_hash_blocks = blocks > most_hash_blocks ? blocks : most_hash_blocks;
+      hash_blocks = add_to_limit(hash_blocks, lengths.hash_blocks());
+      most_hash_blocks = lengths.hash_blocks() > most_hash_blocks ? lengths.hash_blocks() : most_hash_blocks;
     }
 #pragma unroll
     for (std::uint32_t mask = 1; mask < warp_len; mask *= 2) own = add(own, from_lane_xor(own, mask));
@@ -110,10 +118,12 @@ __global__ void __launch_bounds__(threads)
   }
   units = sum_of_lanes(units);
   most_units = highest_of_lanes(most_units);
+  hash_blocks = sum_of_lanes(hash_blocks);
   most_hash_blocks = highest_of_lanes(most_hash_blocks);
   if (lane_index() == 0 && most_hash_blocks != 0) {
     atomicAdd(&buffers.survey->units, static_cast<unsigned long long>(units));
     atomicMax(&buffers.survey->most_units, static_cast<unsigned long long>(most_units));
+    atomicAdd(&buffers.survey->hash_blocks, static_cast<unsigned long long>(hash_blocks));
     atomicMax(&buffers.survey->most_hash_blocks, static_cast<unsigned long long>(most_hash_blocks));
   }
 }
@@ -144,6 +154,8 @@ __global__ void __launch_bounds__(warp_len)
   if (lane_index() == 0) {
     buffers.first_tile[messages] = before.tiles;
     buffers.survey->tiles = before.tiles;
+    if (buffers.first_chunk != nullptr) buffers.first_chunk[messages] = before.chunks;
+    buffers.survey->chunks = before.chunks;
   }
 }
 
@@ -191,7 +203,7 @@ class Surveyor {
     view.tag = const_cast<std::uint8_t*>(view.text) + lengths_.text;
     view.aad_len = aad_len_;
     view.text_len = lengths_.text;
-    view.chunk_blocks = 1;  // short messages are not cut
+    view.chunk_blocks = c_.chunk_blocks;
     view.tag_len = c_.tag_len;
     view.key = right ? key_ : 0;
     return view;
@@ -251,8 +263,11 @@ __global__ void __launch_bounds__(threads)
         const bool right = surveyor.is_right();
         if (!right) buffers.survey->bad = 1;
         buffers.views[i] = surveyor.view(right);
-        if (columns.is_gcm) buffers.hash_views[i] = surveyor.hash_view(right);
         buffers.first_tile[i] = own.tiles;
+        if (columns.is_gcm) {
+          buffers.hash_views[i] = surveyor.hash_view(right);
+          buffers.first_chunk[i] = own.chunks;
+        }
       }
       before = add(before, last_of_lanes(up_to));
     }

@@ -28,6 +28,7 @@ struct ColumnView {
   std::uint64_t out_len;
   std::uint64_t aad_len;
   std::uint64_t most_text_len;  // of a message
+  std::uint64_t chunk_blocks;   // GCM: of GHASH
   std::uint32_t count;
   std::uint32_t keys;
   std::uint32_t tag_len;
@@ -42,15 +43,19 @@ struct Survey {
   std::uint32_t failed;  // tags that did not match
   unsigned long long units;
   unsigned long long most_units;
-  unsigned long long most_hash_blocks;  // of AAD and text
+  unsigned long long hash_blocks;  // of AAD and text
+  unsigned long long most_hash_blocks;
   unsigned long long tiles;
+  unsigned long long chunks;  // GCM
 };
 
-// Sums over messages, for places back to back and the numbers of tiles. They stop at a limit that no place reaches.
+// Sums over messages, for places back to back and the numbers of tiles and chunks. They stop at a limit that no place
+// reaches.
 struct Sums {
   std::uint64_t in;
   std::uint64_t out;
   std::uint64_t tiles;
+  std::uint64_t chunks;
 };
 
 inline constexpr std::uint32_t messages_of_sum = 256;  // each sum is over so many neighbours
@@ -61,6 +66,7 @@ struct SurveyBuffers {
   MessageView* views;
   ghash::HashView* hash_views;  // GCM
   std::uint64_t* first_tile;    // one more than messages
+  std::uint64_t* first_chunk;   // GCM: likewise
 };
 
 // Fills the buffers from the columns. Where a message is wrong its views mean nothing, but its key is one that exists.

@@ -11,7 +11,7 @@
 // are powers 2^j of H or of H^c.
 //
 // Where messages are many and short, joining 32 lanes would cost more than hashing: four lanes take a message whole,
-// its tag included.
+// its tag included, here or, with one key, on tensor cores (message_rows.cuh).
 #include "engine/cuda/ghash/ghash.hpp"
 
 #include <algorithm>
@@ -237,6 +237,12 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
+// A chunk's blocks where `blocks` are to be so many chunks of such multiples.
+std::uint64_t even_chunk(std::uint64_t blocks, std::uint64_t wanted, std::uint64_t multiple) {
+  const std::uint64_t even = (blocks + wanted - 1) / wanted;
+  return std::max(least_tensor_chunk, (even + multiple - 1) / multiple * multiple);
+}
+
 std::uint32_t ceil_log2(std::uint64_t x) { return x <= 1 ? 0 : static_cast<std::uint32_t>(std::bit_width(x - 1)); }
 
 HashView view_for(const Message& message) {
@@ -256,10 +262,31 @@ std::uint64_t blocks_of_chunk(const GroupRun& run, Form form, std::uint64_t tota
   }
   const std::uint64_t wanted =
       std::uint64_t{tensor_warps(run.device, form)} * (run.group.messages.size() == 1 ? 1 : tensor_chunks_of_warp);
-  const std::uint64_t even = (total_blocks + wanted - 1) / wanted;
   const std::uint64_t multiple = form == Form::tensor_warpgroups ? warpgroup_chunk_multiple : tensor_chunk_multiple;
-  return std::max(least_tensor_chunk, (even + multiple - 1) / multiple * multiple);
+  return even_chunk(total_blocks, wanted, multiple);
 }
+
+// Which powers of a key a form reads: ChunkList says what they are.
+struct Powers {
+  std::uint32_t squares;
+  std::uint32_t chunk_squares;
+  std::uint64_t chunk_blocks;
+
+  std::uint32_t of_key() const { return squares + chunk_squares; }
+};
+
+Powers powers_for(Form form, std::uint64_t most_blocks, std::uint64_t chunk_blocks) {
+  if (form == Form::few_lanes) return {few_squares, 1, few_chunk_blocks};
+  if (form == Form::tensor_rows) return {tensor_squares, 0, chunk_blocks};
+  return {form == Form::scalar ? warp_log + 1 : tensor_squares, most_blocks > chunk_blocks ? 2 * warp_log : 0,
+          chunk_blocks};
+}
+
+bool needs_wide_finish(std::uint64_t most_blocks, std::uint64_t chunk_blocks) {
+  return most_blocks > chunks_for_wide_finish * chunk_blocks;
+}
+
+bool has_chunks(Form form) { return form != Form::few_lanes && form != Form::tensor_rows; }
 
 LaunchShape shape_for(const Device& device, std::uint64_t warps) {
   return shape_of_lanes(device, warps * warp_len, threads, 8);
@@ -269,6 +296,31 @@ void launch_short(const Device& device, Stream stream, const ChunkList& list, st
   constexpr std::uint64_t messages_of_warp = warp_len >> few_log;
   launch(&hash_short, shape_for(device, (list.messages + messages_of_warp - 1) / messages_of_warp), stream, list,
          verdicts);
+}
+
+// The powers of all keys, made on the device.
+void launch_powers(const Device& device, Stream stream, Element* powers, const Element* hash_keys, std::uint32_t keys,
+                   const Powers& wanted) {
+  launch(&fill_powers_of_keys, shape_for(device, (keys + warp_len - 1) / warp_len), stream, powers, hash_keys, keys,
+         wanted.squares, wanted.chunk_squares, wanted.chunk_blocks);
+}
+
+// All of a group, from the list to tags or verdicts.
+void hash_group(const Device& device, Stream stream, Form form, const ChunkList& list, std::uint64_t most_blocks,
+                std::uint64_t chunk_blocks, std::uint32_t* verdicts) {
+  if (form == Form::few_lanes) return launch_short(device, stream, list, verdicts);
+  if (form == Form::tensor_rows) return hash_rows(device, stream, list, verdicts);
+  if (list.chunks != 0 && form == Form::scalar) launch(&hash_chunks, shape_for(device, list.chunks), stream, list);
+  if (list.chunks != 0 && form != Form::scalar) hash_on_tensor_cores(device, stream, form, list);
+  if (needs_wide_finish(most_blocks, chunk_blocks)) {
+    launch(&finish<1u << block_log>,
+           {std::min(list.messages, device.multiprocessors), 1u << block_log, warp_len * sizeof(Element)}, stream, list,
+           verdicts);
+  } else if (most_blocks > chunk_blocks) {
+    launch(&finish<warp_len>, shape_for(device, list.messages), stream, list, verdicts);
+  } else {
+    launch(&finish<1>, shape_for(device, (list.messages + warp_len - 1) / warp_len), stream, list, verdicts);
+  }
 }
 
 }  // namespace
@@ -304,20 +356,14 @@ void authenticate(const GroupRun& run, const AesBatch* batch, std::uint32_t* ver
     most_blocks = std::max(most_blocks, blocks);
   }
   const Form form = choose_form(run.device, {count, keys, total_blocks, most_blocks});
-  const std::uint64_t chunk_blocks =
-      form == Form::few_lanes ? few_chunk_blocks : blocks_of_chunk(run, form, total_blocks);
-  const std::uint32_t squares = form == Form::few_lanes ? few_squares
-                                : form == Form::scalar  ? warp_log + 1
-                                                        : tensor_squares;
-  const std::uint32_t chunk_squares = form == Form::few_lanes ? 1 : most_blocks > chunk_blocks ? 2 * warp_log : 0;
-  const std::uint32_t powers_of_key = squares + chunk_squares;
-  const bool wide_finish = most_blocks > chunks_for_wide_finish * chunk_blocks;
-  const bool joins_at_once = wide_finish && batch == nullptr;
+  const Powers wanted = powers_for(form, most_blocks, has_chunks(form) ? blocks_of_chunk(run, form, total_blocks) : 1);
+  const std::uint64_t chunk_blocks = wanted.chunk_blocks;
+  const bool joins_at_once = batch == nullptr && has_chunks(form) && needs_wide_finish(most_blocks, chunk_blocks);
 
   Upload upload;
   const auto views = upload.reserve<HashView>(count);
   const auto first_chunk = upload.reserve<std::uint64_t>(count + 1);
-  const auto powers_of_one = upload.reserve<Element>(batch != nullptr ? 0 : powers_of_key);
+  const auto powers_of_one = upload.reserve<Element>(batch != nullptr ? 0 : wanted.of_key());
   const auto joining = upload.reserve<Element>(joins_at_once ? joining_powers : 0);
   const auto aad = upload.reserve<std::uint8_t>(aad_len);
   upload.allocate(run.stream);
@@ -343,59 +389,54 @@ void authenticate(const GroupRun& run, const AesBatch* batch, std::uint32_t* ver
     aes::encrypt_block(key.schedule, block, block);
     upload.host(views)->mask = cuda::to_block(block, 16);
     secure_wipe(block, sizeof block);
-    fill_powers(upload.host(powers_of_one), key.hash_key, squares, chunk_squares, chunk_blocks);
-    if (joins_at_once) fill_joining(upload.host(joining), upload.host(powers_of_one)[squares]);
+    fill_powers(upload.host(powers_of_one), key.hash_key, wanted.squares, wanted.chunk_squares, chunk_blocks);
+    if (joins_at_once) fill_joining(upload.host(joining), upload.host(powers_of_one)[wanted.squares]);
   }
   upload.send();
-  const StreamBuffer powers_of_batch(batch != nullptr ? sizeof(Element) * powers_of_key * keys : 0, run.stream);
+  const StreamBuffer powers_of_batch(batch != nullptr ? sizeof(Element) * wanted.of_key() * keys : 0, run.stream);
   Element* powers = upload.device(powers_of_one);
   if (batch != nullptr) {
     powers = reinterpret_cast<Element*>(powers_of_batch.data());
-    launch(&fill_powers_of_keys, shape_for(run.device, (keys + warp_len - 1) / warp_len), run.stream, powers,
-           batch->hash_keys(), keys, squares, chunk_squares, chunk_blocks);
+    launch_powers(run.device, run.stream, powers, batch->hash_keys(), keys, wanted);
   }
 
-  const StreamBuffer sums(form == Form::few_lanes ? 0 : chunks * sizeof(Element), run.stream);
+  const StreamBuffer sums(has_chunks(form) ? chunks * sizeof(Element) : 0, run.stream);
   const ChunkList list{upload.device(views),
                        batch != nullptr ? batch->masks() : nullptr,
                        upload.device(first_chunk),
                        static_cast<std::uint32_t>(count),
-                       powers_of_key,
-                       squares,
+                       wanted.of_key(),
+                       wanted.squares,
                        powers,
                        reinterpret_cast<Element*>(sums.data()),
                        chunks,
                        total_blocks,
                        joins_at_once ? upload.device(joining) : nullptr};
-  if (form == Form::few_lanes) {
-    launch_short(run.device, run.stream, list, verdicts);
-    return;
-  }
-  if (chunks != 0 && form == Form::scalar) launch(&hash_chunks, shape_for(run.device, chunks), run.stream, list);
-  if (chunks != 0 && form != Form::scalar) hash_on_tensor_cores(run.device, run.stream, form, list);
-  if (wide_finish) {
-    const auto blocks = static_cast<std::uint32_t>(std::min<std::size_t>(count, run.device.multiprocessors));
-    launch(&finish<1u << block_log>, {blocks, 1u << block_log, warp_len * sizeof(Element)}, run.stream, list, verdicts);
-  } else if (most_blocks > chunk_blocks) {
-    launch(&finish<warp_len>, shape_for(run.device, count), run.stream, list, verdicts);
-  } else {
-    launch(&finish<1>, shape_for(run.device, (count + warp_len - 1) / warp_len), run.stream, list, verdicts);
-  }
+  hash_group(run.device, run.stream, form, list, most_blocks, chunk_blocks, verdicts);
 }
 
-void authenticate_short(const Device& device, Stream stream, const ShortBatch& batch, std::uint32_t* verdicts) {
-  constexpr std::uint32_t powers_of_key = few_squares + 1;
-  const StreamBuffer memory(sizeof(Element) * powers_of_key * batch.keys, stream);
-  auto* const powers = reinterpret_cast<Element*>(memory.data());
-  launch(&fill_powers_of_keys, shape_for(device, (batch.keys + warp_len - 1) / warp_len), stream, powers,
-         batch.hash_keys, batch.keys, few_squares, 1u, few_chunk_blocks);
-  ChunkList list{};
-  list.views = batch.views;
-  list.masks = batch.masks;
-  list.messages = batch.messages;
-  list.powers_of_key = powers_of_key;
-  list.powers = powers;
-  launch_short(device, stream, list, verdicts);
+std::uint64_t chunk_blocks_for(const Device& device, std::uint64_t blocks) {
+  const Form form = has_warpgroup_products(device) ? Form::tensor_warpgroups : Form::tensor_one_key;
+  return even_chunk(blocks, tensor_chunks_of_warp * tensor_warps(device, form), warpgroup_chunk_multiple);
+}
+
+void authenticate(const Device& device, Stream stream, const DeviceBatch& batch, std::uint32_t* verdicts) {
+  const Form form = choose_form(device, {batch.messages, batch.keys, batch.blocks, batch.most_blocks});
+  const Powers wanted = powers_for(form, batch.most_blocks, batch.chunk_blocks);
+  const StreamBuffer powers(sizeof(Element) * wanted.of_key() * batch.keys, stream);
+  launch_powers(device, stream, reinterpret_cast<Element*>(powers.data()), batch.hash_keys, batch.keys, wanted);
+  const StreamBuffer sums(has_chunks(form) ? batch.chunks * sizeof(Element) : 0, stream);
+  const ChunkList list{batch.views,
+                       batch.masks,
+                       batch.first_chunk,
+                       batch.messages,
+                       wanted.of_key(),
+                       wanted.squares,
+                       reinterpret_cast<const Element*>(powers.data()),
+                       reinterpret_cast<Element*>(sums.data()),
+                       batch.chunks,
+                       batch.blocks};
+  hash_group(device, stream, form, list, batch.most_blocks, batch.chunk_blocks, verdicts);
 }
 
 }  // namespace warpcipher::cuda::ghash

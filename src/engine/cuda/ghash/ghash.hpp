@@ -24,16 +24,24 @@ void first_counter(const Message& message, std::uint8_t (&counter)[16]);
 // time and sets verdicts[i] (device memory, one word a message of the group) to 1 where they match, else 0.
 void authenticate(const GroupRun& run, const AesBatch* batch, std::uint32_t* verdicts);
 
-// Messages of at most most_blocks_of_short blocks of AAD and text, whose views are on the device already.
-struct ShortBatch {
+// Messages whose views are on the device already.
+struct DeviceBatch {
   const HashView* views;
-  const Block* masks;               // E(J0) of each message
-  const gf128::Element* hash_keys;  // H of each key
+  const Block* masks;                // E(J0) of each message
+  const gf128::Element* hash_keys;   // H of each key
+  const std::uint64_t* first_chunk;  // of each message, and at the end `chunks`
   std::uint32_t messages;
   std::uint32_t keys;
+  std::uint64_t chunk_blocks;  // of all views, as chunk_blocks_for() said
+  std::uint64_t chunks;
+  std::uint64_t blocks;       // of AAD and text of all messages
+  std::uint64_t most_blocks;  // of one
 };
 
-// As authenticate(). Longer messages come out right too, but late.
-void authenticate_short(const Device& device, Stream stream, const ShortBatch& batch, std::uint32_t* verdicts);
+// The blocks of a chunk that suit a batch of about so many blocks: before it is known what its messages are like.
+std::uint64_t chunk_blocks_for(const Device& device, std::uint64_t blocks);
+
+// As authenticate() of a group.
+void authenticate(const Device& device, Stream stream, const DeviceBatch& batch, std::uint32_t* verdicts);
 
 }  // namespace warpcipher::cuda::ghash

@@ -62,50 +62,18 @@ class MatrixParts {
   }
 };
 
-// The matrices and powers of one key, in shared memory.
+// Matrices as mma.sync reads them: four powers of H a step, and that between segments.
 template <int Steps>
-struct Matrices : MatrixParts {
-  static constexpr std::uint32_t blocks_of_segment = Steps * blocks_of_step;
+struct StepMatrices : MatrixParts {
   static constexpr std::uint32_t powers = powers_of_step * Steps;
-  // H^(2^j) needed to fill them: j up to that of H^(64 Steps).
-  static constexpr std::uint32_t squares = log_blocks_of_step + log_2(Steps) + 1;
-  static_assert((Steps & (Steps - 1)) == 0, "H^(64 Steps) is one of the squares");
 
   // Lane 4 g + t: words 0 and 2 of the mask of column g, for the power of block t, of n-tiles 2 i and 2 i + 1.
   uint4 step[Steps][tiles_of_product / 2][warp_len];
-  // Lane 4 g + t: word t of the mask of column g, for H^(64 Steps).
+  // Lane 4 g + t: word t of the mask of column g, for the power that a segment is away from the next.
   std::uint32_t segment[tiles_of_product][warp_len];
 
-  // Lane 4 g + t: what the row that Rows::join() gives the lane is multiplied by.
-  gf128::Element joining[warp_len];
-
-  // Called by all lanes of Warps warps, of which this is number `warp`; they must be synchronised before and after.
-  // powers_of_two[j] is H^(2^j), j below `squares`.
-  template <std::uint32_t Warps>
-  __device__ __forceinline__ void fill(const gf128::Element* powers_of_two, std::uint32_t warp) {
-    constexpr std::uint32_t share = powers < Warps ? 1 : powers / Warps;
-    const std::uint32_t lane = lane_index();
-    // Number 4 s + t is the power of step s and block t. Bits of its exponent: 0 and 1, and from 6 on.
-    const std::uint32_t number = lane % share * Warps + warp;
-    const std::uint32_t exponent =
-        blocks_of_step * (Steps - 1 - number / powers_of_step % Steps) + 3 - number % powers_of_step;
-    const gf128::Element own = power<share, (2 + log_2(Steps) + 1) / 2>(
-        powers_of_two, exponent,
-        [](std::uint32_t pair) { return pair == 0 ? 0 : log_blocks_of_step + 2 * (pair - 1); });
-#pragma unroll 1
-    for (std::uint32_t i = 0; i < share; ++i) {
-      if (i * Warps + warp < powers) fill_step(from_lane(own, i), i * Warps + warp);
-    }
-    if (warp != Warps - 1) return;
-    fill_segment(powers_of_two[squares - 1]);
-    const std::uint32_t o = lane / 2 % 2;
-    const std::uint32_t g = lane / 4;
-    const gf128::Element of_rows = power<warp_len / 2, 2>(  // lane g + 8 o: that of rows (o, g)
-        powers_of_two, 60 - 32 * (lane / 8 % 2) - 4 * (lane % 8), [](std::uint32_t pair) { return 2 + 2 * pair; });
-    joining[lane] = times_x(from_lane(of_rows, g + 8 * o), 32 * (lane % 2));
-  }
-
- private:
+ protected:
+  // Number 4 s + t is the power of step s and block t.
   __device__ __forceinline__ void fill_step(gf128::Element power, std::uint32_t number) {
     gf128::Element row = times_x(power, lane_index() ^ 7);
     const Block even = masks(row);
@@ -132,6 +100,45 @@ struct Matrices : MatrixParts {
       }
       row = times_x(row, 32);
     }
+  }
+};
+
+// The matrices and powers of one key, in shared memory, for chunks (tensor.cuh).
+template <int Steps>
+struct Matrices : StepMatrices<Steps> {
+  using StepMatrices<Steps>::powers;
+  static constexpr std::uint32_t blocks_of_segment = Steps * blocks_of_step;
+  // H^(2^j) needed to fill them: j up to that of H^(64 Steps), which is between segments.
+  static constexpr std::uint32_t squares = log_blocks_of_step + log_2(Steps) + 1;
+  static_assert((Steps & (Steps - 1)) == 0, "H^(64 Steps) is one of the squares");
+
+  // Lane 4 g + t: what the row that Rows::join() gives the lane is multiplied by.
+  gf128::Element joining[warp_len];
+
+  // Called by all lanes of Warps warps, of which this is number `warp`; they must be synchronised before and after.
+  // powers_of_two[j] is H^(2^j), j below `squares`.
+  template <std::uint32_t Warps>
+  __device__ __forceinline__ void fill(const gf128::Element* powers_of_two, std::uint32_t warp) {
+    constexpr std::uint32_t share = powers < Warps ? 1 : powers / Warps;
+    const std::uint32_t lane = lane_index();
+    // Bits of the exponent: 0 and 1, and from 6 on.
+    const std::uint32_t number = lane % share * Warps + warp;
+    const std::uint32_t exponent =
+        blocks_of_step * (Steps - 1 - number / powers_of_step % Steps) + 3 - number % powers_of_step;
+    const gf128::Element own = MatrixParts::power<share, (2 + log_2(Steps) + 1) / 2>(
+        powers_of_two, exponent,
+        [](std::uint32_t pair) { return pair == 0 ? 0 : log_blocks_of_step + 2 * (pair - 1); });
+#pragma unroll 1
+    for (std::uint32_t i = 0; i < share; ++i) {
+      if (i * Warps + warp < powers) this->fill_step(from_lane(own, i), i * Warps + warp);
+    }
+    if (warp != Warps - 1) return;
+    this->fill_segment(powers_of_two[squares - 1]);
+    const std::uint32_t o = lane / 2 % 2;
+    const std::uint32_t g = lane / 4;
+    const gf128::Element of_rows = MatrixParts::power<warp_len / 2, 2>(  // lane g + 8 o: that of rows (o, g)
+        powers_of_two, 60 - 32 * (lane / 8 % 2) - 4 * (lane % 8), [](std::uint32_t pair) { return 2 + 2 * pair; });
+    joining[lane] = times_x(from_lane(of_rows, g + 8 * o), 32 * (lane % 2));
   }
 };
 

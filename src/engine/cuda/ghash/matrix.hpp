@@ -57,6 +57,14 @@ WARPCIPHER_HD constexpr std::uint32_t word_of(gf128::Element a, std::uint32_t w)
   return byte_swap32(static_cast<std::uint32_t>(w % 2 == 0 ? half >> 32 : half));
 }
 
+// Word `w` of x^32 * a, as in memory, of word w - 1 (`below`; of no meaning for w = 0) and word 3 (`last`) of a.
+WARPCIPHER_HD constexpr std::uint32_t word_times_x32(std::uint32_t w, std::uint32_t below, std::uint32_t last) {
+  const std::uint32_t leaving = byte_swap32(last);  // the coefficients of x^128 and up, the first at bit 31
+  const std::uint32_t first = leaving ^ leaving >> 1 ^ leaving >> 2 ^ leaving >> 7;
+  const std::uint32_t second = leaving << 31 ^ leaving << 30 ^ leaving << 25;
+  return (w == 0 ? 0 : below) ^ byte_swap32(w == 0 ? first : w == 1 ? second : 0);
+}
+
 // One of the five steps that transpose a 32 x 32 bit matrix whose row i is in lane i: `own` is the lane's row, `other`
 // that of the lane whose index differs by `distance` = 16, 8, 4, 2, 1 in turn.
 WARPCIPHER_HD constexpr std::uint32_t transpose_step(std::uint32_t own, std::uint32_t other, std::uint32_t lane,

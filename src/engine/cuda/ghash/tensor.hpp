@@ -13,6 +13,7 @@ struct ChunkList;
 
 enum class Form : std::uint8_t {
   few_lanes,          // carryless products on the multiply pipe, four lanes a message: many short ones
+  tensor_rows,        // the same by the matrices of one key (message_rows.cuh)
   scalar,             // the same, a warp a chunk: any GPU, texts that are few and not long
   tensor_one_key,     // the matrices of one key, shared by the warps of a block
   tensor_warpgroups,  // the same by asynchronous products (warpgroup.hpp): long texts on compute capability 9.0
@@ -33,9 +34,10 @@ struct Work {
   std::uint64_t most_blocks;  // of one message
 };
 
-// The form for a group. WARPCIPHER_GHASH ("lanes", "scalar", "tensor" or "warpgroups") forces one, for tests and
-// measurements; "warpgroups" has no form for many keys and leaves those as they are. Throws Error{engine_failure} when
-// the device cannot run the forced one, Error{invalid_argument} for another value.
+// The form for a group. WARPCIPHER_GHASH ("lanes", "rows", "scalar", "tensor" or "warpgroups") forces one, for tests
+// and measurements; "warpgroups" and "rows" have no form for many keys, "rows" none for long messages, and leave those
+// as they are. Throws Error{engine_failure} when the device cannot run the forced one, Error{invalid_argument} for
+// another value.
 Form choose_form(const Device& device, const Work& work);
 
 // Whether the device can hash on tensor cores at all.
@@ -45,5 +47,9 @@ bool has_tensor_form(const Device& device);
 std::uint32_t tensor_warps(const Device& device, Form form);
 
 void hash_on_tensor_cores(const Device& device, Stream stream, Form form, const ChunkList& list);
+
+// Form::tensor_rows, tags included: of the list views, masks, messages and powers, tensor_squares of them. verdicts: as
+// authenticate().
+void hash_rows(const Device& device, Stream stream, const ChunkList& list, std::uint32_t* verdicts);
 
 }  // namespace warpcipher::cuda::ghash

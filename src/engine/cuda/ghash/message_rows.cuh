@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// GHASH of many short messages of one key on tensor cores, a message a row: a warp takes eight messages, four lanes
+// each, from the first block to the tag, so that nothing is joined and no product of two elements is computed.
+//
+// The blocks of AAD and text and that of the lengths are one row X_0 ... X_n-1, whose hash is the sum of X_i H^(n-i).
+// Rows are aligned at their ends and filled up with zeros in front. A step is four blocks of each message, which meet
+// four powers of H (matrix.hpp; lane l = 4 g + t):
+//
+//   step     0         1                     S-1
+//   row g    0 0 0 A   T T T T   ...   T T T L     t = 0 to 3, times H^(4 S), H^(4 S - 1) ... H^2, H^1
+//
+// A segment is up to Steps steps, of which the first may be shorter; between two the rows are multiplied by
+// H^(4 Steps). At the end word t of a message's hash, even words and odd words, is with lane 4 g + t.
+//
+// The time depends on the lengths alone.
+#pragma once
+
+#include "engine/cuda/ghash/instructions.cuh"
+#include "engine/cuda/ghash/matrices.cuh"
+
+namespace warpcipher::cuda::ghash {
+
+inline constexpr std::uint32_t lanes_of_message = 4;
+inline constexpr std::uint32_t messages_of_warp = warp_len / lanes_of_message;
+
+// InFlight: steps that are on their way from memory.
+template <int Steps, int InFlight, std::uint32_t Threads>
+struct MessageRowsPolicy {
+  static constexpr int steps = Steps;
+  static constexpr int in_flight = InFlight;
+  static constexpr std::uint32_t threads = Threads;
+  static constexpr std::uint32_t warps = threads / warp_len;
+  static_assert(Steps % InFlight == 0, "segments begin at a fixed place of what is in flight");
+};
+
+// The matrices of one key, in shared memory.
+template <int Steps>
+struct MessageMatrices : StepMatrices<Steps> {
+  using StepMatrices<Steps>::powers;
+  static constexpr std::uint32_t squares = log_2(powers) + 1;
+
+  // As Matrices::fill(). Number k is of H^(powers - k): the first of them is also that between segments.
+  template <std::uint32_t Warps>
+  __device__ __forceinline__ void fill(const gf128::Element* powers_of_two, std::uint32_t warp) {
+    constexpr std::uint32_t share = (powers + Warps - 1) / Warps;
+    constexpr std::uint32_t width = 8;
+    constexpr std::uint32_t pairs = (squares + 1) / 2;
+    static_assert(share <= width && width * pairs <= warp_len, "each warp finds its powers at once");
+    const std::uint32_t own_number = lane_index() % width * Warps + warp;
+    const gf128::Element own = MatrixParts::power<width, pairs>(
+        powers_of_two, own_number < powers ? powers - own_number : 0, [](std::uint32_t pair) { return 2 * pair; });
+#pragma unroll 1
+    for (std::uint32_t i = 0; i < share; ++i) {
+      if (i * Warps + warp < powers) this->fill_step(from_lane(own, i), i * Warps + warp);
+    }
+    if (warp == 0) this->fill_segment(from_lane(own, 0));
+  }
+};
+
+// What a lane loads: every fourth block of its message's row, from number t - missing on.
+class RowOfMessage {
+ public:
+  // steps: of the longest message of the warp.
+  __device__ __forceinline__ RowOfMessage(const HashView& view, std::uint32_t blocks, std::uint32_t steps)
+      : view_(view),
+        blocks_(static_cast<std::int32_t>(blocks)),
+        first_(static_cast<std::int32_t>(lane_index() % lanes_of_message + blocks - lanes_of_message * steps)) {
+    const auto aad_blocks = static_cast<std::int32_t>(view.aad_blocks());
+    const auto text = reinterpret_cast<std::uintptr_t>(global(view.text));
+    const auto whole = text % 16 != 0 ? 0 : static_cast<std::int32_t>(view.text_len / 16);
+    origin_ = text + 16 * (std::int64_t{first_} - aad_blocks);
+    // Steps whose block lies whole and aligned in the text.
+    direct_begin_ = steps_before(aad_blocks);
+    direct_end_ = steps_before(aad_blocks + whole);
+  }
+
+  // In all lanes: the steps that are direct for each of them.
+  __device__ __forceinline__ void agree() {
+#pragma unroll
+    for (std::uint32_t mask = 1; mask < warp_len; mask *= 2) {
+      const std::int32_t begin = cuda::from_lane_xor(direct_begin_, mask);
+      const std::int32_t end = cuda::from_lane_xor(direct_end_, mask);
+      direct_begin_ = direct_begin_ > begin ? direct_begin_ : begin;
+      direct_end_ = direct_end_ < end ? direct_end_ : end;
+    }
+  }
+
+  __device__ __forceinline__ uint4 load(std::int32_t step) const {
+    if (step >= direct_begin_ && step < direct_end_) {
+      return *reinterpret_cast<const uint4*>(origin_ + 16 * lanes_of_message * std::int64_t{step});
+    }
+    const std::int32_t i = first_ + static_cast<std::int32_t>(lanes_of_message) * step;
+    Block block{};
+    if (i == blocks_ - 1) {
+      block = to_block(view_.lengths());
+    } else if (i >= 0) {
+      block = Chunk{view_, 0, 0}.load(static_cast<std::uint64_t>(i));
+    }
+    return make_uint4(block.words[0], block.words[1], block.words[2], block.words[3]);
+  }
+
+ private:
+  // How many steps have the lane's block before number i.
+  __device__ __forceinline__ std::int32_t steps_before(std::int32_t i) const {
+    const auto lanes = static_cast<std::int32_t>(lanes_of_message);
+    return i <= first_ ? 0 : (i - first_ + lanes - 1) / lanes;
+  }
+
+  const HashView& view_;
+  std::int32_t blocks_;
+  std::int32_t first_;     // the lane's block of step 0: negative in front of the row
+  std::uintptr_t origin_;  // where it would be in the text
+  std::int32_t direct_begin_;
+  std::int32_t direct_end_;
+};
+
+// Word t of a message's hash, even words and odd words, of lane 4 g + t: sums over all steps.
+template <int Steps>
+class MessageSums {
+ public:
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (std::uint32_t n = 0; n < tiles_of_product; ++n) {
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i) counts_[n][i] = 0;
+    }
+  }
+
+  __device__ __forceinline__ void add(const MessageMatrices<Steps>& matrices, std::uint32_t place, const uint4& x) {
+#pragma unroll
+    for (std::uint32_t half = 0; half < 2; ++half) {
+      uint4 columns[4];
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i) columns[i] = matrices.step[place][4 * half + i][lane_index()];
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        const std::uint32_t n = 8 * half + 2 * i;
+        count_ones(counts_[n], x, columns[i].x, columns[i].y);
+        count_ones(counts_[n + 1], x, columns[i].z, columns[i].w);
+      }
+    }
+  }
+
+  // Multiplies by H^(4 Steps).
+  __device__ __forceinline__ void next_segment(const MessageMatrices<Steps>& matrices) {
+    std::uint32_t even, odd;
+    parities(even, odd);
+#pragma unroll
+    for (std::uint32_t n = 0; n < tiles_of_product; ++n) {
+      count_ones_anew(counts_[n], even, odd, matrices.segment[n][lane_index()]);
+    }
+  }
+
+  // Word t of the hash.
+  __device__ __forceinline__ std::uint32_t word() const {
+    std::uint32_t even, odd;
+    parities(even, odd);
+    const std::uint32_t lane = lane_index();
+    const std::uint32_t below = cuda::from_lane(odd, lane == 0 ? 0 : lane - 1);
+    const std::uint32_t last = cuda::from_lane(odd, lane | 3);
+    return even ^ word_times_x32(lane % lanes_of_message, below, last);
+  }
+
+ private:
+  // A funnel shift takes one parity: bit 0 of the count enters at the top.
+  __device__ __forceinline__ void parities(std::uint32_t& even, std::uint32_t& odd) const {
+    even = odd = 0;
+#pragma unroll
+    for (std::uint32_t n = 0; n < tiles_of_product; ++n) {
+#pragma unroll
+      for (std::uint32_t j = 0; j < 2; ++j) {
+        even = __funnelshift_r(even, static_cast<std::uint32_t>(counts_[n][j]), 1);
+        odd = __funnelshift_r(odd, static_cast<std::uint32_t>(counts_[n][2 + j]), 1);
+      }
+    }
+  }
+
+  std::int32_t counts_[tiles_of_product][4];
+};
+
+// Writes or checks word t of a tag, in lane 4 g + t; is_there: the same for the lanes of a message, all of which take
+// part.
+__device__ __forceinline__ void settle_word(const HashView& view, std::uint32_t message, bool is_there,
+                                            std::uint32_t word, std::uint32_t* verdicts) {
+  const std::uint32_t begin = 4 * (lane_index() % lanes_of_message);
+  const std::uint32_t len = view.tag_len <= begin ? 0 : view.tag_len - begin < 4 ? view.tag_len - begin : 4;
+  std::uint8_t* const tag = global(view.tag) + begin;
+  const bool whole = len == 4 && reinterpret_cast<std::uintptr_t>(tag) % 4 == 0;
+  if (verdicts == nullptr) {
+    if (is_there && whole) *reinterpret_cast<std::uint32_t*>(tag) = word;
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      if (is_there && !whole && i < len) tag[i] = static_cast<std::uint8_t>(word >> (8 * i));
+    }
+    return;
+  }
+  std::uint32_t difference = 0;
+  if (whole) {
+    difference = word ^ *reinterpret_cast<const std::uint32_t*>(tag);
+  } else {
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      if (i < len) difference |= (word >> (8 * i) ^ tag[i]) & 0xffu;
+    }
+  }
+  difference |= cuda::from_lane_xor(difference, 1);
+  difference |= cuda::from_lane_xor(difference, 2);
+  if (is_there && begin == 0) verdicts[message] = difference == 0 ? 1 : 0;
+}
+
+// Dynamic: a MessageMatrices.
+extern __shared__ uint4 shared_memory[];
+
+template <class Policy>
+__global__ void __launch_bounds__(Policy::threads, 1)
+    hash_messages_by_matrix(const __grid_constant__ ChunkList list, std::uint32_t* verdicts) {
+#if !defined(__CUDA_ARCH__) || (__CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1000)
+  constexpr std::int32_t in_flight = Policy::in_flight;
+  auto& matrices = *reinterpret_cast<MessageMatrices<Policy::steps>*>(shared_memory);
+  const std::uint32_t warp = warp_index();
+  matrices.template fill<Policy::warps>(list.powers, warp);
+  __syncthreads();
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * Policy::warps * messages_of_warp;
+  std::uint64_t first = (blockIdx.x + std::uint64_t{gridDim.x} * warp) * messages_of_warp;
+  for (; first < list.messages; first += stride) {
+    const std::uint64_t own = first + lane_index() / lanes_of_message;
+    const bool is_there = own < list.messages;
+    const auto message = static_cast<std::uint32_t>(is_there ? own : first);
+    const HashView& view = list.views[message];
+    const auto blocks = static_cast<std::uint32_t>(view.blocks()) + 1;
+    std::uint32_t steps = (blocks + lanes_of_message - 1) / lanes_of_message;
+#pragma unroll
+    for (std::uint32_t mask = lanes_of_message; mask < warp_len; mask *= 2) {
+      const std::uint32_t other = cuda::from_lane_xor(steps, mask);
+      steps = steps > other ? steps : other;
+    }
+    steps = cuda::from_lane(steps, 0);
+    RowOfMessage row(view, blocks, steps);
+    row.agree();
+    const std::uint32_t mask_word =
+        (list.masks != nullptr ? list.masks[message] : view.mask).words[lane_index() % lanes_of_message];
+
+    // Steps go in groups of what is in flight, and the last ends a segment: those before step 0 are left out.
+    const auto end = static_cast<std::int32_t>(steps);
+    std::int32_t step = end - (end + in_flight - 1) / in_flight * in_flight;
+    auto place = static_cast<std::uint32_t>((Policy::steps - (end - step) % Policy::steps) % Policy::steps);
+    MessageSums<Policy::steps> sums;
+    sums.clear();
+    uint4 x[Policy::in_flight] = {};
+#pragma unroll
+    for (std::int32_t d = 0; d < in_flight; ++d) {
+      if (step + d >= 0) x[d] = row.load(step + d);
+    }
+#pragma unroll 1
+    for (; step < end; step += in_flight) {
+      if (place == 0 && step > 0) sums.next_segment(matrices);
+#pragma unroll
+      for (std::int32_t d = 0; d < in_flight; ++d) {
+        if (step + d >= 0) sums.add(matrices, place + static_cast<std::uint32_t>(d), x[d]);
+        if (step + d + in_flight < end) x[d] = row.load(step + d + in_flight);
+      }
+      place = (place + Policy::in_flight) % Policy::steps;
+    }
+    settle_word(view, message, is_there, sums.word() ^ mask_word, verdicts);
+  }
+  __syncthreads();  // what is left in shared memory tells the key
+  for (std::uint32_t i = threadIdx.x; i < sizeof matrices / sizeof(uint4); i += Policy::threads) shared_memory[i] = {};
+#else
+  __trap();  // choose_form() never chooses it there
+#endif
+}
+
+}  // namespace warpcipher::cuda::ghash
