@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many threads with AES-128-GCM messages in host memory through a Queue on the `cuda` engine, in C++: threads.py beside
+// it measures the same with Python's own cost of a message. Each thread keeps a window of messages in flight, each with
+// a place of its own in memory; a latency is the time from before submit() until the queue's listener is told.
+//
+//   queue_threads [--threads N] [--size BYTES] [--messages N] [--window N] [--in-flight N] [--pageable]
+//
+// Beside it, in the same run, what the link moves from and to page-locked memory, both ways at once. The first and the
+// last message of each thread are checked against the reference engine.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../device/buffers.hpp"
+#include "batch/plan.hpp"
+#include "core/bytes.hpp"
+#include "engine/cuda/engine.hpp"
+#include "engine/reference/engine.hpp"
+#include "pipeline/queue.hpp"
+
+namespace {
+
+using namespace warpcipher;
+using bench::must;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t tag_len = 16;
+constexpr std::size_t iv_len = 12;
+constexpr int repetitions = 5;
+
+struct Options {
+  std::size_t threads = 16;
+  std::size_t size = std::size_t{16} << 10;
+  std::size_t messages = 8192;  // of each thread
+  std::size_t window = 64;
+  std::size_t in_flight = QueueLimits{}.max_in_flight;
+  bool pageable = false;
+};
+
+double seconds(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+class HostMemory {
+ public:
+  HostMemory(std::size_t size, bool pageable) : pageable_(pageable) {
+    if (pageable) {
+      memory_ = std::malloc(size);
+      if (memory_ == nullptr) throw std::bad_alloc();
+    } else {
+      must(cudaMallocHost(&memory_, size), "cudaMallocHost");
+    }
+    std::memset(memory_, 0x5a, size);
+  }
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+  ~HostMemory() { pageable_ ? std::free(memory_) : static_cast<void>(cudaFreeHost(memory_)); }
+
+  std::uint8_t* data() const { return static_cast<std::uint8_t*>(memory_); }
+
+ private:
+  void* memory_ = nullptr;
+  const bool pageable_;
+};
+
+// GB/s each way, both at once.
+double copy_rate() {
+  constexpr std::size_t len = std::size_t{256} << 20;
+  const HostMemory host(2 * len, false);
+  const bench::Buffers device(len);
+  cudaStream_t streams[2];
+  for (cudaStream_t& stream : streams) must(cudaStreamCreate(&stream), "cudaStreamCreate");
+  double best = 0;
+  for (int i = 0; i < repetitions; ++i) {
+    const auto start = Clock::now();
+    must(cudaMemcpyAsync(device.in(), host.data(), len, cudaMemcpyHostToDevice, streams[0]), "cudaMemcpyAsync");
+    must(cudaMemcpyAsync(host.data() + len, device.out(), len, cudaMemcpyDeviceToHost, streams[1]), "cudaMemcpyAsync");
+    for (cudaStream_t stream : streams) must(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    best = std::max(best, static_cast<double>(len) / 1e9 / seconds(start, Clock::now()));
+  }
+  for (cudaStream_t stream : streams) cudaStreamDestroy(stream);
+  return best;
+}
+
+struct TimedJob final : Job {
+  using Job::Job;
+  std::chrono::steady_clock::time_point begin;
+  double latency = 0;  // seconds; of meaning once `told`
+  std::atomic<bool> told{false};
+};
+
+// One client: its messages lie in `window` places, used in turn.
+class Client {
+ public:
+  Client(const Options& options, const Key& key, std::size_t number)
+      : options_(options),
+        key_(key),
+        number_(number),
+        place_((options.size + tag_len + 255) / 256 * 256),
+        in_(place_ * options.window, options.pageable),
+        out_(place_ * options.window, options.pageable),
+        ivs_(options.window * iv_len) {}
+
+  void run(Queue& queue) {
+    std::vector<std::shared_ptr<TimedJob>> jobs(options_.window);
+    latencies_.clear();
+    for (std::size_t i = 0; i < options_.messages + options_.window; ++i) {
+      std::shared_ptr<TimedJob>& job = jobs[i % options_.window];
+      if (job != nullptr) settle(*job, i - options_.window);
+      job.reset();
+      if (i >= options_.messages) continue;
+      const auto begin = Clock::now();
+      job = std::make_shared<TimedJob>(std::vector<Message>{message(i)});
+      job->begin = begin;
+      if (queue.submit(job, number_) != Queue::Admission::accepted) throw std::runtime_error("not admitted");
+    }
+  }
+
+  const std::vector<double>& latencies() const { return latencies_; }
+
+ private:
+  Message message(std::size_t i) {
+    const std::size_t at = i % options_.window;
+    store_be64(ivs_.data() + iv_len * at, ++nonces_);
+    ivs_[iv_len * at + iv_len - 1] = static_cast<std::uint8_t>(number_);
+    Message m;
+    m.key = &key_;
+    m.in = in_.data() + place_ * at;
+    m.out = out_.data() + place_ * at;
+    m.in_len = m.out_len = options_.size;
+    m.iv = ivs_.data() + iv_len * at;
+    m.iv_len = iv_len;
+    m.tag = m.out + options_.size;
+    m.tag_len = tag_len;
+    return m;
+  }
+
+  void settle(const TimedJob& job, std::size_t i) {
+    job.told.wait(false);
+    if (!job.failure().empty()) throw std::runtime_error(job.failure());
+    latencies_.push_back(job.latency);
+    if (i != 0 && i + 1 != options_.messages) return;
+    Message m = job.messages()[0];
+    std::vector<std::uint8_t> expected(m.in_len);
+    std::uint8_t tag[tag_len];
+    m.out = expected.data();
+    m.tag = tag;
+    Status status = Status::ok;
+    reference_engine().run(make_plan({&m, 1}, reference_engine().tile_units()), {&status, 1}, nullptr);
+    const Message& got = job.messages()[0];
+    if (std::memcmp(got.out, m.out, m.in_len) != 0 || std::memcmp(got.tag, tag, tag_len) != 0) {
+      throw std::runtime_error("WRONG OUTPUT");
+    }
+  }
+
+  const Options& options_;
+  const Key& key_;
+  const std::size_t number_;
+  const std::size_t place_;
+  HostMemory in_, out_;
+  std::vector<std::uint8_t> ivs_;
+  std::uint64_t nonces_ = 0;
+  std::vector<double> latencies_;
+};
+
+double percentile(std::vector<double>& sorted, double part) {
+  return sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(static_cast<double>(sorted.size()) * part))];
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void measure(const Options& options, std::vector<std::unique_ptr<Client>>& clients, int delay, double link) {
+  std::vector<double> rates, p50, p99;
+  std::string payloads;
+  for (int repetition = 0; repetition < repetitions; ++repetition) {
+    QueueLimits limits;
+    limits.max_delay = std::chrono::microseconds(delay);
+    limits.max_in_flight = options.in_flight;
+    Queue queue("cuda", limits, [](std::span<const std::shared_ptr<Job>> jobs) {
+      const auto now = Clock::now();
+      for (const auto& job : jobs) {
+        auto& timed = static_cast<TimedJob&>(*job);
+        timed.latency = seconds(timed.begin, now);
+        timed.told = true;
+        timed.told.notify_one();
+      }
+    });
+    const auto start = Clock::now();
+    std::vector<std::thread> threads;
+    for (auto& client : clients) threads.emplace_back([&queue, &client] { client->run(queue); });
+    for (std::thread& thread : threads) thread.join();
+    const double total = static_cast<double>(options.threads * options.messages * options.size);
+    rates.push_back(total / 1e9 / seconds(start, Clock::now()));
+    std::vector<double> latencies;
+    for (auto& client : clients)
+      latencies.insert(latencies.end(), client->latencies().begin(), client->latencies().end());
+    std::sort(latencies.begin(), latencies.end());
+    p50.push_back(percentile(latencies, 0.5) * 1e6);
+    p99.push_back(percentile(latencies, 0.99) * 1e6);
+    const QueueStatistics counts = queue.statistics();
+    payloads = std::to_string(counts.messages / counts.payloads) + " messages a payload";
+  }
+  std::printf(
+      "window %3zu, age limit %4d us, %zu in flight: %6.2f GB/s, %5.1f%% of the link; p50 %7.0f us, p99 %7.0f us; %s\n",
+      options.window, delay, options.in_flight, median(rates), 100 * median(rates) / link, median(p50), median(p99),
+      payloads.c_str());
+  std::fflush(stdout);
+}
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    const auto number = [&] {
+      const std::size_t value = i + 1 < argc ? std::strtoull(argv[++i], nullptr, 10) : 0;
+      if (value == 0) throw std::runtime_error(name + " needs a number");
+      return value;
+    };
+    if (name == "--threads") {
+      options.threads = number();
+    } else if (name == "--size") {
+      options.size = number();
+    } else if (name == "--messages") {
+      options.messages = number();
+    } else if (name == "--window") {
+      options.window = number();
+    } else if (name == "--in-flight") {
+      options.in_flight = number();
+    } else if (name == "--pageable") {
+      options.pageable = true;
+    } else {
+      throw std::runtime_error(
+          "usage: queue_threads [--threads N] [--size BYTES] [--messages N] [--window N] [--in-flight N] [--pageable]");
+    }
+  }
+  return options;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const Options options = parse(argc, argv);
+    for (const std::string& device : cuda_engine().devices()) std::printf("%s\n", device.c_str());
+    const Algorithm& algorithm = find_algorithm("aes-128-gcm");
+    const std::vector<std::uint8_t> bytes(algorithm.key_len(), 0x42);
+    const Key key(algorithm, bytes);
+    std::vector<std::unique_ptr<Client>> clients;
+    for (std::size_t i = 0; i < options.threads; ++i) clients.push_back(std::make_unique<Client>(options, key, i));
+    const double link = copy_rate();
+    std::printf("%zu threads, messages of %zu bytes in %s memory, aes-128-gcm; the link: %.1f GB/s each way at once\n",
+                options.threads, options.size, options.pageable ? "pageable" : "page-locked", link);
+    for (const int delay : {0, 200, 1000}) measure(options, clients, delay, link);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "queue_threads: %s\n", error.what());
+    return 1;
+  }
+}
