@@ -3,7 +3,9 @@
 // it measures the same with Python's own cost of a message. Each thread keeps a window of messages in flight, each with
 // a place of its own in memory; a latency is the time from before submit() until the queue's listener is told.
 //
-//   queue_threads [--threads N] [--size BYTES] [--messages N] [--window N] [--in-flight N] [--pageable]
+//   queue_threads [--threads N] [--size BYTES] [--messages N] [--window N] [--in-flight N] [--piece-KiB N] [--pageable]
+//
+// --piece-KiB: payloads go through the device in pieces of so much, rather than as the pipeline would cut them.
 //
 // Beside it, in the same run, what the link moves from and to page-locked memory, both ways at once. The first and the
 // last message of each thread are checked against the reference engine.
@@ -25,6 +27,8 @@
 #include "engine/cuda/engine.hpp"
 #include "engine/reference/engine.hpp"
 #include "pipeline/queue.hpp"
+#include "pipeline/run.hpp"
+#include "pipeline/staging.hpp"
 
 namespace {
 
@@ -42,8 +46,23 @@ struct Options {
   std::size_t messages = 8192;  // of each thread
   std::size_t window = 64;
   std::size_t in_flight = QueueLimits{}.max_in_flight;
+  std::size_t piece_KiB = 0;  // 0: as the pipeline chooses
   bool pageable = false;
 };
+
+Runner runner_for(std::size_t piece_KiB) {
+  return [piece_KiB](std::span<const Message> messages, std::span<Result> results) {
+    if (piece_KiB == 0) return run("cuda", messages, results);
+    check_messages(messages);
+    std::size_t total = 0;
+    for (const Message& m : messages) total += m.in_len;
+    PipelineShape shape = choose_shape(total, 1);
+    shape.piece_len = piece_KiB << 10;
+    std::vector<Status> statuses(messages.size(), Status::ok);
+    run_through_device(cuda_engine(), messages, statuses, shape);
+    for (std::size_t i = 0; i < messages.size(); ++i) results[i] = {statuses[i], messages[i].output_len()};
+  };
+}
 
 double seconds(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -187,7 +206,7 @@ void measure(const Options& options, std::vector<std::unique_ptr<Client>>& clien
     QueueLimits limits;
     limits.max_delay = std::chrono::microseconds(delay);
     limits.max_in_flight = options.in_flight;
-    Queue queue("cuda", limits, [](std::span<const std::shared_ptr<Job>> jobs) {
+    Queue queue(runner_for(options.piece_KiB), limits, [](std::span<const std::shared_ptr<Job>> jobs) {
       const auto now = Clock::now();
       for (const auto& job : jobs) {
         auto& timed = static_cast<TimedJob&>(*job);
@@ -237,11 +256,14 @@ Options parse(int argc, char** argv) {
       options.window = number();
     } else if (name == "--in-flight") {
       options.in_flight = number();
+    } else if (name == "--piece-KiB") {
+      options.piece_KiB = number();
     } else if (name == "--pageable") {
       options.pageable = true;
     } else {
       throw std::runtime_error(
-          "usage: queue_threads [--threads N] [--size BYTES] [--messages N] [--window N] [--in-flight N] [--pageable]");
+          "usage: queue_threads [--threads N] [--size BYTES] [--messages N] [--window N] [--in-flight N] [--piece-KiB "
+          "N] [--pageable]");
     }
   }
   return options;
