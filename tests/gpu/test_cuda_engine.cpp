@@ -459,6 +459,39 @@ int test_serial(const Algorithm& algorithm, const Options& options, Stream strea
   return failures;
 }
 
+// Long messages of the counter modes, each alone, by two kinds of warps at once: whole tiles and odd ends, counters
+// that carry past 32 bits and past all, tags that do not match.
+int test_mixed_warps(const Algorithm& algorithm, const Options& options, Stream stream) {
+  constexpr std::size_t tile = 256 * 16;
+  int failures = 0;
+  std::size_t count = 0;
+  setenv("WARPCIPHER_COUNTER", "mixed", 1);
+  for (const std::size_t tiles : {3, 7, 24, options.quick ? 40 : 5000}) {
+    for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+      if (!algorithm.is_aead() && direction == Direction::decrypt) continue;  // the same
+      Case c = random_case(algorithm, direction, tiles * tile - random_below(tile));
+      c.in_shift = c.out_shift = 0;
+      c.in_place = tiles % 2 == 0;
+      c.iv = random_bytes(algorithm.is_aead() ? 12 : 16);
+      if (!algorithm.is_aead()) std::fill(c.iv.begin() + (tiles == 24 ? 0 : 12), c.iv.begin() + 14, std::uint8_t{0xff});
+      c.key = &random_key(algorithm);
+      for (const bool bad_tag : {false, true}) {
+        if (bad_tag && (direction == Direction::encrypt || tiles != 7)) continue;
+        c.bad_tag = bad_tag;
+        Batch alone;
+        alone.add(c);
+        failures += alone.run(stream);
+        ++count;
+      }
+    }
+  }
+  unsetenv("WARPCIPHER_COUNTER");
+  std::printf("%-16s %4zu long messages by two kinds of warps %s\n", std::string(algorithm.name).c_str(), count,
+              failures == 0 ? "ok" : "FAILED");
+  std::fflush(stdout);
+  return failures;
+}
+
 // A key for each message, more of them than a warp has lanes, and keys shared at random: what batches derive on the
 // GPU.
 int test_many_keys(const Algorithm& algorithm, const Options& options, Stream stream) {
@@ -609,6 +642,7 @@ int run_all(const Options& options) {
     const bool counts = algorithm.mode.id == Mode::ctr || algorithm.mode.id == Mode::gcm;
     if (counts && is_mine()) failures += test_packed(algorithm, options, stream);
     if (!algorithm.parallel(Direction::encrypt) && is_mine()) failures += test_serial(algorithm, options, stream);
+    if (counts && is_mine()) failures += test_mixed_warps(algorithm, options, stream);
   }
   failures += test_columns(options.quick, options.only, is_mine, stream);
   if (options.only.empty() && is_mine()) failures += test_refusal();

@@ -3,19 +3,21 @@
 
 Secret are
 
-- what comes from shared memory: AES tables, by the state;
+- what comes from shared memory: AES tables, by the state (counts that are kept there are public);
 - text: what comes from global memory in single bytes, or in 16 from a pointer that was loaded
   itself (kernels of one message: from any pointer); narrower loads are lengths, pointers, verdicts;
 - first tweaks: 16 bytes at their place in a MessageView (counters and IVs are public);
 - round keys: 16 bytes by LDG.CONSTANT, or among the kernel's parameters.
 
 A register has a bit for each of its bytes that may depend on them: permutes, logic and shifts by
-whole bytes are followed byte by byte, everything else spreads to the whole register. All paths are
-followed to a fixed point. Reported is what would let the time tell:
+whole bytes are followed byte by byte, and so are the products of a byte and 128 that lane tables
+take as addresses; everything else spreads to the whole register. All paths are followed to a fixed
+point. Reported is what would let the time tell:
 
 - a branch, exit, vote or lane of a shuffle that a secret chooses;
 - an access to global, local or constant memory at a secret address or under a secret predicate;
-- an access to shared memory whose bank a secret chooses: the lowest byte of its address.
+- an access to shared memory whose bank a secret chooses: the lowest byte of its address, but for
+  its highest bit, which a product has (banks are 4 bytes wide, and there are 32).
 """
 
 from __future__ import annotations
@@ -27,12 +29,16 @@ from functools import cache
 
 ALL = 0b1111  # all bytes of a register
 LOADED = 0b10000  # beside them: made of something public in global memory
+OTHER = 0b100000  # beside them: not known to be one of TIMES_128
 START = "+0x30"  # of MessageView::start
 LINE = re.compile(
     r"/\*(?P<at>[0-9a-f]{4,6})\*/\s+(?:@(?P<guard>!?U?P[\dT]+)\s+)?(?P<name>[A-Z][\w.]*)\s*(?P<rest>[^;]*);"
 )
 REGISTER = re.compile(r"(?<![\w])(U?[RP])(\d+|Z|T)(?:\.(64|H\d|B\d|X\d+|reuse|U\w+|F\d+))*")
 CONSTANT = re.compile(r"c\[0x0\]\[0x([0-9a-f]+)\]")
+# With these a dot product of four bytes is one of them times 128.
+TIMES_128 = {f"{0x80 << 8 * byte:#x}" for byte in range(4)} | {"-0x80000000"}
+MOVES = ("MOV", "UMOV", "IMAD.MOV.U32")
 BRANCHES = ("BRA", "BRX", "JMP", "JMX", "EXIT", "RET", "CALL", "BREAK", "KILL", "WARPSYNC")
 OUTER_MEMORY = (
     "LDG",
@@ -189,9 +195,9 @@ class Flow:
             result |= ALL if offset + 4 * word in self.keys else 0
         if word == 0:
             for name in registers(operand):
-                result |= state.get(name, 0)
+                result |= state.get(name, 0) & ~OTHER
         elif (m := REGISTER.match(operand.lstrip("-~|"))) is not None and m[2] not in ("Z", "T"):
-            result |= state.get(f"{m[1]}{int(m[2]) + word}", 0)
+            result |= state.get(f"{m[1]}{int(m[2]) + word}", 0) & ~OTHER
         return result
 
     def check(self, i: Instruction, state: State) -> None:
@@ -245,6 +251,8 @@ class Flow:
             secret = self.result(i, sources, state, word)
             if name.lstrip("U")[0] == "P":
                 secret &= ALL
+            elif i.operands[-1] not in TIMES_128 or not i.name.startswith(MOVES):
+                secret |= OTHER
             for known in [key for key in self._guarded if name in (key[0], key[1].lstrip("!"))]:
                 del self._guarded[known]
             if i.guard:
@@ -289,8 +297,10 @@ class Flow:
 
     def result(self, i: Instruction, sources: Iterable[str], state: State, word: int) -> int:
         sources = list(sources)
-        if i.base in ("LDS", "LDSM", "ATOMS"):
+        if i.base in ("LDS", "LDSM"):
             return ALL
+        if i.base == "ATOMS":
+            return 0
         if i.base in ("LDG", "LD"):
             wide = ".128" in i.name
             indirect = self.one_message or self.state_of(sources[0], state) & LOADED
@@ -309,6 +319,10 @@ class Flow:
             return self.state_of(sources[0], state, word if "[" in sources[0] else 0)
         if i.base == "SHFL":
             return self.state_of(sources[0], state)
+        if i.name == "IDP.4A.U8.U8":
+            for factor in (source.removesuffix(".reuse") for source in sources[:2]):
+                if factor in TIMES_128 or state.get(factor, OTHER) & OTHER == 0:
+                    return self.state_of(sources[2], state) | 0b1110
         of = [self.state_of(source, state) for source in sources]
         if any(secret & LOADED for secret in of):
             return LOADED | self.computed(i, sources, [secret & ALL for secret in of])

@@ -56,6 +56,7 @@ SPILLED = {"XtsModeILb1EE": 8}
 PARAMETERS = 0x210
 ROUND_KEYS = {"SingleSource": 92, "OneKeySource": 36}
 SCHEDULE_LEN = 240
+SLICED_LEN = 11 * 128  # behind the schedule of a MixedSource (lane_table/mixed.cuh)
 MARGIN = 1.02  # for what another release of nvcc makes of the same work
 KERNEL = re.compile(
     r"parallel_kernelINS\w*?\d(?P<mode>[A-Z][A-Za-z]+(?:ILb[01]EE)?)E"
@@ -193,6 +194,41 @@ def test_ghash_by_warpgroups() -> None:
     assert kernels[name]["STACK"] == 0
     code = Counter(i.base for i in parse(dump("-sass", "-fun", name, architecture="sm_90a")))
     assert code["BGMMA"] == 16 + 1  # of the steps of a segment, and between segments
+
+
+@cache
+def mixed_kernel() -> tuple[str, str]:
+    """The kernel of long messages by two kinds of warps, for keys of any length, and its code."""
+    (name,) = [kernel for kernel in resources("sm_90a") if "mixed_counter_kernel" in kernel]
+    return name, dump("-sass", "-fun", name, architecture="sm_90a")
+
+
+def test_mixed_warps() -> None:
+    """A round of logic is a loop, and so are two of lane tables: unrolled they do not fit."""
+    name, code = mixed_kernel()
+    assert resources("sm_90a")[name]["REG"] <= MOST_REGISTERS
+    assert resources("sm_90a")[name]["STACK"] == 0
+    lines = [(int(m["at"], 16), m["name"], m["rest"]) for m in INSTRUCTION.finditer(code)]
+    loops = []
+    for at, base, rest in lines:
+        target = re.search(r"0x([0-9a-f]+)", rest) if base == "BRA" else None
+        if target is not None and int(target[1], 16) < at:
+            loops.append(Counter(n for where, n, _ in lines if int(target[1], 16) <= where <= at))
+    tables = min((loop for loop in loops if loop["LDS"] >= 128), key=Counter.total)
+    assert (tables["LDS"], tables["IDP"]) == (128, 128)
+    assert tables.total() <= MARGIN * 337
+    logic = min((loop for loop in loops if loop["LOP3"] >= 300), key=Counter.total)
+    assert (logic["LDS"], logic["LDL"]) == (0, 0)
+    assert logic["LOP3"] <= MARGIN * 336
+    assert logic.total() <= MARGIN * 382
+
+
+def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_mixed_warps() -> None:
+    code = parse(mixed_kernel()[1])
+    keys = PARAMETERS + ROUND_KEYS["SingleSource"]
+    flow = Flow(code, range(keys, keys + SCHEDULE_LEN + SLICED_LEN), one_message=True).run()
+    assert flow.findings == set()
+    assert len(flow.secret_lookups) == sum(i.base == "LDS" for i in code)
 
 
 @pytest.mark.parametrize("mode", RECORDED)

@@ -27,6 +27,11 @@ __device__ __forceinline__ std::uint32_t byte_permute(std::uint32_t a, std::uint
   return __byte_perm(a, b, selector);
 }
 
+// The sum of the products of the bytes of a and b, and c: IDP, which the multiply pipe runs.
+__device__ __forceinline__ std::uint32_t dot_product(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  return __dp4a(a, b, c);
+}
+
 __device__ __forceinline__ std::uint32_t byte_swap(std::uint32_t x) { return __byte_perm(x, 0, 0x0123); }
 
 __device__ __forceinline__ std::uint32_t rotate_left(std::uint32_t x, std::uint32_t n) {

@@ -16,6 +16,7 @@ namespace warpcipher::cuda {
 enum class Tunable : std::uint8_t {
   lane_table,  // KiB of tables (lane_table/form.hpp)
   ghash,       // of long texts (ghash/tensor.hpp)
+  counter,     // of long messages (lane_table/mixed.hpp)
 };
 
 std::vector<Policy> policies(const Device& device);

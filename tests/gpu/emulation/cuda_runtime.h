@@ -99,6 +99,12 @@ T atomicAdd(T* p, T x) {
   return before;
 }
 
+inline unsigned atomicInc(unsigned* p, unsigned most) {
+  const unsigned before = *p;
+  *p = before >= most ? 0 : before + 1;
+  return before;
+}
+
 template <class T>
 T atomicMax(T* p, T x) {
   const T before = *p;
@@ -119,6 +125,11 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
 }
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
+
+inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
+  for (unsigned i = 0; i < 32; i += 8) c += (a >> i & 0xff) * (b >> i & 0xff);
+  return c;
+}
 
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
   const std::uint64_t bytes = std::uint64_t{b} << 32 | a;

@@ -30,9 +30,8 @@ template <class Tables, bool Inverse>
 __device__ __forceinline__ void fill_tables() {
   const RowZero& source = Inverse ? decryption_table : encryption_table;
   for (std::uint32_t i = threadIdx.x; i < Tables::shared_len / 16; i += blockDim.x) {
-    const std::uint32_t row = i / 16 % 256;
-    const std::uint32_t table = i / 4096 * 2 + i / 8 % 2;
-    const std::uint32_t value = rotate_left(source.words[row], 8 * table);
+    const std::uint32_t row = (i << 4 >> Tables::row_log) % 256;
+    const std::uint32_t value = rotate_left(source.words[row], 8 * Tables::table_at(16 * i));
     shared_tables[i] = make_uint4(value, value, value, value);
   }
 }
@@ -73,14 +72,14 @@ class LaneCipher {
   template <int N>
   __device__ __forceinline__ void last_byte_entries(std::uint32_t (&entries)[N], std::uint32_t last) const {
     static_assert(N <= 8, "byte 15 has room for eight rows of 32");
-    const std::uint32_t first = (last << 24 ^ key_.round(0).words[3]) >> 24 << 8 | lane_;
+    const std::uint32_t first = address<3>(last << 24 ^ key_.round(0).words[3]);
 #pragma unroll
-    for (std::uint32_t n = 0; n < N; ++n) entries[n] = entry<3>(first ^ n << 13);
+    for (std::uint32_t n = 0; n < N; ++n) entries[n] = entry<3>(first ^ n << (5 + Tables::row_log));
   }
 
   // The same for one block with any byte 15.
   __device__ __forceinline__ std::uint32_t last_byte_entry(std::uint32_t last) const {
-    return entry<3>((last << 24 ^ key_.round(0).words[3]) >> 24 << 8 | lane_);
+    return entry<3>(address<3>(last << 24 ^ key_.round(0).words[3]));
   }
 
   // Encrypts N blocks that have `common` in common and differ in byte 15, which adds entries[n].
@@ -133,12 +132,22 @@ class LaneCipher {
     last_round(blocks, Rounds != 0 ? key_.round(Rounds) : round_key(rounds_));
   }
 
+  // Of the row for byte `Byte` of the word.
+  template <std::uint32_t Byte>
+  __device__ __forceinline__ std::uint32_t address(std::uint32_t word) const {
+    if constexpr (Tables::row_log == 8) {
+      return byte_permute(word, lane_, 0x5504u | Byte << 4);
+    } else {
+      return dot_product(word, 128u << 8 * Byte, lane_);
+    }
+  }
+
   // What lies at an address in table Table: 0 or 1 where there is one plane.
   template <std::uint32_t Table>
   __device__ __forceinline__ std::uint32_t load(std::uint32_t address) const {
     static_assert(Table / 2 < Tables::planes, "this form has no such table");
     return *reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const char*>(shared_tables) + address +
-                                                   (Table / 2 * 65536u + Table % 2 * 128u));
+                                                   Tables::offset(Table));
   }
 
   // The same for T_Row, which may have to be made of another table.
@@ -154,7 +163,7 @@ class LaneCipher {
   // T_Table[byte `Byte` of the word].
   template <std::uint32_t Byte, std::uint32_t Table>
   __device__ __forceinline__ std::uint32_t look_up(std::uint32_t word) const {
-    return load<Table>(byte_permute(word, lane_, 0x5504u | Byte << 4));
+    return load<Table>(address<Byte>(word));
   }
 
   // The XOR of T_r[byte r of the r-th word] over the rows r whose bit in Rows is set.

@@ -25,12 +25,28 @@ namespace warpcipher::cuda::lane_table {
 struct Tables128 {
   static constexpr std::uint32_t planes = 2;
   static constexpr std::uint32_t shared_len = planes * 65536;
+  static constexpr std::uint32_t row_log = 8;
+  static constexpr std::uint32_t offset(std::uint32_t table) { return table / 2 * 65536 + table % 2 * 128; }
+  static constexpr std::uint32_t table_at(std::uint32_t address) { return address / 65536 * 2 + address / 128 % 2; }
+};
+
+// The same four tables one behind the other, in rows of 128 bytes: the address is then a product, byte times 128 plus
+// four times the lane, and comes from the multiply pipe (dot_product). For kernels that need the logic pipe for more.
+struct Tables128ByProduct {
+  static constexpr std::uint32_t planes = 2;
+  static constexpr std::uint32_t shared_len = planes * 65536;
+  static constexpr std::uint32_t row_log = 7;
+  static constexpr std::uint32_t offset(std::uint32_t table) { return table * 32768; }
+  static constexpr std::uint32_t table_at(std::uint32_t address) { return address / 32768; }
 };
 
 // Plane 0 alone; what comes from T2 and T3 is rotated by 16 once a column. For all other GPUs (7.5, 8.6, 8.9, 12.0).
 struct Tables64 {
   static constexpr std::uint32_t planes = 1;
   static constexpr std::uint32_t shared_len = planes * 65536;
+  static constexpr std::uint32_t row_log = 8;
+  static constexpr std::uint32_t offset(std::uint32_t table) { return table * 128; }
+  static constexpr std::uint32_t table_at(std::uint32_t address) { return address / 128 % 2; }
 };
 
 // More than this and a block would not fit its 64 registers a thread on any GPU.

@@ -5,9 +5,9 @@
 
 #include "core/wipe.hpp"
 #include "engine/cuda/keys.hpp"
+#include "engine/cuda/lane_table/mixed.hpp"
 #include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/parallel.hpp"
-#include "engine/cuda/policies.hpp"
 
 namespace warpcipher::cuda::lane_table {
 namespace {
@@ -26,9 +26,8 @@ std::uint32_t group_log_for(const CounterBatch& batch) {
   return log;
 }
 
-// WARPCIPHER_COUNTER ("packed" or "tiles") forces one, for tests and measurements.
 bool choose_packed(const Device& device, const CounterBatch& batch, std::uint32_t group_log) {
-  const std::string_view forced = forced_value("WARPCIPHER_COUNTER", {"packed", "tiles"});
+  const std::string_view forced = forced_counter();
   if (forced == "tiles" || batch.most_units > most_units_of_packed) return false;
   if (forced == "packed") return true;
   const std::uint64_t warps = batch.messages >> (5 - group_log);

@@ -8,6 +8,7 @@
 #include "engine/cuda/ghash/ghash.hpp"
 #include "engine/cuda/keys.hpp"
 #include "engine/cuda/lane_table/counter.cuh"
+#include "engine/cuda/lane_table/mixed.hpp"
 #include "engine/cuda/lane_table/modes.cuh"
 #include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/parallel.hpp"
@@ -102,8 +103,12 @@ void run_single(const GroupRun& run, const std::uint32_t* verdicts, Block* chain
   source->tiles = run.group.tiles();
   source->rounds = static_cast<std::uint32_t>(run.group.algorithm->cipher.key_len / 4 + 6);
   std::copy_n(aes_key_state(*message.key).words(is_inverse(run.group)), most_schedule_words, source->schedule);
-  launch_mode({run.device, run.stream, choose_form(run.device), &*source, nullptr, nullptr}, run.group, chains,
-              verdicts);
+  const Form form = choose_form(run.device);
+  const Mode mode = message.algorithm().mode.id;
+  if ((mode == Mode::ctr || mode == Mode::gcm) && choose_mixed(run.device, form, *source)) {
+    return run_mixed(run.device, run.stream, *source, mode == Mode::gcm, verdicts);
+  }
+  launch_mode({run.device, run.stream, form, &*source, nullptr, nullptr}, run.group, chains, verdicts);
 }
 
 }  // namespace

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bitsliced AES encryption (FIPS 197), eight blocks in 32 words, as three-input logic: nothing is looked up. For
+// counters that differ in the last byte alone it begins after the second round (CommonRounds of the lane tables).
+//
+//   rows[r][i]     bit i of the bytes of row r of the state:   byte c of the word: column c,  bit j of that: block j
+//
+//   bits           31 ... 24      23 ... 16      15 ... 8       7 ... 0
+//   column         3              2              1              0
+//   block          7 ... 0        7 ... 0        7 ... 0        7 ... 0
+//
+// So SubBytes is the S-box's circuit for each of four rows, and ShiftRows a rotation of the words of a row.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "cipher/aes_sbox.hpp"
+#include "cipher/circuits.hpp"
+
+namespace warpcipher::aes {
+
+// Four of the eight bytes b:a, picked by the nibbles of Selector; a nibble's high bit asks for eight times the sign of
+// its byte instead (PRMT).
+template <std::uint32_t Selector>
+WARPCIPHER_INLINE constexpr std::uint32_t pick_bytes(std::uint32_t a, std::uint32_t b) {
+#if defined(__CUDA_ARCH__)
+  if (!std::is_constant_evaluated()) {
+    std::uint32_t d;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "n"(Selector));
+    return d;
+  }
+#endif
+  std::uint32_t picked = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    const std::uint32_t nibble = Selector >> (4 * i) & 15;
+    std::uint32_t byte = ((nibble & 4) != 0 ? b : a) >> (8 * (nibble & 3)) & 0xff;
+    if ((nibble & 8) != 0) byte = byte >= 0x80 ? 0xff : 0;
+    picked |= byte << (8 * i);
+  }
+  return picked;
+}
+
+// AddRoundKey as MixColumns takes it in (Slices::mix_columns): masks of all blocks, words as in Slices.
+struct SlicedKey {
+  std::uint32_t rows[4][8];
+};
+
+// MixColumns adds each sum of neighbouring rows t_r = a_r ^ a_{r+1} to two rows: out_r = 2 t_r ^ a_{r+1} ^ t_{r+2}. A
+// key k is added for nothing if t_r takes in m_r with 2 m_r ^ m_{r+2} = k_r, that is m_r = (2 k_r ^ k_{r+2}) / 5.
+// key: the 16 bytes of a round key.
+constexpr SlicedKey slice_key(const std::uint8_t* key) {
+  constexpr std::uint8_t fifth = detail::invert(5);
+  SlicedKey sliced{};
+  for (unsigned r = 0; r < 4; ++r) {
+    for (unsigned c = 0; c < 4; ++c) {
+      const auto sum = static_cast<std::uint8_t>(multiply(2, key[4 * c + r]) ^ key[4 * c + (r + 2) % 4]);
+      const std::uint8_t m = multiply(fifth, sum);
+      for (unsigned i = 0; i < 8; ++i) sliced.rows[r][i] |= (m >> i & 1u) * 0xffu << (8 * c);
+    }
+  }
+  return sliced;
+}
+
+namespace detail {
+
+template <unsigned Shift, std::uint32_t Mask>
+WARPCIPHER_INLINE constexpr void swap_bits(std::uint32_t& a, std::uint32_t& b) {
+  const std::uint32_t low = lut3<0xb8>(b << Shift, Mask, a);  // a where Mask, else b moved up
+  b = lut3<0xb8>(b, Mask, a >> Shift);
+  a = low;
+}
+
+}  // namespace detail
+
+// Bit i of byte r of words[j] and bit j of byte r of words[i] change places.
+WARPCIPHER_INLINE constexpr void transpose_bits(std::uint32_t (&words)[8]) {
+  WARPCIPHER_UNROLL
+  for (unsigned i = 0; i < 4; ++i) detail::swap_bits<4, 0x0f0f0f0f>(words[i], words[i + 4]);
+  WARPCIPHER_UNROLL
+  for (unsigned i = 0; i < 4; ++i)
+    detail::swap_bits<2, 0x33333333>(words[i / 2 * 4 + i % 2], words[i / 2 * 4 + i % 2 + 2]);
+  WARPCIPHER_UNROLL
+  for (unsigned i = 0; i < 4; ++i) detail::swap_bits<1, 0x55555555>(words[2 * i], words[2 * i + 1]);
+}
+
+struct Slices {
+  std::uint32_t rows[4][8];
+
+  WARPCIPHER_INLINE constexpr void sub_bytes() {
+    WARPCIPHER_UNROLL
+    for (int r = 0; r < 4; ++r) circuits::aes_sbox(rows[r]);
+  }
+
+  // ShiftRows, MixColumns and AddRoundKey.
+  WARPCIPHER_INLINE constexpr void mix_columns(const SlicedKey& key) {
+    std::uint32_t sums[4][8] = {};
+    WARPCIPHER_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      rows[1][i] = pick_bytes<0x0321>(rows[1][i], 0);
+      rows[2][i] = pick_bytes<0x1032>(rows[2][i], 0);
+      rows[3][i] = pick_bytes<0x2103>(rows[3][i], 0);
+      WARPCIPHER_UNROLL
+      for (int r = 0; r < 4; ++r) sums[r][i] = lut3<0x96>(rows[r][i], rows[(r + 1) % 4][i], key.rows[r][i]);
+    }
+    WARPCIPHER_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      const std::uint32_t first = rows[0][i];
+      WARPCIPHER_UNROLL
+      for (int r = 0; r < 4; ++r) {
+        const std::uint32_t next = r == 3 ? first : rows[r + 1][i];
+        rows[r][i] = lut3<0x96>(sums[r][(i + 7) % 8], next, sums[(r + 2) % 4][i]);
+        if (i == 1 || i == 3 || i == 4) rows[r][i] ^= sums[r][7];
+      }
+    }
+  }
+
+  // ShiftRows, then column c of the blocks: words[j] of block j, its bytes in memory's order.
+  template <unsigned Column>
+  WARPCIPHER_INLINE constexpr void get_column(std::uint32_t (&words)[8]) const {
+    constexpr std::uint32_t from_start = 0x6150;  // row 0 or 2 from columns 0 and 1, the row behind from 1 and 2
+    constexpr std::uint32_t from_middle = 0x4372;
+    WARPCIPHER_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      const std::uint32_t upper = pick_bytes < Column / 2 == 0 ? from_start : from_middle > (rows[0][i], rows[1][i]);
+      const std::uint32_t lower = pick_bytes < Column / 2 == 0 ? from_middle : from_start > (rows[2][i], rows[3][i]);
+      words[i] = pick_bytes < Column % 2 == 0 ? 0x5410 : 0x7632 > (upper, lower);
+    }
+    transpose_bits(words);
+  }
+
+  // The state after round 2 of eight blocks that differ in byte 15 alone. ShiftRows brings row r of column 0 of round 1
+  // to column -r of round 2; nothing else of a column differs between the blocks.
+  //   entries        what byte 15 adds to column 0 of round 1: sliced by slice_entries
+  //   first_column   the rest of that column
+  //   second         the columns of round 2 without what column 0 adds
+  static WARPCIPHER_INLINE constexpr Slices after_common(const std::uint32_t (&entries)[8], std::uint32_t first_column,
+                                             const std::uint32_t (&second)[4]) {
+    std::uint32_t z[8] = {};
+    WARPCIPHER_UNROLL
+    for (unsigned i = 0; i < 8; ++i) z[i] = entries[i] ^ pick_bytes<0x9ab8>(first_column << (7 - i), 0);
+    circuits::aes_sbox(z);
+    const std::uint32_t twice[8] = {z[7], z[0] ^ z[7], z[1], z[2] ^ z[7], z[3] ^ z[7], z[4], z[5], z[6]};
+    // Byte c of the words is row -c of column 0.
+    constexpr std::uint32_t of_row[4] = {0xff, 0xff000000, 0xff0000, 0xff00};
+    const std::uint32_t rows01[2] = {pick_bytes<0x5140>(second[0], second[1]),
+                                     pick_bytes<0x5140>(second[2], second[3])};
+    const std::uint32_t rows23[2] = {pick_bytes<0x7362>(second[0], second[1]),
+                                     pick_bytes<0x7362>(second[2], second[3])};
+    const std::uint32_t rest[4] = {pick_bytes<0x5410>(rows01[0], rows01[1]), pick_bytes<0x7632>(rows01[0], rows01[1]),
+                                   pick_bytes<0x5410>(rows23[0], rows23[1]), pick_bytes<0x7632>(rows23[0], rows23[1])};
+    Slices state{};
+    WARPCIPHER_UNROLL
+    for (unsigned r = 0; r < 4; ++r) {
+      WARPCIPHER_UNROLL
+      for (unsigned i = 0; i < 8; ++i) {
+        const std::uint32_t same = pick_bytes<0xba98>(rest[r] << (7 - i), 0);
+        const std::uint32_t once = lut3<0x78>(same, z[i], ~of_row[r]);
+        state.rows[r][i] = lut3<0x78>(once, twice[i], of_row[r] | of_row[(r + 1) % 4]);
+      }
+    }
+    return state;
+  }
+
+  // words[j]: of block j; then as after_common takes them.
+  static WARPCIPHER_INLINE constexpr void slice_entries(std::uint32_t (&words)[8]) {
+    transpose_bits(words);
+    WARPCIPHER_UNROLL
+    for (int i = 0; i < 8; ++i) words[i] = pick_bytes<0x1230>(words[i], 0);
+  }
+};
+
+}  // namespace warpcipher::aes

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// In a library of its own (CMakeLists.txt): for the one compute capability that it was measured on.
+#include "engine/cuda/lane_table/mixed.cuh"
+
+#include "core/wipe.hpp"
+#include "engine/cuda/lane_table/mixed.hpp"
+#include "engine/cuda/policies.hpp"
+
+namespace warpcipher::cuda::lane_table {
+namespace {
+
+// 128 MiB on H200; what is shorter ends before its last tiles have been made up for.
+constexpr std::uint64_t least_tiles_of_multiprocessor = 256;
+
+}  // namespace
+
+std::string_view forced_counter() { return forced_value("WARPCIPHER_COUNTER", {"packed", "tiles", "mixed"}); }
+
+bool has_mixed(const Device& device) {
+  return device.major == 9 && device.minor == 0 && device.multiprocessors > 1 &&
+         device.shared_len >= MixedShape::shared_len;
+}
+
+bool choose_mixed(const Device& device, Form form, const SingleSource& message) {
+  const auto addresses =
+      reinterpret_cast<std::uintptr_t>(message.view.in) | reinterpret_cast<std::uintptr_t>(message.view.out);
+  std::string_view forced = forced_counter();
+  if (!has_mixed(device) || form != Form::tables_128 || addresses % 16 != 0 || message.tiles < 3) return false;
+  const bool is_forced = forced == "mixed";
+  if (forced.empty()) forced = chosen_value(device, Tunable::counter);
+  if (forced == "tiles" || forced == "packed") return false;
+  return is_forced || message.tiles >= least_tiles_of_multiprocessor * device.multiprocessors;
+}
+
+void run_mixed(const Device& device, Stream stream, const SingleSource& message, bool wrap_32,
+               const std::uint32_t* verdicts) {
+  Secret<MixedSource> source;
+  static_cast<SingleSource&>(*source) = message;
+  for (std::uint32_t r = first_sliced_round; r < message.rounds; ++r) {
+    source->sliced[r - first_sliced_round] =
+        aes::slice_key(reinterpret_cast<const std::uint8_t*>(message.schedule + 4 * r));
+  }
+  launch(&mixed_counter_kernel<>, LaunchShape{device.multiprocessors, block_threads, MixedShape::shared_len}, stream,
+         *source, CounterParameters{wrap_32, verdicts, device.multiprocessors});
+}
+
+}  // namespace warpcipher::cuda::lane_table
