@@ -198,10 +198,11 @@ int main(int argc, char** argv) {
     const std::string& reason = cuda_engine().unavailable_reason();
     if (!reason.empty()) throw std::runtime_error(reason);
     for (const std::string& device : cuda_engine().devices()) std::printf("%s\n", device.c_str());
-    const std::size_t gib = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 4;
+    const double gib = argc > 1 ? std::strtod(argv[1], nullptr) : 4;
+    const auto mib = static_cast<std::size_t>(1024 * gib);  // a fraction: 0.25
     const int repetitions = argc > 2 ? std::atoi(argv[2]) : 20;
     const std::size_t message_kib = argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 0;
-    Bench bench(gib << 30, repetitions, message_kib << 10);
+    Bench bench(mib << 20, repetitions, message_kib << 10);
     bench.measure_copy();
     for (const Job& job : jobs) {
       if (argc > 3 && std::strcmp(argv[3], job.algorithm) != 0) continue;
