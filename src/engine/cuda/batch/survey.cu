@@ -4,9 +4,14 @@
 #include "engine/cuda/lane_table/run.hpp"
 
 namespace warpcipher::cuda {
+
+// Dynamic: a sum for each warp of scan_sums().
+extern __shared__ uint4 shared_sums[];
+
 namespace {
 
 constexpr std::uint32_t threads = 128;
+constexpr std::uint32_t scan_threads = 256;
 constexpr std::uint64_t sum_limit = std::uint64_t{1} << 62;
 
 __device__ __forceinline__ std::uint64_t add_to_limit(std::uint64_t a, std::uint64_t b) {
@@ -128,13 +133,16 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-// Replaces each sum by that of all before it. One warp, a lane a row of neighbours.
-__global__ void __launch_bounds__(warp_len)
+// Replaces each sum by that of all before it. One block, a lane a row of neighbours.
+__global__ void __launch_bounds__(scan_threads)
     scan_sums(const __grid_constant__ SurveyBuffers buffers, std::uint32_t sums, std::uint32_t messages) {
   constexpr std::uint32_t row_len = 8;
+  constexpr std::uint32_t warps = scan_threads / warp_len;
+  auto* const of_warps = reinterpret_cast<Sums*>(shared_sums);
+  const std::uint32_t warp = threadIdx.x / warp_len;
   Sums before{};
-  for (std::uint64_t first = 0; first < sums; first += row_len * warp_len) {
-    const std::uint64_t own = first + row_len * lane_index();
+  for (std::uint64_t first = 0; first < sums; first += row_len * scan_threads) {
+    const std::uint64_t own = first + row_len * threadIdx.x;
     Sums row[row_len];
     Sums all{};
 #pragma unroll
@@ -143,15 +151,22 @@ __global__ void __launch_bounds__(warp_len)
     for (std::uint32_t k = 0; k < row_len; ++k) all = add(all, row[k]);
     const Sums up_to = scan_lanes(all);
     const Sums below = from_lane_below(up_to, 1);
-    Sums next = lane_index() == 0 ? before : add(before, below);
+    if (lane_index() == warp_len - 1) of_warps[warp] = up_to;
+    __syncthreads();
+    Sums next = before;
+    for (std::uint32_t w = 0; w < warps; ++w) {
+      if (w == warp) next = before;
+      before = add(before, of_warps[w]);
+    }
+    if (lane_index() != 0) next = add(next, below);
 #pragma unroll
     for (std::uint32_t k = 0; k < row_len; ++k) {
       if (own + k < sums) buffers.sums[own + k] = next;
       next = add(next, row[k]);
     }
-    before = add(before, last_of_lanes(up_to));
+    __syncthreads();  // of_warps is written anew
   }
-  if (lane_index() == 0) {
+  if (threadIdx.x == 0) {
     buffers.first_tile[messages] = before.tiles;
     buffers.survey->tiles = before.tiles;
     if (buffers.first_chunk != nullptr) buffers.first_chunk[messages] = before.chunks;
@@ -333,7 +348,7 @@ void survey_columns(const Device& device, Stream stream, const ColumnView& colum
   const std::uint32_t sums = columns.count / messages_of_sum + (columns.count % messages_of_sum != 0);
   const LaunchShape shape = shape_for(device, std::uint64_t{sums} * warp_len);
   launch(&sum_columns, shape, stream, columns, buffers, sums);
-  launch(&scan_sums, {1, warp_len}, stream, buffers, sums, columns.count);
+  launch(&scan_sums, {1, scan_threads, scan_threads / warp_len * sizeof(Sums)}, stream, buffers, sums, columns.count);
   launch(&make_views, shape, stream, columns, buffers, sums);
 }
 
