@@ -7,8 +7,8 @@
 //   test_cuda_search --quick 1      small ones alone
 //   test_cuda_search --few 1        one of each kind, small, for compute-sanitizer
 //   test_cuda_search --rate SECS    keys a second: of each cipher a large search for so long on the first GPU, of
-//                                   --templates N (20) random templates a hundredth of that, of all GPUs half of it;
-//                                   --cipher NAME: of that one alone
+//                                   --templates N (20) random templates a twentieth of that, of all GPUs half of it;
+//                                   a search that is over sooner is repeated; --cipher NAME: of that one alone
 //
 // Exits 1 when anything differs.
 #include <algorithm>
@@ -178,7 +178,7 @@ void check_small_kernels(const FastCase& c, const DesPolicy& policy) {
 void check_fast(std::uint32_t granules) {
   DesPolicy policy;
   policy.granules = granules;
-  policy.sync = 300;
+  policy.barriers = 1 + granules;
   const CipherId des = CipherId::des;
   check_small_kernels({des, 0, false, 64}, policy);
   check_small_kernels({des, 0, true, 41}, policy);
@@ -324,7 +324,7 @@ struct Rate {
   double seconds, to_prepare;
 };
 
-// Searches on so many devices for so long, or until all keys are tested; the last key is the right one. Ranges are
+// Searches on so many devices for so long, from the first key again after the last, which is the right one. Ranges are
 // dealt out as a session does.
 Rate rate_of(const KeyTemplate& key_template, double seconds, std::size_t devices) {
   const auto space = std::make_shared<const KeySpace>(key_template);
@@ -341,12 +341,12 @@ Rate rate_of(const KeyTemplate& key_template, double seconds, std::size_t device
     const std::uint64_t share = task.preferred_count();
     std::uint64_t tested = 0;
     std::vector<KeyNumber> hits;
-    while (seconds_since(start) < seconds) {
-      const KeyNumber first(next.fetch_add(share));
-      if (first >= space->size()) break;
+    do {
+      KeyNumber first(next.fetch_add(share));
+      if (space->size() <= KeyNumber(std::uint64_t{1} << 63)) first = first.low64() % space->size().low64();
       const KeyNumber left = space->size() - first;
       tested += task.run(first, left < KeyNumber(share) ? left.low64() : share, hits, go_on);
-    }
+    } while (seconds_since(start) < seconds);
     passed[device] = seconds_since(start);
     rates[device] = static_cast<double>(tested) / passed[device];
   };
@@ -365,7 +365,7 @@ void measure_cipher(const CipherInfo& cipher, double seconds, std::size_t templa
   const std::string name(cipher.name);
   const auto make = [&](std::size_t bits) { return random_template(cipher.id, bits, first_byte, bytes); };
 
-  const Rate few = rate_of(make(24), seconds, 1);
+  const Rate few = rate_of(make(24), 0, 1);
   std::printf("%s, 2^24 keys: %.0f ms\n", name.c_str(), (few.seconds + few.to_prepare) * 1e3);
   const KeyTemplate one = make(unknown);
   const Rate rate = rate_of(one, seconds, 1);
@@ -374,7 +374,7 @@ void measure_cipher(const CipherInfo& cipher, double seconds, std::size_t templa
   std::fflush(stdout);
   std::vector<double> rates;
   for (std::size_t i = 0; i < templates; ++i) {
-    rates.push_back(rate_of(make(36 + i), seconds / 100, 1).keys_per_second / 1e9);
+    rates.push_back(rate_of(make(36 + i), seconds / 20, 1).keys_per_second / 1e9);
   }
   if (!rates.empty()) {
     std::sort(rates.begin(), rates.end());

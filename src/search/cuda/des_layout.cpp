@@ -21,17 +21,68 @@ std::vector<NodeId> roots_of(std::span<const Comparison> comparisons) {
   return roots;
 }
 
-// Gates computed for a turn of the innermost loop, on the average.
-double cost(const DesCircuit& circuit, std::span<const NodeId> roots, const Levels& levels) {
+// How many gates depend on which key bits.
+struct GateCount {
+  KeyBits keys;
+  double gates;
+};
+
+std::vector<GateCount> count_gates(const DesCircuit& circuit, std::span<const NodeId> roots) {
   std::vector<bool> needed(circuit.nodes().size());
   mark_needed(circuit, roots, needed);
-  double sum = 0;
+  std::vector<KeyBits> keys;
   for (std::size_t i = 0; i < needed.size(); ++i) {
     const Node& node = circuit.nodes()[i];
-    if (!needed[i] || node.kind != Node::Kind::gate) continue;
-    sum += 1.0 / static_cast<double>(std::uint64_t{1} << levels.of(node.keys));
+    if (needed[i] && node.kind == Node::Kind::gate) keys.push_back(node.keys);
+  }
+  std::sort(keys.begin(), keys.end());
+  std::vector<GateCount> counts;
+  for (const KeyBits set : keys) {
+    if (counts.empty() || counts.back().keys != set) counts.push_back({set, 0});
+    counts.back().gates += 1;
+  }
+  return counts;
+}
+
+// Gates computed for a turn of the innermost loop, on the average.
+double cost(std::span<const GateCount> counts, const Levels& levels) {
+  double sum = 0;
+  for (const GateCount& count : counts) {
+    sum += count.gates / static_cast<double>(std::uint64_t{1} << levels.of(count.keys));
   }
   return sum;
+}
+
+// The S-boxes that are compared first, and loops from the innermost on.
+struct Choice {
+  double cost;
+  std::size_t roots;  // which set of comparisons
+  std::vector<std::uint8_t> loops;
+};
+
+// The choices that are worth going on with. What is best for one loop alone need not be best for more.
+constexpr std::size_t kept_choices = 32;
+constexpr std::size_t chosen_together = 4;  // loops; further out one after the other does
+
+void keep_best(std::vector<Choice>& choices, std::size_t count) {
+  std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) { return a.cost < b.cost; });
+  if (choices.size() > count) choices.resize(count);
+}
+
+// Each choice with each bit as the next loop.
+std::vector<Choice> extend(std::span<const Choice> choices, std::span<const std::vector<GateCount>> counts,
+                           std::span<const std::uint8_t> positions, std::size_t bits) {
+  std::vector<Choice> longer;
+  for (const Choice& choice : choices) {
+    for (std::uint8_t bit = 0; bit < bits; ++bit) {
+      if (std::find(choice.loops.begin(), choice.loops.end(), bit) != choice.loops.end()) continue;
+      Choice next = choice;
+      next.loops.push_back(bit);
+      next.cost = cost(counts[choice.roots], Levels(positions, next.loops));
+      longer.push_back(std::move(next));
+    }
+  }
+  return longer;
 }
 
 }  // namespace
@@ -67,54 +118,53 @@ DesLayout choose_layout(const DesCircuit& circuit, std::span<const std::uint8_t>
   DesLayout layout;
   order.assign(comparisons.begin(), comparisons.end());
 
-  // Each single bit as the innermost loop, with each choice of the S-boxes that are compared first.
-  double best = std::numeric_limits<double>::infinity();
-  std::array<std::size_t, first_boxes> boxes{};
-  for (std::size_t bit = 0; bit < granule_bits; ++bit) {
-    const std::uint8_t loop = static_cast<std::uint8_t>(bit);
-    const Levels levels(positions, std::span(&loop, 1));
-    const auto consider = [&](std::span<const NodeId> roots, const std::array<std::size_t, first_boxes>& chosen) {
-      const double sum = cost(circuit, roots, levels);
-      if (sum >= best) return;
-      best = sum;
-      boxes = chosen;
-      layout.loops = {loop};
-    };
-    if (!by_boxes) {
-      consider(roots_of(comparisons), {});
-      continue;
-    }
-    for (std::size_t i = 0; i < 8; ++i) {
-      for (std::size_t j = i + 1; j < 8; ++j) {
-        for (std::size_t k = j + 1; k < 8; ++k) {
-          std::vector<NodeId> roots;
-          for (const std::size_t box : {i, j, k}) {
-            const auto part = roots_of(comparisons.subspan(comparisons_of_box * box, comparisons_of_box));
-            roots.insert(roots.end(), part.begin(), part.end());
-          }
-          consider(roots, {i, j, k});
+  // The loops and the S-boxes that are compared first, together.
+  std::vector<std::array<std::size_t, first_boxes>> boxes;
+  std::vector<std::vector<GateCount>> counts;
+  const auto part_of = [&](std::size_t box) {
+    return comparisons.subspan(comparisons_of_box * box, comparisons_of_box);
+  };
+  for (std::size_t i = 0; by_boxes && i < 8; ++i) {
+    for (std::size_t j = i + 1; j < 8; ++j) {
+      for (std::size_t k = j + 1; k < 8; ++k) {
+        boxes.push_back({i, j, k});
+        std::vector<NodeId> roots;
+        for (const std::size_t box : boxes.back()) {
+          const auto part = roots_of(part_of(box));
+          roots.insert(roots.end(), part.begin(), part.end());
         }
+        counts.push_back(count_gates(circuit, roots));
       }
     }
   }
+  if (!by_boxes) counts.push_back(count_gates(circuit, roots_of(comparisons)));
+  std::vector<Choice> choices;
+  for (std::size_t i = 0; i < counts.size(); ++i) choices.push_back({0, i, {}});
+  for (std::size_t loop = 0; loop < shape.loop_bits; ++loop) {
+    choices = extend(choices, counts, positions, granule_bits);
+    keep_best(choices, loop + 1 < chosen_together ? kept_choices : 1);
+  }
+  layout.loops = choices.front().loops;
+  layout.cost = choices.front().cost;
+
   if (by_boxes) {
     // These first, then the others; the fourth is the one with the least further work.
     const auto put = [&](std::size_t place, std::size_t box) {
-      std::copy_n(comparisons.begin() + static_cast<std::ptrdiff_t>(comparisons_of_box * box), comparisons_of_box,
-                  order.begin() + static_cast<std::ptrdiff_t>(comparisons_of_box * place));
+      std::ranges::copy(part_of(box), order.begin() + static_cast<std::ptrdiff_t>(comparisons_of_box * place));
     };
+    const auto& first = boxes[choices.front().roots];
     std::vector<std::size_t> rest;
     for (std::size_t box = 0; box < 8; ++box) {
-      if (std::find(boxes.begin(), boxes.end(), box) == boxes.end()) rest.push_back(box);
+      if (std::find(first.begin(), first.end(), box) == first.end()) rest.push_back(box);
     }
-    for (std::size_t place = 0; place < first_boxes; ++place) put(place, boxes[place]);
+    for (std::size_t place = 0; place < first_boxes; ++place) put(place, first[place]);
     const Levels levels(positions, layout.loops);
     std::size_t fourth = 0;
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < rest.size(); ++i) {
       put(first_boxes, rest[i]);
-      const double sum =
-          cost(circuit, roots_of(std::span(order).first(comparisons_of_box * (first_boxes + 1))), levels);
+      const auto roots = roots_of(std::span(order).first(comparisons_of_box * (first_boxes + 1)));
+      const double sum = cost(count_gates(circuit, roots), levels);
       if (sum >= least) continue;
       least = sum;
       fourth = i;
@@ -122,24 +172,8 @@ DesLayout choose_layout(const DesCircuit& circuit, std::span<const std::uint8_t>
     std::swap(rest[0], rest[fourth]);
     for (std::size_t i = 0; i < rest.size(); ++i) put(first_boxes + i, rest[i]);
   }
-
-  // The other loops, each the best beside those chosen.
   const std::size_t first = by_boxes ? comparisons_of_box * first_boxes : comparisons.size();
   const std::vector<NodeId> roots = roots_of(std::span(order).first(first));
-  while (layout.loops.size() < shape.loop_bits) {
-    best = std::numeric_limits<double>::infinity();
-    std::uint8_t chosen = 0;
-    for (std::uint8_t bit = 0; bit < granule_bits; ++bit) {
-      if (std::find(layout.loops.begin(), layout.loops.end(), bit) != layout.loops.end()) continue;
-      layout.loops.push_back(bit);
-      const double sum = cost(circuit, roots, Levels(positions, layout.loops));
-      layout.loops.pop_back();
-      if (sum >= best) continue;
-      best = sum;
-      chosen = bit;
-    }
-    layout.loops.push_back(chosen);
-  }
 
   // Lanes: bits that the innermost loop uses least, for adding them takes the pipe of the gates.
   std::vector<bool> needed(circuit.nodes().size());

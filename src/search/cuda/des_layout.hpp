@@ -34,6 +34,7 @@ struct DesShape {
 // Indices of bits of the number.
 struct DesLayout {
   std::vector<std::uint8_t> lanes, loops, threads, blocks;  // loops: the innermost first
+  double cost = 0;                                          // gates of a turn up to the first test, on the average
 };
 
 // positions[i]: the position in PC-1's output of bit i of the number, for the shape's launch_bits() lowest (or as many

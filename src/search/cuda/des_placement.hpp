@@ -13,15 +13,17 @@ namespace warpcipher::search::cuda {
 
 // How the kernel is written; never changes the result. H200, all 56 bits unknown, G keys/s:
 //
-//   gates between barriers, 3 granules   300: 194.8, 1000: 198.5, 1500: 200.1, 2000 (one barrier a turn): 200.4;
-//                                        a barrier each second turn: 199.0, each fourth: 198.8, each eighth: 191.9
-//   4 granules, 128 registers a thread   180.3: more slots given up, three operands of a gate often in one bank
-//   16 bits compared at first, not 12    196.8
-//   loops 7: 198.0, 9: 196.1             slots 130: 193.9
-//   levels 2: 195.8, 4: 198.1            fold off: 196.4 (these with barriers each 1000 gates)
+//   barriers, 3 granules            300 gates apart: 194.8, 1000: 198.5, 2000 (one a turn): 200.4; each second turn:
+//                                   199.0, each fourth: 198.8, each eighth: 191.9
+//   4 granules, 128 registers       180.3: more slots given up, three operands of a gate often in one bank
+//   16 bits compared at first       196.8, where 12 are
+//   loops 7: 198.0, 9: 196.1        slots 130: 193.9        fold off: 196.4
+//   levels 2: 195.8, 3: 198.8, 4: 199.2 (without spilled registers)
 //
-// Those were with 104 bytes of registers spilled in the innermost loop (240 for some templates, which reached 191),
-// because gates of the later comparisons shared results with earlier ones; that is gone.
+// Fewer gates alone gain little from here on: with all slots that could be used (those that are the same in a warp's
+// threads kept once) 2163 gates a turn took as long as 2190. What helps is that warps stay closer together: where none
+// may be more than 300 gates ahead of another, the full key runs at 203 to 208 G keys/s, but other templates at 195 to
+// 202.
 //
 // Launches of 2^34 keys alone, without fold: no barriers 148; 2, 3, 4 blocks of 1 granule, no barriers, 129, 116, 115;
 // key bits on the logic pipe 183 where on the multiply pipe 193.
@@ -30,8 +32,8 @@ namespace warpcipher::search::cuda {
 struct DesPolicy {
   std::uint32_t granules = 3;  // that a block works on, side by side
   std::uint32_t slots = 148;   // words that a thread may have in shared memory
-  std::uint32_t levels = 3;    // loops, from the innermost, that have work of their own; further out: once a thread
-  std::uint32_t sync = 2000;   // gates of the innermost loop between two barriers; 0: none
+  std::uint32_t levels = 4;    // loops, from the innermost, that have work of their own; further out: once a thread
+  std::uint32_t barriers = 1;  // in a turn of the innermost loop
   bool multiply = true;        // key bits on the multiply pipe
   bool fold = true;            // key bits in the gate that makes a bit of a half, where one S-box takes it
   friend bool operator==(const DesPolicy&, const DesPolicy&) = default;

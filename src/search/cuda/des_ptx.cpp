@@ -35,6 +35,7 @@ class Writer {
     begin();
     for (level_ = levels_.count(); level_-- > 0;) {
       if (level_ + 1 < levels_.count()) label(loop_label(level_));
+      if (level_ == 0) begin_turn();
       for (NodeId node = 0; node < registers_.size(); ++node) {
         if (placement_.level_of(node) == level_ && placement_.at_once(node)) settle(node);
         if (level_ == 0) keep_in_step();
@@ -257,11 +258,19 @@ class Writer {
   }
   std::size_t group_words() const { return (layout_.blocks.size() + 31) / 32 * 32; }
 
-  // A barrier now and then (see the header).
+  void begin_turn() {
+    gates_ = 0;
+    for (NodeId node = 0; node < registers_.size(); ++node) {
+      const bool gate = circuit_.nodes()[node].kind == Node::Kind::gate;
+      if (gate && placement_.level_of(node) == 0 && placement_.at_once(node)) ++gates_of_turn_;
+    }
+  }
+
+  // Barriers, each in the middle of its part of the turn (see the header): between turns warps have unlike work.
   void keep_in_step() {
-    if (policy_.sync == 0 || gates_ < last_barrier_ + policy_.sync) return;
+    if (barriers_ >= policy_.barriers || 2 * gates_ * policy_.barriers < gates_of_turn_ * (2 * barriers_ + 1)) return;
     line("bar.sync 0");
-    last_barrier_ = gates_;
+    ++barriers_;
   }
 
   void compare() {
@@ -351,8 +360,7 @@ class Writer {
   std::string body_;
   std::uint32_t register_count_ = 0;
   std::size_t level_ = 0;
-  std::size_t gates_ = 0;
-  std::size_t last_barrier_ = 0;
+  std::size_t gates_ = 0, gates_of_turn_ = 0, barriers_ = 0;
   bool anew_ = false;
   std::vector<std::uint32_t> registers_, doubled_;  // by node
   std::vector<NodeId> present_, doubled_present_;   // those that have one

@@ -72,7 +72,7 @@ std::uint64_t Pieces::run(std::uint64_t total, std::uint64_t most, const std::at
   std::uint64_t next = 0;
   std::size_t buffer = 0;
   Clock::time_point last = Clock::now();
-  size_ = std::min(size_ == 0 ? std::max<std::uint64_t>(most / 64, 1) : size_, most);
+  size_ = std::min(size_ == 0 ? std::max<std::uint64_t>(most / 8, 1) : size_, most);
   while (true) {
     while (flights.size() < 2 && next < total && !cancel.load(std::memory_order_relaxed)) {
       const std::uint64_t count = std::min({total - next, room(next), size_});
