@@ -228,7 +228,8 @@ void check_generic(CipherId cipher, std::size_t unknown, bool lists, bool decryp
 }
 
 // The kernel for an AES template: every hit of a short test of one column, by 32-bit luck none but the planted.
-void check_fast_aes(CipherId cipher, std::size_t unknown, bool lists, std::uint32_t loops, AesPolicy policy) {
+void check_fast_aes(CipherId cipher, std::size_t unknown, bool lists, std::uint32_t loops, AesPolicy policy,
+                    int known_bits = 128) {
   KeyTemplate key_template = random_template(cipher, unknown, 0, cipher_info(cipher).key_len);
   if (lists) key_template.lists.push_back({3, {{7, 0}, {9, 1}, {200, 2}}});
   const auto space = std::make_shared<const KeySpace>(key_template);
@@ -236,7 +237,7 @@ void check_fast_aes(CipherId cipher, std::size_t unknown, bool lists, std::uint3
   const std::uint64_t count = (policy.threads + random_below(policy.threads)) << loops;
   const KeyNumber first(random_below(1u << 10));
   for (const std::uint64_t at : {std::uint64_t{0}, count - 1, random_below(count)}) {
-    const auto test = make_test(*space, first + KeyNumber(at), false, 128);
+    const auto test = make_test(*space, first + KeyNumber(at), false, known_bits);
     require(warpcipher::search::cuda::suits_fast_aes(*space, *test, unit_loops), "no AES kernel");
     const auto search = warpcipher::search::cuda::make_fast_aes_search(space, test, 1, unit_loops, policy);
     check_planted(*search, first, count, first + KeyNumber(at),
@@ -302,6 +303,8 @@ void run_tests(bool large) {
   check_fast_aes(CipherId::aes_192, 40, true, 5, {64, 4});
   check_fast_aes(CipherId::aes_256, 60, false, 5, {64, 2});
   check_fast_aes(CipherId::aes_256, 250, true, 5, {64, 4});
+  check_fast_aes(CipherId::aes_128, 50, false, 4, {32, 4}, 45);
+  check_fast_aes(CipherId::aes_192, 70, false, 4, {32, 2}, 100);
   check_searcher();
   if (!large) return;
   check_large(CipherId::des, 0, 56, false, 64);
@@ -309,6 +312,7 @@ void run_tests(bool large) {
   check_large(CipherId::des, 0, 40, true, 56);
   check_large(CipherId::des_ede3, 8, 44, false, 64);
   check_large(CipherId::aes_128, 3, 40, false, 128);
+  check_large(CipherId::aes_128, 5, 40, false, 70);
   check_large(CipherId::aes_192, 13, 40, false, 128);
   check_large(CipherId::aes_256, 20, 40, false, 128);
 }

@@ -2,7 +2,10 @@
 #include "search/cuda/aes_ptx.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -12,17 +15,19 @@ namespace warpcipher::search::cuda {
 
 namespace {
 
-constexpr unsigned xor3_table = 0x96;           // a ^ b ^ c
-constexpr unsigned add_masked_table = 0x6a;     // (a & b) ^ c
-constexpr unsigned gather_masked_table = 0xea;  // (a & b) | c
+constexpr unsigned xor3_table = 0x96;        // a ^ b ^ c
+constexpr unsigned add_masked_table = 0x6a;  // (a & b) ^ c
+constexpr unsigned and3_table = 0x80;        // a & b & c
 constexpr std::size_t row_len = 128;
 constexpr std::size_t table_len = 256 * row_len;
 
 class Writer {
  public:
-  Writer(std::size_t key_words, std::span<const AesGroup> groups, std::size_t levels, const AesPolicy& policy)
+  Writer(std::size_t key_words, std::span<const AesGroup> groups, std::size_t levels, std::span<const AesByte> bytes,
+         const AesPolicy& policy)
       : circuit_(key_words, groups, levels),
         groups_(groups),
+        bytes_(bytes),
         policy_(policy),
         bodies_(levels + 1),
         values_(levels + 1) {}
@@ -324,6 +329,7 @@ class Writer {
     for (std::size_t i = 0; i < 4; ++i) {
       load_parameter("%in" + number(i), offsetof(AesParameters, in) + 4 * i);
       load_parameter("%expected" + number(i), offsetof(AesParameters, expected) + 4 * i);
+      load_parameter("%mask" + number(i), offsetof(AesParameters, mask) + 4 * i);
     }
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       load_parameter("%bits" + number(i), offsetof(AesParameters, bits) + 4 * i);
@@ -332,27 +338,28 @@ class Writer {
     line(t, "mov.u32 %turn, 0");
   }
 
-  // Column 0 before the last round gives one byte of each column of the ciphertext.
+  // A column before the last round gives one byte of each column of the ciphertext.
   void compare() {
     const std::size_t last = circuit_.rounds();
-    const Register lookups = sum_outside(last - 1, 0, 0, Sum{});
     Register differences;
-    for (const std::size_t row : {std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{0}}) {
-      const Register state = add(0, {lookups, schedule(circuit_.word(4 * (last - 1), row))});
+    for (std::size_t i = 0; i < bytes_.size(); ++i) {
+      const std::size_t row = bytes_[i].row;
+      const std::size_t from = bytes_[i].column;
+      const std::size_t to = bytes_[i].output_column();
+      if (i == 1 || (i > 1 && bytes_[i - 1].column != from)) leave_if_none(differences);
+      const Register lookups = sum_outside(last - 1, from, 0, Sum{});
+      const Register state = add(0, {lookups, schedule(circuit_.word(4 * (last - 1) + from, row))});
       const Register entry = look_up_sbox(0, state, row, row);
-      const std::size_t column = (4 - row) % 4;
       const Register difference =
-          add(0, {entry, schedule(circuit_.word(4 * last + column, row)), "%expected" + number(column)});
-      const std::string mask = number(std::size_t{0xff} << 8 * row);
-      if (differences.empty()) {
-        differences = add_byte(0, {}, difference, row);
-        line(0, "setp.eq.u32 %left, " + differences + ", 0");
-        line(0, "vote.sync.any.pred %any, %left, 0xffffffff");
-        line(0, "@!%any bra.uni $next");
+          add(0, {entry, schedule(circuit_.word(4 * last + to, row)), "%expected" + number(to)});
+      const Register known = fresh();
+      line(0, "lop3.b32 " + known + ", " + difference + ", %mask" + number(to) + ", " +
+                  number(std::size_t{0xff} << 8 * row) + ", " + number(and3_table));
+      if (i == 0) {
+        differences = known;
       } else {
         const Register next = fresh();
-        line(0, "lop3.b32 " + next + ", " + difference + ", " + mask + ", " + differences + ", " +
-                    number(gather_masked_table));
+        line(0, "or.b32 " + next + ", " + known + ", " + differences);
         differences = next;
       }
     }
@@ -379,6 +386,13 @@ class Writer {
     line(0, "ret");
   }
 
+  // On to the next turn where no key of the warp is left.
+  void leave_if_none(const Register& differences) {
+    line(0, "setp.eq.u32 %left, " + differences + ", 0");
+    line(0, "vote.sync.any.pred %any, %left, 0xffffffff");
+    line(0, "@!%any bra.uni $next");
+  }
+
   AesKernel finish() {
     std::string text = ".version 6.4\n.target sm_75\n.address_size 64\n.extern .shared .align 128 .b8 kept[];\n";
     text += ".visible .entry " + std::string(AesKernel::name) + "(.param .align 8 .b8 parameters[" +
@@ -387,7 +401,7 @@ class Writer {
     text += ".reg .pred %left, %any, %none, %again, %spare;\n";
     text += ".reg .u32 %thread, %unit, %units, %lane, %row, %base, %place, %idle, %turn, %capacity;\n";
     text += ".reg .u64 %entries, %keys, %hits, %place64;\n";
-    text += ".reg .u32 %entry<4>, %key<8>, %in<4>, %expected<4>;\n";
+    text += ".reg .u32 %entry<4>, %key<8>, %in<4>, %expected<4>, %mask<4>;\n";
     text += ".reg .u32 %loop<" + number(most_aes_groups) + ">, %bits<" + number(most_aes_groups) + ">;\n";
     text += ".reg .u32 %r<" + number(register_count_) + ">;\n";
     text += bodies_[top()];
@@ -410,6 +424,7 @@ class Writer {
 
   const AesCircuit circuit_;
   const std::span<const AesGroup> groups_;
+  const std::span<const AesByte> bytes_;
   const AesPolicy policy_;
   std::size_t register_count_ = 0;
   std::vector<std::string> bodies_;         // by level; what is in no loop is last
@@ -421,9 +436,30 @@ class Writer {
 
 }  // namespace
 
+std::vector<AesByte> choose_aes_bytes(const std::array<std::uint8_t, 16>& mask) {
+  constexpr int enough = 32;
+  const auto known = [&](const AesByte& byte) { return std::popcount(mask[4 * byte.output_column() + byte.row]); };
+  std::vector<std::vector<AesByte>> columns;
+  for (std::uint8_t column = 0; column < 4; ++column) {
+    std::vector<AesByte>& bytes = columns.emplace_back();
+    for (const std::uint8_t row : {1, 2, 3, 0}) bytes.push_back({column, row});
+    std::erase_if(bytes, [&](const AesByte& byte) { return known(byte) == 0; });
+    std::ranges::stable_sort(bytes, std::greater{}, known);
+  }
+  const auto sum = [&](const std::vector<AesByte>& bytes) {
+    return std::accumulate(bytes.begin(), bytes.end(), 0, [&](int bits, const AesByte& b) { return bits + known(b); });
+  };
+  std::ranges::stable_sort(columns, std::greater{}, sum);
+  std::vector<AesByte> chosen;
+  for (const std::vector<AesByte>& bytes : columns) {
+    if (sum(chosen) < enough) chosen.insert(chosen.end(), bytes.begin(), bytes.end());
+  }
+  return chosen;
+}
+
 AesKernel write_aes_kernel(std::size_t key_words, std::span<const AesGroup> groups, std::size_t levels,
-                           const AesPolicy& policy) {
-  return Writer(key_words, groups, levels, policy).write();
+                           std::span<const AesByte> bytes, const AesPolicy& policy) {
+  return Writer(key_words, groups, levels, bytes, policy).write();
 }
 
 }  // namespace warpcipher::search::cuda

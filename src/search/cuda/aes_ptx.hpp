@@ -7,7 +7,8 @@
 // loop goes through the values of its bits by x = (x - bits) & bits. What a loop does not change is computed outside of
 // it (aes_circuit.hpp) and waits in a register: of rounds 1 and 2 and of the schedule an innermost loop leaves little
 // to do. Then one byte of the ciphertext is compared, of which one key in 256 is left, so one warp in eight; then three
-// more, which take one column of the state before the last round.
+// more, which take one column of the state before the last round. Where not all of the ciphertext is known, it is the
+// column that tells most, and further ones for the keys that are left.
 //
 // Lane tables (engine/cuda/lane_table/form.hpp) in rows of 128 bytes, T0 for all x first. The address of a lookup is
 // one four-byte dot product, on the multiply pipe, which has nothing else to do:
@@ -17,10 +18,12 @@
 // The S-box values of the schedule are bytes of the same tables.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "search/cuda/aes_circuit.hpp"
 
@@ -44,12 +47,22 @@ struct AesParameters {
   std::uint64_t entries;  // address: T0
   std::uint64_t hits;     // address: the number of hits, as 32 bits of 128, then the hits
   std::uint32_t units, capacity;
-  std::uint32_t in[4], expected[4];
+  std::uint32_t in[4], expected[4], mask[4];
   std::uint32_t bits[most_aes_groups];  // of each group, in its word
 };
-static_assert(sizeof(AesParameters) == 112, "the kernel reads it by offsets");
+static_assert(sizeof(AesParameters) == 128, "the kernel reads it by offsets");
 
-// A hit: four bytes of the ciphertext are right. The turn counts from 0 through all loops.
+// A byte of the ciphertext that is compared, by its place before the last ShiftRows.
+struct AesByte {
+  std::uint8_t column, row;
+
+  std::size_t output_column() const { return (column + 4u - row) % 4; }
+};
+
+// The bytes to compare, so that 32 bits of the mask are, or all it has: column by column, those first that tell most.
+std::vector<AesByte> choose_aes_bytes(const std::array<std::uint8_t, 16>& mask);
+
+// A hit: what is known of these bytes is right. The turn counts from 0 through all loops.
 struct AesHit {
   std::uint32_t unit, turn, one, zero;
 };
@@ -60,8 +73,8 @@ struct AesKernel {
   std::size_t shared_len;  // bytes a block
 };
 
-// groups: the innermost loop first, so by level.
+// groups: the innermost loop first, so by level. bytes: at least one.
 AesKernel write_aes_kernel(std::size_t key_words, std::span<const AesGroup> groups, std::size_t levels,
-                           const AesPolicy& policy);
+                           std::span<const AesByte> bytes, const AesPolicy& policy);
 
 }  // namespace warpcipher::search::cuda

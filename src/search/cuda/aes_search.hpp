@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The AES searches. One is part of the library: lane tables (engine/cuda/lane_table/form.hpp), a key a thread, the key
 // schedule made along with the rounds, and only as much of the last two rounds as two bytes of the ciphertext take.
-// What passes that, and what such a test does not fit (a plaintext known in part), is computed in full. The other has a
+// What passes that, and what such a test does not fit (a block known in part), is computed in full. The other has a
 // kernel of its own for each template (aes_ptx.hpp), and searches short ranges as the first does.
 #pragma once
 
@@ -18,7 +18,8 @@ std::unique_ptr<UnitSearch> make_aes_search(std::shared_ptr<const KeySpace> spac
 // What suits a device.
 AesPolicy choose_aes_policy(const warpcipher::cuda::Device& device);
 
-// Whether the template has loops.many free bits, and the ciphertext is known in full.
+// Whether the template has loops.many free bits, the plaintext is known in full and the ciphertext by 24 bits (one of
+// them may be a counter and a key stream).
 bool suits_fast_aes(const KeySpace& space, const KeyTest& test, const UnitLoops& loops);
 
 // On the current device, which memory has been allocated on. Compiles the kernel, and finds a planted key with it.

@@ -26,6 +26,10 @@ using warpcipher::cuda::DeviceScope;
 constexpr double least_log2_size = 34;
 constexpr std::uint64_t least_count = std::uint64_t{1} << 24;
 
+// With a block known in part, the AES kernel that is part of the library computes every key in full: where the other
+// one can be had, it wins from here on.
+constexpr std::uint32_t least_log2_masked = 20;
+
 // The driver's own calls need the context that the runtime makes current when a thread first needs it.
 void bind_context() { cudaFree(nullptr); }
 
@@ -36,8 +40,10 @@ class CudaTask final : public SearchTask {
     const DeviceScope scope(device.index);
     bind_context();
     const bool aes = is_aes(space->cipher());
-    const bool large = space->log2_size() >= least_log2_size;
-    const UnitLoops loops;
+    const bool masked = aes && test->first_bits() != 128;
+    const bool large = space->log2_size() >= (masked ? least_log2_masked : least_log2_size);
+    UnitLoops loops;
+    if (masked) loops.log2_many = least_log2_masked;
     if (!aes) {
       units_ = make_generic_des(space, test, device.multiprocessors);
     } else if (large && suits_fast_aes(*space, *test, loops)) {
