@@ -98,7 +98,12 @@ class Test:
                 f"the pairs have {len(self.blocks)} blocks, expected {MOST_BLOCKS} at most"
             )
         if not self.blocks:
-            raise ValueError("no pair of plaintext and ciphertext has a block with a known bit")
+            hint = (
+                "" if algorithm.mode == "ecb" else ": without its IV a pair lacks its first block"
+            )
+            raise ValueError(
+                f"no pair of plaintext and ciphertext has a block with a known bit{hint}"
+            )
         self.native = _native.KeyTest(algorithm.cipher, self.blocks)
 
     @property
