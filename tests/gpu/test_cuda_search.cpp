@@ -294,6 +294,7 @@ void run_tests(bool large) {
     const CipherId cipher = info.id;
     check_generic(cipher, 40, false, false, 8 * static_cast<int>(info.block_len));
     check_generic(cipher, 11, false, true, 9);
+    check_generic(cipher, 8, false, true, 8 * static_cast<int>(info.block_len) - 7);
     check_generic(cipher, 7, true, false, 6);
     check_generic(cipher, 0, true, true, 5);
   }

@@ -52,7 +52,9 @@ class CudaTask final : public SearchTask {
       units_ = make_aes_search(space, test, device.multiprocessors);
     }
     const DesShape shape;
-    if (!aes && large && DesSearch::suits(*space, *test, shape)) {
+    DesShape filled = shape;  // a launch has blocks for all multiprocessors
+    filled.loop_bits += 8;
+    if (!aes && large && DesSearch::suits(*space, *test, filled)) {
       fast_.emplace(std::move(space), std::move(test), shape, choose_des_policy(device));
     }
   }
