@@ -14,7 +14,7 @@
 
 #include "core/error.hpp"
 #include "engine/cuda/engine.hpp"
-#include "engine/reference/engine.hpp"
+#include "oracle.hpp"
 #include "pipeline/columns.hpp"
 
 namespace {
@@ -134,7 +134,7 @@ class ColumnarBatch {
     for (std::size_t i = 0; i < shape_.count; ++i) {
       Message m = message(i, shape_.direction, text, shape_.in_place ? text : out);
       Status status = Status::ok;
-      reference_engine().run(make_plan({&m, 1}, reference_engine().tile_units()), {&status, 1}, nullptr);
+      oracle().run(make_plan({&m, 1}, oracle().tile_units()), {&status, 1}, nullptr);
       const std::size_t added = shape_.direction == Direction::encrypt ? m.tag_len : 0;
       results[i] = status == Status::ok ? Result{status, m.in_len + added} : Result{status, 0};
     }
@@ -229,7 +229,7 @@ class ColumnarBatch {
       Message m = message(i, Direction::encrypt, text_, text_);
       m.out = const_cast<std::uint8_t*>(m.in);
       Status status = Status::ok;
-      reference_engine().run(make_plan({&m, 1}, reference_engine().tile_units()), {&status, 1}, nullptr);
+      oracle().run(make_plan({&m, 1}, oracle().tile_units()), {&status, 1}, nullptr);
       if (random_below(5) == 0) m.tag[random_below(m.tag_len)] ^= 1;
     }
     if (shape_.in_place) out_ = text_;

@@ -13,7 +13,7 @@
 #include "batch/plan.hpp"
 #include "core/error.hpp"
 #include "engine/cuda/engine.hpp"
-#include "engine/reference/engine.hpp"
+#include "oracle.hpp"
 #include "pipeline/run.hpp"
 #include "pipeline/select.hpp"
 #include "pipeline/share.hpp"
@@ -72,14 +72,6 @@ std::vector<std::uint8_t> random_bytes(std::size_t n) {
   std::vector<std::uint8_t> bytes(n);
   for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(generator());
   return bytes;
-}
-
-// What a long text is held against. The reference engine takes a second for 2 MiB.
-Engine& oracle(bool quick) {
-  for (Engine* engine : engines()) {
-    if (!quick && engine->name() == "cpu" && engine->unavailable_reason().empty()) return *engine;
-  }
-  return reference_engine();
 }
 
 void run_on_host(Engine& engine, std::span<const Message> messages, std::span<Status> statuses) {
@@ -189,7 +181,7 @@ bool run_sectors(const char* name, Direction direction, Residence residence, con
     };
     std::vector<std::uint8_t> expected = memory.bytes();
     std::vector<Status> statuses(count, Status::ok);
-    run_on_host(reference_engine(), messages_in(expected.data()), statuses);
+    run_on_host(oracle(), messages_in(expected.data()), statuses);
     run_through_device(cuda_engine(), messages_in(memory.data()), statuses, shape);
     if (memory.bytes() == expected) continue;
     std::printf("  DIFFERS %s, %zu sectors, %s, %s\n", name, count, names[static_cast<int>(residence)],
@@ -227,7 +219,7 @@ int run_auto() {
     std::vector<std::uint8_t> expected = memory.bytes();
     const Message m = message_in(memory.data()), other = message_in(expected.data());
     Status status = Status::ok;
-    run_on_host(oracle(false), {&other, 1}, {&status, 1});
+    run_on_host(oracle(), {&other, 1}, {&status, 1});
     const Selection selection = select_engines("auto", {&m, 1});
     Result result;
     run("auto", {&m, 1}, {&result, 1});
@@ -240,7 +232,7 @@ int run_auto() {
 }
 
 // Whatever the tuner may choose, the results are the same; and it is in use, and gone when it is taken back.
-int run_policies(const PipelineShape& shape, bool quick) {
+int run_policies(const PipelineShape& shape) {
   DeviceEngine& engine = cuda_engine();
   const int device = engine.devices_for_host_data()[0];
   int failures = 0;
@@ -252,7 +244,7 @@ int run_policies(const PipelineShape& shape, bool quick) {
       }
       const Algorithm& algorithm = find_algorithm(policy.algorithm);
       const Case c{&algorithm, Direction::encrypt, 9 * shape.piece_len + 5, Residence::pageable, false, false, false};
-      failures += run_case(c, shape, oracle(quick)) ? 0 : 1;
+      failures += run_case(c, shape, oracle()) ? 0 : 1;
     }
     engine.choose_policy(device, policy.name, "");
     for (const Policy& now : engine.policies(device)) {
@@ -272,7 +264,7 @@ int test_host_data(bool quick, const std::string& only, const std::function<bool
   int count = 0;
   const auto run = [&](const Case& c) {
     ++count;
-    failures += run_case(c, shape, oracle(quick)) ? 0 : 1;
+    failures += run_case(c, shape, oracle()) ? 0 : 1;
   };
   for (const Algorithm& algorithm : algorithms()) {
     const bool is_one_of_few =
@@ -304,7 +296,7 @@ int test_host_data(bool quick, const std::string& only, const std::function<bool
       }
     }
   }
-  if (only.empty() && is_mine()) failures += run_policies(shape, quick);
+  if (only.empty() && is_mine()) failures += run_policies(shape);
   if (only.empty() && !quick && is_mine()) failures += run_auto();
   unsetenv("WARPCIPHER_DEVICES");
   if (count != 0) std::printf("%-16s %4d cases %s\n", "host data", count, failures == 0 ? "ok" : "FAILED");

@@ -12,7 +12,7 @@
 #include "batch/plan.hpp"
 #include "core/bytes.hpp"
 #include "engine/cuda/engine.hpp"
-#include "engine/reference/engine.hpp"
+#include "oracle.hpp"
 
 namespace {
 
@@ -112,7 +112,7 @@ bool windows_match(const DeviceBytes& out, const std::vector<std::uint8_t>& patt
     m.iv = counter.data();
     m.iv_len = 16;
     Status status = Status::ok;
-    reference_engine().run(make_plan({&m, 1}, reference_engine().tile_units()), {&status, 1}, nullptr);
+    oracle().run(make_plan({&m, 1}, oracle().tile_units()), {&status, 1}, nullptr);
     if (out.read(offset, len) != text) {
       std::printf("  DIFFERS in the window at %zu\n", offset);
       good = false;

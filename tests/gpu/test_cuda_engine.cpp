@@ -27,10 +27,10 @@
 #include "columns.hpp"
 #include "core/error.hpp"
 #include "engine/cuda/engine.hpp"
-#include "engine/reference/engine.hpp"
 #include "host_data.hpp"
 #include "large.hpp"
 #include "mode/algorithm.hpp"
+#include "oracle.hpp"
 
 namespace {
 
@@ -122,7 +122,7 @@ class Batch {
     const std::vector<Message> host_messages = make_messages(expected.data(), Memory::host, aads);
     check_messages(messages);
     cuda_engine().run(make_plan(messages, cuda_engine().tile_units()), statuses, stream);
-    reference_engine().run(make_plan(host_messages, reference_engine().tile_units()), expected_statuses, nullptr);
+    oracle().run(make_plan(host_messages, oracle().tile_units()), expected_statuses, nullptr);
     must(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "cudaStreamSynchronize");
     std::vector<std::uint8_t> got(size_);
     must(cudaMemcpy(got.data(), device, size_, cudaMemcpyDeviceToHost), "cudaMemcpy");
@@ -175,7 +175,7 @@ class Batch {
       m.direction = Direction::encrypt;
       m.out = const_cast<std::uint8_t*>(m.in);
       Status status = Status::ok;
-      reference_engine().run(make_plan({&m, 1}, reference_engine().tile_units()), {&status, 1}, nullptr);
+      oracle().run(make_plan({&m, 1}, oracle().tile_units()), {&status, 1}, nullptr);
       if (cases_[i].bad_tag) m.tag[random_below(m.tag_len)] ^= static_cast<std::uint8_t>(1u << random_below(8));
     }
   }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fibers of the emulated GPU (see cuda_runtime.h). One block runs at a time; its threads are fibers that give way
 // where CUDA's would wait.
-#include <ucontext.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "context.hpp"
 #include "cuda_runtime.h"
 
 dim3 threadIdx, blockIdx, blockDim, gridDim;
@@ -39,17 +38,13 @@ std::uint32_t shared_planes[48 * 1024 / 4];
 namespace emulation {
 namespace {
 
-// AddressSanitizer forgets what it knows of a whole stack at each switch, so a large one takes most of the time.
-constexpr std::size_t stack_len = 64 * 1024;
-
 struct Barrier {
   unsigned arrived = 0;
   unsigned generation = 0;
 };
 
 struct Fiber {
-  ucontext_t context{};
-  std::unique_ptr<char[]> stack = std::make_unique<char[]>(stack_len);
+  Context context;
   unsigned index = 0;
   bool done = false;
   Barrier* waiting = nullptr;
@@ -66,7 +61,6 @@ std::vector<Warp> warps;
 Barrier block_barrier;
 unsigned alive = 0;
 Fiber* current = nullptr;
-ucontext_t scheduler;
 const std::function<void()>* body = nullptr;
 std::mt19937 shuffle_order(1);
 
@@ -84,7 +78,7 @@ void wait_at(Barrier& barrier, unsigned members) {
   Fiber* const self = current;
   self->waiting = &barrier;
   self->generation = barrier.generation;
-  swapcontext(&self->context, &scheduler);
+  self->context.pause();
 }
 
 void run_block(unsigned threads) {
@@ -97,11 +91,7 @@ void run_block(unsigned threads) {
     fiber.index = i;
     fiber.done = false;
     fiber.waiting = nullptr;
-    getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = fiber.stack.get();
-    fiber.context.uc_stack.ss_size = stack_len;
-    fiber.context.uc_link = &scheduler;
-    makecontext(&fiber.context, start, 0);
+    fiber.context.begin(start);
   }
   std::vector<unsigned> order(threads);
   std::iota(order.begin(), order.end(), 0u);
@@ -115,7 +105,7 @@ void run_block(unsigned threads) {
       fiber.waiting = nullptr;
       current = &fiber;
       threadIdx.x = i;
-      swapcontext(&scheduler, &fiber.context);
+      fiber.context.resume();
       if (fiber.done) --alive;
     }
     if (!progress) {

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a thread of the emulated GPU runs on: a stack of its own, left and entered again by one switch. The switch is
+// ours on x86-64, as swapcontext asks the kernel twice for the signal mask and, under AddressSanitizer, forgets a whole
+// stack each time: that took two thirds of the conformance test.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+namespace emulation {
+
+class Context {
+ public:
+  Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  // The next resume() calls `entry` on this stack. Only for one that was never begun or has ended.
+  void begin(void (*entry)());
+  // Runs until pause() or the end of `entry`. Called by the scheduler, on the stack of its thread.
+  void resume();
+  // Back to the scheduler, until the next resume(). Called on this stack.
+  void pause() { leave(false); }
+
+ private:
+  static void run();
+  void leave(bool for_good);
+
+  std::unique_ptr<char[]> stack_;
+  void (*entry_)() = nullptr;
+#if defined(__x86_64__)
+  void* pointer_ = nullptr;    // of the stack, where it left off
+  void* scheduler_ = nullptr;  // likewise
+#else
+  ucontext_t context_{};
+  ucontext_t scheduler_{};
+#endif
+  // For AddressSanitizer, which has to know the stack that it looks at.
+  void* fake_stack_ = nullptr;
+  const void* scheduler_stack_ = nullptr;
+  std::size_t scheduler_stack_len_ = 0;
+};
+
+}  // namespace emulation

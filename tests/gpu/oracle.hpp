@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine that says what must come out: `cpu`, whose AES is libcrypto's, and the slower `reference` where that
+// cannot run. Both are held against published vectors elsewhere.
+#pragma once
+
+#include "engine/cpu/engine.hpp"
+#include "engine/reference/engine.hpp"
+
+inline warpcipher::Engine& oracle() {
+  return warpcipher::cpu_engine().unavailable_reason().empty() ? warpcipher::cpu_engine()
+                                                               : warpcipher::reference_engine();
+}
