@@ -243,12 +243,13 @@ def test_command_prints_markdown_or_json(tmp_path: Path) -> None:
 
 def test_command_writes_files(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    run(*QUICK, "--out", ".", cwd=tmp_path)
-    assert {"billava2022.md", "billava2022.json", "billava2022-time.png"} <= names(tmp_path)
-    before = (tmp_path / "billava2022.md").read_bytes()
-    run(*QUICK, "--out", ".", cwd=tmp_path, expect=2)
-    assert (tmp_path / "billava2022.md").read_bytes() == before
-    run(*QUICK, "--out", ".", "--force", cwd=tmp_path)
+    folder = tmp_path / "new" / "results"
+    run(*QUICK, "--out", "new/results", cwd=tmp_path)
+    assert {"billava2022.md", "billava2022.json", "billava2022-time.png"} <= names(folder)
+    before = (folder / "billava2022.md").read_bytes()
+    run(*QUICK, "--out", "new/results", cwd=tmp_path, expect=2)
+    assert (folder / "billava2022.md").read_bytes() == before
+    run(*QUICK, "--out", "new/results", "--force", cwd=tmp_path)
 
 
 @without_gpu
@@ -266,10 +267,11 @@ def test_command_has_a_timeline(tmp_path: Path) -> None:
         (("billava2022", "--set", "threads"), "expected NAME=VALUE"),
         (("billava2022", "--set", "threads=x"), "expected NAME=VALUE"),
         (("billava2022", "--set", "threads=8"), "threads is 8"),
-        (("billava2022", "--out", "absent"), "absent is not a directory"),
+        (("billava2022", "--out", "file"), "file is not a directory"),
     ],
 )
 def test_command_refuses(arguments: tuple[str, ...], text: str, tmp_path: Path) -> None:
     if "--out" in arguments:
         pytest.importorskip("matplotlib")
+    (tmp_path / "file").touch()
     assert text in run("lab", *arguments, cwd=tmp_path, expect=2).stderr.decode()

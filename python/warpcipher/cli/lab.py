@@ -43,7 +43,8 @@ def _names(_context: click.Context, _parameter: click.Parameter, incomplete: str
 @click.option(
     "--out",
     metavar="DIR",
-    help="Write NAME.md, NAME.json and NAME-PLOT.png there; plots need warpcipher[bench].",
+    help="Write NAME.md, NAME.json and NAME-PLOT.png to this folder, made if it is missing;"
+    " plots need warpcipher[bench].",
 )
 @click.option("-f", "--force", is_flag=True, help="Replace files in --out.")
 def lab(
@@ -88,8 +89,10 @@ def lab(
             raise usage(f"--set is given: {TIMELINE} has no parameters")
     if out is not None:
         plots.require()
-        if not os.path.isdir(out):  # noqa: PTH112 - the other checks of names work on strings
-            raise usage(f"{shown(out)} is not a directory")
+        try:
+            os.makedirs(out, exist_ok=True)  # noqa: PTH103 - the other checks of names work on strings
+        except FileExistsError:
+            raise usage(f"{shown(out)} is not a directory") from None
     reports = []
     for name in chosen:
         result = (
