@@ -396,7 +396,11 @@ void measure_cipher(const CipherInfo& cipher, double seconds, std::size_t templa
   std::fflush(stdout);
 }
 
-void measure(double seconds, const std::string& only, std::size_t templates) {
+// begin: before the driver was asked for its devices.
+void measure(double seconds, const std::string& only, std::size_t templates, Clock::time_point begin) {
+  const auto space = std::make_shared<const KeySpace>(random_template(CipherId::aes_128, 0, 0, 16));
+  find_searcher("cuda").prepare(space, make_test(*space, 0, false, 128), 0);
+  std::printf("CUDA has started after %.0f ms\n", seconds_since(begin) * 1e3);
   for (const CipherInfo& cipher : cipher_list) {
     if (cipher.id == CipherId::des_ede2 || (!only.empty() && cipher.name != only)) continue;
     measure_cipher(cipher, seconds, templates);
@@ -424,10 +428,11 @@ int main(int argc, char** argv) {
         seconds = std::strtod(argv[i + 1], nullptr);
     }
     generator.seed(seed);
+    const auto begin = Clock::now();
     const auto& devices = warpcipher::cuda::devices();
     require(devices.unavailable_reason.empty(), devices.unavailable_reason);
     if (seconds > 0)
-      measure(seconds, cipher, templates);
+      measure(seconds, cipher, templates, begin);
     else if (few)
       run_few();
     else

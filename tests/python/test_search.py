@@ -156,7 +156,7 @@ def test_counter_carries() -> None:
         ("aes-128-ecb", (b"a" * 15, b"b" * 15), "no multiple of 16"),
         ("aes-128-ecb", (b"a" * 16, b"b" * 16, b"c" * 16), "ECB takes none"),
         ("aes-128-cbc", (b"a" * 16, b"b" * 16, b"c" * 8), "expected 16"),
-        ("aes-128-cbc", (b"a" * 16, b"b" * 16), "no pair"),
+        ("aes-128-cbc", (b"a" * 16, b"b" * 16), "no pair.*without its IV"),
         ("aes-128-ctr", (b"a" * 16, b"b" * 16), "CTR needs the IV"),
         ("aes-128-ecb", (b"a" * 16, b"b" * 16, None, b"x"), "mask has 1 bytes"),
         ("aes-128-ecb", (b"a" * 16, b"b" * 16, None, bytes(16)), "no pair"),
