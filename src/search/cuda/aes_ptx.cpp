@@ -442,7 +442,7 @@ std::vector<AesByte> choose_aes_bytes(const std::array<std::uint8_t, 16>& mask) 
   std::vector<std::vector<AesByte>> columns;
   for (std::uint8_t column = 0; column < 4; ++column) {
     std::vector<AesByte>& bytes = columns.emplace_back();
-    for (const std::uint8_t row : {1, 2, 3, 0}) bytes.push_back({column, row});
+    for (const std::uint8_t row : std::array<std::uint8_t, 4>{1, 2, 3, 0}) bytes.push_back({column, row});
     std::erase_if(bytes, [&](const AesByte& byte) { return known(byte) == 0; });
     std::ranges::stable_sort(bytes, std::greater{}, known);
   }
