@@ -11,10 +11,10 @@
 // The first message, one in the middle and the last are checked against the reference engine. What the kernels alone
 // take: run with --once under a profiler (ncu --metrics gpu__time_duration.sum).
 //
-//   device_batches [--once] [--columns | --pages | --curve] [--divide N] [ALGORITHM]
+//   device_batches [--once] [--columns] [--pages | --curve] [--divide N] [ALGORITHM]
 //
-// --columns: those alone. --pages: columns of 65,536 messages of 64 KiB. --curve: a serial mode, encrypted: 32 to 2^20
-// messages of 4 KiB. N: fewer messages.
+// --columns: those alone. --pages: columns of 65,536 messages of 64 KiB. --curve: a serial mode, encrypted, as messages
+// and as columns: 32 to 2^20 messages of 4 KiB. N: fewer messages.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -81,7 +81,8 @@ constexpr Case curve[] = {
     {"aes-128-cbc", 32, 4096, 0, false},      {"aes-128-cbc", 256, 4096, 0, false},
     {"aes-128-cbc", 2048, 4096, 0, false},    {"aes-128-cbc", 16384, 4096, 0, false},
     {"aes-128-cbc", 65536, 4096, 0, false},   {"aes-128-cbc", 1 << 18, 4096, 0, false},
-    {"aes-128-cbc", 1 << 20, 4096, 0, false},
+    {"aes-128-cbc", 1 << 18, 4096, 0, true},  {"aes-128-cbc", 1 << 20, 4096, 0, false},
+    {"aes-256-cbc", 1 << 18, 4096, 0, false},
 };
 
 class Bench {
@@ -303,15 +304,18 @@ int main(int argc, char** argv) {
         only = find_algorithm(argv[i]).name;
       } else {
         throw std::runtime_error(
-            "usage: device_batches [--once] [--columns | --pages | --curve] [--divide N] "
-            "[ALGORITHM]");
+            "usage: device_batches [--once] [--columns] [--pages | --curve] [--divide N] [ALGORITHM]");
       }
     }
     for (const std::string& device : cuda_engine().devices()) std::printf("%s\n", device.c_str());
     constexpr std::size_t mebibyte = std::size_t{1} << 20;
     Bench bench(once, divide, (with_curve || with_pages ? 4200 : 1100) * mebibyte);
     if (with_curve) {
-      for (const Case& c : curve) bench.measure(c);
+      for (const Case& c : curve) {
+        if (!only.empty() && only != c.algorithm) continue;
+        if (!columns_alone) bench.measure(c);
+        for (const bool on_device : {false, true}) bench.measure_columns(c, on_device);
+      }
       return bench.wrong() ? 1 : 0;
     }
     if (with_pages) {

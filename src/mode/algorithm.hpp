@@ -26,6 +26,10 @@ struct Algorithm {
   constexpr bool parallel(Direction direction) const {
     return direction == Direction::encrypt ? mode.parallel_encrypt : mode.parallel_decrypt;
   }
+  // Whether that direction runs the cipher backwards.
+  constexpr bool inverse(Direction direction) const {
+    return direction == Direction::decrypt && (mode.id == Mode::ecb || mode.id == Mode::cbc || mode.id == Mode::xts);
+  }
   // The piece of text that one cipher call covers: a block, or a byte in CFB8.
   constexpr std::size_t unit_len() const { return mode.id == Mode::cfb8 ? 1 : cipher.block_len; }
 };

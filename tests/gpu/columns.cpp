@@ -77,13 +77,15 @@ struct Shape {
   bool aad_ranges = false;
   std::size_t tag_len = 16;
   std::size_t shortest = 0;
+  bool pads = false;
+  bool one_length = false;
 
   std::string text() const {
     return std::string(direction == Direction::encrypt ? "encrypt " : "decrypt ") + std::to_string(count) + " from " +
            std::to_string(shortest) + " to " + std::to_string(longest) + " keys " + std::to_string(keys) +
            (key_bytes ? " as bytes" : "") + (device_columns ? " columns on the device" : "") +
-           (offsets ? " offsets" : "") + (in_place ? " in place" : "") + (aad_ranges ? " aad ranges" : "") + " tag " +
-           std::to_string(tag_len);
+           (offsets ? " offsets" : "") + (in_place ? " in place" : "") + (aad_ranges ? " aad ranges" : "") +
+           (pads ? " padded" : "") + (one_length ? " one length" : "") + " tag " + std::to_string(tag_len);
   }
 };
 
@@ -98,21 +100,24 @@ class ColumnarBatch {
       keys_.emplace_back(algorithm, std::span(key_bytes).subspan(k * algorithm.key_len(), algorithm.key_len()));
       pointers_.push_back(&keys_.back());
     }
-    iv_len = aead ? 12 : 16;
+    iv_len = aead ? 12 : algorithm.mode.iv == IvRule::none ? 0 : 16;
     ivs = random_bytes(iv_len * shape.count);
+    const std::size_t unit = algorithm.mode.whole_blocks && !shape.pads ? 16 : 1;
     std::size_t in = 0, out = 0, aad_at = 0;
     for (std::size_t i = 0; i < shape.count; ++i) {
-      const std::size_t text = shape.shortest + random_below(shape.longest - shape.shortest + 1);
+      const std::size_t any = shape.shortest + random_below(shape.longest - shape.shortest + 1);
+      const std::size_t text = (shape.one_length ? shape.longest : any) / unit * unit;
+      const std::size_t padding = shape.pads ? 16 - text % 16 : 0;
       const std::size_t gap = shape.offsets ? (random_below(2) == 0 ? random_below(40) : 16 - in % 16) : 0;
       const std::size_t in_len = text + (shape.direction == Direction::decrypt ? tag : 0);
-      const std::size_t out_len = text + (shape.direction == Direction::encrypt ? tag : 0);
+      const std::size_t out_len = text + padding + (shape.direction == Direction::encrypt ? tag : 0);
       in += gap;
       out = shape.in_place ? in : out + gap;
       in_offsets.push_back(in);
       out_offsets.push_back(out);
       in_lengths.push_back(in_len);
-      in += shape.in_place ? text + tag : in_len;
-      out += shape.in_place ? text + tag : out_len;
+      in += shape.in_place ? text + padding + tag : in_len;
+      out += shape.in_place ? text + padding + tag : out_len;
       if (shape.keys > 1) key_index.push_back(static_cast<std::uint32_t>(random_below(shape.keys)));
       if (aead && shape.aad_ranges) {
         aad_offsets.push_back(aad_at);
@@ -136,7 +141,7 @@ class ColumnarBatch {
       Status status = Status::ok;
       oracle().run(make_plan({&m, 1}, oracle().tile_units()), {&status, 1}, nullptr);
       const std::size_t added = shape_.direction == Direction::encrypt ? m.tag_len : 0;
-      results[i] = status == Status::ok ? Result{status, m.in_len + added} : Result{status, 0};
+      results[i] = status == Status::ok ? Result{status, m.output_len() + added} : Result{status, 0};
     }
     if (shape_.in_place) out = text;
     return results;
@@ -154,6 +159,7 @@ class ColumnarBatch {
     c.in = text;
     c.out = target;
     c.iv_len = iv_len;
+    c.padding = shape_.pads ? Padding::pkcs7 : Padding::none;
     c.tag_len = algorithm_.is_aead() ? shape_.tag_len : 0;
     const auto place = [&](const auto& column) -> std::span<const typename std::decay_t<decltype(column)>::value_type> {
       if (shape_.device_columns) return memory.hold(column);
@@ -211,8 +217,10 @@ class ColumnarBatch {
     m.direction = direction;
     m.in = text.data() + in_offsets[i];
     m.out = out.data() + out_offsets[i];
-    m.in_len = m.out_len = in_lengths[i] - (shape_.direction == Direction::decrypt ? tag : 0);
-    m.iv = ivs.data() + iv_len * i;
+    m.padding = shape_.pads ? Padding::pkcs7 : Padding::none;
+    m.in_len = in_lengths[i] - (shape_.direction == Direction::decrypt ? tag : 0);
+    m.out_len = m.output_len();
+    m.iv = iv_len == 0 ? nullptr : ivs.data() + iv_len * i;
     m.iv_len = iv_len;
     m.aad = aad.data() + (aad_offsets.empty() ? 0 : aad_offsets[i]);
     m.aad_len = aad_offsets.empty() ? aad.size() : aad_lengths[i];
@@ -258,7 +266,7 @@ int test_shape(const Algorithm& algorithm, const Shape& shape, Stream stream) {
 // Each change makes a right batch wrong: the GPU must see it, and the host say what it is.
 int test_refusals(const Algorithm& algorithm, Stream stream) {
   struct Wrong {
-    const char* text;
+    std::string text;
     void (*change)(ColumnarBatch&);
     bool in_place = false;
   };
@@ -272,6 +280,10 @@ int test_refusals(const Algorithm& algorithm, Stream stream) {
       {"reads where message", [](ColumnarBatch& b) { b.in_offsets[at] = b.in_offsets[at + 3]; }, true},
       {"in and out overlap", [](ColumnarBatch& b) { b.in_offsets[at] += 1; }, true},
   };
+  if (algorithm.mode.whole_blocks) {
+    all.push_back({"message 33: " + std::string(algorithm.name) + " without padding takes a multiple",
+                   [](ColumnarBatch& b) { b.in_lengths[at] = 17; }});
+  }
   if (algorithm.is_aead()) {
     all.push_back({"messages 3 and 33 encrypt", [](ColumnarBatch& b) {
                      b.key_index[at] = b.key_index[3];
@@ -290,6 +302,7 @@ int test_refusals(const Algorithm& algorithm, Stream stream) {
   for (const Wrong& wrong : all) {
     for (const bool on_device : {false, true}) {
       Shape shape{Direction::encrypt, 40, 100, 2, true, on_device, true, wrong.in_place, true};
+      shape.shortest = 16;
       ColumnarBatch batch(algorithm, shape);
       wrong.change(batch);
       std::vector<std::uint8_t> got;
@@ -300,7 +313,7 @@ int test_refusals(const Algorithm& algorithm, Stream stream) {
         text = error.what();
       }
       if (text.find(wrong.text) != std::string::npos && got == batch.untouched()) continue;
-      std::printf("  NOT REFUSED as '%s': %s%s\n", wrong.text, text.c_str(),
+      std::printf("  NOT REFUSED as '%s': %s%s\n", wrong.text.c_str(), text.c_str(),
                   got == batch.untouched() ? "" : ", and something was written");
       ++failures;
     }
@@ -312,24 +325,28 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
   int failures = 0;
   std::size_t cases = 0;
   setenv("WARPCIPHER_COLUMNS", "device", 1);
-  const std::size_t repeats = quick ? 1 : 6;
+  const bool counts = algorithm.mode.id == Mode::ctr || algorithm.is_aead();
+  const std::size_t variants = !quick ? 48 : counts ? 8 : 4;
+  const std::size_t lengths = algorithm.mode.id == Mode::cfb8 ? 3 : quick && !counts ? 6 : 9;
   for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
-    for (std::size_t variant = 0; variant < 8 * repeats; ++variant) {
+    for (std::size_t variant = 0; variant < variants; ++variant) {
       Shape shape;
       shape.direction = direction;
       shape.count = variant == 3 ? 1100 : 1 + random_below(quick ? 90 : 3000);
-      shape.longest = variant == 3 ? 20 : std::size_t{16} << random_below(9);
+      shape.longest = variant == 3 ? 20 : std::size_t{16} << random_below(lengths);
       shape.keys = variant % 2 == 0 ? 1 : 2 + random_below(40);
       shape.key_bytes = variant / 2 % 2 != 0;
-      shape.device_columns = variant / 4 % 2 != 0;
+      shape.device_columns = counts ? variant / 4 % 2 != 0 : random_below(2) == 0;
       shape.offsets = random_below(2) == 0;
       shape.in_place = random_below(3) == 0;
       shape.aad_ranges = random_below(2) == 0;
       shape.tag_len = std::size_t{12} + random_below(5);
+      shape.pads = algorithm.takes_padding() && direction == Direction::encrypt && random_below(2) == 0;
+      shape.one_length = random_below(4) == 0;
       failures += test_shape(algorithm, shape, stream);
       ++cases;
     }
-    if (quick && algorithm.key_len() != 32) continue;
+    if (!counts || (quick && algorithm.key_len() != 32)) continue;
     // Long messages: chunks of GHASH in each of its forms, and on a large GPU rows of short ones.
     struct Long {
       std::size_t count, shortest, longest, keys;
@@ -351,7 +368,7 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
       ++cases;
     }
   }
-  failures += test_refusals(algorithm, stream);
+  if (counts || algorithm.mode.id == Mode::cbc) failures += test_refusals(algorithm, stream);
   unsetenv("WARPCIPHER_COLUMNS");
   std::printf("%-16s %4zu columnar batches %s\n", std::string(algorithm.name).c_str(), cases,
               failures == 0 ? "ok" : "FAILED");
@@ -363,7 +380,8 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
 
 int test_columns(bool quick, const std::string& only, const std::function<bool()>& is_mine, Stream stream) {
   int failures = 0;
-  for (const char* name : {"aes-128-ctr", "aes-192-gcm", "aes-256-gcm"}) {
+  for (const char* name : {"aes-128-ctr", "aes-192-gcm", "aes-256-gcm", "aes-256-ecb", "aes-128-cbc", "aes-192-cfb",
+                           "aes-256-ofb", "aes-128-cfb8"}) {
     if ((!only.empty() && only != name) || !is_mine()) continue;
     failures += test_algorithm(find_algorithm(name), quick, stream);
   }

@@ -7,10 +7,12 @@
 
 namespace warpcipher::cuda {
 
-// Fills chains[t] for every tile t of the group with the block before it, or the IV. views and first_tile are device
-// memory; block_len and tile_len are bytes.
-void save_chains(const GroupRun& run, const MessageView* views, const std::uint64_t* first_tile,
+// Fills chains[t], in device memory, for every tile t with the block before it, or the IV.
+void save_chains(const Device& device, Stream stream, const Algorithm& algorithm, const TileList& list,
                  std::uint32_t tile_units, Block* chains);
+
+// Whether decryption of the algorithm looks at the block before.
+bool chains_blocks(const Algorithm& algorithm, Direction direction);
 
 // True when the mode chains blocks and a message is decrypted in place.
 bool needs_chains(const GroupRun& run);

@@ -53,6 +53,9 @@ __device__ __forceinline__ Word from_lane(Word x, std::uint32_t source) {
 // A bit for each lane in which `x` holds; every lane takes part.
 __device__ __forceinline__ std::uint32_t lanes_with(bool x) { return __ballot_sync(0xffffffffu, x); }
 
+// A bit for each lane that has the same x; every lane takes part.
+__device__ __forceinline__ std::uint32_t lanes_alike(std::uint32_t x) { return __match_any_sync(0xffffffffu, x); }
+
 // Whether `x` holds in every lane; every lane takes part.
 __device__ __forceinline__ bool all_lanes(bool x) { return lanes_with(x) == 0xffffffffu; }
 

@@ -30,6 +30,14 @@ inline MessageView view_of(const Message& message) {
   return view;
 }
 
+// Messages cut into tiles. Pointers are to device memory.
+struct TileList {
+  const MessageView* views;
+  const std::uint64_t* first_tile;  // prefix sums, one more than messages
+  std::uint64_t tiles;
+  std::uint32_t messages;
+};
+
 // How many messages a core of the host takes at a time, when it fills in views.
 inline constexpr std::size_t messages_at_once = 2048;
 

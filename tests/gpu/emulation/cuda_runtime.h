@@ -91,6 +91,17 @@ inline unsigned __ballot_sync(unsigned, bool predicate) {
   return bits;
 }
 
+template <class T>
+unsigned __match_any_sync(unsigned, T value) {
+  unsigned bits = 0;
+  for (unsigned i = 0; i < 32; ++i) {
+    bits |= static_cast<unsigned>(emulation::exchange(static_cast<std::uint64_t>(value), i) ==
+                                  static_cast<std::uint64_t>(value))
+            << i;
+  }
+  return bits;
+}
+
 // Lanes take turns, so nothing can come between.
 template <class T>
 T atomicAdd(T* p, T x) {
@@ -125,6 +136,8 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
 }
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x)); }
 
 inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
   for (unsigned i = 0; i < 32; i += 8) c += (a >> i & 0xff) * (b >> i & 0xff);

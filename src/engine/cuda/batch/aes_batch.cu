@@ -24,11 +24,6 @@ Block start_of(const Message& message) {
   return counter;
 }
 
-bool is_inverse(const Group& group) {
-  const Mode mode = group.algorithm->mode.id;
-  return group.direction == Direction::decrypt && (mode == Mode::ecb || mode == Mode::cbc || mode == Mode::xts);
-}
-
 }  // namespace
 
 AesBatch::AesBatch(const GroupRun& run) {
@@ -96,7 +91,7 @@ AesBatch::AesBatch(const GroupRun& run) {
   expansion.stride = static_cast<std::uint32_t>(key_len);
   expansion.key_len = cipher_key_len;
   expansion.count = keys_;
-  expansion.inverse = is_inverse(group);
+  expansion.inverse = group.algorithm->inverse(group.direction);
   expansion.rows = rows_of(*round_keys_);
   if (mode == Mode::gcm) {
     hash_keys_ = std::make_unique<StreamBuffer>(keys_ * sizeof(gf128::Element), run.stream);

@@ -6,6 +6,7 @@
 //   views, prefix sums, checks                   survey_columns()
 //   GCM: E(J0), counters; nonces used twice      encrypt_starts(), check_nonces()
 //   --- the host waits for the survey: nothing has been written yet
+//   serial modes: an order of the messages       order_by_length()
 //   text, tags, verdicts, results
 #include "engine/cuda/batch/columns.hpp"
 
@@ -19,12 +20,16 @@
 #include "core/thread_pool.hpp"
 #include "engine/cuda/batch/aes_batch.hpp"
 #include "engine/cuda/batch/derive.hpp"
+#include "engine/cuda/batch/order.hpp"
 #include "engine/cuda/batch/survey.hpp"
+#include "engine/cuda/batch/upload.hpp"
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/device.hpp"
 #include "engine/cuda/ghash/ghash.hpp"
 #include "engine/cuda/keys.hpp"
 #include "engine/cuda/lane_table/packed.hpp"
+#include "engine/cuda/lane_table/parallel.hpp"
+#include "engine/cuda/lane_table/serial_aes.hpp"
 #include "engine/cuda/lane_table/starts.hpp"
 #include "engine/cuda/memory.hpp"
 #include "engine/cuda/policies.hpp"
@@ -49,11 +54,20 @@ bool is_worth_it(const Columns& c) {
 // Everything that is the same for all messages. What is wrong here is for run() to say.
 bool can_run(const Columns& c) {
   const Algorithm& algorithm = c.algorithm_of_all();
-  if (!is_aes(algorithm.cipher.id) || c.padding != Padding::none) return false;
+  if (!is_aes(algorithm.cipher.id)) return false;
+  // Padding is taken off by the host.
+  const bool pads = c.padding != Padding::none;
+  if (pads && (c.direction == Direction::decrypt || !algorithm.takes_padding())) return false;
   if (c.count >= UINT32_MAX || c.key_count() >= UINT32_MAX) return false;
   if (c.in.size() > most_len || c.out.size() > most_len || c.aad.size() > most_len) return false;
-  if (algorithm.mode.id == Mode::ctr) return c.iv_len == 16 && c.tag_len == 0 && c.aad.empty();
-  return algorithm.mode.id == Mode::gcm && c.iv_len == gcm_plain_iv_len && is_gcm_tag_len(c.tag_len);
+  switch (algorithm.mode.id) {
+    case Mode::gcm:
+      return c.iv_len == gcm_plain_iv_len && is_gcm_tag_len(c.tag_len);
+    case Mode::xts:
+      return false;
+    default:
+      return c.iv_len == (algorithm.mode.iv == IvRule::none ? 0 : 16) && c.tag_len == 0 && c.aad.empty();
+  }
 }
 
 // The device of all arrays that are said to lie in device memory.
@@ -84,9 +98,11 @@ class ColumnsRun {
       : c_(columns),
         device_(device),
         stream_(stream),
+        upload_(stream),
         count_(static_cast<std::uint32_t>(columns.count)),
         keys_(static_cast<std::uint32_t>(columns.key_count())),
-        is_gcm_(columns.algorithm_of_all().mode.id == Mode::gcm),
+        algorithm_(columns.algorithm_of_all()),
+        is_gcm_(algorithm_.mode.id == Mode::gcm),
         encrypting_(columns.direction == Direction::encrypt) {}
 
   std::optional<Status> run(std::span<Result> results) {
@@ -94,15 +110,13 @@ class ColumnsRun {
     place_keys();
     survey();
     if (survey_.bad != 0) return std::nullopt;
-    const lane_table::CounterBatch counters{views(),
-                                            first_tile(),
-                                            survey_.tiles,
-                                            survey_.units,
-                                            survey_.most_units,
-                                            count_,
-                                            rounds(),
-                                            reinterpret_cast<const uint4*>(round_keys_->data()),
-                                            only_key()};
+    if (!is_gcm_ && algorithm_.mode.id != Mode::ctr) {
+      if (survey_.tiles > lane_table::most_tiles) return std::nullopt;
+      algorithm_.parallel(c_.direction) ? run_tiles() : run_serial();
+      return settle(nullptr, results);
+    }
+    const lane_table::CounterBatch counters{views(), first_tile(), survey_.tiles, survey_.units, survey_.most_units,
+                                            count_,  rounds(),     round_keys(),  only_key()};
     if (!is_gcm_) {
       lane_table::run_counter_batch(device_, stream_, counters, false, nullptr);
       return settle(nullptr, results);
@@ -132,26 +146,44 @@ class ColumnsRun {
  private:
   using Bytes = std::unique_ptr<StreamBuffer>;
 
+  void run_tiles() const {
+    const lane_table::BatchSource batch{{{views(), first_tile(), survey_.tiles, count_}}, rounds(), round_keys()};
+    lane_table::run_tiles(device_, stream_, algorithm_, c_.direction, batch, !view_.apart);
+  }
+
+  void run_serial() const {
+    Bytes order, places;
+    if (survey_.units != survey_.most_units * count_) {
+      order = make(count_ * sizeof(std::uint32_t));
+      places = make(length_classes * sizeof(std::uint32_t));
+      clear(*places);
+      order_by_length(device_, stream_, views(), count_, reinterpret_cast<std::uint32_t*>(places->data()),
+                      reinterpret_cast<std::uint32_t*>(order->data()));
+    }
+    const auto* const numbers = order ? reinterpret_cast<const std::uint32_t*>(order->data()) : nullptr;
+    lane_table::run_serial_batch(device_, stream_, algorithm_.mode.id,
+                                 lane_table::SerialBatch{views(), numbers, round_keys(), count_, rounds()});
+  }
+
   Bytes make(std::size_t size, Wiping wiping = Wiping::needless) const {
     return std::make_unique<StreamBuffer>(size, stream_, wiping);
   }
 
-  // A column where kernels can read it. From pageable memory the runtime copies before it returns.
+  // A column where kernels can read it.
   template <class T>
   const T* place(std::span<const T> column) {
     if (column.empty()) return nullptr;
     if (c_.columns_memory == Memory::device) return column.data();
     copies_.push_back(make(column.size_bytes()));
-    check(cudaMemcpyAsync(copies_.back()->data(), column.data(), column.size_bytes(), cudaMemcpyHostToDevice,
-                          native(stream_)),
-          "copy columns to the device");
+    upload_.send(copies_.back()->data(), column.data(), column.size_bytes());
     return reinterpret_cast<const T*>(copies_.back()->data());
   }
 
   void place_columns() {
     view_.in_lengths = place(c_.in_lengths);
     view_.in_offsets = place(c_.in_offsets);
-    view_.out_offsets = place(c_.out_offsets);
+    const bool same = c_.out_offsets.data() == c_.in_offsets.data() && c_.out_offsets.size() == c_.in_offsets.size();
+    view_.out_offsets = same ? view_.in_offsets : place(c_.out_offsets);
     view_.key_index = place(c_.key_index);
     view_.ivs = place(c_.ivs);
     view_.aad = place(c_.aad);
@@ -168,6 +200,10 @@ class ColumnsRun {
     view_.count = count_;
     view_.keys = keys_;
     view_.tag_len = static_cast<std::uint32_t>(c_.tag_len);
+    view_.iv_len = static_cast<std::uint32_t>(c_.iv_len);
+    view_.unit_log = algorithm_.unit_len() == 1 ? 0 : 4;
+    view_.pads = c_.padding == Padding::pkcs7;
+    view_.whole_blocks = algorithm_.mode.whole_blocks && !view_.pads;
     view_.is_gcm = is_gcm_;
     view_.encrypting = encrypting_;
     const auto in = reinterpret_cast<std::uintptr_t>(view_.in);
@@ -176,10 +212,11 @@ class ColumnsRun {
   }
 
   const Key* only_key() const { return c_.algorithm == nullptr && keys_ == 1 ? c_.keys[0] : nullptr; }
-  std::uint32_t rounds() const { return static_cast<std::uint32_t>(c_.algorithm_of_all().cipher.key_len / 4 + 6); }
+  std::uint32_t rounds() const { return static_cast<std::uint32_t>(algorithm_.cipher.key_len / 4 + 6); }
+  bool inverse() const { return algorithm_.inverse(c_.direction); }
 
   void place_keys() {
-    const std::size_t key_len = c_.algorithm_of_all().key_len();
+    const std::size_t key_len = algorithm_.key_len();
     round_keys_ = make(keys_ * most_rows * sizeof(uint4), Wiping::needed);
     if (is_gcm_) hash_keys_ = make(keys_ * sizeof(gf128::Element), Wiping::needed);
     if (only_key() != nullptr) return place_only_key();
@@ -205,6 +242,7 @@ class ColumnsRun {
     expansion.keys = bytes;
     expansion.stride = expansion.key_len = static_cast<std::uint32_t>(key_len);
     expansion.count = keys_;
+    expansion.inverse = inverse();
     expansion.rows = reinterpret_cast<uint4*>(round_keys_->data());
     if (is_gcm_) expansion.hash_keys = reinterpret_cast<gf128::Element*>(hash_keys_->data());
     expand_keys(device_, stream_, expansion);
@@ -217,7 +255,7 @@ class ColumnsRun {
       check(cudaMemcpyAsync(to->data(), from, size, cudaMemcpyHostToDevice, native(stream_)),
             "copy a key schedule to the device");
     };
-    send(round_keys_, state.words(false), sizeof state.encryption_words);
+    send(round_keys_, state.words(inverse()), sizeof state.encryption_words);
     if (is_gcm_) send(hash_keys_, &state.hash_key, sizeof state.hash_key);
   }
 
@@ -241,9 +279,8 @@ class ColumnsRun {
     if (is_gcm_) {
       masks_ = make(count_ * sizeof(Block), Wiping::needed);
       auto* const masks = reinterpret_cast<Block*>(masks_->data());
-      lane_table::encrypt_starts(device_, stream_,
-                                 {reinterpret_cast<MessageView*>(views_->data()), count_,
-                                  reinterpret_cast<const uint4*>(round_keys_->data()), rounds(), masks});
+      lane_table::encrypt_starts(
+          device_, stream_, {reinterpret_cast<MessageView*>(views_->data()), count_, round_keys(), rounds(), masks});
       if (encrypting_) find_nonces_used_twice(masks);
     }
     fetch_survey();
@@ -264,6 +301,10 @@ class ColumnsRun {
   // Fills in the results: on the host all but the verdicts are known without asking the device.
   Status settle(const std::uint32_t* verdicts, std::span<Result> results) {
     const auto added = static_cast<std::uint32_t>(encrypting_ ? c_.tag_len : 0);
+    const auto text_len = [&](std::size_t i) {
+      const std::uint64_t len = c_.in_lengths[i];
+      return view_.pads ? len / 16 * 16 + 16 : encrypting_ ? len : len - c_.tag_len;
+    };
     if (c_.columns_memory == Memory::device) {
       write_results(device_, stream_, views(), verdicts, count_, added, results.data(), survey_of_device());
       if (verdicts == nullptr) return Status::ok;
@@ -280,8 +321,7 @@ class ColumnsRun {
     ThreadPool::instance().parallel_for(count_, results_at_once, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
         const bool is_good = good.empty() || good[i] != 0;
-        const std::size_t written = encrypting_ ? c_.in_lengths[i] + added : c_.in_lengths[i] - c_.tag_len;
-        results[i] = is_good ? Result{Status::ok, written} : Result{Status::invalid_tag, 0};
+        results[i] = is_good ? Result{Status::ok, text_len(i) + added} : Result{Status::invalid_tag, 0};
       }
     });
     return std::find(good.begin(), good.end(), 0u) == good.end() ? Status::ok : Status::invalid_tag;
@@ -295,17 +335,21 @@ class ColumnsRun {
     check(cudaMemcpyAsync(&survey_, device_survey_->data(), sizeof survey_, cudaMemcpyDeviceToHost, native(stream_)),
           "copy the survey of a batch from the device");
     check(cudaStreamSynchronize(native(stream_)), "wait for the survey of a batch");
+    upload_.release();
   }
 
   const MessageView* views() const { return reinterpret_cast<const MessageView*>(views_->data()); }
+  const uint4* round_keys() const { return reinterpret_cast<const uint4*>(round_keys_->data()); }
   const std::uint64_t* first_tile() const { return reinterpret_cast<const std::uint64_t*>(first_tile_->data()); }
   Survey* survey_of_device() const { return reinterpret_cast<Survey*>(device_survey_->data()); }
 
   const Columns& c_;
   const Device& device_;
   const Stream stream_;
+  ColumnUpload upload_;
   const std::uint32_t count_;
   const std::uint32_t keys_;
+  const Algorithm& algorithm_;
   const bool is_gcm_;
   const bool encrypting_;
   ColumnView view_{};

@@ -67,19 +67,24 @@ __device__ __forceinline__ Sums scan_lanes(Sums sums) {
 struct Lengths {
   std::uint64_t in;
   std::uint64_t text;
+  std::uint64_t padded;
   std::uint64_t out;
   std::uint64_t aad;
   std::uint64_t chunk_blocks;  // 0: no GHASH
+  std::uint32_t unit_log;
 
   __device__ __forceinline__ Lengths(const ColumnView& c, std::uint32_t i)
-      : aad(c.aad_lengths != nullptr ? c.aad_lengths[i] : c.aad_len), chunk_blocks(c.chunk_blocks) {
+      : aad(c.aad_lengths != nullptr ? c.aad_lengths[i] : c.aad_len),
+        chunk_blocks(c.chunk_blocks),
+        unit_log(c.unit_log) {
     const std::uint64_t len = c.in_lengths[i];
     in = len < sum_limit ? len : sum_limit;
     text = c.encrypting ? in : in < c.tag_len ? 0 : in - c.tag_len;
-    out = c.encrypting ? in + c.tag_len : text;
+    padded = c.pads ? text / 16 * 16 + 16 : text;
+    out = c.encrypting ? padded + c.tag_len : text;
   }
 
-  __device__ __forceinline__ std::uint64_t units() const { return (text + 15) / 16; }
+  __device__ __forceinline__ std::uint64_t units() const { return (padded + (1u << unit_log) - 1) >> unit_log; }
   __device__ __forceinline__ std::uint64_t hash_blocks() const { return units() + aad / 16 + (aad % 16 != 0); }
   __device__ __forceinline__ Sums sums() const {
     return {in, out, (units() + lane_table::tile_units - 1) / lane_table::tile_units,
@@ -193,8 +198,8 @@ class Surveyor {
 
   __device__ __forceinline__ bool is_right() const {
     return key_ < c_.keys && (c_.encrypting || c_.in_lengths[i_] >= c_.tag_len) && lengths_.text <= c_.most_text_len &&
-           fits(in_, lengths_.in, c_.in_len) && fits(out_, lengths_.out, c_.out_len) &&
-           fits(aad_, aad_len_, c_.aad_len) && keeps_to_itself();
+           (!c_.whole_blocks || lengths_.text % 16 == 0) && fits(in_, lengths_.in, c_.in_len) &&
+           fits(out_, lengths_.out, c_.out_len) && fits(aad_, aad_len_, c_.aad_len) && keeps_to_itself();
   }
 
   __device__ __forceinline__ MessageView view(bool right) const {
@@ -202,11 +207,14 @@ class Surveyor {
     view.in = c_.in + in_;
     view.out = c_.out + out_;
     view.in_len = lengths_.text;
-    view.out_len = lengths_.text;
+    view.out_len = lengths_.padded;
+    view.pad = static_cast<std::uint32_t>(lengths_.padded - lengths_.text);
     view.units = lengths_.units();
-    view.start =
-        c_.is_gcm ? load_words<3>(c_.ivs + std::uint64_t{12} * i_) : load_words<4>(c_.ivs + std::uint64_t{16} * i_);
-    if (c_.is_gcm) view.start.words[3] = 0x01000000u;  // 1, big-endian: SP 800-38D, section 7.1, step 2
+    if (c_.iv_len == 16) view.start = load_words<4>(c_.ivs + std::uint64_t{16} * i_);
+    if (c_.iv_len == 12) {
+      view.start = load_words<3>(c_.ivs + std::uint64_t{12} * i_);
+      view.start.words[3] = 0x01000000u;  // 1, big-endian: SP 800-38D, section 7.1, step 2
+    }
     view.key = right ? key_ : 0;
     return view;
   }
@@ -335,7 +343,7 @@ __global__ void __launch_bounds__(threads)
   for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < messages; i += stride) {
     const bool is_good = verdicts == nullptr || verdicts[i] != 0;
     results[i].status = is_good ? Status::ok : Status::invalid_tag;
-    results[i].written = is_good ? views[i].in_len + added : 0;
+    results[i].written = is_good ? views[i].out_len + added : 0;
     if (!is_good) atomicAdd(&survey->failed, 1u);
   }
 }

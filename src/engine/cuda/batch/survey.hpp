@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan of a columnar batch, made on the GPU: what src/pipeline/columns.cpp, check_messages() and make_plan() do on
-// the host, for AES in the counter modes. A batch passes here only if it would pass there; one whose outputs do not
+// the host, for AES. A batch passes here only if it would pass there; one whose outputs do not
 // come in the order of its messages may be turned away though it is right.
 #pragma once
 
@@ -32,7 +32,11 @@ struct ColumnView {
   std::uint32_t count;
   std::uint32_t keys;
   std::uint32_t tag_len;
-  bool is_gcm;  // IVs of 12 bytes, else of 16
+  std::uint32_t iv_len;    // 0, 16, or for GCM 12
+  std::uint32_t unit_log;  // of bytes: 4, or for CFB8 0
+  bool whole_blocks;       // texts must be multiples of a block
+  bool pads;               // PKCS#7 is added
+  bool is_gcm;
   bool encrypting;
   bool apart;  // in and out have no byte in common
 };

@@ -324,7 +324,12 @@ void run_parallel(const GroupRun& run) {
 
   const StreamBuffer saved(needs_chains(run) ? group.tiles() * sizeof(Block) : 0, run.stream);
   auto* const chains = reinterpret_cast<Block*>(saved.data());
-  if (chains != nullptr) save_chains(run, upload.device(views), upload.device(first_tile), tile_units, chains);
+  if (chains != nullptr) {
+    save_chains(run.device, run.stream, *group.algorithm,
+                {upload.device(views), upload.device(first_tile), group.tiles(),
+                 static_cast<std::uint32_t>(group.messages.size())},
+                tile_units, chains);
+  }
   const Source source{upload.device(views),
                       upload.device(first_tile),
                       upload.device(masks),

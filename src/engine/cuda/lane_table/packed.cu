@@ -51,7 +51,7 @@ void run_counter_batch(const Device& device, Stream stream, const CounterBatch& 
   const std::uint32_t group_log = group_log_for(batch);
   const bool packed = choose_packed(device, batch, group_log);
   const PackedParameters parameters{group_log, wrap_32, verdicts};
-  const MessageList list{batch.views, batch.first_tile, batch.tiles, batch.messages};
+  const MessageList list{{batch.views, batch.first_tile, batch.tiles, batch.messages}};
   if (batch.only_key != nullptr && form == Form::tables_128 && batch.rounds != 12) {
     Secret<OneKeySource> source;
     static_cast<MessageList&>(*source) = list;

@@ -19,11 +19,6 @@
 namespace warpcipher::cuda::lane_table {
 namespace {
 
-bool is_inverse(const Group& group) {
-  const Mode mode = group.algorithm->mode.id;
-  return group.direction == Direction::decrypt && (mode == Mode::ecb || mode == Mode::cbc || mode == Mode::xts);
-}
-
 Block start_of(const Message& message) {
   if (message.algorithm().mode.id != Mode::gcm) return to_block(message.iv, message.iv_len);
   std::uint8_t counter[16];
@@ -37,9 +32,10 @@ void launch_either(const ParallelLaunch& launch, bool inverse, const typename En
   inverse ? launch_parallel<Decryption>(launch, parameters) : launch_parallel<Encryption>(launch, parameters);
 }
 
-void launch_mode(const ParallelLaunch& launch, const Group& group, const Block* chains, const std::uint32_t* verdicts) {
-  const bool inverse = is_inverse(group);
-  switch (group.algorithm->mode.id) {
+void launch_mode(const ParallelLaunch& launch, const Algorithm& algorithm, Direction direction, const Block* chains,
+                 const std::uint32_t* verdicts) {
+  const bool inverse = algorithm.inverse(direction);
+  switch (algorithm.mode.id) {
     case Mode::ecb:
       return launch_either<EcbEncryption, EcbDecryption>(launch, inverse, {});
     case Mode::cbc:
@@ -57,13 +53,12 @@ void launch_mode(const ParallelLaunch& launch, const Group& group, const Block* 
     case Mode::ofb:
       break;
   }
-  throw Error(Status::engine_failure, std::string(group.algorithm->name) + " has no parallel kernel");
+  throw Error(Status::engine_failure, std::string(algorithm.name) + " has no parallel kernel");
 }
 
-void run_batch(const GroupRun& run, const AesBatch& batch, const std::uint32_t* verdicts, Block* chains) {
-  if (chains != nullptr) save_chains(run, batch.views(), batch.first_tile(), tile_units, chains);
-  const MessageList list{batch.views(), batch.first_tile(), run.group.tiles(),
-                         static_cast<std::uint32_t>(run.group.messages.size())};
+void run_batch(const GroupRun& run, const AesBatch& batch, const std::uint32_t* verdicts) {
+  const MessageList list{
+      {batch.views(), batch.first_tile(), run.group.tiles(), static_cast<std::uint32_t>(run.group.messages.size())}};
   const Mode mode = run.group.algorithm->mode.id;
   if (mode == Mode::ctr || mode == Mode::gcm) {
     const CounterBatch counters{list.views,     list.first_tile,    list.tiles,
@@ -76,11 +71,13 @@ void run_batch(const GroupRun& run, const AesBatch& batch, const std::uint32_t* 
     Secret<OneKeySource> source;
     static_cast<MessageList&>(*source) = list;
     source->rounds = batch.rounds();
-    std::copy_n(aes_key_state(*run.message(0).key).words(is_inverse(run.group)), most_schedule_words, source->schedule);
-    return launch_mode({run.device, run.stream, form, nullptr, &*source, nullptr}, run.group, chains, verdicts);
+    std::copy_n(aes_key_state(*run.message(0).key).words(run.group.algorithm->inverse(run.group.direction)),
+                most_schedule_words, source->schedule);
+    return launch_mode({run.device, run.stream, form, nullptr, &*source, nullptr}, *run.group.algorithm,
+                       run.group.direction, nullptr, nullptr);
   }
-  const BatchSource source{list, batch.rounds(), batch.round_keys()};
-  launch_mode({run.device, run.stream, form, nullptr, nullptr, &source}, run.group, chains, verdicts);
+  run_tiles(run.device, run.stream, *run.group.algorithm, run.group.direction,
+            {list, batch.rounds(), batch.round_keys()}, needs_chains(run));
 }
 
 void save_chains_of_one(const GroupRun& run, const MessageView& view, Block* chains) {
@@ -91,10 +88,13 @@ void save_chains_of_one(const GroupRun& run, const MessageView& view, Block* cha
   *upload.host(views) = view;
   std::copy_n(run.group.first_tile.begin(), 2, upload.host(first_tile));
   upload.send();
-  save_chains(run, upload.device(views), upload.device(first_tile), tile_units, chains);
+  save_chains(run.device, run.stream, *run.group.algorithm,
+              {upload.device(views), upload.device(first_tile), run.group.tiles(), 1}, tile_units, chains);
 }
 
-void run_single(const GroupRun& run, const std::uint32_t* verdicts, Block* chains) {
+void run_single(const GroupRun& run, const std::uint32_t* verdicts) {
+  const StreamBuffer saved(needs_chains(run) ? run.group.tiles() * sizeof(Block) : 0, run.stream);
+  auto* const chains = reinterpret_cast<Block*>(saved.data());
   const Message& message = run.message(0);
   Secret<SingleSource> source;
   source->view = view_of(message);
@@ -102,13 +102,16 @@ void run_single(const GroupRun& run, const std::uint32_t* verdicts, Block* chain
   if (chains != nullptr) save_chains_of_one(run, source->view, chains);
   source->tiles = run.group.tiles();
   source->rounds = static_cast<std::uint32_t>(run.group.algorithm->cipher.key_len / 4 + 6);
-  std::copy_n(aes_key_state(*message.key).words(is_inverse(run.group)), most_schedule_words, source->schedule);
+  const Algorithm& algorithm = message.algorithm();
+  std::copy_n(aes_key_state(*message.key).words(algorithm.inverse(message.direction)), most_schedule_words,
+              source->schedule);
   const Form form = choose_form(run.device);
-  const Mode mode = message.algorithm().mode.id;
+  const Mode mode = algorithm.mode.id;
   if ((mode == Mode::ctr || mode == Mode::gcm) && choose_mixed(run.device, form, *source)) {
     return run_mixed(run.device, run.stream, *source, mode == Mode::gcm, verdicts);
   }
-  launch_mode({run.device, run.stream, form, &*source, nullptr, nullptr}, run.group, chains, verdicts);
+  launch_mode({run.device, run.stream, form, &*source, nullptr, nullptr}, algorithm, message.direction, chains,
+              verdicts);
 }
 
 }  // namespace
@@ -121,15 +124,23 @@ void run_parallel(const GroupRun& run, const AesBatch* batch, const std::uint32_
                                             " tiles of 256 units in one batch, at most " + std::to_string(most_tiles) +
                                             " can be run at once: cut the batch");
   }
-  const StreamBuffer saved(needs_chains(run) ? run.group.tiles() * sizeof(Block) : 0, run.stream);
-  auto* chains = reinterpret_cast<Block*>(saved.data());
   if (run.group.messages.size() == 1 && run.group.algorithm->mode.id != Mode::xts) {
-    run_single(run, verdicts, chains);
+    run_single(run, verdicts);
   } else if (batch != nullptr) {
-    run_batch(run, *batch, verdicts, chains);
+    run_batch(run, *batch, verdicts);
   } else {
-    run_batch(run, AesBatch(run), verdicts, chains);
+    run_batch(run, AesBatch(run), verdicts);
   }
+}
+
+void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, Direction direction,
+               const BatchSource& batch, bool in_place) {
+  if (batch.tiles == 0) return;
+  const bool saves = in_place && chains_blocks(algorithm, direction);
+  const StreamBuffer saved(saves ? batch.tiles * sizeof(Block) : 0, stream);
+  auto* const chains = reinterpret_cast<Block*>(saved.data());
+  if (saves) save_chains(device, stream, algorithm, batch, tile_units, chains);
+  launch_mode({device, stream, choose_form(device), nullptr, nullptr, &batch}, algorithm, direction, chains, nullptr);
 }
 
 }  // namespace warpcipher::cuda::lane_table

@@ -77,8 +77,9 @@ class Stage {
     return blocks_[message * chunk_blocks + (block ^ message % chunk_blocks)];
   }
 
-  // What lanes left there may be plaintext.
+  // What lanes left there may be plaintext; others may still read it.
   __device__ __forceinline__ void wipe() const {
+    __syncwarp();
 #pragma unroll
     for (std::uint32_t b = 0; b < chunk_blocks; ++b) at(lane_index(), b) = uint4{};
   }

@@ -54,13 +54,8 @@ struct SingleSource {
   }
 };
 
-// Many messages: views and prefix sums of tiles in device memory.
-struct MessageList {
-  const MessageView* views;
-  const std::uint64_t* first_tile;
-  std::uint64_t tiles;
-  std::uint32_t messages;
-
+// Many messages.
+struct MessageList : TileList {
   template <class Mode>
   __device__ __forceinline__ Tile find(std::uint32_t tile) const {
     const std::uint32_t message = find_message(first_tile, messages, tiles, tile);

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Columns of the host on their way to the device. The runtime copies from pageable memory with one core, at 8 GB/s on
+// the machine of docs/performance.md: here all cores copy into page-locked memory, and the link takes it from there
+// meanwhile.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "engine/engine.hpp"
+
+namespace warpcipher::cuda {
+
+class ColumnUpload {
+ public:
+  explicit ColumnUpload(Stream stream) : stream_(stream) {}
+  ColumnUpload(const ColumnUpload&) = delete;
+  ColumnUpload& operator=(const ColumnUpload&) = delete;
+  ~ColumnUpload();
+
+  // Sends what is not secret: page-locked memory is not wiped. `host` may change once this returns, unless the
+  // application has locked its pages: then once the stream has passed the copy.
+  void send(void* device, const void* host, std::size_t size);
+
+  // Gives page-locked memory back; the stream has passed all copies.
+  void release() noexcept;
+
+ private:
+  Stream stream_;
+  std::vector<void*> pieces_;
+};
+
+}  // namespace warpcipher::cuda
