@@ -19,7 +19,7 @@ if(WARPCIPHER_SANITIZE)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
-# An argument after the target is what nvcc makes code for, in place of WARPCIPHER_CUDA_CODE.
+# An argument after the target is what nvcc makes code for, in place of WARPCIPHER_CUDA_CODE; "" where its sources say.
 function(warpcipher_compile_options target)
   set(cuda_code "${WARPCIPHER_CUDA_CODE}")
   if(ARGC GREATER 1)

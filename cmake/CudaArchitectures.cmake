@@ -5,14 +5,16 @@
 #   auto  the GPUs of this machine; where there are none, machine code for sm_80 and sm_90, and PTX for other GPUs from
 #         sm_80 on, which the driver compiles when it is first used
 #   list  as for CMAKE_CUDA_ARCHITECTURES
-# The sources have three forms, chosen by __CUDA_ARCH__ (ghash/tensor.cuh): below 80, from 80, from 100. So nvcc's front
-# end runs once for each of these, and not for every GPU: the machine code is the same, in half the time.
+# nvcc's front end takes most of the time, so it runs once for all GPUs: machine code for each is made from PTX of the
+# oldest (for sm_90 the same as from PTX of its own). Only the sources of ghash/ look at __CUDA_ARCH__ and have three
+# forms, below 80, from 80 and from 100; for those it runs three times (WARPCIPHER_FORMS_CUDA_CODE).
 # Kernels that need the feature set of one architecture (sm_90a) are in files named *_sm90a.cu, which the library
 # warpcipher_sm_90a compiles for it alone, in every build: code for sm_90a runs on nothing else.
 
-set(all_code -gencode=arch=compute_75,code=sm_75
-             -gencode=arch=compute_80,code=[sm_80,sm_86,sm_89,sm_90]
-             -gencode=arch=compute_100,code=[sm_100,sm_120,compute_100])
+set(all_code -gencode=arch=compute_75,code=[sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120,compute_75])
+set(all_forms_code -gencode=arch=compute_75,code=sm_75
+                   -gencode=arch=compute_80,code=[sm_80,sm_86,sm_89,sm_90]
+                   -gencode=arch=compute_100,code=[sm_100,sm_120,compute_100])
 set(default_code -gencode=arch=compute_80,code=[sm_80,sm_90,compute_80])
 # Of the lab: more would take minutes, for kernels that nobody runs but to see them.
 set(lab_code -gencode=arch=compute_75,code=[sm_90,compute_75])
@@ -54,6 +56,10 @@ else()
   set(WARPCIPHER_CUDA_CODE "")
   set(WARPCIPHER_LAB_CUDA_CODE "")
 endif()
+set(WARPCIPHER_FORMS_CUDA_CODE ${WARPCIPHER_CUDA_CODE})
+if(WARPCIPHER_CUDA_ARCHITECTURES STREQUAL "all")
+  set(WARPCIPHER_FORMS_CUDA_CODE ${all_forms_code})
+endif()
 
 # Say now what the first kernel would say later: this nvcc cannot make that code.
 execute_process(
@@ -74,3 +80,46 @@ foreach(code IN LISTS wanted)
 endforeach()
 list(JOIN wanted " " wanted)
 message(STATUS "CUDA engine: nvcc ${CMAKE_CUDA_COMPILER_VERSION}, machine code for ${wanted}")
+
+# Gives each CUDA source the code it is compiled to, and lets the host's compiler alone take those without device code:
+# no kernel in it, and no .cuh in what it includes. nvcc would take three times as long for the same.
+function(warpcipher_cuda_sources)
+  foreach(source IN LISTS ARGN)
+    set(todo "${source}")
+    set(seen "")
+    set(device_code OFF)
+    while(todo AND NOT device_code)
+      list(POP_FRONT todo file)
+      list(APPEND seen "${file}")
+      file(STRINGS "${file}" lines REGEX "__global__|^#include \"")
+      if(lines MATCHES "__global__|\\.cuh\"")
+        set(device_code ON)
+      endif()
+      string(REGEX MATCHALL "\"[^\"]+\"" headers "${lines}")
+      foreach(header IN LISTS headers)
+        string(REPLACE "\"" "" header "${PROJECT_SOURCE_DIR}/src/${header}")
+        if(NOT header IN_LIST seen AND EXISTS "${header}")
+          list(APPEND todo "${header}")
+        endif()
+      endforeach()
+    endwhile()
+    if(NOT device_code)
+      set_source_files_properties("${source}" PROPERTIES LANGUAGE CXX)
+      # It may get a kernel.
+      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+    elseif(source MATCHES "/ghash/")
+      set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS "${WARPCIPHER_FORMS_CUDA_CODE}")
+    else()
+      set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS "${WARPCIPHER_CUDA_CODE}")
+    endif()
+  endforeach()
+  # Elsewhere a comparison would be made once, for the oldest GPU.
+  file(GLOB_RECURSE headers ${PROJECT_SOURCE_DIR}/src/*.cuh ${PROJECT_SOURCE_DIR}/src/*.hpp)
+  foreach(file IN LISTS headers ARGN)
+    file(STRINGS "${file}" lines REGEX "__CUDA_ARCH__ *[<>=]" LIMIT_COUNT 1)
+    if(lines AND NOT file MATCHES "/ghash/")
+      message(FATAL_ERROR "${file} compares __CUDA_ARCH__; only what is in ghash/ is compiled for more than one "
+                          "(cmake/CudaArchitectures.cmake)")
+    endif()
+  endforeach()
+endfunction()

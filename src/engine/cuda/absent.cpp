@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA engine of a build without CUDA: listed, so that an error can say why it cannot run.
-#if !WARPCIPHER_HAS_CUDA
-
 #include "core/error.hpp"
 #include "engine/cuda/engine.hpp"
 
@@ -54,5 +52,3 @@ DeviceEngine& cuda_engine() {
 }
 
 }  // namespace warpcipher
-
-#endif

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA searcher of a build without CUDA: listed, so that an error can say why it cannot run.
-#if !WARPCIPHER_HAS_CUDA
-
 #include "core/error.hpp"
 #include "search/cuda/searcher.hpp"
 
@@ -31,5 +29,3 @@ Searcher& cuda_searcher() {
 }
 
 }  // namespace warpcipher::search
-
-#endif
