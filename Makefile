@@ -28,10 +28,14 @@ help: ## Show this list
 
 # --- set up and build -----------------------------------------------------------------------------------------------
 .venv/.stamp-build: tools/setup.sh pyproject.toml build_backend/warpcipher_build.py
-	@tools/setup.sh venv build test
+	@tools/setup.sh venv build demo
 	@touch $@
 
-.venv/.stamp-lint: .venv/.stamp-build
+.venv/.stamp-test: .venv/.stamp-build
+	@tools/setup.sh venv test
+	@touch $@
+
+.venv/.stamp-lint: .venv/.stamp-test
 	@tools/setup.sh venv lint
 	@touch $@
 
@@ -42,17 +46,25 @@ build/.settings: FORCE
 .PHONY: FORCE
 FORCE:
 
-# The wheel that users get, built with the C++ tests beside it and installed into .venv.
-build/.stamp-installed: .venv/.stamp-build build/.settings $(sources)
-	@python -m pip install -q --no-build-isolation --no-deps --force-reinstall \
-	  -C build-dir=$(BUILD) \
-	  -C cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON \
-	  -C cmake.define.WARPCIPHER_BUILD_TESTS=ON \
-	  -C cmake.define.WARPCIPHER_BUILD_EXAMPLES=ON \
-	  -C cmake.define.WARPCIPHER_CUDA=$(CUDA) \
-	  -C cmake.define.WARPCIPHER_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES) .
-	@cp $(BUILD)/_native.pyi $(BUILD)/_lab.pyi python/warpcipher/
+# The wheel that users get, built with the C++ tests beside it and installed into .venv; without the lab where no more is
+# asked for than to use the product, as that takes less time.
+install = python -m pip install -q --no-build-isolation --no-deps --force-reinstall \
+  -C build-dir=$(BUILD) \
+  -C cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON \
+  -C cmake.define.WARPCIPHER_BUILD_TESTS=ON \
+  -C cmake.define.WARPCIPHER_BUILD_EXAMPLES=ON \
+  -C cmake.define.WARPCIPHER_BUILD_LAB=$(1) \
+  -C cmake.define.WARPCIPHER_CUDA=$(CUDA) \
+  -C cmake.define.WARPCIPHER_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES) .
+
+build/.stamp-product: .venv/.stamp-build build/.settings $(sources)
+	@$(call install,OFF)
 	@touch $@
+
+build/.stamp-installed: .venv/.stamp-build build/.settings $(sources)
+	@$(call install,ON)
+	@cp $(BUILD)/_native.pyi $(BUILD)/_lab.pyi python/warpcipher/
+	@touch build/.stamp-product $@
 
 .PHONY: build
 build: build/.stamp-installed ## Build the package and install it into .venv
@@ -63,7 +75,7 @@ develop: .venv/.stamp-build ## Install into .venv so that changes to Python file
 
 # --- use ------------------------------------------------------------------------------------------------------------
 .PHONY: demo
-demo: build ## Encrypt, inspect and decrypt real data, and compare rates
+demo: build/.stamp-product ## Encrypt, inspect and decrypt real data, and compare rates
 	@python tools/demo.py
 
 # --- check ----------------------------------------------------------------------------------------------------------
@@ -103,7 +115,7 @@ test-install: test-cpp ## The installed C package, used from another project
 gpu_tests = $(if $(shell nvidia-smi -L 2>/dev/null),tests/gpu)
 
 .PHONY: test
-test: build test-cpp test-install test-asan ## Everything that this machine can test; pytest comes last
+test: build .venv/.stamp-test test-cpp test-install test-asan ## Everything that this machine can test; pytest comes last
 	@python -m pytest tests/python tests/interop tests/fuzz $(gpu_tests)
 
 .PHONY: test-gpu
