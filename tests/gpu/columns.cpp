@@ -131,7 +131,7 @@ class ColumnarBatch {
     if (aead && shape.direction == Direction::decrypt) seal();
   }
 
-  // What should come of it, by the reference engine; the status of each message.
+  // What should come of it, by the oracle; the status of each message.
   std::vector<Result> expect(std::vector<std::uint8_t>& out) const {
     std::vector<std::uint8_t> text = text_;
     out = out_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columnar batches that are planned on the GPU, against the reference engine; what is wrong in one is refused as it is
+// Columnar batches that are planned on the GPU, against the oracle; what is wrong in one is refused as it is
 // on the host.
 #pragma once
 

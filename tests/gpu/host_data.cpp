@@ -88,7 +88,7 @@ struct Case {
   bool shared;  // half of it is done by the CPU
 };
 
-// Runs a case and two short messages beside it; true when all came out as from the reference engine.
+// Runs a case and two short messages beside it; true when all came out as from the oracle.
 bool run_case(const Case& c, const PipelineShape& shape, Engine& expected_of) {
   constexpr std::size_t shift = 3;  // from any alignment
   const std::size_t room = c.len + 64;

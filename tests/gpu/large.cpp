@@ -94,7 +94,7 @@ Message whole_text(const Key& key, Direction direction, const std::uint8_t* in, 
   return m;
 }
 
-// Windows of the ciphertext at the start, around 4 GiB and at the end, against the reference engine in CTR mode started
+// Windows of the ciphertext at the start, around 4 GiB and at the end, against the oracle in CTR mode started
 // at the window's counter.
 bool windows_match(const DeviceBytes& out, const std::vector<std::uint8_t>& pattern, const Key& ctr_key,
                    const std::vector<std::uint8_t>& first_counter) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conformance of the CUDA engine: every algorithm and direction against the reference engine, over lengths at the edges
-// of blocks and tiles, alignments, in place or not, alone or in batches, with both forms of the lane tables. A plain
-// program, because the machines with GPUs have nothing but the toolkit:
+// Conformance of the CUDA engine: every algorithm and direction against the oracle (oracle.hpp), over lengths at the
+// edges of blocks and tiles, alignments, in place or not, alone or in batches, with both forms of the lane tables. A
+// plain program, because the machines with GPUs have nothing but the toolkit:
 //
 //   test_cuda_engine [--quick] [--sample N] [--no-large] [--only ALGORITHM] [--host-data | --columns] [--part I/N]
 //   [--seed N]
@@ -166,7 +166,7 @@ class Batch {
     return messages;
   }
 
-  // Decryption of an AEAD needs a tag that matches: encrypts the arena's bytes with the reference engine for it.
+  // Decryption of an AEAD needs a tag that matches: encrypts the arena's bytes with the oracle for it.
   void prepare_tags(std::vector<std::uint8_t>& arena, const std::vector<std::vector<std::uint8_t>>& aads) const {
     const std::vector<Message> all = make_messages(arena.data(), Memory::host, aads);
     for (std::size_t i = 0; i < cases_.size(); ++i) {
