@@ -377,7 +377,7 @@ def _run_device_columns(
     room = len(spans[0]) // 8 * _native.RESULT_SIZE
     results = _native.DeviceArray(room, device, pointer)
     results_view = arrays.library_of(results, "results").view(results, "results", pointer, True)
-    _native.run_device_columns(
-        *operation, held, source, *spans, tag_length, target, starts, results_view, engine, pointer
-    )
+    outputs = (target, starts, results_view)
+    arguments = (*operation, held, source, *spans, tag_length, *outputs, engine, pointer)
+    _native.run_device_columns(*arguments)
     return Columns(out, lambda: _native.fetch_results(results_view, pointer))

@@ -24,7 +24,7 @@ struct MixedSource : SingleSource {
 };
 
 struct MixedShape {
-  static constexpr std::uint32_t sliced_warps = 8;  // of 32; H200, a prototype: 4 give 1006 GB/s, 8 1035, 12 1005, 16 932
+  static constexpr std::uint32_t sliced_warps = 8;  // of 32; H200, a prototype: 4 gave 1006, 8 1035 GB/s
   static constexpr std::uint32_t lane_warps = block_threads / warp_len - sliced_warps;
   static constexpr std::uint32_t run = 4;  // tiles that a warp takes at once, but for the last
   static constexpr std::uint32_t singles = 3 * block_threads / warp_len;  // the last, dealt one by one
