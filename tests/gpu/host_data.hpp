@@ -7,6 +7,6 @@
 
 // Long messages from pageable, page-locked and registered host memory, in place and not, dealt to all devices, with
 // pieces short enough that there are many; tags that do not match. Returns the number of failures. `quick`: few
-// algorithms, short texts, held against the `reference` engine; else against `cpu`, which is held against it elsewhere.
-// `only`: one algorithm, or empty for all. `is_mine`: whether this part of the tests takes the next step.
+// algorithms, short texts. `only`: one algorithm, or empty for all. `is_mine`: whether this part of the tests takes the
+// next step.
 int test_host_data(bool quick, const std::string& only, const std::function<bool()>& is_mine);

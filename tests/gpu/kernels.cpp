@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace conformance {
+
+int test_packed(const Algorithm& algorithm, const Options& options, Stream stream) {
+  int failures = 0;
+  std::size_t count = 0;
+  setenv("WARPCIPHER_COUNTER", "packed", 1);
+  for (const std::size_t average : {20, 100, 250, 500, 1000, 3000}) {
+    for (const bool one_key : {true, false}) {
+      Batch batch;
+      const Key& key = random_key(algorithm);
+      const Direction direction = random_below(2) == 0 ? Direction::encrypt : Direction::decrypt;
+      for (int i = 0; i < (options.quick ? 37 : 500); ++i) {
+        Case c =
+            random_case(algorithm, direction, random_below(8) == 0 ? random_below(16384) : random_below(2 * average));
+        if (algorithm.is_aead()) {
+          c.aad_len = random_below(40);
+          if (random_below(2) == 0) c.iv = random_bytes(12);
+        } else {
+          c.iv = random_bytes(16);
+          if (random_below(2) == 0) c.iv[15] = static_cast<std::uint8_t>(0xff - random_below(70));
+          if (random_below(4) == 0) std::fill(c.iv.begin(), c.iv.end() - 1, std::uint8_t{0xff});
+        }
+        if (one_key && c.iv.size() >= 8) c.key = &key;
+        if (random_below(2) == 0) c.in_shift = c.out_shift = 0;
+        batch.add(c);
+      }
+      failures += batch.run(stream);
+      count += batch.count();
+    }
+  }
+  unsetenv("WARPCIPHER_COUNTER");
+  std::printf("%-16s %4zu messages packed into warps %s\n", std::string(algorithm.name).c_str(), count,
+              failures == 0 ? "ok" : "FAILED");
+  return failures;
+}
+
+int test_serial(const Algorithm& algorithm, const Options& options, Stream stream) {
+  int failures = 0;
+  std::size_t count = 0;
+  for (const std::size_t longest : {140, 1100}) {
+    Batch batch;
+    for (int i = 0; i < (options.quick ? 75 : 2000); ++i) {
+      const bool edge = random_below(2) == 0;
+      Case c = random_case(algorithm, Direction::encrypt,
+                           edge ? 128 * random_below(longest / 128) + random_below(3) : random_below(longest));
+      if (random_below(4) != 0) c.in_shift = c.out_shift = 16 * random_below(2);
+      batch.add(c);
+    }
+    failures += batch.run(stream);
+    count += batch.count();
+  }
+  std::printf("%-16s %4zu messages, a lane each %s\n", std::string(algorithm.name).c_str(), count,
+              failures == 0 ? "ok" : "FAILED");
+  return failures;
+}
+
+int test_mixed_warps(const Algorithm& algorithm, const Options& options, Stream stream) {
+  constexpr std::size_t tile = 256 * 16;
+  int failures = 0;
+  std::size_t count = 0;
+  setenv("WARPCIPHER_COUNTER", "mixed", 1);
+  for (const std::size_t tiles : {3, 7, 24, options.quick ? 40 : 5000}) {
+    for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+      if (!algorithm.is_aead() && direction == Direction::decrypt) continue;  // the same
+      Case c = random_case(algorithm, direction, tiles * tile - random_below(tile));
+      c.in_shift = c.out_shift = 0;
+      c.in_place = tiles % 2 == 0;
+      c.iv = random_bytes(algorithm.is_aead() ? 12 : 16);
+      if (!algorithm.is_aead()) std::fill(c.iv.begin() + (tiles == 24 ? 0 : 12), c.iv.begin() + 14, std::uint8_t{0xff});
+      c.key = &random_key(algorithm);
+      for (const bool bad_tag : {false, true}) {
+        if (bad_tag && (direction == Direction::encrypt || tiles != 7)) continue;
+        c.bad_tag = bad_tag;
+        Batch alone;
+        alone.add(c);
+        failures += alone.run(stream);
+        ++count;
+      }
+    }
+  }
+  unsetenv("WARPCIPHER_COUNTER");
+  std::printf("%-16s %4zu long messages by two kinds of warps %s\n", std::string(algorithm.name).c_str(), count,
+              failures == 0 ? "ok" : "FAILED");
+  std::fflush(stdout);
+  return failures;
+}
+
+int test_many_keys(const Algorithm& algorithm, const Options& options, Stream stream) {
+  int failures = 0;
+  std::size_t count = 0;
+  for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+    for (const bool shared : {false, true}) {
+      Batch batch;
+      std::vector<const Key*> few;
+      for (int i = 0; i < 5; ++i) few.push_back(&random_key(algorithm));
+      for (int i = 0; i < (options.quick ? 70 : 1000); ++i) {
+        Case c = random_case(algorithm, direction, random_below(200));
+        if (algorithm.is_aead()) c.aad_len = random_below(20);
+        c.key = shared ? few[random_below(few.size())] : &random_key(algorithm);
+        batch.add(c);
+      }
+      failures += batch.run(stream);
+      count += batch.count();
+    }
+  }
+  std::printf("%-16s %4zu messages with many keys %s\n", std::string(algorithm.name).c_str(), count,
+              failures == 0 ? "ok" : "FAILED");
+  return failures;
+}
+
+}  // namespace conformance

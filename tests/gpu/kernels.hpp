@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of the CUDA engine that take messages of one kind, forced or with messages that suit them. Each prints a line
+// and returns the number of messages that differ.
+#pragma once
+
+#include "cases.hpp"
+
+namespace conformance {
+
+// Short messages of the counter modes, packed into warps in groups of lanes of every size: lengths around the average
+// that decides the size, counters that carry anywhere, some tags that do not match, one key and several.
+int test_packed(const Algorithm& algorithm, const Options& options, Stream stream);
+
+// Messages of serial modes, a lane each, whose warps load and store chunks of 128 bytes together: lengths around the
+// edges of chunks, with some lanes of a warp done long before the others, or not aligned, or not there.
+int test_serial(const Algorithm& algorithm, const Options& options, Stream stream);
+
+// Long messages of the counter modes, each alone, by two kinds of warps at once: whole tiles and odd ends, counters
+// that carry past 32 bits and past all, tags that do not match.
+int test_mixed_warps(const Algorithm& algorithm, const Options& options, Stream stream);
+
+// A key for each message, more of them than a warp has lanes, and keys shared at random: what batches derive on the
+// GPU.
+int test_many_keys(const Algorithm& algorithm, const Options& options, Stream stream);
+
+}  // namespace conformance
