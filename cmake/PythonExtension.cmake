@@ -19,6 +19,7 @@ file(GLOB binding_sources CONFIGURE_DEPENDS bindings/*.cpp)
 # Python 3.12 on: one wheel for that and every later version.
 nanobind_add_module(_native STABLE_ABI NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS ${binding_sources})
 warpcipher_compile_options(_native)
+target_precompile_headers(_native PRIVATE <nanobind/nanobind.h> "${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp")
 target_link_libraries(_native PRIVATE warpcipher_core)
 target_link_options(_native PRIVATE "-Wl,--exclude-libs,ALL")
 
