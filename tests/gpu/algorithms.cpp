@@ -2,8 +2,6 @@
 #include "algorithms.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <string>
 #include <vector>
 
 #include "cipher/aes.hpp"
@@ -55,9 +53,8 @@ std::vector<std::size_t> lengths(const Algorithm& algorithm, Direction direction
 
 // CTR where the GPU cuts a message: counters that begin anywhere in a tile, texts that end around its edges, and one so
 // long that warps have several tiles, with a carry through 2^32 (in GCM nothing else is different).
-int test_counter_tiles(const Algorithm& algorithm, const Options& options, Stream stream, std::size_t& count) {
+void test_counter_tiles(const Algorithm& algorithm, const Options& options, Tally& tally) {
   constexpr std::size_t tile = 256;
-  int failures = 0;
   Batch together;
   for (const std::size_t last : {0, 1, 2, 31, 32, 63, 127, 128, 160, 223, 254, 255}) {
     for (const std::size_t edge : {tile - last, 2 * tile - last}) {
@@ -69,33 +66,22 @@ int test_counter_tiles(const Algorithm& algorithm, const Options& options, Strea
       if (random_below(2) == 0) std::fill(c.iv.begin() + 4, c.iv.end() - 1, std::uint8_t{0xff});
       if (random_below(4) != 0) c.in_shift = c.out_shift = 16 * random_below(2);
       c.key = &random_key(algorithm);
-      if (last % 32 == 31 && sampled(options)) {
-        Batch alone;
-        alone.add(c);
-        failures += alone.run(stream);
-        ++count;
-      }
+      if (last % 32 == 31 && sampled(options)) tally.run_alone(c);
       together.add(c);
     }
   }
-  failures += together.run(stream);
-  count += together.count();
-  if (algorithm.key_len() != 16) return failures;
-  Batch long_one;
+  tally.run(together);
+  if (algorithm.key_len() != 16) return;
   Case c = random_case(algorithm, Direction::decrypt, 300 * tile * 16 + 5);
   c.in_shift = c.out_shift = 0;
   c.iv = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0xff, 0xff, 0x80, 0x42};
-  long_one.add(c);
-  failures += long_one.run(stream);
-  ++count;
-  return failures;
+  tally.run_alone(c);
 }
 
 }  // namespace
 
 int test_algorithm(const Algorithm& algorithm, const Options& options, Stream stream, bool thin) {
-  int failures = 0;
-  std::size_t count = 0;
+  Tally tally(stream);
   for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
     const std::vector<std::size_t> lens = lengths(algorithm, direction, options.quick);
     std::size_t turn = 0;
@@ -106,10 +92,7 @@ int test_algorithm(const Algorithm& algorithm, const Options& options, Stream st
         if (!sampled(options)) continue;
         Case c = random_case(algorithm, direction, len);
         c.in_place = in_place;
-        Batch batch;
-        batch.add(c);
-        failures += batch.run(stream);
-        ++count;
+        tally.run_alone(c);
       }
     }
     Batch together;  // several keys, some used twice
@@ -120,8 +103,7 @@ int test_algorithm(const Algorithm& algorithm, const Options& options, Stream st
       if (c.key == nullptr) c.key = last = &random_key(algorithm);
       together.add(c);
     }
-    failures += together.run(stream);
-    count += together.count();
+    tally.run(together);
     Batch one_key;
     const Key& key = random_key(algorithm);
     for (const std::size_t len : {1000, 300, 20}) {
@@ -129,8 +111,7 @@ int test_algorithm(const Algorithm& algorithm, const Options& options, Stream st
       c.key = &key;
       one_key.add(c);
     }
-    failures += one_key.run(stream);
-    count += one_key.count();
+    tally.run(one_key);
     if (algorithm.mode.id == Mode::ctr || algorithm.mode.id == Mode::gcm) {
       Batch wrapping;
       for (const std::size_t ones : {1, 2, 4, 8, 16}) {
@@ -139,23 +120,15 @@ int test_algorithm(const Algorithm& algorithm, const Options& options, Stream st
           c.key = &random_key(algorithm);
           c.iv = wrapping_counter(ones);
           if (algorithm.mode.id == Mode::gcm) c.iv = iv_for(*c.key, c.iv);
-          if (!thin && sampled(options)) {
-            Batch alone;
-            alone.add(c);
-            failures += alone.run(stream);
-            ++count;
-          }
+          if (!thin && sampled(options)) tally.run_alone(c);
           wrapping.add(c);
         }
       }
-      failures += wrapping.run(stream);
-      count += wrapping.count();
+      tally.run(wrapping);
     }
   }
-  if (algorithm.mode.id == Mode::ctr) failures += test_counter_tiles(algorithm, options, stream, count);
-  std::printf("%-16s %4zu cases %s\n", std::string(algorithm.name).c_str(), count, failures == 0 ? "ok" : "FAILED");
-  std::fflush(stdout);
-  return failures;
+  if (algorithm.mode.id == Mode::ctr) test_counter_tiles(algorithm, options, tally);
+  return tally.report(algorithm.name, "cases");
 }
 
 int test_mixed(const Options& options, Stream stream) {
@@ -165,9 +138,9 @@ int test_mixed(const Options& options, Stream stream) {
     const Direction direction = random_below(2) == 0 ? Direction::encrypt : Direction::decrypt;
     batch.add(random_case(algorithm, direction, random_below(options.quick ? 600 : 6000)));
   }
-  const int failures = batch.run(stream);
-  std::printf("%-16s %4zu cases %s\n", "mixed", batch.count(), failures == 0 ? "ok" : "FAILED");
-  return failures;
+  Tally tally(stream);
+  tally.run(batch);
+  return tally.report("mixed", "cases");
 }
 
 }  // namespace conformance

@@ -181,4 +181,21 @@ Case random_case(const Algorithm& algorithm, Direction direction, std::size_t le
   return c;
 }
 
+void Tally::run(Batch& batch) {
+  failures_ += batch.run(stream_);
+  count_ += batch.count();
+}
+
+void Tally::run_alone(const Case& c) {
+  Batch alone;
+  alone.add(c);
+  run(alone);
+}
+
+int Tally::report(std::string_view name, const char* what) const {
+  std::printf("%-16s %4zu %s %s\n", std::string(name).c_str(), count_, what, failures_ == 0 ? "ok" : "FAILED");
+  std::fflush(stdout);
+  return failures_;
+}
+
 }  // namespace conformance

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/engine.hpp"
@@ -98,5 +99,22 @@ class Batch {
 };
 
 Case random_case(const Algorithm& algorithm, Direction direction, std::size_t len);
+
+// What a test has run: how many cases, and how many of them differed.
+class Tally {
+ public:
+  explicit Tally(Stream stream) : stream_(stream) {}
+
+  void run(Batch& batch);
+  void run_alone(const Case& c);
+
+  // Prints a line: the name, the number of cases, what they were, and whether all were right. Returns the failures.
+  int report(std::string_view name, const char* what) const;
+
+ private:
+  Stream stream_;
+  int failures_ = 0;
+  std::size_t count_ = 0;
+};
 
 }  // namespace conformance

@@ -2,16 +2,13 @@
 #include "kernels.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <string>
 #include <vector>
 
 namespace conformance {
 
 int test_packed(const Algorithm& algorithm, const Options& options, Stream stream) {
-  int failures = 0;
-  std::size_t count = 0;
+  Tally tally(stream);
   setenv("WARPCIPHER_COUNTER", "packed", 1);
   for (const std::size_t average : {20, 100, 250, 500, 1000, 3000}) {
     for (const bool one_key : {true, false}) {
@@ -33,19 +30,15 @@ int test_packed(const Algorithm& algorithm, const Options& options, Stream strea
         if (random_below(2) == 0) c.in_shift = c.out_shift = 0;
         batch.add(c);
       }
-      failures += batch.run(stream);
-      count += batch.count();
+      tally.run(batch);
     }
   }
   unsetenv("WARPCIPHER_COUNTER");
-  std::printf("%-16s %4zu messages packed into warps %s\n", std::string(algorithm.name).c_str(), count,
-              failures == 0 ? "ok" : "FAILED");
-  return failures;
+  return tally.report(algorithm.name, "messages packed into warps");
 }
 
 int test_serial(const Algorithm& algorithm, const Options& options, Stream stream) {
-  int failures = 0;
-  std::size_t count = 0;
+  Tally tally(stream);
   for (const std::size_t longest : {140, 1100}) {
     Batch batch;
     for (int i = 0; i < (options.quick ? 75 : 2000); ++i) {
@@ -55,18 +48,14 @@ int test_serial(const Algorithm& algorithm, const Options& options, Stream strea
       if (random_below(4) != 0) c.in_shift = c.out_shift = 16 * random_below(2);
       batch.add(c);
     }
-    failures += batch.run(stream);
-    count += batch.count();
+    tally.run(batch);
   }
-  std::printf("%-16s %4zu messages, a lane each %s\n", std::string(algorithm.name).c_str(), count,
-              failures == 0 ? "ok" : "FAILED");
-  return failures;
+  return tally.report(algorithm.name, "messages, a lane each");
 }
 
 int test_mixed_warps(const Algorithm& algorithm, const Options& options, Stream stream) {
   constexpr std::size_t tile = 256 * 16;
-  int failures = 0;
-  std::size_t count = 0;
+  Tally tally(stream);
   setenv("WARPCIPHER_COUNTER", "mixed", 1);
   for (const std::size_t tiles : {3, 7, 24, options.quick ? 40 : 5000}) {
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
@@ -80,23 +69,16 @@ int test_mixed_warps(const Algorithm& algorithm, const Options& options, Stream 
       for (const bool bad_tag : {false, true}) {
         if (bad_tag && (direction == Direction::encrypt || tiles != 7)) continue;
         c.bad_tag = bad_tag;
-        Batch alone;
-        alone.add(c);
-        failures += alone.run(stream);
-        ++count;
+        tally.run_alone(c);
       }
     }
   }
   unsetenv("WARPCIPHER_COUNTER");
-  std::printf("%-16s %4zu long messages by two kinds of warps %s\n", std::string(algorithm.name).c_str(), count,
-              failures == 0 ? "ok" : "FAILED");
-  std::fflush(stdout);
-  return failures;
+  return tally.report(algorithm.name, "long messages by two kinds of warps");
 }
 
 int test_many_keys(const Algorithm& algorithm, const Options& options, Stream stream) {
-  int failures = 0;
-  std::size_t count = 0;
+  Tally tally(stream);
   for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
     for (const bool shared : {false, true}) {
       Batch batch;
@@ -108,13 +90,10 @@ int test_many_keys(const Algorithm& algorithm, const Options& options, Stream st
         c.key = shared ? few[random_below(few.size())] : &random_key(algorithm);
         batch.add(c);
       }
-      failures += batch.run(stream);
-      count += batch.count();
+      tally.run(batch);
     }
   }
-  std::printf("%-16s %4zu messages with many keys %s\n", std::string(algorithm.name).c_str(), count,
-              failures == 0 ? "ok" : "FAILED");
-  return failures;
+  return tally.report(algorithm.name, "messages with many keys");
 }
 
 }  // namespace conformance
