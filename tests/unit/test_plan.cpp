@@ -77,6 +77,77 @@ TEST(Plan, SortsSerialMessagesLongestFirst) {
   }
 }
 
+// The payload of Harrison 2008, section 7.3, at a sixteenth: chains of eight lengths beside parallel messages of two.
+std::deque<Sample> mixed_payload(std::mt19937& random) {
+  std::deque<Sample> samples;
+  for (int i = 0; i < 64; ++i) {
+    samples.emplace_back(random, find_algorithm("aes-128-cbc"), Direction::encrypt, std::size_t{16} << i % 8);
+  }
+  for (int i = 0; i < 122; ++i) {
+    samples.emplace_back(random, find_algorithm("aes-128-ctr"), Direction::encrypt, i % 2 == 0 ? 512 : 32);
+  }
+  return samples;
+}
+
+// What the order of a plan says, without the numbers of its messages.
+std::vector<std::size_t> shape_of(const Plan& plan) {
+  std::vector<std::size_t> shape{plan.beside};
+  for (const Group& group : plan.groups) {
+    shape.insert(shape.end(), {group.parallel, group.most_units, group.messages.size()});
+    if (group.parallel) continue;
+    for (const std::uint32_t i : group.messages) shape.push_back(plan.messages[i].in_len);
+  }
+  return shape;
+}
+
+TEST(Plan, PutsChainsFirstAndTheRestBesideThemWhateverTheClientsOrder) {
+  std::mt19937 random(4);
+  const auto samples = mixed_payload(random);
+  auto messages = messages_of(samples);
+  const Plan plan = make_plan(messages, 256);
+  ASSERT_EQ(plan.groups.size(), 2u);
+  EXPECT_EQ(plan.beside, 1u);
+  EXPECT_FALSE(plan.groups[0].parallel);
+  EXPECT_EQ(plan.groups[0].most_units, 128u);
+  EXPECT_TRUE(plan.groups[1].parallel);
+  const std::vector<std::size_t> shape = shape_of(plan);
+  for (int round = 0; round < 20; ++round) {
+    std::shuffle(messages.begin(), messages.end(), random);
+    EXPECT_EQ(shape_of(make_plan(messages, 256)), shape);
+  }
+}
+
+TEST(Plan, PutsTheLongestChainFirstAndVerdictsLast) {
+  std::mt19937 random(5);
+  std::deque<Sample> samples;
+  const auto add = [&](const char* name, Direction direction, std::size_t len) {
+    samples.emplace_back(random, find_algorithm(name), direction, len);
+  };
+  add("aes-128-gcm", Direction::decrypt, 100);
+  add("aes-128-ctr", Direction::encrypt, 9000);
+  add("aes-256-cbc", Direction::encrypt, 160);
+  add("aes-256-gcm", Direction::encrypt, 100);
+  add("des-cfb8", Direction::encrypt, 90);  // a unit is a byte
+  add("aes-256-cbc", Direction::encrypt, 320);
+  const auto messages = messages_of(samples);
+  const Plan plan = make_plan(messages, 256);
+  EXPECT_EQ(plan.beside, 2u);
+  std::vector<std::string_view> names;
+  for (const Group& group : plan.groups) names.push_back(group.algorithm->name);
+  EXPECT_EQ(names,
+            (std::vector<std::string_view>{"des-cfb8", "aes-256-cbc", "aes-128-ctr", "aes-256-gcm", "aes-128-gcm"}));
+  EXPECT_EQ(plan.groups[1].most_units, 20u);
+}
+
+TEST(Plan, LeavesTheLastGroupOnTheStreamOfTheRun) {
+  std::mt19937 random(6);
+  std::deque<Sample> samples;
+  samples.emplace_back(random, find_algorithm("aes-128-cbc"), Direction::encrypt, std::size_t{160});
+  EXPECT_EQ(make_plan(messages_of(samples), 256).beside, 0u);
+  samples.emplace_back(random, find_algorithm("aes-128-ofb"), Direction::encrypt, std::size_t{160});
+  EXPECT_EQ(make_plan(messages_of(samples), 256).beside, 1u);
+}
+
 TEST(Plan, CountsThePaddedBlockAndLeavesStealingInTheLastUnit) {
   std::mt19937 random(3);
   const Sample padded(random, find_algorithm("aes-128-ecb"), Direction::encrypt, 32, Padding::pkcs7);

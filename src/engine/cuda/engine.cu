@@ -164,8 +164,10 @@ class CudaEngine final : public DeviceEngine {
     }
     const cuda::DeviceScope scope(device.index);
     std::fill(statuses.begin(), statuses.end(), Status::ok);
-    for (const Group& group : plan.groups) {
-      const cuda::GroupRun run{plan, group, device, stream};
+    cuda::SideStreams sides(stream);
+    for (std::size_t i = 0; i < plan.groups.size(); ++i) {
+      const Group& group = plan.groups[i];
+      const cuda::GroupRun run{plan, group, device, i < plan.beside ? sides.next() : stream};
       if (group.algorithm->mode.id == Mode::gcm) {
         run_gcm(run, statuses);
       } else if (!group.parallel) {

@@ -16,6 +16,8 @@ namespace {
 // Of a device: two rings of the pipeline.
 constexpr std::size_t most_kept = 16;
 
+constexpr std::size_t most_sides = 4;  // of a run
+
 // Never destroyed: the driver may be gone by then.
 struct Pool {
   std::mutex mutex;
@@ -26,6 +28,19 @@ struct Pool {
 Pool& pool() {
   static Pool* const instance = new Pool;
   return *instance;
+}
+
+cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
+
+// What `later` gets from now on waits for what is on `earlier` now.
+cudaError_t order(Stream earlier, Stream later) {
+  cudaEvent_t reached = nullptr;
+  cudaError_t error = cudaEventCreateWithFlags(&reached, cudaEventDisableTiming);
+  if (error != cudaSuccess) return error;
+  error = cudaEventRecord(reached, native(earlier));
+  if (error == cudaSuccess) error = cudaStreamWaitEvent(native(later), reached, 0);
+  cudaEventDestroy(reached);
+  return error;
 }
 
 }  // namespace
@@ -59,6 +74,22 @@ void give_stream(Stream stream) noexcept {
   } catch (const std::bad_alloc&) {  // no room to remember it: destroyed like one too many
   }
   cudaStreamDestroy(static_cast<cudaStream_t>(stream));
+}
+
+Stream SideStreams::next() {
+  if (sides_.size() < most_sides) {
+    sides_.reserve(sides_.size() + 1);
+    sides_.push_back(take_stream());
+    check(order(stream_, sides_.back()), "let a stream wait for another");
+  }
+  return sides_[calls_++ % most_sides];
+}
+
+SideStreams::~SideStreams() {
+  for (const Stream side : sides_) {
+    if (order(side, stream_) != cudaSuccess) cudaStreamSynchronize(native(side));
+    give_stream(side);
+  }
 }
 
 }  // namespace warpcipher::cuda

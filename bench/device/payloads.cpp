@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mixed payload of Harrison 2008, section 7.3 (Figure 7): 1024 messages of a serial mode, 16 to 2048 blocks, and
+// 1952 of a parallel one, in device memory, in the seven orders of the paper and in random ones. Each order runs twice:
+//
+//   library   as every caller's: the plan puts groups and messages into an order of its own
+//   by hand   the plan has them as the client did, and each group waits for the one before. Making it is not in the
+//             time, so this is what ordering by hand would give a client at best
+//
+// Times are the host's, from the call until the device is done, medians over turns in which every one runs once. Beside
+// them: what each half takes alone, which no order can beat. A sample of each order's messages is checked against the
+// reference engine.
+//
+//   device_payloads [--turns N] [--random N]
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "batch/plan.hpp"
+#include "buffers.hpp"
+#include "core/bytes.hpp"
+#include "engine/cuda/engine.hpp"
+#include "engine/reference/engine.hpp"
+
+namespace {
+
+using namespace warpcipher;
+using bench::must;
+using Clock = std::chrono::steady_clock;
+
+struct Item {
+  std::size_t blocks;
+  bool serial;
+};
+using Order = std::vector<Item>;
+
+constexpr std::size_t serial_count = 1024, large_count = 960, small_count = 992;
+constexpr std::size_t group_len = 32;  // threads of the paper's GPU that run together
+
+template <class... Parts>
+Order join(const Parts&... parts) {
+  Order order;
+  (order.insert(order.end(), parts.begin(), parts.end()), ...);
+  return order;
+}
+
+// The orders that python/warpcipher/lab/papers/harrison2008_mixed.py makes for the paper's kernel, which says why.
+std::vector<std::pair<std::string, Order>> make_orders(std::mt19937& random, int shuffled) {
+  Order serial;
+  for (std::size_t i = 0; i < serial_count; ++i) serial.push_back({std::size_t{16} << i % 8, true});
+  Order by_size = serial;
+  std::stable_sort(by_size.begin(), by_size.end(), [](const Item& a, const Item& b) { return a.blocks < b.blocks; });
+  std::shuffle(serial.begin(), serial.end(), random);
+  const Order large(large_count, Item{512, false}), small(small_count, Item{32, false});
+  const auto interleave = [&](const Order& between) {
+    Order order;
+    for (std::size_t i = 0; i < between.size(); ++i) {
+      if (i < serial_count) order.push_back(serial[i]);
+      order.push_back(between[i]);
+    }
+    return order;
+  };
+  constexpr std::size_t together = 4 * group_len;
+  Order third;
+  for (std::size_t i = 0; i < serial_count; i += together) {
+    third.insert(third.end(), serial.begin() + static_cast<std::ptrdiff_t>(i),
+                 serial.begin() + static_cast<std::ptrdiff_t>(i + together));
+    third.insert(third.end(), large_count * together / serial_count, large[0]);
+    third.insert(third.end(), small_count * together / serial_count, small[0]);
+  }
+  Order fourth = join(serial, large, small);
+  std::shuffle(fourth.begin(), fourth.end(), random);
+  std::vector<Order> pieces;
+  for (std::size_t i = 0; i < serial_count; i += group_len) {
+    const auto first = serial.begin() + static_cast<std::ptrdiff_t>(i);
+    pieces.emplace_back(first, first + group_len);
+  }
+  for (const Order& rest : {large, small}) {
+    for (const Item& item : rest) pieces.push_back({item});
+  }
+  std::shuffle(pieces.begin(), pieces.end(), random);
+  Order fifth;
+  for (const Order& piece : pieces) fifth.insert(fifth.end(), piece.begin(), piece.end());
+  std::vector<std::pair<std::string, Order>> orders{
+      {"1: one serial message, one other", interleave(join(large, small))},
+      {"2: the same, short others first", interleave(join(small, large))},
+      {"3: serial messages by 128", third},
+      {"4: random", fourth},
+      {"5: random, serial messages by 32", fifth},
+      {"6: serial messages first", join(serial, large, small)},
+      {"7: the same, by length", join(by_size, large, small)},
+      {"7, longest first", join(Order(by_size.rbegin(), by_size.rend()), large, small)},
+      {"parallel messages first", join(large, small, by_size)},
+  };
+  for (int i = 0; i < shuffled; ++i) {
+    std::shuffle(fourth.begin(), fourth.end(), random);
+    orders.emplace_back("random " + std::to_string(i + 1), fourth);
+  }
+  return orders;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// A plan whose groups and messages stand as they were given, and follow each other.
+Plan by_hand(std::span<const Message> messages) {
+  const std::uint32_t tile_units = cuda_engine().tile_units();
+  Plan plan = make_plan(messages, tile_units);
+  plan.beside = 0;
+  for (Group& group : plan.groups) {
+    std::sort(group.messages.begin(), group.messages.end());
+    std::uint64_t tiles = 0;
+    for (std::size_t i = 0; group.parallel && i < group.messages.size(); ++i) {
+      group.first_tile[i] = tiles;
+      tiles += (messages[group.messages[i]].units() + tile_units - 1) / tile_units;
+    }
+  }
+  std::sort(plan.groups.begin(), plan.groups.end(),
+            [](const Group& a, const Group& b) { return a.messages[0] < b.messages[0]; });
+  return plan;
+}
+
+class Bench {
+ public:
+  Bench()
+      : cbc_(find_algorithm("aes-128-cbc"), std::vector<std::uint8_t>(16, 0x2b)),
+        ctr_(find_algorithm("aes-128-ctr"), std::vector<std::uint8_t>(16, 0x7e)),
+        buffers_(text_len) {}
+
+  std::vector<Message> place(const Order& order) {
+    std::vector<std::uint8_t>& ivs = ivs_.emplace_back(16 * order.size());
+    std::vector<Message> messages(order.size());
+    std::size_t offset = 0;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      store_be64(ivs.data() + 16 * i, i);
+      Message& m = messages[i];
+      m.key = order[i].serial ? &cbc_ : &ctr_;
+      m.memory = Memory::device;
+      m.in = buffers_.in() + offset;
+      m.out = buffers_.out() + offset;
+      m.in_len = m.out_len = 16 * order[i].blocks;
+      m.iv = ivs.data() + 16 * i;
+      m.iv_len = 16;
+      offset += m.in_len;
+    }
+    if (offset > text_len) throw std::runtime_error("the buffers are too small");
+    return messages;
+  }
+
+  // Milliseconds; plan: nullptr for the library's own.
+  double run(std::span<const Message> messages, const Plan* plan) {
+    statuses_.assign(messages.size(), Status::ok);
+    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    const auto start = Clock::now();
+    check_messages(messages);
+    cuda_engine().run(plan != nullptr ? *plan : make_plan(messages, cuda_engine().tile_units()), statuses_,
+                      buffers_.stream());
+    must(cudaStreamSynchronize(buffers_.native()), "cudaStreamSynchronize");
+    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  }
+
+  bool is_right(std::span<const Message> messages) {
+    must(cudaMemset(buffers_.out(), 0, text_len), "cudaMemset");
+    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    run(messages, nullptr);
+    for (std::size_t i = 0; i < messages.size(); i += 1 + messages.size() / 20) {
+      std::vector<std::uint8_t> text = bench::read(messages[i].in, messages[i].in_len);
+      Message m = messages[i];
+      m.memory = Memory::host;
+      m.in = m.out = text.data();
+      Status status = Status::ok;
+      reference_engine().run(make_plan({&m, 1}, reference_engine().tile_units()), {&status, 1}, nullptr);
+      if (bench::read(messages[i].out, text.size()) != text) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t text_len = std::size_t{17} << 20;
+
+  const Key cbc_, ctr_;
+  bench::Buffers buffers_;
+  std::deque<std::vector<std::uint8_t>> ivs_;
+  std::vector<Status> statuses_;
+};
+
+int count_of(const char* text) { return std::max(1, std::atoi(text)); }
+
+void measure(int turns, int shuffled) {
+  std::mt19937 random(7);
+  Bench bench;
+  struct Row {
+    std::string name;
+    std::vector<Message> messages;
+    Plan hand;
+    std::vector<double> library{}, by_hand{};
+  };
+  std::vector<Row> rows;
+  const auto orders = make_orders(random, shuffled);
+  rows.reserve(orders.size() + 2);
+  const auto add = [&](const std::string& name, const Order& order) {
+    Row& row = rows.emplace_back(Row{name, bench.place(order), {}});
+    row.hand = by_hand(row.messages);
+    if (!bench.is_right(row.messages)) throw std::runtime_error(name + ": WRONG OUTPUT");
+  };
+  for (const auto& [name, order] : orders) add(name, order);
+  for (const bool serial : {true, false}) {
+    Order half;
+    std::copy_if(orders[6].second.begin(), orders[6].second.end(), std::back_inserter(half),
+                 [&](const Item& item) { return item.serial == serial; });
+    add(serial ? "serial messages alone" : "parallel messages alone", half);
+  }
+  for (int turn = -2; turn < turns; ++turn) {
+    for (Row& row : rows) {
+      const double library = bench.run(row.messages, nullptr);
+      const double by_hand = bench.run(row.messages, &row.hand);
+      if (turn < 0) continue;
+      row.library.push_back(library);
+      row.by_hand.push_back(by_hand);
+    }
+  }
+  double worst = 0, best_by_hand = 1e9;
+  for (const Row& row : rows) {
+    std::size_t bytes = 0;
+    for (const Message& m : row.messages) bytes += m.in_len;
+    const double library = median(row.library), hand = median(row.by_hand);
+    std::printf("%-34s library %6.3f ms, %6.1f Gbit/s   by hand %6.3f ms, %6.1f Gbit/s\n", row.name.c_str(), library,
+                static_cast<double>(bytes) * 8e-6 / library, hand, static_cast<double>(bytes) * 8e-6 / hand);
+    if (&row - rows.data() >= static_cast<std::ptrdiff_t>(orders.size())) continue;
+    worst = std::max(worst, library);
+    best_by_hand = std::min(best_by_hand, hand);
+  }
+  std::printf("the library's slowest order takes %.1f%% more than the best by hand\n",
+              100 * (worst / best_by_hand - 1));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const std::string& reason = cuda_engine().unavailable_reason();
+    if (!reason.empty()) throw std::runtime_error(reason);
+    int turns = 25, shuffled = 3;
+    for (int i = 1; i < argc; ++i) {
+      if (std::strcmp(argv[i], "--turns") == 0 && i + 1 < argc) {
+        turns = count_of(argv[++i]);
+      } else if (std::strcmp(argv[i], "--random") == 0 && i + 1 < argc) {
+        shuffled = count_of(argv[++i]);
+      } else {
+        throw std::runtime_error("usage: device_payloads [--turns N] [--random N]");
+      }
+    }
+    for (const std::string& device : cuda_engine().devices()) std::printf("%s\n", device.c_str());
+    measure(turns, shuffled);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "device_payloads: %s\n", error.what());
+    return 1;
+  }
+}
