@@ -42,7 +42,7 @@ State round_without(const State& state, std::uint32_t left_out, const std::uint8
 
 TEST(AesSlices, EncryptEightCountersAsTheReferenceDoes) {
   std::mt19937 random(1);
-  for (const std::size_t key_len : {16, 24, 32}) {
+  for (const std::size_t key_len : {16u, 24u, 32u}) {
     std::uint8_t key[32];
     State counter{};
     for (std::uint8_t& byte : key) byte = static_cast<std::uint8_t>(random());

@@ -248,7 +248,7 @@ TEST(CheckMessages, NamesTheFirstMessageOfALargeBatch) {
   expect_says(refusal(messages), {"messages 7 and 19990", "never be used twice"});
   messages[19980].tag = messages[3].tag;
   expect_says(refusal(messages), {"message 19980 ", "message 3 ", "writes where"});
-  for (const std::size_t wrong : {19999, 12345, 2500, 2499}) {
+  for (const std::size_t wrong : {19999u, 12345u, 2500u, 2499u}) {
     messages[wrong].tag_len = 3;
     expect_says(refusal(messages), {("message " + std::to_string(wrong) + ": ").c_str(), "tag of 4, 8 or 12"});
   }
