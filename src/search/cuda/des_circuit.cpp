@@ -48,16 +48,15 @@ DesCircuit::Half DesCircuit::input_half(int first) {
   return half;
 }
 
-// left ^ f(right, K_round), round from 1.
-DesCircuit::Half DesCircuit::add_round(const Half& left, const Half& right, int round) {
-  const int subkey = decrypt_ ? 16 - round : round - 1;
+// left ^ f(right, K), where bit n of K is the key bit at position(n).
+template <class Position>
+DesCircuit::Half DesCircuit::add_round_of(const Half& left, const Half& right, Position&& position_of) {
   Half result;
   for (std::size_t box = 0; box < 8; ++box) {
     Signal in[6];
     for (std::size_t i = 0; i < 6; ++i) {
       const NodeId source = right[des::expansion[6 * box + i] - 1u];
-      const std::uint8_t position =
-          des::bitslice::subkey_positions[des::bitslice::subkey_bits * static_cast<std::size_t>(subkey) + 6 * box + i];
+      const std::uint8_t position = position_of(6 * box + i);
       const KeyBits keys = nodes_[source].keys | KeyBits{1} << position;
       in[i] = {this, add({Node::Kind::keyed, position, source, source, source, keys})};
     }
@@ -71,7 +70,24 @@ DesCircuit::Half DesCircuit::add_round(const Half& left, const Half& right, int 
   return result;
 }
 
-DesCircuit::DesCircuit(bool decrypt, int meeting) : decrypt_(decrypt) {
+// Round from 1.
+DesCircuit::Half DesCircuit::add_round(const Half& left, const Half& right, int round) {
+  const auto subkey = static_cast<std::size_t>(decrypt_ ? 16 - round : round - 1);
+  return add_round_of(left, right, [&](std::size_t n) {
+    return des::bitslice::subkey_positions[des::bitslice::subkey_bits * subkey + n];
+  });
+}
+
+DesCircuit DesCircuit::one_round() {
+  DesCircuit circuit;
+  const Half left = circuit.input_half(0);
+  const Half right = circuit.input_half(32);
+  const Half next = circuit.add_round_of(left, right, [](std::size_t n) { return static_cast<std::uint8_t>(n); });
+  for (std::size_t i = 0; i < 32; ++i) circuit.comparisons_.push_back({next[i], left[i]});
+  return circuit;
+}
+
+DesCircuit::DesCircuit(bool decrypt, int meeting) : decrypt_(decrypt), meets_(true), known_(~std::uint64_t{0}) {
   Half left = input_half(0);
   Half right = input_half(32);
   Half later = input_half(64);  // half 17, R16
@@ -105,7 +121,9 @@ DesCircuit::DesCircuit(bool decrypt, std::uint64_t mask) : decrypt_(decrypt) {
   for (std::size_t i = 0; i < 32; ++i) {  // R16 comes first: what IP makes the left half of a ciphertext
     const auto compare = [&](std::size_t bit, const Half& half, const Half& expected, std::size_t at) {
       const int plane = des::bitslice::plane_of_bit(des::initial_permutation[bit]);
-      if ((mask >> plane & 1u) != 0) comparisons_.push_back({half[at], expected[at]});
+      if ((mask >> plane & 1u) == 0) return;
+      comparisons_.push_back({half[at], expected[at]});
+      known_ |= std::uint64_t{1} << bit;
     };
     const auto at = static_cast<std::size_t>(des::bitslice::detail::destination(i));
     compare(at, right, expected_right, at);

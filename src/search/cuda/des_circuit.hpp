@@ -56,6 +56,16 @@ class DesCircuit {
   // has one pair for each of them.
   DesCircuit(bool decrypt, std::uint64_t mask);
 
+  // One round, whichever: inputs 0 to 31 are the left half, 32 to 63 the right one; a keyed node's `table` is the
+  // number of its bit in the subkey, from 0. comparisons()[i] has bit i of the new half, and of the left one that it
+  // replaces.
+  static DesCircuit one_round();
+
+  bool decrypts() const { return decrypt_; }
+  bool meets() const { return meets_; }  // whether there is a backward half
+
+  // Which of the bits expected are known: bit i for input 64 + i.
+  std::uint64_t known() const { return known_; }
   std::span<const Node> nodes() const { return nodes_; }
   std::span<const Comparison> comparisons() const { return comparisons_; }
 
@@ -64,11 +74,16 @@ class DesCircuit {
  private:
   using Half = std::array<NodeId, 32>;
 
+  DesCircuit() = default;
   NodeId add(const Node& node);
   Half input_half(int first);
   Half add_round(const Half& left, const Half& right, int round);
+  template <class Position>
+  Half add_round_of(const Half& left, const Half& right, Position&& position);
 
-  bool decrypt_;
+  bool decrypt_ = false;
+  bool meets_ = false;
+  std::uint64_t known_ = 0;
   std::vector<Node> nodes_;
   std::vector<Comparison> comparisons_;
 };

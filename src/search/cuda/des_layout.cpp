@@ -2,15 +2,14 @@
 #include "search/cuda/des_layout.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace warpcipher::search::cuda {
 
 namespace {
 
-// Bits that nearly all warps compare: 12 bits leave 1024 keys of a warp with a chance of 2 in 9 to go on.
-constexpr std::size_t first_boxes = 3;
 constexpr std::size_t comparisons_of_box = 4;
+constexpr std::size_t compared_boxes = loop_comparisons / comparisons_of_box;
+static_assert(compared_boxes == 2, "they are chosen as pairs");
 
 std::vector<NodeId> roots_of(std::span<const Comparison> comparisons) {
   std::vector<NodeId> roots;
@@ -53,10 +52,10 @@ double cost(std::span<const GateCount> counts, const Levels& levels) {
   return sum;
 }
 
-// The S-boxes that are compared first, and loops from the innermost on.
+// What is compared, and loops from the innermost on.
 struct Choice {
   double cost;
-  std::size_t roots;  // which set of comparisons
+  std::size_t set;  // of comparisons
   std::vector<std::uint8_t> loops;
 };
 
@@ -78,7 +77,7 @@ std::vector<Choice> extend(std::span<const Choice> choices, std::span<const std:
       if (std::find(choice.loops.begin(), choice.loops.end(), bit) != choice.loops.end()) continue;
       Choice next = choice;
       next.loops.push_back(bit);
-      next.cost = cost(counts[choice.roots], Levels(positions, next.loops));
+      next.cost = cost(counts[choice.set], Levels(positions, next.loops));
       longer.push_back(std::move(next));
     }
   }
@@ -111,69 +110,42 @@ void mark_needed(const DesCircuit& circuit, std::span<const NodeId> roots, std::
 }
 
 DesLayout choose_layout(const DesCircuit& circuit, std::span<const std::uint8_t> positions, const DesShape& shape,
-                        std::vector<Comparison>& order) {
+                        std::vector<Comparison>& compared) {
   const std::span<const Comparison> comparisons = circuit.comparisons();
   const std::size_t granule_bits = shape.granule_bits();
-  const bool by_boxes = comparisons.size() == 32;
-  DesLayout layout;
-  order.assign(comparisons.begin(), comparisons.end());
 
-  // The loops and the S-boxes that are compared first, together.
-  std::vector<std::array<std::size_t, first_boxes>> boxes;
-  std::vector<std::vector<GateCount>> counts;
+  // Sets of comparisons to choose from: two S-boxes where the halves meet.
+  std::vector<std::vector<Comparison>> sets;
   const auto part_of = [&](std::size_t box) {
     return comparisons.subspan(comparisons_of_box * box, comparisons_of_box);
   };
-  for (std::size_t i = 0; by_boxes && i < 8; ++i) {
-    for (std::size_t j = i + 1; j < 8; ++j) {
-      for (std::size_t k = j + 1; k < 8; ++k) {
-        boxes.push_back({i, j, k});
-        std::vector<NodeId> roots;
-        for (const std::size_t box : boxes.back()) {
-          const auto part = roots_of(part_of(box));
-          roots.insert(roots.end(), part.begin(), part.end());
-        }
-        counts.push_back(count_gates(circuit, roots));
+  if (circuit.meets()) {
+    for (std::size_t i = 0; i < 8; ++i) {
+      for (std::size_t j = i + 1; j < 8; ++j) {
+        auto& set = sets.emplace_back(part_of(i).begin(), part_of(i).end());
+        set.insert(set.end(), part_of(j).begin(), part_of(j).end());
       }
     }
+  } else {
+    sets.emplace_back(comparisons.begin(), comparisons.begin() + loop_comparisons);
   }
-  if (!by_boxes) counts.push_back(count_gates(circuit, roots_of(comparisons)));
+
+  // The loops and the set, together.
+  std::vector<std::vector<GateCount>> counts;
   std::vector<Choice> choices;
-  for (std::size_t i = 0; i < counts.size(); ++i) choices.push_back({0, i, {}});
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    counts.push_back(count_gates(circuit, roots_of(sets[i])));
+    choices.push_back({0, i, {}});
+  }
   for (std::size_t loop = 0; loop < shape.loop_bits; ++loop) {
     choices = extend(choices, counts, positions, granule_bits);
     keep_best(choices, loop + 1 < chosen_together ? kept_choices : 1);
   }
+  DesLayout layout;
   layout.loops = choices.front().loops;
   layout.cost = choices.front().cost;
-
-  if (by_boxes) {
-    // These first, then the others; the fourth is the one with the least further work.
-    const auto put = [&](std::size_t place, std::size_t box) {
-      std::ranges::copy(part_of(box), order.begin() + static_cast<std::ptrdiff_t>(comparisons_of_box * place));
-    };
-    const auto& first = boxes[choices.front().roots];
-    std::vector<std::size_t> rest;
-    for (std::size_t box = 0; box < 8; ++box) {
-      if (std::find(first.begin(), first.end(), box) == first.end()) rest.push_back(box);
-    }
-    for (std::size_t place = 0; place < first_boxes; ++place) put(place, first[place]);
-    const Levels levels(positions, layout.loops);
-    std::size_t fourth = 0;
-    double least = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < rest.size(); ++i) {
-      put(first_boxes, rest[i]);
-      const auto roots = roots_of(std::span(order).first(comparisons_of_box * (first_boxes + 1)));
-      const double sum = cost(count_gates(circuit, roots), levels);
-      if (sum >= least) continue;
-      least = sum;
-      fourth = i;
-    }
-    std::swap(rest[0], rest[fourth]);
-    for (std::size_t i = 0; i < rest.size(); ++i) put(first_boxes + i, rest[i]);
-  }
-  const std::size_t first = by_boxes ? comparisons_of_box * first_boxes : comparisons.size();
-  const std::vector<NodeId> roots = roots_of(std::span(order).first(first));
+  compared = sets[choices.front().set];
+  const std::vector<NodeId> roots = roots_of(compared);
 
   // Lanes: bits that the innermost loop uses least, for adding them takes the pipe of the gates.
   std::vector<bool> needed(circuit.nodes().size());

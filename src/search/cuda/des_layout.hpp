@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which free bits of a key space change where in the search kernel for DES, and in which order the bits of the block
-// are compared: chosen for each template so that the inner loop has the least to do.
+// Which free bits of a key space change where in the search kernel for DES, and which bits of the block are compared:
+// chosen for each template so that the inner loop has the least to do.
 //
 // The low bits of a key's number, by where they change:
 //
@@ -20,6 +20,10 @@ namespace warpcipher::search::cuda {
 
 inline constexpr std::size_t lane_bits = 5;
 
+// Bits that are compared of each key; one key in 2^8 is tested in full. Two S-boxes: a third takes 108 gates, a full
+// test of so few keys 40.
+inline constexpr std::size_t loop_comparisons = 8;
+
 // Numbers of bits by where they change; never changes the result.
 struct DesShape {
   std::size_t loop_bits = 8;    // fewer: less shared between keys; more: fewer threads for the same range
@@ -34,13 +38,14 @@ struct DesShape {
 // Indices of bits of the number.
 struct DesLayout {
   std::vector<std::uint8_t> lanes, loops, threads, blocks;  // loops: the innermost first
-  double cost = 0;                                          // gates of a turn up to the first test, on the average
+  double cost = 0;                                          // gates of a turn, on the average
 };
 
 // positions[i]: the position in PC-1's output of bit i of the number, for the shape's launch_bits() lowest (or as many
-// as there are, at least granule_bits()). order: gets the comparisons of the circuit in the order to make them.
+// as there are, at least granule_bits()). compared: gets the comparisons to make in the loops, loop_comparisons of
+// them.
 DesLayout choose_layout(const DesCircuit& circuit, std::span<const std::uint8_t> positions, const DesShape& shape,
-                        std::vector<Comparison>& order);
+                        std::vector<Comparison>& compared);
 
 // Where a node changes: 0 in the innermost loop, up to loops.size(): once a thread.
 class Levels {

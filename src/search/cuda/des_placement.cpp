@@ -14,7 +14,7 @@ constexpr std::size_t most_gates_again = 12;
 
 }  // namespace
 
-DesPlacement::DesPlacement(const DesCircuit& circuit, std::span<const Comparison> order, const Levels& levels,
+DesPlacement::DesPlacement(const DesCircuit& circuit, std::span<const Comparison> compared, const Levels& levels,
                            const DesPolicy& policy)
     : circuit_(circuit),
       levels_(levels),
@@ -22,12 +22,9 @@ DesPlacement::DesPlacement(const DesCircuit& circuit, std::span<const Comparison
       needed_(circuit.nodes().size()),
       at_once_(circuit.nodes().size()),
       slots_(circuit.nodes().size(), no_slot) {
-  const std::size_t first = std::min(first_stage, order.size());
-  const std::size_t second = std::min(second_stage, order.size());
-  mark(order.first(second), true, needed_);
-  mark(order.first(first), false, at_once_);
-  mark_inputs(order.subspan(first, second - first), at_once_);
-  choose_slots(order.first(second));
+  mark(compared, true, needed_);
+  mark(compared, false, at_once_);
+  choose_slots(compared);
   drop_slots(policy.slots);
   find_only_uses();
 }
@@ -56,39 +53,13 @@ void DesPlacement::mark(std::span<const Comparison> comparisons, bool backward, 
   mark_needed(circuit_, roots, marks);
 }
 
-// The bits of half blocks that the last S-boxes of these comparisons take in: cheap beside their neighbours, dear where
-// nothing is left of the round that made them.
-void DesPlacement::mark_inputs(std::span<const Comparison> comparisons, std::vector<bool>& marks) const {
-  std::vector<bool> seen(marks.size());
-  std::vector<NodeId> open;
-  std::vector<NodeId> roots;
-  for (const Comparison& comparison : comparisons) {
-    const Node& sum = circuit_.nodes()[comparison.forward];
-    open.insert(open.end(), {sum.a, sum.b});
-  }
-  while (!open.empty()) {
-    const NodeId node = open.back();
-    open.pop_back();
-    if (seen[node]) continue;
-    seen[node] = true;
-    const Node& source = circuit_.nodes()[node];
-    if (is_sum(node))
-      roots.push_back(node);
-    else if (source.kind == Node::Kind::keyed)
-      open.push_back(source.a);
-    else if (source.kind == Node::Kind::gate)
-      open.insert(open.end(), {source.a, source.b, source.c});
-  }
-  mark_needed(circuit_, roots, marks);
-}
-
 void DesPlacement::take_slot(NodeId node) {
   if (slots_[node] == no_slot) slots_[node] = slot_count_++;
 }
 
 // The nodes that are read in a loop further in than the one that computes them. A key bit is added anew where the node
 // that it is added to has a slot anyway.
-void DesPlacement::choose_slots(std::span<const Comparison> order) {
+void DesPlacement::choose_slots(std::span<const Comparison> compared) {
   std::vector<NodeId> keyed;
   const auto read = [&](NodeId node, std::size_t level) {
     const Node& source = circuit_.nodes()[node];
@@ -106,7 +77,7 @@ void DesPlacement::choose_slots(std::span<const Comparison> order) {
     const Node& gate = circuit_.nodes()[node];
     for (const NodeId source : {gate.a, gate.b, gate.c}) read(source, level_of(node));
   }
-  for (const Comparison& comparison : order) {
+  for (const Comparison& comparison : compared) {
     read(comparison.forward, 0);
     read(comparison.backward, 0);
   }

@@ -11,22 +11,19 @@
 
 namespace warpcipher::search::cuda {
 
-// How the kernel is written; never changes the result. H200, all 56 bits unknown, G keys/s:
+// How the kernel is written; never changes the result. H200, launches of 2^34 keys, G keys/s; of 20 random templates
+// the one with the most gates:
 //
-//   barriers, 3 granules            300 gates apart: 194.8, 1000: 198.5, 2000 (one a turn): 200.4; each second turn:
-//                                   199.0, each fourth: 198.8, each eighth: 191.9
-//   4 granules, 128 registers       180.3: more slots given up, three operands of a gate often in one bank
-//   16 bits compared at first       196.8, where 12 are
-//   loops 7: 198.0, 9: 196.1        slots 130: 193.9        fold off: 196.4
-//   levels 2: 195.8, 3: 198.8, 4: 199.2 (without spilled registers)
+//   this                            205.8 (best bits unknown: 212.3)
+//   barriers                        none: 192.6, 2: 206.5, 4: 204.4; of the three warps of a scheduler only, 1, 2, 4, 8
+//   a
+//                                   turn: 206.7, 206.3, 205.4, 205.0
+//   4 granules, 128 registers       193.7: three operands of a gate often lie in one bank
+//   slots 120: 205.9                levels 8: 205.1
+//   three S-boxes in the loops, further ones at once where a key passes: 195.0 (best bits: 202.3)
 //
-// Fewer gates alone gain little from here on: with all slots that could be used (those that are the same in a warp's
-// threads kept once) 2163 gates a turn took as long as 2190. What helps is that warps stay closer together: where none
-// may be more than 300 gates ahead of another, the full key runs at 203 to 208 G keys/s, but other templates at 195 to
-// 202.
-//
-// Launches of 2^34 keys alone, without fold: no barriers 148; 2, 3, 4 blocks of 1 granule, no barriers, 129, 116, 115;
-// key bits on the logic pipe 183 where on the multiply pipe 193.
+// ncu: the logic pipe is 84% busy, of 4.8 cycles that a warp takes for an instruction it waits 1.4 for that pipe, 1.3
+// for its turn, 0.6 for the instruction before, 0.3 for operands, 0.06 at the barrier, 0.01 for instructions.
 //
 // fold takes 132 of 760 multiply-adds off a turn of the innermost loop, and adds no gate (SASS, sm_90).
 struct DesPolicy {
@@ -39,17 +36,11 @@ struct DesPolicy {
   friend bool operator==(const DesPolicy&, const DesPolicy&) = default;
 };
 
-// Comparisons after which a warp looks whether any of its keys is left. 12 bits leave one of its 1024 keys with a
-// chance of 2 in 9, 16 bits with 1 in 64, 20 bits with 1 in 1000.
-inline constexpr std::size_t first_stage = 12;
-inline constexpr std::size_t second_stage = 16;
-inline constexpr std::size_t third_stage = 20;
-
 inline constexpr std::uint32_t no_slot = ~std::uint32_t{0};
 
 class DesPlacement {
  public:
-  DesPlacement(const DesCircuit& circuit, std::span<const Comparison> order, const Levels& levels,
+  DesPlacement(const DesCircuit& circuit, std::span<const Comparison> compared, const Levels& levels,
                const DesPolicy& policy);
 
   std::size_t level_count() const { return levels_.count(); }
@@ -57,8 +48,8 @@ class DesPlacement {
   // The loop that computes a node: 0 the innermost, level_count() - 1 outside of all.
   std::size_t level_of(NodeId node) const;
 
-  // Computed in its loop, whatever comes. In the innermost, that is what the first stage takes from the forward half
-  // and what goes into the S-boxes that the second stage adds; the rest is computed where it is asked for.
+  // Computed in its loop in the order of the circuit. In the innermost, that is what the comparisons take from the
+  // forward half; the rest is computed where it is asked for.
   bool at_once(NodeId node) const;
 
   // The word of shared memory that holds a node for the loops further in, or no_slot.
@@ -74,8 +65,7 @@ class DesPlacement {
  private:
   bool is_gate(NodeId node) const { return circuit_.nodes()[node].kind == Node::Kind::gate; }
   void mark(std::span<const Comparison> comparisons, bool backward, std::vector<bool>& marks) const;
-  void mark_inputs(std::span<const Comparison> comparisons, std::vector<bool>& marks) const;
-  void choose_slots(std::span<const Comparison> order);
+  void choose_slots(std::span<const Comparison> compared);
   void take_slot(NodeId node);
   void drop_slots(std::uint32_t most);
   bool collect(NodeId node, bool root, std::vector<NodeId>& cone) const;

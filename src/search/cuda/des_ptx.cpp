@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
+#include "search/cuda/des_check.hpp"
 
 namespace warpcipher::search::cuda {
 
@@ -19,15 +19,15 @@ constexpr std::uint32_t no_register = ~std::uint32_t{0};
 
 class Writer {
  public:
-  Writer(const DesCircuit& circuit, std::span<const Comparison> order, std::span<const std::uint8_t> positions,
+  Writer(const DesCircuit& circuit, std::span<const Comparison> compared, std::span<const std::uint8_t> positions,
          const DesLayout& layout, const DesPolicy& policy)
       : circuit_(circuit),
-        order_(order),
+        compared_(compared),
         positions_(positions),
         layout_(layout),
         policy_(policy),
         levels_(positions, layout.loops),
-        placement_(circuit, order, levels_, policy),
+        placement_(circuit, compared, levels_, policy),
         registers_(circuit.nodes().size(), no_register),
         doubled_(circuit.nodes().size(), no_register) {}
 
@@ -148,10 +148,6 @@ class Writer {
     const std::uint32_t plain = value(base);
     const std::string mask = mask_of(node);
     const std::uint32_t reg = fresh();
-    if (anew_) {
-      line("lop3.b32 " + name(reg) + ", " + name(plain) + ", " + mask + ", %anew, " + std::to_string(xor3_table));
-      return reg;
-    }
     if (mask[0] != '%' || !policy_.multiply) {
       line("xor.b32 " + name(reg) + ", " + name(plain) + ", " + mask);
       return reg;
@@ -175,27 +171,8 @@ class Writer {
   void forget() {
     for (const NodeId node : present_) registers_[node] = no_register;
     present_.clear();
-    forget_doubled();
-  }
-  void forget_doubled() {
     for (const NodeId node : doubled_present_) doubled_[node] = no_register;
     doubled_present_.clear();
-  }
-
-  // Forgets all but the halves of the block.
-  void keep_halves() {
-    std::vector<NodeId> kept;
-    std::vector<NodeId> others;
-    for (const NodeId node : present_) {
-      const Node& source = circuit_.nodes()[node];
-      const bool folded =
-          source.kind == Node::Kind::keyed && placement_.only_use(source.a) == node && is_folded(source.a);
-      const bool half = placement_.level_of(node) == 0 && (placement_.is_sum(node) || folded);
-      (half ? kept : others).push_back(node);
-    }
-    for (const NodeId node : others) registers_[node] = no_register;
-    present_ = std::move(kept);
-    forget_doubled();
   }
 
   // --- the kernel ---
@@ -234,6 +211,8 @@ class Writer {
       mask_at(layout_.loops[i]) = loop(i);
       line("mov.u32 " + loop(i) + ", %zero");
     }
+    line("mov.u32 %note, notes");
+    line("mov.u32 %turn, 0");
   }
 
   std::string& mask_at(std::uint8_t bit) { return masks_[positions_[bit]]; }
@@ -250,12 +229,14 @@ class Writer {
     line("mov.u32 %group_masks, kept");
     line("mad.lo.u32 %group_masks, %group, " + std::to_string(4 * group_words()) + ", %group_masks");
     for (std::size_t i = 0; i < layout_.blocks.size(); ++i) {
-      const std::string address = at("%group_masks", 4 * std::size_t{placement_.slot_count()} * threads() + 4 * i);
+      const std::string address = at("%group_masks", 4 * slot_words() * threads() + 4 * i);
       store_shared(address, mask_at(layout_.blocks[i]));
       mask_at(layout_.blocks[i]) = address;
     }
     line("bar.sync 0");
   }
+  // Of a thread: slots, and in their place a key of its own for each bit of a word.
+  std::size_t slot_words() const { return std::max<std::size_t>(placement_.slot_count(), DesCheck::key_words); }
   std::size_t group_words() const { return (layout_.blocks.size() + 31) / 32 * 32; }
 
   void begin_turn() {
@@ -273,54 +254,19 @@ class Writer {
     ++barriers_;
   }
 
+  // Notes the word of keys where one of them may be right.
   void compare() {
-    const std::size_t stages[] = {first_stage, second_stage, third_stage, order_.size()};
     std::uint32_t differences = no_register;
-    std::size_t done = 0;
-    for (std::size_t stage = 0; done < order_.size(); ++stage) {
-      for (const std::size_t end = std::min(stages[stage], order_.size()); done < end; ++done) {
-        const std::uint32_t a = value(order_[done].forward);
-        const std::uint32_t b = value(order_[done].backward);
-        differences = done == 0 ? lut3(xor_table, a, b, name(a)) : lut3(gather_table, differences, a, name(b));
-      }
-      if (done == order_.size()) break;
-      line("setp.ne.u32 %left, " + name(differences) + ", 0xffffffff");
-      line("vote.sync.any.pred %any, %left, 0xffffffff");
-      line("@!%any bra.uni $next");
-      // What few warps get to loads and computes again what would else take registers from all.
-      if (stage == 1) compute_anew();
-      if (stage == 0) keep_halves();
-      if (stage == 2) forget();
+    for (const Comparison& comparison : compared_) {
+      const std::uint32_t a = value(comparison.forward);
+      const std::uint32_t b = value(comparison.backward);
+      const bool first = differences == no_register;
+      differences = first ? lut3(xor_table, a, b, name(a)) : lut3(gather_table, differences, a, name(b));
     }
-    line("setp.eq.u32 %none, " + name(differences) + ", 0xffffffff");
-    line("@%none bra $next");
-    report(differences);
-    label("$next");
-  }
-
-  // From here on gates are computed again that were computed before. The compiler would keep their results in registers
-  // instead, were the key bits not added with a zero that it does not know.
-  void compute_anew() {
-    line("ld.volatile.shared.u32 %anew, [%slots]");
-    line("and.b32 %anew, %anew, %zero");
-    anew_ = true;
-  }
-
-  void report(std::uint32_t differences) {
-    line("not.b32 %lanes, " + name(differences));
-    line("mov.u32 %turn, 0");
-    for (std::size_t i = 0; i < layout_.loops.size(); ++i) {
-      line("and.b32 %bit, " + loop(i) + ", " + std::to_string(1u << i));
-      line("or.b32 %turn, %turn, %bit");
-    }
-    load_parameter("%capacity", offsetof(DesParameters, capacity));
-    line("ld.param.u64 %hits, " + at("parameters", offsetof(DesParameters, hits)));
-    line("atom.global.add.u32 %place, [%hits], 1");
-    line("setp.ge.u32 %none, %place, %capacity");
-    line("@%none bra $next");
-    line("mul.wide.u32 %entry, %place, " + std::to_string(sizeof(DesHit)));
-    line("add.u64 %entry, %entry, %hits");
-    line("st.global.v4.u32 [%entry+16], {%granule, %thread, %turn, %lanes}");
+    line("setp.ne.u32 %left, " + name(differences) + ", 0xffffffff");
+    line("@%left st.local.v2.u32 [%note], {" + name(differences) + ", %turn}");
+    line("@%left add.u32 %note, %note, 8");
+    line("add.u32 %turn, %turn, 1");
   }
 
   // Each loop's bit goes from zeros to ones for its second turn, and back.
@@ -330,19 +276,29 @@ class Writer {
       line("setp.ne.u32 %again, " + loop(i) + ", 0");
       line("@%again bra " + loop_label(i));
     }
+    DesCheck check;
+    check.decrypts = circuit_.decrypts();
+    check.known = circuit_.known();
+    check.threads = threads();
+    for (const auto* bits : {&layout_.lanes, &layout_.loops}) {
+      for (const std::uint8_t bit : *bits) check.varying.push_back(positions_[bit]);
+    }
+    for (std::size_t i = 0; i < des_inputs; ++i) check.inputs[i] = name(inputs_[i]);
+    check.masks = masks_;
+    body_ += write_des_check(check);
     line("ret");
   }
 
   DesKernel finish() {
-    std::size_t words = std::size_t{std::max(placement_.slot_count(), 1u)} * threads();
+    std::size_t words = slot_words() * threads();
     if (policy_.granules > 1) words += group_words() * policy_.granules;
     std::string text = ".version 6.4\n.target sm_75\n.address_size 64\n.extern .shared .align 16 .b8 kept[];\n";
     text += ".visible .entry " + std::string(DesKernel::name) + "(.param .align 8 .b8 parameters[" +
             std::to_string(sizeof(DesParameters)) + "])\n";
     text += ".maxntid " + std::to_string(threads()) + ", 1, 1\n.minnctapersm 1\n{\n";
-    text += ".reg .pred %left, %any, %none, %again;\n";
-    text += ".reg .u32 %thread, %granule, %first, %group, %group_masks, %slots, %one, %two, %zero, %anew;\n";
-    text += ".reg .u32 %lanes, %turn, %bit, %capacity, %place;\n.reg .u64 %hits, %entry;\n";
+    text += ".local .align 8 .b8 notes[" + std::to_string(8 * ((std::size_t{1} << layout_.loops.size()) + 1)) + "];\n";
+    text += ".reg .pred %left, %again;\n";
+    text += ".reg .u32 %thread, %granule, %first, %group, %group_masks, %slots, %one, %two, %zero, %note, %turn;\n";
     text += ".reg .u32 %loop<" + std::to_string(layout_.loops.size()) + ">;\n";
     text += ".reg .u32 %r<" + std::to_string(register_count_) + ">;\n";
     text += body_ + "}\n";
@@ -350,7 +306,7 @@ class Writer {
   }
 
   const DesCircuit& circuit_;
-  const std::span<const Comparison> order_;
+  const std::span<const Comparison> compared_;
   const std::span<const std::uint8_t> positions_;
   const DesLayout& layout_;
   const DesPolicy policy_;
@@ -361,7 +317,6 @@ class Writer {
   std::uint32_t register_count_ = 0;
   std::size_t level_ = 0;
   std::size_t gates_ = 0, gates_of_turn_ = 0, barriers_ = 0;
-  bool anew_ = false;
   std::vector<std::uint32_t> registers_, doubled_;  // by node
   std::vector<NodeId> present_, doubled_present_;   // those that have one
   std::array<std::string, des_key_bits> masks_;     // by position: a register, a constant or an address
@@ -370,9 +325,9 @@ class Writer {
 
 }  // namespace
 
-DesKernel write_des_kernel(const DesCircuit& circuit, std::span<const Comparison> order,
+DesKernel write_des_kernel(const DesCircuit& circuit, std::span<const Comparison> compared,
                            std::span<const std::uint8_t> positions, const DesLayout& layout, const DesPolicy& policy) {
-  return Writer(circuit, order, positions, layout, policy).write();
+  return Writer(circuit, compared, positions, layout, policy).write();
 }
 
 }  // namespace warpcipher::search::cuda

@@ -12,7 +12,11 @@
 // That takes two multiply-adds, the first shared by the uses of x. Or it costs nothing: in the three-input gate that
 // makes x.
 //
-// The innermost loop is some 50 KB of code, more than the caches next to the schedulers hold. Barriers keep the warps
+// One key in 2^8 passes the loops. A turn notes the word of its keys, where it has such a key, and goes on: what else
+// the warp did for it, most of its lanes would do for nothing, and other warps would wait. When the loops are over, the
+// thread tests what it has noted, 32 keys at once, each with a key of its own (des_check.hpp).
+//
+// The innermost loop is some 45 KB of code, more than the caches next to the schedulers hold. Barriers keep the warps
 // of a block close together, so that what one fetches serves all; that is also why one large block is better than
 // several.
 #pragma once
@@ -40,7 +44,7 @@ struct DesParameters {
 };
 static_assert(sizeof(DesParameters) == 768, "the kernel reads it by offsets");
 
-// One turn of one thread with keys that may be right.
+// Keys of one turn of one thread that passed.
 struct DesHit {
   std::uint32_t granule;  // from the first of the launch
   std::uint32_t thread;   // within the granule
@@ -56,7 +60,8 @@ struct DesKernel {
   std::uint32_t granules;  // that a block works on
 };
 
-DesKernel write_des_kernel(const DesCircuit& circuit, std::span<const Comparison> order,
+// compared: what the loops compare of the circuit; the known bits of the block are compared of what passes there.
+DesKernel write_des_kernel(const DesCircuit& circuit, std::span<const Comparison> compared,
                            std::span<const std::uint8_t> positions, const DesLayout& layout, const DesPolicy& policy);
 
 }  // namespace warpcipher::search::cuda

@@ -12,6 +12,7 @@
 #include "cipher/des_tables.hpp"
 #include "core/error.hpp"
 #include "core/wipe.hpp"
+#include "search/cuda/des_check.hpp"
 #include "search/cuda/des_ptx.hpp"
 #include "search/cuda/module.hpp"
 #include "search/cuda/pieces.hpp"
@@ -39,7 +40,7 @@ struct Target {
 // The pass that all of the lowest `bits` free bits belong to, if there is one and it is the only one of its key.
 std::optional<Target> find_target(const KeySpace& space, const KeyTest& test, std::size_t bits) {
   const auto free_bits = space.free_bits();
-  if (free_bits.size() < bits) return std::nullopt;
+  if (free_bits.size() < bits || test.first_bits() < static_cast<int>(loop_comparisons)) return std::nullopt;
   const std::size_t key_len = space.key_len();
   const std::size_t key = free_bits.front() / 64u;
   for (std::size_t i = 0; i < bits; ++i) {
@@ -106,7 +107,7 @@ std::uint64_t mask_of(const BlockPair& pair) { return load_le64(pair.mask.data()
 
 DesPolicy choose_des_policy(const warpcipher::cuda::Device& device) {
   constexpr std::size_t granule_threads = 128;
-  constexpr std::size_t fewest_slots = 90;
+  constexpr std::size_t fewest_slots = DesCheck::key_words;
   DesPolicy policy;
   for (policy.granules = 3; policy.granules > 1; --policy.granules) {
     if (device.shared_len / (4 * granule_threads * policy.granules) >= fewest_slots) break;
@@ -137,17 +138,17 @@ class DesSearch::Run final : public Pieces {
       circuits.emplace_back(target_.backwards, mask);
     }
     layout_.cost = std::numeric_limits<double>::infinity();
-    std::vector<Comparison> order;
+    std::vector<Comparison> compared;
     const DesCircuit* chosen = nullptr;
     for (const DesCircuit& circuit : circuits) {
-      std::vector<Comparison> its_order;
-      const DesLayout layout = choose_layout(circuit, positions_, shape_, its_order);
+      std::vector<Comparison> its_own;
+      const DesLayout layout = choose_layout(circuit, positions_, shape_, its_own);
       if (layout.cost >= layout_.cost) continue;
       chosen = &circuit;
       layout_ = layout;
-      order = std::move(its_order);
+      compared = std::move(its_own);
     }
-    kernel_ = write_des_kernel(*chosen, order, positions_, layout_, policy);
+    kernel_ = write_des_kernel(*chosen, compared, positions_, layout_, policy);
     module_ = std::make_unique<Module>(kernel_.ptx, DesKernel::name, kernel_.shared_len);
     find_planted_key();
   }

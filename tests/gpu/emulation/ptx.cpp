@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <stdexcept>
 
@@ -73,6 +74,10 @@ void PtxKernel::parse_line(std::string line, std::map<std::string, std::uint32_t
     threads_ = static_cast<std::uint32_t>(std::stoul(line.substr(9)));
     return;
   }
+  if (starts(".local ")) {
+    local_len_ = std::stoul(line.substr(line.find('[') + 1));
+    return;
+  }
   for (const char* ignored : {".version", ".target", ".address_size", ".extern .shared", ".minnctapersm", ".reg"}) {
     if (starts(ignored)) return;
   }
@@ -117,8 +122,16 @@ void PtxKernel::parse_line(std::string line, std::map<std::string, std::uint32_t
     plain(Code::sub, 2);
   else if (code == "xor.b32")
     plain(Code::xor_, 2);
-  else if (code == "and.b32")
+  else if (code == "and.b32" || code == "and.pred")
     plain(Code::and_, 2);
+  else if (code == "shl.b32")
+    plain(Code::shl, 2);
+  else if (code == "bfind.u32")
+    plain(Code::bfind, 1);
+  else if (code == "bfe.u32")
+    plain(Code::bfe_unsigned, 3);
+  else if (code == "selp.u32")
+    plain(Code::selp, 3);
   else if (code == "shr.u32")
     plain(Code::shr, 2);
   else if (code == "bar.sync")
@@ -139,6 +152,8 @@ void PtxKernel::parse_line(std::string line, std::map<std::string, std::uint32_t
     plain(Code::setp_eq, 2);
   else if (code == "setp.ge.u32")
     plain(Code::setp_ge, 2);
+  else if (code == "setp.lt.u32")
+    plain(Code::setp_lt, 2);
   else if (code == "setp.ne.u32")
     plain(Code::setp_ne, 2);
   else if (code == "vote.sync.any.pred")
@@ -147,7 +162,8 @@ void PtxKernel::parse_line(std::string line, std::map<std::string, std::uint32_t
     instruction.code = Code::special;
     instruction.to = number_of(parts[1]);
     instruction.extra = parts[2] == "%tid.x" ? 0 : 1;
-  } else if (code == "mov.u32" && parts[2] == "kept") {  // shared memory starts at address 0
+  } else if (code == "mov.u32" &&
+             (parts[2] == "kept" || parts[2] == "notes")) {  // shared and local memory start at address 0
     instruction.code = Code::mov;
     instruction.to = number_of(parts[1]);
     instruction.from[0] = {true, 0};
@@ -165,6 +181,16 @@ void PtxKernel::parse_line(std::string line, std::map<std::string, std::uint32_t
     instruction.code = Code::st_shared;
     instruction.from[0] = operand(address(parts[1]));
     instruction.from[1] = operand(parts[2]);
+  } else if (code == "ld.local.u32" || code == "ld.local.v2.u32") {
+    instruction.code = code == "ld.local.u32" ? Code::ld_local : Code::ld_local2;
+    instruction.to = number_of(parts[1]);
+    if (instruction.code == Code::ld_local2) instruction.also_to = number_of(parts[2]);
+    instruction.from[0] = operand(address(parts.back()));
+  } else if (code == "st.local.v2.u32") {
+    instruction.code = Code::st_local2;
+    instruction.from[0] = operand(address(parts[1]));
+    instruction.from[1] = operand(parts[2]);
+    instruction.from[2] = operand(parts[3]);
   } else if (code == "atom.global.add.u32") {
     instruction.code = Code::atom_add;
     instruction.to = number_of(parts[1]);
@@ -196,6 +222,7 @@ class PtxKernel::Warp {
         shared_(shared),
         parameters_(parameters),
         words_(kernel.registers_.size() * warp_len),
+        local_(kernel.local_len_ / 4 * warp_len),
         set_(kernel.registers_.size()) {}
 
   // Up to the next barrier; false at the kernel's end.
@@ -263,6 +290,13 @@ class PtxKernel::Warp {
     return shared_[place / 4];
   }
 
+  std::uint32_t& local_word(const Instruction& instruction, std::uint32_t lane, std::size_t word) {
+    const std::size_t words = local_.size() / warp_len;
+    const std::size_t place = get32(instruction.from[0], lane) + instruction.extra;
+    if (place % 4 != 0 || place / 4 + word >= words) refuse("local memory out of bounds", kernel_.name_);
+    return local_[lane * words + place / 4 + word];
+  }
+
   static std::uint32_t lut3(unsigned table, std::uint32_t a, std::uint32_t b, std::uint32_t c) {
     std::uint32_t result = 0;
     for (unsigned i = 0; i < 8; ++i) {
@@ -288,7 +322,13 @@ class PtxKernel::Warp {
       case Code::or_:
         return each(i.to, [&](auto lane) { return a(lane) | b(lane); });
       case Code::shr:
-        return each(i.to, [&](auto lane) { return a(lane) >> b(lane); });
+        return each(i.to, [&](auto lane) { return b(lane) < 32 ? a(lane) >> b(lane) : 0; });
+      case Code::shl:
+        return each(i.to, [&](auto lane) { return b(lane) < 32 ? a(lane) << b(lane) : 0; });
+      case Code::selp:
+        return each(i.to, [&](auto lane) { return get(i.from[2], lane) != 0 ? a(lane) : b(lane); });
+      case Code::bfind:
+        return each(i.to, [&](auto lane) { return static_cast<std::uint32_t>(std::bit_width(a(lane))) - 1; });
       case Code::bar:
         return;
       case Code::not_:
@@ -302,6 +342,9 @@ class PtxKernel::Warp {
       case Code::bfe:
         if (!i.from[1].immediate || !i.from[2].immediate || c(0) != 1) refuse("bfe", kernel_.name_);
         return each(i.to, [&](auto lane) { return 0u - (a(lane) >> b(lane) & 1u); });
+      case Code::bfe_unsigned:
+        if (!i.from[1].immediate || !i.from[2].immediate || c(0) != 1) refuse("bfe", kernel_.name_);
+        return each(i.to, [&](auto lane) { return a(lane) >> b(lane) & 1u; });
       case Code::mov:
         return each(i.to, [&](auto lane) { return a(lane); });
       case Code::special:
@@ -310,6 +353,8 @@ class PtxKernel::Warp {
         return each(i.to, [&](auto lane) { return std::uint64_t{a(lane) == b(lane)}; });
       case Code::setp_ge:
         return each(i.to, [&](auto lane) { return std::uint64_t{a(lane) >= b(lane)}; });
+      case Code::setp_lt:
+        return each(i.to, [&](auto lane) { return std::uint64_t{a(lane) < b(lane)}; });
       case Code::setp_ne:
         return each(i.to, [&](auto lane) { return std::uint64_t{a(lane) != b(lane)}; });
       case Code::vote_any: {
@@ -339,6 +384,18 @@ class PtxKernel::Warp {
       case Code::ld_global:
         return each(i.to,
                     [&](auto lane) { return *reinterpret_cast<const std::uint32_t*>(get(i.from[0], lane) + i.extra); });
+      case Code::ld_local:
+        return each(i.to, [&](auto lane) { return local_word(i, lane, 0); });
+      case Code::ld_local2:
+        each(i.also_to, [&](auto lane) { return local_word(i, lane, 1); });
+        return each(i.to, [&](auto lane) { return local_word(i, lane, 0); });
+      case Code::st_local2:
+        for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
+          if ((active_ >> lane & 1u) == 0) continue;
+          local_word(i, lane, 0) = b(lane);
+          local_word(i, lane, 1) = c(lane);
+        }
+        return;
       case Code::ld_shared:
         return each(i.to, [&](auto lane) { return shared_word(i, lane); });
       case Code::st_shared:
@@ -371,6 +428,7 @@ class PtxKernel::Warp {
   std::vector<std::uint32_t>& shared_;
   const std::uint8_t* const parameters_;
   std::vector<std::uint64_t> words_;
+  std::vector<std::uint32_t> local_;  // lane by lane
   std::vector<char> set_;
   std::size_t waits_for_[warp_len] = {};
   std::size_t at_ = 0;  // the next instruction

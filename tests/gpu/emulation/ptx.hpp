@@ -33,9 +33,13 @@ class PtxKernel {
     atom_add,
     bar,
     bfe,
+    bfe_unsigned,
+    bfind,
     branch,
     dp4a,
     ld_global,
+    ld_local,
+    ld_local2,
     ld_param,
     ld_param64,
     ld_shared,
@@ -47,12 +51,16 @@ class PtxKernel {
     or_,
     prmt,
     ret,
+    selp,
     setp_eq,
     setp_ge,
+    setp_lt,
     setp_ne,
+    shl,
     shr,
     special,
     st_global4,
+    st_local2,
     st_shared,
     sub,
     vote_any,
@@ -66,7 +74,8 @@ class PtxKernel {
     Code code = Code::ret;
     std::int32_t guard = -1;  // predicate
     bool negated = false;
-    std::uint32_t to = 0;  // register, or instruction for a branch
+    std::uint32_t to = 0;       // register, or instruction for a branch
+    std::uint32_t also_to = 0;  // the second register of a load of two words
     Operand from[4];
     std::uint32_t extra = 0;  // offset or table
   };
@@ -79,6 +88,7 @@ class PtxKernel {
 
   std::string name_;
   std::size_t parameter_len_ = 0;
+  std::size_t local_len_ = 0;  // bytes of a thread
   std::uint32_t threads_ = 0;
   std::map<std::string, std::uint32_t> registers_;
   std::vector<Instruction> instructions_;
