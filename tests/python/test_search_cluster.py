@@ -99,8 +99,7 @@ def test_every_key_is_tested_although_workers_die() -> None:
 # --- Ray -----------------------------------------------------------------------------------------
 
 needs_ray = pytest.mark.skipif(
-    importlib.util.find_spec("ray") is None or "WARPCIPHER_TEST_RAY" not in os.environ,
-    reason="needs Ray, and WARPCIPHER_TEST_RAY: a cluster takes a minute to start",
+    importlib.util.find_spec("ray") is None, reason="needs Ray, the extra `cluster`"
 )
 KEY = bytes(range(16))
 PAIR = f"{'00' * 16}:{wc.Cipher('aes-128-ecb', KEY).encrypt(bytes(16)).hex()}"
@@ -120,6 +119,7 @@ class LocalCluster:
     """A head without cores and nodes of one core, as processes of this machine."""
 
     def __init__(self) -> None:
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         from ray.cluster_utils import Cluster  # type: ignore[import-not-found,unused-ignore]
 
         self.cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
@@ -138,13 +138,20 @@ def cluster() -> Iterator[LocalCluster]:
     del os.environ["RAY_ADDRESS"]
 
 
+def parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 def workers() -> list[int]:
-    """The processes of search actors."""
+    """The processes of search actors: children of the nodes, which are children of this process."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if b"ray::_Node" in (folder / "cmdline").read_bytes():
-                found.append(int(folder.name))
+            process = int(folder.name)
+            if b"ray::_Node" not in (folder / "cmdline").read_bytes():
+                continue
+            if parent(parent(process)) == os.getpid():
+                found.append(process)
         except OSError:
             continue
     return found
