@@ -104,6 +104,16 @@ def test_first_save_takes_no_name_that_is_there(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["c"]  # noqa: PTH208
 
 
+def test_place_where_no_checkpoint_can_be_is_told_at_once(tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    for use in (Checkpoint.load, Checkpoint.peek):
+        with pytest.raises(FileNotFoundError, match="no such folder") as raised:
+            use(Checkpoint(missing / "c", IDENTITY))
+        assert raised.value.filename == str(missing)
+        with pytest.raises(CheckpointError, match="no file"):
+            use(Checkpoint(tmp_path, IDENTITY))
+
+
 def test_checkpoint_that_was_replaced_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "c"
     with Checkpoint(path, IDENTITY) as checkpoint:

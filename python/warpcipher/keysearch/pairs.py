@@ -47,7 +47,7 @@ class Pair:
         """PLAINTEXT:CIPHERTEXT[:IV] in hex; ? in the plaintext for a digit that is unknown."""
         parts = text.strip().split(":")
         if len(parts) not in (2, 3):
-            raise ValueError(f"a pair has {len(parts)} parts, expected PLAINTEXT:CIPHERTEXT[:IV]")
+            raise ValueError(f"a pair is PLAINTEXT:CIPHERTEXT[:IV], got {len(parts) - 1} colons")
         digits = re.sub(r"\s", "", parts[0])
         if len(digits) % 2 or not re.fullmatch(r"[0-9a-fA-F?]*", digits):
             raise ValueError("the plaintext of a pair is not an even number of hex digits and ?")

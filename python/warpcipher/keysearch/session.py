@@ -18,6 +18,7 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,8 +81,10 @@ class Checkpoint:
             try:
                 descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             except FileNotFoundError:
+                self._require_folder()
                 return None
             try:
+                self._require_file(descriptor)
                 self._lock(descriptor)
                 if _same_file(descriptor, self.path):
                     state = self._parse(descriptor)
@@ -100,8 +103,10 @@ class Checkpoint:
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
+            self._require_folder()
             return None
         try:
+            self._require_file(descriptor)
             return self._parse(descriptor)
         finally:
             os.close(descriptor)
@@ -161,6 +166,18 @@ class Checkpoint:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _require_folder(self) -> None:
+        """Now, and not when the first keys are done."""
+        folder = self.path.parent
+        if not folder.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "no such folder for the checkpoint", str(folder))
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+
+    def _require_file(self, descriptor: int) -> None:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise CheckpointError(f"{self.path} is no file: name one for the checkpoint")
 
     def _take_name(self, temporary: Path) -> None:
         """The first version: another's file of that name stays."""
