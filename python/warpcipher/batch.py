@@ -292,8 +292,8 @@ def run_columns(
     64-bit ones are used where they lie. Data and out lie anywhere; IVs, AAD and integers in host
     memory, or, when lengths is an array on a GPU, all on the GPU of data and out: integers of 64
     bits, key_index of 32, and keys may be an array there too, their bytes one behind the other; out
-    must then be given. Large batches of AES in CTR and GCM (nonces of 12 bytes, texts of up to
-    8 KiB) on a GPU are then checked and planned there: the host does nothing for each message.
+    must then be given. Large batches of AES (GCM: nonces of 12 bytes) on a GPU are then
+    checked and planned there: the host does nothing for each message.
 
     A message that fails is told by `status`, or by `raise_for_status()`; the others are
     not disturbed. ValueError, before anything is written: a length, offset or index is wrong, or

@@ -17,6 +17,10 @@ enum class Padding : std::uint8_t { none, pkcs7 };
 // Where in, out and tag lie. IV and AAD are always in host memory.
 enum class Memory : std::uint8_t { host, device };
 
+// IEEE 1619, section 5.1: a data unit of at most 2^20 blocks; and a block at least, to steal from.
+inline constexpr std::uint64_t xts_most_text_len = std::uint64_t{16} << 20;
+inline constexpr std::uint64_t xts_least_text_len = 16;
+
 // Pointers are borrowed until the run is over (for device memory: until the stream has passed it). `in` and `out` are
 // the same or do not overlap. All lengths are in bytes.
 struct Message {

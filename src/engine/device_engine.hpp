@@ -42,10 +42,10 @@ class DeviceEngine : public Engine {
   virtual void run_allocated(const Plan& plan, std::span<Status> statuses, Stream stream) = 0;
 
   // Runs a columnar batch whose text lies in device memory, checked and planned on the device, and fills in the
-  // results. Returns ok or invalid_tag, as the batch came out; nothing when it leaves the batch to run() of the
-  // messages: where that is as fast, it cannot run the batch so, or it found fault with it. Then nothing has been
-  // written. The number of entries in each column has been checked. Throws Error{invalid_argument} for arrays that are
-  // not in the memory they are said to be in.
+  // results. Returns ok, invalid_tag or invalid_padding, as the batch came out; nothing when it leaves the batch to
+  // run() of the messages: where that is as fast, it cannot run the batch so, or it found fault with it. Then nothing
+  // has been written. The number of entries in each column has been checked. Throws Error{invalid_argument} for arrays
+  // that are not in the memory they are said to be in.
   virtual std::optional<Status> run_columns(const Columns&, std::span<Result>, Stream) { return std::nullopt; }
 
   // Device memory. deallocate takes the size that was allocated, and wipes the first `used` bytes.

@@ -100,17 +100,24 @@ class ColumnarBatch {
       keys_.emplace_back(algorithm, std::span(key_bytes).subspan(k * algorithm.key_len(), algorithm.key_len()));
       pointers_.push_back(&keys_.back());
     }
-    iv_len = aead ? 12 : algorithm.mode.iv == IvRule::none ? 0 : 16;
+    block_len_ = algorithm.block_len();
+    iv_len = aead ? 12 : algorithm.mode.iv == IvRule::none ? 0 : block_len_;
     ivs = random_bytes(iv_len * shape.count);
-    const std::size_t unit = algorithm.mode.whole_blocks && !shape.pads ? 16 : 1;
+    const bool encrypting = shape.direction == Direction::encrypt;
+    const std::size_t unit = algorithm.mode.whole_blocks && !shape.pads ? block_len_ : 1;
     std::size_t in = 0, out = 0, aad_at = 0;
     for (std::size_t i = 0; i < shape.count; ++i) {
       const std::size_t any = shape.shortest + random_below(shape.longest - shape.shortest + 1);
-      const std::size_t text = (shape.one_length ? shape.longest : any) / unit * unit;
-      const std::size_t padding = shape.pads ? 16 - text % 16 : 0;
+      std::size_t text = (shape.one_length ? shape.longest : any) / unit * unit;
+      if (algorithm.mode.id == Mode::xts) text = std::max<std::size_t>(text, 16);
+      std::size_t padding = shape.pads ? block_len_ - text % block_len_ : 0;
+      if (!encrypting) {  // there it is part of the text
+        text += padding;
+        padding = 0;
+      }
       const std::size_t gap = shape.offsets ? (random_below(2) == 0 ? random_below(40) : 16 - in % 16) : 0;
-      const std::size_t in_len = text + (shape.direction == Direction::decrypt ? tag : 0);
-      const std::size_t out_len = text + padding + (shape.direction == Direction::encrypt ? tag : 0);
+      const std::size_t in_len = text + (encrypting ? 0 : tag);
+      const std::size_t out_len = text + padding + (encrypting ? tag : 0);
       in += gap;
       out = shape.in_place ? in : out + gap;
       in_offsets.push_back(in);
@@ -128,7 +135,8 @@ class ColumnarBatch {
     text_ = random_bytes(in + 64);
     out_ = shape.in_place ? text_ : random_bytes(out + 64);
     if (aead) aad = random_bytes(shape.aad_ranges ? aad_at + 40 : 13);
-    if (aead && shape.direction == Direction::decrypt) seal();
+    if (aead && !encrypting) seal();
+    if (shape.pads && !encrypting) pad();
   }
 
   // What should come of it, by the oracle; the status of each message.
@@ -142,6 +150,9 @@ class ColumnarBatch {
       oracle().run(make_plan({&m, 1}, oracle().tile_units()), {&status, 1}, nullptr);
       const std::size_t added = shape_.direction == Direction::encrypt ? m.tag_len : 0;
       results[i] = status == Status::ok ? Result{status, m.output_len() + added} : Result{status, 0};
+      if (paddings_.empty()) continue;
+      results[i] = paddings_[i] == 0 ? Result{Status::invalid_padding, 0} : Result{status, m.in_len - paddings_[i]};
+      if (paddings_[i] == 0) std::fill_n(m.out, m.in_len, std::uint8_t{0});
     }
     if (shape_.in_place) out = text;
     return results;
@@ -217,7 +228,7 @@ class ColumnarBatch {
     m.direction = direction;
     m.in = text.data() + in_offsets[i];
     m.out = out.data() + out_offsets[i];
-    m.padding = shape_.pads ? Padding::pkcs7 : Padding::none;
+    m.padding = shape_.pads && shape_.direction == Direction::encrypt ? Padding::pkcs7 : Padding::none;
     m.in_len = in_lengths[i] - (shape_.direction == Direction::decrypt ? tag : 0);
     m.out_len = m.output_len();
     m.iv = iv_len == 0 ? nullptr : ivs.data() + iv_len * i;
@@ -243,8 +254,32 @@ class ColumnarBatch {
     if (shape_.in_place) out_ = text_;
   }
 
+  // Padding that is right, but for a few.
+  void pad() {
+    for (std::size_t i = 0; i < shape_.count; ++i) {
+      Message m = message(i, Direction::encrypt, text_, text_);
+      m.out = const_cast<std::uint8_t*>(m.in);
+      const auto n = static_cast<std::uint8_t>(1 + random_below(block_len_));
+      std::uint8_t* const end = m.out + m.in_len;
+      std::fill(end - n, end, n);
+      paddings_.push_back(n);
+      if (random_below(4) == 0) {
+        const std::size_t at = 1 + random_below(n);  // from the end; the last byte is the length
+        end[-static_cast<std::ptrdiff_t>(at)] = static_cast<std::uint8_t>(at > 1                 ? n ^ 1
+                                                                          : random_below(2) == 0 ? 0
+                                                                                                 : block_len_ + 1);
+        paddings_.back() = 0;
+      }
+      Status status = Status::ok;
+      oracle().run(make_plan({&m, 1}, oracle().tile_units()), {&status, 1}, nullptr);
+    }
+    if (shape_.in_place) out_ = text_;
+  }
+
   const Algorithm& algorithm_;
   const Shape shape_;
+  std::size_t block_len_ = 0;
+  std::vector<std::size_t> paddings_;  // of each message, 0: wrong
   std::deque<Key> keys_;
   std::vector<const Key*> pointers_;
   std::vector<std::uint8_t> text_, out_;
@@ -269,6 +304,7 @@ int test_refusals(const Algorithm& algorithm, Stream stream) {
     std::string text;
     void (*change)(ColumnarBatch&);
     bool in_place = false;
+    bool padded = false;  // and decrypted
   };
   static constexpr std::size_t at = 33;
   std::vector<Wrong> all{
@@ -283,6 +319,17 @@ int test_refusals(const Algorithm& algorithm, Stream stream) {
   if (algorithm.mode.whole_blocks) {
     all.push_back({"message 33: " + std::string(algorithm.name) + " without padding takes a multiple",
                    [](ColumnarBatch& b) { b.in_lengths[at] = 17; }});
+  }
+  if (algorithm.takes_padding()) {
+    all.push_back({"message 33: " + std::string(algorithm.name) + " with PKCS#7 padding decrypts at least",
+                   [](ColumnarBatch& b) { b.in_lengths[at] = 0; }, false, true});
+  }
+  if (algorithm.mode.id == Mode::xts) {
+    all.push_back({"takes a data unit of 16", [](ColumnarBatch& b) { b.in_lengths[at] = 15; }});
+    all.push_back({"the two halves of the key are equal", [](ColumnarBatch& b) {
+                     const std::size_t half = b.key_bytes.size() / 4;  // of two keys
+                     std::copy_n(b.key_bytes.begin(), half, b.key_bytes.begin() + static_cast<std::ptrdiff_t>(half));
+                   }});
   }
   if (algorithm.is_aead()) {
     all.push_back({"messages 3 and 33 encrypt", [](ColumnarBatch& b) {
@@ -301,8 +348,17 @@ int test_refusals(const Algorithm& algorithm, Stream stream) {
   int failures = 0;
   for (const Wrong& wrong : all) {
     for (const bool on_device : {false, true}) {
-      Shape shape{Direction::encrypt, 40, 100, 2, true, on_device, true, wrong.in_place, true};
+      Shape shape{wrong.padded ? Direction::decrypt : Direction::encrypt,
+                  40,
+                  100,
+                  2,
+                  true,
+                  on_device,
+                  true,
+                  wrong.in_place,
+                  true};
       shape.shortest = 16;
+      shape.pads = wrong.padded;
       ColumnarBatch batch(algorithm, shape);
       wrong.change(batch);
       std::vector<std::uint8_t> got;
@@ -341,7 +397,7 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
       shape.in_place = random_below(3) == 0;
       shape.aad_ranges = random_below(2) == 0;
       shape.tag_len = std::size_t{12} + random_below(5);
-      shape.pads = algorithm.takes_padding() && direction == Direction::encrypt && random_below(2) == 0;
+      shape.pads = algorithm.takes_padding() && random_below(2) == 0;
       shape.one_length = random_below(4) == 0;
       failures += test_shape(algorithm, shape, stream);
       ++cases;
@@ -368,7 +424,8 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
       ++cases;
     }
   }
-  if (counts || algorithm.mode.id == Mode::cbc) failures += test_refusals(algorithm, stream);
+  if (counts || algorithm.mode.id == Mode::cbc || algorithm.mode.id == Mode::xts)
+    failures += test_refusals(algorithm, stream);
   unsetenv("WARPCIPHER_COLUMNS");
   std::printf("%-16s %4zu columnar batches %s\n", std::string(algorithm.name).c_str(), cases,
               failures == 0 ? "ok" : "FAILED");
@@ -381,7 +438,7 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
 int test_columns(bool quick, const std::string& only, const std::function<bool()>& is_mine, Stream stream) {
   int failures = 0;
   for (const char* name : {"aes-128-ctr", "aes-192-gcm", "aes-256-gcm", "aes-256-ecb", "aes-128-cbc", "aes-192-cfb",
-                           "aes-256-ofb", "aes-128-cfb8"}) {
+                           "aes-256-ofb", "aes-128-cfb8", "aes-128-xts", "aes-256-xts"}) {
     if ((!only.empty() && only != name) || !is_mine()) continue;
     failures += test_algorithm(find_algorithm(name), quick, stream);
   }

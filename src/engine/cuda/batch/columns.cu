@@ -5,9 +5,11 @@
 //   round keys, H                                expand_keys()
 //   views, prefix sums, checks                   survey_columns()
 //   GCM: E(J0), counters; nonces used twice      encrypt_starts(), check_nonces()
+//   XTS: first tweaks; keys of equal halves      encrypt_starts(), check_key_halves()
 //   --- the host waits for the survey: nothing has been written yet
 //   serial modes: an order of the messages       order_by_length()
 //   text, tags, verdicts, results
+//   padding taken off                            take_padding_off()
 #include "engine/cuda/batch/columns.hpp"
 
 #include <cuda_runtime_api.h>
@@ -21,6 +23,7 @@
 #include "engine/cuda/batch/aes_batch.hpp"
 #include "engine/cuda/batch/derive.hpp"
 #include "engine/cuda/batch/order.hpp"
+#include "engine/cuda/batch/padding.hpp"
 #include "engine/cuda/batch/survey.hpp"
 #include "engine/cuda/batch/upload.hpp"
 #include "engine/cuda/check.hpp"
@@ -55,16 +58,12 @@ bool is_worth_it(const Columns& c) {
 bool can_run(const Columns& c) {
   const Algorithm& algorithm = c.algorithm_of_all();
   if (!is_aes(algorithm.cipher.id)) return false;
-  // Padding is taken off by the host.
-  const bool pads = c.padding != Padding::none;
-  if (pads && (c.direction == Direction::decrypt || !algorithm.takes_padding())) return false;
+  if (c.padding != Padding::none && !algorithm.takes_padding()) return false;
   if (c.count >= UINT32_MAX || c.key_count() >= UINT32_MAX) return false;
   if (c.in.size() > most_len || c.out.size() > most_len || c.aad.size() > most_len) return false;
   switch (algorithm.mode.id) {
     case Mode::gcm:
       return c.iv_len == gcm_plain_iv_len && is_gcm_tag_len(c.tag_len);
-    case Mode::xts:
-      return false;
     default:
       return c.iv_len == (algorithm.mode.iv == IvRule::none ? 0 : 16) && c.tag_len == 0 && c.aad.empty();
   }
@@ -103,17 +102,25 @@ class ColumnsRun {
         keys_(static_cast<std::uint32_t>(columns.key_count())),
         algorithm_(columns.algorithm_of_all()),
         is_gcm_(algorithm_.mode.id == Mode::gcm),
-        encrypting_(columns.direction == Direction::encrypt) {}
+        is_xts_(algorithm_.mode.id == Mode::xts),
+        encrypting_(columns.direction == Direction::encrypt),
+        takes_padding_off_(!encrypting_ && columns.padding == Padding::pkcs7) {}
 
   std::optional<Status> run(std::span<Result> results) {
     place_columns();
+    device_survey_ = make(sizeof(Survey));
+    clear(*device_survey_);
     place_keys();
     survey();
     if (survey_.bad != 0) return std::nullopt;
     if (!is_gcm_ && algorithm_.mode.id != Mode::ctr) {
       if (survey_.tiles > lane_table::most_tiles) return std::nullopt;
       algorithm_.parallel(c_.direction) ? run_tiles() : run_serial();
-      return settle(nullptr, results);
+      if (!takes_padding_off_) return settle(nullptr, results);
+      const StreamBuffer lengths(count_ * sizeof(std::uint32_t), stream_, Wiping::needless);
+      auto* const words = reinterpret_cast<std::uint32_t*>(lengths.data());
+      take_padding_off(device_, stream_, views(), count_, block_len(), words);
+      return settle(words, results);
     }
     const lane_table::CounterBatch counters{views(), first_tile(), survey_.tiles, survey_.units, survey_.most_units,
                                             count_,  rounds(),     round_keys(),  only_key()};
@@ -148,7 +155,7 @@ class ColumnsRun {
 
   void run_tiles() const {
     const lane_table::BatchSource batch{{{views(), first_tile(), survey_.tiles, count_}}, rounds(), round_keys()};
-    lane_table::run_tiles(device_, stream_, algorithm_, c_.direction, batch, !view_.apart);
+    lane_table::run_tiles(device_, stream_, algorithm_, c_.direction, batch, !view_.apart, only_key());
   }
 
   void run_serial() const {
@@ -194,15 +201,18 @@ class ColumnsRun {
     view_.in_len = c_.in.size();
     view_.out_len = c_.out.size();
     view_.aad_len = c_.aad.size();
-    view_.most_text_len = is_gcm_ ? gcm_most_text_len : most_len;
+    view_.least_text_len = takes_padding_off_ ? block_len() : is_xts_ ? xts_least_text_len : 0;
+    view_.most_text_len = is_gcm_ ? gcm_most_text_len : is_xts_ ? xts_most_text_len : most_len;
     // Texts may fill less of their buffer: then they are cut into fewer chunks than would be best.
     if (is_gcm_) view_.chunk_blocks = ghash::chunk_blocks_for(device_, std::min(view_.in_len, view_.out_len) / 16);
     view_.count = count_;
     view_.keys = keys_;
     view_.tag_len = static_cast<std::uint32_t>(c_.tag_len);
     view_.iv_len = static_cast<std::uint32_t>(c_.iv_len);
-    view_.unit_log = algorithm_.unit_len() == 1 ? 0 : 4;
-    view_.pads = c_.padding == Padding::pkcs7;
+    view_.block_log = static_cast<std::uint32_t>(std::countr_zero(algorithm_.block_len()));
+    view_.unit_log = algorithm_.unit_len() == 1 ? 0 : view_.block_log;
+    view_.pads = encrypting_ && c_.padding == Padding::pkcs7;
+    view_.steals = is_xts_;
     view_.whole_blocks = algorithm_.mode.whole_blocks && !view_.pads;
     view_.is_gcm = is_gcm_;
     view_.encrypting = encrypting_;
@@ -213,13 +223,15 @@ class ColumnsRun {
 
   const Key* only_key() const { return c_.algorithm == nullptr && keys_ == 1 ? c_.keys[0] : nullptr; }
   std::uint32_t rounds() const { return static_cast<std::uint32_t>(algorithm_.cipher.key_len / 4 + 6); }
+  std::uint32_t block_len() const { return static_cast<std::uint32_t>(algorithm_.block_len()); }
   bool inverse() const { return algorithm_.inverse(c_.direction); }
 
   void place_keys() {
     const std::size_t key_len = algorithm_.key_len();
     round_keys_ = make(keys_ * most_rows * sizeof(uint4), Wiping::needed);
+    if (is_xts_) tweak_keys_ = make(keys_ * most_rows * sizeof(uint4), Wiping::needed);
     if (is_gcm_) hash_keys_ = make(keys_ * sizeof(gf128::Element), Wiping::needed);
-    if (only_key() != nullptr) return place_only_key();
+    if (only_key() != nullptr && !is_xts_) return place_only_key();
     Bytes copy;
     const std::uint8_t* bytes = c_.key_bytes.data();
     if (c_.algorithm == nullptr || c_.columns_memory == Memory::host) {
@@ -240,11 +252,20 @@ class ColumnsRun {
     }
     KeyExpansion expansion{};
     expansion.keys = bytes;
-    expansion.stride = expansion.key_len = static_cast<std::uint32_t>(key_len);
+    expansion.stride = static_cast<std::uint32_t>(key_len);
+    expansion.key_len = static_cast<std::uint32_t>(algorithm_.cipher.key_len);
     expansion.count = keys_;
     expansion.inverse = inverse();
     expansion.rows = reinterpret_cast<uint4*>(round_keys_->data());
     if (is_gcm_) expansion.hash_keys = reinterpret_cast<gf128::Element*>(hash_keys_->data());
+    expand_keys(device_, stream_, expansion);
+    if (!is_xts_) return;
+    if (c_.algorithm != nullptr) {  // a Key has been asked already
+      check_key_halves(device_, stream_, bytes, expansion.stride, keys_, &survey_of_device()->bad);
+    }
+    expansion.keys += expansion.key_len;  // the second half: IEEE 1619, section 5.1
+    expansion.inverse = false;
+    expansion.rows = reinterpret_cast<uint4*>(tweak_keys_->data());
     expand_keys(device_, stream_, expansion);
   }
 
@@ -264,12 +285,10 @@ class ColumnsRun {
     views_ = make(count_ * sizeof(MessageView));
     first_tile_ = make((std::size_t{count_} + 1) * sizeof(std::uint64_t));
     sums_ = make(sums * sizeof(Sums));
-    device_survey_ = make(sizeof(Survey));
     if (is_gcm_) {
       hash_views_ = make(count_ * sizeof(ghash::HashView));
       first_chunk_ = make((std::size_t{count_} + 1) * sizeof(std::uint64_t));
     }
-    clear(*device_survey_);
     survey_columns(
         device_, stream_, view_,
         {survey_of_device(), reinterpret_cast<Sums*>(sums_->data()), reinterpret_cast<MessageView*>(views_->data()),
@@ -282,6 +301,11 @@ class ColumnsRun {
       lane_table::encrypt_starts(
           device_, stream_, {reinterpret_cast<MessageView*>(views_->data()), count_, round_keys(), rounds(), masks});
       if (encrypting_) find_nonces_used_twice(masks);
+    }
+    if (is_xts_) {
+      lane_table::encrypt_starts(device_, stream_,
+                                 {reinterpret_cast<MessageView*>(views_->data()), count_,
+                                  reinterpret_cast<const uint4*>(tweak_keys_->data()), rounds(), nullptr});
     }
     fetch_survey();
   }
@@ -298,33 +322,35 @@ class ColumnsRun {
     check_nonces(device_, stream_, views(), masks, count_, table, survey_of_device());
   }
 
-  // Fills in the results: on the host all but the verdicts are known without asking the device.
-  Status settle(const std::uint32_t* verdicts, std::span<Result> results) {
-    const auto added = static_cast<std::uint32_t>(encrypting_ ? c_.tag_len : 0);
+  // Fills in the results. words: what Outcome has; without them all is known without asking the device.
+  Status settle(const std::uint32_t* words, std::span<Result> results) {
+    const Outcome outcome{words, is_gcm_ ? Status::invalid_tag : Status::invalid_padding,
+                          static_cast<std::uint32_t>(encrypting_ ? c_.tag_len : 0), takes_padding_off_};
+    if (c_.columns_memory == Memory::device) {
+      write_results(device_, stream_, views(), count_, outcome, results.data(), survey_of_device());
+      if (words == nullptr) return Status::ok;
+      fetch_survey();
+      return survey_.failed == 0 ? Status::ok : outcome.failure;
+    }
+    std::vector<std::uint32_t> fetched(words != nullptr ? count_ : 0);
+    if (words != nullptr) {
+      check(cudaMemcpyAsync(fetched.data(), words, fetched.size() * sizeof fetched[0], cudaMemcpyDeviceToHost,
+                            native(stream_)),
+            "copy the verdicts of messages from the device");
+      check(cudaStreamSynchronize(native(stream_)), "wait for the verdicts of messages");
+    }
     const auto text_len = [&](std::size_t i) {
       const std::uint64_t len = c_.in_lengths[i];
-      return view_.pads ? len / 16 * 16 + 16 : encrypting_ ? len : len - c_.tag_len;
+      return view_.pads ? len / block_len() * block_len() + block_len() : encrypting_ ? len : len - c_.tag_len;
     };
-    if (c_.columns_memory == Memory::device) {
-      write_results(device_, stream_, views(), verdicts, count_, added, results.data(), survey_of_device());
-      if (verdicts == nullptr) return Status::ok;
-      fetch_survey();
-      return survey_.failed == 0 ? Status::ok : Status::invalid_tag;
-    }
-    std::vector<std::uint32_t> good(verdicts != nullptr ? count_ : 0);
-    if (verdicts != nullptr) {
-      check(
-          cudaMemcpyAsync(good.data(), verdicts, good.size() * sizeof good[0], cudaMemcpyDeviceToHost, native(stream_)),
-          "copy the verdicts of tags from the device");
-      check(cudaStreamSynchronize(native(stream_)), "wait for the verdicts of tags");
-    }
     ThreadPool::instance().parallel_for(count_, results_at_once, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
-        const bool is_good = good.empty() || good[i] != 0;
-        results[i] = is_good ? Result{Status::ok, text_len(i) + added} : Result{Status::invalid_tag, 0};
+        const bool is_good = fetched.empty() || fetched[i] != 0;
+        const std::uint32_t taken_off = takes_padding_off_ ? fetched[i] : 0;
+        results[i] = is_good ? Result{Status::ok, text_len(i) + outcome.added - taken_off} : Result{outcome.failure, 0};
       }
     });
-    return std::find(good.begin(), good.end(), 0u) == good.end() ? Status::ok : Status::invalid_tag;
+    return std::find(fetched.begin(), fetched.end(), 0u) == fetched.end() ? Status::ok : outcome.failure;
   }
 
   void clear(const StreamBuffer& buffer) const {
@@ -351,11 +377,14 @@ class ColumnsRun {
   const std::uint32_t keys_;
   const Algorithm& algorithm_;
   const bool is_gcm_;
+  const bool is_xts_;
   const bool encrypting_;
+  const bool takes_padding_off_;
   ColumnView view_{};
   Survey survey_{};
   std::vector<Bytes> copies_;
-  Bytes round_keys_, hash_keys_, views_, hash_views_, masks_, first_tile_, first_chunk_, sums_, device_survey_;
+  Bytes round_keys_, tweak_keys_, hash_keys_, views_, hash_views_, masks_, first_tile_, first_chunk_, sums_,
+      device_survey_;
 };
 
 }  // namespace

@@ -56,6 +56,16 @@ __global__ void __launch_bounds__(threads) expand_keys_kernel(const __grid_const
   });
 }
 
+__global__ void __launch_bounds__(threads)
+    check_halves_kernel(const std::uint8_t* keys, std::uint32_t key_len, std::uint32_t count, std::uint32_t* bad) {
+  for_each_lane(count, [&](std::uint32_t i) {
+    const std::uint8_t* const key = global(keys) + std::size_t{key_len} * i;
+    std::uint32_t difference = 0;
+    for (std::uint32_t b = 0; b < key_len / 2; ++b) difference |= std::uint32_t{key[b]} ^ key[key_len / 2 + b];
+    if (difference == 0) *bad = 1;
+  });
+}
+
 __global__ void __launch_bounds__(threads) hash_ivs_kernel(const __grid_constant__ IvHashing hashing) {
   for_each_lane(hashing.count, [&](std::uint32_t i) {
     const LongIv iv = hashing.ivs[i];
@@ -76,6 +86,11 @@ __global__ void __launch_bounds__(threads) hash_ivs_kernel(const __grid_constant
 
 void expand_keys(const Device& device, Stream stream, const KeyExpansion& expansion) {
   launch(&expand_keys_kernel, shape_for(device, expansion.count), stream, expansion);
+}
+
+void check_key_halves(const Device& device, Stream stream, const std::uint8_t* keys, std::uint32_t key_len,
+                      std::uint32_t count, std::uint32_t* bad) {
+  launch(&check_halves_kernel, shape_for(device, count), stream, keys, key_len, count, bad);
 }
 
 void hash_ivs(const Device& device, Stream stream, const IvHashing& hashing) {

@@ -25,6 +25,11 @@ struct KeyExpansion {
 // AES key schedules, a lane each.
 void expand_keys(const Device& device, Stream stream, const KeyExpansion& expansion);
 
+// Sets *bad when the two halves of an XTS key are equal (Key::Key refuses it). keys: `count` of `key_len` bytes, one
+// behind the other. Takes the same time wherever halves differ.
+void check_key_halves(const Device& device, Stream stream, const std::uint8_t* keys, std::uint32_t key_len,
+                      std::uint32_t count, std::uint32_t* bad);
+
 struct LongIv {
   const std::uint8_t* bytes;
   std::uint64_t len;

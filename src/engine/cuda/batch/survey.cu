@@ -72,19 +72,23 @@ struct Lengths {
   std::uint64_t aad;
   std::uint64_t chunk_blocks;  // 0: no GHASH
   std::uint32_t unit_log;
+  bool steals;
 
   __device__ __forceinline__ Lengths(const ColumnView& c, std::uint32_t i)
       : aad(c.aad_lengths != nullptr ? c.aad_lengths[i] : c.aad_len),
         chunk_blocks(c.chunk_blocks),
-        unit_log(c.unit_log) {
+        unit_log(c.unit_log),
+        steals(c.steals) {
     const std::uint64_t len = c.in_lengths[i];
     in = len < sum_limit ? len : sum_limit;
     text = c.encrypting ? in : in < c.tag_len ? 0 : in - c.tag_len;
-    padded = c.pads ? text / 16 * 16 + 16 : text;
+    padded = c.pads ? ((text >> c.block_log) + 1) << c.block_log : text;
     out = c.encrypting ? padded + c.tag_len : text;
   }
 
-  __device__ __forceinline__ std::uint64_t units() const { return (padded + (1u << unit_log) - 1) >> unit_log; }
+  __device__ __forceinline__ std::uint64_t units() const {
+    return (steals ? padded : padded + (1u << unit_log) - 1) >> unit_log;
+  }
   __device__ __forceinline__ std::uint64_t hash_blocks() const { return units() + aad / 16 + (aad % 16 != 0); }
   __device__ __forceinline__ Sums sums() const {
     return {in, out, (units() + lane_table::tile_units - 1) / lane_table::tile_units,
@@ -197,9 +201,10 @@ class Surveyor {
         key_(columns.key_index != nullptr ? columns.key_index[i] : 0) {}
 
   __device__ __forceinline__ bool is_right() const {
-    return key_ < c_.keys && (c_.encrypting || c_.in_lengths[i_] >= c_.tag_len) && lengths_.text <= c_.most_text_len &&
-           (!c_.whole_blocks || lengths_.text % 16 == 0) && fits(in_, lengths_.in, c_.in_len) &&
-           fits(out_, lengths_.out, c_.out_len) && fits(aad_, aad_len_, c_.aad_len) && keeps_to_itself();
+    return key_ < c_.keys && (c_.encrypting || c_.in_lengths[i_] >= c_.tag_len) && lengths_.text >= c_.least_text_len &&
+           lengths_.text <= c_.most_text_len && (!c_.whole_blocks || lengths_.text % (1u << c_.block_log) == 0) &&
+           fits(in_, lengths_.in, c_.in_len) && fits(out_, lengths_.out, c_.out_len) &&
+           fits(aad_, aad_len_, c_.aad_len) && keeps_to_itself();
   }
 
   __device__ __forceinline__ MessageView view(bool right) const {
@@ -210,6 +215,7 @@ class Surveyor {
     view.out_len = lengths_.padded;
     view.pad = static_cast<std::uint32_t>(lengths_.padded - lengths_.text);
     view.units = lengths_.units();
+    if (c_.iv_len == 8) view.start = load_words<2>(c_.ivs + std::uint64_t{8} * i_);
     if (c_.iv_len == 16) view.start = load_words<4>(c_.ivs + std::uint64_t{16} * i_);
     if (c_.iv_len == 12) {
       view.start = load_words<3>(c_.ivs + std::uint64_t{12} * i_);
@@ -337,13 +343,14 @@ __global__ void __launch_bounds__(threads)
 }
 
 __global__ void __launch_bounds__(threads)
-    write_results_kernel(const MessageView* views, const std::uint32_t* verdicts, std::uint32_t messages,
-                         std::uint32_t added, Result* results, Survey* survey) {
+    write_results_kernel(const MessageView* views, std::uint32_t messages, const __grid_constant__ Outcome outcome,
+                         Result* results, Survey* survey) {
   const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
   for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < messages; i += stride) {
-    const bool is_good = verdicts == nullptr || verdicts[i] != 0;
-    results[i].status = is_good ? Status::ok : Status::invalid_tag;
-    results[i].written = is_good ? views[i].out_len + added : 0;
+    const std::uint32_t word = outcome.words == nullptr ? 0 : outcome.words[i];
+    const bool is_good = outcome.words == nullptr || word != 0;
+    results[i].status = is_good ? Status::ok : outcome.failure;
+    results[i].written = is_good ? views[i].out_len + outcome.added - (outcome.takes_off ? word : 0) : 0;
     if (!is_good) atomicAdd(&survey->failed, 1u);
   }
 }
@@ -365,9 +372,9 @@ void check_nonces(const Device& device, Stream stream, const MessageView* views,
   launch(&enter_nonces, shape_for(device, messages), stream, views, masks, messages, table, survey);
 }
 
-void write_results(const Device& device, Stream stream, const MessageView* views, const std::uint32_t* verdicts,
-                   std::uint32_t messages, std::uint32_t added, Result* results, Survey* survey) {
-  launch(&write_results_kernel, shape_for(device, messages), stream, views, verdicts, messages, added, results, survey);
+void write_results(const Device& device, Stream stream, const MessageView* views, std::uint32_t messages,
+                   const Outcome& outcome, Result* results, Survey* survey) {
+  launch(&write_results_kernel, shape_for(device, messages), stream, views, messages, outcome, results, survey);
 }
 
 }  // namespace warpcipher::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan of a columnar batch, made on the GPU: what src/pipeline/columns.cpp, check_messages() and make_plan() do on
-// the host, for AES. A batch passes here only if it would pass there; one whose outputs do not
-// come in the order of its messages may be turned away though it is right.
+// the host. A batch passes here only if it would pass there; one whose outputs do not come in the order of its messages
+// may be turned away though it is right.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,18 @@ struct ColumnView {
   std::uint64_t in_len;
   std::uint64_t out_len;
   std::uint64_t aad_len;
-  std::uint64_t most_text_len;  // of a message
-  std::uint64_t chunk_blocks;   // GCM: of GHASH
+  std::uint64_t least_text_len;  // of a message
+  std::uint64_t most_text_len;
+  std::uint64_t chunk_blocks;  // GCM: of GHASH
   std::uint32_t count;
   std::uint32_t keys;
   std::uint32_t tag_len;
-  std::uint32_t iv_len;    // 0, 16, or for GCM 12
-  std::uint32_t unit_log;  // of bytes: 4, or for CFB8 0
-  bool whole_blocks;       // texts must be multiples of a block
-  bool pads;               // PKCS#7 is added
+  std::uint32_t iv_len;     // 0, 8, 16, or for GCM 12
+  std::uint32_t block_log;  // of bytes: 4, or for DES 3
+  std::uint32_t unit_log;   // the same, or for CFB8 0
+  bool whole_blocks;        // texts must be multiples of a block
+  bool steals;              // XTS: the last unit takes what is left of a block
+  bool pads;                // PKCS#7 is added
   bool is_gcm;
   bool encrypting;
   bool apart;  // in and out have no byte in common
@@ -87,8 +90,16 @@ struct NonceTable {
 void check_nonces(const Device& device, Stream stream, const MessageView* views, const Block* masks,
                   std::uint32_t messages, const NonceTable& table, Survey* survey);
 
-// Results in device memory; verdicts as GCM decryption gives them, nullptr: all are good. Counts survey->failed.
-void write_results(const Device& device, Stream stream, const MessageView* views, const std::uint32_t* verdicts,
-                   std::uint32_t messages, std::uint32_t added, Result* results, Survey* survey);
+// What came of the messages of a batch.
+struct Outcome {
+  const std::uint32_t* words;  // 0: failed; nullptr: none did
+  Status failure;              // of those
+  std::uint32_t added;         // bytes written beside the text
+  bool takes_off;              // other words are lengths of padding, which the text had
+};
+
+// Results in device memory. Counts survey->failed.
+void write_results(const Device& device, Stream stream, const MessageView* views, std::uint32_t messages,
+                   const Outcome& outcome, Result* results, Survey* survey);
 
 }  // namespace warpcipher::cuda

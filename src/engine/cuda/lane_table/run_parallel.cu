@@ -66,18 +66,9 @@ void run_batch(const GroupRun& run, const AesBatch& batch, const std::uint32_t* 
                                 batch.rounds(), batch.round_keys(), batch.keys() == 1 ? run.message(0).key : nullptr};
     return run_counter_batch(run.device, run.stream, counters, mode == Mode::gcm, verdicts);
   }
-  const Form form = choose_form(run.device);
-  if (mode == Mode::xts && batch.keys() == 1 && form == Form::tables_128) {
-    Secret<OneKeySource> source;
-    static_cast<MessageList&>(*source) = list;
-    source->rounds = batch.rounds();
-    std::copy_n(aes_key_state(*run.message(0).key).words(run.group.algorithm->inverse(run.group.direction)),
-                most_schedule_words, source->schedule);
-    return launch_mode({run.device, run.stream, form, nullptr, &*source, nullptr}, *run.group.algorithm,
-                       run.group.direction, nullptr, nullptr);
-  }
   run_tiles(run.device, run.stream, *run.group.algorithm, run.group.direction,
-            {list, batch.rounds(), batch.round_keys()}, needs_chains(run));
+            {list, batch.rounds(), batch.round_keys()}, needs_chains(run),
+            batch.keys() == 1 ? run.message(0).key : nullptr);
 }
 
 void save_chains_of_one(const GroupRun& run, const MessageView& view, Block* chains) {
@@ -134,13 +125,21 @@ void run_parallel(const GroupRun& run, const AesBatch* batch, const std::uint32_
 }
 
 void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, Direction direction,
-               const BatchSource& batch, bool in_place) {
+               const BatchSource& batch, bool in_place, const Key* only_key) {
   if (batch.tiles == 0) return;
+  const Form form = choose_form(device);
+  if (algorithm.mode.id == Mode::xts && only_key != nullptr && form == Form::tables_128) {
+    Secret<OneKeySource> source;
+    static_cast<MessageList&>(*source) = batch;
+    source->rounds = batch.rounds;
+    std::copy_n(aes_key_state(*only_key).words(algorithm.inverse(direction)), most_schedule_words, source->schedule);
+    return launch_mode({device, stream, form, nullptr, &*source, nullptr}, algorithm, direction, nullptr, nullptr);
+  }
   const bool saves = in_place && chains_blocks(algorithm, direction);
   const StreamBuffer saved(saves ? batch.tiles * sizeof(Block) : 0, stream);
   auto* const chains = reinterpret_cast<Block*>(saved.data());
   if (saves) save_chains(device, stream, algorithm, batch, tile_units, chains);
-  launch_mode({device, stream, choose_form(device), nullptr, nullptr, &batch}, algorithm, direction, chains, nullptr);
+  launch_mode({device, stream, form, nullptr, nullptr, &batch}, algorithm, direction, chains, nullptr);
 }
 
 }  // namespace warpcipher::cuda::lane_table
