@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bitsliced AES encryption (FIPS 197), eight blocks in 32 words, as three-input logic: nothing is looked up. For
-// counters that differ in the last byte alone it begins after the second round (CommonRounds of the lane tables).
+// Bitsliced AES (FIPS 197), eight blocks in 32 words, as three-input logic: nothing is looked up. For counters that
+// differ in the last byte alone it begins after the second round (CommonRounds of the lane tables). Decryption is the
+// equivalent inverse cipher (section 5.3.5), whose round keys have been through InvMixColumns.
 //
 //   rows[r][i]     bit i of the bytes of row r of the state:   byte c of the word: column c,  bit j of that: block j
 //
@@ -86,19 +87,51 @@ WARPCIPHER_INLINE constexpr void transpose_bits(std::uint32_t (&words)[8]) {
 struct Slices {
   std::uint32_t rows[4][8];
 
-  WARPCIPHER_INLINE constexpr void sub_bytes() {
+  // words[c][j]: column c of block j, its bytes in memory's order. They are not kept.
+  static WARPCIPHER_INLINE constexpr Slices of_columns(std::uint32_t (&words)[4][8]) {
     WARPCIPHER_UNROLL
-    for (int r = 0; r < 4; ++r) circuits::aes_sbox(rows[r]);
+    for (unsigned c = 0; c < 4; ++c) transpose_bits(words[c]);
+    Slices state{};
+    WARPCIPHER_UNROLL
+    for (unsigned i = 0; i < 8; ++i) {
+      const std::uint32_t column[4] = {words[0][i], words[1][i], words[2][i], words[3][i]};
+      std::uint32_t row[4] = {};
+      transpose_bytes(column, row);
+      WARPCIPHER_UNROLL
+      for (unsigned r = 0; r < 4; ++r) state.rows[r][i] = row[r];
+    }
+    return state;
   }
 
-  // ShiftRows, MixColumns and AddRoundKey.
+  template <bool Inverse = false>
+  WARPCIPHER_INLINE constexpr void sub_bytes() {
+    WARPCIPHER_UNROLL
+    for (int r = 0; r < 4; ++r) {
+      if constexpr (Inverse) {
+        circuits::aes_inverse_sbox(rows[r]);
+      } else {
+        circuits::aes_sbox(rows[r]);
+      }
+    }
+  }
+
+  // ShiftRows, MixColumns and AddRoundKey, or their inverses. InvMixColumns is MixColumns after another, sparser
+  // matrix, which adds 4 (a_r ^ a_{r+2}) to each a_r: 50 operations more.
+  template <bool Inverse = false>
   WARPCIPHER_INLINE constexpr void mix_columns(const SlicedKey& key) {
     std::uint32_t sums[4][8] = {};
     WARPCIPHER_UNROLL
     for (int i = 0; i < 8; ++i) {
-      rows[1][i] = pick_bytes<0x0321>(rows[1][i], 0);
+      rows[1][i] = pick_bytes < Inverse ? 0x2103 : 0x0321 > (rows[1][i], 0);
       rows[2][i] = pick_bytes<0x1032>(rows[2][i], 0);
-      rows[3][i] = pick_bytes<0x2103>(rows[3][i], 0);
+      rows[3][i] = pick_bytes < Inverse ? 0x0321 : 0x2103 > (rows[3][i], 0);
+    }
+    if constexpr (Inverse) {
+      add_fourfold(rows[0], rows[2]);
+      add_fourfold(rows[1], rows[3]);
+    }
+    WARPCIPHER_UNROLL
+    for (int i = 0; i < 8; ++i) {
       WARPCIPHER_UNROLL
       for (int r = 0; r < 4; ++r) sums[r][i] = lut3<0x96>(rows[r][i], rows[(r + 1) % 4][i], key.rows[r][i]);
     }
@@ -114,11 +147,12 @@ struct Slices {
     }
   }
 
-  // ShiftRows, then column c of the blocks: words[j] of block j, its bytes in memory's order.
-  template <unsigned Column>
+  // ShiftRows or its inverse, then column c of the blocks: words[j] of block j, its bytes in memory's order.
+  template <unsigned Column, bool Inverse = false>
   WARPCIPHER_INLINE constexpr void get_column(std::uint32_t (&words)[8]) const {
-    constexpr std::uint32_t from_start = 0x6150;  // row 0 or 2 from columns 0 and 1, the row behind from 1 and 2
-    constexpr std::uint32_t from_middle = 0x4372;
+    // Row 0 or 2 from columns 0 and 1, the row behind from 1 and 2, or from 3 and 0.
+    constexpr std::uint32_t from_start = Inverse ? 0x4170 : 0x6150;
+    constexpr std::uint32_t from_middle = Inverse ? 0x6352 : 0x4372;  // two columns further
     WARPCIPHER_UNROLL
     for (int i = 0; i < 8; ++i) {
       const std::uint32_t upper = pick_bytes < Column / 2 == 0 ? from_start : from_middle > (rows[0][i], rows[1][i]);
@@ -142,12 +176,8 @@ struct Slices {
     const std::uint32_t twice[8] = {z[7], z[0] ^ z[7], z[1], z[2] ^ z[7], z[3] ^ z[7], z[4], z[5], z[6]};
     // Byte c of the words is row -c of column 0.
     constexpr std::uint32_t of_row[4] = {0xff, 0xff000000, 0xff0000, 0xff00};
-    const std::uint32_t rows01[2] = {pick_bytes<0x5140>(second[0], second[1]),
-                                     pick_bytes<0x5140>(second[2], second[3])};
-    const std::uint32_t rows23[2] = {pick_bytes<0x7362>(second[0], second[1]),
-                                     pick_bytes<0x7362>(second[2], second[3])};
-    const std::uint32_t rest[4] = {pick_bytes<0x5410>(rows01[0], rows01[1]), pick_bytes<0x7632>(rows01[0], rows01[1]),
-                                   pick_bytes<0x5410>(rows23[0], rows23[1]), pick_bytes<0x7632>(rows23[0], rows23[1])};
+    std::uint32_t rest[4] = {};
+    transpose_bytes(second, rest);
     Slices state{};
     WARPCIPHER_UNROLL
     for (unsigned r = 0; r < 4; ++r) {
@@ -166,6 +196,34 @@ struct Slices {
     transpose_bits(words);
     WARPCIPHER_UNROLL
     for (int i = 0; i < 8; ++i) words[i] = pick_bytes<0x1230>(words[i], 0);
+  }
+
+ private:
+  // Byte c of rows[r] is byte r of columns[c].
+  static WARPCIPHER_INLINE constexpr void transpose_bytes(const std::uint32_t (&columns)[4], std::uint32_t (&row)[4]) {
+    const std::uint32_t rows01[2] = {pick_bytes<0x5140>(columns[0], columns[1]),
+                                     pick_bytes<0x5140>(columns[2], columns[3])};
+    const std::uint32_t rows23[2] = {pick_bytes<0x7362>(columns[0], columns[1]),
+                                     pick_bytes<0x7362>(columns[2], columns[3])};
+    row[0] = pick_bytes<0x5410>(rows01[0], rows01[1]);
+    row[1] = pick_bytes<0x7632>(rows01[0], rows01[1]);
+    row[2] = pick_bytes<0x5410>(rows23[0], rows23[1]);
+    row[3] = pick_bytes<0x7632>(rows23[0], rows23[1]);
+  }
+
+  // Adds x^2 (a ^ b) to a and to b.
+  static WARPCIPHER_INLINE constexpr void add_fourfold(std::uint32_t (&a)[8], std::uint32_t (&b)[8]) {
+    std::uint32_t s[8] = {};
+    WARPCIPHER_UNROLL
+    for (int i = 0; i < 8; ++i) s[i] = a[i] ^ b[i];
+    const std::uint32_t leaving = s[6] ^ s[7];
+    const std::uint32_t first[8] = {s[6], s[6], s[0], s[1], s[2], s[3], s[4], s[5]};
+    const std::uint32_t second[8] = {0, s[7], s[7], s[6], leaving, s[7], 0, 0};
+    WARPCIPHER_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      a[i] = lut3<0x96>(a[i], first[i], second[i]);
+      b[i] = lut3<0x96>(b[i], first[i], second[i]);
+    }
   }
 };
 

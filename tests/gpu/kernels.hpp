@@ -15,8 +15,8 @@ int test_packed(const Algorithm& algorithm, const Options& options, Stream strea
 // edges of chunks, with some lanes of a warp done long before the others, or not aligned, or not there.
 int test_serial(const Algorithm& algorithm, const Options& options, Stream stream);
 
-// Long messages of the counter modes, each alone, by two kinds of warps at once: whole tiles and odd ends, counters
-// that carry past 32 bits and past all, tags that do not match.
+// Long messages of parallel modes, each alone, by two kinds of warps at once: whole tiles and odd ends, counters that
+// carry past 32 bits and past all, tags that do not match.
 int test_mixed_warps(const Algorithm& algorithm, const Options& options, Stream stream);
 
 // A key for each message, more of them than a warp has lanes, and keys shared at random: what batches derive on the

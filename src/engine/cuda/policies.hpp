@@ -17,6 +17,7 @@ enum class Tunable : std::uint8_t {
   lane_table,  // KiB of tables (lane_table/form.hpp)
   ghash,       // of long texts (ghash/tensor.hpp)
   counter,     // of long messages (lane_table/mixed.hpp)
+  blocks,      // of long messages in other modes (lane_table/mixed_text.hpp)
 };
 
 std::vector<Policy> policies(const Device& device);

@@ -12,6 +12,23 @@ namespace warpcipher::cuda::lane_table {
 // The shared memory that the launch gave.
 extern __shared__ uint4 shared_tables[];
 
+// Where the tables begin in the block's shared memory, and the word at such an address. As numbers, so that where they
+// begin can be part of a sum that is made anyway.
+__device__ __forceinline__ std::uint32_t tables_address() {
+#if defined(__CUDA_ARCH__)
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(shared_tables));
+#else
+  return 1024;  // as on a GPU, whose driver keeps what is before
+#endif
+}
+__device__ __forceinline__ std::uint32_t load_shared(std::uint32_t address) {
+#if defined(__CUDA_ARCH__)
+  return *static_cast<const std::uint32_t*>(__cvta_shared_to_generic(address));
+#else
+  return reinterpret_cast<const std::uint32_t*>(shared_tables)[(address - tables_address()) / 4];
+#endif
+}
+
 struct RowZero {
   std::uint32_t words[256];
 };
@@ -45,7 +62,9 @@ class LaneCipher {
   static constexpr bool key_in_registers = Key::in_registers;
 
   __device__ __forceinline__ LaneCipher(const Key& key, std::uint32_t rounds)
-      : key_(key), rounds_(Rounds != 0 ? Rounds : rounds), lane_(4 * lane_index()) {}
+      : key_(key),
+        rounds_(Rounds != 0 ? Rounds : rounds),
+        lane_(4 * lane_index() + (Tables::row_log == 8 ? 0 : tables_address())) {}
 
   template <int N>
   __device__ __forceinline__ void operator()(Block (&blocks)[N]) const {
@@ -72,9 +91,8 @@ class LaneCipher {
   template <int N>
   __device__ __forceinline__ void last_byte_entries(std::uint32_t (&entries)[N], std::uint32_t last) const {
     static_assert(N <= 8, "byte 15 has room for eight rows of 32");
-    const std::uint32_t first = address<3>(last << 24 ^ key_.round(0).words[3]);
 #pragma unroll
-    for (std::uint32_t n = 0; n < N; ++n) entries[n] = entry<3>(first ^ n << (5 + Tables::row_log));
+    for (std::uint32_t n = 0; n < N; ++n) entries[n] = last_byte_entry(last ^ n << 5);
   }
 
   // The same for one block with any byte 15.
@@ -146,8 +164,12 @@ class LaneCipher {
   template <std::uint32_t Table>
   __device__ __forceinline__ std::uint32_t load(std::uint32_t address) const {
     static_assert(Table / 2 < Tables::planes, "this form has no such table");
-    return *reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const char*>(shared_tables) + address +
-                                                   Tables::offset(Table));
+    if constexpr (Tables::row_log == 8) {
+      return *reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const char*>(shared_tables) + address +
+                                                     Tables::offset(Table));
+    } else {
+      return load_shared(address + Tables::offset(Table));
+    }
   }
 
   // The same for T_Row, which may have to be made of another table.
@@ -228,7 +250,7 @@ class LaneCipher {
 
   const Key& key_;
   const std::uint32_t rounds_;
-  const std::uint32_t lane_;
+  const std::uint32_t lane_;  // what the lane adds to addresses; where those are sums, with where the tables begin
 };
 
 }  // namespace warpcipher::cuda::lane_table

@@ -33,12 +33,13 @@ struct MixedShape {
   static constexpr std::size_t shared_len = Tables128ByProduct::shared_len + sizeof(uint4);  // the count behind them
 };
 
-// Deals a block's tiles, which are every gridDim.x-th of the message but its first and last, to the warps of the block.
+// Deals a block's tiles, which are every gridDim.x-th from number `first` to before `end`, to the warps of the block.
 // Every lane takes part in everything.
 class TileDealer {
  public:
-  __device__ __forceinline__ TileDealer(std::uint32_t tiles, bool is_sliced)
-      : count_((tiles - 2 + gridDim.x - 1 - blockIdx.x) / gridDim.x),
+  __device__ __forceinline__ TileDealer(std::uint32_t first, std::uint32_t end, bool is_sliced)
+      : first_(first + blockIdx.x),
+        count_(first_ < end ? (end - first_ + gridDim.x - 1) / gridDim.x : 0),
         runs_(count_ > MixedShape::singles ? (count_ - MixedShape::singles) / MixedShape::run : 0),
         enough_(count_) {
     if (is_sliced) enough_ -= count_ / 2 < MixedShape::reserved ? count_ / 2 : MixedShape::reserved;
@@ -59,7 +60,7 @@ class TileDealer {
       if (next_ >= count_) return false;
       end_ = deal < runs_ ? next_ + MixedShape::run : next_ + 1;
     }
-    tile = 1 + blockIdx.x + gridDim.x * next_++;
+    tile = first_ + gridDim.x * next_++;
     return true;
   }
 
@@ -68,6 +69,7 @@ class TileDealer {
     return &shared_tables[Tables128ByProduct::shared_len / sizeof(uint4)].x;
   }
 
+  std::uint32_t first_;  // of the block
   std::uint32_t count_;
   std::uint32_t runs_;    // deals of more than one tile; they come first
   std::uint32_t enough_;  // who has had tiles behind these is done
@@ -143,7 +145,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   const auto tiles = static_cast<std::uint32_t>(source.tiles);
   const std::uint32_t warp = warp_index();
   const bool is_sliced = warp < MixedShape::sliced_warps;
-  TileDealer dealer(tiles, is_sliced);
+  TileDealer dealer(1, tiles - 1, is_sliced);
   std::uint32_t tile = 0;
   if (is_sliced) {
     if (parameters.verdicts != nullptr && parameters.verdicts[0] == 0) return;  // the others write the zeros

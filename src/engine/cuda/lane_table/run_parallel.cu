@@ -9,6 +9,7 @@
 #include "engine/cuda/keys.hpp"
 #include "engine/cuda/lane_table/counter.cuh"
 #include "engine/cuda/lane_table/mixed.hpp"
+#include "engine/cuda/lane_table/mixed_text.hpp"
 #include "engine/cuda/lane_table/modes.cuh"
 #include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/parallel.hpp"
@@ -100,6 +101,10 @@ void run_single(const GroupRun& run, const std::uint32_t* verdicts) {
   const Mode mode = algorithm.mode.id;
   if ((mode == Mode::ctr || mode == Mode::gcm) && choose_mixed(run.device, form, *source)) {
     return run_mixed(run.device, run.stream, *source, mode == Mode::gcm, verdicts);
+  }
+  const bool mixes = mode == Mode::ecb || mode == Mode::cbc || mode == Mode::cfb;
+  if (mixes && choose_mixed_text(run.device, form, source->tiles)) {
+    return run_mixed_text(run.device, run.stream, mode, algorithm.inverse(message.direction), *source, chains);
   }
   launch_mode({run.device, run.stream, form, &*source, nullptr, nullptr}, algorithm, message.direction, chains,
               verdicts);

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The modes that put text through the cipher, by two kinds of warps of the same block (mixed.cuh):
+//
+//   warps          blocks by                          for 32 blocks of AES-128
+//   0 to 7         logic alone (aes_slices.hpp)       520 operations of the logic pipe, 550 where the cipher is inverse
+//   8 to 31        lane tables (modes.cuh)            105 operations of the logic pipe, 170 to 177 wavefronts
+//
+// Tables are run by the modes' own structs. What a mode does around the cipher in logic is its SlicedText here: a lane
+// has a block of each of the eight rows of a tile,
+//
+//   load(n)    what the cipher is given for unit 32 n + lane: for n = 0 to 7, once each, and before anything is stored
+//   store()    what the cipher made of four rows: of rows 4 to 7, then of rows 0 to 3
+#pragma once
+
+#include "cipher/aes_slices.hpp"
+#include "engine/cuda/lane_table/cipher.cuh"
+#include "engine/cuda/lane_table/mixed.cuh"
+#include "engine/cuda/lane_table/modes.cuh"
+
+namespace warpcipher::cuda::lane_table {
+
+// A source and its key for logic.
+template <class Source>
+struct SlicedSource : Source {
+  aes::SlicedKey sliced[most_rows - 2];  // of the rounds but the last, from number 1
+};
+
+// The lane's blocks of a tile.
+struct TileRows {
+  static constexpr std::uint32_t row_len = 16 * warp_len;
+
+  const std::uint8_t* in;
+  std::uint8_t* out;
+
+  explicit __device__ __forceinline__ TileRows(const Text& text)
+      : in(text.in + 16 * lane_index()), out(text.out + 16 * lane_index()) {}
+
+  __device__ __forceinline__ Block load(std::uint32_t n) const { return load_aligned(in + row_len * n); }
+
+  // The blocks before those of row n.
+  __device__ __forceinline__ Block load_previous(std::uint32_t n, const Tile& tile,
+                                                 const ChainParameters& parameters) const {
+    if (n == 0 && lane_index() == 0) return block_before(tile, parameters);
+    return load_aligned(in + row_len * n - 16);
+  }
+
+  // Rows [first, first + blocks_in_flight).
+  __device__ __forceinline__ void store(std::uint32_t first, const Block (&blocks)[blocks_in_flight]) const {
+#pragma unroll
+    for (std::uint32_t n = 0; n < blocks_in_flight; ++n) store_aligned(out + row_len * (first + n), blocks[n]);
+  }
+};
+
+template <class Mode>
+class SlicedText;
+
+template <bool Inverse>
+class SlicedText<EcbMode<Inverse>> {
+ public:
+  __device__ __forceinline__ SlicedText(const Tile& tile, const NoParameters&) : rows_(tile.text) {}
+  __device__ __forceinline__ Block load(std::uint32_t n) const { return rows_.load(n); }
+  __device__ __forceinline__ void store(std::uint32_t first, Block (&blocks)[blocks_in_flight]) const {
+    rows_.store(first, blocks);
+  }
+
+ private:
+  TileRows rows_;
+};
+
+// Rows are stored from the last to the first, so in place the block before a row is still there.
+template <>
+class SlicedText<CbcDecryption> {
+ public:
+  __device__ __forceinline__ SlicedText(const Tile& tile, const ChainParameters& parameters)
+      : tile_(tile), parameters_(parameters), rows_(tile.text) {}
+  __device__ __forceinline__ Block load(std::uint32_t n) const { return rows_.load(n); }
+  __device__ __forceinline__ void store(std::uint32_t first, Block (&blocks)[blocks_in_flight]) const {
+#pragma unroll
+    for (std::uint32_t n = 0; n < blocks_in_flight; ++n) {
+      blocks[n] = blocks[n] ^ rows_.load_previous(first + n, tile_, parameters_);
+    }
+    __syncwarp();
+    rows_.store(first, blocks);
+  }
+
+ private:
+  const Tile& tile_;
+  const ChainParameters& parameters_;
+  TileRows rows_;
+};
+
+template <>
+class SlicedText<CfbDecryption> {
+ public:
+  __device__ __forceinline__ SlicedText(const Tile& tile, const ChainParameters& parameters)
+      : tile_(tile), parameters_(parameters), rows_(tile.text) {}
+  __device__ __forceinline__ Block load(std::uint32_t n) const { return rows_.load_previous(n, tile_, parameters_); }
+  __device__ __forceinline__ void store(std::uint32_t first, Block (&blocks)[blocks_in_flight]) const {
+#pragma unroll
+    for (std::uint32_t n = 0; n < blocks_in_flight; ++n) blocks[n] = blocks[n] ^ rows_.load(first + n);
+    rows_.store(first, blocks);
+  }
+
+ private:
+  const Tile& tile_;
+  const ChainParameters& parameters_;
+  TileRows rows_;
+};
+
+// Whether a tile is one for logic.
+__device__ __forceinline__ bool is_whole(const Tile& tile) {
+  return tile.text.aligned && tile.units == tile_units && tile.text.in_len >= 16 * tile_units;
+}
+
+// Runs a tile through the cipher by logic.
+template <class Mode, class Source>
+__device__ __forceinline__ void run_sliced(const SlicedSource<Source>& source, SlicedText<Mode> text) {
+  const ParameterKey key{source.schedule};
+  std::uint32_t columns[4][8];
+  const Block first = key.round(0);
+#pragma unroll
+  for (std::uint32_t n = 0; n < 8; ++n) {
+    const Block block = text.load(n) ^ first;
+#pragma unroll
+    for (std::uint32_t c = 0; c < 4; ++c) columns[c][n] = block.words[c];
+  }
+  __syncwarp();
+  aes::Slices state = aes::Slices::of_columns(columns);
+#pragma unroll 1
+  for (std::uint32_t r = 1; r < source.rounds; ++r) {
+    state.sub_bytes<Mode::inverse>();
+    state.mix_columns<Mode::inverse>(source.sliced[r - 1]);
+  }
+  state.sub_bytes<Mode::inverse>();
+  state.get_column<0, Mode::inverse>(columns[0]);
+  state.get_column<1, Mode::inverse>(columns[1]);
+  state.get_column<2, Mode::inverse>(columns[2]);
+  state.get_column<3, Mode::inverse>(columns[3]);
+  const Block last = key.round(source.rounds);
+#pragma unroll
+  for (std::uint32_t end = 8; end != 0; end -= blocks_in_flight) {
+    Block blocks[blocks_in_flight];
+#pragma unroll
+    for (std::uint32_t i = 0; i < blocks_in_flight; ++i) {
+      const std::uint32_t n = end - blocks_in_flight + i;
+      blocks[i] = Block{{columns[0][n], columns[1][n], columns[2][n], columns[3][n]}} ^ last;
+    }
+    text.store(end - blocks_in_flight, blocks);
+  }
+}
+
+// A block for each multiprocessor, of block_threads. What of the tiles is not whole or not aligned is left to tables,
+// whoever takes it.
+template <class Mode, class Source>
+__global__ void __launch_bounds__(block_threads, 1)
+    mixed_text_kernel(const __grid_constant__ SlicedSource<Source> source,
+                      const __grid_constant__ typename Mode::Parameters parameters) {
+  using Tables = Tables128ByProduct;
+  fill_tables<Tables, Mode::inverse>();
+  TileDealer::begin();
+  __syncthreads();
+  const ParameterKey key{source.schedule};
+  const LaneCipher<Tables, Mode::inverse, 0, ParameterKey> cipher(key, source.rounds);
+  const bool is_sliced = warp_index() < MixedShape::sliced_warps;
+  TileDealer dealer(0, static_cast<std::uint32_t>(source.tiles), is_sliced);
+  std::uint32_t number = 0;
+  Mode mode;
+  while (dealer.take(number)) {
+    const Tile tile = source.template find<Mode>(number);
+    if (is_sliced && is_whole(tile)) {
+      run_sliced<Mode>(source, SlicedText<Mode>(tile, parameters));
+    } else {
+      mode.tile(cipher, tile, parameters);
+    }
+  }
+}
+
+}  // namespace warpcipher::cuda::lane_table
