@@ -64,7 +64,8 @@ int test_mixed_warps(const Algorithm& algorithm, const Options& options, Stream 
       if (algorithm.mode.id == Mode::ctr && direction == Direction::decrypt) continue;  // the same
       if (!algorithm.parallel(direction)) continue;
       Case c = random_case(algorithm, direction, tiles * tile - random_below(tile));
-      c.in_shift = c.out_shift = 0;
+      c.in_shift = 16 * random_below(8);
+      c.out_shift = 16 * random_below(8);
       c.in_place = tiles % 2 == 0;
       c.bad_tag = false;
       if (counts) c.iv = random_bytes(algorithm.is_aead() ? 12 : 16);
@@ -82,6 +83,30 @@ int test_mixed_warps(const Algorithm& algorithm, const Options& options, Stream 
   unsetenv("WARPCIPHER_BLOCKS");
   unsetenv("WARPCIPHER_COUNTER");
   return tally.report(algorithm.name, "messages by two kinds of warps");
+}
+
+int test_ghash_segments(const Algorithm& algorithm, const Options& options, Stream stream) {
+  constexpr std::size_t segment = 512 * 16;
+  constexpr std::size_t half = segment / 2;
+  Tally tally(stream);
+  for (const bool one_key : {true, false}) {
+    const Key& key = random_key(algorithm);
+    const Direction direction = random_below(2) == 0 ? Direction::encrypt : Direction::decrypt;
+    Batch batch;
+    for (const std::size_t segments : {0, 1, options.quick ? 2 : 9}) {
+      for (const std::size_t over : {std::size_t{16}, 1 + random_below(half), half, half + 1, segment}) {
+        Case c = random_case(algorithm, direction, segments * segment + over);
+        c.aad_len = c.len < 64 || random_below(2) == 0 ? 0 : random_below(40);
+        if (random_below(2) == 0) c.len -= (c.aad_len + 15) / 16 * 16;  // so that AAD makes it whole
+        if (random_below(4) != 0) c.in_shift = c.out_shift = 16 * random_below(2);
+        c.iv = random_bytes(12);
+        c.key = one_key ? &key : &random_key(algorithm);
+        batch.add(c);
+      }
+    }
+    tally.run(batch);
+  }
+  return tally.report(algorithm.name, "messages at the edges of GHASH's segments");
 }
 
 int test_many_keys(const Algorithm& algorithm, const Options& options, Stream stream) {

@@ -19,6 +19,9 @@ int test_serial(const Algorithm& algorithm, const Options& options, Stream strea
 // carry past 32 bits and past all, tags that do not match.
 int test_mixed_warps(const Algorithm& algorithm, const Options& options, Stream stream);
 
+// Messages of about whole segments of GHASH by warpgroups (warpgroup.cuh), of one key and of a key each.
+int test_ghash_segments(const Algorithm& algorithm, const Options& options, Stream stream);
+
 // A key for each message, more of them than a warp has lanes, and keys shared at random: what batches derive on the
 // GPU.
 int test_many_keys(const Algorithm& algorithm, const Options& options, Stream stream);

@@ -131,6 +131,7 @@ int run_all(const Options& options) {
       if (!is_mine()) continue;
       failures += test_algorithm(algorithm, options, stream);
       failures += test_many_keys(algorithm, options, stream);
+      if (std::string(form) == "warpgroups") failures += test_ghash_segments(algorithm, options, stream);
       if (options.only.empty()) break;  // one key size says it all
     }
   }

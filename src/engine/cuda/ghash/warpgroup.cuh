@@ -206,21 +206,31 @@ class WarpgroupHash {
   std::uint32_t direct_end_;
 };
 
-// The segments that the longest of a warpgroup's chunks needs, from chunk number `first` on. In all lanes.
-template <std::uint32_t BlocksOfSegment>
-__device__ __forceinline__ std::uint32_t most_segments(const ChunkList& list, std::uint64_t first) {
-  const std::uint64_t number = first + lane_index() % warps_of_group;
-  std::uint64_t blocks = 0;
-  if (number < list.chunks) {
-    blocks = chunk_at(list, find_message_alone(list.first_chunk, list.messages, list.chunks, number), number).blocks;
-  }
-  auto segments = static_cast<std::uint32_t>((blocks + BlocksOfSegment - 1) / BlocksOfSegment);
+// The chunk of a warp, number `first` + part, which may not be there, and the most blocks of those of its warpgroup.
+struct OwnChunk {
+  Chunk chunk;
+  bool is_there;
+  std::uint64_t most_blocks;
+};
+
+// Lanes 0 to 3 look for the chunks of the four warps; each warp takes its own from there.
+__device__ __forceinline__ OwnChunk find_chunks_of_group(const ChunkList& list, std::uint64_t first,
+                                                         std::uint32_t part) {
+  const std::uint64_t left = list.chunks - first;
+  const std::uint64_t lane = lane_index() % warps_of_group;
+  const std::uint64_t number = lane < left ? first + lane : first;
+  const std::uint32_t message = find_message_alone(list.first_chunk, list.messages, list.chunks, number);
+  const Chunk chunk = chunk_at(list, message, number);
+  std::uint64_t most = chunk.blocks;
 #pragma unroll
   for (std::uint32_t distance = 1; distance < warps_of_group; distance *= 2) {
-    const std::uint32_t other = cuda::from_lane_xor(segments, distance);
-    segments = segments > other ? segments : other;
+    const std::uint64_t other = cuda::from_lane_xor(most, distance);
+    most = most > other ? most : other;
   }
-  return segments;
+  return {{list.views[cuda::from_lane(message, part)], cuda::from_lane(chunk.first, part),
+           cuda::from_lane(chunk.blocks, part)},
+          part < left,
+          cuda::from_lane(most, 0)};
 }
 
 // Dynamic: what Policy::shared_len says.
@@ -241,12 +251,12 @@ __global__ void __launch_bounds__(Policy::threads, 1) hash_chunks_by_warpgroup(c
   const std::uint64_t stride = std::uint64_t{gridDim.x} * Policy::warps;
   for (std::uint64_t first = warps_of_group * (blockIdx.x + std::uint64_t{gridDim.x} * (warp / warps_of_group));
        first < list.chunks; first += stride) {
-    const std::uint64_t number = first + warp % warps_of_group;
-    const bool is_there = number < list.chunks;
-    const Chunk chunk = find_chunk(list, is_there ? number : first);
-    const std::uint32_t segments = cuda::from_lane(most_segments<Shared::blocks_of_segment>(list, first), 0);
-    const gf128::Element sum = WarpgroupHash<Policy>(chunk, is_there, segments, matrices).sum();
-    if (is_there && lane_index() == 0) list.sums[number] = sum;
+    const std::uint32_t part = warp % warps_of_group;
+    const OwnChunk own = find_chunks_of_group(list, first, part);
+    const auto segments =
+        static_cast<std::uint32_t>((own.most_blocks + Shared::blocks_of_segment - 1) / Shared::blocks_of_segment);
+    const gf128::Element sum = WarpgroupHash<Policy>(own.chunk, own.is_there, segments, matrices).sum();
+    if (own.is_there && lane_index() == 0) list.sums[first + part] = sum;
   }
   __syncthreads();  // what is left in shared memory tells the key
   for (std::uint32_t i = threadIdx.x; i < Policy::shared_len / sizeof(uint4); i += Policy::threads)

@@ -50,6 +50,13 @@ struct CounterMode {
 
   static __device__ __forceinline__ std::uint32_t lead(const MessageView& view) { return view.start.words[3] >> 24; }
 
+  // The last byte, below 32, of the counters of a lane in rows of 32. Lane l stores to block l of 32 in memory,
+  // wherever the text begins, so that eight lanes store to one line.
+  static __device__ __forceinline__ std::uint32_t column_of_lane(const MessageView& view) {
+    const auto begin = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(view.out) / 16);
+    return (lane_index() + lead(view) - begin) % warp_len;
+  }
+
   template <class Cipher>
   __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters& parameters) {
     Text text = tile.text;
@@ -86,9 +93,7 @@ struct CounterMode {
   }
 
  private:
-  // Blocks [done, end), the first with `last` in its counter's last byte, no carry among them. A lane takes every 32nd,
-  // the same of each row of memory in all tiles, so that rows of counters that begin anywhere are still read as few
-  // lines.
+  // Blocks [done, end), the first with `last` in its counter's last byte, no carry among them. A lane takes every 32nd.
   template <class Cipher>
   __device__ __forceinline__ void encrypt_rows(const Cipher& cipher, const Text& text, const CommonRounds& common,
                                                std::uint32_t done, std::uint32_t end, std::uint32_t last) {
@@ -150,7 +155,7 @@ struct CounterMode {
   __device__ __forceinline__ CommonRounds find_common(const Cipher& cipher, const Tile& tile, std::uint64_t number,
                                                       const Parameters& parameters) {
     if (message != tile.message) {
-      column = (lane_index() + lead(tile.view)) % warp_len;
+      column = column_of_lane(tile.view);
       if constexpr (!Cipher::key_in_registers) {
         cipher.last_byte_entries(halves[0], column);
         cipher.last_byte_entries(halves[1], column + group);

@@ -83,7 +83,7 @@ class SlicedCounter {
  public:
   template <class Cipher>
   __device__ __forceinline__ SlicedCounter(const Cipher& cipher, const MessageView& view)
-      : lead_(CounterMode::lead(view)), column_((lane_index() + lead_) % warp_len) {
+      : lead_(CounterMode::lead(view)), column_(CounterMode::column_of_lane(view)) {
     cipher.last_byte_entries(entries_, column_);
     aes::Slices::slice_entries(entries_);
   }
