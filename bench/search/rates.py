@@ -28,6 +28,7 @@ KEY_LENGTHS = {
     "aes-192": 24,
     "aes-256": 32,
 }
+FEWEST_BITS = 43  # of random templates: half a minute of DES at 300 G keys/s
 
 
 @dataclass(frozen=True)
@@ -103,10 +104,10 @@ def measure(kind: Kind, name: str, arguments: argparse.Namespace, devices: int) 
     yield one
     if arguments.templates:
         values = [
-            rate(kind.search(1 + i, [0], engine, 36 + i % 20), arguments.rate / 20)
+            rate(kind.search(1 + i, [0], engine, FEWEST_BITS + i % 14), arguments.template_rate)
             for i in range(arguments.templates)
         ]
-        yield row(f"{arguments.templates} templates of 36 bits and more", values)
+        yield row(f"{arguments.templates} templates of {FEWEST_BITS} bits and more", values)
     if devices > 1:
         every = range(devices)
         together = row(
@@ -122,7 +123,9 @@ def main() -> None:
     made = parser("Rates of key searches through wc.search.")
     made.set_defaults(repetitions=1)
     made.add_argument("--rate", type=float, default=30, metavar="SECONDS", help="of each search")
-    made.add_argument("--templates", type=int, default=0, help="random ones, a twentieth each")
+    made.add_argument("--templates", type=int, default=0, help="random ones")
+    made.add_argument("--template-rate", type=float, default=0.5, metavar="SECONDS", help="of each")
+    made.add_argument("--devices", type=int, metavar="N", help="the first N alone; default: all")
     made.add_argument("--engine", default="cuda", choices=["cuda", "cpu"])
     made.add_argument(
         "kinds", nargs="*", metavar="KIND", help=f"of {', '.join(KINDS)}; all if none"
@@ -132,10 +135,12 @@ def main() -> None:
     if unknown:
         made.error(f"no such kind: {', '.join(unknown)}")
     found = {info.name: info for info in wc.keysearch.searchers()}[arguments.engine]
+    devices = min(arguments.devices or len(found.devices), len(found.devices))
     rows: list[Row] = []
     for name in arguments.kinds or KINDS:
-        for row in measure(KINDS[name], name, arguments, len(found.devices)):
+        for row in measure(KINDS[name], name, arguments, devices):
             print(f"{row.name}: {row.median:.4g} G keys/s ({row.spread})", file=sys.stderr)
+            sys.stderr.flush()
             rows.append(row)
     report(rows, arguments, seconds=arguments.rate, devices=", ".join(found.devices))
 

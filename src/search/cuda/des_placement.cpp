@@ -9,7 +9,7 @@ namespace warpcipher::search::cuda {
 
 namespace {
 
-// A slot is not given up for more gates than these.
+// A slot is not given up for more gates than these, but where there is no other way.
 constexpr std::size_t most_gates_again = 12;
 
 }  // namespace
@@ -104,18 +104,23 @@ void DesPlacement::drop_slots(std::uint32_t most) {
   for (NodeId node = 0; node < needed_.size(); ++node) {
     if (slots_[node] != no_slot) kept.push_back(node);
   }
+  std::size_t most_gates = most_gates_again;
   while (kept.size() > most) {
     std::size_t best = kept.size();
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < kept.size(); ++i) {
       std::vector<NodeId> cone;
-      if (!is_gate(kept[i]) || !collect(kept[i], true, cone)) continue;
+      if (!is_gate(kept[i]) || !collect(kept[i], true, most_gates, cone)) continue;
       const double cost = static_cast<double>(cone.size()) / static_cast<double>(std::uint64_t{1} << reader[kept[i]]);
       if (cost >= least) continue;
       least = cost;
       best = i;
     }
-    if (best == kept.size()) break;
+    if (best == kept.size()) {
+      if (most_gates > needed_.size()) break;  // what is left is nodes with a key bit each: less than any device has
+      most_gates *= 2;
+      continue;
+    }
     slots_[kept[best]] = no_slot;
     kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(best));
   }
@@ -124,14 +129,15 @@ void DesPlacement::drop_slots(std::uint32_t most) {
 }
 
 // The gates that give a node from slots and inputs; false when they are too many.
-bool DesPlacement::collect(NodeId node, bool root, std::vector<NodeId>& cone) const {
+bool DesPlacement::collect(NodeId node, bool root, std::size_t most, std::vector<NodeId>& cone) const {
   const Node& source = circuit_.nodes()[node];
   if (source.kind == Node::Kind::input || (!root && slots_[node] != no_slot)) return true;
-  if (source.kind == Node::Kind::keyed) return collect(source.a, false, cone);
+  if (source.kind == Node::Kind::keyed) return collect(source.a, false, most, cone);
   if (std::find(cone.begin(), cone.end(), node) != cone.end()) return true;
-  if (cone.size() >= most_gates_again) return false;
+  if (cone.size() >= most) return false;
   cone.push_back(node);
-  return collect(source.a, false, cone) && collect(source.b, false, cone) && collect(source.c, false, cone);
+  return collect(source.a, false, most, cone) && collect(source.b, false, most, cone) &&
+         collect(source.c, false, most, cone);
 }
 
 void DesPlacement::find_only_uses() {

@@ -22,6 +22,10 @@ namespace warpcipher::search::cuda {
 //   slots 120: 205.9                levels 8: 205.1
 //   three S-boxes in the loops, further ones at once where a key passes: 195.0 (best bits: 202.3)
 //
+// Computing what the innermost bit changes, but the next ones do not, for both its values further out leaves 1850 to
+// 1990 gates where there are 1990 to 2080, but keeps more than shared memory holds for three granules; with two the
+// pipe is 79% busy (ncu). By these counts that gains 2% at best.
+//
 // ncu: the logic pipe is 84% busy, of 4.8 cycles that a warp takes for an instruction it waits 1.4 for that pipe, 1.3
 // for its turn, 0.6 for the instruction before, 0.3 for operands, 0.06 at the barrier, 0.01 for instructions.
 //
@@ -68,7 +72,7 @@ class DesPlacement {
   void choose_slots(std::span<const Comparison> compared);
   void take_slot(NodeId node);
   void drop_slots(std::uint32_t most);
-  bool collect(NodeId node, bool root, std::vector<NodeId>& cone) const;
+  bool collect(NodeId node, bool root, std::size_t most, std::vector<NodeId>& cone) const;
   void find_only_uses();
 
   const DesCircuit& circuit_;
