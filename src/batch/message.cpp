@@ -67,7 +67,7 @@ class Check {
       fail(name() + " takes no padding: PKCS#7 is for ECB and CBC");
     }
     const bool pads = m_.padding == Padding::pkcs7 && m_.direction == Direction::encrypt;
-    if (algorithm.mode.whole_blocks && !pads && m_.in_len % block != 0) {
+    if (algorithm.mode.whole_blocks && !pads && (m_.in_len & (block - 1)) != 0) {  // blocks are powers of two
       fail(name() + (m_.padding == Padding::none ? " without padding" : "") + " takes a multiple of " + bytes(block) +
            ", got " + bytes(m_.in_len));
     }

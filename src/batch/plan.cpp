@@ -2,17 +2,51 @@
 #include "batch/plan.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <numeric>
 
 namespace warpcipher {
 namespace {
 
-Group& group_of(std::vector<Group>& groups, const Message& message) {
+// The groups come in few kinds and mostly in runs, so the last one is tried first.
+Group& group_of(std::vector<Group>& groups, std::size_t& last, const Message& message) {
   const Algorithm* algorithm = &message.algorithm();
-  for (Group& group : groups) {
-    if (group.algorithm == algorithm && group.direction == message.direction) return group;
+  const auto is_its = [&](const Group& group) {
+    return group.algorithm == algorithm && group.direction == message.direction;
+  };
+  if (last < groups.size() && is_its(groups[last])) return groups[last];
+  for (last = 0; last < groups.size(); ++last) {
+    if (is_its(groups[last])) return groups[last];
   }
-  groups.push_back({algorithm, message.direction, algorithm->parallel(message.direction), {}, {}, 0});
-  return groups.back();
+  Group& made =
+      groups.emplace_back(Group{algorithm, message.direction, algorithm->parallel(message.direction), {}, {}, 0});
+  if (made.parallel) made.first_tile.push_back(0);
+  return made;
+}
+
+// A radix sort by bytes of the lengths, of those alone that differ. By comparisons it took as long as the rest of the
+// plan, for which a GPU waits.
+void sort_longest_first(std::vector<std::uint32_t>& order, std::span<const Message> messages) {
+  struct Entry {
+    std::uint64_t key;
+    std::uint32_t message;
+  };
+  std::vector<Entry> entries(order.size()), sorted(order.size());
+  std::uint64_t differing = 0;
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    entries[k] = {~std::uint64_t{messages[order[k]].in_len}, order[k]};
+    differing |= entries[k].key ^ entries[0].key;
+  }
+  for (unsigned shift = 0; shift < 64; shift += 8) {
+    if ((differing >> shift & 0xff) == 0) continue;
+    std::array<std::uint32_t, 257> place{};
+    for (const Entry& entry : entries) ++place[(entry.key >> shift & 0xff) + 1];
+    std::partial_sum(place.begin(), place.end(), place.begin());
+    for (const Entry& entry : entries) sorted[place[entry.key >> shift & 0xff]++] = entry;
+    entries.swap(sorted);
+  }
+  for (std::size_t k = 0; k < order.size(); ++k) order[k] = entries[k].message;
 }
 
 // 0: serial. 2: the host waits for the verdicts of tags, so nothing should have to wait behind it.
@@ -33,26 +67,22 @@ void order_groups(Plan& plan) {
 
 Plan make_plan(std::span<const Message> messages, std::uint32_t tile_units) {
   Plan plan{messages, tile_units, {}, 0};
+  const int tile_log = std::countr_zero(tile_units);
+  std::size_t last = 0;
   for (std::uint32_t i = 0; i < messages.size(); ++i) {
-    Group& group = group_of(plan.groups, messages[i]);
+    Group& group = group_of(plan.groups, last, messages[i]);
     group.messages.push_back(i);
-    group.most_units = std::max<std::uint64_t>(group.most_units, messages[i].units());
+    if (!group.parallel) continue;
+    const std::uint64_t units = messages[i].units();
+    group.most_units = std::max(group.most_units, units);
+    group.first_tile.push_back(group.first_tile.back() + ((units + tile_units - 1) >> tile_log));
+  }
+  for (Group& group : plan.groups) {
+    if (group.parallel) continue;
+    sort_longest_first(group.messages, messages);
+    group.most_units = messages[group.messages[0]].units();
   }
   order_groups(plan);
-  for (Group& group : plan.groups) {
-    if (group.parallel) {
-      group.first_tile.reserve(group.messages.size() + 1);
-      std::uint64_t tiles = 0;
-      for (const std::uint32_t i : group.messages) {
-        group.first_tile.push_back(tiles);
-        tiles += (messages[i].units() + tile_units - 1) / tile_units;
-      }
-      group.first_tile.push_back(tiles);
-    } else {
-      std::stable_sort(group.messages.begin(), group.messages.end(),
-                       [&](std::uint32_t a, std::uint32_t b) { return messages[a].in_len > messages[b].in_len; });
-    }
-  }
   return plan;
 }
 
