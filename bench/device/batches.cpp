@@ -67,6 +67,8 @@ constexpr Case cases[] = {
     {"aes-128-ctr", 16384, 65536, 0, true},
     {"aes-128-gcm", 16384, 65536, 13, false},
     {"aes-128-gcm", 16384, 65536, 13, true},
+    {"aes-256-xts", 262144, 4096, 0, false},
+    {"aes-256-xts", 262144, 4096, 0, true},
 };
 
 // 4 GiB: so much longer that launches do not count.

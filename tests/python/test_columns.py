@@ -90,6 +90,43 @@ def test_matches_the_oracle(
             assert out[start + size : start + size + gap] == b"\xee" * gap
 
 
+@settings(max_examples=25, deadline=None)
+@given(
+    name=st.sampled_from(sorted(ALGORITHMS)),
+    ranges=st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)), min_size=1, max_size=8),
+)
+def test_inputs_may_overlap(name: str, ranges: list[tuple[int, int]]) -> None:
+    """In any order, one within the other, or the same: as columns and as messages of a batch."""
+    info = ALGORITHMS[name]
+    data = oracle.painted("data", 700)
+    if info.whole_blocks:
+        ranges = [(start, size - size % info.block_size) for start, size in ranges]
+    if name.endswith("-xts"):
+        ranges = [(start, size + info.block_size) for start, size in ranges]
+    texts = [data[start : start + size] for start, size in ranges]
+    key = oracle.painted("key", info.key_size)
+    ivs = [oracle.painted(f"iv {i}", info.iv_size) for i in range(len(ranges))]
+    wanted = [oracle.encrypt(name, key, x, iv) for x, iv in zip(texts, ivs, strict=True)]
+    columns = wc.run_columns(
+        name,
+        "encrypt",
+        key,
+        data,
+        offsets=[start for start, _ in ranges],
+        lengths=[size for _, size in ranges],
+        ivs=b"".join(ivs) or None,
+    ).raise_for_status()
+    assert columns.out == b"".join(wanted)
+    batch = wc.Batch()
+    view = memoryview(data)
+    handles = [
+        batch.add(name, "encrypt", key, view[start : start + size], iv=iv or None)
+        for (start, size), iv in zip(ranges, ivs, strict=True)
+    ]
+    batch.run()
+    assert [handle.result() for handle in handles] == wanted
+
+
 def test_gaps_of_a_new_output_are_zeros() -> None:
     columns = wc.run_columns(
         "aes-128-ctr",
