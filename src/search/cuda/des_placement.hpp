@@ -15,9 +15,8 @@ namespace warpcipher::search::cuda {
 // the one with the most gates:
 //
 //   this                            205.8 (best bits unknown: 212.3)
-//   barriers                        none: 192.6, 2: 206.5, 4: 204.4; of the three warps of a scheduler only, 1, 2, 4, 8
-//   a
-//                                   turn: 206.7, 206.3, 205.4, 205.0
+//   barriers                        none: 192.6, 2: 206.5, 4: 204.4
+//   barriers of a scheduler's three warps only   1: 206.7, 2: 206.3, 4: 205.4, 8: 205.0
 //   4 granules, 128 registers       193.7: three operands of a gate often lie in one bank
 //   slots 120: 205.9                levels 8: 205.1
 //   three S-boxes in the loops, further ones at once where a key passes: 195.0 (best bits: 202.3)
