@@ -73,7 +73,7 @@ std::vector<Choice> extend(std::span<const Choice> choices, std::span<const std:
                            std::span<const std::uint8_t> positions, std::size_t bits) {
   std::vector<Choice> longer;
   for (const Choice& choice : choices) {
-    for (std::uint8_t bit = 0; bit < bits; ++bit) {
+    for (std::uint8_t bit = 0; bit < static_cast<std::uint8_t>(bits); ++bit) {
       if (std::find(choice.loops.begin(), choice.loops.end(), bit) != choice.loops.end()) continue;
       Choice next = choice;
       next.loops.push_back(bit);
