@@ -80,6 +80,19 @@ int test_mixed_warps(const Algorithm& algorithm, const Options& options, Stream 
       }
     }
   }
+  if (algorithm.mode.id == Mode::xts) {
+    for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+      Batch units;
+      const Key& key = random_key(algorithm);
+      for (int i = 0; i < (options.quick ? 20 : 500); ++i) {
+        Case c = random_case(algorithm, direction, i % 3 != 0 ? tile : tile * random_below(9) + random_below(tile));
+        if (i % 4 != 0) c.in_shift = c.out_shift = 0;
+        c.key = &key;
+        units.add(c);
+      }
+      tally.run(units);
+    }
+  }
   unsetenv("WARPCIPHER_BLOCKS");
   unsetenv("WARPCIPHER_COUNTER");
   return tally.report(algorithm.name, "messages by two kinds of warps");

@@ -142,8 +142,7 @@ int run_all(const Options& options) {
     const bool counts = algorithm.mode.id == Mode::ctr || algorithm.mode.id == Mode::gcm;
     if (counts && is_mine()) failures += test_packed(algorithm, options, stream);
     if (!algorithm.parallel(Direction::encrypt) && is_mine()) failures += test_serial(algorithm, options, stream);
-    const bool mixes = counts || algorithm.mode.id == Mode::ecb || algorithm.mode.id == Mode::cbc ||
-                       algorithm.mode.id == Mode::cfb;
+    const bool mixes = algorithm.parallel(Direction::decrypt) && algorithm.mode.id != Mode::cfb8;
     if (mixes && is_mine()) failures += test_mixed_warps(algorithm, options, stream);
   }
   failures += test_columns(options.quick, options.only, is_mine, stream);

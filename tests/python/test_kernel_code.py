@@ -53,12 +53,12 @@ RECORDED = {
 SPILLED = {"XtsModeILb1EE": 8}
 MIXED_SPILLED = {"CbcDecryption": 8}
 # Where the parameters of a kernel begin among its constants, and in them the round keys
-# (SingleSource and OneKeySource in lane_table/source.cuh).
+# (SingleSource and OneKeySource in lane_table/source.cuh, UnitSource in mixed_text.cuh).
 PARAMETERS = 0x210
-ROUND_KEYS = {"SingleSource": 92, "OneKeySource": 36}
+ROUND_KEYS = {"SingleSource": 92, "OneKeySource": 36, "UnitSource": 20}
 SCHEDULE_LEN = 240
-# Behind the schedule of a MixedSource (lane_table/mixed.cuh), and after four bytes of nothing behind
-# that of a SlicedSource (mixed_text.cuh).
+# Behind the schedule of a MixedSource (lane_table/mixed.cuh), and after four bytes of nothing
+# behind that of a SlicedSource (mixed_text.cuh).
 SLICED_LEN = 11 * 128
 SLICED_TEXT_LEN = 4 + 13 * 128
 # Modes of the kernels of two kinds of warps; of four blocks and eight of logic a round has so many
@@ -68,6 +68,8 @@ MIXED_TEXT = {
     "EcbModeILb1EE": 386,
     "CbcDecryption": 386,
     "CfbDecryption": 336,
+    "XtsModeILb0EE": 336,
+    "XtsModeILb1EE": 386,
 }
 MARGIN = 1.02  # for what another release of nvcc makes of the same work
 KERNEL = re.compile(
@@ -281,9 +283,10 @@ def test_mixed_warps_of_text(mode: str) -> None:
 @pytest.mark.parametrize("mode", MIXED_TEXT)
 def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_mixed_text(mode: str) -> None:
     code = parse(mixed_text_kernels()[mode][1])
-    keys = PARAMETERS + ROUND_KEYS["SingleSource"]
+    units = mode.startswith("Xts")
+    keys = PARAMETERS + ROUND_KEYS["UnitSource" if units else "SingleSource"]
     secrets = range(keys, keys + SCHEDULE_LEN + SLICED_TEXT_LEN)
-    flow = Flow(code, secrets, one_message=True).run()
+    flow = Flow(code, secrets, one_message=not units, secret_start=units).run()
     assert flow.findings == set()
     assert len(flow.secret_lookups) == sum(i.base == "LDS" for i in code)
 

@@ -155,7 +155,7 @@ class ColumnsRun {
 
   void run_tiles() const {
     const lane_table::BatchSource batch{{{views(), first_tile(), survey_.tiles, count_}}, rounds(), round_keys()};
-    lane_table::run_tiles(device_, stream_, algorithm_, c_.direction, batch, !view_.apart, only_key());
+    lane_table::run_tiles(device_, stream_, algorithm_, c_.direction, batch, survey_.units, !view_.apart, only_key());
   }
 
   void run_serial() const {

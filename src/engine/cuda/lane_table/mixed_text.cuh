@@ -8,6 +8,7 @@
 // Tables are run by the modes' own structs. What a mode does around the cipher in logic is its SlicedText here: a lane
 // has a block of each of the eight rows of a tile,
 //
+//   fits()     where there is one: whether a tile that is whole is one for logic
 //   load(n)    what the cipher is given for unit 32 n + lane: for n = 0 to 7, once each, and before anything is stored
 //   store()    what the cipher made of four rows: of rows 4 to 7, then of rows 0 to 3
 #pragma once
@@ -16,6 +17,7 @@
 #include "engine/cuda/lane_table/cipher.cuh"
 #include "engine/cuda/lane_table/mixed.cuh"
 #include "engine/cuda/lane_table/modes.cuh"
+#include "engine/cuda/lane_table/xts.cuh"
 
 namespace warpcipher::cuda::lane_table {
 
@@ -107,9 +109,70 @@ class SlicedText<CfbDecryption> {
   TileRows rows_;
 };
 
+// Data units of XTS that share a key, cut into tiles that are data units of their own: each has its view, whose `start`
+// is its first tweak. A kernel before this one makes them (cut_units): here they would be code for which the
+// instruction caches have no room.
+struct UnitSource {
+  const MessageView* views;
+  std::uint64_t tiles;
+  std::uint32_t rounds;
+  std::uint32_t schedule[most_schedule_words];
+
+  // Every lane takes part. What of the tile decides which way to go comes from lane 0: of what is read from memory the
+  // compiler cannot know that all lanes have the same, and would keep from loops the registers that a warp has in
+  // common.
+  template <class Mode>
+  __device__ __forceinline__ Tile find(std::uint32_t number) const {
+    const Tile tile = make_tile(views[number], number, number, 0, tile_units, Mode::unit_len);
+    const Text& text = tile.text;
+    return {tile.number,
+            tile.first_unit,
+            from_lane(tile.units, 0),
+            tile.message,
+            tile.view,
+            {text.in, text.out, from_lane(text.in_len, 0), text.out_len, text.pad, all_lanes(text.aligned)}};
+  }
+};
+
+template <bool Inverse>
+class SlicedText<XtsMode<Inverse>> {
+ public:
+  // None of its bytes are left for ciphertext stealing: the tile is a data unit.
+  static __device__ __forceinline__ bool fits(const Tile& tile) { return tile.text.in_len == 16 * tile_units; }
+
+  __device__ __forceinline__ SlicedText(const Tile& tile, const NoParameters&)
+      : view_(tile.view), rows_(tile.text), tweak_(own()) {}
+  __device__ __forceinline__ Block load(std::uint32_t n) {
+    const Block block = rows_.load(n) ^ tweak_;
+    tweak_ = next_row(tweak_);
+    return block;
+  }
+  __device__ __forceinline__ void store(std::uint32_t first, Block (&blocks)[blocks_in_flight]) const {
+    Block tweak = own();  // again, rather than kept
+#pragma unroll
+    for (std::uint32_t n = 0; n < first; ++n) tweak = next_row(tweak);
+#pragma unroll
+    for (std::uint32_t n = 0; n < blocks_in_flight; ++n) {
+      blocks[n] = blocks[n] ^ tweak;
+      tweak = next_row(tweak);
+    }
+    rows_.store(first, blocks);
+  }
+
+ private:
+  __device__ __forceinline__ Block own() const { return shift_tweak(view_.start, lane_index()); }
+
+  const MessageView& view_;
+  TileRows rows_;
+  Block tweak_;
+};
+
 // Whether a tile is one for logic.
+template <class Mode>
 __device__ __forceinline__ bool is_whole(const Tile& tile) {
-  return tile.text.aligned && tile.units == tile_units && tile.text.in_len >= 16 * tile_units;
+  bool whole = tile.text.aligned && tile.units == tile_units && tile.text.in_len >= 16 * tile_units;
+  if constexpr (requires { SlicedText<Mode>::fits(tile); }) whole = SlicedText<Mode>::fits(tile) && whole;
+  return whole;
 }
 
 // Runs a tile through the cipher by logic.
@@ -167,9 +230,10 @@ __global__ void __launch_bounds__(block_threads, 1)
   Mode mode;
   while (dealer.take(number)) {
     const Tile tile = source.template find<Mode>(number);
-    if (is_sliced && is_whole(tile)) {
+    if (is_sliced && is_whole<Mode>(tile)) {
       run_sliced<Mode>(source, SlicedText<Mode>(tile, parameters));
     } else {
+      if constexpr (requires { mode.begin(tile.view.start); }) mode.begin(tile.view.start);
       mode.tile(cipher, tile, parameters);
     }
   }

@@ -2,10 +2,13 @@
 // In a library of its own (CMakeLists.txt): for the one compute capability that it was measured on.
 #include "engine/cuda/lane_table/mixed_text.cuh"
 
+#include <algorithm>
+
 #include "core/error.hpp"
 #include "core/wipe.hpp"
 #include "engine/cuda/lane_table/mixed.hpp"
 #include "engine/cuda/lane_table/mixed_text.hpp"
+#include "engine/cuda/memory.hpp"
 #include "engine/cuda/policies.hpp"
 
 namespace warpcipher::cuda::lane_table {
@@ -14,6 +17,24 @@ namespace {
 // 69 MB on H200. AES-128 at 67 MB, both kinds and tables alone: ECB 742 and 665, CBC 657 and 649, CFB 654 and 644 GB/s;
 // at 34 MB ECB 602 and 612.
 constexpr std::uint64_t least_tiles_of_multiprocessor = 128;
+
+// Makes a data unit of each tile of `list`.
+__global__ void cut_units_kernel(const __grid_constant__ TileList list, MessageView* units) {
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
+  for (std::uint64_t i = blockIdx.x * std::uint64_t{blockDim.x} + threadIdx.x; i < list.tiles; i += stride) {
+    const std::uint32_t message = find_message_alone(list.first_tile, list.messages, list.tiles, i);
+    const MessageView& view = list.views[message];
+    const std::uint64_t first = tile_units * (i - list.first_tile[message]);
+    MessageView unit = view;
+    unit.in += 16 * first;
+    unit.out += 16 * first;
+    unit.units = view.units - first < tile_units ? view.units - first : tile_units;
+    unit.in_len = first + unit.units == view.units ? view.in_len - 16 * first : 16 * unit.units;
+    unit.out_len = unit.in_len;
+    unit.start = first_tweak(list, i, message);
+    units[i] = unit;
+  }
+}
 
 template <class Mode, class Source>
 void launch_mixed(const Device& device, Stream stream, const Source& source,
@@ -50,6 +71,19 @@ void run_mixed_text(const Device& device, Stream stream, Mode mode, bool inverse
     default:
       throw Error(Status::engine_failure, "this mode has no kernel of two kinds of warps for a message");
   }
+}
+
+void run_mixed_xts(const Device& device, Stream stream, bool inverse, const OneKeySource& batch) {
+  const StreamBuffer units(batch.tiles * sizeof(MessageView), stream);
+  auto* const views = reinterpret_cast<MessageView*>(units.data());
+  launch(&cut_units_kernel, shape_of_lanes(device, batch.tiles, 256, 8), stream, batch, views);
+  Secret<UnitSource> source;
+  source->views = views;
+  source->tiles = batch.tiles;
+  source->rounds = batch.rounds;
+  std::copy_n(batch.schedule, most_schedule_words, source->schedule);
+  inverse ? launch_mixed<XtsMode<true>>(device, stream, *source, {})
+          : launch_mixed<XtsMode<false>>(device, stream, *source, {});
 }
 
 }  // namespace warpcipher::cuda::lane_table

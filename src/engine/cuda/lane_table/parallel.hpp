@@ -38,10 +38,10 @@ inline LaunchShape parallel_shape(const Device& device, std::uint64_t tiles, std
   return {static_cast<std::uint32_t>(blocks), static_cast<std::uint32_t>(warps * warp_len), shared_len};
 }
 
-// A batch in a mode that is neither CTR nor GCM. in_place: some messages lie where their output goes. only_key: of all
-// messages, or nullptr.
+// A batch in a mode that is neither CTR nor GCM. units: of all messages. in_place: some messages lie where their output
+// goes. only_key: of all messages, or nullptr.
 void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, Direction direction,
-               const BatchSource& batch, bool in_place, const Key* only_key);
+               const BatchSource& batch, std::uint64_t units, bool in_place, const Key* only_key);
 
 // Mode: a struct of modes.cuh or xts.cuh.
 template <class Mode>

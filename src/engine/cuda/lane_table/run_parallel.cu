@@ -68,7 +68,7 @@ void run_batch(const GroupRun& run, const AesBatch& batch, const std::uint32_t* 
     return run_counter_batch(run.device, run.stream, counters, mode == Mode::gcm, verdicts);
   }
   run_tiles(run.device, run.stream, *run.group.algorithm, run.group.direction,
-            {list, batch.rounds(), batch.round_keys()}, needs_chains(run),
+            {list, batch.rounds(), batch.round_keys()}, batch.units(), needs_chains(run),
             batch.keys() == 1 ? run.message(0).key : nullptr);
 }
 
@@ -130,7 +130,7 @@ void run_parallel(const GroupRun& run, const AesBatch* batch, const std::uint32_
 }
 
 void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, Direction direction,
-               const BatchSource& batch, bool in_place, const Key* only_key) {
+               const BatchSource& batch, std::uint64_t units, bool in_place, const Key* only_key) {
   if (batch.tiles == 0) return;
   const Form form = choose_form(device);
   if (algorithm.mode.id == Mode::xts && only_key != nullptr && form == Form::tables_128) {
@@ -138,6 +138,10 @@ void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, 
     static_cast<MessageList&>(*source) = batch;
     source->rounds = batch.rounds;
     std::copy_n(aes_key_state(*only_key).words(algorithm.inverse(direction)), most_schedule_words, source->schedule);
+    const bool are_whole = 2 * units > std::uint64_t{tile_units} * batch.tiles;  // most tiles
+    if (are_whole && choose_mixed_text(device, form, batch.tiles)) {
+      return run_mixed_xts(device, stream, algorithm.inverse(direction), *source);
+    }
     return launch_mode({device, stream, form, nullptr, &*source, nullptr}, algorithm, direction, nullptr, nullptr);
   }
   const bool saves = in_place && chains_blocks(algorithm, direction);

@@ -66,6 +66,13 @@ __device__ __forceinline__ Block jump_tiles(const Block& t, std::uint32_t tiles)
            static_cast<std::uint32_t>(tweak.high), static_cast<std::uint32_t>(tweak.high >> 32)}};
 }
 
+// The tweak of a tile's first block. Lanes may ask for different tiles.
+__device__ __forceinline__ Block first_tweak(const TileList& list, std::uint64_t tile, std::uint32_t message) {
+  const auto tiles = static_cast<std::uint32_t>(tile - list.first_tile[message]);
+  const Block start = list.views[message].start;
+  return tiles != 0 ? jump_tiles(start, tiles) : start;
+}
+
 template <bool Inverse>
 struct XtsMode {
   static constexpr bool inverse = Inverse;
@@ -79,10 +86,7 @@ struct XtsMode {
     if (turn == warp_len) {
       const std::uint64_t own = number + std::uint64_t{stride} * lane_index();
       if (own < list.tiles) {
-        const std::uint32_t message = find_message_alone(list.first_tile, list.messages, list.tiles, own);
-        const auto tiles = static_cast<std::uint32_t>(own - list.first_tile[message]);
-        ahead = list.views[message].start;
-        if (tiles != 0) ahead = jump_tiles(ahead, tiles);
+        ahead = first_tweak(list, own, find_message_alone(list.first_tile, list.messages, list.tiles, own));
       }
       turn = 0;
     }
@@ -91,10 +95,18 @@ struct XtsMode {
     ++turn;
   }
 
+  // The same in all lanes: the tweak of the next tile's first block.
+  __device__ __forceinline__ void begin(const Block& first) { tweak = first; }
+
+  // How many bytes of a last block that is not whole the tile has behind it. Every lane takes part.
+  static __device__ __forceinline__ std::uint32_t tail_of(const Tile& tile) {
+    const bool last = tile.first_unit + tile.units == tile.view.units;
+    return from_lane(last ? static_cast<std::uint32_t>(tile.view.in_len % 16) : 0, 0);
+  }
+
   template <class Cipher>
   __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters&) {
-    const bool last = tile.first_unit + tile.units == tile.view.units;
-    const std::uint32_t tail = last ? static_cast<std::uint32_t>(tile.view.in_len % 16) : 0;
+    const std::uint32_t tail = tail_of(tile);
     const std::uint32_t plain_units = tail != 0 ? tile.units - 1 : tile.units;
     Text text = tile.text;  // of the blocks that steal nothing, which are whole
     text.in_len = text.out_len = 16 * plain_units;
