@@ -16,7 +16,8 @@ int test_packed(const Algorithm& algorithm, const Options& options, Stream strea
 int test_serial(const Algorithm& algorithm, const Options& options, Stream stream);
 
 // Long messages of parallel modes, each alone, by two kinds of warps at once: whole tiles and odd ends, counters that
-// carry past 32 bits and past all, tags that do not match. Batches of data units of XTS.
+// carry past 32 bits and past all, tags that do not match. Batches of one key of CTR, GCM
+// and XTS.
 int test_mixed_warps(const Algorithm& algorithm, const Options& options, Stream stream);
 
 // Messages of about whole segments of GHASH by warpgroups (warpgroup.cuh), of one key and of a key each.

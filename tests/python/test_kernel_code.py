@@ -280,6 +280,13 @@ def test_mixed_warps_of_text(mode: str) -> None:
     check_two_kinds(code, MIXED_TEXT[mode])
 
 
+def test_mixed_warps_of_batches() -> None:
+    (name,) = [kernel for kernel in resources("sm_90a") if "mixed_batch_kernel" in kernel]
+    assert resources("sm_90a")[name]["REG"] <= MOST_REGISTERS
+    assert resources("sm_90a")[name]["STACK"] <= 16  # what is counted, outside the hot loops
+    check_two_kinds(dump("-sass", "-fun", name, architecture="sm_90a"), 336)
+
+
 @pytest.mark.parametrize("mode", MIXED_TEXT)
 def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_mixed_text(mode: str) -> None:
     code = parse(mixed_text_kernels()[mode][1])

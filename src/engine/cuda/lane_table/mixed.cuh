@@ -33,16 +33,23 @@ struct MixedShape {
   static constexpr std::size_t shared_len = Tables128ByProduct::shared_len + sizeof(uint4);  // the count behind them
 };
 
-// Deals a block's tiles, which are every gridDim.x-th from number `first` to before `end`, to the warps of the block.
-// Every lane takes part in everything.
+// Deals a block's `count` tiles, from number `first` on every stride-th, to the warps of the block. Every lane takes
+// part in everything.
 class TileDealer {
  public:
-  __device__ __forceinline__ TileDealer(std::uint32_t first, std::uint32_t end, bool is_sliced)
-      : first_(first + blockIdx.x),
-        count_(first_ < end ? (end - first_ + gridDim.x - 1) / gridDim.x : 0),
+  __device__ __forceinline__ TileDealer(std::uint32_t first, std::uint32_t count, std::uint32_t stride, bool is_sliced)
+      : first_(first),
+        stride_(stride),
+        count_(count),
         runs_(count_ > MixedShape::singles ? (count_ - MixedShape::singles) / MixedShape::run : 0),
         enough_(count_) {
     if (is_sliced) enough_ -= count_ / 2 < MixedShape::reserved ? count_ / 2 : MixedShape::reserved;
+  }
+
+  // Every gridDim.x-th of the tiles from `first` to before `end`.
+  static __device__ __forceinline__ TileDealer of_grid(std::uint32_t first, std::uint32_t end, bool is_sliced) {
+    const std::uint32_t own = first + blockIdx.x;
+    return {own, own < end ? (end - own + gridDim.x - 1) / gridDim.x : 0, gridDim.x, is_sliced};
   }
 
   static __device__ __forceinline__ void begin() {
@@ -60,7 +67,7 @@ class TileDealer {
       if (next_ >= count_) return false;
       end_ = deal < runs_ ? next_ + MixedShape::run : next_ + 1;
     }
-    tile = first_ + gridDim.x * next_++;
+    tile = first_ + stride_ * next_++;
     return true;
   }
 
@@ -69,7 +76,8 @@ class TileDealer {
     return &shared_tables[Tables128ByProduct::shared_len / sizeof(uint4)].x;
   }
 
-  std::uint32_t first_;  // of the block
+  std::uint32_t first_;
+  std::uint32_t stride_;
   std::uint32_t count_;
   std::uint32_t runs_;    // deals of more than one tile; they come first
   std::uint32_t enough_;  // who has had tiles behind these is done
@@ -145,7 +153,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   const auto tiles = static_cast<std::uint32_t>(source.tiles);
   const std::uint32_t warp = warp_index();
   const bool is_sliced = warp < MixedShape::sliced_warps;
-  TileDealer dealer(1, tiles - 1, is_sliced);
+  TileDealer dealer = TileDealer::of_grid(1, tiles - 1, is_sliced);
   std::uint32_t tile = 0;
   if (is_sliced) {
     if (parameters.verdicts != nullptr && parameters.verdicts[0] == 0) return;  // the others write the zeros

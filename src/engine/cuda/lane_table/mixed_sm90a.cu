@@ -7,13 +7,6 @@
 #include "engine/cuda/policies.hpp"
 
 namespace warpcipher::cuda::lane_table {
-namespace {
-
-// 69 MB on H200, whose last tiles are then made up for: 134 MB 886 GB/s, by tables alone 835, 67 MB 762 and 772.
-constexpr std::uint64_t least_tiles_of_multiprocessor = 128;
-
-}  // namespace
-
 std::string_view forced_counter() { return forced_value("WARPCIPHER_COUNTER", {"packed", "tiles", "mixed"}); }
 
 bool has_mixed(const Device& device) {
@@ -29,7 +22,7 @@ bool choose_mixed(const Device& device, Form form, const SingleSource& message) 
   const bool is_forced = forced == "mixed";
   if (forced.empty()) forced = chosen_value(device, Tunable::counter);
   if (forced == "tiles" || forced == "packed") return false;
-  return is_forced || message.tiles >= least_tiles_of_multiprocessor * device.multiprocessors;
+  return is_forced || message.tiles >= least_mixed_tiles_of_multiprocessor * device.multiprocessors;
 }
 
 void run_mixed(const Device& device, Stream stream, const SingleSource& message, bool wrap_32,

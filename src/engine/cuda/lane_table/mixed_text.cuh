@@ -27,6 +27,14 @@ struct SlicedSource : Source {
   aes::SlicedKey sliced[most_rows - 2];  // of the rounds but the last, from number 1
 };
 
+template <class Source>
+void slice_keys(SlicedSource<Source>& sliced, const Source& source) {
+  static_cast<Source&>(sliced) = source;
+  for (std::uint32_t r = 1; r < source.rounds; ++r) {
+    sliced.sliced[r - 1] = aes::slice_key(reinterpret_cast<const std::uint8_t*>(source.schedule + 4 * r));
+  }
+}
+
 // The lane's blocks of a tile.
 struct TileRows {
   static constexpr std::uint32_t row_len = 16 * warp_len;
@@ -225,7 +233,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   const ParameterKey key{source.schedule};
   const LaneCipher<Tables, Mode::inverse, 0, ParameterKey> cipher(key, source.rounds);
   const bool is_sliced = warp_index() < MixedShape::sliced_warps;
-  TileDealer dealer(0, static_cast<std::uint32_t>(source.tiles), is_sliced);
+  TileDealer dealer = TileDealer::of_grid(0, static_cast<std::uint32_t>(source.tiles), is_sliced);
   std::uint32_t number = 0;
   Mode mode;
   while (dealer.take(number)) {

@@ -28,7 +28,7 @@ std::uint32_t group_log_for(const CounterBatch& batch) {
 
 bool choose_packed(const Device& device, const CounterBatch& batch, std::uint32_t group_log) {
   const std::string_view forced = forced_counter();
-  if (forced == "tiles" || batch.most_units > most_units_of_packed) return false;
+  if (forced == "tiles" || forced == "mixed" || batch.most_units > most_units_of_packed) return false;
   if (forced == "packed") return true;
   const std::uint64_t warps = batch.messages >> (5 - group_log);
   return batch.most_units <= most_steps_of_packed * blocks_in_flight << group_log &&
@@ -58,6 +58,9 @@ void run_counter_batch(const Device& device, Stream stream, const CounterBatch& 
     source->rounds = batch.rounds;
     std::copy_n(aes_key_state(*batch.only_key).words(false), most_schedule_words, source->schedule);
     if (!packed) {
+      if (choose_mixed_batch(device, form, batch.tiles)) {
+        return run_mixed_batch(device, stream, *source, wrap_32, verdicts);
+      }
       const ParallelLaunch tiles{device, stream, form, nullptr, &*source, nullptr};
       return launch_parallel<CounterMode>(tiles, {wrap_32, verdicts});
     }

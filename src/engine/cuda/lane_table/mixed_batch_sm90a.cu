@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// In a library of its own (CMakeLists.txt): for the one compute capability that it was measured on.
+#include "engine/cuda/lane_table/mixed_batch.cuh"
+
+#include "core/wipe.hpp"
+#include "engine/cuda/lane_table/mixed.hpp"
+#include "engine/cuda/policies.hpp"
+
+namespace warpcipher::cuda::lane_table {
+
+bool choose_mixed_batch(const Device& device, Form form, std::uint64_t tiles) {
+  constexpr bool is_measured = false;  // until then WARPCIPHER_COUNTER=mixed alone chooses it
+  const std::string_view forced = forced_counter();
+  if (!has_mixed(device) || form != Form::tables_128 || forced == "tiles") return false;
+  if (forced == "mixed") return true;
+  return is_measured && chosen_value(device, Tunable::counter) != "tiles" &&
+         tiles >= least_mixed_tiles_of_multiprocessor * device.multiprocessors;
+}
+
+void run_mixed_batch(const Device& device, Stream stream, const OneKeySource& batch, bool wrap_32,
+                     const std::uint32_t* verdicts) {
+  Secret<SlicedSource<OneKeySource>> source;
+  slice_keys(*source, batch);
+  launch(&mixed_batch_kernel<OneKeySource>, LaunchShape{device.multiprocessors, block_threads, MixedShape::shared_len},
+         stream, *source, CounterParameters{wrap_32, verdicts});
+}
+
+}  // namespace warpcipher::cuda::lane_table
