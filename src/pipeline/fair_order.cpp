@@ -10,65 +10,87 @@ namespace {
 // What a message takes of a turn beside its text, so that empty messages are not free.
 constexpr std::size_t message_cost = 256;
 
+// Submitters without a job that are remembered, so that one who comes again is not made anew.
+constexpr std::size_t most_idle_submitters = 1024;
+
 std::size_t cost_of(const Job& job) { return job.text_len() + job.messages().size() * message_cost; }
 
 }  // namespace
 
-void FairOrder::push(std::shared_ptr<Job> job) {
-  auto found = submitters_.find(job->submitter_);
-  if (found == submitters_.end()) {
-    turns_.push_back({job->submitter_, {}, 0, false});
-    found = submitters_.emplace(job->submitter_, std::prev(turns_.end())).first;
+Submitter& FairOrder::submitter_of(Job& job) {
+  if (last_pushed_ == nullptr || last_pushed_->id != job.submitter_) {
+    last_pushed_ = &submitters_.try_emplace(job.submitter_, Submitter{job.submitter_, {}}).first->second;
   }
-  Submitter& submitter = *found->second;
-  Job& pushed = *job;
-  pushed.by_age_ = by_age_.insert(by_age_.end(), &pushed);
-  pushed.by_submitter_ = submitter.jobs.insert(submitter.jobs.end(), std::move(job));
-  text_len_ += pushed.text_len();
-  messages_ += pushed.messages().size();
+  return *(job.from_ = last_pushed_);
 }
 
-std::shared_ptr<Job> FairOrder::take_out(Submitter& from, Job& job) {
-  std::shared_ptr<Job> out = std::move(*job.by_submitter_);
-  from.jobs.erase(job.by_submitter_);
-  by_age_.erase(job.by_age_);
+void FairOrder::release(Job& job) {
+  Submitter& submitter = *job.from_;
+  submitter.held -= job.memory_len();
+  job.from_ = nullptr;
+  if (submitter.held != 0 || submitters_.size() <= most_idle_submitters) return;
+  if (last_pushed_ == &submitter) last_pushed_ = nullptr;
+  submitters_.erase(submitter.id);
+}
+
+std::size_t FairOrder::held_by(std::uint64_t submitter) const {
+  const auto found = submitters_.find(submitter);
+  return found == submitters_.end() ? 0 : found->second.held;
+}
+
+void FairOrder::push(Job& job) {
+  Submitter& submitter = submitter_of(job);
+  submitter.held += job.memory_len();
+  if (submitter.jobs.empty()) turns_.push_back(submitter);
+  submitter.jobs.push_back(job);
+  by_age_.push_back(job);
+  job.queued_ = true;
+  text_len_ += job.text_len();
+  messages_ += job.messages().size();
+}
+
+std::shared_ptr<Job> FairOrder::take_out(Job& job) {
+  job.from_->jobs.remove(job);
+  by_age_.remove(job);
+  job.queued_ = false;
   text_len_ -= job.text_len();
   messages_ -= job.messages().size();
-  return out;
+  return std::move(job.self_);
 }
 
 std::shared_ptr<Job> FairOrder::remove(Job& job) {
-  const auto found = submitters_.find(job.submitter_);
-  const Turns::iterator submitter = found->second;
-  std::shared_ptr<Job> out = take_out(*submitter, job);
-  if (submitter->jobs.empty()) {
-    submitters_.erase(found);
-    turns_.erase(submitter);
-  }
+  Submitter& submitter = *job.from_;
+  std::shared_ptr<Job> out = take_out(job);
+  if (submitter.jobs.empty()) end_turns(submitter);
   return out;
 }
 
-// Ends the turn of the submitter in front. One who has nothing left goes, and his credit with him.
+// One who has nothing left goes, and his credit with him.
+void FairOrder::end_turns(Submitter& submitter) {
+  turns_.remove(submitter);
+  submitter.credit = 0;
+  submitter.in_turn = false;
+}
+
+// Ends the turn of the submitter in front.
 void FairOrder::next_turn() {
-  Submitter& front = turns_.front();
-  if (front.jobs.empty()) {
-    submitters_.erase(front.id);
-    turns_.pop_front();
-  } else {
-    front.in_turn = false;
-    turns_.splice(turns_.end(), turns_, turns_.begin());
-  }
+  Submitter& front = *turns_.first();
+  if (front.jobs.empty()) return end_turns(front);
+  front.in_turn = false;
+  turns_.remove(front);
+  turns_.push_back(front);
 }
 
 std::vector<std::shared_ptr<Job>> FairOrder::take(std::size_t max_len, std::size_t max_messages) {
   std::vector<std::shared_ptr<Job>> taken;
+  taken.reserve(std::min(jobs(), max_messages));
   std::size_t len = 0, messages = 0;
   while (!turns_.empty()) {
-    Submitter& submitter = turns_.front();
+    Submitter& submitter = *turns_.first();
     if (!submitter.in_turn) submitter.credit += turn_len;
     submitter.in_turn = true;
     while (!submitter.jobs.empty()) {
-      Job& job = *submitter.jobs.front();
+      Job& job = *submitter.jobs.first();
       const bool fits = len + job.text_len() <= max_len && messages + job.messages().size() <= max_messages;
       if (!fits && !taken.empty()) return taken;  // the turn goes on in the next payload
       const std::size_t cost = cost_of(job);
@@ -76,7 +98,7 @@ std::vector<std::shared_ptr<Job>> FairOrder::take(std::size_t max_len, std::size
       submitter.credit -= std::min(cost, submitter.credit);
       len += job.text_len();
       messages += job.messages().size();
-      taken.push_back(take_out(submitter, job));
+      taken.push_back(take_out(job));
     }
     next_turn();
   }

@@ -38,13 +38,14 @@ Job::Job(std::vector<Message> messages) : messages_(std::move(messages)), result
 
 Job::State Job::state() const {
   check_process();
-  const std::lock_guard lock(mutex_);
-  return state_;
+  return state_.load(std::memory_order_acquire);
 }
 
 void Job::wait() const {
   check_process();
+  if (ended()) return;
   std::unique_lock lock(mutex_);
+  awaited_.store(true, std::memory_order_seq_cst);
   changed_.wait(lock, [&] { return ended(); });
 }
 
@@ -52,6 +53,7 @@ bool Job::wait_for(std::chrono::microseconds time) const {
   check_process();
   if (time > std::chrono::hours(24 * 365)) return wait(), true;  // further than clocks count
   std::unique_lock lock(mutex_);
+  awaited_.store(true, std::memory_order_seq_cst);
   return changed_.wait_for(lock, time, [&] { return ended(); });
 }
 
@@ -62,12 +64,12 @@ void Job::check_process() const {
   }
 }
 
+// Nearly no job is waited for at the moment when it is done: then nobody need be woken.
 void Job::set_state(State state) {
-  {
-    const std::lock_guard lock(mutex_);
-    state_ = state;
-  }
-  if (state != State::running) changed_.notify_all();
+  state_.store(state, std::memory_order_seq_cst);
+  if (state == State::running || !awaited_.load(std::memory_order_seq_cst)) return;
+  const std::lock_guard lock(mutex_);
+  changed_.notify_all();
 }
 
 }  // namespace warpcipher

@@ -3,11 +3,11 @@
 // future of its messages: any thread may wait for it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -15,11 +15,14 @@
 #include <vector>
 
 #include "batch/message.hpp"
+#include "pipeline/links.hpp"
 
 namespace warpcipher {
 
 // Forks that this process descends from since the library was loaded: a number that tells a child from its parent.
 unsigned fork_count() noexcept;
+
+struct Submitter;
 
 class Job {
  public:
@@ -55,36 +58,46 @@ class Job {
   std::size_t memory_len() const noexcept { return memory_len_; }
 
  private:
-  friend class Queue;
   friend class FairOrder;
+  friend class Inbox;
   friend class Payload;
+  friend class Queue;
+  friend struct Submitter;
 
   using Clock = std::chrono::steady_clock;
 
-  bool ended() const { return state_ == State::done || state_ == State::cancelled; }
+  bool ended() const {
+    const State state = state_.load(std::memory_order_seq_cst);
+    return state == State::done || state == State::cancelled;
+  }
   void check_process() const;
   void set_state(State state);
 
   const std::vector<Message> messages_;
-  std::size_t text_len_ = 0;
-  std::size_t memory_len_ = 0;
   const unsigned process_ = fork_count();
 
   // Written by the thread that runs the payload, before the state becomes `done`.
   std::vector<Result> results_;
   std::string failure_;
 
-  mutable std::mutex mutex_;
+  std::atomic<State> state_{State::waiting};
+  mutable std::atomic<bool> awaited_{false};  // someone waits, or did
+  mutable std::mutex mutex_;                  // with changed_: of those who wait
   mutable std::condition_variable changed_;
-  State state_ = State::waiting;
 
-  // The job's place in the queue; guarded by the queue's mutex.
-  bool queued_ = false;
+  // What a queue reads of a job that another core wrote lies side by side. The submitter writes it before it pushes the
+  // job into the inbox; then the queue's mutex guards it.
+  alignas(64) Job* next_in_inbox_ = nullptr;
+  std::shared_ptr<Job> self_;  // the queue's own hold of a job that waits
+  std::size_t text_len_ = 0;
+  std::size_t memory_len_ = 0;
   std::uint64_t submitter_ = 0;
-  Clock::time_point submitted_{};
   std::uint64_t number_ = 0;
-  std::list<Job*>::iterator by_age_{};
-  std::list<std::shared_ptr<Job>>::iterator by_submitter_{};
+  Clock::time_point submitted_{};
+  std::atomic<bool> claimed_{false};  // by a call of submit
+  bool queued_ = false;               // in the FairOrder
+  Submitter* from_ = nullptr;         // whose memory it is counted with
+  Links<Job> by_age_, by_submitter_;
 };
 
 }  // namespace warpcipher

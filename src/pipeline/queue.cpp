@@ -1,27 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/queue.hpp"
 
-#include <pthread.h>
-
-#include <algorithm>
-#include <csignal>
-#include <list>
-#include <mutex>
-#include <optional>
-#include <system_error>
-#include <thread>
-#include <unordered_map>
+#include <string>
 #include <utility>
 
 #include "core/error.hpp"
-#include "pipeline/fair_order.hpp"
+#include "pipeline/queue_state.hpp"
 #include "pipeline/run.hpp"
 #include "pipeline/select.hpp"
 
 namespace warpcipher {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 void require_positive(std::size_t value, const char* name) {
   if (value == 0) throw Error(Status::invalid_argument, std::string(name) + " of a queue must be at least 1, got 0");
@@ -48,218 +37,7 @@ Runner runner_of(std::string engine) {
   };
 }
 
-// The queue whose worker this thread is.
-thread_local const void* working_for = nullptr;
-
 }  // namespace
-
-// Shared by the queue and its workers, so that a queue may go while they finish.
-struct Queue::State {
-  // A call of submit that waits for memory.
-  struct Waiter {
-    const std::size_t memory_len;
-    const std::uint64_t submitter;
-    bool admitted = false;
-    std::condition_variable changed;
-  };
-
-  State(Runner run, const QueueLimits& given, Listener told)
-      : limits(given), runner(std::move(run)), listener(std::move(told)), process(fork_count()) {}
-
-  const QueueLimits limits;
-  const Runner runner;
-  const Listener listener;
-  const unsigned process;
-
-  mutable std::mutex mutex;
-  std::condition_variable work;     // for workers: something to look at
-  std::condition_variable no_more;  // a worker ended
-  FairOrder order;
-  std::list<Waiter*> waiters;                           // in the order in which they came
-  std::unordered_map<std::uint64_t, std::size_t> held;  // memory by submitter, those with any
-  std::uint64_t next_number = 0;
-  std::uint64_t flushed_to = 0;  // jobs of lower numbers are to be launched
-  bool closing = false;
-  std::size_t workers = 0;  // that have not ended
-  QueueStatistics counts;
-
-  // Threads, and who joins them: guarded by a mutex of their own, held while joining.
-  std::mutex joining;
-  std::vector<std::thread> threads;
-
-  bool in_child() const noexcept { return process != fork_count(); }
-
-  // --- memory: all with the mutex held ---
-
-  bool has_room(std::size_t len) const { return len <= limits.memory_limit - counts.memory_used; }
-
-  void hold(std::size_t len, std::uint64_t submitter) {
-    counts.memory_used += len;
-    counts.most_memory_used = std::max(counts.most_memory_used, counts.memory_used);
-    held[submitter] += len;
-  }
-
-  void release(std::size_t len, std::uint64_t submitter) {
-    counts.memory_used -= len;
-    const auto found = held.find(submitter);
-    found->second -= len;
-    if (found->second == 0) held.erase(found);
-  }
-
-  std::size_t held_by(std::uint64_t submitter) const {
-    const auto found = held.find(submitter);
-    return found == held.end() ? 0 : found->second;
-  }
-
-  // Gives free memory to those who wait: first the one whose submitter holds least, of equals the one who came first.
-  // Nobody goes past him, so a long message is not put off for ever by short ones.
-  void admit() {
-    while (!waiters.empty()) {
-      const auto next = std::min_element(waiters.begin(), waiters.end(), [&](const Waiter* a, const Waiter* b) {
-        return held_by(a->submitter) < held_by(b->submitter);
-      });
-      Waiter& waiter = **next;
-      if (!has_room(waiter.memory_len)) return;
-      waiters.erase(next);
-      hold(waiter.memory_len, waiter.submitter);
-      waiter.admitted = true;
-      waiter.changed.notify_one();
-    }
-  }
-
-  // Takes memory for a job, waiting for it until `deadline` (none: for ever).
-  Admission obtain(std::unique_lock<std::mutex>& lock, std::size_t len, std::uint64_t submitter, bool wait,
-                   std::optional<Clock::time_point> deadline) {
-    if (waiters.empty() && has_room(len)) {
-      hold(len, submitter);
-      return Admission::accepted;
-    }
-    if (!wait) return Admission::full;
-    Waiter waiter{len, submitter, false, {}};
-    waiters.push_back(&waiter);
-    admit();
-    work.notify_one();  // what is waiting need not get older
-    const auto settled = [&] { return waiter.admitted || closing; };
-    if (deadline) {
-      waiter.changed.wait_until(lock, *deadline, settled);
-    } else {
-      waiter.changed.wait(lock, settled);
-    }
-    if (waiter.admitted) return Admission::accepted;
-    waiters.remove(&waiter);
-    admit();  // he may have been the one who held the others up
-    return closing ? Admission::closed : Admission::full;
-  }
-
-  // --- workers ---
-
-  // Why a payload should be launched now, if it should. The mutex is held.
-  std::optional<FlushReason> reason_to_launch() const {
-    if (order.empty()) return std::nullopt;
-    if (order.text_len() >= limits.max_bytes) return FlushReason::bytes;
-    if (order.messages() >= limits.max_messages) return FlushReason::messages;
-    if (order.oldest().number_ < flushed_to) return FlushReason::flush;
-    if (closing) return FlushReason::close;
-    if (!waiters.empty()) return FlushReason::memory;
-    if (Clock::now() >= order.oldest().submitted_ + limits.max_delay) return FlushReason::delay;
-    return std::nullopt;
-  }
-
-  std::vector<std::shared_ptr<Job>> take_payload(FlushReason reason) {
-    std::vector<std::shared_ptr<Job>> jobs = order.take(limits.max_bytes, limits.max_messages);
-    ++counts.payloads;
-    ++counts.reasons[static_cast<std::size_t>(reason)];
-    counts.jobs += jobs.size();
-    for (const auto& job : jobs) {
-      job->queued_ = false;
-      counts.messages += job->messages().size();
-      counts.bytes += job->text_len();
-      job->set_state(Job::State::running);
-    }
-    return jobs;
-  }
-
-  void work_loop() {
-    std::unique_lock lock(mutex);
-    while (true) {
-      const std::optional<FlushReason> reason = reason_to_launch();
-      if (!reason) {
-        if (order.empty() && closing) return;
-        if (order.empty()) {
-          work.wait(lock);
-        } else {
-          work.wait_until(lock, Clock::time_point(order.oldest().submitted_ + limits.max_delay));
-        }
-        continue;
-      }
-      std::vector<std::shared_ptr<Job>> jobs = take_payload(*reason);
-      if (!order.empty()) work.notify_one();  // another worker looks after the rest
-      lock.unlock();
-      Payload::run(runner, jobs);
-      finish(jobs);
-      jobs.clear();
-      lock.lock();
-    }
-  }
-
-  void finish(std::span<const std::shared_ptr<Job>> jobs) {
-    {
-      const std::lock_guard lock(mutex);
-      for (const auto& job : jobs) {
-        release(job->memory_len(), job->submitter_);
-        if (!job->failure_.empty()) ++counts.failed_jobs;
-      }
-      admit();
-    }
-    for (const auto& job : jobs) job->set_state(Job::State::done);
-    if (listener) listener(jobs);
-  }
-
-  // Takes a waiting job out. The mutex is held.
-  std::shared_ptr<Job> take_back(Job& job) {
-    std::shared_ptr<Job> out = order.remove(job);
-    job.queued_ = false;
-    release(job.memory_len(), job.submitter_);
-    ++counts.cancelled_jobs;
-    job.set_state(Job::State::cancelled);
-    return out;
-  }
-
-  // Wakes everyone up: workers to end, submitters to be turned away. The mutex is held.
-  void begin_to_close() {
-    closing = true;
-    work.notify_all();
-    for (Waiter* waiter : waiters) waiter->changed.notify_one();
-  }
-
-  // Threads start with every signal blocked, so that handlers run on the application's own threads.
-  static void start(const std::shared_ptr<State>& state) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      state->threads.reserve(state->limits.max_in_flight);
-      while (state->threads.size() < state->limits.max_in_flight) {
-        state->threads.emplace_back([state] { state->be_worker(); });
-        const std::lock_guard lock(state->mutex);
-        ++state->workers;
-      }
-    } catch (const std::system_error&) {  // a machine that refuses more threads has fewer payloads in flight
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (state->threads.empty()) {
-      throw Error(Status::engine_failure, "a queue needs a thread, and the system refuses one");
-    }
-  }
-
-  void be_worker() {
-    working_for = this;
-    work_loop();
-    const std::lock_guard lock(mutex);
-    --workers;
-    no_more.notify_all();
-  }
-};
 
 Queue::Queue(Runner runner, const QueueLimits& limits, Listener listener) {
   check_limits(limits);
@@ -276,7 +54,7 @@ Queue::~Queue() {
     static_cast<void>(new std::shared_ptr<State>(std::move(state_)));
     return;
   }
-  if (working_for != state_.get()) {
+  if (!state_->is_worker()) {
     close();
     return;
   }
@@ -298,34 +76,17 @@ Queue::Admission Queue::submit(std::shared_ptr<Job> job, std::uint64_t submitter
                                               " bytes of the queue's memory, whose limit is " +
                                               std::to_string(state.limits.memory_limit));
   }
-  const bool wait = timeout > std::chrono::microseconds(0) && working_for != &state;
-  std::optional<Clock::time_point> deadline;
+  const bool wait = timeout > std::chrono::microseconds(0) && !state.is_worker();
+  State::Deadline deadline;
   // A time that the clock cannot reach is no deadline.
-  if (timeout < std::chrono::hours(24 * 365)) deadline = Clock::now() + timeout;
-  std::unique_lock lock(state.mutex);
-  if (state.closing) return Admission::closed;
-  if (job->submitted_ != Clock::time_point{}) {
+  if (wait && timeout < std::chrono::hours(24 * 365)) deadline = State::Clock::now() + timeout;
+  if (state.closing.load()) return Admission::closed;
+  if (job->claimed_.exchange(true)) {
     throw Error(Status::invalid_argument, "the job was submitted before: make a new one");
   }
-  const Admission admission = state.obtain(lock, len, submitter, wait, deadline);
-  if (admission != Admission::accepted) {
-    if (admission == Admission::full) ++state.counts.refused_jobs;
-    return admission;
-  }
-  if (state.closing) {  // as he woke up; the workers may be gone
-    state.release(len, submitter);
-    return Admission::closed;
-  }
-  Job& pushed = *job;
-  pushed.submitter_ = submitter;
-  pushed.submitted_ = Clock::now();
-  pushed.number_ = state.next_number++;
-  pushed.queued_ = true;
-  const bool first = state.order.empty();
-  state.order.push(std::move(job));
-  const bool full =
-      state.order.text_len() >= state.limits.max_bytes || state.order.messages() >= state.limits.max_messages;
-  if (first || full) state.work.notify_one();
+  job->submitter_ = submitter;
+  const Admission admission = state.hand_over(job, wait, deadline);
+  if (admission != Admission::accepted) job->claimed_.store(false);
   return admission;
 }
 
@@ -334,6 +95,7 @@ bool Queue::cancel(Job& job) {
   if (state.in_child()) return false;
   std::shared_ptr<Job> out;  // let go of after the lock
   const std::lock_guard lock(state.mutex);
+  state.drain();
   if (!job.queued_) return false;
   out = state.take_back(job);
   state.admit();
@@ -344,7 +106,7 @@ void Queue::flush() {
   State& state = *state_;
   if (state.in_child()) return;
   const std::lock_guard lock(state.mutex);
-  state.flushed_to = state.next_number;
+  state.flushed_to = state.next_number.load();
   state.work.notify_one();
 }
 
@@ -358,12 +120,13 @@ void Queue::stop() {
 void Queue::close(bool cancel_waiting) {
   State& state = *state_;
   if (state.in_child()) return;
-  if (working_for == &state) {
+  if (state.is_worker()) {
     throw Error(Status::invalid_argument, "a queue cannot be closed from its own listener: it would wait for itself");
   }
   std::vector<std::shared_ptr<Job>> cancelled;
   {
     const std::lock_guard lock(state.mutex);
+    state.drain();
     while (cancel_waiting && !state.order.empty()) cancelled.push_back(state.take_back(state.order.oldest()));
     state.begin_to_close();
   }
@@ -377,7 +140,7 @@ void Queue::close(bool cancel_waiting) {
   state.threads.clear();
 }
 
-bool Queue::is_worker() const noexcept { return working_for == state_.get(); }
+bool Queue::is_worker() const noexcept { return state_->is_worker(); }
 
 bool Queue::ended() const {
   const State& state = *state_;
@@ -387,11 +150,14 @@ bool Queue::ended() const {
 }
 
 QueueStatistics Queue::statistics() const {
-  const State& state = *state_;
+  State& state = *state_;
   if (state.in_child()) return {};
   const std::lock_guard lock(state.mutex);
+  state.drain();
   QueueStatistics now = state.counts;
   now.waiting_jobs = state.order.jobs();
+  now.memory_used = state.memory.used();
+  now.most_memory_used = state.memory.most_used();
   return now;
 }
 

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of a queue: a limit that many threads take from without a lock.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+namespace warpcipher {
+
+class MemoryBudget {
+ public:
+  explicit MemoryBudget(std::size_t limit) : limit_(limit) {}
+
+  bool has_room(std::size_t len) const noexcept { return len <= limit_ - used(); }
+
+  // False, and nothing taken, when there is no room.
+  bool take(std::size_t len) noexcept {
+    std::size_t used = used_.load(std::memory_order_relaxed);
+    do {
+      if (len > limit_ - used) return false;
+    } while (!used_.compare_exchange_weak(used, used + len, std::memory_order_relaxed));
+    std::size_t most = most_used_.load(std::memory_order_relaxed);
+    while (used + len > most && !most_used_.compare_exchange_weak(most, used + len, std::memory_order_relaxed)) {
+    }
+    return true;
+  }
+
+  void release(std::size_t len) noexcept { used_.fetch_sub(len, std::memory_order_relaxed); }
+
+  std::size_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
+  std::size_t most_used() const noexcept { return most_used_.load(std::memory_order_relaxed); }
+
+ private:
+  const std::size_t limit_;
+  std::atomic<std::size_t> used_{0};
+  std::atomic<std::size_t> most_used_{0};
+};
+
+}  // namespace warpcipher
