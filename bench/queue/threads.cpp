@@ -3,9 +3,12 @@
 // it measures the same with Python's own cost of a message. Each thread keeps a window of messages in flight, each with
 // a place of its own in memory; a latency is the time from before submit() until the queue's listener is told.
 //
-//   queue_threads [--threads N] [--size BYTES] [--messages N] [--window N] [--in-flight N] [--piece-KiB N] [--pageable]
+//   queue_threads [--threads N] [--size BYTES] [--messages N] [--window N] [--in-flight N] [--payload-KiB N]
+//                 [--piece-KiB N] [--delay US] [--pageable] [--no-engine]
 //
-// --piece-KiB: payloads go through the device in pieces of so much, rather than as the pipeline would cut them.
+// --payload-KiB: QueueLimits::max_bytes. --piece-KiB: payloads go through the device in pieces of so much, rather than
+// as the pipeline would cut them. --delay: one age limit rather than 0, 200 and 1000 us. --no-engine: payloads are
+// checked and then left as they are, which shows what the queue and its clients cost.
 //
 // Beside it, in the same run, what the link moves from and to page-locked memory, both ways at once. The first and the
 // last message of each thread are checked against the reference engine.
@@ -46,18 +49,22 @@ struct Options {
   std::size_t messages = 8192;  // of each thread
   std::size_t window = 64;
   std::size_t in_flight = QueueLimits{}.max_in_flight;
+  std::size_t payload_KiB = QueueLimits{}.max_bytes >> 10;
   std::size_t piece_KiB = 0;  // 0: as the pipeline chooses
+  std::vector<int> delays = {0, 200, 1000};
   bool pageable = false;
+  bool no_engine = false;
 };
 
-Runner runner_for(std::size_t piece_KiB) {
-  return [piece_KiB](std::span<const Message> messages, std::span<Result> results) {
-    if (piece_KiB == 0) return run("cuda", messages, results);
+Runner runner_for(const Options& options) {
+  return [&options](std::span<const Message> messages, std::span<Result> results) {
+    if (options.no_engine) return check_messages(messages);
+    if (options.piece_KiB == 0) return run("cuda", messages, results);
     check_messages(messages);
     std::size_t total = 0;
     for (const Message& m : messages) total += m.in_len;
-    PipelineShape shape = choose_shape(total, 1);
-    shape.piece_len = piece_KiB << 10;
+    PipelineShape shape = choose_shape(total, 1, messages.size());
+    shape.piece_len = options.piece_KiB << 10;
     std::vector<Status> statuses(messages.size(), Status::ok);
     run_through_device(cuda_engine(), messages, statuses, shape);
     for (std::size_t i = 0; i < messages.size(); ++i) results[i] = {statuses[i], messages[i].output_len()};
@@ -109,12 +116,49 @@ double copy_rate() {
   return best;
 }
 
+// What a client waits at. It is rung once a payload, however many of its messages are in there.
+struct Bell {
+  std::atomic<std::uint32_t> rung{0};
+  std::atomic<bool> awaited{false};
+
+  void ring() {
+    rung.fetch_add(1);
+    if (awaited) rung.notify_one();
+  }
+};
+
 struct TimedJob final : Job {
-  using Job::Job;
-  std::chrono::steady_clock::time_point begin;
+  TimedJob(const Message& message, Bell& at) : Job({message}), bell(at), begin(std::chrono::steady_clock::now()) {}
+
+  Bell& bell;
+  const std::chrono::steady_clock::time_point begin;
   double latency = 0;  // seconds; of meaning once `told`
   std::atomic<bool> told{false};
+
+  void wait() {
+    while (!told) {
+      const std::uint32_t rung = bell.rung;
+      bell.awaited = true;
+      if (!told) bell.rung.wait(rung);
+      bell.awaited = false;
+    }
+  }
 };
+
+void tell(std::span<const std::shared_ptr<Job>> jobs) {
+  const auto now = Clock::now();
+  std::vector<Bell*> bells;
+  for (const auto& job : jobs) {
+    auto& timed = static_cast<TimedJob&>(*job);
+    // A payload takes each client's messages in turn: neighbours are mostly of one.
+    if (bells.empty() || bells.back() != &timed.bell) {
+      if (std::find(bells.begin(), bells.end(), &timed.bell) == bells.end()) bells.push_back(&timed.bell);
+    }
+    timed.latency = seconds(timed.begin, now);
+    timed.told = true;
+  }
+  for (Bell* const bell : bells) bell->ring();
+}
 
 // One client: its messages lie in `window` places, used in turn.
 class Client {
@@ -136,9 +180,7 @@ class Client {
       if (job != nullptr) settle(*job, i - options_.window);
       job.reset();
       if (i >= options_.messages) continue;
-      const auto begin = Clock::now();
-      job = std::make_shared<TimedJob>(std::vector<Message>{message(i)});
-      job->begin = begin;
+      job = std::make_shared<TimedJob>(message(i), bell_);
       if (queue.submit(job, number_) != Queue::Admission::accepted) throw std::runtime_error("not admitted");
     }
   }
@@ -162,11 +204,11 @@ class Client {
     return m;
   }
 
-  void settle(const TimedJob& job, std::size_t i) {
-    job.told.wait(false);
+  void settle(TimedJob& job, std::size_t i) {
+    job.wait();
     if (!job.failure().empty()) throw std::runtime_error(job.failure());
     latencies_.push_back(job.latency);
-    if (i != 0 && i + 1 != options_.messages) return;
+    if (options_.no_engine || (i != 0 && i + 1 != options_.messages)) return;
     Message m = job.messages()[0];
     std::vector<std::uint8_t> expected(m.in_len);
     std::uint8_t tag[tag_len];
@@ -187,6 +229,7 @@ class Client {
   HostMemory in_, out_;
   std::vector<std::uint8_t> ivs_;
   std::uint64_t nonces_ = 0;
+  Bell bell_;
   std::vector<double> latencies_;
 };
 
@@ -206,15 +249,8 @@ void measure(const Options& options, std::vector<std::unique_ptr<Client>>& clien
     QueueLimits limits;
     limits.max_delay = std::chrono::microseconds(delay);
     limits.max_in_flight = options.in_flight;
-    Queue queue(runner_for(options.piece_KiB), limits, [](std::span<const std::shared_ptr<Job>> jobs) {
-      const auto now = Clock::now();
-      for (const auto& job : jobs) {
-        auto& timed = static_cast<TimedJob&>(*job);
-        timed.latency = seconds(timed.begin, now);
-        timed.told = true;
-        timed.told.notify_one();
-      }
-    });
+    limits.max_bytes = options.payload_KiB << 10;
+    Queue queue(runner_for(options), limits, tell);
     const auto start = Clock::now();
     std::vector<std::thread> threads;
     for (auto& client : clients) threads.emplace_back([&queue, &client] { client->run(queue); });
@@ -258,12 +294,18 @@ Options parse(int argc, char** argv) {
       options.in_flight = number();
     } else if (name == "--piece-KiB") {
       options.piece_KiB = number();
+    } else if (name == "--payload-KiB") {
+      options.payload_KiB = number();
+    } else if (name == "--delay") {
+      options.delays = {static_cast<int>(number())};
+    } else if (name == "--no-engine") {
+      options.no_engine = true;
     } else if (name == "--pageable") {
       options.pageable = true;
     } else {
       throw std::runtime_error(
-          "usage: queue_threads [--threads N] [--size BYTES] [--messages N] [--window N] [--in-flight N] [--piece-KiB "
-          "N] [--pageable]");
+          "usage: queue_threads [--threads N] [--size BYTES] [--messages N] [--window N] [--in-flight N] "
+          "[--payload-KiB N] [--piece-KiB N] [--delay US] [--pageable] [--no-engine]");
     }
   }
   return options;
@@ -283,7 +325,7 @@ int main(int argc, char** argv) {
     const double link = copy_rate();
     std::printf("%zu threads, messages of %zu bytes in %s memory, aes-128-gcm; the link: %.1f GB/s each way at once\n",
                 options.threads, options.size, options.pageable ? "pageable" : "page-locked", link);
-    for (const int delay : {0, 200, 1000}) measure(options, clients, delay, link);
+    for (const int delay : options.delays) measure(options, clients, delay, link);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "queue_threads: %s\n", error.what());

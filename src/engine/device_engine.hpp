@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -12,6 +13,24 @@
 #include "engine/policy.hpp"
 
 namespace warpcipher {
+
+// A copy for copy_many_to_host(), as a device reads it.
+struct DeviceCopy {
+  void* to;
+  const void* from;
+  std::size_t len;
+};
+
+// Bytes of memory, as addresses; empty: none.
+struct AddressRange {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+
+  bool holds(const void* memory, std::size_t len) const {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory);
+    return address >= begin && address <= end && len <= end - address;
+  }
+};
 
 // All functions throw Error{engine_failure, out_of_memory}. Copies, clears and frees are ordered on their stream.
 // Streams and device memory belong to the device that was current for the calling thread when they were made; it is
@@ -60,8 +79,14 @@ class DeviceEngine : public Engine {
   // True when the host memory from `memory` on is page-locked, whoever locked it, so that copies need no help.
   virtual bool is_pinned(const void* memory, std::size_t size) const = 0;
 
+  // The page-locked memory around `memory` that the device itself may write to, at the address that the host has for
+  // it.
+  virtual AddressRange find_page_locked(const void* memory) const = 0;
+
   virtual void copy_to_device(void* device, const void* host, std::size_t size, Stream stream) = 0;
   virtual void copy_to_host(void* host, const void* device, std::size_t size, Stream stream) = 0;
+  // Many short copies at once, from device memory to what find_page_locked() told of. The list is device memory, too.
+  virtual void copy_many_to_host(const DeviceCopy* copies, std::size_t count, Stream stream) = 0;
   virtual void clear(void* device, std::size_t size, Stream stream) = 0;
 };
 

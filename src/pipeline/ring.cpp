@@ -26,14 +26,14 @@ Slot& Ring::filling() {
   return *slots_[current];
 }
 
-void Ring::add(std::size_t index, bool direct) {
-  if (!filling().takes(index, direct)) send_filled();
-  filling().add(index, direct);
+void Ring::add(std::size_t index, Way way) {
+  if (!filling().takes(index, way)) send_filled();
+  filling().add(index, way);
 }
 
-void Ring::send(Part part, bool direct) {
+void Ring::send(Part part, Way way) {
   if (!filling().empty()) send_filled();
-  filling().add(std::move(part), direct);
+  filling().add(std::move(part), way);
   send_filled();
 }
 
@@ -41,6 +41,17 @@ void Ring::send_filled() {
   filling().send();
   current_ = (current_ + 1) % count_;
   advance();
+}
+
+void Ring::finish_copies_in() {
+  if (!filling().empty()) send_filled();
+  const auto is_copying = [&] {
+    for (const auto& slot : slots_) {
+      if (slot->state() == Slot::State::copying_in) return true;
+    }
+    return false;
+  };
+  while (is_copying()) step();
 }
 
 void Ring::finish() {

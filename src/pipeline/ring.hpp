@@ -18,10 +18,13 @@ class Ring {
   Ring(DeviceEngine& engine, RingBatch& batch, std::vector<int> devices, std::size_t slots, std::size_t size);
 
   // Packs a whole message into the slot that is being filled, or into the next one if it does not fit in.
-  void add(std::size_t index, bool direct);
+  void add(std::size_t index, Way way);
 
   // Sends a part of a message, by itself.
-  void send(Part part, bool direct);
+  void send(Part part, Way way);
+
+  // Sends what has been added, and returns when no piece waits for the cores to copy it in.
+  void finish_copies_in();
 
   // Returns when all pieces are back.
   void finish();

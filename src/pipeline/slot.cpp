@@ -15,11 +15,18 @@ constexpr std::size_t tag_room = GcmPieces::tag_len;
 // Where a tag lies behind a text, so that it is aligned.
 std::size_t tag_offset(std::size_t text_end) { return (text_end + tag_room - 1) / tag_room * tag_room; }
 
+// A warp copies so much in a row.
+constexpr std::size_t most_copy_len = std::size_t{16} << 10;
+
 }  // namespace
 
 std::size_t Slot::room_for(const Message& message) {
   const std::size_t text_len = std::max(message.in_len, message.output_len());
   return align_up(message.tag_len != 0 ? tag_offset(text_len) + tag_room : text_len);
+}
+
+std::size_t Slot::list_room_for(std::size_t output_len, bool has_tag) {
+  return ((output_len + most_copy_len - 1) / most_copy_len + (has_tag ? 1 : 0)) * sizeof(DeviceCopy);
 }
 
 Slot::Slot(DeviceEngine& engine, int device, std::size_t size, RingBatch& batch, CopyJob& job)
@@ -56,34 +63,41 @@ void Slot::release() noexcept {
   engine_.free_pinned(host_, host_size_, 0);
 }
 
-void Slot::add(std::size_t index, bool direct) { place(index, nullptr, direct); }
+void Slot::add(std::size_t index, Way way) { place(index, nullptr, way); }
 
-void Slot::add(Part part, bool direct) {
+void Slot::add(Part part, Way way) {
   const std::size_t index = part.index;
-  place(index, std::make_unique<Part>(std::move(part)), direct);
+  place(index, std::make_unique<Part>(std::move(part)), way);
 }
 
-void Slot::place(std::size_t index, std::unique_ptr<Part> part, bool direct) {
+void Slot::place(std::size_t index, std::unique_ptr<Part> part, Way way) {
   const Message& m = part != nullptr ? part->message : batch_.messages[index];
   // Direct parts in a row are one range in the caller's memory, so they are one here.
-  const std::size_t at = direct ? used_ : align_up(used_);
+  const std::size_t at = way == Way::direct ? used_ : align_up(used_);
   const std::size_t text_end = at + std::max(m.in_len, m.output_len());
   const std::size_t tag_at = tag_offset(text_end);
   used_ = m.tag_len != 0 ? tag_at + tag_room : text_end;
-  direct_ = direct;
+  list_len_ = way == Way::scattered ? list_len_ + list_room_for(m.output_len(), m.tag_len != 0) : 0;
+  way_ = way;
   parts_.push_back({index, at, tag_at, std::move(part)});
+}
+
+std::size_t Slot::needed_host_len() const {
+  if (way_ == Way::packed) return used_;
+  if (way_ == Way::scattered) return align_up(used_) + list_len_;
+  const bool tags = std::any_of(parts_.begin(), parts_.end(), [&](const Held& h) { return message(h).tag_len != 0; });
+  return tags ? tag_room * parts_.size() : 0;
 }
 
 // Page-locked memory is costly, so there is no more than was needed so far: of direct parts, for their tags.
 void Slot::prepare_memory() {
-  const bool tags = std::any_of(parts_.begin(), parts_.end(), [&](const Held& h) { return message(h).tag_len != 0; });
-  const std::size_t needed = direct_ ? (tags ? tag_room * parts_.size() : 0) : used_;
+  const std::size_t needed = needed_host_len();
   if (needed > host_size_) {
     if (host_ != nullptr) engine_.free_pinned(host_, host_size_, host_used_);
     host_ = nullptr;
     host_used_ = 0;
     // A second piece of a batch is as large as the slot, more or less: then it is not asked for twice.
-    const std::size_t size = direct_ || host_size_ == 0 ? needed : size_;
+    const std::size_t size = way_ == Way::direct || host_size_ == 0 ? needed : size_;
     host_size_ = 0;
     host_ = static_cast<std::uint8_t*>(engine_.allocate_pinned(size));
     host_size_ = size;
@@ -93,10 +107,11 @@ void Slot::prepare_memory() {
 
 void Slot::send() {
   prepare_memory();
-  if (direct_) {
+  if (way_ == Way::direct) {
     launch();
     return;
   }
+  if (way_ == Way::scattered) list_copies();
   batch_.rows.clear();
   for (const Held& held : parts_) {
     const Message& m = message(held);
@@ -104,6 +119,18 @@ void Slot::send() {
   }
   job_.start(batch_.rows);
   state_ = State::copying_in;
+}
+
+// The list travels behind the texts, in one copy with them.
+void Slot::list_copies() {
+  auto* next = reinterpret_cast<DeviceCopy*>(host_ + align_up(used_));
+  for (const Held& held : parts_) {
+    const Message& m = message(held);
+    for (std::size_t offset = 0; offset < m.output_len(); offset += most_copy_len) {
+      *next++ = {m.out + offset, memory_ + held.at + offset, std::min(most_copy_len, m.output_len() - offset)};
+    }
+    if (m.tag_len != 0) *next++ = {host_ + held.tag_at, memory_ + held.tag_at, tag_room};
+  }
 }
 
 void Slot::list_on_device() {
@@ -139,10 +166,11 @@ void Slot::copy_ranges(Copy&& copy) {
 
 void Slot::launch() {
   const SelectedDevice scope(engine_, device_);
-  memory_used_ = std::max(memory_used_, used_);
+  const std::size_t sent = way_ == Way::direct ? used_ : needed_host_len();
+  memory_used_ = std::max(memory_used_, sent);
   batch_.ranges.clear();
-  if (!direct_) batch_.ranges.push_back({memory_, host_, used_});
-  for (std::size_t i = 0; direct_ && i < parts_.size(); ++i) {
+  if (way_ != Way::direct) batch_.ranges.push_back({memory_, host_, sent});
+  for (std::size_t i = 0; way_ == Way::direct && i < parts_.size(); ++i) {
     const Message& m = message(parts_[i]);
     batch_.ranges.push_back({memory_ + parts_[i].at, m.in, m.in_len});
   }
@@ -153,15 +181,24 @@ void Slot::launch() {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     if (batch_.part_statuses[i] != Status::ok) batch_.statuses[parts_[i].index] = batch_.part_statuses[i];
   }
+  bring_back();
+  state_ = State::on_device;
+}
+
+void Slot::bring_back() {
+  if (way_ == Way::scattered) {
+    engine_.copy_many_to_host(reinterpret_cast<const DeviceCopy*>(memory_ + align_up(used_)),
+                              list_len_ / sizeof(DeviceCopy), stream_);
+    return;
+  }
   batch_.ranges.clear();
-  if (!direct_) batch_.ranges.push_back({host_, memory_, used_});
-  for (std::size_t i = 0; direct_ && i < parts_.size(); ++i) {
+  if (way_ == Way::packed) batch_.ranges.push_back({host_, memory_, used_});
+  for (std::size_t i = 0; way_ == Way::direct && i < parts_.size(); ++i) {
     const Message& m = message(parts_[i]);
     batch_.ranges.push_back({m.out, memory_ + parts_[i].at, m.output_len()});
     if (m.tag_len != 0) batch_.ranges.push_back({host_ + tag_room * i, memory_ + parts_[i].tag_at, tag_room});
   }
   copy_ranges([&](const CopyRange& range) { engine_.copy_to_host(range.to, range.from, range.len, stream_); });
-  state_ = State::on_device;
 }
 
 // Adds a part's tag to its message's; of the last part, writes the tag or tells whether it is right.
@@ -169,7 +206,7 @@ bool Slot::is_authentic(std::size_t number) {
   const Held& held = parts_[number];
   const Message& m = message(held);
   Secret<std::uint8_t[16]> tag;
-  std::memcpy(*tag, host_ + (direct_ ? tag_room * number : held.tag_at), GcmPieces::tag_len);
+  std::memcpy(*tag, host_ + (way_ == Way::direct ? tag_room * number : held.tag_at), GcmPieces::tag_len);
   if (held.part != nullptr && held.part->gcm != nullptr) {
     GcmPieces& pieces = *held.part->gcm;
     pieces.add(held.part->offset / 16, m.in_len, *tag);
@@ -186,7 +223,7 @@ void Slot::collect() {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const Message& m = message(parts_[i]);
     if (m.tag_len != 0 && !is_authentic(i)) continue;
-    if (!direct_) append_range(batch_.rows, {m.out, host_ + parts_[i].at, m.output_len()});
+    if (way_ == Way::packed) append_range(batch_.rows, {m.out, host_ + parts_[i].at, m.output_len()});
   }
   job_.start(batch_.rows);
   state_ = State::copying_out;
@@ -211,6 +248,7 @@ bool Slot::advance(bool first) {
       if (!job_.done()) return false;
       parts_.clear();
       used_ = 0;
+      list_len_ = 0;
       state_ = State::filling;
       return true;
   }

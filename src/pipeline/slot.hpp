@@ -15,6 +15,13 @@
 
 namespace warpcipher {
 
+// How texts get from the caller's memory to a device and back.
+enum class Way : std::uint8_t {
+  packed,     // the cores copy them into and out of the slot's page-locked memory
+  scattered,  // in likewise; out straight to the caller's page-locked memory, by a kernel, as they are many and short
+  direct,     // straight from and to the caller's page-locked memory
+};
+
 // What the slots of a ring share: the batch, its statuses, and lists whose memory is used again, for fresh memory costs
 // a batch of short messages more than all else does.
 struct RingBatch {
@@ -36,6 +43,11 @@ class Slot {
   // What a message needs of a slot's size.
   static std::size_t room_for(const Message& message);
 
+  // What the list of copies takes of it beside that, when the message is scattered; and `size` with room for the list
+  // of a message as long.
+  static std::size_t list_room_for(std::size_t output_len, bool has_tag);
+  static std::size_t with_list(std::size_t size) { return size + align_up(list_room_for(size, true)); }
+
   // job: of the copies by the cores; helpers may look at it for longer than the slot lives.
   Slot(DeviceEngine& engine, int device, std::size_t size, RingBatch& batch, CopyJob& job);
   Slot(const Slot&) = delete;
@@ -45,13 +57,16 @@ class Slot {
   bool empty() const { return parts_.empty(); }
 
   // True when message number `index` fits in, and travels the same way as those that are there.
-  bool takes(std::size_t index, bool direct) const {
-    return empty() || (direct == direct_ && room_for(batch_.messages[index]) <= size_ - align_up(used_));
+  bool takes(std::size_t index, Way way) const {
+    if (empty()) return true;
+    const Message& m = batch_.messages[index];
+    const std::size_t list_len = way == Way::scattered ? list_len_ + list_room_for(m.output_len(), m.tag_len != 0) : 0;
+    const std::size_t begun = align_up(used_) + list_len;
+    return way == way_ && begun <= size_ && room_for(m) <= size_ - begun;
   }
 
-  // direct: the text is page-locked, and travels without a copy on the host.
-  void add(std::size_t index, bool direct);
-  void add(Part part, bool direct);
+  void add(std::size_t index, Way way);
+  void add(Part part, Way way);
 
   // Sets the piece off.
   void send();
@@ -80,11 +95,14 @@ class Slot {
   const Message& message(const Held& held) const {
     return held.part != nullptr ? held.part->message : batch_.messages[held.index];
   }
-  void place(std::size_t index, std::unique_ptr<Part> part, bool direct);
+  void place(std::size_t index, std::unique_ptr<Part> part, Way way);
+  std::size_t needed_host_len() const;
   void prepare_memory();
+  void list_copies();
   template <class Copy>
   void copy_ranges(Copy&& copy);
   void launch();
+  void bring_back();
   void collect();
   void list_on_device();
   bool is_authentic(std::size_t number);
@@ -102,8 +120,9 @@ class Slot {
   // Bytes ever used of memory_ and host_: to be wiped.
   std::size_t memory_used_ = 0;
   std::size_t host_used_ = 0;
-  std::size_t used_ = 0;  // of memory_, by parts_
-  bool direct_ = false;
+  std::size_t used_ = 0;      // of memory_, by parts_
+  std::size_t list_len_ = 0;  // of the list of copies behind them, in bytes
+  Way way_ = Way::packed;
   State state_ = State::filling;
   std::vector<Held> parts_;
 };

@@ -48,6 +48,11 @@ constexpr std::size_t most_direct_slots = 4;
 // A launch and its copies take about 20 us of the host, and as long for the link to move 1 MiB.
 constexpr std::size_t least_piece_len = MiB / 2;
 constexpr std::size_t wanted_pieces = 4;
+// Short messages cost a piece some fifteen launches and copies more, of 1 to 4 us of the host each.
+constexpr std::size_t most_short_len = 64 * KiB;
+constexpr std::size_t least_piece_of_short = 4 * MiB;
+// Shorter texts, on average, are better packed on the way out too: the link moves requests of 128 bytes.
+constexpr std::size_t least_scattered_len = KiB;
 constexpr std::size_t bytes_worth_a_device = 32 * MiB;
 // Page-locked texts of less in a row are packed like others, unless there are few.
 constexpr std::size_t most_direct_len = 256 * KiB;
@@ -61,6 +66,22 @@ struct Row {
   std::size_t end;
   bool direct;
 };
+
+// Whether many messages come back to page-locked memory, so that the device may write their texts itself. All of them:
+// a piece travels one way.
+bool can_scatter(const DeviceEngine& engine, std::span<const Message> messages) {
+  if (messages.size() < 2) return false;
+  std::size_t total = 0;
+  AddressRange known;
+  for (const Message& m : messages) {
+    const std::size_t len = m.output_len();
+    total += len;
+    if (len == 0 || known.holds(m.out, len)) continue;
+    known = engine.find_page_locked(m.out);
+    if (!known.holds(m.out, len)) return false;
+  }
+  return total >= messages.size() * least_scattered_len;
+}
 
 bool follows(const Message& before, const Message& m) {
   return before.tag_len == 0 && m.tag_len == 0 && before.in + before.in_len == m.in &&
@@ -93,21 +114,21 @@ std::size_t slot_size(std::span<const Message> messages, std::size_t piece_len) 
 // Sends all messages round the ring. call_helpers: there will be copies.
 template <class CallHelpers>
 void drive(const DeviceEngine& engine, Ring& ring, std::span<const Message> messages, const PipelineShape& shape,
-           std::size_t size, CallHelpers&& call_helpers) {
+           std::size_t size, Way way_of_others, CallHelpers&& call_helpers) {
   Row row{0, false};
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const Message& message = messages[i];
     if (i == row.end) row = find_row(engine, messages, i, shape.direct_len);
     if (!row.direct) call_helpers();
+    const Way way = row.direct ? Way::direct : way_of_others;
     if (!can_be_cut(message) || Slot::room_for(message) <= size) {
-      ring.add(i, row.direct);
+      ring.add(i, way);
       continue;
     }
     const std::size_t part_len = std::min(shape.piece_len, size) - (message.tag_len != 0 ? cut_multiple : 0);
     Cutter cutter(message, i);
-    while (!cutter.done()) ring.send(cutter.next(part_len), row.direct);
+    while (!cutter.done()) ring.send(cutter.next(part_len), way);
   }
-  ring.finish();
 }
 
 void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses,
@@ -124,8 +145,9 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
   const std::size_t slots = whole        ? 1
                             : all_direct ? std::min(shape.slots, most_direct_slots) * devices.size()
                                          : shape.slots * devices.size();
+  const Way way = !all_direct && can_scatter(engine, messages) ? Way::scattered : Way::packed;
   RingBatch batch{messages, statuses, {}, {}, {}, {}};
-  Ring ring(engine, batch, std::move(devices), slots, size);
+  Ring ring(engine, batch, std::move(devices), slots, way == Way::scattered ? Slot::with_list(size) : size);
   std::atomic<bool> over{false};
   const auto help = [&] {
     while (!over.load(std::memory_order_relaxed)) {
@@ -137,9 +159,15 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
     ~End() { over = true; }
     std::atomic<bool>& over;
   } end{over};
-  drive(engine, ring, messages, shape, size, [&] {
+  drive(engine, ring, messages, shape, size, way, [&] {
     if (!helpers.has_value()) helpers.emplace(ThreadPool::instance(), shape.helpers, help);
   });
+  if (way == Way::scattered) {  // what comes back needs no cores: other batches may
+    ring.finish_copies_in();
+    over = true;
+    helpers.reset();
+  }
+  ring.finish();
 }
 
 }  // namespace
@@ -174,9 +202,11 @@ void choose_pipeline_policy(std::string_view name, std::string_view value) {
   }
 }
 
-PipelineShape choose_shape(std::size_t total, std::size_t devices) {
+PipelineShape choose_shape(std::size_t total, std::size_t devices, std::size_t messages) {
   const std::size_t used = std::clamp<std::size_t>(total / bytes_worth_a_device, 1, devices);
-  const std::size_t piece_len = std::clamp(total / (wanted_pieces * used), least_piece_len, most_piece_MiB * MiB);
+  const std::size_t least = messages > 1 && total / messages <= most_short_len ? least_piece_of_short : least_piece_len;
+  const std::size_t most = std::max<std::size_t>(most_piece_MiB * MiB, least);
+  const std::size_t piece_len = std::clamp(total / (wanted_pieces * used), least, most);
   return {(piece_len + cut_multiple - 1) / cut_multiple * cut_multiple, slots_of_device, used,
           std::min(total / wanted_rows, most_direct_len), total / bytes_worth_a_helper};
 }
@@ -184,7 +214,8 @@ PipelineShape choose_shape(std::size_t total, std::size_t devices) {
 void run_through_device(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses) {
   std::size_t total = 0;
   for (const Message& m : messages) total += m.in_len;
-  run_through_device(engine, messages, statuses, choose_shape(total, engine.devices_for_host_data().size()));
+  run_through_device(engine, messages, statuses,
+                     choose_shape(total, engine.devices_for_host_data().size(), messages.size()));
 }
 
 void run_through_device(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses,

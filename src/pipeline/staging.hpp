@@ -10,7 +10,8 @@
 //
 // Streams by slot, not by kind of work: within a piece everything is in order anyway, between pieces nothing is, and a
 // GPU's copy engines and multiprocessors take the work of different streams as it gets ready. Streams by kind would
-// need two events a piece to say the same. From page-locked memory of the caller pieces travel without the cores.
+// need two events a piece to say the same. From page-locked memory of the caller pieces travel without the cores; where
+// that lies in many short texts, the cores only pack what goes in, and a kernel writes what comes back to its places.
 #pragma once
 
 #include <cstddef>
@@ -32,9 +33,10 @@ struct PipelineShape {
   std::size_t helpers;     // cores that are asked to help with the copies
 };
 
-// The shape for `total` bytes on an engine that offers `devices` devices: pieces short enough that there are several to
-// overlap and long enough to be worth their launches, a further device for as many bytes as keep it busy.
-PipelineShape choose_shape(std::size_t total, std::size_t devices);
+// The shape for `total` bytes in so many messages on an engine that offers `devices` devices: pieces short enough that
+// there are several to overlap and long enough to be worth their launches, a further device for as many bytes as keep
+// it busy.
+PipelineShape choose_shape(std::size_t total, std::size_t devices, std::size_t messages = 1);
 
 // What the tuner may choose for every shape: "piece_MiB", the longest piece, and "slots". As those of a device.
 std::vector<Policy> pipeline_policies();

@@ -112,6 +112,15 @@ class HostDeviceEngine final : public DeviceEngine {
     wipe_and_give(memory, size, used);
   }
   bool is_pinned(const void*, std::size_t) const override { return all_pinned; }
+  AddressRange find_page_locked(const void*) const override {
+    return all_pinned ? AddressRange{0, UINTPTR_MAX} : AddressRange{};
+  }
+  void copy_many_to_host(const DeviceCopy* copies, std::size_t count, Stream stream) override {
+    ++scatters;
+    queue(stream).work.push_back([=] {
+      for (std::size_t i = 0; i < count; ++i) copy(copies[i].to, copies[i].from, copies[i].len);
+    });
+  }
   void copy_to_device(void* device, const void* host, std::size_t size, Stream stream) override {
     ++copies_to_device;
     queue(stream).work.push_back([=] { copy(device, host, size); });
@@ -130,6 +139,7 @@ class HostDeviceEngine final : public DeviceEngine {
   int fail_on_run = 0;
   int streams = 0;
   int copies_to_device = 0;
+  int scatters = 0;  // calls of copy_many_to_host
   std::map<int, int> runs_of_device;
   std::size_t most_messages = 0;
   std::size_t most_allocated = 0;

@@ -18,17 +18,17 @@ using test::Sample;
 constexpr std::size_t piece_len = 1024;
 constexpr PipelineShape small{piece_len, 3, 8, 512, 1};
 
-// A way of travelling: where the caller's memory lies, and how many devices there are.
-struct Way {
+// Where the caller's memory lies, and how many devices there are.
+struct Machine {
   bool pinned;
   int devices;
 };
 
 // Runs the samples on the reference engine and through a device, and compares everything that may be written.
-void expect_same_on(std::deque<Sample>& samples, bool in_place, Way way) {
+void expect_same_on(std::deque<Sample>& samples, bool in_place, Machine machine) {
   HostDeviceEngine engine;
-  engine.all_pinned = way.pinned;
-  engine.device_count = way.devices;
+  engine.all_pinned = machine.pinned;
+  engine.device_count = machine.devices;
   std::vector<Message> messages, expected;
   std::deque<test::Bytes> expected_out, expected_tag;
   for (Sample& s : samples) {
@@ -150,7 +150,7 @@ Sample sealed_sample(std::mt19937& random, std::size_t len) {
 TEST(Staging, DecryptsGcmInPieces) {
   std::mt19937 random(7);
   for (const std::size_t len : {100u, 1024u, 1025u, 4096u, 9999u}) {
-    for (const Way way : {Way{false, 1}, Way{true, 1}, Way{false, 2}, Way{true, 2}}) {
+    for (const Machine machine : {Machine{false, 1}, Machine{true, 1}, Machine{false, 2}, Machine{true, 2}}) {
       std::deque<Sample> one;
       one.push_back(sealed_sample(random, len));
       if (len == 9999) {  // IVs that are hashed
@@ -160,7 +160,7 @@ TEST(Staging, DecryptsGcmInPieces) {
         one[0].message.iv = one[0].iv.data();
         one[0].message.iv_len = 21;
       }
-      expect_same_on(one, false, way);
+      expect_same_on(one, false, machine);
     }
   }
 }
@@ -229,6 +229,33 @@ TEST(Staging, PageLockedMemoryIsNotCopiedByTheHost) {
   EXPECT_LE(engine.most_allocated, small.slots * piece_len);  // device memory alone
 }
 
+// Each text has a place of its own, with its tag behind it: they are packed on the way in alone.
+TEST(Staging, ShortTextsGoStraightToPageLockedMemory) {
+  std::mt19937 random(14);
+  for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+    std::deque<Sample> samples;
+    for (int i = 0; i < 40; ++i) {
+      samples.emplace_back(random, find_algorithm("aes-256-gcm"), direction, 1 + random() % (2 * piece_len));
+    }
+    samples.emplace_back(random, find_algorithm("aes-128-ctr"), direction, 40'000);  // more than one copy
+    for (const bool in_place : {false, true}) expect_same_on(samples, in_place, {true, 1});
+  }
+  HostDeviceEngine engine;
+  engine.all_pinned = true;
+  std::deque<Sample> samples;
+  std::vector<Message> messages;
+  for (int i = 0; i < 8; ++i) {
+    samples.emplace_back(random, find_algorithm("aes-128-gcm"), Direction::encrypt, 2000);
+    messages.push_back(samples.back().message);
+  }
+  std::vector<Status> statuses(messages.size(), Status::ok);
+  run_through_device(engine, messages, statuses);
+  EXPECT_EQ(engine.runs, 1);
+  EXPECT_EQ(engine.scatters, 1);
+  EXPECT_EQ(engine.copies_to_device, 1);
+  EXPECT_TRUE(engine.balanced());
+}
+
 TEST(Staging, NothingBeyondTheBytesUsedIsAllocatedOrWiped) {
   std::mt19937 random(12);
   HostDeviceEngine engine;
@@ -279,6 +306,9 @@ TEST(Staging, ChoosesPiecesBySize) {
   EXPECT_EQ(choose_shape(1024 * MiB, 1).piece_len, 8 * MiB);
   EXPECT_EQ(choose_shape(1024 * MiB, 8).devices, 8u);
   EXPECT_EQ(choose_shape(64 * MiB, 8).devices, 2u);
+  EXPECT_EQ(choose_shape(8 * MiB, 1).piece_len, 2 * MiB);
+  EXPECT_EQ(choose_shape(8 * MiB, 1, 512).piece_len, 4 * MiB);  // short messages
+  EXPECT_EQ(choose_shape(256 * MiB, 1, 512).piece_len, 8 * MiB);
 }
 
 }  // namespace

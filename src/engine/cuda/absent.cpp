@@ -32,8 +32,10 @@ class AbsentCudaEngine final : public DeviceEngine {
   void* allocate_pinned(std::size_t) override { refuse(); }
   void free_pinned(void*, std::size_t, std::size_t) noexcept override {}
   bool is_pinned(const void*, std::size_t) const override { return false; }
+  AddressRange find_page_locked(const void*) const override { return {}; }
   void copy_to_device(void*, const void*, std::size_t, Stream) override { refuse(); }
   void copy_to_host(void*, const void*, std::size_t, Stream) override { refuse(); }
+  void copy_many_to_host(const DeviceCopy*, std::size_t, Stream) override { refuse(); }
   void clear(void*, std::size_t, Stream) override { refuse(); }
 
  private:

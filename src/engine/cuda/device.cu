@@ -76,14 +76,10 @@ Devices look() {
   return found;
 }
 
-struct Range {
-  std::uintptr_t begin = 0;
-  std::uintptr_t end = 0;  // one past the last byte
-};
+}  // namespace
 
-// The allocation that holds a pointer to device memory; empty when the driver does not tell. The runtime has no such
-// question, so the driver's own function is looked up in it.
-Range find_allocation(const void* pointer) {
+// The runtime has no such question, so the driver's own function is looked up in it.
+AddressRange find_allocation(const void* pointer) {
   using GetAddressRange = int (*)(unsigned long long*, std::size_t*, unsigned long long);  // cuMemGetAddressRange
   static const GetAddressRange get_address_range = [] {
     void* found = nullptr;
@@ -105,6 +101,8 @@ Range find_allocation(const void* pointer) {
   if (get_address_range == nullptr || get_address_range(&begin, &size, address) != 0) return {};
   return {static_cast<std::uintptr_t>(begin), static_cast<std::uintptr_t>(begin) + size};
 }
+
+namespace {
 
 // The device that `pointer` lies on; `before`, the device of what came before it (-1: none), where all reach it. `what`
 // says for an error what is there.
@@ -133,7 +131,7 @@ class Locator {
  public:
   void add(const void* pointer, const char* what, std::size_t message) {
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-    for (Range& range : seen_) {
+    for (AddressRange& range : seen_) {
       if (address < range.begin || address >= range.end) continue;
       std::swap(range, seen_[0]);
       return;
@@ -146,7 +144,7 @@ class Locator {
   int device() const { return device_; }
 
  private:
-  std::array<Range, 4> seen_{};
+  std::array<AddressRange, 4> seen_{};
   int device_ = -1;
 };
 

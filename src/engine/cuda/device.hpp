@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "batch/plan.hpp"
+#include "engine/device_engine.hpp"
 
 namespace warpcipher::cuda {
 
@@ -38,6 +39,10 @@ const Device& find_device(int index);
 // when a pointer is not device memory or two messages lie on different GPUs. The current device when no message has
 // text.
 const Device& device_of(const Plan& plan);
+
+// The allocation that holds a pointer to device memory or to page-locked host memory; empty when the driver does not
+// tell.
+AddressRange find_allocation(const void* pointer);
 
 // The device of a few buffers that are said to lie in device memory.
 class BufferLocator {

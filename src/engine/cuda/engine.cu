@@ -14,6 +14,7 @@
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/device.hpp"
 #include "engine/cuda/ghash/ghash.hpp"
+#include "engine/cuda/host_copies.hpp"
 #include "engine/cuda/lane_table/run.hpp"
 #include "engine/cuda/launch.hpp"
 #include "engine/cuda/memory.hpp"
@@ -144,12 +145,16 @@ class CudaEngine final : public DeviceEngine {
     cuda::give_pinned(memory, size, used);
   }
   bool is_pinned(const void* memory, std::size_t size) const override { return cuda::is_pinned(memory, size); }
+  AddressRange find_page_locked(const void* memory) const override { return cuda::find_page_locked(memory); }
 
   void copy_to_device(void* device, const void* host, std::size_t size, Stream stream) override {
     check(cudaMemcpyAsync(device, host, size, cudaMemcpyHostToDevice, native(stream)), "copy to the device");
   }
   void copy_to_host(void* host, const void* device, std::size_t size, Stream stream) override {
     check(cudaMemcpyAsync(host, device, size, cudaMemcpyDeviceToHost, native(stream)), "copy from the device");
+  }
+  void copy_many_to_host(const DeviceCopy* copies, std::size_t count, Stream stream) override {
+    cuda::copy_many_to_host(copies, count, stream);
   }
   void clear(void* device, std::size_t size, Stream stream) override {
     check(cudaMemsetAsync(device, 0, size, native(stream)), "clear device memory");

@@ -14,6 +14,7 @@
 
 #include "core/wipe.hpp"
 #include "engine/cuda/check.hpp"
+#include "engine/cuda/device.hpp"
 
 namespace warpcipher::cuda {
 namespace {
@@ -89,6 +90,16 @@ void give_pinned(void* memory, std::size_t size, std::size_t used) noexcept {
     if (memory != nullptr) cudaFreeHost(memory);
   }
   for (void* const one : freed) cudaFreeHost(one);
+}
+
+AddressRange find_page_locked(const void* memory) {
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, memory) != cudaSuccess) {
+    cudaGetLastError();
+    return {};
+  }
+  if (attributes.type != cudaMemoryTypeHost || attributes.devicePointer != memory) return {};
+  return find_allocation(memory);
 }
 
 bool is_pinned(const void* memory, std::size_t size) {

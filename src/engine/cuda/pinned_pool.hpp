@@ -4,6 +4,8 @@
 
 #include <cstddef>
 
+#include "engine/device_engine.hpp"
+
 namespace warpcipher::cuda {
 
 // At least `size` bytes (with unified addressing every device can copy from and to them). Throws Error{out_of_memory,
@@ -17,5 +19,8 @@ void give_pinned(void* memory, std::size_t size, std::size_t used) noexcept;
 // True when both ends of the range are page-locked, by this library, by the application (cudaHostRegister) or by
 // another library.
 bool is_pinned(const void* memory, std::size_t size);
+
+// The page-locked memory around `memory` that kernels reach at the same address; empty when there is none.
+AddressRange find_page_locked(const void* memory);
 
 }  // namespace warpcipher::cuda

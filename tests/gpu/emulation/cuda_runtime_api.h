@@ -58,6 +58,7 @@ struct cudaFuncAttributes {
 struct cudaPointerAttributes {
   cudaMemoryType type;
   int device;
+  void* devicePointer;
 };
 struct cudaMemPoolProps {
   cudaMemAllocationType allocType;

@@ -173,10 +173,13 @@ cudaError_t cudaDeviceSynchronize() {
 }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
   const Lock lock(mutex);
+  void* const same = const_cast<void*>(pointer);
   if (const Range* const range = find(device_memory, pointer)) {
-    *attributes = {cudaMemoryTypeDevice, range->device};
+    *attributes = {cudaMemoryTypeDevice, range->device, same};
+  } else if (find(pinned_memory, pointer) != nullptr) {
+    *attributes = {cudaMemoryTypeHost, 0, same};
   } else {
-    *attributes = {find(pinned_memory, pointer) != nullptr ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered, 0};
+    *attributes = {cudaMemoryTypeUnregistered, 0, nullptr};
   }
   return cudaSuccess;
 }
@@ -186,8 +189,9 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** function, unsig
   *function = reinterpret_cast<void*>(+[](unsigned long long* begin, std::size_t* size, unsigned long long address) {
     const Lock lock(mutex);
     const char* const pointer = reinterpret_cast<const char*>(address);
-    const auto after = device_memory.upper_bound(pointer);
-    if (find(device_memory, pointer) == nullptr) return 1;  // CUDA_ERROR_INVALID_VALUE
+    const Ranges& ranges = find(device_memory, pointer) != nullptr ? device_memory : pinned_memory;
+    const auto after = ranges.upper_bound(pointer);
+    if (find(ranges, pointer) == nullptr) return 1;  // CUDA_ERROR_INVALID_VALUE
     *begin = reinterpret_cast<std::uintptr_t>(std::prev(after)->first);
     *size = std::prev(after)->second.size;
     return 0;

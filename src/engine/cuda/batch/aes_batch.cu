@@ -2,6 +2,7 @@
 #include "engine/cuda/batch/aes_batch.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/thread_pool.hpp"
 #include "engine/cuda/batch/derive.hpp"
@@ -10,6 +11,10 @@
 
 namespace warpcipher::cuda {
 namespace {
+
+// The host has made the schedules of so few keys in their first call; a lane of the GPU takes long over one, and a
+// launch more.
+constexpr std::uint32_t most_keys_of_host = 4;
 
 // GCM takes 12 bytes as they are: SP 800-38D, section 7.1, step 2. All that other modes take fits a block too.
 bool is_long(const Message& message) {
@@ -53,7 +58,10 @@ AesBatch::AesBatch(const GroupRun& run) {
 
   views_ = upload_.reserve<MessageView>(count);
   first_tile_ = upload_.reserve<std::uint64_t>(group.first_tile.size());
-  const auto key_bytes = upload_.reserve<std::uint8_t>(key_len * keys_);
+  const bool made_on_host = keys_ <= most_keys_of_host && mode != Mode::xts;
+  const auto key_bytes = upload_.reserve<std::uint8_t>(made_on_host ? 0 : key_len * keys_);
+  const auto rows = upload_.reserve<uint4>(made_on_host ? most_rows * keys_ : 0);
+  const auto hash_keys = upload_.reserve<gf128::Element>(made_on_host && mode == Mode::gcm ? keys_ : 0);
   const auto ivs = upload_.reserve<LongIv>(long_ivs);
   const auto iv_bytes = upload_.reserve<std::uint8_t>(long_iv_len);
   upload_.allocate(run.stream);
@@ -76,43 +84,50 @@ AesBatch::AesBatch(const GroupRun& run) {
     iv_offset += message.iv_len;
   }
   std::copy(group.first_tile.begin(), group.first_tile.end(), upload_.host(first_tile_));
-  for (std::size_t k = 0; k < keys_; ++k) {
-    std::copy_n(keys.keys()[k]->bytes(), key_len, upload_.host(key_bytes) + key_len * k);
+  const bool inverse = group.algorithm->inverse(group.direction);
+  for (std::uint32_t k = 0; k < keys_; ++k) {
+    const Key& key = *keys.keys()[k];
+    if (!made_on_host) {
+      std::copy_n(key.bytes(), key_len, upload_.host(key_bytes) + key_len * k);
+      continue;
+    }
+    const AesKeyState& state = aes_key_state(key);
+    std::memcpy(upload_.host(rows) + most_rows * k, state.words(inverse), most_rows * sizeof(uint4));
+    if (mode == Mode::gcm) upload_.host(hash_keys)[k] = state.hash_key;
   }
   upload_.send();
 
-  const auto make_rows = [&](std::size_t n) {
-    return std::make_unique<StreamBuffer>(n * most_rows * sizeof(uint4), run.stream);
-  };
-  const auto rows_of = [](const StreamBuffer& rows) { return reinterpret_cast<uint4*>(rows.data()); };
-  round_keys_ = make_rows(keys_);
+  const std::size_t rows_len = made_on_host ? 0 : keys_ * most_rows * sizeof(uint4);
+  const std::size_t hash_keys_len = made_on_host || mode != Mode::gcm ? 0 : keys_ * sizeof(gf128::Element);
+  const std::size_t masks_len = mode == Mode::gcm ? count * sizeof(Block) : 0;
+  derived_ = std::make_unique<StreamBuffer>(rows_len + hash_keys_len + masks_len, run.stream);
+  uint4* const own_rows = reinterpret_cast<uint4*>(derived_->data());
+  auto* const own_hash_keys = reinterpret_cast<gf128::Element*>(derived_->data() + rows_len);
+  round_keys_ = made_on_host ? upload_.device(rows) : own_rows;
+  hash_keys_ = made_on_host ? upload_.device(hash_keys) : own_hash_keys;
   KeyExpansion expansion{};
   expansion.keys = upload_.device(key_bytes);
   expansion.stride = static_cast<std::uint32_t>(key_len);
   expansion.key_len = cipher_key_len;
   expansion.count = keys_;
-  expansion.inverse = group.algorithm->inverse(group.direction);
-  expansion.rows = rows_of(*round_keys_);
-  if (mode == Mode::gcm) {
-    hash_keys_ = std::make_unique<StreamBuffer>(keys_ * sizeof(gf128::Element), run.stream);
-    expansion.hash_keys = reinterpret_cast<gf128::Element*>(hash_keys_->data());
-  }
-  expand_keys(run.device, run.stream, expansion);
+  expansion.inverse = inverse;
+  expansion.rows = own_rows;
+  expansion.hash_keys = mode == Mode::gcm ? own_hash_keys : nullptr;
+  if (!made_on_host) expand_keys(run.device, run.stream, expansion);
 
   if (mode == Mode::gcm) {
     if (long_ivs != 0) {
       hash_ivs(run.device, run.stream,
-               {upload_.device(ivs), static_cast<std::uint32_t>(long_ivs), hash_keys(), upload_.device(views_)});
+               {upload_.device(ivs), static_cast<std::uint32_t>(long_ivs), this->hash_keys(), upload_.device(views_)});
     }
-    masks_ = std::make_unique<StreamBuffer>(count * sizeof(Block), run.stream);
-    lane_table::encrypt_starts(
-        run.device, run.stream,
-        {upload_.device(views_), messages, rows_of(*round_keys_), rounds_, reinterpret_cast<Block*>(masks_->data())});
+    auto* const masks = reinterpret_cast<Block*>(derived_->data() + rows_len + hash_keys_len);
+    masks_ = masks;
+    lane_table::encrypt_starts(run.device, run.stream, {upload_.device(views_), messages, round_keys_, rounds_, masks});
   } else if (mode == Mode::xts) {
-    const std::unique_ptr<StreamBuffer> tweak_keys = make_rows(keys_);
+    const StreamBuffer tweak_keys(keys_ * most_rows * sizeof(uint4), run.stream);
     expansion.keys += cipher_key_len;  // the second half: IEEE 1619, section 5.1
     expansion.inverse = false;
-    expansion.rows = rows_of(*tweak_keys);
+    expansion.rows = reinterpret_cast<uint4*>(tweak_keys.data());
     expand_keys(run.device, run.stream, expansion);
     lane_table::encrypt_starts(run.device, run.stream,
                                {upload_.device(views_), messages, expansion.rows, rounds_, nullptr});

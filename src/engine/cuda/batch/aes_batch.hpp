@@ -3,7 +3,7 @@
 // once; the GPU makes the rest of them, so that a batch with a key for every message costs the host no more than a
 // copy:
 //
-//   a lane a key       round keys; GCM: H = E(0)
+//   a lane a key       round keys; GCM: H = E(0). Of few keys the host has them already (keys.hpp)
 //   a lane a message   XTS: the first tweak; GCM: J0 of a long IV, E(J0) and the first counter
 //
 // in constant time (cipher/aes.hpp: the S-box as logic). One message alone is prepared on the host (keys.hpp): its
@@ -32,7 +32,7 @@ class AesBatch {
   // `start` of a view is the IV, the first counter or the first tweak.
   const MessageView* views() const { return upload_.device(views_); }
   const std::uint64_t* first_tile() const { return upload_.device(first_tile_); }  // parallel groups
-  const uint4* round_keys() const { return reinterpret_cast<const uint4*>(round_keys_->data()); }
+  const uint4* round_keys() const { return round_keys_; }
   std::uint32_t rounds() const { return rounds_; }
 
   // The number of a message's key, and of keys.
@@ -44,16 +44,17 @@ class AesBatch {
   std::uint64_t most_units() const { return most_units_; }
 
   // GCM: H of each key, E(J0) of each message.
-  const gf128::Element* hash_keys() const { return reinterpret_cast<const gf128::Element*>(hash_keys_->data()); }
-  const Block* masks() const { return reinterpret_cast<const Block*>(masks_->data()); }
+  const gf128::Element* hash_keys() const { return hash_keys_; }
+  const Block* masks() const { return masks_; }
 
  private:
   Upload upload_;
   Upload::Array<MessageView> views_{};
   Upload::Array<std::uint64_t> first_tile_{};
-  std::unique_ptr<StreamBuffer> round_keys_;
-  std::unique_ptr<StreamBuffer> hash_keys_;
-  std::unique_ptr<StreamBuffer> masks_;
+  std::unique_ptr<StreamBuffer> derived_;  // what of the following is not in upload_
+  const uint4* round_keys_ = nullptr;
+  const gf128::Element* hash_keys_ = nullptr;
+  const Block* masks_ = nullptr;
   std::vector<std::uint32_t> key_of_;
   std::uint32_t keys_ = 0;
   std::uint32_t rounds_ = 0;
