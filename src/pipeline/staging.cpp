@@ -57,8 +57,10 @@ constexpr std::size_t bytes_worth_a_device = 32 * MiB;
 // Page-locked texts of less in a row are packed like others, unless there are few.
 constexpr std::size_t most_direct_len = 256 * KiB;
 constexpr std::size_t wanted_rows = 4;
-// Copies by the cores that a further one is woken for.
+// Copies by the cores that a further one is woken for; in short messages, which come from many threads as payloads of a
+// queue, several at once, with copies of their own.
 constexpr std::size_t bytes_worth_a_helper = 256 * KiB;
+constexpr std::size_t bytes_worth_a_helper_of_short = 2 * MiB;
 
 // Messages from the one before `end` on that lie one behind another in the caller's memory, so that they travel as one
 // range, and how they do.
@@ -204,11 +206,13 @@ void choose_pipeline_policy(std::string_view name, std::string_view value) {
 
 PipelineShape choose_shape(std::size_t total, std::size_t devices, std::size_t messages) {
   const std::size_t used = std::clamp<std::size_t>(total / bytes_worth_a_device, 1, devices);
-  const std::size_t least = messages > 1 && total / messages <= most_short_len ? least_piece_of_short : least_piece_len;
+  const bool is_short = messages > 1 && total / messages <= most_short_len;
+  const std::size_t least = is_short ? least_piece_of_short : least_piece_len;
   const std::size_t most = std::max<std::size_t>(most_piece_MiB * MiB, least);
   const std::size_t piece_len = std::clamp(total / (wanted_pieces * used), least, most);
   return {(piece_len + cut_multiple - 1) / cut_multiple * cut_multiple, slots_of_device, used,
-          std::min(total / wanted_rows, most_direct_len), total / bytes_worth_a_helper};
+          std::min(total / wanted_rows, most_direct_len),
+          total / (is_short ? bytes_worth_a_helper_of_short : bytes_worth_a_helper)};
 }
 
 void run_through_device(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses) {

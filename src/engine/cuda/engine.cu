@@ -133,8 +133,8 @@ class CudaEngine final : public DeviceEngine {
     require_device();
     return cuda::allocate(size, stream);
   }
-  void deallocate(void* memory, std::size_t, std::size_t used, Stream stream) noexcept override {
-    cuda::deallocate(memory, used, stream);
+  void deallocate(void* memory, std::size_t size, std::size_t used, Stream stream) noexcept override {
+    cuda::deallocate(memory, size, used, stream);
   }
 
   void* allocate_pinned(std::size_t size) override {

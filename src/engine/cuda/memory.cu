@@ -4,8 +4,12 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <mutex>
+#include <new>
+#include <unordered_map>
+#include <vector>
 
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/device.hpp"
@@ -42,18 +46,98 @@ cudaMemPool_t pool() {
   return created;
 }
 
+// Sizes are rounded up, by a quarter at most, so that a call finds what another left.
+std::size_t room_for(std::size_t size) {
+  const std::size_t step = std::max<std::size_t>(std::bit_floor(size) / 4, 512);
+  return (size + step - 1) / step * step;
+}
+
+// Memory that was freed on streams of the library's own, by stream.
+class KeptMemory {
+ public:
+  // Never destroyed: the driver may be gone by then.
+  static KeptMemory& the() {
+    static KeptMemory* const instance = new KeptMemory;
+    return *instance;
+  }
+
+  void add(Stream stream) {
+    const std::lock_guard lock(mutex_);
+    blocks_[stream];
+  }
+
+  void remove(Stream stream) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(stream);
+    if (found == blocks_.end()) return;
+    for (const Block& block : found->second) {
+      cudaFreeAsync(block.memory, native(stream));
+      len_ -= block.room;
+    }
+    blocks_.erase(found);
+  }
+
+  // nullptr: there is none of about that size.
+  void* take(std::size_t size, Stream stream) noexcept {
+    const std::size_t room = room_for(size);
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(stream);
+    if (found == blocks_.end()) return nullptr;
+    std::vector<Block>& blocks = found->second;
+    for (Block& block : blocks) {
+      if (block.room != room) continue;
+      void* const memory = block.memory;
+      len_ -= room;
+      block = blocks.back();
+      blocks.pop_back();
+      return memory;
+    }
+    return nullptr;
+  }
+
+  // False when it is to be freed.
+  bool give(void* memory, std::size_t size, Stream stream) noexcept {
+    const std::size_t room = room_for(size);
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(stream);
+    if (found == blocks_.end() || room > least_kept_len - len_) return false;
+    try {
+      found->second.push_back({room, memory});
+    } catch (const std::bad_alloc&) {  // no room to remember it
+      return false;
+    }
+    len_ += room;
+    return true;
+  }
+
+ private:
+  struct Block {
+    std::size_t room;
+    void* memory;
+  };
+
+  std::mutex mutex_;
+  std::unordered_map<Stream, std::vector<Block>> blocks_;
+  std::size_t len_ = 0;  // at most least_kept_len
+};
+
 }  // namespace
 
 void* allocate(std::size_t size, Stream stream) {
+  if (void* const kept = KeptMemory::the().take(size, stream)) return kept;
   void* memory = nullptr;
-  check(cudaMallocFromPoolAsync(&memory, size, pool(), native(stream)), "allocate device memory");
+  check(cudaMallocFromPoolAsync(&memory, room_for(size), pool(), native(stream)), "allocate device memory");
   return memory;
 }
 
-void deallocate(void* memory, std::size_t used, Stream stream) noexcept {
+void deallocate(void* memory, std::size_t size, std::size_t used, Stream stream) noexcept {
   if (used != 0) cudaMemsetAsync(memory, 0, used, native(stream));
-  cudaFreeAsync(memory, native(stream));
+  if (!KeptMemory::the().give(memory, size, stream)) cudaFreeAsync(memory, native(stream));
 }
+
+void keep_memory_of(Stream stream) { KeptMemory::the().add(stream); }
+
+void let_memory_go(Stream stream) noexcept { KeptMemory::the().remove(stream); }
 
 void Upload::allocate(Stream stream) {
   stream_ = stream;

@@ -16,8 +16,14 @@ namespace warpcipher::cuda {
 // Error{out_of_memory, engine_failure}.
 void* allocate(std::size_t size, Stream stream);
 
-// Wipes the first `used` bytes and frees, in stream order.
-void deallocate(void* memory, std::size_t used, Stream stream) noexcept;
+// Wipes the first `used` bytes and frees, in stream order. `size`: as given to allocate().
+void deallocate(void* memory, std::size_t size, std::size_t used, Stream stream) noexcept;
+
+// What is freed on this stream is kept for what is allocated on it next, without the driver: that takes its time, and
+// makes a stream wait for another whose memory it is given. keep: streams of the library's own. let_go: before such a
+// stream is destroyed.
+void keep_memory_of(Stream stream);
+void let_memory_go(Stream stream) noexcept;
 
 enum class Wiping : std::uint8_t { needed, needless };  // needless: no secret was ever there
 
@@ -30,7 +36,7 @@ class StreamBuffer {
   StreamBuffer(const StreamBuffer&) = delete;
   StreamBuffer& operator=(const StreamBuffer&) = delete;
   ~StreamBuffer() {
-    if (memory_ != nullptr) deallocate(memory_, wiping_ == Wiping::needed ? size_ : 0, stream_);
+    if (memory_ != nullptr) deallocate(memory_, size_, wiping_ == Wiping::needed ? size_ : 0, stream_);
   }
 
   std::uint8_t* data() const noexcept { return static_cast<std::uint8_t*>(memory_); }

@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "engine/cuda/check.hpp"
+#include "engine/cuda/memory.hpp"
 
 namespace warpcipher::cuda {
 namespace {
 
-// Of a device: two rings of the pipeline.
-constexpr std::size_t most_kept = 16;
+// Of a device: the rings of a few payloads of a queue.
+constexpr std::size_t most_kept = 64;
 
 constexpr std::size_t most_sides = 4;  // of a run
 
@@ -58,6 +59,7 @@ Stream take_stream() {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "create a stream");
   pool().device_of[stream] = device;
+  keep_memory_of(stream);
   return stream;
 }
 
@@ -73,6 +75,7 @@ void give_stream(Stream stream) noexcept {
     pool().device_of.erase(found);
   } catch (const std::bad_alloc&) {  // no room to remember it: destroyed like one too many
   }
+  let_memory_go(stream);
   cudaStreamDestroy(static_cast<cudaStream_t>(stream));
 }
 
