@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "pipeline/queue_state.hpp"
+#include "pipeline/staging_memory.hpp"
 
 namespace warpcipher {
 namespace {
@@ -119,12 +120,19 @@ std::vector<std::shared_ptr<Job>> Queue::State::take_payload(FlushReason reason)
 }
 
 void Queue::State::work_loop() {
+  StagingMemory staging;
   Lock lock(mutex);
   while (true) {
     drain();
     const std::optional<FlushReason> reason = reason_to_launch();
     if (!reason) {
       if (order.empty() && closing.load() && inbox.close()) return;
+      if (!staging.empty()) {  // before this thread sleeps, and without the lock
+        lock.unlock();
+        staging.wipe();
+        lock.lock();
+        continue;
+      }
       sleep(lock);
       continue;
     }

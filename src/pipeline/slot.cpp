@@ -58,9 +58,7 @@ void Slot::release() noexcept {
     engine_.destroy_stream(stream_);
   } catch (const Error&) {  // the driver is gone, and with it what it held
   }
-  if (host_ == nullptr) return;
-  wipe_in_parallel(host_, host_used_);
-  engine_.free_pinned(host_, host_size_, 0);
+  if (host_.data != nullptr) StagingMemory::give(engine_, host_);
 }
 
 void Slot::add(std::size_t index, Way way) { place(index, nullptr, way); }
@@ -92,17 +90,15 @@ std::size_t Slot::needed_host_len() const {
 // Page-locked memory is costly, so there is no more than was needed so far: of direct parts, for their tags.
 void Slot::prepare_memory() {
   const std::size_t needed = needed_host_len();
-  if (needed > host_size_) {
-    if (host_ != nullptr) engine_.free_pinned(host_, host_size_, host_used_);
-    host_ = nullptr;
-    host_used_ = 0;
+  if (needed > host_.size) {
+    if (host_.data != nullptr) StagingMemory::give(engine_, host_);
+    const bool is_first = host_.data == nullptr;
+    host_ = {};
     // A second piece of a batch is as large as the slot, more or less: then it is not asked for twice.
-    const std::size_t size = way_ == Way::direct || host_size_ == 0 ? needed : size_;
-    host_size_ = 0;
-    host_ = static_cast<std::uint8_t*>(engine_.allocate_pinned(size));
-    host_size_ = size;
+    const std::size_t size = way_ == Way::direct || is_first ? needed : size_;
+    host_ = StagingMemory::take(engine_, size);
   }
-  host_used_ = std::max(host_used_, needed);
+  host_.used = std::max(host_.used, needed);
 }
 
 void Slot::send() {
@@ -115,7 +111,7 @@ void Slot::send() {
   batch_.rows.clear();
   for (const Held& held : parts_) {
     const Message& m = message(held);
-    append_range(batch_.rows, {host_ + held.at, m.in, m.in_len});
+    append_range(batch_.rows, {host_.data + held.at, m.in, m.in_len});
   }
   job_.start(batch_.rows);
   state_ = State::copying_in;
@@ -123,13 +119,13 @@ void Slot::send() {
 
 // The list travels behind the texts, in one copy with them.
 void Slot::list_copies() {
-  auto* next = reinterpret_cast<DeviceCopy*>(host_ + align_up(used_));
+  auto* next = reinterpret_cast<DeviceCopy*>(host_.data + align_up(used_));
   for (const Held& held : parts_) {
     const Message& m = message(held);
     for (std::size_t offset = 0; offset < m.output_len(); offset += most_copy_len) {
       *next++ = {m.out + offset, memory_ + held.at + offset, std::min(most_copy_len, m.output_len() - offset)};
     }
-    if (m.tag_len != 0) *next++ = {host_ + held.tag_at, memory_ + held.tag_at, tag_room};
+    if (m.tag_len != 0) *next++ = {host_.data + held.tag_at, memory_ + held.tag_at, tag_room};
   }
 }
 
@@ -169,7 +165,7 @@ void Slot::launch() {
   const std::size_t sent = way_ == Way::direct ? used_ : needed_host_len();
   memory_used_ = std::max(memory_used_, sent);
   batch_.ranges.clear();
-  if (way_ != Way::direct) batch_.ranges.push_back({memory_, host_, sent});
+  if (way_ != Way::direct) batch_.ranges.push_back({memory_, host_.data, sent});
   for (std::size_t i = 0; way_ == Way::direct && i < parts_.size(); ++i) {
     const Message& m = message(parts_[i]);
     batch_.ranges.push_back({memory_ + parts_[i].at, m.in, m.in_len});
@@ -192,11 +188,11 @@ void Slot::bring_back() {
     return;
   }
   batch_.ranges.clear();
-  if (way_ == Way::packed) batch_.ranges.push_back({host_, memory_, used_});
+  if (way_ == Way::packed) batch_.ranges.push_back({host_.data, memory_, used_});
   for (std::size_t i = 0; way_ == Way::direct && i < parts_.size(); ++i) {
     const Message& m = message(parts_[i]);
     batch_.ranges.push_back({m.out, memory_ + parts_[i].at, m.output_len()});
-    if (m.tag_len != 0) batch_.ranges.push_back({host_ + tag_room * i, memory_ + parts_[i].tag_at, tag_room});
+    if (m.tag_len != 0) batch_.ranges.push_back({host_.data + tag_room * i, memory_ + parts_[i].tag_at, tag_room});
   }
   copy_ranges([&](const CopyRange& range) { engine_.copy_to_host(range.to, range.from, range.len, stream_); });
 }
@@ -206,7 +202,7 @@ bool Slot::is_authentic(std::size_t number) {
   const Held& held = parts_[number];
   const Message& m = message(held);
   Secret<std::uint8_t[16]> tag;
-  std::memcpy(*tag, host_ + (way_ == Way::direct ? tag_room * number : held.tag_at), GcmPieces::tag_len);
+  std::memcpy(*tag, host_.data + (way_ == Way::direct ? tag_room * number : held.tag_at), GcmPieces::tag_len);
   if (held.part != nullptr && held.part->gcm != nullptr) {
     GcmPieces& pieces = *held.part->gcm;
     pieces.add(held.part->offset / 16, m.in_len, *tag);
@@ -223,7 +219,7 @@ void Slot::collect() {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const Message& m = message(parts_[i]);
     if (m.tag_len != 0 && !is_authentic(i)) continue;
-    if (way_ == Way::packed) append_range(batch_.rows, {m.out, host_ + parts_[i].at, m.output_len()});
+    if (way_ == Way::packed) append_range(batch_.rows, {m.out, host_.data + parts_[i].at, m.output_len()});
   }
   job_.start(batch_.rows);
   state_ = State::copying_out;

@@ -12,6 +12,7 @@
 #include "engine/device_engine.hpp"
 #include "pipeline/copy.hpp"
 #include "pipeline/cutter.hpp"
+#include "pipeline/staging_memory.hpp"
 
 namespace warpcipher {
 
@@ -115,13 +116,10 @@ class Slot {
   CopyJob& job_;
   Stream stream_ = nullptr;
   std::uint8_t* memory_ = nullptr;  // on the device
-  std::uint8_t* host_ = nullptr;    // page-locked
-  std::size_t host_size_ = 0;
-  // Bytes ever used of memory_ and host_: to be wiped.
-  std::size_t memory_used_ = 0;
-  std::size_t host_used_ = 0;
-  std::size_t used_ = 0;      // of memory_, by parts_
-  std::size_t list_len_ = 0;  // of the list of copies behind them, in bytes
+  std::size_t memory_used_ = 0;     // bytes ever used of it: to be wiped
+  StagingMemory::Block host_{};     // page-locked
+  std::size_t used_ = 0;            // of memory_, by parts_
+  std::size_t list_len_ = 0;        // of the list of copies behind them, in bytes
   Way way_ = Way::packed;
   State state_ = State::filling;
   std::vector<Held> parts_;

@@ -307,7 +307,7 @@ TEST(Staging, ChoosesPiecesBySize) {
   EXPECT_EQ(choose_shape(1024 * MiB, 8).devices, 8u);
   EXPECT_EQ(choose_shape(64 * MiB, 8).devices, 2u);
   EXPECT_EQ(choose_shape(8 * MiB, 1).piece_len, 2 * MiB);
-  EXPECT_EQ(choose_shape(8 * MiB, 1, 512).piece_len, 4 * MiB);  // short messages
+  EXPECT_EQ(choose_shape(8 * MiB, 1, 512).piece_len, 9 * MiB);  // short messages
   EXPECT_EQ(choose_shape(256 * MiB, 1, 512).piece_len, 8 * MiB);
 }
 

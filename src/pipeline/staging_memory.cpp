@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/staging_memory.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "pipeline/copy.hpp"
+
+namespace warpcipher {
+namespace {
+
+// Of a thread: the slots of one payload. What comes beyond is wiped at once.
+constexpr std::size_t most_kept = 4;
+
+void wipe_and_free(DeviceEngine& engine, const StagingMemory::Block& block) noexcept {
+  wipe_in_parallel(block.data, block.used);
+  engine.free_pinned(block.data, block.size, 0);
+}
+
+}  // namespace
+
+StagingMemory*& StagingMemory::current() noexcept {
+  thread_local StagingMemory* memory = nullptr;
+  return memory;
+}
+
+StagingMemory::Block StagingMemory::take(DeviceEngine& engine, std::size_t size) {
+  if (StagingMemory* const keeper = current()) {
+    const auto found = std::find_if(keeper->kept_.begin(), keeper->kept_.end(), [&](const Kept& kept) {
+      return kept.engine == &engine && kept.block.size >= size;
+    });
+    if (found != keeper->kept_.end()) {
+      const Block block = found->block;
+      keeper->kept_.erase(found);
+      return block;
+    }
+  }
+  return {static_cast<std::uint8_t*>(engine.allocate_pinned(size)), size, 0};
+}
+
+void StagingMemory::give(DeviceEngine& engine, const Block& block) noexcept {
+  StagingMemory* const keeper = current();
+  if (keeper != nullptr && keeper->kept_.size() < most_kept) {
+    try {
+      keeper->kept_.push_back({&engine, block});
+      return;
+    } catch (const std::bad_alloc&) {  // no room to remember it
+    }
+  }
+  wipe_and_free(engine, block);
+}
+
+void StagingMemory::wipe() noexcept {
+  for (const Kept& kept : kept_) wipe_and_free(*kept.engine, kept.block);
+  kept_.clear();
+}
+
+}  // namespace warpcipher
