@@ -11,6 +11,7 @@ The nodes see the template and the pairs, and report key numbers: the cluster mu
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -107,7 +108,7 @@ class RayPool:
         self._connected = not ray.is_initialized()
         if self._connected:
             try:
-                ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise EngineError(f"no Ray cluster at {address!r}: {error}") from None
         self._starting: dict[str, tuple[Any, Any]] = {}  # node: actor, and what it will answer
