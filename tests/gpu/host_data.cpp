@@ -243,7 +243,9 @@ int run_policies(const PipelineShape& shape) {
         if (now.name == policy.name && now.value != value) ++failures;
       }
       const Algorithm& algorithm = find_algorithm(policy.algorithm);
-      const Case c{&algorithm, Direction::encrypt, 9 * shape.piece_len + 5, Residence::pageable, false, false, false};
+      const std::size_t rest = algorithm.mode.whole_blocks ? algorithm.block_len() : 5;
+      const Case c{&algorithm, Direction::encrypt, 9 * shape.piece_len + rest, Residence::pageable, false, false,
+                   false};
       failures += run_case(c, shape, oracle()) ? 0 : 1;
     }
     engine.choose_policy(device, policy.name, "");
