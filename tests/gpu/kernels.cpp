@@ -17,7 +17,7 @@ int test_packed(const Algorithm& algorithm, const Options& options, Stream strea
       const Direction direction = random_below(2) == 0 ? Direction::encrypt : Direction::decrypt;
       for (int i = 0; i < (options.quick ? 37 : 500); ++i) {
         Case c =
-            random_case(algorithm, direction, random_below(8) == 0 ? random_below(16384) : random_below(2 * average));
+            random_case(algorithm, direction, random_below(8) == 0 ? random_below(8176) : random_below(2 * average));
         if (algorithm.is_aead()) {
           c.aad_len = random_below(40);
           if (random_below(2) == 0) c.iv = random_bytes(12);

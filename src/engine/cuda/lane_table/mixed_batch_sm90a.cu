@@ -9,11 +9,10 @@
 namespace warpcipher::cuda::lane_table {
 
 bool choose_mixed_batch(const Device& device, Form form, std::uint64_t tiles) {
-  constexpr bool is_measured = false;  // until then WARPCIPHER_COUNTER=mixed alone chooses it
   const std::string_view forced = forced_counter();
   if (!has_mixed(device) || form != Form::tables_128 || forced == "tiles") return false;
   if (forced == "mixed") return true;
-  return is_measured && chosen_value(device, Tunable::counter) != "tiles" &&
+  return chosen_value(device, Tunable::counter) != "tiles" &&
          tiles >= least_mixed_tiles_of_multiprocessor * device.multiprocessors;
 }
 

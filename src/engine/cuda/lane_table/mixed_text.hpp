@@ -15,8 +15,7 @@ bool choose_mixed_text(const Device& device, Form form, std::uint64_t tiles);
 void run_mixed_text(const Device& device, Stream stream, Mode mode, bool inverse, const SingleSource& message,
                     const Block* chains);
 
-// Data units of XTS: the same.
-bool choose_mixed_xts(const Device& device, Form form, std::uint64_t tiles);
+// Data units of XTS.
 void run_mixed_xts(const Device& device, Stream stream, bool inverse, const OneKeySource& batch);
 
 }  // namespace warpcipher::cuda::lane_table

@@ -36,8 +36,6 @@ __global__ void cut_units_kernel(const __grid_constant__ TileList list, MessageV
   }
 }
 
-std::string_view forced_blocks() { return forced_value("WARPCIPHER_BLOCKS", {"mixed", "tiles"}); }
-
 template <class Mode, class Source>
 void launch_mixed(const Device& device, Stream stream, const Source& source,
                   const typename Mode::Parameters& parameters) {
@@ -50,16 +48,11 @@ void launch_mixed(const Device& device, Stream stream, const Source& source,
 }  // namespace
 
 bool choose_mixed_text(const Device& device, Form form, std::uint64_t tiles) {
-  const std::string_view forced = forced_blocks();
+  const std::string_view forced = forced_value("WARPCIPHER_BLOCKS", {"mixed", "tiles"});
   if (!has_mixed(device) || form != Form::tables_128 || forced == "tiles") return false;
   if (forced == "mixed") return true;
   return chosen_value(device, Tunable::blocks) != "tiles" &&
          tiles >= least_tiles_of_multiprocessor * device.multiprocessors;
-}
-
-bool choose_mixed_xts(const Device& device, Form form, std::uint64_t tiles) {
-  constexpr bool is_measured = false;  // until then WARPCIPHER_BLOCKS=mixed alone chooses it
-  return (is_measured || forced_blocks() == "mixed") && choose_mixed_text(device, form, tiles);
 }
 
 void run_mixed_text(const Device& device, Stream stream, Mode mode, bool inverse, const SingleSource& message,

@@ -14,6 +14,11 @@ namespace warpcipher::cuda::lane_table {
 
 inline constexpr std::uint32_t tile_units = 256;
 
+// Two kinds of warps want it so: a part of a tile takes logic as long as the whole.
+constexpr bool are_mostly_whole(std::uint64_t units, std::uint64_t tiles) {
+  return 2 * units > std::uint64_t{tile_units} * tiles;
+}
+
 // The text of a group of AES messages in a parallel mode; for GCM the counter mode inside it. batch: the group's, if
 // it has been made already. verdicts: device memory, one word a message of the group; where it is 0, zeros are written
 // in place of text. nullptr: all are good.

@@ -138,8 +138,7 @@ void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, 
     static_cast<MessageList&>(*source) = batch;
     source->rounds = batch.rounds;
     std::copy_n(aes_key_state(*only_key).words(algorithm.inverse(direction)), most_schedule_words, source->schedule);
-    const bool are_whole = 2 * units > std::uint64_t{tile_units} * batch.tiles;  // most tiles
-    if (are_whole && choose_mixed_xts(device, form, batch.tiles)) {
+    if (are_mostly_whole(units, batch.tiles) && choose_mixed_text(device, form, batch.tiles)) {
       return run_mixed_xts(device, stream, algorithm.inverse(direction), *source);
     }
     return launch_mode({device, stream, form, nullptr, &*source, nullptr}, algorithm, direction, nullptr, nullptr);
