@@ -20,14 +20,14 @@
 #include "engine/cuda/memory.hpp"
 #include "engine/cuda/pinned_pool.hpp"
 #include "engine/cuda/policies.hpp"
+#include "engine/cuda/stream.hpp"
 #include "engine/cuda/stream_pool.hpp"
 
 namespace warpcipher {
 namespace {
 
 using cuda::check;
-
-cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
+using cuda::native;
 
 // GCM decryption checks every tag before it writes any text, so what failed stays unread even in place; unless the tags
 // are to be computed, for the caller to check.

@@ -13,6 +13,7 @@
 
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/device.hpp"
+#include "engine/cuda/stream.hpp"
 
 namespace warpcipher::cuda {
 namespace {
@@ -21,8 +22,6 @@ namespace {
 // and scratch of large batches, a million messages with a key each where the device has 64 GiB.
 constexpr std::uint64_t least_kept_len = std::uint64_t{256} << 20;
 constexpr std::uint64_t kept_part = 64;  // of the device's memory
-
-cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
 // One pool a device for the life of the process: the driver frees it with the context, and freeing it here could run
 // after the driver has shut down.

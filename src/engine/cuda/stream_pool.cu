@@ -10,6 +10,7 @@
 
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/memory.hpp"
+#include "engine/cuda/stream.hpp"
 
 namespace warpcipher::cuda {
 namespace {
@@ -30,8 +31,6 @@ Pool& pool() {
   static Pool* const instance = new Pool;
   return *instance;
 }
-
-cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
 // What `later` gets from now on waits for what is on `earlier` now.
 cudaError_t order(Stream earlier, Stream later) {
@@ -76,7 +75,7 @@ void give_stream(Stream stream) noexcept {
   } catch (const std::bad_alloc&) {  // no room to remember it: destroyed like one too many
   }
   let_memory_go(stream);
-  cudaStreamDestroy(static_cast<cudaStream_t>(stream));
+  cudaStreamDestroy(native(stream));
 }
 
 Stream SideStreams::next() {

@@ -8,18 +8,18 @@
 #include <deque>
 
 #include "engine/cuda/check.hpp"
+#include "engine/cuda/stream.hpp"
 
 namespace warpcipher::search::cuda {
 
 namespace {
 
 using warpcipher::cuda::check;
+using warpcipher::cuda::native;
 
 constexpr double shortest_seconds = 0.04;  // of a launch, so that starting it costs nothing
 constexpr double longest_seconds = 0.1;
 constexpr std::size_t usual_hits = 64;  // that come to the host with their number, in one copy
-
-cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
 }  // namespace
 

@@ -36,6 +36,7 @@
 #include "engine/cuda/lane_table/starts.hpp"
 #include "engine/cuda/memory.hpp"
 #include "engine/cuda/policies.hpp"
+#include "engine/cuda/stream.hpp"
 
 namespace warpcipher::cuda {
 namespace {
@@ -44,8 +45,6 @@ namespace {
 constexpr std::size_t least_messages = 512;
 constexpr std::uint64_t most_len = std::uint64_t{1} << 62;  // of a buffer
 constexpr std::size_t results_at_once = 16384;
-
-cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
 // WARPCIPHER_COLUMNS ("device" or "host") forces one where both are possible, for tests and measurements.
 bool is_worth_it(const Columns& c) {

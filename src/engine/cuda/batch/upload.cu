@@ -10,6 +10,7 @@
 #include "core/thread_pool.hpp"
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/pinned_pool.hpp"
+#include "engine/cuda/stream.hpp"
 
 namespace warpcipher::cuda {
 namespace {
@@ -17,8 +18,6 @@ namespace {
 constexpr std::size_t piece_len = std::size_t{2} << 20;
 constexpr std::size_t share_len = std::size_t{128} << 10;  // of one core
 constexpr std::size_t least_len = std::size_t{512} << 10;  // less is not worth waking the cores
-
-cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream); }
 
 }  // namespace
 
