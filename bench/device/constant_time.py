@@ -19,6 +19,7 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -35,15 +36,24 @@ OWN = ("fill_kernel", "spin_kernel")  # the benchmark's, not measured
 
 @dataclass
 class Kernel:
-    """What was found of one kernel. counts: of each kind of data, by metric."""
+    """What was found of one kernel. counts: of each kind of data, by launch and metric."""
 
     name: str
     timing: dict[str, dict[str, float]] = field(default_factory=dict)
-    counts: dict[str, dict[str, float]] = field(default_factory=dict)
+    counts: dict[str, list[dict[str, float]]] = field(default_factory=dict)
+
+    def values(self, metric: str) -> list[list[float]]:
+        return [[count[metric] for count in launches] for launches in self.counts.values()]
 
     def spread(self, metric: str) -> float:
-        values = [count[metric] for count in self.counts.values()]
+        values = [value for launches in self.values(metric) for value in launches]
         return max(values) / min(values) - 1
+
+    def data_show(self, metric: str) -> bool:
+        """Whether data differ by more than launches with the same data."""
+        values = self.values(metric)
+        means = [fmean(launches) for launches in values]
+        return max(means) - min(means) > max(max(launches) - min(launches) for launches in values)
 
     def failures(self) -> list[str]:
         leaks = self.name == CONTROL
@@ -51,13 +61,14 @@ class Kernel:
             f"t of {text} is {row['t']:.1f}" for text, row in self.timing.items() if row["failed"]
         ]
         if self.counts:
-            if self.spread(INSTRUCTIONS) != 0:
+            if self.data_show(INSTRUCTIONS):
                 found.append("executes more instructions for some data")
             if (self.spread(WAVEFRONTS) > MOST_SPREAD) != leaks:
                 found.append(f"wavefronts differ by {100 * self.spread(WAVEFRONTS):.2f}%")
             if self.name.startswith("lookups-alone"):
-                extra = [c[WAVEFRONTS] - c[LOADS] for c in self.counts.values()]
-                if max(extra) > MOST_EXTRA * max(c[LOADS] for c in self.counts.values()):
+                launches = [count for of_data in self.counts.values() for count in of_data]
+                extra = [count[WAVEFRONTS] - count[LOADS] for count in launches]
+                if max(extra) > MOST_EXTRA * max(count[LOADS] for count in launches):
                     found.append(f"takes up to {max(extra):.0f} wavefronts more than loads")
         return found
 
@@ -105,7 +116,8 @@ def run_counts(program: Path, ncu: str, kernels: dict[str, Kernel]) -> None:
         kernel = launch["Kernel Name"]
         if "fill_kernel" in kernel:
             name, data = next(cases)
-            counts = kernels.setdefault(name, Kernel(name)).counts.setdefault(data, {})
+            counts = {}
+            kernels.setdefault(name, Kernel(name)).counts.setdefault(data, []).append(counts)
         elif not any(own in kernel for own in OWN):
             for metric in (LOADS, WAVEFRONTS, INSTRUCTIONS):
                 counts[metric] = counts.get(metric, 0) + float(launch[metric].replace(",", ""))
@@ -119,11 +131,13 @@ def print_table(kernels: dict[str, Kernel]) -> None:
                 f"  {text:14} t {row['t']:9.2f}   {row['difference_percent']:8.3f}% of "
                 f"{row['microseconds']:.1f} us, {row['launches']:.0f} launches"
             )
-        for data, count in kernel.counts.items():
-            print(
-                f"  {data:14} {count[LOADS]:12.0f} loads {count[WAVEFRONTS]:12.0f} wavefronts "
-                f"({count[WAVEFRONTS] / count[LOADS]:.4f}) {count[INSTRUCTIONS]:12.0f} instructions"
-            )
+        for data, launches in kernel.counts.items():
+            for count in launches:
+                print(
+                    f"  {data:14} {count[LOADS]:12.0f} loads {count[WAVEFRONTS]:12.0f} wavefronts "
+                    f"({count[WAVEFRONTS] / count[LOADS]:.4f}) "
+                    f"{count[INSTRUCTIONS]:12.0f} instructions"
+                )
         print(f"  {'; '.join(kernel.failures()) or 'as it should be'}")
 
 

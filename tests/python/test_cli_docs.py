@@ -30,11 +30,16 @@ def examples(page: Path) -> list[tuple[str, str]]:
 
 
 def pattern(expected: str) -> str:
-    """`...` in an expected output stands for anything, over lines where it stands alone."""
-    return "".join(
-        r"(?:.*\n)*" if line == "...\n" else re.escape(line).replace(re.escape("..."), ".*")
-        for line in expected.splitlines(keepends=True)
-    )
+    """`...` in an expected output stands for anything, over lines where it stands alone; a line of
+    a device, for one line or more."""
+
+    def line_pattern(line: str) -> str:
+        if line == "...\n":
+            return r"(?:.*\n)*"
+        found = re.escape(line).replace(re.escape("..."), ".*")
+        return f"(?:{found})+" if line.startswith("device ") else found
+
+    return "".join(map(line_pattern, expected.splitlines(keepends=True)))
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="the page shows openssl")
