@@ -207,7 +207,7 @@ typedef struct wc_columns {
 
 /* As wc_run. results[i].written counts the tag when encrypting an AEAD; results lies where columns_memory says.
  *
- * Text in device memory: large batches of AES (GCM: iv_len 12) are checked, planned and run on the device, padded and
+ * Text in device memory: large batches (GCM: iv_len 12) are checked, planned and run on the device, padded and
  * rid of their padding there, which takes the host next to no time for a message; columns in host memory are copied
  * there first. Outputs must come in the order of the messages for that. All others, and such as are wrong, are looked
  * at on the host, message by message. Either way the call waits until all checks are done, so for what is on the stream

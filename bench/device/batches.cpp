@@ -49,6 +49,7 @@ struct Case {
   std::size_t len;
   std::size_t aad_len;
   bool own_keys;
+  Direction direction = Direction::encrypt;
 };
 
 // About 1 GiB each; of 16 blocks a quarter: more messages would only take the host longer.
@@ -72,6 +73,14 @@ constexpr Case cases[] = {
     {"aes-128-gcm", 16384, 65536, 13, true},
     {"aes-256-xts", 262144, 4096, 0, false},
     {"aes-256-xts", 262144, 4096, 0, true},
+    {"des-cbc", 262144, 4096, 0, false},
+    {"des-cbc", 262144, 4096, 0, false, Direction::decrypt},
+    {"des-ede3-cbc", 262144, 4096, 0, false},
+    {"des-ede3-cbc", 262144, 4096, 0, true},
+    {"des-ede3-cbc", 262144, 4096, 0, false, Direction::decrypt},
+    {"des-ede3-cbc", 262144, 4096, 0, true, Direction::decrypt},
+    {"des-ede3-ecb", 262144, 4096, 0, false},
+    {"des-ede3-ecb", 262144, 4096, 0, false, Direction::decrypt},
 };
 
 // 4 GiB: so much longer that launches do not count.
@@ -89,6 +98,12 @@ constexpr Case curve[] = {
     {"aes-128-cbc", 1 << 18, 4096, 0, true},  {"aes-128-cbc", 1 << 20, 4096, 0, false},
     {"aes-256-cbc", 1 << 18, 4096, 0, false},
 };
+
+std::size_t iv_len_of(const Algorithm& algorithm) {
+  return algorithm.is_aead() ? 12 : algorithm.mode.iv == IvRule::none ? 0 : algorithm.block_len();
+}
+
+const char* name_of(Direction direction) { return direction == Direction::encrypt ? "encrypt" : "decrypt"; }
 
 class Bench {
  public:
@@ -110,12 +125,13 @@ class Bench {
       }
       Message& m = messages[i];
       m.key = &keys.back();
+      m.direction = c.direction;
       m.memory = Memory::device;
       m.in = buffers_.in() + step * i;
       m.out = buffers_.out() + step * i;
       m.in_len = m.out_len = c.len;
       m.iv = ivs.data() + 16 * i;
-      m.iv_len = algorithm.is_aead() ? 12 : 16;
+      m.iv_len = iv_len_of(algorithm);
       store_be64(ivs.data() + 16 * i, i);
       if (algorithm.is_aead()) {
         m.aad = aad.data();
@@ -146,9 +162,9 @@ class Bench {
     for (const std::size_t i : {std::size_t{0}, count / 2, count - 1}) good = good && is_right(messages[i]);
     wrong_ = wrong_ || !good;
     const double rate = static_cast<double>(c.len) * static_cast<double>(count) / 1e6 / median(all);
-    std::printf("%-12s %8zu of %10zu B, %-9s check %8.2f  plan %7.2f  run %8.2f  all %8.2f ms  %7.1f GB/s  %s\n",
-                c.algorithm, count, c.len, c.own_keys ? "own keys," : "one key,", median(check), median(plan_time),
-                median(run), median(all), rate, good ? "checked" : "WRONG OUTPUT");
+    std::printf("%-12s %s %8zu of %10zu B, %-9s check %8.2f  plan %7.2f  run %8.2f  all %8.2f ms  %7.1f GB/s  %s\n",
+                c.algorithm, name_of(c.direction), count, c.len, c.own_keys ? "own keys," : "one key,", median(check),
+                median(plan_time), median(run), median(all), rate, good ? "checked" : "WRONG OUTPUT");
     std::fflush(stdout);
   }
 
@@ -161,7 +177,7 @@ class Bench {
     const std::size_t key_count = c.own_keys ? count : 1;
     std::vector<std::uint8_t> key_bytes(key_count * algorithm.key_len());
     for (std::uint8_t& byte : key_bytes) byte = static_cast<std::uint8_t>(random_());
-    const std::size_t iv_len = aead ? 12 : 16;
+    const std::size_t iv_len = iv_len_of(algorithm);
     std::vector<std::uint8_t> ivs(iv_len * count), aad(c.aad_len, 7);
     std::vector<std::uint64_t> offsets(count), lengths(count, c.len);
     std::vector<std::uint32_t> key_index(count);
@@ -170,13 +186,14 @@ class Bench {
     for (std::size_t i = 0; i < count; ++i) {
       offsets[i] = step * i;
       key_index[i] = static_cast<std::uint32_t>(c.own_keys ? i : 0);
-      store_be64(ivs.data() + iv_len * i, i);
+      if (iv_len != 0) store_be64(ivs.data() + iv_len * i, i);
     }
     for (std::size_t k = 0; k < key_count && !(on_device && c.own_keys); ++k) {
       pointers.push_back(
           &keys.emplace_back(algorithm, std::span(key_bytes).subspan(k * algorithm.key_len(), algorithm.key_len())));
     }
     Columns columns;
+    columns.direction = c.direction;
     columns.memory = Memory::device;
     columns.count = count;
     columns.in = {buffers_.in(), step * count};
@@ -227,6 +244,7 @@ class Bench {
                     std::span(key_bytes).subspan(c.own_keys ? i * algorithm.key_len() : 0, algorithm.key_len()));
       Message m;
       m.key = &key;
+      m.direction = c.direction;
       m.in = buffers_.in() + offsets[i];
       m.out = buffers_.out() + offsets[i];
       m.in_len = m.out_len = c.len;
@@ -243,9 +261,9 @@ class Bench {
     for (void* const copy : copies) cudaFree(copy);
     wrong_ = wrong_ || !good;
     const double rate = static_cast<double>(c.len) * static_cast<double>(count) / 1e6 / median(all);
-    std::printf("%-12s %8zu of %10zu B, %-9s columns on the %-6s  call %8.2f  all %8.2f ms  %7.1f GB/s  %s\n",
-                c.algorithm, count, c.len, c.own_keys ? "own keys," : "one key,", on_device ? "device" : "host",
-                median(run), median(all), rate, good ? "checked" : "WRONG OUTPUT");
+    std::printf("%-12s %s %8zu of %10zu B, %-9s columns on the %-6s  call %8.2f  all %8.2f ms  %7.1f GB/s  %s\n",
+                c.algorithm, name_of(c.direction), count, c.len, c.own_keys ? "own keys," : "one key,",
+                on_device ? "device" : "host", median(run), median(all), rate, good ? "checked" : "WRONG OUTPUT");
     std::fflush(stdout);
   }
 

@@ -438,7 +438,8 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
 int test_columns(bool quick, const std::string& only, const std::function<bool()>& is_mine, Stream stream) {
   int failures = 0;
   for (const char* name : {"aes-128-ctr", "aes-192-gcm", "aes-256-gcm", "aes-256-ecb", "aes-128-cbc", "aes-192-cfb",
-                           "aes-256-ofb", "aes-128-cfb8", "aes-128-xts", "aes-256-xts"}) {
+                           "aes-256-ofb", "aes-128-cfb8", "aes-128-xts", "aes-256-xts", "des-ecb", "des-cfb",
+                           "des-ede2-cbc", "des-ede3-cbc", "des-ede3-cfb8", "des-ede3-ofb"}) {
     if ((!only.empty() && only != name) || !is_mine()) continue;
     failures += test_algorithm(find_algorithm(name), quick, stream);
   }

@@ -11,6 +11,7 @@
 
 #include "cipher/des.hpp"
 #include "cipher/des_bitslice.hpp"
+#include "cipher/des_packed.hpp"
 
 namespace warpcipher::des {
 namespace {
@@ -232,6 +233,24 @@ TYPED_TEST(DesBitsliceTest, TransposeGivesThePlanesOfTheDrawing) {
   typename TestFixture::Blocks back{};
   this->store(back, planes);
   EXPECT_EQ(back, this->input_);
+}
+
+TEST(DesPackedTest, MasksOfPackedSubkeysAreThoseOfTheSchedule) {
+  std::array<std::uint8_t, 24> key{};
+  std::mt19937 generator(5);
+  for (std::uint8_t& byte : key) byte = static_cast<std::uint8_t>(generator());
+  for (const std::size_t key_len : {std::size_t{8}, std::size_t{16}, std::size_t{24}}) {
+    for (const bool decrypt : {false, true}) {
+      std::array<std::uint32_t, 3 * bitslice::schedule_bits> masks{};
+      bitslice::expand_key(masks.data(), key.data(), key_len, decrypt);
+      const auto bits = static_cast<std::uint32_t>(bitslice::schedule_bits * bitslice::pass_count(key_len));
+      for (std::uint32_t i = 0; i < bits; ++i) {
+        const PackedSubkey subkey = packed_subkey(key.data(), key_len, decrypt, i / bitslice::subkey_bits);
+        EXPECT_EQ(mask_of_bit(subkey, i % bitslice::subkey_bits), masks[i]) << key_len << decrypt << i;
+        EXPECT_EQ((subkey.odd | subkey.even) & 0xc0c0c0c0u, 0u);
+      }
+    }
+  }
 }
 
 // The two ways in which keys reach a round name the same bits.

@@ -2,12 +2,13 @@
 // What happens to a columnar batch, in the order of its stream:
 //
 //   columns of the host are copied               (those of a device are used where they lie)
-//   round keys, H                                expand_keys()
+//   AES: round keys, H                           expand_keys()
 //   views, prefix sums, checks                   survey_columns()
 //   GCM: E(J0), counters; nonces used twice      encrypt_starts(), check_nonces()
 //   XTS: first tweaks; keys of equal halves      encrypt_starts(), check_key_halves()
 //   --- the host waits for the survey: nothing has been written yet
 //   serial modes: an order of the messages       order_by_length()
+//   DES: key schedules, by key or message        DesSchedules
 //   text, tags, verdicts, results
 //   padding taken off                            take_padding_off()
 #include "engine/cuda/batch/columns.hpp"
@@ -22,10 +23,12 @@
 #include "core/thread_pool.hpp"
 #include "engine/cuda/batch/aes_batch.hpp"
 #include "engine/cuda/batch/derive.hpp"
+#include "engine/cuda/batch/des_batch.hpp"
 #include "engine/cuda/batch/order.hpp"
 #include "engine/cuda/batch/padding.hpp"
 #include "engine/cuda/batch/survey.hpp"
 #include "engine/cuda/batch/upload.hpp"
+#include "engine/cuda/bitslice/des.hpp"
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/device.hpp"
 #include "engine/cuda/ghash/ghash.hpp"
@@ -33,6 +36,7 @@
 #include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/parallel.hpp"
 #include "engine/cuda/lane_table/serial_aes.hpp"
+#include "engine/cuda/lane_table/serial_des.hpp"
 #include "engine/cuda/lane_table/starts.hpp"
 #include "engine/cuda/memory.hpp"
 #include "engine/cuda/policies.hpp"
@@ -56,7 +60,6 @@ bool is_worth_it(const Columns& c) {
 // Everything that is the same for all messages. What is wrong here is for run() to say.
 bool can_run(const Columns& c) {
   const Algorithm& algorithm = c.algorithm_of_all();
-  if (!is_aes(algorithm.cipher.id)) return false;
   if (c.padding != Padding::none && !algorithm.takes_padding()) return false;
   if (c.count >= UINT32_MAX || c.key_count() >= UINT32_MAX) return false;
   if (c.in.size() > most_len || c.out.size() > most_len || c.aad.size() > most_len) return false;
@@ -64,7 +67,8 @@ bool can_run(const Columns& c) {
     case Mode::gcm:
       return c.iv_len == gcm_plain_iv_len && is_gcm_tag_len(c.tag_len);
     default:
-      return c.iv_len == (algorithm.mode.iv == IvRule::none ? 0 : 16) && c.tag_len == 0 && c.aad.empty();
+      return c.iv_len == (algorithm.mode.iv == IvRule::none ? 0 : algorithm.block_len()) && c.tag_len == 0 &&
+             c.aad.empty();
   }
 }
 
@@ -100,6 +104,7 @@ class ColumnsRun {
         count_(static_cast<std::uint32_t>(columns.count)),
         keys_(static_cast<std::uint32_t>(columns.key_count())),
         algorithm_(columns.algorithm_of_all()),
+        is_aes_(is_aes(algorithm_.cipher.id)),
         is_gcm_(algorithm_.mode.id == Mode::gcm),
         is_xts_(algorithm_.mode.id == Mode::xts),
         encrypting_(columns.direction == Direction::encrypt),
@@ -153,8 +158,13 @@ class ColumnsRun {
   using Bytes = std::unique_ptr<StreamBuffer>;
 
   void run_tiles() const {
-    const lane_table::BatchSource batch{{{views(), first_tile(), survey_.tiles, count_}}, rounds(), round_keys()};
-    lane_table::run_tiles(device_, stream_, algorithm_, c_.direction, batch, survey_.units, !view_.apart, only_key());
+    const TileList list{views(), first_tile(), survey_.tiles, count_};
+    if (is_aes_) {
+      return lane_table::run_tiles(device_, stream_, algorithm_, c_.direction, {{list}, rounds(), round_keys()},
+                                   survey_.units, !view_.apart, only_key());
+    }
+    const DesSchedules schedules(device_, stream_, des_keys());
+    bitslice::run_tiles(device_, stream_, algorithm_, c_.direction, list, schedules, !view_.apart);
   }
 
   void run_serial() const {
@@ -167,8 +177,13 @@ class ColumnsRun {
                       reinterpret_cast<std::uint32_t*>(order->data()));
     }
     const auto* const numbers = order ? reinterpret_cast<const std::uint32_t*>(order->data()) : nullptr;
+    if (is_aes_) {
+      return lane_table::run_serial_batch(device_, stream_, algorithm_.mode.id,
+                                          lane_table::SerialBatch{views(), numbers, round_keys(), count_, rounds()});
+    }
+    const DesSchedules schedules(device_, stream_, des_keys(), views(), count_, numbers);
     lane_table::run_serial_batch(device_, stream_, algorithm_.mode.id,
-                                 lane_table::SerialBatch{views(), numbers, round_keys(), count_, rounds()});
+                                 lane_table::SerialDesBatch{views(), numbers, schedules, count_});
   }
 
   Bytes make(std::size_t size, Wiping wiping = Wiping::needless) const {
@@ -225,33 +240,18 @@ class ColumnsRun {
   std::uint32_t block_len() const { return static_cast<std::uint32_t>(algorithm_.block_len()); }
   bool inverse() const { return algorithm_.inverse(c_.direction); }
 
+  DesKeys des_keys() const { return {key_bytes_, static_cast<std::uint32_t>(algorithm_.key_len()), keys_, inverse()}; }
+
   void place_keys() {
-    const std::size_t key_len = algorithm_.key_len();
+    if (!is_aes_) return place_key_bytes();
     round_keys_ = make(keys_ * most_rows * sizeof(uint4), Wiping::needed);
     if (is_xts_) tweak_keys_ = make(keys_ * most_rows * sizeof(uint4), Wiping::needed);
     if (is_gcm_) hash_keys_ = make(keys_ * sizeof(gf128::Element), Wiping::needed);
     if (only_key() != nullptr && !is_xts_) return place_only_key();
-    Bytes copy;
-    const std::uint8_t* bytes = c_.key_bytes.data();
-    if (c_.algorithm == nullptr || c_.columns_memory == Memory::host) {
-      copy = make(keys_ * key_len, Wiping::needed);
-      SecretBytes gathered;
-      if (c_.algorithm == nullptr) {
-        gathered = SecretBytes(keys_ * key_len);
-        ThreadPool::instance().parallel_for(keys_, messages_at_once, [&](std::size_t begin, std::size_t end) {
-          for (std::size_t k = begin; k < end; ++k) {
-            std::copy_n(c_.keys[k]->bytes(), key_len, gathered.data() + key_len * k);
-          }
-        });
-        bytes = gathered.data();
-      }
-      check(cudaMemcpyAsync(copy->data(), bytes, copy->size(), cudaMemcpyHostToDevice, native(stream_)),
-            "copy keys to the device");
-      bytes = copy->data();
-    }
+    place_key_bytes();
     KeyExpansion expansion{};
-    expansion.keys = bytes;
-    expansion.stride = static_cast<std::uint32_t>(key_len);
+    expansion.keys = key_bytes_;
+    expansion.stride = static_cast<std::uint32_t>(algorithm_.key_len());
     expansion.key_len = static_cast<std::uint32_t>(algorithm_.cipher.key_len);
     expansion.count = keys_;
     expansion.inverse = inverse();
@@ -260,12 +260,32 @@ class ColumnsRun {
     expand_keys(device_, stream_, expansion);
     if (!is_xts_) return;
     if (c_.algorithm != nullptr) {  // a Key has been asked already
-      check_key_halves(device_, stream_, bytes, expansion.stride, keys_, &survey_of_device()->bad);
+      check_key_halves(device_, stream_, key_bytes_, expansion.stride, keys_, &survey_of_device()->bad);
     }
     expansion.keys += expansion.key_len;  // the second half: IEEE 1619, section 5.1
     expansion.inverse = false;
     expansion.rows = reinterpret_cast<uint4*>(tweak_keys_->data());
     expand_keys(device_, stream_, expansion);
+  }
+
+  void place_key_bytes() {
+    const std::size_t key_len = algorithm_.key_len();
+    key_bytes_ = c_.key_bytes.data();
+    if (c_.algorithm != nullptr && c_.columns_memory == Memory::device) return;
+    key_copy_ = make(keys_ * key_len, Wiping::needed);
+    SecretBytes gathered;
+    if (c_.algorithm == nullptr) {
+      gathered = SecretBytes(keys_ * key_len);
+      ThreadPool::instance().parallel_for(keys_, messages_at_once, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t k = begin; k < end; ++k) {
+          std::copy_n(c_.keys[k]->bytes(), key_len, gathered.data() + key_len * k);
+        }
+      });
+      key_bytes_ = gathered.data();
+    }
+    check(cudaMemcpyAsync(key_copy_->data(), key_bytes_, key_copy_->size(), cudaMemcpyHostToDevice, native(stream_)),
+          "copy keys to the device");
+    key_bytes_ = key_copy_->data();
   }
 
   // One lane would take longer over its schedule than the host, which made it in the key's first call.
@@ -375,6 +395,7 @@ class ColumnsRun {
   const std::uint32_t count_;
   const std::uint32_t keys_;
   const Algorithm& algorithm_;
+  const bool is_aes_;
   const bool is_gcm_;
   const bool is_xts_;
   const bool encrypting_;
@@ -382,7 +403,8 @@ class ColumnsRun {
   ColumnView view_{};
   Survey survey_{};
   std::vector<Bytes> copies_;
-  Bytes round_keys_, tweak_keys_, hash_keys_, views_, hash_views_, masks_, first_tile_, first_chunk_, sums_,
+  const std::uint8_t* key_bytes_ = nullptr;
+  Bytes key_copy_, round_keys_, tweak_keys_, hash_keys_, views_, hash_views_, masks_, first_tile_, first_chunk_, sums_,
       device_survey_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columnar batches of AES, planned and run on the GPU: the host does nothing for each message.
+// Columnar batches, planned and run on the GPU: the host does nothing for each message.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bitsliced DES (cipher/des_bitslice.hpp): eight lanes share a tile of 256 units, lane q takes units q, q + 8, ... q +
-// 248 as the 32 bits of its words, so that the lanes' loads are neighbours. The masks of the key bits lie in shared
-// memory when the whole group has one key, else in device memory.
+// 248 as the 32 bits of its words, so that the lanes' loads are neighbours.
+//
+// The masks of the key bits lie in shared memory: those of all rounds when the whole batch has one key; else those of
+// a round of each tile, and of the next, where its eight lanes make them, each the six of an S-box. (All of a schedule
+// would be 9 KiB of masks a key in device memory, and a load of four tiles' masks four wavefronts.)
 //
 // When out == in, the lanes of a warp write only after all of them have read; the block before a tile comes from
 // `chains`.
@@ -10,11 +13,9 @@
 // on their way together. For all others one loop takes a unit at a time, whatever it needs.
 #include "engine/cuda/bitslice/des.hpp"
 
-#include <algorithm>
-
-#include "cipher/des_bitslice.hpp"
+#include "cipher/des_packed.hpp"
+#include "engine/cuda/batch/des_batch.hpp"
 #include "engine/cuda/chains.cuh"
-#include "engine/cuda/keys.hpp"
 #include "engine/cuda/memory.hpp"
 #include "engine/cuda/message_view.cuh"
 
@@ -24,22 +25,46 @@ namespace {
 constexpr std::uint32_t tile_units = 256;
 constexpr std::uint32_t tile_lanes = 8;
 constexpr std::uint32_t threads = 128;
-constexpr std::uint32_t pass_masks = des::bitslice::schedule_bits;
+constexpr std::uint32_t round_masks = des::bitslice::subkey_bits;
+constexpr std::uint32_t tile_masks = 2 * round_masks + 8;  // of two rounds; the tiles of a warp begin in other banks
 
 }  // namespace
 
-extern __shared__ std::uint32_t shared_masks[];  // of the launch: the masks of the group's one key
+extern __shared__ std::uint32_t shared_masks[];  // of the launch
 
 namespace {
 
-struct Source {
-  const MessageView* views;
-  const std::uint64_t* first_tile;
-  const std::uint32_t* masks;  // 768 a pass and key
-  const Block* chains;         // the block before each tile; nullptr: still in `in`
-  std::uint64_t tiles;
-  std::uint32_t messages;
-  std::uint32_t passes;
+struct Source : TileList {
+  const uint2* subkeys;  // of DesSchedules
+  const Block* chains;   // the block before each tile; nullptr: still in `in`
+  std::uint32_t rounds;
+};
+
+// As des::bitslice::MaskSchedule, of the key of a lane's tile. Every lane takes part in subkey().
+class TileSchedule {
+ public:
+  using Subkey = des::bitslice::MaskSchedule<std::uint32_t>::Subkey;
+
+  __device__ __forceinline__ TileSchedule(const Source& source, std::uint32_t key)
+      : box_(lane_index() % tile_lanes), masks_(shared_masks + threadIdx.x / tile_lanes * tile_masks) {
+    const uint2* const first = source.subkeys + std::size_t{key} / warp_len * warp_len * source.rounds + key % warp_len;
+    six_ = reinterpret_cast<const std::uint8_t*>(global(first)) + 4 * (box_ % 2) + 3 - box_ / 2;
+  }
+
+  // The masks of two rounds take turns: who makes the next has left the last behind, as all have passed __syncwarp().
+  __device__ __forceinline__ Subkey subkey(int round) const {
+    const std::uint32_t six = six_[sizeof(uint2) * warp_len * static_cast<std::uint32_t>(round)];
+    std::uint32_t* const masks = masks_ + round % 2 * round_masks;
+#pragma unroll
+    for (std::uint32_t i = 0; i < 6; ++i) masks[6 * box_ + i] = 0u - (six >> (5 - i) & 1u);
+    __syncwarp();
+    return {masks};
+  }
+
+ private:
+  const std::uint32_t box_;
+  std::uint32_t* const masks_;
+  const std::uint8_t* six_;  // of the lane's S-box in round 0 (des_packed.hpp)
 };
 
 struct HalfBlock {
@@ -253,9 +278,12 @@ __device__ __forceinline__ LaneTile find_tile(const Source& source, std::uint64_
 
 template <class Mode, bool OneKey>
 __global__ void __launch_bounds__(threads, 4) des_kernel(const __grid_constant__ Source source) {
+  const auto passes = static_cast<int>(source.rounds / des::bitslice::rounds);
   if constexpr (OneKey) {
-    for (std::uint32_t i = threadIdx.x; i < source.passes * pass_masks; i += blockDim.x)
-      shared_masks[i] = source.masks[i];
+    for (std::uint32_t i = threadIdx.x; i < source.rounds * round_masks; i += blockDim.x) {
+      const uint2 subkey = source.subkeys[i / round_masks * warp_len];
+      shared_masks[i] = des::mask_of_bit({subkey.x, subkey.y}, i % round_masks);
+    }
     __syncthreads();
   }
   const std::uint64_t stride = std::uint64_t{gridDim.x} * (blockDim.x / tile_lanes);
@@ -270,8 +298,11 @@ __global__ void __launch_bounds__(threads, 4) des_kernel(const __grid_constant__
     }
     if (!whole) take_units<Mode, false>(tile, rows);
     des::bitslice::transpose(rows);
-    const std::uint32_t* masks = OneKey ? shared_masks : source.masks + std::size_t{key} * source.passes * pass_masks;
-    des::bitslice::transform(rows, des::bitslice::MaskSchedule<std::uint32_t>{masks}, static_cast<int>(source.passes));
+    if constexpr (OneKey) {
+      des::bitslice::transform(rows, des::bitslice::MaskSchedule<std::uint32_t>{shared_masks}, passes);
+    } else {
+      des::bitslice::transform(rows, TileSchedule(source, key), passes);
+    }
     des::bitslice::transpose(rows);
     if constexpr (Mode::unit_len != 1) {
       if (whole) give_units<Mode, true>(tile, rows);
@@ -281,74 +312,46 @@ __global__ void __launch_bounds__(threads, 4) des_kernel(const __grid_constant__
 }
 
 template <class Mode>
-void launch_mode(const GroupRun& run, const Source& source, bool one_key) {
+void launch_mode(const Device& device, Stream stream, const Source& source, bool one_key) {
   constexpr std::uint32_t tiles_of_block = threads / tile_lanes;
   const std::uint64_t wanted = (source.tiles + tiles_of_block - 1) / tiles_of_block;
-  const std::uint64_t most = 4 * std::uint64_t{run.device.multiprocessors};
-  const std::size_t shared_len = one_key ? source.passes * pass_masks * sizeof(std::uint32_t) : 0;
-  const LaunchShape shape{static_cast<std::uint32_t>(wanted < most ? wanted : most), threads, shared_len};
-  launch(one_key ? &des_kernel<Mode, true> : &des_kernel<Mode, false>, shape, run.stream, source);
+  const std::uint64_t most = 4 * std::uint64_t{device.multiprocessors};
+  const std::size_t masks = one_key ? source.rounds * round_masks : tiles_of_block * tile_masks;
+  const LaunchShape shape{static_cast<std::uint32_t>(wanted < most ? wanted : most), threads,
+                          masks * sizeof(std::uint32_t)};
+  launch(one_key ? &des_kernel<Mode, true> : &des_kernel<Mode, false>, shape, stream, source);
 }
 
 }  // namespace
 
 void run_parallel(const GroupRun& run) {
-  const Group& group = run.group;
-  if (group.tiles() == 0) return;
-  const std::size_t count = group.messages.size();
-  const bool decrypting = group.direction == Direction::decrypt;
-  const auto mode = group.algorithm->mode.id;
-  const bool inverse = decrypting && (mode == warpcipher::Mode::ecb || mode == warpcipher::Mode::cbc);
-  const std::size_t key_len = group.algorithm->cipher.key_len;
-  const auto passes = static_cast<std::uint32_t>(des::bitslice::pass_count(key_len));
-  KeyList keys;
-  for (std::size_t i = 0; i < count; ++i) keys.number(*run.message(i).key);
+  const DesBatch batch(run);
+  run_tiles(
+      run.device, run.stream, *run.group.algorithm, run.group.direction,
+      {batch.views(), batch.first_tile(), run.group.tiles(), static_cast<std::uint32_t>(run.group.messages.size())},
+      batch.schedules(), needs_chains(run));
+}
 
-  Upload upload;
-  const auto views = upload.reserve<MessageView>(count);
-  const auto first_tile = upload.reserve<std::uint64_t>(group.first_tile.size());
-  const auto masks = upload.reserve<std::uint32_t>(keys.keys().size() * passes * pass_masks);
-  upload.allocate(run.stream);
-  for (std::size_t i = 0; i < count; ++i) {
-    const Message& message = run.message(i);
-    MessageView& view = upload.host(views)[i];
-    view = view_of(message);
-    view.start = to_block(message.iv, message.iv_len);
-    view.key = keys.number(*message.key);
-  }
-  std::copy(group.first_tile.begin(), group.first_tile.end(), upload.host(first_tile));
-  for (std::size_t k = 0; k < keys.keys().size(); ++k) {
-    des::bitslice::expand_key(upload.host(masks) + k * passes * pass_masks, keys.keys()[k]->bytes(), key_len, inverse);
-  }
-  upload.send();
-
-  const StreamBuffer saved(needs_chains(run) ? group.tiles() * sizeof(Block) : 0, run.stream);
+void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, Direction direction,
+               const TileList& list, const DesSchedules& schedules, bool in_place) {
+  if (list.tiles == 0) return;
+  const bool saves = in_place && chains_blocks(algorithm, direction);
+  const StreamBuffer saved(saves ? list.tiles * sizeof(Block) : 0, stream);
   auto* const chains = reinterpret_cast<Block*>(saved.data());
-  if (chains != nullptr) {
-    save_chains(run.device, run.stream, *group.algorithm,
-                {upload.device(views), upload.device(first_tile), group.tiles(),
-                 static_cast<std::uint32_t>(group.messages.size())},
-                tile_units, chains);
-  }
-  const Source source{upload.device(views),
-                      upload.device(first_tile),
-                      upload.device(masks),
-                      chains,
-                      group.tiles(),
-                      static_cast<std::uint32_t>(count),
-                      passes};
-  const bool one_key = keys.keys().size() == 1;
-  switch (mode) {
+  if (saves) save_chains(device, stream, algorithm, list, tile_units, chains);
+  const Source source{list, schedules.subkeys(), chains, schedules.rounds()};
+  const bool one_key = schedules.of_one_key();
+  switch (algorithm.mode.id) {
     case warpcipher::Mode::ecb:
-      return launch_mode<EcbMode>(run, source, one_key);
+      return launch_mode<EcbMode>(device, stream, source, one_key);
     case warpcipher::Mode::cbc:
-      return launch_mode<CbcDecryption>(run, source, one_key);
+      return launch_mode<CbcDecryption>(device, stream, source, one_key);
     case warpcipher::Mode::cfb:
-      return launch_mode<CfbDecryption>(run, source, one_key);
+      return launch_mode<CfbDecryption>(device, stream, source, one_key);
     case warpcipher::Mode::cfb8:
-      return launch_mode<Cfb8Decryption>(run, source, one_key);
+      return launch_mode<Cfb8Decryption>(device, stream, source, one_key);
     default:
-      throw Error(Status::engine_failure, std::string(group.algorithm->name) + " has no parallel kernel");
+      throw Error(Status::engine_failure, std::string(algorithm.name) + " has no parallel kernel");
   }
 }
 

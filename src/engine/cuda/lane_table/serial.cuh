@@ -21,20 +21,30 @@ template <class Cipher>
 __device__ __forceinline__ Block load_part(const MessageView& view, std::uint64_t offset) {
   const std::uint8_t* p = global(view.in) + offset;
   const std::uint32_t len = part_len<Cipher>(view.in_len, offset);
-  if (Cipher::block_len == 16 && len == 16 && (reinterpret_cast<std::uintptr_t>(p) & 15) == 0) return load_aligned(p);
-  Block block = load_bytes(p, len, view.pad);
-  if constexpr (Cipher::block_len == 8) block.words[2] = block.words[3] = 0;
-  return block;
+  const bool whole = len == Cipher::block_len && reinterpret_cast<std::uintptr_t>(p) % Cipher::block_len == 0;
+  if constexpr (Cipher::block_len == 8) {
+    if (whole) {
+      const uint2 v = *reinterpret_cast<const uint2*>(p);
+      return {{v.x, v.y, 0, 0}};
+    }
+    Block block = load_bytes(p, len, view.pad);
+    block.words[2] = block.words[3] = 0;
+    return block;
+  } else {
+    return whole ? load_aligned(p) : load_bytes(p, len, view.pad);
+  }
 }
 
 template <class Cipher>
 __device__ __forceinline__ void store_part(const MessageView& view, std::uint64_t offset, const Block& block) {
   std::uint8_t* p = global(view.out) + offset;
   const std::uint32_t len = part_len<Cipher>(view.out_len, offset);
-  if (Cipher::block_len == 16 && len == 16 && (reinterpret_cast<std::uintptr_t>(p) & 15) == 0) {
-    store_aligned(p, block);
-  } else {
+  if (len != Cipher::block_len || reinterpret_cast<std::uintptr_t>(p) % Cipher::block_len != 0) {
     store_bytes(p, len, block);
+  } else if constexpr (Cipher::block_len == 8) {
+    *reinterpret_cast<uint2*>(p) = make_uint2(block.words[0], block.words[1]);
+  } else {
+    store_aligned(p, block);
   }
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/lane_table/serial_des.hpp"
+
+#include "engine/cuda/batch/des_batch.hpp"
 #include "engine/cuda/lane_table/des.cuh"
 #include "engine/cuda/lane_table/serial.cuh"
-#include "engine/cuda/lane_table/serial_des.hpp"
 
 namespace warpcipher::cuda::lane_table {
 namespace {
@@ -12,20 +14,24 @@ struct LaneKey {
 };
 
 struct SerialParameters {
-  SerialDesBatch batch;
+  const MessageView* views;
+  const std::uint32_t* order;
+  const uint2* subkeys;
+  std::uint32_t messages;
+  std::uint32_t rounds;
+  bool one_key;
   Feedback feedback;
 };
 
-__global__ void __launch_bounds__(block_threads, 1)
-    serial_des_kernel(const __grid_constant__ SerialParameters parameters) {
+__global__ void __launch_bounds__(block_threads, 1) serial_des_kernel(const __grid_constant__ SerialParameters batch) {
   fill_des_tables();
   __syncthreads();
-  const SerialDesBatch& batch = parameters.batch;
   for_each_group(batch.messages, [&](std::uint32_t first) {
-    const LaneKey key{batch.schedules + std::size_t{first} * serial_des_rounds + lane_index()};
-    if (first + lane_index() >= batch.messages) return;
-    const MessageView& view = batch.views[first + lane_index()];
-    run_message(SerialDes<LaneKey>{key, batch.rounds}, parameters.feedback, view, 0, view.start);
+    const std::uint32_t own = first + lane_index();
+    if (own >= batch.messages) return;
+    const LaneKey key{batch.subkeys + (batch.one_key ? 0 : std::size_t{first} * batch.rounds + lane_index())};
+    const MessageView& view = batch.views[batch.order != nullptr ? batch.order[own] : own];
+    run_message(SerialDes<LaneKey>{key, batch.rounds}, batch.feedback, view, 0, view.start);
   });
 }
 
@@ -34,7 +40,10 @@ __global__ void __launch_bounds__(block_threads, 1)
 void run_serial_batch(const Device& device, Stream stream, Mode mode, const SerialDesBatch& batch) {
   LaunchShape shape = serial_shape(device, batch.messages, block_threads / warp_len);
   shape.shared_len = DesTables::shared_len;
-  launch(&serial_des_kernel, shape, stream, SerialParameters{batch, feedback_of(mode)});
+  const DesSchedules& schedules = batch.schedules;
+  launch(&serial_des_kernel, shape, stream,
+         SerialParameters{batch.views, batch.order, schedules.subkeys(), batch.messages, schedules.rounds(),
+                          schedules.of_one_key(), feedback_of(mode)});
 }
 
 }  // namespace warpcipher::cuda::lane_table
