@@ -153,14 +153,17 @@ def _list(as_json: bool) -> None:
     for paper in papers.PAPERS.values():
         click.echo(f"{paper.name}: {paper.title}\n  {paper.citation}")
         for entry in paper.parameters:
-            click.echo(f"  --set {entry.name}={entry.default:<8} {entry.text}")
-        for variant in papers.variants(paper.name).values():
+            click.echo(f"  {f'--set {entry.name}={entry.default}':24} {entry.text}")
+        variants = papers.variants(paper.name).values()
+        width = max((len(variant.name) for variant in variants), default=0)
+        for variant in variants:
             marks = [
                 *(["needs a GPU"] if variant.needs_gpu else []),
                 *([] if variant.constant_time else ["not constant time"]),
                 *([variant.absent] if variant.absent else []),
             ]
-            click.echo(f"  {variant.name:14} {variant.description}; {', '.join(marks)}")
+            text = "; ".join([variant.description, *([", ".join(marks)] if marks else [])])
+            click.echo(f"  {variant.name:{width}} {text}")
     click.echo(f"{TIMELINE}: AES-128 on GPUs from 2005 to this one, published and measured")
 
 
