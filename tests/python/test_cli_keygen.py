@@ -57,8 +57,7 @@ def test_existing_file_is_kept_without_force(tmp_path: Path) -> None:
     key = make_key(tmp_path)
     before = key.read_bytes()
     done = run("keygen", "key", cwd=tmp_path, expect=2)
-    assert b"key exists" in done.stderr
-    assert b"--force" in done.stderr
+    assert b"key exists: use --force to replace it, or name another output\n" in done.stderr
     assert key.read_bytes() == before
     run("keygen", "--force", "key", cwd=tmp_path)
     assert key.read_bytes() != before
@@ -84,6 +83,7 @@ def test_no_output_holds_the_key(tmp_path: Path) -> None:
         ("missing/key",),
         (".",),
         ("folder/",),
+        ("/dev/null",),
         ("--format", "rot13", "key"),
         ("--format", "raw", "key"),
         ("--format", "raw", "--algorithm", "aes-512-gcm", "key"),
@@ -98,6 +98,7 @@ def test_bad_arguments_write_nothing(tmp_path: Path, arguments: tuple[str, ...])
     done = run("keygen", *arguments, cwd=tmp_path, expect=code)
     assert done.stdout == b""
     assert done.stderr
+    assert b"-o" not in done.stderr  # an option that the command does not have
     assert names(tmp_path) == set()
 
 

@@ -108,10 +108,14 @@ def _make_folder(name: str, parent: int, path: str) -> None:
 
 
 def make_folder(path: str) -> None:
-    """Makes one folder if it is missing, for the owner alone at first."""
-    if not os.path.isdir(path):
+    """Makes one folder if it is missing, for the owner alone at first. CliError: it is a file."""
+    if os.path.isdir(path):
+        return
+    try:
         os.mkdir(path, 0o700)
-        _made_folders.append(path)
+    except FileExistsError:
+        raise usage(f"{shown(path)} exists and is not a directory") from None
+    _made_folders.append(path)
 
 
 def was_made(path: str) -> bool:
@@ -302,7 +306,9 @@ def check_target(
             raise exists(path)
         return  # the link is replaced, not what it points to
     if not stat.S_ISREG(status.st_mode):
-        raise usage(f"{shown(path)} is not a regular file: write to it with `-o - > {shown(path)}`")
+        # keygen and lab, which keep no input, have no way to write to standard output.
+        hint = f": write to it with `-o - > {shown(path)}`" if keep is not None else ""
+        raise usage(f"{shown(path)} is not a regular file{hint}")
     if (status.st_dev, status.st_ino) == keep:
         raise usage(f"{shown(path)} is the input itself, which is never overwritten")
     if not force:
@@ -310,7 +316,7 @@ def check_target(
 
 
 def exists(path: str) -> CliError:
-    return usage(f"{shown(path)} exists: use --force to replace it, or -o to name another output")
+    return usage(f"{shown(path)} exists: use --force to replace it, or name another output")
 
 
 def current_umask() -> int:
