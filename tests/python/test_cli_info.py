@@ -101,8 +101,11 @@ def test_info_with_the_key(tmp_path: Path) -> None:
     assert file["certain"] is True
     assert [entry["format"] for entry in file["candidates"]] == ["cobblestone-256"]
     done = run(*arguments, "--key", "other", cwd=tmp_path, expect=3)
-    assert b"the key does not open it" in done.stderr
-    run("info", "a.cobblestone", "--key", "key", cwd=tmp_path, expect=3)
+    assert b"the key does not open it, with a context of 1 bytes" in done.stderr
+    done = run("info", "a.cobblestone", "--key", "key", cwd=tmp_path, expect=3)
+    assert b"the key does not open it, with no context" in done.stderr
+    run("info", "--context-hex", "63", "a.cobblestone", "--key", "key", cwd=tmp_path)
+    run("info", *arguments[1:], "--context-hex", "63", cwd=tmp_path, expect=2)
 
 
 def test_info_of_missing_file_goes_on(tmp_path: Path) -> None:
@@ -126,9 +129,11 @@ def test_info_lists_what_there_is(tmp_path: Path) -> None:
     assert [entry["name"] for entry in report["formats"]] == list(formats.FORMATS)
     for entry in report["engines"]:
         assert entry["usable"] or entry["reason"]
+        assert entry["constant_time"] == (entry["name"] != "reference")
     text = run("info", "--engines", "--algorithms", "--formats", cwd=tmp_path).stdout.decode()
     assert all(entry.name in text for entry in (*wc.engines(), *wc.algorithms()))
     assert all(name in text for name in formats.FORMATS)
+    assert text.count("not constant time") == 1
 
 
 def test_output_of_info_escapes_names(tmp_path: Path) -> None:

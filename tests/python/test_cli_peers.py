@@ -127,7 +127,14 @@ def test_raw_gcm_is_authenticated(tmp_path: Path) -> None:
             ("--algorithm", "aes-256-ctr", "--key-hex", "00" * 32, "--iv-hex", "00" * 12),
             b"16 bytes",
         ),
-        (("--algorithm", "aes-256-ctr", "--key-hex", "00" * 32), b"IV"),
+        (("--algorithm", "aes-256-ctr", "--key-hex", "00" * 32), b"give it with --iv-hex"),
+        (
+            (
+                *("--algorithm", "aes-256-cbc", "--key-hex", "00" * 32, "--iv-hex", "00" * 16),
+                "--no-padding",
+            ),
+            b"a: 4 bytes are not a multiple of the 16-byte block",
+        ),
         (("--algorithm", "aes-256-ecb", "--key-hex", "00" * 32, "--iv-hex", "00" * 16), b"no IV"),
         (
             ("--algorithm", "aes-256-ctr", "--key-hex", "5ec2e", "--iv-hex", "00" * 16),

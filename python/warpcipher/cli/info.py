@@ -12,6 +12,7 @@ from . import keys
 from .errors import EPILOG, NOT_AUTHENTIC, Command, complain, shown, translate, usage
 
 if TYPE_CHECKING:
+    from warpcipher import EngineInfo
     from warpcipher.formats import Candidate, FileInfo
 
 Entry = dict[str, Any]
@@ -22,9 +23,8 @@ Entry = dict[str, Any]
 @click.option(
     "--key", "--key-file", "key_file", metavar="FILE", help="Tell whether this key opens FILE."
 )
-@click.option(
-    "--context", metavar="TEXT", default="", help="The context that FILE was encrypted with."
-)
+@click.option("--context", metavar="TEXT", help="The context that FILE was encrypted with; UTF-8.")
+@click.option("--context-hex", metavar="HEX", help="The same in hex digits.")
 @click.option(
     "--engines", is_flag=True, help="List engines, their devices, and why one cannot run here."
 )
@@ -34,7 +34,8 @@ Entry = dict[str, Any]
 def info(
     paths: tuple[str, ...],
     key_file: str | None,
-    context: str,
+    context: str | None,
+    context_hex: str | None,
     engines: bool,
     algorithms: bool,
     formats: bool,
@@ -56,13 +57,13 @@ def info(
     code = 0
     if paths:
         key = None if key_file is None else keys.read_key(key_file, "auto", None)
-        document["files"], code = _files(paths, key, context.encode(errors="surrogateescape"))
+        document["files"], code = _files(paths, key, keys.read_context(context, context_hex))
     if formats:
         document["formats"] = _formats()
     if algorithms:
         document["algorithms"] = [entry._asdict() for entry in wc.algorithms()]
     if engines:
-        document["engines"] = [entry._asdict() for entry in wc.engines()]
+        document["engines"] = [_engine(entry) for entry in wc.engines()]
         document["tuning"] = _tuning()
     if as_json:
         click.echo(json.dumps(document, indent=2))
@@ -89,10 +90,14 @@ def _files(paths: tuple[str, ...], key: keys.Key | None, context: bytes) -> tupl
             code = code or failure.exit_code
             continue
         if key is not None and not answer.certain:
-            complain(f"{shown(path)}: the key does not open it")
+            complain(f"{shown(path)}: the key does not open it, with {_context_shown(context)}")
             code = code or NOT_AUTHENTIC
         found.append(_file(path, answer))
     return found, code
+
+
+def _context_shown(context: bytes) -> str:
+    return f"a context of {len(context)} bytes" if context else "no context"
 
 
 def _file(path: str, answer: FileInfo) -> Entry:
@@ -147,6 +152,16 @@ def _formats() -> list[Entry]:
     ]
 
 
+def _engine(entry: EngineInfo) -> Entry:
+    """constant_time: for every algorithm."""
+    import warpcipher as wc
+
+    return {
+        **entry._asdict(),
+        "constant_time": all(entry.constant_time(one.name) for one in wc.algorithms()),
+    }
+
+
 def _tuning() -> Entry:
     """What `auto` decides by, with a complaint where the cache is ignored."""
     import dataclasses
@@ -179,6 +194,8 @@ def _print(document: Entry) -> None:
     for entry in document.get("engines", ()):
         click.echo(f"{entry['name']}: {entry['description']}")
         click.echo(f"  {'usable' if entry['usable'] else 'cannot run here: ' + entry['reason']}")
+        if not entry["constant_time"]:
+            click.echo("  not constant time: its time depends on keys and data")
         for device in entry["devices"]:
             click.echo(f"  device: {device}")
     if "tuning" in document:
@@ -216,7 +233,7 @@ def _print_file(entry: Entry) -> None:
     for candidate in entry["candidates"]:
         verdict = "is" if entry["certain"] else "may be"
         click.echo(f"  {verdict} {candidate['format']}: {candidate['description']}")
-        because = candidate["reason"] + ("; so does the name" if candidate["name_fits"] else "")
+        because = candidate["reason"] + ("; the name fits" if candidate["name_fits"] else "")
         click.echo(f"    why        {because}")
         if candidate["plaintext_size"] is not None:
             click.echo(f"    plaintext  {candidate['plaintext_size']} bytes")

@@ -18,8 +18,11 @@ LONGEST = 1 << 20
 HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
 
 
-def read_key(path: str, format_name: str, algorithm: str | None) -> Key:
-    """The key in a file, for a format ("auto": what the key is for).
+def read_key(
+    path: str, format_name: str, algorithm: str | None, *, named: str | None = None
+) -> Key:
+    """The key in a file, for a format ("auto": what the key is for). named: what an error calls the
+    algorithm.
 
     Raises CliError where it cannot be one, OSError where it cannot be read. Warns where others may
     read it.
@@ -38,7 +41,7 @@ def read_key(path: str, format_name: str, algorithm: str | None) -> Key:
         return _keyset(path, data)
     expected = " or ".join(map(str, sizes))
     given = f"{len(text)} hex digits" if is_hex else f"{len(data)} bytes"
-    what = {"auto": "a key", "raw": f"a key of {algorithm}"}.get(
+    what = {"auto": "a key", "raw": f"a key of {named or algorithm}"}.get(
         format_name, f"a {format_name} key"
     )
     keyset = ", or a Tink keyset in JSON" if format_name == "auto" else ""
@@ -54,6 +57,15 @@ def parse_hex(option: str, text: str) -> bytes:
     if len(digits) % 2 or not HEX_DIGITS.issuperset(digits):
         raise usage(f"{option} takes an even number of hex digits, got {len(text)} characters")
     return bytes.fromhex(text)
+
+
+def read_context(text: str | None, digits: str | None) -> bytes:
+    """What --context or --context-hex says; empty without either."""
+    if text is not None and digits is not None:
+        raise usage("--context and --context-hex are the same option: give one")
+    if digits is not None:
+        return parse_hex("--context-hex", digits)
+    return os.fsencode(text or "")
 
 
 def key_sizes(format_name: str, algorithm: str | None) -> tuple[int, ...]:
@@ -80,9 +92,11 @@ def key_sizes(format_name: str, algorithm: str | None) -> tuple[int, ...]:
 
 
 def _read(path: str) -> bytearray:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
-        status = os.fstat(descriptor)
+    if path in ("", "-"):
+        raise usage("--key names a file: for the output of a program it is --key <(command)")
+    # By its name, not by a descriptor, whose number an error would tell in place of the name.
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+        status = os.fstat(file.fileno())
         if stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
             mode = stat.S_IMODE(status.st_mode)
             warn(f"key file {shown(path)} is open to others (mode {mode:04o}): chmod 600 it")

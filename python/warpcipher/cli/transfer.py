@@ -138,6 +138,7 @@ class Transfer:
         self._check()
         self._options = self._make_options()
         self._key = self._read_key()
+        self._check_iv()
         self._format = formats.resolve(settings.format_name, self._key)
         self._results: list[Result] = []
         self._failures: list[tuple[str, CliError]] = []
@@ -149,8 +150,6 @@ class Transfer:
             given.output == jobs.STANDARD or (not given.output and jobs.STANDARD in given.paths)
         ):
             raise usage("--json and the output both want standard output: name a file with -o")
-        if given.context is not None and given.context_hex is not None:
-            raise usage("--context and --context-hex are the same option: give one")
         if given.format_name != "raw":
             for option, value in (
                 ("--algorithm", given.algorithm),
@@ -172,13 +171,8 @@ class Transfer:
         from warpcipher.formats import Options
 
         given = self._settings
-        context = b""
-        if given.context_hex is not None:
-            context = keys.parse_hex("--context-hex", given.context_hex)
-        elif given.context is not None:
-            context = os.fsencode(given.context)
         return Options(
-            context=context,
+            context=keys.read_context(given.context, given.context_hex),
             engine=given.engine,
             algorithm=given.algorithm,
             iv=None if given.iv_hex is None else keys.parse_hex("--iv-hex", given.iv_hex),
@@ -196,6 +190,17 @@ class Transfer:
         if given.key_file is None:
             raise usage("give one key, with --key FILE")
         return keys.read_key(given.key_file, given.format_name, given.algorithm)
+
+    def _check_iv(self) -> None:
+        """Names the option where an IV is missing: the library knows no options."""
+        given = self._settings
+        if given.format_name != "raw" or given.iv_hex is not None:
+            return
+        from warpcipher import algorithms
+
+        size = {entry.name: entry.iv_size for entry in algorithms()}.get(given.algorithm or "", 0)
+        if size:
+            raise usage(f"{given.algorithm} takes an IV of {size} bytes: give it with --iv-hex HEX")
 
     def run(self) -> None:
         """Does every file, whichever fails. Exits with the code of the first that failed."""
@@ -283,9 +288,14 @@ class Transfer:
 
     def _note_failure(self, job: jobs.Job, error: Exception, progress: Progress) -> None:
         """Tells of a failed file. What every other file would fail with too ends the run."""
+        from warpcipher.formats import FormatError
+
         path = "standard input" if job.source is None else job.source.path
         if job.target is None and isinstance(error, BrokenPipeError):
             files.die(signal.SIGPIPE)
+        if self._encrypt and isinstance(error, FormatError):
+            # Nothing is wrong with what was read, but with asking for this of a file of its size.
+            error = usage(f"{shown(path)}: {error}")
         failure = translate(error, shown(path))
         if failure is None:
             raise error

@@ -42,7 +42,9 @@ def verify(
     if key_hex is not None:
         key = bytearray(parse_hex("--key-hex", key_hex))
     else:
-        key = cast("bytearray", read_key(str(key_file), "raw", f"{named.cipher}-ecb"))
+        # Not every cipher and mode that can be searched is an algorithm: all have ECB.
+        read = read_key(str(key_file), "raw", f"{named.cipher}-ecb", named=named.cipher)
+        key = cast("bytearray", read)
     passes = test.native.passes(key)
     if as_json:
         click.echo(
