@@ -5,13 +5,15 @@
 
 namespace warpcipher::cuda {
 
-// Dynamic: a sum for each warp of scan_sums().
+// Dynamic: what each warp of a block has counted.
 extern __shared__ uint4 shared_sums[];
 
 namespace {
 
 constexpr std::uint32_t threads = 128;
-constexpr std::uint32_t scan_threads = 256;
+constexpr std::uint32_t sum_threads = messages_of_sum;  // a lane a message
+constexpr std::uint32_t warps_of_sum = sum_threads / warp_len;
+constexpr std::uint32_t scan_threads = 512;
 constexpr std::uint64_t sum_limit = std::uint64_t{1} << 62;
 
 __device__ __forceinline__ std::uint64_t add_to_limit(std::uint64_t a, std::uint64_t b) {
@@ -33,25 +35,7 @@ __device__ __forceinline__ Sums from_lane_below(const Sums& a, std::uint32_t dis
           cuda::from_lane_below(a.tiles, distance), cuda::from_lane_below(a.chunks, distance)};
 }
 
-__device__ __forceinline__ Sums last_of_lanes(const Sums& a) {
-  return {from_lane(a.in, warp_len - 1), from_lane(a.out, warp_len - 1), from_lane(a.tiles, warp_len - 1),
-          from_lane(a.chunks, warp_len - 1)};
-}
-
-__device__ __forceinline__ std::uint64_t highest_of_lanes(std::uint64_t x) {
-#pragma unroll
-  for (std::uint32_t mask = 1; mask < warp_len; mask *= 2) {
-    const std::uint64_t other = cuda::from_lane_xor(x, mask);
-    x = x > other ? x : other;
-  }
-  return x;
-}
-
-__device__ __forceinline__ std::uint64_t sum_of_lanes(std::uint64_t x) {
-#pragma unroll
-  for (std::uint32_t mask = 1; mask < warp_len; mask *= 2) x = add_to_limit(x, cuda::from_lane_xor(x, mask));
-  return x;
-}
+__device__ __forceinline__ std::uint64_t highest(std::uint64_t a, std::uint64_t b) { return a > b ? a : b; }
 
 // Sums up to and with each lane.
 __device__ __forceinline__ Sums scan_lanes(Sums sums) {
@@ -96,49 +80,56 @@ struct Lengths {
   }
 };
 
-struct WarpRange {
-  std::uint64_t number;
-  std::uint64_t step;
+// What a warp or a block has counted.
+struct Totals {
+  Sums sums;
+  std::uint64_t units;
+  std::uint64_t most_units;
+  std::uint64_t hash_blocks;
+  std::uint64_t most_hash_blocks;
 };
 
-__device__ __forceinline__ WarpRange warps_of_grid() {
-  return {(std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x) / warp_len,
-          std::uint64_t{gridDim.x} * blockDim.x / warp_len};
+__device__ __forceinline__ Totals add(const Totals& a, const Totals& b) {
+  return {add(a.sums, b.sums), add_to_limit(a.units, b.units), highest(a.most_units, b.most_units),
+          add_to_limit(a.hash_blocks, b.hash_blocks), highest(a.most_hash_blocks, b.most_hash_blocks)};
 }
 
-__global__ void __launch_bounds__(threads)
+__device__ __forceinline__ Totals from_lane_xor(const Totals& a, std::uint32_t mask) {
+  return {from_lane_xor(a.sums, mask), cuda::from_lane_xor(a.units, mask), cuda::from_lane_xor(a.most_units, mask),
+          cuda::from_lane_xor(a.hash_blocks, mask), cuda::from_lane_xor(a.most_hash_blocks, mask)};
+}
+
+// A block a sum.
+__global__ void __launch_bounds__(sum_threads)
     sum_columns(const __grid_constant__ ColumnView columns, const __grid_constant__ SurveyBuffers buffers,
                 std::uint32_t sums) {
-  const WarpRange warps = warps_of_grid();
-  std::uint64_t units = 0;
-  std::uint64_t most_units = 0;
-  std::uint64_t hash_blocks = 0;
-  std::uint64_t most_hash_blocks = 0;
-  for (std::uint64_t number = warps.number; number < sums; number += warps.step) {
-    Sums own{};
-    for (std::uint32_t k = lane_index(); k < messages_of_sum; k += warp_len) {
-      const std::uint64_t i = number * messages_of_sum + k;
-      if (i >= columns.count) break;
+  auto* const of_warps = reinterpret_cast<Totals*>(shared_sums);
+  const std::uint32_t warp = threadIdx.x / warp_len;
+  Totals of_block{};  // of all its sums: in thread 0
+  for (std::uint64_t number = blockIdx.x; number < sums; number += gridDim.x) {
+    const std::uint64_t i = number * messages_of_sum + threadIdx.x;
+    Totals own{};
+    if (i < columns.count) {
       const Lengths lengths(columns, static_cast<std::uint32_t>(i));
-      own = add(own, lengths.sums());
-      units = add_to_limit(units, lengths.units());
-      most_units = lengths.units() > most_units ? lengths.units() : most_units;
-      hash_blocks = add_to_limit(hash_blocks, lengths.hash_blocks());
-      most_hash_blocks = lengths.hash_blocks() > most_hash_blocks ? lengths.hash_blocks() : most_hash_blocks;
+      own = {lengths.sums(), lengths.units(), lengths.units(), lengths.hash_blocks(), lengths.hash_blocks()};
     }
 #pragma unroll
     for (std::uint32_t mask = 1; mask < warp_len; mask *= 2) own = add(own, from_lane_xor(own, mask));
-    if (lane_index() == 0) buffers.sums[number] = own;
+    if (lane_index() == 0) of_warps[warp] = own;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      own = {};
+      for (std::uint32_t w = 0; w < warps_of_sum; ++w) own = add(own, of_warps[w]);
+      buffers.sums[number] = own.sums;
+      of_block = add(of_block, own);
+    }
+    __syncthreads();  // of_warps is written anew
   }
-  units = sum_of_lanes(units);
-  most_units = highest_of_lanes(most_units);
-  hash_blocks = sum_of_lanes(hash_blocks);
-  most_hash_blocks = highest_of_lanes(most_hash_blocks);
-  if (lane_index() == 0 && most_hash_blocks != 0) {
-    atomicAdd(&buffers.survey->units, static_cast<unsigned long long>(units));
-    atomicMax(&buffers.survey->most_units, static_cast<unsigned long long>(most_units));
-    atomicAdd(&buffers.survey->hash_blocks, static_cast<unsigned long long>(hash_blocks));
-    atomicMax(&buffers.survey->most_hash_blocks, static_cast<unsigned long long>(most_hash_blocks));
+  if (threadIdx.x == 0 && of_block.most_hash_blocks != 0) {
+    atomicAdd(&buffers.survey->units, static_cast<unsigned long long>(of_block.units));
+    atomicMax(&buffers.survey->most_units, static_cast<unsigned long long>(of_block.most_units));
+    atomicAdd(&buffers.survey->hash_blocks, static_cast<unsigned long long>(of_block.hash_blocks));
+    atomicMax(&buffers.survey->most_hash_blocks, static_cast<unsigned long long>(of_block.most_hash_blocks));
   }
 }
 
@@ -274,31 +265,33 @@ class Surveyor {
   const std::uint32_t key_;
 };
 
-__global__ void __launch_bounds__(threads)
+// A block a sum, which is by now that of all messages before.
+__global__ void __launch_bounds__(sum_threads)
     make_views(const __grid_constant__ ColumnView columns, const __grid_constant__ SurveyBuffers buffers,
                std::uint32_t sums) {
-  const WarpRange warps = warps_of_grid();
-  for (std::uint64_t number = warps.number; number < sums; number += warps.step) {
+  auto* const of_warps = reinterpret_cast<Sums*>(shared_sums);
+  const std::uint32_t warp = threadIdx.x / warp_len;
+  for (std::uint64_t number = blockIdx.x; number < sums; number += gridDim.x) {
+    const std::uint64_t i = number * messages_of_sum + threadIdx.x;
+    const bool is_there = i < columns.count;
+    const auto message = static_cast<std::uint32_t>(is_there ? i : 0);
     Sums before = buffers.sums[number];
-    for (std::uint32_t k = 0; k < messages_of_sum; k += warp_len) {
-      const std::uint64_t i = number * messages_of_sum + k + lane_index();
-      const bool is_there = i < columns.count;
-      const auto message = static_cast<std::uint32_t>(is_there ? i : 0);
-      const Sums up_to = scan_lanes(is_there ? Lengths(columns, message).sums() : Sums{});
-      const Sums below = from_lane_below(up_to, 1);
-      if (is_there) {
-        const Sums own = lane_index() == 0 ? before : add(before, below);
-        const Surveyor surveyor(columns, message, own);
-        const bool right = surveyor.is_right();
-        if (!right) buffers.survey->bad = 1;
-        buffers.views[i] = surveyor.view(right);
-        buffers.first_tile[i] = own.tiles;
-        if (columns.is_gcm) {
-          buffers.hash_views[i] = surveyor.hash_view(right);
-          buffers.first_chunk[i] = own.chunks;
-        }
-      }
-      before = add(before, last_of_lanes(up_to));
+    const Sums up_to = scan_lanes(is_there ? Lengths(columns, message).sums() : Sums{});
+    const Sums below = from_lane_below(up_to, 1);
+    if (lane_index() == warp_len - 1) of_warps[warp] = up_to;
+    __syncthreads();
+    for (std::uint32_t w = 0; w < warp; ++w) before = add(before, of_warps[w]);
+    __syncthreads();  // of_warps is written anew
+    if (!is_there) continue;
+    if (lane_index() != 0) before = add(before, below);
+    const Surveyor surveyor(columns, message, before);
+    const bool right = surveyor.is_right();
+    if (!right) buffers.survey->bad = 1;
+    buffers.views[i] = surveyor.view(right);
+    buffers.first_tile[i] = before.tiles;
+    if (columns.is_gcm) {
+      buffers.hash_views[i] = surveyor.hash_view(right);
+      buffers.first_chunk[i] = before.chunks;
     }
   }
 }
@@ -361,7 +354,8 @@ LaunchShape shape_for(const Device& device, std::uint64_t lanes) { return shape_
 
 void survey_columns(const Device& device, Stream stream, const ColumnView& columns, const SurveyBuffers& buffers) {
   const std::uint32_t sums = columns.count / messages_of_sum + (columns.count % messages_of_sum != 0);
-  const LaunchShape shape = shape_for(device, std::uint64_t{sums} * warp_len);
+  LaunchShape shape = shape_of_lanes(device, std::uint64_t{sums} * sum_threads, sum_threads, 8);
+  shape.shared_len = warps_of_sum * sizeof(Totals);
   launch(&sum_columns, shape, stream, columns, buffers, sums);
   launch(&scan_sums, {1, scan_threads, scan_threads / warp_len * sizeof(Sums)}, stream, buffers, sums, columns.count);
   launch(&make_views, shape, stream, columns, buffers, sums);
