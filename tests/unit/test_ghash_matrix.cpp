@@ -23,39 +23,56 @@ using Mask = std::array<std::uint32_t, 4>;  // of 128 input bits
 
 Element random_element(std::mt19937_64& random) { return {random(), random()}; }
 
-Lanes transpose(Lanes rows) {
-  for (std::uint32_t distance = 16; distance > 0; distance /= 2) {
-    const Lanes before = rows;
-    for (std::uint32_t l = 0; l < lanes; ++l) rows[l] = transpose_step(before[l], before[l ^ distance], l, distance);
-  }
-  return rows;
-}
-
-// mask[v][b]: of output bit b of word v, made as the lanes of a warp make it.
+// mask[v][b]: of output bit b of word v.
 std::array<std::array<Mask, lanes>, 4> masks_of(Element power) {
+  const Sequence s = sequence_of(power);
   std::array<std::array<Mask, lanes>, 4> masks{};
-  for (std::uint32_t w = 0; w < 4; ++w) {
-    for (std::uint32_t v = 0; v < 4; ++v) {
-      Lanes rows{};
-      for (std::uint32_t l = 0; l < lanes; ++l) {
-        Element row = times_x(power, l ^ 7);
-        for (std::uint32_t i = 0; i < w; ++i) row = times_x(row, 32);
-        rows[l] = word_of(row, v);
+  for (std::uint32_t v = 0; v < 4; ++v) {
+    for (std::uint32_t b = 0; b < lanes; ++b) {
+      const OutputBit output{v, b};
+      const std::uint32_t begin = begin_of(tile_of(output), column_of(output));
+      for (std::uint32_t w = 0; w < 4; ++w) {
+        masks[v][b][w] = mask_word(s.words[3 - v + w], s.words[4 - v + w], begin);
       }
-      const Lanes columns = transpose(rows);
-      for (std::uint32_t l = 0; l < lanes; ++l) masks[v][l][w] = columns[l];
     }
   }
   return masks;
 }
 
-TEST(GhashMatrix, TransposesBits) {
+// The products of a block with the masks, which are as in memory.
+std::array<std::uint32_t, 4> multiply(const std::array<std::uint32_t, 4>& x,
+                                      const std::array<std::array<Mask, lanes>, 4>& masks) {
+  std::array<std::uint32_t, 4> words{};
+  for (std::uint32_t v = 0; v < 4; ++v) {
+    for (std::uint32_t b = 0; b < lanes; ++b) {
+      int ones = 0;
+      for (std::uint32_t w = 0; w < 4; ++w) ones += std::popcount(x[w] & masks[v][b][w]);
+      words[v] |= (static_cast<std::uint32_t>(ones) & 1u) << b;
+    }
+  }
+  return words;
+}
+
+std::array<std::uint32_t, 4> words_of(Element a) {
+  return {word_of(a, 0), word_of(a, 1), word_of(a, 2), word_of(a, 3)};
+}
+
+TEST(GhashMatrix, SequenceIsTheCoefficientOfX127) {
   std::mt19937_64 random(1);
-  Lanes rows{};
-  for (std::uint32_t& row : rows) row = static_cast<std::uint32_t>(random());
-  const Lanes columns = transpose(rows);
-  for (std::uint32_t i = 0; i < lanes; ++i) {
-    for (std::uint32_t j = 0; j < lanes; ++j) EXPECT_EQ(columns[j] >> i & 1, rows[i] >> j & 1) << i << ", " << j;
+  const Element power = random_element(random);
+  const Sequence s = sequence_of(power);
+  Element product = power;
+  for (std::uint32_t n = 0; n < 256; ++n) {
+    EXPECT_EQ(s.words[n / 32] >> (31 - n % 32) & 1, product.low & 1) << n;
+    product = times_x(product, 1);
+  }
+}
+
+TEST(GhashMatrix, BeginsWindowsWhereTheOutputBitSays) {
+  for (std::uint32_t n = 0; n < tiles_of_product; ++n) {
+    for (std::uint32_t column = 0; column < 8; ++column) {
+      EXPECT_EQ(begin_of(n, column), 31 - (output_bit(n, column).bit ^ 7));
+    }
   }
 }
 
@@ -95,19 +112,28 @@ TEST(GhashMatrix, ColumnsNameEachOutputBitOnce) {
 TEST(GhashMatrix, MasksAreTheProduct) {
   std::mt19937_64 random(3);
   for (const Element power : {gf128::gcm_one, random_element(random), random_element(random), Element{}}) {
-    const auto masks = masks_of(power);
     const Element x = random_element(random);
     const Element product = gf128::reference::gcm_multiply(x, power);
-    for (std::uint32_t v = 0; v < 4; ++v) {
-      std::uint32_t word = 0;
-      for (std::uint32_t b = 0; b < 32; ++b) {
-        int ones = 0;
-        for (std::uint32_t w = 0; w < 4; ++w) ones += std::popcount(word_of(x, w) & masks[v][b][w]);
-        word |= (static_cast<std::uint32_t>(ones) & 1u) << b;
-      }
-      EXPECT_EQ(word, word_of(product, v));
+    const auto words = multiply(words_of(x), masks_of(power));
+    EXPECT_EQ(words, words_of(mend(product)));
+    EXPECT_EQ(mend(mend(product)), product);
+    EXPECT_EQ(words[0] ^ word_of_mending(words[3]), word_of(product, 0));
+  }
+}
+
+TEST(GhashMatrix, MasksOfAProductThatWasNotMended) {
+  std::mt19937_64 random(6);
+  const Element power = random_element(random);
+  const Sequence s = sequence_of(power);
+  auto masks = masks_of(power);
+  for (std::uint32_t v = 0; v < 4; ++v) {
+    for (std::uint32_t b = 0; b < lanes; ++b) {
+      const OutputBit output{v, b};
+      masks[v][b][3] ^= mask_of_mending(s.words[3 - v], s.words[4 - v], begin_of(tile_of(output), column_of(output)));
     }
   }
+  const Element x = random_element(random);
+  EXPECT_EQ(multiply(words_of(mend(x)), masks), words_of(mend(gf128::reference::gcm_multiply(x, power))));
 }
 
 // One load of a step: lane 4 g + t holds block 4 g + t and gives its four words as they are. Row g adds up the even
@@ -154,8 +180,8 @@ TEST(GhashMatrix, FragmentsOfOneLoad) {
     Element rows[2];
     for (std::uint32_t odd = 0; odd < 2; ++odd) {
       const std::uint32_t* words = &collected[odd][4 * g];
-      rows[odd] = {std::uint64_t{byte_swap32(words[0])} << 32 | byte_swap32(words[1]),
-                   std::uint64_t{byte_swap32(words[2])} << 32 | byte_swap32(words[3])};
+      rows[odd] = mend({std::uint64_t{byte_swap32(words[0])} << 32 | byte_swap32(words[1]),
+                        std::uint64_t{byte_swap32(words[2])} << 32 | byte_swap32(words[3])});
     }
     EXPECT_EQ(gf128::add(rows[0], times_x(rows[1], 32)), sum) << g;
   }

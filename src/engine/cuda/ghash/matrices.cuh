@@ -45,21 +45,61 @@ class MatrixParts {
     }
   }
 
-  __device__ __forceinline__ static std::uint32_t transpose(std::uint32_t row) {
+  // Lane 4 g + t makes what it will read as fragment B: column g, block t. `words` are those of a sequence from word
+  // 3 - v on, where v is the word of the product that column g is of; `all` is the sequence.
+  template <std::uint32_t Count>
+  __device__ __forceinline__ static void pick_words(const std::uint32_t (&all)[Count + 3],
+                                                    std::uint32_t (&words)[Count]) {
+    const std::uint32_t v = output_bit(0, lane_index() / 4).word;
+    std::uint32_t near[Count + 2];
 #pragma unroll
-    for (std::uint32_t distance = 16; distance > 0; distance /= 2) {
-      row = transpose_step(row, cuda::from_lane_xor(row, distance), lane_index(), distance);
-    }
-    return row;
+    for (std::uint32_t k = 0; k < Count + 2; ++k) near[k] = (v & 1) != 0 ? all[k] : all[k + 1];
+#pragma unroll
+    for (std::uint32_t k = 0; k < Count; ++k) words[k] = (v & 2) != 0 ? near[k] : near[k + 2];
   }
 
-  // Word w of the masks of output bits `lane` of words 0 to 3; row: what input bit `lane` of word w contributes.
-  __device__ __forceinline__ static Block masks(gf128::Element row) {
-    Block mask;
+  // Words 0 and 2 of the lane's masks in a step. Lane 4 i + t gives the sequence of the power for block t.
+  struct StepWords {
+    std::uint32_t words[4];
+
+    __device__ __forceinline__ StepWords(const Sequence& own, std::uint32_t i) {
+      std::uint32_t all[7];
 #pragma unroll
-    for (std::uint32_t v = 0; v < 4; ++v) mask.words[v] = transpose(word_of(row, v));
-    return mask;
-  }
+      for (std::uint32_t k = 0; k < 7; ++k) {
+        all[k] = cuda::from_lane(own.words[k], powers_of_step * i + lane_index() % powers_of_step);
+      }
+      pick_words(all, words);
+    }
+    // Of n-tile n: half 0 is word 0.
+    __device__ __forceinline__ std::uint32_t mask(std::uint32_t n, std::uint32_t half) const {
+      return mask_word(words[2 * half], words[2 * half + 1], begin_of(n, lane_index() / 4));
+    }
+  };
+
+  // Word t of the lane's mask, which meets word t of products that have not been mended. Every lane gives the same
+  // sequence.
+  struct SegmentWords {
+    std::uint32_t words[2];  // of word t
+    std::uint32_t first[2];  // of word 0
+
+    explicit __device__ __forceinline__ SegmentWords(const Sequence& own) {
+      std::uint32_t all[5];
+      pick_words(own.words, all);
+      const std::uint32_t t = lane_index() % 4;
+#pragma unroll
+      for (std::uint32_t k = 0; k < 2; ++k) {
+        const std::uint32_t low = (t & 1) != 0 ? all[k + 1] : all[k];
+        const std::uint32_t high = (t & 1) != 0 ? all[k + 3] : all[k + 2];
+        words[k] = (t & 2) != 0 ? high : low;
+        first[k] = all[k];
+      }
+    }
+    __device__ __forceinline__ std::uint32_t mask(std::uint32_t n) const {
+      const std::uint32_t begin = begin_of(n, lane_index() / 4);
+      const std::uint32_t word = mask_word(words[0], words[1], begin);
+      return lane_index() % 4 == 3 ? word ^ mask_of_mending(first[0], first[1], begin) : word;
+    }
+  };
 };
 
 // Matrices as mma.sync reads them: four powers of H a step, and that between segments.
@@ -73,40 +113,26 @@ struct StepMatrices : MatrixParts {
   std::uint32_t segment[tiles_of_product][warp_len];
 
  protected:
-  // Number 4 s + t is the power of step s and block t.
-  __device__ __forceinline__ void fill_step(gf128::Element power, std::uint32_t number) {
-    gf128::Element row = times_x(power, lane_index() ^ 7);
-    const Block even = masks(row);
-    row = times_x(times_x(row, 32), 32);
-    const Block odd = masks(row);
+  // Step s. Lane 4 i + t gives the sequence of the power for block t.
+  __device__ __forceinline__ void fill_step(const Sequence& own, std::uint32_t i, std::uint32_t s) {
+    const MatrixParts::StepWords words(own, i);
 #pragma unroll
-    for (std::uint32_t v = 0; v < 4; ++v) {
-      const OutputBit output{v, lane_index()};
-      const std::uint32_t n = tile_of(output);
-      uint4& words = step[number / powers_of_step][n / 2][4 * column_of(output) + number % powers_of_step];
-      reinterpret_cast<uint2*>(&words)[n % 2] = make_uint2(even.words[v], odd.words[v]);
+    for (std::uint32_t n = 0; n < tiles_of_product; n += 2) {
+      step[s][n / 2][lane_index()] =
+          make_uint4(words.mask(n, 0), words.mask(n, 1), words.mask(n + 1, 0), words.mask(n + 1, 1));
     }
   }
 
-  __device__ __forceinline__ void fill_segment(gf128::Element power) {
-    gf128::Element row = times_x(power, lane_index() ^ 7);
+  __device__ __forceinline__ void fill_segment(const gf128::Element& power) {
+    const MatrixParts::SegmentWords words(sequence_of(power));
 #pragma unroll
-    for (std::uint32_t w = 0; w < 4; ++w) {
-      const Block mask = masks(row);
-#pragma unroll
-      for (std::uint32_t v = 0; v < 4; ++v) {
-        const OutputBit output{v, lane_index()};
-        segment[tile_of(output)][4 * column_of(output) + w] = mask.words[v];
-      }
-      row = times_x(row, 32);
-    }
+    for (std::uint32_t n = 0; n < tiles_of_product; ++n) segment[n][lane_index()] = words.mask(n);
   }
 };
 
 // The matrices and powers of one key, in shared memory, for chunks (tensor.cuh).
 template <int Steps>
 struct Matrices : StepMatrices<Steps> {
-  using StepMatrices<Steps>::powers;
   static constexpr std::uint32_t blocks_of_segment = Steps * blocks_of_step;
   // H^(2^j) needed to fill them: j up to that of H^(64 Steps), which is between segments.
   static constexpr std::uint32_t squares = log_blocks_of_step + log_2(Steps) + 1;
@@ -119,18 +145,18 @@ struct Matrices : StepMatrices<Steps> {
   // powers_of_two[j] is H^(2^j), j below `squares`.
   template <std::uint32_t Warps>
   __device__ __forceinline__ void fill(const gf128::Element* powers_of_two, std::uint32_t warp) {
-    constexpr std::uint32_t share = powers < Warps ? 1 : powers / Warps;
+    constexpr std::uint32_t share = (Steps + Warps - 1) / Warps;  // steps of a warp: warp, warp + Warps, ...
+    constexpr std::uint32_t width = powers_of_step * share;
     const std::uint32_t lane = lane_index();
     // Bits of the exponent: 0 and 1, and from 6 on.
-    const std::uint32_t number = lane % share * Warps + warp;
-    const std::uint32_t exponent =
-        blocks_of_step * (Steps - 1 - number / powers_of_step % Steps) + 3 - number % powers_of_step;
-    const gf128::Element own = MatrixParts::power<share, (2 + log_2(Steps) + 1) / 2>(
+    const std::uint32_t own_step = lane % width / powers_of_step * Warps + warp;
+    const std::uint32_t exponent = blocks_of_step * (Steps - 1 - own_step % Steps) + 3 - lane % powers_of_step;
+    const Sequence own = sequence_of(MatrixParts::power<width, (2 + log_2(Steps) + 1) / 2>(
         powers_of_two, exponent,
-        [](std::uint32_t pair) { return pair == 0 ? 0 : log_blocks_of_step + 2 * (pair - 1); });
+        [](std::uint32_t pair) { return pair == 0 ? 0 : log_blocks_of_step + 2 * (pair - 1); }));
 #pragma unroll 1
     for (std::uint32_t i = 0; i < share; ++i) {
-      if (i * Warps + warp < powers) this->fill_step(from_lane(own, i), i * Warps + warp);
+      if (i * Warps + warp < Steps) this->fill_step(own, i, i * Warps + warp);
     }
     if (warp != Warps - 1) return;
     this->fill_segment(powers_of_two[squares - 1]);

@@ -18,6 +18,11 @@
 //
 // Column 2 v + j of n-tile n is output bit 2 n + j of word v: then the parities that a lane collects over the 16
 // n-tiles are word t of the product as it lies in memory, and can be an operand themselves.
+//
+// No matrix need be transposed. Let L(Y) be Y's coefficient of x^127, and s_n = L(P x^n). Then L(X P x^j) is the sum of
+// X_i s_(i+j): a column is 128 neighbours of one sequence, found by a shift. L(Y x^j) is Y's coefficient of x^(127-j),
+// but from j = 121 on more is added, as x^128 = x^7 + x^2 + x + 1: products have seven coefficients off, until
+// mend() puts them right.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +56,67 @@ WARPCIPHER_HD constexpr gf128::Element times_x(gf128::Element a, std::uint32_t n
           (a.low >> n) | (a.high << (64 - n))};
 }
 
+// What L(Y x^j) are, the one for j as the coefficient of x^(127-j), and Y from them. The seven lowest coefficients take
+// in the highest.
+WARPCIPHER_HD constexpr gf128::Element mend(gf128::Element a) {
+  return {a.high ^ a.low << 57 ^ a.low << 62 ^ a.low << 63, a.low};
+}
+
+// s_0 to s_255: s_n is bit 31 - n % 32 of word n / 32.
+struct Sequence {
+  std::uint32_t words[8];
+};
+
+// 32 bits from bit `begin` on of two words, counted from the most significant; begin is below 32.
+WARPCIPHER_HD constexpr std::uint32_t window(std::uint32_t word, std::uint32_t next, std::uint32_t begin) {
+  return static_cast<std::uint32_t>((std::uint64_t{word} << 32 | next) << begin >> 32);
+}
+
+WARPCIPHER_HD constexpr std::uint32_t reverse_bits(std::uint32_t x) {
+  x = (x >> 4 & 0x0f0f0f0fu) | (x & 0x0f0f0f0fu) << 4;
+  x = (x >> 2 & 0x33333333u) | (x & 0x33333333u) << 2;
+  x = (x >> 1 & 0x55555555u) | (x & 0x55555555u) << 1;
+  return byte_swap32(x);
+}
+
+WARPCIPHER_HD constexpr Sequence sequence_of(gf128::Element power) {
+  const gf128::Element a = mend(power);
+  Sequence s{};
+  s.words[0] = reverse_bits(static_cast<std::uint32_t>(a.low));
+  s.words[1] = reverse_bits(static_cast<std::uint32_t>(a.low >> 32));
+  s.words[2] = reverse_bits(static_cast<std::uint32_t>(a.high));
+  s.words[3] = reverse_bits(static_cast<std::uint32_t>(a.high >> 32));
+  for (int k = 0; k < 4; ++k) {  // s_(n+128) = s_(n+7) + s_(n+2) + s_(n+1) + s_n
+    const std::uint32_t word = s.words[k];
+    const std::uint32_t next = s.words[k + 1];
+    s.words[k + 4] = word ^ window(word, next, 1) ^ window(word, next, 2) ^ window(word, next, 7);
+  }
+  return s;
+}
+
+// Word w of the mask of an output bit of word v begins in word 3 - v + w of the sequence, at this bit.
+WARPCIPHER_HD constexpr std::uint32_t begin_of(std::uint32_t tile, std::uint32_t column) {
+  return 30 - ((2 * tile) ^ 6) + column % 2;  // 31 - (bit ^ 7)
+}
+
+// That word: `word` and `next` are those of the sequence. It meets a block as it lies in memory.
+WARPCIPHER_HD constexpr std::uint32_t mask_word(std::uint32_t word, std::uint32_t next, std::uint32_t begin) {
+  return byte_swap32(window(word, next, begin));
+}
+
+// What is added to word 3 of a mask, of whose word 0 these are the words of the sequence, so that it meets products
+// that have not been mended.
+WARPCIPHER_HD constexpr std::uint32_t mask_of_mending(std::uint32_t word, std::uint32_t next, std::uint32_t begin) {
+  const std::uint32_t first = window(word, next, begin);
+  return byte_swap32(first >> 25 ^ first >> 30 ^ first >> 31);
+}
+
+// What mending adds to word 0 of a block whose word 3 is `last`, as in memory.
+WARPCIPHER_HD constexpr std::uint32_t word_of_mending(std::uint32_t last) {
+  const std::uint32_t word = byte_swap32(last);
+  return byte_swap32(word << 25 ^ word << 30 ^ word << 31);
+}
+
 // Word w of a block whose value is `a`, as loaded from memory.
 WARPCIPHER_HD constexpr std::uint32_t word_of(gf128::Element a, std::uint32_t w) {
   const std::uint64_t half = w < 2 ? a.high : a.low;
@@ -63,15 +129,6 @@ WARPCIPHER_HD constexpr std::uint32_t word_times_x32(std::uint32_t w, std::uint3
   const std::uint32_t first = leaving ^ leaving >> 1 ^ leaving >> 2 ^ leaving >> 7;
   const std::uint32_t second = leaving << 31 ^ leaving << 30 ^ leaving << 25;
   return (w == 0 ? 0 : below) ^ byte_swap32(w == 0 ? first : w == 1 ? second : 0);
-}
-
-// One of the five steps that transpose a 32 x 32 bit matrix whose row i is in lane i: `own` is the lane's row, `other`
-// that of the lane whose index differs by `distance` = 16, 8, 4, 2, 1 in turn.
-WARPCIPHER_HD constexpr std::uint32_t transpose_step(std::uint32_t own, std::uint32_t other, std::uint32_t lane,
-                                              std::uint32_t distance) {
-  std::uint32_t low = 0xffffffffu;  // the lower half of each group of 2 * distance bits
-  for (std::uint32_t d = 16; d >= distance; d /= 2) low ^= low << d;
-  return (lane & distance) != 0 ? (own & ~low) | (other >> distance & low) : (own & low) | (other << distance & ~low);
 }
 
 }  // namespace warpcipher::cuda::ghash

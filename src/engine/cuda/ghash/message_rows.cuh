@@ -42,16 +42,19 @@ struct MessageMatrices : StepMatrices<Steps> {
   // As Matrices::fill(). Number k is of H^(powers - k): the first of them is also that between segments.
   template <std::uint32_t Warps>
   __device__ __forceinline__ void fill(const gf128::Element* powers_of_two, std::uint32_t warp) {
-    constexpr std::uint32_t share = (powers + Warps - 1) / Warps;
+    constexpr std::uint32_t share = (Steps + Warps - 1) / Warps;  // steps of a warp: warp, warp + Warps, ...
     constexpr std::uint32_t width = 8;
     constexpr std::uint32_t pairs = (squares + 1) / 2;
-    static_assert(share <= width && width * pairs <= warp_len, "each warp finds its powers at once");
-    const std::uint32_t own_number = lane_index() % width * Warps + warp;
+    static_assert(powers_of_step * share <= width && width * pairs <= warp_len, "each warp finds its powers at once");
+    const std::uint32_t lane = lane_index();
+    const std::uint32_t own_number =
+        powers_of_step * (lane % width / powers_of_step * Warps + warp) + lane % powers_of_step;
     const gf128::Element own = MatrixParts::power<width, pairs>(
         powers_of_two, own_number < powers ? powers - own_number : 0, [](std::uint32_t pair) { return 2 * pair; });
+    const Sequence sequence = sequence_of(own);
 #pragma unroll 1
     for (std::uint32_t i = 0; i < share; ++i) {
-      if (i * Warps + warp < powers) this->fill_step(from_lane(own, i), i * Warps + warp);
+      if (i * Warps + warp < Steps) this->fill_step(sequence, i, i * Warps + warp);
     }
     if (warp == 0) this->fill_segment(from_lane(own, 0));
   }
@@ -156,9 +159,13 @@ class MessageSums {
     std::uint32_t even, odd;
     parities(even, odd);
     const std::uint32_t lane = lane_index();
-    const std::uint32_t below = cuda::from_lane(odd, lane == 0 ? 0 : lane - 1);
+    const std::uint32_t t = lane % lanes_of_message;
+    std::uint32_t below = cuda::from_lane(odd, lane == 0 ? 0 : lane - 1);
     const std::uint32_t last = cuda::from_lane(odd, lane | 3);
-    return even ^ word_times_x32(lane % lanes_of_message, below, last);
+    const std::uint32_t last_even = cuda::from_lane(even, lane | 3);
+    if (t == 0) even ^= word_of_mending(last_even);
+    if (t == 1) below ^= word_of_mending(last);
+    return even ^ word_times_x32(t, below, last);
   }
 
  private:

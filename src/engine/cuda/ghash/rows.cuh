@@ -63,7 +63,7 @@ class Rows {
     parities(words);
     transpose_quad(words);
     // Lane 4 g + t has the row (o = t / 2, even or odd = t % 2, g).
-    const gf128::Element row = to_element({{words[0], words[1], words[2], words[3]}});
+    const gf128::Element row = mend(to_element({{words[0], words[1], words[2], words[3]}}));
     gf128::Element sum = gf128::gcm_multiply(row, matrices.joining[lane_index()]);
 #pragma unroll
     for (std::uint32_t distance = 16; distance > 0; distance /= 2) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/ghash/tensor.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "core/error.hpp"
@@ -16,7 +17,8 @@ namespace {
 using OneKeyLong =
     TensorPolicy<16, 8, Sharing::one_key>;                // 130 KiB of shared memory: 3680 GB/s of 4 GiB, 3470 of 1 GiB
 using OneKey = TensorPolicy<8, 8, Sharing::one_key>;      // 99 KiB, fits compute capability 8.6 and 8.9: 3510 and 3320
-using ManyKeys = TensorPolicy<2, 8, Sharing::many_keys>;  // 148 KiB
+using ManyKeys = TensorPolicy<4, 8, Sharing::many_keys>;  // 26.5 KiB a warp: 212 KiB
+constexpr std::uint32_t least_warps_of_many_keys = 6;     // 159 KiB, of compute capability 8.0
 using Rows96 = MessageRowsPolicy<24, 4, 512>;  // 98 KiB: rows of 96 blocks without a product between segments
 constexpr std::size_t rows_len = sizeof(MessageMatrices<Rows96::steps>);
 static_assert(Matrices<16>::squares <= tensor_squares && MessageMatrices<Rows96::steps>::squares <= tensor_squares,
@@ -30,15 +32,19 @@ constexpr std::uint64_t least_blocks_of_key = 512;
 constexpr std::size_t least_short_of_multiprocessor = 128;  // 512 lanes: enough for it to work while others wait
 constexpr std::uint64_t least_blocks_for_long = std::uint64_t{1} << 22;  // 64 MiB: then twice the matrices pay
 
+std::size_t needed_len(std::size_t keys) {
+  return keys == 1 ? OneKey::shared_len : ManyKeys::shared_len_of(least_warps_of_many_keys);
+}
+
 bool can_run(const Device& device, std::size_t keys) {
   if (device.major != 8 && device.major != 9) return false;
-  return device.shared_len >= (keys == 1 ? OneKey::shared_len : ManyKeys::shared_len);
+  return device.shared_len >= needed_len(keys);
 }
 
 template <class Policy>
-void launch_policy(const Device& device, Stream stream, const ChunkList& list) {
+void launch_policy(const Device& device, Stream stream, const ChunkList& list, std::uint32_t warps = Policy::warps) {
   const std::uint64_t blocks = list.chunks < device.multiprocessors ? list.chunks : device.multiprocessors;
-  const LaunchShape shape{static_cast<std::uint32_t>(blocks), Policy::threads, Policy::shared_len};
+  const LaunchShape shape{static_cast<std::uint32_t>(blocks), warps * warp_len, Policy::shared_len_of(warps)};
   launch(&hash_chunks_by_matrix<Policy>, shape, stream, list);
 }
 
@@ -57,8 +63,7 @@ Form choose_form(const Device& device, const Work& work) {
     throw Error(Status::engine_failure, device.name + " cannot run GHASH on tensor cores for " +
                                             std::to_string(work.keys) +
                                             " keys: it needs compute capability 8.x or 9.x and " +
-                                            std::to_string(work.keys == 1 ? OneKey::shared_len : ManyKeys::shared_len) +
-                                            " bytes of shared memory a block");
+                                            std::to_string(needed_len(work.keys)) + " bytes of shared memory a block");
   }
   const bool is_short = work.most_blocks <= most_blocks_of_short;
   const bool many_short = is_short && work.messages >= device.multiprocessors * least_short_of_multiprocessor;
@@ -84,7 +89,11 @@ std::uint32_t tensor_warps(const Device& device, Form form) {
 
 void hash_on_tensor_cores(const Device& device, Stream stream, Form form, const ChunkList& list) {
   if (form == Form::tensor_warpgroups) return hash_by_warpgroups(device, stream, list);
-  if (form == Form::tensor_many_keys) return launch_policy<ManyKeys>(device, stream, list);
+  if (form == Form::tensor_many_keys) {
+    const std::size_t warps = device.shared_len / ManyKeys::shared_len_of(1);
+    return launch_policy<ManyKeys>(device, stream, list,
+                                   static_cast<std::uint32_t>(std::min<std::size_t>(warps, ManyKeys::warps)));
+  }
   if (list.blocks >= least_blocks_for_long && device.shared_len >= OneKeyLong::shared_len)
     return launch_policy<OneKeyLong>(device, stream, list);
   launch_policy<OneKey>(device, stream, list);

@@ -27,7 +27,8 @@ namespace warpcipher::cuda::ghash {
 // whenever the warp comes to another key.
 enum class Sharing { one_key, many_keys };
 
-// Steps: of a segment. Depth: steps of the ring, which hold the one in use and those that are on their way.
+// Steps: of a segment. Depth: steps of the ring, which hold the one in use and those that are on their way. Threads: of
+// a block; with many keys, where shared memory is short, at most.
 template <int Steps, int Depth, Sharing Keys, std::uint32_t Threads = 256>
 struct TensorPolicy {
   static constexpr int steps = Steps;
@@ -40,8 +41,10 @@ struct TensorPolicy {
     uint4 blocks[Depth][blocks_of_step];
   };
 
-  static constexpr std::size_t shared_len =
-      (Keys == Sharing::one_key ? 1 : warps) * sizeof(Matrices<Steps>) + warps * sizeof(Ring);
+  static constexpr std::size_t shared_len_of(std::uint32_t warps_of_block) {
+    return (Keys == Sharing::one_key ? 1 : warps_of_block) * sizeof(Matrices<Steps>) + warps_of_block * sizeof(Ring);
+  }
+  static constexpr std::size_t shared_len = shared_len_of(warps);
 };
 
 // A chunk in steps, the first filled up with `missing` blocks of zeros at its front, the last at place Steps - 1 of its
@@ -184,13 +187,14 @@ __global__ void __launch_bounds__(Policy::threads, 1) hash_chunks_by_matrix(cons
   constexpr bool one_key = Policy::keys == Sharing::one_key;
   auto* const all_matrices = reinterpret_cast<Matrices<Policy::steps>*>(shared_memory);
   Matrices<Policy::steps>& matrices = all_matrices[one_key ? 0 : warp];
-  auto& ring = reinterpret_cast<typename Policy::Ring*>(all_matrices + (one_key ? 1 : Policy::warps))[warp];
+  const std::uint32_t warps_of_block = blockDim.x / warp_len;
+  auto& ring = reinterpret_cast<typename Policy::Ring*>(all_matrices + (one_key ? 1 : warps_of_block))[warp];
   [[maybe_unused]] std::uint32_t key = 0xffffffffu;  // whose matrices are there
   if constexpr (one_key) {
     matrices.template fill<Policy::warps>(list.powers, warp);
     __syncthreads();
   }
-  const std::uint64_t warps = std::uint64_t{gridDim.x} * Policy::warps;
+  const std::uint64_t warps = std::uint64_t{gridDim.x} * warps_of_block;
   for (std::uint64_t number = blockIdx.x + std::uint64_t{gridDim.x} * warp; number < list.chunks; number += warps) {
     const Chunk chunk = find_chunk(list, number);
     if constexpr (!one_key) {
@@ -205,7 +209,7 @@ __global__ void __launch_bounds__(Policy::threads, 1) hash_chunks_by_matrix(cons
     if (lane_index() == 0) list.sums[number] = sum;
   }
   __syncthreads();  // what is left in shared memory tells the key
-  for (std::uint32_t i = threadIdx.x; i < Policy::shared_len / sizeof(uint4); i += Policy::threads)
+  for (std::uint32_t i = threadIdx.x; i < Policy::shared_len_of(warps_of_block) / sizeof(uint4); i += blockDim.x)
     shared_memory[i] = {};
 #else
   __trap();  // choose_form() never chooses it there

@@ -21,7 +21,6 @@ template <int Steps>
 struct SharedMatrices : MatrixParts {
   static constexpr std::uint32_t log_blocks = 5;  // of a step
   static constexpr std::uint32_t blocks_of_segment = Steps << log_blocks;
-  static constexpr std::uint32_t powers = powers_of_step * Steps;
   static constexpr std::uint32_t squares = log_blocks + log_2(Steps) + 1;
   static_assert((Steps & (Steps - 1)) == 0, "H^(32 Steps) is one of the squares");
 
@@ -34,33 +33,33 @@ struct SharedMatrices : MatrixParts {
   // powers_of_two[j] is H^(2^j), j below `squares`.
   template <std::uint32_t Warps>
   __device__ __forceinline__ void fill(const gf128::Element* powers_of_two, std::uint32_t warp) {
-    constexpr std::uint32_t share = powers / Warps;
-    static_assert(share * Warps == powers && (share & (share - 1)) == 0,
-                  "every warp makes as many, its lanes in pairs");
+    constexpr std::uint32_t share = Steps / Warps;
+    static_assert(share * Warps == Steps, "every warp makes as many: warp, warp + Warps, ...");
+    constexpr std::uint32_t width = powers_of_step * share;
     const std::uint32_t lane = lane_index();
-    const std::uint32_t own_number = lane % share * Warps + warp;  // 4 s + t: of step s and block t
-    const std::uint32_t exponent =
-        ((Steps - 1 - own_number / powers_of_step) << log_blocks) + 3 - own_number % powers_of_step;
-    const gf128::Element own = power<share, (2 + log_2(Steps) + 1) / 2>(
-        powers_of_two, exponent, [](std::uint32_t pair) { return pair == 0 ? 0 : log_blocks + 2 * (pair - 1); });
+    const std::uint32_t own_step = lane % width / powers_of_step * Warps + warp;
+    const std::uint32_t exponent = ((Steps - 1 - own_step) << log_blocks) + 3 - lane % powers_of_step;
+    const Sequence own = sequence_of(power<width, (2 + log_2(Steps) + 1) / 2>(
+        powers_of_two, exponent, [](std::uint32_t pair) { return pair == 0 ? 0 : log_blocks + 2 * (pair - 1); }));
 #pragma unroll 1
     for (std::uint32_t i = 0; i < share; ++i) {
-      const std::uint32_t number = i * Warps + warp;
-      const gf128::Element row = times_x(from_lane(own, i), lane ^ 7);
-      auto& words = matrix[number / powers_of_step];
-      put(words, 0, number % powers_of_step, masks(row));  // words 0 and 2 of the masks
-      put(words, 1, number % powers_of_step, masks(times_x(times_x(row, 32), 32)));
+      const StepWords words(own, i);
+      auto& to = matrix[i * Warps + warp];
+#pragma unroll
+      for (std::uint32_t n = 0; n < tiles_of_product; ++n) {
+#pragma unroll
+        for (std::uint32_t half = 0; half < 2; ++half) to[place(half, n)] = words.mask(n, half);
+      }
     }
   }
 
   __device__ __forceinline__ void fill_rest(const gf128::Element* powers_of_two) {
     const std::uint32_t lane = lane_index();
-    gf128::Element row = times_x(powers_of_two[squares - 1], lane ^ 7);
-#pragma unroll 1
-    for (std::uint32_t w = 0; w < 4; ++w) {
-      put(matrix[Steps], 0, w, masks(row));
-      put(matrix[Steps], 1, w, Block{});
-      row = times_x(row, 32);
+    const SegmentWords words(sequence_of(powers_of_two[squares - 1]));
+#pragma unroll
+    for (std::uint32_t n = 0; n < tiles_of_product; ++n) {
+      matrix[Steps][place(0, n)] = words.mask(n);
+      matrix[Steps][place(1, n)] = 0;
     }
     const gf128::Element of_rows =
         power<warp_len / 4, 2>(powers_of_two, 4 * (7 - lane % 8), [](std::uint32_t pair) { return 2 + 2 * pair; });
@@ -68,14 +67,9 @@ struct SharedMatrices : MatrixParts {
   }
 
  private:
-  // Word t of the rows of columns that compute the lane's output bits, in half `half` of k.
-  __device__ __forceinline__ static void put(std::uint32_t (&words)[shared_matrix_len / 4], std::uint32_t half,
-                                             std::uint32_t t, const Block& mask) {
-#pragma unroll
-    for (std::uint32_t v = 0; v < 4; ++v) {
-      const OutputBit output{v, lane_index()};
-      words[half * shared_matrix_half / 4 + 32 * tile_of(output) + 4 * column_of(output) + t] = mask.words[v];
-    }
+  // Where lane 4 g + t has word t of the row of column g of n-tile n, in half `half` of k.
+  __device__ __forceinline__ static std::uint32_t place(std::uint32_t half, std::uint32_t n) {
+    return half * shared_matrix_half / 4 + warp_len * n + lane_index();
   }
 };
 
@@ -188,7 +182,7 @@ class WarpgroupHash {
       const std::uint32_t odd = cuda::from_lane(rows.y, lane / 4 * 4 + w);
       row.words[w] = lane % 4 == 0 ? even : lane % 4 == 1 ? odd : 0;
     }
-    gf128::Element sum = gf128::gcm_multiply(to_element(row), matrices_.joining[lane]);
+    gf128::Element sum = gf128::gcm_multiply(mend(to_element(row)), matrices_.joining[lane]);
 #pragma unroll
     for (std::uint32_t distance = 16; distance > 0; distance /= 2) {
       sum = gf128::add(sum, from_lane_xor(sum, distance));
