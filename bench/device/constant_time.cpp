@@ -71,7 +71,7 @@ constexpr Kernel kernels[] = {
     {"aes-128-xts", "aes-128-xts", {}, Direction::encrypt, Kernel::nothing},
     {"aes-128-xts-decrypt", "aes-128-xts", {}, Direction::decrypt, Kernel::nothing},
     {"aes-128-gcm", "aes-128-gcm", {}, Direction::encrypt, Kernel::nothing},
-    {"aes-128-gcm-decrypt", "aes-128-gcm", {}, Direction::decrypt, Kernel::nothing},
+    {"aes-128-gcm-decrypt", "aes-128-gcm", {}, Direction::decrypt, Kernel::equal_blocks},
     {"aes-256-gcm", "aes-256-gcm", {}, Direction::encrypt, Kernel::nothing},
     {"control-4-KiB-tables", nullptr, Lookups::leaking_tables, Direction::encrypt, Kernel::data},
 };
