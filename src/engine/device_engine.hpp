@@ -67,6 +67,11 @@ class DeviceEngine : public Engine {
   // that are not in the memory they are said to be in.
   virtual std::optional<Status> run_columns(const Columns&, std::span<Result>, Stream) { return std::nullopt; }
 
+  // Takes PKCS#7 padding off decrypted messages in device memory, all at once. lengths[i] becomes the bytes of padding
+  // that message i had, or 0 where it is not right: then its text is wiped. Waits for the stream.
+  virtual void take_padding_off(std::span<const Message* const> messages, std::span<std::uint32_t> lengths,
+                                Stream stream) = 0;
+
   // Device memory. deallocate takes the size that was allocated, and wipes the first `used` bytes.
   virtual void* allocate(std::size_t size, Stream stream) = 0;
   virtual void deallocate(void* memory, std::size_t size, std::size_t used, Stream stream) noexcept = 0;

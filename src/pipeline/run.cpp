@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/run.hpp"
 
-#include <cstring>
 #include <vector>
 
 #include "core/error.hpp"
@@ -26,27 +25,37 @@ std::size_t padding_len(const std::uint8_t* block, std::size_t block_len) {
   return bad == 0 ? n : 0;
 }
 
-// Looks at the last decrypted block and tells how much of the text is left; wipes the text when it is not padded.
-Result take_padding_off(const Message& message, Engine& engine, Stream stream) {
+bool takes_padding_off(const Message& message) {
+  return message.padding == Padding::pkcs7 && message.direction == Direction::decrypt;
+}
+
+// What came of a message that had so many bytes of padding, 0: none that is right.
+Result without_padding(const Message& message, std::size_t padding) {
+  if (padding == 0) return {Status::invalid_padding, 0};
+  return {Status::ok, message.in_len - padding};
+}
+
+// Looks at the last decrypted block; wipes the text when it is not padded.
+Result take_padding_off(const Message& message) {
   const std::size_t block_len = message.algorithm().block_len();
-  std::uint8_t last[16] = {};
-  const std::uint8_t* end = message.out + message.in_len - block_len;
-  DeviceEngine* device = message.memory == Memory::device ? static_cast<DeviceEngine*>(&engine) : nullptr;
-  if (device != nullptr) {
-    device->copy_to_host(last, end, block_len, stream);
-    device->wait(stream);
-  } else {
-    std::memcpy(last, end, block_len);
+  const std::size_t padding = padding_len(message.out + message.in_len - block_len, block_len);
+  if (padding == 0) secure_wipe(message.out, message.in_len);
+  return without_padding(message, padding);
+}
+
+// The same where messages lie in device memory, for those that are padded and did not fail.
+void take_padding_off(DeviceEngine& device, std::span<const Message> messages, std::span<Result> results,
+                      Stream stream) {
+  std::vector<const Message*> padded;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (takes_padding_off(messages[i]) && results[i].status == Status::ok) padded.push_back(&messages[i]);
   }
-  const std::size_t padding = padding_len(last, block_len);
-  secure_wipe(last, sizeof last);
-  if (padding != 0) return {Status::ok, message.in_len - padding};
-  if (device != nullptr) {
-    device->clear(message.out, message.in_len, stream);
-  } else {
-    secure_wipe(message.out, message.in_len);
+  if (padded.empty()) return;
+  std::vector<std::uint32_t> lengths(padded.size());
+  device.take_padding_off(padded, lengths, stream);
+  for (std::size_t k = 0; k < padded.size(); ++k) {
+    results[static_cast<std::size_t>(padded[k] - messages.data())] = without_padding(*padded[k], lengths[k]);
   }
-  return {Status::invalid_padding, 0};
 }
 
 }  // namespace
@@ -70,16 +79,18 @@ void run(std::string_view engine_name, std::span<const Message> messages, std::s
   } else {
     engine.run(make_plan(messages, engine.tile_units()), statuses, stream);
   }
+  const bool on_device = messages[0].memory == Memory::device;
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const Message& message = messages[i];
     if (statuses[i] != Status::ok) {
       results[i] = {statuses[i], 0};
-    } else if (message.padding == Padding::pkcs7 && message.direction == Direction::decrypt) {
-      results[i] = take_padding_off(message, engine, stream);
+    } else if (takes_padding_off(message) && !on_device) {
+      results[i] = take_padding_off(message);
     } else {
       results[i] = {Status::ok, message.output_len()};
     }
   }
+  if (on_device) take_padding_off(static_cast<DeviceEngine&>(engine), messages, results, stream);
 }
 
 Status first_failure(std::span<const Result> results) {

@@ -99,6 +99,9 @@ class HostDeviceEngine final : public DeviceEngine {
   void run_allocated(const Plan& plan, std::span<Status> statuses, Stream stream) override {
     run(plan, statuses, stream);
   }
+  void take_padding_off(std::span<const Message* const>, std::span<std::uint32_t>, Stream) override {
+    throw Error(Status::engine_failure, "a message in host memory was taken for one of the device");
+  }
   void* allocate(std::size_t size, Stream stream) override {
     wrong_device_ |= queue(stream).device != current_;
     return take(size);

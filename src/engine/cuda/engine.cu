@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "engine/cuda/batch/aes_batch.hpp"
 #include "engine/cuda/batch/columns.hpp"
+#include "engine/cuda/batch/padding.hpp"
 #include "engine/cuda/bitslice/des.hpp"
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/device.hpp"
@@ -91,6 +92,11 @@ class CudaEngine final : public DeviceEngine {
   std::optional<Status> run_columns(const Columns& columns, std::span<Result> results, Stream stream) override {
     require_device();
     return cuda::run_columns(columns, results, stream);
+  }
+
+  void take_padding_off(std::span<const Message* const> messages, std::span<std::uint32_t> lengths,
+                        Stream stream) override {
+    cuda::take_padding_off(messages, lengths, stream);
   }
 
   std::vector<int> devices_for_host_data() const override {

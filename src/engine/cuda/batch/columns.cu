@@ -123,7 +123,7 @@ class ColumnsRun {
       if (!takes_padding_off_) return settle(nullptr, results);
       const StreamBuffer lengths(count_ * sizeof(std::uint32_t), stream_, Wiping::needless);
       auto* const words = reinterpret_cast<std::uint32_t*>(lengths.data());
-      take_padding_off(device_, stream_, views(), count_, block_len(), words);
+      take_padding_off(device_, stream_, views(), count_, words);
       return settle(words, results);
     }
     const lane_table::CounterBatch counters{views(), first_tile(), survey_.tiles, survey_.units, survey_.most_units,

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/batch/padding.hpp"
 
+#include <cuda_runtime_api.h>
+
+#include "engine/cuda/memory.hpp"
+#include "engine/cuda/stream.hpp"
+
 namespace warpcipher::cuda {
 namespace {
 
@@ -29,7 +34,7 @@ __device__ __forceinline__ void wipe_text(std::uint8_t* text, std::uint64_t len)
 }
 
 __global__ void __launch_bounds__(threads)
-    padding_kernel(const MessageView* views, std::uint32_t messages, std::uint32_t block_len, std::uint32_t* lengths) {
+    padding_kernel(const MessageView* views, std::uint32_t messages, std::uint32_t* lengths) {
   const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
   const std::uint64_t own = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   for (std::uint64_t first = own - lane_index(); first < messages; first += stride) {
@@ -38,6 +43,7 @@ __global__ void __launch_bounds__(threads)
     bool failed = false;
     if (is_there) {
       const MessageView& view = views[message];
+      const std::uint32_t block_len = view.out_len == 8 * view.units ? 8 : 16;
       const std::uint8_t* const last = global(view.out) + view.out_len - block_len;
       Block block = load_bytes(last, block_len);
       if (block_len == 8) block = {{0, 0, block.words[0], block.words[1]}};
@@ -55,8 +61,26 @@ __global__ void __launch_bounds__(threads)
 }  // namespace
 
 void take_padding_off(const Device& device, Stream stream, const MessageView* views, std::uint32_t messages,
-                      std::uint32_t block_len, std::uint32_t* lengths) {
-  launch(&padding_kernel, shape_of_lanes(device, messages, threads, 16), stream, views, messages, block_len, lengths);
+                      std::uint32_t* lengths) {
+  launch(&padding_kernel, shape_of_lanes(device, messages, threads, 16), stream, views, messages, lengths);
+}
+
+void take_padding_off(std::span<const Message* const> messages, std::span<std::uint32_t> lengths, Stream stream) {
+  BufferLocator locator;
+  locator.add(messages[0]->out, "out");
+  const Device& device = locator.device();
+  const DeviceScope scope(device.index);
+  Upload upload;
+  const auto views = upload.reserve<MessageView>(messages.size());
+  upload.allocate(stream);
+  for (std::size_t i = 0; i < messages.size(); ++i) upload.host(views)[i] = view_of(*messages[i]);
+  upload.send();
+  const StreamBuffer found(lengths.size_bytes(), stream, Wiping::needless);
+  auto* const words = reinterpret_cast<std::uint32_t*>(found.data());
+  take_padding_off(device, stream, upload.device(views), static_cast<std::uint32_t>(messages.size()), words);
+  check(cudaMemcpyAsync(lengths.data(), words, found.size(), cudaMemcpyDeviceToHost, native(stream)),
+        "copy the lengths of paddings from the device");
+  check(cudaStreamSynchronize(native(stream)), "wait for the lengths of paddings");
 }
 
 }  // namespace warpcipher::cuda

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "engine/cuda/launch.hpp"
 #include "engine/cuda/message_view.cuh"
@@ -11,8 +12,11 @@ namespace warpcipher::cuda {
 
 // lengths[i] = the bytes of padding at the end of message i, or 0 where it has none that is right: then its text is
 // wiped. Every byte of the last block is looked at, so the time tells no more than which messages failed. Texts are
-// whole blocks of `block_len` bytes (8 or 16), and one at least.
+// whole blocks, of 8 bytes or of 16, and one at least; their units are blocks.
 void take_padding_off(const Device& device, Stream stream, const MessageView* views, std::uint32_t messages,
-                      std::uint32_t block_len, std::uint32_t* lengths);
+                      std::uint32_t* lengths);
+
+// The same from and to the host: DeviceEngine::take_padding_off().
+void take_padding_off(std::span<const Message* const> messages, std::span<std::uint32_t> lengths, Stream stream);
 
 }  // namespace warpcipher::cuda
