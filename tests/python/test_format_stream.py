@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from format_cases import CASES, Case, paint
@@ -205,6 +206,17 @@ def test_options_of_the_wrong_type() -> None:
         formats.Options(iv=5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="padding is 'zeros': expected auto, pkcs7 or none"):
         formats.Options(padding="zeros")  # type: ignore[arg-type]
+
+
+def test_paths_and_text_files_are_no_streams(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    for crypt in (formats.encrypt_stream, formats.decrypt_stream):
+        for reader in (str(tmp_path), tmp_path, io.StringIO("text"), b"text"):
+            with pytest.raises(TypeError, match=f"reader is {type(reader).__name__}: expected"):
+                crypt(reader, out, bytes(16))  # type: ignore[operator]
+        with pytest.raises(TypeError, match="writer is StringIO: expected a file opened in binary"):
+            crypt(io.BytesIO(b"text"), io.StringIO(), bytes(16))  # type: ignore[operator]
+    assert out.getvalue() == b""
 
 
 class NonBlocking(io.RawIOBase):

@@ -38,7 +38,7 @@ def resolve(name: str, key: object) -> Format:
         return get(name)
     if isinstance(key, (bytes, bytearray, memoryview)) and len(key) in (16, 32):
         return get(f"cobblestone-{8 * len(key)}")
-    if isinstance(key, (Keyset, str)):
+    if isinstance(key, Keyset) or (isinstance(key, str) and key.lstrip()[:1] == "{"):
         return get("tink")
     if isinstance(key, (bytes, bytearray)) and bytes(key[:64]).lstrip()[:1] == b"{":
         return get("tink")

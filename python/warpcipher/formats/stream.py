@@ -13,6 +13,7 @@ of one piece.
 
 from __future__ import annotations
 
+import io
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -59,6 +60,7 @@ def encrypt_stream(
     Raises ValueError, FormatError, OSError. On an error what was written so far is incomplete:
     discard it.
     """
+    _check_streams(reader, writer)
     options = options or Options()
     encryptor = resolve(format, key).encryptor(key, options)
     try:
@@ -86,6 +88,7 @@ def decrypt_stream(
     far is authentic but
     incomplete: discard it. progress: the number of encrypted bytes whose plaintext is written.
     """
+    _check_streams(reader, writer)
     options = options or Options()
     chosen = resolve(format, key)
     probe = bytearray(chosen.probe_size(key, options))
@@ -97,6 +100,13 @@ def decrypt_stream(
         return _pump(source, writer, decryptor, progress)
     finally:
         decryptor.close()
+
+
+def _check_streams(reader: object, writer: object) -> None:
+    """TypeError for what is no binary file: a path, or a file opened as text."""
+    for name, stream, method in (("reader", reader, "readinto"), ("writer", writer, "write")):
+        if not hasattr(stream, method) or isinstance(stream, io.TextIOBase):
+            raise TypeError(f"{name} is {type(stream).__name__}: expected a file opened in binary")
 
 
 class _Source:
