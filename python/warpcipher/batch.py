@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from .cipher import _PLAIN, is_padded, make_key
+from .cipher import _PLAIN, check_tag_length, is_padded, make_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -109,6 +109,8 @@ class Batch:
         if self._done:
             raise RuntimeError("this batch has run: make a new one for more messages")
         decrypt, padded = _is_decrypt(direction), is_padded(padding)
+        if tag_length != 16:
+            check_tag_length(tag_length)
         shared_key = self._share_key(algorithm, key)
         library = made = None
         source, target = data, out
@@ -202,7 +204,10 @@ class Batch:
         """One `Key` for equal bytes: schedules are made once, and nonces used twice are found."""
         if isinstance(key, _native.Key):
             return make_key(algorithm, key)
-        name = algorithm, bytes(key)
+        try:
+            name = algorithm, bytes(memoryview(key))
+        except TypeError:
+            return make_key(algorithm, key)  # an array that is no buffer, or what is no key at all
         if name not in self._keys:
             self._keys[name] = _native.Key(algorithm, key)
         return self._keys[name]
@@ -279,8 +284,9 @@ def run_columns(
     data:        one buffer or array that holds all inputs.
     lengths:     bytes of input of each message; an AEAD's input to decrypt counts its tag.
     offsets:     where each begins in data; None: back to back.
-    key_index:   the key of each message; None: the first.
-    ivs:         the IVs of all messages, one behind the other, of one length.
+    key_index:   the key of each message, from 0; None where there is one key.
+    ivs:         the IVs of all messages, one behind the other, of one length, which is that of ivs
+                 over the number of messages.
     aad:         AEADs alone: associated data; without aad_offsets and aad_lengths all of it for
                  every message, else those ranges of it.
     out:         one buffer or array for all outputs; None makes a bytearray, or an array where data
@@ -300,6 +306,16 @@ def run_columns(
     two messages encrypt with the same GCM key and nonce.
     """
     operation = (algorithm, _is_decrypt(direction), is_padded(padding))
+    if tag_length != 16:
+        check_tag_length(tag_length)
+    for name, value in (("keys", keys), ("lengths", lengths)):
+        if value is None:
+            raise TypeError(f"{name} is None: run_columns needs it")
+    if key_index is None and isinstance(keys, list | tuple) and len(keys) > 1:
+        raise ValueError(
+            f"keys has {len(keys)} keys, and there is no key_index: it says which message takes "
+            "which key"
+        )
     columns = (lengths, offsets, key_index, ivs, aad, aad_offsets, aad_lengths)
     if type(lengths) not in _PLAIN and _arrays().is_on_device(lengths):
         return _run_device_columns(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
@@ -21,6 +22,17 @@ def is_padded(padding: str | None) -> bool:
     if padding == "pkcs7":
         return True
     raise ValueError(f"padding is {padding!r}: expected None or 'pkcs7'")
+
+
+def check_tag_length(tag_length: int) -> None:
+    """TypeError and ValueError for what is no length at all. Which lengths an algorithm takes, the
+    native module says."""
+    try:
+        length = operator.index(tag_length)
+    except TypeError:
+        raise TypeError(f"tag_length is {type(tag_length).__name__}: expected an int") from None
+    if not 0 <= length <= 1 << 32:
+        raise ValueError(f"tag_length is {length}: expected 4, 8 or 12 to 16 bytes")
 
 
 class Cipher:
@@ -114,6 +126,8 @@ class Cipher:
         out: Any,
         stream: StreamLike,
     ) -> Any:
+        if tag_length != 16:
+            check_tag_length(tag_length)
         if out is None and stream is None and type(data) in _PLAIN:
             return _native.crypt(
                 self._key, decrypt, self._padded, self._engine, data, None, iv, aad, tag_length, 0
@@ -136,4 +150,10 @@ def make_key(algorithm: str, key: Buffer | _native.Key) -> _native.Key:
         if key.algorithm != algorithm:
             raise ValueError(f"the key is for {key.algorithm}, asked for was {algorithm}")
         return key
+    if not isinstance(algorithm, str):
+        raise TypeError(
+            f"algorithm is {type(algorithm).__name__}: expected a name such as 'aes-256-ctr'"
+        )
+    if key is None:
+        raise TypeError("key is None: expected bytes-like or a Key")
     return _native.Key(algorithm, key)

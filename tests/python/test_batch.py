@@ -111,6 +111,12 @@ def test_keys_may_be_shared() -> None:
         assert handle.result() == wanted
 
 
+@pytest.mark.parametrize("key", ["0" * 16, 16, None, [0] * 16])
+def test_what_is_no_key_is_refused(key: Any) -> None:
+    with pytest.raises(TypeError, match=f"key is {'None' if key is None else type(key).__name__}"):
+        wc.Batch().add("aes-128-ecb", "encrypt", key, bytes(16))
+
+
 @pytest.mark.parametrize("as_key", [False, True])
 def test_a_nonce_used_twice_is_refused(as_key: bool) -> None:
     batch = wc.Batch()

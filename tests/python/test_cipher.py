@@ -209,6 +209,32 @@ def test_wrong_names() -> None:
         wc.Cipher("aes-128-ecb", wc.Key("aes-128-ctr", bytes(16)))
     with pytest.raises(TypeError, match="key is str"):
         wc.Cipher("aes-128-ecb", "0" * 16)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="key is None"):
+        wc.Cipher("aes-128-ecb", None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="algorithm is NoneType"):
+        wc.Cipher(None, bytes(16))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("length", "error", "text"),
+    [
+        (5, ValueError, "got 5"),
+        (-1, ValueError, "tag_length is -1: expected"),
+        (10**30, ValueError, "tag_length is 1000"),
+        (12.0, TypeError, "tag_length is float: expected an int"),
+        ("16", TypeError, "tag_length is str"),
+    ],
+)
+def test_wrong_tag_length(length: Any, error: type[Exception], text: str) -> None:
+    key, data, iv = bytes(16), bytes(20), bytes(12)
+    columns: dict[str, Any] = {"lengths": [20], "ivs": iv, "tag_length": length}
+    for refuse in (
+        lambda: wc.Cipher("aes-128-gcm", key).encrypt(data, iv=iv, tag_length=length),
+        lambda: wc.Batch().add("aes-128-gcm", "decrypt", key, data, iv=iv, tag_length=length),
+        lambda: wc.run_columns("aes-128-gcm", "encrypt", key, data, **columns),
+    ):
+        with pytest.raises(error, match=text):
+            refuse()
 
 
 def test_wrong_buffers() -> None:
