@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from typing import Any
 
 import pytest
 import warpcipher as wc
@@ -17,7 +18,7 @@ from warpcipher.keysearch import (
 )
 from warpcipher.keysearch.pairs import MODES
 from warpcipher.keysearch.ranges import RangeSet, select
-from warpcipher.keysearch.template import CIPHERS
+from warpcipher.keysearch.template import CIPHERS, is_mask
 
 ENGINES = [entry.name for entry in searchers() if entry.usable]
 
@@ -94,7 +95,9 @@ def test_des_template_ignores_parity() -> None:
     [
         ("aes-128", "00{15}", "has 15 bytes"),
         ("aes-128", "00{17}", "has 17 bytes"),
-        ("aes-128", "zz{16}", "cannot be read at character 1"),
+        ("aes-128", "zz{16}", "cannot be read at character 1.* in brackets$"),
+        ("aes-128", "?l?l{15}", r"in brackets; for hashcat's \?d .* write \[digit\]"),
+        ("des", "19?d?d?d?d?d?d", r"has 7 bytes: .*hashcat"),
         ("aes-128", "00{15}0", "cannot be read"),
         ("aes-128", "[40-30]00{15}", "no range"),
         ("aes-128", "[vowel]00{15}", "no class"),
@@ -108,7 +111,26 @@ def test_bad_template_is_refused(cipher: str, text: str, expected: str) -> None:
         Template(cipher, text)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("?d?d?d?d?d?d?d?d", True),
+        ("31 39 ?d{6}", True),
+        ("?a?b????????????", True),
+        ("?d??????????????", False),
+        ("?d?d?d?d?d?d?d?3", False),
+        ("?d?dd?d?d?d?d?d?", False),
+        ("[digit]{8}", False),
+    ],
+)
+def test_mask_of_hashcat_is_noticed(text: str, expected: bool) -> None:
+    Template("des", text)
+    assert is_mask(text) is expected
+
+
 def test_bad_masks_and_candidates_are_refused() -> None:
+    with pytest.raises(TypeError, match="the template is bytes: expected a str"):
+        Template("aes-128", b"00{16}")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="key mask has 3 bytes"):
         Template("aes-128", mask=b"abc")
     with pytest.raises(ValueError, match="byte 0 has a set, and a mask"):
@@ -166,6 +188,20 @@ def test_counter_carries() -> None:
 def test_bad_pair_is_refused(algorithm: str, pair: tuple[bytes, ...], expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         wc.search(algorithm, [pair])
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        ((b"a" * 16, b"b" * 16), "pair 0: it is bytes: expected a Pair or"),
+        ([(b"a" * 16, b"b" * 16), (b"a",)], "pair 1: it has 1 fields"),
+        ([("a" * 16, b"b" * 16)], "pair 0: its plaintext is str"),
+        ([Pair(b"a" * 16, 16)], "pair 0: its ciphertext is int"),  # type: ignore[arg-type]
+    ],
+)
+def test_pair_of_another_type_is_refused(pairs: Any, expected: str) -> None:
+    with pytest.raises(TypeError, match=expected):
+        wc.search("aes-128-ecb", pairs)
 
 
 @pytest.mark.parametrize("text", ["00", "0:00", "xx:00", "00:xx", "00:11:22:33"])
@@ -345,6 +381,9 @@ def test_start_and_count_restrict() -> None:
     assert wc.search("aes-128", [pair], template, start=5000, count=1).run() == [key]
     assert wc.search("aes-128", [pair], template, start=4000, count=1000).run() == []
     assert wc.search("aes-128", [pair], template, start=5001, count=1000).run() == []
+    for part in ({"start": 1.5}, {"count": "7"}):
+        with pytest.raises(TypeError, match="expected an int"):
+            wc.search("aes-128", [pair], template, **part)  # type: ignore[arg-type]
 
 
 def test_likely_candidates_come_first() -> None:

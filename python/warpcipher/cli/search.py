@@ -145,6 +145,7 @@ def search(
     warpcipher search --algorithm aes-128-cbc --template 2b7e??{14} --pair 2550:b147...:0001...
     """
     from warpcipher import keysearch
+    from warpcipher.keysearch.template import is_mask
 
     output = sys.stdout
     if cluster is not None:
@@ -168,6 +169,11 @@ def search(
     )
     if checkpoint is None and not no_checkpoint:
         made.use_checkpoint(made.identity.name)
+    if template is not None and is_mask(template):
+        warn(
+            "?d, ?a and ?b are read as an unknown digit and a known one; what hashcat means by "
+            "them is [digit], [print] and ?? here"
+        )
     if dry_run:
         _print_estimate(made, as_json, output)
         return

@@ -88,9 +88,10 @@ class Test:
         self.algorithm = algorithm
         self.blocks: list[BlockPair] = []
         for index, given in enumerate(pairs):
-            pair = given if isinstance(given, Pair) else Pair(*given)
             try:
-                self.blocks += _blocks(algorithm, pair)
+                self.blocks += _blocks(algorithm, _as_pair(given))
+            except TypeError as error:
+                raise TypeError(f"pair {index}: {error}") from None
             except ValueError as error:
                 raise ValueError(f"pair {index}: {error}") from None
         if len(self.blocks) > MOST_BLOCKS:
@@ -118,6 +119,26 @@ def _from_hex(text: str) -> bytes:
         return bytes.fromhex(text)
     except ValueError:
         raise ValueError("a pair is not in hex digits") from None
+
+
+def _as_pair(given: Pair | Sequence[bytes]) -> Pair:
+    """A pair whose fields are bytes-like. TypeError for what is none."""
+    if not isinstance(given, Pair | tuple | list):
+        kind = type(given).__name__
+        raise TypeError(f"it is {kind}: expected a Pair or (plaintext, ciphertext[, iv[, mask]])")
+    if not isinstance(given, Pair) and not 2 <= len(given) <= 4:
+        raise TypeError(f"it has {len(given)} fields, not (plaintext, ciphertext[, iv[, mask]])")
+    pair = given if isinstance(given, Pair) else Pair(*given)
+    for name in ("plaintext", "ciphertext", "iv", "mask"):
+        value = getattr(pair, name)
+        if value is None and name in ("iv", "mask"):
+            continue
+        try:
+            memoryview(value)
+        except TypeError:
+            kind = type(value).__name__
+            raise TypeError(f"its {name} is {kind}: expected bytes-like") from None
+    return pair
 
 
 def _xor(a: bytes, b: bytes) -> bytes:

@@ -70,6 +70,9 @@ class RangeSet:
 def select(keys: int, start: int, count: int | None, shard: tuple[int, int] | None) -> Range:
     """The range to search of `keys` numbers: `count` of them from `start` on, of which the shard
     (i, n), i from 1 to n, takes one of n equal parts. Raises ValueError where there is none."""
+    for name, value in (("start", start), ("count", count)):
+        if value is not None and not isinstance(value, int):
+            raise TypeError(f"{name} is {type(value).__name__}: expected an int")
     if not 0 <= start < keys:
         raise ValueError(f"start is {start}: the keys are numbered 0 to {keys - 1}")
     if count is not None and count < 1:

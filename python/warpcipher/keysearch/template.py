@@ -36,6 +36,7 @@ _TOKEN = re.compile(
 )
 _RANGE = re.compile(r"([0-9a-fA-F]{2})-([0-9a-fA-F]{2})")
 _BITS = re.compile(r"[01?]+")
+_MASK = re.compile(r"\?[dluahHsb]")
 
 Candidates = Mapping[int, Mapping[int, int] | Iterable[int]]
 
@@ -61,6 +62,8 @@ class Template:
         mask: bytes | None = None,
         candidates: Candidates | None = None,
     ) -> None:
+        if text is not None and not isinstance(text, str):
+            raise TypeError(f"the template is {type(text).__name__}: expected a str")
         if cipher not in CIPHERS:
             raise ValueError(f"unknown cipher {cipher!r}: expected one of {', '.join(CIPHERS)}")
         self.cipher = cipher
@@ -70,6 +73,7 @@ class Template:
         if len(value) != self.key_size:
             raise ValueError(
                 f"the template has {len(value)} bytes: a key of {cipher} has {self.key_size}"
+                f"{_mask_hint(text or '')}"
             )
         if mask is not None:
             if len(mask) != self.key_size:
@@ -135,6 +139,26 @@ def show_count(count: int) -> str:
     return f"{count} ({exponent})" if count < 10**18 else exponent
 
 
+def is_mask(text: str) -> bool:
+    """Whether a template that can be read may be meant as a mask of hashcat's: its `?d` are an
+    unknown digit and the digit d here. True where two bytes or more are `?d`, `?a` or `?b`, and no
+    other is known by half."""
+    halves = [
+        token["byte"]
+        for token in _TOKEN.finditer(re.sub(r"[\s:_]", "", text))
+        for _ in range(int(token["times"] or 1))
+        if token["byte"] and token["byte"].count("?") == 1
+    ]
+    return len(halves) > 1 and {"?d", "?a", "?b"}.issuperset(halves)
+
+
+def _mask_hint(text: str) -> str:
+    """What to write for a mask of hashcat's, where a text that is no template looks like one. The
+    same whatever the text: it may hold a part of a key."""
+    hint = "; for hashcat's ?d ?l ?u ?a ?b write [digit] [lower] [upper] [print] ??"
+    return hint if len(_MASK.findall(text)) > 1 else ""
+
+
 def _parse(text: str) -> tuple[bytearray, bytearray, dict[int, set[int]]]:
     """Value, mask of known bits, and the sets of bytes that have one."""
     compact = re.sub(r"[\s:_]", "", text)
@@ -147,7 +171,7 @@ def _parse(text: str) -> tuple[bytearray, bytearray, dict[int, set[int]]]:
         if token is None:
             raise ValueError(
                 f"the template cannot be read at character {at + 1} (byte {len(value)}): expected "
-                "two hex digits or ?, or a set in brackets"
+                f"two hex digits or ?, or a set in brackets{_mask_hint(text)}"
             )
         at = token.end()
         for _ in range(int(token["times"] or 1)):
