@@ -2,15 +2,19 @@
  *
  * warpcipher: symmetric cryptography on GPUs and CPUs. The C ABI.
  *
+ * examples/ has whole programs. C++ includes the same header; no function throws.
+ *
  * Conventions, said once:
  *   - Parameter order: handle, outputs, inputs. Lengths (`*_len`) and offsets are in bytes.
  *   - Functions that can fail return a wc_status; wc_last_error() then tells what was given and what was expected. On
  *     any status but WC_OK no output is valid; on WC_INVALID_ARGUMENT nothing has been written.
  *   - A pointer to zero bytes may be NULL. Other pointers must not be NULL unless the comment allows it.
- *   - `in` and `out` may be the same pointer (in place); otherwise they must not overlap.
+ *   - `in` and `out` may be the same pointer (in place); otherwise they must not overlap, nor may a tag overlap any.
+ *     Messages of one call write to places of their own, which no other of them reads. Text needs no alignment.
  *   - Handles may be used from several threads at once. Only the freeing of a handle needs care by the caller.
- *   - IVs, nonces and AAD lie in host memory, but in wc_columns where it says. Text and tags lie where
- *     wc_message.memory says.
+ *   - IVs, nonces and AAD lie in host memory, in wc_columns where it says. Text and tags lie where wc_message.memory
+ *     says. Text in host memory goes to the engine "cuda" through the current device, or through those that the
+ *     environment variable WARPCIPHER_DEVICES names ("all", or numbers such as "0,1").
  *   - Names of algorithms are `cipher-mode`, for example "aes-256-gcm"; wc_algorithm_at() lists them.
  */
 #ifndef WARPCIPHER_H
@@ -74,7 +78,7 @@ typedef struct wc_algorithm_info {
 } wc_algorithm_info;
 
 WC_API size_t wc_algorithm_count(void);
-/* Fills *info for algorithm `index` < wc_algorithm_count(). */
+/* Fills *info for algorithm `index` < wc_algorithm_count(); else WC_INVALID_ARGUMENT. */
 WC_API wc_status wc_algorithm_at(wc_algorithm_info *info, size_t index);
 
 typedef struct wc_engine_info {
@@ -86,9 +90,10 @@ typedef struct wc_engine_info {
 } wc_engine_info;
 
 WC_API size_t wc_engine_count(void);
-/* Fills *info for engine `index` < wc_engine_count(). The texts live as long as the library. */
+/* Fills *info for engine `index` < wc_engine_count(); else WC_INVALID_ARGUMENT. Its texts outlive all calls. */
 WC_API wc_status wc_engine_at(wc_engine_info *info, size_t index);
-/* Writes 1 to *constant_time when the engine's time for this algorithm does not depend on keys or data. */
+/* Writes 1 to *constant_time when the engine's time for this algorithm does not depend on keys or data, else 0.
+ * WC_INVALID_ARGUMENT: one of the names is unknown. */
 WC_API wc_status wc_engine_constant_time(int *constant_time, const char *engine, const char *algorithm);
 
 /* ---- keys ----------------------------------------------------------------------------------------------------- */
@@ -112,20 +117,20 @@ typedef struct wc_message {
   wc_padding padding;
   wc_memory memory; /* of in, out and tag; the same for all messages of a call. Device: one CUDA device */
   const void *in;
-  size_t in_len;
+  size_t in_len; /* GCM: at most 2^36 - 32; XTS: one data unit, 16 to 2^24; ECB and CBC without padding: whole blocks */
   void *out;
-  size_t out_len; /* room at out: in_len; with padding to encrypt in_len rounded up past the next block */
+  size_t out_len; /* room at out: in_len or more; to encrypt with padding the next multiple of block_len above in_len */
   const void *iv; /* host memory */
   size_t iv_len;
-  const void *aad; /* host memory; AEAD alone */
+  const void *aad; /* host memory; only for AEADs */
   size_t aad_len;
-  void *tag;      /* AEAD: tag_len bytes, written by encryption, compared by decryption */
+  void *tag; /* AEAD: tag_len bytes, written by encryption, compared by decryption */
   size_t tag_len; /* GCM: 4, 8, 12 to 16 */
 } wc_message;
 
 typedef struct wc_result {
   wc_status status; /* WC_OK, WC_INVALID_TAG or WC_INVALID_PADDING */
-  size_t written;   /* bytes of text at out; 0 unless WC_OK */
+  size_t written; /* bytes of text at out; 0 unless WC_OK */
 } wc_result;
 
 /* Runs `count` messages, which may differ in key, algorithm, direction and length, and fills results[0..count).
@@ -144,7 +149,8 @@ WC_API wc_status wc_run(const char *engine, wc_result *results, const wc_message
 /* A batch: messages that are added one by one and run together in the background. */
 typedef struct wc_batch wc_batch;
 
-/* An empty batch for an engine, named as in wc_run. Free with wc_batch_free. */
+/* An empty batch for an engine, named as in wc_run; whether it can run is looked at when the batch runs. Free with
+ * wc_batch_free. */
 WC_API wc_status wc_batch_new(wc_batch **out, const char *engine);
 
 /* Adds a message. The struct is copied; its key and what it points to must stay until the batch is done. *index (NULL
@@ -181,7 +187,7 @@ typedef struct wc_columns {
   wc_memory memory; /* of in and out */
   const wc_key *const *keys; /* key_count keys of the same algorithm; or algorithm and key_bytes below */
   size_t key_count;
-  const uint32_t *key_index; /* count entries; NULL: all messages take the first key */
+  const uint32_t *key_index; /* count entries below key_count; NULL: all messages take the first key */
   size_t count;
   const void *in; /* one buffer of in_len bytes */
   size_t in_len;
@@ -190,13 +196,13 @@ typedef struct wc_columns {
   void *out; /* one buffer of out_len bytes, not overlapping in unless the same */
   size_t out_len;
   const uint64_t *out_offsets; /* count entries; NULL: back to back */
-  const void *ivs; /* count * iv_len bytes */
-  size_t iv_len;
-  const void *aad;
+  const void *ivs; /* count * iv_len bytes, an IV or nonce for each message */
+  size_t iv_len; /* 0 for ECB */
+  const void *aad; /* one buffer of aad_len bytes; only for AEADs */
   size_t aad_len;
   const uint64_t *aad_offsets; /* count entries, with aad_lengths; NULL: every message takes the whole of aad */
   const uint64_t *aad_lengths;
-  size_t tag_len;
+  size_t tag_len; /* AEAD: of each message, as in wc_message; else 0 */
   wc_memory columns_memory; /* of the arrays: key_index, in_offsets, in_lengths, out_offsets, ivs, aad, aad_offsets,
                                aad_lengths, key_bytes and the results. WC_MEMORY_DEVICE: all on the device that holds in
                                and out, memory is WC_MEMORY_DEVICE too */
@@ -205,7 +211,8 @@ typedef struct wc_columns {
   size_t key_bytes_len; /* a multiple of the algorithm's key_len; key_index counts keys */
 } wc_columns;
 
-/* As wc_run. results[i].written counts the tag when encrypting an AEAD; results lies where columns_memory says.
+/* As wc_run, with columns->count results. results[i].written counts the tag when encrypting an AEAD; results lies where
+ * columns_memory says.
  *
  * Text in device memory: large batches (GCM: iv_len 12) are checked, planned and run on the device, padded and
  * rid of their padding there, which takes the host next to no time for a message; columns in host memory are copied
@@ -223,8 +230,9 @@ WC_API wc_status wc_encrypt(const wc_key *key, void *out, size_t out_len, size_t
 WC_API wc_status wc_decrypt(const wc_key *key, void *out, size_t out_len, size_t *written, const void *in,
                             size_t in_len, const void *iv, size_t iv_len, wc_padding padding);
 
-/* AEAD with a 16-byte tag behind the ciphertext: seal writes in_len + 16 bytes to out, open writes in_len - 16 bytes.
- * A nonce must never be used twice with one key. WC_INVALID_TAG: out holds zeros. */
+/* AEAD with a 16-byte tag behind the ciphertext: seal writes in_len + 16 bytes to out, open writes in_len - 16 bytes;
+ * out_len is at least that. A nonce must never be used twice with one key. WC_INVALID_TAG: out holds zeros.
+ * WC_INVALID_ARGUMENT also: the key is no AEAD's, or there is no room for a tag in what wc_open is given. */
 WC_API wc_status wc_seal(const wc_key *key, void *out, size_t out_len, const void *in, size_t in_len, const void *nonce,
                          size_t nonce_len, const void *aad, size_t aad_len);
 WC_API wc_status wc_open(const wc_key *key, void *out, size_t out_len, const void *in, size_t in_len, const void *nonce,
