@@ -55,11 +55,11 @@ class Handle:
         """What `Cipher` would have returned for this message, or the exception it would have
         raised.
 
-        RuntimeError: the batch has not run.
+        RuntimeError: the batch has not run, or still runs.
         """
         if self._status is None:
             raise RuntimeError(
-                f"message {self._index} has no result yet: call run() of its batch first"
+                f"message {self._index} has no result yet: its batch has not run, or still runs"
             )
         if self._status != 0:
             _native.raise_for_status(self._status, f"message {self._index}: ")
@@ -287,7 +287,7 @@ def run_columns(
     key_index:   the key of each message, from 0; None where there is one key.
     ivs:         the IVs of all messages, one behind the other, of one length, which is that of ivs
                  over the number of messages.
-    aad:         AEADs alone: associated data; without aad_offsets and aad_lengths all of it for
+    aad:         only for AEADs: associated data; without aad_offsets and aad_lengths all of it for
                  every message, else those ranges of it.
     out:         one buffer or array for all outputs; None makes a bytearray, or an array where data
                  is one.

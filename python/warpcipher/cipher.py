@@ -83,8 +83,8 @@ class Cipher:
                     DLPack or the CUDA array interface. C-contiguous, or BufferError.
         iv:         bytes-like: one block; GCM takes a nonce of any length, which must never be used
                     twice with one key; ECB takes none.
-        aad:        AEADs alone: bytes that are authenticated and not encrypted.
-        tag_length: AEADs alone: 4, 8 or 12 to 16 bytes.
+        aad:        only for AEADs: bytes that are authenticated and not encrypted.
+        tag_length: only for AEADs: 4, 8 or 12 to 16 bytes.
         out:        a writable buffer or array, in the same memory as data, or data itself. None: a
                     new bytes object for bytes-like data, else a new array of uint8 of the same
                     library on the same device.
@@ -107,10 +107,9 @@ class Cipher:
     ) -> Any:
         """Decrypts one message; the arguments are those of `encrypt`.
 
-        InvalidTag: an AEAD's tag does not match; `out` holds zeros. ValueError: the padding does
-                    not
-        match; `out` holds zeros. Telling an attacker which of his ciphertexts had good padding
-        gives the text away: prefer an AEAD.
+        InvalidTag: an AEAD's tag does not match. ValueError: the padding does not match. Either way
+        `out` holds zeros. Telling an attacker which of his ciphertexts had good padding gives the
+        text away: prefer an AEAD.
         On a GPU an AEAD and padded data are waited for, since the result must be known; nothing
         else is.
         """

@@ -132,7 +132,7 @@ def test_a_nonce_used_twice_is_refused(as_key: bool) -> None:
 def test_order_of_calls() -> None:
     batch = wc.Batch()
     handle = batch.add("aes-128-ecb", "encrypt", bytes(16), bytes(16))
-    with pytest.raises(RuntimeError, match="run"):
+    with pytest.raises(RuntimeError, match="has not run, or still runs"):
         handle.result()
     batch.run()
     assert handle.result() == oracle.encrypt("aes-128-ecb", bytes(16), bytes(16))
