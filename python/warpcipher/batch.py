@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from .cipher import _PLAIN, check_tag_length, is_padded, make_key
+from .engines import algorithms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -312,10 +313,7 @@ def run_columns(
         if value is None:
             raise TypeError(f"{name} is None: run_columns needs it")
     if key_index is None and isinstance(keys, list | tuple) and len(keys) > 1:
-        raise ValueError(
-            f"keys has {len(keys)} keys, and there is no key_index: it says which message takes "
-            "which key"
-        )
+        raise _no_key_index(len(keys))
     columns = (lengths, offsets, key_index, ivs, aad, aad_offsets, aad_lengths)
     if type(lengths) not in _PLAIN and _arrays().is_on_device(lengths):
         return _run_device_columns(
@@ -357,6 +355,12 @@ def run_columns(
     return Columns(held if out is None else out, lambda: (written, status))
 
 
+def _no_key_index(count: int) -> ValueError:
+    return ValueError(
+        f"keys has {count} keys, and there is no key_index: it says which message takes which key"
+    )
+
+
 def _run_device_columns(
     operation: tuple[str, bool, bool],
     keys: Any,
@@ -390,6 +394,10 @@ def _run_device_columns(
     )
     starts = arrays.device_column(out_offsets, "out_offsets", pointer, 8)
     held = arrays.device_column(keys, "keys", pointer, 1) if arrays.is_on_device(keys) else keys
+    if held is not keys and columns[2] is None:
+        key_size = {entry.name: entry.key_size for entry in algorithms()}.get(operation[0], 0)
+        if key_size and len(held) > key_size:
+            raise _no_key_index(len(held) // key_size)
     room = len(spans[0]) // 8 * _native.RESULT_SIZE
     results = _native.DeviceArray(room, device, pointer)
     results_view = arrays.library_of(results, "results").view(results, "results", pointer, True)

@@ -206,6 +206,20 @@ def test_host_and_device_do_not_mix() -> None:
         wc.run_columns(CTR, "encrypt", KEY, DeviceArray(), lengths=[64], ivs=IV, out=out)
 
 
+def test_several_keys_on_a_gpu_need_a_key_index() -> None:
+    lengths = DeviceArray(shape=(2,), typestr="<u8")
+    with pytest.raises(ValueError, match="keys has 2 keys, and there is no key_index"):
+        wc.run_columns(
+            CTR,
+            "encrypt",
+            DeviceArray(),  # type: ignore[arg-type]
+            DeviceArray(),
+            lengths=lengths,  # type: ignore[arg-type]
+            ivs=DeviceArray(shape=(8,)),  # type: ignore[arg-type]
+            out=DeviceArray(data=(0x2000, False)),
+        )
+
+
 def test_cuda_array_interface_is_checked() -> None:
     cipher = wc.Cipher(CTR, KEY)
     with pytest.raises(BufferError, match="not C-contiguous"):
