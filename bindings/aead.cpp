@@ -104,6 +104,7 @@ nb::object generate_key(nb::int_ bit_length) {
 
 }  // namespace
 
+// `none()` where None is wrong: Operand then says which argument it was.
 void bind_aead(nb::module_& m) {
   nb::class_<AesGcm>(
       m, "AESGCM",
@@ -111,7 +112,7 @@ void bind_aead(nb::module_& m) {
       "ciphertext || 16-byte tag.\n\n"
       "key: 16, 24 or 32 bytes. engine: \"auto\" or a name of warpcipher.engines().\n"
       "data may be bytes-like, for bytes, or an array, for an array of its library on its device.")
-      .def(nb::init<nb::handle, std::string>(), nb::arg("key"), nb::kw_only(), nb::arg("engine") = "auto",
+      .def(nb::init<nb::handle, std::string>(), nb::arg("key").none(), nb::kw_only(), nb::arg("engine") = "auto",
            nb::sig("def __init__(self, key: typing_extensions.Buffer, *, engine: str = 'auto') -> None"))
       .def_static("generate_key", &generate_key, nb::arg("bit_length"),
                   nb::sig("def generate_key(bit_length: int) -> bytes"),
@@ -121,7 +122,7 @@ void bind_aead(nb::module_& m) {
           [](const AesGcm& self, nb::handle nonce, nb::handle data, nb::handle aad) {
             return self.crypt(Direction::encrypt, nonce, data, aad);
           },
-          nb::arg("nonce"), nb::arg("data"), nb::arg("associated_data").none(),
+          nb::arg("nonce").none(), nb::arg("data").none(), nb::arg("associated_data").none(),
           nb::sig("def encrypt(self, nonce: typing_extensions.Buffer, data: typing.Any, associated_data: "
                   "typing_extensions.Buffer | None) -> typing.Any"),
           "The ciphertext and its tag, len(data) + 16 bytes. The nonce, 8 to 128 bytes, 12 by custom, must never be "
@@ -131,7 +132,7 @@ void bind_aead(nb::module_& m) {
           [](const AesGcm& self, nb::handle nonce, nb::handle data, nb::handle aad) {
             return self.crypt(Direction::decrypt, nonce, data, aad);
           },
-          nb::arg("nonce"), nb::arg("data"), nb::arg("associated_data").none(),
+          nb::arg("nonce").none(), nb::arg("data").none(), nb::arg("associated_data").none(),
           nb::sig("def decrypt(self, nonce: typing_extensions.Buffer, data: typing.Any, associated_data: "
                   "typing_extensions.Buffer | None) -> typing.Any"),
           "The text. InvalidTag: the tag does not match, or data is shorter than a tag.")
@@ -140,7 +141,7 @@ void bind_aead(nb::module_& m) {
           [](const AesGcm& self, nb::handle nonce, nb::handle data, nb::handle aad, nb::handle buf) {
             return self.crypt_into(Direction::encrypt, nonce, data, aad, buf);
           },
-          nb::arg("nonce"), nb::arg("data"), nb::arg("associated_data").none(), nb::arg("buf"),
+          nb::arg("nonce").none(), nb::arg("data").none(), nb::arg("associated_data").none(), nb::arg("buf"),
           nb::sig("def encrypt_into(self, nonce: typing_extensions.Buffer, data: typing.Any, associated_data: "
                   "typing_extensions.Buffer | None, buf: "
                   "typing.Any) -> int"),
@@ -150,7 +151,7 @@ void bind_aead(nb::module_& m) {
           [](const AesGcm& self, nb::handle nonce, nb::handle data, nb::handle aad, nb::handle buf) {
             return self.crypt_into(Direction::decrypt, nonce, data, aad, buf);
           },
-          nb::arg("nonce"), nb::arg("data"), nb::arg("associated_data").none(), nb::arg("buf"),
+          nb::arg("nonce").none(), nb::arg("data").none(), nb::arg("associated_data").none(), nb::arg("buf"),
           nb::sig("def decrypt_into(self, nonce: typing_extensions.Buffer, data: typing.Any, associated_data: "
                   "typing_extensions.Buffer | None, buf: "
                   "typing.Any) -> int"),

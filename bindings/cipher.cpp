@@ -60,7 +60,7 @@ void bind_cipher(nb::module_& m) {
   nb::class_<Key>(m, "Key",
                   "A key bound to an algorithm, with what the engines derive from it. Make one when many calls or "
                   "messages share it. The bytes are copied, and wiped with the object; they cannot be read back.")
-      .def("__init__", &init_key, nb::arg("algorithm"), nb::arg("key"),
+      .def("__init__", &init_key, nb::arg("algorithm"), nb::arg("key").none(),  // for a refusal by name
            nb::sig("def __init__(self, algorithm: str, key: object) -> None"),
            "ValueError: the algorithm is unknown, the key has another length than it takes, or the halves of an XTS "
            "key are equal.")

@@ -65,7 +65,10 @@ Integers::Integers(nb::handle object, const char* name) {
   copied_.reserve(size);
   for (nb::handle item : nb::iter(object)) {
     nb::object index = nb::steal(PyNumber_Index(item.ptr()));
-    if (!index.is_valid()) throw nb::python_error();
+    if (!index.is_valid()) {
+      PyErr_Clear();
+      throw_type_error(std::string(name) + " holds " + type_name_of(item) + ": expected integers");
+    }
     const unsigned long long value = PyLong_AsUnsignedLongLong(index.ptr());
     if (value == static_cast<unsigned long long>(-1) && PyErr_Occurred() != nullptr) {
       PyErr_Clear();

@@ -153,6 +153,4 @@ def make_key(algorithm: str, key: Buffer | _native.Key) -> _native.Key:
         raise TypeError(
             f"algorithm is {type(algorithm).__name__}: expected a name such as 'aes-256-ctr'"
         )
-    if key is None:
-        raise TypeError("key is None: expected bytes-like or a Key")
     return _native.Key(algorithm, key)

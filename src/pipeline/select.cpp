@@ -55,6 +55,16 @@ bool is_constant_in_time(const Engine& engine, std::span<const JobPart> job) {
                      [&](const JobPart& part) { return engine.constant_time(*part.algorithm); });
 }
 
+// The engine of that name. Where the environment named it the error says so: the call did not.
+Engine& find_named(std::string_view name, bool by_environment) {
+  if (!by_environment) return find_engine(name);
+  try {
+    return find_engine(name);
+  } catch (const Error& error) {
+    throw Error(error.status(), std::string("WARPCIPHER_ENGINE: ") + error.what());
+  }
+}
+
 Selection choose_engines(std::span<const Message> messages) {
   if (messages.empty()) return {&find_engine("cpu")};
   if (messages[0].memory == Memory::device) return {&find_engine("cuda")};
@@ -94,11 +104,12 @@ Choice choose_where(std::span<const JobPart> job, bool pinned, const RateTable* 
 }
 
 Selection select_engines(std::string_view name, std::span<const Message> messages) {
-  if (name.empty() || name == "auto") {
+  const bool automatic = name.empty() || name == "auto";
+  if (automatic) {
     const char* forced = std::getenv("WARPCIPHER_ENGINE");
     name = forced != nullptr && *forced != '\0' ? forced : "auto";
   }
-  const Selection selection = name == "auto" ? choose_engines(messages) : Selection{&find_engine(name)};
+  const Selection selection = name == "auto" ? choose_engines(messages) : Selection{&find_named(name, automatic)};
   const Engine& engine = *selection.engine;
   if (!messages.empty() && messages[0].memory == Memory::device && engine.memory() == Memory::host) {
     throw Error(Status::invalid_argument, "engine '" + std::string(engine.name()) +

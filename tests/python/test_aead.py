@@ -73,6 +73,15 @@ def test_arguments_have_the_same_names() -> None:
         assert positions == sorted(positions)
 
 
+def test_none_is_refused_by_name() -> None:
+    with pytest.raises(TypeError, match="key is NoneType"):
+        AESGCM(None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="nonce is NoneType"):
+        AESGCM(KEY).encrypt(None, b"", None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="data is NoneType"):
+        AESGCM(KEY).decrypt_into(NONCE, None, None, bytearray(16))
+
+
 def test_into() -> None:
     ours, theirs = AESGCM(KEY), pyca.AESGCM(KEY)
     text = painted("text", 1000)

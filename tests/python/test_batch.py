@@ -113,7 +113,7 @@ def test_keys_may_be_shared() -> None:
 
 @pytest.mark.parametrize("key", ["0" * 16, 16, None, [0] * 16])
 def test_what_is_no_key_is_refused(key: Any) -> None:
-    with pytest.raises(TypeError, match=f"key is {'None' if key is None else type(key).__name__}"):
+    with pytest.raises(TypeError, match=f"key is {type(key).__name__}"):
         wc.Batch().add("aes-128-ecb", "encrypt", key, bytes(16))
 
 

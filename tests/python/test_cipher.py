@@ -209,8 +209,10 @@ def test_wrong_names() -> None:
         wc.Cipher("aes-128-ecb", wc.Key("aes-128-ctr", bytes(16)))
     with pytest.raises(TypeError, match="key is str"):
         wc.Cipher("aes-128-ecb", "0" * 16)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="key is None"):
+    with pytest.raises(TypeError, match="key is NoneType"):
         wc.Cipher("aes-128-ecb", None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="key is NoneType"):
+        wc.Key("aes-128-ecb", None)
     with pytest.raises(TypeError, match="algorithm is NoneType"):
         wc.Cipher(None, bytes(16))  # type: ignore[arg-type]
 

@@ -93,7 +93,7 @@ def test_the_environment_forces_an_engine(environment: str) -> None:
 
 
 def test_an_unknown_engine_in_the_environment_is_an_error() -> None:
-    assert "EngineError unknown engine 'warp'" in run_with("warp", "auto")
+    assert "EngineError WARPCIPHER_ENGINE: unknown engine 'warp'" in run_with("warp", "auto")
 
 
 def test_an_argument_goes_before_the_environment() -> None:
