@@ -224,7 +224,7 @@ WC_API wc_status wc_run_columns(const char *engine, wc_result *results, const wc
 /* ---- one message in host memory, the common case -------------------------------------------------------------- */
 
 /* Encrypts or decrypts in_len bytes with the automatic engine. *written gets the bytes of text at out (NULL allowed).
- * For algorithms that are not AEADs. iv_len is 0 for ECB. out_len: see wc_message. */
+ * For algorithms that are not AEADs, else WC_INVALID_ARGUMENT. iv_len is 0 for ECB. out_len: see wc_message. */
 WC_API wc_status wc_encrypt(const wc_key *key, void *out, size_t out_len, size_t *written, const void *in,
                             size_t in_len, const void *iv, size_t iv_len, wc_padding padding);
 WC_API wc_status wc_decrypt(const wc_key *key, void *out, size_t out_len, size_t *written, const void *in,

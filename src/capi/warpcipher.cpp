@@ -136,6 +136,8 @@ wc_status run_text(warpcipher::Direction direction, const wc_key* key, void* out
                    std::size_t* written, const void* in, std::size_t in_len, const void* iv, std::size_t iv_len,
                    wc_padding padding) {
   return guarded([&] {
+    require(key == nullptr || !key->key.algorithm().is_aead(),
+            "wc_encrypt and wc_decrypt have no place for a tag: an AEAD key is for wc_seal and wc_open");
     warpcipher::Message message;
     message.key = key != nullptr ? &key->key : nullptr;
     message.direction = direction;

@@ -324,6 +324,10 @@ TEST(CAbi, RefusesWhatCannotBeRight) {
                        static_cast<wc_padding>(unknown_padding)),
             WC_INVALID_ARGUMENT);
   EXPECT_EQ(wc_seal(ctr.get(), out.data(), 64, bytes.data(), 16, bytes.data(), 12, nullptr, 0), WC_INVALID_ARGUMENT);
+  const KeyPointer gcm = make_key("aes-128-gcm", counting(16));
+  EXPECT_EQ(wc_encrypt(gcm.get(), out.data(), 64, nullptr, bytes.data(), 64, bytes.data(), 12, WC_PADDING_NONE),
+            WC_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(wc_last_error()).find("wc_seal"), std::string::npos);
   EXPECT_EQ(wc_run("tpu", nullptr, nullptr, 0, nullptr), WC_ENGINE_UNAVAILABLE);
   EXPECT_NE(std::string(wc_last_error()).find("tpu"), std::string::npos);
   EXPECT_EQ(wc_run("auto", nullptr, nullptr, 1, nullptr), WC_INVALID_ARGUMENT);
