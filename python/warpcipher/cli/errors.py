@@ -29,6 +29,7 @@ Exit codes:
   6    search: no key in the range passes; verify: this key does not
   7    search: ended by SIGINT, SIGTERM or SIGHUP, and what is done was saved
   129, 130, 143   ended by SIGHUP, SIGINT, SIGTERM; nothing half written remains
+  141  the reader of standard output went away
 """
 
 

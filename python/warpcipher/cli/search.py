@@ -99,7 +99,12 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="What searches; auto, the fastest that can run here.",
 )
 @click.option(
-    "--device", "devices", metavar="N", type=int, multiple=True, help="Of the engine; all."
+    "--device",
+    "devices",
+    metavar="N",
+    type=int,
+    multiple=True,
+    help="A device of the engine, by number; may be given several times. By default all.",
 )
 @click.option(
     "--cluster",
