@@ -47,13 +47,6 @@ struct TileRows {
 
   __device__ __forceinline__ Block load(std::uint32_t n) const { return load_aligned(in + row_len * n); }
 
-  // The blocks before those of row n.
-  __device__ __forceinline__ Block load_previous(std::uint32_t n, const Tile& tile,
-                                                 const ChainParameters& parameters) const {
-    if (n == 0 && lane_index() == 0) return block_before(tile, parameters);
-    return load_aligned(in + row_len * n - 16);
-  }
-
   // Rows [first, first + blocks_in_flight).
   __device__ __forceinline__ void store(std::uint32_t first, const Block (&blocks)[blocks_in_flight]) const {
 #pragma unroll
@@ -77,44 +70,49 @@ class SlicedText<EcbMode<Inverse>> {
   TileRows rows_;
 };
 
-// Rows are stored from the last to the first, so in place the block before a row is still there.
-template <>
-class SlicedText<CbcDecryption> {
+// For modes that chain. Rows are stored from the last to the first, so in place the block before a row is still there.
+class ChainedText {
  public:
-  __device__ __forceinline__ SlicedText(const Tile& tile, const ChainParameters& parameters)
-      : tile_(tile), parameters_(parameters), rows_(tile.text) {}
-  __device__ __forceinline__ Block load(std::uint32_t n) const { return rows_.load(n); }
-  __device__ __forceinline__ void store(std::uint32_t first, Block (&blocks)[blocks_in_flight]) const {
-#pragma unroll
-    for (std::uint32_t n = 0; n < blocks_in_flight; ++n) {
-      blocks[n] = blocks[n] ^ rows_.load_previous(first + n, tile_, parameters_);
-    }
-    __syncwarp();
-    rows_.store(first, blocks);
+  __device__ __forceinline__ ChainedText(const Tile& tile, const ChainParameters& parameters)
+      : rows_(tile.text), tile_(tile), parameters_(parameters) {}
+
+ protected:
+  // The blocks before those of row n.
+  __device__ __forceinline__ Block load_previous(std::uint32_t n) const {
+    if (n == 0 && lane_index() == 0) return block_before(tile_, parameters_);
+    return load_aligned(rows_.in + TileRows::row_len * n - 16);
   }
+
+  TileRows rows_;
 
  private:
   const Tile& tile_;
   const ChainParameters& parameters_;
-  TileRows rows_;
 };
 
 template <>
-class SlicedText<CfbDecryption> {
+class SlicedText<CbcDecryption> : public ChainedText {
  public:
-  __device__ __forceinline__ SlicedText(const Tile& tile, const ChainParameters& parameters)
-      : tile_(tile), parameters_(parameters), rows_(tile.text) {}
-  __device__ __forceinline__ Block load(std::uint32_t n) const { return rows_.load_previous(n, tile_, parameters_); }
+  using ChainedText::ChainedText;
+  __device__ __forceinline__ Block load(std::uint32_t n) const { return rows_.load(n); }
+  __device__ __forceinline__ void store(std::uint32_t first, Block (&blocks)[blocks_in_flight]) const {
+#pragma unroll
+    for (std::uint32_t n = 0; n < blocks_in_flight; ++n) blocks[n] = blocks[n] ^ load_previous(first + n);
+    __syncwarp();
+    rows_.store(first, blocks);
+  }
+};
+
+template <>
+class SlicedText<CfbDecryption> : public ChainedText {
+ public:
+  using ChainedText::ChainedText;
+  __device__ __forceinline__ Block load(std::uint32_t n) const { return load_previous(n); }
   __device__ __forceinline__ void store(std::uint32_t first, Block (&blocks)[blocks_in_flight]) const {
 #pragma unroll
     for (std::uint32_t n = 0; n < blocks_in_flight; ++n) blocks[n] = blocks[n] ^ rows_.load(first + n);
     rows_.store(first, blocks);
   }
-
- private:
-  const Tile& tile_;
-  const ChainParameters& parameters_;
-  TileRows rows_;
 };
 
 // Data units of XTS that share a key, cut into tiles that are data units of their own: each has its view, whose `start`
