@@ -8,6 +8,7 @@
 
 #include "batch/key.hpp"
 #include "core/error.hpp"
+#include "core/host_device.hpp"
 #include "mode/mode.hpp"
 
 namespace warpcipher {
@@ -16,6 +17,11 @@ enum class Padding : std::uint8_t { none, pkcs7 };
 
 // Where in, out and tag lie. IV and AAD are always in host memory.
 enum class Memory : std::uint8_t { host, device };
+
+// Bytes of a text and its PKCS#7 padding (RFC 5652, section 6.3). block_len: a power of two.
+WARPCIPHER_HD constexpr std::uint64_t padded_len(std::uint64_t text_len, std::uint64_t block_len) {
+  return (text_len | (block_len - 1)) + 1;
+}
 
 // IEEE 1619, section 5.1: a data unit of at most 2^20 blocks; and a block at least, to steal from.
 inline constexpr std::uint64_t xts_most_text_len = std::uint64_t{16} << 20;
@@ -50,7 +56,7 @@ struct Message {
   // Bytes that the cipher produces. Decryption with padding then takes the padding off.
   std::size_t output_len() const {
     if (padding == Padding::none || direction == Direction::decrypt) return in_len;
-    return in_len + (algorithm().block_len() - in_len % algorithm().block_len());
+    return padded_len(in_len, algorithm().block_len());
   }
 
   // The number of units (algorithm().unit_len() bytes each) the plan counts. The last unit of an XTS message also takes

@@ -215,7 +215,7 @@ class ColumnsRun {
     view_.in_len = c_.in.size();
     view_.out_len = c_.out.size();
     view_.aad_len = c_.aad.size();
-    view_.least_text_len = takes_padding_off_ ? block_len() : is_xts_ ? xts_least_text_len : 0;
+    view_.least_text_len = takes_padding_off_ ? algorithm_.block_len() : is_xts_ ? xts_least_text_len : 0;
     view_.most_text_len = is_gcm_ ? gcm_most_text_len : is_xts_ ? xts_most_text_len : most_len;
     // Texts may fill less of their buffer: then they are cut into fewer chunks than would be best.
     if (is_gcm_) view_.chunk_blocks = ghash::chunk_blocks_for(device_, std::min(view_.in_len, view_.out_len) / 16);
@@ -237,7 +237,6 @@ class ColumnsRun {
 
   const Key* only_key() const { return c_.algorithm == nullptr && keys_ == 1 ? c_.keys[0] : nullptr; }
   std::uint32_t rounds() const { return static_cast<std::uint32_t>(algorithm_.cipher.key_len / 4 + 6); }
-  std::uint32_t block_len() const { return static_cast<std::uint32_t>(algorithm_.block_len()); }
   bool inverse() const { return algorithm_.inverse(c_.direction); }
 
   DesKeys des_keys() const { return {key_bytes_, static_cast<std::uint32_t>(algorithm_.key_len()), keys_, inverse()}; }
@@ -360,7 +359,7 @@ class ColumnsRun {
     }
     const auto text_len = [&](std::size_t i) {
       const std::uint64_t len = c_.in_lengths[i];
-      return view_.pads ? len / block_len() * block_len() + block_len() : encrypting_ ? len : len - c_.tag_len;
+      return view_.pads ? padded_len(len, algorithm_.block_len()) : encrypting_ ? len : len - c_.tag_len;
     };
     ThreadPool::instance().parallel_for(count_, results_at_once, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {

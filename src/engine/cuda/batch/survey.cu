@@ -66,7 +66,7 @@ struct Lengths {
     const std::uint64_t len = c.in_lengths[i];
     in = len < sum_limit ? len : sum_limit;
     text = c.encrypting ? in : in < c.tag_len ? 0 : in - c.tag_len;
-    padded = c.pads ? ((text >> c.block_log) + 1) << c.block_log : text;
+    padded = c.pads ? padded_len(text, 1u << c.block_log) : text;
     out = c.encrypting ? padded + c.tag_len : text;
   }
 
