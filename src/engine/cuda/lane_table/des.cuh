@@ -79,12 +79,20 @@ struct SerialDes {
     exchange_bits(right, left, 2, 0x33333333u);
     exchange_bits(right, left, 8, 0x00ff00ffu);
     exchange_bits(left, right, 1, 0x55555555u);
+    uint2 first = key.round(0);
+    uint2 second = key.round(1);
 #pragma unroll 1
     for (std::uint32_t pass = 0; pass < rounds; pass += 16) {
-#pragma unroll 1
-      for (std::uint32_t r = pass; r < pass + 16; r += 2) {
-        left ^= substitute(right, key.round(r), lane);
-        right ^= substitute(left, key.round(r + 1), lane);
+#pragma unroll 2  // so that subkeys need not move from register to register
+      for (std::uint32_t r = 0; r < 16; r += 2) {
+        const uint2 this_round = first;
+        const uint2 next_round = second;
+        if (r + 2 < 16 || pass + 16 < rounds) {  // two rounds ahead: where keys are many they lie in the L2 cache
+          first = key.round(pass + r + 2);
+          second = key.round(pass + r + 3);
+        }
+        left ^= substitute(right, this_round, lane);
+        right ^= substitute(left, next_round, lane);
       }
       const std::uint32_t half = left;  // the halves change places after the last round of a pass
       left = right;
