@@ -114,7 +114,31 @@ def test_info_of_missing_file_goes_on(tmp_path: Path) -> None:
     assert [entry["path"] for entry in report["files"]] == ["key"]
 
 
+def test_info_of_a_file_cut_short_goes_on(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(bytes(50_000))
+    run("encrypt", "--key", "key", "a", "b", cwd=tmp_path)
+    os.truncate(tmp_path / "a.cobblestone", 56 + 16400 + 5)
+    report = run_json(
+        "info", "--key", "key", "a.cobblestone", "b.cobblestone", cwd=tmp_path, expect=3
+    )
+    assert [entry["path"] for entry in report["files"]] == ["b.cobblestone"]
+
+
+def test_info_does_not_wait_for_what_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    done = run("info", "pipe", "/dev/zero", "", cwd=tmp_path, expect=2)
+    assert done.stdout == b""
+    assert done.stderr.splitlines() == [
+        b"warpcipher: pipe is not a regular file",
+        b"warpcipher: /dev/zero is not a regular file",
+        b"warpcipher: an empty name: No such file or directory",
+    ]
+
+
 def test_info_needs_something_to_tell(tmp_path: Path) -> None:
+    run("info", "--context", "c", "key", cwd=tmp_path, expect=2)
     run("info", cwd=tmp_path, expect=2)
     run("info", "--key", "key", "--engines", cwd=tmp_path, expect=2)
 

@@ -91,7 +91,7 @@ def translate(error: BaseException, what: str = "") -> CliError | None:
         return EngineFailedError(f"{before}{error}")
     if isinstance(error, OSError):
         if error.filename is not None:
-            before = f"{shown(str(error.filename))}: "
+            before = f"{shown(str(error.filename)) or 'an empty name'}: "
         return SystemRefusedError(f"{before}{error.strerror or error}")
     if isinstance(error, MemoryError):
         return SystemRefusedError(f"{before}out of memory")

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import keys
-from .errors import EPILOG, NOT_AUTHENTIC, Command, complain, shown, translate, usage
+from .errors import EPILOG, NOT_AUTHENTIC, CliError, Command, complain, shown, translate, usage
 
 if TYPE_CHECKING:
     from warpcipher import EngineInfo
@@ -53,6 +55,8 @@ def info(
         raise usage("name a FILE, or give --engines, --algorithms or --formats")
     if key_file is not None and not paths:
         raise usage("--key is for a FILE: name one")
+    if key_file is None and (context is not None or context_hex is not None):
+        raise usage("a context tells nothing without --key")
     document: Entry = {"version": wc.__version__}
     code = 0
     if paths:
@@ -81,8 +85,9 @@ def _files(paths: tuple[str, ...], key: keys.Key | None, context: bytes) -> tupl
     code = 0
     for path in paths:
         try:
+            _check_file(path)
             answer = formats.info(path, key, context=context)
-        except OSError as error:
+        except (OSError, CliError, formats.FormatError) as error:
             failure = translate(error, shown(path))
             if failure is None:
                 raise
@@ -94,6 +99,13 @@ def _files(paths: tuple[str, ...], key: keys.Key | None, context: bytes) -> tupl
             code = code or NOT_AUTHENTIC
         found.append(_file(path, answer))
     return found, code
+
+
+def _check_file(path: str) -> None:
+    """Refuses pipes and devices, which have no size and could keep the command waiting."""
+    kind = os.stat(path).st_mode  # noqa: PTH116 - Path("") is the current folder
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        raise usage(f"{shown(path)} is not a regular file")
 
 
 def _context_shown(context: bytes) -> str:
