@@ -79,6 +79,10 @@ def lab(
         return
     wanted = (*papers.PAPERS, *(name for name in names if name != ALL)) if ALL in names else names
     chosen = list(dict.fromkeys(wanted))
+    for name in chosen:
+        if name not in (*papers.PAPERS, TIMELINE):
+            known = ", ".join((*papers.PAPERS, ALL))
+            raise usage(f"no paper {name!r}: there are {known} and {TIMELINE}")
     settings = papers.Settings(
         quick=quick, device=device, repetitions=repetitions, values=_values(values)
     )
@@ -93,6 +97,8 @@ def lab(
             os.makedirs(out, exist_ok=True)  # noqa: PTH103 - the other checks of names work on strings
         except FileExistsError:
             raise usage(f"{shown(out)} is not a directory") from None
+        for name in chosen:
+            _check_outputs(name, out, force)
     reports = []
     for name in chosen:
         result = (
@@ -173,6 +179,17 @@ def _watch(news: object) -> None:
 
     if on_terminal():
         click.echo(report.line(news), err=True)
+
+
+def _check_outputs(name: str, folder: str, force: bool) -> None:
+    """Tells of a report that exists before it is measured again, which takes long."""
+    descriptor = files.open_folder(folder, ())
+    try:
+        for file in (f"{name}.md", f"{name}.json"):
+            path = os.path.join(folder, file)  # noqa: PTH118
+            files.check_target(descriptor, file, path, force=force, keep=None)
+    finally:
+        os.close(descriptor)
 
 
 def _write_all(report: Report, folder: str, force: bool) -> None:
