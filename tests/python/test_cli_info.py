@@ -101,7 +101,7 @@ def test_info_with_the_key(tmp_path: Path) -> None:
     assert file["certain"] is True
     assert [entry["format"] for entry in file["candidates"]] == ["cobblestone-256"]
     done = run(*arguments, "--key", "other", cwd=tmp_path, expect=3)
-    assert b"the key does not open it, with a context of 1 bytes" in done.stderr
+    assert b"the key does not open it, with a context of 1 byte\n" in done.stderr
     done = run("info", "a.cobblestone", "--key", "key", cwd=tmp_path, expect=3)
     assert b"the key does not open it, with no context" in done.stderr
     run("info", "--context-hex", "63", "a.cobblestone", "--key", "key", cwd=tmp_path)

@@ -74,6 +74,11 @@ def shown(path: str | os.PathLike[str]) -> str:
     return text if text.isprintable() else ascii(text)[1:-1]
 
 
+def counted(count: int, noun: str) -> str:
+    """1 block, 2 blocks."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def translate(error: BaseException, what: str = "") -> CliError | None:
     """The error that the user sees; None for one that nothing here expects (a bug: let it pass).
 

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import keys
-from .errors import EPILOG, NOT_AUTHENTIC, CliError, Command, complain, shown, translate, usage
+from .errors import (
+    EPILOG,
+    NOT_AUTHENTIC,
+    CliError,
+    Command,
+    complain,
+    counted,
+    shown,
+    translate,
+    usage,
+)
 
 if TYPE_CHECKING:
     from warpcipher import EngineInfo
@@ -109,7 +119,7 @@ def _check_file(path: str) -> None:
 
 
 def _context_shown(context: bytes) -> str:
-    return f"a context of {len(context)} bytes" if context else "no context"
+    return f"a context of {counted(len(context), 'byte')}" if context else "no context"
 
 
 def _file(path: str, answer: FileInfo) -> Entry:

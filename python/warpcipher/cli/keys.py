@@ -7,7 +7,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Union
 
-from .errors import shown, usage, warn
+from .errors import counted, shown, usage, warn
 
 if TYPE_CHECKING:
     from warpcipher.formats import Keyset
@@ -40,7 +40,7 @@ def read_key(
     if format_name == "auto" and text[:1] == b"{":
         return _keyset(path, data)
     expected = " or ".join(map(str, sizes))
-    given = f"{len(text)} hex digits" if is_hex else f"{len(data)} bytes"
+    given = counted(len(text), "hex digit") if is_hex else counted(len(data), "byte")
     what = {"auto": "a key", "raw": f"a key of {named or algorithm}"}.get(
         format_name, f"a {format_name} key"
     )
@@ -55,7 +55,9 @@ def parse_hex(option: str, text: str) -> bytes:
     """The bytes of an option in hex digits. The error does not repeat them: they may be a key."""
     digits = text.encode("ascii", "replace")
     if len(digits) % 2 or not HEX_DIGITS.issuperset(digits):
-        raise usage(f"{option} takes an even number of hex digits, got {len(text)} characters")
+        raise usage(
+            f"{option} takes an even number of hex digits, got {counted(len(text), 'character')}"
+        )
     return bytes.fromhex(text)
 
 

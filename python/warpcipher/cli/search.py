@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from . import completion, files
-from .errors import EPILOG, INTERRUPTED, NOT_FOUND, Command, shown, usage, warn
+from .errors import EPILOG, INTERRUPTED, NOT_FOUND, Command, counted, shown, usage, warn
 from .keys import parse_hex
 from .progress import Progress, on_terminal
 
@@ -183,10 +183,9 @@ def search(
         _print_estimate(made, as_json, output)
         return
     if made.false_positives_expected > WORTH_TELLING:
-        warn(
-            f"about {made.false_positives_expected:.2g} wrong keys are expected to pass: check "
-            "what is found, or give more pairs"
-        )
+        expected = f"{made.false_positives_expected:.2g}"
+        keys = "1 wrong key is" if expected == "1" else f"{expected} wrong keys are"
+        warn(f"about {keys} expected to pass: check what is found, or give more pairs")
     _stop_on_signals(made)
     code = _run_json(made, output) if as_json else _run(made, output)
     if code:
@@ -296,7 +295,10 @@ def _print_estimate(made: Search, as_json: bool, output: IO[str]) -> None:
             if estimate.keys < made.total
             else []
         ),
-        ("pairs", f"{facts['known_bits']} known bits in {facts['blocks']} blocks"),
+        (
+            "pairs",
+            f"{counted(facts['known_bits'], 'known bit')} in {counted(facts['blocks'], 'block')}",
+        ),
         ("false keys", f"{made.false_positives_expected:.2g} expected"),
         *(("device", device) for device in facts["devices"]),
         ("rate", f"{estimate.rate:.3g} keys/s"),

@@ -8,7 +8,7 @@ from typing import cast
 
 import click
 
-from .errors import EPILOG, NOT_FOUND, Command, usage
+from .errors import EPILOG, NOT_FOUND, Command, counted, usage
 from .keys import parse_hex, read_key
 from .search import pair_options, read_pairs
 
@@ -58,7 +58,8 @@ def verify(
             )
         )
     elif passes:
-        click.echo(f"the key passes: {test.native.bits} known bits in {len(test.blocks)} blocks")
+        blocks = counted(len(test.blocks), "block")
+        click.echo(f"the key passes: {counted(test.native.bits, 'known bit')} in {blocks}")
     else:
         click.echo("the key does not pass")
     if not passes:
