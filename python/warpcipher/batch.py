@@ -206,7 +206,7 @@ class Batch:
         if isinstance(key, _native.Key):
             return make_key(algorithm, key)
         try:
-            name = algorithm, bytes(memoryview(key))
+            name = algorithm, key if type(key) is bytes else bytes(memoryview(key))
         except TypeError:
             return make_key(algorithm, key)  # an array that is no buffer, or what is no key at all
         if name not in self._keys:
