@@ -1,52 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
 // The counter mode of a batch of long messages that share a key, by two kinds of warps of the same block (mixed.cuh).
-// Its tiles begin and end anywhere, so logic encrypts any counters (SlicedText), from the first round on; tables have
-// the common rounds of neighbouring tiles of a message (counter.cuh), so deals are of neighbours.
+// Both have the common rounds of 256 counters that differ in the last byte alone (counter.cuh); tables have those of
+// neighbouring tiles at once, so deals are of neighbours.
 #pragma once
 
 #include "engine/cuda/lane_table/mixed_text.cuh"
 
 namespace warpcipher::cuda::lane_table {
 
-// 256 blocks of a tile of whole blocks, from `done` on, or those that are left.
-template <>
-class SlicedText<CounterMode> {
+// Finds the messages of a warp's tiles, most of which are neighbours. All lanes ask for the same tile. Not by
+// find_message: where the compiler cannot know that all leave a loop at once, what lanes tell each other in it costs
+// the registers that a warp has in common.
+class TileFinder {
  public:
-  __device__ __forceinline__ SlicedText(const Tile& tile, std::uint32_t done, bool wrap_32)
-      : counter_(add_counter(tile.view.start, tile.first_unit + done + lane_index(), wrap_32)),
-        in_(tile.text.in + 16 * (done + lane_index())),
-        out_(tile.text.out + 16 * (done + lane_index())),
-        rows_((tile.units - done - lane_index() + warp_len - 1) / warp_len),
-        wrap_32_(wrap_32) {}
-  __device__ __forceinline__ Block load(std::uint32_t n) const { return add_counter(counter_, warp_len * n, wrap_32_); }
-  __device__ __forceinline__ void store(std::uint32_t first, Block (&blocks)[blocks_in_flight]) const {
-#pragma unroll
-    for (std::uint32_t n = 0; n < blocks_in_flight; ++n) {
-      if (has(first + n)) blocks[n] = blocks[n] ^ load_aligned(in_ + TileRows::row_len * (first + n));
+  __device__ __forceinline__ Tile find(const MessageList& list, std::uint32_t number) {
+    if (number - first_ >= count_) {
+      message_ = from_lane(find_message_alone(list.first_tile, list.messages, list.tiles, number), 0);
+      first_ = from_lane(static_cast<std::uint32_t>(list.first_tile[message_]), 0);
+      count_ = from_lane(static_cast<std::uint32_t>(list.first_tile[message_ + 1]), 0) - first_;
     }
-#pragma unroll
-    for (std::uint32_t n = 0; n < blocks_in_flight; ++n) {
-      if (has(first + n)) store_aligned(out_ + TileRows::row_len * (first + n), blocks[n]);
-    }
+    return find_again(list, number);
+  }
+
+  // The tile that was found last.
+  __device__ __forceinline__ Tile find_again(const MessageList& list, std::uint32_t number) const {
+    const MessageView& view = list.views[message_];
+    return make_tile(view, message_, number, number - first_, tile_units, CounterMode::unit_len,
+                     CounterMode::lead(view));
   }
 
  private:
-  __device__ __forceinline__ bool has(std::uint32_t n) const { return static_cast<std::int32_t>(n) < rows_; }
-
-  Block counter_;
-  const std::uint8_t* in_;
-  std::uint8_t* out_;
-  std::int32_t rows_;  // of which the lane has a block; none or less where its first is behind the end
-  bool wrap_32_;
+  std::uint32_t message_ = 0;
+  std::uint32_t first_ = 0;  // tile of the message
+  std::uint32_t count_ = 0;  // of its tiles
 };
 
-// The tile of that number, which all lanes ask for. Not by find_message: where the compiler cannot know that all leave
-// a loop at once, what lanes tell each other in it costs the registers that a warp has in common.
-__device__ __forceinline__ Tile find_alike(const MessageList& list, std::uint32_t number) {
-  const std::uint32_t message = find_message_alone(list.first_tile, list.messages, list.tiles, number);
-  const MessageView& view = list.views[message];
-  return make_tile(view, message, number, number - list.first_tile[message], tile_units, CounterMode::unit_len,
-                   CounterMode::lead(view));
+// How many blocks behind a tile's begin the 256 counters begin that block `done` is one of; may be negative. `number`
+// counts such tiles of counters from the message's first.
+__device__ __forceinline__ std::uint32_t begin_of_counters(const Tile& tile, std::uint32_t done,
+                                                           std::uint64_t& number) {
+  const std::uint64_t before = tile.first_unit + CounterMode::lead(tile.view);  // counted as the last byte counts
+  number = (before + done) / CounterMode::carry;
+  return static_cast<std::uint32_t>(CounterMode::carry * number - before);
+}
+
+// Encrypts, as SlicedCounter (mixed.cuh), the blocks of a tile of whole blocks from `done` on whose counters differ in
+// the last byte alone. The tile may lack some of the 256 at either end. Returns the number of the first behind them.
+// Where the tile lies is found once more behind the rounds: for them it would take registers.
+template <class Cipher, class Source>
+__device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& cipher, const Source& source,
+                                                             const TileFinder& finder, std::uint32_t tile_number,
+                                                             std::uint32_t done, bool wrap_32) {
+  std::uint64_t number = 0;
+  CommonRounds common;
+  std::uint32_t entries[8];
+  {
+    const Tile tile = finder.find_again(source, tile_number);
+    begin_of_counters(tile, done, number);
+    cipher.last_byte_entries(entries, CounterMode::column_of_lane(tile.view));
+    common = cipher.common_rounds(add_counter(tile.view.start, CounterMode::carry * number, wrap_32));
+  }
+  aes::Slices::slice_entries(entries);
+  aes::Slices state = aes::Slices::after_common(entries, common.first_column, common.second.words);
+#pragma unroll 1
+  for (std::uint32_t r = first_sliced_round; r < source.rounds; ++r) {
+    state.sub_bytes();
+    state.mix_columns(source.sliced[r - 1]);
+  }
+  state.sub_bytes();
+  std::uint32_t columns[4][8];
+  state.get_column<0>(columns[0]);
+  state.get_column<1>(columns[1]);
+  state.get_column<2>(columns[2]);
+  state.get_column<3>(columns[3]);
+  __syncwarp();
+  const Tile tile = finder.find_again(source, tile_number);
+  const std::uint32_t begin = begin_of_counters(tile, done, number);
+  const Block last = ParameterKey{source.schedule}.round(source.rounds);
+  const std::uint32_t first = begin + CounterMode::column_of_lane(tile.view);
+  const std::int64_t offset = 16 * std::int64_t{static_cast<std::int32_t>(first)};
+  const std::uint8_t* const in = tile.text.in + offset;
+  std::uint8_t* const out = tile.text.out + offset;
+#pragma unroll
+  for (std::uint32_t n = 0; n < 8; n += blocks_in_flight) {
+    Block texts[blocks_in_flight];
+#pragma unroll
+    for (std::uint32_t i = 0; i < blocks_in_flight; ++i) {
+      const bool has = first + warp_len * (n + i) < tile.units;
+      texts[i] = has ? load_aligned(in + 16 * warp_len * (n + i)) : Block{};
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < blocks_in_flight; ++i) {
+      const Block stream{{columns[0][n + i], columns[1][n + i], columns[2][n + i], columns[3][n + i]}};
+      if (first + warp_len * (n + i) < tile.units) {
+        store_aligned(out + 16 * warp_len * (n + i), stream ^ last ^ texts[i]);
+      }
+    }
+  }
+  const std::uint32_t end = begin + CounterMode::carry;
+  return end < tile.units ? end : tile.units;
+}
+
+// The blocks of a tile from `done` on.
+__device__ __forceinline__ Tile rest_of(const Tile& tile, std::uint32_t done) {
+  const Text& text = tile.text;
+  const auto left = [&](std::uint32_t len) { return len > 16 * done ? len - 16 * done : 0; };
+  return {tile.number,
+          tile.first_unit + done,
+          tile.units - done,
+          tile.message,
+          tile.view,
+          {text.in + 16 * done, text.out + 16 * done, left(text.in_len), left(text.out_len), text.pad, text.aligned}};
 }
 
 // A block for each multiprocessor, of block_threads.
@@ -65,24 +129,28 @@ __global__ void __launch_bounds__(block_threads, 1)
   const auto end = static_cast<std::uint32_t>(source.tiles * (blockIdx.x + 1) / gridDim.x);
   TileDealer dealer(first, end - first, 1, is_sliced);
   std::uint32_t number = 0;
+  TileFinder finder;
   if (is_sliced) {
     while (dealer.take(number)) {
-      const Tile tile = find_alike(source, number);
+      const Tile tile = finder.find(source, number);
       const bool is_good = parameters.verdicts == nullptr || parameters.verdicts[tile.message] != 0;
+      std::uint32_t done = 0;
       if (all_lanes(is_good && tile.text.aligned && tile.text.in_len >= 16 * tile.units)) {
+        // A few blocks at the end of a message cost less by tables.
         const std::uint32_t units = from_lane(tile.units, 0);
-        for (std::uint32_t done = 0; done < units; done += tile_units) {
-          run_sliced<CounterMode>(source, SlicedText<CounterMode>(tile, done, parameters.wrap_32));
+        while (done + CounterMode::few < units) {
+          done = from_lane(run_sliced_counters(cipher, source, finder, number, done, parameters.wrap_32), 0);
         }
-      } else {
+      }
+      if (done < tile.units) {
         CounterMode mode;
-        mode.tile(cipher, tile, parameters);
+        mode.tile(cipher, rest_of(tile, done), parameters);
       }
     }
   } else {
     CounterMode mode;
     while (dealer.take(number)) {
-      const Tile found = find_alike(source, number);
+      const Tile found = finder.find(source, number);
       const Text& text = found.text;
       MessageView view = found.view;
       view.start.words[3] = from_lane(view.start.words[3], 0);
