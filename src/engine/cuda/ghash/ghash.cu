@@ -18,6 +18,7 @@
 #include <bit>
 
 #include "engine/cuda/batch/aes_batch.hpp"
+#include "engine/cuda/ghash/matrices.cuh"
 #include "engine/cuda/ghash/tensor.hpp"
 #include "engine/cuda/ghash/view.cuh"
 #include "engine/cuda/ghash/warpgroup.hpp"
@@ -236,6 +237,23 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
+// PowerTable, and the powers of H^c behind it, for all keys, a lane each.
+__global__ void __launch_bounds__(threads)
+    fill_tables_of_keys(Element* powers, const Element* hash_keys, std::uint32_t keys, std::uint32_t chunk_squares,
+                        std::uint64_t chunk_blocks) {
+  for (std::uint32_t key = blockIdx.x * blockDim.x + threadIdx.x; key < keys; key += gridDim.x * blockDim.x) {
+    Element* const table = powers + std::size_t{PowerTable::len + chunk_squares} * key;
+    table[0] = hash_keys[key];
+    PowerTable::fill(table);
+    if (chunk_squares == 0) continue;
+    Element power = gf128::gcm_power(table[0], chunk_blocks);
+    for (std::uint32_t j = 0; j < chunk_squares; ++j) {
+      table[PowerTable::len + j] = power;
+      power = gf128::gcm_square(power);
+    }
+  }
+}
+
 // A chunk's blocks where `blocks` are to be so many chunks of such multiples.
 std::uint64_t even_chunk(std::uint64_t blocks, std::uint64_t wanted, std::uint64_t multiple) {
   const std::uint64_t even = (blocks + wanted - 1) / wanted;
@@ -267,9 +285,10 @@ std::uint64_t blocks_of_chunk(const GroupRun& run, Form form, std::uint64_t tota
 
 // Which powers of a key a form reads: ChunkList says what they are.
 struct Powers {
-  std::uint32_t squares;
+  std::uint32_t squares;  // or what a PowerTable has
   std::uint32_t chunk_squares;
   std::uint64_t chunk_blocks;
+  bool in_table = false;
 
   std::uint32_t of_key() const { return squares + chunk_squares; }
 };
@@ -277,8 +296,9 @@ struct Powers {
 Powers powers_for(Form form, std::uint64_t most_blocks, std::uint64_t chunk_blocks) {
   if (form == Form::few_lanes) return {few_squares, 1, few_chunk_blocks};
   if (form == Form::tensor_rows) return {tensor_squares, 0, chunk_blocks};
-  return {form == Form::scalar ? warp_log + 1 : tensor_squares, most_blocks > chunk_blocks ? 2 * warp_log : 0,
-          chunk_blocks};
+  const std::uint32_t chunk_squares = most_blocks > chunk_blocks ? 2 * warp_log : 0;
+  if (form == Form::tensor_many_keys) return {PowerTable::len, chunk_squares, chunk_blocks, true};
+  return {form == Form::scalar ? warp_log + 1 : tensor_squares, chunk_squares, chunk_blocks};
 }
 
 bool needs_wide_finish(std::uint64_t most_blocks, std::uint64_t chunk_blocks) {
@@ -300,6 +320,10 @@ void launch_short(const Device& device, Stream stream, const ChunkList& list, st
 // The powers of all keys, made on the device.
 void launch_powers(const Device& device, Stream stream, Element* powers, const Element* hash_keys, std::uint32_t keys,
                    const Powers& wanted) {
+  if (wanted.in_table) {
+    return launch(&fill_tables_of_keys, shape_for(device, (keys + warp_len - 1) / warp_len), stream, powers, hash_keys,
+                  keys, wanted.chunk_squares, wanted.chunk_blocks);
+  }
   launch(&fill_powers_of_keys, shape_for(device, (keys + warp_len - 1) / warp_len), stream, powers, hash_keys, keys,
          wanted.squares, wanted.chunk_squares, wanted.chunk_blocks);
 }

@@ -130,6 +130,44 @@ struct StepMatrices : MatrixParts {
   }
 };
 
+// The powers of a key that the matrices of four steps are made of, where there are many keys: a lane makes those of a
+// key, in a kernel before, which costs a warp less than to make them for itself.
+//
+//   place      0 1 2      3 4 ... 17      18 ... 21      22 ... 25        26 ... 29        30
+//   power      1 2 3      4 8 ... 60      64 ... 67      128 ... 131      192 ... 195      256
+struct PowerTable {
+  static constexpr std::uint32_t steps = 4;
+  static constexpr std::uint32_t len = 31;
+  static constexpr std::uint32_t of_segment = len - 1;
+
+  // Of a power that is there.
+  static constexpr __host__ __device__ std::uint32_t place_of(std::uint32_t power) {
+    if (power < 4) return power - 1;
+    if (power < blocks_of_step) return 2 + power / 4;
+    return 18 + 4 * (power / blocks_of_step - 1) + power % 4;
+  }
+
+  // Fills it from place 1 on, in the order of the places.
+  __device__ __forceinline__ static void fill(gf128::Element* table) {
+#pragma unroll 1
+    for (std::uint32_t place = 1; place < len; ++place) {
+      // 3, 12, 20 ... 60, 65 ... 67, 129 ... 131, 192 ... 195: a product. 2, 4, 8, 16 ... 56, 64, 128, 256: a square.
+      const std::uint32_t power = place < 3 ? place + 1 : place < 18 ? 4 * (place - 2) : power_of_steps(place);
+      const std::uint32_t low = power >= blocks_of_step ? power % blocks_of_step : power > 4 ? 4 : 1;
+      const bool is_square =
+          power >= blocks_of_step ? low == 0 && power != 192 : power % 8 == 0 || power < 3 || power == 4;
+      const gf128::Element a = table[place_of(is_square ? power / 2 : power == 192 ? 128 : power - low)];
+      table[place] =
+          is_square ? gf128::gcm_square(a) : gf128::gcm_multiply(a, table[place_of(power == 192 ? 64 : low)]);
+    }
+  }
+
+ private:
+  static constexpr __host__ __device__ std::uint32_t power_of_steps(std::uint32_t place) {
+    return blocks_of_step * ((place - 18) / 4 + 1) + (place - 18) % 4;
+  }
+};
+
 // The matrices and powers of one key, in shared memory, for chunks (tensor.cuh).
 template <int Steps>
 struct Matrices : StepMatrices<Steps> {
@@ -160,11 +198,38 @@ struct Matrices : StepMatrices<Steps> {
     }
     if (warp != Warps - 1) return;
     this->fill_segment(powers_of_two[squares - 1]);
+    fill_joining(MatrixParts::power<warp_len / 2, 2>(powers_of_two, power_of_rows(),
+                                                     [](std::uint32_t pair) { return 2 + 2 * pair; }),
+                 0);
+  }
+
+  // The same by one warp, from a PowerTable.
+  __device__ __forceinline__ void fill(const gf128::Element* table) {
+    static_assert(Steps == PowerTable::steps && warp_len == 2 * powers_of_step * Steps, "a power a lane");
+    const std::uint32_t lane = lane_index();
+    const std::uint32_t power = lane < warp_len / 2
+                                    ? blocks_of_step * (Steps - 1 - lane / powers_of_step) + 3 - lane % powers_of_step
+                                    : power_of_rows();
+    const gf128::Element own = power == 0 ? gf128::gcm_one : table[PowerTable::place_of(power)];
+    const Sequence sequence = sequence_of(own);
+#pragma unroll 1
+    for (std::uint32_t s = 0; s < Steps; ++s) this->fill_step(sequence, s, s);
+    this->fill_segment(table[PowerTable::of_segment]);
+    fill_joining(own, warp_len / 2);
+  }
+
+ private:
+  // In lanes g + 8 o and 16 + g + 8 o: that of rows (o, g).
+  __device__ __forceinline__ static std::uint32_t power_of_rows() {
+    return 60 - 32 * (lane_index() / 8 % 2) - 4 * (lane_index() % 8);
+  }
+
+  // of_rows: in lanes first + g + 8 o.
+  __device__ __forceinline__ void fill_joining(const gf128::Element& of_rows, std::uint32_t first) {
+    const std::uint32_t lane = lane_index();
     const std::uint32_t o = lane / 2 % 2;
     const std::uint32_t g = lane / 4;
-    const gf128::Element of_rows = MatrixParts::power<warp_len / 2, 2>(  // lane g + 8 o: that of rows (o, g)
-        powers_of_two, 60 - 32 * (lane / 8 % 2) - 4 * (lane % 8), [](std::uint32_t pair) { return 2 + 2 * pair; });
-    joining[lane] = times_x(from_lane(of_rows, g + 8 * o), 32 * (lane % 2));
+    joining[lane] = times_x(from_lane(of_rows, first + g + 8 * o), 32 * (lane % 2));
   }
 };
 

@@ -26,6 +26,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "cipher/gf128.hpp"
 
@@ -73,6 +74,9 @@ WARPCIPHER_HD constexpr std::uint32_t window(std::uint32_t word, std::uint32_t n
 }
 
 WARPCIPHER_HD constexpr std::uint32_t reverse_bits(std::uint32_t x) {
+#if defined(__CUDA_ARCH__)
+  if (!std::is_constant_evaluated()) return __brev(x);
+#endif
   x = (x >> 4 & 0x0f0f0f0fu) | (x & 0x0f0f0f0fu) << 4;
   x = (x >> 2 & 0x33333333u) | (x & 0x33333333u) << 2;
   x = (x >> 1 & 0x55555555u) | (x & 0x55555555u) << 1;

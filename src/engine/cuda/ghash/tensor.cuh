@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(Policy::threads, 1) hash_chunks_by_matrix(cons
       if (key != chunk.view.key) {
         key = chunk.view.key;
         __syncwarp();
-        matrices.template fill<1>(list.powers_of(key), 0);
+        matrices.fill(list.powers_of(key));
         __syncwarp();
       }
     }

@@ -95,8 +95,10 @@ struct ChunkList {
   std::uint32_t messages;
   std::uint32_t powers_of_key;
   std::uint32_t chunk_powers;
-  const gf128::Element* powers;  // of key k from powers_of_key * k on: H^(2^j); from chunk_powers on (H^c)^(2^j)
-  gf128::Element* sums;          // of each chunk, to be written
+  // Of key k from powers_of_key * k on: H^(2^j), or a PowerTable, which begins so too; from chunk_powers on
+  // (H^c)^(2^j).
+  const gf128::Element* powers;
+  gf128::Element* sums;  // of each chunk, to be written
   std::uint64_t chunks;
   std::uint64_t blocks;  // of all chunks
   // nullptr, or what a block of threads joins the chunks of the one message by, P = H^c: lane l of a warp P^(31-l), and

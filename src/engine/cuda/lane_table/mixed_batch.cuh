@@ -101,18 +101,6 @@ __device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& ciphe
   return end < tile.units ? end : tile.units;
 }
 
-// The blocks of a tile from `done` on.
-__device__ __forceinline__ Tile rest_of(const Tile& tile, std::uint32_t done) {
-  const Text& text = tile.text;
-  const auto left = [&](std::uint32_t len) { return len > 16 * done ? len - 16 * done : 0; };
-  return {tile.number,
-          tile.first_unit + done,
-          tile.units - done,
-          tile.message,
-          tile.view,
-          {text.in + 16 * done, text.out + 16 * done, left(text.in_len), left(text.out_len), text.pad, text.aligned}};
-}
-
 // A block for each multiprocessor, of block_threads.
 template <class Source>
 __global__ void __launch_bounds__(block_threads, 1)
@@ -136,15 +124,15 @@ __global__ void __launch_bounds__(block_threads, 1)
       const bool is_good = parameters.verdicts == nullptr || parameters.verdicts[tile.message] != 0;
       std::uint32_t done = 0;
       if (all_lanes(is_good && tile.text.aligned && tile.text.in_len >= 16 * tile.units)) {
-        // A few blocks at the end of a message cost less by tables.
+        // A few blocks at the end would cost less by tables, but their code is more than the instruction caches feed.
         const std::uint32_t units = from_lane(tile.units, 0);
-        while (done + CounterMode::few < units) {
+        while (done < units) {
           done = from_lane(run_sliced_counters(cipher, source, finder, number, done, parameters.wrap_32), 0);
         }
       }
-      if (done < tile.units) {
+      if (done == 0) {
         CounterMode mode;
-        mode.tile(cipher, rest_of(tile, done), parameters);
+        mode.tile(cipher, tile, parameters);
       }
     }
   } else {
