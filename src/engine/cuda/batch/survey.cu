@@ -37,6 +37,11 @@ __device__ __forceinline__ Sums from_lane_below(const Sums& a, std::uint32_t dis
 
 __device__ __forceinline__ std::uint64_t highest(std::uint64_t a, std::uint64_t b) { return a > b ? a : b; }
 
+__device__ __forceinline__ Sums last_of_lanes(const Sums& a) {
+  return {from_lane(a.in, warp_len - 1), from_lane(a.out, warp_len - 1), from_lane(a.tiles, warp_len - 1),
+          from_lane(a.chunks, warp_len - 1)};
+}
+
 // Sums up to and with each lane.
 __device__ __forceinline__ Sums scan_lanes(Sums sums) {
 #pragma unroll
@@ -133,36 +138,45 @@ __global__ void __launch_bounds__(sum_threads)
   }
 }
 
-// Replaces each sum by that of all before it. One block, a lane a row of neighbours.
+// Replaces each sum by that of all before it. One block, a warp 32 neighbours, or as many times so many as are needed.
 __global__ void __launch_bounds__(scan_threads)
     scan_sums(const __grid_constant__ SurveyBuffers buffers, std::uint32_t sums, std::uint32_t messages) {
-  constexpr std::uint32_t row_len = 8;
+  constexpr std::uint32_t most_rows = 8;
   constexpr std::uint32_t warps = scan_threads / warp_len;
+  const std::uint32_t wanted = (sums + scan_threads - 1) / scan_threads;
+  const std::uint32_t rows = wanted < most_rows ? wanted : most_rows;
   auto* const of_warps = reinterpret_cast<Sums*>(shared_sums);
   const std::uint32_t warp = threadIdx.x / warp_len;
   Sums before{};
-  for (std::uint64_t first = 0; first < sums; first += row_len * scan_threads) {
-    const std::uint64_t own = first + row_len * threadIdx.x;
-    Sums row[row_len];
+  for (std::uint64_t first = 0; first < sums; first += rows * scan_threads) {
+    const std::uint64_t of_warp = first + rows * warp_len * warp;
+    const std::uint64_t own = of_warp + lane_index();
+    Sums row[most_rows] = {};
     Sums all{};
+    if (of_warp < sums) {
 #pragma unroll
-    for (std::uint32_t k = 0; k < row_len; ++k) row[k] = own + k < sums ? buffers.sums[own + k] : Sums{};
+      for (std::uint32_t k = 0; k < most_rows; ++k) {
+        if (k < rows && own + warp_len * k < sums) row[k] = buffers.sums[own + warp_len * k];
+      }
 #pragma unroll
-    for (std::uint32_t k = 0; k < row_len; ++k) all = add(all, row[k]);
-    const Sums up_to = scan_lanes(all);
-    const Sums below = from_lane_below(up_to, 1);
-    if (lane_index() == warp_len - 1) of_warps[warp] = up_to;
+      for (std::uint32_t k = 0; k < most_rows; ++k) {
+        if (k >= rows) break;
+        const Sums up_to = scan_lanes(row[k]);
+        const Sums below = from_lane_below(up_to, 1);
+        row[k] = lane_index() == 0 ? all : add(all, below);
+        all = add(all, last_of_lanes(up_to));
+      }
+    }
+    if (lane_index() == 0) of_warps[warp] = all;
     __syncthreads();
-    Sums next = before;
+    Sums next{};
     for (std::uint32_t w = 0; w < warps; ++w) {
       if (w == warp) next = before;
       before = add(before, of_warps[w]);
     }
-    if (lane_index() != 0) next = add(next, below);
 #pragma unroll
-    for (std::uint32_t k = 0; k < row_len; ++k) {
-      if (own + k < sums) buffers.sums[own + k] = next;
-      next = add(next, row[k]);
+    for (std::uint32_t k = 0; k < most_rows; ++k) {
+      if (k < rows && own + warp_len * k < sums) buffers.sums[own + warp_len * k] = add(next, row[k]);
     }
     __syncthreads();  // of_warps is written anew
   }
