@@ -126,6 +126,19 @@ void check_given(nb::handle object, const Integers& column, const char* name, st
   }
 }
 
+// The length of each of the IVs. A single nonce for several messages would do, cut up, as AEADs take nonces of any
+// length.
+std::size_t iv_len_of(std::size_t size, std::size_t count, const Algorithm& algorithm, bool decrypt) {
+  const std::string found = "ivs has " + std::to_string(size) + " bytes for " + std::to_string(count) + " messages";
+  if (count == 0 ? size != 0 : size % count != 0) {
+    throw Error(Status::invalid_argument, found + ": expected a multiple of their number");
+  }
+  if (algorithm.is_aead() && !decrypt && count > 1 && size == 12) {
+    throw Error(Status::invalid_argument, found + ", a single nonce: each message takes one of its own");
+  }
+  return count != 0 ? size / count : 0;
+}
+
 nb::object as_bytes(const void* data, std::size_t size) { return nb::bytes(data, size); }
 
 // 8 bytes of count written and 1 byte of status for each message.
@@ -186,15 +199,11 @@ nb::tuple run(std::string_view algorithm_name, bool decrypt, bool padded, nb::ha
   columns.out = {out.data(), out.size()};
   columns.out_offsets = out_offsets.values();
   columns.ivs = ivs.bytes();
-  columns.iv_len = count != 0 ? ivs.size() / count : 0;
+  columns.iv_len = iv_len_of(ivs.size(), count, algorithm, decrypt);
   columns.aad = aad.bytes();
   columns.aad_offsets = aad_offsets.values();
   columns.aad_lengths = aad_lengths.values();
   columns.tag_len = shape.tag_len;
-  if (ivs.size() != columns.iv_len * count) {
-    throw Error(Status::invalid_argument, "ivs has " + std::to_string(ivs.size()) + " bytes, not a multiple of the " +
-                                              std::to_string(count) + " messages");
-  }
 
   std::vector<Result> results(count);
   const auto pointer = reinterpret_cast<Stream>(stream);
@@ -253,7 +262,7 @@ void run_on_device(std::string_view algorithm_name, bool decrypt, bool padded, n
   columns.aad_offsets = integers(aad_offsets_object, "aad_offsets", std::uint64_t{});
   columns.aad_lengths = integers(aad_lengths_object, "aad_lengths", std::uint64_t{});
   columns.ivs = hold(ivs_object, "ivs").bytes();
-  columns.iv_len = columns.count != 0 ? columns.ivs.size() / columns.count : 0;
+  columns.iv_len = iv_len_of(columns.ivs.size(), columns.count, algorithm, decrypt);
   columns.aad = hold(aad_object, "aad").bytes();
   columns.tag_len = shape.tag_len;
   std::vector<nb::object> objects{

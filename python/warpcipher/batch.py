@@ -287,7 +287,8 @@ def run_columns(
     offsets:     where each begins in data; None: back to back.
     key_index:   the key of each message, from 0; None where there is one key.
     ivs:         the IVs of all messages, one behind the other, of one length, which is that of ivs
-                 over the number of messages.
+                 over the number of messages. 12 bytes for several messages are refused to encrypt
+                 by an AEAD: they look like one nonce for all.
     aad:         only for AEADs: associated data; without aad_offsets and aad_lengths all of it for
                  every message, else those ranges of it.
     out:         one buffer or array for all outputs; None makes a bytearray, or an array where data

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import operator
 import weakref
 from concurrent import futures
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from .batch import _is_decrypt
-from .cipher import _PLAIN, is_padded, make_key
+from .cipher import _PLAIN, check_tag_length, is_padded, make_key
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -25,6 +26,30 @@ if TYPE_CHECKING:
 # Every native queue whose workers may still be at work. They need the interpreter to settle
 # futures, so all is finished before it goes; a queue that is dropped stays here until it is done.
 _at_work: set[_native.Queue] = set()
+
+
+_ANY = (1 << 64) - 1
+
+
+def _check_limit(name: str, value: int, least: int, most: int) -> None:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {type(value).__name__}: expected an int") from None
+    if not least <= number <= most:
+        expected = f"{least} or more" if most == _ANY else f"{least} to {most}"
+        raise ValueError(f"{name} is {number}: expected {expected}")
+
+
+def _microseconds(timeout: float | None) -> int:
+    """What the native queue takes: -1 waits as long as it takes."""
+    if timeout is None:
+        return -1
+    if not isinstance(timeout, int | float):
+        raise TypeError(f"timeout is {type(timeout).__name__}: expected seconds, or None")
+    if not timeout >= 0:
+        raise ValueError(f"timeout is {timeout}: expected 0 seconds or more, or None")
+    return int(min(timeout * 1e6, float(1 << 62)))
 
 
 def _finish_all() -> None:
@@ -107,8 +132,8 @@ class Queue:
     max_in_flight: payloads running at once.
 
     Safe to use from several threads; a context manager that closes at its end. In the child of a
-    fork a queue of the parent refuses messages: make a new one. ValueError: a limit is 0 or
-    negative. EngineError: the engine cannot run here.
+    fork a queue of the parent refuses messages: make a new one. TypeError, ValueError: a limit is
+    no number, or not in its range. EngineError: the engine cannot run here.
     """
 
     def __init__(
@@ -121,16 +146,14 @@ class Queue:
         memory_limit: int = 256 << 20,
         max_in_flight: int = 4,
     ) -> None:
-        for name, value in (
-            ("max_bytes", max_bytes),
-            ("max_messages", max_messages),
-            ("memory_limit", memory_limit),
-            ("max_in_flight", max_in_flight),
+        for name, value, least, most in (
+            ("max_bytes", max_bytes, 1, _ANY),
+            ("max_messages", max_messages, 1, (1 << 32) - 1),
+            ("max_delay_us", max_delay_us, 0, 3_600_000_000),
+            ("memory_limit", memory_limit, 1, _ANY),
+            ("max_in_flight", max_in_flight, 1, 64),
         ):
-            if value < 1:
-                raise ValueError(f"{name} is {value}: expected 1 or more")
-        if max_in_flight > 64:
-            raise ValueError(f"max_in_flight is {max_in_flight}: expected at most 64")
+            _check_limit(name, value, least, most)
         self._native = _native.Queue(
             engine, max_bytes, max_messages, max_delay_us, memory_limit, max_in_flight
         )
@@ -169,6 +192,8 @@ class Queue:
         TypeError, BufferError, InvalidTag (too short for a tag): the message cannot be right.
         """
         decrypt, padded = _is_decrypt(direction), is_padded(padding)
+        if tag_length != 16:
+            check_tag_length(tag_length)
         shared_key = make_key(algorithm, key)
         finish = None
         source, target = data, out
@@ -187,7 +212,7 @@ class Queue:
             tag_length,
             finish,
             None if submitter is None else hash(submitter) & 0xFFFF_FFFF_FFFF_FFFF,
-            -1 if timeout is None else max(0, min(int(timeout * 1e6), 1 << 62)),
+            _microseconds(timeout),
         )
         return future
 

@@ -297,6 +297,10 @@ def test_gcm_refusals() -> None:
     arguments: dict[str, Any] = {"lengths": [8, 8], "ivs": bytes(24)}
     with pytest.raises(ValueError, match="nonce"):
         wc.run_columns("aes-128-gcm", "encrypt", bytes(16), bytes(16), **arguments)
+    with pytest.raises(ValueError, match="12 bytes for 2 messages, a single nonce"):
+        wc.run_columns(
+            "aes-128-gcm", "encrypt", bytes(16), bytes(16), lengths=[8, 8], ivs=bytes(range(12))
+        )
     arguments["ivs"] = bytes(23) + b"\1"
     with pytest.raises(ValueError, match=r"short|tag"):
         wc.run_columns("aes-128-gcm", "decrypt", bytes(16), bytes(16), **arguments)

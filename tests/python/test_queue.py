@@ -290,12 +290,22 @@ def test_options_that_cannot_be_right() -> None:
         for value in (0, -1):
             with pytest.raises(ValueError, match=name):
                 wc.Queue(**{name: value})  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="64"):
+        with pytest.raises(TypeError, match=f"{name} is str: expected an int"):
+            wc.Queue(**{name: "4"})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="max_in_flight is 65: expected 1 to 64"):
         wc.Queue(max_in_flight=65)
-    with pytest.raises(ValueError, match="max_delay"):
+    with pytest.raises(ValueError, match="max_delay_us is -1: expected 0 to"):
         wc.Queue(max_delay_us=-1)
     with pytest.raises(wc.EngineError, match="warp"):
         wc.Queue(engine="warp")
+    with wc.Queue() as q:
+        message = ("aes-128-ctr", "encrypt", bytes(16), b"x")
+        with pytest.raises(ValueError, match="timeout is -1: expected 0 seconds or more"):
+            q.submit(*message, iv=IV, timeout=-1)
+        with pytest.raises(TypeError, match="timeout is str"):
+            q.submit(*message, iv=IV, timeout="1")  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="tag_length is -1"):
+            q.submit(*message, iv=IV, tag_length=-1)
 
 
 def test_what_is_dropped_is_done_all_the_same() -> None:
