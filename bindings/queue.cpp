@@ -41,7 +41,7 @@ struct Held {
 
 class PythonJob final : public Job {
  public:
-  PythonJob(const Message& message, std::unique_ptr<Held> held) : Job({message}), held_(std::move(held)) {}
+  PythonJob(const Message& message, std::unique_ptr<Held> held) : Job(message), held_(std::move(held)) {}
 
   // Not settled: the child of a fork, where nobody will. The objects stay; there may be no GIL to let them go with.
   ~PythonJob() override { static_cast<void>(held_.release()); }

@@ -128,7 +128,7 @@ struct Bell {
 };
 
 struct TimedJob final : Job {
-  TimedJob(const Message& message, Bell& at) : Job({message}), bell(at), begin(std::chrono::steady_clock::now()) {}
+  TimedJob(const Message& message, Bell& at) : Job(message), bell(at), begin(std::chrono::steady_clock::now()) {}
 
   Bell& bell;
   const std::chrono::steady_clock::time_point begin;

@@ -30,13 +30,14 @@ class Inbox {
   }
 
   // The jobs in the order in which they came, linked by next_in_inbox_; nullptr when there is none. One thread at a
-  // time.
+  // time. What FairOrder writes of a job is on its way by the time it gets there: other cores have it.
   Job* take_all() noexcept {
     if (empty()) return nullptr;
     Job* newest = head_.exchange(nullptr, std::memory_order_seq_cst);
     Job* oldest = nullptr;
     while (newest != nullptr) {
       Job* const before = newest->next_in_inbox_;
+      __builtin_prefetch(&newest->by_submitter_, 1);
       newest->next_in_inbox_ = oldest;
       oldest = newest;
       newest = before;

@@ -22,7 +22,17 @@ unsigned fork_count() noexcept {
   return forks.load(std::memory_order_relaxed);
 }
 
-Job::Job(std::vector<Message> messages) : messages_(std::move(messages)), results_(messages_.size()) {
+Job::Job(std::vector<Message> messages)
+    : more_messages_(std::move(messages)),
+      more_results_(more_messages_.size()),
+      messages_(more_messages_),
+      results_(more_results_) {
+  check();
+}
+
+Job::Job(const Message& message) : message_(message), messages_(&message_, 1), results_(&result_, 1) { check(); }
+
+void Job::check() {
   for (const Message& m : messages_) {
     if (m.memory != Memory::host) {
       throw Error(Status::invalid_argument,
@@ -66,8 +76,9 @@ void Job::check_process() const {
 
 // Nearly no job is waited for at the moment when it is done: then nobody need be woken.
 void Job::set_state(State state) {
+  if (state == State::running) return state_.store(state, std::memory_order_release);  // for which nobody waits
   state_.store(state, std::memory_order_seq_cst);
-  if (state == State::running || !awaited_.load(std::memory_order_seq_cst)) return;
+  if (!awaited_.load(std::memory_order_seq_cst)) return;
   const std::lock_guard lock(mutex_);
   changed_.notify_all();
 }

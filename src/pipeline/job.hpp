@@ -35,6 +35,7 @@ class Job {
 
   // Messages in host memory. What they point to, and their keys, must stay until the job is done or cancelled.
   explicit Job(std::vector<Message> messages);
+  explicit Job(const Message& message);
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
   virtual ~Job() = default;
@@ -73,21 +74,12 @@ class Job {
   void check_process() const;
   void set_state(State state);
 
-  const std::vector<Message> messages_;
-  const unsigned process_ = fork_count();
-
-  // Written by the thread that runs the payload, before the state becomes `done`.
-  std::vector<Result> results_;
-  std::string failure_;
-
-  std::atomic<State> state_{State::waiting};
-  mutable std::atomic<bool> awaited_{false};  // someone waits, or did
-  mutable std::mutex mutex_;                  // with changed_: of those who wait
-  mutable std::condition_variable changed_;
+  void check();
 
   // What a queue reads of a job that another core wrote lies side by side. The submitter writes it before it pushes the
-  // job into the inbox; then the queue's mutex guards it.
-  alignas(64) Job* next_in_inbox_ = nullptr;
+  // job into the inbox; then the queue's mutex guards it. Not aligned to lines of the cache: aligned memory takes
+  // malloc longer than all else that a submission does.
+  Job* next_in_inbox_ = nullptr;
   std::shared_ptr<Job> self_;  // the queue's own hold of a job that waits
   std::size_t text_len_ = 0;
   std::size_t memory_len_ = 0;
@@ -98,6 +90,23 @@ class Job {
   bool queued_ = false;               // in the FairOrder
   Submitter* from_ = nullptr;         // whose memory it is counted with
   Links<Job> by_age_, by_submitter_;
+
+  std::atomic<State> state_{State::waiting};
+  mutable std::atomic<bool> awaited_{false};  // someone waits, or did
+
+  // Nearly every job is one message, which lies here: memory that one thread allocates and another frees is slow.
+  const Message message_{};
+  Result result_{};
+  const std::vector<Message> more_messages_;
+  std::vector<Result> more_results_;
+  const std::span<const Message> messages_;
+  // Written by the thread that runs the payload, before the state becomes `done`, as is failure_.
+  const std::span<Result> results_;
+  std::string failure_;
+
+  const unsigned process_ = fork_count();
+  mutable std::mutex mutex_;  // with changed_: of those who wait
+  mutable std::condition_variable changed_;
 };
 
 }  // namespace warpcipher
