@@ -140,15 +140,15 @@ void let_memory_go(Stream stream) noexcept { KeptMemory::the().remove(stream); }
 
 void Upload::allocate(Stream stream) {
   stream_ = stream;
-  host_ = SecretBytes(size_);
+  host_ = SecretBytes(sent_);
   device_ = std::make_unique<StreamBuffer>(size_, stream);
 }
 
 // From pageable memory the runtime copies into its own staging before it returns, so the host side may be wiped at
 // once.
 void Upload::send() {
-  if (size_ == 0) return;
-  check(cudaMemcpyAsync(device_->data(), host_.data(), size_, cudaMemcpyHostToDevice, native(stream_)),
+  if (sent_ == 0) return;
+  check(cudaMemcpyAsync(device_->data(), host_.data(), sent_, cudaMemcpyHostToDevice, native(stream_)),
         "copy descriptors to the device");
 }
 

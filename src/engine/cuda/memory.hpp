@@ -50,10 +50,11 @@ class StreamBuffer {
 };
 
 // Arrays made on the host and read by kernels: reserved first, then filled, then sent in one copy. Both sides are
-// wiped.
+// wiped. What kernels alone write lies behind them, so that it costs no allocation and no wipe of its own.
 //
 //   Upload upload;
 //   const auto keys = upload.reserve<std::uint32_t>(n);
+//   const auto sums = upload.reserve_on_device<std::uint64_t>(n);
 //   upload.allocate(stream);
 //   upload.host(keys)[0] = ...;
 //   upload.send();
@@ -67,6 +68,14 @@ class Upload {
 
   template <class T>
   Array<T> reserve(std::size_t count) {
+    const Array<T> array = reserve_on_device<T>(count);
+    sent_ = size_;
+    return array;
+  }
+
+  // Not sent. Comes after what is.
+  template <class T>
+  Array<T> reserve_on_device(std::size_t count) {
     static_assert(alignof(T) <= alignment, "arrays start at multiples of 16 bytes");
     const Array<T> array{size_};
     size_ += (count * sizeof(T) + alignment - 1) / alignment * alignment;
@@ -91,6 +100,7 @@ class Upload {
   static constexpr std::size_t alignment = 16;
 
   std::size_t size_ = 0;
+  std::size_t sent_ = 0;
   SecretBytes host_;
   std::unique_ptr<StreamBuffer> device_;
   Stream stream_ = nullptr;

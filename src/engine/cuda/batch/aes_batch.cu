@@ -64,6 +64,9 @@ AesBatch::AesBatch(const GroupRun& run) {
   const auto hash_keys = upload_.reserve<gf128::Element>(made_on_host && mode == Mode::gcm ? keys_ : 0);
   const auto ivs = upload_.reserve<LongIv>(long_ivs);
   const auto iv_bytes = upload_.reserve<std::uint8_t>(long_iv_len);
+  const auto own_rows = upload_.reserve_on_device<uint4>(made_on_host ? 0 : most_rows * keys_);
+  const auto own_hash_keys = upload_.reserve_on_device<gf128::Element>(made_on_host || mode != Mode::gcm ? 0 : keys_);
+  const auto masks = upload_.reserve_on_device<Block>(mode == Mode::gcm ? count : 0);
   upload_.allocate(run.stream);
   ThreadPool::instance().parallel_for(count, messages_at_once, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
@@ -97,22 +100,17 @@ AesBatch::AesBatch(const GroupRun& run) {
   }
   upload_.send();
 
-  const std::size_t rows_len = made_on_host ? 0 : keys_ * most_rows * sizeof(uint4);
-  const std::size_t hash_keys_len = made_on_host || mode != Mode::gcm ? 0 : keys_ * sizeof(gf128::Element);
-  const std::size_t masks_len = mode == Mode::gcm ? count * sizeof(Block) : 0;
-  derived_ = std::make_unique<StreamBuffer>(rows_len + hash_keys_len + masks_len, run.stream);
-  uint4* const own_rows = reinterpret_cast<uint4*>(derived_->data());
-  auto* const own_hash_keys = reinterpret_cast<gf128::Element*>(derived_->data() + rows_len);
-  round_keys_ = made_on_host ? upload_.device(rows) : own_rows;
-  hash_keys_ = made_on_host ? upload_.device(hash_keys) : own_hash_keys;
+  if (made_on_host) keys_of_host_ = keys.keys();
+  round_keys_ = upload_.device(made_on_host ? rows : own_rows);
+  hash_keys_ = upload_.device(made_on_host ? hash_keys : own_hash_keys);
   KeyExpansion expansion{};
   expansion.keys = upload_.device(key_bytes);
   expansion.stride = static_cast<std::uint32_t>(key_len);
   expansion.key_len = cipher_key_len;
   expansion.count = keys_;
   expansion.inverse = inverse;
-  expansion.rows = own_rows;
-  expansion.hash_keys = mode == Mode::gcm ? own_hash_keys : nullptr;
+  expansion.rows = upload_.device(own_rows);
+  expansion.hash_keys = mode == Mode::gcm ? upload_.device(own_hash_keys) : nullptr;
   if (!made_on_host) expand_keys(run.device, run.stream, expansion);
 
   if (mode == Mode::gcm) {
@@ -120,9 +118,9 @@ AesBatch::AesBatch(const GroupRun& run) {
       hash_ivs(run.device, run.stream,
                {upload_.device(ivs), static_cast<std::uint32_t>(long_ivs), this->hash_keys(), upload_.device(views_)});
     }
-    auto* const masks = reinterpret_cast<Block*>(derived_->data() + rows_len + hash_keys_len);
-    masks_ = masks;
-    lane_table::encrypt_starts(run.device, run.stream, {upload_.device(views_), messages, round_keys_, rounds_, masks});
+    masks_ = upload_.device(masks);
+    lane_table::encrypt_starts(run.device, run.stream,
+                               {upload_.device(views_), messages, round_keys_, rounds_, upload_.device(masks)});
   } else if (mode == Mode::xts) {
     const StreamBuffer tweak_keys(keys_ * most_rows * sizeof(uint4), run.stream);
     expansion.keys += cipher_key_len;  // the second half: IEEE 1619, section 5.1

@@ -11,7 +11,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <span>
 #include <vector>
 
 #include "cipher/gf128.hpp"
@@ -47,15 +47,18 @@ class AesBatch {
   const gf128::Element* hash_keys() const { return hash_keys_; }
   const Block* masks() const { return masks_; }
 
+  // The keys by their numbers, where there are so few that the host has derived what it needs of them already.
+  std::span<const Key* const> keys_of_host() const { return keys_of_host_; }
+
  private:
   Upload upload_;
   Upload::Array<MessageView> views_{};
   Upload::Array<std::uint64_t> first_tile_{};
-  std::unique_ptr<StreamBuffer> derived_;  // what of the following is not in upload_
   const uint4* round_keys_ = nullptr;
   const gf128::Element* hash_keys_ = nullptr;
   const Block* masks_ = nullptr;
   std::vector<std::uint32_t> key_of_;
+  std::vector<const Key*> keys_of_host_;
   std::uint32_t keys_ = 0;
   std::uint32_t rounds_ = 0;
   std::uint64_t units_ = 0;

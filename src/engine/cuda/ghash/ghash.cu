@@ -381,14 +381,17 @@ void authenticate(const GroupRun& run, const AesBatch* batch, std::uint32_t* ver
   const Form form = choose_form(run.device, {count, keys, total_blocks, most_blocks});
   const Powers wanted = powers_for(form, most_blocks, has_chunks(form) ? blocks_of_chunk(run, form, total_blocks) : 1);
   const std::uint64_t chunk_blocks = wanted.chunk_blocks;
+  const bool powers_on_host = batch == nullptr || (!batch->keys_of_host().empty() && !wanted.in_table);
   const bool joins_at_once = batch == nullptr && has_chunks(form) && needs_wide_finish(most_blocks, chunk_blocks);
 
   Upload upload;
   const auto views = upload.reserve<HashView>(count);
   const auto first_chunk = upload.reserve<std::uint64_t>(count + 1);
-  const auto powers_of_one = upload.reserve<Element>(batch != nullptr ? 0 : wanted.of_key());
+  const auto powers_of_host = upload.reserve<Element>(powers_on_host ? wanted.of_key() * keys : 0);
   const auto joining = upload.reserve<Element>(joins_at_once ? joining_powers : 0);
   const auto aad = upload.reserve<std::uint8_t>(aad_len);
+  const auto powers_of_batch = upload.reserve_on_device<Element>(powers_on_host ? 0 : wanted.of_key() * keys);
+  const auto sums = upload.reserve_on_device<Element>(has_chunks(form) ? total_blocks / chunk_blocks + count : 0);
   upload.allocate(run.stream);
   std::uint64_t chunks = 0;
   std::size_t aad_offset = 0;
@@ -412,26 +415,26 @@ void authenticate(const GroupRun& run, const AesBatch* batch, std::uint32_t* ver
     aes::encrypt_block(key.schedule, block, block);
     upload.host(views)->mask = cuda::to_block(block, 16);
     secure_wipe(block, sizeof block);
-    fill_powers(upload.host(powers_of_one), key.hash_key, wanted.squares, wanted.chunk_squares, chunk_blocks);
-    if (joins_at_once) fill_joining(upload.host(joining), upload.host(powers_of_one)[wanted.squares]);
+    fill_powers(upload.host(powers_of_host), key.hash_key, wanted.squares, wanted.chunk_squares, chunk_blocks);
+    if (joins_at_once) fill_joining(upload.host(joining), upload.host(powers_of_host)[wanted.squares]);
+  }
+  for (std::uint32_t k = 0; batch != nullptr && powers_on_host && k < keys; ++k) {
+    fill_powers(upload.host(powers_of_host) + std::size_t{wanted.of_key()} * k,
+                aes_key_state(*batch->keys_of_host()[k]).hash_key, wanted.squares, wanted.chunk_squares, chunk_blocks);
   }
   upload.send();
-  const StreamBuffer powers_of_batch(batch != nullptr ? sizeof(Element) * wanted.of_key() * keys : 0, run.stream);
-  Element* powers = upload.device(powers_of_one);
-  if (batch != nullptr) {
-    powers = reinterpret_cast<Element*>(powers_of_batch.data());
-    launch_powers(run.device, run.stream, powers, batch->hash_keys(), keys, wanted);
+  const auto powers = powers_on_host ? powers_of_host : powers_of_batch;
+  if (!powers_on_host) {
+    launch_powers(run.device, run.stream, upload.device(powers), batch->hash_keys(), keys, wanted);
   }
-
-  const StreamBuffer sums(has_chunks(form) ? chunks * sizeof(Element) : 0, run.stream);
   const ChunkList list{upload.device(views),
                        batch != nullptr ? batch->masks() : nullptr,
                        upload.device(first_chunk),
                        static_cast<std::uint32_t>(count),
                        wanted.of_key(),
                        wanted.squares,
-                       powers,
-                       reinterpret_cast<Element*>(sums.data()),
+                       upload.device(powers),
+                       upload.device(sums),
                        chunks,
                        total_blocks,
                        joins_at_once ? upload.device(joining) : nullptr};
