@@ -14,7 +14,7 @@
 
 namespace warpcipher {
 
-// A copy for copy_many_to_host(), as a device reads it.
+// A copy for copy_many(), as a device reads it.
 struct DeviceCopy {
   void* to;
   const void* from;
@@ -90,8 +90,9 @@ class DeviceEngine : public Engine {
 
   virtual void copy_to_device(void* device, const void* host, std::size_t size, Stream stream) = 0;
   virtual void copy_to_host(void* host, const void* device, std::size_t size, Stream stream) = 0;
-  // Many short copies at once, from device memory to what find_page_locked() told of. The list is device memory, too.
-  virtual void copy_many_to_host(const DeviceCopy* copies, std::size_t count, Stream stream) = 0;
+  // Many short copies at once, between device memory and what find_page_locked() told of, either way. The list is
+  // device memory, too.
+  virtual void copy_many(const DeviceCopy* copies, std::size_t count, Stream stream) = 0;
   virtual void clear(void* device, std::size_t size, Stream stream) = 0;
 };
 

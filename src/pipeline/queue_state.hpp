@@ -113,7 +113,7 @@ struct Queue::State {
            waiting_messages.load(std::memory_order_seq_cst) >= limits.max_messages;
   }
   void wake_one();
-  void sleep(Lock& lock);
+  bool sleep(Lock& lock, Clock::time_point until);
   std::optional<FlushReason> reason_to_launch() const;
   std::vector<std::shared_ptr<Job>> take_payload(FlushReason reason);
   void finish(std::span<const std::shared_ptr<Job>> jobs);

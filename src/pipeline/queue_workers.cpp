@@ -2,6 +2,8 @@
 // The workers of a queue: when they sleep, what they launch, and how jobs end.
 #include <pthread.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <system_error>
 #include <utility>
@@ -15,6 +17,10 @@ namespace {
 
 // The queue whose worker this thread is.
 thread_local const void* working_for = nullptr;
+
+// A worker that has nothing to do for so long wipes what it has of texts: sooner, it would mostly wipe what the next
+// payload overwrites.
+constexpr std::chrono::milliseconds time_before_wipe{1};
 
 }  // namespace
 
@@ -62,8 +68,8 @@ void Queue::State::drain() {
 
 // --- workers ---
 
-// Returns when there may be something to do.
-void Queue::State::sleep(Lock& lock) {
+// Returns when there may be something to do, or, and false, when it is `until`.
+bool Queue::State::sleep(Lock& lock, Clock::time_point until) {
   const auto look_again = [&] { return !inbox.empty(); };
   const bool watches = !order.empty() && watchers == 0;
   asleep.fetch_add(1, std::memory_order_seq_cst);
@@ -72,7 +78,9 @@ void Queue::State::sleep(Lock& lock) {
   waking.store(false, std::memory_order_seq_cst);
   if (!look_again()) {
     if (watches) {
-      work.wait_until(lock, Clock::time_point(order.oldest().submitted_ + limits.max_delay));
+      work.wait_until(lock, std::min(until, order.oldest().submitted_ + limits.max_delay));
+    } else if (until != Clock::time_point::max()) {
+      work.wait_until(lock, until);
     } else {
       work.wait(lock);
     }
@@ -82,6 +90,7 @@ void Queue::State::sleep(Lock& lock) {
   waking.store(false, std::memory_order_seq_cst);
   // Now this thread looks into the inbox; should it leave with a payload, another has to watch what comes later.
   unwatched.store(watchers == 0 && asleep.load() != 0, std::memory_order_seq_cst);
+  return until == Clock::time_point::max() || Clock::now() < until;
 }
 
 // Why a payload should be launched now, if it should.
@@ -127,13 +136,13 @@ void Queue::State::work_loop() {
     const std::optional<FlushReason> reason = reason_to_launch();
     if (!reason) {
       if (order.empty() && closing.load() && inbox.close()) return;
-      if (!staging.empty()) {  // before this thread sleeps, and without the lock
+      if (staging.empty()) {
+        sleep(lock, Clock::time_point::max());
+      } else if (const Clock::time_point until = Clock::now() + time_before_wipe; !sleep(lock, until)) {
         lock.unlock();
         staging.wipe();
         lock.lock();
-        continue;
       }
-      sleep(lock);
       continue;
     }
     std::vector<std::shared_ptr<Job>> jobs = take_payload(*reason);

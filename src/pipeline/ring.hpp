@@ -34,6 +34,7 @@ class Ring {
 
  private:
   Slot& filling();
+  bool has_filled() const;
   void send_filled();
   bool advance();
   void step();

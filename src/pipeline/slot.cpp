@@ -18,6 +18,8 @@ std::size_t tag_offset(std::size_t text_end) { return (text_end + tag_room - 1) 
 // A warp copies so much in a row.
 constexpr std::size_t most_copy_len = std::size_t{16} << 10;
 
+std::size_t copies_of(std::size_t len) { return (len + most_copy_len - 1) / most_copy_len; }
+
 }  // namespace
 
 std::size_t Slot::room_for(const Message& message) {
@@ -25,8 +27,14 @@ std::size_t Slot::room_for(const Message& message) {
   return align_up(message.tag_len != 0 ? tag_offset(text_len) + tag_room : text_len);
 }
 
-std::size_t Slot::list_room_for(std::size_t output_len, bool has_tag) {
-  return ((output_len + most_copy_len - 1) / most_copy_len + (has_tag ? 1 : 0)) * sizeof(DeviceCopy);
+std::size_t Slot::list_room_for(const Message& message, Way way) {
+  if (way != Way::scattered && way != Way::by_device) return 0;
+  const std::size_t in = way == Way::by_device ? copies_of(message.in_len) : 0;
+  return (in + copies_of(message.output_len()) + (message.tag_len != 0 ? 1 : 0)) * sizeof(DeviceCopy);
+}
+
+std::size_t Slot::with_list(std::size_t size) {
+  return size + align_up((2 * copies_of(size) + 1) * sizeof(DeviceCopy));
 }
 
 Slot::Slot(DeviceEngine& engine, int device, std::size_t size, RingBatch& batch, CopyJob& job)
@@ -75,7 +83,7 @@ void Slot::place(std::size_t index, std::unique_ptr<Part> part, Way way) {
   const std::size_t text_end = at + std::max(m.in_len, m.output_len());
   const std::size_t tag_at = tag_offset(text_end);
   used_ = m.tag_len != 0 ? tag_at + tag_room : text_end;
-  list_len_ = way == Way::scattered ? list_len_ + list_room_for(m.output_len(), m.tag_len != 0) : 0;
+  list_len_ += list_room_for(m, way);
   way_ = way;
   parts_.push_back({index, at, tag_at, std::move(part)});
 }
@@ -83,8 +91,23 @@ void Slot::place(std::size_t index, std::unique_ptr<Part> part, Way way) {
 std::size_t Slot::needed_host_len() const {
   if (way_ == Way::packed) return used_;
   if (way_ == Way::scattered) return align_up(used_) + list_len_;
+  if (way_ == Way::by_device) return list_len_ + tag_room * parts_.size();
   const bool tags = std::any_of(parts_.begin(), parts_.end(), [&](const Held& h) { return message(h).tag_len != 0; });
   return tags ? tag_room * parts_.size() : 0;
+}
+
+// Where the list begins in page-locked memory: there it has the texts before it, if they travel that way.
+std::size_t Slot::list_at() const { return way_ == Way::scattered ? align_up(used_) : 0; }
+
+// Where a tag comes back to, unless the device writes it to its place.
+std::uint8_t* Slot::host_tag(std::size_t number) const {
+  if (way_ == Way::direct) return host_.data + tag_room * number;
+  return host_.data + (way_ == Way::by_device ? list_len_ + tag_room * number : parts_[number].tag_at);
+}
+
+// The tag of a whole message that is encrypted needs nothing more of the host.
+bool Slot::writes_own_tag(const Held& held) const {
+  return batch_.reaches_tags && list_len_ != 0 && held.part == nullptr && message(held).direction == Direction::encrypt;
 }
 
 // Page-locked memory is costly, so there is no more than was needed so far: of direct parts, for their tags.
@@ -95,7 +118,7 @@ void Slot::prepare_memory() {
     const bool is_first = host_.data == nullptr;
     host_ = {};
     // A second piece of a batch is as large as the slot, more or less: then it is not asked for twice.
-    const std::size_t size = way_ == Way::direct || is_first ? needed : size_;
+    const std::size_t size = way_ == Way::direct || way_ == Way::by_device || is_first ? needed : size_;
     host_ = StagingMemory::take(engine_, size);
   }
   host_.used = std::max(host_.used, needed);
@@ -107,7 +130,11 @@ void Slot::send() {
     launch();
     return;
   }
-  if (way_ == Way::scattered) list_copies();
+  if (list_len_ != 0) list_copies();
+  if (way_ == Way::by_device) {
+    launch();
+    return;
+  }
   batch_.rows.clear();
   for (const Held& held : parts_) {
     const Message& m = message(held);
@@ -117,15 +144,26 @@ void Slot::send() {
   state_ = State::copying_in;
 }
 
-// The list travels behind the texts, in one copy with them.
+// The list travels behind the texts, in one copy with them, or alone.
 void Slot::list_copies() {
-  auto* next = reinterpret_cast<DeviceCopy*>(host_.data + align_up(used_));
-  for (const Held& held : parts_) {
+  auto* const list = reinterpret_cast<DeviceCopy*>(host_.data + list_at());
+  auto* next = list;
+  for (std::size_t i = 0; way_ == Way::by_device && i < parts_.size(); ++i) {
+    const Message& m = message(parts_[i]);
+    for (std::size_t offset = 0; offset < m.in_len; offset += most_copy_len) {
+      *next++ = {memory_ + parts_[i].at + offset, m.in + offset, std::min(most_copy_len, m.in_len - offset)};
+    }
+  }
+  copies_in_ = static_cast<std::size_t>(next - list);
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const Held& held = parts_[i];
     const Message& m = message(held);
     for (std::size_t offset = 0; offset < m.output_len(); offset += most_copy_len) {
       *next++ = {m.out + offset, memory_ + held.at + offset, std::min(most_copy_len, m.output_len() - offset)};
     }
-    if (m.tag_len != 0) *next++ = {host_.data + held.tag_at, memory_ + held.tag_at, tag_room};
+    if (m.tag_len == 0) continue;
+    const bool own = writes_own_tag(held);
+    *next++ = {own ? m.tag : host_tag(i), memory_ + held.tag_at, own ? m.tag_len : tag_room};
   }
 }
 
@@ -162,15 +200,18 @@ void Slot::copy_ranges(Copy&& copy) {
 
 void Slot::launch() {
   const SelectedDevice scope(engine_, device_);
-  const std::size_t sent = way_ == Way::direct ? used_ : needed_host_len();
-  memory_used_ = std::max(memory_used_, sent);
+  memory_used_ = std::max(memory_used_, list_len_ != 0 ? align_up(used_) + list_len_ : used_);
   batch_.ranges.clear();
-  if (way_ != Way::direct) batch_.ranges.push_back({memory_, host_.data, sent});
+  if (way_ == Way::packed) batch_.ranges.push_back({memory_, host_.data, used_});
+  if (way_ == Way::scattered) batch_.ranges.push_back({memory_, host_.data, align_up(used_) + list_len_});
+  if (way_ == Way::by_device) batch_.ranges.push_back({memory_ + align_up(used_), host_.data, list_len_});
   for (std::size_t i = 0; way_ == Way::direct && i < parts_.size(); ++i) {
     const Message& m = message(parts_[i]);
     batch_.ranges.push_back({memory_ + parts_[i].at, m.in, m.in_len});
   }
   copy_ranges([&](const CopyRange& range) { engine_.copy_to_device(range.to, range.from, range.len, stream_); });
+  const auto* const copies = reinterpret_cast<const DeviceCopy*>(memory_ + align_up(used_));
+  if (way_ == Way::by_device) engine_.copy_many(copies, copies_in_, stream_);
   list_on_device();
   batch_.part_statuses.assign(parts_.size(), Status::ok);
   engine_.run_allocated(make_plan(batch_.on_device, engine_.tile_units()), batch_.part_statuses, stream_);
@@ -182,9 +223,9 @@ void Slot::launch() {
 }
 
 void Slot::bring_back() {
-  if (way_ == Way::scattered) {
-    engine_.copy_many_to_host(reinterpret_cast<const DeviceCopy*>(memory_ + align_up(used_)),
-                              list_len_ / sizeof(DeviceCopy), stream_);
+  if (list_len_ != 0) {
+    const auto* const copies = reinterpret_cast<const DeviceCopy*>(memory_ + align_up(used_));
+    engine_.copy_many(copies + copies_in_, list_len_ / sizeof(DeviceCopy) - copies_in_, stream_);
     return;
   }
   batch_.ranges.clear();
@@ -202,7 +243,7 @@ bool Slot::is_authentic(std::size_t number) {
   const Held& held = parts_[number];
   const Message& m = message(held);
   Secret<std::uint8_t[16]> tag;
-  std::memcpy(*tag, host_.data + (way_ == Way::direct ? tag_room * number : held.tag_at), GcmPieces::tag_len);
+  std::memcpy(*tag, host_tag(number), GcmPieces::tag_len);
   if (held.part != nullptr && held.part->gcm != nullptr) {
     GcmPieces& pieces = *held.part->gcm;
     pieces.add(held.part->offset / 16, m.in_len, *tag);
@@ -218,7 +259,7 @@ void Slot::collect() {
   batch_.rows.clear();
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const Message& m = message(parts_[i]);
-    if (m.tag_len != 0 && !is_authentic(i)) continue;
+    if (m.tag_len != 0 && !writes_own_tag(parts_[i]) && !is_authentic(i)) continue;
     if (way_ == Way::packed) append_range(batch_.rows, {m.out, host_.data + parts_[i].at, m.output_len()});
   }
   job_.start(batch_.rows);

@@ -20,6 +20,7 @@ namespace warpcipher {
 enum class Way : std::uint8_t {
   packed,     // the cores copy them into and out of the slot's page-locked memory
   scattered,  // in likewise; out straight to the caller's page-locked memory, by a kernel, as they are many and short
+  by_device,  // by a kernel both ways, from and to the caller's page-locked memory: many and short, too
   direct,     // straight from and to the caller's page-locked memory
 };
 
@@ -31,6 +32,7 @@ struct RingBatch {
   std::vector<Message> on_device;
   std::vector<Status> part_statuses;
   std::vector<CopyRange> ranges, rows;
+  bool reaches_tags = false;  // the device may write tags to their places, as it does texts
 };
 
 class Slot {
@@ -44,10 +46,10 @@ class Slot {
   // What a message needs of a slot's size.
   static std::size_t room_for(const Message& message);
 
-  // What the list of copies takes of it beside that, when the message is scattered; and `size` with room for the list
-  // of a message as long.
-  static std::size_t list_room_for(std::size_t output_len, bool has_tag);
-  static std::size_t with_list(std::size_t size) { return size + align_up(list_room_for(size, true)); }
+  // What the list of the copies that a kernel makes takes of it beside that; and `size` with room for the list of a
+  // message as long.
+  static std::size_t list_room_for(const Message& message, Way way);
+  static std::size_t with_list(std::size_t size);
 
   // job: of the copies by the cores; helpers may look at it for longer than the slot lives.
   Slot(DeviceEngine& engine, int device, std::size_t size, RingBatch& batch, CopyJob& job);
@@ -61,8 +63,7 @@ class Slot {
   bool takes(std::size_t index, Way way) const {
     if (empty()) return true;
     const Message& m = batch_.messages[index];
-    const std::size_t list_len = way == Way::scattered ? list_len_ + list_room_for(m.output_len(), m.tag_len != 0) : 0;
-    const std::size_t begun = align_up(used_) + list_len;
+    const std::size_t begun = align_up(used_) + list_len_ + list_room_for(m, way);
     return way == way_ && begun <= size_ && room_for(m) <= size_ - begun;
   }
 
@@ -98,6 +99,9 @@ class Slot {
   }
   void place(std::size_t index, std::unique_ptr<Part> part, Way way);
   std::size_t needed_host_len() const;
+  std::size_t list_at() const;
+  std::uint8_t* host_tag(std::size_t number) const;
+  bool writes_own_tag(const Held& held) const;
   void prepare_memory();
   void list_copies();
   template <class Copy>
@@ -120,6 +124,7 @@ class Slot {
   StagingMemory::Block host_{};     // page-locked
   std::size_t used_ = 0;            // of memory_, by parts_
   std::size_t list_len_ = 0;        // of the list of copies behind them, in bytes
+  std::size_t copies_in_ = 0;       // how many of them bring texts in
   Way way_ = Way::packed;
   State state_ = State::filling;
   std::vector<Held> parts_;

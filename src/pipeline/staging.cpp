@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/thread_pool.hpp"
+#include "pipeline/load.hpp"
 #include "pipeline/ring.hpp"
 
 namespace warpcipher {
@@ -70,22 +72,48 @@ struct Row {
   bool direct;
 };
 
-// Whether many messages come back to page-locked memory, so that the device may write their texts itself. All of them:
-// a piece travels one way.
-bool can_scatter(const DeviceEngine& engine, std::span<const Message> messages) {
-  if (messages.size() < 2) return false;
-  std::size_t total = 0;
-  std::vector<AddressRange> known;  // a buffer of each client, say: looking one up takes 0.2 us
-  for (const Message& m : messages) {
-    const std::size_t len = m.output_len();
-    total += len;
-    const auto holds = [&](const AddressRange& range) { return range.holds(m.out, len); };
-    if (len == 0 || std::any_of(known.rbegin(), known.rend(), holds)) continue;
-    if (known.size() == most_known_ranges) known.clear();
-    known.push_back(engine.find_page_locked(m.out));
-    if (!holds(known.back())) return false;
+// Page-locked memory of the caller that the device itself reaches, as it was looked up: a buffer of each client, say.
+class Reach {
+ public:
+  explicit Reach(const DeviceEngine& engine) : engine_(engine) {}
+
+  bool holds(const std::uint8_t* data, std::size_t len) {
+    if (len == 0) return true;
+    if (last_ < known_.size() && known_[last_].holds(data, len)) return true;
+    const auto found =
+        std::find_if(known_.begin(), known_.end(), [&](const AddressRange& range) { return range.holds(data, len); });
+    last_ = static_cast<std::size_t>(found - known_.begin());
+    if (found != known_.end()) return true;
+    if (known_.size() == most_known_ranges) known_.clear();
+    last_ = known_.size();
+    known_.push_back(engine_.find_page_locked(data));  // takes 0.2 us
+    return known_.back().holds(data, len);
   }
-  return total >= messages.size() * least_scattered_len;
+
+ private:
+  const DeviceEngine& engine_;
+  std::vector<AddressRange> known_;
+  std::size_t last_ = 0;  // neighbours mostly lie in one
+};
+
+struct Ways {
+  Way way;
+  bool reaches_tags;
+};
+
+// How those travel that do not travel directly. All of them: a piece travels one way.
+Ways find_ways(const DeviceEngine& engine, std::span<const Message> messages) {
+  std::size_t total = 0;
+  for (const Message& m : messages) total += m.output_len();
+  if (messages.size() < 2 || total < messages.size() * least_scattered_len) return {Way::packed, false};
+  Reach written(engine), read(engine);
+  bool reads = true, tags = true;
+  for (const Message& m : messages) {
+    if (!written.holds(m.out, m.output_len())) return {Way::packed, false};
+    tags = tags && (m.direction == Direction::decrypt || written.holds(m.tag, m.tag_len));
+    reads = reads && (m.in == m.out || read.holds(m.in, m.in_len));
+  }
+  return {reads ? Way::by_device : Way::scattered, tags};
 }
 
 bool follows(const Message& before, const Message& m) {
@@ -111,10 +139,18 @@ std::size_t slot_size(std::span<const Message> messages, std::size_t piece_len, 
   std::size_t all = 0, uncut = 0;
   for (const Message& m : messages) {
     all += Slot::room_for(m);
-    if (way == Way::scattered) all += Slot::list_room_for(m.output_len(), m.tag_len != 0);
+    all += Slot::list_room_for(m, way);
     if (!can_be_cut(m)) uncut = std::max(uncut, Slot::room_for(m));
   }
-  return std::max({std::min(all, piece_len), uncut, Slot::alignment});
+  // Of few sizes, so that a run finds the memory that another left.
+  return std::max({std::min(all > least_piece_len ? std::bit_ceil(all) : all, piece_len), uncut, Slot::alignment});
+}
+
+// Several runs share the cores, of which each has one already.
+std::size_t helper_count(const PipelineShape& shape) {
+  const std::size_t runs = std::max<std::size_t>(LoadedRun::runs(), 1);
+  const std::size_t threads = ThreadPool::instance().threads();
+  return std::min(shape.helpers, threads > runs ? (threads - runs) / runs : 0);
 }
 
 // Sends all messages round the ring. call_helpers: there will be copies.
@@ -125,7 +161,7 @@ void drive(const DeviceEngine& engine, Ring& ring, std::span<const Message> mess
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const Message& message = messages[i];
     if (i == row.end) row = find_row(engine, messages, i, shape.direct_len);
-    if (!row.direct) call_helpers();
+    if (!row.direct && way_of_others != Way::by_device) call_helpers();
     const Way way = row.direct ? Way::direct : way_of_others;
     if (!can_be_cut(message) || Slot::room_for(message) <= size) {
       ring.add(i, way);
@@ -142,7 +178,7 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
   // Without copies by the cores there is less to overlap.
   const Row first = find_row(engine, messages, 0, shape.direct_len);
   const bool all_direct = first.direct && first.end == messages.size();
-  const Way way = !all_direct && can_scatter(engine, messages) ? Way::scattered : Way::packed;
+  const auto [way, reaches_tags] = all_direct ? Ways{Way::packed, false} : find_ways(engine, messages);
   const std::size_t size = slot_size(messages, shape.piece_len, way);
   std::vector<int> devices = engine.devices_for_host_data();
   devices.resize(std::clamp<std::size_t>(shape.devices, 1, devices.size()));
@@ -152,8 +188,9 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
   const std::size_t slots = whole        ? 1
                             : all_direct ? std::min(shape.slots, most_direct_slots) * devices.size()
                                          : shape.slots * devices.size();
-  RingBatch batch{messages, statuses, {}, {}, {}, {}};
-  Ring ring(engine, batch, std::move(devices), slots, way == Way::scattered ? Slot::with_list(size) : size);
+  RingBatch batch{messages, statuses, {}, {}, {}, {}, reaches_tags};
+  const bool has_list = way == Way::scattered || way == Way::by_device;
+  Ring ring(engine, batch, std::move(devices), slots, has_list ? Slot::with_list(size) : size);
   std::atomic<bool> over{false};
   const auto help = [&] {
     while (!over.load(std::memory_order_relaxed)) {
@@ -166,7 +203,7 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
     std::atomic<bool>& over;
   } end{over};
   drive(engine, ring, messages, shape, size, way, [&] {
-    if (!helpers.has_value()) helpers.emplace(ThreadPool::instance(), shape.helpers, help);
+    if (!helpers.has_value()) helpers.emplace(ThreadPool::instance(), helper_count(shape), help);
   });
   if (way == Way::scattered) {  // what comes back needs no cores: other batches may
     ring.finish_copies_in();
@@ -228,6 +265,7 @@ void run_through_device(DeviceEngine& engine, std::span<const Message> messages,
 
 void run_through_device(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses,
                         const PipelineShape& shape) {
+  const LoadedRun load;
   try {
     run_pieces(engine, messages, statuses, shape);
   } catch (...) {

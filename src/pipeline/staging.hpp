@@ -11,7 +11,7 @@
 // Streams by slot, not by kind of work: within a piece everything is in order anyway, between pieces nothing is, and a
 // GPU's copy engines and multiprocessors take the work of different streams as it gets ready. Streams by kind would
 // need two events a piece to say the same. From page-locked memory of the caller pieces travel without the cores; where
-// that lies in many short texts, the cores only pack what goes in, and a kernel writes what comes back to its places.
+// that lies in many short texts, a kernel brings them in and writes what comes back to its places.
 #pragma once
 
 #include <cstddef>

@@ -115,11 +115,11 @@ class HostDeviceEngine final : public DeviceEngine {
     wipe_and_give(memory, size, used);
   }
   bool is_pinned(const void*, std::size_t) const override { return all_pinned; }
-  AddressRange find_page_locked(const void*) const override {
-    return all_pinned ? AddressRange{0, UINTPTR_MAX} : AddressRange{};
+  AddressRange find_page_locked(const void* memory) const override {
+    return all_pinned && reached.holds(memory, 0) ? reached : AddressRange{};
   }
-  void copy_many_to_host(const DeviceCopy* copies, std::size_t count, Stream stream) override {
-    ++scatters;
+  void copy_many(const DeviceCopy* copies, std::size_t count, Stream stream) override {
+    ++lists;
     queue(stream).work.push_back([=] {
       for (std::size_t i = 0; i < count; ++i) copy(copies[i].to, copies[i].from, copies[i].len);
     });
@@ -136,13 +136,14 @@ class HostDeviceEngine final : public DeviceEngine {
   }
 
   int device_count = 1;
-  std::string_view form;    // chosen
-  bool all_pinned = false;  // the caller's memory
+  std::string_view form;                 // chosen
+  bool all_pinned = false;               // the caller's memory
+  AddressRange reached{0, UINTPTR_MAX};  // what of it the device reaches itself
   int runs = 0;
   int fail_on_run = 0;
   int streams = 0;
   int copies_to_device = 0;
-  int scatters = 0;  // calls of copy_many_to_host
+  int lists = 0;  // calls of copy_many
   std::map<int, int> runs_of_device;
   std::size_t most_messages = 0;
   std::size_t most_allocated = 0;

@@ -229,8 +229,8 @@ TEST(Staging, PageLockedMemoryIsNotCopiedByTheHost) {
   EXPECT_LE(engine.most_allocated, small.slots * piece_len);  // device memory alone
 }
 
-// Each text has a place of its own, with its tag behind it: they are packed on the way in alone.
-TEST(Staging, ShortTextsGoStraightToPageLockedMemory) {
+// Each text has a place of its own, with its tag behind it: the device itself reads and writes them there.
+TEST(Staging, ShortTextsGoStraightFromAndToPageLockedMemory) {
   std::mt19937 random(14);
   for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
     std::deque<Sample> samples;
@@ -251,9 +251,46 @@ TEST(Staging, ShortTextsGoStraightToPageLockedMemory) {
   std::vector<Status> statuses(messages.size(), Status::ok);
   run_through_device(engine, messages, statuses);
   EXPECT_EQ(engine.runs, 1);
-  EXPECT_EQ(engine.scatters, 1);
-  EXPECT_EQ(engine.copies_to_device, 1);
+  EXPECT_EQ(engine.lists, 2);
+  EXPECT_EQ(engine.copies_to_device, 1);                              // of the lists
+  EXPECT_LE(engine.most_wiped, 8 * (2048 + 3 * sizeof(DeviceCopy)));  // texts in, texts out, tags
   EXPECT_TRUE(engine.balanced());
+}
+
+// From pageable memory to page-locked memory: the cores pack texts on the way in alone. Tags come back either way.
+TEST(Staging, TextsFromPageableMemoryAreScattered) {
+  std::mt19937 random(15);
+  constexpr std::size_t count = 8, len = 2000, tag_len = 16;
+  for (const bool reaches_tags : {false, true}) {
+    HostDeviceEngine engine;
+    engine.all_pinned = true;
+    test::Bytes outs(count * len + count * tag_len), expected(len), tag(tag_len);
+    const auto begin = reinterpret_cast<std::uintptr_t>(outs.data());
+    engine.reached = {begin, begin + count * len + (reaches_tags ? count * tag_len : 0)};
+    std::deque<Sample> samples;
+    std::vector<Message> messages;
+    for (std::size_t i = 0; i < count; ++i) {
+      samples.emplace_back(random, find_algorithm("aes-128-gcm"), Direction::encrypt, len);
+      Message m = samples.back().message;
+      m.out = outs.data() + i * len;
+      m.tag = outs.data() + count * len + i * tag_len;
+      m.tag_len = tag_len;
+      messages.push_back(m);
+    }
+    std::vector<Status> statuses(count, Status::ok);
+    run_through_device(engine, messages, statuses);
+    EXPECT_EQ(engine.lists, 1);
+    EXPECT_TRUE(engine.balanced());
+    for (Message m : messages) {
+      const Message got = m;
+      m.out = expected.data();
+      m.tag = tag.data();
+      Status status = Status::ok;
+      reference_engine().run(make_plan({&m, 1}, 256), {&status, 1}, nullptr);
+      EXPECT_EQ(0, std::memcmp(got.out, m.out, len));
+      EXPECT_EQ(0, std::memcmp(got.tag, m.tag, tag_len));
+    }
+  }
 }
 
 TEST(Staging, NothingBeyondTheBytesUsedIsAllocatedOrWiped) {

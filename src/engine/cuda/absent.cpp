@@ -36,7 +36,7 @@ class AbsentCudaEngine final : public DeviceEngine {
   AddressRange find_page_locked(const void*) const override { return {}; }
   void copy_to_device(void*, const void*, std::size_t, Stream) override { refuse(); }
   void copy_to_host(void*, const void*, std::size_t, Stream) override { refuse(); }
-  void copy_many_to_host(const DeviceCopy*, std::size_t, Stream) override { refuse(); }
+  void copy_many(const DeviceCopy*, std::size_t, Stream) override { refuse(); }
   void clear(void*, std::size_t, Stream) override { refuse(); }
 
  private:

@@ -159,8 +159,8 @@ class CudaEngine final : public DeviceEngine {
   void copy_to_host(void* host, const void* device, std::size_t size, Stream stream) override {
     check(cudaMemcpyAsync(host, device, size, cudaMemcpyDeviceToHost, native(stream)), "copy from the device");
   }
-  void copy_many_to_host(const DeviceCopy* copies, std::size_t count, Stream stream) override {
-    cuda::copy_many_to_host(copies, count, stream);
+  void copy_many(const DeviceCopy* copies, std::size_t count, Stream stream) override {
+    cuda::copy_many(copies, count, stream);
   }
   void clear(void* device, std::size_t size, Stream stream) override {
     check(cudaMemsetAsync(device, 0, size, native(stream)), "clear device memory");

@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(threads) copy_many_kernel(const DeviceCopy* co
 
 }  // namespace
 
-void copy_many_to_host(const DeviceCopy* copies, std::size_t count, Stream stream) {
+void copy_many(const DeviceCopy* copies, std::size_t count, Stream stream) {
   if (count == 0) return;
   constexpr std::size_t warps_of_block = threads / warp_len;
   const std::size_t blocks = std::min<std::size_t>(most_blocks, (count + warps_of_block - 1) / warps_of_block);
