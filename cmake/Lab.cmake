@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# warpcipher_lab: the papers' variants (lab/), on nothing but headers of src/. A build without CUDA compiles the same
-# files as C++ and leaves their kernels out. Nothing but the Python extension _lab and the tests links it.
+# warpcipher_lab: the papers' variants (lab/), on nothing of src/ but headers and what throws CUDA's errors. A build
+# without CUDA compiles the same files as C++ and leaves their kernels out. Nothing but the Python extension _lab and
+# the tests links it.
 
 file(GLOB lab_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lab/*.cpp ${PROJECT_SOURCE_DIR}/lab/*.cu)
 file(GLOB lab_cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lab/*.cu)
-if(NOT WARPCIPHER_HAS_CUDA)
+if(WARPCIPHER_HAS_CUDA)
+  list(APPEND lab_sources ${PROJECT_SOURCE_DIR}/src/engine/cuda/check.cu)
+else()
   set_source_files_properties(${lab_cuda_sources} PROPERTIES LANGUAGE CXX)
 endif()
 

@@ -7,9 +7,10 @@
 #include <span>
 
 #include "batch/key.hpp"
+#include "batch/result.hpp"
 #include "core/error.hpp"
-#include "core/host_device.hpp"
 #include "mode/mode.hpp"
+#include "mode/padding.hpp"
 
 namespace warpcipher {
 
@@ -17,11 +18,6 @@ enum class Padding : std::uint8_t { none, pkcs7 };
 
 // Where in, out and tag lie. IV and AAD are always in host memory.
 enum class Memory : std::uint8_t { host, device };
-
-// Bytes of a text and its PKCS#7 padding (RFC 5652, section 6.3). block_len: a power of two.
-WARPCIPHER_HD constexpr std::uint64_t padded_len(std::uint64_t text_len, std::uint64_t block_len) {
-  return (text_len | (block_len - 1)) + 1;
-}
 
 // IEEE 1619, section 5.1: a data unit of at most 2^20 blocks; and a block at least, to steal from.
 inline constexpr std::uint64_t xts_most_text_len = std::uint64_t{16} << 20;
@@ -65,12 +61,6 @@ struct Message {
     const std::size_t unit = algorithm().unit_len();
     return algorithm().mode.id == Mode::xts ? in_len / unit : (output_len() + unit - 1) / unit;
   }
-};
-
-// What came of a message.
-struct Result {
-  Status status = Status::ok;  // ok, invalid_tag or invalid_padding
-  std::size_t written = 0;     // bytes of text at out; 0 when status is not ok
 };
 
 // Throws Error{invalid_argument} on the first message that cannot be right: key missing, lengths outside the mode's,

@@ -9,17 +9,11 @@
 #include <vector>
 
 #include "batch/columns.hpp"
+#include "engine/device_copy.hpp"
 #include "engine/engine.hpp"
 #include "engine/policy.hpp"
 
 namespace warpcipher {
-
-// A copy for copy_many(), as a device reads it.
-struct DeviceCopy {
-  void* to;
-  const void* from;
-  std::size_t len;
-};
 
 // Bytes of memory, as addresses; empty: none.
 struct AddressRange {

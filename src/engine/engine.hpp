@@ -9,11 +9,9 @@
 #include <vector>
 
 #include "batch/plan.hpp"
+#include "engine/stream.hpp"
 
 namespace warpcipher {
-
-// A CUDA stream, as cudaStream_t; nullptr is the legacy default stream. Engines of the host ignore it.
-using Stream = void*;
 
 class Engine {
  public:

@@ -22,6 +22,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "core/error.hpp"
@@ -436,7 +437,7 @@ int main(int argc, char** argv) {
     else if (few)
       run_few();
     else
-      run_tests(!quick && devices.list.front().name != "emulated GPU");
+      run_tests(!quick && devices.list.front().name != std::string_view("emulated GPU"));
     std::printf("ok\n");
     return 0;
   } catch (const std::exception& error) {

@@ -3,19 +3,10 @@
 // length.
 #pragma once
 
-#include "core/host_device.hpp"
+#include "engine/cuda/block.hpp"
 #include "engine/cuda/intrinsics.cuh"
 
 namespace warpcipher::cuda {
-
-// Words as a little-endian machine loads them: byte i of the block is byte i % 4 of words[i / 4].
-struct alignas(16) Block {
-  std::uint32_t words[4];
-};
-
-WARPCIPHER_HD inline Block operator^(const Block& a, const Block& b) {
-  return {{a.words[0] ^ b.words[0], a.words[1] ^ b.words[1], a.words[2] ^ b.words[2], a.words[3] ^ b.words[3]}};
-}
 
 __device__ __forceinline__ std::uint32_t get_byte(const Block& block, std::uint32_t i) {
   return block.words[i / 4] >> (8 * (i % 4)) & 0xffu;

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "engine/engine.hpp"
+#include "engine/stream.hpp"
 
 namespace warpcipher::cuda {
 

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/chains.cuh"
+#include "engine/cuda/chains.hpp"
+
+#include "engine/cuda/launch.hpp"
+#include "engine/cuda/message_view.cuh"
+#include "mode/algorithm.hpp"
 
 namespace warpcipher::cuda {
 namespace {
@@ -22,19 +26,6 @@ void save_chains(const Device& device, Stream stream, const Algorithm& algorithm
   launch(&save_chains_kernel, shape_of_lanes(device, list.tiles, 256, 8), stream, list,
          static_cast<std::uint32_t>(algorithm.block_len()),
          tile_units * static_cast<std::uint32_t>(algorithm.unit_len()), chains);
-}
-
-bool chains_blocks(const Algorithm& algorithm, Direction direction) {
-  const Mode mode = algorithm.mode.id;
-  return direction == Direction::decrypt && (mode == Mode::cbc || mode == Mode::cfb || mode == Mode::cfb8);
-}
-
-bool needs_chains(const GroupRun& run) {
-  if (!chains_blocks(*run.group.algorithm, run.group.direction)) return false;
-  for (std::size_t i = 0; i < run.group.messages.size(); ++i) {
-    if (run.message(i).in == run.message(i).out) return true;
-  }
-  return false;
 }
 
 }  // namespace warpcipher::cuda

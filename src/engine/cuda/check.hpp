@@ -4,23 +4,14 @@
 
 #include <cuda_runtime_api.h>
 
-#include <string>
-
-#include "core/error.hpp"
-
 namespace warpcipher::cuda {
 
-[[noreturn]] inline void throw_error(cudaError_t error, const std::string& doing) {
-  cudaGetLastError();  // forgets an error that is not sticky, so that the next call does not report it again
-  std::string text =
-      "CUDA failed to " + doing + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")";
-  if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorUnsupportedPtxVersion) {
-    text += "; this build of warpcipher has no code for this GPU or driver";
-  }
-  throw Error(error == cudaErrorMemoryAllocation ? Status::out_of_memory : Status::engine_failure, text);
-}
+// Throws Error{engine_failure}: for where a kernel is launched, which would have to compile <string> otherwise.
+[[noreturn]] void throw_failure(const char* text);
 
 // `doing` completes "CUDA failed to ...".
+[[noreturn]] void throw_error(cudaError_t error, const char* doing);
+
 inline void check(cudaError_t error, const char* doing) {
   if (error != cudaSuccess) throw_error(error, doing);
 }

@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "core/error.hpp"
@@ -67,9 +68,15 @@ Devices look() {
       found.unavailable_reason = std::string(properties.name) + ": its driver offers no memory pools (cudaMallocAsync)";
       continue;
     }
-    found.list.push_back({i, properties.name, properties.totalGlobalMem, properties.major, properties.minor,
-                          static_cast<std::uint32_t>(properties.multiProcessorCount),
-                          properties.sharedMemPerBlockOptin});
+    Device device{i,
+                  {},
+                  properties.totalGlobalMem,
+                  properties.major,
+                  properties.minor,
+                  static_cast<std::uint32_t>(properties.multiProcessorCount),
+                  properties.sharedMemPerBlockOptin};
+    std::string_view(properties.name).copy(device.name, sizeof device.name - 1);
+    found.list.push_back(device);
   }
   cudaGetLastError();
   if (!found.list.empty()) found.unavailable_reason.clear();

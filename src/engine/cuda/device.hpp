@@ -2,26 +2,14 @@
 // The GPUs of this machine, looked up once and without ever throwing, and which of them a plan's messages lie on.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "batch/plan.hpp"
+#include "engine/cuda/gpu.hpp"
 #include "engine/device_engine.hpp"
 
 namespace warpcipher::cuda {
-
-// What the choice of kernels depends on.
-struct Device {
-  int index;  // as cudaSetDevice takes it
-  std::string name;
-  std::size_t memory;  // bytes
-  int major;           // compute capability
-  int minor;
-  std::uint32_t multiprocessors;
-  std::size_t shared_len;  // bytes of shared memory a block may ask for
-};
 
 struct Devices {
   std::vector<Device> list;

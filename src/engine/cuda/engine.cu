@@ -15,9 +15,9 @@
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/device.hpp"
 #include "engine/cuda/ghash/ghash.hpp"
+#include "engine/cuda/group_run.hpp"
 #include "engine/cuda/host_copies.hpp"
 #include "engine/cuda/lane_table/run.hpp"
-#include "engine/cuda/launch.hpp"
 #include "engine/cuda/memory.hpp"
 #include "engine/cuda/pinned_pool.hpp"
 #include "engine/cuda/policies.hpp"
@@ -72,9 +72,9 @@ class CudaEngine final : public DeviceEngine {
     std::vector<std::string> lines;
     const int driver = cuda::devices().driver_version;
     for (const cuda::Device& device : cuda::devices().list) {
-      lines.push_back(device.name + ", " + std::to_string(device.memory >> 20) + " MiB, compute capability " +
-                      std::to_string(device.major) + "." + std::to_string(device.minor) + ", " +
-                      std::to_string(device.multiprocessors) + " multiprocessors, driver for CUDA " +
+      lines.push_back(std::string(device.name) + ", " + std::to_string(device.memory >> 20) +
+                      " MiB, compute capability " + std::to_string(device.major) + "." + std::to_string(device.minor) +
+                      ", " + std::to_string(device.multiprocessors) + " multiprocessors, driver for CUDA " +
                       std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10));
     }
     return lines;

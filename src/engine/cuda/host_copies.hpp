@@ -6,7 +6,8 @@
 
 #include <cstddef>
 
-#include "engine/device_engine.hpp"
+#include "engine/device_copy.hpp"
+#include "engine/stream.hpp"
 
 namespace warpcipher::cuda {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting kernels: the shape of a launch, and the group of a plan that it works on.
+// Starting kernels.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,20 +9,10 @@
 #include <utility>
 
 #include "engine/cuda/check.hpp"
-#include "engine/cuda/device.hpp"
-#include "engine/engine.hpp"
+#include "engine/cuda/gpu.hpp"
+#include "engine/stream.hpp"
 
 namespace warpcipher::cuda {
-
-// What every family is given to run.
-struct GroupRun {
-  const Plan& plan;
-  const Group& group;
-  const Device& device;
-  Stream stream;
-
-  const Message& message(std::size_t position) const { return plan.messages[group.messages[position]]; }
-};
 
 struct LaunchShape {
   std::uint32_t blocks;

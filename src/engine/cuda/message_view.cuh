@@ -1,52 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message as kernels see it, and how a warp finds the message of its tile.
+// How a warp finds the message of its tile.
 #pragma once
 
 #include "engine/cuda/block.cuh"
-#include "engine/cuda/launch.hpp"
+#include "engine/cuda/message_view.hpp"
 
 namespace warpcipher::cuda {
-
-struct MessageView {
-  const std::uint8_t* in;
-  std::uint8_t* out;
-  std::uint64_t in_len;
-  std::uint64_t out_len;
-  std::uint64_t units;
-  Block start;        // IV, first counter block or first tweak
-  std::uint32_t pad;  // the value of the bytes from in_len to out_len
-  std::uint32_t key;  // its number in the group's array of schedules
-};
-
-// The view of a message without its start and key.
-inline MessageView view_of(const Message& message) {
-  MessageView view{};
-  view.in = message.in;
-  view.out = message.out;
-  view.in_len = message.in_len;
-  view.out_len = message.output_len();
-  view.units = message.units();
-  view.pad = static_cast<std::uint32_t>(view.out_len - view.in_len);
-  return view;
-}
-
-// Messages cut into tiles. Pointers are to device memory.
-struct TileList {
-  const MessageView* views;
-  const std::uint64_t* first_tile;  // prefix sums, one more than messages
-  std::uint64_t tiles;
-  std::uint32_t messages;
-};
-
-// How many messages a core of the host takes at a time, when it fills in views.
-inline constexpr std::size_t messages_at_once = 2048;
-
-// Up to 16 bytes of the host as a block, the rest zero.
-inline Block to_block(const std::uint8_t* bytes, std::size_t len) {
-  Block block{};
-  for (std::size_t i = 0; i < len; ++i) block.words[i / 4] |= std::uint32_t{bytes[i]} << (8 * (i % 4));
-  return block;
-}
 
 // One tile: `units` units from first_unit of a message. `message` counts within the group.
 struct Tile {

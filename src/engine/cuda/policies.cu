@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "engine/cuda/device.hpp"
 #include "engine/cuda/ghash/tensor.hpp"
 #include "engine/cuda/lane_table/form.hpp"
 #include "engine/cuda/lane_table/mixed.hpp"

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "engine/engine.hpp"
+#include "engine/stream.hpp"
 
 namespace warpcipher::cuda {
 

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/bytes.hpp"
 #include "core/thread_pool.hpp"
 #include "engine/cuda/batch/derive.hpp"
+#include "engine/cuda/group_run.hpp"
 #include "engine/cuda/keys.hpp"
 #include "engine/cuda/lane_table/starts.hpp"
 

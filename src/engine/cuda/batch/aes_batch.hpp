@@ -10,19 +10,25 @@
 // round keys are kernel parameters, and a launch more would take longer than its key schedule.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "cipher/gf128.hpp"
-#include "engine/cuda/launch.hpp"
+#include "engine/cuda/gpu.hpp"
 #include "engine/cuda/memory.hpp"
-#include "engine/cuda/message_view.cuh"
+#include "engine/cuda/message_view.hpp"
+#include "engine/stream.hpp"
+
+namespace warpcipher {
+class Key;
+}
 
 namespace warpcipher::cuda {
 
-// Round keys lie as rows of four little-endian columns: those of key k are rows 15 k to 15 k + 14.
-inline constexpr std::uint32_t most_rows = 15;  // AES-256: 14 rounds
+struct GroupRun;
 
 class AesBatch {
  public:

@@ -32,6 +32,7 @@
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/device.hpp"
 #include "engine/cuda/ghash/ghash.hpp"
+#include "engine/cuda/group_run.hpp"
 #include "engine/cuda/keys.hpp"
 #include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/parallel.hpp"
@@ -39,8 +40,8 @@
 #include "engine/cuda/lane_table/serial_des.hpp"
 #include "engine/cuda/lane_table/starts.hpp"
 #include "engine/cuda/memory.hpp"
-#include "engine/cuda/policies.hpp"
 #include "engine/cuda/stream.hpp"
+#include "engine/cuda/tunable.hpp"
 
 namespace warpcipher::cuda {
 namespace {

@@ -2,8 +2,8 @@
 #include "engine/cuda/batch/derive.hpp"
 
 #include "cipher/aes.hpp"
-#include "engine/cuda/batch/aes_batch.hpp"
 #include "engine/cuda/ghash/view.cuh"
+#include "engine/cuda/launch.hpp"
 
 namespace warpcipher::cuda {
 

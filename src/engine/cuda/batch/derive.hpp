@@ -2,11 +2,14 @@
 // The kernels behind AesBatch. All pointers are to device memory.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <cstdint>
 
 #include "cipher/gf128.hpp"
-#include "engine/cuda/launch.hpp"
-#include "engine/cuda/message_view.cuh"
+#include "engine/cuda/gpu.hpp"
+#include "engine/cuda/message_view.hpp"
+#include "engine/stream.hpp"
 
 namespace warpcipher::cuda {
 

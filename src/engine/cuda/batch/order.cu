@@ -3,6 +3,9 @@
 // place of its class. The lanes of a warp that hit on one class count as one, for batches of few lengths.
 #include "engine/cuda/batch/order.hpp"
 
+#include "engine/cuda/intrinsics.cuh"
+#include "engine/cuda/launch.hpp"
+
 namespace warpcipher::cuda {
 namespace {
 

@@ -6,8 +6,9 @@
 
 #include <cstdint>
 
-#include "engine/cuda/launch.hpp"
-#include "engine/cuda/message_view.cuh"
+#include "engine/cuda/gpu.hpp"
+#include "engine/cuda/message_view.hpp"
+#include "engine/stream.hpp"
 
 namespace warpcipher::cuda {
 

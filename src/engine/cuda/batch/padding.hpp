@@ -5,8 +5,13 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/cuda/launch.hpp"
-#include "engine/cuda/message_view.cuh"
+#include "engine/cuda/gpu.hpp"
+#include "engine/cuda/message_view.hpp"
+#include "engine/stream.hpp"
+
+namespace warpcipher {
+struct Message;
+}
 
 namespace warpcipher::cuda {
 

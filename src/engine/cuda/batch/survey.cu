@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/batch/survey.hpp"
 
+#include "engine/cuda/ghash/view.cuh"
 #include "engine/cuda/lane_table/run.hpp"
+#include "engine/cuda/launch.hpp"
+#include "mode/padding.hpp"
 
 namespace warpcipher::cuda {
 

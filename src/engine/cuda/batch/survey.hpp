@@ -6,9 +6,11 @@
 
 #include <cstdint>
 
-#include "engine/cuda/ghash/view.cuh"
-#include "engine/cuda/launch.hpp"
-#include "engine/cuda/message_view.cuh"
+#include "batch/result.hpp"
+#include "engine/cuda/ghash/view.hpp"
+#include "engine/cuda/gpu.hpp"
+#include "engine/cuda/message_view.hpp"
+#include "engine/stream.hpp"
 
 namespace warpcipher::cuda {
 

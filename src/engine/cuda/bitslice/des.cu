@@ -14,10 +14,12 @@
 #include "engine/cuda/bitslice/des.hpp"
 
 #include "cipher/des_packed.hpp"
-#include "engine/cuda/batch/des_batch.hpp"
-#include "engine/cuda/chains.cuh"
-#include "engine/cuda/memory.hpp"
+#include "engine/cuda/batch/des_schedules.hpp"
+#include "engine/cuda/chains.hpp"
+#include "engine/cuda/launch.hpp"
 #include "engine/cuda/message_view.cuh"
+#include "engine/cuda/stream_buffer.hpp"
+#include "mode/algorithm.hpp"
 
 namespace warpcipher::cuda::bitslice {
 namespace {
@@ -324,14 +326,6 @@ void launch_mode(const Device& device, Stream stream, const Source& source, bool
 
 }  // namespace
 
-void run_parallel(const GroupRun& run) {
-  const DesBatch batch(run);
-  run_tiles(
-      run.device, run.stream, *run.group.algorithm, run.group.direction,
-      {batch.views(), batch.first_tile(), run.group.tiles(), static_cast<std::uint32_t>(run.group.messages.size())},
-      batch.schedules(), needs_chains(run));
-}
-
 void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, Direction direction,
                const TileList& list, const DesSchedules& schedules, bool in_place) {
   if (list.tiles == 0) return;
@@ -351,7 +345,7 @@ void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, 
     case warpcipher::Mode::cfb8:
       return launch_mode<Cfb8Decryption>(device, stream, source, one_key);
     default:
-      throw Error(Status::engine_failure, std::string(algorithm.name) + " has no parallel kernel");
+      throw_failure("this mode of DES has no parallel kernel");
   }
 }
 

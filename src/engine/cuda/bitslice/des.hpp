@@ -3,12 +3,19 @@
 // parallel, 32 blocks a lane.
 #pragma once
 
-#include "engine/cuda/launch.hpp"
-#include "engine/cuda/message_view.cuh"
+#include "engine/cuda/gpu.hpp"
+#include "engine/cuda/message_view.hpp"
+#include "engine/stream.hpp"
+#include "mode/mode.hpp"
+
+namespace warpcipher {
+struct Algorithm;
+}
 
 namespace warpcipher::cuda {
 class DesSchedules;
-}
+struct GroupRun;
+}  // namespace warpcipher::cuda
 
 namespace warpcipher::cuda::bitslice {
 

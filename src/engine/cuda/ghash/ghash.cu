@@ -22,7 +22,9 @@
 #include "engine/cuda/ghash/tensor.hpp"
 #include "engine/cuda/ghash/view.cuh"
 #include "engine/cuda/ghash/warpgroup.hpp"
+#include "engine/cuda/group_run.hpp"
 #include "engine/cuda/keys.hpp"
+#include "engine/cuda/launch.hpp"
 #include "engine/cuda/memory.hpp"
 
 namespace warpcipher::cuda::ghash {

@@ -5,11 +5,17 @@
 #include <cstdint>
 
 #include "cipher/gf128.hpp"
-#include "engine/cuda/launch.hpp"
+#include "engine/cuda/gpu.hpp"
+#include "engine/stream.hpp"
+
+namespace warpcipher {
+struct Message;
+}
 
 namespace warpcipher::cuda {
 class AesBatch;
 struct Block;
+struct GroupRun;
 }  // namespace warpcipher::cuda
 
 namespace warpcipher::cuda::ghash {

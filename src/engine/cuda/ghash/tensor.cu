@@ -2,13 +2,11 @@
 #include "engine/cuda/ghash/tensor.hpp"
 
 #include <algorithm>
-#include <string>
 
-#include "core/error.hpp"
 #include "engine/cuda/ghash/message_rows.cuh"
 #include "engine/cuda/ghash/tensor.cuh"
 #include "engine/cuda/ghash/warpgroup.hpp"
-#include "engine/cuda/policies.hpp"
+#include "engine/cuda/launch.hpp"
 
 namespace warpcipher::cuda::ghash {
 namespace {
@@ -25,21 +23,7 @@ static_assert(Matrices<16>::squares <= tensor_squares && MessageMatrices<Rows96:
               "the table of powers is long enough for every policy");
 static_assert(rows_len <= OneKey::shared_len, "a device that has one of the forms of one key has both");
 
-// H200: of one message, 64 KiB take 42.6 us by tensor cores and 44.0 by the scalar kernel, everything counted. Of texts
-// with a key each the kernel alone hashed 169 GB/s of 4 KiB and 574 of 16 KiB, the scalar one 301 and 418.
-constexpr std::uint64_t least_blocks = 4096;
-constexpr std::uint64_t least_blocks_of_key = 512;
-constexpr std::size_t least_short_of_multiprocessor = 128;  // 512 lanes: enough for it to work while others wait
 constexpr std::uint64_t least_blocks_for_long = std::uint64_t{1} << 22;  // 64 MiB: then twice the matrices pay
-
-std::size_t needed_len(std::size_t keys) {
-  return keys == 1 ? OneKey::shared_len : ManyKeys::shared_len_of(least_warps_of_many_keys);
-}
-
-bool can_run(const Device& device, std::size_t keys) {
-  if (device.major != 8 && device.major != 9) return false;
-  return device.shared_len >= needed_len(keys);
-}
 
 template <class Policy>
 void launch_policy(const Device& device, Stream stream, const ChunkList& list, std::uint32_t warps = Policy::warps) {
@@ -50,37 +34,12 @@ void launch_policy(const Device& device, Stream stream, const ChunkList& list, s
 
 }  // namespace
 
-bool has_tensor_form(const Device& device) { return can_run(device, 1); }
+std::size_t tensor_shared_len(std::size_t keys) {
+  return keys == 1 ? OneKey::shared_len : ManyKeys::shared_len_of(least_warps_of_many_keys);
+}
 
-Form choose_form(const Device& device, const Work& work) {
-  std::string_view forced = forced_value("WARPCIPHER_GHASH", {"lanes", "rows", "scalar", "tensor", "warpgroups"});
-  if (forced == "warpgroups" && !has_warpgroup_products(device)) {
-    throw Error(Status::engine_failure,
-                device.name + " cannot run GHASH by warpgroups: it needs compute capability 9.0");
-  }
-  const bool fits = can_run(device, work.keys);
-  if ((forced == "tensor" || (forced == "rows" && work.keys == 1)) && !fits) {
-    throw Error(Status::engine_failure, device.name + " cannot run GHASH on tensor cores for " +
-                                            std::to_string(work.keys) +
-                                            " keys: it needs compute capability 8.x or 9.x and " +
-                                            std::to_string(needed_len(work.keys)) + " bytes of shared memory a block");
-  }
-  const bool is_short = work.most_blocks <= most_blocks_of_short;
-  const bool many_short = is_short && work.messages >= device.multiprocessors * least_short_of_multiprocessor;
-  const bool pays = work.blocks >= least_blocks && (work.keys == 1 || work.blocks / work.keys >= least_blocks_of_key);
-  const bool chosen_scalar = chosen_value(device, Tunable::ghash) == "scalar";
-  const bool is_long = work.blocks >= least_blocks_for_long && has_warpgroup_products(device) && !chosen_scalar;
-  if (work.keys == 1 && (forced == "warpgroups" || (forced.empty() && is_long && !many_short))) {
-    return Form::tensor_warpgroups;
-  }
-  if (forced == "warpgroups") forced = {};
-  if (work.keys == 1 && is_short && fits && (forced == "rows" || (forced.empty() && many_short && !chosen_scalar))) {
-    return Form::tensor_rows;
-  }
-  if (forced == "rows") forced = {};
-  if (forced == "lanes" || (forced.empty() && many_short)) return Form::few_lanes;
-  if (forced == "scalar" || !fits || (forced.empty() && (!pays || chosen_scalar))) return Form::scalar;
-  return work.keys == 1 ? Form::tensor_one_key : Form::tensor_many_keys;
+bool has_tensor_form(const Device& device, std::size_t keys) {
+  return (device.major == 8 || device.major == 9) && device.shared_len >= tensor_shared_len(keys);
 }
 
 std::uint32_t tensor_warps(const Device& device, Form form) {

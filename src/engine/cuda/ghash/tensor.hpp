@@ -5,7 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/cuda/launch.hpp"
+#include "engine/cuda/gpu.hpp"
+#include "engine/stream.hpp"
 
 namespace warpcipher::cuda::ghash {
 
@@ -40,8 +41,10 @@ struct Work {
 // another value.
 Form choose_form(const Device& device, const Work& work);
 
-// Whether the device can hash on tensor cores at all.
-bool has_tensor_form(const Device& device);
+// Whether the device can hash on tensor cores, messages of so many keys; and the shared memory of a block that it needs
+// for them.
+bool has_tensor_form(const Device& device, std::size_t keys = 1);
+std::size_t tensor_shared_len(std::size_t keys);
 
 // Warps that hash chunks at the same time in a tensor form.
 std::uint32_t tensor_warps(const Device& device, Form form);

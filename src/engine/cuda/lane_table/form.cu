@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "engine/cuda/policies.hpp"
+#include "engine/cuda/tunable.hpp"
 
 namespace warpcipher::cuda::lane_table {
 
@@ -17,7 +17,7 @@ Form choose_form(const Device& device) {
   } else if (fits) {
     return Form::tables_128;
   }
-  throw Error(Status::engine_failure, device.name + " has " + std::to_string(device.shared_len) +
+  throw Error(Status::engine_failure, std::string(device.name) + " has " + std::to_string(device.shared_len) +
                                           " bytes of shared memory a block, too few for lane tables of " +
                                           std::string(forced.empty() ? "64" : forced) + " KiB");
 }

@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/cuda/device.hpp"
+#include "engine/cuda/gpu.hpp"
 
 namespace warpcipher::cuda::lane_table {
 

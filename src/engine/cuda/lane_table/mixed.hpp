@@ -6,11 +6,14 @@
 #include <cstdint>
 #include <string_view>
 
-#include "engine/cuda/device.hpp"
+#include "engine/cuda/gpu.hpp"
 #include "engine/cuda/lane_table/form.hpp"
-#include "engine/cuda/lane_table/source.cuh"
+#include "engine/stream.hpp"
 
 namespace warpcipher::cuda::lane_table {
+
+struct OneKeySource;
+struct SingleSource;
 
 // 69 MB on H200, whose last tiles are then made up for: 134 MB 886 GB/s, by tables alone 835, 67 MB 762 and 772.
 inline constexpr std::uint64_t least_mixed_tiles_of_multiprocessor = 128;

@@ -4,7 +4,8 @@
 
 #include "core/wipe.hpp"
 #include "engine/cuda/lane_table/mixed.hpp"
-#include "engine/cuda/policies.hpp"
+#include "engine/cuda/launch.hpp"
+#include "engine/cuda/tunable.hpp"
 
 namespace warpcipher::cuda::lane_table {
 std::string_view forced_counter() { return forced_value("WARPCIPHER_COUNTER", {"packed", "tiles", "mixed"}); }

@@ -3,9 +3,17 @@
 #pragma once
 
 #include "engine/cuda/lane_table/form.hpp"
-#include "engine/cuda/lane_table/source.cuh"
+#include "engine/stream.hpp"
+#include "mode/mode.hpp"
+
+namespace warpcipher::cuda {
+struct Block;
+}
 
 namespace warpcipher::cuda::lane_table {
+
+struct OneKeySource;
+struct SingleSource;
 
 // Whether a launch of so many tiles had better be run so, where tiles are whole. Throws as choose_form does for values
 // of WARPCIPHER_BLOCKS.

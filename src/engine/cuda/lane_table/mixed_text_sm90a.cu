@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "core/error.hpp"
 #include "core/wipe.hpp"
 #include "engine/cuda/lane_table/mixed.hpp"
 #include "engine/cuda/lane_table/mixed_text.hpp"
-#include "engine/cuda/memory.hpp"
-#include "engine/cuda/policies.hpp"
+#include "engine/cuda/launch.hpp"
+#include "engine/cuda/stream_buffer.hpp"
+#include "engine/cuda/tunable.hpp"
 
 namespace warpcipher::cuda::lane_table {
 namespace {
@@ -66,7 +66,7 @@ void run_mixed_text(const Device& device, Stream stream, Mode mode, bool inverse
     case Mode::cfb:
       return launch_mixed<CfbDecryption>(device, stream, message, {chains});
     default:
-      throw Error(Status::engine_failure, "this mode has no kernel of two kinds of warps for a message");
+      throw_failure("this mode has no kernel of two kinds of warps for a message");
   }
 }
 

@@ -3,11 +3,17 @@
 // warps (packed.cuh), and where its keys lie.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <cstdint>
 
-#include "batch/key.hpp"
-#include "engine/cuda/launch.hpp"
-#include "engine/cuda/message_view.cuh"
+#include "engine/cuda/gpu.hpp"
+#include "engine/cuda/message_view.hpp"
+#include "engine/stream.hpp"
+
+namespace warpcipher {
+class Key;
+}
 
 namespace warpcipher::cuda::lane_table {
 

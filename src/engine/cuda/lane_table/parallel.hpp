@@ -5,6 +5,13 @@
 
 #include "engine/cuda/lane_table/form.hpp"
 #include "engine/cuda/lane_table/source.cuh"
+#include "engine/cuda/launch.hpp"
+#include "mode/mode.hpp"
+
+namespace warpcipher {
+struct Algorithm;
+class Key;
+}  // namespace warpcipher
 
 namespace warpcipher::cuda::lane_table {
 

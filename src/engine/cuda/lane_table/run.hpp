@@ -4,11 +4,10 @@
 
 #include <cstdint>
 
-#include "engine/cuda/launch.hpp"
-
 namespace warpcipher::cuda {
 class AesBatch;
-}
+struct GroupRun;
+}  // namespace warpcipher::cuda
 
 namespace warpcipher::cuda::lane_table {
 

@@ -4,8 +4,9 @@
 
 #include "core/wipe.hpp"
 #include "engine/cuda/batch/aes_batch.hpp"
-#include "engine/cuda/chains.cuh"
+#include "engine/cuda/chains.hpp"
 #include "engine/cuda/ghash/ghash.hpp"
+#include "engine/cuda/group_run.hpp"
 #include "engine/cuda/keys.hpp"
 #include "engine/cuda/lane_table/counter.cuh"
 #include "engine/cuda/lane_table/mixed.hpp"

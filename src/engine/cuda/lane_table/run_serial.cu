@@ -2,6 +2,7 @@
 // Prepares a group of a serial mode: views and schedules.
 #include "engine/cuda/batch/aes_batch.hpp"
 #include "engine/cuda/batch/des_batch.hpp"
+#include "engine/cuda/group_run.hpp"
 #include "engine/cuda/lane_table/run.hpp"
 #include "engine/cuda/lane_table/serial_aes.hpp"
 #include "engine/cuda/lane_table/serial_des.hpp"

@@ -4,7 +4,9 @@
 #pragma once
 
 #include "engine/cuda/lane_table/form.hpp"
+#include "engine/cuda/launch.hpp"
 #include "engine/cuda/message_view.cuh"
+#include "mode/mode.hpp"
 
 namespace warpcipher::cuda::lane_table {
 
@@ -72,7 +74,7 @@ inline Feedback feedback_of(Mode mode) {
     case Mode::ofb:
       return {0, all, 0, false};
     default:
-      throw Error(Status::engine_failure, "this mode is not serial");
+      throw_failure("this mode is not serial");
   }
 }
 

@@ -2,10 +2,14 @@
 // Serial modes of AES as the engine and its columnar batches call them.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <cstdint>
 
-#include "engine/cuda/launch.hpp"
-#include "engine/cuda/message_view.cuh"
+#include "engine/cuda/gpu.hpp"
+#include "engine/cuda/message_view.hpp"
+#include "engine/stream.hpp"
+#include "mode/mode.hpp"
 
 namespace warpcipher::cuda::lane_table {
 

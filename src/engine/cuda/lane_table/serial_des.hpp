@@ -4,8 +4,10 @@
 
 #include <cstdint>
 
-#include "engine/cuda/launch.hpp"
-#include "engine/cuda/message_view.cuh"
+#include "engine/cuda/gpu.hpp"
+#include "engine/cuda/message_view.hpp"
+#include "engine/stream.hpp"
+#include "mode/mode.hpp"
 
 namespace warpcipher::cuda {
 class DesSchedules;

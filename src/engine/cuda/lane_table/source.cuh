@@ -7,7 +7,6 @@
 // is round_in_loop(r) beside it.
 #pragma once
 
-#include "engine/cuda/batch/aes_batch.hpp"
 #include "engine/cuda/lane_table/run.hpp"
 #include "engine/cuda/message_view.cuh"
 

@@ -2,10 +2,13 @@
 // One block of each message of a batch, encrypted before its text is: E(J0) of GCM, the first tweak of XTS.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <cstdint>
 
-#include "engine/cuda/launch.hpp"
-#include "engine/cuda/message_view.cuh"
+#include "engine/cuda/gpu.hpp"
+#include "engine/cuda/message_view.hpp"
+#include "engine/stream.hpp"
 
 namespace warpcipher::cuda::lane_table {
 

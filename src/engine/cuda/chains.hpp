@@ -3,9 +3,18 @@
 // on: it is saved first.
 #pragma once
 
-#include "engine/cuda/message_view.cuh"
+#include "engine/cuda/gpu.hpp"
+#include "engine/cuda/message_view.hpp"
+#include "engine/stream.hpp"
+#include "mode/mode.hpp"
+
+namespace warpcipher {
+struct Algorithm;
+}
 
 namespace warpcipher::cuda {
+
+struct GroupRun;
 
 // Fills chains[t], in device memory, for every tile t with the block before it, or the IV.
 void save_chains(const Device& device, Stream stream, const Algorithm& algorithm, const TileList& list,

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A message as kernels see it, and what the host fills in.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/block.hpp"
+
+namespace warpcipher::cuda {
+
+struct MessageView {
+  const std::uint8_t* in;
+  std::uint8_t* out;
+  std::uint64_t in_len;
+  std::uint64_t out_len;
+  std::uint64_t units;
+  Block start;        // IV, first counter block or first tweak
+  std::uint32_t pad;  // the value of the bytes from in_len to out_len
+  std::uint32_t key;  // its number in the group's array of schedules
+};
+
+// Messages cut into tiles. Pointers are to device memory.
+struct TileList {
+  const MessageView* views;
+  const std::uint64_t* first_tile;  // prefix sums, one more than messages
+  std::uint64_t tiles;
+  std::uint32_t messages;
+};
+
+// Round keys lie as rows of four little-endian columns: those of key k are rows 15 k to 15 k + 14.
+inline constexpr std::uint32_t most_rows = 15;  // AES-256: 14 rounds
+
+}  // namespace warpcipher::cuda
