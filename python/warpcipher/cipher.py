@@ -24,13 +24,18 @@ def is_padded(padding: str | None) -> bool:
     raise ValueError(f"padding is {padding!r}: expected None or 'pkcs7'")
 
 
+def to_int(name: str, value: int) -> int:
+    """An argument that must be an int, or count as one; TypeError names it."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {type(value).__name__}: expected an int") from None
+
+
 def check_tag_length(tag_length: int) -> None:
     """TypeError and ValueError for what is no length at all. Which lengths an algorithm takes, the
     native module says."""
-    try:
-        length = operator.index(tag_length)
-    except TypeError:
-        raise TypeError(f"tag_length is {type(tag_length).__name__}: expected an int") from None
+    length = to_int("tag_length", tag_length)
     if not 0 <= length <= 1 << 32:
         raise ValueError(f"tag_length is {length}: expected 4, 8 or 12 to 16 bytes")
 

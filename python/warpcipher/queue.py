@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import atexit
-import operator
 import weakref
 from concurrent import futures
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from .batch import _is_decrypt
-from .cipher import _PLAIN, check_tag_length, is_padded, make_key
+from .cipher import _PLAIN, check_tag_length, is_padded, make_key, to_int
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -32,10 +31,7 @@ _ANY = (1 << 64) - 1
 
 
 def _check_limit(name: str, value: int, least: int, most: int) -> None:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} is {type(value).__name__}: expected an int") from None
+    number = to_int(name, value)
     if not least <= number <= most:
         expected = f"{least} or more" if most == _ANY else f"{least} to {most}"
         raise ValueError(f"{name} is {number}: expected {expected}")
