@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal, NamedTuple
 
 from . import _native
@@ -56,6 +57,7 @@ class EngineInfo(NamedTuple):
         return _native.constant_time(self.name, algorithm)
 
 
+@cache  # the list is that of the build, and a columnar batch on a GPU asks for the size of a key
 def algorithms() -> tuple[AlgorithmInfo, ...]:
     """Every algorithm, in a fixed order."""
     return tuple(AlgorithmInfo(**entry) for entry in _native.algorithms())
