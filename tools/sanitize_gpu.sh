@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs the kernels under compute-sanitizer on the GPU of this machine, on small texts: memcheck, racecheck, initcheck and
 # synccheck. After `make test-gpu`, whose programs it uses. Arguments: the tools to run, all four without any.
-# The logs go to build/gpu/sanitizer; SAMPLE (16) thins the texts that get a launch of their own, JOBS (6) run at once.
+# The logs go to build/gpu/sanitizer; SAMPLE (16) thins the texts that get a launch of their own. The conformance program
+# is parted in PARTS (4) processes; JOBS (6) run at once, spread over the GPUs of this machine, and each is stopped, as a
+# failure, after LIMIT (0: never) seconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 programs=$PWD/build/gpu/build/tests/gpu
 logs=$PWD/build/gpu/sanitizer
-parts=4
+parts=${PARTS:-4}
+gpus=$(nvidia-smi -L | wc -l)
 stop() { printf 'sanitize-gpu: %s\n' "$*" >&2; exit 1; }
 
 command -v compute-sanitizer >/dev/null || stop "compute-sanitizer, of the CUDA toolkit, must be on PATH"
@@ -15,14 +18,16 @@ command -v compute-sanitizer >/dev/null || stop "compute-sanitizer, of the CUDA 
 [ $# -gt 0 ] || set -- memcheck racecheck initcheck synccheck
 rm -rf "$logs" && mkdir -p "$logs"
 
-check() { # TOOL NAME COMMAND...
-  local log=$logs/$1-$2.log
-  if compute-sanitizer --tool "$1" --error-exitcode 9 "${@:3}" >"$log" 2>&1; then
-    printf '%s %s: clean\n' "$1" "$2"
-  else
-    printf '%s %s: FAILED, see %s\n' "$1" "$2" "$log"
-    return 1
-  fi
+check() { # GPU TOOL NAME COMMAND...
+  local log=$logs/$2-$3.log status=0
+  CUDA_VISIBLE_DEVICES=$1 timeout "${LIMIT:-0}" \
+    compute-sanitizer --tool "$2" --error-exitcode 9 "${@:4}" >"$log" 2>&1 || status=$?
+  case $status in
+    0) printf '%s %s: clean\n' "$2" "$3" ;;
+    124) printf '%s %s: FAILED, not done within %s s, see %s\n' "$2" "$3" "$LIMIT" "$log" ;;
+    *) printf '%s %s: FAILED, see %s\n' "$2" "$3" "$log" ;;
+  esac
+  return $((status != 0))
 }
 export -f check
 export logs
@@ -30,9 +35,9 @@ export logs
 cd "$programs"
 for tool in "$@"; do
   for ((part = 0; part < parts; ++part)); do
-    printf 'check %s engine-%s ./test_cuda_engine --quick --sample %s --part %s\n' \
-      "$tool" "$part" "${SAMPLE:-16}" "$part/$parts"
+    printf 'check %s %s engine-%s ./test_cuda_engine --quick --sample %s --part %s\n' \
+      $((part % gpus)) "$tool" "$part" "${SAMPLE:-16}" "$part/$parts"
   done
-  printf 'check %s search ./test_cuda_search --few 1\n' "$tool"
-  [ ! -x test_lab ] || printf 'check %s lab ./test_lab\n' "$tool"
+  printf 'check 0 %s search ./test_cuda_search --few 1\n' "$tool"
+  [ ! -x test_lab ] || printf 'check 0 %s lab ./test_lab\n' "$tool"
 done | xargs -P "${JOBS:-6}" -I{} bash -c '{}'
