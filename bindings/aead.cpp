@@ -5,6 +5,7 @@
 
 #include "bind.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "mode/algorithm.hpp"
 #include "run_one.hpp"
 
@@ -87,8 +88,10 @@ class AesGcm {
 
   nb::object through_arrays(Direction direction, nb::handle nonce, nb::handle data, nb::handle aad,
                             nb::handle buf) const {
-    return nb::module_::import_("warpcipher._arrays")
-        .attr("aead_crypt")(key_object_, direction == Direction::decrypt, engine_, nonce, data, aad, buf);
+    const nb::module_ arrays = nb::module_::import_("warpcipher._arrays");
+    return sheltered([&] {
+      return arrays.attr("aead_crypt")(key_object_, direction == Direction::decrypt, engine_, nonce, data, aad, buf);
+    });
   }
 
   nb::object key_object_;
@@ -99,7 +102,8 @@ class AesGcm {
 nb::object generate_key(nb::int_ bit_length) {
   const long bits = nb::cast<long>(bit_length);
   if (bits != 128 && bits != 192 && bits != 256) throw nb::value_error("bit_length must be 128, 192, or 256");
-  return nb::module_::import_("os").attr("urandom")(bits / 8);
+  const nb::module_ os = nb::module_::import_("os");
+  return sheltered([&] { return os.attr("urandom")(bits / 8); });
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "device.hpp"
 #include "engine/cuda/engine.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "integers.hpp"
 #include "mode/algorithm.hpp"
 #include "operand.hpp"
@@ -208,7 +209,7 @@ nb::tuple run(std::string_view algorithm_name, bool decrypt, bool padded, nb::ha
   std::vector<Result> results(count);
   const auto pointer = reinterpret_cast<Stream>(stream);
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     const DeviceScope scope(in.device());
     run_columns(engine, columns, results, pointer);
   }
@@ -282,7 +283,7 @@ void run_on_device(std::string_view algorithm_name, bool decrypt, bool padded, n
   const std::span outcome(reinterpret_cast<Result*>(results.data()), results.size() / sizeof(Result));
   const auto pointer = reinterpret_cast<Stream>(stream);
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     const DeviceScope scope(in.device());
     run_columns(engine, columns, outcome, pointer);
   }
@@ -295,7 +296,7 @@ nb::tuple fetch_results(nb::handle results_object, std::uintptr_t stream) {
   const std::size_t count = results.size() / sizeof(Result);
   std::vector<Result> outcome(count);
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     const DeviceScope scope(results.device());
     DeviceEngine& engine = cuda_engine();
     engine.copy_to_host(outcome.data(), results.data(), count * sizeof(Result), reinterpret_cast<Stream>(stream));

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "engine/device_engine.hpp"
+#include "gil.hpp"
 #include "operand.hpp"
 
 #if WARPCIPHER_HAS_CUDA
@@ -144,7 +145,7 @@ namespace {
 DeviceEngine& cuda_engine() { return static_cast<DeviceEngine&>(find_engine("cuda")); }
 
 void wait_for_stream(std::uintptr_t stream, int device) {
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   const DeviceScope scope(device);
   cuda_engine().wait(reinterpret_cast<Stream>(stream));
 }

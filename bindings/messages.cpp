@@ -7,6 +7,7 @@
 #include "bind.hpp"
 #include "device.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "pipeline/run.hpp"
 #include "run_one.hpp"
 
@@ -57,7 +58,7 @@ class Messages {
     const auto pointer = reinterpret_cast<Stream>(stream);
     const int device = entries_.empty() ? host_device : entries_.front().in.device();
     {
-      const nb::gil_scoped_release released;
+      const GilReleased released;
       const DeviceScope scope(device);
       warpcipher::run(engine, messages_, results, pointer);
     }

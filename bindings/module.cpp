@@ -3,6 +3,22 @@
 #include "bind.hpp"
 #include "errors.hpp"
 
+namespace nb = nanobind;
+
+namespace warpcipher::python {
+namespace {
+
+// What a daemon thread holds at exit stays: no leak to warn of.
+void pardon_daemons() {
+  const nb::object threads = nb::module_::import_("threading").attr("enumerate")();
+  for (nb::handle thread : threads) {
+    if (nb::cast<bool>(thread.attr("daemon"))) return nb::set_leak_warnings(false);
+  }
+}
+
+}  // namespace
+}  // namespace warpcipher::python
+
 NB_MODULE(_native, m) {
   using namespace warpcipher::python;
   m.doc() = "The native part of warpcipher. Not a public interface.";
@@ -20,4 +36,5 @@ NB_MODULE(_native, m) {
   bind_timing(m);
   bind_tuning(m);
   bind_search(m);
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&pardon_daemons));
 }

@@ -16,6 +16,7 @@
 
 #include "bind.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "run_one.hpp"
 
 namespace nb = nanobind;
@@ -55,15 +56,16 @@ class PythonJob final : public Job {
       const bool ok = state() == State::done && outcome.status == Status::ok;
       if (ok) {
         const std::size_t written = outcome.written + (message.direction == Direction::encrypt ? message.tag_len : 0);
-        result = held_->finish.is_none() ? shortened(std::move(held_->bytes), written) : held_->finish(written);
+        result = held_->finish.is_none() ? shortened(std::move(held_->bytes), written)
+                                         : sheltered([&] { return held_->finish(written); });
       }
       held_.reset();
       if (ok) {
-        future.attr("set_result")(result);
+        sheltered([&] { future.attr("set_result")(result); });
       } else if (state() == State::cancelled) {
-        future.attr("_take_back")();
+        sheltered([&] { future.attr("_take_back")(); });
       } else {
-        future.attr("_fail")(static_cast<int>(outcome.status), failure());
+        sheltered([&] { future.attr("_fail")(static_cast<int>(outcome.status), failure()); });
       }
     } catch (nb::python_error& error) {
       held_.reset();
@@ -103,7 +105,7 @@ class PythonQueue {
       : queue_(std::move(engine),
                {max_bytes, max_messages, std::chrono::microseconds(max_delay_us), memory_limit, max_in_flight},
                [](std::span<const std::shared_ptr<Job>> jobs) {
-                 const nb::gil_scoped_acquire held;
+                 const GilHeld held;
                  for (const auto& job : jobs) static_cast<PythonJob&>(*job).settle();
                }) {}
 
@@ -153,7 +155,7 @@ class PythonQueue {
   bool ended() const { return queue_.ended(); }
 
   void close(bool cancel_waiting) {
-    const nb::gil_scoped_release released;  // the workers need it to settle
+    const GilReleased released;  // the workers need it to settle
     queue_.close(cancel_waiting);
   }
 
@@ -198,7 +200,7 @@ class PythonQueue {
         throw_full_error(queue_.limits().memory_limit);
       }
       {
-        const nb::gil_scoped_release released;
+        const GilReleased released;
         admission = queue_.submit(job, submitter, microseconds(slice));
       }
       if (admission == Queue::Admission::full && PyErr_CheckSignals() != 0) throw nb::python_error();

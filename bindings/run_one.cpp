@@ -7,6 +7,7 @@
 #include "core/wipe.hpp"
 #include "device.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "pipeline/run.hpp"
 
 namespace nb = nanobind;
@@ -96,7 +97,7 @@ void check_places(const Operand& in, const Operand& out) {
 std::size_t run_one(const Message& message, std::string_view engine, Stream stream, int device) {
   Result result;
   {
-    std::optional<nb::gil_scoped_release> released;
+    std::optional<GilReleased> released;
     if (message.in_len >= worth_releasing_gil || message.aad_len >= worth_releasing_gil || device != host_device) {
       released.emplace();
     }

@@ -19,6 +19,7 @@
 #include "core/bytes.hpp"
 #include "core/error.hpp"
 #include "core/wipe.hpp"
+#include "gil.hpp"
 #include "operand.hpp"
 
 namespace nb = nanobind;
@@ -170,7 +171,7 @@ class SearchTaskObject {
  public:
   SearchTaskObject(std::string_view searcher, std::size_t device, const KeySpaceObject& space,
                    const KeyTestObject& test) {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     search::Searcher& found = search::find_searcher(searcher);
     const std::size_t count = found.devices().size();
     if (device >= count) {
@@ -199,7 +200,7 @@ class SearchTaskObject {
     std::uint64_t tested = 0;
     std::size_t reported = 0;
     {
-      const nb::gil_scoped_release released;
+      const GilReleased released;
       tested = task_->run(number, count, hits, cancel_);
       reported = hits.size();
       SecretBytes key(space_->key_len());

@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "device.hpp"
 #include "engine/device_engine.hpp"
+#include "gil.hpp"
 #include "operand.hpp"
 
 #if WARPCIPHER_HAS_CUDA
@@ -56,7 +57,7 @@ class WorkStream {
   // Memory that calls on the stream kept alive goes before the stream can.
   void wait() const {
     {
-      const nb::gil_scoped_release released;
+      const GilReleased released;
       const DeviceScope scope(device_);
       cuda_engine().wait(stream_);
     }
@@ -106,7 +107,7 @@ class Stopwatch {
 
   double seconds() const {
     {
-      const nb::gil_scoped_release released;
+      const GilReleased released;
       check(cudaEventSynchronize(stop_), "cudaEventSynchronize");
     }
     release_done();
@@ -136,7 +137,7 @@ void copy(const WorkStream& stream, std::uintptr_t target, std::uintptr_t source
 nb::tuple pipe_rate(const WorkStream& stream, std::string_view name, std::uint32_t operations) {
   cuda::PipeRate rate{};
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     const DeviceScope scope(stream.device());
     if (name != "shared_load" && name != "logic") {
       throw Error(Status::invalid_argument, "pipe is '" + std::string(name) + "': expected shared_load or logic");

@@ -5,6 +5,7 @@
 
 #include "bind.hpp"
 #include "engine/device_engine.hpp"
+#include "gil.hpp"
 #include "pipeline/staging.hpp"
 #include "pipeline/tuner.hpp"
 
@@ -100,11 +101,11 @@ void tune(nb::callable observe, bool quick) {
   Engine& cpu = find_engine("cpu");
   Tuning measured;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     measured = measure_tuning(device, cpu, quick ? quick_settings() : TunerSettings{}, [&](const TunerNews& news) {
-      const nb::gil_scoped_acquire held;
+      const GilHeld held;
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      observe(news.text, news.done);
+      sheltered([&] { observe(news.text, news.done); });
     });
   }
   current_tuning();  // what the cache has must not come after

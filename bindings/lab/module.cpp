@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "../errors.hpp"
+#include "../gil.hpp"
 #include "lab.hpp"
 
 namespace nb = nanobind;
@@ -30,7 +31,7 @@ class Job {
 
   void run(std::uintptr_t source, std::size_t source_size, std::uintptr_t target, std::size_t target_size,
            std::uintptr_t stream) {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     job_->run({reinterpret_cast<const std::uint8_t*>(source), source_size, reinterpret_cast<std::uint8_t*>(target),
                target_size},
               reinterpret_cast<Stream>(stream));

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no compiler says of the C++ sources: two types of one name in one namespace, in headers that
-no source includes together, are one to the linker, and each runs the other's destructor."""
+"""What no compiler says of the C++ sources."""
 
 from __future__ import annotations
 
@@ -9,6 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 
 SOURCES = Path(__file__).parents[2] / "src"
+BINDINGS = SOURCES.parent / "bindings"
 NAMESPACE = re.compile(r"(?:inline )?namespace ([A-Za-z0-9_:]+) \{")
 END = re.compile(r"\}  // namespace ([A-Za-z0-9_:]+)")
 TYPE = re.compile(r"(?:struct|class|enum class) ([A-Za-z0-9_]+)(?: final)?(?: : .*)? \{")
@@ -29,6 +29,8 @@ def types_of(header: Path) -> list[str]:
 
 
 def test_no_two_types_have_one_name() -> None:
+    """In headers that no source includes together they are one to the linker, and each runs the
+    other's destructor."""
     where: dict[str, list[str]] = defaultdict(list)
     headers = [path for end in ("*.hpp", "*.cuh") for path in sorted(SOURCES.rglob(end))]
     for header in headers:
@@ -37,3 +39,10 @@ def test_no_two_types_have_one_name() -> None:
     assert len(where) > 100  # they are read at all
     assert where["warpcipher::Message"] == ["batch/message.hpp"]
     assert {name: files for name, files in where.items() if len(files) > 1} == {}
+
+
+def test_bindings_take_the_interpreter_lock_in_one_way() -> None:
+    """bindings/gil.hpp says why not in nanobind's."""
+    sources = [*BINDINGS.rglob("*.cpp"), *BINDINGS.rglob("*.hpp")]
+    assert any("GilReleased" in path.read_text() for path in sources)  # they are read at all
+    assert [path.name for path in sources if "gil_scoped" in path.read_text()] == []

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interpreter exits while daemon threads are in calls: cleanly, not waiting for them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+# Each ends in the library's code or in Python code that it called, for most of the time.
+CALLS = {
+    "one message": "cipher.encrypt(text, iv=iv)",
+    "a payload": "b = wc.Batch(engine='cpu')\n"
+    "b.add('aes-128-ctr', 'encrypt', key, text, iv=iv)\n"
+    "b.run()",
+    "columns": "wc.run_columns('aes-128-ecb', 'encrypt', [key], text, lengths=[1024] * 64)",
+    "a queue": "q = wc.Queue(engine='cpu')\n"
+    "q.submit('aes-128-ctr', 'encrypt', key, text, iv=iv).result()\n"
+    "q.close()",
+    "a search": "for _ in wc.search('des-ecb', [(iv[:8], iv[:8])], engine='cpu'): pass",
+    "Python code": "box.encrypt(nonce, memoryview(text).cast('H'), None)",
+    "another module's": "wc.aead.AESGCM.generate_key(128)",
+}
+
+SETTING = """
+import threading, time
+import warpcipher as wc
+key = iv = bytes(16); nonce = bytes(12); text = bytes(65536)
+cipher = wc.Cipher("aes-128-ctr", key, engine="cpu")
+box = wc.aead.AESGCM(key, engine="cpu")
+started = threading.Semaphore(0)
+def call():
+    {call}
+def work():
+    started.release()
+    while True: call()
+for _ in range(8): threading.Thread(target=work, daemon=True).start()
+for _ in range(8): started.acquire()
+time.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_the_interpreter_exits_while_daemons_are_in_calls(call: str) -> None:
+    code = SETTING.replace("{call}", call.replace("\n", "\n    "))
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
