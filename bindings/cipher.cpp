@@ -20,15 +20,15 @@ void init_key(Key* self, std::string_view algorithm, nb::handle key) {
   new (self) Key(found, bytes.bytes());
 }
 
-Request make_request(const Key& key, bool decrypt, bool padded, std::size_t tag_len) {
+Request make_request(const Key& key, bool decrypt, bool padded, nb::handle tag_length) {
   return {key, decrypt ? Direction::decrypt : Direction::encrypt, padding_of(key.algorithm(), padded),
-          tag_len_of(key.algorithm(), tag_len)};
+          tag_len_of(key.algorithm(), tag_length)};
 }
 
 nb::object crypt(nb::handle_t<Key> key_object, bool decrypt, bool padded, std::string_view engine, nb::handle data,
-                 nb::handle out, nb::handle iv, nb::handle aad, std::size_t tag_len, std::uintptr_t stream) {
+                 nb::handle out, nb::handle iv, nb::handle aad, nb::handle tag_length, std::uintptr_t stream) {
   const Key& key = nb::cast<const Key&>(key_object);
-  const Request request = make_request(key, decrypt, padded, tag_len);
+  const Request request = make_request(key, decrypt, padded, tag_length);
   const Operand in(data, "data", Operand::Use::read);
   const Operand iv_bytes(iv, "iv", Operand::Use::read_or_none);
   const Operand aad_bytes(aad, "aad", Operand::Use::read_or_none);
@@ -68,16 +68,18 @@ void bind_cipher(nb::module_& m) {
           "algorithm", [](const Key& self) { return self.algorithm().name; }, "The algorithm's name.")
       .def("__repr__", [](const Key& self) { return "<warpcipher.Key " + std::string(self.algorithm().name) + ">"; });
   m.def("crypt", &crypt, nb::arg("key"), nb::arg("decrypt"), nb::arg("padded"), nb::arg("engine"), nb::arg("data"),
-        nb::arg("out").none(), nb::arg("iv").none(), nb::arg("aad").none(), nb::arg("tag_length"), nb::arg("stream"),
+        nb::arg("out").none(), nb::arg("iv").none(), nb::arg("aad").none(), nb::arg("tag_length").none(),
+        nb::arg("stream"),
         nb::sig("def crypt(key: Key, decrypt: bool, padded: bool, engine: str, data: object, out: object, iv: object, "
                 "aad: object, tag_length: int, stream: int) -> typing.Any"),
         "One message. Without `out` the text as bytes; with it the number of bytes written there.");
   m.def(
       "output_size",
-      [](const Key& key, bool decrypt, bool padded, std::size_t size, std::size_t tag_len) {
-        return output_len(make_request(key, decrypt, padded, tag_len), size);
+      [](const Key& key, bool decrypt, bool padded, std::size_t size, nb::handle tag_length) {
+        return output_len(make_request(key, decrypt, padded, tag_length), size);
       },
-      nb::arg("key"), nb::arg("decrypt"), nb::arg("padded"), nb::arg("size"), nb::arg("tag_length"),
+      nb::arg("key"), nb::arg("decrypt"), nb::arg("padded"), nb::arg("size"), nb::arg("tag_length").none(),
+      nb::sig("def output_size(key: Key, decrypt: bool, padded: bool, size: int, tag_length: int) -> int"),
       "Bytes that `crypt` needs at `out` for `size` bytes of data.");
 }
 

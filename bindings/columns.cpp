@@ -105,7 +105,7 @@ std::size_t output_span(const Shape& shape, std::span<const std::uint64_t> lengt
   return static_cast<std::size_t>(end);
 }
 
-Shape make_shape(const Algorithm& algorithm, bool decrypt, bool padded, std::size_t tag_length) {
+Shape make_shape(const Algorithm& algorithm, bool decrypt, bool padded, nb::handle tag_length) {
   return {decrypt, padding_of(algorithm, padded) == Padding::pkcs7, algorithm.block_len(),
           tag_len_of(algorithm, tag_length)};
 }
@@ -130,12 +130,13 @@ void check_given(nb::handle object, const Integers& column, const char* name, st
 // The length of each of the IVs. A single nonce for several messages would do, cut up, as AEADs take nonces of any
 // length.
 std::size_t iv_len_of(std::size_t size, std::size_t count, const Algorithm& algorithm, bool decrypt) {
-  const std::string found = "ivs has " + std::to_string(size) + " bytes for " + std::to_string(count) + " messages";
-  if (count == 0 ? size != 0 : size % count != 0) {
-    throw Error(Status::invalid_argument, found + ": expected a multiple of their number");
-  }
+  const auto refuse = [&](const char* why) {
+    throw Error(Status::invalid_argument,
+                "ivs has " + std::to_string(size) + " bytes for " + std::to_string(count) + " messages" + why);
+  };
+  if (count == 0 ? size != 0 : size % count != 0) refuse(": expected a multiple of their number");
   if (algorithm.is_aead() && !decrypt && count > 1 && size == 12) {
-    throw Error(Status::invalid_argument, found + ", a single nonce: each message takes one of its own");
+    refuse(", a single nonce: each message takes one of its own");
   }
   return count != 0 ? size / count : 0;
 }
@@ -156,7 +157,7 @@ nb::tuple to_tuple(std::span<const Result> results) {
 nb::tuple run(std::string_view algorithm_name, bool decrypt, bool padded, nb::handle keys_object, nb::handle data,
               nb::handle lengths_object, nb::handle offsets_object, nb::handle key_index_object, nb::handle ivs_object,
               nb::handle aad_object, nb::handle aad_offsets_object, nb::handle aad_lengths_object,
-              std::size_t tag_length, nb::handle out_object, nb::handle out_offsets_object, std::string_view engine,
+              nb::handle tag_length, nb::handle out_object, nb::handle out_offsets_object, std::string_view engine,
               std::uintptr_t stream) {
   const Algorithm& algorithm = find_algorithm(algorithm_name);
   const Shape shape = make_shape(algorithm, decrypt, padded, tag_length);
@@ -227,7 +228,7 @@ nb::tuple run(std::string_view algorithm_name, bool decrypt, bool padded, nb::ha
 void run_on_device(std::string_view algorithm_name, bool decrypt, bool padded, nb::handle keys_object, nb::handle data,
                    nb::handle lengths_object, nb::handle offsets_object, nb::handle key_index_object,
                    nb::handle ivs_object, nb::handle aad_object, nb::handle aad_offsets_object,
-                   nb::handle aad_lengths_object, std::size_t tag_length, nb::handle out_object,
+                   nb::handle aad_lengths_object, nb::handle tag_length, nb::handle out_object,
                    nb::handle out_offsets_object, nb::handle results_object, std::string_view engine,
                    std::uintptr_t stream) {
   const Algorithm& algorithm = find_algorithm(algorithm_name);
@@ -311,8 +312,8 @@ void bind_columns(nb::module_& m) {
   m.def("run_device_columns", &run_on_device, nb::arg("algorithm"), nb::arg("decrypt"), nb::arg("padded"),
         nb::arg("keys"), nb::arg("data"), nb::arg("lengths"), nb::arg("offsets").none(), nb::arg("key_index").none(),
         nb::arg("ivs").none(), nb::arg("aad").none(), nb::arg("aad_offsets").none(), nb::arg("aad_lengths").none(),
-        nb::arg("tag_length"), nb::arg("out"), nb::arg("out_offsets").none(), nb::arg("results"), nb::arg("engine"),
-        nb::arg("stream"),
+        nb::arg("tag_length").none(), nb::arg("out"), nb::arg("out_offsets").none(), nb::arg("results"),
+        nb::arg("engine"), nb::arg("stream"),
         nb::sig("def run_device_columns(algorithm: str, decrypt: bool, padded: bool, keys: object, data: object, "
                 "lengths: object, offsets: object, key_index: object, ivs: object, aad: object, aad_offsets: object, "
                 "aad_lengths: object, tag_length: int, out: object, out_offsets: object, results: object, engine: "
@@ -325,7 +326,7 @@ void bind_columns(nb::module_& m) {
   m.def("run_columns", &run, nb::arg("algorithm"), nb::arg("decrypt"), nb::arg("padded"), nb::arg("keys"),
         nb::arg("data"), nb::arg("lengths"), nb::arg("offsets").none(), nb::arg("key_index").none(),
         nb::arg("ivs").none(), nb::arg("aad").none(), nb::arg("aad_offsets").none(), nb::arg("aad_lengths").none(),
-        nb::arg("tag_length"), nb::arg("out").none(), nb::arg("out_offsets").none(), nb::arg("engine"),
+        nb::arg("tag_length").none(), nb::arg("out").none(), nb::arg("out_offsets").none(), nb::arg("engine"),
         nb::arg("stream"),
         nb::sig("def run_columns(algorithm: str, decrypt: bool, padded: bool, keys: object, data: object, lengths: "
                 "object, offsets: object, key_index: object, ivs: object, aad: object, aad_offsets: object, "
@@ -335,7 +336,7 @@ void bind_columns(nb::module_& m) {
   m.def(
       "columns_output_size",
       [](std::string_view algorithm, bool decrypt, bool padded, nb::handle lengths, nb::handle out_offsets,
-         std::size_t tag_length) {
+         nb::handle tag_length) {
         const Shape shape = make_shape(find_algorithm(algorithm), decrypt, padded, tag_length);
         const Integers sizes(lengths, "lengths");
         const Integers starts(out_offsets, "out_offsets");
@@ -343,7 +344,7 @@ void bind_columns(nb::module_& m) {
         return output_span(shape, sizes.values(), starts.values());
       },
       nb::arg("algorithm"), nb::arg("decrypt"), nb::arg("padded"), nb::arg("lengths"), nb::arg("out_offsets").none(),
-      nb::arg("tag_length"),
+      nb::arg("tag_length").none(),
       nb::sig("def columns_output_size(algorithm: str, decrypt: bool, padded: bool, lengths: object, out_offsets: "
               "object, tag_length: int) -> int"),
       "Bytes that run_columns needs at `out`.");

@@ -39,10 +39,10 @@ class Messages {
   // Checks one message, on its own, and takes it up. Returns where its text will be: `out`, or a new bytes object whose
   // content is not defined before the run.
   nb::object add(nb::handle_t<Key> key_object, bool decrypt, bool padded, nb::handle data, nb::handle out,
-                 nb::handle iv, nb::handle aad, std::size_t tag_len) {
+                 nb::handle iv, nb::handle aad, nb::handle tag_length) {
     const Key& key = nb::cast<const Key&>(key_object);
     const Request request{key, decrypt ? Direction::decrypt : Direction::encrypt, padding_of(key.algorithm(), padded),
-                          tag_len_of(key.algorithm(), tag_len)};
+                          tag_len_of(key.algorithm(), tag_length)};
     entries_.emplace_back(key_object, data, out, iv, aad);
     try {
       return take_up(request, entries_.back(), out);
@@ -118,7 +118,7 @@ void bind_messages(nb::module_& m) {
   nb::class_<Messages>(m, "Messages", "Messages to be run together.")
       .def(nb::init<>())
       .def("add", &Messages::add, nb::arg("key"), nb::arg("decrypt"), nb::arg("padded"), nb::arg("data"),
-           nb::arg("out").none(), nb::arg("iv").none(), nb::arg("aad").none(), nb::arg("tag_length"),
+           nb::arg("out").none(), nb::arg("iv").none(), nb::arg("aad").none(), nb::arg("tag_length").none(),
            nb::sig("def add(self, key: Key, decrypt: bool, padded: bool, data: object, out: object, iv: object, aad: "
                    "object, tag_length: int) -> typing.Any"),
            "Takes a message up; returns `out`, or the bytes object that will hold the text.")

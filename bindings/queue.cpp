@@ -117,11 +117,11 @@ class PythonQueue {
 
   // timeout_us < 0: for ever.
   JobHandle submit(nb::handle future, nb::handle_t<Key> key_object, bool decrypt, bool padded, nb::handle data,
-                   nb::handle out, nb::handle iv, nb::handle aad, std::size_t tag_len, nb::handle finish,
+                   nb::handle out, nb::handle iv, nb::handle aad, nb::handle tag_length, nb::handle finish,
                    nb::handle submitter, std::int64_t timeout_us) {
     const Key& key = nb::cast<const Key&>(key_object);
     const Request request{key, decrypt ? Direction::decrypt : Direction::encrypt, padding_of(key.algorithm(), padded),
-                          tag_len_of(key.algorithm(), tag_len)};
+                          tag_len_of(key.algorithm(), tag_length)};
     auto held = std::make_unique<Held>(key_object, data, out, iv, aad);
     held->future = nb::borrow(future);
     held->finish = nb::borrow(finish);
@@ -230,8 +230,8 @@ void bind_queue(nb::module_& m) {
            nb::arg("max_bytes"), nb::arg("max_messages"), nb::arg("max_delay_us"), nb::arg("memory_limit"),
            nb::arg("max_in_flight"))
       .def("submit", &PythonQueue::submit, nb::arg("future"), nb::arg("key"), nb::arg("decrypt"), nb::arg("padded"),
-           nb::arg("data"), nb::arg("out").none(), nb::arg("iv").none(), nb::arg("aad").none(), nb::arg("tag_length"),
-           nb::arg("finish").none(), nb::arg("submitter").none(), nb::arg("timeout_us"),
+           nb::arg("data"), nb::arg("out").none(), nb::arg("iv").none(), nb::arg("aad").none(),
+           nb::arg("tag_length").none(), nb::arg("finish").none(), nb::arg("submitter").none(), nb::arg("timeout_us"),
            nb::sig("def submit(self, future: object, key: Key, decrypt: bool, padded: bool, data: object, out: object, "
                    "iv: object, aad: object, tag_length: int, finish: object, submitter: int | None, timeout_us: int) "
                    "-> QueueJob"),

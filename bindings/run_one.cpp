@@ -24,7 +24,18 @@ constexpr std::size_t worth_releasing_gil = 4096;
 
 }  // namespace
 
-std::size_t tag_len_of(const Algorithm& algorithm, std::size_t tag_len) {
+std::size_t tag_len_of(const Algorithm& algorithm, nb::handle tag_length) {
+  const nb::object index = nb::steal(PyNumber_Index(tag_length.ptr()));
+  if (!index.is_valid()) {
+    PyErr_Clear();
+    throw_type_error("tag_length is " + type_name_of(tag_length) + ": expected an int");
+  }
+  const std::size_t tag_len = PyLong_AsSize_t(index.ptr());
+  if (tag_len == static_cast<std::size_t>(-1) && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    throw Error(Status::invalid_argument,
+                std::string("tag_length is ") + nb::str(index).c_str() + ": expected 4, 8 or 12 to 16 bytes");
+  }
   if (algorithm.is_aead()) {
     if (!is_gcm_tag_len(tag_len)) {
       throw Error(

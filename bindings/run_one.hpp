@@ -21,8 +21,9 @@ struct Request {
   std::size_t tag_len;  // 0 unless the algorithm is an AEAD
 };
 
-// The tag length for an algorithm: `tag_len` for an AEAD, 0 for others, which take no other value than the default.
-std::size_t tag_len_of(const Algorithm& algorithm, std::size_t tag_len);
+// The tag length for an algorithm, from the argument of that name: what is given for an AEAD, 0 for others, which take
+// no other value than the default. Throws TypeError for what is no int, ValueError for what is no length.
+std::size_t tag_len_of(const Algorithm& algorithm, nanobind::handle tag_length);
 
 // The padding, for an algorithm that takes it.
 Padding padding_of(const Algorithm& algorithm, bool padded);

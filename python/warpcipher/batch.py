@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from .cipher import _PLAIN, check_tag_length, is_padded, make_key
+from .cipher import _PLAIN, is_padded, make_key
 from .engines import algorithms
 
 if TYPE_CHECKING:
@@ -110,8 +110,6 @@ class Batch:
         if self._done:
             raise RuntimeError("this batch has run: make a new one for more messages")
         decrypt, padded = _is_decrypt(direction), is_padded(padding)
-        if tag_length != 16:
-            check_tag_length(tag_length)
         shared_key = self._share_key(algorithm, key)
         library = made = None
         source, target = data, out
@@ -308,8 +306,6 @@ def run_columns(
     two messages encrypt with the same GCM key and nonce.
     """
     operation = (algorithm, _is_decrypt(direction), is_padded(padding))
-    if tag_length != 16:
-        check_tag_length(tag_length)
     for name, value in (("keys", keys), ("lengths", lengths)):
         if value is None:
             raise TypeError(f"{name} is None: run_columns needs it")

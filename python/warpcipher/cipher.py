@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
@@ -22,22 +21,6 @@ def is_padded(padding: str | None) -> bool:
     if padding == "pkcs7":
         return True
     raise ValueError(f"padding is {padding!r}: expected None or 'pkcs7'")
-
-
-def to_int(name: str, value: int) -> int:
-    """An argument that must be an int, or count as one; TypeError names it."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} is {type(value).__name__}: expected an int") from None
-
-
-def check_tag_length(tag_length: int) -> None:
-    """TypeError and ValueError for what is no length at all. Which lengths an algorithm takes, the
-    native module says."""
-    length = to_int("tag_length", tag_length)
-    if not 0 <= length <= 1 << 32:
-        raise ValueError(f"tag_length is {length}: expected 4, 8 or 12 to 16 bytes")
 
 
 class Cipher:
@@ -130,8 +113,6 @@ class Cipher:
         out: Any,
         stream: StreamLike,
     ) -> Any:
-        if tag_length != 16:
-            check_tag_length(tag_length)
         if out is None and stream is None and type(data) in _PLAIN:
             return _native.crypt(
                 self._key, decrypt, self._padded, self._engine, data, None, iv, aad, tag_length, 0

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import operator
 import weakref
 from concurrent import futures
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from .batch import _is_decrypt
-from .cipher import _PLAIN, check_tag_length, is_padded, make_key, to_int
+from .cipher import _PLAIN, is_padded, make_key
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -31,7 +32,10 @@ _ANY = (1 << 64) - 1
 
 
 def _check_limit(name: str, value: int, least: int, most: int) -> None:
-    number = to_int(name, value)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {type(value).__name__}: expected an int") from None
     if not least <= number <= most:
         expected = f"{least} or more" if most == _ANY else f"{least} to {most}"
         raise ValueError(f"{name} is {number}: expected {expected}")
@@ -188,8 +192,6 @@ class Queue:
         TypeError, BufferError, InvalidTag (too short for a tag): the message cannot be right.
         """
         decrypt, padded = _is_decrypt(direction), is_padded(padding)
-        if tag_length != 16:
-            check_tag_length(tag_length)
         shared_key = make_key(algorithm, key)
         finish = None
         source, target = data, out

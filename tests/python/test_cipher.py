@@ -224,7 +224,9 @@ def test_wrong_names() -> None:
         (-1, ValueError, "tag_length is -1: expected"),
         (10**30, ValueError, "tag_length is 1000"),
         (12.0, TypeError, "tag_length is float: expected an int"),
+        (16.0, TypeError, "tag_length is float: expected an int"),
         ("16", TypeError, "tag_length is str"),
+        (None, TypeError, "tag_length is NoneType"),
     ],
 )
 def test_wrong_tag_length(length: Any, error: type[Exception], text: str) -> None:
