@@ -113,9 +113,13 @@ def test_weak_pairs_bring_a_warning_and_all_keys(tmp_path: Path) -> None:
 
 
 def test_errors_of_use(tmp_path: Path) -> None:
+    (tmp_path / "short").write_text(f"# known\n{PAIR}\n00:11\n")
     for options, expected in (
         (("--algorithm", "aes-128"), b"no pair was given"),
         (("--algorithm", "aes-128", "--pair", "xx:00"), b"--pair: the plaintext"),
+        (("--algorithm", "aes-128", "--pair", "00:11"), b"--pair: the ciphertext has 1 bytes"),
+        (("--algorithm", "aes-128", "--pair", PAIR, "--pair", "00:11"), b"--pair 2: the cipher"),
+        (("--algorithm", "aes-128", "--pairs", "short"), b"short, line 3: the ciphertext has 1"),
         (("--algorithm", "aes-128", "--pair", PAIR, "--shard", "x"), b"--shard takes I/N"),
         (("--algorithm", "aes-128", "--pair", PAIR, "--template", "00"), b"has 1 bytes"),
         (("--algorithm", "rot13", "--pair", PAIR), b"unknown algorithm"),

@@ -196,7 +196,8 @@ def read_pairs(texts: tuple[str, ...], paths: tuple[str, ...]) -> list[Pair]:
     """The pairs of --pair and --pairs."""
     from warpcipher.keysearch import Pair
 
-    lines = [("--pair", text) for text in texts]
+    numbered = len(texts) > 1
+    lines = [(f"--pair {i}" if numbered else "--pair", text) for i, text in enumerate(texts, 1)]
     for path in paths:
         data = _read(path)
         for number, line in enumerate(data.decode("ascii", "replace").splitlines(), 1):
@@ -207,7 +208,7 @@ def read_pairs(texts: tuple[str, ...], paths: tuple[str, ...]) -> list[Pair]:
     found = []
     for where, text in lines:
         try:
-            found.append(Pair.from_text(text))
+            found.append(Pair.from_text(text, where))
         except ValueError as error:
             raise usage(f"{where}: {error}") from None
     return found

@@ -35,15 +35,17 @@ class Pair:
     iv:         one block; the ciphertext block before, for what comes from within a message. None
                 in ECB; in CBC, CFB and OFB None leaves the first block out.
     mask:       as long as the plaintext: bits of one are known. None: all are.
+    name:       what errors call it, such as a line of a file; "": by its number, from 0.
     """
 
     plaintext: bytes = field(repr=False)
     ciphertext: bytes = field(repr=False)
     iv: bytes | None = field(default=None, repr=False)
     mask: bytes | None = field(default=None, repr=False)
+    name: str = field(default="", compare=False)
 
     @classmethod
-    def from_text(cls, text: str) -> Pair:
+    def from_text(cls, text: str, name: str = "") -> Pair:
         """PLAINTEXT:CIPHERTEXT[:IV] in hex; ? in the plaintext for a digit that is unknown."""
         parts = text.strip().split(":")
         if len(parts) not in (2, 3):
@@ -57,6 +59,7 @@ class Pair:
             others[0],
             others[1] if len(others) > 1 else None,
             bytes.fromhex(re.sub("[^?]", "f", digits).replace("?", "0")),
+            name,
         )
 
 
@@ -88,12 +91,13 @@ class Test:
         self.algorithm = algorithm
         self.blocks: list[BlockPair] = []
         for index, given in enumerate(pairs):
+            name = (isinstance(given, Pair) and given.name) or f"pair {index}"
             try:
                 self.blocks += _blocks(algorithm, _as_pair(given))
             except TypeError as error:
-                raise TypeError(f"pair {index}: {error}") from None
+                raise TypeError(f"{name}: {error}") from None
             except ValueError as error:
-                raise ValueError(f"pair {index}: {error}") from None
+                raise ValueError(f"{name}: {error}") from None
         if len(self.blocks) > MOST_BLOCKS:
             raise ValueError(
                 f"the pairs have {len(self.blocks)} blocks, expected {MOST_BLOCKS} at most"
