@@ -42,8 +42,14 @@ WARPCIPHER_INLINE constexpr std::uint32_t pick_bytes(std::uint32_t a, std::uint3
 }
 
 // AddRoundKey as MixColumns takes it in (Slices::mix_columns): masks of all blocks, words as in Slices.
+struct RowMasks {
+  std::uint32_t rows[4];
+};
+
 struct SlicedKey {
   std::uint32_t rows[4][8];
+
+  WARPCIPHER_INLINE constexpr RowMasks of_bit(int i) const { return {{rows[0][i], rows[1][i], rows[2][i], rows[3][i]}}; }
 };
 
 // MixColumns adds each sum of neighbouring rows t_r = a_r ^ a_{r+1} to two rows: out_r = 2 t_r ^ a_{r+1} ^ t_{r+2}. A
@@ -60,6 +66,43 @@ constexpr SlicedKey slice_key(const std::uint8_t* key) {
     }
   }
   return sliced;
+}
+
+// The same masks one by one, as a kernel makes them. Bit i of m_r is linear in k_r and k_{r+2}: the parity of their
+// bits that MaskBits has, in each byte.
+struct MaskBits {
+  std::uint32_t own;
+  std::uint32_t other;
+};
+
+namespace detail {
+
+// Byte i: the bits of a byte whose parity is bit i of the byte times `factor`.
+constexpr std::uint64_t parities(std::uint8_t factor) {
+  std::uint64_t bits = 0;
+  for (unsigned j = 0; j < 8; ++j) {
+    const std::uint8_t product = multiply(factor, static_cast<std::uint8_t>(1u << j));
+    for (unsigned i = 0; i < 8; ++i) bits |= std::uint64_t{product >> i & 1u} << (8 * i + j);
+  }
+  return bits;
+}
+
+}  // namespace detail
+
+WARPCIPHER_INLINE constexpr MaskBits mask_bits(unsigned i) {
+  constexpr std::uint64_t own = detail::parities(multiply(2, detail::invert(5)));
+  constexpr std::uint64_t other = detail::parities(detail::invert(5));
+  return {static_cast<std::uint32_t>(own >> (8 * i) & 0xff) * 0x01010101u,
+          static_cast<std::uint32_t>(other >> (8 * i) & 0xff) * 0x01010101u};
+}
+
+// own, other: rows r and r + 2 of a round key, byte c of column c. Word [r][i] of SlicedKey.
+WARPCIPHER_INLINE constexpr std::uint32_t make_mask(std::uint32_t own, std::uint32_t other, const MaskBits& bits) {
+  std::uint32_t x = (own & bits.own) ^ (other & bits.other);
+  x ^= x >> 4;
+  x ^= x >> 2;
+  x ^= x >> 1;
+  return (x & 0x01010101u) * 0xff;
 }
 
 namespace detail {
@@ -117,8 +160,9 @@ struct Slices {
 
   // ShiftRows, MixColumns and AddRoundKey, or their inverses. InvMixColumns is MixColumns after another, sparser
   // matrix, which adds 4 (a_r ^ a_{r+2}) to each a_r: 50 operations more.
-  template <bool Inverse = false>
-  WARPCIPHER_INLINE constexpr void mix_columns(const SlicedKey& key) {
+  // Key: a SlicedKey, or what else has of_bit().
+  template <bool Inverse = false, class Key>
+  WARPCIPHER_INLINE constexpr void mix_columns(const Key& key) {
     std::uint32_t sums[4][8] = {};
     WARPCIPHER_UNROLL
     for (int i = 0; i < 8; ++i) {
@@ -132,8 +176,9 @@ struct Slices {
     }
     WARPCIPHER_UNROLL
     for (int i = 0; i < 8; ++i) {
+      const RowMasks masks = key.of_bit(i);
       WARPCIPHER_UNROLL
-      for (int r = 0; r < 4; ++r) sums[r][i] = lut3<0x96>(rows[r][i], rows[(r + 1) % 4][i], key.rows[r][i]);
+      for (int r = 0; r < 4; ++r) sums[r][i] = lut3<0x96>(rows[r][i], rows[(r + 1) % 4][i], masks.rows[r]);
     }
     WARPCIPHER_UNROLL
     for (int i = 0; i < 8; ++i) {

@@ -80,15 +80,17 @@ int test_mixed_warps(const Algorithm& algorithm, const Options& options, Stream 
       }
     }
   }
-  if (counts || algorithm.mode.id == Mode::xts) {
+  for (const bool own_keys : {false, true}) {
+    if (!counts && (own_keys || algorithm.mode.id != Mode::xts)) continue;
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
       Batch batch;
-      const Key& key = random_key(algorithm);
+      const Key* key = &random_key(algorithm);
       for (int i = 0; i < (options.quick ? 20 : 500); ++i) {
         Case c = random_case(algorithm, direction, i % 3 != 0 ? tile : tile * random_below(9) + random_below(tile));
         if (i % 4 != 0) c.in_shift = c.out_shift = 0;
         if (counts) c.iv = random_bytes(algorithm.is_aead() ? 12 : 16);
-        c.key = &key;
+        if (own_keys && random_below(4) != 0) key = &random_key(algorithm);
+        c.key = key;
         batch.add(c);
       }
       tally.run(batch);

@@ -228,14 +228,14 @@ def loops_of(code: str) -> list[Counter[str]]:
     return loops
 
 
-def check_two_kinds(code: str, operations: int) -> None:
+def check_two_kinds(code: str, operations: int, key_loads: int = 0, mask_loads: int = 0) -> None:
     """A round of logic is a loop, and so are two of lane tables: unrolled they do not fit."""
     loops = loops_of(code)
     tables = min((loop for loop in loops if loop["LDS"] >= 128), key=Counter.total)
-    assert (tables["LDS"], tables["IDP"]) == (128, 128)
+    assert (tables["LDS"], tables["IDP"]) == (128 + key_loads, 128)
     assert tables.total() <= MARGIN * 340
     logic = min((loop for loop in loops if loop["LOP3"] >= 300), key=Counter.total)
-    assert (logic["LDS"], logic["LDL"]) == (0, 0)
+    assert (logic["LDS"], logic["LDL"]) == (mask_loads, 0)
     assert logic["LOP3"] <= MARGIN * operations
     assert logic.total() <= MARGIN * (operations + 46)
 
@@ -280,11 +280,15 @@ def test_mixed_warps_of_text(mode: str) -> None:
     check_two_kinds(code, MIXED_TEXT[mode])
 
 
-def test_mixed_warps_of_batches() -> None:
-    (name,) = [kernel for kernel in resources("sm_90a") if "mixed_batch_kernel" in kernel]
-    assert resources("sm_90a")[name]["REG"] <= MOST_REGISTERS
-    assert resources("sm_90a")[name]["STACK"] == 0
-    check_two_kinds(dump("-sass", "-fun", name, architecture="sm_90a"), 336)
+@pytest.mark.parametrize(("key", "key_loads", "mask_loads"), [("OnlyKey", 0, 0), ("WarpKey", 2, 8)])
+def test_mixed_warps_of_batches(key: str, key_loads: int, mask_loads: int) -> None:
+    """A key each is read from shared memory: two rounds of it for tables, a round of masks."""
+    kernels = resources("sm_90a")
+    (name,) = [kernel for kernel in kernels if "mixed_batch_kernel" in kernel and key in kernel]
+    assert kernels[name]["REG"] <= MOST_REGISTERS
+    assert kernels[name]["STACK"] == 0
+    code = dump("-sass", "-fun", name, architecture="sm_90a")
+    check_two_kinds(code, 336, key_loads, mask_loads)
 
 
 @pytest.mark.parametrize("mode", MIXED_TEXT)

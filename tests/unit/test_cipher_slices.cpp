@@ -79,6 +79,22 @@ void run_slices(const std::array<State, 15>& keys, int rounds, State (&blocks)[8
   }
 }
 
+TEST(AesSlices, MasksOneByOneAreThoseOfTheWholeKey) {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 20; ++trial) {
+    State key{};
+    for (std::uint8_t& byte : key.bytes) byte = static_cast<std::uint8_t>(random());
+    const SlicedKey sliced = slice_key(key.bytes);
+    std::uint32_t rows[4] = {};
+    for (unsigned r = 0; r < 4; ++r) {
+      for (unsigned c = 0; c < 4; ++c) rows[r] |= std::uint32_t{key.bytes[4 * c + r]} << (8 * c);
+    }
+    for (unsigned r = 0; r < 4; ++r) {
+      for (unsigned i = 0; i < 8; ++i) EXPECT_EQ(make_mask(rows[r], rows[r ^ 2], mask_bits(i)), sliced.rows[r][i]);
+    }
+  }
+}
+
 TEST(AesSlices, RunEightBlocksAsTheReferenceDoes) {
   std::mt19937 random(2);
   for (const std::size_t key_len : {16, 24, 32}) {

@@ -12,6 +12,7 @@
 
 namespace warpcipher::cuda::lane_table {
 
+struct BatchSource;
 struct OneKeySource;
 struct SingleSource;
 
@@ -31,9 +32,11 @@ bool choose_mixed(const Device& device, Form form, const SingleSource& message);
 void run_mixed(const Device& device, Stream stream, const SingleSource& message, bool wrap_32,
                const std::uint32_t* verdicts);
 
-// The same for a batch of one key with so many tiles.
+// The same for a batch with so many tiles, of one key or many.
 bool choose_mixed_batch(const Device& device, Form form, std::uint64_t tiles);
 void run_mixed_batch(const Device& device, Stream stream, const OneKeySource& batch, bool wrap_32,
+                     const std::uint32_t* verdicts);
+void run_mixed_batch(const Device& device, Stream stream, const BatchSource& batch, bool wrap_32,
                      const std::uint32_t* verdicts);
 
 }  // namespace warpcipher::cuda::lane_table

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counter mode of a batch of long messages that share a key, by two kinds of warps of the same block (mixed.cuh).
-// Both have the common rounds of 256 counters that differ in the last byte alone (counter.cuh); tables have those of
-// neighbouring tiles at once, so deals are of neighbours.
+// The counter mode of a batch of long messages, with one key or many, by two kinds of warps of the same block
+// (mixed.cuh). Both have the common rounds of 256 counters that differ in the last byte alone (counter.cuh); tables
+// have those of neighbouring tiles at once, so deals are of neighbours.
 #pragma once
 
-#include "engine/cuda/lane_table/mixed_text.cuh"
+#include "engine/cuda/lane_table/mixed_keys.cuh"
 
 namespace warpcipher::cuda::lane_table {
 
@@ -13,17 +13,17 @@ namespace warpcipher::cuda::lane_table {
 // the registers that a warp has in common.
 class TileFinder {
  public:
-  __device__ __forceinline__ Tile find(const MessageList& list, std::uint32_t number) {
-    if (number - first_ >= count_) {
-      message_ = from_lane(find_message_alone(list.first_tile, list.messages, list.tiles, number), 0);
-      first_ = from_lane(static_cast<std::uint32_t>(list.first_tile[message_]), 0);
-      count_ = from_lane(static_cast<std::uint32_t>(list.first_tile[message_ + 1]), 0) - first_;
-    }
-    return find_again(list, number);
+  // True where the tile is of another message than the one before.
+  __device__ __forceinline__ bool move_to(const MessageList& list, std::uint32_t number) {
+    if (number - first_ < count_) return false;
+    message_ = from_lane(find_message_alone(list.first_tile, list.messages, list.tiles, number), 0);
+    first_ = from_lane(static_cast<std::uint32_t>(list.first_tile[message_]), 0);
+    count_ = from_lane(static_cast<std::uint32_t>(list.first_tile[message_ + 1]), 0) - first_;
+    return true;
   }
 
-  // The tile that was found last.
-  __device__ __forceinline__ Tile find_again(const MessageList& list, std::uint32_t number) const {
+  // The tile that it was moved to last.
+  __device__ __forceinline__ Tile find(const MessageList& list, std::uint32_t number) const {
     const MessageView& view = list.views[message_];
     return make_tile(view, message_, number, number - first_, tile_units, CounterMode::unit_len,
                      CounterMode::lead(view));
@@ -47,15 +47,16 @@ __device__ __forceinline__ std::uint32_t begin_of_counters(const Tile& tile, std
 // Encrypts, as SlicedCounter (mixed.cuh), the blocks of a tile of whole blocks from `done` on whose counters differ in
 // the last byte alone. The tile may lack some of the 256 at either end. Returns the number of the first behind them.
 // Where the tile lies is found once more behind the rounds: for them it would take registers.
-template <class Cipher, class Source>
-__device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& cipher, const Source& source,
+template <class Cipher, class Key>
+__device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& cipher, const Key& key,
+                                                             const typename Key::Source& source,
                                                              const TileFinder& finder, std::uint32_t tile_number,
                                                              std::uint32_t done, bool wrap_32) {
   std::uint64_t number = 0;
   CommonRounds common;
   std::uint32_t entries[8];
   {
-    const Tile tile = finder.find_again(source, tile_number);
+    const Tile tile = finder.find(source, tile_number);
     begin_of_counters(tile, done, number);
     cipher.last_byte_entries(entries, CounterMode::column_of_lane(tile.view));
     common = cipher.common_rounds(add_counter(tile.view.start, CounterMode::carry * number, wrap_32));
@@ -65,7 +66,7 @@ __device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& ciphe
 #pragma unroll 1
   for (std::uint32_t r = first_sliced_round; r < source.rounds; ++r) {
     state.sub_bytes();
-    state.mix_columns(source.sliced[r - 1]);
+    state.mix_columns(key.sliced(r));
   }
   state.sub_bytes();
   std::uint32_t columns[4][8];
@@ -74,9 +75,9 @@ __device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& ciphe
   state.get_column<2>(columns[2]);
   state.get_column<3>(columns[3]);
   __syncwarp();
-  const Tile tile = finder.find_again(source, tile_number);
+  const Tile tile = finder.find(source, tile_number);
   const std::uint32_t begin = begin_of_counters(tile, done, number);
-  const Block last = ParameterKey{source.schedule}.round(source.rounds);
+  const Block last = key.round(source.rounds);
   const std::uint32_t first = begin + CounterMode::column_of_lane(tile.view);
   const std::int64_t offset = 16 * std::int64_t{static_cast<std::int32_t>(first)};
   const std::uint8_t* const in = tile.text.in + offset;
@@ -102,17 +103,18 @@ __device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& ciphe
 }
 
 // A block for each multiprocessor, of block_threads.
-template <class Source>
+template <class Key>
 __global__ void __launch_bounds__(block_threads, 1)
-    mixed_batch_kernel(const __grid_constant__ SlicedSource<Source> source,
+    mixed_batch_kernel(const __grid_constant__ typename Key::Source source,
                        const __grid_constant__ CounterParameters parameters) {
   using Tables = Tables128ByProduct;
   fill_tables<Tables, false>();
   TileDealer::begin();
   __syncthreads();
-  const ParameterKey key{source.schedule};
-  const LaneCipher<Tables, false, 0, ParameterKey> cipher(key, source.rounds);
-  const bool is_sliced = warp_index() < MixedShape::sliced_warps;
+  const std::uint32_t warp = warp_index();
+  const bool is_sliced = warp < MixedShape::sliced_warps;
+  Key key(source, warp, is_sliced);
+  const LaneCipher<Tables, false, 0, Key> cipher(key, source.rounds);
   const auto first = static_cast<std::uint32_t>(source.tiles * blockIdx.x / gridDim.x);
   const auto end = static_cast<std::uint32_t>(source.tiles * (blockIdx.x + 1) / gridDim.x);
   TileDealer dealer(first, end - first, 1, is_sliced);
@@ -120,14 +122,16 @@ __global__ void __launch_bounds__(block_threads, 1)
   TileFinder finder;
   if (is_sliced) {
     while (dealer.take(number)) {
+      const bool moved = finder.move_to(source, number);
       const Tile tile = finder.find(source, number);
+      if (moved) key.hold(source, tile.view.key);
       const bool is_good = parameters.verdicts == nullptr || parameters.verdicts[tile.message] != 0;
       std::uint32_t done = 0;
       if (all_lanes(is_good && tile.text.aligned && tile.text.in_len >= 16 * tile.units)) {
         // A few blocks at the end would cost less by tables, but their code is more than the instruction caches feed.
         const std::uint32_t units = from_lane(tile.units, 0);
         while (done < units) {
-          done = from_lane(run_sliced_counters(cipher, source, finder, number, done, parameters.wrap_32), 0);
+          done = from_lane(run_sliced_counters(cipher, key, source, finder, number, done, parameters.wrap_32), 0);
         }
       }
       if (done == 0) {
@@ -138,7 +142,9 @@ __global__ void __launch_bounds__(block_threads, 1)
   } else {
     CounterMode mode;
     while (dealer.take(number)) {
+      const bool moved = finder.move_to(source, number);
       const Tile found = finder.find(source, number);
+      if (moved) key.hold(source, found.view.key);
       const Text& text = found.text;
       MessageView view = found.view;
       view.start.words[3] = from_lane(view.start.words[3], 0);
@@ -153,6 +159,7 @@ __global__ void __launch_bounds__(block_threads, 1)
       mode.tile(cipher, tile, parameters);
     }
   }
+  key.wipe(source);
 }
 
 }  // namespace warpcipher::cuda::lane_table

@@ -21,8 +21,14 @@ void run_mixed_batch(const Device& device, Stream stream, const OneKeySource& ba
                      const std::uint32_t* verdicts) {
   Secret<SlicedSource<OneKeySource>> source;
   slice_keys(*source, batch);
-  launch(&mixed_batch_kernel<OneKeySource>, LaunchShape{device.multiprocessors, block_threads, MixedShape::shared_len},
-         stream, *source, CounterParameters{wrap_32, verdicts});
+  launch(&mixed_batch_kernel<OnlyKey>, LaunchShape{device.multiprocessors, block_threads, OnlyKey::shared_len}, stream,
+         *source, CounterParameters{wrap_32, verdicts});
+}
+
+void run_mixed_batch(const Device& device, Stream stream, const BatchSource& batch, bool wrap_32,
+                     const std::uint32_t* verdicts) {
+  launch(&mixed_batch_kernel<WarpKey>, LaunchShape{device.multiprocessors, block_threads, WarpKey::shared_len}, stream,
+         batch, CounterParameters{wrap_32, verdicts});
 }
 
 }  // namespace warpcipher::cuda::lane_table

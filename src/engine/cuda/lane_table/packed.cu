@@ -53,16 +53,16 @@ void run_counter_batch(const Device& device, Stream stream, const CounterBatch& 
   const std::uint32_t group_log = group_log_for(batch);
   const bool packed = choose_packed(device, batch, group_log);
   const PackedParameters parameters{group_log, wrap_32, verdicts};
+  const bool mixed =
+      !packed && are_mostly_whole(batch.units, batch.tiles) && choose_mixed_batch(device, form, batch.tiles);
   const MessageList list{{batch.views, batch.first_tile, batch.tiles, batch.messages}};
   if (batch.only_key != nullptr && form == Form::tables_128 && batch.rounds != 12) {
     Secret<OneKeySource> source;
     static_cast<MessageList&>(*source) = list;
     source->rounds = batch.rounds;
     std::copy_n(aes_key_state(*batch.only_key).words(false), most_schedule_words, source->schedule);
+    if (mixed) return run_mixed_batch(device, stream, *source, wrap_32, verdicts);
     if (!packed) {
-      if (are_mostly_whole(batch.units, batch.tiles) && choose_mixed_batch(device, form, batch.tiles)) {
-        return run_mixed_batch(device, stream, *source, wrap_32, verdicts);
-      }
       const ParallelLaunch tiles{device, stream, form, nullptr, &*source, nullptr};
       return launch_parallel<CounterMode>(tiles, {wrap_32, verdicts});
     }
@@ -70,6 +70,7 @@ void run_counter_batch(const Device& device, Stream stream, const CounterBatch& 
                               : launch_packed<Tables128, 14>(device, stream, *source, parameters);
   }
   const BatchSource source{list, batch.rounds, batch.round_keys};
+  if (mixed) return run_mixed_batch(device, stream, source, wrap_32, verdicts);
   if (!packed) {
     const ParallelLaunch tiles{device, stream, form, nullptr, nullptr, &source};
     return launch_parallel<CounterMode>(tiles, {wrap_32, verdicts});

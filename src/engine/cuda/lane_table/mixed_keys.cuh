@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys of a batch by two kinds of warps (mixed_batch.cuh): one for all messages, which is a kernel parameter, or that
+// of the message that a warp is at, which the warp keeps in shared memory:
+//
+//   tables   the dealer's count   15 rows of round keys for each warp   masks for each warp of logic
+//   128 KiB  16 bytes             7.5 KiB                               11 KiB: 8 x 4 words a round, from round 3 on
+//
+// There a whole warp reads a round key in two wavefronts, in global memory it would take four. Each has
+//
+//   Source     what the kernel is given
+//   hold()     called where the message is another: makes the key that of such a number
+//   round(r)   AddRoundKey number r
+//   sliced(r)  the same as masks for logic (aes::SlicedKey), in warps of logic
+//   wipe()     called at the end
+#pragma once
+
+#include "cipher/aes_slices.hpp"
+#include "engine/cuda/lane_table/mixed_text.cuh"
+
+namespace warpcipher::cuda::lane_table {
+
+struct OnlyKey : ParameterKey {
+  using Source = SlicedSource<OneKeySource>;
+  static constexpr std::size_t shared_len = MixedShape::shared_len;
+
+  const aes::SlicedKey* masks;
+
+  __device__ __forceinline__ OnlyKey(const Source& source, std::uint32_t, bool)
+      : ParameterKey{source.schedule}, masks(source.sliced) {}
+  __device__ __forceinline__ void hold(const Source&, std::uint32_t) {}
+  __device__ __forceinline__ const aes::SlicedKey& sliced(std::uint32_t r) const { return masks[r - 1]; }
+  __device__ __forceinline__ void wipe(const Source&) {}
+};
+
+class WarpKey {
+ public:
+  using Source = BatchSource;
+  static constexpr bool in_registers = false;
+
+  // Masks of one round in shared memory: of rows 0 and 1, bits 0 to 7, then of rows 2 and 3. With all four rows of a
+  // bit side by side registers would not do.
+  class Masks {
+   public:
+    explicit __device__ __forceinline__ Masks(const uint4* words) : pairs_(reinterpret_cast<const uint2*>(words)) {}
+    __device__ __forceinline__ aes::RowMasks of_bit(int i) const {
+      const uint2 rows01 = pairs_[i];
+      const uint2 rows23 = pairs_[i + 8];
+      return {{rows01.x, rows01.y, rows23.x, rows23.y}};
+    }
+
+   private:
+    const uint2* pairs_;
+  };
+
+ private:
+  static constexpr std::uint32_t rows_begin = MixedShape::shared_len / sizeof(uint4);
+  static constexpr std::uint32_t masks_begin = rows_begin + block_threads / warp_len * most_rows;
+  static constexpr std::uint32_t masks_of_round = 8;
+  static constexpr std::uint32_t masks_of_warp = (most_rows - 1 - first_sliced_round) * masks_of_round;
+
+ public:
+  static constexpr std::size_t shared_len = sizeof(uint4) * (masks_begin + MixedShape::sliced_warps * masks_of_warp);
+
+  __device__ __forceinline__ WarpKey(const Source&, std::uint32_t warp, bool is_sliced)
+      : warp_(warp), is_sliced_(is_sliced) {}
+
+  // Every lane takes part, with the same number.
+  __device__ __forceinline__ void hold(const Source& source, std::uint32_t number) {
+    __syncwarp();
+    if (lane_index() <= source.rounds) rows()[lane_index()] = __ldg(source.key_at(number).words + lane_index());
+    __syncwarp();
+    if (!is_sliced_) return;
+    const std::uint32_t row = lane_index() / 16 * 2 + lane_index() % 2;  // of the lane's word of the masks
+    const aes::MaskBits bits = aes::mask_bits(lane_index() % 16 / 2);
+    auto* const words = reinterpret_cast<std::uint32_t*>(masks());
+#pragma unroll 1
+    for (std::uint32_t r = first_sliced_round; r < source.rounds; ++r) {
+      const Block key = round(r);
+      words[4 * masks_of_round * (r - first_sliced_round) + lane_index()] =
+          aes::make_mask(bytes_of_row(key, row), bytes_of_row(key, row ^ 2), bits);
+    }
+    __syncwarp();
+  }
+
+  __device__ __forceinline__ Block round(std::uint32_t r) const {
+    const uint4 v = rows()[r];
+    return {{v.x, v.y, v.z, v.w}};
+  }
+  __device__ __forceinline__ Masks sliced(std::uint32_t r) const {
+    return Masks(masks() + masks_of_round * (r - first_sliced_round));
+  }
+
+  __device__ __forceinline__ void wipe(const Source&) {
+    __syncwarp();
+    const uint4 zero = make_uint4(0, 0, 0, 0);
+    if (lane_index() < most_rows) rows()[lane_index()] = zero;
+    if (!is_sliced_) return;
+    for (std::uint32_t i = lane_index(); i < masks_of_warp; i += warp_len) masks()[i] = zero;
+  }
+
+ private:
+  __device__ __forceinline__ uint4* rows() const { return shared_tables + rows_begin + most_rows * warp_; }
+  __device__ __forceinline__ uint4* masks() const { return shared_tables + masks_begin + masks_of_warp * warp_; }
+
+  // Byte c is that of column c.
+  static __device__ __forceinline__ std::uint32_t bytes_of_row(const Block& key, std::uint32_t row) {
+    const std::uint32_t selector = 0x40 + 0x11 * row;
+    return byte_permute(byte_permute(key.words[0], key.words[1], selector),
+                        byte_permute(key.words[2], key.words[3], selector), 0x5410);
+  }
+
+  std::uint32_t warp_;
+  bool is_sliced_;
+};
+
+}  // namespace warpcipher::cuda::lane_table
