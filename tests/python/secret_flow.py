@@ -6,6 +6,7 @@ Secret are
 - what comes from shared memory: AES tables, by the state (counts that are kept there are public);
 - text: what comes from global memory in single bytes, or in 16 from a pointer that was loaded
   itself (kernels of one message: from any pointer); narrower loads are lengths, pointers, verdicts;
+  and none is what comes from a MessageView, found by the number of a message from a parameter;
 - first tweaks: 16 bytes at their place in a MessageView (counters and IVs are public);
 - round keys: 16 bytes by LDG.CONSTANT, or among the kernel's parameters.
 
@@ -30,6 +31,9 @@ from functools import cache
 ALL = 0b1111  # all bytes of a register
 LOADED = 0b10000  # beside them: made of something public in global memory
 OTHER = 0b100000  # beside them: not known to be one of TIMES_128
+ELSEWHERE = 0b1000000  # beside them: not known to be the address of a MessageView
+UNKNOWN = OTHER | ELSEWHERE
+VIEW_LEN = "0x50"
 START = "+0x30"  # of MessageView::start
 LINE = re.compile(
     r"/\*(?P<at>[0-9a-f]{4,6})\*/\s+(?:@(?P<guard>!?U?P[\dT]+)\s+)?(?P<name>[A-Z][\w.]*)\s*(?P<rest>[^;]*);"
@@ -39,6 +43,9 @@ CONSTANT = re.compile(r"c\[0x0\]\[0x([0-9a-f]+)\]")
 # With these a dot product of four bytes is one of them times 128.
 TIMES_128 = {f"{0x80 << 8 * byte:#x}" for byte in range(4)} | {"-0x80000000"}
 MOVES = ("MOV", "UMOV", "IMAD.MOV.U32")
+LAST_MOVES = ("IMAD.MOV.U32 RZ, RZ", "IMAD.U32 RZ, RZ")
+COPY = re.compile(r"PT, PT, PT, U?P\d, 0x80, 0x0")  # what PLOP3 does to its first predicate
+ADDRESS = re.compile(r"\[(U?R\d+)(?:\.64)?(?:\+0x[0-9a-f]+)?\]$")
 BRANCHES = ("BRA", "BRX", "JMP", "JMX", "EXIT", "RET", "CALL", "BREAK", "KILL", "WARPSYNC")
 OUTER_MEMORY = (
     "LDG",
@@ -116,10 +123,12 @@ def constants(operand: str) -> tuple[int, ...]:
 
 @dataclass
 class Flow:
-    """The secrets of one kernel. keys: offsets of round keys among the constants, in bytes."""
+    """The secrets of one kernel. keys: offsets of round keys among the constants, in bytes. views:
+    that of the pointer to MessageViews."""
 
     code: list[Instruction]
     keys: range
+    views: int | None = None
     one_message: bool = False
     secret_start: bool = False  # MessageView::start is a tweak, not an IV or counter
     findings: set[str] = field(default_factory=set)
@@ -128,8 +137,9 @@ class Flow:
     )  # loads from shared memory, secret address
 
     # What was written under a guard, as an instruction under the same guard finds it, on a
-    # straight piece of code.
+    # straight piece of code; and there, predicates of which one is a copy of the other.
     _guarded: dict[tuple[str, str], int] = field(default_factory=dict)
+    _copies: set[frozenset[str]] = field(default_factory=set)
 
     def run(self) -> Flow:
         index = {instruction.at: i for i, instruction in enumerate(self.code)}
@@ -140,6 +150,7 @@ class Flow:
             place = work.pop()
             state = dict(before[place])
             self._guarded.clear()
+            self._copies.clear()
             following = [place]
             while len(following) == 1:  # straight on
                 place = following[0]
@@ -195,9 +206,9 @@ class Flow:
             result |= ALL if offset + 4 * word in self.keys else 0
         if word == 0:
             for name in registers(operand):
-                result |= state.get(name, 0) & ~OTHER
+                result |= state.get(name, 0) & ~UNKNOWN
         elif (m := REGISTER.match(operand.lstrip("-~|"))) is not None and m[2] not in ("Z", "T"):
-            result |= state.get(f"{m[1]}{int(m[2]) + word}", 0) & ~OTHER
+            result |= state.get(f"{m[1]}{int(m[2]) + word}", 0) & ~UNKNOWN
         return result
 
     def check(self, i: Instruction, state: State) -> None:
@@ -205,11 +216,7 @@ class Flow:
             self.findings.add(f"{i.at:#06x} {i.name} {', '.join(i.operands)}: {what}")
 
         guard = state.get(i.guard.lstrip("!"), 0) & ALL if i.guard else 0
-        if i.guard:
-            own = {
-                name: secret for (name, under), secret in self._guarded.items() if under == i.guard
-            }
-            state = {**state, **own}
+        state = self.seen_under(i.guard, state)
         if i.base in BRANCHES:
             if guard or any(self.secret_of(operand, state) for operand in i.operands):
                 report("a secret chooses the way")
@@ -235,6 +242,28 @@ class Flow:
             elif secret:
                 report("a secret address")
 
+    def seen_under(self, guard: str | None, state: State) -> State:
+        """The state as an instruction under a guard finds it."""
+        own = {name: secret for (name, under), secret in self._guarded.items() if under == guard}
+        return {**state, **own} if own else state
+
+    def copies_of(self, guard: str) -> set[str]:
+        """The guards that are what this one is, itself among them."""
+        name = guard.lstrip("!")
+        sign = guard.removesuffix(name)
+        return {guard} | {sign + other for pair in self._copies if name in pair for other in pair}
+
+    @staticmethod
+    def compared_under(i: Instruction) -> str | None:
+        """The guard but for which a comparison does not matter: that of `a < b and P`, or of
+        `a < b or not P`."""
+        if i.base not in ("ISETP", "UISETP") or ".EX" in i.name:
+            return None
+        last = i.operands[-1]
+        if ".AND" in i.name and last not in ("PT", "UPT"):
+            return last
+        return last[1:] if ".OR" in i.name and last.startswith("!") else None
+
     def step(self, i: Instruction, state: State) -> None:
         if i.base in ("STL",):
             for word in range(i.words):
@@ -247,18 +276,46 @@ class Flow:
         ):
             return
         targets, sources = self.split(i)
-        for name, word in targets:
-            secret = self.result(i, sources, state, word)
+        # All before any is written: a load may write the registers of its own address.
+        seen = self.seen_under(i.guard or self.compared_under(i), state)
+        results = [self.result(i, sources, seen, word) for _, word in targets]
+        is_view = self.makes_view(i, seen)
+        for (name, word), secret in zip(targets, results, strict=True):
             if name.lstrip("U")[0] == "P":
                 secret &= ALL
-            elif i.operands[-1] not in TIMES_128 or not i.name.startswith(MOVES):
-                secret |= OTHER
+            else:
+                if i.operands[-1] not in TIMES_128 or not i.name.startswith(MOVES):
+                    secret |= OTHER
+                if word != 0 or not is_view:
+                    secret |= ELSEWHERE
             for known in [key for key in self._guarded if name in (key[0], key[1].lstrip("!"))]:
                 del self._guarded[known]
+            self._copies = {pair for pair in self._copies if name not in pair}
             if i.guard:
-                self._guarded[name, i.guard] = secret
+                for guard in self.copies_of(i.guard):
+                    self._guarded[name, guard] = secret
                 secret |= state.get(name, 0) | (ALL if state.get(i.guard.lstrip("!"), 0) else 0)
             state[name] = secret
+        if i.base == "PLOP3" and not i.guard and COPY.fullmatch(", ".join(i.operands[1:])):
+            self._copies.add(frozenset((i.operands[0], i.operands[4])))
+
+    def makes_view(self, i: Instruction, state: State) -> bool:
+        """Whether the first register written is the lower half of a view's address: moved there, or
+        its number times its length added to that of the first."""
+        if self.views is None:
+            return False
+        if i.name in ("LDC.64", "ULDC.64"):
+            return i.operands[1] == f"c[0x0][{self.views:#x}]"
+        if i.name in ("IMAD.WIDE.U32", "UIMAD.WIDE.U32"):
+            return i.operands[2] == VIEW_LEN and self.is_view(i.operands[3], state)
+        if i.name in ("MOV", "UMOV", "R2UR"):
+            return self.is_view(i.operands[1], state)
+        is_move = f"{i.name} {', '.join(i.operands[1:3])}" in LAST_MOVES
+        return is_move and self.is_view(i.operands[3], state)
+
+    @staticmethod
+    def is_view(register: str, state: State) -> bool:
+        return state.get(register.removesuffix(".reuse"), ELSEWHERE) & ELSEWHERE == 0
 
     @staticmethod
     def slot(operand: str, word: int) -> str:
@@ -303,6 +360,9 @@ class Flow:
             return 0
         if i.base in ("LDG", "LD"):
             wide = ".128" in i.name
+            m = ADDRESS.search(sources[0])
+            if m is not None and self.is_view(m[1], state):
+                return ALL if wide and self.secret_start and START in sources[0] else LOADED
             indirect = self.one_message or self.state_of(sources[0], state) & LOADED
             is_secret = ".U8" in i.name or (
                 wide
