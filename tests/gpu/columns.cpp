@@ -299,7 +299,7 @@ int test_shape(const Algorithm& algorithm, const Shape& shape, Stream stream) {
 }
 
 // Each change makes a right batch wrong: the GPU must see it, and the host say what it is.
-int test_refusals(const Algorithm& algorithm, Stream stream) {
+int test_refusals(const Algorithm& algorithm, std::size_t longest, Stream stream) {
   struct Wrong {
     std::string text;
     void (*change)(ColumnarBatch&);
@@ -350,14 +350,14 @@ int test_refusals(const Algorithm& algorithm, Stream stream) {
     for (const bool on_device : {false, true}) {
       Shape shape{wrong.padded ? Direction::decrypt : Direction::encrypt,
                   40,
-                  100,
+                  longest,
                   2,
                   true,
                   on_device,
                   true,
                   wrong.in_place,
                   true};
-      shape.shortest = 16;
+      shape.shortest = longest > 100 ? longest - 100 : 16;
       shape.pads = wrong.padded;
       ColumnarBatch batch(algorithm, shape);
       wrong.change(batch);
@@ -374,6 +374,31 @@ int test_refusals(const Algorithm& algorithm, Stream stream) {
       ++failures;
     }
   }
+  return failures;
+}
+
+// Text that is started before the host knows the batch (engine/cuda/guess.hpp), where the guess is right and where not.
+int test_guesses(const Algorithm& algorithm, Stream stream) {
+  struct Case {
+    const char* kernel;
+    std::size_t shortest, longest;
+  };
+  int failures = 0;
+  for (const Case& c : {Case{"packed", 320, 320}, {"packed", 0, 15000}, {"mixed", 8192, 8192}, {"mixed", 0, 9000}}) {
+    setenv("WARPCIPHER_COUNTER", c.kernel, 1);
+    for (const std::size_t keys : {1, 3}) {
+      Shape shape;
+      shape.count = 20;
+      shape.shortest = c.shortest;
+      shape.longest = c.longest;
+      shape.keys = keys;
+      shape.device_columns = keys == 3;
+      shape.key_bytes = keys == 3;
+      failures += test_shape(algorithm, shape, stream);
+    }
+    if (c.shortest != 0) failures += test_refusals(algorithm, c.longest, stream);
+  }
+  unsetenv("WARPCIPHER_COUNTER");
   return failures;
 }
 
@@ -433,7 +458,8 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
     setenv("WARPCIPHER_COLUMNS", "device", 1);
   }
   if (counts || algorithm.mode.id == Mode::cbc || algorithm.mode.id == Mode::xts)
-    failures += test_refusals(algorithm, stream);
+    failures += test_refusals(algorithm, 100, stream);
+  if (counts) failures += test_guesses(algorithm, stream);
   unsetenv("WARPCIPHER_COLUMNS");
   std::printf("%-16s %4zu columnar batches %s\n", std::string(algorithm.name).c_str(), cases,
               failures == 0 ? "ok" : "FAILED");

@@ -66,6 +66,7 @@ T fetch(cudaTextureObject_t object, std::size_t index) {
 
 inline void __syncthreads() { emulation::sync_block(); }
 inline void __syncwarp() { emulation::sync_warp(); }
+inline void __threadfence_system() {}
 
 template <class T>
 T __shfl_xor_sync(unsigned, T value, int mask) {

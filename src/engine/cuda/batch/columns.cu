@@ -6,7 +6,8 @@
 //   views, prefix sums, checks                   survey_columns()
 //   GCM: E(J0), counters; nonces used twice      encrypt_starts(), check_nonces()
 //   XTS: first tweaks; keys of equal halves      encrypt_starts(), check_key_halves()
-//   --- the host waits for the survey: nothing has been written yet
+//   CTR, GCM's encryption: text on a guess       start_counters()
+//   --- the host waits for the survey: nothing has been written yet, unless it finds no fault
 //   serial modes: an order of the messages       order_by_length()
 //   DES: key schedules, by key or message        DesSchedules
 //   text, tags, verdicts, results
@@ -40,6 +41,7 @@
 #include "engine/cuda/lane_table/serial_des.hpp"
 #include "engine/cuda/lane_table/starts.hpp"
 #include "engine/cuda/memory.hpp"
+#include "engine/cuda/pinned_answer.hpp"
 #include "engine/cuda/stream.hpp"
 #include "engine/cuda/tunable.hpp"
 
@@ -117,6 +119,7 @@ class ColumnsRun {
     clear(*device_survey_);
     place_keys();
     survey();
+    const bool has_text = start_counters() && await_answer();
     if (survey_.bad != 0) return std::nullopt;
     if (!is_gcm_ && algorithm_.mode.id != Mode::ctr) {
       if (survey_.tiles > lane_table::most_tiles) return std::nullopt;
@@ -127,10 +130,9 @@ class ColumnsRun {
       take_padding_off(device_, stream_, views(), count_, words);
       return settle(words, results);
     }
-    const lane_table::CounterBatch counters{views(), first_tile(), survey_.tiles, survey_.units, survey_.most_units,
-                                            count_,  rounds(),     round_keys(),  only_key()};
+    const lane_table::CounterBatch counters = counter_batch(survey_);
     if (!is_gcm_) {
-      lane_table::run_counter_batch(device_, stream_, counters, false, nullptr);
+      if (!has_text) run_counters(counters, nullptr);
       return settle(nullptr, results);
     }
     const ghash::DeviceBatch hashes{reinterpret_cast<const ghash::HashView*>(hash_views_->data()),
@@ -144,14 +146,14 @@ class ColumnsRun {
                                     survey_.hash_blocks,
                                     survey_.most_hash_blocks};
     if (encrypting_) {
-      lane_table::run_counter_batch(device_, stream_, counters, true, nullptr);
+      if (!has_text) run_counters(counters, nullptr);
       ghash::authenticate(device_, stream_, hashes, nullptr);
       return settle(nullptr, results);
     }
     const StreamBuffer verdicts(count_ * sizeof(std::uint32_t), stream_, Wiping::needless);
     auto* const words = reinterpret_cast<std::uint32_t*>(verdicts.data());
     ghash::authenticate(device_, stream_, hashes, words);
-    lane_table::run_counter_batch(device_, stream_, counters, true, words);
+    run_counters(counters, words);
     return settle(words, results);
   }
 
@@ -244,11 +246,16 @@ class ColumnsRun {
 
   void place_keys() {
     if (!is_aes_) return place_key_bytes();
-    round_keys_ = make(keys_ * most_rows * sizeof(uint4), Wiping::needed);
-    if (is_xts_) tweak_keys_ = make(keys_ * most_rows * sizeof(uint4), Wiping::needed);
-    if (is_gcm_) hash_keys_ = make(keys_ * sizeof(gf128::Element), Wiping::needed);
     if (only_key() != nullptr && !is_xts_) return place_only_key();
     place_key_bytes();
+    if (algorithm_.mode.id != Mode::ctr) make_round_keys();
+  }
+
+  void make_rows(Bytes& rows) const { rows = make(keys_ * most_rows * sizeof(uint4), Wiping::needed); }
+
+  void make_round_keys() {
+    make_rows(round_keys_);
+    if (is_gcm_) hash_keys_ = make(keys_ * sizeof(gf128::Element), Wiping::needed);
     KeyExpansion expansion{};
     expansion.keys = key_bytes_;
     expansion.stride = static_cast<std::uint32_t>(algorithm_.key_len());
@@ -264,6 +271,7 @@ class ColumnsRun {
     }
     expansion.keys += expansion.key_len;  // the second half: IEEE 1619, section 5.1
     expansion.inverse = false;
+    make_rows(tweak_keys_);
     expansion.rows = reinterpret_cast<uint4*>(tweak_keys_->data());
     expand_keys(device_, stream_, expansion);
   }
@@ -295,8 +303,11 @@ class ColumnsRun {
       check(cudaMemcpyAsync(to->data(), from, size, cudaMemcpyHostToDevice, native(stream_)),
             "copy a key schedule to the device");
     };
+    make_rows(round_keys_);
     send(round_keys_, state.words(inverse()), sizeof state.encryption_words);
-    if (is_gcm_) send(hash_keys_, &state.hash_key, sizeof state.hash_key);
+    if (!is_gcm_) return;
+    hash_keys_ = make(sizeof(gf128::Element), Wiping::needed);
+    send(hash_keys_, &state.hash_key, sizeof state.hash_key);
   }
 
   void survey() {
@@ -326,7 +337,53 @@ class ColumnsRun {
                                  {reinterpret_cast<MessageView*>(views_->data()), count_,
                                   reinterpret_cast<const uint4*>(tweak_keys_->data()), rounds(), nullptr});
     }
+  }
+
+  lane_table::CounterBatch counter_batch(const Survey& survey) const {
+    return {views(), first_tile(), survey.tiles, survey.units, survey.most_units,
+            count_,  rounds(),     round_keys(), key_bytes_,   only_key()};
+  }
+
+  void run_counters(const lane_table::CounterBatch& batch, const std::uint32_t* verdicts) {
+    lane_table::run_counter_batch(device_, stream_, with_keys(batch), is_gcm_, verdicts);
+  }
+
+  // CTR makes round keys only for a kernel that does not itself.
+  lane_table::CounterBatch with_keys(lane_table::CounterBatch batch) {
+    if (!round_keys_ && !lane_table::makes_round_keys(device_, batch)) make_round_keys();
+    batch.round_keys = round_keys();
+    return batch;
+  }
+
+  // Starts the text of a counter mode before the survey is known (guess.hpp); false, and the survey is known, where
+  // another kernel than those that look themselves would suit. Where GCM decrypts, tags come first.
+  bool start_counters() {
+    const bool counts = algorithm_.mode.id == Mode::ctr || (is_gcm_ && encrypting_);
+    if (counts && count_ != 0) {
+      const std::uint64_t room = view_.out_len / count_ > view_.tag_len ? view_.out_len / count_ - view_.tag_len : 0;
+      Survey alike{};
+      alike.most_units = (std::min(view_.in_len / count_, room) + 15) / 16;
+      alike.units = count_ * alike.most_units;
+      alike.tiles = count_ * ((alike.most_units + lane_table::tile_units - 1) / lane_table::tile_units);
+      answer_.emplace(stream_);
+      guess_.survey = survey_of_device();
+      guess_.answer = answer_->get();
+      const lane_table::CounterBatch batch = with_keys(counter_batch(alike));
+      if (lane_table::start_counter_batch(device_, stream_, batch, is_gcm_, guess_)) {
+        answer_->expect();
+        return true;
+      }
+    }
     fetch_survey();
+    return false;
+  }
+
+  // Until the kernel that was started says what the survey is; true where its guess held.
+  bool await_answer() {
+    answer_->wait();
+    survey_ = guess_.answer->survey;
+    upload_.release();
+    return holds(guess_, survey_);
   }
 
   void find_nonces_used_twice(const Block* masks) {
@@ -384,7 +441,9 @@ class ColumnsRun {
   }
 
   const MessageView* views() const { return reinterpret_cast<const MessageView*>(views_->data()); }
-  const uint4* round_keys() const { return reinterpret_cast<const uint4*>(round_keys_->data()); }
+  const uint4* round_keys() const {
+    return round_keys_ ? reinterpret_cast<const uint4*>(round_keys_->data()) : nullptr;
+  }
   const std::uint64_t* first_tile() const { return reinterpret_cast<const std::uint64_t*>(first_tile_->data()); }
   Survey* survey_of_device() const { return reinterpret_cast<Survey*>(device_survey_->data()); }
 
@@ -402,6 +461,8 @@ class ColumnsRun {
   const bool takes_padding_off_;
   ColumnView view_{};
   Survey survey_{};
+  Guess guess_{};
+  std::optional<PinnedAnswer> answer_;
   std::vector<Bytes> copies_;
   const std::uint8_t* key_bytes_ = nullptr;
   Bytes key_copy_, round_keys_, tweak_keys_, hash_keys_, views_, hash_views_, masks_, first_tile_, first_chunk_, sums_,

@@ -9,6 +9,7 @@
 #include "batch/result.hpp"
 #include "engine/cuda/ghash/view.hpp"
 #include "engine/cuda/gpu.hpp"
+#include "engine/cuda/guess.hpp"
 #include "engine/cuda/message_view.hpp"
 #include "engine/stream.hpp"
 
@@ -44,18 +45,6 @@ struct ColumnView {
   bool is_gcm;
   bool encrypting;
   bool apart;  // in and out have no byte in common
-};
-
-// What the host must know before it starts the work. Types as atomic operations take them.
-struct Survey {
-  std::uint32_t bad;     // not 0: some message is wrong, or may be
-  std::uint32_t failed;  // tags that did not match
-  unsigned long long units;
-  unsigned long long most_units;
-  unsigned long long hash_blocks;  // of AAD and text
-  unsigned long long most_hash_blocks;
-  unsigned long long tiles;
-  unsigned long long chunks;  // GCM
 };
 
 // Sums over messages, for places back to back and the numbers of tiles and chunks. They stop at a limit that no place

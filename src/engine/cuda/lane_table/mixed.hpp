@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/cuda/gpu.hpp"
+#include "engine/cuda/guess.hpp"
 #include "engine/cuda/lane_table/form.hpp"
 #include "engine/stream.hpp"
 
@@ -35,8 +36,8 @@ void run_mixed(const Device& device, Stream stream, const SingleSource& message,
 // The same for a batch with so many tiles, of one key or many.
 bool choose_mixed_batch(const Device& device, Form form, std::uint64_t tiles);
 void run_mixed_batch(const Device& device, Stream stream, const OneKeySource& batch, bool wrap_32,
-                     const std::uint32_t* verdicts);
+                     const std::uint32_t* verdicts, const Guess& guess);
 void run_mixed_batch(const Device& device, Stream stream, const BatchSource& batch, bool wrap_32,
-                     const std::uint32_t* verdicts);
+                     const std::uint32_t* verdicts, const Guess& guess);
 
 }  // namespace warpcipher::cuda::lane_table

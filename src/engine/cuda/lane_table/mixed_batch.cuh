@@ -4,9 +4,13 @@
 // have those of neighbouring tiles at once, so deals are of neighbours.
 #pragma once
 
+#include "engine/cuda/guess.cuh"
 #include "engine/cuda/lane_table/mixed_keys.cuh"
 
 namespace warpcipher::cuda::lane_table {
+
+// What the host says of their number may be a guess.
+__device__ __forceinline__ std::uint64_t tiles_of(const MessageList& list) { return list.first_tile[list.messages]; }
 
 // Finds the messages of a warp's tiles, most of which are neighbours. All lanes ask for the same tile. Not by
 // find_message: where the compiler cannot know that all leave a loop at once, what lanes tell each other in it costs
@@ -16,7 +20,7 @@ class TileFinder {
   // True where the tile is of another message than the one before.
   __device__ __forceinline__ bool move_to(const MessageList& list, std::uint32_t number) {
     if (number - first_ < count_) return false;
-    message_ = from_lane(find_message_alone(list.first_tile, list.messages, list.tiles, number), 0);
+    message_ = from_lane(find_message_alone(list.first_tile, list.messages, tiles_of(list), number), 0);
     first_ = from_lane(static_cast<std::uint32_t>(list.first_tile[message_]), 0);
     count_ = from_lane(static_cast<std::uint32_t>(list.first_tile[message_ + 1]), 0) - first_;
     return true;
@@ -106,8 +110,9 @@ __device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& ciphe
 template <class Key>
 __global__ void __launch_bounds__(block_threads, 1)
     mixed_batch_kernel(const __grid_constant__ typename Key::Source source,
-                       const __grid_constant__ CounterParameters parameters) {
+                       const __grid_constant__ CounterParameters parameters, const __grid_constant__ Guess guess) {
   using Tables = Tables128ByProduct;
+  if (!may_start(guess)) return;
   fill_tables<Tables, false>();
   TileDealer::begin();
   __syncthreads();
@@ -115,8 +120,9 @@ __global__ void __launch_bounds__(block_threads, 1)
   const bool is_sliced = warp < MixedShape::sliced_warps;
   Key key(source, warp, is_sliced);
   const LaneCipher<Tables, false, 0, Key> cipher(key, source.rounds);
-  const auto first = static_cast<std::uint32_t>(source.tiles * blockIdx.x / gridDim.x);
-  const auto end = static_cast<std::uint32_t>(source.tiles * (blockIdx.x + 1) / gridDim.x);
+  const std::uint64_t tiles = tiles_of(source);
+  const auto first = from_lane(static_cast<std::uint32_t>(tiles * blockIdx.x / gridDim.x), 0);
+  const auto end = from_lane(static_cast<std::uint32_t>(tiles * (blockIdx.x + 1) / gridDim.x), 0);
   TileDealer dealer(first, end - first, 1, is_sliced);
   std::uint32_t number = 0;
   TileFinder finder;

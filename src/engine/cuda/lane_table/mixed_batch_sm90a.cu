@@ -18,17 +18,17 @@ bool choose_mixed_batch(const Device& device, Form form, std::uint64_t tiles) {
 }
 
 void run_mixed_batch(const Device& device, Stream stream, const OneKeySource& batch, bool wrap_32,
-                     const std::uint32_t* verdicts) {
+                     const std::uint32_t* verdicts, const Guess& guess) {
   Secret<SlicedSource<OneKeySource>> source;
   slice_keys(*source, batch);
   launch(&mixed_batch_kernel<OnlyKey>, LaunchShape{device.multiprocessors, block_threads, OnlyKey::shared_len}, stream,
-         *source, CounterParameters{wrap_32, verdicts});
+         *source, CounterParameters{wrap_32, verdicts}, guess);
 }
 
 void run_mixed_batch(const Device& device, Stream stream, const BatchSource& batch, bool wrap_32,
-                     const std::uint32_t* verdicts) {
+                     const std::uint32_t* verdicts, const Guess& guess) {
   launch(&mixed_batch_kernel<WarpKey>, LaunchShape{device.multiprocessors, block_threads, WarpKey::shared_len}, stream,
-         batch, CounterParameters{wrap_32, verdicts});
+         batch, CounterParameters{wrap_32, verdicts}, guess);
 }
 
 }  // namespace warpcipher::cuda::lane_table

@@ -28,55 +28,98 @@ std::uint32_t group_log_for(const CounterBatch& batch) {
   return log;
 }
 
+// Of a message in a batch that is packed.
+std::uint64_t most_units_for(std::uint32_t group_log) {
+  return std::min(most_units_of_packed, most_steps_of_packed * blocks_in_flight << group_log);
+}
+
 bool choose_packed(const Device& device, const CounterBatch& batch, std::uint32_t group_log) {
   const std::string_view forced = forced_counter();
   if (forced == "tiles" || forced == "mixed" || batch.most_units > most_units_of_packed) return false;
   if (forced == "packed") return true;
   const std::uint64_t warps = batch.messages >> (5 - group_log);
-  return batch.most_units <= most_steps_of_packed * blocks_in_flight << group_log &&
+  return batch.most_units <= most_units_for(group_log) &&
          warps >= least_warps_of_multiprocessor * device.multiprocessors;
 }
 
+// Which kernel takes a batch, and with what.
+struct Choice {
+  Form form;
+  bool packed;
+  bool mixed;
+  bool raw_keys;
+  PackedParameters parameters;
+};
+
+Choice choose(const Device& device, const CounterBatch& batch, bool wrap_32, const std::uint32_t* verdicts) {
+  const Form form = choose_form(device);
+  const std::uint32_t group_log = group_log_for(batch);
+  const bool packed = choose_packed(device, batch, group_log);
+  const bool mixed =
+      !packed && are_mostly_whole(batch.units, batch.tiles) && choose_mixed_batch(device, form, batch.tiles);
+  const bool raw_keys = packed && form == Form::tables_128 && batch.rounds == 10 && batch.keys != nullptr;
+  return {form, packed, mixed, raw_keys, {group_log, wrap_32, verdicts}};
+}
+
 template <class Tables, int Rounds, class Source>
-void launch_packed(const Device& device, Stream stream, const Source& source, const PackedParameters& parameters) {
+void launch_packed(const Device& device, Stream stream, const Source& source, const PackedParameters& parameters,
+                   const Guess& guess) {
   const std::uint64_t warps = (std::uint64_t{source.messages} << parameters.group_log) / warp_len + 1;
   launch(&packed_counter_kernel<Tables, Rounds, Source>, parallel_shape(device, warps, Tables::shared_len), stream,
-         source, parameters);
+         source, parameters, guess);
+}
+
+void run(const Device& device, Stream stream, const CounterBatch& batch, const Choice& choice, const Guess& guess) {
+  const PackedParameters& parameters = choice.parameters;
+  const MessageList list{{batch.views, batch.first_tile, batch.tiles, batch.messages}};
+  if (batch.only_key != nullptr && choice.form == Form::tables_128 && batch.rounds != 12) {
+    Secret<OneKeySource> source;
+    static_cast<MessageList&>(*source) = list;
+    source->rounds = batch.rounds;
+    std::copy_n(aes_key_state(*batch.only_key).words(false), most_schedule_words, source->schedule);
+    if (choice.mixed) {
+      return run_mixed_batch(device, stream, *source, parameters.wrap_32, parameters.verdicts, guess);
+    }
+    if (choice.packed) {
+      return batch.rounds == 10 ? launch_packed<Tables128, 10>(device, stream, *source, parameters, guess)
+                                : launch_packed<Tables128, 14>(device, stream, *source, parameters, guess);
+    }
+    const ParallelLaunch tiles{device, stream, choice.form, nullptr, &*source, nullptr};
+    return launch_parallel<CounterMode>(tiles, {parameters.wrap_32, parameters.verdicts});
+  }
+  if (choice.raw_keys) {
+    return launch_packed<Tables128, 10>(device, stream, RawKeySource{list, batch.rounds, batch.keys}, parameters,
+                                        guess);
+  }
+  const BatchSource source{list, batch.rounds, batch.round_keys};
+  if (choice.mixed) return run_mixed_batch(device, stream, source, parameters.wrap_32, parameters.verdicts, guess);
+  if (!choice.packed) {
+    const ParallelLaunch tiles{device, stream, choice.form, nullptr, nullptr, &source};
+    return launch_parallel<CounterMode>(tiles, {parameters.wrap_32, parameters.verdicts});
+  }
+  choice.form == Form::tables_128 ? launch_packed<Tables128, 0>(device, stream, source, parameters, guess)
+                                  : launch_packed<Tables64, 0>(device, stream, source, parameters, guess);
 }
 
 }  // namespace
 
 void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, bool wrap_32,
                        const std::uint32_t* verdicts) {
-  if (batch.tiles == 0) return;
-  const Form form = choose_form(device);
-  const std::uint32_t group_log = group_log_for(batch);
-  const bool packed = choose_packed(device, batch, group_log);
-  const PackedParameters parameters{group_log, wrap_32, verdicts};
-  const bool mixed =
-      !packed && are_mostly_whole(batch.units, batch.tiles) && choose_mixed_batch(device, form, batch.tiles);
-  const MessageList list{{batch.views, batch.first_tile, batch.tiles, batch.messages}};
-  if (batch.only_key != nullptr && form == Form::tables_128 && batch.rounds != 12) {
-    Secret<OneKeySource> source;
-    static_cast<MessageList&>(*source) = list;
-    source->rounds = batch.rounds;
-    std::copy_n(aes_key_state(*batch.only_key).words(false), most_schedule_words, source->schedule);
-    if (mixed) return run_mixed_batch(device, stream, *source, wrap_32, verdicts);
-    if (!packed) {
-      const ParallelLaunch tiles{device, stream, form, nullptr, &*source, nullptr};
-      return launch_parallel<CounterMode>(tiles, {wrap_32, verdicts});
-    }
-    return batch.rounds == 10 ? launch_packed<Tables128, 10>(device, stream, *source, parameters)
-                              : launch_packed<Tables128, 14>(device, stream, *source, parameters);
-  }
-  const BatchSource source{list, batch.rounds, batch.round_keys};
-  if (mixed) return run_mixed_batch(device, stream, source, wrap_32, verdicts);
-  if (!packed) {
-    const ParallelLaunch tiles{device, stream, form, nullptr, nullptr, &source};
-    return launch_parallel<CounterMode>(tiles, {wrap_32, verdicts});
-  }
-  form == Form::tables_128 ? launch_packed<Tables128, 0>(device, stream, source, parameters)
-                           : launch_packed<Tables64, 0>(device, stream, source, parameters);
+  if (batch.tiles != 0) run(device, stream, batch, choose(device, batch, wrap_32, verdicts), {});
+}
+
+bool makes_round_keys(const Device& device, const CounterBatch& batch) {
+  return batch.only_key == nullptr && choose(device, batch, false, nullptr).raw_keys;
+}
+
+bool start_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, bool wrap_32, Guess& guess) {
+  const Choice choice = choose(device, batch, wrap_32, nullptr);
+  if (batch.tiles == 0 || !(choice.packed || choice.mixed)) return false;
+  guess.least_units = batch.units / 2;
+  guess.most_units = choice.packed ? most_units_for(choice.parameters.group_log) : UINT64_MAX;
+  guess.whole_tiles = choice.mixed ? tile_units : 0;
+  run(device, stream, batch, choice, guess);
+  return true;
 }
 
 }  // namespace warpcipher::cuda::lane_table

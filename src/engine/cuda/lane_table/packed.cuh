@@ -13,11 +13,59 @@
 // carries among them: 27 lookups for 4 x 27 saved. A round key that is read once serves four blocks a lane.
 #pragma once
 
+#include "engine/cuda/guess.cuh"
 #include "engine/cuda/lane_table/cipher.cuh"
 #include "engine/cuda/lane_table/counter.cuh"
 #include "engine/cuda/lane_table/source.cuh"
 
 namespace warpcipher::cuda::lane_table {
+
+// Many messages, each with a key of 128 bits of which a lane makes the round keys as it goes (FIPS 197, section 5.2):
+// the lookups of a round key cost half of what it costs to read one for each of eight messages, and no kernel need make
+// them before. In the form Tables128.
+struct RawKeySource : MessageList {
+  std::uint32_t rounds;  // 10
+  const std::uint8_t* keys;
+
+  class Key {
+   public:
+    static constexpr bool in_registers = true;
+
+    explicit __device__ __forceinline__ Key(const Block& first) : first_(first), lane_(4 * lane_index()) {}
+
+    // Number 0 at any time, number 1 from there, all others after the one before.
+    __device__ __forceinline__ const Block& round(std::uint32_t r) const {
+      if (r == 0) return first_;
+      const Block& last = r == 1 ? first_ : current_;
+      const std::uint32_t rcon = r < 9 ? 1u << (r - 1) : 0x1bu << (r - 9);
+      const std::uint32_t word = last.words[3];
+      const std::uint32_t bytes01 = byte_permute(look_up<1>(word), look_up<2>(word), 0x5151);
+      const std::uint32_t bytes23 = byte_permute(look_up<3>(word), look_up<0>(word), 0x5151);
+      Block next;
+      next.words[0] = last.words[0] ^ byte_permute(bytes01, bytes23, 0x5410) ^ rcon;
+#pragma unroll
+      for (int c = 1; c < 4; ++c) next.words[c] = last.words[c] ^ next.words[c - 1];
+      return current_ = next;
+    }
+
+   private:
+    // An entry of T0, whose byte 1 is that of the S-box.
+    template <std::uint32_t Byte>
+    __device__ __forceinline__ std::uint32_t look_up(std::uint32_t word) const {
+      const std::uint32_t address = byte_permute(word, lane_, 0x5504u | Byte << 4);
+      return *reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const char*>(shared_tables) + address);
+    }
+
+    Block first_;
+    std::uint32_t lane_;
+    mutable Block current_{};
+  };
+
+  __device__ __forceinline__ Key key_at(std::uint32_t number) const {
+    const std::uint8_t* const key = global(keys) + std::size_t{16} * number;
+    return Key(reinterpret_cast<std::uintptr_t>(keys) % 16 == 0 ? load_aligned(key) : load_bytes(key, 16));
+  }
+};
 
 // What of the parameters does not depend on the key.
 struct PackedParameters {
@@ -69,7 +117,9 @@ __device__ __forceinline__ void encrypt_four(const Cipher& cipher, const Message
 
 template <class Tables, int Rounds, class Source>
 __global__ void __launch_bounds__(block_threads, 1)
-    packed_counter_kernel(const __grid_constant__ Source source, const __grid_constant__ PackedParameters parameters) {
+    packed_counter_kernel(const __grid_constant__ Source source, const __grid_constant__ PackedParameters parameters,
+                          const __grid_constant__ Guess guess) {
+  if (!may_start(guess)) return;
   fill_tables<Tables, false>();
   __syncthreads();
   const std::uint32_t group_len = 1u << parameters.group_log;

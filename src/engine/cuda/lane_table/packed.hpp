@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "engine/cuda/gpu.hpp"
+#include "engine/cuda/guess.hpp"
 #include "engine/cuda/message_view.hpp"
 #include "engine/stream.hpp"
 
@@ -26,12 +27,20 @@ struct CounterBatch {
   std::uint64_t most_units;  // of one
   std::uint32_t messages;
   std::uint32_t rounds;
-  const uint4* round_keys;  // most_rows for each key
-  const Key* only_key;      // of all messages, or nullptr
+  const uint4* round_keys;   // most_rows for each key; nullptr: not made yet
+  const std::uint8_t* keys;  // as they were given, one behind the other; nullptr: lost
+  const Key* only_key;       // of all messages, or nullptr
 };
 
 // wrap_32, verdicts: as CounterParameters.
 void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, bool wrap_32,
                        const std::uint32_t* verdicts);
+
+// The same before the host knows the batch: its tiles and units are those of messages all alike. Fills in what else the
+// guess is, or returns false where the kernel for such a batch does not look itself: then nothing was launched.
+bool start_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, bool wrap_32, Guess& guess);
+
+// Whether the kernel for such a batch makes round keys itself, of `keys`.
+bool makes_round_keys(const Device& device, const CounterBatch& batch);
 
 }  // namespace warpcipher::cuda::lane_table

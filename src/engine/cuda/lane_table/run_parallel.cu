@@ -63,9 +63,16 @@ void run_batch(const GroupRun& run, const AesBatch& batch, const std::uint32_t* 
       {batch.views(), batch.first_tile(), run.group.tiles(), static_cast<std::uint32_t>(run.group.messages.size())}};
   const Mode mode = run.group.algorithm->mode.id;
   if (mode == Mode::ctr || mode == Mode::gcm) {
-    const CounterBatch counters{list.views,     list.first_tile,    list.tiles,
-                                batch.units(),  batch.most_units(), list.messages,
-                                batch.rounds(), batch.round_keys(), batch.keys() == 1 ? run.message(0).key : nullptr};
+    const CounterBatch counters{list.views,
+                                list.first_tile,
+                                list.tiles,
+                                batch.units(),
+                                batch.most_units(),
+                                list.messages,
+                                batch.rounds(),
+                                batch.round_keys(),
+                                nullptr,
+                                batch.keys() == 1 ? run.message(0).key : nullptr};
     return run_counter_batch(run.device, run.stream, counters, mode == Mode::gcm, verdicts);
   }
   run_tiles(run.device, run.stream, *run.group.algorithm, run.group.direction,
