@@ -13,21 +13,13 @@
 #include "core/wipe.hpp"
 #include "engine/cuda/memory.hpp"
 #include "search/cuda/pieces.hpp"
+#include "search/cuda/unit_loops.hpp"
 #include "search/searcher.hpp"
 
 namespace warpcipher::search::cuda {
 
-// How many of the lowest free bits a unit has; never changes the result.
-struct UnitLoops {
-  std::uint32_t many = 12;
-  std::uint32_t few = 8;         // for a range that would not fill the device else
-  std::uint32_t log2_many = 30;  // from so many keys on a range gets `many`
-};
-
 class UnitSearch : public Pieces {
  public:
-  static constexpr std::uint32_t most_loops = 12;
-
   // As SearchTask::run.
   std::uint64_t search(const KeyNumber& first, std::uint64_t count, std::vector<KeyNumber>& hits,
                        const std::atomic<bool>& cancel);
