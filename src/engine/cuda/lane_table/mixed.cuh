@@ -28,20 +28,23 @@ struct MixedShape {
   static constexpr std::uint32_t lane_warps = block_threads / warp_len - sliced_warps;
   static constexpr std::uint32_t run = 4;  // tiles that a warp takes at once, but for the last
   static constexpr std::uint32_t singles = 3 * block_threads / warp_len;  // the last, dealt one by one
+  static constexpr std::uint32_t many = 1024;  // a long deal is then not what the others wait for at the end
   // Of these a sliced warp, which needs twice as long for a tile, takes one at most.
   static constexpr std::uint32_t reserved = 2 * lane_warps;
   static constexpr std::size_t shared_len = Tables128ByProduct::shared_len + sizeof(uint4);  // the count behind them
 };
 
 // Deals a block's `count` tiles, from number `first` on every stride-th, to the warps of the block. Every lane takes
-// part in everything.
+// part in everything. Run: of how many neighbours a deal is where there are many, but for the last.
+template <std::uint32_t Run = MixedShape::run>
 class TileDealer {
  public:
   __device__ __forceinline__ TileDealer(std::uint32_t first, std::uint32_t count, std::uint32_t stride, bool is_sliced)
       : first_(first),
         stride_(stride),
         count_(count),
-        runs_(count_ > MixedShape::singles ? (count_ - MixedShape::singles) / MixedShape::run : 0),
+        run_(count_ < MixedShape::many ? MixedShape::run : Run),
+        runs_(count_ > MixedShape::singles ? (count_ - MixedShape::singles) / run_ : 0),
         enough_(count_) {
     if (is_sliced) enough_ -= count_ / 2 < MixedShape::reserved ? count_ / 2 : MixedShape::reserved;
   }
@@ -63,9 +66,9 @@ class TileDealer {
       std::uint32_t deal = 0;
       if (lane_index() == 0) deal = atomicInc(dealt(), 0xffffffffu);
       deal = from_lane(deal, 0);
-      next_ = deal < runs_ ? MixedShape::run * deal : deal + (MixedShape::run - 1) * runs_;
+      next_ = deal < runs_ ? run_ * deal : deal + (run_ - 1) * runs_;
       if (next_ >= count_) return false;
-      end_ = deal < runs_ ? next_ + MixedShape::run : next_ + 1;
+      end_ = deal < runs_ ? next_ + run_ : next_ + 1;
     }
     tile = first_ + stride_ * next_++;
     return true;
@@ -79,7 +82,8 @@ class TileDealer {
   std::uint32_t first_;
   std::uint32_t stride_;
   std::uint32_t count_;
-  std::uint32_t runs_;    // deals of more than one tile; they come first
+  std::uint32_t run_;
+  std::uint32_t runs_;    // deals of run_ tiles; they come first
   std::uint32_t enough_;  // who has had tiles behind these is done
   std::uint32_t next_ = 0;
   std::uint32_t end_ = 0;
@@ -146,14 +150,14 @@ __global__ void __launch_bounds__(block_threads, 1)
     mixed_counter_kernel(const __grid_constant__ MixedSource source,
                          const __grid_constant__ CounterParameters parameters) {
   fill_tables<Tables, false>();
-  TileDealer::begin();
+  TileDealer<>::begin();
   __syncthreads();
   const ParameterKey key{source.schedule};
   const LaneCipher<Tables, false, 0, ParameterKey> cipher(key, source.rounds);
   const auto tiles = static_cast<std::uint32_t>(source.tiles);
   const std::uint32_t warp = warp_index();
   const bool is_sliced = warp < MixedShape::sliced_warps;
-  TileDealer dealer = TileDealer::of_grid(1, tiles - 1, is_sliced);
+  auto dealer = TileDealer<>::of_grid(1, tiles - 1, is_sliced);
   std::uint32_t tile = 0;
   if (is_sliced) {
     if (parameters.verdicts != nullptr && parameters.verdicts[0] == 0) return;  // the others write the zeros

@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   using Tables = Tables128ByProduct;
   if (!may_start(guess)) return;
   fill_tables<Tables, false>();
-  TileDealer::begin();
+  TileDealer<>::begin();
   __syncthreads();
   const std::uint32_t warp = warp_index();
   const bool is_sliced = warp < MixedShape::sliced_warps;
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   const std::uint64_t tiles = tiles_of(source);
   const auto first = from_lane(static_cast<std::uint32_t>(tiles * blockIdx.x / gridDim.x), 0);
   const auto end = from_lane(static_cast<std::uint32_t>(tiles * (blockIdx.x + 1) / gridDim.x), 0);
-  TileDealer dealer(first, end - first, 1, is_sliced);
+  TileDealer<Key::run> dealer(first, end - first, 1, is_sliced);
   std::uint32_t number = 0;
   TileFinder finder;
   if (is_sliced) {

@@ -226,12 +226,12 @@ __global__ void __launch_bounds__(block_threads, 1)
                       const __grid_constant__ typename Mode::Parameters parameters) {
   using Tables = Tables128ByProduct;
   fill_tables<Tables, Mode::inverse>();
-  TileDealer::begin();
+  TileDealer<>::begin();
   __syncthreads();
   const ParameterKey key{source.schedule};
   const LaneCipher<Tables, Mode::inverse, 0, ParameterKey> cipher(key, source.rounds);
   const bool is_sliced = warp_index() < MixedShape::sliced_warps;
-  TileDealer dealer = TileDealer::of_grid(0, static_cast<std::uint32_t>(source.tiles), is_sliced);
+  auto dealer = TileDealer<>::of_grid(0, static_cast<std::uint32_t>(source.tiles), is_sliced);
   std::uint32_t number = 0;
   Mode mode;
   while (dealer.take(number)) {
