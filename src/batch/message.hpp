@@ -2,6 +2,7 @@
 // A message: one call's worth of work, and the checks it must pass before any engine sees it.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -58,8 +59,9 @@ struct Message {
   // The number of units (algorithm().unit_len() bytes each) the plan counts. The last unit of an XTS message also takes
   // the short block that ciphertext stealing makes.
   std::size_t units() const {
-    const std::size_t unit = algorithm().unit_len();
-    return algorithm().mode.id == Mode::xts ? in_len / unit : (output_len() + unit - 1) / unit;
+    const int log = std::countr_zero(algorithm().unit_len());  // 1, 8 or 16: a division takes longer than all the rest
+    if (algorithm().mode.id == Mode::xts) return in_len >> log;
+    return (output_len() + algorithm().unit_len() - 1) >> log;
   }
 };
 

@@ -138,10 +138,8 @@ class Locator {
  public:
   void add(const void* pointer, const char* what, std::size_t message) {
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
-    for (AddressRange& range : seen_) {
-      if (address < range.begin || address >= range.end) continue;
-      std::swap(range, seen_[0]);
-      return;
+    for (const AddressRange& range : seen_) {
+      if (address >= range.begin && address < range.end) return;
     }
     device_ = find_device_of(pointer, "message " + std::to_string(message) + ": " + what, device_);
     std::rotate(seen_.begin(), seen_.end() - 1, seen_.end());

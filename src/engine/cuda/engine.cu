@@ -175,10 +175,10 @@ class CudaEngine final : public DeviceEngine {
     }
     const cuda::DeviceScope scope(device.index);
     std::fill(statuses.begin(), statuses.end(), Status::ok);
-    cuda::SideStreams sides(stream);
+    cuda::SideStreams sides(stream, plan.beside);
     for (std::size_t i = 0; i < plan.groups.size(); ++i) {
       const Group& group = plan.groups[i];
-      const cuda::GroupRun run{plan, group, device, i < plan.beside ? sides.next() : stream};
+      const cuda::GroupRun run{plan, group, device, sides.of_group(i)};
       if (group.algorithm->mode.id == Mode::gcm) {
         run_gcm(run, statuses);
       } else if (!group.parallel) {

@@ -18,8 +18,6 @@ namespace {
 // Of a device: the rings of a few payloads of a queue.
 constexpr std::size_t most_kept = 64;
 
-constexpr std::size_t most_sides = 4;  // of a run
-
 // Never destroyed: the driver may be gone by then.
 struct Pool {
   std::mutex mutex;
@@ -32,14 +30,18 @@ Pool& pool() {
   return *instance;
 }
 
+// An event at what is on a stream now.
+cudaError_t mark(Stream stream, cudaEvent_t& event) {
+  const cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+  return error != cudaSuccess ? error : cudaEventRecord(event, native(stream));
+}
+
 // What `later` gets from now on waits for what is on `earlier` now.
 cudaError_t order(Stream earlier, Stream later) {
   cudaEvent_t reached = nullptr;
-  cudaError_t error = cudaEventCreateWithFlags(&reached, cudaEventDisableTiming);
-  if (error != cudaSuccess) return error;
-  error = cudaEventRecord(reached, native(earlier));
+  cudaError_t error = mark(earlier, reached);
   if (error == cudaSuccess) error = cudaStreamWaitEvent(native(later), reached, 0);
-  cudaEventDestroy(reached);
+  if (reached != nullptr) cudaEventDestroy(reached);
   return error;
 }
 
@@ -78,20 +80,33 @@ void give_stream(Stream stream) noexcept {
   cudaStreamDestroy(native(stream));
 }
 
-Stream SideStreams::next() {
-  if (sides_.size() < most_sides) {
-    sides_.reserve(sides_.size() + 1);
-    sides_.push_back(take_stream());
-    check(order(stream_, sides_.back()), "let a stream wait for another");
+SideStreams::SideStreams(Stream stream, std::size_t beside) : stream_(stream), beside_(beside) {
+  if (beside == 0) return;
+  cudaEvent_t begun = nullptr;
+  const cudaError_t error = mark(stream, begun);
+  begun_ = begun;
+  if (error == cudaSuccess) return;
+  if (begun != nullptr) cudaEventDestroy(begun);
+  check(error, "mark a place in a stream");
+}
+
+Stream SideStreams::of_group(std::size_t group) {
+  if (beside_ == 0 || group == 0) return stream_;
+  Stream& side = sides_[group < beside_ ? 1 + (group - 1) % most_chains : 0];
+  if (side == nullptr) {
+    side = take_stream();
+    check(cudaStreamWaitEvent(native(side), static_cast<cudaEvent_t>(begun_), 0), "let a stream wait for another");
   }
-  return sides_[calls_++ % most_sides];
+  return side;
 }
 
 SideStreams::~SideStreams() {
   for (const Stream side : sides_) {
+    if (side == nullptr) continue;
     if (order(side, stream_) != cudaSuccess) cudaStreamSynchronize(native(side));
     give_stream(side);
   }
+  if (begun_ != nullptr) cudaEventDestroy(static_cast<cudaEvent_t>(begun_));
 }
 
 }  // namespace warpcipher::cuda

@@ -2,8 +2,8 @@
 // Streams, kept between calls: making and destroying one takes longer than a short message.
 #pragma once
 
+#include <array>
 #include <cstddef>
-#include <vector>
 
 #include "engine/engine.hpp"
 
@@ -16,26 +16,33 @@ Stream take_stream();
 // Gives a stream of take_stream() back, from any device. What is on it goes on.
 void give_stream(Stream stream) noexcept;
 
-// Streams for the parts of a run that need not wait for each other: they begin where the run's stream is at the first
-// call of next(), and what the run's stream gets later waits for all of them.
+// Streams for the groups of a plan that need not wait for each other (plan.hpp). The longest chain stays on the run's
+// own: it is what the run takes, and so waits for no other stream before it, and for none that is not done long since
+// behind it.
 //
-//   stream   ... --+-- parallel groups --------+--> what the caller puts there next
-//   side 0         +-- serial group -----------+
-//   side 1         +-- serial group -------+---+
+//   stream    ... --+-- serial group, the longest ---------+--> what the caller puts there next
+//   side 0          +-- parallel groups --+----------------+
+//   side 1          +-- serial group -----------+----------+
+//   side 2          +-- serial group ----+-----------------+
 class SideStreams {
  public:
-  explicit SideStreams(Stream stream) : stream_(stream) {}
+  // `beside`: of the plan. Throws Error{engine_failure}.
+  SideStreams(Stream stream, std::size_t beside);
   SideStreams(const SideStreams&) = delete;
   SideStreams& operator=(const SideStreams&) = delete;
   ~SideStreams();
 
-  // From the fifth call on they are shared. Throws Error{engine_failure}.
-  Stream next();
+  // The stream of a group, by its number in the plan. From the sixth on serial groups share theirs. Throws
+  // Error{engine_failure}.
+  Stream of_group(std::size_t group);
 
  private:
+  static constexpr std::size_t most_chains = 4;  // on sides
+
   const Stream stream_;
-  std::vector<Stream> sides_;
-  std::size_t calls_ = 0;
+  const std::size_t beside_;
+  void* begun_ = nullptr;  // an event: where `stream_` was
+  std::array<Stream, 1 + most_chains> sides_{};
 };
 
 }  // namespace warpcipher::cuda
