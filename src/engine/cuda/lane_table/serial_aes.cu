@@ -12,6 +12,9 @@
 // themselves reach 284. With the round keys of one key as kernel parameters and 32 warps, or 24, it was 602 and 671:
 // shared memory holds chunks of half the length for so many. The bound is 719: 160 lookups of 32 blocks and 26
 // wavefronts for their text and its addresses.
+//
+// Few messages wait for their own chain alone. For them a kernel of fewer warps has the registers for all lookups of a
+// round at once, and for the next chunk on its way: a chain of 2048 blocks takes 1.1 ms where 16 warps take 1.6.
 #include "engine/cuda/lane_table/serial_aes.hpp"
 
 #include "engine/cuda/lane_table/cipher.cuh"
@@ -25,8 +28,10 @@ constexpr std::uint32_t chunk_blocks = 8;  // 128 bytes of each message: a line 
 constexpr std::uint32_t chunk_len = 16 * chunk_blocks;
 constexpr std::uint32_t staged_len = warp_len * chunk_len;  // of a warp
 
-// So many that each has the registers its round keys take.
-constexpr std::uint32_t serial_warps(int rounds) { return rounds == 10 ? 16 : 12; }
+// Of a block, AES-128: each has the registers that its round keys take, 128 a thread.
+constexpr std::uint32_t most_warps = 16;
+// 168 registers a thread: all that longer keys have room for, and more than those of AES-128 need.
+constexpr std::uint32_t roomy_warps = 12;
 
 struct SerialParameters {
   SerialBatch batch;
@@ -110,8 +115,8 @@ struct Places {
 };
 
 // The chunks of the messages that are whole and aligned; all lanes take part. Returns how many bytes of its message a
-// lane has done.
-template <class Cipher>
+// lane has done. Ahead: the text of the next chunk is on its way, to registers, while this one is encrypted.
+template <bool Ahead, class Cipher>
 __device__ __forceinline__ std::uint64_t run_chunks(const Cipher& cipher, const Feedback& feedback,
                                                     const MessageView& view, bool is_there, const Stage& stage,
                                                     Block& chain) {
@@ -121,28 +126,36 @@ __device__ __forceinline__ std::uint64_t run_chunks(const Cipher& cipher, const 
   const std::uint32_t lane = lane_index();
   const std::uint32_t column = lane % chunk_blocks;
   const std::uint32_t first = lane - column;
-#pragma unroll 1
-  for (std::uint64_t offset = 0;; offset += chunk_len) {
-    const bool is_active = offset < len;
-    const std::uint32_t active = lanes_with(is_active);
-    if (active == 0) return len;
-    uint4 text[chunk_blocks];
+  uint4 text[chunk_blocks];
+  const auto load = [&](std::uint32_t active, std::uint64_t offset) {
 #pragma unroll
     for (std::uint32_t j = 0; j < chunk_blocks; ++j) {
       const std::uint8_t* const p = in.at(first + j, offset + 16 * column);
       if ((active >> (first + j) & 1) != 0) text[j] = *reinterpret_cast<const uint4*>(global(p));
     }
+  };
+  std::uint32_t active = lanes_with(len != 0);
+  if constexpr (Ahead) load(active, 0);
+#pragma unroll 1
+  for (std::uint64_t offset = 0; active != 0; offset += chunk_len) {
+    if constexpr (!Ahead) load(active, offset);
 #pragma unroll
     for (std::uint32_t j = 0; j < chunk_blocks; ++j) {
       if ((active >> (first + j) & 1) != 0) stage.at(first + j, column) = text[j];
     }
+    const bool is_active = offset < len;
+    std::uint32_t next = 0;
+    if constexpr (Ahead) load(next = lanes_with(offset + chunk_len < len), offset + chunk_len);
     __syncwarp();
     if (is_active) {
+      uint4 given = stage.at(lane, 0);
 #pragma unroll 1
       for (std::uint32_t b = 0; b < chunk_blocks; ++b) {
-        uint4& place = stage.at(lane, b);
-        const Block next = next_block(cipher, feedback, {{place.x, place.y, place.z, place.w}}, chain);
-        place = make_uint4(next.words[0], next.words[1], next.words[2], next.words[3]);
+        if constexpr (!Ahead) given = stage.at(lane, b);
+        const Block block{{given.x, given.y, given.z, given.w}};
+        if constexpr (Ahead) given = stage.at(lane, (b + 1) % chunk_blocks);  // behind the last nobody reads it
+        const Block made = next_block(cipher, feedback, block, chain);
+        stage.at(lane, b) = make_uint4(made.words[0], made.words[1], made.words[2], made.words[3]);
       }
     }
     __syncwarp();
@@ -151,12 +164,16 @@ __device__ __forceinline__ std::uint64_t run_chunks(const Cipher& cipher, const 
       std::uint8_t* const p = out.at(first + j, offset + 16 * column);
       if ((active >> (first + j) & 1) != 0) __stcs(reinterpret_cast<uint4*>(global(p)), stage.at(first + j, column));
     }
+    if constexpr (!Ahead) next = lanes_with(offset + chunk_len < len);
+    active = next;
   }
+  return len;
 }
 
-template <class Tables, int Rounds>
-__global__ void __launch_bounds__(serial_warps(Rounds) * warp_len, 1)
+template <class Tables, int Rounds, std::uint32_t Warps>
+__global__ void __launch_bounds__(Warps* warp_len, 1)
     serial_aes_kernel(const __grid_constant__ SerialParameters parameters) {
+  constexpr bool ahead = Tables::planes == 2 && Warps <= roomy_warps;
   fill_tables<Tables, false>();
   __syncthreads();
   const SerialBatch& batch = parameters.batch;
@@ -170,21 +187,33 @@ __global__ void __launch_bounds__(serial_warps(Rounds) * warp_len, 1)
     const SerialAes<Tables, Rounds> cipher{{key, Rounds}};
     Block chain = view.start;
     std::uint64_t done = 0;
-    if (parameters.staged) done = run_chunks(cipher, parameters.feedback, view, is_there, stage, chain);
+    if (parameters.staged) done = run_chunks<ahead>(cipher, parameters.feedback, view, is_there, stage, chain);
     if (is_there) run_message(cipher, parameters.feedback, view, done, chain);
   });
   if (parameters.staged) stage.wipe();
 }
 
-template <class Tables, int Rounds>
-void launch_rounds(const Device& device, Stream stream, SerialParameters parameters) {
+template <class Tables, int Rounds, std::uint32_t Warps>
+void launch_warps(const Device& device, Stream stream, SerialParameters parameters) {
   // GPUs of 64 KiB have tables and nothing else (7.5); those of 99 KiB room for the text of eight warps.
   const std::uint32_t room = (device.shared_len - Tables::shared_len) / staged_len;
-  const std::uint32_t most = serial_warps(Rounds);
   parameters.staged = room >= least_serial_warps && !parameters.feedback.by_bytes;
-  LaunchShape shape = serial_shape(device, parameters.batch.messages, parameters.staged && room < most ? room : most);
+  LaunchShape shape = serial_shape(device, parameters.batch.messages, parameters.staged && room < Warps ? room : Warps);
   shape.shared_len = Tables::shared_len + (parameters.staged ? shape.threads / warp_len * staged_len : 0);
-  launch(&serial_aes_kernel<Tables, Rounds>, shape, stream, parameters);
+  launch(&serial_aes_kernel<Tables, Rounds, Warps>, shape, stream, parameters);
+}
+
+template <class Tables, int Rounds>
+void launch_rounds(const Device& device, Stream stream, const SerialParameters& parameters) {
+  if constexpr (Rounds == 10) {
+    const std::uint64_t most_of_roomy = std::uint64_t{roomy_warps} * warp_len * device.multiprocessors;
+    if (Tables::planes == 1 || parameters.batch.messages > most_of_roomy) {
+      return launch_warps<Tables, Rounds, most_warps>(device, stream, parameters);
+    }
+  }
+  if constexpr (Rounds != 10 || Tables::planes == 2) {
+    launch_warps<Tables, Rounds, roomy_warps>(device, stream, parameters);
+  }
 }
 
 template <class Tables>
