@@ -63,6 +63,8 @@ constexpr Case cases[] = {
     {"aes-128-ctr", 1 << 20, 16 * 16, 0, true},
     {"aes-128-xts", 262144, 4096, 0, false},
     {"aes-256-xts", 262144, 4096, 0, false},
+    {"aes-128-xts", 65536, 4096, 0, false},
+    {"aes-128-xts", 2097152, 512, 0, false},
     {"aes-128-xts", 524288, 512, 0, false},
     {"aes-256-gcm", 1, 1024'000'000, 13, false},
     {"aes-256-gcm", 1'000'000, 1024, 13, false},

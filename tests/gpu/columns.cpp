@@ -413,8 +413,11 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
     for (std::size_t variant = 0; variant < variants; ++variant) {
       Shape shape;
       shape.direction = direction;
-      shape.count = variant == 3 ? 1100 : 1 + random_below(quick ? 90 : 3000);
-      shape.longest = variant == 3 ? 20 : std::size_t{16} << random_below(lengths);
+      // So many that serial modes take the kernel of many warps, on the emulated GPU and on a real one.
+      const std::size_t many = algorithm.parallel(direction) ? 1100 : quick ? 1300 : 60000;
+      const std::size_t longest = std::size_t{16} << random_below(lengths);
+      shape.count = variant == 3 ? many : 1 + random_below(quick ? 90 : 3000);
+      shape.longest = variant != 3 ? longest : algorithm.name == "aes-128-cbc" ? 160 : 20;
       shape.keys = variant % 2 == 0 ? 1 : 2 + random_below(40);
       shape.key_bytes = variant / 2 % 2 != 0;
       shape.device_columns = counts ? variant / 4 % 2 != 0 : random_below(2) == 0;
@@ -448,6 +451,25 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
       failures += test_shape(algorithm, shape, stream);
       ++cases;
     }
+  }
+  // Sectors of a disk: data units of whole rows of 32 blocks, one key, one behind the other; and those that are nearly
+  // so.
+  for (const std::size_t sector : {512, 1024, 1536, 3584, 4096, 528}) {
+    if (algorithm.mode.id != Mode::xts) break;
+    setenv("WARPCIPHER_BLOCKS", "mixed", 1);
+    for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+      Shape shape;
+      shape.direction = direction;
+      shape.count = 1 + random_below(quick ? 60 : 3000);
+      shape.longest = sector;
+      shape.one_length = true;
+      shape.in_place = random_below(2) == 0;
+      shape.device_columns = random_below(2) == 0;
+      shape.offsets = sector == 512 && random_below(4) == 0;
+      failures += test_shape(algorithm, shape, stream);
+      ++cases;
+    }
+    unsetenv("WARPCIPHER_BLOCKS");
   }
   if (algorithm.takes_padding()) {  // as messages, whose padding is taken off the same way
     setenv("WARPCIPHER_COLUMNS", "host", 1);

@@ -23,6 +23,7 @@ struct AesKeyState final : KeyState {
   // Round keys in the order they are added, as little-endian columns.
   std::uint32_t encryption_words[60];
   std::uint32_t decryption_words[60];
+  std::uint32_t tweak_words[60];  // XTS: of the key for tweaks, which encrypts in both directions
 
   const std::uint32_t* words(bool inverse) const { return inverse ? decryption_words : encryption_words; }
 };

@@ -60,13 +60,16 @@ AesBatch::AesBatch(const GroupRun& run) {
 
   views_ = upload_.reserve<MessageView>(count);
   first_tile_ = upload_.reserve<std::uint64_t>(group.first_tile.size());
-  const bool made_on_host = keys_ <= most_keys_of_host && mode != Mode::xts;
+  const bool made_on_host = keys_ <= most_keys_of_host;
   const auto key_bytes = upload_.reserve<std::uint8_t>(made_on_host ? 0 : key_len * keys_);
   const auto rows = upload_.reserve<uint4>(made_on_host ? most_rows * keys_ : 0);
+  const auto tweak_rows = upload_.reserve<uint4>(made_on_host && mode == Mode::xts ? most_rows * keys_ : 0);
   const auto hash_keys = upload_.reserve<gf128::Element>(made_on_host && mode == Mode::gcm ? keys_ : 0);
   const auto ivs = upload_.reserve<LongIv>(long_ivs);
   const auto iv_bytes = upload_.reserve<std::uint8_t>(long_iv_len);
   const auto own_rows = upload_.reserve_on_device<uint4>(made_on_host ? 0 : most_rows * keys_);
+  const auto own_tweak_rows =
+      upload_.reserve_on_device<uint4>(made_on_host || mode != Mode::xts ? 0 : most_rows * keys_);
   const auto own_hash_keys = upload_.reserve_on_device<gf128::Element>(made_on_host || mode != Mode::gcm ? 0 : keys_);
   const auto masks = upload_.reserve_on_device<Block>(mode == Mode::gcm ? count : 0);
   upload_.allocate(run.stream);
@@ -99,6 +102,9 @@ AesBatch::AesBatch(const GroupRun& run) {
     const AesKeyState& state = aes_key_state(key);
     std::memcpy(upload_.host(rows) + most_rows * k, state.words(inverse), most_rows * sizeof(uint4));
     if (mode == Mode::gcm) upload_.host(hash_keys)[k] = state.hash_key;
+    if (mode == Mode::xts) {
+      std::memcpy(upload_.host(tweak_rows) + most_rows * k, state.tweak_words, sizeof state.tweak_words);
+    }
   }
   upload_.send();
 
@@ -124,13 +130,15 @@ AesBatch::AesBatch(const GroupRun& run) {
     lane_table::encrypt_starts(run.device, run.stream,
                                {upload_.device(views_), messages, round_keys_, rounds_, upload_.device(masks)});
   } else if (mode == Mode::xts) {
-    const StreamBuffer tweak_keys(keys_ * most_rows * sizeof(uint4), run.stream);
-    expansion.keys += cipher_key_len;  // the second half: IEEE 1619, section 5.1
-    expansion.inverse = false;
-    expansion.rows = reinterpret_cast<uint4*>(tweak_keys.data());
-    expand_keys(run.device, run.stream, expansion);
+    if (!made_on_host) {
+      expansion.keys += cipher_key_len;  // the second half: IEEE 1619, section 5.1
+      expansion.inverse = false;
+      expansion.rows = upload_.device(own_tweak_rows);
+      expand_keys(run.device, run.stream, expansion);
+    }
+    const uint4* const rows_of_tweaks = upload_.device(made_on_host ? tweak_rows : own_tweak_rows);
     lane_table::encrypt_starts(run.device, run.stream,
-                               {upload_.device(views_), messages, expansion.rows, rounds_, nullptr});
+                               {upload_.device(views_), messages, rows_of_tweaks, rounds_, nullptr});
   }
 }
 

@@ -5,11 +5,12 @@
 //   AES: round keys, H                           expand_keys()
 //   views, prefix sums, checks                   survey_columns()
 //   GCM: E(J0), counters; nonces used twice      encrypt_starts(), check_nonces()
-//   XTS: first tweaks; keys of equal halves      encrypt_starts(), check_key_halves()
+//   XTS: keys of equal halves                    check_key_halves()
 //   CTR, GCM's encryption: text on a guess       start_counters()
 //   --- the host waits for the survey: nothing has been written yet, unless it finds no fault
 //   serial modes: an order of the messages       order_by_length()
 //   DES: key schedules, by key or message        DesSchedules
+//   XTS: first tweaks                            encrypt_starts(), or for sectors run_mixed_rows()
 //   text, tags, verdicts, results
 //   padding taken off                            take_padding_off()
 #include "engine/cuda/batch/columns.hpp"
@@ -35,6 +36,7 @@
 #include "engine/cuda/ghash/ghash.hpp"
 #include "engine/cuda/group_run.hpp"
 #include "engine/cuda/keys.hpp"
+#include "engine/cuda/lane_table/mixed_rows.hpp"
 #include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/parallel.hpp"
 #include "engine/cuda/lane_table/serial_aes.hpp"
@@ -162,12 +164,25 @@ class ColumnsRun {
 
   void run_tiles() const {
     const TileList list{views(), first_tile(), survey_.tiles, count_};
+    if (is_xts_ && run_sectors()) return;
+    if (is_xts_) {
+      lane_table::encrypt_starts(
+          device_, stream_, {reinterpret_cast<MessageView*>(views_->data()), count_, tweak_key(), rounds(), nullptr});
+    }
     if (is_aes_) {
       return lane_table::run_tiles(device_, stream_, algorithm_, c_.direction, {{list}, rounds(), round_keys()},
                                    survey_.units, !view_.apart, only_key());
     }
     const DesSchedules schedules(device_, stream_, des_keys());
     bitslice::run_tiles(device_, stream_, algorithm_, c_.direction, list, schedules, !view_.apart);
+  }
+
+  // Data units of XTS that follow each other, as those of a disk do.
+  bool run_sectors() const {
+    if (only_key() == nullptr || survey_.loose != 0 || survey_.units != survey_.most_units * count_) return false;
+    return lane_table::run_mixed_rows(device_, stream_, algorithm_, c_.direction,
+                                      {view_.in + survey_.first_in, view_.out + survey_.first_out, view_.ivs,
+                                       tweak_key(), survey_.most_units, count_, *only_key()});
   }
 
   void run_serial() const {
@@ -246,7 +261,7 @@ class ColumnsRun {
 
   void place_keys() {
     if (!is_aes_) return place_key_bytes();
-    if (only_key() != nullptr && !is_xts_) return place_only_key();
+    if (only_key() != nullptr) return place_only_key();
     place_key_bytes();
     if (algorithm_.mode.id != Mode::ctr) make_round_keys();
   }
@@ -305,9 +320,14 @@ class ColumnsRun {
     };
     make_rows(round_keys_);
     send(round_keys_, state.words(inverse()), sizeof state.encryption_words);
-    if (!is_gcm_) return;
-    hash_keys_ = make(sizeof(gf128::Element), Wiping::needed);
-    send(hash_keys_, &state.hash_key, sizeof state.hash_key);
+    if (is_gcm_) {
+      hash_keys_ = make(sizeof(gf128::Element), Wiping::needed);
+      send(hash_keys_, &state.hash_key, sizeof state.hash_key);
+    }
+    if (is_xts_) {
+      make_rows(tweak_keys_);
+      send(tweak_keys_, state.tweak_words, sizeof state.tweak_words);
+    }
   }
 
   void survey() {
@@ -331,11 +351,6 @@ class ColumnsRun {
       lane_table::encrypt_starts(
           device_, stream_, {reinterpret_cast<MessageView*>(views_->data()), count_, round_keys(), rounds(), masks});
       if (encrypting_) find_nonces_used_twice(masks);
-    }
-    if (is_xts_) {
-      lane_table::encrypt_starts(device_, stream_,
-                                 {reinterpret_cast<MessageView*>(views_->data()), count_,
-                                  reinterpret_cast<const uint4*>(tweak_keys_->data()), rounds(), nullptr});
     }
   }
 
@@ -444,6 +459,7 @@ class ColumnsRun {
   const uint4* round_keys() const {
     return round_keys_ ? reinterpret_cast<const uint4*>(round_keys_->data()) : nullptr;
   }
+  const uint4* tweak_key() const { return reinterpret_cast<const uint4*>(tweak_keys_->data()); }
   const std::uint64_t* first_tile() const { return reinterpret_cast<const std::uint64_t*>(first_tile_->data()); }
   Survey* survey_of_device() const { return reinterpret_cast<Survey*>(device_survey_->data()); }
 

@@ -215,6 +215,18 @@ class Surveyor {
            fits(aad_, aad_len_, c_.aad_len) && keeps_to_itself();
   }
 
+  // Whether the text is whole blocks and begins where that of the message before ends, in what is read and written.
+  __device__ __forceinline__ bool is_packed() const {
+    if (lengths_.text % (1u << c_.block_log) != 0) return false;
+    if (i_ == 0) return true;
+    const Lengths before(c_, i_ - 1);
+    return (c_.in_offsets == nullptr || c_.in_offsets[i_ - 1] + before.in == in_) &&
+           (c_.out_offsets == nullptr || c_.out_offsets[i_ - 1] + before.out == out_);
+  }
+
+  __device__ __forceinline__ std::uint64_t in() const { return in_; }
+  __device__ __forceinline__ std::uint64_t out() const { return out_; }
+
   __device__ __forceinline__ MessageView view(bool right) const {
     MessageView view{};
     view.in = c_.in + in_;
@@ -304,6 +316,11 @@ __global__ void __launch_bounds__(sum_threads)
     const Surveyor surveyor(columns, message, before);
     const bool right = surveyor.is_right();
     if (!right) buffers.survey->bad = 1;
+    if (columns.steals && !surveyor.is_packed()) buffers.survey->loose = 1;
+    if (i == 0) {
+      buffers.survey->first_in = surveyor.in();
+      buffers.survey->first_out = surveyor.out();
+    }
     buffers.views[i] = surveyor.view(right);
     buffers.first_tile[i] = before.tiles;
     if (columns.is_gcm) {

@@ -14,10 +14,6 @@
 namespace warpcipher::cuda::lane_table {
 namespace {
 
-// 69 MB on H200. AES-128 at 67 MB, both kinds and tables alone: ECB 742 and 665, CBC 657 and 649, CFB 654 and 644 GB/s;
-// at 34 MB ECB 602 and 612.
-constexpr std::uint64_t least_tiles_of_multiprocessor = 128;
-
 // Makes a data unit of each tile of `list`.
 __global__ void cut_units_kernel(const __grid_constant__ TileList list, MessageView* units) {
   const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
@@ -47,12 +43,11 @@ void launch_mixed(const Device& device, Stream stream, const Source& source,
 
 }  // namespace
 
-bool choose_mixed_text(const Device& device, Form form, std::uint64_t tiles) {
+bool choose_mixed_text(const Device& device, Form form, std::uint64_t tiles, std::uint64_t least_of_multiprocessor) {
   const std::string_view forced = forced_value("WARPCIPHER_BLOCKS", {"mixed", "tiles"});
   if (!has_mixed(device) || form != Form::tables_128 || forced == "tiles") return false;
   if (forced == "mixed") return true;
-  return chosen_value(device, Tunable::blocks) != "tiles" &&
-         tiles >= least_tiles_of_multiprocessor * device.multiprocessors;
+  return chosen_value(device, Tunable::blocks) != "tiles" && tiles >= least_of_multiprocessor * device.multiprocessors;
 }
 
 void run_mixed_text(const Device& device, Stream stream, Mode mode, bool inverse, const SingleSource& message,
