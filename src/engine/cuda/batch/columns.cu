@@ -39,6 +39,7 @@
 #include "engine/cuda/lane_table/mixed_rows.hpp"
 #include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/parallel.hpp"
+#include "engine/cuda/lane_table/run.hpp"
 #include "engine/cuda/lane_table/serial_aes.hpp"
 #include "engine/cuda/lane_table/serial_des.hpp"
 #include "engine/cuda/lane_table/starts.hpp"

@@ -16,14 +16,6 @@
 
 namespace warpcipher::cuda::lane_table {
 
-struct CounterParameters {
-  bool wrap_32;                   // inc32 of SP 800-38D rather than a counter of the whole block
-  const std::uint32_t* verdicts;  // of each message: 0 writes zeros in place of text; nullptr: all are good
-  std::uint32_t stride = 1;       // from one tile of a warp to its next in the message
-
-  void set_stride(std::uint64_t tiles) { stride = static_cast<std::uint32_t>(tiles); }
-};
-
 // The counter `distance` after `start`.
 __device__ __forceinline__ Block add_counter(const Block& start, std::uint64_t distance, bool wrap_32) {
   const std::uint64_t high = std::uint64_t{byte_swap(start.words[0])} << 32 | byte_swap(start.words[1]);

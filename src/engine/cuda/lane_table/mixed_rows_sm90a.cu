@@ -18,7 +18,7 @@
 #include "engine/cuda/lane_table/mixed_rows.hpp"
 #include "engine/cuda/lane_table/mixed_text.cuh"
 #include "engine/cuda/lane_table/mixed_text.hpp"
-#include "engine/cuda/lane_table/parallel.hpp"
+#include "engine/cuda/lane_table/shape.cuh"
 #include "engine/cuda/launch.hpp"
 #include "engine/cuda/stream_buffer.hpp"
 

@@ -13,6 +13,7 @@
 // before the kernel started, because another warp may have overwritten it.
 #pragma once
 
+#include "engine/cuda/lane_table/modes.hpp"
 #include "engine/cuda/lane_table/source.cuh"
 
 namespace warpcipher::cuda::lane_table {
@@ -40,8 +41,6 @@ __device__ __forceinline__ void for_each_step(const Text& text, std::uint32_t un
   for (; base < units; base += warp_len) step(Step<1, false>{}, base);
 }
 
-struct NoParameters {};
-
 template <bool Inverse>
 struct EcbMode {
   static constexpr bool inverse = Inverse;
@@ -60,13 +59,6 @@ struct EcbMode {
       for (int n = 0; n < step.blocks; ++n) text.store_if<step.whole>(base + lane_index() + warp_len * n, blocks[n]);
     });
   }
-};
-
-using EcbEncryption = EcbMode<false>;
-using EcbDecryption = EcbMode<true>;
-
-struct ChainParameters {
-  const Block* chains;  // the block before each tile of the group; nullptr: still in `in`
 };
 
 // The ciphertext block before a tile, or the IV.

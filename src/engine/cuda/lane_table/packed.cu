@@ -9,6 +9,7 @@
 #include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/parallel.hpp"
 #include "engine/cuda/lane_table/run.hpp"
+#include "engine/cuda/lane_table/shape.cuh"
 
 namespace warpcipher::cuda::lane_table {
 namespace {
@@ -85,7 +86,7 @@ void run(const Device& device, Stream stream, const CounterBatch& batch, const C
                                 : launch_packed<Tables128, 14>(device, stream, *source, parameters, guess);
     }
     const ParallelLaunch tiles{device, stream, choice.form, nullptr, &*source, nullptr};
-    return launch_parallel<CounterMode>(tiles, {parameters.wrap_32, parameters.verdicts});
+    return launch_parallel<CounterMode>(tiles, CounterParameters{parameters.wrap_32, parameters.verdicts});
   }
   if (choice.raw_keys) {
     return launch_packed<Tables128, 10>(device, stream, RawKeySource{list, batch.rounds, batch.keys}, parameters,
@@ -95,7 +96,7 @@ void run(const Device& device, Stream stream, const CounterBatch& batch, const C
   if (choice.mixed) return run_mixed_batch(device, stream, source, parameters.wrap_32, parameters.verdicts, guess);
   if (!choice.packed) {
     const ParallelLaunch tiles{device, stream, choice.form, nullptr, nullptr, &source};
-    return launch_parallel<CounterMode>(tiles, {parameters.wrap_32, parameters.verdicts});
+    return launch_parallel<CounterMode>(tiles, CounterParameters{parameters.wrap_32, parameters.verdicts});
   }
   choice.form == Form::tables_128 ? launch_packed<Tables128, 0>(device, stream, source, parameters, guess)
                                   : launch_packed<Tables64, 0>(device, stream, source, parameters, guess);

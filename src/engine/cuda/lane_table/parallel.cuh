@@ -8,9 +8,19 @@
 #include "engine/cuda/lane_table/counter.cuh"
 #include "engine/cuda/lane_table/modes.cuh"
 #include "engine/cuda/lane_table/parallel.hpp"
+#include "engine/cuda/lane_table/shape.cuh"
 #include "engine/cuda/lane_table/xts.cuh"
 
 namespace warpcipher::cuda::lane_table {
+
+// Whether a mode's batches of one key have kernels of their own (OneKeySource), and its single messages have not: XTS,
+// whose keys are of 10 or 14 rounds.
+template <class Mode>
+inline constexpr bool keeps_one_key = requires { Mode::many_messages; };
+
+// Whether batches of one key have kernels with the key as a parameter.
+template <class Mode>
+inline constexpr bool takes_one_key = keeps_one_key<Mode> || requires { Mode::runs_of_tiles; };
 
 // Where messages have many tiles each, a warp keeps to a run of neighbours, for what a mode computes once for the tiles
 // of a message; a single message's are dealt out in turn.
@@ -66,8 +76,9 @@ void launch_kernel(const ParallelLaunch& run, const Source& source, const typena
          parameters);
 }
 
-template <class Mode>
-void launch_parallel(const ParallelLaunch& run, typename Mode::Parameters parameters) {
+template <class Mode, class Parameters>
+void launch_parallel(const ParallelLaunch& run, Parameters parameters) {
+  static_assert(std::is_same_v<Parameters, typename Mode::Parameters>);
   if constexpr (requires { parameters.set_stride(std::uint64_t{}); }) {
     if (run.single != nullptr) {
       const LaunchShape shape = parallel_shape(run.device, run.single->tiles, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prepares a group of a parallel mode: what its kernels read, where it lies, and which kernel.
 #include <algorithm>
+#include <string>
 
 #include "core/wipe.hpp"
 #include "engine/cuda/batch/aes_batch.hpp"
@@ -8,14 +9,11 @@
 #include "engine/cuda/ghash/ghash.hpp"
 #include "engine/cuda/group_run.hpp"
 #include "engine/cuda/keys.hpp"
-#include "engine/cuda/lane_table/counter.cuh"
 #include "engine/cuda/lane_table/mixed.hpp"
 #include "engine/cuda/lane_table/mixed_text.hpp"
-#include "engine/cuda/lane_table/modes.cuh"
 #include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/parallel.hpp"
 #include "engine/cuda/lane_table/run.hpp"
-#include "engine/cuda/lane_table/xts.cuh"
 #include "engine/cuda/memory.hpp"
 
 namespace warpcipher::cuda::lane_table {
@@ -30,8 +28,8 @@ Block start_of(const Message& message) {
 }
 
 template <class Encryption, class Decryption>
-void launch_either(const ParallelLaunch& launch, bool inverse, const typename Encryption::Parameters& parameters) {
-  inverse ? launch_parallel<Decryption>(launch, parameters) : launch_parallel<Encryption>(launch, parameters);
+void launch_either(const ParallelLaunch& launch, bool inverse) {
+  inverse ? launch_parallel<Decryption>(launch, NoParameters{}) : launch_parallel<Encryption>(launch, NoParameters{});
 }
 
 void launch_mode(const ParallelLaunch& launch, const Algorithm& algorithm, Direction direction, const Block* chains,
@@ -39,19 +37,19 @@ void launch_mode(const ParallelLaunch& launch, const Algorithm& algorithm, Direc
   const bool inverse = algorithm.inverse(direction);
   switch (algorithm.mode.id) {
     case Mode::ecb:
-      return launch_either<EcbEncryption, EcbDecryption>(launch, inverse, {});
+      return launch_either<EcbEncryption, EcbDecryption>(launch, inverse);
     case Mode::cbc:
-      return launch_parallel<CbcDecryption>(launch, {chains});
+      return launch_parallel<CbcDecryption>(launch, ChainParameters{chains});
     case Mode::cfb:
-      return launch_parallel<CfbDecryption>(launch, {chains});
+      return launch_parallel<CfbDecryption>(launch, ChainParameters{chains});
     case Mode::cfb8:
-      return launch_parallel<Cfb8Decryption>(launch, {chains});
+      return launch_parallel<Cfb8Decryption>(launch, ChainParameters{chains});
     case Mode::ctr:
-      return launch_parallel<CounterMode>(launch, {false, nullptr});
+      return launch_parallel<CounterMode>(launch, CounterParameters{false, nullptr});
     case Mode::gcm:
-      return launch_parallel<CounterMode>(launch, {true, verdicts});
+      return launch_parallel<CounterMode>(launch, CounterParameters{true, verdicts});
     case Mode::xts:
-      return launch_either<XtsMode<false>, XtsMode<true>>(launch, inverse, {});
+      return launch_either<XtsMode<false>, XtsMode<true>>(launch, inverse);
     case Mode::ofb:
       break;
   }

@@ -2,7 +2,7 @@
 #include "engine/cuda/lane_table/starts.hpp"
 
 #include "engine/cuda/lane_table/cipher.cuh"
-#include "engine/cuda/lane_table/parallel.hpp"
+#include "engine/cuda/lane_table/shape.cuh"
 #include "engine/cuda/lane_table/source.cuh"
 
 namespace warpcipher::cuda::lane_table {

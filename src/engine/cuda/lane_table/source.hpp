@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the parallel kernel finds its tiles and keys: in its parameters (one message), in device memory (a batch), or
+// keys here and tiles there (a batch with one key, for the modes whose messages are short: XTS).
+//
+// A source's Key has `Block round(r)`, and in_registers: whether what it gives lies in registers rather than in
+// operands of the logic, so that a mode had better be sparing with its own. Where r must be known at compile time there
+// is round_in_loop(r) beside it.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/cuda/message_view.hpp"
+
+namespace warpcipher::cuda {
+struct Tile;
+}
+
+namespace warpcipher::cuda::lane_table {
+
+inline constexpr std::uint32_t most_schedule_words = 4 * most_rows;
+
+// Tiles of a launch are counted in 32 bits, with room for the stride of a warp: 1 TiB of CFB8, 16 TiB of the others.
+inline constexpr std::uint64_t most_tiles = 0xffff0000u;
+
+// A key in the constant bank.
+struct ParameterKey {
+  static constexpr bool in_registers = false;
+  const std::uint32_t* schedule;
+  __device__ __forceinline__ Block round(std::uint32_t r) const {
+    const std::uint32_t* words = schedule + 4 * r;
+    return {{words[0], words[1], words[2], words[3]}};
+  }
+};
+
+// One message: everything is a kernel parameter.
+struct SingleSource {
+  using Key = ParameterKey;
+
+  MessageView view;
+  std::uint64_t tiles;
+  std::uint32_t rounds;
+  std::uint32_t schedule[most_schedule_words];
+
+  __device__ Key key(const Tile&) const;
+  template <class Mode>
+  __device__ Tile find(std::uint32_t tile) const;
+};
+
+// Many messages.
+struct MessageList : TileList {
+  template <class Mode>
+  __device__ Tile find(std::uint32_t tile) const;
+};
+
+// Many messages of one key.
+struct OneKeySource : MessageList {
+  using Key = ParameterKey;
+
+  std::uint32_t rounds;
+  std::uint32_t schedule[most_schedule_words];
+
+  __device__ Key key_at(std::uint32_t) const;
+  __device__ Key key(const Tile&) const;
+};
+
+// Many messages, each with its key.
+struct BatchSource : MessageList {
+  std::uint32_t rounds;
+  const uint4* round_keys;
+
+  struct Key {
+    static constexpr bool in_registers = true;
+    const uint4* words;
+    __device__ Block round(std::uint32_t r) const;
+  };
+
+  __device__ Key key_at(std::uint32_t number) const;
+  __device__ Key key(const Tile& tile) const;
+};
+
+}  // namespace warpcipher::cuda::lane_table
