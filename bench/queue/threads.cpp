@@ -4,11 +4,12 @@
 // a place of its own in memory; a latency is the time from before submit() until the queue's listener is told.
 //
 //   queue_threads [--threads N] [--size BYTES] [--messages N] [--window N] [--in-flight N] [--payload-KiB N]
-//                 [--piece-KiB N] [--delay US] [--pageable] [--no-engine]
+//                 [--piece-KiB N] [--delay US] [--pageable] [--no-engine] [--batch]
 //
 // --payload-KiB: QueueLimits::max_bytes. --piece-KiB: payloads go through the device in pieces of so much, rather than
 // as the pipeline would cut them. --delay: one age limit rather than 0, 200 and 1000 us. --no-engine: payloads are
-// checked and then left as they are, which shows what the queue and its clients cost.
+// checked and then left as they are, which shows what the queue and its clients cost. --batch: no queue; what all
+// threads have in flight is one batch of one caller.
 //
 // Beside it, in the same run, what the link moves from and to page-locked memory, both ways at once. The first and the
 // last message of each thread are checked against the reference engine.
@@ -54,6 +55,7 @@ struct Options {
   std::vector<int> delays = {0, 200, 1000};
   bool pageable = false;
   bool no_engine = false;
+  bool batch = false;
 };
 
 Runner runner_for(const Options& options) {
@@ -187,6 +189,11 @@ class Client {
     }
   }
 
+  // One message in each place.
+  void append_all(std::vector<Message>& messages) {
+    for (std::size_t i = 0; i < options_.window; ++i) messages.push_back(message(i));
+  }
+
   const std::vector<double>& latencies() const { return latencies_; }
 
   // Compares what settle() kept with the reference engine. Not while others are timed: it takes milliseconds a message.
@@ -294,6 +301,21 @@ void measure(const Options& options, std::vector<std::unique_ptr<Client>>& clien
   std::fflush(stdout);
 }
 
+void measure_batch(const Options& options, std::vector<std::unique_ptr<Client>>& clients, double link) {
+  std::vector<double> rates;
+  for (int repetition = 0; repetition <= repetitions; ++repetition) {
+    std::vector<Message> messages;
+    for (auto& client : clients) client->append_all(messages);
+    std::vector<Result> results(messages.size());
+    const auto start = Clock::now();
+    run("cuda", messages, results);
+    const double total = static_cast<double>(messages.size() * options.size);
+    if (repetition != 0) rates.push_back(total / 1e9 / seconds(start, Clock::now()));  // the first finds no memory kept
+  }
+  std::printf("one batch of %zu messages: %6.2f GB/s, %5.1f%% of the link\n", options.threads * options.window,
+              median(rates), 100 * median(rates) / link);
+}
+
 Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
@@ -321,12 +343,14 @@ Options parse(int argc, char** argv) {
       options.delays = {static_cast<int>(number())};
     } else if (name == "--no-engine") {
       options.no_engine = true;
+    } else if (name == "--batch") {
+      options.batch = true;
     } else if (name == "--pageable") {
       options.pageable = true;
     } else {
       throw std::runtime_error(
           "usage: queue_threads [--threads N] [--size BYTES] [--messages N] [--window N] [--in-flight N] "
-          "[--payload-KiB N] [--piece-KiB N] [--delay US] [--pageable] [--no-engine]");
+          "[--payload-KiB N] [--piece-KiB N] [--delay US] [--pageable] [--no-engine] [--batch]");
     }
   }
   return options;
@@ -346,6 +370,10 @@ int main(int argc, char** argv) {
     const double link = copy_rate();
     std::printf("%zu threads, messages of %zu bytes in %s memory, aes-128-gcm; the link: %.1f GB/s each way at once\n",
                 options.threads, options.size, options.pageable ? "pageable" : "page-locked", link);
+    if (options.batch) {
+      measure_batch(options, clients, link);
+      return 0;
+    }
     for (const int delay : options.delays) measure(options, clients, delay, link);
     return 0;
   } catch (const std::exception& error) {

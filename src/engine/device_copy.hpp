@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Short copies between device memory and page-locked memory.
+// Copies between device memory and page-locked memory that are listed rather than made one by one.
 #pragma once
 
 #include <cstddef>
 
 namespace warpcipher {
 
-// A copy for copy_many(), as a device reads it.
+// A copy of a list, also as a device reads it.
 struct DeviceCopy {
   void* to;
   const void* from;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "batch/columns.hpp"
@@ -84,6 +85,9 @@ class DeviceEngine : public Engine {
 
   virtual void copy_to_device(void* device, const void* host, std::size_t size, Stream stream) = 0;
   virtual void copy_to_host(void* host, const void* device, std::size_t size, Stream stream) = 0;
+  // Copies from or to page-locked memory, in any order: one call costs the device less than many. None is empty.
+  virtual void copy_all_to_device(std::span<const DeviceCopy> copies, Stream stream) = 0;
+  virtual void copy_all_to_host(std::span<const DeviceCopy> copies, Stream stream) = 0;
   // Many short copies at once, between device memory and what find_page_locked() told of, either way. The list is
   // device memory, too.
   virtual void copy_many(const DeviceCopy* copies, std::size_t count, Stream stream) = 0;

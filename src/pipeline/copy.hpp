@@ -7,13 +7,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/device_copy.hpp"
+
 namespace warpcipher {
 
-struct CopyRange {
-  void* to;
-  const void* from;
-  std::size_t len;
-};
+using CopyRange = DeviceCopy;
 
 // Adds a range; one that goes on where the last one ends, on both sides, makes that one longer. Empty ones are left
 // out.

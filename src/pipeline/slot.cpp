@@ -6,6 +6,7 @@
 
 #include "batch/plan.hpp"
 #include "batch/tag.hpp"
+#include "pipeline/goes_on.hpp"
 
 namespace warpcipher {
 namespace {
@@ -76,16 +77,50 @@ void Slot::add(Part part, Way way) {
   place(index, std::make_unique<Part>(std::move(part)), way);
 }
 
+Slot::Place Slot::find_place(const Message& m, Way way) const {
+  // Direct parts in a row are one range in the caller's memory, so they are one here.
+  if (way == Way::direct) return {used_, false};
+  if (way == Way::by_device && !parts_.empty()) {
+    const Held& last = parts_.back();
+    const Message& before = message(last);
+    if (goes_on(before, m, batch_.read.around(before.in))) {
+      return {last.at + static_cast<std::size_t>(m.in - before.in), true};
+    }
+  }
+  return {align_up(used_), false};
+}
+
+bool Slot::takes(std::size_t index, Way way) const {
+  if (empty()) return true;
+  if (way != way_) return false;
+  const Message& m = batch_.messages[index];
+  const std::size_t at = find_place(m, way).at;
+  std::size_t end = at + room_for(m);
+  if (way == Way::by_device) end = tag_offset(at + std::max(m.in_len, m.output_len())) + tag_room * (tags_ + 1);
+  return align_up(end) + list_len_ + list_room_for(m, way) <= size_;
+}
+
 void Slot::place(std::size_t index, std::unique_ptr<Part> part, Way way) {
   const Message& m = part != nullptr ? part->message : batch_.messages[index];
-  // Direct parts in a row are one range in the caller's memory, so they are one here.
-  const std::size_t at = way == Way::direct ? used_ : align_up(used_);
-  const std::size_t text_end = at + std::max(m.in_len, m.output_len());
+  const Place found = find_place(m, way);
+  const std::size_t text_end = found.at + std::max(m.in_len, m.output_len());
   const std::size_t tag_at = tag_offset(text_end);
-  used_ = m.tag_len != 0 ? tag_at + tag_room : text_end;
+  if (m.tag_len != 0) ++tags_;
+  used_ = m.tag_len != 0 && way != Way::by_device ? tag_at + tag_room : text_end;
   list_len_ += list_room_for(m, way);
   way_ = way;
-  parts_.push_back({index, at, tag_at, std::move(part)});
+  parts_.push_back({index, found.at, tag_at, found.goes_on, std::move(part)});
+}
+
+// Behind all texts, where those lie as in the caller's memory: between them there may be no room.
+void Slot::place_tags() {
+  if (tags_ == 0) return;
+  used_ = tag_offset(used_);
+  for (Held& held : parts_) {
+    if (message(held).tag_len == 0) continue;
+    held.tag_at = used_;
+    used_ += tag_room;
+  }
 }
 
 std::size_t Slot::needed_host_len() const {
@@ -125,6 +160,7 @@ void Slot::prepare_memory() {
 }
 
 void Slot::send() {
+  if (way_ == Way::by_device) place_tags();
   prepare_memory();
   if (way_ == Way::direct) {
     launch();
@@ -144,27 +180,60 @@ void Slot::send() {
   state_ = State::copying_in;
 }
 
+// What brings texts in: by copy engines into batch_.ranges, by a kernel into batch_.rest.
+void Slot::find_texts_in() {
+  for (std::size_t begin = 0, end; begin < parts_.size(); begin = end) {
+    end = begin + 1;
+    while (end < parts_.size() && parts_[end].goes_on) ++end;
+    const Message& last = message(parts_[end - 1]);
+    const std::size_t len = parts_[end - 1].at + last.in_len - parts_[begin].at;
+    if (len >= batch_.range_len) {
+      batch_.ranges.push_back({memory_ + parts_[begin].at, message(parts_[begin]).in, len});
+      continue;
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      const Message& m = message(parts_[i]);
+      batch_.rest.push_back({memory_ + parts_[i].at, m.in, m.in_len});
+    }
+  }
+}
+
+// What brings texts and tags back, by a kernel: the tags last, so that its warps share the texts evenly.
+void Slot::find_texts_out() {
+  for (const Held& held : parts_) {
+    const Message& m = message(held);
+    append_range(batch_.rest, {m.out, memory_ + held.at, m.output_len()});
+  }
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const Held& held = parts_[i];
+    const Message& m = message(held);
+    if (m.tag_len == 0) continue;
+    const bool own = writes_own_tag(held);
+    append_range(batch_.rest, {own ? m.tag : host_tag(i), memory_ + held.tag_at, own ? m.tag_len : tag_room});
+  }
+}
+
 // The list travels behind the texts, in one copy with them, or alone.
 void Slot::list_copies() {
   auto* const list = reinterpret_cast<DeviceCopy*>(host_.data + list_at());
   auto* next = list;
-  for (std::size_t i = 0; way_ == Way::by_device && i < parts_.size(); ++i) {
-    const Message& m = message(parts_[i]);
-    for (std::size_t offset = 0; offset < m.in_len; offset += most_copy_len) {
-      *next++ = {memory_ + parts_[i].at + offset, m.in + offset, std::min(most_copy_len, m.in_len - offset)};
+  const auto append_rest = [&] {
+    const auto* const begin = next;
+    for (const CopyRange& range : batch_.rest) {
+      for (std::size_t offset = 0; offset < range.len; offset += most_copy_len) {
+        *next++ = {static_cast<std::uint8_t*>(range.to) + offset, static_cast<const std::uint8_t*>(range.from) + offset,
+                   std::min(most_copy_len, range.len - offset)};
+      }
     }
-  }
-  copies_in_ = static_cast<std::size_t>(next - list);
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const Held& held = parts_[i];
-    const Message& m = message(held);
-    for (std::size_t offset = 0; offset < m.output_len(); offset += most_copy_len) {
-      *next++ = {m.out + offset, memory_ + held.at + offset, std::min(most_copy_len, m.output_len() - offset)};
-    }
-    if (m.tag_len == 0) continue;
-    const bool own = writes_own_tag(held);
-    *next++ = {own ? m.tag : host_tag(i), memory_ + held.tag_at, own ? m.tag_len : tag_room};
-  }
+    batch_.rest.clear();
+    return static_cast<std::size_t>(next - begin);
+  };
+  batch_.ranges.clear();
+  batch_.rest.clear();
+  if (way_ == Way::by_device) find_texts_in();
+  copies_in_ = append_rest();
+  find_texts_out();
+  copies_out_ = append_rest();
 }
 
 void Slot::list_on_device() {
@@ -189,27 +258,27 @@ void Slot::copy_ranges(Copy&& copy) {
   batch_.rows.clear();
   for (const CopyRange& range : batch_.ranges) append_range(batch_.rows, range);
   try {
-    for (const CopyRange& row : batch_.rows) copy(row);
+    copy(batch_.rows);
   } catch (const Error&) {
+    std::erase_if(batch_.ranges, [](const CopyRange& range) { return range.len == 0; });
     if (batch_.rows.size() == batch_.ranges.size()) throw;
-    for (const CopyRange& range : batch_.ranges) {
-      if (range.len != 0) copy(range);
-    }
+    copy(batch_.ranges);
   }
 }
 
 void Slot::launch() {
   const SelectedDevice scope(engine_, device_);
   memory_used_ = std::max(memory_used_, list_len_ != 0 ? align_up(used_) + list_len_ : used_);
-  batch_.ranges.clear();
+  const std::size_t list_len = (copies_in_ + copies_out_) * sizeof(DeviceCopy);
+  if (way_ != Way::by_device) batch_.ranges.clear();
   if (way_ == Way::packed) batch_.ranges.push_back({memory_, host_.data, used_});
-  if (way_ == Way::scattered) batch_.ranges.push_back({memory_, host_.data, align_up(used_) + list_len_});
-  if (way_ == Way::by_device) batch_.ranges.push_back({memory_ + align_up(used_), host_.data, list_len_});
+  if (way_ == Way::scattered) batch_.ranges.push_back({memory_, host_.data, align_up(used_) + list_len});
+  if (way_ == Way::by_device) batch_.ranges.push_back({memory_ + align_up(used_), host_.data, list_len});
   for (std::size_t i = 0; way_ == Way::direct && i < parts_.size(); ++i) {
     const Message& m = message(parts_[i]);
     batch_.ranges.push_back({memory_ + parts_[i].at, m.in, m.in_len});
   }
-  copy_ranges([&](const CopyRange& range) { engine_.copy_to_device(range.to, range.from, range.len, stream_); });
+  copy_ranges([&](std::span<const CopyRange> ranges) { engine_.copy_all_to_device(ranges, stream_); });
   const auto* const copies = reinterpret_cast<const DeviceCopy*>(memory_ + align_up(used_));
   if (way_ == Way::by_device) engine_.copy_many(copies, copies_in_, stream_);
   list_on_device();
@@ -225,7 +294,7 @@ void Slot::launch() {
 void Slot::bring_back() {
   if (list_len_ != 0) {
     const auto* const copies = reinterpret_cast<const DeviceCopy*>(memory_ + align_up(used_));
-    engine_.copy_many(copies + copies_in_, list_len_ / sizeof(DeviceCopy) - copies_in_, stream_);
+    engine_.copy_many(copies + copies_in_, copies_out_, stream_);
     return;
   }
   batch_.ranges.clear();
@@ -235,7 +304,7 @@ void Slot::bring_back() {
     batch_.ranges.push_back({m.out, memory_ + parts_[i].at, m.output_len()});
     if (m.tag_len != 0) batch_.ranges.push_back({host_.data + tag_room * i, memory_ + parts_[i].tag_at, tag_room});
   }
-  copy_ranges([&](const CopyRange& range) { engine_.copy_to_host(range.to, range.from, range.len, stream_); });
+  copy_ranges([&](std::span<const CopyRange> ranges) { engine_.copy_all_to_host(ranges, stream_); });
 }
 
 // Adds a part's tag to its message's; of the last part, writes the tag or tells whether it is right.
@@ -285,6 +354,7 @@ bool Slot::advance(bool first) {
       if (!job_.done()) return false;
       parts_.clear();
       used_ = 0;
+      tags_ = 0;
       list_len_ = 0;
       state_ = State::filling;
       return true;

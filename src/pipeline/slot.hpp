@@ -12,6 +12,7 @@
 #include "engine/device_engine.hpp"
 #include "pipeline/copy.hpp"
 #include "pipeline/cutter.hpp"
+#include "pipeline/reach.hpp"
 #include "pipeline/staging_memory.hpp"
 
 namespace warpcipher {
@@ -20,7 +21,8 @@ namespace warpcipher {
 enum class Way : std::uint8_t {
   packed,     // the cores copy them into and out of the slot's page-locked memory
   scattered,  // in likewise; out straight to the caller's page-locked memory, by a kernel, as they are many and short
-  by_device,  // by a kernel both ways, from and to the caller's page-locked memory: many and short, too
+  by_device,  // both ways straight from and to the caller's page-locked memory, many and short, too: in by a copy
+              // engine where they lie close together (goes_on.hpp), else by a kernel; out by a kernel
   direct,     // straight from and to the caller's page-locked memory
 };
 
@@ -31,14 +33,16 @@ struct RingBatch {
   std::span<Status> statuses;
   std::vector<Message> on_device;
   std::vector<Status> part_statuses;
-  std::vector<CopyRange> ranges, rows;
-  bool reaches_tags = false;  // the device may write tags to their places, as it does texts
+  std::vector<CopyRange> ranges, rows, rest;
+  Reach read;             // of the caller's memory, by the device
+  std::size_t range_len;  // PipelineShape::range_len
+  bool reaches_tags;      // the device may write tags to their places, as it does texts
 };
 
 class Slot {
  public:
-  // What messages start at multiples of in a slot, so that kernels take their aligned paths. Direct ones that lie one
-  // behind another in the caller's memory do so here, too.
+  // What messages start at multiples of in a slot, so that kernels take their aligned paths. Those that travel in one
+  // range lie here as they do in the caller's memory.
   static constexpr std::size_t alignment = 64;
 
   static constexpr std::size_t align_up(std::size_t n) { return (n + alignment - 1) / alignment * alignment; }
@@ -60,12 +64,7 @@ class Slot {
   bool empty() const { return parts_.empty(); }
 
   // True when message number `index` fits in, and travels the same way as those that are there.
-  bool takes(std::size_t index, Way way) const {
-    if (empty()) return true;
-    const Message& m = batch_.messages[index];
-    const std::size_t begun = align_up(used_) + list_len_ + list_room_for(m, way);
-    return way == way_ && begun <= size_ && room_for(m) <= size_ - begun;
-  }
+  bool takes(std::size_t index, Way way) const;
 
   void add(std::size_t index, Way way);
   void add(Part part, Way way);
@@ -91,19 +90,30 @@ class Slot {
     std::size_t index;           // of the message in the batch
     std::size_t at;              // of the text, in device memory and, unless direct, in host memory
     std::size_t tag_at;          // of the tag, likewise
+    bool goes_on;                // in one range with the text before it
     std::unique_ptr<Part> part;  // if it is not the whole message
   };
 
   const Message& message(const Held& held) const {
     return held.part != nullptr ? held.part->message : batch_.messages[held.index];
   }
+  // Where a message would begin, and whether that is in one range with the one before it.
+  struct Place {
+    std::size_t at;
+    bool goes_on;
+  };
+
+  Place find_place(const Message& message, Way way) const;
   void place(std::size_t index, std::unique_ptr<Part> part, Way way);
+  void place_tags();
   std::size_t needed_host_len() const;
   std::size_t list_at() const;
   std::uint8_t* host_tag(std::size_t number) const;
   bool writes_own_tag(const Held& held) const;
   void prepare_memory();
   void list_copies();
+  void find_texts_in();
+  void find_texts_out();
   template <class Copy>
   void copy_ranges(Copy&& copy);
   void launch();
@@ -123,8 +133,10 @@ class Slot {
   std::size_t memory_used_ = 0;     // bytes ever used of it: to be wiped
   StagingMemory::Block host_{};     // page-locked
   std::size_t used_ = 0;            // of memory_, by parts_
-  std::size_t list_len_ = 0;        // of the list of copies behind them, in bytes
-  std::size_t copies_in_ = 0;       // how many of them bring texts in
+  std::size_t tags_ = 0;            // how many of them have one
+  std::size_t list_len_ = 0;        // room for the list of copies by a kernel behind them, in bytes
+  std::size_t copies_in_ = 0;       // of the list: first those that bring texts in,
+  std::size_t copies_out_ = 0;      // then those that bring texts and tags back
   Way way_ = Way::packed;
   State state_ = State::filling;
   std::vector<Held> parts_;

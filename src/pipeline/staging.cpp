@@ -5,12 +5,15 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/thread_pool.hpp"
+#include "pipeline/goes_on.hpp"
 #include "pipeline/load.hpp"
 #include "pipeline/ring.hpp"
 
@@ -55,7 +58,6 @@ constexpr std::size_t most_short_len = 64 * KiB;
 constexpr std::size_t least_piece_of_short = 9 * MiB;  // a payload of a queue, tags and gaps included
 // Shorter texts, on average, are better packed on the way out too: the link moves requests of 128 bytes.
 constexpr std::size_t least_scattered_len = KiB;
-constexpr std::size_t most_known_ranges = 64;
 constexpr std::size_t bytes_worth_a_device = 32 * MiB;
 // Page-locked texts of less in a row are packed like others, unless there are few.
 constexpr std::size_t most_direct_len = 256 * KiB;
@@ -72,41 +74,17 @@ struct Row {
   bool direct;
 };
 
-// Page-locked memory of the caller that the device itself reaches, as it was looked up: a buffer of each client, say.
-class Reach {
- public:
-  explicit Reach(const DeviceEngine& engine) : engine_(engine) {}
-
-  bool holds(const std::uint8_t* data, std::size_t len) {
-    if (len == 0) return true;
-    if (last_ < known_.size() && known_[last_].holds(data, len)) return true;
-    const auto found =
-        std::find_if(known_.begin(), known_.end(), [&](const AddressRange& range) { return range.holds(data, len); });
-    last_ = static_cast<std::size_t>(found - known_.begin());
-    if (found != known_.end()) return true;
-    if (known_.size() == most_known_ranges) known_.clear();
-    last_ = known_.size();
-    known_.push_back(engine_.find_page_locked(data));  // takes 0.2 us
-    return known_.back().holds(data, len);
-  }
-
- private:
-  const DeviceEngine& engine_;
-  std::vector<AddressRange> known_;
-  std::size_t last_ = 0;  // neighbours mostly lie in one
-};
-
 struct Ways {
   Way way;
   bool reaches_tags;
 };
 
 // How those travel that do not travel directly. All of them: a piece travels one way.
-Ways find_ways(const DeviceEngine& engine, std::span<const Message> messages) {
+Ways find_ways(const DeviceEngine& engine, std::span<const Message> messages, Reach& read) {
   std::size_t total = 0;
   for (const Message& m : messages) total += m.output_len();
   if (messages.size() < 2 || total < messages.size() * least_scattered_len) return {Way::packed, false};
-  Reach written(engine), read(engine);
+  Reach written(engine);
   bool reads = true, tags = true;
   for (const Message& m : messages) {
     if (!written.holds(m.out, m.output_len())) return {Way::packed, false};
@@ -116,13 +94,39 @@ Ways find_ways(const DeviceEngine& engine, std::span<const Message> messages) {
   return {reads ? Way::by_device : Way::scattered, tags};
 }
 
+// The order in which messages go round the ring: where texts are read in place, that of their addresses, so that most
+// of a piece travel in few ranges.
+class Order {
+ public:
+  Order(std::span<const Message> messages, bool by_address) : messages_(messages) {
+    const auto lies_before = [](const Message& a, const Message& b) { return std::less<>()(a.in, b.in); };
+    if (!by_address || std::is_sorted(messages.begin(), messages.end(), lies_before)) return;
+    std::vector<std::pair<std::uintptr_t, std::size_t>> places;
+    places.reserve(messages.size());
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      places.emplace_back(reinterpret_cast<std::uintptr_t>(messages[i].in), i);
+    }
+    std::sort(places.begin(), places.end());
+    numbers_.reserve(places.size());
+    for (const auto& place : places) numbers_.push_back(place.second);
+  }
+
+  std::size_t size() const { return messages_.size(); }
+  std::size_t number(std::size_t i) const { return numbers_.empty() ? i : numbers_[i]; }
+  const Message& operator[](std::size_t i) const { return messages_[number(i)]; }
+
+ private:
+  std::span<const Message> messages_;
+  std::vector<std::size_t> numbers_;  // empty: as they are
+};
+
 bool follows(const Message& before, const Message& m) {
   return before.tag_len == 0 && m.tag_len == 0 && before.in + before.in_len == m.in &&
          before.out + before.output_len() == m.out && before.in_len == before.output_len() &&
          m.in_len == m.output_len();
 }
 
-Row find_row(const DeviceEngine& engine, std::span<const Message> messages, std::size_t begin, std::size_t direct_len) {
+Row find_row(const DeviceEngine& engine, const Order& messages, std::size_t begin, std::size_t direct_len) {
   std::size_t end = begin + 1;
   while (end < messages.size() && follows(messages[end - 1], messages[end])) ++end;
   const Message& first = messages[begin];
@@ -142,6 +146,7 @@ std::size_t slot_size(std::span<const Message> messages, std::size_t piece_len, 
     all += Slot::list_room_for(m, way);
     if (!can_be_cut(m)) uncut = std::max(uncut, Slot::room_for(m));
   }
+  if (way == Way::by_device) all += all / least_text_to_gap;
   // Of few sizes, so that a run finds the memory that another left.
   return std::max({std::min(all > least_piece_len ? std::bit_ceil(all) : all, piece_len), uncut, Slot::alignment});
 }
@@ -155,8 +160,8 @@ std::size_t helper_count(const PipelineShape& shape) {
 
 // Sends all messages round the ring. call_helpers: there will be copies.
 template <class CallHelpers>
-void drive(const DeviceEngine& engine, Ring& ring, std::span<const Message> messages, const PipelineShape& shape,
-           std::size_t size, Way way_of_others, CallHelpers&& call_helpers) {
+void drive(const DeviceEngine& engine, Ring& ring, const Order& messages, const PipelineShape& shape, std::size_t size,
+           Way way_of_others, CallHelpers&& call_helpers) {
   Row row{0, false};
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const Message& message = messages[i];
@@ -164,11 +169,11 @@ void drive(const DeviceEngine& engine, Ring& ring, std::span<const Message> mess
     if (!row.direct && way_of_others != Way::by_device) call_helpers();
     const Way way = row.direct ? Way::direct : way_of_others;
     if (!can_be_cut(message) || Slot::room_for(message) <= size) {
-      ring.add(i, way);
+      ring.add(messages.number(i), way);
       continue;
     }
     const std::size_t part_len = std::min(shape.piece_len, size) - (message.tag_len != 0 ? cut_multiple : 0);
-    Cutter cutter(message, i);
+    Cutter cutter(message, messages.number(i));
     while (!cutter.done()) ring.send(cutter.next(part_len), way);
   }
 }
@@ -176,9 +181,11 @@ void drive(const DeviceEngine& engine, Ring& ring, std::span<const Message> mess
 void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses,
                 const PipelineShape& shape) {
   // Without copies by the cores there is less to overlap.
-  const Row first = find_row(engine, messages, 0, shape.direct_len);
+  const Row first = find_row(engine, Order(messages, false), 0, shape.direct_len);
   const bool all_direct = first.direct && first.end == messages.size();
-  const auto [way, reaches_tags] = all_direct ? Ways{Way::packed, false} : find_ways(engine, messages);
+  RingBatch batch{messages, statuses, {}, {}, {}, {}, {}, Reach(engine), shape.range_len, false};
+  const auto [way, reaches_tags] = all_direct ? Ways{Way::packed, false} : find_ways(engine, messages, batch.read);
+  batch.reaches_tags = reaches_tags;
   const std::size_t size = slot_size(messages, shape.piece_len, way);
   std::vector<int> devices = engine.devices_for_host_data();
   devices.resize(std::clamp<std::size_t>(shape.devices, 1, devices.size()));
@@ -188,7 +195,6 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
   const std::size_t slots = whole        ? 1
                             : all_direct ? std::min(shape.slots, most_direct_slots) * devices.size()
                                          : shape.slots * devices.size();
-  RingBatch batch{messages, statuses, {}, {}, {}, {}, reaches_tags};
   const bool has_list = way == Way::scattered || way == Way::by_device;
   Ring ring(engine, batch, std::move(devices), slots, has_list ? Slot::with_list(size) : size);
   std::atomic<bool> over{false};
@@ -202,7 +208,7 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
     ~End() { over = true; }
     std::atomic<bool>& over;
   } end{over};
-  drive(engine, ring, messages, shape, size, way, [&] {
+  drive(engine, ring, Order(messages, way == Way::by_device), shape, size, way, [&] {
     if (!helpers.has_value()) helpers.emplace(ThreadPool::instance(), helper_count(shape), help);
   });
   if (way == Way::scattered) {  // what comes back needs no cores: other batches may

@@ -31,6 +31,8 @@ struct PipelineShape {
   std::size_t devices;     // that pieces are dealt to, of those that the engine offers
   std::size_t direct_len;  // as many bytes in a row travel without the cores' help when they are page-locked
   std::size_t helpers;     // cores that are asked to help with the copies
+  // A range of short texts that is as long is a copy engine's. H200: shorter ones cost the host more than they save.
+  std::size_t range_len = std::size_t{64} << 10;
 };
 
 // The shape for `total` bytes in so many messages on an engine that offers `devices` devices: pieces short enough that

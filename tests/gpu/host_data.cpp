@@ -191,6 +191,54 @@ bool run_sectors(const char* name, Direction direction, Residence residence, con
   return true;
 }
 
+// Two clients' texts with tags behind them, each in a place of its own: in few ranges where the places lie close
+// together, else each by itself. One tag is wrong.
+bool run_rings(Direction direction, Residence residence, std::size_t place, bool in_place, const PipelineShape& shape) {
+  constexpr std::size_t clients = 2, count = 40, len = 1100, tag_len = 16;
+  const Algorithm& algorithm = find_algorithm("aes-128-gcm");
+  const Key key(algorithm, random_bytes(algorithm.key_len()));
+  const std::vector<std::uint8_t> ivs = random_bytes(12 * clients * count);
+  const std::size_t ring = count * place;
+  HostMemory first(2 * ring, residence), second(2 * ring, residence);
+  const auto messages_in = [&](std::uint8_t* a, std::uint8_t* b) {
+    std::vector<Message> messages(clients * count);
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      Message& m = messages[i];
+      std::uint8_t* const at = (i % clients == 0 ? a : b) + i / clients * place;
+      m.key = &key;
+      m.direction = direction;
+      m.in = at;
+      m.out = in_place ? at : at + ring;
+      m.in_len = m.out_len = len;
+      m.iv = &ivs[12 * i];
+      m.iv_len = 12;
+      m.tag = m.out + len;
+      m.tag_len = tag_len;
+    }
+    return messages;
+  };
+  std::vector<Message> messages = messages_in(first.data(), second.data());
+  std::vector<Status> statuses(messages.size(), Status::ok), expected_statuses = statuses;
+  if (direction == Direction::decrypt) {
+    for (Message m : messages) {
+      std::uint8_t sealed[len];
+      m.direction = Direction::encrypt;
+      m.out = sealed;
+      Status status = Status::ok;
+      run_on_host(oracle(), {&m, 1}, {&status, 1});
+      std::memcpy(const_cast<std::uint8_t*>(m.in), sealed, len);
+    }
+    messages[5].tag[3] ^= 1;
+  }
+  std::vector<std::uint8_t> a = first.bytes(), b = second.bytes();
+  run_on_host(oracle(), messages_in(a.data(), b.data()), expected_statuses);
+  run_through_device(cuda_engine(), messages, statuses, shape);
+  if (first.bytes() == a && second.bytes() == b && statuses == expected_statuses) return true;
+  std::printf("  DIFFERS %zu places of %zu bytes, %s, %s%s\n", count, place, names[static_cast<int>(residence)],
+              direction == Direction::encrypt ? "encrypt" : "decrypt", in_place ? ", in place" : "");
+  return false;
+}
+
 // `auto`, told by its rates that both engines at once are the fastest.
 int run_auto() {
   const Cost cost{0, 0, 0, 0, {{1e9, 0.1}}};
@@ -295,6 +343,18 @@ int test_host_data(bool quick, const std::string& only, const std::function<bool
       for (const Residence residence : {Residence::pageable, Residence::pinned}) {
         ++count;
         failures += run_sectors(name, direction, residence, shape) ? 0 : 1;
+      }
+    }
+  }
+  for (const std::size_t place : {std::size_t{1120}, std::size_t{1232}, std::size_t{1133}, std::size_t{4096}}) {
+    if ((!only.empty() && only != "aes-128-gcm") || !is_mine()) continue;
+    for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+      for (const Residence residence : {Residence::pinned, Residence::registered}) {
+        PipelineShape with_ranges = shape;
+        with_ranges.piece_len = 16384;
+        with_ranges.range_len = 4096;
+        ++count;
+        failures += run_rings(direction, residence, place, count % 2 == 0, with_ranges) ? 0 : 1;
       }
     }
   }

@@ -116,13 +116,26 @@ class HostDeviceEngine final : public DeviceEngine {
   }
   bool is_pinned(const void*, std::size_t) const override { return all_pinned; }
   AddressRange find_page_locked(const void* memory) const override {
-    return all_pinned && reached.holds(memory, 0) ? reached : AddressRange{};
+    if (!all_pinned) return {};
+    for (const AddressRange& range : reached) {
+      if (range.holds(memory, 1)) return range;
+    }
+    return {};
   }
   void copy_many(const DeviceCopy* copies, std::size_t count, Stream stream) override {
     ++lists;
-    queue(stream).work.push_back([=] {
-      for (std::size_t i = 0; i < count; ++i) copy(copies[i].to, copies[i].from, copies[i].len);
+    queue(stream).work.push_back([=, this] {
+      for (std::size_t i = 0; i < count; ++i) {
+        copy(copies[i].to, copies[i].from, copies[i].len);
+        listed_bytes += copies[i].len;
+      }
     });
+  }
+  void copy_all_to_device(std::span<const DeviceCopy> copies, Stream stream) override {
+    for (const DeviceCopy& c : copies) copy_to_device(c.to, c.from, c.len, stream);
+  }
+  void copy_all_to_host(std::span<const DeviceCopy> copies, Stream stream) override {
+    for (const DeviceCopy& c : copies) copy_to_host(c.to, c.from, c.len, stream);
   }
   void copy_to_device(void* device, const void* host, std::size_t size, Stream stream) override {
     ++copies_to_device;
@@ -135,15 +148,22 @@ class HostDeviceEngine final : public DeviceEngine {
     queue(stream).work.push_back([=] { std::memset(device, 0, size); });
   }
 
+  // The device reaches so many bytes of the caller's.
+  void reach(const void* memory, std::size_t len) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+    reached.push_back({begin, begin + len});
+  }
+
   int device_count = 1;
-  std::string_view form;                 // chosen
-  bool all_pinned = false;               // the caller's memory
-  AddressRange reached{0, UINTPTR_MAX};  // what of it the device reaches itself
+  std::string_view form;              // chosen
+  bool all_pinned = false;            // the caller's memory
+  std::vector<AddressRange> reached;  // allocations of it that the device reaches itself
   int runs = 0;
   int fail_on_run = 0;
   int streams = 0;
   int copies_to_device = 0;
-  int lists = 0;  // calls of copy_many
+  int lists = 0;                 // calls of copy_many
+  std::size_t listed_bytes = 0;  // that those copied
   std::map<int, int> runs_of_device;
   std::size_t most_messages = 0;
   std::size_t most_allocated = 0;

@@ -159,6 +159,12 @@ class CudaEngine final : public DeviceEngine {
   void copy_to_host(void* host, const void* device, std::size_t size, Stream stream) override {
     check(cudaMemcpyAsync(host, device, size, cudaMemcpyDeviceToHost, native(stream)), "copy from the device");
   }
+  void copy_all_to_device(std::span<const DeviceCopy> copies, Stream stream) override {
+    cuda::copy_all(copies, cudaMemcpyHostToDevice, stream);
+  }
+  void copy_all_to_host(std::span<const DeviceCopy> copies, Stream stream) override {
+    cuda::copy_all(copies, cudaMemcpyDeviceToHost, stream);
+  }
   void copy_many(const DeviceCopy* copies, std::size_t count, Stream stream) override {
     cuda::copy_many(copies, count, stream);
   }

@@ -88,6 +88,12 @@ struct cudaTextureDesc {
   cudaTextureReadMode readMode;
 };
 struct cudaResourceViewDesc;
+enum cudaMemcpySrcAccessOrder { cudaMemcpySrcAccessOrderStream = 1 };
+inline constexpr unsigned cudaMemcpyFlagPreferOverlapWithCompute = 1;
+struct cudaMemcpyAttributes {
+  cudaMemcpySrcAccessOrder srcAccessOrder;
+  unsigned flags;
+};
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
   std::size_t dynamicSmemBytes;
@@ -124,6 +130,9 @@ cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t size, cudaMemPool
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream);
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t size, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const std::size_t* sizes, std::size_t count,
+                                 cudaMemcpyAttributes* attributes, std::size_t* attribute_begins,
+                                 std::size_t attribute_count, cudaStream_t stream);
 cudaError_t cudaMemset(void* memory, int value, std::size_t size);
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t size, cudaStream_t stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);

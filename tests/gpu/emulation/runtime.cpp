@@ -3,12 +3,14 @@
 // streams in a shuffled one, when something waits for it; now and then some runs earlier. So what reads a buffer too
 // early, or changes or frees one that a copy has yet to read, gives a wrong result or an error of the sanitizer. As in
 // CUDA, copies from pageable memory read it before they return, copies to it are waited for, and others run late.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -270,6 +272,25 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMe
   }
   add(target, {[to, from, size] { std::memmove(to, from, size); }, nullptr, 0});
   if (kind == cudaMemcpyDeviceToHost && pageable) finish(target);
+  return cudaSuccess;
+}
+// In any order, each within an allocation on either side. Pageable memory is not needed of it.
+cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const std::size_t* sizes, std::size_t count,
+                                 cudaMemcpyAttributes* attributes, std::size_t* attribute_begins,
+                                 std::size_t attribute_count, cudaStream_t stream) {
+  const Lock lock(mutex);
+  if (count == 0 || attribute_count != 1 || *attribute_begins != 0) return cudaErrorInvalidValue;
+  if (attributes->srcAccessOrder != cudaMemcpySrcAccessOrderStream) return cudaErrorInvalidValue;
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::shuffle(order.begin(), order.end(), random_order);
+  for (const std::size_t i : order) {
+    const bool in = find(device_memory, to[i]) != nullptr;
+    check_range(device_memory, in ? to[i] : from[i], sizes[i], "a copy of a batch, on the device,");
+    check_range(pinned_memory, in ? from[i] : to[i], sizes[i], "a copy of a batch, on the host,");
+    if (sizes[i] == 0) return cudaErrorInvalidValue;
+    add(resolve(stream), {[to = to[i], from = from[i], size = sizes[i]] { std::memmove(to, from, size); }, nullptr, 0});
+  }
   return cudaSuccess;
 }
 cudaError_t cudaMemset(void* memory, int value, std::size_t size) {
