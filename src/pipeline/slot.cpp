@@ -166,7 +166,7 @@ void Slot::send() {
     launch();
     return;
   }
-  if (list_len_ != 0) list_copies();
+  if (way_ == Way::scattered || way_ == Way::by_device) list_copies();  // of empty texts: no copies
   if (way_ == Way::by_device) {
     launch();
     return;

@@ -380,6 +380,39 @@ TEST(Staging, RingsOfPlacesTravelInFewRanges) {
   }
 }
 
+// A piece of empty texts alone has nothing to copy; the pieces before it do not come twice.
+TEST(Staging, EmptyTextsBehindOthersCopyNothing) {
+  std::mt19937 random(17);
+  constexpr std::size_t len = 6 * piece_len;  // as many pieces, in three slots
+  for (const std::size_t direct_len : {std::size_t{512}, std::size_t{1} << 20}) {
+    HostDeviceEngine engine;
+    engine.all_pinned = true;
+    const Key key(find_algorithm("aes-128-ctr"), test::random_bytes(random, 16));
+    const test::Bytes iv = test::random_bytes(random, 16);
+    test::Bytes in = test::random_bytes(random, len + 64), out(len + 64), expected(len);
+    for (const test::Bytes* bytes : {&in, &out}) engine.reach(bytes->data(), bytes->size());
+    Message full;
+    full.key = &key;
+    full.in = in.data();
+    full.out = out.data();
+    full.in_len = full.out_len = len;
+    full.iv = iv.data();
+    full.iv_len = iv.size();
+    Message empty = full;
+    empty.in += len + 16;
+    empty.out += len + 16;
+    empty.in_len = empty.out_len = 0;
+    const Message messages[] = {full, empty};
+    Status statuses[] = {Status::ok, Status::ok};
+    run_through_device(engine, messages, statuses, {piece_len, 3, 8, direct_len, 1});
+    full.out = expected.data();
+    reference_engine().run(make_plan({&full, 1}, 256), {statuses, 1}, nullptr);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), out.begin()));
+    EXPECT_EQ(engine.copies_to_device, engine.runs - 1);
+    EXPECT_TRUE(engine.balanced());
+  }
+}
+
 // From pageable memory to page-locked memory: the cores pack texts on the way in alone. Tags come back either way.
 TEST(Staging, TextsFromPageableMemoryAreScattered) {
   std::mt19937 random(15);
