@@ -4,17 +4,18 @@
 # synccheck. After `make test-gpu`, whose programs it uses. Arguments: the tools to run, all four without any.
 # The logs go to build/gpu/sanitizer; SAMPLE (16) thins the texts that get a launch of their own. The conformance program
 # is parted in PARTS (4) processes; JOBS (6) run at once, spread over the GPUs of this machine, and each is stopped, as a
-# failure, after LIMIT (0: never) seconds.
+# failure, after LIMIT (0: never) seconds. CUDA_VISIBLE_DEVICES leaves GPUs out, as everywhere.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 programs=$PWD/build/gpu/build/tests/gpu
 logs=$PWD/build/gpu/sanitizer
 parts=${PARTS:-4}
-gpus=$(nvidia-smi -L | wc -l)
 stop() { printf 'sanitize-gpu: %s\n' "$*" >&2; exit 1; }
 
 command -v compute-sanitizer >/dev/null || stop "compute-sanitizer, of the CUDA toolkit, must be on PATH"
 [ -x "$programs/test_cuda_engine" ] || stop "no $programs/test_cuda_engine; run make test-gpu first"
+IFS=, read -ra gpus <<<"${CUDA_VISIBLE_DEVICES:-$(nvidia-smi --query-gpu=index --format=csv,noheader | paste -sd,)}"
+[ ${#gpus[@]} -gt 0 ] || stop "nvidia-smi finds no GPU"
 [ $# -gt 0 ] || set -- memcheck racecheck initcheck synccheck
 rm -rf "$logs" && mkdir -p "$logs"
 
@@ -36,8 +37,8 @@ cd "$programs"
 for tool in "$@"; do
   for ((part = 0; part < parts; ++part)); do
     printf 'check %s %s engine-%s ./test_cuda_engine --quick --sample %s --part %s\n' \
-      $((part % gpus)) "$tool" "$part" "${SAMPLE:-16}" "$part/$parts"
+      "${gpus[part % ${#gpus[@]}]}" "$tool" "$part" "${SAMPLE:-16}" "$part/$parts"
   done
-  printf 'check 0 %s search ./test_cuda_search --few 1\n' "$tool"
-  [ ! -x test_lab ] || printf 'check 0 %s lab ./test_lab\n' "$tool"
+  printf 'check %s %s search ./test_cuda_search --few 1\n' "${gpus[0]}" "$tool"
+  [ ! -x test_lab ] || printf 'check %s %s lab ./test_lab\n' "${gpus[0]}" "$tool"
 done | xargs -P "${JOBS:-6}" -I{} bash -c '{}'

@@ -308,9 +308,8 @@ def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_mixed_batches() -> N
     of_one = Flow(only, secrets, views=PARAMETERS).run()
     of_each = Flow(parse(mixed_batch_kernel("WarpKey")[1]), range(0), views=PARAMETERS).run()
     assert of_one.findings | of_each.findings == set()
-    lookups = sum(
-        i.base == "LDS" for i in only
-    )  # a key each is read from shared memory beside them
+    # With a key each, it is read from shared memory beside them.
+    lookups = sum(i.base == "LDS" for i in only)
     assert len(of_one.secret_lookups) == len(of_each.secret_lookups) == lookups
 
 
