@@ -10,8 +10,9 @@
 //
 // Streams by slot, not by kind of work: within a piece everything is in order anyway, between pieces nothing is, and a
 // GPU's copy engines and multiprocessors take the work of different streams as it gets ready. Streams by kind would
-// need two events a piece to say the same. From page-locked memory of the caller pieces travel without the cores; where
-// that lies in many short texts, a kernel brings them in and writes what comes back to its places.
+// need two events a piece to say the same. From page-locked memory of the caller pieces travel without the cores. Of
+// many short texts there a copy engine brings in those that lie close together (goes_on.hpp), a kernel the others, and
+// a kernel writes what comes back to its places.
 #pragma once
 
 #include <cstddef>

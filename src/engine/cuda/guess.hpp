@@ -18,7 +18,7 @@ namespace warpcipher::cuda {
 // What the host must know before it starts the work. Types as atomic operations take them.
 struct Survey {
   std::uint32_t bad;     // not 0: some message is wrong, or may be
-  std::uint32_t failed;  // tags that did not match
+  std::uint32_t failed;  // messages whose tag or padding is not right: once they have run
   std::uint32_t loose;   // XTS: not 0: some data unit does not follow the one before it, or ends in a part of a block
   unsigned long long units;
   unsigned long long most_units;
@@ -39,14 +39,14 @@ struct Answer {
 struct Guess {
   const Survey* survey = nullptr;  // nullptr: no guess, the host knows
   Answer* answer = nullptr;
-  std::uint64_t least_units = 0;  // of all messages
-  std::uint64_t most_units = 0;   // of one
-  std::uint32_t whole_tiles = 0;  // not 0: so many units a tile, of which half are there
+  std::uint64_t least_units = 0;    // of all messages
+  std::uint64_t most_units = 0;     // of one
+  std::uint32_t units_of_tile = 0;  // not 0: tiles are cut of so many, and more than half of them are there
 };
 
 WARPCIPHER_HD constexpr bool holds(const Guess& guess, const Survey& survey) {
   return survey.bad == 0 && survey.units >= guess.least_units && survey.most_units <= guess.most_units &&
-         2 * survey.units > guess.whole_tiles * survey.tiles;
+         2 * survey.units > guess.units_of_tile * survey.tiles;
 }
 
 }  // namespace warpcipher::cuda

@@ -28,7 +28,7 @@ struct MixedShape {
   static constexpr std::uint32_t lane_warps = block_threads / warp_len - sliced_warps;
   static constexpr std::uint32_t run = 4;  // tiles that a warp takes at once, but for the last
   static constexpr std::uint32_t singles = 3 * block_threads / warp_len;  // the last, dealt one by one
-  static constexpr std::uint32_t many = 1024;  // a long deal is then not what the others wait for at the end
+  static constexpr std::uint32_t many = 1024;  // tiles of a block: a long deal is then not what the others wait for
   // Of these a sliced warp, which needs twice as long for a tile, takes one at most.
   static constexpr std::uint32_t reserved = 2 * lane_warps;
   static constexpr std::size_t shared_len = Tables128ByProduct::shared_len + sizeof(uint4);  // the count behind them

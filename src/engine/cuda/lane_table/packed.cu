@@ -118,7 +118,7 @@ bool start_counter_batch(const Device& device, Stream stream, const CounterBatch
   if (batch.tiles == 0 || !(choice.packed || choice.mixed)) return false;
   guess.least_units = batch.units / 2;
   guess.most_units = choice.packed ? most_units_for(choice.parameters.group_log) : UINT64_MAX;
-  guess.whole_tiles = choice.mixed ? tile_units : 0;
+  guess.units_of_tile = choice.mixed ? tile_units : 0;
   run(device, stream, batch, choice, guess);
   return true;
 }

@@ -28,7 +28,7 @@ struct CounterBatch {
   std::uint32_t messages;
   std::uint32_t rounds;
   const uint4* round_keys;   // most_rows for each key; nullptr: not made yet
-  const std::uint8_t* keys;  // as they were given, one behind the other; nullptr: lost
+  const std::uint8_t* keys;  // as they were given, one behind the other; nullptr: not on the device
   const Key* only_key;       // of all messages, or nullptr
 };
 
