@@ -18,7 +18,8 @@
 
 namespace warpcipher {
 
-// Gaps are at most this part of the text before them, and at most a page: else the link would move too much for naught.
+// A text is at least so many times as long as the gap behind it, which is at most a page: else the link would move too
+// much for naught.
 inline constexpr std::size_t least_text_to_gap = 8;
 inline constexpr std::size_t most_gap = 4096;
 
