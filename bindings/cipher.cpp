@@ -20,11 +20,6 @@ void init_key(Key* self, std::string_view algorithm, nb::handle key) {
   new (self) Key(found, bytes.bytes());
 }
 
-Request make_request(const Key& key, bool decrypt, bool padded, nb::handle tag_length) {
-  return {key, decrypt ? Direction::decrypt : Direction::encrypt, padding_of(key.algorithm(), padded),
-          tag_len_of(key.algorithm(), tag_length)};
-}
-
 nb::object crypt(nb::handle_t<Key> key_object, bool decrypt, bool padded, std::string_view engine, nb::handle data,
                  nb::handle out, nb::handle iv, nb::handle aad, nb::handle tag_length, std::uintptr_t stream) {
   const Key& key = nb::cast<const Key&>(key_object);

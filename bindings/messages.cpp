@@ -41,8 +41,7 @@ class Messages {
   nb::object add(nb::handle_t<Key> key_object, bool decrypt, bool padded, nb::handle data, nb::handle out,
                  nb::handle iv, nb::handle aad, nb::handle tag_length) {
     const Key& key = nb::cast<const Key&>(key_object);
-    const Request request{key, decrypt ? Direction::decrypt : Direction::encrypt, padding_of(key.algorithm(), padded),
-                          tag_len_of(key.algorithm(), tag_length)};
+    const Request request = make_request(key, decrypt, padded, tag_length);
     entries_.emplace_back(key_object, data, out, iv, aad);
     try {
       return take_up(request, entries_.back(), out);

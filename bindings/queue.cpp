@@ -120,8 +120,7 @@ class PythonQueue {
                    nb::handle out, nb::handle iv, nb::handle aad, nb::handle tag_length, nb::handle finish,
                    nb::handle submitter, std::int64_t timeout_us) {
     const Key& key = nb::cast<const Key&>(key_object);
-    const Request request{key, decrypt ? Direction::decrypt : Direction::encrypt, padding_of(key.algorithm(), padded),
-                          tag_len_of(key.algorithm(), tag_length)};
+    const Request request = make_request(key, decrypt, padded, tag_length);
     auto held = std::make_unique<Held>(key_object, data, out, iv, aad);
     held->future = nb::borrow(future);
     held->finish = nb::borrow(finish);

@@ -58,6 +58,11 @@ Padding padding_of(const Algorithm& algorithm, bool padded) {
   return padded ? Padding::pkcs7 : Padding::none;
 }
 
+Request make_request(const Key& key, bool decrypt, bool padded, nb::handle tag_length) {
+  return {key, decrypt ? Direction::decrypt : Direction::encrypt, padding_of(key.algorithm(), padded),
+          tag_len_of(key.algorithm(), tag_length)};
+}
+
 std::size_t output_len(const Request& request, std::size_t in_len) {
   if (request.direction == Direction::decrypt) {
     if (in_len < request.tag_len) {

@@ -28,6 +28,9 @@ std::size_t tag_len_of(const Algorithm& algorithm, nanobind::handle tag_length);
 // The padding, for an algorithm that takes it.
 Padding padding_of(const Algorithm& algorithm, bool padded);
 
+// The request of a caller's arguments. Throws as tag_len_of() and padding_of() do.
+Request make_request(const Key& key, bool decrypt, bool padded, nanobind::handle tag_length);
+
 // Bytes that a run writes at most for `in_len` bytes of input, the tag counted on either side. Throws InvalidTag when
 // the input is too short for its tag.
 std::size_t output_len(const Request& request, std::size_t in_len);
