@@ -29,7 +29,7 @@ std::size_t Slot::room_for(const Message& message) {
 }
 
 std::size_t Slot::list_room_for(const Message& message, Way way) {
-  if (way != Way::scattered && way != Way::by_device) return 0;
+  if (!has_list(way)) return 0;
   const std::size_t in = way == Way::by_device ? copies_of(message.in_len) : 0;
   return (in + copies_of(message.output_len()) + (message.tag_len != 0 ? 1 : 0)) * sizeof(DeviceCopy);
 }
@@ -142,7 +142,7 @@ std::uint8_t* Slot::host_tag(std::size_t number) const {
 
 // The tag of a whole message that is encrypted needs nothing more of the host.
 bool Slot::writes_own_tag(const Held& held) const {
-  return batch_.reaches_tags && list_len_ != 0 && held.part == nullptr && message(held).direction == Direction::encrypt;
+  return batch_.reaches_tags && has_list(way_) && held.part == nullptr && message(held).direction == Direction::encrypt;
 }
 
 // Page-locked memory is costly, so there is no more than was needed so far: of direct parts, for their tags.
@@ -166,7 +166,7 @@ void Slot::send() {
     launch();
     return;
   }
-  if (way_ == Way::scattered || way_ == Way::by_device) list_copies();  // of empty texts: no copies
+  if (has_list(way_)) list_copies();
   if (way_ == Way::by_device) {
     launch();
     return;
@@ -268,7 +268,7 @@ void Slot::copy_ranges(Copy&& copy) {
 
 void Slot::launch() {
   const SelectedDevice scope(engine_, device_);
-  memory_used_ = std::max(memory_used_, list_len_ != 0 ? align_up(used_) + list_len_ : used_);
+  memory_used_ = std::max(memory_used_, has_list(way_) ? align_up(used_) + list_len_ : used_);
   const std::size_t list_len = (copies_in_ + copies_out_) * sizeof(DeviceCopy);
   if (way_ != Way::by_device) batch_.ranges.clear();
   if (way_ == Way::packed) batch_.ranges.push_back({memory_, host_.data, used_});
@@ -292,7 +292,7 @@ void Slot::launch() {
 }
 
 void Slot::bring_back() {
-  if (list_len_ != 0) {
+  if (has_list(way_)) {
     const auto* const copies = reinterpret_cast<const DeviceCopy*>(memory_ + align_up(used_));
     engine_.copy_many(copies + copies_in_, copies_out_, stream_);
     return;

@@ -26,6 +26,9 @@ enum class Way : std::uint8_t {
   direct,     // straight from and to the caller's page-locked memory
 };
 
+// Whether a kernel makes copies, of which the slot then has a list.
+constexpr bool has_list(Way way) { return way == Way::scattered || way == Way::by_device; }
+
 // What the slots of a ring share: the batch, its statuses, and lists whose memory is used again, for fresh memory costs
 // a batch of short messages more than all else does.
 struct RingBatch {

@@ -195,8 +195,7 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
   const std::size_t slots = whole        ? 1
                             : all_direct ? std::min(shape.slots, most_direct_slots) * devices.size()
                                          : shape.slots * devices.size();
-  const bool has_list = way == Way::scattered || way == Way::by_device;
-  Ring ring(engine, batch, std::move(devices), slots, has_list ? Slot::with_list(size) : size);
+  Ring ring(engine, batch, std::move(devices), slots, has_list(way) ? Slot::with_list(size) : size);
   std::atomic<bool> over{false};
   const auto help = [&] {
     while (!over.load(std::memory_order_relaxed)) {
