@@ -43,23 +43,23 @@ bool choose_packed(const Device& device, const CounterBatch& batch, std::uint32_
          warps >= least_warps_of_multiprocessor * device.multiprocessors;
 }
 
-// Which kernel takes a batch, and with what.
+// Which kernel takes a batch.
 struct Choice {
   Form form;
   bool packed;
   bool mixed;
   bool raw_keys;
-  PackedParameters parameters;
+  std::uint32_t group_log;  // packed
 };
 
-Choice choose(const Device& device, const CounterBatch& batch, bool wrap_32, const std::uint32_t* verdicts) {
+Choice choose(const Device& device, const CounterBatch& batch) {
   const Form form = choose_form(device);
   const std::uint32_t group_log = group_log_for(batch);
   const bool packed = choose_packed(device, batch, group_log);
   const bool mixed =
       !packed && are_mostly_whole(batch.units, batch.tiles) && choose_mixed_batch(device, form, batch.tiles);
   const bool raw_keys = packed && form == Form::tables_128 && batch.rounds == 10 && batch.keys != nullptr;
-  return {form, packed, mixed, raw_keys, {group_log, wrap_32, verdicts}};
+  return {form, packed, mixed, raw_keys, group_log};
 }
 
 template <class Tables, int Rounds, class Source>
@@ -70,8 +70,9 @@ void launch_packed(const Device& device, Stream stream, const Source& source, co
          source, parameters, guess);
 }
 
-void run(const Device& device, Stream stream, const CounterBatch& batch, const Choice& choice, const Guess& guess) {
-  const PackedParameters& parameters = choice.parameters;
+void run(const Device& device, Stream stream, const CounterBatch& batch, bool wrap_32, const std::uint32_t* verdicts,
+         const Choice& choice, const Guess& guess) {
+  const PackedParameters parameters{choice.group_log, wrap_32, verdicts};
   const MessageList list{{batch.views, batch.first_tile, batch.tiles, batch.messages}};
   if (batch.only_key != nullptr && choice.form == Form::tables_128 && batch.rounds != 12) {
     Secret<OneKeySource> source;
@@ -79,24 +80,24 @@ void run(const Device& device, Stream stream, const CounterBatch& batch, const C
     source->rounds = batch.rounds;
     std::copy_n(aes_key_state(*batch.only_key).words(false), most_schedule_words, source->schedule);
     if (choice.mixed) {
-      return run_mixed_batch(device, stream, *source, parameters.wrap_32, parameters.verdicts, guess);
+      return run_mixed_batch(device, stream, *source, wrap_32, verdicts, guess);
     }
     if (choice.packed) {
       return batch.rounds == 10 ? launch_packed<Tables128, 10>(device, stream, *source, parameters, guess)
                                 : launch_packed<Tables128, 14>(device, stream, *source, parameters, guess);
     }
     const ParallelLaunch tiles{device, stream, choice.form, nullptr, &*source, nullptr};
-    return launch_parallel<CounterMode>(tiles, CounterParameters{parameters.wrap_32, parameters.verdicts});
+    return launch_parallel<CounterMode>(tiles, CounterParameters{wrap_32, verdicts});
   }
   if (choice.raw_keys) {
     return launch_packed<Tables128, 10>(device, stream, RawKeySource{list, batch.rounds, batch.keys}, parameters,
                                         guess);
   }
   const BatchSource source{list, batch.rounds, batch.round_keys};
-  if (choice.mixed) return run_mixed_batch(device, stream, source, parameters.wrap_32, parameters.verdicts, guess);
+  if (choice.mixed) return run_mixed_batch(device, stream, source, wrap_32, verdicts, guess);
   if (!choice.packed) {
     const ParallelLaunch tiles{device, stream, choice.form, nullptr, nullptr, &source};
-    return launch_parallel<CounterMode>(tiles, CounterParameters{parameters.wrap_32, parameters.verdicts});
+    return launch_parallel<CounterMode>(tiles, CounterParameters{wrap_32, verdicts});
   }
   choice.form == Form::tables_128 ? launch_packed<Tables128, 0>(device, stream, source, parameters, guess)
                                   : launch_packed<Tables64, 0>(device, stream, source, parameters, guess);
@@ -106,20 +107,20 @@ void run(const Device& device, Stream stream, const CounterBatch& batch, const C
 
 void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, bool wrap_32,
                        const std::uint32_t* verdicts) {
-  if (batch.tiles != 0) run(device, stream, batch, choose(device, batch, wrap_32, verdicts), {});
+  if (batch.tiles != 0) run(device, stream, batch, wrap_32, verdicts, choose(device, batch), {});
 }
 
 bool makes_round_keys(const Device& device, const CounterBatch& batch) {
-  return batch.only_key == nullptr && choose(device, batch, false, nullptr).raw_keys;
+  return batch.only_key == nullptr && choose(device, batch).raw_keys;
 }
 
 bool start_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, bool wrap_32, Guess& guess) {
-  const Choice choice = choose(device, batch, wrap_32, nullptr);
+  const Choice choice = choose(device, batch);
   if (batch.tiles == 0 || !(choice.packed || choice.mixed)) return false;
   guess.least_units = batch.units / 2;
-  guess.most_units = choice.packed ? most_units_for(choice.parameters.group_log) : UINT64_MAX;
+  guess.most_units = choice.packed ? most_units_for(choice.group_log) : UINT64_MAX;
   guess.units_of_tile = choice.mixed ? tile_units : 0;
-  run(device, stream, batch, choice, guess);
+  run(device, stream, batch, wrap_32, nullptr, choice, guess);
   return true;
 }
 
