@@ -13,6 +13,7 @@
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/lane_table/form.hpp"
 #include "search/cuda/aes_units.hpp"
+#include "search/cuda/device_table.hpp"
 #include "search/cuda/module.hpp"
 
 namespace warpcipher::search::cuda {
@@ -59,9 +60,7 @@ class FastAesSearch final : public AesSearch {
       : AesSearch(std::move(space), std::move(test), multiprocessors, loops),
         policy_(policy),
         loop_bits_(loops.many),
-        entries_(sizeof aes::te0, nullptr) {
-    warpcipher::cuda::check(cudaMemcpy(entries_.data(), aes::te0.data(), sizeof aes::te0, cudaMemcpyHostToDevice),
-                            "copy a table to the device");
+        entries_(aes::te0) {
     choose_loops();
     find_planted_key();
   }
@@ -165,7 +164,7 @@ class FastAesSearch final : public AesSearch {
 
   const AesPolicy policy_;
   const std::uint32_t loop_bits_;
-  const warpcipher::cuda::StreamBuffer entries_;
+  const DeviceTable<decltype(aes::te0)> entries_;
   std::vector<Loop> loops_;  // the innermost first
   std::optional<Module> module_;
   std::size_t shared_len_ = 0;

@@ -6,8 +6,8 @@
 
 #include "cipher/des_bitslice.hpp"
 #include "core/wipe.hpp"
-#include "engine/cuda/check.hpp"
 #include "search/cuda/des_units.hpp"
+#include "search/cuda/device_table.hpp"
 
 namespace warpcipher::search::cuda {
 
@@ -27,11 +27,7 @@ class GenericDes final : public UnitSearch {
   GenericDes(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test, std::uint32_t multiprocessors)
       : UnitSearch(std::move(space), std::move(test), DesUnits::lanes << UnitLoops::most,
                    std::bit_ceil(std::uint64_t{multiprocessors}) * 4 * DesUnits::threads * DesUnits::lanes),
-        indices_(sizeof bitslice::subkey_planes, nullptr) {
-    warpcipher::cuda::check(cudaMemcpy(indices_.data(), bitslice::subkey_planes.data(), sizeof bitslice::subkey_planes,
-                                       cudaMemcpyHostToDevice),
-                            "copy a table to the device");
-  }
+        indices_(bitslice::subkey_planes) {}
 
  private:
   void start(HitBuffer& buffer, const std::uint8_t* keys, std::uint32_t units) override {
@@ -57,7 +53,7 @@ class GenericDes final : public UnitSearch {
     launch_des_units(p, buffer.stream());
   }
 
-  const warpcipher::cuda::StreamBuffer indices_;
+  const DeviceTable<decltype(bitslice::subkey_planes)> indices_;
 };
 
 }  // namespace

@@ -252,11 +252,6 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
   return enqueue(stream, [memory] { release(memory); });
 }
 
-cudaError_t cudaMemcpy(void* to, const void* from, std::size_t size, cudaMemcpyKind) {
-  const Lock lock(mutex);
-  finish(default_streams[current_device]);
-  return std::memcpy(to, from, size), cudaSuccess;
-}
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMemcpyKind kind, cudaStream_t stream) {
   const Lock lock(mutex);
   if (size == 0) return cudaSuccess;
@@ -273,6 +268,16 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMe
   add(target, {[to, from, size] { std::memmove(to, from, size); }, nullptr, 0});
   if (kind == cudaMemcpyDeviceToHost && pageable) finish(target);
   return cudaSuccess;
+}
+// As in CUDA: of a copy from pageable memory to a device only the reading is over when it returns, and streams of the
+// library's own do not wait for the default one, on which it is.
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t size, cudaMemcpyKind kind) {
+  const Lock lock(mutex);
+  CUstream_st& stream = default_streams[current_device];
+  finish(stream);
+  const cudaError_t error = cudaMemcpyAsync(to, from, size, kind, nullptr);
+  if (kind != cudaMemcpyHostToDevice || find(pinned_memory, from) != nullptr) finish(stream);
+  return error;
 }
 // In any order, each within an allocation on either side. Pageable memory is not needed of it.
 cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const std::size_t* sizes, std::size_t count,
@@ -293,15 +298,13 @@ cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const
   }
   return cudaSuccess;
 }
-cudaError_t cudaMemset(void* memory, int value, std::size_t size) {
-  const Lock lock(mutex);
-  finish(default_streams[current_device]);
-  return std::memset(memory, value, size), cudaSuccess;
-}
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t size, cudaStream_t stream) {
   const Lock lock(mutex);
   check_range(device_memory, memory, size, "a memset");
   return enqueue(stream, [=] { std::memset(memory, value, size); });
+}
+cudaError_t cudaMemset(void* memory, int value, std::size_t size) {
+  return cudaMemsetAsync(memory, value, size, nullptr);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
