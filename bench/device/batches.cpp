@@ -11,10 +11,11 @@
 // The first message, one in the middle and the last are checked against the reference engine. What the kernels alone
 // take: run with --once under a profiler (ncu --metrics gpu__time_duration.sum).
 //
-//   device_batches [--once] [--columns] [--pages | --curve] [--divide N] [ALGORITHM]
+//   device_batches [--once] [--columns] [--pages | --sectors | --curve] [--divide N] [ALGORITHM]
 //
-// --columns: those alone. --pages: columns of 65,536 messages of 64 KiB. --curve: a serial mode, encrypted, as messages
-// and as columns: 32 to 2^20 messages of 4 KiB. N: fewer messages.
+// --columns: those alone. --pages: columns of 65,536 messages of 64 KiB. --sectors: columns of data units of 4 KiB and
+// of 512 bytes, 4 GiB to 16 MiB of them. --curve: a serial mode, encrypted, as messages and as columns: 32 to 2^20
+// messages of 4 KiB. N: fewer messages.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -22,6 +23,7 @@
 #include <cstring>
 #include <deque>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -91,6 +93,14 @@ constexpr Case pages[] = {
     {"aes-128-ctr", 65536, 65536, 0, true},
     {"aes-128-gcm", 65536, 65536, 13, false},
     {"aes-128-gcm", 65536, 65536, 13, true},
+};
+
+constexpr Case sectors[] = {
+    {"aes-128-xts", 1 << 20, 4096, 0, false}, {"aes-128-xts", 1 << 23, 512, 0, false},
+    {"aes-128-xts", 1 << 18, 4096, 0, false}, {"aes-128-xts", 1 << 21, 512, 0, false},
+    {"aes-128-xts", 1 << 16, 4096, 0, false}, {"aes-128-xts", 1 << 19, 512, 0, false},
+    {"aes-128-xts", 1 << 14, 4096, 0, false}, {"aes-128-xts", 1 << 17, 512, 0, false},
+    {"aes-128-xts", 1 << 12, 4096, 0, false}, {"aes-128-xts", 1 << 15, 512, 0, false},
 };
 
 constexpr Case curve[] = {
@@ -311,7 +321,7 @@ int main(int argc, char** argv) {
     bool once = false;
     bool columns_alone = false;
     bool with_curve = false;
-    bool with_pages = false;
+    std::span<const Case> on_device_alone;
     std::size_t divide = 1;
     std::string only;
     for (int i = 1; i < argc; ++i) {
@@ -320,7 +330,9 @@ int main(int argc, char** argv) {
       } else if (std::strcmp(argv[i], "--columns") == 0) {
         columns_alone = true;
       } else if (std::strcmp(argv[i], "--pages") == 0) {
-        with_pages = true;
+        on_device_alone = pages;
+      } else if (std::strcmp(argv[i], "--sectors") == 0) {
+        on_device_alone = sectors;
       } else if (std::strcmp(argv[i], "--curve") == 0) {
         with_curve = true;
       } else if (std::strcmp(argv[i], "--divide") == 0 && i + 1 < argc) {
@@ -329,12 +341,13 @@ int main(int argc, char** argv) {
         only = find_algorithm(argv[i]).name;
       } else {
         throw std::runtime_error(
-            "usage: device_batches [--once] [--columns] [--pages | --curve] [--divide N] [ALGORITHM]");
+            "usage: device_batches [--once] [--columns] [--pages | --sectors | --curve] [--divide N] "
+            "[ALGORITHM]");
       }
     }
     for (const std::string& device : cuda_engine().devices()) std::printf("%s\n", device.c_str());
     constexpr std::size_t mebibyte = std::size_t{1} << 20;
-    Bench bench(once, divide, (with_curve || with_pages ? 4200 : 1100) * mebibyte);
+    Bench bench(once, divide, (with_curve || !on_device_alone.empty() ? 4200 : 1100) * mebibyte);
     if (with_curve) {
       for (const Case& c : curve) {
         if (!only.empty() && only != c.algorithm) continue;
@@ -343,8 +356,8 @@ int main(int argc, char** argv) {
       }
       return bench.wrong() ? 1 : 0;
     }
-    if (with_pages) {
-      for (const Case& c : pages) {
+    if (!on_device_alone.empty()) {
+      for (const Case& c : on_device_alone) {
         if (only.empty() || only == c.algorithm) bench.measure_columns(c, true);
       }
       return bench.wrong() ? 1 : 0;
