@@ -51,11 +51,13 @@ RECORDED = {
 }
 # Bytes of a thread's stack: the number of its tile, kept outside the hot loop.
 SPILLED = {"XtsModeILb1EE": 8}
-MIXED_SPILLED = {"CbcDecryption": 8}
+# Of sectors: where their text goes. No parameter has it, so it is kept while logic is at work.
+MIXED_SPILLED = {"CbcDecryption": 8, "XtsRowsILb0EE": 8, "XtsRowsILb1EE": 8}
 # Where the parameters of a kernel begin among its constants, and in them the round keys
-# (SingleSource and OneKeySource in lane_table/source.cuh, UnitSource in mixed_text.cuh).
+# (SingleSource and OneKeySource in lane_table/source.cuh, UnitSource in mixed_text.cuh, RowSource
+# in mixed_rows_sm90a.cu).
 PARAMETERS = 0x210
-ROUND_KEYS = {"SingleSource": 92, "OneKeySource": 36, "UnitSource": 20}
+ROUND_KEYS = {"SingleSource": 92, "OneKeySource": 36, "UnitSource": 20, "RowSource": 124}
 SCHEDULE_LEN = 240
 # Behind the schedule of a MixedSource (lane_table/mixed.cuh), and after four bytes of nothing
 # behind that of a SlicedSource (mixed_text.cuh).
@@ -317,7 +319,10 @@ def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_mixed_batches() -> N
 def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_mixed_text(mode: str) -> None:
     code = parse(mixed_text_kernels()[mode][1])
     units = mode.startswith("XtsMode")
-    keys = PARAMETERS + ROUND_KEYS["UnitSource" if units else "SingleSource"]
+    source = (
+        "UnitSource" if units else "RowSource" if mode.startswith("XtsRows") else "SingleSource"
+    )
+    keys = PARAMETERS + ROUND_KEYS[source]
     secrets = range(keys, keys + SCHEDULE_LEN + SLICED_TEXT_LEN)
     flow = Flow(code, secrets, one_message=not units, secret_start=units).run()
     assert flow.findings == set()

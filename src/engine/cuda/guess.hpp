@@ -19,14 +19,13 @@ namespace warpcipher::cuda {
 struct Survey {
   std::uint32_t bad;     // not 0: some message is wrong, or may be
   std::uint32_t failed;  // messages whose tag or padding is not right: once they have run
-  std::uint32_t loose;   // XTS: not 0: some data unit does not follow the one before it, or ends in a part of a block
   unsigned long long units;
   unsigned long long most_units;
   unsigned long long hash_blocks;  // of AAD and text
   unsigned long long most_hash_blocks;
   unsigned long long tiles;
   unsigned long long chunks;    // GCM
-  unsigned long long first_in;  // where the first message begins
+  unsigned long long first_in;  // sectors (lane_table/mixed_rows.hpp): where the first begins
   unsigned long long first_out;
 };
 

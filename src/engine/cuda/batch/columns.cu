@@ -2,6 +2,7 @@
 // What happens to a columnar batch, in the order of its stream:
 //
 //   columns of the host are copied               (those of a device are used where they lie)
+//   XTS: sectors on a guess                      start_sectors(); for them that is all, but for results
 //   AES: round keys, H                           expand_keys()
 //   views, prefix sums, checks                   survey_columns()
 //   GCM: E(J0), counters; nonces used twice      encrypt_starts(), check_nonces()
@@ -10,7 +11,7 @@
 //   --- the host waits for the survey: nothing has been written yet, unless it finds no fault
 //   serial modes: an order of the messages       order_by_length()
 //   DES: key schedules, by key or message        DesSchedules
-//   XTS: first tweaks                            encrypt_starts(), or for sectors run_mixed_rows()
+//   XTS: first tweaks                            encrypt_starts()
 //   text, tags, verdicts, results
 //   padding taken off                            take_padding_off()
 #include "engine/cuda/batch/columns.hpp"
@@ -120,6 +121,10 @@ class ColumnsRun {
     place_columns();
     device_survey_ = make(sizeof(Survey));
     clear(*device_survey_);
+    if (start_sectors()) {
+      if (await_answer()) return settle(nullptr, results);
+      clear(*device_survey_);
+    }
     place_keys();
     survey();
     const bool has_text = start_counters() && await_answer();
@@ -165,7 +170,6 @@ class ColumnsRun {
 
   void run_tiles() const {
     const TileList list{views(), first_tile(), survey_.tiles, count_};
-    if (is_xts_ && run_sectors()) return;
     if (is_xts_) {
       lane_table::encrypt_starts(
           device_, stream_, {reinterpret_cast<MessageView*>(views_->data()), count_, tweak_key(), rounds(), nullptr});
@@ -176,14 +180,6 @@ class ColumnsRun {
     }
     const DesSchedules schedules(device_, stream_, des_keys());
     bitslice::run_tiles(device_, stream_, algorithm_, c_.direction, list, schedules, !view_.apart);
-  }
-
-  // Data units of XTS that follow each other, as those of a disk do.
-  bool run_sectors() const {
-    if (only_key() == nullptr || survey_.loose != 0 || survey_.units != survey_.most_units * count_) return false;
-    return lane_table::run_mixed_rows(device_, stream_, algorithm_, c_.direction,
-                                      {view_.in + survey_.first_in, view_.out + survey_.first_out, view_.ivs,
-                                       tweak_key(), survey_.most_units, count_, *only_key()});
   }
 
   void run_serial() const {
@@ -394,6 +390,19 @@ class ColumnsRun {
     return false;
   }
 
+  // The same for data units of XTS that may be sectors, whose survey is one of its own; false, and nothing is launched,
+  // where they are not.
+  bool start_sectors() {
+    if (!is_xts_ || only_key() == nullptr || !lane_table::choose_mixed_rows(device_, view_)) return false;
+    answer_.emplace(stream_);
+    guess_.survey = survey_of_device();
+    guess_.answer = answer_->get();
+    guess_.most_units = UINT64_MAX;
+    lane_table::start_mixed_rows(device_, stream_, view_, *only_key(), rounds(), survey_of_device(), guess_);
+    answer_->expect();
+    return true;
+  }
+
   // Until the kernel that was started says what the survey is; true where its guess held.
   bool await_answer() {
     answer_->wait();
@@ -416,7 +425,8 @@ class ColumnsRun {
 
   // Fills in the results. words: what Outcome has; without them all is known without asking the device.
   Status settle(const std::uint32_t* words, std::span<Result> results) {
-    const Outcome outcome{words, is_gcm_ ? Status::invalid_tag : Status::invalid_padding,
+    const Outcome outcome{survey_.most_units << view_.unit_log, words,
+                          is_gcm_ ? Status::invalid_tag : Status::invalid_padding,
                           static_cast<std::uint32_t>(encrypting_ ? c_.tag_len : 0), takes_padding_off_};
     if (c_.columns_memory == Memory::device) {
       write_results(device_, stream_, views(), count_, outcome, results.data(), survey_of_device());
@@ -456,7 +466,7 @@ class ColumnsRun {
     upload_.release();
   }
 
-  const MessageView* views() const { return reinterpret_cast<const MessageView*>(views_->data()); }
+  const MessageView* views() const { return views_ ? reinterpret_cast<const MessageView*>(views_->data()) : nullptr; }
   const uint4* round_keys() const {
     return round_keys_ ? reinterpret_cast<const uint4*>(round_keys_->data()) : nullptr;
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/batch/survey.hpp"
 
+#include <cstddef>
+
 #include "engine/cuda/ghash/view.cuh"
 #include "engine/cuda/lane_table/run.hpp"
 #include "engine/cuda/launch.hpp"
@@ -191,10 +193,6 @@ __global__ void __launch_bounds__(scan_threads)
   }
 }
 
-__device__ __forceinline__ bool fits(std::uint64_t offset, std::uint64_t len, std::uint64_t room) {
-  return offset <= room && len <= room - offset;
-}
-
 // A message: where it lies, whether it is right, its views.
 class Surveyor {
  public:
@@ -214,18 +212,6 @@ class Surveyor {
            fits(in_, lengths_.in, c_.in_len) && fits(out_, lengths_.out, c_.out_len) &&
            fits(aad_, aad_len_, c_.aad_len) && keeps_to_itself();
   }
-
-  // Whether the text is whole blocks and begins where that of the message before ends, in what is read and written.
-  __device__ __forceinline__ bool is_packed() const {
-    if (lengths_.text % (1u << c_.block_log) != 0) return false;
-    if (i_ == 0) return true;
-    const Lengths before(c_, i_ - 1);
-    return (c_.in_offsets == nullptr || c_.in_offsets[i_ - 1] + before.in == in_) &&
-           (c_.out_offsets == nullptr || c_.out_offsets[i_ - 1] + before.out == out_);
-  }
-
-  __device__ __forceinline__ std::uint64_t in() const { return in_; }
-  __device__ __forceinline__ std::uint64_t out() const { return out_; }
 
   __device__ __forceinline__ MessageView view(bool right) const {
     MessageView view{};
@@ -316,11 +302,6 @@ __global__ void __launch_bounds__(sum_threads)
     const Surveyor surveyor(columns, message, before);
     const bool right = surveyor.is_right();
     if (!right) buffers.survey->bad = 1;
-    if (columns.steals && !surveyor.is_packed()) buffers.survey->loose = 1;
-    if (i == 0) {
-      buffers.survey->first_in = surveyor.in();
-      buffers.survey->first_out = surveyor.out();
-    }
     buffers.views[i] = surveyor.view(right);
     buffers.first_tile[i] = before.tiles;
     if (columns.is_gcm) {
@@ -376,8 +357,13 @@ __global__ void __launch_bounds__(threads)
   for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < messages; i += stride) {
     const std::uint32_t word = outcome.words == nullptr ? 0 : outcome.words[i];
     const bool is_good = outcome.words == nullptr || word != 0;
-    results[i].status = is_good ? Status::ok : outcome.failure;
-    results[i].written = is_good ? views[i].out_len + outcome.added - (outcome.takes_off ? word : 0) : 0;
+    const std::uint64_t len = views != nullptr ? views[i].out_len : outcome.text_len;
+    // With what lies between them: of a line of which parts are written, the memory must read the rest first.
+    static_assert(sizeof(Result) == 16 && offsetof(Result, written) == 8, "a result is a status and a length");
+    const auto status = static_cast<std::uint32_t>(is_good ? Status::ok : outcome.failure);
+    auto* const words = reinterpret_cast<std::uint64_t*>(results + i);
+    words[0] = status;
+    words[1] = is_good ? len + outcome.added - (outcome.takes_off ? word : 0) : 0;
     if (!is_good) atomicAdd(&survey->failed, 1u);
   }
 }

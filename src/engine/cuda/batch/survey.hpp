@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "batch/result.hpp"
+#include "core/host_device.hpp"
 #include "engine/cuda/ghash/view.hpp"
 #include "engine/cuda/gpu.hpp"
 #include "engine/cuda/guess.hpp"
@@ -56,6 +57,10 @@ struct Sums {
   std::uint64_t chunks;
 };
 
+WARPCIPHER_HD constexpr bool fits(std::uint64_t offset, std::uint64_t len, std::uint64_t room) {
+  return offset <= room && len <= room - offset;
+}
+
 inline constexpr std::uint32_t messages_of_sum = 256;  // each sum is over so many neighbours
 
 struct SurveyBuffers {
@@ -83,6 +88,7 @@ void check_nonces(const Device& device, Stream stream, const MessageView* views,
 
 // What came of the messages of a batch.
 struct Outcome {
+  std::uint64_t text_len;      // of each, where there are no views
   const std::uint32_t* words;  // 0: failed; nullptr: none did
   Status failure;              // of those
   std::uint32_t added;         // bytes written beside the text

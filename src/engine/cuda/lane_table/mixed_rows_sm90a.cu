@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// XTS for data units shorter than a tile that follow each other, as the sectors of a disk do, by two kinds of warps
+// XTS for data units no longer than a tile that follow each other, as the sectors of a disk do, by two kinds of warps
 // (mixed_text.cuh). They are one text then, cut into tiles anywhere between rows of 32 blocks; each row has a first
 // tweak of its own, which a kernel before this one makes:
 //
@@ -10,10 +10,14 @@
 // With a tile for each data unit a lane has one block on its way at a time, and what is done once for a tile is done
 // for every 32 blocks: 512 bytes took twice as long as 4 KiB.
 //
+// Nor have they views, which for 2^21 of them were a tenth of the call: the kernel that makes the tweaks looks into the
+// columns whether the data units are such, and the text is started on that guess (guess.hpp).
+//
 // In a library of its own (CMakeLists.txt): for the one compute capability that it was measured on.
 #include <algorithm>
 
 #include "core/wipe.hpp"
+#include "engine/cuda/guess.cuh"
 #include "engine/cuda/keys.hpp"
 #include "engine/cuda/lane_table/mixed_rows.hpp"
 #include "engine/cuda/lane_table/mixed_text.cuh"
@@ -28,6 +32,32 @@ namespace {
 // 16 MiB on H200. Sectors of 512 bytes in columns on the GPU, so and with a tile each, of all that a call takes: 64 MiB
 // 0.17 and 0.22 ms, 16 MiB 0.089 and 0.093.
 constexpr std::uint64_t least_row_tiles_of_multiprocessor = 31;
+constexpr std::uint64_t row_len = TileRows::row_len;
+constexpr std::uint64_t tile_len = 16 * tile_units;
+
+// The text that the survey has found. What decides which way to go comes from lane 0, as in UnitSource.
+struct RowSource {
+  MessageView view;  // its in and out are those of the buffers
+  Guess guess;
+  std::uint32_t rounds;
+  std::uint32_t schedule[most_schedule_words];
+
+  __device__ __forceinline__ std::uint32_t count_tiles() const {
+    return from_lane(static_cast<std::uint32_t>(guess.survey->tiles), 0);
+  }
+
+  template <class Mode>
+  __device__ __forceinline__ Tile find(std::uint32_t number) const {
+    const Survey& survey = *guess.survey;
+    const std::uint64_t first_unit = std::uint64_t{number} * tile_units;
+    const std::uint64_t left = survey.units - first_unit;
+    const std::uint32_t units = from_lane(left < tile_units ? static_cast<std::uint32_t>(left) : tile_units, 0);
+    const std::uint8_t* const in = global(view.in) + survey.first_in + 16 * first_unit;
+    std::uint8_t* const out = global(view.out) + survey.first_out + 16 * first_unit;
+    const bool aligned = ((reinterpret_cast<std::uintptr_t>(in) | reinterpret_cast<std::uintptr_t>(out)) & 15) == 0;
+    return {number, first_unit, units, 0, view, {in, out, 16 * units, 16 * units, 0, all_lanes(aligned)}};
+  }
+};
 
 struct RowTweaks {
   const uint4* of_text;  // the first tweak of each row
@@ -43,7 +73,6 @@ struct RowTweaks {
 template <bool Inverse>
 struct XtsRows {
   static constexpr bool inverse = Inverse;
-  static constexpr std::uint32_t unit_len = 16;
   using Parameters = RowTweaks;
 
   template <class Cipher>
@@ -88,70 +117,168 @@ class SlicedText<XtsRows<Inverse>> {
 
 namespace {
 
-struct RowTweakMaking {
-  const std::uint8_t* ivs;
-  const uint4* tweak_key;
+struct RowPlanning {
+  ColumnView columns;
+  Survey* survey;
+  Block* tweaks;  // room for the rows that the buffers have room for
   std::uint32_t rounds;
-  std::uint32_t count;
-  std::uint32_t rows_of_unit;
-  Block* tweaks;
+  std::uint32_t schedule[most_schedule_words];  // of the key for tweaks
 };
 
-// A lane a data unit: its first tweak, and those of its further rows.
-__global__ void __launch_bounds__(block_threads, 1)
-    make_row_tweaks_kernel(const __grid_constant__ RowTweakMaking making) {
-  fill_tables<Tables128, false>();
-  __syncthreads();
-  const BatchSource::Key key{making.tweak_key};
-  const LaneCipher<Tables128, false, 0, BatchSource::Key> cipher(key, making.rounds);
-  const bool aligned = reinterpret_cast<std::uintptr_t>(making.ivs) % 16 == 0;
-  const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
-  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < making.count; i += stride) {
-    const std::uint8_t* const iv = global(making.ivs) + 16 * i;
-    Block tweak[1] = {aligned ? load_aligned(iv) : load_bytes(iv, 16)};
-    cipher(tweak);
-    for (std::uint32_t row = 0; row < making.rows_of_unit; ++row) {
-      making.tweaks[i * making.rows_of_unit + row] = tweak[0];
-      tweak[0] = next_row(tweak[0]);
+// What a warp has made for 32 data units, of which `units` are there, and those of their further rows: in the order of
+// memory, for a lane that stored the rows of its own would store parts of 32 lines at once.
+__device__ __forceinline__ void store_rows(Block* to, const Block& tweak, std::uint32_t rows, std::uint32_t units) {
+  if (rows == 1) {
+    if (lane_index() < units) to[lane_index()] = tweak;
+    return;
+  }
+  std::uint32_t unit = lane_index() / rows;
+  std::uint32_t row = lane_index() % rows;
+#pragma unroll 1
+  for (std::uint32_t at = 0; at < warp_len * rows; at += warp_len) {
+    Block own;
+#pragma unroll
+    for (int w = 0; w < 4; ++w) own.words[w] = from_lane(tweak.words[w], unit);
+    for (std::uint32_t r = 0; r < row; ++r) own = next_row(own);
+    if (unit < units) to[at + lane_index()] = own;
+    unit += warp_len / rows;
+    row += warp_len % rows;
+    if (row >= rows) {
+      row -= rows;
+      ++unit;
     }
   }
 }
 
+// N times the data units of a warp, from number `first` on every `stride`-th: their first tweaks, and those of their
+// further rows. False where they are no part of the text that the survey says. Every lane takes part; one that is
+// behind the last does as the last does, but for storing.
+template <int N, class Cipher>
+__device__ __forceinline__ bool plan_units(const RowPlanning& planning, const Cipher& cipher, const Survey& text,
+                                           std::uint64_t first, std::uint64_t stride) {
+  const ColumnView& c = planning.columns;
+  const std::uint64_t len = 16 * text.most_units;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(c.ivs) % 16 == 0;
+  Block tweaks[N];
+  bool right = true;
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    const std::uint64_t own = first + stride * n + lane_index();
+    const std::uint64_t i = own < c.count ? own : c.count - 1;
+    const std::uint8_t* const iv = global(c.ivs) + 16 * i;
+    tweaks[n] = aligned ? load_aligned(iv) : load_bytes(iv, 16);
+    right = right && c.in_lengths[i] == len &&
+            (c.in_offsets == nullptr || c.in_offsets[i] == text.first_in + len * i) &&
+            (c.out_offsets == nullptr || c.out_offsets[i] == text.first_out + len * i) &&
+            (c.key_index == nullptr || c.key_index[i] < c.keys);
+  }
+  if (!all_lanes(right)) return false;
+  cipher(tweaks);
+  const auto rows = static_cast<std::uint32_t>(len / row_len);
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    const std::uint64_t at = first + stride * n;
+    const std::uint64_t left = c.count - at;
+    store_rows(planning.tweaks + at * rows, tweaks[n], rows,
+               left < warp_len ? static_cast<std::uint32_t>(left) : warp_len);
+  }
+  return true;
+}
+
+// What the text is if all data units are like the first and follow it; bad where they cannot.
+__device__ __forceinline__ Survey survey_first(const ColumnView& c) {
+  Survey text{};
+  const std::uint64_t len = c.in_lengths[0];
+  text.first_in = c.in_offsets != nullptr ? c.in_offsets[0] : 0;
+  text.first_out = c.out_offsets != nullptr ? c.out_offsets[0] : 0;
+  text.bad = 1;
+  if (len == 0 || len % row_len != 0 || len > tile_len) return text;
+  const std::uint64_t all = len * c.count;
+  if (!fits(text.first_in, all, c.in_len) || !fits(text.first_out, all, c.out_len)) return text;
+  const auto in = reinterpret_cast<std::uintptr_t>(c.in) + text.first_in;
+  const auto out = reinterpret_cast<std::uintptr_t>(c.out) + text.first_out;
+  if (in != out && in < out + all && out < in + all) return text;
+  text.bad = 0;
+  text.most_units = len / 16;
+  text.units = all / 16;
+  text.tiles = (text.units + tile_units - 1) / tile_units;
+  return text;
+}
+
+// A lane one data unit or several.
+__global__ void __launch_bounds__(block_threads, 1) plan_rows_kernel(const __grid_constant__ RowPlanning planning) {
+  const Survey text = survey_first(planning.columns);
+  std::uint32_t& bad = planning.survey->bad;
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    Survey& survey = *planning.survey;
+    survey.units = text.units;
+    survey.most_units = text.most_units;
+    survey.tiles = text.tiles;
+    survey.first_in = text.first_in;
+    survey.first_out = text.first_out;
+    if (text.bad != 0) bad = 1;  // else others may have said so
+  }
+  if (text.bad != 0) return;
+  fill_tables<Tables128, false>();
+  __syncthreads();
+  const ParameterKey key{planning.schedule};
+  const LaneCipher<Tables128, false, 0, ParameterKey> cipher(key, planning.rounds);
+  const std::uint32_t count = planning.columns.count;
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
+  std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + warp_len * warp_index();
+  bool right = true;
+#pragma unroll 1
+  for (; right && i + stride * (blocks_in_flight - 1) + warp_len <= count; i += stride * blocks_in_flight) {
+    right = plan_units<blocks_in_flight>(planning, cipher, text, i, stride);
+    // Where others have found fault, the rest need not be looked at.
+    right = right && all_lanes(*const_cast<volatile std::uint32_t*>(&bad) == 0);
+  }
+#pragma unroll 1
+  for (; right && i < count; i += stride) right = plan_units<1>(planning, cipher, text, i, stride);
+  if (!right) bad = 1;
+}
+
 template <bool Inverse>
-void launch_rows(const Device& device, Stream stream, const SingleSource& text, const RowTweaks& tweaks) {
-  Secret<SlicedSource<SingleSource>> sliced;
+void launch_rows(const Device& device, Stream stream, const RowSource& text, const RowTweaks& tweaks) {
+  Secret<SlicedSource<RowSource>> sliced;
   slice_keys(*sliced, text);
-  launch(&mixed_text_kernel<XtsRows<Inverse>, SingleSource>,
+  launch(&mixed_text_kernel<XtsRows<Inverse>, RowSource>,
          LaunchShape{device.multiprocessors, block_threads, MixedShape::shared_len}, stream, *sliced, tweaks);
 }
 
+std::uint64_t room_of(const ColumnView& columns) { return std::min(columns.in_len, columns.out_len); }
+
 }  // namespace
 
-bool run_mixed_rows(const Device& device, Stream stream, const Algorithm& algorithm, Direction direction,
-                    const DataUnits& units) {
-  if (units.units_of_each % warp_len != 0 || units.units_of_each >= tile_units) return false;
-  const std::uint64_t blocks = units.units_of_each * units.count;
-  const std::uint64_t tiles = (blocks + tile_units - 1) / tile_units;
-  if (!choose_mixed_text(device, choose_form(device), tiles, least_row_tiles_of_multiprocessor)) return false;
-  const bool inverse = algorithm.inverse(direction);
-  const auto rows_of_unit = static_cast<std::uint32_t>(units.units_of_each / warp_len);
-  const StreamBuffer memory(rows_of_unit * std::uint64_t{units.count} * sizeof(Block), stream);
-  const auto rounds = static_cast<std::uint32_t>(algorithm.cipher.key_len / 4 + 6);
-  launch(&make_row_tweaks_kernel,
-         parallel_shape(device, (std::uint64_t{units.count} + warp_len - 1) / warp_len, Tables128::shared_len), stream,
-         RowTweakMaking{units.ivs, units.tweak_key, rounds, units.count, rows_of_unit,
-                        reinterpret_cast<Block*>(memory.data())});
-  Secret<SingleSource> text;
-  text->view.in = units.in;
-  text->view.out = units.out;
-  text->view.in_len = text->view.out_len = 16 * blocks;
-  text->view.units = blocks;
-  text->tiles = tiles;
+bool choose_mixed_rows(const Device& device, const ColumnView& columns) {
+  if (columns.count == 0) return false;
+  const std::uint64_t room = room_of(columns);  // of which the text may fill less
+  if (room / columns.count < row_len || room / columns.count >= 2 * tile_len) return false;
+  return choose_mixed_text(device, choose_form(device), room / tile_len, least_row_tiles_of_multiprocessor);
+}
+
+void start_mixed_rows(const Device& device, Stream stream, const ColumnView& columns, const Key& key,
+                      std::uint32_t rounds, Survey* survey, const Guess& guess) {
+  const StreamBuffer memory(room_of(columns) / row_len * sizeof(Block), stream);
+  const AesKeyState& state = aes_key_state(key);
+  Secret<RowPlanning> planning;
+  planning->columns = columns;
+  planning->survey = survey;
+  planning->tweaks = reinterpret_cast<Block*>(memory.data());
+  planning->rounds = rounds;
+  std::copy_n(state.tweak_words, most_schedule_words, planning->schedule);
+  launch(&plan_rows_kernel,
+         parallel_shape(device, (std::uint64_t{columns.count} + warp_len - 1) / warp_len, Tables128::shared_len),
+         stream, *planning);
+  Secret<RowSource> text;
+  text->guess = guess;
+  text->view.in = columns.in;
+  text->view.out = columns.out;
   text->rounds = rounds;
-  std::copy_n(aes_key_state(units.key).words(inverse), most_schedule_words, text->schedule);
+  std::copy_n(state.words(!columns.encrypting), most_schedule_words, text->schedule);
   const RowTweaks tweaks{reinterpret_cast<const uint4*>(memory.data())};
-  inverse ? launch_rows<true>(device, stream, *text, tweaks) : launch_rows<false>(device, stream, *text, tweaks);
-  return true;
+  columns.encrypting ? launch_rows<false>(device, stream, *text, tweaks)
+                     : launch_rows<true>(device, stream, *text, tweaks);
 }
 
 }  // namespace warpcipher::cuda::lane_table

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "cipher/aes_slices.hpp"
+#include "engine/cuda/guess.cuh"
 #include "engine/cuda/lane_table/cipher.cuh"
 #include "engine/cuda/lane_table/mixed.cuh"
 #include "engine/cuda/lane_table/modes.cuh"
@@ -218,6 +219,15 @@ __device__ __forceinline__ void run_sliced(const SlicedSource<Source>& source, S
   }
 }
 
+template <class Source>
+__device__ __forceinline__ std::uint32_t tiles_to_deal(const Source& source) {
+  if constexpr (requires { source.count_tiles(); }) {
+    return source.count_tiles();
+  } else {
+    return static_cast<std::uint32_t>(source.tiles);
+  }
+}
+
 // A block for each multiprocessor, of block_threads. What of the tiles is not whole or not aligned is left to tables,
 // whoever takes it.
 template <class Mode, class Source>
@@ -225,13 +235,16 @@ __global__ void __launch_bounds__(block_threads, 1)
     mixed_text_kernel(const __grid_constant__ SlicedSource<Source> source,
                       const __grid_constant__ typename Mode::Parameters parameters) {
   using Tables = Tables128ByProduct;
+  if constexpr (requires { source.guess; }) {
+    if (!may_start(source.guess)) return;
+  }
   fill_tables<Tables, Mode::inverse>();
   TileDealer<>::begin();
   __syncthreads();
   const ParameterKey key{source.schedule};
   const LaneCipher<Tables, Mode::inverse, 0, ParameterKey> cipher(key, source.rounds);
   const bool is_sliced = warp_index() < MixedShape::sliced_warps;
-  auto dealer = TileDealer<>::of_grid(0, static_cast<std::uint32_t>(source.tiles), is_sliced);
+  auto dealer = TileDealer<>::of_grid(0, tiles_to_deal(source), is_sliced);
   std::uint32_t number = 0;
   Mode mode;
   while (dealer.take(number)) {
