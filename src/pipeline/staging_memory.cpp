@@ -12,6 +12,7 @@ namespace {
 
 // Of a thread: the slots of one payload. What comes beyond is wiped at once.
 constexpr std::size_t most_kept = 4;
+constexpr std::size_t least_rounded = std::size_t{64} << 10;  // the engine keeps no smaller blocks
 constexpr std::size_t most_rounded = std::size_t{16} << 20;
 
 void wipe_and_free(DeviceEngine& engine, const StagingMemory::Block& block) noexcept {
@@ -28,7 +29,8 @@ StagingMemory*& StagingMemory::current() noexcept {
 
 StagingMemory::Block StagingMemory::take(DeviceEngine& engine, std::size_t size) {
   if (StagingMemory* const keeper = current()) {
-    if (size <= most_rounded) size = std::bit_ceil(size);  // so that the next payload finds it long enough
+    // So that the next payload finds it long enough.
+    if (size <= most_rounded) size = std::bit_ceil(std::max(size, least_rounded));
     const auto found = std::find_if(keeper->kept_.begin(), keeper->kept_.end(), [&](const Kept& kept) {
       return kept.engine == &engine && kept.block.size >= size;
     });

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "batch/plan.hpp"
@@ -239,6 +240,17 @@ bool run_rings(Direction direction, Residence residence, std::size_t place, bool
   return false;
 }
 
+// What a thread asks first of page-locked memory is answered as what it asks later: its first payload goes straight
+// from and to it, too.
+int run_new_thread() {
+  HostMemory memory(4096, Residence::pinned);
+  bool found = false;
+  std::thread([&] { found = cuda_engine().find_page_locked(memory.data()).holds(memory.data(), 4096); }).join();
+  if (found) return 0;
+  std::printf("  DIFFERS page-locked memory, from a new thread\n");
+  return 1;
+}
+
 // `auto`, told by its rates that both engines at once are the fastest.
 int run_auto() {
   const Cost cost{0, 0, 0, 0, {{1e9, 0.1}}};
@@ -358,7 +370,7 @@ int test_host_data(bool quick, const std::string& only, const std::function<bool
       }
     }
   }
-  if (only.empty() && is_mine()) failures += run_policies(shape);
+  if (only.empty() && is_mine()) failures += run_policies(shape) + run_new_thread();
   if (only.empty() && !quick && is_mine()) failures += run_auto();
   unsetenv("WARPCIPHER_DEVICES");
   if (count != 0) std::printf("%-16s %4d cases %s\n", "host data", count, failures == 0 ? "ok" : "FAILED");

@@ -85,8 +85,19 @@ Devices look() {
 
 }  // namespace
 
+void enter_context() {
+  thread_local bool entered = false;
+  if (entered) return;
+  // What is made lies in a context. cudaSetDevice would do too, but leave a context of the application's own.
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "enter a context");
+  cudaEventDestroy(event);
+  entered = true;
+}
+
 // The runtime has no such question, so the driver's own function is looked up in it.
 AddressRange find_allocation(const void* pointer) {
+  enter_context();
   using GetAddressRange = int (*)(unsigned long long*, std::size_t*, unsigned long long);  // cuMemGetAddressRange
   static const GetAddressRange get_address_range = [] {
     void* found = nullptr;

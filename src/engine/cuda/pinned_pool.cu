@@ -93,6 +93,7 @@ void give_pinned(void* memory, std::size_t size, std::size_t used) noexcept {
 }
 
 AddressRange find_page_locked(const void* memory) {
+  enter_context();
   cudaPointerAttributes attributes{};
   if (cudaPointerGetAttributes(&attributes, memory) != cudaSuccess) {
     cudaGetLastError();

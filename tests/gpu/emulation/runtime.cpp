@@ -185,10 +185,13 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   }
   return cudaSuccess;
 }
-// cuMemGetAddressRange is all of the driver that the project asks for by name.
+// cuMemGetAddressRange is all of the driver that the project asks for by name. As there, a thread has no context before
+// it makes something.
+thread_local bool has_context = false;
 cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** function, unsigned, unsigned long long,
                                              cudaDriverEntryPointQueryResult* result) {
   *function = reinterpret_cast<void*>(+[](unsigned long long* begin, std::size_t* size, unsigned long long address) {
+    if (!has_context) return 201;  // CUDA_ERROR_INVALID_CONTEXT
     const Lock lock(mutex);
     const char* const pointer = reinterpret_cast<const char*>(address);
     const Ranges& ranges = find(device_memory, pointer) != nullptr ? device_memory : pinned_memory;
@@ -308,6 +311,7 @@ cudaError_t cudaMemset(void* memory, int value, std::size_t size) {
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  has_context = true;
   const Lock lock(mutex);
   streams.push_back(std::make_unique<CUstream_st>());
   *stream = streams.back().get();
@@ -337,6 +341,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 // Events are kept for ever: work may still name one that was destroyed.
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  has_context = true;
   const Lock lock(mutex);
   static std::deque<CUevent_st> events;
   return *event = &events.emplace_back(), cudaSuccess;
