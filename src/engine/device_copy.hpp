@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace warpcipher {
 
@@ -11,6 +12,12 @@ struct DeviceCopy {
   void* to;
   const void* from;
   std::size_t len;
+};
+
+// How much of the link a kernel takes that makes the copies of a list.
+enum class Pace : std::uint8_t {
+  full,
+  gentle,  // what leaves the most to a copy engine that moves texts the other way meanwhile
 };
 
 }  // namespace warpcipher

@@ -90,7 +90,7 @@ class DeviceEngine : public Engine {
   virtual void copy_all_to_host(std::span<const DeviceCopy> copies, Stream stream) = 0;
   // Many short copies at once, between device memory and what find_page_locked() told of, either way. The list is
   // device memory, too.
-  virtual void copy_many(const DeviceCopy* copies, std::size_t count, Stream stream) = 0;
+  virtual void copy_many(const DeviceCopy* copies, std::size_t count, Pace pace, Stream stream) = 0;
   virtual void clear(void* device, std::size_t size, Stream stream) = 0;
 };
 

@@ -280,7 +280,7 @@ void Slot::launch() {
   }
   copy_ranges([&](std::span<const CopyRange> ranges) { engine_.copy_all_to_device(ranges, stream_); });
   const auto* const copies = reinterpret_cast<const DeviceCopy*>(memory_ + align_up(used_));
-  if (way_ == Way::by_device) engine_.copy_many(copies, copies_in_, stream_);
+  if (way_ == Way::by_device) engine_.copy_many(copies, copies_in_, Pace::full, stream_);
   list_on_device();
   batch_.part_statuses.assign(parts_.size(), Status::ok);
   engine_.run_allocated(make_plan(batch_.on_device, engine_.tile_units()), batch_.part_statuses, stream_);
@@ -294,7 +294,9 @@ void Slot::launch() {
 void Slot::bring_back() {
   if (has_list(way_)) {
     const auto* const copies = reinterpret_cast<const DeviceCopy*>(memory_ + align_up(used_));
-    engine_.copy_many(copies + copies_in_, copies_out_, stream_);
+    // Texts that lie alone were read by a kernel: then no copy engine is to be spared.
+    const Pace pace = 2 * copies_in_ < parts_.size() ? Pace::gentle : Pace::full;
+    engine_.copy_many(copies + copies_in_, copies_out_, pace, stream_);
     return;
   }
   batch_.ranges.clear();

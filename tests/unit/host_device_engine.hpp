@@ -122,7 +122,7 @@ class HostDeviceEngine final : public DeviceEngine {
     }
     return {};
   }
-  void copy_many(const DeviceCopy* copies, std::size_t count, Stream stream) override {
+  void copy_many(const DeviceCopy* copies, std::size_t count, Pace, Stream stream) override {
     ++lists;
     queue(stream).work.push_back([=, this] {
       for (std::size_t i = 0; i < count; ++i) {

@@ -165,8 +165,8 @@ class CudaEngine final : public DeviceEngine {
   void copy_all_to_host(std::span<const DeviceCopy> copies, Stream stream) override {
     cuda::copy_all(copies, cudaMemcpyDeviceToHost, stream);
   }
-  void copy_many(const DeviceCopy* copies, std::size_t count, Stream stream) override {
-    cuda::copy_many(copies, count, stream);
+  void copy_many(const DeviceCopy* copies, std::size_t count, Pace pace, Stream stream) override {
+    cuda::copy_many(copies, count, pace, stream);
   }
   void clear(void* device, std::size_t size, Stream stream) override {
     check(cudaMemsetAsync(device, 0, size, native(stream)), "clear device memory");

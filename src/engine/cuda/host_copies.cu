@@ -14,17 +14,18 @@
 namespace warpcipher::cuda {
 namespace {
 
-// H200, 256 texts of 16 KiB out while a copy engine brings as much in: 2, 4 and 8 blocks 46.8, 47.2 and 47.0 GB/s each
-// way, 16 blocks 39.3. Eight payloads of a queue at once, beside their ciphers: 2, 4 and 8 blocks 22.1, 25.5 and 30.0.
 constexpr std::uint32_t threads = 512;
-constexpr std::uint32_t most_blocks = 8;
-constexpr std::uint32_t in_flight = 4;  // loads of a lane
+constexpr std::uint32_t full_blocks = 8;
+// H200, eight payloads of a queue, their texts brought in by copy engines: 2 and 4 blocks 38.4 and 36.8 GB/s; on
+// another machine 4, 8 and 16 blocks 36.1, 35.4 and 33.2.
+constexpr std::uint32_t gentle_blocks = 2;
 
 // Lanes side by side, so that a step of a warp is one request of the link.
 template <class Word>
 __device__ __forceinline__ void copy_words(std::uint8_t* to, const std::uint8_t* from, std::size_t len) {
   auto* const out = reinterpret_cast<Word*>(to);
   const auto* const in = reinterpret_cast<const Word*>(from);
+  constexpr std::uint32_t in_flight = sizeof(Word) == sizeof(uint4) ? 4 : 16;  // loads of a lane, in 16 registers
   const std::size_t words = len / sizeof(Word);
   std::size_t i = lane_index();
   for (; i + (in_flight - 1) * warp_len < words; i += in_flight * warp_len) {
@@ -91,10 +92,11 @@ void copy_all(std::span<const DeviceCopy> copies, cudaMemcpyKind kind, Stream st
   }
 }
 
-void copy_many(const DeviceCopy* copies, std::size_t count, Stream stream) {
+void copy_many(const DeviceCopy* copies, std::size_t count, Pace pace, Stream stream) {
   if (count == 0) return;
   constexpr std::size_t warps_of_block = threads / warp_len;
-  const std::size_t blocks = std::min<std::size_t>(most_blocks, (count + warps_of_block - 1) / warps_of_block);
+  const std::size_t most_blocks = pace == Pace::gentle ? gentle_blocks : full_blocks;
+  const std::size_t blocks = std::min(most_blocks, (count + warps_of_block - 1) / warps_of_block);
   launch(&copy_many_kernel, LaunchShape{static_cast<std::uint32_t>(blocks), threads}, stream, copies,
          static_cast<std::uint32_t>(count));
 }

@@ -19,6 +19,6 @@ namespace warpcipher::cuda {
 void copy_all(std::span<const DeviceCopy> copies, cudaMemcpyKind kind, Stream stream);
 
 // By a kernel. copies: device memory.
-void copy_many(const DeviceCopy* copies, std::size_t count, Stream stream);
+void copy_many(const DeviceCopy* copies, std::size_t count, Pace pace, Stream stream);
 
 }  // namespace warpcipher::cuda
