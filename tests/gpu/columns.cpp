@@ -90,7 +90,14 @@ int test_guesses(const Algorithm& algorithm, Stream stream) {
     std::size_t shortest, longest;
   };
   int failures = 0;
-  for (const Case& c : {Case{"packed", 320, 320}, {"packed", 0, 15000}, {"mixed", 8192, 8192}, {"mixed", 0, 9000}}) {
+  for (const Case& c : {Case{"packed", 320, 320},
+                        {"packed", 0, 15000},
+                        {"together", 315, 315},
+                        {"together", 320, 320},
+                        {"together", 0, 900},
+                        {"together", 0, 15000},
+                        {"mixed", 8192, 8192},
+                        {"mixed", 0, 9000}}) {
     setenv("WARPCIPHER_COUNTER", c.kernel, 1);
     for (const std::size_t keys : {1, 3}) {
       Shape shape;

@@ -37,6 +37,41 @@ int test_packed(const Algorithm& algorithm, const Options& options, Stream strea
   return tally.report(algorithm.name, "messages packed into warps");
 }
 
+int test_packed_alike(const Algorithm& algorithm, const Options& options, Stream stream) {
+  Tally tally(stream);
+  for (const std::size_t units : {1, 2, 5, 9, 15, 16, 17, 24, 33, 64, 100, 129, 255, 256}) {
+    for (const char* kernel : {"together", "packed"}) {
+      setenv("WARPCIPHER_COUNTER", kernel, 1);
+      Batch batch;
+      const Key* key = &random_key(algorithm);
+      const bool own_keys = kernel[0] == 'p' && random_below(2) == 0;
+      const Direction direction = random_below(2) == 0 ? Direction::encrypt : Direction::decrypt;
+      const std::size_t count = (options.quick ? 1 : 8) * (units < 24 ? 90 : 40) + random_below(16);
+      const std::size_t odd = units % 3 == 0 ? 2 : 60;  // one in so many is like no other
+      for (std::size_t i = 0; i < count; ++i) {
+        const bool alike = random_below(odd) != 0;
+        Case c = random_case(algorithm, direction, alike ? 16 * units : random_below(16 * units + 1));
+        if (alike) c.in_shift = c.out_shift = 16 * random_below(2);
+        if (algorithm.is_aead()) {
+          c.aad_len = random_below(40);
+          c.iv = random_bytes(random_below(8) == 0 ? 16 : 12);
+          c.bad_tag = c.bad_tag && random_below(8) == 0;
+        } else {
+          c.iv = random_bytes(16);
+          if (random_below(2) == 0) c.iv[15] = static_cast<std::uint8_t>(0xff - random_below(units));
+          if (random_below(4) == 0) std::fill(c.iv.begin() + 12 * random_below(2), c.iv.end() - 1, std::uint8_t{0xff});
+        }
+        if (own_keys) key = &random_key(algorithm);
+        c.key = key;
+        batch.add(c);
+      }
+      tally.run(batch);
+    }
+  }
+  unsetenv("WARPCIPHER_COUNTER");
+  return tally.report(algorithm.name, "messages of one length packed into warps");
+}
+
 int test_serial(const Algorithm& algorithm, const Options& options, Stream stream) {
   Tally tally(stream);
   for (const std::size_t longest : {140, 1100}) {

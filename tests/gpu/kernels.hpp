@@ -20,6 +20,10 @@ int test_serial(const Algorithm& algorithm, const Options& options, Stream strea
 // and XTS.
 int test_mixed_warps(const Algorithm& algorithm, const Options& options, Stream stream);
 
+// Short messages most of which have one length, packed into warps, and by two kinds of warps where one key allows it:
+// every number of them to a tile, some like no other, counters that carry anywhere.
+int test_packed_alike(const Algorithm& algorithm, const Options& options, Stream stream);
+
 // Messages of about whole segments of GHASH by warpgroups (warpgroup.cuh), of one key and of a key each.
 int test_ghash_segments(const Algorithm& algorithm, const Options& options, Stream stream);
 

@@ -141,6 +141,7 @@ int run_all(const Options& options) {
     if (is_mine()) failures += test_many_keys(algorithm, options, stream);
     const bool counts = algorithm.mode.id == Mode::ctr || algorithm.mode.id == Mode::gcm;
     if (counts && is_mine()) failures += test_packed(algorithm, options, stream);
+    if (counts && is_mine()) failures += test_packed_alike(algorithm, options, stream);
     if (!algorithm.parallel(Direction::encrypt) && is_mine()) failures += test_serial(algorithm, options, stream);
     const bool mixes = algorithm.parallel(Direction::decrypt) && algorithm.mode.id != Mode::cfb8;
     if (mixes && is_mine()) failures += test_mixed_warps(algorithm, options, stream);

@@ -11,7 +11,7 @@ namespace warpcipher::cuda {
 __device__ __forceinline__ bool may_start(const Guess& guess) {
   if (guess.survey == nullptr) return true;
   const Survey survey = *guess.survey;
-  if (blockIdx.x == 0 && threadIdx.x == 0) {
+  if (guess.answer != nullptr && blockIdx.x == 0 && threadIdx.x == 0) {
     guess.answer->survey = survey;
     __threadfence_system();
     *const_cast<volatile std::uint32_t*>(&guess.answer->is_there) = 1;

@@ -41,11 +41,16 @@ struct Guess {
   std::uint64_t least_units = 0;    // of all messages
   std::uint64_t most_units = 0;     // of one
   std::uint32_t units_of_tile = 0;  // not 0: tiles are cut of so many, and more than half of them are there
+  // Not 0: so many units in all, in messages of no more than others_most, are for another kernel on the same stream,
+  // which also answers: `answer` is nullptr.
+  std::uint64_t others_units = 0;
+  std::uint64_t others_most = 0;
 };
 
 WARPCIPHER_HD constexpr bool holds(const Guess& guess, const Survey& survey) {
   return survey.bad == 0 && survey.units >= guess.least_units && survey.most_units <= guess.most_units &&
-         2 * survey.units > guess.units_of_tile * survey.tiles;
+         2 * survey.units > guess.units_of_tile * survey.tiles &&
+         (guess.others_units == 0 || survey.units < guess.others_units || survey.most_units > guess.others_most);
 }
 
 }  // namespace warpcipher::cuda

@@ -20,6 +20,16 @@ __device__ __forceinline__ T* global(T* p) {
   return p;
 }
 
+// What lies at an address of global memory: a promise that the compiler keeps to where the load depends on a condition.
+template <class T>
+__device__ __forceinline__ T* global_at(std::uint64_t address) {
+#if defined(__CUDA_ARCH__)
+  return static_cast<T*>(__cvta_global_to_generic(address));
+#else
+  return reinterpret_cast<T*>(address);
+#endif
+}
+
 __device__ __forceinline__ std::uint32_t lane_index() { return threadIdx.x % warp_len; }
 
 // Four of the eight bytes b:a (a holds bytes 0 to 3), picked by the four low nibbles of `selector`: PRMT.

@@ -43,7 +43,7 @@ class TileDealer {
       : first_(first),
         stride_(stride),
         count_(count),
-        run_(count_ < MixedShape::many ? MixedShape::run : Run),
+        run_(Run > MixedShape::run && count_ < MixedShape::many ? MixedShape::run : Run),
         runs_(count_ > MixedShape::singles ? (count_ - MixedShape::singles) / run_ : 0),
         enough_(count_) {
     if (is_sliced) enough_ -= count_ / 2 < MixedShape::reserved ? count_ / 2 : MixedShape::reserved;

@@ -20,7 +20,7 @@ struct SingleSource;
 // 69 MB on H200, whose last tiles are then made up for: 134 MB 886 GB/s, by tables alone 835, 67 MB 762 and 772.
 inline constexpr std::uint64_t least_mixed_tiles_of_multiprocessor = 128;
 
-// What WARPCIPHER_COUNTER forces: "packed" (for batches), "mixed" or "tiles"; or nothing.
+// What WARPCIPHER_COUNTER forces: "packed" or "together" (for batches), "mixed" or "tiles"; or nothing.
 std::string_view forced_counter();
 
 // Whether the device has the kernel: it is compiled for the compute capability that it was measured on.
@@ -39,5 +39,13 @@ void run_mixed_batch(const Device& device, Stream stream, const OneKeySource& ba
                      const std::uint32_t* verdicts, const Guess& guess);
 void run_mixed_batch(const Device& device, Stream stream, const BatchSource& batch, bool wrap_32,
                      const std::uint32_t* verdicts, const Guess& guess);
+
+// The same for short messages of one key, several to a tile (mixed_packed.cuh): where all are of one length, most
+// places of a tile are filled. units: of all, most_units: of one.
+inline constexpr std::uint64_t most_units_of_mixed_packed = 256;
+bool choose_mixed_packed(const Device& device, Form form, std::uint32_t messages, std::uint64_t units,
+                         std::uint64_t most_units);
+void run_mixed_packed(const Device& device, Stream stream, const OneKeySource& batch, std::uint64_t most_units,
+                      bool wrap_32, const std::uint32_t* verdicts, const Guess& guess);
 
 }  // namespace warpcipher::cuda::lane_table

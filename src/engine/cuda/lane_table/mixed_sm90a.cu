@@ -8,7 +8,9 @@
 #include "engine/cuda/tunable.hpp"
 
 namespace warpcipher::cuda::lane_table {
-std::string_view forced_counter() { return forced_value("WARPCIPHER_COUNTER", {"packed", "tiles", "mixed"}); }
+std::string_view forced_counter() {
+  return forced_value("WARPCIPHER_COUNTER", {"packed", "together", "tiles", "mixed"});
+}
 
 bool has_mixed(const Device& device) {
   return device.major == 9 && device.minor == 0 && device.multiprocessors > 1 &&
@@ -22,7 +24,7 @@ bool choose_mixed(const Device& device, Form form, const SingleSource& message) 
   if (!has_mixed(device) || form != Form::tables_128 || addresses % 16 != 0 || message.tiles < 3) return false;
   const bool is_forced = forced == "mixed";
   if (forced.empty()) forced = chosen_value(device, Tunable::counter);
-  if (forced == "tiles" || forced == "packed") return false;
+  if (forced == "tiles" || forced == "packed" || forced == "together") return false;
   return is_forced || message.tiles >= least_mixed_tiles_of_multiprocessor * device.multiprocessors;
 }
 

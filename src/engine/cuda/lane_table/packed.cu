@@ -37,7 +37,7 @@ std::uint64_t most_units_for(std::uint32_t group_log) {
 bool choose_packed(const Device& device, const CounterBatch& batch, std::uint32_t group_log) {
   const std::string_view forced = forced_counter();
   if (forced == "tiles" || forced == "mixed" || batch.most_units > most_units_of_packed) return false;
-  if (forced == "packed") return true;
+  if (forced == "packed" || forced == "together") return true;
   const std::uint64_t warps = batch.messages >> (5 - group_log);
   return batch.most_units <= most_units_for(group_log) &&
          warps >= least_warps_of_multiprocessor * device.multiprocessors;
@@ -47,19 +47,27 @@ bool choose_packed(const Device& device, const CounterBatch& batch, std::uint32_
 struct Choice {
   Form form;
   bool packed;
+  bool together;  // packed, by two kinds of warps
   bool mixed;
   bool raw_keys;
   std::uint32_t group_log;  // packed
 };
 
+// Whether the batch's key can be a kernel parameter.
+bool takes_parameter_key(Form form, const CounterBatch& batch) {
+  return batch.only_key != nullptr && form == Form::tables_128 && batch.rounds != 12;
+}
+
 Choice choose(const Device& device, const CounterBatch& batch) {
   const Form form = choose_form(device);
   const std::uint32_t group_log = group_log_for(batch);
   const bool packed = choose_packed(device, batch, group_log);
+  const bool together = packed && takes_parameter_key(form, batch) &&
+                        choose_mixed_packed(device, form, batch.messages, batch.units, batch.most_units);
   const bool mixed =
       !packed && are_mostly_whole(batch.units, batch.tiles) && choose_mixed_batch(device, form, batch.tiles);
   const bool raw_keys = packed && form == Form::tables_128 && batch.rounds == 10 && batch.keys != nullptr;
-  return {form, packed, mixed, raw_keys, group_log};
+  return {form, packed, together, mixed, raw_keys, group_log};
 }
 
 template <class Tables, int Rounds, class Source>
@@ -74,11 +82,14 @@ void run(const Device& device, Stream stream, const CounterBatch& batch, bool wr
          const Choice& choice, const Guess& guess) {
   const PackedParameters parameters{choice.group_log, wrap_32, verdicts};
   const MessageList list{{batch.views, batch.first_tile, batch.tiles, batch.messages}};
-  if (batch.only_key != nullptr && choice.form == Form::tables_128 && batch.rounds != 12) {
+  if (takes_parameter_key(choice.form, batch)) {
     Secret<OneKeySource> source;
     static_cast<MessageList&>(*source) = list;
     source->rounds = batch.rounds;
     std::copy_n(aes_key_state(*batch.only_key).words(false), most_schedule_words, source->schedule);
+    if (choice.together) {
+      return run_mixed_packed(device, stream, *source, batch.most_units, wrap_32, verdicts, guess);
+    }
     if (choice.mixed) {
       return run_mixed_batch(device, stream, *source, wrap_32, verdicts, guess);
     }
@@ -115,12 +126,23 @@ bool makes_round_keys(const Device& device, const CounterBatch& batch) {
 }
 
 bool start_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, bool wrap_32, Guess& guess) {
-  const Choice choice = choose(device, batch);
+  Choice choice = choose(device, batch);
   if (batch.tiles == 0 || !(choice.packed || choice.mixed)) return false;
   guess.least_units = batch.units / 2;
   guess.most_units = choice.packed ? most_units_for(choice.group_log) : UINT64_MAX;
   guess.units_of_tile = choice.mixed ? tile_units : 0;
-  run(device, stream, batch, wrap_32, nullptr, choice, guess);
+  Guess own = guess;
+  if (choice.together) {  // messages all of one length; others are left to packed tables behind it
+    own.least_units = batch.units;
+    own.most_units = batch.most_units;
+    run(device, stream, batch, wrap_32, nullptr, choice, own);
+    own = guess;
+    own.answer = nullptr;
+    own.others_units = batch.units;
+    own.others_most = batch.most_units;
+    choice.together = false;
+  }
+  run(device, stream, batch, wrap_32, nullptr, choice, own);
   return true;
 }
 

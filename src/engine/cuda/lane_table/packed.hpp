@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counter mode of a batch: which kernel takes it, that of tiles (counter.cuh) or that of short messages packed into
-// warps (packed.cuh), and where its keys lie.
+// The counter mode of a batch: which kernel takes it, that of tiles (counter.cuh), that of short messages packed into
+// warps (packed.cuh), or one by two kinds of warps (mixed_batch.cuh, mixed_packed.cuh), and where its keys lie.
 #pragma once
 
 #include <cuda_runtime.h>
