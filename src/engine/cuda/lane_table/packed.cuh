@@ -74,6 +74,44 @@ struct PackedParameters {
   const std::uint32_t* verdicts;  // likewise
 };
 
+// XORs the keystream of four whole blocks a lane to texts that are aligned, where four lanes have a message: lanes l
+// and l + 4 of eight trade half of theirs, so that eight lanes have a line of memory of one message, not halves of two.
+//
+//   lanes          0 to 3                    4 to 7
+//   before         blocks l + 4 n of A       blocks l + 4 n of B
+//   after          blocks l, l + 8 of A      blocks l, l + 8 of A
+//                  blocks l, l + 8 of B      blocks l, l + 8 of B
+__device__ __forceinline__ void store_lines(const Text& text, std::uint32_t unit,
+                                            const Block (&blocks)[blocks_in_flight]) {
+  constexpr std::uint32_t partner = 4;
+  const bool is_upper = (lane_index() & partner) != 0;
+  const auto own_in = reinterpret_cast<std::uintptr_t>(text.in);
+  const auto own_out = reinterpret_cast<std::uintptr_t>(text.out);
+  const std::uintptr_t other_in = from_lane_xor(own_in, partner);
+  const std::uintptr_t other_out = from_lane_xor(own_out, partner);
+  const std::uint32_t offset = 16 * (unit + (is_upper ? partner : 0));
+  const auto* const in_a = global(reinterpret_cast<const std::uint8_t*>(is_upper ? other_in : own_in)) + offset;
+  const auto* const in_b = global(reinterpret_cast<const std::uint8_t*>(is_upper ? own_in : other_in)) + offset;
+  auto* const out_a = global(reinterpret_cast<std::uint8_t*>(is_upper ? other_out : own_out)) + offset;
+  auto* const out_b = global(reinterpret_cast<std::uint8_t*>(is_upper ? own_out : other_out)) + offset;
+  const Block texts_a[2] = {load_aligned(in_a), load_aligned(in_a + 128)};
+  const Block texts_b[2] = {load_aligned(in_b), load_aligned(in_b + 128)};
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    Block a, b;
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      const std::uint32_t even = blocks[2 * i].words[w];
+      const std::uint32_t odd = blocks[2 * i + 1].words[w];
+      const std::uint32_t other = from_lane_xor(is_upper ? even : odd, partner);
+      a.words[w] = is_upper ? other : even;
+      b.words[w] = is_upper ? odd : other;
+    }
+    store_aligned(out_a + 128 * i, texts_a[i] ^ a);
+    store_aligned(out_b + 128 * i, texts_b[i] ^ b);
+  }
+}
+
 // Four blocks of a message, from `unit` on every `step`th: those behind the end of the text are left out. Writes zeros
 // where the message is not good. Every lane of the warp takes part.
 template <class Cipher>
@@ -98,7 +136,9 @@ __device__ __forceinline__ void encrypt_four(const Cipher& cipher, const Message
     blocks[n] = cipher.after_common(own, cipher.last_byte_entry(sum));
   }
   cipher.encrypt_rest(blocks);
-  if (text.aligned && 16 * (unit + 3 * step) + 16 <= text.in_len) {
+  const bool are_whole = text.aligned && 16 * (unit + 3 * step) + 16 <= text.in_len;
+  if (step == 4 && all_lanes(are_whole && is_good)) return store_lines(text, unit, blocks);
+  if (are_whole) {
     Block texts[blocks_in_flight];
 #pragma unroll
     for (std::uint32_t n = 0; n < blocks_in_flight; ++n) texts[n] = load_aligned(text.in + 16 * (unit + step * n));
