@@ -57,7 +57,7 @@ MIXED_SPILLED = {"CbcDecryption": 8, "XtsRowsILb0EE": 8, "XtsRowsILb1EE": 8}
 # (SingleSource and OneKeySource in lane_table/source.cuh, UnitSource in mixed_text.cuh, RowSource
 # in mixed_rows_sm90a.cu).
 PARAMETERS = 0x210
-ROUND_KEYS = {"SingleSource": 92, "OneKeySource": 36, "UnitSource": 20, "RowSource": 124}
+ROUND_KEYS = {"SingleSource": 92, "OneKeySource": 36, "UnitSource": 20, "RowSource": 140}
 SCHEDULE_LEN = 240
 # Behind the schedule of a MixedSource (lane_table/mixed.cuh), and after four bytes of nothing
 # behind that of a SlicedSource (mixed_text.cuh).
