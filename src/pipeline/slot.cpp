@@ -7,6 +7,7 @@
 #include "batch/plan.hpp"
 #include "batch/tag.hpp"
 #include "pipeline/goes_on.hpp"
+#include "pipeline/load.hpp"
 
 namespace warpcipher {
 namespace {
@@ -291,12 +292,22 @@ void Slot::launch() {
   state_ = State::on_device;
 }
 
+// A run alone waits for what comes back; where texts that lie alone were read by a kernel no copy engine is to be
+// spared; and copies of other than whole words need many lanes.
+Pace Slot::pace_out() const {
+  if (LoadedRun::runs() < 2 || 2 * copies_in_ >= parts_.size()) return Pace::full;
+  const bool are_words = std::all_of(parts_.begin(), parts_.end(), [&](const Held& held) {
+    const auto places =
+        reinterpret_cast<std::uintptr_t>(memory_ + held.at) | reinterpret_cast<std::uintptr_t>(message(held).out);
+    return places % 16 == 0;
+  });
+  return are_words ? Pace::gentle : Pace::full;
+}
+
 void Slot::bring_back() {
   if (has_list(way_)) {
     const auto* const copies = reinterpret_cast<const DeviceCopy*>(memory_ + align_up(used_));
-    // Texts that lie alone were read by a kernel: then no copy engine is to be spared.
-    const Pace pace = 2 * copies_in_ < parts_.size() ? Pace::gentle : Pace::full;
-    engine_.copy_many(copies + copies_in_, copies_out_, pace, stream_);
+    engine_.copy_many(copies + copies_in_, copies_out_, pace_out(), stream_);
     return;
   }
   batch_.ranges.clear();

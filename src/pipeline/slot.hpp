@@ -120,6 +120,7 @@ class Slot {
   template <class Copy>
   void copy_ranges(Copy&& copy);
   void launch();
+  Pace pace_out() const;
   void bring_back();
   void collect();
   void list_on_device();

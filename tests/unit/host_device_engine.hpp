@@ -122,8 +122,9 @@ class HostDeviceEngine final : public DeviceEngine {
     }
     return {};
   }
-  void copy_many(const DeviceCopy* copies, std::size_t count, Pace, Stream stream) override {
+  void copy_many(const DeviceCopy* copies, std::size_t count, Pace pace, Stream stream) override {
     ++lists;
+    gentle_lists += pace == Pace::gentle ? 1 : 0;
     queue(stream).work.push_back([=, this] {
       for (std::size_t i = 0; i < count; ++i) {
         copy(copies[i].to, copies[i].from, copies[i].len);
@@ -163,6 +164,7 @@ class HostDeviceEngine final : public DeviceEngine {
   int streams = 0;
   int copies_to_device = 0;
   int lists = 0;                 // calls of copy_many
+  int gentle_lists = 0;          // of them at Pace::gentle
   std::size_t listed_bytes = 0;  // that those copied
   std::map<int, int> runs_of_device;
   std::size_t most_messages = 0;

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "host_device_engine.hpp"
 #include "pipeline/goes_on.hpp"
+#include "pipeline/load.hpp"
 #include "pipeline/staging.hpp"
 #include "support.hpp"
 
@@ -50,7 +52,8 @@ TEST(StagingRanges, TextsCloseTogetherGoOnInOneRange) {
 }
 
 // Two clients with rings of places for texts and tags; what each has in flight comes in any order.
-void expect_rings(Direction direction, bool in_place, int devices, std::size_t place, std::size_t range_len) {
+void expect_rings(Direction direction, bool in_place, int devices, std::size_t place, std::size_t range_len,
+                  bool beside_another_run = false) {
   constexpr std::size_t clients = 2, count = 20, len = 1104, tag_len = 16;
   std::mt19937 random(16);
   HostDeviceEngine engine;
@@ -106,12 +109,15 @@ void expect_rings(Direction direction, bool in_place, int devices, std::size_t p
   std::vector<Message> shuffled;
   for (const std::size_t i : order) shuffled.push_back(messages[i]);
   const PipelineShape shape{8 * len, 3, 8, 1 << 20, 1, range_len};
+  std::optional<LoadedRun> another;
+  if (beside_another_run) another.emplace();
   run_through_device(engine, shuffled, statuses, shape);
   for (std::size_t i = 0; i < order.size(); ++i) EXPECT_EQ(statuses[i], expected_statuses[order[i]]);
   EXPECT_EQ(in_place ? in : out, expected);
   EXPECT_TRUE(engine.balanced());
   const std::size_t texts = clients * count * len;
   const bool in_ranges = range_len < texts && place % 16 == 0 && place - len <= len / 8;
+  EXPECT_EQ(engine.gentle_lists != 0, beside_another_run && in_ranges);
   const std::size_t by_kernel = engine.listed_bytes - texts - clients * count * tag_len;  // of what goes in
   if (in_ranges) {
     EXPECT_LE(by_kernel, clients * len);                      // a piece may hold but one of a client
@@ -131,6 +137,7 @@ TEST(StagingRanges, RingsOfPlacesTravelInFewRanges) {
         devices = 3 - devices;
       }
       expect_rings(direction, in_place, devices, 1120, 1 << 20);
+      for (const std::size_t place : {1120u, 2048u}) expect_rings(direction, in_place, devices, place, 2000, true);
     }
   }
 }

@@ -16,16 +16,16 @@ namespace {
 
 constexpr std::uint32_t threads = 512;
 constexpr std::uint32_t full_blocks = 8;
-// H200, eight payloads of a queue, their texts brought in by copy engines: 2 and 4 blocks 38.4 and 36.8 GB/s; on
-// another machine 4, 8 and 16 blocks 36.1, 35.4 and 33.2.
-constexpr std::uint32_t gentle_blocks = 2;
+// H200, eight payloads of a queue, their texts brought in by copy engines: 1 and 2 blocks 40.2 to 41.7 and 37.7 to 38.1
+// GB/s, 4, 8 and 16 on another machine 36.1, 35.4 and 33.2.
+constexpr std::uint32_t gentle_blocks = 1;
+constexpr std::uint32_t in_flight = 4;  // loads of a lane
 
 // Lanes side by side, so that a step of a warp is one request of the link.
 template <class Word>
 __device__ __forceinline__ void copy_words(std::uint8_t* to, const std::uint8_t* from, std::size_t len) {
   auto* const out = reinterpret_cast<Word*>(to);
   const auto* const in = reinterpret_cast<const Word*>(from);
-  constexpr std::uint32_t in_flight = sizeof(Word) == sizeof(uint4) ? 4 : 16;  // loads of a lane, in 16 registers
   const std::size_t words = len / sizeof(Word);
   std::size_t i = lane_index();
   for (; i + (in_flight - 1) * warp_len < words; i += in_flight * warp_len) {
