@@ -11,9 +11,9 @@
 // checked and then left as they are, which shows what the queue and its clients cost. --batch: no queue; what all
 // threads have in flight is one batch of one caller.
 //
-// Each repetition has a queue, and so workers, of its own, and moves 17 GB, half a second's worth: in 50 ms the one
-// stop that the library's first page-locked memory costs would be half the figure. None is left out. Printed are
-// medians, and of rates the least and the most too.
+// Without --batch each repetition has a queue, and so workers, of its own, and moves 17 GB, half a second's worth: in
+// 50 ms the one stop that the library's first page-locked memory costs would be half the figure. None is left out.
+// Printed are medians, and of rates the least and the most too.
 //
 // Beside it, in the same run, what the link moves from and to page-locked memory, both ways at once. The first and the
 // last message of each thread are checked against the reference engine.

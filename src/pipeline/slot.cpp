@@ -192,6 +192,7 @@ void Slot::find_texts_in() {
       batch_.ranges.push_back({memory_ + parts_[begin].at, message(parts_[begin]).in, len});
       continue;
     }
+    lone_ += end - begin;
     for (std::size_t i = begin; i < end; ++i) {
       const Message& m = message(parts_[i]);
       batch_.rest.push_back({memory_ + parts_[i].at, m.in, m.in_len});
@@ -231,6 +232,7 @@ void Slot::list_copies() {
   };
   batch_.ranges.clear();
   batch_.rest.clear();
+  lone_ = 0;
   if (way_ == Way::by_device) find_texts_in();
   copies_in_ = append_rest();
   find_texts_out();
@@ -295,7 +297,7 @@ void Slot::launch() {
 // A run alone waits for what comes back; where texts that lie alone were read by a kernel no copy engine is to be
 // spared; and copies of other than whole words need many lanes.
 Pace Slot::pace_out() const {
-  if (LoadedRun::runs() < 2 || 2 * copies_in_ >= parts_.size()) return Pace::full;
+  if (LoadedRun::runs() < 2 || 2 * lone_ >= parts_.size()) return Pace::full;
   const bool are_words = std::all_of(parts_.begin(), parts_.end(), [&](const Held& held) {
     const auto places =
         reinterpret_cast<std::uintptr_t>(memory_ + held.at) | reinterpret_cast<std::uintptr_t>(message(held).out);

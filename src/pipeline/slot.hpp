@@ -141,6 +141,7 @@ class Slot {
   std::size_t list_len_ = 0;        // room for the list of copies by a kernel behind them, in bytes
   std::size_t copies_in_ = 0;       // of the list: first those that bring texts in,
   std::size_t copies_out_ = 0;      // then those that bring texts and tags back
+  std::size_t lone_ = 0;            // texts that the former bring in
   Way way_ = Way::packed;
   State state_ = State::filling;
   std::vector<Held> parts_;

@@ -69,7 +69,7 @@ std::string Shape::text() const {
          (key_bytes ? " as bytes" : "") + (device_columns ? " columns on the device" : "") +
          (offsets ? " offsets" : "") + (in_place ? " in place" : "") + (aad_ranges ? " aad ranges" : "") +
          (pads ? " padded" : "") + (one_length ? " one length" : "") + (gaps ? "" : " no gaps") + " tag " +
-         std::to_string(tag_len);
+         std::to_string(tag_len) + " slack " + std::to_string(slack);
 }
 
 ColumnarBatch::ColumnarBatch(const Algorithm& algorithm, const Shape& shape) : algorithm_(algorithm), shape_(shape) {
@@ -112,8 +112,8 @@ ColumnarBatch::ColumnarBatch(const Algorithm& algorithm, const Shape& shape) : a
       aad_at += aad_lengths.back() / 2;
     }
   }
-  text_ = random_bytes(in + 64);
-  out_ = shape.in_place ? text_ : random_bytes(out + 64);
+  text_ = random_bytes(in + shape.slack);
+  out_ = shape.in_place ? text_ : random_bytes(out + shape.slack);
   if (aead) aad = random_bytes(shape.aad_ranges ? aad_at + 40 : 13);
   if (aead && !encrypting) seal();
   if (shape.pads && !encrypting) pad();

@@ -30,7 +30,8 @@ struct Shape {
   std::size_t shortest = 0;
   bool pads = false;
   bool one_length = false;
-  bool gaps = true;  // where there are offsets
+  bool gaps = true;        // where there are offsets
+  std::size_t slack = 64;  // bytes of the buffers behind the last message
 
   std::string text() const;
 };

@@ -83,31 +83,58 @@ int test_refusals(const Algorithm& algorithm, std::size_t longest, Stream stream
   return failures;
 }
 
+// Batches of one key of which one message is wrong.
+int test_refusals_of_one_key(const Algorithm& algorithm, Shape shape, Stream stream) {
+  static constexpr std::size_t at = 7;
+  shape.offsets = true;
+  shape.gaps = false;
+  int failures = 0;
+  const auto refuse = [&](const std::string& expected, void (*change)(ColumnarBatch&)) {
+    ColumnarBatch batch(algorithm, shape);
+    change(batch);
+    failures += test_refusal(batch, expected, stream);
+  };
+  refuse("message 7: in range", [](ColumnarBatch& b) { b.in_offsets[at] = std::uint64_t{1} << 40; });
+  if (algorithm.is_aead()) {
+    refuse("messages 3 and 7 encrypt",
+           [](ColumnarBatch& b) { std::copy_n(b.ivs.begin() + 12 * 3, 12, b.ivs.begin() + 12 * at); });
+  }
+  return failures;
+}
+
 // Text that is started before the host knows the batch (engine/cuda/guess.hpp), where the guess is right and where not.
 int test_guesses(const Algorithm& algorithm, Stream stream) {
   struct Case {
     const char* kernel;
     std::size_t shortest, longest;
+    std::size_t slack = 64;
   };
   int failures = 0;
   for (const Case& c : {Case{"packed", 320, 320},
                         {"packed", 0, 15000},
                         {"together", 315, 315},
                         {"together", 320, 320},
+                        {"together", 320, 320, 0},
+                        {"together", 4096, 4096, 0},
                         {"together", 0, 900},
                         {"together", 0, 15000},
                         {"mixed", 8192, 8192},
                         {"mixed", 0, 9000}}) {
     setenv("WARPCIPHER_COUNTER", c.kernel, 1);
     for (const std::size_t keys : {1, 3}) {
-      Shape shape;
-      shape.count = 20;
-      shape.shortest = c.shortest;
-      shape.longest = c.longest;
-      shape.keys = keys;
-      shape.device_columns = keys == 3;
-      shape.key_bytes = keys == 3;
-      failures += test_shape(algorithm, shape, stream);
+      for (const bool in_place : {false, true}) {  // in place, text that is run twice is not what it should be
+        Shape shape;
+        shape.count = 20;
+        shape.shortest = c.shortest;
+        shape.longest = c.longest;
+        shape.keys = keys;
+        shape.device_columns = keys == 3;
+        shape.key_bytes = keys == 3;
+        shape.in_place = in_place;
+        shape.slack = c.slack;
+        failures += test_shape(algorithm, shape, stream);
+        if (keys == 1) failures += test_refusals_of_one_key(algorithm, shape, stream);
+      }
     }
     if (c.shortest != 0) failures += test_refusals(algorithm, c.longest, stream);
   }

@@ -39,7 +39,8 @@ int test_packed(const Algorithm& algorithm, const Options& options, Stream strea
 
 int test_packed_alike(const Algorithm& algorithm, const Options& options, Stream stream) {
   Tally tally(stream);
-  for (const std::size_t units : {1, 2, 5, 9, 15, 16, 17, 24, 33, 64, 100, 129, 255, 256}) {
+  for (const std::size_t units :
+       {1, 2, 5, 9, 15, 16, 17, 18, 19, 21, 23, 24, 28, 32, 33, 42, 51, 64, 85, 86, 100, 129, 255, 256}) {
     for (const char* kernel : {"together", "packed"}) {
       setenv("WARPCIPHER_COUNTER", kernel, 1);
       Batch batch;

@@ -56,6 +56,12 @@ int test_sectors(const Algorithm& algorithm, bool quick, Stream stream, std::siz
       {[](ColumnarBatch& b) { b.key_index.assign(b.in_lengths.size(), 0), b.key_index[at] = 1; }, 512, false,
        "message 33: key index"},
       {[](ColumnarBatch& b) { b.in_lengths[at] = 15; }, 512, false, "takes a data unit of 16"},
+      {[](ColumnarBatch& b) {
+         b.aad_offsets.assign(b.in_lengths.size(), 0);
+         b.aad_lengths.assign(b.in_lengths.size(), 0);
+         b.aad_lengths[at] = 5;
+       },
+       512, false, "message 33: aad range"},
       {[](ColumnarBatch& b) { b.in_lengths[0] = 0; }, 512, false, "takes a data unit of 16"},
       {[](ColumnarBatch& b) { b.in_lengths[0] = std::uint64_t{1} << 63; }, 512, false, "message 0: in range"},
       {[](ColumnarBatch& b) { b.in_offsets[at] = std::uint64_t{0} - 512; }, 512, false, "message 33: in range"},

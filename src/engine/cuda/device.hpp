@@ -29,7 +29,8 @@ const Device& find_device(int index);
 const Device& device_of(const Plan& plan);
 
 // Gives this thread the context of its device, as calls do that make or launch something. Before that the driver knows
-// no memory: what the first payload of a new thread had in page-locked memory was taken for pageable.
+// no memory: what the first payload of a new thread had in page-locked memory was taken for pageable. Where that
+// fails it stays so.
 void enter_context();
 
 // The allocation that holds a pointer to device memory or to page-locked host memory; empty when the driver does not

@@ -15,6 +15,8 @@ namespace warpcipher::cuda {
 namespace {
 
 constexpr std::uint32_t threads = 512;
+// H200, 256 texts of 16 KiB out while a copy engine brings as much in: 2, 4, 8 and 16 blocks 46.8, 47.2, 47.0 and 39.3
+// GB/s each way.
 constexpr std::uint32_t full_blocks = 8;
 // H200, eight payloads of a queue, their texts brought in by copy engines: 1 and 2 blocks 40.2 to 41.7 and 37.7 to 38.1
 // GB/s, 4, 8 and 16 on another machine 36.1, 35.4 and 33.2.

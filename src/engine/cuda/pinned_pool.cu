@@ -47,6 +47,15 @@ std::size_t room_for(std::size_t size) {
   return size <= most_kept_of_one ? std::bit_ceil(std::max(size, least_len)) : size;
 }
 
+// What the driver knows of memory; nothing where it does not tell.
+cudaPointerAttributes attributes_of(const void* memory) {
+  enter_context();
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, memory) == cudaSuccess) return attributes;
+  cudaGetLastError();
+  return {};
+}
+
 }  // namespace
 
 void* take_pinned(std::size_t size) {
@@ -93,12 +102,7 @@ void give_pinned(void* memory, std::size_t size, std::size_t used) noexcept {
 }
 
 AddressRange find_page_locked(const void* memory) {
-  enter_context();
-  cudaPointerAttributes attributes{};
-  if (cudaPointerGetAttributes(&attributes, memory) != cudaSuccess) {
-    cudaGetLastError();
-    return {};
-  }
+  const cudaPointerAttributes attributes = attributes_of(memory);
   if (attributes.type != cudaMemoryTypeHost || attributes.devicePointer != memory) return {};
   return find_allocation(memory);
 }
@@ -106,12 +110,7 @@ AddressRange find_page_locked(const void* memory) {
 bool is_pinned(const void* memory, std::size_t size) {
   if (size == 0) return false;
   for (const void* end : {memory, static_cast<const void*>(static_cast<const std::uint8_t*>(memory) + size - 1)}) {
-    cudaPointerAttributes attributes{};
-    if (cudaPointerGetAttributes(&attributes, end) != cudaSuccess) {
-      cudaGetLastError();
-      return false;
-    }
-    if (attributes.type != cudaMemoryTypeHost) return false;
+    if (attributes_of(end).type != cudaMemoryTypeHost) return false;
   }
   return true;
 }

@@ -78,7 +78,7 @@ struct PackedParameters {
 // and l + 4 of eight trade half of theirs, so that eight lanes have a line of memory of one message, not halves of two.
 //
 //   lanes          0 to 3                    4 to 7
-//   before         blocks l + 4 n of A       blocks l + 4 n of B
+//   before         blocks l + 4 n of A       blocks l - 4 + 4 n of B
 //   after          blocks l, l + 8 of A      blocks l, l + 8 of A
 //                  blocks l, l + 8 of B      blocks l, l + 8 of B
 __device__ __forceinline__ void store_lines(const Text& text, std::uint32_t unit,
