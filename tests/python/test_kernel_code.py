@@ -55,9 +55,15 @@ SPILLED = {"XtsModeILb1EE": 8}
 MIXED_SPILLED = {"CbcDecryption": 8, "XtsRowsILb0EE": 8, "XtsRowsILb1EE": 8}
 # Where the parameters of a kernel begin among its constants, and in them the round keys
 # (SingleSource and OneKeySource in lane_table/source.cuh, UnitSource in mixed_text.cuh, RowSource
-# in mixed_rows_sm90a.cu).
+# and RowPlanning in mixed_rows_sm90a.cu).
 PARAMETERS = 0x210
-ROUND_KEYS = {"SingleSource": 92, "OneKeySource": 36, "UnitSource": 20, "RowSource": 140}
+ROUND_KEYS = {
+    "SingleSource": 92,
+    "OneKeySource": 36,
+    "UnitSource": 20,
+    "RowSource": 140,
+    "RowPlanning": 180,
+}
 SCHEDULE_LEN = 240
 # Behind the schedule of a MixedSource (lane_table/mixed.cuh), and after four bytes of nothing
 # behind that of a SlicedSource (mixed_text.cuh).
@@ -338,6 +344,49 @@ def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_packed_messages() ->
     begin = PARAMETERS + ROUND_KEYS["OneKeySource"]
     secrets = range(begin, begin + SCHEDULE_LEN + SLICED_TEXT_LEN)
     flow = Flow(code, secrets, views=PARAMETERS).run()
+    assert flow.findings == set()
+    assert len(flow.secret_lookups) == sum(i.base == "LDS" for i in code)
+
+
+@cache
+def packed_kernels() -> dict[str, str]:
+    """Those of short messages by tables alone: names by tables, rounds and source of keys."""
+    found = {}
+    for name in resources():
+        match = re.search(r"packed_counter_kernelINS1_\d+(Tables\d+)ELi(\d+)ENS1_\d+(\w+?)E", name)
+        if match:
+            found[" ".join(match.groups())] = name
+    return found
+
+
+PACKED = (
+    "Tables128 10 OneKeySource",
+    "Tables128 14 OneKeySource",
+    "Tables128 10 RawKeySource",
+    "Tables128 0 BatchSource",
+    "Tables64 0 BatchSource",
+)
+
+
+def test_all_kernels_of_packed_tables_are_followed() -> None:
+    assert set(packed_kernels()) == set(PACKED)
+
+
+@pytest.mark.parametrize("kernel", PACKED)
+def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_packed_tables(kernel: str) -> None:
+    code = parse(dump("-sass", "-fun", packed_kernels()[kernel]))
+    begin = PARAMETERS + ROUND_KEYS["OneKeySource"]
+    secrets = range(begin, begin + SCHEDULE_LEN) if "OneKeySource" in kernel else range(0)
+    flow = Flow(code, secrets, views=PARAMETERS).run()
+    assert flow.findings == set()
+    assert len(flow.secret_lookups) == sum(i.base == "LDS" for i in code)
+
+
+def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_tweaks_of_sectors() -> None:
+    (name,) = [kernel for kernel in resources("sm_90a") if "plan_rows_kernel" in kernel]
+    code = parse(dump("-sass", "-fun", name, architecture="sm_90a"))
+    begin = PARAMETERS + ROUND_KEYS["RowPlanning"]
+    flow = Flow(code, range(begin, begin + SCHEDULE_LEN)).run()
     assert flow.findings == set()
     assert len(flow.secret_lookups) == sum(i.base == "LDS" for i in code)
 
