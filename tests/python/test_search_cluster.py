@@ -205,5 +205,7 @@ def test_worker_node_and_driver_may_die(cluster: LocalCluster, tmp_path: Path) -
             assert process.wait(60) == 7
         (checkpoint,) = tmp_path.glob("*.json")
         done = json.loads(checkpoint.read_text())["done"]
-        assert [first for first, _ in done] == ["0"], (death, done)
+        # The range of a worker that died may be open still: the next run does it first.
+        assert done[0][0] == "0", (death, done)
+        assert len(done) == 1 or death in ("worker", "node"), (death, done)
         time.sleep(1)
