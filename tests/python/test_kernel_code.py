@@ -16,6 +16,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from secret_flow import Flow, parse
@@ -260,12 +261,23 @@ def test_mixed_warps() -> None:
     check_two_kinds(code, 336)
 
 
-def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_mixed_warps() -> None:
-    code = parse(mixed_kernel()[1])
-    keys = PARAMETERS + ROUND_KEYS["SingleSource"]
-    flow = Flow(code, range(keys, keys + SCHEDULE_LEN + SLICED_LEN), one_message=True).run()
+def keys_of(source: str, behind: int = 0) -> range:
+    """Where the round keys are that are parameters, and so many bytes made of them behind."""
+    begin = PARAMETERS + ROUND_KEYS[source]
+    return range(begin, begin + SCHEDULE_LEN + behind)
+
+
+def follow(code: str, keys: range, **how: Any) -> Flow:
+    """No secret reaches an address, a branch or a bank, and all lookups were followed."""
+    instructions = parse(code)
+    flow = Flow(instructions, keys, **how).run()
     assert flow.findings == set()
-    assert len(flow.secret_lookups) == sum(i.base == "LDS" for i in code)
+    assert len(flow.secret_lookups) == sum(i.base == "LDS" for i in instructions)
+    return flow
+
+
+def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_mixed_warps() -> None:
+    follow(mixed_kernel()[1], keys_of("SingleSource", SLICED_LEN), one_message=True)
 
 
 @cache
@@ -312,15 +324,12 @@ def test_mixed_warps_of_batches(key: str, key_loads: int, mask_loads: int) -> No
 
 
 def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_mixed_batches() -> None:
-    only = parse(mixed_batch_kernel("OnlyKey")[1])
-    begin = PARAMETERS + ROUND_KEYS["OneKeySource"]
-    secrets = range(begin, begin + SCHEDULE_LEN + SLICED_TEXT_LEN)
-    of_one = Flow(only, secrets, views=PARAMETERS).run()
+    keys = keys_of("OneKeySource", SLICED_TEXT_LEN)
+    of_one = follow(mixed_batch_kernel("OnlyKey")[1], keys, views=PARAMETERS)
     of_each = Flow(parse(mixed_batch_kernel("WarpKey")[1]), range(0), views=PARAMETERS).run()
-    assert of_one.findings | of_each.findings == set()
+    assert of_each.findings == set()
     # With a key each, it is read from shared memory beside them.
-    lookups = sum(i.base == "LDS" for i in only)
-    assert len(of_one.secret_lookups) == len(of_each.secret_lookups) == lookups
+    assert len(of_each.secret_lookups) == len(of_one.secret_lookups)
 
 
 @cache
@@ -340,12 +349,7 @@ def test_mixed_warps_of_packed_messages() -> None:
 
 
 def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_packed_messages() -> None:
-    code = parse(mixed_packed_kernel()[1])
-    begin = PARAMETERS + ROUND_KEYS["OneKeySource"]
-    secrets = range(begin, begin + SCHEDULE_LEN + SLICED_TEXT_LEN)
-    flow = Flow(code, secrets, views=PARAMETERS).run()
-    assert flow.findings == set()
-    assert len(flow.secret_lookups) == sum(i.base == "LDS" for i in code)
+    follow(mixed_packed_kernel()[1], keys_of("OneKeySource", SLICED_TEXT_LEN), views=PARAMETERS)
 
 
 @cache
@@ -374,35 +378,23 @@ def test_all_kernels_of_packed_tables_are_followed() -> None:
 
 @pytest.mark.parametrize("kernel", PACKED)
 def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_packed_tables(kernel: str) -> None:
-    code = parse(dump("-sass", "-fun", packed_kernels()[kernel]))
-    begin = PARAMETERS + ROUND_KEYS["OneKeySource"]
-    secrets = range(begin, begin + SCHEDULE_LEN) if "OneKeySource" in kernel else range(0)
-    flow = Flow(code, secrets, views=PARAMETERS).run()
-    assert flow.findings == set()
-    assert len(flow.secret_lookups) == sum(i.base == "LDS" for i in code)
+    keys = keys_of("OneKeySource") if "OneKeySource" in kernel else range(0)
+    follow(dump("-sass", "-fun", packed_kernels()[kernel]), keys, views=PARAMETERS)
 
 
 def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_tweaks_of_sectors() -> None:
     (name,) = [kernel for kernel in resources("sm_90a") if "plan_rows_kernel" in kernel]
-    code = parse(dump("-sass", "-fun", name, architecture="sm_90a"))
-    begin = PARAMETERS + ROUND_KEYS["RowPlanning"]
-    flow = Flow(code, range(begin, begin + SCHEDULE_LEN)).run()
-    assert flow.findings == set()
-    assert len(flow.secret_lookups) == sum(i.base == "LDS" for i in code)
+    follow(dump("-sass", "-fun", name, architecture="sm_90a"), keys_of("RowPlanning"))
 
 
 @pytest.mark.parametrize("mode", MIXED_TEXT)
 def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_mixed_text(mode: str) -> None:
-    code = parse(mixed_text_kernels()[mode][1])
     units = mode.startswith("XtsMode")
     source = (
         "UnitSource" if units else "RowSource" if mode.startswith("XtsRows") else "SingleSource"
     )
-    keys = PARAMETERS + ROUND_KEYS[source]
-    secrets = range(keys, keys + SCHEDULE_LEN + SLICED_TEXT_LEN)
-    flow = Flow(code, secrets, one_message=not units, secret_start=units).run()
-    assert flow.findings == set()
-    assert len(flow.secret_lookups) == sum(i.base == "LDS" for i in code)
+    keys = keys_of(source, SLICED_TEXT_LEN)
+    follow(mixed_text_kernels()[mode][1], keys, one_message=not units, secret_start=units)
 
 
 @pytest.mark.parametrize("mode", RECORDED)
@@ -410,18 +402,13 @@ def test_no_secret_reaches_an_address_a_branch_or_a_bank(mode: str) -> None:
     """Constant time as far as the code tells: secret_flow.py says what is looked for."""
     name = unrolled(10)[mode]
     source = next(source for source in ROUND_KEYS if source in name)
-    keys = PARAMETERS + ROUND_KEYS[source]
-    code = parse(listings()[name])
-    flow = Flow(
-        code,
-        range(keys, keys + SCHEDULE_LEN),
+    flow = follow(
+        listings()[name],
+        keys_of(source),
         one_message=source == "SingleSource",
         secret_start=mode.startswith("Xts"),
-    ).run()
-    assert flow.findings == set()
-    # All lookups were followed, and the keys found where they are.
-    assert len(flow.secret_lookups) == sum(i.base == "LDS" for i in code)
-    assert flow.keys_seen == 44
+    )
+    assert flow.keys_seen == 44  # found where they are
 
 
 def test_leaks_are_found() -> None:
