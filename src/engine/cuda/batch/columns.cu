@@ -367,6 +367,13 @@ class ColumnsRun {
     return batch;
   }
 
+  // What is guessed of the survey, a kernel will say.
+  void begin_guess() {
+    answer_.emplace(stream_);
+    guess_.survey = survey_of_device();
+    guess_.answer = answer_->get();
+  }
+
   // Starts the text of a counter mode before the survey is known (guess.hpp); false, and the survey is known, where
   // another kernel than those that look themselves would suit. Where GCM decrypts, tags come first.
   bool start_counters() {
@@ -377,9 +384,7 @@ class ColumnsRun {
       alike.most_units = (std::min(view_.in_len / count_, room) + 15) / 16;
       alike.units = count_ * alike.most_units;
       alike.tiles = count_ * ((alike.most_units + lane_table::tile_units - 1) / lane_table::tile_units);
-      answer_.emplace(stream_);
-      guess_.survey = survey_of_device();
-      guess_.answer = answer_->get();
+      begin_guess();
       const lane_table::CounterBatch batch = with_keys(counter_batch(alike));
       bool is_started = true;
       try {
@@ -402,9 +407,7 @@ class ColumnsRun {
   bool start_sectors() {
     if (!is_xts_ || only_key() == nullptr || !lane_table::choose_mixed_rows(device_, view_)) return false;
     if (view_.aad_offsets != nullptr || view_.aad_lengths != nullptr) return false;  // to be checked, too
-    answer_.emplace(stream_);
-    guess_.survey = survey_of_device();
-    guess_.answer = answer_->get();
+    begin_guess();
     guess_.most_units = UINT64_MAX;
     lane_table::start_mixed_rows(device_, stream_, view_, *only_key(), rounds(), survey_of_device(), guess_);
     answer_->expect();

@@ -24,7 +24,7 @@ bool choose_mixed(const Device& device, Form form, const SingleSource& message) 
   if (!has_mixed(device) || form != Form::tables_128 || addresses % 16 != 0 || message.tiles < 3) return false;
   const bool is_forced = forced == "mixed";
   if (forced.empty()) forced = chosen_value(device, Tunable::counter);
-  if (forced == "tiles" || forced == "packed" || forced == "together") return false;
+  if (!forced.empty() && forced != "mixed") return false;
   return is_forced || message.tiles >= least_mixed_tiles_of_multiprocessor * device.multiprocessors;
 }
 
