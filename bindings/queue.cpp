@@ -149,6 +149,8 @@ class PythonQueue {
     return true;
   }
 
+  std::size_t max_in_flight() const { return queue_.limits().max_in_flight; }
+
   void flush() { queue_.flush(); }
   void stop() { queue_.stop(); }
   bool ended() const { return queue_.ended(); }
@@ -239,6 +241,7 @@ void bind_queue(nb::module_& m) {
       .def("flush", &PythonQueue::flush, "Launches what is waiting.")
       .def("stop", &PythonQueue::stop, "Takes no more messages; does not wait.")
       .def("close", &PythonQueue::close, nb::arg("cancel_waiting"), "Stops, and waits until all is done.")
+      .def_prop_ro("max_in_flight", &PythonQueue::max_in_flight, "Payloads running at once.")
       .def_prop_ro("ended", &PythonQueue::ended, "Whether all is done and the workers have ended.")
       .def("statistics", &PythonQueue::statistics, nb::sig("def statistics(self) -> dict[str, typing.Any]"),
            "What the queue has done.");

@@ -53,7 +53,7 @@ struct Options {
   std::size_t size = std::size_t{16} << 10;
   std::size_t messages = 65536;  // of each thread
   std::size_t window = 64;
-  std::size_t in_flight = QueueLimits{}.max_in_flight;
+  std::size_t in_flight = default_in_flight("cuda");
   std::size_t payload_KiB = QueueLimits{}.max_bytes >> 10;
   std::size_t piece_KiB = 0;  // 0: as the pipeline chooses
   std::vector<int> delays = {0, 200, 1000};

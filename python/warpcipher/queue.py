@@ -129,7 +129,8 @@ class Queue:
     max_delay_us:  microseconds that a message may wait for company.
     memory_limit:  bytes that all messages together may keep busy, text in and out; `submit` waits
                    when it is reached.
-    max_in_flight: payloads running at once.
+    max_in_flight: payloads running at once. None: 8 where they may run on a GPU (engine "cuda", or
+                   "auto" with a GPU that can be used), else 4. The attribute has the number.
 
     Safe to use from several threads; a context manager that closes at its end. In the child of a
     fork a queue of the parent refuses messages: make a new one. TypeError, ValueError: a limit is
@@ -144,16 +145,19 @@ class Queue:
         max_messages: int = 4096,
         max_delay_us: int = 200,
         memory_limit: int = 256 << 20,
-        max_in_flight: int = 4,
+        max_in_flight: int | None = None,
     ) -> None:
         for name, value, least, most in (
             ("max_bytes", max_bytes, 1, _ANY),
             ("max_messages", max_messages, 1, (1 << 32) - 1),
             ("max_delay_us", max_delay_us, 0, 3_600_000_000),
             ("memory_limit", memory_limit, 1, _ANY),
-            ("max_in_flight", max_in_flight, 1, 64),
         ):
             _check_limit(name, value, least, most)
+        if max_in_flight is None:
+            max_in_flight = 0  # as the native queue says it
+        else:
+            _check_limit("max_in_flight", max_in_flight, 1, 64)
         self._native = _native.Queue(
             engine, max_bytes, max_messages, max_delay_us, memory_limit, max_in_flight
         )
@@ -213,6 +217,11 @@ class Queue:
             _microseconds(timeout),
         )
         return future
+
+    @property
+    def max_in_flight(self) -> int:
+        """Payloads running at once."""
+        return self._native.max_in_flight
 
     def flush(self) -> None:
         """Launches what is waiting now without further delay."""

@@ -32,8 +32,11 @@ struct QueueLimits {
   std::size_t max_messages = 4096;                    // messages of one payload
   std::chrono::microseconds max_delay{200};           // how long a message may wait for company
   std::size_t memory_limit = std::size_t{256} << 20;  // Job::memory_len() of all jobs that are waiting or running
-  std::size_t max_in_flight = 4;                      // payloads running at once: the number of workers
+  std::size_t max_in_flight = 0;                      // payloads running at once: the number of workers; 0: a default
 };
+
+// The max_in_flight of a queue that asks for none: 8 where its payloads may go to a GPU (may_use_device()), else 4.
+std::size_t default_in_flight(std::string_view engine);
 
 // Why a payload was launched, in the order in which the reasons are looked at.
 enum class FlushReason : std::uint8_t {
@@ -77,9 +80,9 @@ class Queue {
   static constexpr std::chrono::microseconds for_ever = std::chrono::microseconds::max();
 
   // Runs payloads with the engine of that name ("auto" chooses for each payload). Throws Error{invalid_argument} for a
-  // limit of 0, Error{engine_unavailable} when that engine cannot run.
-  explicit Queue(std::string engine, const QueueLimits& limits = {}, Listener listener = {});
-  // With a runner of one's own.
+  // limit of 0, max_in_flight aside, Error{engine_unavailable} when that engine cannot run.
+  explicit Queue(const std::string& engine, const QueueLimits& limits = {}, Listener listener = {});
+  // With a runner of one's own, which is taken for one on the CPU.
   explicit Queue(Runner runner, const QueueLimits& limits = {}, Listener listener = {});
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
@@ -115,7 +118,7 @@ class Queue {
   bool ended() const;
 
   QueueStatistics statistics() const;
-  const QueueLimits& limits() const noexcept;
+  const QueueLimits& limits() const noexcept;  // max_in_flight is never 0 here
 
  private:
   struct State;

@@ -55,6 +55,13 @@ bool is_constant_in_time(const Engine& engine, std::span<const JobPart> job) {
                      [&](const JobPart& part) { return engine.constant_time(*part.algorithm); });
 }
 
+// The name that a call gave, or what the environment puts in place of "auto".
+std::string_view name_or_override(std::string_view name) {
+  if (!name.empty() && name != "auto") return name;
+  const char* const forced = std::getenv("WARPCIPHER_ENGINE");
+  return forced != nullptr && *forced != '\0' ? forced : "auto";
+}
+
 // The engine of that name. Where the environment named it the error says so: the call did not.
 Engine& find_named(std::string_view name, bool by_environment) {
   if (!by_environment) return find_engine(name);
@@ -103,13 +110,9 @@ Choice choose_where(std::span<const JobPart> job, bool pinned, const RateTable* 
   return {Where::both, balance.cpu_share};
 }
 
-Selection select_engines(std::string_view name, std::span<const Message> messages) {
-  const bool automatic = name.empty() || name == "auto";
-  if (automatic) {
-    const char* forced = std::getenv("WARPCIPHER_ENGINE");
-    name = forced != nullptr && *forced != '\0' ? forced : "auto";
-  }
-  const Selection selection = name == "auto" ? choose_engines(messages) : Selection{&find_named(name, automatic)};
+Selection select_engines(std::string_view given, std::span<const Message> messages) {
+  const std::string_view name = name_or_override(given);
+  const Selection selection = name == "auto" ? choose_engines(messages) : Selection{&find_named(name, name != given)};
   const Engine& engine = *selection.engine;
   if (!messages.empty() && messages[0].memory == Memory::device && engine.memory() == Memory::host) {
     throw Error(Status::invalid_argument, "engine '" + std::string(engine.name()) +
@@ -126,6 +129,14 @@ DeviceEngine& select_device_engine(std::string_view name) {
   Message there;
   there.memory = Memory::device;
   return static_cast<DeviceEngine&>(*select_engines(name, {&there, 1}).engine);
+}
+
+bool may_use_device(std::string_view given, std::span<Engine* const> among) {
+  const std::string_view name = name_or_override(given);
+  return std::any_of(among.begin(), among.end(), [&](const Engine* engine) {
+    const bool is_meant = engine->memory() == Memory::device && (name == "auto" || name == engine->name());
+    return is_meant && engine->unavailable_reason().empty();
+  });
 }
 
 }  // namespace warpcipher

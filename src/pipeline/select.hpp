@@ -51,4 +51,8 @@ Selection select_engines(std::string_view name, std::span<const Message> message
 // The same for text in device memory.
 DeviceEngine& select_device_engine(std::string_view name);
 
+// Whether data in host memory may go to a device by that name, "auto" as above, with the engines `among` which there is
+// to choose. An engine that is not meant is not asked whether it can run, so no driver is started for it.
+bool may_use_device(std::string_view name, std::span<Engine* const> among = engines());
+
 }  // namespace warpcipher

@@ -285,6 +285,31 @@ def test_a_submitter_of_few_messages_does_not_wait_for_one_of_many() -> None:
     assert order.index("light") < 150
 
 
+def test_payloads_in_flight_by_the_engine() -> None:
+    usable = [info for info in wc.engines() if info.usable]
+    for info in usable:
+        with wc.Queue(info.name) as q:
+            assert q.max_in_flight == (8 if info.memory == "device" else 4)
+        with wc.Queue(info.name, max_in_flight=3) as q:
+            assert q.max_in_flight == 3
+    if not os.environ.get("WARPCIPHER_ENGINE"):
+        with wc.Queue() as q:
+            assert q.max_in_flight == (8 if any(i.memory == "device" for i in usable) else 4)
+
+
+@pytest.mark.parametrize("arguments", ["'cpu'", "'auto', max_in_flight=4"])
+def test_no_driver_is_started_for_a_queue_that_needs_none(arguments: str) -> None:
+    loaded = run_python(
+        "import os\n"
+        "import warpcipher as wc\n"
+        "os.environ.pop('WARPCIPHER_ENGINE', None)\n"
+        f"with wc.Queue({arguments}) as q:\n"
+        "    q.submit('aes-128-ctr', 'encrypt', bytes(16), b'x', iv=bytes(16)).result(10)\n"
+        "print('libcuda.so' in open('/proc/self/maps').read())\n"
+    )
+    assert loaded == "False\n"
+
+
 def test_options_that_cannot_be_right() -> None:
     for name in ("max_bytes", "max_messages", "memory_limit", "max_in_flight"):
         for value in (0, -1):

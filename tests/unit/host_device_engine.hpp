@@ -23,8 +23,8 @@ class HostDeviceEngine final : public DeviceEngine {
   std::string_view description() const override { return "a device made of host memory"; }
   bool constant_time(const Algorithm&) const override { return false; }
   const std::string& unavailable_reason() const override {
-    static const std::string none;
-    return none;
+    ++asked;
+    return reason;
   }
   std::vector<std::string> devices() const override { return {}; }
   std::uint32_t tile_units() const override { return 256; }
@@ -155,6 +155,8 @@ class HostDeviceEngine final : public DeviceEngine {
     reached.push_back({begin, begin + len});
   }
 
+  std::string reason;     // why it cannot run
+  mutable int asked = 0;  // whether it can
   int device_count = 1;
   std::string_view form;              // chosen
   bool all_pinned = false;            // the caller's memory

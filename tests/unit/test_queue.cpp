@@ -50,6 +50,17 @@ TEST(Queue, RunsWhatManyThreadsSubmit) {
   EXPECT_EQ(counts.memory_used, 0u);
 }
 
+TEST(Queue, HasMorePayloadsInFlightWhereTheyMayGoToAGpu) {
+  for (const Engine* engine : engines()) {
+    const std::string name(engine->name());
+    if (!engine->unavailable_reason().empty()) continue;
+    EXPECT_EQ(Queue(name).limits().max_in_flight, engine->memory() == Memory::device ? 8u : 4u) << name;
+    EXPECT_EQ(Queue(name, with_delay(0us, 3)).limits().max_in_flight, 3u) << name;
+  }
+  EXPECT_EQ(Queue("auto").limits().max_in_flight, default_in_flight("auto"));
+  EXPECT_EQ(Queue(Gate().runner()).limits().max_in_flight, 4u);
+}
+
 TEST(Queue, LaunchesByBytesMessagesAgeAndFlush) {
   Texts texts(1);
   const auto run_all = [&](QueueLimits limits, int jobs, bool flush) {

@@ -144,7 +144,7 @@ TEST(Queue, RefusesWhatCannotBeRight) {
   EXPECT_THROW(job_of(sample), Error);
   EXPECT_THROW(Queue("warp"), Error);
   for (std::size_t QueueLimits::*limit :
-       {&QueueLimits::max_bytes, &QueueLimits::max_messages, &QueueLimits::memory_limit, &QueueLimits::max_in_flight}) {
+       {&QueueLimits::max_bytes, &QueueLimits::max_messages, &QueueLimits::memory_limit}) {
     QueueLimits limits;
     limits.*limit = 0;
     EXPECT_THROW(Queue("reference", limits), Error);

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// `auto`: the decision by given rates.
+// `auto`: the decision by given rates, and whether a device is asked for at all.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdlib>
+#include <string>
 #include <utility>
 
+#include "engine/cpu/engine.hpp"
+#include "host_device_engine.hpp"
 #include "pipeline/select.hpp"
 
 namespace warpcipher {
@@ -141,6 +146,51 @@ TEST(Select, MixedBatchesStayWhole) {
   const JobPart parts[] = {job("aes-128-ctr", Direction::encrypt, 512 * MiB),
                            job("aes-128-ecb", Direction::encrypt, 512 * MiB)};
   EXPECT_EQ(choose_where(parts, true, &table).where, Where::device);
+}
+
+// What the environment says is put back.
+class ForcedEngine {
+ public:
+  explicit ForcedEngine(const char* name) {
+    if (const char* const before = std::getenv(variable)) before_ = before;
+    setenv(variable, name, 1);
+  }
+  ForcedEngine(const ForcedEngine&) = delete;
+  ForcedEngine& operator=(const ForcedEngine&) = delete;
+  ~ForcedEngine() { setenv(variable, before_.c_str(), 1); }  // nothing and an empty name are the same
+
+ private:
+  static constexpr const char* variable = "WARPCIPHER_ENGINE";
+  std::string before_;
+};
+
+TEST(Select, AsksADeviceOnlyWhenItIsMeant) {
+  test::HostDeviceEngine device;
+  const std::array<Engine*, 2> among{&cpu_engine(), &device};
+  const ForcedEngine none("");
+  for (const char* name : {"cpu", "reference", "warp"}) EXPECT_FALSE(may_use_device(name, among)) << name;
+  {
+    const ForcedEngine cpu("cpu");
+    EXPECT_FALSE(may_use_device("auto", among));
+    EXPECT_FALSE(may_use_device("", among));
+    EXPECT_EQ(device.asked, 0);
+    EXPECT_TRUE(may_use_device("host-device", among));  // the environment overrides `auto` alone
+  }
+  const ForcedEngine forced("host-device");
+  EXPECT_TRUE(may_use_device("auto", among));
+  EXPECT_FALSE(may_use_device("cpu", among));
+}
+
+TEST(Select, AutoMayUseADeviceThatCanRun) {
+  test::HostDeviceEngine device;
+  const std::array<Engine*, 2> among{&cpu_engine(), &device};
+  const ForcedEngine none("");
+  for (const char* name : {"auto", "", "host-device"}) {
+    device.reason.clear();
+    EXPECT_TRUE(may_use_device(name, among)) << name;
+    device.reason = "no driver";
+    EXPECT_FALSE(may_use_device(name, among)) << name;
+  }
 }
 
 }  // namespace
