@@ -7,7 +7,7 @@
 
 namespace warpcipher {
 
-// A copy of a list, also as a device reads it.
+// A copy of a list, made by a device, which reads it so, or by the cores of the host.
 struct DeviceCopy {
   void* to;
   const void* from;

@@ -17,17 +17,17 @@ constexpr std::size_t copy_share_len = std::size_t{64} << 10;
 // Less than this is wiped in less time than another thread takes to wake.
 constexpr std::size_t least_shared_wipe = std::size_t{256} << 10;
 
-void copy(const CopyRange& range, std::size_t begin, std::size_t end) {
+void copy(const DeviceCopy& range, std::size_t begin, std::size_t end) {
   std::memcpy(static_cast<std::uint8_t*>(range.to) + begin, static_cast<const std::uint8_t*>(range.from) + begin,
               end - begin);
 }
 
 }  // namespace
 
-void append_range(std::vector<CopyRange>& ranges, const CopyRange& range) {
+void append_range(std::vector<DeviceCopy>& ranges, const DeviceCopy& range) {
   if (range.len == 0) return;
   if (!ranges.empty()) {
-    CopyRange& last = ranges.back();
+    DeviceCopy& last = ranges.back();
     if (static_cast<std::uint8_t*>(last.to) + last.len == range.to &&
         static_cast<const std::uint8_t*>(last.from) + last.len == range.from) {
       last.len += range.len;
@@ -37,7 +37,7 @@ void append_range(std::vector<CopyRange>& ranges, const CopyRange& range) {
   ranges.push_back(range);
 }
 
-void CopyJob::start(const std::vector<CopyRange>& ranges) {
+void CopyJob::start(const std::vector<DeviceCopy>& ranges) {
   ranges_ = ranges;
   find_shares();
   const std::size_t shares = starts_.size() - 1;

@@ -11,11 +11,9 @@
 
 namespace warpcipher {
 
-using CopyRange = DeviceCopy;
-
 // Adds a range; one that goes on where the last one ends, on both sides, makes that one longer. Empty ones are left
 // out.
-void append_range(std::vector<CopyRange>& ranges, const CopyRange& range);
+void append_range(std::vector<DeviceCopy>& ranges, const DeviceCopy& range);
 
 // Ranges that are copied in shares by whichever threads call help(). One thread owns the job: starts it, learns that it
 // is done, cancels it.
@@ -27,7 +25,7 @@ class CopyJob {
   ~CopyJob() { cancel(); }
 
   // Of ranges none overlaps another's target. The job before is done.
-  void start(const std::vector<CopyRange>& ranges);
+  void start(const std::vector<DeviceCopy>& ranges);
 
   // Copies a share; false when all are taken. From any thread, at any time in the job's life.
   bool help();
@@ -47,7 +45,7 @@ class CopyJob {
   void find_shares();
   void copy_share(Position from, Position to) const;
 
-  std::vector<CopyRange> ranges_;
+  std::vector<DeviceCopy> ranges_;
   std::vector<Position> starts_;         // one more than shares
   std::atomic<std::uint64_t> taken_{0};  // the number of shares << 32 | those taken, so that both are read at once
   std::atomic<std::size_t> left_{0};     // shares not yet copied

@@ -221,7 +221,7 @@ void Slot::list_copies() {
   auto* next = list;
   const auto append_rest = [&] {
     const auto* const begin = next;
-    for (const CopyRange& range : batch_.rest) {
+    for (const DeviceCopy& range : batch_.rest) {
       for (std::size_t offset = 0; offset < range.len; offset += most_copy_len) {
         *next++ = {static_cast<std::uint8_t*>(range.to) + offset, static_cast<const std::uint8_t*>(range.from) + offset,
                    std::min(most_copy_len, range.len - offset)};
@@ -259,11 +259,11 @@ void Slot::list_on_device() {
 template <class Copy>
 void Slot::copy_ranges(Copy&& copy) {
   batch_.rows.clear();
-  for (const CopyRange& range : batch_.ranges) append_range(batch_.rows, range);
+  for (const DeviceCopy& range : batch_.ranges) append_range(batch_.rows, range);
   try {
     copy(batch_.rows);
   } catch (const Error&) {
-    std::erase_if(batch_.ranges, [](const CopyRange& range) { return range.len == 0; });
+    std::erase_if(batch_.ranges, [](const DeviceCopy& range) { return range.len == 0; });
     if (batch_.rows.size() == batch_.ranges.size()) throw;
     copy(batch_.ranges);
   }
@@ -281,7 +281,7 @@ void Slot::launch() {
     const Message& m = message(parts_[i]);
     batch_.ranges.push_back({memory_ + parts_[i].at, m.in, m.in_len});
   }
-  copy_ranges([&](std::span<const CopyRange> ranges) { engine_.copy_all_to_device(ranges, stream_); });
+  copy_ranges([&](std::span<const DeviceCopy> ranges) { engine_.copy_all_to_device(ranges, stream_); });
   const auto* const copies = reinterpret_cast<const DeviceCopy*>(memory_ + align_up(used_));
   if (way_ == Way::by_device) engine_.copy_many(copies, copies_in_, Pace::full, stream_);
   list_on_device();
@@ -319,7 +319,7 @@ void Slot::bring_back() {
     batch_.ranges.push_back({m.out, memory_ + parts_[i].at, m.output_len()});
     if (m.tag_len != 0) batch_.ranges.push_back({host_.data + tag_room * i, memory_ + parts_[i].tag_at, tag_room});
   }
-  copy_ranges([&](std::span<const CopyRange> ranges) { engine_.copy_all_to_host(ranges, stream_); });
+  copy_ranges([&](std::span<const DeviceCopy> ranges) { engine_.copy_all_to_host(ranges, stream_); });
 }
 
 // Adds a part's tag to its message's; of the last part, writes the tag or tells whether it is right.

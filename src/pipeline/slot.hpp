@@ -36,7 +36,7 @@ struct RingBatch {
   std::span<Status> statuses;
   std::vector<Message> on_device;
   std::vector<Status> part_statuses;
-  std::vector<CopyRange> ranges, rows, rest;
+  std::vector<DeviceCopy> ranges, rows, rest;
   Reach read;             // of the caller's memory, by the device
   std::size_t range_len;  // PipelineShape::range_len
   bool reaches_tags;      // the device may write tags to their places, as it does texts
