@@ -130,12 +130,7 @@ AesBatch::AesBatch(const GroupRun& run) {
     lane_table::encrypt_starts(run.device, run.stream,
                                {upload_.device(views_), messages, round_keys_, rounds_, upload_.device(masks)});
   } else if (mode == Mode::xts) {
-    if (!made_on_host) {
-      expansion.keys += cipher_key_len;  // the second half: IEEE 1619, section 5.1
-      expansion.inverse = false;
-      expansion.rows = upload_.device(own_tweak_rows);
-      expand_keys(run.device, run.stream, expansion);
-    }
+    if (!made_on_host) expand_tweak_keys(run.device, run.stream, expansion, upload_.device(own_tweak_rows));
     const uint4* const rows_of_tweaks = upload_.device(made_on_host ? tweak_rows : own_tweak_rows);
     lane_table::encrypt_starts(run.device, run.stream,
                                {upload_.device(views_), messages, rows_of_tweaks, rounds_, nullptr});

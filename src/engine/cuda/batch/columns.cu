@@ -281,11 +281,8 @@ class ColumnsRun {
     if (c_.algorithm != nullptr) {  // a Key has been asked already
       check_key_halves(device_, stream_, key_bytes_, expansion.stride, keys_, &survey_of_device()->bad);
     }
-    expansion.keys += expansion.key_len;  // the second half: IEEE 1619, section 5.1
-    expansion.inverse = false;
     make_rows(tweak_keys_);
-    expansion.rows = reinterpret_cast<uint4*>(tweak_keys_->data());
-    expand_keys(device_, stream_, expansion);
+    expand_tweak_keys(device_, stream_, expansion, reinterpret_cast<uint4*>(tweak_keys_->data()));
   }
 
   void place_key_bytes() {

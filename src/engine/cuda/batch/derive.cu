@@ -114,6 +114,14 @@ void expand_keys(const Device& device, Stream stream, const KeyExpansion& expans
   launch(&expand_keys_kernel, shape, stream, expansion);
 }
 
+void expand_tweak_keys(const Device& device, Stream stream, const KeyExpansion& first_halves, uint4* rows) {
+  KeyExpansion expansion = first_halves;
+  expansion.keys += expansion.key_len;
+  expansion.inverse = false;
+  expansion.rows = rows;
+  expand_keys(device, stream, expansion);
+}
+
 void check_key_halves(const Device& device, Stream stream, const std::uint8_t* keys, std::uint32_t key_len,
                       std::uint32_t count, std::uint32_t* bad) {
   launch(&check_halves_kernel, shape_for(device, count), stream, keys, key_len, count, bad);

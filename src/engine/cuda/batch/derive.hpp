@@ -28,6 +28,10 @@ struct KeyExpansion {
 // AES key schedules, a lane each.
 void expand_keys(const Device& device, Stream stream, const KeyExpansion& expansion);
 
+// The same for the second halves of XTS keys, which only encrypt (IEEE 1619, section 5.1). first_halves: the expansion
+// of the first.
+void expand_tweak_keys(const Device& device, Stream stream, const KeyExpansion& first_halves, uint4* rows);
+
 // Sets *bad when the two halves of an XTS key are equal (Key::Key refuses it). keys: `count` of `key_len` bytes, one
 // behind the other. Takes the same time wherever halves differ.
 void check_key_halves(const Device& device, Stream stream, const std::uint8_t* keys, std::uint32_t key_len,
