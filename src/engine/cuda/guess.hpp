@@ -36,7 +36,7 @@ struct Answer {
 };
 
 struct Guess {
-  const Survey* survey = nullptr;  // nullptr: no guess, the host knows
+  Survey* survey = nullptr;  // nullptr: no guess, the host knows
   Answer* answer = nullptr;
   std::uint64_t least_units = 0;    // of all messages
   std::uint64_t most_units = 0;     // of one

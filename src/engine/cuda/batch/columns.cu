@@ -406,7 +406,7 @@ class ColumnsRun {
     if (view_.aad_offsets != nullptr || view_.aad_lengths != nullptr) return false;  // to be checked, too
     begin_guess();
     guess_.most_units = UINT64_MAX;
-    lane_table::start_mixed_rows(device_, stream_, view_, *only_key(), rounds(), survey_of_device(), guess_);
+    lane_table::start_mixed_rows(device_, stream_, view_, *only_key(), rounds(), guess_);
     answer_->expect();
     return true;
   }

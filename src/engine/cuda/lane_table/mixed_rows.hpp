@@ -17,9 +17,9 @@ namespace warpcipher::cuda::lane_table {
 // each, no longer than a tile, and enough of them, on a device that has the kernel.
 bool choose_mixed_rows(const Device& device, const ColumnView& columns);
 
-// Runs them on that guess. survey: that of the guess, zeros; it becomes bad where they are anything else, and then
-// nothing is written.
+// Runs them on that guess, whose survey, zeros so far, it makes too: bad where they are anything else, and then no text
+// is written.
 void start_mixed_rows(const Device& device, Stream stream, const ColumnView& columns, const Key& key,
-                      std::uint32_t rounds, Survey* survey, const Guess& guess);
+                      std::uint32_t rounds, const Guess& guess);
 
 }  // namespace warpcipher::cuda::lane_table

@@ -263,12 +263,12 @@ bool choose_mixed_rows(const Device& device, const ColumnView& columns) {
 }
 
 void start_mixed_rows(const Device& device, Stream stream, const ColumnView& columns, const Key& key,
-                      std::uint32_t rounds, Survey* survey, const Guess& guess) {
+                      std::uint32_t rounds, const Guess& guess) {
   const StreamBuffer memory(room_of(columns) / row_len * sizeof(Block), stream);
   const AesKeyState& state = aes_key_state(key);
   Secret<RowPlanning> planning;
   planning->columns = columns;
-  planning->survey = survey;
+  planning->survey = guess.survey;
   planning->tweaks = reinterpret_cast<Block*>(memory.data());
   planning->rounds = rounds;
   std::copy_n(state.tweak_words, most_schedule_words, planning->schedule);
