@@ -353,15 +353,17 @@ class ColumnsRun {
             count_,  rounds(),     round_keys(), key_bytes_,   only_key()};
   }
 
-  void run_counters(const lane_table::CounterBatch& batch, const std::uint32_t* verdicts) {
-    lane_table::run_counter_batch(device_, stream_, with_keys(batch), is_gcm_, verdicts);
+  void run_counters(lane_table::CounterBatch batch, const std::uint32_t* verdicts) {
+    if (batch.tiles == 0) return;
+    const lane_table::CounterChoice choice = lane_table::choose_counter(device_, batch);
+    add_keys(batch, choice);
+    lane_table::run_counter_batch(device_, stream_, batch, choice, is_gcm_, verdicts);
   }
 
   // CTR makes round keys only for a kernel that does not itself.
-  lane_table::CounterBatch with_keys(lane_table::CounterBatch batch) {
-    if (!round_keys_ && !lane_table::makes_round_keys(device_, batch)) make_round_keys();
+  void add_keys(lane_table::CounterBatch& batch, const lane_table::CounterChoice& choice) {
+    if (!round_keys_ && !choice.makes_round_keys) make_round_keys();
     batch.round_keys = round_keys();
-    return batch;
   }
 
   // What is guessed of the survey, a kernel will say.
@@ -382,10 +384,12 @@ class ColumnsRun {
       alike.units = count_ * alike.most_units;
       alike.tiles = count_ * ((alike.most_units + lane_table::tile_units - 1) / lane_table::tile_units);
       begin_guess();
-      const lane_table::CounterBatch batch = with_keys(counter_batch(alike));
+      lane_table::CounterBatch batch = counter_batch(alike);
+      const lane_table::CounterChoice choice = lane_table::choose_counter(device_, batch);
+      add_keys(batch, choice);
       bool is_started = true;
       try {
-        is_started = lane_table::start_counter_batch(device_, stream_, batch, is_gcm_, guess_);
+        is_started = lane_table::start_counter_batch(device_, stream_, batch, choice, is_gcm_, guess_);
       } catch (...) {
         answer_->expect();  // of two kernels the first may be on its way
         throw;

@@ -43,31 +43,9 @@ bool choose_packed(const Device& device, const CounterBatch& batch, std::uint32_
          warps >= least_warps_of_multiprocessor * device.multiprocessors;
 }
 
-// Which kernel takes a batch.
-struct Choice {
-  Form form;
-  bool packed;
-  bool together;  // packed, by two kinds of warps
-  bool mixed;
-  bool raw_keys;
-  std::uint32_t group_log;  // packed
-};
-
 // Whether the batch's key can be a kernel parameter.
 bool takes_parameter_key(Form form, const CounterBatch& batch) {
   return batch.only_key != nullptr && form == Form::tables_128 && batch.rounds != 12;
-}
-
-Choice choose(const Device& device, const CounterBatch& batch) {
-  const Form form = choose_form(device);
-  const std::uint32_t group_log = group_log_for(batch);
-  const bool packed = choose_packed(device, batch, group_log);
-  const bool together = packed && takes_parameter_key(form, batch) &&
-                        choose_mixed_packed(device, form, batch.messages, batch.units, batch.most_units);
-  const bool mixed =
-      !packed && are_mostly_whole(batch.units, batch.tiles) && choose_mixed_batch(device, form, batch.tiles);
-  const bool raw_keys = packed && form == Form::tables_128 && batch.rounds == 10 && batch.keys != nullptr;
-  return {form, packed, together, mixed, raw_keys, group_log};
 }
 
 template <class Tables, int Rounds, class Source>
@@ -79,7 +57,7 @@ void launch_packed(const Device& device, Stream stream, const Source& source, co
 }
 
 void run(const Device& device, Stream stream, const CounterBatch& batch, bool wrap_32, const std::uint32_t* verdicts,
-         const Choice& choice, const Guess& guess) {
+         const CounterChoice& choice, const Guess& guess) {
   const PackedParameters parameters{choice.group_log, wrap_32, verdicts};
   const MessageList list{{batch.views, batch.first_tile, batch.tiles, batch.messages}};
   if (takes_parameter_key(choice.form, batch)) {
@@ -100,7 +78,7 @@ void run(const Device& device, Stream stream, const CounterBatch& batch, bool wr
     const ParallelLaunch tiles{device, stream, choice.form, nullptr, &*source, nullptr};
     return launch_parallel<CounterMode>(tiles, CounterParameters{wrap_32, verdicts});
   }
-  if (choice.raw_keys) {
+  if (choice.makes_round_keys) {
     return launch_packed<Tables128, 10>(device, stream, RawKeySource{list, batch.rounds, batch.keys}, parameters,
                                         guess);
   }
@@ -116,17 +94,25 @@ void run(const Device& device, Stream stream, const CounterBatch& batch, bool wr
 
 }  // namespace
 
-void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, bool wrap_32,
-                       const std::uint32_t* verdicts) {
-  if (batch.tiles != 0) run(device, stream, batch, wrap_32, verdicts, choose(device, batch), {});
+CounterChoice choose_counter(const Device& device, const CounterBatch& batch) {
+  const Form form = choose_form(device);
+  const std::uint32_t group_log = group_log_for(batch);
+  const bool packed = choose_packed(device, batch, group_log);
+  const bool together = packed && takes_parameter_key(form, batch) &&
+                        choose_mixed_packed(device, form, batch.messages, batch.units, batch.most_units);
+  const bool mixed =
+      !packed && are_mostly_whole(batch.units, batch.tiles) && choose_mixed_batch(device, form, batch.tiles);
+  const bool makes_round_keys = packed && form == Form::tables_128 && batch.rounds == 10 && batch.keys != nullptr;
+  return {form, packed, together, mixed, makes_round_keys, group_log};
 }
 
-bool makes_round_keys(const Device& device, const CounterBatch& batch) {
-  return batch.only_key == nullptr && choose(device, batch).raw_keys;
+void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, const CounterChoice& choice,
+                       bool wrap_32, const std::uint32_t* verdicts) {
+  run(device, stream, batch, wrap_32, verdicts, choice, {});
 }
 
-bool start_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, bool wrap_32, Guess& guess) {
-  Choice choice = choose(device, batch);
+bool start_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, CounterChoice choice,
+                         bool wrap_32, Guess& guess) {
   if (batch.tiles == 0 || !(choice.packed || choice.mixed)) return false;
   guess.least_units = batch.units / 2;
   guess.most_units = choice.packed ? most_units_for(choice.group_log) : UINT64_MAX;

@@ -9,6 +9,7 @@
 
 #include "engine/cuda/gpu.hpp"
 #include "engine/cuda/guess.hpp"
+#include "engine/cuda/lane_table/form.hpp"
 #include "engine/cuda/message_view.hpp"
 #include "engine/stream.hpp"
 
@@ -32,15 +33,26 @@ struct CounterBatch {
   const Key* only_key;       // of all messages, or nullptr
 };
 
-// wrap_32, verdicts: as CounterParameters.
-void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, bool wrap_32,
-                       const std::uint32_t* verdicts);
+// Which kernel takes a batch.
+struct CounterChoice {
+  Form form;
+  bool packed;
+  bool together;  // packed, by two kinds of warps
+  bool mixed;
+  bool makes_round_keys;    // of `keys`
+  std::uint32_t group_log;  // packed
+};
+
+// For a batch of one message or more, whose round keys need not be there yet.
+CounterChoice choose_counter(const Device& device, const CounterBatch& batch);
+
+// A batch of one tile or more. wrap_32, verdicts: as CounterParameters.
+void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, const CounterChoice& choice,
+                       bool wrap_32, const std::uint32_t* verdicts);
 
 // The same before the host knows the batch: its tiles and units are those of messages all alike. Fills in what else the
 // guess is, or returns false where the kernel for such a batch does not look itself: then nothing was launched.
-bool start_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, bool wrap_32, Guess& guess);
-
-// Whether the kernel for such a batch makes round keys itself, of `keys`.
-bool makes_round_keys(const Device& device, const CounterBatch& batch);
+bool start_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, CounterChoice choice,
+                         bool wrap_32, Guess& guess);
 
 }  // namespace warpcipher::cuda::lane_table

@@ -71,7 +71,8 @@ void run_batch(const GroupRun& run, const AesBatch& batch, const std::uint32_t* 
                                 batch.round_keys(),
                                 nullptr,
                                 batch.keys() == 1 ? run.message(0).key : nullptr};
-    return run_counter_batch(run.device, run.stream, counters, mode == Mode::gcm, verdicts);
+    return run_counter_batch(run.device, run.stream, counters, choose_counter(run.device, counters), mode == Mode::gcm,
+                             verdicts);
   }
   run_tiles(run.device, run.stream, *run.group.algorithm, run.group.direction,
             {list, batch.rounds(), batch.round_keys()}, batch.units(), needs_chains(run),
