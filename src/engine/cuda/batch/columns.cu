@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens to a columnar batch, in the order of its stream:
 //
-//   columns of the host are copied               (those of a device are used where they lie)
+//   columns of the host are copied               PlacedColumns
 //   XTS: sectors on a guess                      start_sectors(); for them that is all, but for results
 //   AES: round keys, H                           expand_keys()
 //   views, prefix sums, checks                   survey_columns()
@@ -29,13 +29,12 @@
 #include "engine/cuda/batch/des_batch.hpp"
 #include "engine/cuda/batch/order.hpp"
 #include "engine/cuda/batch/padding.hpp"
+#include "engine/cuda/batch/placed_columns.hpp"
 #include "engine/cuda/batch/survey.hpp"
-#include "engine/cuda/batch/upload.hpp"
 #include "engine/cuda/bitslice/des.hpp"
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/device.hpp"
 #include "engine/cuda/ghash/ghash.hpp"
-#include "engine/cuda/group_run.hpp"
 #include "engine/cuda/keys.hpp"
 #include "engine/cuda/lane_table/mixed_rows.hpp"
 #include "engine/cuda/lane_table/packed.hpp"
@@ -54,7 +53,6 @@ namespace {
 
 // Fewer messages than these take the host less time than the launches that spare it the work.
 constexpr std::size_t least_messages = 512;
-constexpr std::uint64_t most_len = std::uint64_t{1} << 62;  // of a buffer
 constexpr std::size_t results_at_once = 16384;
 
 // WARPCIPHER_COLUMNS ("device" or "host") forces one where both are possible, for tests and measurements.
@@ -69,7 +67,7 @@ bool can_run(const Columns& c) {
   const Algorithm& algorithm = c.algorithm_of_all();
   if (c.padding != Padding::none && !algorithm.takes_padding()) return false;
   if (c.count >= UINT32_MAX || c.key_count() >= UINT32_MAX) return false;
-  if (c.in.size() > most_len || c.out.size() > most_len || c.aad.size() > most_len) return false;
+  if (c.in.size() > most_buffer_len || c.out.size() > most_buffer_len || c.aad.size() > most_buffer_len) return false;
   switch (algorithm.mode.id) {
     case Mode::gcm:
       return c.iv_len == gcm_plain_iv_len && is_gcm_tag_len(c.tag_len);
@@ -107,7 +105,8 @@ class ColumnsRun {
       : c_(columns),
         device_(device),
         stream_(stream),
-        upload_(stream),
+        placed_(columns, device, stream),
+        view_(placed_.view()),
         count_(static_cast<std::uint32_t>(columns.count)),
         keys_(static_cast<std::uint32_t>(columns.key_count())),
         algorithm_(columns.algorithm_of_all()),
@@ -118,7 +117,6 @@ class ColumnsRun {
         takes_padding_off_(!encrypting_ && columns.padding == Padding::pkcs7) {}
 
   std::optional<Status> run(std::span<Result> results) {
-    place_columns();
     device_survey_ = make(sizeof(Survey));
     clear(*device_survey_);
     if (start_sectors()) {
@@ -205,51 +203,6 @@ class ColumnsRun {
     return std::make_unique<StreamBuffer>(size, stream_, wiping);
   }
 
-  // A column where kernels can read it.
-  template <class T>
-  const T* place(std::span<const T> column) {
-    if (column.empty()) return nullptr;
-    if (c_.columns_memory == Memory::device) return column.data();
-    copies_.push_back(make(column.size_bytes()));
-    upload_.send(copies_.back()->data(), column.data(), column.size_bytes());
-    return reinterpret_cast<const T*>(copies_.back()->data());
-  }
-
-  void place_columns() {
-    view_.in_lengths = place(c_.in_lengths);
-    view_.in_offsets = place(c_.in_offsets);
-    const bool same = c_.out_offsets.data() == c_.in_offsets.data() && c_.out_offsets.size() == c_.in_offsets.size();
-    view_.out_offsets = same ? view_.in_offsets : place(c_.out_offsets);
-    view_.key_index = place(c_.key_index);
-    view_.ivs = place(c_.ivs);
-    view_.aad = place(c_.aad);
-    view_.aad_offsets = place(c_.aad_offsets);
-    view_.aad_lengths = place(c_.aad_lengths);
-    view_.in = c_.in.data();
-    view_.out = c_.out.data();
-    view_.in_len = c_.in.size();
-    view_.out_len = c_.out.size();
-    view_.aad_len = c_.aad.size();
-    view_.least_text_len = takes_padding_off_ ? algorithm_.block_len() : is_xts_ ? xts_least_text_len : 0;
-    view_.most_text_len = is_gcm_ ? gcm_most_text_len : is_xts_ ? xts_most_text_len : most_len;
-    // Texts may fill less of their buffer: then they are cut into fewer chunks than would be best.
-    if (is_gcm_) view_.chunk_blocks = ghash::chunk_blocks_for(device_, std::min(view_.in_len, view_.out_len) / 16);
-    view_.count = count_;
-    view_.keys = keys_;
-    view_.tag_len = static_cast<std::uint32_t>(c_.tag_len);
-    view_.iv_len = static_cast<std::uint32_t>(c_.iv_len);
-    view_.block_log = static_cast<std::uint32_t>(std::countr_zero(algorithm_.block_len()));
-    view_.unit_log = algorithm_.unit_len() == 1 ? 0 : view_.block_log;
-    view_.pads = encrypting_ && c_.padding == Padding::pkcs7;
-    view_.steals = is_xts_;
-    view_.whole_blocks = algorithm_.mode.whole_blocks && !view_.pads;
-    view_.is_gcm = is_gcm_;
-    view_.encrypting = encrypting_;
-    const auto in = reinterpret_cast<std::uintptr_t>(view_.in);
-    const auto out = reinterpret_cast<std::uintptr_t>(view_.out);
-    view_.apart = in + view_.in_len <= out || out + view_.out_len <= in;
-  }
-
   const Key* only_key() const { return c_.algorithm == nullptr && keys_ == 1 ? c_.keys[0] : nullptr; }
   std::uint32_t rounds() const { return static_cast<std::uint32_t>(algorithm_.cipher.key_len / 4 + 6); }
   bool inverse() const { return algorithm_.inverse(c_.direction); }
@@ -257,10 +210,9 @@ class ColumnsRun {
   DesKeys des_keys() const { return {key_bytes_, static_cast<std::uint32_t>(algorithm_.key_len()), keys_, inverse()}; }
 
   void place_keys() {
-    if (!is_aes_) return place_key_bytes();
-    if (only_key() != nullptr) return place_only_key();
-    place_key_bytes();
-    if (algorithm_.mode.id != Mode::ctr) make_round_keys();
+    if (is_aes_ && only_key() != nullptr) return place_only_key();
+    key_bytes_ = placed_.place_key_bytes();
+    if (is_aes_ && algorithm_.mode.id != Mode::ctr) make_round_keys();
   }
 
   void make_rows(Bytes& rows) const { rows = make(keys_ * most_rows * sizeof(uint4), Wiping::needed); }
@@ -283,26 +235,6 @@ class ColumnsRun {
     }
     make_rows(tweak_keys_);
     expand_tweak_keys(device_, stream_, expansion, reinterpret_cast<uint4*>(tweak_keys_->data()));
-  }
-
-  void place_key_bytes() {
-    const std::size_t key_len = algorithm_.key_len();
-    key_bytes_ = c_.key_bytes.data();
-    if (c_.algorithm != nullptr && c_.columns_memory == Memory::device) return;
-    key_copy_ = make(keys_ * key_len, Wiping::needed);
-    SecretBytes gathered;
-    if (c_.algorithm == nullptr) {
-      gathered = SecretBytes(keys_ * key_len);
-      ThreadPool::instance().parallel_for(keys_, messages_at_once, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t k = begin; k < end; ++k) {
-          std::copy_n(c_.keys[k]->bytes(), key_len, gathered.data() + key_len * k);
-        }
-      });
-      key_bytes_ = gathered.data();
-    }
-    check(cudaMemcpyAsync(key_copy_->data(), key_bytes_, key_copy_->size(), cudaMemcpyHostToDevice, native(stream_)),
-          "copy keys to the device");
-    key_bytes_ = key_copy_->data();
   }
 
   // One lane would take longer over its schedule than the host, which made it in the key's first call.
@@ -419,7 +351,7 @@ class ColumnsRun {
   bool await_answer() {
     answer_->wait();
     survey_ = guess_.answer->survey;
-    upload_.release();
+    placed_.release();
     return holds(guess_, survey_);
   }
 
@@ -475,7 +407,7 @@ class ColumnsRun {
     check(cudaMemcpyAsync(&survey_, device_survey_->data(), sizeof survey_, cudaMemcpyDeviceToHost, native(stream_)),
           "copy the survey of a batch from the device");
     check(cudaStreamSynchronize(native(stream_)), "wait for the survey of a batch");
-    upload_.release();
+    placed_.release();
   }
 
   const MessageView* views() const { return views_ ? reinterpret_cast<const MessageView*>(views_->data()) : nullptr; }
@@ -489,7 +421,8 @@ class ColumnsRun {
   const Columns& c_;
   const Device& device_;
   const Stream stream_;
-  ColumnUpload upload_;
+  PlacedColumns placed_;
+  const ColumnView& view_;
   const std::uint32_t count_;
   const std::uint32_t keys_;
   const Algorithm& algorithm_;
@@ -498,13 +431,11 @@ class ColumnsRun {
   const bool is_xts_;
   const bool encrypting_;
   const bool takes_padding_off_;
-  ColumnView view_{};
   Survey survey_{};
   Guess guess_{};
   std::optional<PinnedAnswer> answer_;
-  std::vector<Bytes> copies_;
   const std::uint8_t* key_bytes_ = nullptr;
-  Bytes key_copy_, round_keys_, tweak_keys_, hash_keys_, views_, hash_views_, masks_, first_tile_, first_chunk_, sums_,
+  Bytes round_keys_, tweak_keys_, hash_keys_, views_, hash_views_, masks_, first_tile_, first_chunk_, sums_,
       device_survey_;
 };
 
