@@ -100,14 +100,10 @@ struct JobHandle {
 
 class PythonQueue {
  public:
-  PythonQueue(std::string engine, std::size_t max_bytes, std::size_t max_messages, std::int64_t max_delay_us,
+  PythonQueue(const std::string& engine, std::size_t max_bytes, std::size_t max_messages, std::int64_t max_delay_us,
               std::size_t memory_limit, std::size_t max_in_flight)
-      : queue_(std::move(engine),
-               {max_bytes, max_messages, std::chrono::microseconds(max_delay_us), memory_limit, max_in_flight},
-               [](std::span<const std::shared_ptr<Job>> jobs) {
-                 const GilHeld held;
-                 for (const auto& job : jobs) static_cast<PythonJob&>(*job).settle();
-               }) {}
+      : queue_(make(engine,
+                    {max_bytes, max_messages, std::chrono::microseconds(max_delay_us), memory_limit, max_in_flight})) {}
 
   PythonQueue(const PythonQueue&) = delete;
   PythonQueue& operator=(const PythonQueue&) = delete;
@@ -181,6 +177,14 @@ class PythonQueue {
   }
 
  private:
+  static Queue make(const std::string& engine, const QueueLimits& limits) {
+    const GilReleased released;  // a driver may have to start
+    return Queue(engine, limits, [](std::span<const std::shared_ptr<Job>> jobs) {
+      const GilHeld held;
+      for (const auto& job : jobs) static_cast<PythonJob&>(*job).settle();
+    });
+  }
+
   static std::uint64_t this_thread() { return static_cast<std::uint64_t>(pthread_self()); }
 
   // Most calls find room at once, and keep the GIL. One that waits looks for signals now and then, so that an
