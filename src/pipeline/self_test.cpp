@@ -114,6 +114,7 @@ std::string find_wrong_answer(Engine& engine) {
   for (const KnownAnswer& answer : known_answers) cases.emplace_back(answer);
 
   std::vector<Message> messages;
+  messages.reserve(2 * cases.size());
   for (Case& c : cases) messages.push_back(c.message(Direction::encrypt, c.text, c.encrypted));
   for (Case& c : cases) messages.push_back(c.message(Direction::decrypt, c.ciphertext, c.decrypted));
   std::vector<Status> statuses(messages.size(), Status::ok);

@@ -184,7 +184,7 @@ void ContextPool::give(std::unique_ptr<Context> context) noexcept {
   std::atomic<Context*>& slot = slots_[slot_of_this_thread(slots_.size())];
   Context* expected = nullptr;
   if (slot.compare_exchange_strong(expected, context.get(), std::memory_order_release, std::memory_order_relaxed)) {
-    context.release();
+    static_cast<void>(context.release());  // the slot owns it now
     return;
   }
   try {
