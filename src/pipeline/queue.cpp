@@ -63,7 +63,7 @@ Queue::Queue(const std::string& engine, const QueueLimits& limits, Listener list
 Queue::~Queue() {
   if (state_->in_child()) {
     // Threads that do not exist here cannot be joined, and the mutexes may be locked: the state stays where it is.
-    static_cast<void>(new std::shared_ptr<State>(std::move(state_)));
+    state_->itself = state_;
     return;
   }
   if (!state_->is_worker()) {
@@ -76,7 +76,8 @@ Queue::~Queue() {
   state_->threads.clear();
 }
 
-Queue::Admission Queue::submit(std::shared_ptr<Job> job, std::uint64_t submitter, std::chrono::microseconds timeout) {
+Queue::Admission Queue::submit(const std::shared_ptr<Job>& job, std::uint64_t submitter,
+                               std::chrono::microseconds timeout) {
   State& state = *state_;
   if (state.in_child()) {
     throw Error(Status::engine_failure,

@@ -94,7 +94,7 @@ class Queue {
   // goes to the one who holds least. Waits up to `timeout` for memory; not at all inside the listener, which the memory
   // may be waiting for. Throws Error{invalid_argument} when the job needs more than the memory limit or was submitted
   // before, and Error{engine_failure} in the child of a fork.
-  [[nodiscard]] Admission submit(std::shared_ptr<Job> job, std::uint64_t submitter,
+  [[nodiscard]] Admission submit(const std::shared_ptr<Job>& job, std::uint64_t submitter,
                                  std::chrono::microseconds timeout = for_ever);
 
   // Takes a job back that has not been launched; false when it is too late. The listener is not told.

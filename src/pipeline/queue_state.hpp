@@ -107,6 +107,8 @@ struct Queue::State {
   std::mutex joining;
   std::vector<std::thread> threads;
 
+  std::shared_ptr<State> itself;  // in the child of a fork alone: kept for good
+
  private:
   bool is_full() const {
     return waiting_len.load(std::memory_order_seq_cst) >= limits.max_bytes ||
