@@ -29,7 +29,7 @@
 #include <thread>
 #include <vector>
 
-#include "../device/buffers.hpp"
+#include "../host/memory.hpp"
 #include "batch/plan.hpp"
 #include "core/bytes.hpp"
 #include "engine/cuda/engine.hpp"
@@ -41,8 +41,10 @@
 namespace {
 
 using namespace warpcipher;
-using bench::must;
-using Clock = std::chrono::steady_clock;
+using bench::Clock;
+using bench::HostMemory;
+using bench::median;
+using bench::seconds;
 
 constexpr std::size_t tag_len = 16;
 constexpr std::size_t iv_len = 12;
@@ -75,51 +77,6 @@ Runner runner_for(const Options& options) {
     run_through_device(cuda_engine(), messages, statuses, shape);
     for (std::size_t i = 0; i < messages.size(); ++i) results[i] = {statuses[i], messages[i].output_len()};
   };
-}
-
-double seconds(Clock::time_point from, Clock::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
-}
-
-class HostMemory {
- public:
-  HostMemory(std::size_t size, bool pageable) : pageable_(pageable) {
-    if (pageable) {
-      memory_ = std::malloc(size);
-      if (memory_ == nullptr) throw std::bad_alloc();
-    } else {
-      must(cudaMallocHost(&memory_, size), "cudaMallocHost");
-    }
-    std::memset(memory_, 0x5a, size);
-  }
-  HostMemory(const HostMemory&) = delete;
-  HostMemory& operator=(const HostMemory&) = delete;
-  ~HostMemory() { pageable_ ? std::free(memory_) : static_cast<void>(cudaFreeHost(memory_)); }
-
-  std::uint8_t* data() const { return static_cast<std::uint8_t*>(memory_); }
-
- private:
-  void* memory_ = nullptr;
-  const bool pageable_;
-};
-
-// GB/s each way, both at once.
-double copy_rate() {
-  constexpr std::size_t len = std::size_t{256} << 20;
-  const HostMemory host(2 * len, false);
-  const bench::Buffers device(len);
-  cudaStream_t streams[2];
-  for (cudaStream_t& stream : streams) must(cudaStreamCreate(&stream), "cudaStreamCreate");
-  double best = 0;
-  for (int i = 0; i < repetitions; ++i) {
-    const auto start = Clock::now();
-    must(cudaMemcpyAsync(device.in(), host.data(), len, cudaMemcpyHostToDevice, streams[0]), "cudaMemcpyAsync");
-    must(cudaMemcpyAsync(host.data() + len, device.out(), len, cudaMemcpyDeviceToHost, streams[1]), "cudaMemcpyAsync");
-    for (cudaStream_t stream : streams) must(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-    best = std::max(best, static_cast<double>(len) / 1e9 / seconds(start, Clock::now()));
-  }
-  for (cudaStream_t stream : streams) cudaStreamDestroy(stream);
-  return best;
 }
 
 // What a client waits at. It is rung once a payload, however many of its messages are in there.
@@ -269,11 +226,6 @@ double percentile(std::vector<double>& sorted, double part) {
   return sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(static_cast<double>(sorted.size()) * part))];
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 void measure(const Options& options, std::vector<std::unique_ptr<Client>>& clients, int delay, double link) {
   std::vector<double> rates, p50, p99;
   std::string payloads;
@@ -316,7 +268,7 @@ void measure_batch(const Options& options, std::vector<std::unique_ptr<Client>>&
     for (auto& client : clients) client->append_all(messages);
     std::vector<Result> results(messages.size());
     const auto start = Clock::now();
-    run("cuda", messages, results);
+    runner_for(options)(messages, results);
     const double total = static_cast<double>(messages.size() * options.size);
     const double rate = total / 1e9 / seconds(start, Clock::now());
     if (repetition == 0) continue;  // it finds no memory kept
@@ -383,7 +335,7 @@ int main(int argc, char** argv) {
     const Key key(algorithm, bytes);
     std::vector<std::unique_ptr<Client>> clients;
     for (std::size_t i = 0; i < options.threads; ++i) clients.push_back(std::make_unique<Client>(options, key, i));
-    const double link = copy_rate();
+    const double link = bench::copy_rate(repetitions);
     std::printf("%zu threads, messages of %zu bytes in %s memory, aes-128-gcm; the link: %.1f GB/s each way at once\n",
                 options.threads, options.size, options.pageable ? "pageable" : "page-locked", link);
     if (options.batch) {
