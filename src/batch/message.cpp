@@ -121,7 +121,7 @@ class Check {
 
 // Whether a message is right, as far as that can be said without a branch for each mode: of a batch that mixes modes
 // the processor would guess half of them wrong. What this does not accept, Check looks at: most of it is wrong. Padding
-// and XTS come there too, and empty texts without a place.
+// comes there too, and empty texts without a place.
 bool is_plainly_right(const Message& m) {
   if (m.key == nullptr) return false;
   const Algorithm& algorithm = m.algorithm();
@@ -133,7 +133,8 @@ bool is_plainly_right(const Message& m) {
   const auto in = reinterpret_cast<std::uintptr_t>(m.in), out = reinterpret_cast<std::uintptr_t>(m.out);
   const auto tag = reinterpret_cast<std::uintptr_t>(m.tag);
   const std::size_t len = m.in_len;
-  bool wrong = (mode.id == Mode::xts) | (m.padding != Padding::none);
+  bool wrong = m.padding != Padding::none;
+  wrong |= (mode.id == Mode::xts) & ((len < xts_least_text_len) | (len > xts_most_text_len));
   wrong |= (in == 0) | (out == 0) | ((m.iv == nullptr) & (m.iv_len != 0)) | ((m.aad == nullptr) & (m.aad_len != 0));
   wrong |= (m.iv_len != iv_len) & ((mode.iv != IvRule::any) | (m.iv_len == 0));
   wrong |= mode.whole_blocks & ((len & (block - 1)) != 0);

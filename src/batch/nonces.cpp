@@ -2,6 +2,7 @@
 #include "batch/nonces.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <random>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "core/bytes.hpp"
+#include "core/thread_pool.hpp"
 
 namespace warpcipher {
 namespace {
@@ -92,6 +94,16 @@ std::vector<std::uint32_t> find_repeated(std::span<const Message> messages, std:
   return repeated;
 }
 
+std::size_t count_sealing(std::span<const Message> messages) {
+  constexpr std::size_t at_once = 8192;
+  std::atomic<std::size_t> sealing{0};
+  ThreadPool::instance().parallel_for(messages.size(), at_once, [&](std::size_t begin, std::size_t end) {
+    const auto some = messages.subspan(begin, end - begin);
+    sealing += static_cast<std::size_t>(std::count_if(some.begin(), some.end(), seals));
+  });
+  return sealing;
+}
+
 // Keys that are different objects may have the same bytes: their fingerprints tell.
 int compare_keys(const Key& x, const Key& y) {
   if (&x == &y) return 0;
@@ -103,7 +115,8 @@ int compare_keys(const Key& x, const Key& y) {
 
 // Most batches use one key, or nonces that are all different: keys are looked at only where nonces are the same.
 void check_nonces(std::span<const Message> messages) {
-  const auto sealing = static_cast<std::size_t>(std::count_if(messages.begin(), messages.end(), seals));
+  if (messages.size() < 2) return;
+  const std::size_t sealing = count_sealing(messages);
   if (sealing < 2) return;
   std::vector<std::uint32_t> repeated = find_repeated(messages, sealing);
   const auto compare = [&](std::uint32_t a, std::uint32_t b) {

@@ -2,8 +2,13 @@
 #include "batch/overlap.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 #include <string>
 #include <vector>
+
+#include "core/sort_runs.hpp"
+#include "core/thread_pool.hpp"
 
 namespace warpcipher {
 namespace {
@@ -41,35 +46,95 @@ struct Ranges {
                                             "of its own");
 }
 
-// Sorted by begin, which they mostly are already. Throws when two messages write the same byte.
+// Sorts by begin. Throws when two messages write the same byte.
 void sort_disjoint(std::vector<Range>& writes) {
-  const auto before = [](const Range& a, const Range& b) { return a.begin < b.begin; };
-  if (!std::is_sorted(writes.begin(), writes.end(), before)) std::sort(writes.begin(), writes.end(), before);
+  sort_runs(writes, [](const Range& a, const Range& b) { return a.begin < b.begin; });
   for (std::size_t i = 1; i < writes.size(); ++i) {
     if (writes[i].begin < writes[i - 1].end) fail(writes[i].message, writes[i - 1].message, " writes where message ");
   }
 }
 
-// Whether no message reads where any writes, and each writes behind those before it: one way to be right, which needs
-// no lists. Most batches are so: texts lie one behind the other, and results in a buffer of their own.
-bool are_plainly_apart(std::span<const Message> messages) {
-  std::uintptr_t reads_begin = UINTPTR_MAX, reads_end = 0;
-  std::uintptr_t writes_begin = UINTPTR_MAX, writes_end = 0;
-  bool in_order = true;
-  for (const Message& m : messages) {
-    const auto in = reinterpret_cast<std::uintptr_t>(m.in), out = reinterpret_cast<std::uintptr_t>(m.out);
-    const std::size_t out_len = m.output_len();
-    if (m.in_len != 0) {
-      reads_begin = std::min(reads_begin, in);
-      reads_end = std::max(reads_end, in + m.in_len);
-    }
-    if (out_len == 0 && m.tag_len == 0) continue;
-    if (m.tag_len != 0) return false;
-    in_order = in_order && writes_end <= out;
-    writes_begin = std::min(writes_begin, out);
-    writes_end = std::max(writes_end, out + out_len);
+// Messages that a core looks at in one go; fewer take less time than another takes to wake.
+constexpr std::size_t messages_at_once = 8192;
+
+// Ranges further apart lie in two buffers, between which there may be a third.
+constexpr std::size_t most_gap = std::size_t{64} << 10;
+
+// From the first to the last byte of ranges that ascend, gaps and all.
+struct Stretch {
+  std::uintptr_t begin;
+  std::uintptr_t end;
+};
+
+void add_range(std::vector<Stretch>& stretches, const std::uint8_t* data, std::size_t len) {
+  if (len == 0) return;
+  const auto from = reinterpret_cast<std::uintptr_t>(data);
+  if (!stretches.empty() && stretches.back().end <= from && from - stretches.back().end <= most_gap) {
+    stretches.back().end = from + len;
+  } else {
+    stretches.push_back({from, from + len});
   }
-  return in_order && (reads_end <= writes_begin || writes_end <= reads_begin);
+}
+
+// What some messages read and write. Tags that do not lie right behind a text may have a place of their own.
+struct Stretches {
+  std::vector<Stretch> reads, writes, tags_read, tags_written;
+
+  void add(const Message& m) {
+    // In place what is read is what the same message writes, and no one else may.
+    if (m.in != m.out || m.in_len > m.output_len()) add_range(reads, m.in, m.in_len);
+    add_range(writes, m.out, m.output_len());
+    if (m.tag_len == 0) return;
+    if (m.direction == Direction::encrypt) {
+      add_range(m.tag == m.out + m.output_len() ? writes : tags_written, m.tag, m.tag_len);
+    } else {
+      add_range(m.tag == m.in + m.in_len && m.in != m.out ? reads : tags_read, m.tag, m.tag_len);
+    }
+  }
+
+  void add(const Stretches& other) {
+    const auto append = [](std::vector<Stretch>& to, const std::vector<Stretch>& from) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    append(reads, other.reads);
+    append(reads, other.tags_read);
+    append(writes, other.writes);
+    append(writes, other.tags_written);
+  }
+
+  std::size_t count() const { return reads.size() + writes.size() + tags_read.size() + tags_written.size(); }
+
+  // Whether no two that are written meet, nor one of these and one that is read.
+  bool are_apart() {
+    std::sort(writes.begin(), writes.end(), [](Stretch a, Stretch b) { return a.begin < b.begin; });
+    for (std::size_t i = 1; i < writes.size(); ++i) {
+      if (writes[i].begin < writes[i - 1].end) return false;
+    }
+    return std::none_of(reads.begin(), reads.end(), [&](Stretch read) {
+      const auto first =
+          std::partition_point(writes.begin(), writes.end(), [&](Stretch w) { return w.end <= read.begin; });
+      return first != writes.end() && first->begin < read.end;
+    });
+  }
+};
+
+// Whether no message reads or writes where another writes, as far as a few stretches tell: one way to be right, which
+// needs no lists. Most batches are so: texts lie one behind the other in a buffer, or in one of each client, and
+// results in another or in place.
+bool are_plainly_apart(std::span<const Message> messages) {
+  constexpr std::size_t most = 1024;  // of some messages
+  Stretches all;
+  std::atomic<bool> are_few{true};
+  std::mutex mutex;
+  ThreadPool::instance().parallel_for(messages.size(), messages_at_once, [&](std::size_t begin, std::size_t end) {
+    Stretches some;
+    for (std::size_t i = begin; i < end && some.count() <= most; ++i) some.add(messages[i]);
+    if (some.count() > most) are_few = false;
+    if (!are_few) return;
+    const std::lock_guard lock(mutex);
+    all.add(some);
+  });
+  return are_few && all.are_apart();
 }
 
 }  // namespace

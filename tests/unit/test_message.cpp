@@ -215,6 +215,63 @@ TEST(CheckMessages, FindsEveryOverlapBetweenMessages) {
   EXPECT_LT(refused, 3500);
 }
 
+// Tags too: they are written or read, right behind a text or elsewhere.
+TEST(CheckMessages, FindsEveryOverlapBetweenTagsAndTexts) {
+  struct Use {
+    const std::uint8_t* data;
+    std::size_t len;
+    bool writes;
+  };
+  std::mt19937 random(8);
+  const Sample sample(random, find_algorithm("aes-128-gcm"), Direction::encrypt, 0);
+  std::vector<std::uint8_t> buffer(256);
+  std::vector<std::uint8_t> ivs(12 * 4);
+  const auto meet = [](const Use& a, const Use& b) {
+    return a.len != 0 && b.len != 0 && a.data < b.data + b.len && b.data < a.data + a.len;
+  };
+  int refused = 0, accepted = 0;
+  for (int round = 0; round < 4000; ++round) {
+    std::vector<Message> messages(2 + random() % 3, sample.message);
+    std::vector<std::vector<Use>> uses;
+    const bool in_order = random() % 2 != 0;
+    std::size_t next = 0;
+    for (Message& m : messages) {
+      m.iv = &ivs[12 * uses.size()];
+      ivs[12 * uses.size()] = static_cast<std::uint8_t>(uses.size());
+      const auto place = [&](std::size_t len) {
+        const std::size_t at = in_order ? next : random() % 230;
+        next += len + random() % 3;
+        if (in_order && random() % 32 == 0) next -= 1;
+        return buffer.data() + std::min<std::size_t>(at, 230);
+      };
+      m.direction = random() % 2 != 0 ? Direction::encrypt : Direction::decrypt;
+      m.in_len = m.out_len = random() % 8;
+      m.tag_len = 4;
+      m.in = place(m.in_len);
+      m.out = random() % 2 != 0 ? const_cast<std::uint8_t*>(m.in) : place(m.in_len);
+      m.tag = place(m.tag_len);
+      const bool seals = m.direction == Direction::encrypt;
+      if (random() % 2 != 0) m.tag = seals ? m.out + m.out_len : const_cast<std::uint8_t*>(m.in) + m.in_len;
+      uses.push_back({{m.in, m.in_len, false}, {m.out, m.in_len, true}, {m.tag, m.tag_len, seals}});
+    }
+    bool overlap = false;
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      const Message& m = messages[i];
+      overlap = overlap || (m.in != m.out && meet(uses[i][0], uses[i][1]));
+      overlap = overlap || meet(uses[i][2], uses[i][0]) || meet(uses[i][2], uses[i][1]);
+      for (std::size_t k = 0; k < i; ++k) {
+        for (const Use& a : uses[i]) {
+          for (const Use& b : uses[k]) overlap = overlap || ((a.writes || b.writes) && meet(a, b));
+        }
+      }
+    }
+    ++(overlap ? refused : accepted);
+    EXPECT_EQ(refusal(messages) != "accepted", overlap);
+  }
+  EXPECT_GT(refused, 500);
+  EXPECT_GT(accepted, 500);
+}
+
 TEST(CheckMessages, NamesTheMessage) {
   std::mt19937 random(4);
   const Sample good(random, find_algorithm("aes-128-ctr"), Direction::encrypt, 16);
