@@ -55,6 +55,10 @@ class DeviceEngine : public Engine {
   // As run(), for messages that lie in memory of allocate() of the current device: where they lie is not looked up.
   virtual void run_allocated(const Plan& plan, std::span<Status> statuses, Stream stream) = 0;
 
+  // Runs `count` data units of XTS of one key and length, of which `first` is the first, in memory of allocate(): they
+  // lie in a row, as do their IVs in host memory, which stay until the stream has passed.
+  virtual void run_sectors(const Message& first, std::size_t count, Stream stream) = 0;
+
   // Runs a columnar batch whose text lies in device memory, checked and planned on the device, and fills in the
   // results. Returns ok, invalid_tag or invalid_padding, as the batch came out; nothing when it leaves the batch to
   // run() of the messages: where that is as fast, it cannot run the batch so, or it found fault with it. Then nothing

@@ -40,9 +40,10 @@ bool Ring::has_filled() const {
   return current < slots_.size() && slots_[current]->state() == Slot::State::filling && !slots_[current]->empty();
 }
 
-void Ring::add(std::size_t index, Way way) {
-  if (!filling().takes(index, way)) send_filled();
-  filling().add(index, way);
+void Ring::add(std::size_t index, std::size_t count, Way way) {
+  if (filling().add(index, count, way)) return;
+  send_filled();
+  filling().add(index, count, way);
 }
 
 void Ring::send(Part part, Way way) {

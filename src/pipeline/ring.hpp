@@ -17,8 +17,9 @@ class Ring {
   // `slots` of `size` bytes, dealt to the devices in turn; each is made when it is needed first.
   Ring(DeviceEngine& engine, RingBatch& batch, std::vector<int> devices, std::size_t slots, std::size_t size);
 
-  // Packs a whole message into the slot that is being filled, or into the next one if it does not fit in.
-  void add(std::size_t index, Way way);
+  // Packs a whole message into the slot that is being filled, or into the next one if it does not fit in; or `count`
+  // sectors of one row, no more than fit into an empty slot.
+  void add(std::size_t index, std::size_t count, Way way);
 
   // Sends a part of a message, by itself.
   void send(Part part, Way way);

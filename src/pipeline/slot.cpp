@@ -71,11 +71,18 @@ void Slot::release() noexcept {
   if (host_.data != nullptr) StagingMemory::give(engine_, host_);
 }
 
-void Slot::add(std::size_t index, Way way) { place(index, nullptr, way); }
+bool Slot::add(std::size_t index, std::size_t count, Way way) {
+  const Message& m = batch_.messages[index];
+  const Place place = find_place(m, way);
+  if (!fits(m, count, place, way)) return false;
+  hold({index, count, place.at, place.goes_on, nullptr}, way);
+  return true;
+}
 
 void Slot::add(Part part, Way way) {
+  const Place place = find_place(part.message, way);
   const std::size_t index = part.index;
-  place(index, std::make_unique<Part>(std::move(part)), way);
+  hold({index, 1, place.at, place.goes_on, std::make_unique<Part>(std::move(part))}, way);
 }
 
 Slot::Place Slot::find_place(const Message& m, Way way) const {
@@ -91,26 +98,23 @@ Slot::Place Slot::find_place(const Message& m, Way way) const {
   return {align_up(used_), false};
 }
 
-bool Slot::takes(std::size_t index, Way way) const {
+bool Slot::fits(const Message& m, std::size_t count, const Place& place, Way way) const {
   if (empty()) return true;
   if (way != way_) return false;
-  const Message& m = batch_.messages[index];
-  const std::size_t at = find_place(m, way).at;
-  std::size_t end = at + room_for(m);
-  if (way == Way::by_device) end = tag_offset(at + std::max(m.in_len, m.output_len())) + tag_room * (tags_ + 1);
+  std::size_t end = place.at + count * room_for(m);
+  if (way == Way::by_device) end = tag_offset(place.at + std::max(m.in_len, m.output_len())) + tag_room * (tags_ + 1);
   return align_up(end) + list_len_ + list_room_for(m, way) <= size_;
 }
 
-void Slot::place(std::size_t index, std::unique_ptr<Part> part, Way way) {
-  const Message& m = part != nullptr ? part->message : batch_.messages[index];
-  const Place found = find_place(m, way);
-  const std::size_t text_end = found.at + std::max(m.in_len, m.output_len());
-  const std::size_t tag_at = tag_offset(text_end);
+void Slot::hold(Held held, Way way) {
+  const Message& m = message(held);
+  const std::size_t text_end = held.at + held.count * std::max(m.in_len, m.output_len());
+  held.tag_at = tag_offset(text_end);
   if (m.tag_len != 0) ++tags_;
-  used_ = m.tag_len != 0 && way != Way::by_device ? tag_at + tag_room : text_end;
+  used_ = m.tag_len != 0 && way != Way::by_device ? held.tag_at + tag_room : text_end;
   list_len_ += list_room_for(m, way);
   way_ = way;
-  parts_.push_back({index, found.at, tag_at, found.goes_on, std::move(part)});
+  parts_.push_back(std::move(held));
 }
 
 // Behind all texts, where those lie as in the caller's memory: between them there may be no room.
@@ -174,8 +178,7 @@ void Slot::send() {
   }
   batch_.rows.clear();
   for (const Held& held : parts_) {
-    const Message& m = message(held);
-    append_range(batch_.rows, {host_.data + held.at, m.in, m.in_len});
+    append_range(batch_.rows, {host_.data + held.at, message(held).in, in_len(held)});
   }
   job_.start(batch_.rows);
   state_ = State::copying_in;
@@ -239,18 +242,35 @@ void Slot::list_copies() {
   copies_out_ = append_rest();
 }
 
-void Slot::list_on_device() {
+Message Slot::on_device(const Held& held) const {
+  Message m = held.part != nullptr ? held.part->runnable() : message(held);
+  m.out_len = std::max(m.in_len, m.output_len());
+  m.memory = Memory::device;
+  m.in = m.out = memory_ + held.at;
+  m.tag = m.tag_len != 0 ? memory_ + held.tag_at : nullptr;
+  // Tags are checked here, so that the engine need not wait for its own verdict; those of pieces are of no use alone.
+  if (m.tag_len != 0) m.tag_len = GcmPieces::tag_len;
+  m.compute_tag = m.tag_len != 0 && m.direction == Direction::decrypt;
+  return m;
+}
+
+// Sectors need no list.
+void Slot::run_on_device() {
   batch_.on_device.clear();
+  batch_.indices.clear();
   for (const Held& held : parts_) {
-    Message m = held.part != nullptr ? held.part->runnable() : message(held);
-    m.out_len = std::max(m.in_len, m.output_len());
-    m.memory = Memory::device;
-    m.in = m.out = memory_ + held.at;
-    m.tag = m.tag_len != 0 ? memory_ + held.tag_at : nullptr;
-    // Tags are checked here, so that the engine need not wait for its own verdict; those of pieces are of no use alone.
-    if (m.tag_len != 0) m.tag_len = GcmPieces::tag_len;
-    m.compute_tag = m.tag_len != 0 && m.direction == Direction::decrypt;
-    batch_.on_device.push_back(m);
+    if (held.count > 1) {
+      engine_.run_sectors(on_device(held), held.count, stream_);
+      continue;
+    }
+    batch_.on_device.push_back(on_device(held));
+    batch_.indices.push_back(held.index);
+  }
+  if (batch_.on_device.empty()) return;
+  batch_.part_statuses.assign(batch_.on_device.size(), Status::ok);
+  engine_.run_allocated(make_plan(batch_.on_device, engine_.tile_units()), batch_.part_statuses, stream_);
+  for (std::size_t i = 0; i < batch_.indices.size(); ++i) {
+    if (batch_.part_statuses[i] != Status::ok) batch_.statuses[batch_.indices[i]] = batch_.part_statuses[i];
   }
 }
 
@@ -278,18 +298,12 @@ void Slot::launch() {
   if (way_ == Way::scattered) batch_.ranges.push_back({memory_, host_.data, align_up(used_) + list_len});
   if (way_ == Way::by_device) batch_.ranges.push_back({memory_ + align_up(used_), host_.data, list_len});
   for (std::size_t i = 0; way_ == Way::direct && i < parts_.size(); ++i) {
-    const Message& m = message(parts_[i]);
-    batch_.ranges.push_back({memory_ + parts_[i].at, m.in, m.in_len});
+    batch_.ranges.push_back({memory_ + parts_[i].at, message(parts_[i]).in, in_len(parts_[i])});
   }
   copy_ranges([&](std::span<const DeviceCopy> ranges) { engine_.copy_all_to_device(ranges, stream_); });
   const auto* const copies = reinterpret_cast<const DeviceCopy*>(memory_ + align_up(used_));
   if (way_ == Way::by_device) engine_.copy_many(copies, copies_in_, Pace::full, stream_);
-  list_on_device();
-  batch_.part_statuses.assign(parts_.size(), Status::ok);
-  engine_.run_allocated(make_plan(batch_.on_device, engine_.tile_units()), batch_.part_statuses, stream_);
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    if (batch_.part_statuses[i] != Status::ok) batch_.statuses[parts_[i].index] = batch_.part_statuses[i];
-  }
+  run_on_device();
   bring_back();
   state_ = State::on_device;
 }
@@ -316,7 +330,7 @@ void Slot::bring_back() {
   if (way_ == Way::packed) batch_.ranges.push_back({host_.data, memory_, used_});
   for (std::size_t i = 0; way_ == Way::direct && i < parts_.size(); ++i) {
     const Message& m = message(parts_[i]);
-    batch_.ranges.push_back({m.out, memory_ + parts_[i].at, m.output_len()});
+    batch_.ranges.push_back({m.out, memory_ + parts_[i].at, output_len(parts_[i])});
     if (m.tag_len != 0) batch_.ranges.push_back({host_.data + tag_room * i, memory_ + parts_[i].tag_at, tag_room});
   }
   copy_ranges([&](std::span<const DeviceCopy> ranges) { engine_.copy_all_to_host(ranges, stream_); });
@@ -344,7 +358,7 @@ void Slot::collect() {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const Message& m = message(parts_[i]);
     if (m.tag_len != 0 && !writes_own_tag(parts_[i]) && !is_authentic(i)) continue;
-    if (way_ == Way::packed) append_range(batch_.rows, {m.out, host_.data + parts_[i].at, m.output_len()});
+    if (way_ == Way::packed) append_range(batch_.rows, {m.out, host_.data + parts_[i].at, output_len(parts_[i])});
   }
   job_.start(batch_.rows);
   state_ = State::copying_out;

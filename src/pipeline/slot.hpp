@@ -35,6 +35,7 @@ struct RingBatch {
   std::span<const Message> messages;
   std::span<Status> statuses;
   std::vector<Message> on_device;
+  std::vector<std::size_t> indices;  // of those
   std::vector<Status> part_statuses;
   std::vector<DeviceCopy> ranges, rows, rest;
   Reach read;             // of the caller's memory, by the device
@@ -66,10 +67,9 @@ class Slot {
 
   bool empty() const { return parts_.empty(); }
 
-  // True when message number `index` fits in, and travels the same way as those that are there.
-  bool takes(std::size_t index, Way way) const;
-
-  void add(std::size_t index, Way way);
+  // Adds message number `index`, with the sectors of its row behind it if `count` is more than 1. False, and nothing is
+  // added, when it does not fit in or travels another way than those that are there.
+  bool add(std::size_t index, std::size_t count, Way way);
   void add(Part part, Way way);
 
   // Sets the piece off.
@@ -91,10 +91,11 @@ class Slot {
  private:
   struct Held {
     std::size_t index;           // of the message in the batch
+    std::size_t count;           // more than 1: the first of so many sectors, which this then is about
     std::size_t at;              // of the text, in device memory and, unless direct, in host memory
-    std::size_t tag_at;          // of the tag, likewise
     bool goes_on;                // in one range with the text before it
     std::unique_ptr<Part> part;  // if it is not the whole message
+    std::size_t tag_at = 0;      // of the tag, as the text
   };
 
   const Message& message(const Held& held) const {
@@ -106,8 +107,13 @@ class Slot {
     bool goes_on;
   };
 
+  // Bytes in and out.
+  std::size_t in_len(const Held& held) const { return held.count * message(held).in_len; }
+  std::size_t output_len(const Held& held) const { return held.count * message(held).output_len(); }
+
   Place find_place(const Message& message, Way way) const;
-  void place(std::size_t index, std::unique_ptr<Part> part, Way way);
+  bool fits(const Message& message, std::size_t count, const Place& place, Way way) const;
+  void hold(Held held, Way way);
   void place_tags();
   std::size_t needed_host_len() const;
   std::size_t list_at() const;
@@ -123,7 +129,8 @@ class Slot {
   Pace pace_out() const;
   void bring_back();
   void collect();
-  void list_on_device();
+  Message on_device(const Held& held) const;
+  void run_on_device();
   bool is_authentic(std::size_t number);
   void release() noexcept;
 

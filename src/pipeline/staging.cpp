@@ -12,10 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/sort_runs.hpp"
 #include "core/thread_pool.hpp"
 #include "pipeline/goes_on.hpp"
 #include "pipeline/load.hpp"
 #include "pipeline/ring.hpp"
+#include "pipeline/rows.hpp"
 
 namespace warpcipher {
 namespace {
@@ -62,6 +64,8 @@ constexpr std::size_t bytes_worth_a_device = 32 * MiB;
 // Page-locked texts of less in a row are packed like others, unless there are few.
 constexpr std::size_t most_direct_len = 256 * KiB;
 constexpr std::size_t wanted_rows = 4;
+// Fewer sectors in a row are listed for the device like other messages: a row costs launches of its own.
+constexpr std::size_t least_sectors = 64;
 // Copies by the cores that a further one is woken for; in short messages, which come from many threads as payloads of a
 // queue, several at once, with copies of their own.
 constexpr std::size_t bytes_worth_a_helper = 256 * KiB;
@@ -80,10 +84,8 @@ struct Ways {
 };
 
 // How those travel that do not travel directly. All of them: a piece travels one way.
-Ways find_ways(const DeviceEngine& engine, std::span<const Message> messages, Reach& read) {
-  std::size_t total = 0;
-  for (const Message& m : messages) total += m.output_len();
-  if (messages.size() < 2 || total < messages.size() * least_scattered_len) return {Way::packed, false};
+Ways find_ways(const DeviceEngine& engine, std::span<const Message> messages, const Extent& extent, Reach& read) {
+  if (messages.size() < 2 || extent.output_len < messages.size() * least_scattered_len) return {Way::packed, false};
   Reach written(engine);
   bool reads = true, tags = true;
   for (const Message& m : messages) {
@@ -106,7 +108,7 @@ class Order {
     for (std::size_t i = 0; i < messages.size(); ++i) {
       places.emplace_back(reinterpret_cast<std::uintptr_t>(messages[i].in), i);
     }
-    std::sort(places.begin(), places.end());
+    sort_runs(places, std::less<>());
     numbers_.reserve(places.size());
     for (const auto& place : places) numbers_.push_back(place.second);
   }
@@ -120,15 +122,8 @@ class Order {
   std::vector<std::size_t> numbers_;  // empty: as they are
 };
 
-bool follows(const Message& before, const Message& m) {
-  return before.tag_len == 0 && m.tag_len == 0 && before.in + before.in_len == m.in &&
-         before.out + before.output_len() == m.out && before.in_len == before.output_len() &&
-         m.in_len == m.output_len();
-}
-
-Row find_row(const DeviceEngine& engine, const Order& messages, std::size_t begin, std::size_t direct_len) {
-  std::size_t end = begin + 1;
-  while (end < messages.size() && follows(messages[end - 1], messages[end])) ++end;
+Row make_row(const DeviceEngine& engine, const Order& messages, std::size_t begin, std::size_t end,
+             std::size_t direct_len) {
   const Message& first = messages[begin];
   const Message& last = messages[end - 1];
   const auto in_len = static_cast<std::size_t>(last.in - first.in) + last.in_len;
@@ -138,17 +133,28 @@ Row find_row(const DeviceEngine& engine, const Order& messages, std::size_t begi
   return {end, direct};
 }
 
+Row find_row(const DeviceEngine& engine, const Order& messages, std::size_t begin, std::size_t direct_len) {
+  std::size_t end = begin + 1;
+  while (end < messages.size() && follows(messages[end - 1], messages[end])) ++end;
+  return make_row(engine, messages, begin, end, direct_len);
+}
+
+// How many from the one at `begin` on, at most `most`, are sectors of one row.
+std::size_t count_sectors(const Order& messages, std::size_t begin, std::size_t most, bool all) {
+  if (all) return most;
+  std::size_t count = 1;
+  while (count < most && follows_as_sector(messages[begin + count - 1], messages[begin + count])) ++count;
+  return count;
+}
+
 // The size of the slots: no larger than the work, and large enough for the longest message that cannot be cut.
-std::size_t slot_size(std::span<const Message> messages, std::size_t piece_len, Way way) {
-  std::size_t all = 0, uncut = 0;
-  for (const Message& m : messages) {
-    all += Slot::room_for(m);
-    all += Slot::list_room_for(m, way);
-    if (!can_be_cut(m)) uncut = std::max(uncut, Slot::room_for(m));
-  }
+std::size_t slot_size(std::span<const Message> messages, const Extent& extent, std::size_t piece_len, Way way) {
+  std::size_t all = extent.room;
+  for (std::size_t i = 0; has_list(way) && i < messages.size(); ++i) all += Slot::list_room_for(messages[i], way);
   if (way == Way::by_device) all += all / least_text_to_gap;
   // Of few sizes, so that a run finds the memory that another left.
-  return std::max({std::min(all > least_piece_len ? std::bit_ceil(all) : all, piece_len), uncut, Slot::alignment});
+  return std::max(
+      {std::min(all > least_piece_len ? std::bit_ceil(all) : all, piece_len), extent.uncut, Slot::alignment});
 }
 
 // Several runs share the cores, of which each has one already.
@@ -160,16 +166,22 @@ std::size_t helper_count(const PipelineShape& shape) {
 
 // Sends all messages round the ring. call_helpers: there will be copies.
 template <class CallHelpers>
-void drive(const DeviceEngine& engine, Ring& ring, const Order& messages, const PipelineShape& shape, std::size_t size,
-           Way way_of_others, CallHelpers&& call_helpers) {
-  Row row{0, false};
+void drive(const DeviceEngine& engine, Ring& ring, const Order& messages, Row row, bool are_sectors,
+           const PipelineShape& shape, std::size_t size, Way way_of_others, CallHelpers&& call_helpers) {
+  std::size_t alone = 0;  // those before are no sectors, or too few
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const Message& message = messages[i];
     if (i == row.end) row = find_row(engine, messages, i, shape.direct_len);
     if (!row.direct && way_of_others != Way::by_device) call_helpers();
     const Way way = row.direct ? Way::direct : way_of_others;
     if (!can_be_cut(message) || Slot::room_for(message) <= size) {
-      ring.add(messages.number(i), way);
+      std::size_t count = 1;
+      if (i >= alone && !has_list(way) && message.in_len != 0) {
+        count = count_sectors(messages, i, std::min(row.end - i, size / message.in_len), are_sectors);
+        if (count < least_sectors) alone = i + std::exchange(count, 1);
+      }
+      ring.add(messages.number(i), count, way);
+      i += count - 1;
       continue;
     }
     const std::size_t part_len = std::min(shape.piece_len, size) - (message.tag_len != 0 ? cut_multiple : 0);
@@ -179,14 +191,17 @@ void drive(const DeviceEngine& engine, Ring& ring, const Order& messages, const 
 }
 
 void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses,
-                const PipelineShape& shape) {
+                const Extent& extent, const PipelineShape& shape) {
+  const Order as_given(messages, false);
+  const Row first = extent.in_a_row ? make_row(engine, as_given, 0, messages.size(), shape.direct_len)
+                                    : find_row(engine, as_given, 0, shape.direct_len);
   // Without copies by the cores there is less to overlap.
-  const Row first = find_row(engine, Order(messages, false), 0, shape.direct_len);
   const bool all_direct = first.direct && first.end == messages.size();
-  RingBatch batch{messages, statuses, {}, {}, {}, {}, {}, Reach(engine), shape.range_len, false};
-  const auto [way, reaches_tags] = all_direct ? Ways{Way::packed, false} : find_ways(engine, messages, batch.read);
+  RingBatch batch{messages, statuses, {}, {}, {}, {}, {}, {}, Reach(engine), shape.range_len, false};
+  const auto [way, reaches_tags] =
+      all_direct ? Ways{Way::packed, false} : find_ways(engine, messages, extent, batch.read);
   batch.reaches_tags = reaches_tags;
-  const std::size_t size = slot_size(messages, shape.piece_len, way);
+  const std::size_t size = slot_size(messages, extent, shape.piece_len, way);
   std::vector<int> devices = engine.devices_for_host_data();
   devices.resize(std::clamp<std::size_t>(shape.devices, 1, devices.size()));
   // A message held whole may need most of the device's memory: then there is one slot, not a ring.
@@ -207,7 +222,8 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
     ~End() { over = true; }
     std::atomic<bool>& over;
   } end{over};
-  drive(engine, ring, Order(messages, way == Way::by_device), shape, size, way, [&] {
+  const Order order(messages, way == Way::by_device);
+  drive(engine, ring, order, extent.in_a_row ? first : Row{0, false}, extent.are_sectors, shape, size, way, [&] {
     if (!helpers.has_value()) helpers.emplace(ThreadPool::instance(), helper_count(shape), help);
   });
   if (way == Way::scattered) {  // what comes back needs no cores: other batches may
@@ -216,6 +232,20 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
     helpers.reset();
   }
   ring.finish();
+}
+
+void run_with(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses, const Extent& extent,
+              const PipelineShape& shape) {
+  const LoadedRun load;
+  try {
+    run_pieces(engine, messages, statuses, extent, shape);
+  } catch (...) {
+    wipe_unverified(messages);  // by now the slots are gone, and no copy is under way
+    throw;
+  }
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (statuses[i] == Status::invalid_tag) wipe_text(messages[i]);
+  }
 }
 
 }  // namespace
@@ -262,24 +292,15 @@ PipelineShape choose_shape(std::size_t total, std::size_t devices, std::size_t m
 }
 
 void run_through_device(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses) {
-  std::size_t total = 0;
-  for (const Message& m : messages) total += m.in_len;
-  run_through_device(engine, messages, statuses,
-                     choose_shape(total, engine.devices_for_host_data().size(), messages.size()));
+  const Extent extent = find_extent(messages);
+  const std::size_t devices = engine.devices_for_host_data().size();
+  run_with(engine, messages, statuses, extent,
+           choose_shape(extent.text_len, devices, extent.are_sectors ? 1 : messages.size()));
 }
 
 void run_through_device(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses,
                         const PipelineShape& shape) {
-  const LoadedRun load;
-  try {
-    run_pieces(engine, messages, statuses, shape);
-  } catch (...) {
-    wipe_unverified(messages);  // by now the slots are gone, and no copy is under way
-    throw;
-  }
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    if (statuses[i] == Status::invalid_tag) wipe_text(messages[i]);
-  }
+  run_with(engine, messages, statuses, find_extent(messages), shape);
 }
 
 }  // namespace warpcipher

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "batch/plan.hpp"
@@ -157,26 +158,33 @@ bool run_case(const Case& c, const PipelineShape& shape, Engine& expected_of) {
   return false;
 }
 
-// Sectors in a row, of one key and of two: they travel together, and the device makes their tweaks.
-bool run_sectors(const char* name, Direction direction, Residence residence, const PipelineShape& shape) {
-  constexpr std::size_t count = 40, sector = 96;
+// Which sectors are alike: those in a row come to the device without a list, others one by one.
+enum class Sectors { all_alike, of_two_keys_in_turn, of_two_keys, with_a_short_one, ivs_in_any_order };
+
+// Sectors one behind another: they travel together, and the device makes their tweaks.
+bool run_sectors(const char* name, Direction direction, Residence residence, std::size_t sector, std::size_t count,
+                 bool in_place, const PipelineShape& shape) {
   HostMemory memory(2 * count * sector, residence);
   const Algorithm& algorithm = find_algorithm(name);
   const Key keys[] = {Key(algorithm, random_bytes(algorithm.key_len())),
                       Key(algorithm, random_bytes(algorithm.key_len()))};
   const std::vector<std::uint8_t> ivs = random_bytes(16 * count);
-  for (const bool one_key : {true, false}) {
+  for (const Sectors kind : {Sectors::all_alike, Sectors::of_two_keys_in_turn, Sectors::of_two_keys,
+                             Sectors::with_a_short_one, Sectors::ivs_in_any_order}) {
     const auto messages_in = [&](std::uint8_t* base) {
       std::vector<Message> messages(count);
+      std::size_t at = 0;
       for (std::size_t i = 0; i < count; ++i) {
+        const bool second = kind == Sectors::of_two_keys_in_turn ? i % 2 == 1 : kind == Sectors::of_two_keys && i >= 70;
         Message& m = messages[i];
-        m.key = &keys[one_key ? 0 : i % 2];
+        m.key = &keys[second ? 1 : 0];
         m.direction = direction;
-        m.in = base + i * sector;
-        m.in_len = m.out_len = sector;
-        m.out = base + (count + i) * sector;
-        m.iv = &ivs[16 * i];
+        m.in = base + at;
+        m.in_len = m.out_len = kind == Sectors::with_a_short_one && i == count / 2 ? sector - 15 : sector;
+        m.out = base + (in_place ? 0 : count * sector) + at;
+        m.iv = &ivs[16 * (kind == Sectors::ivs_in_any_order ? count - 1 - i : i)];
         m.iv_len = 16;
+        at += m.in_len;
       }
       return messages;
     };
@@ -185,8 +193,9 @@ bool run_sectors(const char* name, Direction direction, Residence residence, con
     run_on_host(oracle(), messages_in(expected.data()), statuses);
     run_through_device(cuda_engine(), messages_in(memory.data()), statuses, shape);
     if (memory.bytes() == expected) continue;
-    std::printf("  DIFFERS %s, %zu sectors, %s, %s\n", name, count, names[static_cast<int>(residence)],
-                one_key ? "one key" : "two keys");
+    std::printf("  DIFFERS %s %s, %zu sectors of %zu bytes, kind %d, %s%s\n", name,
+                direction == Direction::encrypt ? "encrypt" : "decrypt", count, sector, static_cast<int>(kind),
+                names[static_cast<int>(residence)], in_place ? ", in place" : "");
     return false;
   }
   return true;
@@ -353,8 +362,14 @@ int test_host_data(bool quick, const std::string& only, const std::function<bool
     if ((!only.empty() && only != name) || !is_mine()) continue;
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
       for (const Residence residence : {Residence::pageable, Residence::pinned}) {
-        ++count;
-        failures += run_sectors(name, direction, residence, shape) ? 0 : 1;
+        PipelineShape with_rows = shape;
+        with_rows.piece_len = 32768;
+        // Of one, parts of one, and several tiles; the last leaves a rest of a slot that holds too few for a row.
+        const std::pair<std::size_t, std::size_t> sizes[] = {{96, 40}, {128, 300}, {512, 150}, {4160, 9}};
+        for (const auto& [sector, number] : sizes) {
+          ++count;
+          failures += run_sectors(name, direction, residence, sector, number, count % 2 == 0, with_rows) ? 0 : 1;
+        }
       }
     }
   }

@@ -99,6 +99,17 @@ class HostDeviceEngine final : public DeviceEngine {
   void run_allocated(const Plan& plan, std::span<Status> statuses, Stream stream) override {
     run(plan, statuses, stream);
   }
+  void run_sectors(const Message& first, std::size_t count, Stream stream) override {
+    sectors += count;
+    std::vector<Message> messages(count, first);
+    for (std::size_t i = 0; i < count; ++i) {
+      messages[i].in += i * first.in_len;
+      messages[i].out += i * first.in_len;
+      messages[i].iv += i * first.iv_len;
+    }
+    std::vector<Status> statuses(count);
+    run(make_plan(messages, tile_units()), statuses, stream);
+  }
   void take_padding_off(std::span<const Message* const>, std::span<std::uint32_t>, Stream) override {
     throw Error(Status::engine_failure, "a message in host memory was taken for one of the device");
   }
@@ -168,6 +179,7 @@ class HostDeviceEngine final : public DeviceEngine {
   int lists = 0;                 // calls of copy_many
   int gentle_lists = 0;          // of them at Pace::gentle
   std::size_t listed_bytes = 0;  // that those copied
+  std::size_t sectors = 0;       // that came in rows
   std::map<int, int> runs_of_device;
   std::size_t most_messages = 0;
   std::size_t most_allocated = 0;

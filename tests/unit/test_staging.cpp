@@ -306,33 +306,55 @@ TEST(Staging, NothingBeyondTheBytesUsedIsAllocatedOrWiped) {
 }
 
 // Messages in a row of the caller's memory, as columns of a batch are.
-TEST(Staging, MessagesInARowTravelAsOneRange) {
+void expect_row(bool pinned, std::size_t count, std::size_t len, bool ivs_in_a_row, const PipelineShape& shape,
+                HostDeviceEngine& engine) {
   std::mt19937 random(13);
+  engine.all_pinned = pinned;
+  const Key key(find_algorithm("aes-256-xts"), test::random_bytes(random, 64));
+  test::Bytes text = test::random_bytes(random, count * len), ivs = test::random_bytes(random, 16 * count);
+  test::Bytes out(text.size()), expected(text.size());
+  std::vector<Message> messages(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    Message& m = messages[i];
+    m.key = &key;
+    m.in = text.data() + i * len;
+    m.in_len = m.out_len = len;
+    m.out = expected.data() + i * len;
+    m.iv = ivs.data() + 16 * (ivs_in_a_row ? i : count - 1 - i);
+    m.iv_len = 16;
+  }
+  std::vector<Status> statuses(count, Status::ok);
+  reference_engine().run(make_plan(messages, 256), statuses, nullptr);
+  for (std::size_t i = 0; i < count; ++i) messages[i].out = out.data() + i * len;
+  run_through_device(engine, messages, statuses, shape);
+  EXPECT_EQ(out, expected);
+  EXPECT_EQ(engine.copies_to_device, engine.runs);
+  EXPECT_TRUE(engine.balanced());
+}
+
+TEST(Staging, MessagesInARowTravelAsOneRange) {
   for (const bool pinned : {false, true}) {
     HostDeviceEngine engine;
-    engine.all_pinned = pinned;
-    constexpr std::size_t count = 64, len = 96;
-    const Key key(find_algorithm("aes-256-xts"), test::random_bytes(random, 64));
-    test::Bytes text = test::random_bytes(random, count * len), ivs = test::random_bytes(random, 16 * count);
-    test::Bytes out(text.size()), expected(text.size());
-    std::vector<Message> messages(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      Message& m = messages[i];
-      m.key = &key;
-      m.in = text.data() + i * len;
-      m.in_len = m.out_len = len;
-      m.out = expected.data() + i * len;
-      m.iv = ivs.data() + 16 * i;
-      m.iv_len = 16;
-    }
-    std::vector<Status> statuses(count, Status::ok);
-    reference_engine().run(make_plan(messages, 256), statuses, nullptr);
-    for (std::size_t i = 0; i < count; ++i) messages[i].out = out.data() + i * len;
-    run_through_device(engine, messages, statuses, small);
-    EXPECT_EQ(out, expected);
-    EXPECT_EQ(engine.copies_to_device, engine.runs);
+    expect_row(pinned, 64, 96, true, small, engine);
     EXPECT_LE(engine.runs, pinned ? 7 : 8);
-    EXPECT_TRUE(engine.balanced());
+  }
+}
+
+// The first and their number tell of sectors that are alike; few, and those whose IVs lie anywhere, are listed.
+TEST(Staging, SectorsInARowNeedNoList) {
+  constexpr std::size_t len = 128, of_piece = 100;
+  const PipelineShape shape{len * of_piece / 256 * 256, 3, 1, 1024, 1};
+  for (const bool pinned : {false, true}) {
+    HostDeviceEngine engine;
+    expect_row(pinned, 3 * of_piece + 70, len, true, shape, engine);
+    EXPECT_EQ(engine.sectors, 3 * of_piece + 70);
+    EXPECT_EQ(engine.runs, 4);
+    HostDeviceEngine with_rest;
+    expect_row(pinned, of_piece + 63, len, true, shape, with_rest);
+    EXPECT_EQ(with_rest.sectors, of_piece);
+    HostDeviceEngine listing;
+    expect_row(pinned, 3 * of_piece, len, false, shape, listing);
+    EXPECT_EQ(listing.sectors, 0u);
   }
 }
 

@@ -27,6 +27,7 @@ class AbsentCudaEngine final : public DeviceEngine {
   void wait(Stream) override { refuse(); }
   bool is_done(Stream) override { refuse(); }
   void run_allocated(const Plan&, std::span<Status>, Stream) override { refuse(); }
+  void run_sectors(const Message&, std::size_t, Stream) override { refuse(); }
   void take_padding_off(std::span<const Message* const>, std::span<std::uint32_t>, Stream) override { refuse(); }
   void* allocate(std::size_t, Stream) override { refuse(); }
   void deallocate(void*, std::size_t, std::size_t, Stream) noexcept override {}

@@ -11,6 +11,7 @@
 #include "engine/cuda/batch/aes_batch.hpp"
 #include "engine/cuda/batch/columns.hpp"
 #include "engine/cuda/batch/padding.hpp"
+#include "engine/cuda/batch/sectors.hpp"
 #include "engine/cuda/bitslice/des.hpp"
 #include "engine/cuda/check.hpp"
 #include "engine/cuda/device.hpp"
@@ -87,6 +88,10 @@ class CudaEngine final : public DeviceEngine {
 
   void run_allocated(const Plan& plan, std::span<Status> statuses, Stream stream) override {
     run_on(cuda::current_device(), plan, statuses, stream);
+  }
+
+  void run_sectors(const Message& first, std::size_t count, Stream stream) override {
+    cuda::run_sectors(cuda::current_device(), first, count, stream);
   }
 
   std::optional<Status> run_columns(const Columns& columns, std::span<Result> results, Stream stream) override {
