@@ -52,14 +52,14 @@ void Ring::send(Part part, Way way) {
   send_filled();
 }
 
-void Ring::send_filled() {
-  filling().send();
+void Ring::send_filled(bool is_last) {
+  filling().send(is_last);
   current_ = (current_ + 1) % count_;
   advance();
 }
 
 void Ring::finish_copies_in() {
-  if (has_filled()) send_filled();
+  if (has_filled()) send_filled(true);
   const auto is_copying = [&] {
     for (const auto& slot : slots_) {
       if (slot->state() == Slot::State::copying_in) return true;
@@ -70,7 +70,7 @@ void Ring::finish_copies_in() {
 }
 
 void Ring::finish() {
-  if (has_filled()) send_filled();
+  if (has_filled()) send_filled(true);
   const auto is_back = [&] {
     for (const auto& slot : slots_) {
       if (!slot->empty()) return false;

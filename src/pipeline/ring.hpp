@@ -36,7 +36,7 @@ class Ring {
  private:
   Slot& filling();
   bool has_filled() const;
-  void send_filled();
+  void send_filled(bool is_last = false);
   bool advance();
   void step();
 

@@ -164,7 +164,8 @@ void Slot::prepare_memory() {
   host_.used = std::max(host_.used, needed);
 }
 
-void Slot::send() {
+void Slot::send(bool is_last) {
+  is_last_ = is_last;
   if (way_ == Way::by_device) place_tags();
   prepare_memory();
   if (way_ == Way::direct) {
@@ -308,10 +309,11 @@ void Slot::launch() {
   state_ = State::on_device;
 }
 
-// A run alone waits for what comes back; where texts that lie alone were read by a kernel no copy engine is to be
-// spared; and copies of other than whole words need many lanes.
+// While many blocks store, the next piece does not come in. There is none behind the last piece of a run alone; where
+// texts that lie alone were read by a kernel no copy engine is to be spared; and copies of other than whole words need
+// many lanes.
 Pace Slot::pace_out() const {
-  if (LoadedRun::runs() < 2 || 2 * lone_ >= parts_.size()) return Pace::full;
+  if ((is_last_ && LoadedRun::runs() < 2) || 2 * lone_ >= parts_.size()) return Pace::full;
   const bool are_words = std::all_of(parts_.begin(), parts_.end(), [&](const Held& held) {
     const auto places =
         reinterpret_cast<std::uintptr_t>(memory_ + held.at) | reinterpret_cast<std::uintptr_t>(message(held).out);

@@ -72,8 +72,8 @@ class Slot {
   bool add(std::size_t index, std::size_t count, Way way);
   void add(Part part, Way way);
 
-  // Sets the piece off.
-  void send();
+  // Sets the piece off. is_last: none of the run comes in behind it.
+  void send(bool is_last);
 
   // What the piece is at.
   enum class State : std::uint8_t { filling, copying_in, on_device, copying_out };
@@ -150,6 +150,7 @@ class Slot {
   std::size_t copies_out_ = 0;      // then those that bring texts and tags back
   std::size_t lone_ = 0;            // texts that the former bring in
   Way way_ = Way::packed;
+  bool is_last_ = false;
   State state_ = State::filling;
   std::vector<Held> parts_;
 };
