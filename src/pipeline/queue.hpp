@@ -35,7 +35,7 @@ struct QueueLimits {
   std::size_t max_in_flight = 0;                      // payloads running at once: the number of workers; 0: a default
 };
 
-// The max_in_flight of a queue that asks for none: 8 where its payloads may go to a GPU (may_use_device()), else 4.
+// The max_in_flight of a queue that asks for none: 8 where its payloads are to go to a GPU (may_use_device()), else 4.
 std::size_t default_in_flight(std::string_view engine);
 
 // Why a payload was launched, in the order in which the reasons are looked at.

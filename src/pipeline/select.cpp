@@ -133,6 +133,7 @@ DeviceEngine& select_device_engine(std::string_view name) {
 
 bool may_use_device(std::string_view given, std::span<Engine* const> among) {
   const std::string_view name = name_or_override(given);
+  if (name == "auto" && !current_tuning()->rates) return false;
   return std::any_of(among.begin(), among.end(), [&](const Engine* engine) {
     const bool is_meant = engine->memory() == Memory::device && (name == "auto" || name == engine->name());
     return is_meant && engine->unavailable_reason().empty();

@@ -51,8 +51,9 @@ Selection select_engines(std::string_view name, std::span<const Message> message
 // The same for text in device memory.
 DeviceEngine& select_device_engine(std::string_view name);
 
-// Whether data in host memory may go to a device by that name, "auto" as above, with the engines `among` which there is
-// to choose. An engine that is not meant is not asked whether it can run, so no driver is started for it.
+// Whether data in host memory are likely to go to a device by that name, with the engines `among` which there is to
+// choose; by "auto", as above, only once the rates of this machine were measured: before, nearly all stay on the CPU.
+// An engine that is not meant is not asked whether it can run, so no driver is started for it.
 bool may_use_device(std::string_view name, std::span<Engine* const> among = engines());
 
 }  // namespace warpcipher

@@ -4,12 +4,15 @@
 
 #include <array>
 #include <cstdlib>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "engine/cpu/engine.hpp"
 #include "host_device_engine.hpp"
 #include "pipeline/select.hpp"
+#include "pipeline/tuning.hpp"
 
 namespace warpcipher {
 namespace {
@@ -181,16 +184,26 @@ TEST(Select, AsksADeviceOnlyWhenItIsMeant) {
   EXPECT_FALSE(may_use_device("cpu", among));
 }
 
-TEST(Select, AutoMayUseADeviceThatCanRun) {
+TEST(Select, AutoMayUseADeviceThatCanRunWhereRatesWereMeasured) {
   test::HostDeviceEngine device;
   const std::array<Engine*, 2> among{&cpu_engine(), &device};
   const ForcedEngine none("");
+  const std::shared_ptr<const Tuning> before = current_tuning();
   for (const char* name : {"auto", "", "host-device"}) {
-    device.reason.clear();
-    EXPECT_TRUE(may_use_device(name, among)) << name;
-    device.reason = "no driver";
-    EXPECT_FALSE(may_use_device(name, among)) << name;
+    for (const bool measured : {false, true}) {
+      Tuning tuning;
+      if (measured) tuning.rates = plain_table();
+      use_tuning(tuning);
+      device.reason.clear();
+      device.asked = 0;
+      const bool wanted = measured || std::string_view(name) == "host-device";
+      EXPECT_EQ(may_use_device(name, among), wanted) << name;
+      if (!wanted) EXPECT_EQ(device.asked, 0) << name;
+      device.reason = "no driver";
+      EXPECT_FALSE(may_use_device(name, among)) << name;
+    }
   }
+  use_tuning(*before);
 }
 
 }  // namespace
