@@ -60,7 +60,7 @@ Queue::Queue(Runner runner, const QueueLimits& limits, Listener listener) {
 Queue::Queue(const std::string& engine, const QueueLimits& limits, Listener listener)
     : Queue(runner_of(engine), complete(limits, engine), std::move(listener)) {}
 
-Queue::~Queue() {
+Queue::~Queue() {  // NOLINT(bugprone-exception-escape): a mutex that fails is the end
   if (state_->in_child()) {
     // Threads that do not exist here cannot be joined, and the mutexes may be locked: the state stays where it is.
     state_->itself = state_;
