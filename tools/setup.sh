@@ -8,7 +8,8 @@
 # As root, or where sudo asks for no password, apt-get is run; otherwise the line to run is printed.
 # PYTHON chooses the interpreter (python3 by default; 3.10 or later).
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd -P "$(dirname "$0")/.."
+PATH=${PATH//"$PWD/.venv/bin:"/} # make puts it first: python3 here is the machine's
 python=${PYTHON:-python3}
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -68,7 +69,8 @@ make_venv() {
     "$python" -m venv .venv
   else
     "$python" -m venv --without-pip .venv
-    "$python" -m pip --python .venv/bin/python install -q pip
+    # pip of Ubuntu 22.04 does not know --python.
+    "$python" -m pip install -q --target "$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')" pip
   fi
   # pip of Debian 12 and Ubuntu 22.04 does not know -C, with which the Makefile passes build settings.
   .venv/bin/python -m pip install -q --upgrade "pip>=25"
