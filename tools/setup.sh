@@ -45,7 +45,7 @@ install_system() {
   if [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
     # A venv without pip can still be made where only ensurepip is missing and pip is there.
     if [ "${packages// /}" = python3-venv ] && "$python" -m pip --version >/dev/null 2>&1; then return; fi
-    die "missing packages and no rights to install them; run: sudo apt-get install -y $packages"
+    die "missing packages and no rights to install them; run: sudo apt-get update && sudo apt-get install -y $packages"
   fi
   say "installing $packages"
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq
