@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from typing import Any
 
 import pytest
@@ -123,7 +124,6 @@ CALLS: dict[str, Any] = {
     "no data": lambda c: c(KEY).encrypt(NONCE, None, None),
     "aad is text": lambda c: c(KEY).encrypt(NONCE, b"", "x"),
     "two arguments": lambda c: c(KEY).encrypt(NONCE, b""),
-    "strided data": lambda c: c(KEY).encrypt(NONCE, memoryview(bytes(32))[::2], None),
     "small buffer": lambda c: c(KEY).encrypt_into(NONCE, b"a", None, bytearray(16)),
     "large buffer": lambda c: c(KEY).encrypt_into(NONCE, b"a", None, bytearray(18)),
     "read-only buffer": lambda c: c(KEY).encrypt_into(NONCE, b"a", None, bytes(17)),
@@ -131,6 +131,8 @@ CALLS: dict[str, Any] = {
     "small buffer to decrypt": lambda c: c(KEY).decrypt_into(NONCE, bytes(20), None, bytearray(3)),
     "short nonce into": lambda c: c(KEY).encrypt_into(bytes(7), b"a", None, bytearray(17)),
 }
+if sys.version_info >= (3, 11):  # before that, pyca's wheel raises TypeError
+    CALLS["strided data"] = lambda c: c(KEY).encrypt(NONCE, memoryview(bytes(32))[::2], None)
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
