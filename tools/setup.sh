@@ -62,18 +62,20 @@ check_python() {
 }
 
 make_venv() {
-  [ -x .venv/bin/python ] && .venv/bin/python -m pip --version >/dev/null 2>&1 && return
-  say "making .venv with $("$python" --version)"
-  rm -rf .venv
-  if "$python" -c 'import ensurepip' 2>/dev/null; then
-    "$python" -m venv .venv
-  else
-    "$python" -m venv --without-pip .venv
-    # pip of Ubuntu 22.04 does not know --python.
-    "$python" -m pip install -q --target "$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')" pip
+  if ! { [ -x .venv/bin/python ] && .venv/bin/python -m pip --version >/dev/null 2>&1; }; then
+    say "making .venv with $("$python" --version)"
+    rm -rf .venv
+    if "$python" -c 'import ensurepip' 2>/dev/null; then
+      "$python" -m venv .venv
+    else
+      "$python" -m venv --without-pip .venv
+      # pip of Ubuntu 22.04 does not know --python.
+      "$python" -m pip install -q --target "$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')" pip
+    fi
   fi
-  # pip of Debian 12 and Ubuntu 22.04 does not know -C, with which the Makefile passes build settings.
-  .venv/bin/python -m pip install -q --upgrade "pip>=25"
+  # pip of Debian 12 and Ubuntu 22.04, here too where .venv was made by hand, does not know -C, with which the Makefile
+  # passes build settings.
+  .venv/bin/python -m pip install -q "pip>=25"
 }
 
 # The requirements of the package and of the named extras, one a line, from pyproject.toml.
