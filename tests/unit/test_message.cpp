@@ -215,6 +215,32 @@ TEST(CheckMessages, FindsEveryOverlapBetweenMessages) {
   EXPECT_LT(refused, 3500);
 }
 
+// Many messages are looked at by several cores, each some: neighbours of two cores may meet.
+TEST(CheckMessages, FindsAnOverlapAmongManyMessages) {
+  constexpr std::size_t count = 20000, len = 32;
+  std::mt19937 random(9);
+  const Sample sample(random, find_algorithm("aes-256-xts"), Direction::encrypt, len);
+  std::vector<std::uint8_t> in(count * len), out(count * len);
+  for (const bool in_place : {false, true}) {
+    std::vector<Message> messages(count, sample.message);
+    for (std::size_t i = 0; i < count; ++i) {
+      messages[i].in = in.data() + i * len;
+      messages[i].out = in_place ? in.data() + i * len : out.data() + i * len;
+      messages[i].out_len = len;
+    }
+    EXPECT_EQ(refusal(messages), "accepted");
+    for (const std::size_t i : {std::size_t{1}, std::size_t{8191}, std::size_t{8192}, count - 1}) {
+      std::vector<Message> changed = messages;
+      changed[i].out = changed[i - 1].out + 1;
+      if (in_place) changed[i].in = changed[i].out;
+      EXPECT_NE(refusal(changed), "accepted") << i;
+      changed[i].out = const_cast<std::uint8_t*>(changed[i - 1].in);
+      if (in_place) changed[i].in = changed[i].out;
+      EXPECT_NE(refusal(changed), "accepted") << i;
+    }
+  }
+}
+
 // Tags too: they are written or read, right behind a text or elsewhere.
 TEST(CheckMessages, FindsEveryOverlapBetweenTagsAndTexts) {
   struct Use {
