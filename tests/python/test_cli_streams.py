@@ -91,6 +91,17 @@ def test_closed_pipe_ends_quietly(tmp_path: Path) -> None:
         assert process.stderr.read() == b""
 
 
+def test_closed_pipe_ends_a_list_quietly(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = ("info", "--algorithms")
+    with ended(start(*command, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE)) as process:
+        os.close(writer)
+        assert process.stderr is not None
+        assert process.wait(timeout=60) == -signal.SIGPIPE
+        assert process.stderr.read() == b""
+
+
 def test_full_device_is_an_error_of_the_system(tmp_path: Path) -> None:
     make_key(tmp_path)
     with (
