@@ -129,8 +129,8 @@ class Queue:
     max_delay_us:  microseconds that a message may wait for company.
     memory_limit:  bytes that all messages together may keep busy, text in and out; `submit` waits
                    when it is reached.
-    max_in_flight: payloads running at once. None: 8 where they are to run on a GPU (engine "cuda", or
-                   "auto" on a tuned machine with a GPU), else 4. The attribute has the number.
+    max_in_flight: payloads running at once. None: 8 where they are to run on a GPU (engine "cuda",
+                   or "auto" on a tuned machine with a GPU), else 4. The attribute has the number.
 
     Safe to use from several threads; a context manager that closes at its end. In the child of a
     fork a queue of the parent refuses messages: make a new one. TypeError, ValueError: a limit is
