@@ -48,7 +48,8 @@ FORCE:
 
 # The wheel that users get, built with the C++ tests beside it and installed into .venv; without the lab where no more is
 # asked for than to use the product, as that takes less time.
-install = python -m pip install -q --no-build-isolation --no-deps --force-reinstall \
+install = echo 'building warpcipher: some minutes the first time' >&2; \
+  python -m pip install -q --no-build-isolation --no-deps --force-reinstall \
   -C build-dir=$(BUILD) \
   -C cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON \
   -C cmake.define.WARPCIPHER_BUILD_TESTS=ON \

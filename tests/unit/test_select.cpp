@@ -198,7 +198,9 @@ TEST(Select, AutoMayUseADeviceThatCanRunWhereRatesWereMeasured) {
       device.asked = 0;
       const bool wanted = measured || std::string_view(name) == "host-device";
       EXPECT_EQ(may_use_device(name, among), wanted) << name;
-      if (!wanted) EXPECT_EQ(device.asked, 0) << name;
+      if (!wanted) {
+        EXPECT_EQ(device.asked, 0) << name;
+      }
       device.reason = "no driver";
       EXPECT_FALSE(may_use_device(name, among)) << name;
     }

@@ -46,7 +46,7 @@ def native() -> ModuleType:
         return importlib.import_module("warpcipher._lab")
     except ImportError as error:
         raise wc.EngineError(
-            f"the lab is not part of this build (WARPCIPHER_BUILD_LAB=OFF?): {error}"
+            f"the lab is not part of this build (`make build` makes one with it): {error}"
         ) from error
 
 
