@@ -48,6 +48,40 @@ TEST(CpuGcm, TakesGcmIvsTagsAndAadOfEveryLength) {
   }
 }
 
+// Tiles by libcrypto and by each code of this library, the last one first; whole, messages with an IV of 12 bytes go by
+// the latter where the processor is good for it, and those with one of 16 by libcrypto.
+TEST(CpuGcm, SplitsMessagesByEveryCode) {
+  SKIP_WITHOUT_CPU_ENGINE();
+  std::mt19937 random(17);
+  std::vector<const cpu::GcmLanes*> codes(cpu::gcm_lanes_list().begin(), cpu::gcm_lanes_list().end());
+  codes.push_back(nullptr);
+  const std::size_t tile = std::size_t{16} * cpu_tile_units;
+  for (const cpu::GcmLanes* const code : codes) {
+    for (const Direction direction : directions) {
+      for (const std::size_t iv_len : {12u, 16u}) {
+        if (code == nullptr && direction == Direction::decrypt && !gives_decryption_tags()) continue;
+        SCOPED_TRACE(code == nullptr ? "libcrypto" : code->name);
+        Sample sample(random, find_algorithm("aes-192-gcm"), direction, 2 * tile + 1 + random() % tile);
+        sample.iv = random_bytes(random, iv_len);
+        sample.message.iv = sample.iv.data();
+        sample.message.iv_len = iv_len;
+        make_tag_right(sample);
+        const Outcome want = expected_undivided(sample.message);
+        const Message& m = sample.message;
+        const Key key(m.algorithm(), {m.key->bytes(), m.key->size()});  // whose lanes are of this code
+        Message of_key = m;
+        of_key.key = &key;
+        SplitGcm split(AesKey::of(key), of_key, 3, code);
+        Status status = Status::engine_failure;
+        for (const std::uint64_t i : {2u, 1u, 0u}) {
+          EXPECT_EQ(split.run_tile(i, tile_piece(of_key, i, 3, nullptr), status), i == 0);
+        }
+        expect_outcome(sample, want, status);
+      }
+    }
+  }
+}
+
 // Message::compute_tag: short messages, whole ones and split ones give the tag they should have had, and the plaintext.
 TEST(CpuGcm, ComputesTheTagOfWhatItDecrypts) {
   SKIP_WITHOUT_CPU_ENGINE();

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cpu/aes_gcm.hpp"
 
+#include <cstring>
+#include <span>
+
 #include "batch/tag.hpp"
 #include "core/bytes.hpp"
 
@@ -71,14 +74,21 @@ Status run_gcm_message(AesKey& key, Context& context, const Message& m) {
   return Status::invalid_tag;
 }
 
-bool is_short_gcm(const Message& m) {
-  return m.iv_len == 12 && m.in_len <= most_short_gcm && !cpu::gcm_lanes_list().empty();
+const cpu::GcmLanes* own_gcm(std::size_t len) {
+  const std::span<const cpu::GcmLanes* const> list = cpu::gcm_lanes_list();
+  if (list.empty() || (len > most_short_gcm && list.front()->blocks == 1)) return nullptr;
+  return list.front();
 }
 
-ShortGcm::ShortGcm(AesKey& key) : code_(*cpu::gcm_lanes_list().front()), key_(key.lanes(code_)) {}
+bool is_own_gcm(const Message& m) { return m.iv_len == 12 && own_gcm(m.in_len) != nullptr; }
 
-Status ShortGcm::run(const Message& m) const {
-  const cpu::GcmText text{m.iv, m.aad, m.aad_len, m.in, m.out, m.in_len};
+OwnGcm::OwnGcm(AesKey& key) : code_(*cpu::gcm_lanes_list().front()), key_(key.lanes(code_)) {}
+
+Status OwnGcm::run(const Message& m) const {
+  std::uint8_t counter0[16] = {};
+  std::memcpy(counter0, m.iv, 12);
+  counter0[15] = 1;
+  const cpu::GcmText text{counter0, m.aad, m.aad_len, m.in, m.out, m.in_len};
   const bool encrypting = m.direction == Direction::encrypt;
   std::uint8_t tag[16];
   (encrypting ? code_.encrypt : code_.decrypt)(key_, text, tag);
@@ -89,8 +99,9 @@ Status ShortGcm::run(const Message& m) const {
   return Status::invalid_tag;
 }
 
-SplitGcm::SplitGcm(AesKey& key, const Message& m, std::uint64_t tiles)
+SplitGcm::SplitGcm(AesKey& key, const Message& m, std::uint64_t tiles, const cpu::GcmLanes* code)
     : key_(key),
+      code_(code),
       constants_(key.gcm()),
       message_(m),
       tiles_(tiles),
@@ -109,19 +120,28 @@ gf128::Element SplitGcm::transform_tile(const Piece& piece) {
   // The text of a GCM message begins one past its J0, and that of the tile first_unit blocks further.
   const gf128::Element counter0 = advance_counter(counter0_, piece.first_unit);
   const std::size_t aad_len = piece.first_unit == 0 ? message_.aad_len : 0;
-  std::uint8_t iv[16], tag[16];
-  gf128::store(iv, solve_iv(constants_, counter0));
-  {
-    const ContextPool::Lease context = key_.mode(message_.direction).borrow();
-    context->start_gcm(iv, sizeof iv);
-    context->update_aad(message_.aad, aad_len);
-    context->update(piece.in, piece.out, piece.len);
-    context->finish_gcm(tag);
-  }
+  std::uint8_t tag[16];
+  transform(counter0, piece, aad_len, tag);
   const gf128::Element mask = encrypt_element(*key_.blocks(Direction::encrypt).borrow(), counter0);
   const gf128::Element hash = gf128::add(gf128::load(tag), mask);
   secure_wipe(tag, sizeof tag);
   return gf128::add(hash, gf128::gcm_multiply(length_block(aad_len, piece.len), constants_.hash_key));
+}
+
+void SplitGcm::transform(gf128::Element counter0, const Piece& piece, std::size_t aad_len, std::uint8_t (&tag)[16]) {
+  std::uint8_t start[16];
+  if (code_ != nullptr) {
+    gf128::store(start, counter0);
+    const cpu::GcmText text{start, message_.aad, aad_len, piece.in, piece.out, piece.len};
+    (message_.direction == Direction::encrypt ? code_->encrypt : code_->decrypt)(key_.lanes(*code_), text, tag);
+    return;
+  }
+  gf128::store(start, solve_iv(constants_, counter0));
+  const ContextPool::Lease context = key_.mode(message_.direction).borrow();
+  context->start_gcm(start, sizeof start);
+  context->update_aad(message_.aad, aad_len);
+  context->update(piece.in, piece.out, piece.len);
+  context->finish_gcm(tag);
 }
 
 // Horner's rule over the tiles: GHASH of the whole is the sum of the parts, each times H to the number of blocks after

@@ -61,7 +61,7 @@ void run_tile(const Message& m, std::uint32_t index, SplitWork& work, std::uint6
 // contexts for a third of the time of a short message.
 void run_gcm_messages(const Plan& plan, std::span<const std::uint32_t> indices, std::span<Status> statuses) {
   const Key* last = nullptr;
-  std::optional<ShortGcm> code;
+  std::optional<OwnGcm> code;
   std::optional<ContextPool::Lease> context;
   for (const std::uint32_t i : indices) {
     const Message& m = plan.messages[i];
@@ -72,7 +72,7 @@ void run_gcm_messages(const Plan& plan, std::span<const std::uint32_t> indices, 
     }
     // NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): a message has a key
     AesKey& key = AesKey::of(*m.key);
-    if (is_short_gcm(m)) {
+    if (is_own_gcm(m)) {
       if (!code) code.emplace(key);
       statuses[i] = code->run(m);
     } else {

@@ -12,7 +12,10 @@ std::vector<const GcmLanes*> find_gcm_lanes() {
   std::vector<const GcmLanes*> found;
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx") && __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul")) {
-    if (__builtin_cpu_supports("avx2") && has_vaes() && has_vpclmulqdq()) found.push_back(&gcm_lanes_vaes);
+    const bool has_wide = has_vaes() && has_vpclmulqdq();
+    const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+    if (has_wide && has_avx512) found.push_back(&gcm_lanes_vaes512);
+    if (has_wide && __builtin_cpu_supports("avx2")) found.push_back(&gcm_lanes_vaes);
     found.push_back(&gcm_lanes_aesni);
   }
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES-GCM of short messages, where the calls into libcrypto take longer than the work: AES instructions and carry-less
-// products of one instruction set. gcm_lanes_pclmul.cpp and gcm_lanes_vpclmul.cpp define one each, from one source
-// (gcm_lanes_code.hpp); gcm_lanes.cpp chooses.
+// AES-GCM by AES instructions and carry-less products of one instruction set, for short messages, where the calls into
+// libcrypto take longer than the work, and for all where vectors hold several blocks. gcm_lanes_pclmul.cpp,
+// gcm_lanes_vpclmul.cpp and gcm_lanes_vpclmul512.cpp define one each, from one source (gcm_lanes_code.hpp);
+// gcm_lanes.cpp chooses.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +13,19 @@ namespace warpcipher::cpu {
 
 // What is kept of a key. Plain data; its holder wipes it.
 struct alignas(32) GcmLaneKey {
-  static constexpr std::size_t most_powers = 16;
+  static constexpr std::size_t most_powers = 32;
 
   std::uint8_t round_keys[15][16];
-  // H^16, H^15 ... H, then zeros for a vector that reaches past the end. Each as gcm_lanes_code.hpp multiplies by it,
-  // and the sum of its halves.
-  std::uint8_t powers[most_powers + 2][16];
-  std::uint8_t sums[most_powers + 2][16];
+  // H^16, H^15 ... H, as many as the code has blocks in flight, then zeros for a vector that reaches past the end. Each
+  // as gcm_lanes_code.hpp multiplies by it, and the sum of its halves.
+  std::uint8_t powers[most_powers + 3][16];
+  std::uint8_t sums[most_powers + 3][16];
   int rounds;
 };
 
-// One message with an IV of 12 bytes. out: as long as the text, the same buffer or disjoint.
+// One message. out: as long as the text, the same buffer or disjoint.
 struct GcmText {
-  const std::uint8_t* iv;
+  const std::uint8_t* counter0;  // J0 (SP 800-38D, section 7.1), 16 bytes
   const std::uint8_t* aad;
   std::size_t aad_len;
   const std::uint8_t* in;
@@ -34,6 +35,7 @@ struct GcmText {
 
 struct GcmLanes {
   const char* name;
+  std::size_t blocks;  // in a vector
 
   // key_len: 16, 24 or 32.
   void (*make_key)(const std::uint8_t* key, std::size_t key_len, GcmLaneKey& made);
@@ -50,6 +52,7 @@ std::span<const GcmLanes* const> gcm_lanes_list();
 #if defined(__x86_64__)
 extern const GcmLanes gcm_lanes_aesni;
 extern const GcmLanes gcm_lanes_vaes;
+extern const GcmLanes gcm_lanes_vaes512;
 #endif
 
 }  // namespace warpcipher::cpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The source that gcm_lanes_*.cpp compile, each for its own instruction set: AES-GCM (SP 800-38D) with eight vectors of
-// blocks in flight. All of it is in an unnamed namespace: a function that the linker could merge with another file's
+// The source that gcm_lanes_*.cpp compile, each for its own instruction set: AES-GCM (SP 800-38D) with several vectors
+// of blocks in flight. All of it is in an unnamed namespace: a function that the linker could merge with another file's
 // copy might run instructions that the processor lacks.
 //
 // GHASH works on blocks with their bytes reversed, whose bit i is the coefficient of x^(127 - i). A carry-less product
@@ -44,7 +44,7 @@ inline void forget(void* data, std::size_t size) {
 template <class Lanes>
 struct GcmLanesCode {
   using Vector = typename Lanes::Vector;
-  static constexpr std::size_t vectors = 8;
+  static constexpr std::size_t vectors = Lanes::vectors;
   static constexpr std::size_t vector_len = 16 * Lanes::blocks;
   static constexpr std::size_t group_len = vectors * vector_len;
   static_assert(vectors * Lanes::blocks <= GcmLaneKey::most_powers, "a group needs a power for each block");
@@ -62,7 +62,7 @@ struct GcmLanesCode {
     __m128i power = first;
     std::memset(made.powers, 0, sizeof made.powers);
     std::memset(made.sums, 0, sizeof made.sums);
-    for (std::size_t n = 1; n <= GcmLaneKey::most_powers; ++n) {
+    for (std::size_t n = 1; n <= vectors * Lanes::blocks; ++n) {
       if (n > 1) power = multiply(power, first);
       store_block(made.powers[GcmLaneKey::most_powers - n], power);
       store_block(made.sums[GcmLaneKey::most_powers - n], add(power, swap_halves(power)));
@@ -71,13 +71,11 @@ struct GcmLanesCode {
 
   template <bool Encrypt>
   static void run(const GcmLaneKey& key, const GcmText& text, std::uint8_t (&tag)[16]) {
-    alignas(32) std::uint8_t first[16] = {};
-    std::memcpy(first, text.iv, 12);
-    first[15] = 1;  // J0: section 7.1, step 2
-    const __m128i mask = encrypt_block(key, load_block(first));
+    const __m128i counter0 = load_block(text.counter0);
+    const __m128i mask = encrypt_block(key, counter0);
     __m128i hash = _mm_setzero_si128();
     hash = hash_bytes(key, hash, text.aad, text.aad_len);
-    Vector counter = Lanes::add_words(Lanes::from_block(reverse_block(load_block(first))), Lanes::counters());
+    Vector counter = Lanes::add_words(Lanes::from_block(reverse_block(counter0)), Lanes::counters());
     counter = Lanes::add_words(counter, Lanes::from_block(_mm_set_epi32(0, 0, 0, 1)));
 
     const std::uint8_t* in = text.in;
@@ -179,7 +177,7 @@ struct GcmLanesCode {
   static __m128i hash_vectors(const GcmLaneKey& key, __m128i hash, const Vector* text, std::size_t used,
                               std::size_t count) {
     const Vector zero = Lanes::exclusive_or(text[0], text[0]);
-    alignas(32) std::uint8_t start[32] = {};
+    alignas(64) std::uint8_t start[64] = {};
     store_block(start, hash);
     Sum sum{zero, zero, zero};
     const std::size_t place = GcmLaneKey::most_powers - count;
@@ -199,7 +197,7 @@ struct GcmLanesCode {
   template <bool Encrypt>
   static __m128i run_rest(const GcmLaneKey& key, __m128i hash, const Vector (&blocks)[vectors], const std::uint8_t* in,
                           std::uint8_t* out, std::size_t len) {
-    alignas(32) std::uint8_t text[group_len];
+    alignas(64) std::uint8_t text[group_len];
     const std::size_t used = (len + vector_len - 1) / vector_len;
     std::memcpy(text, in, len);
     std::memset(text + len, 0, vector_len * used - len);
@@ -222,7 +220,7 @@ struct GcmLanesCode {
     while (len > 0) {
       const std::size_t part = len < group_len ? len : group_len;
       const std::size_t used = (part + vector_len - 1) / vector_len;
-      alignas(32) std::uint8_t padded[group_len];
+      alignas(64) std::uint8_t padded[group_len];
       std::memcpy(padded, bytes, part);
       std::memset(padded + part, 0, vector_len * used - part);
       Vector text[vectors];
@@ -238,7 +236,7 @@ struct GcmLanesCode {
 template <class Lanes>
 constexpr GcmLanes make_gcm_lanes(const char* name) {
   using Code = GcmLanesCode<Lanes>;
-  return {name, Code::make_key, Code::template run<true>, Code::template run<false>};
+  return {name, Lanes::blocks, Code::make_key, Code::template run<true>, Code::template run<false>};
 }
 
 }  // namespace

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// AES-GCM four blocks at a time in each vector: VAES and VPCLMULQDQ on 512 bits. The build compiles this file, and no
+// other, for them.
+
+#if defined(__x86_64__)
+
+#if !defined(__AVX512F__) || !defined(__AVX512BW__) || !defined(__VAES__) || !defined(__VPCLMULQDQ__)
+#error "compile this file with -mavx512f -mavx512bw -maes -mpclmul -mvaes -mvpclmulqdq"
+#endif
+
+// GCC before 13 takes the intrinsics' own undefined vectors for mistakes (its bug 105593).
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include "engine/cpu/gcm_lanes_code.hpp"
+
+namespace warpcipher::cpu {
+namespace {
+
+struct FourBlocks {
+  using Vector = __m512i;
+  static constexpr std::size_t blocks = 4;
+  static constexpr std::size_t vectors = 8;  // in flight
+
+  static Vector from_block(__m128i block) { return _mm512_broadcast_i32x4(block); }
+  static __m128i sum_of_blocks(Vector v) {
+    const __m256i halves = _mm256_xor_si256(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
+    return _mm_xor_si128(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
+  }
+  static Vector counters() { return _mm512_set_epi32(0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0); }
+  static Vector load(const std::uint8_t* p) { return _mm512_loadu_si512(p); }
+  static void store(std::uint8_t* p, Vector v) { _mm512_storeu_si512(p, v); }
+  static Vector add_words(Vector a, Vector b) { return _mm512_add_epi32(a, b); }
+  static Vector exclusive_or(Vector a, Vector b) { return _mm512_xor_si512(a, b); }
+  static Vector swap_bytes(Vector v) { return _mm512_shuffle_epi8(v, from_block(reversing_bytes())); }
+  static Vector swap_halves(Vector v) { return _mm512_shuffle_epi32(v, static_cast<_MM_PERM_ENUM>(0x4e)); }
+  static Vector encrypt_round(Vector v, Vector key) { return _mm512_aesenc_epi128(v, key); }
+  static Vector encrypt_last(Vector v, Vector key) { return _mm512_aesenclast_epi128(v, key); }
+  template <int Halves>
+  static Vector multiply(Vector a, Vector b) {
+    return _mm512_clmulepi64_epi128(a, b, Halves);
+  }
+};
+
+}  // namespace
+
+constinit const GcmLanes gcm_lanes_vaes512 = make_gcm_lanes<FourBlocks>("vaes512");
+
+}  // namespace warpcipher::cpu
+
+#endif
