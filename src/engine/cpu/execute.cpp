@@ -7,6 +7,7 @@
 
 #include "engine/cpu/aes_gcm.hpp"
 #include "engine/cpu/aes_modes.hpp"
+#include "engine/cpu/aes_serial.hpp"
 #include "engine/cpu/des_modes.hpp"
 #include "engine/cpu/piece.hpp"
 
@@ -89,10 +90,10 @@ void run_messages(const Plan& plan, const Grain& grain, std::span<Status> status
   const auto indices = std::span(group.messages).subspan(grain.first, grain.last - grain.first);
   if (group.algorithm->is_aead()) {
     run_gcm_messages(plan, indices, statuses);
-  } else if (!group.parallel && !is_aes(group.algorithm->cipher.id)) {
+  } else if (serial_lanes(group) > 1) {
     std::vector<const Message*> messages;
     for (const std::uint32_t i : indices) messages.push_back(&plan.messages[i]);
-    run_des_serial(messages);
+    (is_aes(group.algorithm->cipher.id) ? run_aes_serial : run_des_serial)(messages);
   } else {
     for (const std::uint32_t i : indices) run_piece(plan.messages[i], whole_piece(plan.messages[i]));
   }

@@ -15,13 +15,12 @@
 
 #include <cstring>
 
+#include "engine/cpu/aes_instructions.hpp"
 #include "engine/cpu/gcm_lanes.hpp"
 
 namespace warpcipher::cpu {
 namespace {
 
-inline __m128i load_block(const std::uint8_t* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
-inline void store_block(std::uint8_t* p, __m128i block) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), block); }
 inline __m128i reversing_bytes() { return _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
 inline __m128i reverse_block(__m128i block) { return _mm_shuffle_epi8(block, reversing_bytes()); }
 inline __m128i swap_halves(__m128i a) { return _mm_shuffle_epi32(a, 0x4e); }
@@ -36,11 +35,6 @@ inline __m128i reduce(__m128i low, __m128i middle, __m128i high) {
   return add(high, add(swap_halves(middle), _mm_clmulepi64_si128(polynomial(), middle, 0x01)));
 }
 
-inline void forget(void* data, std::size_t size) {
-  std::memset(data, 0, size);
-  __asm__ __volatile__("" : : "r"(data) : "memory");
-}
-
 template <class Lanes>
 struct GcmLanesCode {
   using Vector = typename Lanes::Vector;
@@ -50,7 +44,8 @@ struct GcmLanesCode {
   static_assert(vectors * Lanes::blocks <= GcmLaneKey::most_powers, "a group needs a power for each block");
 
   static void make_key(const std::uint8_t* key, std::size_t key_len, GcmLaneKey& made) {
-    expand_key(key, static_cast<int>(key_len / 4), made);
+    made.rounds = static_cast<int>(key_len / 4 + 6);
+    expand_aes_key(key, key_len / 4, made.round_keys);
     const __m128i hash_key = reverse_block(encrypt_block(made, _mm_setzero_si128()));
     // Divided by x: one bit to the left, x^127 folded.
     auto low = static_cast<std::uint64_t>(_mm_cvtsi128_si64(hash_key));
@@ -105,28 +100,6 @@ struct GcmLanesCode {
   }
 
  private:
-  // FIPS 197, section 5.2, for a key of key_words words. With four equal columns ShiftRows does nothing, and a last
-  // round under a key of zeros is the S-box.
-  static void expand_key(const std::uint8_t* key, int key_words, GcmLaneKey& made) {
-    made.rounds = key_words + 6;
-    std::uint32_t words[60];
-    std::memcpy(words, key, static_cast<std::size_t>(4 * key_words));
-    std::uint32_t round_constant = 1;
-    for (int i = key_words; i < 4 * (made.rounds + 1); ++i) {
-      std::uint32_t word = words[i - 1];
-      const bool first = i % key_words == 0;
-      if (first || (key_words == 8 && i % 8 == 4)) {
-        const __m128i column = _mm_set1_epi32(static_cast<int>(first ? word >> 8 | word << 24 : word));
-        word = static_cast<std::uint32_t>(_mm_cvtsi128_si32(_mm_aesenclast_si128(column, _mm_setzero_si128())));
-        if (first) word ^= round_constant;
-        if (first) round_constant = (round_constant << 1) ^ (0x11bu * (round_constant >> 7));
-      }
-      words[i] = words[i - key_words] ^ word;
-    }
-    std::memcpy(made.round_keys, words, static_cast<std::size_t>(16 * (made.rounds + 1)));
-    forget(words, sizeof words);
-  }
-
   static __m128i encrypt_block(const GcmLaneKey& key, __m128i block) {
     block = add(block, load_block(key.round_keys[0]));
     for (int r = 1; r < key.rounds; ++r) block = _mm_aesenc_si128(block, load_block(key.round_keys[r]));

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cpu/schedule.hpp"
 
+#include <algorithm>
+
+#include "engine/cpu/aes_serial.hpp"
 #include "engine/cpu/context.hpp"
 #include "engine/cpu/des_modes.hpp"
 #include "engine/cpu/piece.hpp"
@@ -30,6 +33,7 @@ WorkCost cost_of(const Algorithm& algorithm, Direction direction) {
     const std::uint64_t blocks = algorithm.cipher.id == CipherId::des ? 7 : 14;
     return {message, (algorithm.parallel(direction) ? 1 : 2) * (algorithm.mode.id == Mode::cfb8 ? 8 : 1) * blocks};
   }
+  if (aes_serial_lanes(algorithm, direction) > 1) return {message, 1};
   switch (algorithm.mode.id) {
     case Mode::ecb:
     case Mode::ctr:
@@ -49,6 +53,11 @@ WorkCost cost_of(const Algorithm& algorithm, Direction direction) {
   return {message, 1};
 }
 
+std::size_t serial_lanes(const Group& group) {
+  if (group.parallel) return 1;
+  return is_aes(group.algorithm->cipher.id) ? aes_serial_lanes(*group.algorithm, group.direction) : des_serial_lanes();
+}
+
 Schedule make_schedule(const Plan& plan, std::size_t threads) {
   Schedule schedule;
   const std::uint64_t total = total_cost(plan);
@@ -59,7 +68,11 @@ Schedule make_schedule(const Plan& plan, std::size_t threads) {
     const Group& group = plan.groups[g];
     const WorkCost cost = cost_of(*group.algorithm, group.direction);
     const bool whole = group.algorithm->is_aead() && group.direction == Direction::decrypt && !gives_decryption_tags();
-    const bool lanes_at_once = !group.parallel && !is_aes(group.algorithm->cipher.id);
+    const bool is_serial_des = !group.parallel && !is_aes(group.algorithm->cipher.id);
+    // Serial DES does as many messages as it has lanes at the price of one. AES has few lanes: other cores come first.
+    const std::uint64_t lanes = serial_lanes(group);
+    const std::uint64_t together =
+        is_serial_des ? lanes : std::clamp<std::uint64_t>(group.messages.size() / threads, 1, lanes);
     std::uint64_t first = 0, gathered = 0;
     const auto close = [&](std::uint64_t end) {
       if (end > first) schedule.grains.push_back({g, Grain::not_split, first, end});
@@ -80,8 +93,7 @@ Schedule make_schedule(const Plan& plan, std::size_t threads) {
         continue;
       }
       gathered += work;
-      // Serial DES does as many messages as it has lanes at the price of one: those stay together.
-      const bool enough = lanes_at_once ? position + 1 - first >= des_serial_lanes() : gathered >= grain_cost;
+      const bool enough = position + 1 - first >= together && (is_serial_des || gathered >= grain_cost);
       if (enough && schedule.shared) close(position + 1);
     }
     close(group.messages.size());

@@ -48,6 +48,9 @@ struct Schedule {
   bool shared = false;  // worth more than one thread
 };
 
+// Messages of a serial group that one core does side by side; 1 for others.
+std::size_t serial_lanes(const Group& group);
+
 // `threads` counts the caller. A message is split when its mode allows and it would keep one thread busy while others
 // have nothing left: whole messages are as fast or faster. The plan must have been made for tiles of cpu_tile_units.
 Schedule make_schedule(const Plan& plan, std::size_t threads);

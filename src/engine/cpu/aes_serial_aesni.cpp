@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Serial modes of AES by AES-NI: a block of each of up to eight messages at a time. The build compiles this file, and
+// no other, for it.
+
+#if defined(__x86_64__)
+
+#if !defined(__AES__)
+#error "compile this file with -maes -mssse3"
+#endif
+
+#include "engine/cpu/aes_instructions.hpp"
+#include "engine/cpu/aes_serial_lanes.hpp"
+
+namespace warpcipher::cpu {
+namespace {
+
+inline __m128i load_key(const std::uint8_t* p) { return _mm_load_si128(reinterpret_cast<const __m128i*>(p)); }
+
+template <SerialMode Mode, std::size_t Lanes>
+void run_lanes(int rounds, SerialLanes& state, std::size_t blocks) {
+  __m128i chain[Lanes];
+  for (std::size_t l = 0; l < Lanes; ++l) chain[l] = load_key(state.chain[l]);
+  for (std::size_t at = 0; at < 16 * blocks; at += 16) {
+    __m128i text[Lanes], x[Lanes];
+    for (std::size_t l = 0; l < Lanes; ++l) {
+      text[l] = load_block(state.in[l] + at);
+      x[l] = _mm_xor_si128(chain[l], load_key(state.round_keys[0][l]));
+      if (Mode == SerialMode::cbc) x[l] = _mm_xor_si128(x[l], text[l]);
+    }
+    for (int r = 1; r < rounds; ++r) {
+      for (std::size_t l = 0; l < Lanes; ++l) x[l] = _mm_aesenc_si128(x[l], load_key(state.round_keys[r][l]));
+    }
+    for (std::size_t l = 0; l < Lanes; ++l) {
+      x[l] = _mm_aesenclast_si128(x[l], load_key(state.round_keys[rounds][l]));
+      const __m128i made = Mode == SerialMode::cbc ? x[l] : _mm_xor_si128(x[l], text[l]);
+      chain[l] = Mode == SerialMode::ofb ? x[l] : made;
+      store_block(state.out[l] + at, made);
+    }
+  }
+  for (std::size_t l = 0; l < Lanes; ++l) {
+    store_block(state.chain[l], chain[l]);
+    state.in[l] += 16 * blocks;
+    state.out[l] += 16 * blocks;
+  }
+}
+
+using Run = void (*)(int, SerialLanes&, std::size_t);
+
+template <SerialMode Mode>
+constexpr Run runs[SerialLanes::most] = {run_lanes<Mode, 1>, run_lanes<Mode, 2>, run_lanes<Mode, 3>,
+                                         run_lanes<Mode, 4>, run_lanes<Mode, 5>, run_lanes<Mode, 6>,
+                                         run_lanes<Mode, 7>, run_lanes<Mode, 8>};
+
+void run(SerialMode mode, int rounds, SerialLanes& state, std::size_t lanes, std::size_t blocks) {
+  switch (mode) {
+    case SerialMode::cbc:
+      return runs<SerialMode::cbc>[lanes - 1](rounds, state, blocks);
+    case SerialMode::cfb:
+      return runs<SerialMode::cfb>[lanes - 1](rounds, state, blocks);
+    case SerialMode::ofb:
+      return runs<SerialMode::ofb>[lanes - 1](rounds, state, blocks);
+  }
+}
+
+void expand_key(const std::uint8_t* key, std::size_t key_len, std::uint8_t (&round_keys)[15][16]) {
+  expand_aes_key(key, key_len / 4, round_keys);
+}
+
+}  // namespace
+
+constinit const SerialCode serial_code_aesni = {"aesni", expand_key, run};
+
+}  // namespace warpcipher::cpu
+
+#endif
