@@ -47,74 +47,54 @@ class SerialRun {
 
   void run() {
     for (fill(); count_ != 0; fill()) {
-      std::size_t blocks = lanes_[0].blocks;
-      for (std::size_t l = 1; l < count_; ++l) blocks = std::min(blocks, lanes_[l].blocks);
+      std::size_t blocks = SerialLanes::most_blocks;
+      for (std::size_t l = 0; l < count_; ++l) blocks = std::min(blocks, blocks_left(lanes_[l]));
+      for (std::size_t l = 0; l < count_; ++l) take_in(l, 16 * blocks);
       code_.run(mode_, rounds_, *state_, count_, blocks);
-      for (std::size_t l = 0; l < count_; ++l) lanes_[l].blocks -= blocks;
+      for (std::size_t l = 0; l < count_; ++l) bring_out(l, 16 * blocks);
     }
   }
 
  private:
-  // What is left of a lane's message: whole blocks, then one that is made here, of the bytes behind them.
   struct Lane {
     const Message* message = nullptr;
-    std::size_t blocks = 0;
-    bool has_tail = false;  // still to come
-    bool is_at_tail = false;
+    std::size_t done = 0;  // bytes
   };
 
-  // Gives lanes that are done their tail or another message, and closes up those that there is none for.
+  // The last one may be short, or made of padding alone.
+  static std::size_t blocks_left(const Lane& lane) { return (lane.message->output_len() - lane.done + 15) / 16; }
+
+  // Gives lanes that are done another message, and closes up those that there is none for.
   void fill() {
     for (std::size_t l = 0; l < count_;) {
-      if (lanes_[l].blocks != 0 || goes_on(l) || begins(l)) {
+      if (blocks_left(lanes_[l]) != 0 || begins(l)) {
         ++l;
-      } else {
-        --count_;
-        if (l != count_) move(count_, l);
+      } else if (--count_ != l) {
+        move(count_, l);
       }
     }
     while (count_ < SerialLanes::most && begins(count_)) ++count_;
-  }
-
-  // After the whole blocks comes the tail, and after that the end.
-  bool goes_on(std::size_t l) {
-    Lane& lane = lanes_[l];
-    const Message& m = *lane.message;
-    const std::size_t whole = m.in_len / 16 * 16;
-    if (lane.is_at_tail) {
-      std::memcpy(m.out + whole, tails_[l].data(), m.output_len() - whole);
-      return false;
-    }
-    if (!lane.has_tail) return false;
-    std::uint8_t* const tail = tails_[l].data();
-    const std::size_t len = m.in_len - whole;
-    const bool pads = m.padding == Padding::pkcs7;  // RFC 5652, section 6.3
-    std::memset(tail, pads ? static_cast<int>(16 - len) : 0, 16);
-    if (len != 0) std::memcpy(tail, m.in + whole, len);
-    state_->in[l] = state_->out[l] = tail;
-    lane = {&m, 1, false, true};
-    return true;
   }
 
   bool begins(std::size_t l) {
     while (next_ < waiting_.size()) {
       const Message& m = *waiting_[next_++];
       if (m.output_len() == 0) continue;
-      const Key* const key = m.key;
-      if (key != last_key_) code_.expand_key(key->bytes(), key->size(), *round_keys_);
-      last_key_ = key;
+      if (m.key != last_key_) code_.expand_key(m.key->bytes(), m.key->size(), *round_keys_);
+      last_key_ = m.key;
       for (std::size_t r = 0; r <= static_cast<std::size_t>(rounds_); ++r) {
         std::memcpy(state_->round_keys[r][l], (*round_keys_)[r], 16);
       }
       std::memcpy(state_->chain[l], m.iv, 16);
-      state_->in[l] = m.in;
-      state_->out[l] = m.out;
-      const std::size_t blocks = m.in_len / 16;
-      lanes_[l] = {&m, blocks, m.output_len() != 16 * blocks, false};
-      if (blocks == 0) goes_on(l);
+      lanes_[l] = {&m, 0};
       return true;
     }
     return false;
+  }
+
+  // What the next turn of a lane looks at.
+  static void prefetch(const std::uint8_t* text, const std::uint8_t* end) {
+    for (std::size_t i = 0; i < 16 * SerialLanes::most_blocks && text + i < end; i += 64) __builtin_prefetch(text + i);
   }
 
   void move(std::size_t from, std::size_t to) {
@@ -122,11 +102,24 @@ class SerialRun {
       std::memcpy(state_->round_keys[r][to], state_->round_keys[r][from], 16);
     }
     std::memcpy(state_->chain[to], state_->chain[from], 16);
-    const bool in_tail = lanes_[from].is_at_tail;
-    if (in_tail) tails_[to] = tails_[from];
-    state_->in[to] = in_tail ? tails_[to].data() : state_->in[from];
-    state_->out[to] = in_tail ? tails_[to].data() : state_->out[from];
     lanes_[to] = lanes_[from];
+  }
+
+  // Texts that lie 4 KiB apart share few lines of the cache: so they are copied some blocks at a time.
+  void take_in(std::size_t l, std::size_t len) {
+    const Message& m = *lanes_[l].message;
+    const std::size_t text_len = std::min(len, m.in_len - lanes_[l].done);
+    if (text_len != 0) std::memcpy(state_->text[l], m.in + lanes_[l].done, text_len);
+    prefetch(m.in + lanes_[l].done + text_len, m.in + m.in_len);
+    // RFC 5652, section 6.3. Without padding what is behind the text of a mode of streams is not brought out.
+    if (text_len != len) std::memset(state_->text[l] + text_len, static_cast<int>(16 - m.in_len % 16), len - text_len);
+  }
+
+  void bring_out(std::size_t l, std::size_t len) {
+    Lane& lane = lanes_[l];
+    const std::size_t made_len = std::min(len, lane.message->output_len() - lane.done);
+    std::memcpy(lane.message->out + lane.done, state_->text[l], made_len);
+    lane.done += made_len;
   }
 
   using RoundKeys = std::uint8_t[15][16];
@@ -141,8 +134,6 @@ class SerialRun {
   std::array<Lane, SerialLanes::most> lanes_;
   Secret<SerialLanes> state_;
   Secret<RoundKeys> round_keys_;
-  Secret<std::array<std::array<std::uint8_t, 16>, SerialLanes::most>> tail_bytes_;
-  std::array<std::array<std::uint8_t, 16>, SerialLanes::most>& tails_ = *tail_bytes_;
 };
 
 }  // namespace

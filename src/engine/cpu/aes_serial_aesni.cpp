@@ -14,34 +14,30 @@
 namespace warpcipher::cpu {
 namespace {
 
-inline __m128i load_key(const std::uint8_t* p) { return _mm_load_si128(reinterpret_cast<const __m128i*>(p)); }
+inline __m128i load_aligned(const std::uint8_t* p) { return _mm_load_si128(reinterpret_cast<const __m128i*>(p)); }
 
 template <SerialMode Mode, std::size_t Lanes>
 void run_lanes(int rounds, SerialLanes& state, std::size_t blocks) {
   __m128i chain[Lanes];
-  for (std::size_t l = 0; l < Lanes; ++l) chain[l] = load_key(state.chain[l]);
+  for (std::size_t l = 0; l < Lanes; ++l) chain[l] = load_aligned(state.chain[l]);
   for (std::size_t at = 0; at < 16 * blocks; at += 16) {
     __m128i text[Lanes], x[Lanes];
     for (std::size_t l = 0; l < Lanes; ++l) {
-      text[l] = load_block(state.in[l] + at);
-      x[l] = _mm_xor_si128(chain[l], load_key(state.round_keys[0][l]));
+      text[l] = load_aligned(state.text[l] + at);
+      x[l] = _mm_xor_si128(chain[l], load_aligned(state.round_keys[0][l]));
       if (Mode == SerialMode::cbc) x[l] = _mm_xor_si128(x[l], text[l]);
     }
     for (int r = 1; r < rounds; ++r) {
-      for (std::size_t l = 0; l < Lanes; ++l) x[l] = _mm_aesenc_si128(x[l], load_key(state.round_keys[r][l]));
+      for (std::size_t l = 0; l < Lanes; ++l) x[l] = _mm_aesenc_si128(x[l], load_aligned(state.round_keys[r][l]));
     }
     for (std::size_t l = 0; l < Lanes; ++l) {
-      x[l] = _mm_aesenclast_si128(x[l], load_key(state.round_keys[rounds][l]));
+      x[l] = _mm_aesenclast_si128(x[l], load_aligned(state.round_keys[rounds][l]));
       const __m128i made = Mode == SerialMode::cbc ? x[l] : _mm_xor_si128(x[l], text[l]);
       chain[l] = Mode == SerialMode::ofb ? x[l] : made;
-      store_block(state.out[l] + at, made);
+      store_block(state.text[l] + at, made);
     }
   }
-  for (std::size_t l = 0; l < Lanes; ++l) {
-    store_block(state.chain[l], chain[l]);
-    state.in[l] += 16 * blocks;
-    state.out[l] += 16 * blocks;
-  }
+  for (std::size_t l = 0; l < Lanes; ++l) store_block(state.chain[l], chain[l]);
 }
 
 using Run = void (*)(int, SerialLanes&, std::size_t);

@@ -11,11 +11,11 @@ namespace warpcipher::cpu {
 // Messages on their way, a lane each. Lane l of `lanes` has round_keys[r][l]; those behind are not looked at.
 struct alignas(16) SerialLanes {
   static constexpr std::size_t most = 8;
+  static constexpr std::size_t most_blocks = 16;  // at a time
 
   std::uint8_t round_keys[15][most][16];
   std::uint8_t chain[most][16];  // the IV, then the block that the next one waits for
-  const std::uint8_t* in[most];  // may be the same as out, or disjoint
-  std::uint8_t* out[most];
+  std::uint8_t text[most][16 * most_blocks];
 };
 
 // SP 800-38A, sections 6.2 to 6.4: CBC encryption, CFB encryption with segments of a block, OFB.
@@ -27,7 +27,7 @@ struct SerialCode {
   // The round keys of FIPS 197, section 5.2, in a time that depends on key_len (16, 24, 32) alone.
   void (*expand_key)(const std::uint8_t* key, std::size_t key_len, std::uint8_t (&round_keys)[15][16]);
 
-  // The next `blocks` blocks of the first `lanes` lanes, 1 to `most`; `in`, `out` and `chain` go on.
+  // Transforms the first `blocks` blocks of text of the first `lanes` lanes, 1 to `most`; `chain` goes on.
   void (*run)(SerialMode mode, int rounds, SerialLanes& state, std::size_t lanes, std::size_t blocks);
 };
 
