@@ -92,11 +92,6 @@ class SerialRun {
     return false;
   }
 
-  // What the next turn of a lane looks at.
-  static void prefetch(const std::uint8_t* text, const std::uint8_t* end) {
-    for (std::size_t i = 0; i < 16 * SerialLanes::most_blocks && text + i < end; i += 64) __builtin_prefetch(text + i);
-  }
-
   void move(std::size_t from, std::size_t to) {
     for (std::size_t r = 0; r <= static_cast<std::size_t>(rounds_); ++r) {
       std::memcpy(state_->round_keys[r][to], state_->round_keys[r][from], 16);
@@ -105,20 +100,22 @@ class SerialRun {
     lanes_[to] = lanes_[from];
   }
 
-  // Texts that lie 4 KiB apart share few lines of the cache: so they are copied some blocks at a time.
   void take_in(std::size_t l, std::size_t len) {
     const Message& m = *lanes_[l].message;
     const std::size_t text_len = std::min(len, m.in_len - lanes_[l].done);
-    if (text_len != 0) std::memcpy(state_->text[l], m.in + lanes_[l].done, text_len);
-    prefetch(m.in + lanes_[l].done + text_len, m.in + m.in_len);
+    state_->in[l] = m.in + lanes_[l].done;
+    if (text_len == len) return;
+    if (text_len != 0) std::memcpy(state_->out[l], state_->in[l], text_len);
     // RFC 5652, section 6.3. Without padding what is behind the text of a mode of streams is not brought out.
-    if (text_len != len) std::memset(state_->text[l] + text_len, static_cast<int>(16 - m.in_len % 16), len - text_len);
+    std::memset(state_->out[l] + text_len, static_cast<int>(16 - m.in_len % 16), len - text_len);
+    state_->in[l] = state_->out[l];
   }
 
+  // Some blocks at a time: texts and results that lie 4 KiB apart share few lines of the cache.
   void bring_out(std::size_t l, std::size_t len) {
     Lane& lane = lanes_[l];
     const std::size_t made_len = std::min(len, lane.message->output_len() - lane.done);
-    std::memcpy(lane.message->out + lane.done, state_->text[l], made_len);
+    std::memcpy(lane.message->out + lane.done, state_->out[l], made_len);
     lane.done += made_len;
   }
 

@@ -23,7 +23,7 @@ void run_lanes(int rounds, SerialLanes& state, std::size_t blocks) {
   for (std::size_t at = 0; at < 16 * blocks; at += 16) {
     __m128i text[Lanes], x[Lanes];
     for (std::size_t l = 0; l < Lanes; ++l) {
-      text[l] = load_aligned(state.text[l] + at);
+      text[l] = load_block(state.in[l] + at);
       x[l] = _mm_xor_si128(chain[l], load_aligned(state.round_keys[0][l]));
       if (Mode == SerialMode::cbc) x[l] = _mm_xor_si128(x[l], text[l]);
     }
@@ -34,7 +34,7 @@ void run_lanes(int rounds, SerialLanes& state, std::size_t blocks) {
       x[l] = _mm_aesenclast_si128(x[l], load_aligned(state.round_keys[rounds][l]));
       const __m128i made = Mode == SerialMode::cbc ? x[l] : _mm_xor_si128(x[l], text[l]);
       chain[l] = Mode == SerialMode::ofb ? x[l] : made;
-      store_block(state.text[l] + at, made);
+      store_block(state.out[l] + at, made);
     }
   }
   for (std::size_t l = 0; l < Lanes; ++l) store_block(state.chain[l], chain[l]);

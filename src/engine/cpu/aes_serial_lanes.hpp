@@ -15,7 +15,8 @@ struct alignas(16) SerialLanes {
 
   std::uint8_t round_keys[15][most][16];
   std::uint8_t chain[most][16];  // the IV, then the block that the next one waits for
-  std::uint8_t text[most][16 * most_blocks];
+  const std::uint8_t* in[most];
+  std::uint8_t out[most][16 * most_blocks];  // `in` may be there
 };
 
 // SP 800-38A, sections 6.2 to 6.4: CBC encryption, CFB encryption with segments of a block, OFB.
@@ -27,7 +28,7 @@ struct SerialCode {
   // The round keys of FIPS 197, section 5.2, in a time that depends on key_len (16, 24, 32) alone.
   void (*expand_key)(const std::uint8_t* key, std::size_t key_len, std::uint8_t (&round_keys)[15][16]);
 
-  // Transforms the first `blocks` blocks of text of the first `lanes` lanes, 1 to `most`; `chain` goes on.
+  // Transforms `blocks` blocks from `in` to `out` of each of the first `lanes` lanes, 1 to `most`; `chain` goes on.
   void (*run)(SerialMode mode, int rounds, SerialLanes& state, std::size_t lanes, std::size_t blocks);
 };
 
