@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES-GCM on the CPU, by this library's own code where the processor has the instructions, else in one pass of
-// libcrypto; long messages are cut into tiles that any core may take.
+// AES-GCM on the CPU, by this library's own code or in one pass of libcrypto, whichever is faster; long messages are
+// cut into tiles that any core may take.
 #pragma once
 
 #include <atomic>
@@ -23,10 +23,11 @@ Status run_gcm_message(AesKey& key, Context& context, const Message& m);
 // does not tell it (gives_decryption_tags()).
 void hash_gcm_ciphertext(AesKey& key, const Message& m);
 
-// The library's own code, if it is to take texts of that length, or nullptr. Measured on Zen 3, one core, 1 KiB of
-// AES-128: 0.2 us, libcrypto 3.0 about 0.55 us. Long texts, an EPYC with AVX-512, one core, GB/s: vectors of 512 bits
-// 10.9, of 256 8.9, of 128 5.3; libcrypto 3.0 3.5, libcrypto 4.0 10.7.
-inline constexpr std::size_t most_short_gcm = 16384;
+// The library's own code, if it is to take texts of that length, or nullptr: short ones, and others where it turns out
+// to be faster than libcrypto, whose calls take 0.3 us. One core, AES-128, GB/s, own code and libcrypto 3.0: an EPYC
+// with AVX-512, 1 KiB 8.9 and 2.5, 16 KiB 10.9 and 4.7, 1 MiB 10.8 and 4.9; a Xeon with it, 1 KiB 6.1 and 2.5, 4
+// KiB 7.7 and 6.2, 16 KiB 8.0 and 10.4, 64 KiB 8.1 and 11.7.
+inline constexpr std::size_t most_short_gcm = 8192;
 const cpu::GcmLanes* own_gcm(std::size_t len);
 
 // Whether it takes this message, whole.

@@ -13,8 +13,8 @@
 
 #include "core/thread_pool.hpp"
 #include "core/wipe.hpp"
-#include "engine/cpu/aes_gcm.hpp"
 #include "engine/cpu/execute.hpp"
+#include "engine/cpu/gcm_lanes.hpp"
 #include "engine/cpu/libcrypto.hpp"
 #include "engine/cpu/piece.hpp"
 #include "engine/cpu/schedule.hpp"
@@ -57,13 +57,6 @@ std::string processor_name() {
 #else
   return "processor of unknown name";
 #endif
-}
-
-// What this library's own code does, by which instructions.
-std::string describe_own_gcm() {
-  const cpu::GcmLanes* const code = own_gcm(0);
-  if (code == nullptr) return "";
-  return (own_gcm(SIZE_MAX) == nullptr ? ", short GCM by " : ", GCM by ") + std::string(code->name);
 }
 
 class CpuEngine final : public Engine {
@@ -116,7 +109,8 @@ class CpuEngine final : public Engine {
   const std::string description_ =
       "AES by OpenSSL's libcrypto" +
       (Libcrypto::instance().version().empty() ? "" : " (" + Libcrypto::instance().version() + ")") +
-      describe_own_gcm() + ", DES bitsliced, on all cores";
+      (cpu::gcm_lanes_list().empty() ? "" : ", short GCM by " + std::string(cpu::gcm_lanes_list()[0]->name)) +
+      ", DES bitsliced, on all cores";
   const Instructions instructions_;
 };
 

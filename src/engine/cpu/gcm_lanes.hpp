@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // AES-GCM by AES instructions and carry-less products of one instruction set, for short messages, where the calls into
-// libcrypto take longer than the work, and for all where vectors hold several blocks. gcm_lanes_pclmul.cpp,
+// libcrypto take longer than the work, and for all where it is faster. gcm_lanes_pclmul.cpp,
 // gcm_lanes_vpclmul.cpp and gcm_lanes_vpclmul512.cpp define one each, from one source (gcm_lanes_code.hpp);
 // gcm_lanes.cpp chooses.
 #pragma once
@@ -35,7 +35,6 @@ struct GcmText {
 
 struct GcmLanes {
   const char* name;
-  std::size_t blocks;  // in a vector
 
   // key_len: 16, 24 or 32.
   void (*make_key)(const std::uint8_t* key, std::size_t key_len, GcmLaneKey& made);

@@ -209,7 +209,7 @@ struct GcmLanesCode {
 template <class Lanes>
 constexpr GcmLanes make_gcm_lanes(const char* name) {
   using Code = GcmLanesCode<Lanes>;
-  return {name, Lanes::blocks, Code::make_key, Code::template run<true>, Code::template run<false>};
+  return {name, Code::make_key, Code::template run<true>, Code::template run<false>};
 }
 
 }  // namespace
