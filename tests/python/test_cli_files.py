@@ -77,7 +77,7 @@ def test_input_is_never_its_own_output(tmp_path: Path) -> None:
     os.link(tmp_path / "a", tmp_path / "same")
     for output in ("a", "./a", "same"):
         done = run("encrypt", "--force", "--key", "key", "a", "-o", output, cwd=tmp_path, expect=2)
-        assert b"is the input itself" in done.stderr
+        assert b"is the input a, which is never overwritten" in done.stderr
     assert (tmp_path / "a").read_bytes() == b"text"
 
 

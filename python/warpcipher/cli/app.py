@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import importlib
+import sys
 
 import click
 
-from . import errors, files
+from . import cleanup, errors, streams
 
 # A command is the object of its name in the module of its name. The order is that of --help.
 COMMANDS = (
@@ -74,6 +75,10 @@ def cli() -> None:
 
 def main() -> None:
     """Runs the command line of this process; never returns."""
-    files.reserve_standard_streams()
-    files.clean_up_on_signals()
-    cli(prog_name="warpcipher")
+    streams.protect()
+    cleanup.on_signals()
+    try:
+        cli(prog_name="warpcipher")
+    except OSError as error:  # --help, --version and completion are printed by no command
+        errors.complain(f"{error.filename}: {error.strerror}")
+        sys.exit(errors.SYSTEM)

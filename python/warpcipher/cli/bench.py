@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 
 import click
 
-from . import completion, files
-from .errors import EPILOG, Command, shown, usage
+from . import completion
+from .conflicts import Folders
+from .errors import EPILOG, Command, usage
+from .outputs import open_output
 from .progress import on_terminal
 
 Names = tuple[str, ...]
@@ -139,10 +140,14 @@ def bench(
     )
     if png is not None or html is not None:
         plots.require()
+    if png is not None and html is not None:
+        folders = Folders()
+        if folders.entry(png) == folders.entry(html):
+            raise usage("--png and --html name the same file")
     with contextlib.ExitStack() as stack:
         # Opened before measuring, so that a name that cannot be written is told at once.
         outputs = {
-            form: stack.enter_context(_open(path, force))
+            form: stack.enter_context(open_output(path, force=force))
             for form, path in (("png", png), ("html", html))
             if path is not None
         }
@@ -154,7 +159,7 @@ def bench(
             click.echo(report.as_csv(result), nl=False)
         for form, output in outputs.items():
             page = plots.as_png(result) if form == "png" else plots.as_html(result).encode()
-            _write(output, page)
+            output.write_all(page, None)
 
 
 def _print_lines(news: object) -> None:
@@ -169,17 +174,3 @@ def _watch(news: object) -> None:
 
     if on_terminal():
         click.echo(report.line(news), err=True)
-
-
-def _open(path: str, force: bool) -> files.OutputFile:
-    base, name = os.path.split(path)
-    if name in ("", ".", ".."):
-        raise usage(f"{shown(path) or 'an empty name'} names no file")
-    return files.OutputFile(files.open_folder(base or ".", ()), name, path, force=force)
-
-
-def _write(output: files.OutputFile, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[output.write(rest) :]
-    output.commit(None)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from typing import IO, Any
 
 import click
@@ -114,10 +113,6 @@ class Command(click.Command):
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except BrokenPipeError:
-            from .files import die
-
-            die(signal.SIGPIPE)
         except Exception as error:
             translated = translate(error)
             if translated is None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Calls relative to a folder descriptor have no counterpart in pathlib:
-# ruff: noqa: PTH100, PTH112, PTH118, PTH119, PTH120
+# ruff: noqa: PTH112, PTH118, PTH119, PTH120
 """Which inputs become which outputs: default names, -o, several inputs, directory trees.
 
     input        without -o          with -o OUT
@@ -16,11 +16,12 @@ of; nothing is followed out of the tree.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from . import files
+from . import files, folders
 from .errors import CliError, shown, translate, usage
+from .outputs import OutputFile
 
 STANDARD = "-"
 
@@ -50,8 +51,13 @@ class Job:
 
 @dataclass
 class Plan:
-    """All that is to do. folders: those of output trees, with their final permissions."""
+    """All that is to do.
 
+    folder: that of -o for several inputs, which may be missing. folders: those of output trees,
+    with their final permissions.
+    """
+
+    folder: str | None = None
     jobs: list[Job] = field(default_factory=list)
     folders: list[tuple[str, tuple[str, ...], int]] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
@@ -81,13 +87,15 @@ class Naming:
 
 
 def make_plan(inputs: tuple[str, ...], output: str | None, naming: Naming) -> Plan:
-    """Finds the jobs. Makes the directory of -o for several inputs. Raises CliError, OSError."""
+    """Finds the jobs; reads folders, and writes nothing. Raises CliError, OSError."""
     plan = Plan()
     several = len(inputs) > 1
     if output == STANDARD and (several or os.path.isdir(inputs[0])):
         raise usage("standard output takes one file: name a directory with -o")
     if several and output is not None:
-        files.make_folder(output)
+        if os.path.lexists(output) and not os.path.isdir(output):
+            raise folders.not_a_folder(output)
+        plan.folder = output
     for given in inputs:
         if given == STANDARD:
             _plan_stdin(plan, output, several)
@@ -97,7 +105,6 @@ def make_plan(inputs: tuple[str, ...], output: str | None, naming: Naming) -> Pl
             _plan_tree(plan, path, _tree_target(path, output, several, naming), naming)
         else:
             _plan_file(plan, path, output, naming)
-    _refuse_collisions(plan)
     return plan
 
 
@@ -128,7 +135,7 @@ def _plan_file(plan: Plan, path: str, output: str | None, naming: Naming) -> Non
     elif output == STANDARD:
         plan.jobs.append(Job(source, None))
         return
-    elif output.endswith("/") or os.path.isdir(output):
+    elif plan.folder is not None or output.endswith("/") or os.path.isdir(output):
         target = Place(output, (naming.of_input(path),))
     else:
         target = _place(output)
@@ -146,12 +153,12 @@ def _tree_target(path: str, output: str | None, several: bool, naming: Naming) -
 
 def _plan_tree(plan: Plan, root: str, target: str, naming: Naming) -> None:
     if os.path.lexists(target) and not os.path.isdir(target):
-        raise usage(f"{shown(target)} exists and is not a directory")
+        raise folders.not_a_folder(target)
     waiting: list[tuple[str, ...]] = [()]
     while waiting:
         parts = waiting.pop()
         try:
-            folder = files.open_folder(root, parts)
+            folder = folders.open_folder(root, parts)
         except OSError as error:
             _fail(plan, os.path.join(root, *parts), error)
             continue
@@ -201,20 +208,6 @@ def _fail(plan: Plan, path: str, error: OSError) -> None:
     plan.failures.append((path, translated))
 
 
-def _refuse_collisions(plan: Plan) -> None:
-    owners: dict[str, str] = {}
-    for job in plan.jobs:
-        if job.target is None or job.source is None:
-            continue
-        path = os.path.abspath(job.target.path)
-        if path in owners:
-            raise usage(
-                f"{shown(owners[path])} and {shown(job.source.path)} "
-                f"would both become {shown(job.target.path)}"
-            )
-        owners[path] = job.source.path
-
-
 def open_source(place: Place | None) -> files.InputFile:
     """Opens an input. Raises OSError, for what has become a symbolic link too."""
     if place is None:
@@ -223,7 +216,7 @@ def open_source(place: Place | None) -> files.InputFile:
     if not place.beneath:
         descriptor = os.open(place.path, flags)
     else:
-        folder = files.open_folder(place.base, place.parts[:-1])
+        folder = folders.open_folder(place.base, place.parts[:-1])
         try:
             # O_NONBLOCK: a file that has become a FIFO meanwhile must not block.
             descriptor = os.open(
@@ -241,28 +234,25 @@ def open_source(place: Place | None) -> files.InputFile:
 
 
 def open_target(
-    place: Place | None, *, force: bool, keep: tuple[int, int]
-) -> files.OutputFile | files.StandardOutput:
+    place: Place | None, *, force: bool, kept: Mapping[folders.Identity, str]
+) -> OutputFile | files.StandardOutput:
     """Opens an output under its temporary name. Raises CliError where it may not be replaced."""
     if place is None:
         return files.StandardOutput()
-    folder = files.open_folder(place.base, place.parts[:-1], create=place.beneath)
-    return files.OutputFile(folder, place.parts[-1], place.path, force=force, keep=keep)
+    folder = folders.open_folder(place.base, place.parts[:-1], create=place.beneath)
+    return OutputFile(folder, place.parts[-1], place.path, force=force, kept=kept)
 
 
 def make_folders(plan: Plan) -> None:
-    """Makes the folders of the output trees, empty ones included."""
+    """Makes the folder of -o for several inputs, and those of the output trees, empty ones too."""
+    if plan.folder is not None:
+        folders.make_folder(plan.folder)
     for base, parts, _ in plan.folders:
-        files.make_folder(base)
-        os.close(files.open_folder(base, parts, create=True))
+        folders.make_folder(base)
+        os.close(folders.open_folder(base, parts, create=True))
 
 
 def finish_folders(plan: Plan) -> None:
     """Gives the folders that this run made the permissions of their inputs, the deepest first."""
     for base, parts, mode in reversed(plan.folders):
-        if files.was_made(os.path.join(base, *parts)):
-            folder = files.open_folder(base, parts)
-            try:
-                os.fchmod(folder, mode)
-            finally:
-                os.close(folder)
+        folders.finish(base, parts, mode)

@@ -8,8 +8,9 @@ import os
 
 import click
 
-from . import completion, files, keys
+from . import completion, keys
 from .errors import EPILOG, Command, shown, usage
+from .outputs import open_output
 from .progress import on_terminal
 
 DEFAULT_FORMAT = "cobblestone-256"
@@ -70,7 +71,8 @@ def keygen(
         data = _keyset(template)
     else:
         data = os.urandom(_key_size(format_name, algorithm))
-    _write(path, data, force)
+    with open_output(path, force=force) as output:
+        output.write_all(data, 0o600)
     if as_json:
         made = {
             "path": path,
@@ -95,14 +97,3 @@ def _key_size(format_name: str, algorithm: str | None) -> int:
 
     get(format_name)  # refuses an unknown name and tells the known ones
     return keys.key_sizes(format_name, algorithm)[0]
-
-
-def _write(path: str, data: bytes, force: bool) -> None:
-    base, name = os.path.split(path)
-    if name in ("", ".", ".."):
-        raise usage(f"{shown(path) or 'an empty name'} names no file")
-    with files.OutputFile(files.open_folder(base or ".", ()), name, path, force=force) as output:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[output.write(rest) :]
-        output.commit(0o600)

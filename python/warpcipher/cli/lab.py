@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from typing import TYPE_CHECKING
 
 import click
 
-from . import files
 from .errors import EPILOG, Command, shown, usage
+from .folders import open_folder
+from .outputs import check_target, open_output
 from .progress import on_terminal
 
 if TYPE_CHECKING:
@@ -183,11 +183,11 @@ def _watch(news: object) -> None:
 
 def _check_outputs(name: str, folder: str, force: bool) -> None:
     """Tells of a report that exists before it is measured again, which takes long."""
-    descriptor = files.open_folder(folder, ())
+    descriptor = open_folder(folder, ())
     try:
         for file in (f"{name}.md", f"{name}.json"):
             path = os.path.join(folder, file)  # noqa: PTH118
-            files.check_target(descriptor, file, path, force=force, keep=None)
+            check_target(descriptor, file, path, force=force, kept=None)
     finally:
         os.close(descriptor)
 
@@ -203,14 +203,8 @@ def _write_all(report: Report, folder: str, force: bool) -> None:
             f"{report.paper}-{plot.name}.png": plots.as_png(plot, subtitle) for plot in report.plots
         },
     }
-    with contextlib.ExitStack() as stack:
-        for name, data in contents.items():
-            path = os.path.join(folder, name)  # noqa: PTH118
-            output = stack.enter_context(
-                files.OutputFile(files.open_folder(folder, ()), name, path, force=force)
-            )
-            rest = memoryview(data)
-            while rest:
-                rest = rest[output.write(rest) :]
-            output.commit(None)
-            click.echo(shown(path))
+    for name, data in contents.items():
+        path = os.path.join(folder, name)  # noqa: PTH118
+        with open_output(path, force=force) as output:
+            output.write_all(data, None)
+        click.echo(shown(path))

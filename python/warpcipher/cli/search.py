@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from . import completion, files
+from . import cleanup, completion
 from .errors import EPILOG, INTERRUPTED, NOT_FOUND, Command, counted, shown, usage, warn
 from .keys import parse_hex
 from .progress import Progress, on_terminal
@@ -246,7 +246,7 @@ def _stop_on_signals(made: Search) -> None:
     def stop(number: int, _frame: object) -> None:
         now = time.monotonic()
         if first and now - first[0] > SAME_SIGNAL:
-            files.die(number)
+            cleanup.die(number)
         first.append(now)
         made.cancel()
 

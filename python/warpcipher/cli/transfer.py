@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from . import completion, files, jobs, keys
+from . import cleanup, completion, conflicts, folders, jobs, keys
 from .errors import (
     ENGINE,
     NOT_AUTHENTIC,
@@ -26,6 +26,7 @@ from .errors import (
     usage,
     warn,
 )
+from .outputs import OutputFile
 from .progress import Progress, on_terminal, readable_size
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ class Transfer:
         self._format = formats.resolve(settings.format_name, self._key)
         self._results: list[Result] = []
         self._failures: list[tuple[str, CliError]] = []
+        self._kept: dict[folders.Identity, str] = {}
 
     def _check(self) -> None:
         """Refuses options that do not go together, before anything is read."""
@@ -206,10 +208,11 @@ class Transfer:
         """Does every file, whichever fails. Exits with the code of the first that failed."""
         settings = self._settings
         naming = jobs.Naming(self._format.extension, encrypt=self._encrypt)
-        self._warn_unauthenticated()
         try:
             plan = jobs.make_plan(settings.paths, settings.output, naming)
             self._refuse_terminal(plan)
+            self._kept = conflicts.refuse(plan, settings.key_file)
+            self._warn_unauthenticated()
             for _, failure in plan.failures:
                 complain(failure.message)
             self._failures += plan.failures
@@ -219,13 +222,18 @@ class Transfer:
             self._run_all(plan)
             jobs.finish_folders(plan)
         except BaseException:
-            files.remove_unfinished()
+            cleanup.remove_unfinished()
             raise
         finally:
-            files.forget_folders()
+            folders.forget()
             self._wipe_key()
         if settings.as_json:
-            self._print_json(plan)
+            try:
+                self._print_json(plan)
+            except OSError as error:
+                if not self._failures:
+                    raise
+                complain(f"{error.filename}: {error.strerror}")  # the first failure decides
         if self._failures:
             raise click.exceptions.Exit(self._failures[0][1].exit_code)
 
@@ -263,7 +271,7 @@ class Transfer:
     def _transfer(self, job: jobs.Job, progress: Progress) -> Result:
         start = time.perf_counter()
         with jobs.open_source(job.source) as source:
-            target = jobs.open_target(job.target, force=self._settings.force, keep=source.identity)
+            target = jobs.open_target(job.target, force=self._settings.force, kept=self._kept)
             with target:
                 self._stream(
                     source,
@@ -274,6 +282,9 @@ class Transfer:
                     progress=progress.at,
                 )
                 target.commit(source.mode)
+            if isinstance(target, OutputFile):
+                # Where names are not told apart by their case, another may be this file's, too.
+                self._kept[target.identity] = "an output of this run"
             seconds = time.perf_counter() - start
             plain = source.count if self._encrypt else target.count
             return Result(
@@ -292,7 +303,7 @@ class Transfer:
 
         path = "standard input" if job.source is None else job.source.path
         if job.target is None and isinstance(error, BrokenPipeError):
-            files.die(signal.SIGPIPE)
+            cleanup.die(signal.SIGPIPE)
         if self._encrypt and isinstance(error, FormatError):
             # Nothing is wrong with what was read, but with asking for this of a file of its size.
             error = usage(f"{shown(path)}: {error}")

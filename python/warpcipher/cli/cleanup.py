@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an error or a signal removes before it ends the process, and how a signal ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from types import FrameType
+
+from . import folders
+
+temporaries: dict[str, int] = {}
+"""Names of unfinished outputs, each with the descriptor of its folder."""
+
+
+def on_signals() -> None:
+    """Makes SIGINT, SIGTERM and SIGHUP remove what is unfinished before they end the process."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, _on_signal)
+
+
+def _on_signal(number: int, _frame: FrameType | None) -> None:
+    die(number, "interrupted")
+
+
+def die(number: int, reason: str = "") -> None:
+    """Removes what is unfinished and ends the process by a signal, as a shell expects.
+
+    Nothing waits for the threads of a running stream: they may be stuck in a write.
+    """
+    remove_unfinished()
+    if reason:
+        with contextlib.suppress(OSError):
+            os.write(2, f"\nwarpcipher: {reason}\n".encode())
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def remove_unfinished() -> None:
+    """Removes the temporaries, and the folders that were made and hold nothing."""
+    for name, folder in list(temporaries.items()):
+        with contextlib.suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+    folders.remove_empty()

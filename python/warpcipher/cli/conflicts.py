@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+# The names are text that the user gave, as everywhere here:
+# ruff: noqa: PTH116, PTH118
+"""Refuses a run whose outputs would replace its key, its inputs or each other.
+
+Files are compared by device and inode, so that links and several ways to one folder do not hide
+what is the same; outputs that do not exist yet, by their folder and name. All of it happens before
+the first file is read: later an input may already be gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from typing import NamedTuple
+
+from .errors import CliError, shown, usage
+from .folders import Identity, identity_of
+from .jobs import Place, Plan
+from .outputs import never_overwritten
+
+
+class Entry(NamedTuple):
+    """A name in a folder: of one that exists by identity, with what is missing below it."""
+
+    folder: Identity
+    missing: tuple[str, ...]
+    name: str
+
+
+class Folders:
+    """Finds what folders stand for; a tree asks for the same ones many times."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Identity, tuple[str, ...]]] = {}
+
+    def entry(self, path: str) -> Entry:
+        folder, name = os.path.split(path)
+        return Entry(*self._find(folder or "."), name)
+
+    def _find(self, path: str) -> tuple[Identity, tuple[str, ...]]:
+        if path not in self._known:
+            try:
+                self._known[path] = identity_of(os.stat(path)), ()
+            except OSError:
+                parent, name = os.path.split(path.rstrip("/"))
+                if not name:
+                    raise
+                identity, missing = self._find(parent or ("/" if path[:1] == "/" else "."))
+                self._known[path] = identity, (*missing, name)
+        return self._known[path]
+
+
+def refuse(plan: Plan, key_file: str | None) -> dict[Identity, str]:
+    """Raises CliError for such a run. Returns what no output may replace, by identity, and what an
+    error calls it."""
+    kept = _inputs(plan)
+    if key_file is not None:
+        kept.update(dict.fromkeys(_identities(key_file), "the key file"))
+    folders = Folders()
+    entries: dict[Entry, str] = {}
+    existing: dict[Identity, str] = {}
+    for job in plan.jobs:
+        if job.target is None:
+            _check_standard_output(kept)
+            continue
+        path = job.target.path
+        source = _shown_source(job.source)
+        entry = folders.entry(os.path.join(job.target.base, *job.target.parts))
+        if entry in entries:
+            raise _collision(entries[entry], source, path)
+        entries[entry] = source
+        try:
+            status = os.stat(path, follow_symlinks=False)
+        except OSError:
+            continue
+        identity = identity_of(status)
+        if identity in kept:
+            raise never_overwritten(path, kept[identity])
+        # A file with one link has one name, however spelt: some file systems take A for a.
+        if status.st_nlink == 1 and not stat.S_ISDIR(status.st_mode):
+            if identity in existing:
+                raise _collision(existing[identity], source, path)
+            existing[identity] = source
+    return kept
+
+
+def _inputs(plan: Plan) -> dict[Identity, str]:
+    kept: dict[Identity, str] = {}
+    for job in plan.jobs:
+        what = _shown_source(job.source)
+        if job.source is None:
+            status = os.fstat(0)
+            if stat.S_ISREG(status.st_mode):
+                kept[identity_of(status)] = what
+        else:
+            kept.update(dict.fromkeys(_identities(job.source.path), f"the input {what}"))
+    return kept
+
+
+def _identities(path: str) -> set[Identity]:
+    """What a name stands for: a link and the file that it leads to; nothing for a device."""
+    found = set()
+    for follow in (False, True):
+        with contextlib.suppress(OSError):  # which the job itself will meet
+            status = os.stat(path, follow_symlinks=follow)
+            if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+                found.add(identity_of(status))
+    return found
+
+
+def _check_standard_output(kept: dict[Identity, str]) -> None:
+    status = os.fstat(1)
+    if stat.S_ISREG(status.st_mode) and identity_of(status) in kept:
+        raise never_overwritten("standard output", kept[identity_of(status)])
+
+
+def _shown_source(source: Place | None) -> str:
+    return "standard input" if source is None else shown(source.path)
+
+
+def _collision(first: str, second: str, path: str) -> CliError:
+    return usage(f"{first} and {second} would both become {shown(path)}")

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+# Calls relative to a folder descriptor have no counterpart in pathlib:
+# ruff: noqa: PTH102, PTH112, PTH116, PTH118
+"""Folders: opened without following links out of a tree, made, and removed again if unused."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import NamedTuple
+
+from .errors import CliError, shown, usage
+
+Identity = tuple[int, int]
+"""Device and inode: what a file or folder is, whatever its name."""
+
+
+class _Made(NamedTuple):
+    base: str
+    parts: tuple[str, ...]
+    identity: Identity
+
+
+_made: dict[str, _Made] = {}
+"""The folders that this run made, by path, in the order of making."""
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    return status.st_dev, status.st_ino
+
+
+def open_folder(base: str, parts: tuple[str, ...], *, create: bool = False) -> int:
+    """A descriptor of the folder base/parts[0]/... . Only `base` may be a symbolic link.
+
+    create: makes the folders that are missing, for the owner alone.
+    """
+    folder = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    path = base
+    for depth, part in enumerate(parts, 1):
+        path = os.path.join(path, part)
+        try:
+            made = create and _make(part, folder)
+            below = os.open(
+                part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder
+            )
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from None
+        finally:
+            os.close(folder)
+        folder = below
+        if made:
+            _made[path] = _Made(base, parts[:depth], identity_of(os.fstat(folder)))
+    return folder
+
+
+def _make(name: str, parent: int) -> bool:
+    try:
+        os.mkdir(name, 0o700, dir_fd=parent)
+    except FileExistsError:
+        return False
+    return True
+
+
+def make_folder(path: str) -> None:
+    """Makes one folder if it is missing, for the owner alone at first. CliError: it is a file."""
+    if os.path.isdir(path):
+        return
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        raise not_a_folder(path) from None
+    base, name = os.path.split(path.rstrip("/"))
+    _made[path] = _Made(base or ".", (name,), identity_of(os.stat(path, follow_symlinks=False)))
+
+
+def not_a_folder(path: str) -> CliError:
+    return usage(f"{shown(path)} exists and is not a directory")
+
+
+def finish(base: str, parts: tuple[str, ...], mode: int) -> None:
+    """Gives a folder its mode, if this run made it and nothing else was put in its place."""
+    path = os.path.join(base, *parts)
+    if path not in _made:
+        return
+    folder = open_folder(base, parts)
+    try:
+        if identity_of(os.fstat(folder)) == _made[path].identity:
+            os.fchmod(folder, mode)
+    finally:
+        os.close(folder)
+
+
+def remove_empty() -> None:
+    """Removes the folders that this run made and that hold nothing."""
+    for base, parts, identity in reversed(list(_made.values())):
+        with contextlib.suppress(OSError):
+            parent = open_folder(base, parts[:-1])
+            try:
+                status = os.stat(parts[-1], dir_fd=parent, follow_symlinks=False)
+                if identity_of(status) == identity:
+                    os.rmdir(parts[-1], dir_fd=parent)
+            finally:
+                os.close(parent)
+
+
+def forget() -> None:
+    """The run is over: what it made stays."""
+    _made.clear()

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs that would lose something are refused before the first file: outputs that would replace the
+key, an input or each other, and two files under one key and IV."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_support import COMMAND, make_key, names, run
+
+KEEPING = "which is never overwritten"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in names(folder) if is_file(folder / name)}
+
+
+def is_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def refuse(folder: Path, *arguments: str, text: str) -> None:
+    """The run is refused with that text, and nothing is written, made or removed."""
+    before, held = names(folder), contents(folder)
+    done = run(*arguments, cwd=folder, expect=2)
+    assert text in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1
+    assert names(folder) == before
+    assert contents(folder) == held
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    make_key(tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(name.encode())
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["key", "./key", "hard", "folder/key"])
+def test_force_keeps_the_key(folder: Path, name: str) -> None:
+    os.link(folder / "key", folder / "hard")
+    (folder / "folder").symlink_to(".")
+    refuse(
+        folder,
+        *("encrypt", "--force", "--key", "key", "-o", name, "a"),
+        text=f"{name.removeprefix('./')} is the key file, {KEEPING}",
+    )
+
+
+def test_force_keeps_a_link_that_names_the_key(folder: Path) -> None:
+    (folder / "link").symlink_to("key")
+    refuse(
+        folder,
+        *("encrypt", "--force", "--key", "link", "-o", "link", "a"),
+        text=f"link is the key file, {KEEPING}",
+    )
+    assert (folder / "link").is_symlink()
+
+
+def test_decryption_keeps_the_key(folder: Path) -> None:
+    (folder / "t").mkdir()
+    (folder / "t/key").write_bytes(b"named as the key is")
+    run("encrypt", "--key", "key", "t", cwd=folder)
+    arguments = ("decrypt", "--force", "--key", "key")
+    text = f"key is the key file, {KEEPING}"
+    refuse(folder, *arguments, "t.cobblestone", "-o", ".", text=text)
+    refuse(folder, *arguments, "t.cobblestone/key.cobblestone", "-o", "key", text=text)
+
+
+@pytest.mark.parametrize("names_given", [("a", "a.cobblestone"), ("a.cobblestone", "a")])
+def test_force_keeps_the_other_inputs(folder: Path, names_given: tuple[str, str]) -> None:
+    (folder / "a.cobblestone").write_bytes(b"an input, too")
+    refuse(
+        folder,
+        *("encrypt", "--force", "--key", "key", *names_given),
+        text=f"a.cobblestone is the input a.cobblestone, {KEEPING}",
+    )
+
+
+def test_force_keeps_the_inputs_of_a_tree_that_is_its_own_output(folder: Path) -> None:
+    (folder / "t").mkdir()
+    (folder / "t/a").write_bytes(b"1")
+    run("encrypt", "--key", "key", "t", "-o", "t", cwd=folder)
+    assert names(folder / "t") == {"a", "a.cobblestone"}
+    refuse(
+        folder,
+        *("encrypt", "--force", "--key", "key", "t", "-o", "t"),
+        text=f"t/a.cobblestone is the input t/a.cobblestone, {KEEPING}",
+    )
+
+
+def test_standard_input_is_kept(folder: Path) -> None:
+    with (folder / "a").open("rb") as file:
+        done = subprocess.run(
+            [*COMMAND, "encrypt", "--force", "--key", "key", "-", "-o", "a"],
+            cwd=folder,
+            stdin=file,
+            capture_output=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert f"a is standard input, {KEEPING}" in done.stderr.decode()
+    assert (folder / "a").read_bytes() == b"a"
+
+
+@pytest.mark.parametrize("name", ["a", "key"])
+def test_standard_output_is_neither_an_input_nor_the_key(folder: Path, name: str) -> None:
+    """Appending to what is read would go on until the disk is full."""
+    before = (folder / name).read_bytes()
+    with (folder / name).open("ab") as file:
+        done = subprocess.run(
+            ["prlimit", f"--fsize={1 << 20}", *COMMAND, "encrypt", "--key", "key", "-o", "-", "a"],
+            cwd=folder,
+            stdout=file,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert b"standard output is the " in done.stderr
+    assert (folder / name).read_bytes() == before
+
+
+def test_two_ways_to_one_output(folder: Path) -> None:
+    (folder / "x").mkdir()
+    (folder / "x/a").write_bytes(b"1")
+    (folder / "y").symlink_to("x")
+    for force in ((), ("--force",)):
+        refuse(
+            folder,
+            *("encrypt", *force, "--key", "key", "x/a", "y/a"),
+            text="x/a and y/a would both become y/a.cobblestone",
+        )
+
+
+def test_trees_that_meet_through_a_link(folder: Path) -> None:
+    for name in ("t", "u"):
+        (folder / name).mkdir()
+        (folder / name / "a").write_bytes(name.encode())
+    (folder / "out/t.cobblestone").mkdir(parents=True)
+    (folder / "out/u.cobblestone").symlink_to("t.cobblestone")
+    refuse(
+        folder,
+        *("encrypt", "--force", "--key", "key", "t", "u", "-o", "out"),
+        text="t/a and u/a would both become out/u.cobblestone/a.cobblestone",
+    )
+
+
+def test_refused_run_makes_no_folder(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub/a").write_bytes(b"other")
+    refuse(
+        folder,
+        *("encrypt", "--key", "key", "a", "sub/a", "-o", "new"),
+        text="a and sub/a would both become new/a.cobblestone",
+    )
+
+
+def test_outputs_that_are_hard_links_are_replaced_each(folder: Path) -> None:
+    (folder / "a.cobblestone").write_bytes(b"old")
+    os.link(folder / "a.cobblestone", folder / "b.cobblestone")
+    run("encrypt", "--force", "--key", "key", "a", "b", cwd=folder)
+    for name in ("a", "b"):
+        done = run("decrypt", "--key", "key", "-o", "-", f"{name}.cobblestone", cwd=folder)
+        assert done.stdout == name.encode()
+
+
+def test_one_file_of_two_names_is_one_output(folder: Path) -> None:
+    """As where a file system does not tell names apart by their case."""
+    for name in ("a", "b"):
+        (folder / f"{name}.cobblestone").write_bytes(name.encode())
+    one, two = folder / "a.cobblestone", folder / "b.cobblestone"
+    if subprocess.run(["mount", "--bind", one, two], capture_output=True, check=False).returncode:
+        pytest.skip("this user cannot mount")
+    try:
+        refuse(
+            folder,
+            *("encrypt", "--force", "--key", "key", "a", "b"),
+            text="a and b would both become b.cobblestone",
+        )
+    finally:
+        subprocess.run(["umount", two], check=True)
+
+
+# The same, found only when the first file is there.
+LATE_NAME = """
+import os
+rename = os.rename
+def late(*given, **options):
+    rename(*given, **options)
+    os.rename = rename
+    os.link("a.cobblestone", "b.cobblestone")
+os.rename = late
+from warpcipher.cli import main
+main()
+"""
+
+
+def test_output_of_the_run_is_kept(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LATE_NAME, "encrypt", "--force", "--key", "key", "a", "b"],
+        cwd=folder,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert f"b.cobblestone is an output of this run, {KEEPING}" in done.stderr.decode()
+    done = run("decrypt", "--key", "key", "-o", "-", "a.cobblestone", cwd=folder)
+    assert done.stdout == b"a"
