@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import warpcipher as wc
 from cli_support import COMMAND, make_key, names, run
 
 KEEPING = "which is never overwritten"
@@ -211,3 +212,71 @@ def test_output_of_the_run_is_kept(folder: Path) -> None:
     assert f"b.cobblestone is an output of this run, {KEEPING}" in done.stderr.decode()
     done = run("decrypt", "--key", "key", "-o", "-", "a.cobblestone", cwd=folder)
     assert done.stdout == b"a"
+
+
+def test_plots_of_one_name(folder: Path) -> None:
+    (folder / "here").symlink_to(".")
+    refuse(
+        folder,
+        *("bench", "--quick", "--force", "--png", "x", "--html", "here/x"),
+        text="--png and --html name the same file",
+    )
+
+
+KEY_SIZES = {entry.name: entry.key_size for entry in wc.algorithms()}
+IV_SIZES = {entry.name: entry.iv_size for entry in wc.algorithms()}
+ALGORITHMS = [
+    *(f"aes-128-{mode}" for mode in ("cbc", "cfb", "cfb8", "ofb", "ctr", "gcm", "xts")),
+    *("aes-256-gcm", "des-cbc", "des-ede3-ofb"),
+]
+
+
+def raw_options(algorithm: str) -> tuple[str, ...]:
+    key, iv = os.urandom(KEY_SIZES[algorithm]).hex(), os.urandom(IV_SIZES[algorithm]).hex()
+    return ("--format", "raw", "--algorithm", algorithm, "--key-hex", key, "--iv-hex", iv)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_one_iv_encrypts_one_file(folder: Path, algorithm: str) -> None:
+    (folder / "t/sub").mkdir(parents=True)
+    for name in ("t/a", "t/sub/b"):
+        (folder / name).write_bytes(b"two of a tree")
+    options = raw_options(algorithm)
+    for inputs in (("a", "b", "-o", "out"), ("a", "b"), ("t",), ("t", "-o", "out"), ("a", "t/a")):
+        refuse(
+            folder,
+            *("encrypt", "--force", *options, *inputs),
+            text="2 files cannot be encrypted with one --iv-hex",
+        )
+    refuse(
+        folder,
+        *("encrypt", "--json", *options, "a", "b", "t"),
+        text="4 files cannot be encrypted with one --iv-hex",
+    )
+    # Once more the same file: it could have changed meanwhile.
+    refuse(folder, "encrypt", *options, "a", "./a", "-o", "out", text="2 files cannot")
+    refuse(folder, "encrypt", *options, "-", "-", text="standard input (-) goes alone")
+
+
+def test_one_iv_encrypts_the_only_file_of_a_tree(folder: Path) -> None:
+    (folder / "t/sub").mkdir(parents=True)
+    (folder / "t/sub/a").write_bytes(b"alone")
+    options = raw_options("aes-128-gcm")
+    run("encrypt", *options, "t", cwd=folder)
+    run("decrypt", *options, "t.enc", "-o", "back", cwd=folder)
+    assert (folder / "back/sub/a").read_bytes() == b"alone"
+
+
+def test_one_iv_decrypts_many_files(folder: Path) -> None:
+    """Who has them under one IV has to read them."""
+    options = raw_options("aes-128-gcm")
+    for name in ("a", "b"):
+        run("encrypt", *options, name, cwd=folder)
+    run("decrypt", *options, "a.enc", "b.enc", "-o", "back", cwd=folder)
+    assert contents(folder / "back") == {"a": b"a", "b": b"b"}
+
+
+def test_modes_without_iv_encrypt_many_files(folder: Path) -> None:
+    options = ("--format", "raw", "--algorithm", "aes-128-ecb", "--key-hex", "00" * 16)
+    run("encrypt", *options, "a", "b", cwd=folder)
+    assert {"a.enc", "b.enc"} < names(folder)

@@ -138,12 +138,12 @@ def bench(
         against=against,
         quick=quick,
     )
-    if png is not None or html is not None:
-        plots.require()
     if png is not None and html is not None:
         folders = Folders()
         if folders.entry(png) == folders.entry(html):
             raise usage("--png and --html name the same file")
+    if png is not None or html is not None:
+        plots.require()
     with contextlib.ExitStack() as stack:
         # Opened before measuring, so that a name that cannot be written is told at once.
         outputs = {

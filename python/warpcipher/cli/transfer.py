@@ -210,6 +210,7 @@ class Transfer:
         naming = jobs.Naming(self._format.extension, encrypt=self._encrypt)
         try:
             plan = jobs.make_plan(settings.paths, settings.output, naming)
+            self._refuse_one_iv_for_many(plan)
             self._refuse_terminal(plan)
             self._kept = conflicts.refuse(plan, settings.key_file)
             self._warn_unauthenticated()
@@ -243,6 +244,17 @@ class Transfer:
             warn(
                 f"format {self._format.name} with {algorithm} authenticates nothing: a change "
                 "goes unnoticed; prefer cobblestone-256"
+            )
+
+    def _refuse_one_iv_for_many(self, plan: jobs.Plan) -> None:
+        """Decryption is free to: it is encryption that makes texts which share a key stream."""
+        count = len(plan.jobs)
+        if self._encrypt and self._options.iv is not None and count > 1:
+            raise usage(
+                f"{count} files cannot be encrypted with one --iv-hex: under one key and IV, "
+                f"files of {self._settings.algorithm} give away what they have in common, or all "
+                "of their text. Run `encrypt` once for each file with an IV of its own, or take "
+                "--format cobblestone-256, which needs none"
             )
 
     def _refuse_terminal(self, plan: jobs.Plan) -> None:
