@@ -14,6 +14,14 @@ recovers a lost or partly known key from plaintext and ciphertext (its parts: `k
 
 from __future__ import annotations
 
+import sys
+
+# `python -m warpcipher.cli` imports this first; argv[0] is "-m" until it is found.
+if sys.argv[:1] == ["-m"] and any(text.endswith("warpcipher.cli") for text in sys.orig_argv):
+    from warpcipher_command import end_on_sigint
+
+    end_on_sigint()
+
 from typing import TYPE_CHECKING
 
 from . import aead

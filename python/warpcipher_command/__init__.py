@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The console script `warpcipher`, outside of the package: it sees to signals before that loads.
+
+Until `warpcipher.cli` has its own handlers nothing is there to clean up, and SIGINT ends the
+process as SIGTERM does, without a traceback from the middle of an import.
+"""
+
+# Not `signal`, which imports `enum` first: that takes milliseconds, in which SIGINT may come.
+import _signal  # type: ignore[import-not-found]
+
+
+def end_on_sigint() -> None:
+    """Lets SIGINT end the process at once, unless it is ignored, as under nohup."""
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+
+def main() -> None:
+    """Runs the command line of this process; never returns."""
+    end_on_sigint()
+    from warpcipher.cli import main as run
+
+    run()
