@@ -108,7 +108,15 @@ def translate(error: BaseException, what: str = "") -> CliError | None:
 class Command(click.Command):
     """A command whose errors end as `CliError`."""
 
+    # click's own error repeats them, and one may be a key that lost its option.
+    allow_extra_args = True
+
     def invoke(self, ctx: click.Context) -> Any:
+        if ctx.args:
+            raise usage(
+                f"{counted(len(ctx.args), 'argument')} too many, not repeated here as it may be a "
+                f"key: see `{ctx.command_path} --help`"
+            )
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):

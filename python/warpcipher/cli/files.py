@@ -34,6 +34,8 @@ class InputFile:
         self.is_regular = kind == stat.S_IFREG
         self.size = status.st_size if self.is_regular else None
         self.mode = status.st_mode & 0o777 if self.is_regular else None
+        # Standard input may stand in the middle of a file.
+        self._start = os.lseek(descriptor, 0, os.SEEK_CUR) if self.is_regular else 0
         if self.is_regular:
             with contextlib.suppress(OSError):
                 os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
@@ -47,6 +49,19 @@ class InputFile:
             raise named(error, self.path) from None
         self.count += count
         return count
+
+    def change(self) -> str | None:
+        """How the size of a file that was read to its end changed meanwhile; None: it did not.
+
+        Files that the kernel makes up as they are read say that they hold nothing: they tell
+        nothing.
+        """
+        if self.size is None:
+            return None
+        size, now = self.size - self._start, os.fstat(self.descriptor).st_size - self._start
+        if size == now and (self.count == size or size == 0):
+            return None
+        return f"{size} bytes when it was opened, {self.count} were read, {now} now"
 
     def __enter__(self) -> Self:
         return self

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from typing import TYPE_CHECKING, Union
 
@@ -16,6 +17,10 @@ Key = Union[bytearray, "Keyset"]
 
 LONGEST = 1 << 20
 HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
+FEWEST_HEX_DIGITS = 14
+"""Of a DES key without its parity bits."""
+BASE64_DIGITS = (22, 32, 43, 86)
+"""Of keys of 16, 24, 32 and 64 bytes, without padding."""
 
 
 def read_key(
@@ -97,7 +102,16 @@ def _read(path: str) -> bytearray:
     if path in ("", "-"):
         raise usage("--key names a file: for the output of a program it is --key <(command)")
     # By its name, not by a descriptor, whose number an error would tell in place of the name.
-    with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+    try:
+        opened = open(path, "rb", buffering=0)  # noqa: PTH123, SIM115 - closed below
+    except OSError as error:
+        if not _may_be_key(path):
+            raise
+        raise usage(
+            f"--key names a file: what was given, {counted(len(path), 'character')} not repeated "
+            f"here, may be a key itself ({error.strerror})"
+        ) from None
+    with opened as file:
         status = os.fstat(file.fileno())
         if stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
             mode = stat.S_IMODE(status.st_mode)
@@ -108,6 +122,19 @@ def _read(path: str) -> bytearray:
     if len(data) > LONGEST:
         raise usage(f"{shown(path)} holds more than {LONGEST} bytes: that is no key file")
     return data
+
+
+def _may_be_key(text: str) -> bool:
+    """Whether the text that was given as a name looks like the key: a keyset, hex, or base64."""
+    if "{" in text:
+        return True
+    digits = re.sub(r"^0[xX]|[\s:_-]", "", text.rpartition("/")[2])
+    if len(digits) >= FEWEST_HEX_DIGITS and HEX_DIGITS.issuperset(os.fsencode(digits)):
+        return True
+    bare = text.rstrip("=")
+    return bool(re.fullmatch(r"[A-Za-z0-9+/_-]+", bare)) and (
+        len(bare) in BASE64_DIGITS or len(text) > len(bare)
+    )
 
 
 def _keyset(path: str, data: bytearray) -> Keyset:

@@ -297,6 +297,11 @@ class Transfer:
             if isinstance(target, OutputFile):
                 # Where names are not told apart by their case, another may be this file's, too.
                 self._kept[target.identity] = "an output of this run"
+            if change := source.change():
+                progress.say(
+                    f"warpcipher: warning: {shown(source.path)}: changed while it was read "
+                    f"({change}): its output holds what was read"
+                )
             seconds = time.perf_counter() - start
             plain = source.count if self._encrypt else target.count
             return Result(
