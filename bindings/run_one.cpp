@@ -71,9 +71,8 @@ std::size_t output_len(const Request& request, std::size_t in_len) {
     }
     return in_len - request.tag_len;
   }
-  const std::size_t block = request.key.algorithm().block_len();
-  const std::size_t text = request.padding == Padding::pkcs7 ? in_len + (block - in_len % block) : in_len;
-  return text + request.tag_len;
+  return warpcipher::output_len(in_len, request.padding == Padding::pkcs7, request.key.algorithm().block_len()) +
+         request.tag_len;
 }
 
 Message make_message(const Request& request, const Operand& in, std::uint8_t* out, std::size_t out_len,

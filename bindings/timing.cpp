@@ -15,7 +15,7 @@
 #if WARPCIPHER_HAS_CUDA
 #include <cuda_runtime_api.h>
 
-#include "engine/cuda/bounds.hpp"
+#include "engine/cuda/runtime/bounds.hpp"
 #endif
 
 namespace nb = nanobind;

@@ -6,7 +6,7 @@
 file(GLOB lab_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lab/*.cpp ${PROJECT_SOURCE_DIR}/lab/*.cu)
 file(GLOB lab_cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lab/*.cu)
 if(WARPCIPHER_HAS_CUDA)
-  list(APPEND lab_sources ${PROJECT_SOURCE_DIR}/src/engine/cuda/check.cu)
+  list(APPEND lab_sources ${PROJECT_SOURCE_DIR}/src/engine/cuda/runtime/check.cu)
 else()
   set_source_files_properties(${lab_cuda_sources} PROPERTIES LANGUAGE CXX)
 endif()

@@ -4,8 +4,8 @@
 
 #include <cuda_runtime.h>
 
-#include "engine/cuda/check.hpp"
-#include "engine/cuda/launch.hpp"
+#include "engine/cuda/runtime/check.hpp"
+#include "engine/cuda/runtime/launch.hpp"
 #include "lab.hpp"
 
 namespace warpcipher::lab {

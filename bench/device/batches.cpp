@@ -2,8 +2,8 @@
 // Batches of short messages in device memory through the CUDA engine, with one key and with a key for each message,
 // beside one message as long as all of them (Harrison 2008, section 7: the overhead of a payload). For each batch:
 //
-//   check, plan, run   what the host does: check_messages(), make_plan(), Engine::run() until it returns
-//   all                from the call of run() until the device is done, and the rate that follows from it
+//   call   what the host does: run() until it returns
+//   all    from the call of run() until the device is done, and the rate that follows from it
 //
 // Then the same texts as columnar batches, through run_columns(): with columns and Key objects on the host, and with
 // all of them, keys included, in device memory.
@@ -152,31 +152,26 @@ class Bench {
         m.tag_len = tag_len;
       }
     }
-    std::vector<double> check, plan_time, run, all;
+    std::vector<double> call, all;
+    std::vector<Result> results(count);
     for (int i = 0; i < (once_ ? 1 : 7); ++i) {
-      std::vector<Status> statuses(count);
+      must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
       const auto start = Clock::now();
-      check_messages(messages);
-      const auto checked = Clock::now();
-      const Plan plan = make_plan(messages, cuda_engine().tile_units());
-      const auto planned = Clock::now();
-      cuda_engine().run(plan, statuses, buffers_.stream());
+      run("cuda", messages, results, buffers_.stream());
       const auto returned = Clock::now();
       must(cudaStreamSynchronize(buffers_.native()), "cudaStreamSynchronize");
       const auto done = Clock::now();
       const auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
-      check.push_back(ms(start, checked));
-      plan_time.push_back(ms(checked, planned));
-      run.push_back(ms(planned, returned));
-      all.push_back(ms(planned, done));
+      call.push_back(ms(start, returned));
+      all.push_back(ms(start, done));
     }
     bool good = true;
     for (const std::size_t i : {std::size_t{0}, count / 2, count - 1}) good = good && is_right(messages[i]);
     wrong_ = wrong_ || !good;
     const double rate = static_cast<double>(c.len) * static_cast<double>(count) / 1e6 / median(all);
-    std::printf("%-12s %s %8zu of %10zu B, %-9s check %8.2f  plan %7.2f  run %8.2f  all %8.2f ms  %7.1f GB/s  %s\n",
-                c.algorithm, name_of(c.direction), count, c.len, c.own_keys ? "own keys," : "one key,", median(check),
-                median(plan_time), median(run), median(all), rate, good ? "checked" : "WRONG OUTPUT");
+    std::printf("%-12s %s %8zu of %10zu B, %-9s messages               call %8.2f  all %8.2f ms  %7.1f GB/s  %s\n",
+                c.algorithm, name_of(c.direction), count, c.len, c.own_keys ? "own keys," : "one key,", median(call),
+                median(all), rate, good ? "checked" : "WRONG OUTPUT");
     std::fflush(stdout);
   }
 
@@ -238,7 +233,7 @@ class Bench {
         columns.key_bytes = place(key_bytes);
       }
     }
-    std::vector<double> run, all;
+    std::vector<double> call, all;
     for (int i = 0; i < (once_ ? 1 : 7); ++i) {
       must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
       const auto start = Clock::now();
@@ -247,7 +242,7 @@ class Bench {
       must(cudaStreamSynchronize(buffers_.native()), "cudaStreamSynchronize");
       const auto done = Clock::now();
       const auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
-      run.push_back(ms(start, returned));
+      call.push_back(ms(start, returned));
       all.push_back(ms(start, done));
     }
     bool good = true;
@@ -275,7 +270,7 @@ class Bench {
     const double rate = static_cast<double>(c.len) * static_cast<double>(count) / 1e6 / median(all);
     std::printf("%-12s %s %8zu of %10zu B, %-9s columns on the %-6s  call %8.2f  all %8.2f ms  %7.1f GB/s  %s\n",
                 c.algorithm, name_of(c.direction), count, c.len, c.own_keys ? "own keys," : "one key,",
-                on_device ? "device" : "host", median(run), median(all), rate, good ? "checked" : "WRONG OUTPUT");
+                on_device ? "device" : "host", median(call), median(all), rate, good ? "checked" : "WRONG OUTPUT");
     std::fflush(stdout);
   }
 

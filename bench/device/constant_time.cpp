@@ -25,9 +25,9 @@
 #include "batch/plan.hpp"
 #include "buffers.hpp"
 #include "constant_time.hpp"
-#include "engine/cuda/device.hpp"
 #include "engine/cuda/engine.hpp"
-#include "engine/cuda/keys.hpp"
+#include "engine/cuda/inputs/keys.hpp"
+#include "engine/cuda/runtime/device.hpp"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include "constant_time.hpp"
 #include "engine/cuda/lane_table/cipher.cuh"
 #include "engine/cuda/lane_table/source.cuh"
-#include "engine/cuda/launch.hpp"
+#include "engine/cuda/runtime/launch.hpp"
 
 namespace constant_time {
 namespace {

@@ -32,6 +32,9 @@ struct Columns {
   std::span<const std::uint64_t> aad_offsets;
   std::span<const std::uint64_t> aad_lengths;
   std::size_t tag_len = 0;
+  // `in` and `out` are no buffers, but span texts that lie in memory of their own each: see MessageColumns.
+  bool scattered = false;
+  std::uint64_t texts_len = 0;  // of all inputs, where they are scattered
 
   const Algorithm& algorithm_of_all() const { return algorithm != nullptr ? *algorithm : keys[0]->algorithm(); }
   std::size_t key_count() const { return algorithm != nullptr ? key_bytes.size() / algorithm->key_len() : keys.size(); }

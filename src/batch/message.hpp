@@ -52,8 +52,8 @@ struct Message {
 
   // Bytes that the cipher produces. Decryption with padding then takes the padding off.
   std::size_t output_len() const {
-    if (padding == Padding::none || direction == Direction::decrypt) return in_len;
-    return padded_len(in_len, algorithm().block_len());
+    return warpcipher::output_len(in_len, padding == Padding::pkcs7 && direction == Direction::encrypt,
+                                  algorithm().block_len());
   }
 
   // The number of units (algorithm().unit_len() bytes each) the plan counts. The last unit of an XTS message also takes
@@ -64,6 +64,9 @@ struct Message {
     return (output_len() + algorithm().unit_len() - 1) >> log;
   }
 };
+
+// Whether check_messages() lets the message pass by itself.
+bool is_right(const Message& message);
 
 // Throws Error{invalid_argument} on the first message that cannot be right: key missing, lengths outside the mode's,
 // output too small, buffers that partly overlap, a message that

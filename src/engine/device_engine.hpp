@@ -52,6 +52,9 @@ class DeviceEngine : public Engine {
   virtual void wait(Stream stream) = 0;
   virtual bool is_done(Stream stream) = 0;  // whether wait() would return at once
 
+  // As run() of one message, without a plan.
+  virtual Status run_one(const Message& message, Stream stream) = 0;
+
   // As run(), for messages that lie in memory of allocate() of the current device: where they lie is not looked up.
   virtual void run_allocated(const Plan& plan, std::span<Status> statuses, Stream stream) = 0;
 
@@ -65,6 +68,9 @@ class DeviceEngine : public Engine {
   // has been written. The number of entries in each column has been checked. Throws Error{invalid_argument} for arrays
   // that are not in the memory they are said to be in.
   virtual std::optional<Status> run_columns(const Columns&, std::span<Result>, Stream) { return std::nullopt; }
+
+  // From how many messages on columns of the host take run_columns() less time than messages take run().
+  virtual std::size_t least_columns() const { return SIZE_MAX; }
 
   // Takes PKCS#7 padding off decrypted messages in device memory, all at once. lengths[i] becomes the bytes of padding
   // that message i had, or 0 where it is not right: then its text is wiped. Waits for the stream.

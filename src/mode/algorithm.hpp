@@ -36,6 +36,8 @@ struct Algorithm {
 // SP 800-38D, section 5.2.1.1: plaintext of at most 2^39 - 256 bits. Section 5.2.1.2: tags of 128 to 96 bits, and for
 // some uses 64 and 32.
 inline constexpr std::uint64_t gcm_most_text_len = (std::uint64_t{1} << 36) - 32;
+// Section 7.1, step 2: an IV of 96 bits is J0 but for its last word. All others are hashed.
+inline constexpr std::size_t gcm_plain_iv_len = 12;
 constexpr bool is_gcm_tag_len(std::size_t len) { return len == 4 || len == 8 || (len >= 12 && len <= 16); }
 
 // All algorithms, in a fixed order: ciphers outside, modes inside.

@@ -13,4 +13,9 @@ WARPCIPHER_HD constexpr std::uint64_t padded_len(std::uint64_t text_len, std::ui
   return (text_len | (block_len - 1)) + 1;
 }
 
+// Bytes that the cipher makes of a text; a tag comes in addition. pads: PKCS#7 padding is added.
+WARPCIPHER_HD constexpr std::uint64_t output_len(std::uint64_t text_len, bool pads, std::uint64_t block_len) {
+  return pads ? padded_len(text_len, block_len) : text_len;
+}
+
 }  // namespace warpcipher

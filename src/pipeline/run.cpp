@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/run.hpp"
 
+#include <optional>
 #include <vector>
 
+#include "batch/message_columns.hpp"
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
 #include "core/wipe.hpp"
@@ -62,6 +64,42 @@ void take_padding_off(DeviceEngine& device, std::span<const Message> messages, s
   }
 }
 
+// Runs many messages in device memory as columns that the device checks and plans; false where they are left to the
+// host, and nothing has been written then.
+bool run_as_columns(std::string_view engine_name, std::span<const Message> messages, std::span<Result> results,
+                    Stream stream) {
+  if (messages.size() < 2 || messages[0].memory != Memory::device) return false;
+  DeviceEngine& device = select_device_engine(engine_name);
+  if (messages.size() < device.least_columns()) return false;
+  const std::optional<MessageColumns> made = MessageColumns::make(messages);
+  if (!made) return false;
+  const Columns columns = made->columns();
+  const std::span<const std::uint32_t> order = made->order();
+  std::vector<Result> rows(order.size());
+  const std::span<Result> outcome = order.empty() ? results : std::span<Result>(rows);
+  try {
+    if (!device.run_columns(columns, outcome, stream)) return false;
+  } catch (const Error& error) {
+    if (error.status() == Status::invalid_argument) return false;  // the host names the message
+    throw;
+  }
+  const std::size_t tag_len = columns.direction == Direction::encrypt ? columns.tag_len : 0;
+  for (std::size_t i = 0; i < outcome.size(); ++i) {
+    if (outcome[i].status == Status::ok) outcome[i].written -= tag_len;
+    if (!order.empty()) results[order[i]] = outcome[i];
+  }
+  return true;
+}
+
+// One message in device memory, without the arrays of a batch.
+Result run_one_on_device(DeviceEngine& device, const Message& message, Stream stream) {
+  Result result{device.run_one(message, stream), 0};
+  if (result.status != Status::ok) return result;
+  result.written = message.output_len();
+  if (takes_padding_off(message)) take_padding_off(device, {&message, 1}, {&result, 1}, stream);
+  return result;
+}
+
 }  // namespace
 
 void run(std::string_view engine_name, std::span<const Message> messages, std::span<Result> results, Stream stream) {
@@ -70,10 +108,15 @@ void run(std::string_view engine_name, std::span<const Message> messages, std::s
                                               std::to_string(results.size()) + " for " +
                                               std::to_string(messages.size()));
   }
+  if (run_as_columns(engine_name, messages, results, stream)) return;
   check_messages(messages);
   const Selection selection = select_engines(engine_name, messages);
   Engine& engine = *selection.engine;
   if (messages.empty()) return;
+  if (messages.size() == 1 && messages[0].memory == Memory::device) {
+    results[0] = run_one_on_device(static_cast<DeviceEngine&>(engine), messages[0], stream);
+    return;
+  }
   std::vector<Status> statuses(messages.size(), Status::ok);
   if (selection.beside != nullptr) {
     auto& device = static_cast<DeviceEngine&>(engine);

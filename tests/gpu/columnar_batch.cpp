@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <span>
 
 #include "core/error.hpp"
 #include "oracle.hpp"
 #include "pipeline/columns.hpp"
+#include "pipeline/run.hpp"
 
 using namespace warpcipher;
 
@@ -68,8 +70,8 @@ std::string Shape::text() const {
          std::to_string(shortest) + " to " + std::to_string(longest) + " keys " + std::to_string(keys) +
          (key_bytes ? " as bytes" : "") + (device_columns ? " columns on the device" : "") +
          (offsets ? " offsets" : "") + (in_place ? " in place" : "") + (aad_ranges ? " aad ranges" : "") +
-         (pads ? " padded" : "") + (one_length ? " one length" : "") + (gaps ? "" : " no gaps") + " tag " +
-         std::to_string(tag_len) + " slack " + std::to_string(slack);
+         (pads ? " padded" : "") + (one_length ? " one length" : "") + (gaps ? "" : " no gaps") +
+         (messages ? " as messages" : "") + " tag " + std::to_string(tag_len) + " slack " + std::to_string(slack);
 }
 
 ColumnarBatch::ColumnarBatch(const Algorithm& algorithm, const Shape& shape) : algorithm_(algorithm), shape_(shape) {
@@ -124,7 +126,7 @@ std::vector<Result> ColumnarBatch::expect(std::vector<std::uint8_t>& out) const 
   out = out_;
   std::vector<Result> results(shape_.count);
   for (std::size_t i = 0; i < shape_.count; ++i) {
-    Message m = message(i, shape_.direction, text, shape_.in_place ? text : out);
+    Message m = message(i, shape_.direction, text.data(), shape_.in_place ? text.data() : out.data());
     Status status = Status::ok;
     oracle().run(make_plan({&m, 1}, oracle().tile_units()), {&status, 1}, nullptr);
     const std::size_t added = shape_.direction == Direction::encrypt ? m.tag_len : 0;
@@ -137,10 +139,36 @@ std::vector<Result> ColumnarBatch::expect(std::vector<std::uint8_t>& out) const 
   return results;
 }
 
+std::vector<Result> ColumnarBatch::run_messages(std::uint8_t* text, std::uint8_t* out, Stream stream) const {
+  std::vector<std::size_t> order(shape_.count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (random_below(2) == 0) std::shuffle(order.begin(), order.end(), generator);
+  std::vector<Message> messages;
+  for (const std::size_t i : order) {
+    Message& m = messages.emplace_back(message(i, shape_.direction, text, out));
+    m.memory = Memory::device;
+    m.padding = shape_.pads ? Padding::pkcs7 : Padding::none;
+  }
+  std::vector<Result> rows(shape_.count, Result{Status::engine_failure, 77}), results(shape_.count);
+  warpcipher::run("cuda", messages, rows, stream);
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    results[order[k]] = rows[k];
+    const bool is_sealed = rows[k].status == Status::ok && shape_.direction == Direction::encrypt;
+    if (is_sealed) results[order[k]].written += messages[k].tag_len;  // as columns count
+  }
+  return results;
+}
+
 std::vector<Result> ColumnarBatch::run(std::vector<std::uint8_t>& out, Stream stream) const {
   DeviceMemory memory;
   const std::span<std::uint8_t> text = memory.hold(text_);
   const std::span<std::uint8_t> target = shape_.in_place ? text : memory.hold(out_);
+  if (shape_.messages) {
+    const std::vector<Result> results = run_messages(text.data(), target.data(), stream);
+    must(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "cudaStreamSynchronize");
+    out = fetch(target);
+    return results;
+  }
   Columns c;
   c.direction = shape_.direction;
   c.memory = Memory::device;
@@ -190,14 +218,13 @@ std::vector<Result> ColumnarBatch::run(std::vector<std::uint8_t>& out, Stream st
   return shape_.device_columns ? fetch(outcome) : results;
 }
 
-Message ColumnarBatch::message(std::size_t i, Direction direction, std::vector<std::uint8_t>& text,
-                               std::vector<std::uint8_t>& out) const {
+Message ColumnarBatch::message(std::size_t i, Direction direction, std::uint8_t* text, std::uint8_t* out) const {
   const std::size_t tag = algorithm_.is_aead() ? shape_.tag_len : 0;
   Message m;
   m.key = pointers_[key_index.empty() ? 0 : key_index[i]];
   m.direction = direction;
-  m.in = text.data() + in_offsets[i];
-  m.out = out.data() + out_offsets[i];
+  m.in = text + in_offsets[i];
+  m.out = out + out_offsets[i];
   m.padding = shape_.pads && shape_.direction == Direction::encrypt ? Padding::pkcs7 : Padding::none;
   m.in_len = in_lengths[i] - (shape_.direction == Direction::decrypt ? tag : 0);
   m.out_len = m.output_len();
@@ -214,7 +241,7 @@ Message ColumnarBatch::message(std::size_t i, Direction direction, std::vector<s
 
 void ColumnarBatch::seal() {
   for (std::size_t i = 0; i < shape_.count; ++i) {
-    Message m = message(i, Direction::encrypt, text_, text_);
+    Message m = message(i, Direction::encrypt, text_.data(), text_.data());
     m.out = const_cast<std::uint8_t*>(m.in);
     Status status = Status::ok;
     oracle().run(make_plan({&m, 1}, oracle().tile_units()), {&status, 1}, nullptr);
@@ -225,7 +252,7 @@ void ColumnarBatch::seal() {
 
 void ColumnarBatch::pad() {
   for (std::size_t i = 0; i < shape_.count; ++i) {
-    Message m = message(i, Direction::encrypt, text_, text_);
+    Message m = message(i, Direction::encrypt, text_.data(), text_.data());
     m.out = const_cast<std::uint8_t*>(m.in);
     const auto n = static_cast<std::uint8_t>(1 + random_below(block_len_));
     std::uint8_t* const end = m.out + m.in_len;

@@ -32,6 +32,7 @@ struct Shape {
   bool one_length = false;
   bool gaps = true;        // where there are offsets
   std::size_t slack = 64;  // bytes of the buffers behind the last message
+  bool messages = false;   // given as objects, in any order
 
   std::string text() const;
 };
@@ -55,8 +56,11 @@ class ColumnarBatch {
   std::size_t iv_len = 0;
 
  private:
-  warpcipher::Message message(std::size_t i, warpcipher::Direction direction, std::vector<std::uint8_t>& text,
-                              std::vector<std::uint8_t>& out) const;
+  // Message i of texts and outputs that begin there.
+  warpcipher::Message message(std::size_t i, warpcipher::Direction direction, std::uint8_t* text,
+                              std::uint8_t* out) const;
+
+  std::vector<warpcipher::Result> run_messages(std::uint8_t* text, std::uint8_t* out, warpcipher::Stream stream) const;
 
   // Tags that match, but for a few.
   void seal();

@@ -168,7 +168,10 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
       shape.pads = algorithm.takes_padding() && random_below(2) == 0;
       shape.one_length = random_below(4) == 0;
       failures += test_shape(algorithm, shape, stream);
-      ++cases;
+      shape.messages = true;
+      shape.key_bytes = shape.device_columns = false;
+      failures += test_shape(algorithm, shape, stream);
+      cases += 2;
     }
     if (!counts || (quick && algorithm.key_len() != 32)) continue;
     // Long messages: chunks of GHASH in each of its forms, and on a large GPU rows of short ones.

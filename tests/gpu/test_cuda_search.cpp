@@ -26,7 +26,7 @@
 #include <thread>
 
 #include "core/error.hpp"
-#include "engine/cuda/device.hpp"
+#include "engine/cuda/runtime/device.hpp"
 #include "search/cuda/aes_search.hpp"
 #include "search/cuda/des_generic.hpp"
 #include "search/cuda/des_search.hpp"

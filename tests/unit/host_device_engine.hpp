@@ -96,6 +96,11 @@ class HostDeviceEngine final : public DeviceEngine {
     first();
     return false;
   }
+  Status run_one(const Message& message, Stream stream) override {
+    Status status = Status::ok;
+    run(make_plan({&message, 1}, tile_units()), {&status, 1}, stream);
+    return status;
+  }
   void run_allocated(const Plan& plan, std::span<Status> statuses, Stream stream) override {
     run(plan, statuses, stream);
   }

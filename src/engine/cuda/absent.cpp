@@ -26,6 +26,7 @@ class AbsentCudaEngine final : public DeviceEngine {
   void destroy_stream(Stream) noexcept override {}
   void wait(Stream) override { refuse(); }
   bool is_done(Stream) override { refuse(); }
+  Status run_one(const Message&, Stream) override { refuse(); }
   void run_allocated(const Plan&, std::span<Status>, Stream) override { refuse(); }
   void run_sectors(const Message&, std::size_t, Stream) override { refuse(); }
   void take_padding_off(std::span<const Message* const>, std::span<std::uint32_t>, Stream) override { refuse(); }

@@ -1,64 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine of NVIDIA GPUs: finds the device of a plan, hands each group to the family that runs it, and brings back
-// the verdicts of AEAD decryption.
+// The engine of NVIDIA GPUs: finds the device of the messages, and has their groups run there.
 #include "engine/cuda/engine.hpp"
 
 #include <cuda_runtime_api.h>
 
-#include <optional>
-
 #include "core/error.hpp"
-#include "engine/cuda/batch/aes_batch.hpp"
-#include "engine/cuda/batch/columns.hpp"
-#include "engine/cuda/batch/padding.hpp"
-#include "engine/cuda/batch/sectors.hpp"
-#include "engine/cuda/bitslice/des.hpp"
-#include "engine/cuda/check.hpp"
-#include "engine/cuda/device.hpp"
-#include "engine/cuda/ghash/ghash.hpp"
-#include "engine/cuda/group_run.hpp"
-#include "engine/cuda/host_copies.hpp"
-#include "engine/cuda/lane_table/run.hpp"
-#include "engine/cuda/memory.hpp"
-#include "engine/cuda/pinned_pool.hpp"
-#include "engine/cuda/policies.hpp"
-#include "engine/cuda/stream.hpp"
-#include "engine/cuda/stream_pool.hpp"
+#include "engine/cuda/choice/policies.hpp"
+#include "engine/cuda/execution/columns.hpp"
+#include "engine/cuda/execution/message_batch.hpp"
+#include "engine/cuda/inputs/padding.hpp"
+#include "engine/cuda/runtime/check.hpp"
+#include "engine/cuda/runtime/device.hpp"
+#include "engine/cuda/runtime/host_copies.hpp"
+#include "engine/cuda/runtime/memory.hpp"
+#include "engine/cuda/runtime/pinned_pool.hpp"
+#include "engine/cuda/runtime/stream.hpp"
+#include "engine/cuda/runtime/stream_pool.hpp"
 
 namespace warpcipher {
 namespace {
 
 using cuda::check;
 using cuda::native;
-
-// GCM decryption checks every tag before it writes any text, so what failed stays unread even in place; unless the tags
-// are to be computed, for the caller to check.
-void run_gcm(const cuda::GroupRun& run, std::span<Status> statuses) {
-  std::optional<cuda::AesBatch> made;
-  if (run.group.messages.size() > 1) made.emplace(run);
-  const cuda::AesBatch* const batch = made ? &*made : nullptr;
-  if (run.group.direction == Direction::encrypt) {
-    cuda::lane_table::run_parallel(run, batch);
-    cuda::ghash::authenticate(run, batch, nullptr);
-    return;
-  }
-  if (run.message(0).compute_tag) {
-    cuda::ghash::authenticate(run, batch, nullptr);
-    cuda::lane_table::run_parallel(run, batch);
-    return;
-  }
-  std::vector<std::uint32_t> verdicts(run.group.messages.size());
-  const cuda::StreamBuffer device(verdicts.size() * sizeof verdicts[0], run.stream);
-  auto* const device_verdicts = reinterpret_cast<std::uint32_t*>(device.data());
-  cuda::ghash::authenticate(run, batch, device_verdicts);
-  cuda::lane_table::run_parallel(run, batch, device_verdicts);
-  check(cudaMemcpyAsync(verdicts.data(), device_verdicts, device.size(), cudaMemcpyDeviceToHost, native(run.stream)),
-        "copy the verdicts of tags from the device");
-  check(cudaStreamSynchronize(native(run.stream)), "wait for the verdicts of tags");
-  for (std::size_t i = 0; i < verdicts.size(); ++i) {
-    statuses[run.group.messages[i]] = verdicts[i] != 0 ? Status::ok : Status::invalid_tag;
-  }
-}
 
 class CudaEngine final : public DeviceEngine {
  public:
@@ -67,7 +30,7 @@ class CudaEngine final : public DeviceEngine {
   std::string_view description() const override { return "NVIDIA GPUs: lane tables for AES, bitslicing for DES"; }
   bool constant_time(const Algorithm&) const override { return true; }
   const std::string& unavailable_reason() const override { return cuda::devices().unavailable_reason; }
-  std::uint32_t tile_units() const override { return cuda::lane_table::tile_units; }
+  std::uint32_t tile_units() const override { return cuda::tile_units; }
 
   std::vector<std::string> devices() const override {
     std::vector<std::string> lines;
@@ -83,7 +46,14 @@ class CudaEngine final : public DeviceEngine {
 
   void run(const Plan& plan, std::span<Status> statuses, Stream stream) override {
     require_device();
-    run_on(cuda::device_of(plan), plan, statuses, stream);
+    run_on(cuda::device_of(plan.messages), plan, statuses, stream);
+  }
+
+  Status run_one(const Message& message, Stream stream) override {
+    require_device();
+    const cuda::Device& device = cuda::device_of({&message, 1});
+    const cuda::DeviceScope scope(device.index);
+    return cuda::run_message(message, device, stream);
   }
 
   void run_allocated(const Plan& plan, std::span<Status> statuses, Stream stream) override {
@@ -94,6 +64,7 @@ class CudaEngine final : public DeviceEngine {
     cuda::run_sectors(cuda::current_device(), first, count, stream);
   }
 
+  std::size_t least_columns() const override { return cuda::least_columns(); }
   std::optional<Status> run_columns(const Columns& columns, std::span<Result> results, Stream stream) override {
     require_device();
     return cuda::run_columns(columns, results, stream);
@@ -189,16 +160,13 @@ class CudaEngine final : public DeviceEngine {
     cuda::SideStreams sides(stream, plan.beside);
     for (std::size_t i = 0; i < plan.groups.size(); ++i) {
       const Group& group = plan.groups[i];
-      const cuda::GroupRun run{plan, group, device, sides.of_group(i)};
-      if (group.algorithm->mode.id == Mode::gcm) {
-        run_gcm(run, statuses);
-      } else if (!group.parallel) {
-        cuda::lane_table::run_serial(run);
-      } else if (is_aes(group.algorithm->cipher.id)) {
-        cuda::lane_table::run_parallel(run);
-      } else {
-        cuda::bitslice::run_parallel(run);
+      const Stream own = sides.of_group(i);
+      if (group.messages.size() == 1) {
+        statuses[group.messages[0]] = cuda::run_message(plan.messages[group.messages[0]], device, own);
+        continue;
       }
+      const cuda::MessageGroup messages{plan.messages, group.messages, group.first_tile};
+      cuda::MessageBatch(messages, device, own).run(statuses);
     }
   }
 

@@ -5,7 +5,7 @@
 // The other has a kernel of its own for each template (aes_ptx.hpp), and searches short ranges as the first does.
 #pragma once
 
-#include "engine/cuda/device.hpp"
+#include "engine/cuda/runtime/device.hpp"
 #include "search/cuda/aes_ptx.hpp"
 #include "search/cuda/unit_search.hpp"
 

@@ -3,7 +3,7 @@
 
 #include "cipher/aes.hpp"
 #include "engine/cuda/lane_table/cipher.cuh"
-#include "engine/cuda/launch.hpp"
+#include "engine/cuda/runtime/launch.hpp"
 
 namespace warpcipher::search::cuda {
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/cuda/device.hpp"
+#include "engine/cuda/runtime/device.hpp"
 #include "search/cuda/des_layout.hpp"
 #include "search/cuda/des_placement.hpp"
 #include "search/searcher.hpp"

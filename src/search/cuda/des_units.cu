@@ -2,8 +2,8 @@
 #include "search/cuda/des_units.hpp"
 
 #include "cipher/des_bitslice.hpp"
-#include "engine/cuda/intrinsics.cuh"
-#include "engine/cuda/launch.hpp"
+#include "engine/cuda/runtime/intrinsics.cuh"
+#include "engine/cuda/runtime/launch.hpp"
 
 namespace warpcipher::search::cuda {
 

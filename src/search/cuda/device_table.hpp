@@ -3,8 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "engine/cuda/check.hpp"
-#include "engine/cuda/stream_buffer.hpp"
+#include "engine/cuda/runtime/check.hpp"
+#include "engine/cuda/runtime/stream_buffer.hpp"
 
 namespace warpcipher::search::cuda {
 

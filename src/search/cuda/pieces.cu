@@ -7,8 +7,8 @@
 #include <chrono>
 #include <deque>
 
-#include "engine/cuda/check.hpp"
-#include "engine/cuda/stream.hpp"
+#include "engine/cuda/runtime/check.hpp"
+#include "engine/cuda/runtime/stream.hpp"
 
 namespace warpcipher::search::cuda {
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/cuda/memory.hpp"
+#include "engine/cuda/runtime/memory.hpp"
 #include "engine/engine.hpp"
 
 namespace warpcipher::search::cuda {

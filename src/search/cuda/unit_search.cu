@@ -8,7 +8,7 @@
 #include <bit>
 #include <utility>
 
-#include "engine/cuda/check.hpp"
+#include "engine/cuda/runtime/check.hpp"
 
 namespace warpcipher::search::cuda {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/wipe.hpp"
-#include "engine/cuda/memory.hpp"
+#include "engine/cuda/runtime/memory.hpp"
 #include "search/cuda/pieces.hpp"
 #include "search/cuda/unit_loops.hpp"
 #include "search/searcher.hpp"

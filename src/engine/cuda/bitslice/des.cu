@@ -14,17 +14,16 @@
 #include "engine/cuda/bitslice/des.hpp"
 
 #include "cipher/des_packed.hpp"
-#include "engine/cuda/batch/des_schedules.hpp"
-#include "engine/cuda/chains.hpp"
-#include "engine/cuda/launch.hpp"
-#include "engine/cuda/message_view.cuh"
-#include "engine/cuda/stream_buffer.hpp"
+#include "engine/cuda/inputs/des_schedules.hpp"
+#include "engine/cuda/inputs/message_view.cuh"
+#include "engine/cuda/inputs/saved_ciphertext.hpp"
+#include "engine/cuda/runtime/launch.hpp"
+#include "engine/cuda/runtime/stream_buffer.hpp"
 #include "mode/algorithm.hpp"
 
 namespace warpcipher::cuda::bitslice {
 namespace {
 
-constexpr std::uint32_t tile_units = 256;
 constexpr std::uint32_t tile_lanes = 8;
 constexpr std::uint32_t threads = 128;
 constexpr std::uint32_t round_masks = des::bitslice::subkey_bits;
@@ -332,7 +331,7 @@ void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, 
   const bool saves = in_place && chains_blocks(algorithm, direction);
   const StreamBuffer saved(saves ? list.tiles * sizeof(Block) : 0, stream);
   auto* const chains = reinterpret_cast<Block*>(saved.data());
-  if (saves) save_chains(device, stream, algorithm, list, tile_units, chains);
+  if (saves) save_chains(device, stream, algorithm, list, chains);
   const Source source{list, schedules.subkeys(), chains, schedules.rounds()};
   const bool one_key = schedules.of_one_key();
   switch (algorithm.mode.id) {

@@ -3,9 +3,10 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "engine/cuda/choice/tunable.hpp"
 #include "engine/cuda/ghash/tensor.hpp"
 #include "engine/cuda/ghash/warpgroup.hpp"
-#include "engine/cuda/tunable.hpp"
+#include "engine/cuda/runtime/environment.hpp"
 
 namespace warpcipher::cuda::ghash {
 namespace {

@@ -1,53 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// The authentication half of GCM (SP 800-38D) on the GPU: what the engine calls, whatever computes GHASH inside.
+// The authentication half of GCM (SP 800-38D) on the GPU: what the execution of a batch calls, whatever computes GHASH
+// inside.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "cipher/gf128.hpp"
-#include "engine/cuda/gpu.hpp"
+#include "engine/cuda/ghash/tensor.hpp"
+#include "engine/cuda/inputs/hash_view.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
 
 namespace warpcipher {
+class Key;
 struct Message;
-}
-
-namespace warpcipher::cuda {
-class AesBatch;
-struct Block;
-struct GroupRun;
-}  // namespace warpcipher::cuda
+}  // namespace warpcipher
 
 namespace warpcipher::cuda::ghash {
 
-struct HashView;
-
-// J0 of a message (section 7.1, step 2), computed on the host.
-void first_counter(const Message& message, std::uint8_t (&counter)[16]);
-
-// Hashes AAD and ciphertext (encryption: at `out`, decryption: at `in`) of every message of a GCM group. batch: the
-// group's, nullptr for a single message. verdicts == nullptr: writes the tags. Else compares with the tags in constant
-// time and sets verdicts[i] (device memory, one word a message of the group) to 1 where they match, else 0.
-void authenticate(const GroupRun& run, const AesBatch* batch, std::uint32_t* verdicts);
-
-// Messages whose views are on the device already.
-struct DeviceBatch {
+// Messages whose views are on the device. Pointers are to device memory.
+struct HashBatch {
   const HashView* views;
-  const Block* masks;                // E(J0) of each message
-  const gf128::Element* hash_keys;   // H of each key
-  const std::uint64_t* first_chunk;  // of each message, and at the end `chunks`
-  std::uint32_t messages;
-  std::uint32_t keys;
-  std::uint64_t chunk_blocks;  // of all views, as chunk_blocks_for() said
+  const Block* masks;                        // E(J0) of each message
+  const gf128::Element* hash_keys;           // H of each key; not read where the host knows the keys
+  const std::uint64_t* first_chunk;          // of each message, and at the end `chunks`
+  std::span<const Key* const> keys_of_host;  // all keys by their numbers, where the host has derived H of them; or none
+  std::uint64_t chunk_blocks;                // of all views, as chunk_blocks_for() said
   std::uint64_t chunks;
-  std::uint64_t blocks;       // of AAD and text of all messages
-  std::uint64_t most_blocks;  // of one
+  Work work;
 };
 
-// The blocks of a chunk that suit a batch of about so many blocks: before it is known what its messages are like.
-std::uint64_t chunk_blocks_for(const Device& device, std::uint64_t blocks);
+// The blocks of a chunk that suit a batch.
+std::uint64_t chunk_blocks_for(const Device& device, const Work& work);
 
-// As authenticate() of a group.
-void authenticate(const Device& device, Stream stream, const DeviceBatch& batch, std::uint32_t* verdicts);
+// The same for a batch of about `blocks` blocks, before it is known what its messages are like.
+std::uint64_t guess_chunk_blocks(const Device& device, std::uint64_t blocks);
+
+// Hashes AAD and ciphertext of every message. verdicts == nullptr: writes the tags. Else compares with the tags in
+// constant time and sets verdicts[i] (device memory, one word a message) to 1 where they match, else 0.
+void authenticate(const Device& device, Stream stream, const HashBatch& batch, std::uint32_t* verdicts);
+
+// The same for one message. mask: E(J0).
+void authenticate_one(const Device& device, Stream stream, const Message& message, const Block& mask,
+                      std::uint32_t* verdicts);
+
+// The view of a message without its AAD, which the host has, and its chunks.
+HashView hash_view_of(const Message& message);
+
+// J0 of a message (section 7.1, step 2), computed on the host.
+void make_first_counter(const Message& message, std::uint8_t (&counter)[16]);
 
 }  // namespace warpcipher::cuda::ghash

@@ -3,7 +3,7 @@
 // matrix instruction; older ones lack it, newer ones get a slow imitation made of others. The kernel has no code there.
 #pragma once
 
-#include "engine/cuda/intrinsics.cuh"
+#include "engine/cuda/runtime/intrinsics.cuh"
 
 namespace warpcipher::cuda::ghash {
 

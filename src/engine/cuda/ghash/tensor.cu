@@ -6,7 +6,7 @@
 #include "engine/cuda/ghash/message_rows.cuh"
 #include "engine/cuda/ghash/tensor.cuh"
 #include "engine/cuda/ghash/warpgroup.hpp"
-#include "engine/cuda/launch.hpp"
+#include "engine/cuda/runtime/launch.hpp"
 
 namespace warpcipher::cuda::ghash {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/cuda/gpu.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
 
 namespace warpcipher::cuda::ghash {

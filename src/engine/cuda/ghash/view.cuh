@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks of a message as GHASH reads them (view.hpp), and how a warp finds its chunk.
+// The blocks of a message as GHASH reads them (inputs/hash_view.hpp), and how a warp finds its chunk.
 #pragma once
 
-#include "engine/cuda/ghash/view.hpp"
-#include "engine/cuda/message_view.cuh"
+#include "engine/cuda/ghash/chunk_list.hpp"
+#include "engine/cuda/inputs/element.cuh"
+#include "engine/cuda/inputs/message_view.cuh"
 
 namespace warpcipher::cuda::ghash {
-
-__device__ __forceinline__ gf128::Element to_element(const Block& block) {
-  return {std::uint64_t{byte_swap(block.words[0])} << 32 | byte_swap(block.words[1]),
-          std::uint64_t{byte_swap(block.words[2])} << 32 | byte_swap(block.words[3])};
-}
-
-__device__ __forceinline__ Block to_block(const gf128::Element& element) {
-  return {
-      {byte_swap(static_cast<std::uint32_t>(element.high >> 32)), byte_swap(static_cast<std::uint32_t>(element.high)),
-       byte_swap(static_cast<std::uint32_t>(element.low >> 32)), byte_swap(static_cast<std::uint32_t>(element.low))}};
-}
 
 __device__ __forceinline__ gf128::Element from_lane_xor(const gf128::Element& a, std::uint32_t mask) {
   return {cuda::from_lane_xor(a.high, mask), cuda::from_lane_xor(a.low, mask)};

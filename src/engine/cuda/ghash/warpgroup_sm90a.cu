@@ -2,7 +2,7 @@
 // In a file, and a library, of its own: code for sm_90a runs on nothing but compute capability 9.0.
 #include "engine/cuda/ghash/warpgroup.cuh"
 #include "engine/cuda/ghash/warpgroup.hpp"
-#include "engine/cuda/launch.hpp"
+#include "engine/cuda/runtime/launch.hpp"
 
 namespace warpcipher::cuda::ghash {
 namespace {

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "cipher/aes_tables.hpp"
-#include "engine/cuda/block.cuh"
 #include "engine/cuda/lane_table/common_rounds.cuh"
 #include "engine/cuda/lane_table/form.hpp"
+#include "engine/cuda/runtime/block.cuh"
 
 namespace warpcipher::cuda::lane_table {
 

@@ -2,7 +2,7 @@
 // Counter sharing: what cipher.cuh and counter.cuh tell each other about neighbouring counters.
 #pragma once
 
-#include "engine/cuda/block.cuh"
+#include "engine/cuda/runtime/block.cuh"
 
 namespace warpcipher::cuda::lane_table {
 

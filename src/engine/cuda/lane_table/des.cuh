@@ -12,7 +12,7 @@
 #pragma once
 
 #include "cipher/des_tables.hpp"
-#include "engine/cuda/block.cuh"
+#include "engine/cuda/runtime/block.cuh"
 
 namespace warpcipher::cuda::lane_table {
 

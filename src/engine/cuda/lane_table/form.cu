@@ -4,7 +4,8 @@
 #include <string>
 
 #include "core/error.hpp"
-#include "engine/cuda/tunable.hpp"
+#include "engine/cuda/choice/tunable.hpp"
+#include "engine/cuda/runtime/environment.hpp"
 
 namespace warpcipher::cuda::lane_table {
 

@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/cuda/gpu.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
 
 namespace warpcipher::cuda::lane_table {
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "engine/cuda/gpu.hpp"
-#include "engine/cuda/guess.hpp"
+#include "engine/cuda/inputs/speculation.hpp"
 #include "engine/cuda/lane_table/form.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
 
 namespace warpcipher::cuda::lane_table {

@@ -4,7 +4,7 @@
 // have those of neighbouring tiles at once, so deals are of neighbours.
 #pragma once
 
-#include "engine/cuda/guess.cuh"
+#include "engine/cuda/inputs/speculation.cuh"
 #include "engine/cuda/lane_table/mixed_keys.cuh"
 
 namespace warpcipher::cuda::lane_table {

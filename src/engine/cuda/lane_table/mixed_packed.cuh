@@ -12,7 +12,7 @@
 // where a lane has blocks of one message alone (packed.cuh), its neighbours' lie in other lines of memory.
 #pragma once
 
-#include "engine/cuda/guess.cuh"
+#include "engine/cuda/inputs/speculation.cuh"
 #include "engine/cuda/lane_table/mixed_text.cuh"
 
 namespace warpcipher::cuda::lane_table {

@@ -3,9 +3,9 @@
 #include "engine/cuda/lane_table/mixed_packed.cuh"
 
 #include "core/wipe.hpp"
+#include "engine/cuda/choice/tunable.hpp"
 #include "engine/cuda/lane_table/mixed.hpp"
-#include "engine/cuda/launch.hpp"
-#include "engine/cuda/tunable.hpp"
+#include "engine/cuda/runtime/launch.hpp"
 
 namespace warpcipher::cuda::lane_table {
 

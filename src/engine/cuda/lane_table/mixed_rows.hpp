@@ -2,9 +2,9 @@
 // Sectors: data units of XTS of one length and one key that follow each other, as one text (mixed_rows_sm90a.cu).
 #pragma once
 
-#include "engine/cuda/batch/survey.hpp"
-#include "engine/cuda/gpu.hpp"
-#include "engine/cuda/guess.hpp"
+#include "engine/cuda/inputs/speculation.hpp"
+#include "engine/cuda/inputs/summary.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
 
 namespace warpcipher {

@@ -17,14 +17,14 @@
 #include <algorithm>
 
 #include "core/wipe.hpp"
-#include "engine/cuda/guess.cuh"
-#include "engine/cuda/keys.hpp"
+#include "engine/cuda/inputs/keys.hpp"
+#include "engine/cuda/inputs/speculation.cuh"
 #include "engine/cuda/lane_table/mixed_rows.hpp"
 #include "engine/cuda/lane_table/mixed_text.cuh"
 #include "engine/cuda/lane_table/mixed_text.hpp"
 #include "engine/cuda/lane_table/shape.cuh"
-#include "engine/cuda/launch.hpp"
-#include "engine/cuda/stream_buffer.hpp"
+#include "engine/cuda/runtime/launch.hpp"
+#include "engine/cuda/runtime/stream_buffer.hpp"
 
 namespace warpcipher::cuda::lane_table {
 namespace {
@@ -170,8 +170,7 @@ __device__ __forceinline__ bool plan_units(const RowPlanning& planning, const Ci
     const std::uint64_t i = own < c.count ? own : c.count - 1;
     const std::uint8_t* const iv = global(c.ivs) + 16 * i;
     tweaks[n] = aligned ? load_aligned(iv) : load_bytes(iv, 16);
-    right = right && c.in_lengths[i] == len &&
-            (c.in_offsets == nullptr || c.in_offsets[i] == text.first_in + len * i) &&
+    right = right && c.in_len_at(i) == len && (c.in_offsets == nullptr || c.in_offsets[i] == text.first_in + len * i) &&
             (c.out_offsets == nullptr || c.out_offsets[i] == text.first_out + len * i) &&
             (c.key_index == nullptr || c.key_index[i] < c.keys);
   }
@@ -191,7 +190,7 @@ __device__ __forceinline__ bool plan_units(const RowPlanning& planning, const Ci
 // What the text is if all data units are like the first and follow it; bad where they cannot.
 __device__ __forceinline__ Survey survey_first(const ColumnView& c) {
   Survey text{};
-  const std::uint64_t len = c.in_lengths[0];
+  const std::uint64_t len = c.in_len_at(0);
   text.first_in = c.in_offsets != nullptr ? c.in_offsets[0] : 0;
   text.first_out = c.out_offsets != nullptr ? c.out_offsets[0] : 0;
   text.bad = 1;

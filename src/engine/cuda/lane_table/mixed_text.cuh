@@ -14,7 +14,7 @@
 #pragma once
 
 #include "cipher/aes_slices.hpp"
-#include "engine/cuda/guess.cuh"
+#include "engine/cuda/inputs/speculation.cuh"
 #include "engine/cuda/lane_table/cipher.cuh"
 #include "engine/cuda/lane_table/mixed.cuh"
 #include "engine/cuda/lane_table/modes.cuh"

@@ -5,11 +5,12 @@
 #include <algorithm>
 
 #include "core/wipe.hpp"
+#include "engine/cuda/choice/tunable.hpp"
 #include "engine/cuda/lane_table/mixed.hpp"
 #include "engine/cuda/lane_table/mixed_text.hpp"
-#include "engine/cuda/launch.hpp"
-#include "engine/cuda/stream_buffer.hpp"
-#include "engine/cuda/tunable.hpp"
+#include "engine/cuda/runtime/environment.hpp"
+#include "engine/cuda/runtime/launch.hpp"
+#include "engine/cuda/runtime/stream_buffer.hpp"
 
 namespace warpcipher::cuda::lane_table {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "engine/cuda/block.hpp"
+#include "engine/cuda/runtime/block.hpp"
 
 namespace warpcipher::cuda::lane_table {
 

@@ -4,11 +4,10 @@
 #include <algorithm>
 
 #include "core/wipe.hpp"
-#include "engine/cuda/keys.hpp"
+#include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/lane_table/mixed.hpp"
 #include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/parallel.hpp"
-#include "engine/cuda/lane_table/run.hpp"
 #include "engine/cuda/lane_table/shape.cuh"
 
 namespace warpcipher::cuda::lane_table {

@@ -13,7 +13,7 @@
 // carries among them: 27 lookups for 4 x 27 saved. A round key that is read once serves four blocks a lane.
 #pragma once
 
-#include "engine/cuda/guess.cuh"
+#include "engine/cuda/inputs/speculation.cuh"
 #include "engine/cuda/lane_table/cipher.cuh"
 #include "engine/cuda/lane_table/counter.cuh"
 #include "engine/cuda/lane_table/source.cuh"

@@ -7,10 +7,10 @@
 
 #include <cstdint>
 
-#include "engine/cuda/gpu.hpp"
-#include "engine/cuda/guess.hpp"
+#include "engine/cuda/inputs/message_view.hpp"
+#include "engine/cuda/inputs/speculation.hpp"
 #include "engine/cuda/lane_table/form.hpp"
-#include "engine/cuda/message_view.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
 
 namespace warpcipher {

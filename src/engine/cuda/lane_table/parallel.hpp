@@ -3,16 +3,17 @@
 // own.
 #pragma once
 
-#include "engine/cuda/gpu.hpp"
 #include "engine/cuda/lane_table/form.hpp"
 #include "engine/cuda/lane_table/modes.hpp"
 #include "engine/cuda/lane_table/source.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
 #include "mode/mode.hpp"
 
 namespace warpcipher {
 struct Algorithm;
 class Key;
+struct Message;
 }  // namespace warpcipher
 
 namespace warpcipher::cuda::lane_table {
@@ -28,10 +29,20 @@ struct ParallelLaunch {
   const BatchSource* batch = nullptr;
 };
 
+// Warps of logic want whole tiles: a part of a tile takes them as long as the whole.
+constexpr bool are_mostly_whole(std::uint64_t units, std::uint64_t tiles) {
+  return 2 * units > std::uint64_t{tile_units} * tiles;
+}
+
 // A batch in a mode that is neither CTR nor GCM. units: of all messages. in_place: some messages lie where their output
 // goes. only_key: of all messages, or nullptr.
 void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, Direction direction,
                const BatchSource& batch, std::uint64_t units, bool in_place, const Key* only_key);
+
+// One message of at least a unit, in any parallel mode but XTS; of GCM the counter mode inside it. start: the IV or the
+// first counter. verdict: device memory; where it is 0, zeros are written in place of text. nullptr: it is good.
+void run_one(const Device& device, Stream stream, const Message& message, const Block& start,
+             const std::uint32_t* verdict);
 
 // Mode: one of modes.hpp, with its parameters.
 template <class Mode, class Parameters>

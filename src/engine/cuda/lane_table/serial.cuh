@@ -3,9 +3,9 @@
 // kernel for all of them. Messages come sorted by length, so that the lanes of a warp end together.
 #pragma once
 
+#include "engine/cuda/inputs/message_view.cuh"
 #include "engine/cuda/lane_table/form.hpp"
-#include "engine/cuda/launch.hpp"
-#include "engine/cuda/message_view.cuh"
+#include "engine/cuda/runtime/launch.hpp"
 #include "mode/mode.hpp"
 
 namespace warpcipher::cuda::lane_table {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/lane_table/serial_des.hpp"
 
-#include "engine/cuda/batch/des_schedules.hpp"
+#include "engine/cuda/inputs/des_schedules.hpp"
 #include "engine/cuda/lane_table/des.cuh"
 #include "engine/cuda/lane_table/serial.cuh"
-#include "engine/cuda/launch.hpp"
+#include "engine/cuda/runtime/launch.hpp"
 
 namespace warpcipher::cuda::lane_table {
 namespace {

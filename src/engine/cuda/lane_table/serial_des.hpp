@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "engine/cuda/gpu.hpp"
-#include "engine/cuda/message_view.hpp"
+#include "engine/cuda/inputs/message_view.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
 #include "mode/mode.hpp"
 

@@ -2,9 +2,9 @@
 // The shape of the launches that fill lane tables.
 #pragma once
 
-#include "engine/cuda/intrinsics.cuh"
 #include "engine/cuda/lane_table/form.hpp"
-#include "engine/cuda/launch.hpp"
+#include "engine/cuda/runtime/intrinsics.cuh"
+#include "engine/cuda/runtime/launch.hpp"
 
 namespace warpcipher::cuda::lane_table {
 

@@ -2,9 +2,8 @@
 // What kernels do with a source (source.hpp), and one that they make themselves.
 #pragma once
 
-#include "engine/cuda/lane_table/run.hpp"
+#include "engine/cuda/inputs/message_view.cuh"
 #include "engine/cuda/lane_table/source.hpp"
-#include "engine/cuda/message_view.cuh"
 
 namespace warpcipher::cuda::lane_table {
 

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/cuda/message_view.hpp"
+#include "engine/cuda/inputs/message_view.hpp"
 
 namespace warpcipher::cuda {
 struct Tile;
@@ -21,9 +21,6 @@ struct Tile;
 namespace warpcipher::cuda::lane_table {
 
 inline constexpr std::uint32_t most_schedule_words = 4 * most_rows;
-
-// Tiles of a launch are counted in 32 bits, with room for the stride of a warp: 1 TiB of CFB8, 16 TiB of the others.
-inline constexpr std::uint64_t most_tiles = 0xffff0000u;
 
 // A key in the constant bank.
 struct ParameterKey {

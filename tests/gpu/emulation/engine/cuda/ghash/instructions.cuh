@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "engine/cuda/intrinsics.cuh"
+#include "engine/cuda/runtime/intrinsics.cuh"
 
 namespace warpcipher::cuda::ghash {
 

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages given as objects, made columns in one pass over them on all cores: a device that plans columnar batches
+// itself then needs nothing more of the host.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "batch/columns.hpp"
+#include "batch/message.hpp"
+#include "core/wipe.hpp"
+
+namespace warpcipher {
+
+class MessageColumns {
+ public:
+  // The columns of messages in device memory. Nothing where columns cannot say it: messages that differ in algorithm,
+  // direction, padding, or the length of IV or tag; a tag that does not follow its text; a message that
+  // check_messages() refuses by itself. What there is between messages (overlaps, nonces used twice) is not looked at.
+  static std::optional<MessageColumns> make(std::span<const Message> messages);
+
+  // `in` and `out` span the addresses of all texts (Columns::scattered). They refer to this object and to the keys.
+  Columns columns() const;
+
+  // The message of each row: rows come in the order of their outputs. Empty: as they are.
+  std::span<const std::uint32_t> order() const { return order_; }
+
+ private:
+  MessageColumns() = default;
+
+  // Uninitialised, so that the cores that write it first bring the pages in.
+  template <class T>
+  using Array = std::unique_ptr<T[]>;
+
+  struct Bounds;
+  void place_rows(std::span<const Message> messages, const Bounds& bounds);
+  void place_aad(std::span<const Message> messages);
+  void number_keys(std::span<const Message> messages);
+  const Message& row(std::span<const Message> messages, std::size_t i) const {
+    return messages[order_.empty() ? i : order_[i]];
+  }
+
+  Columns columns_;
+  std::vector<std::uint32_t> order_;
+  Array<std::uint64_t> in_offsets_, in_lengths_, out_offsets_, aad_offsets_, aad_lengths_;
+  Array<std::uint8_t> ivs_, aad_;
+  Array<std::uint32_t> key_index_;
+  std::vector<const Key*> keys_;
+};
+
+}  // namespace warpcipher

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
+#include "engine/cuda/bitslice/des.hpp"
+#include "engine/cuda/execution/device_batch.hpp"
+#include "engine/cuda/inputs/order.hpp"
+#include "engine/cuda/lane_table/packed.hpp"
+#include "engine/cuda/lane_table/parallel.hpp"
+#include "engine/cuda/lane_table/serial_aes.hpp"
+#include "engine/cuda/lane_table/serial_des.hpp"
+#include "engine/cuda/lane_table/starts.hpp"
+#include "engine/cuda/runtime/check.hpp"
+#include "engine/cuda/runtime/stream.hpp"
+#include "engine/cuda/runtime/stream_buffer.hpp"
+
+namespace warpcipher::cuda {
+namespace {
+
+lane_table::CounterBatch counter_batch(const DeviceBatch& b) {
+  return {b.views,
+          b.first_tile,
+          b.tiles,
+          b.units,
+          b.most_units,
+          b.messages,
+          b.aes_keys->rounds(),
+          b.aes_keys->round_keys(),
+          b.aes_keys->bytes(),
+          b.only_key};
+}
+
+// Some kernels make round keys themselves.
+lane_table::CounterChoice choose_counter(const DeviceBatch& b, lane_table::CounterBatch& counters) {
+  const lane_table::CounterChoice choice = lane_table::choose_counter(b.device, counters);
+  if (!choice.makes_round_keys) b.aes_keys->derive();
+  counters.round_keys = b.aes_keys->round_keys();
+  return choice;
+}
+
+void run_counters(const DeviceBatch& b, const std::uint32_t* verdicts) {
+  if (b.tiles == 0) return;
+  lane_table::CounterBatch counters = counter_batch(b);
+  const lane_table::CounterChoice choice = choose_counter(b, counters);
+  lane_table::run_counter_batch(b.device, b.stream, counters, choice, b.is_gcm(), verdicts);
+}
+
+void run_tiles(const DeviceBatch& b) {
+  const TileList list{b.views, b.first_tile, b.tiles, b.messages};
+  if (!b.is_aes()) {
+    const DesSchedules schedules(b.device, b.stream, b.des_keys);
+    return bitslice::run_tiles(b.device, b.stream, b.algorithm, b.direction, list, schedules, b.in_place);
+  }
+  b.aes_keys->derive();
+  lane_table::run_tiles(b.device, b.stream, b.algorithm, b.direction,
+                        {{list}, b.aes_keys->rounds(), b.aes_keys->round_keys()}, b.units, b.in_place, b.only_key);
+}
+
+// The numbers of views by length; nullptr where they may stay as they are.
+class LengthOrder {
+ public:
+  explicit LengthOrder(const DeviceBatch& b) {
+    if (b.is_ordered || b.units == b.most_units * b.messages) return;
+    order_.emplace(b.messages * sizeof(std::uint32_t), b.stream, Wiping::needless);
+    const StreamBuffer places(length_classes * sizeof(std::uint32_t), b.stream, Wiping::needless);
+    check(cudaMemsetAsync(places.data(), 0, places.size(), native(b.stream)), "clear device memory");
+    order_by_length(b.device, b.stream, b.views, b.messages, reinterpret_cast<std::uint32_t*>(places.data()),
+                    reinterpret_cast<std::uint32_t*>(order_->data()));
+  }
+
+  const std::uint32_t* get() const { return order_ ? reinterpret_cast<const std::uint32_t*>(order_->data()) : nullptr; }
+
+ private:
+  std::optional<StreamBuffer> order_;
+};
+
+void run_serial(const DeviceBatch& b) {
+  const Mode mode = b.algorithm.mode.id;
+  const LengthOrder order(b);
+  if (b.is_aes()) {
+    b.aes_keys->derive();
+    return lane_table::run_serial_batch(
+        b.device, b.stream, mode,
+        lane_table::SerialBatch{b.views, order.get(), b.aes_keys->round_keys(), b.messages, b.aes_keys->rounds()});
+  }
+  const DesSchedules schedules(b.device, b.stream, b.des_keys, b.views, b.messages, order.get());
+  lane_table::run_serial_batch(b.device, b.stream, mode,
+                               lane_table::SerialDesBatch{b.views, order.get(), schedules, b.messages});
+}
+
+void run_gcm(const DeviceBatch& b, std::uint32_t* verdicts, bool has_text) {
+  if (b.direction == Direction::encrypt) {
+    if (!has_text) run_counters(b, nullptr);
+    return ghash::authenticate(b.device, b.stream, b.hashes, nullptr);
+  }
+  ghash::authenticate(b.device, b.stream, b.hashes, verdicts);
+  run_counters(b, verdicts);
+}
+
+}  // namespace
+
+void encrypt_first_blocks(const DeviceBatch& b, Block* masks) {
+  const bool is_xts = b.algorithm.mode.id == Mode::xts;
+  if (!is_xts && !b.is_gcm()) return;
+  b.aes_keys->derive();
+  const uint4* const rows = is_xts ? b.aes_keys->tweak_keys() : b.aes_keys->round_keys();
+  lane_table::encrypt_starts(b.device, b.stream, {b.views, b.messages, rows, b.aes_keys->rounds(), masks});
+}
+
+void execute(const DeviceBatch& b, std::uint32_t* verdicts, bool has_text) {
+  if (b.is_gcm()) return run_gcm(b, verdicts, has_text);
+  if (b.algorithm.mode.id == Mode::ctr) {
+    if (!has_text) run_counters(b, nullptr);
+    return;
+  }
+  b.algorithm.parallel(b.direction) ? run_tiles(b) : run_serial(b);
+}
+
+bool start_text(const DeviceBatch& b, Guess& guess) {
+  lane_table::CounterBatch counters = counter_batch(b);
+  const lane_table::CounterChoice choice = choose_counter(b, counters);
+  return lane_table::start_counter_batch(b.device, b.stream, counters, choice, b.is_gcm(), guess);
+}
+
+}  // namespace warpcipher::cuda

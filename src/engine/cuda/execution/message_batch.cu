@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/execution/message_batch.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <string>
+
+#include "core/bytes.hpp"
+#include "core/thread_pool.hpp"
+#include "core/wipe.hpp"
+#include "engine/cuda/inputs/host_views.hpp"
+#include "engine/cuda/inputs/keys.hpp"
+#include "engine/cuda/lane_table/parallel.hpp"
+#include "engine/cuda/runtime/check.hpp"
+#include "engine/cuda/runtime/stream.hpp"
+
+namespace warpcipher::cuda {
+namespace {
+
+// The IV, or for GCM J0.
+Block first_block_of(const Message& message) {
+  if (message.algorithm().mode.id != Mode::gcm) return to_block(message.iv, message.iv_len);
+  std::uint8_t counter[16];
+  ghash::make_first_counter(message, counter);
+  return to_block(counter, sizeof counter);
+}
+
+std::uint64_t tiles_of(std::uint64_t units) { return (units + tile_units - 1) / tile_units; }
+
+}  // namespace
+
+MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stream stream)
+    : group_(group),
+      batch_{device, stream, group[0].algorithm(), group[0].direction},
+      aes_keys_(device, stream, batch_.algorithm, batch_.direction) {
+  number_keys();
+  measure();
+  const std::size_t count = group.size();
+  const std::size_t key_len = batch_.algorithm.key_len();
+  const bool derived_on_host = batch_.is_aes() && keys_.size() <= most_keys_of_host;
+  views_ = upload_.reserve<MessageView>(count);
+  first_tile_ = upload_.reserve<std::uint64_t>(group.first_tile.size());
+  if (derived_on_host) aes_keys_.reserve(upload_, keys_);
+  key_bytes_ = upload_.reserve<std::uint8_t>(derived_on_host ? 0 : key_len * keys_.size());
+  hash_views_ = upload_.reserve<HashView>(batch_.is_gcm() ? count : 0);
+  first_chunk_ = upload_.reserve<std::uint64_t>(batch_.is_gcm() ? count + 1 : 0);
+  aad_ = upload_.reserve<std::uint8_t>(aad_len_);
+  masks_ = upload_.reserve_on_device<Block>(batch_.is_gcm() ? count : 0);
+  upload_.allocate(stream);
+
+  fill_views();
+  std::copy(group.first_tile.begin(), group.first_tile.end(), upload_.host(first_tile_));
+  if (derived_on_host) aes_keys_.fill(upload_);
+  for (std::size_t k = 0; !derived_on_host && k < keys_.size(); ++k) {
+    std::copy_n(keys_[k]->bytes(), key_len, upload_.host(key_bytes_) + key_len * k);
+  }
+  if (batch_.is_gcm()) fill_hashes();
+  upload_.send();
+
+  const auto keys = static_cast<std::uint32_t>(keys_.size());
+  batch_.views = upload_.device(views_);
+  batch_.first_tile = upload_.device(first_tile_);
+  batch_.aes_keys = &aes_keys_;
+  if (batch_.is_aes() && !derived_on_host) aes_keys_.take_bytes(upload_.device(key_bytes_), keys);
+  batch_.des_keys = {upload_.device(key_bytes_), static_cast<std::uint32_t>(key_len), keys,
+                     batch_.algorithm.inverse(batch_.direction)};
+  encrypt_first_blocks(batch_, batch_.is_gcm() ? upload_.device(masks_) : nullptr);
+  if (batch_.is_gcm()) batch_.hashes.hash_keys = aes_keys_.hash_keys();
+}
+
+void MessageBatch::number_keys() {
+  KeyList keys;
+  key_of_.reserve(group_.size());
+  for (std::size_t i = 0; i < group_.size(); ++i) key_of_.push_back(keys.number(*group_[i].key));
+  keys_ = keys.keys();
+  if (keys_.size() == 1) batch_.only_key = keys_[0];
+}
+
+// What is the same for all messages, or a sum over them.
+void MessageBatch::measure() {
+  batch_.messages = static_cast<std::uint32_t>(group_.size());
+  batch_.tiles = group_.first_tile.empty() ? 0 : group_.first_tile.back();
+  batch_.is_ordered = true;
+  batch_.in_place = false;
+  batch_.computes_tags = group_[0].compute_tag;
+  for (std::size_t i = 0; i < group_.size(); ++i) {
+    const Message& message = group_[i];
+    batch_.units += message.units();
+    batch_.most_units = std::max<std::uint64_t>(batch_.most_units, message.units());
+    batch_.in_place = batch_.in_place || message.in == message.out;
+    if (!batch_.is_gcm()) continue;
+    const std::uint64_t blocks = ghash::hash_view_of(message).blocks();
+    hash_blocks_ += blocks;
+    most_hash_blocks_ = std::max(most_hash_blocks_, blocks);
+    aad_len_ += message.aad_len;
+  }
+  if (batch_.tiles > most_tiles) {
+    throw Error(Status::engine_failure, std::string(batch_.algorithm.name) + ": " + std::to_string(batch_.tiles) +
+                                            " tiles of 256 units in one batch, at most " + std::to_string(most_tiles) +
+                                            " can be run at once: cut the batch");
+  }
+}
+
+void MessageBatch::fill_views() {
+  ThreadPool::instance().parallel_for(group_.size(), messages_at_once, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      MessageView& view = upload_.host(views_)[i];
+      view = view_of(group_[i]);
+      view.start = first_block_of(group_[i]);
+      view.key = key_of_[i];
+    }
+  });
+}
+
+void MessageBatch::fill_hashes() {
+  const ghash::Work work{group_.size(), keys_.size(), hash_blocks_, most_hash_blocks_};
+  const std::uint64_t chunk_blocks = ghash::chunk_blocks_for(batch_.device, work);
+  std::uint64_t chunks = 0;
+  std::size_t aad_offset = 0;
+  for (std::size_t i = 0; i < group_.size(); ++i) {
+    const Message& message = group_[i];
+    HashView& view = upload_.host(hash_views_)[i];
+    view = ghash::hash_view_of(message);
+    view.aad = upload_.device(aad_) + aad_offset;
+    view.chunk_blocks = chunk_blocks;
+    view.key = key_of_[i];
+    std::copy_n(message.aad, message.aad_len, upload_.host(aad_) + aad_offset);
+    aad_offset += message.aad_len;
+    upload_.host(first_chunk_)[i] = chunks;
+    chunks += view.chunks();
+  }
+  upload_.host(first_chunk_)[group_.size()] = chunks;
+  batch_.hashes = {upload_.device(hash_views_), upload_.device(masks_), nullptr, upload_.device(first_chunk_),
+                   aes_keys_.of_host(),         chunk_blocks,           chunks,  work};
+}
+
+void MessageBatch::run(std::span<Status> statuses) const {
+  if (!batch_.checks_tags()) return execute(batch_, nullptr);
+  std::vector<std::uint32_t> verdicts(group_.size());
+  const StreamBuffer device(verdicts.size() * sizeof verdicts[0], batch_.stream, Wiping::needless);
+  auto* const words = reinterpret_cast<std::uint32_t*>(device.data());
+  execute(batch_, words);
+  check(cudaMemcpyAsync(verdicts.data(), words, device.size(), cudaMemcpyDeviceToHost, native(batch_.stream)),
+        "copy the verdicts of tags from the device");
+  check(cudaStreamSynchronize(native(batch_.stream)), "wait for the verdicts of tags");
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    statuses[group_.numbers[i]] = verdicts[i] != 0 ? Status::ok : Status::invalid_tag;
+  }
+}
+
+namespace {
+
+// GCM, as execute() orders it: text last where a tag is checked first.
+Status run_gcm_message(const Message& message, const Device& device, Stream stream) {
+  std::uint8_t counter[16], mask[16];
+  ghash::make_first_counter(message, counter);
+  aes::encrypt_block(aes_key_state(*message.key).schedule, counter, mask);
+  const Block mask_block = to_block(mask, sizeof mask);
+  secure_wipe(mask, sizeof mask);
+  add_be32(counter, 1);
+  const Block start = to_block(counter, sizeof counter);
+  const bool has_text = message.in_len != 0;
+  if (message.direction == Direction::encrypt || message.compute_tag) {
+    const auto run_text = [&] {
+      if (has_text) lane_table::run_one(device, stream, message, start, nullptr);
+    };
+    if (message.direction == Direction::encrypt) run_text();
+    ghash::authenticate_one(device, stream, message, mask_block, nullptr);
+    if (message.direction == Direction::decrypt) run_text();
+    return Status::ok;
+  }
+  std::uint32_t verdict = 0;
+  const StreamBuffer word(sizeof verdict, stream, Wiping::needless);
+  auto* const on_device = reinterpret_cast<std::uint32_t*>(word.data());
+  ghash::authenticate_one(device, stream, message, mask_block, on_device);
+  if (has_text) lane_table::run_one(device, stream, message, start, on_device);
+  check(cudaMemcpyAsync(&verdict, on_device, sizeof verdict, cudaMemcpyDeviceToHost, native(stream)),
+        "copy the verdict of a tag from the device");
+  check(cudaStreamSynchronize(native(stream)), "wait for the verdict of a tag");
+  return verdict != 0 ? Status::ok : Status::invalid_tag;
+}
+
+}  // namespace
+
+Status run_message(const Message& message, const Device& device, Stream stream) {
+  const Algorithm& algorithm = message.algorithm();
+  const bool is_parallel = algorithm.parallel(message.direction);
+  const std::uint64_t first_tile[] = {0, tiles_of(message.units())};
+  if (first_tile[1] > most_tiles || !is_parallel || !is_aes(algorithm.cipher.id) || algorithm.mode.id == Mode::xts) {
+    constexpr std::uint32_t number = 0;
+    const MessageGroup group{
+        {&message, 1},
+        {&number, 1},
+        is_parallel ? std::span<const std::uint64_t>(first_tile) : std::span<const std::uint64_t>()};
+    Status status = Status::ok;
+    MessageBatch(group, device, stream).run({&status, 1});
+    return status;
+  }
+  if (algorithm.mode.id == Mode::gcm) return run_gcm_message(message, device, stream);
+  if (first_tile[1] != 0) {
+    lane_table::run_one(device, stream, message, to_block(message.iv, message.iv_len), nullptr);
+  }
+  return Status::ok;
+}
+
+}  // namespace warpcipher::cuda

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages that the host knows one by one, made a DeviceBatch. The host sends descriptors, IVs, AAD and keys once; the
+// GPU derives the rest, so that a batch with a key for every message costs the host no more than a copy.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "batch/message.hpp"
+#include "engine/cuda/execution/device_batch.hpp"
+#include "engine/cuda/runtime/memory.hpp"
+
+namespace warpcipher::cuda {
+
+// messages[numbers[i]] for all i: of one algorithm and direction, in the order in which they are run. Where the mode is
+// parallel, first_tile has the prefix sums of their tiles, one more than numbers; else it is empty, and the messages
+// come in the order of their length, longest first.
+struct MessageGroup {
+  std::span<const Message> messages;
+  std::span<const std::uint32_t> numbers;
+  std::span<const std::uint64_t> first_tile;
+
+  std::size_t size() const { return numbers.size(); }
+  const Message& operator[](std::size_t i) const { return messages[numbers[i]]; }
+};
+
+class MessageBatch {
+ public:
+  // Enqueues what execute() needs. Throws Error{engine_failure} where there are more tiles than a launch takes.
+  MessageBatch(const MessageGroup& group, const Device& device, Stream stream);
+  MessageBatch(const MessageBatch&) = delete;
+  MessageBatch& operator=(const MessageBatch&) = delete;
+
+  // Runs it, and sets statuses[group.numbers[i]] where a message is authenticated and decrypted: for that it waits.
+  void run(std::span<Status> statuses) const;
+
+ private:
+  void number_keys();
+  void measure();
+  void fill_views();
+  void fill_hashes();
+
+  const MessageGroup& group_;
+  DeviceBatch batch_;
+  AesKeys aes_keys_;
+  Upload upload_;
+  std::vector<std::uint32_t> key_of_;
+  std::vector<const Key*> keys_;
+  std::uint64_t hash_blocks_ = 0, most_hash_blocks_ = 0, aad_len_ = 0;
+  Upload::Array<MessageView> views_{};
+  Upload::Array<std::uint64_t> first_tile_{}, first_chunk_{};
+  Upload::Array<std::uint8_t> key_bytes_{}, aad_{};
+  Upload::Array<HashView> hash_views_{};
+  Upload::Array<Block> masks_{};
+};
+
+// One message, without the arrays of a batch where its mode allows that. Waits only where a tag is checked.
+Status run_message(const Message& message, const Device& device, Stream stream);
+
+// DeviceEngine::take_padding_off().
+void take_padding_off(std::span<const Message* const> messages, std::span<std::uint32_t> lengths, Stream stream);
+
+}  // namespace warpcipher::cuda

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels of GHASH are given, and their order.
+#include <algorithm>
+#include <bit>
+
+#include "core/bytes.hpp"
+#include "engine/cuda/ghash/chunk_list.hpp"
+#include "engine/cuda/ghash/chunks.hpp"
+#include "engine/cuda/ghash/ghash.hpp"
+#include "engine/cuda/ghash/matrices.cuh"
+#include "engine/cuda/ghash/powers.hpp"
+#include "engine/cuda/ghash/warpgroup.hpp"
+#include "engine/cuda/inputs/keys.hpp"
+#include "engine/cuda/runtime/memory.hpp"
+
+namespace warpcipher::cuda::ghash {
+namespace {
+
+using gf128::Element;
+
+constexpr std::uint32_t least_chunk_log = 8;         // scalar: below 256 blocks, joining lanes costs more than hashing
+constexpr std::uint64_t wanted_chunks = 8192;        // scalar: some for every warp of the largest GPUs
+constexpr std::uint64_t least_tensor_chunk = 512;    // blocks
+constexpr std::uint64_t tensor_chunks_of_warp = 4;   // of a batch, so that warps end together
+constexpr std::uint64_t tensor_chunk_multiple = 64;  // blocks of a step
+
+bool has_chunks(Form form) { return form != Form::few_lanes && form != Form::tensor_rows; }
+
+std::uint32_t ceil_log2(std::uint64_t x) { return x <= 1 ? 0 : static_cast<std::uint32_t>(std::bit_width(x - 1)); }
+
+// The length of a chunk, a multiple of `multiple`, that cuts `blocks` into about `wanted` chunks.
+std::uint64_t even_chunk(std::uint64_t blocks, std::uint64_t wanted, std::uint64_t multiple) {
+  const std::uint64_t even = (blocks + wanted - 1) / wanted;
+  return std::max(least_tensor_chunk, (even + multiple - 1) / multiple * multiple);
+}
+
+Powers powers_for(Form form, std::uint64_t most_blocks, std::uint64_t chunk_blocks) {
+  if (form == Form::few_lanes) return {short_squares, 1, short_chunk_blocks};
+  if (form == Form::tensor_rows) return {tensor_squares, 0, chunk_blocks};
+  const std::uint32_t chunk_squares = most_blocks > chunk_blocks ? chunk_squares_of_finish : 0;
+  if (form == Form::tensor_many_keys) return {PowerTable::len, chunk_squares, chunk_blocks, true};
+  return {form == Form::scalar ? scalar_squares : tensor_squares, chunk_squares, chunk_blocks};
+}
+
+// From the list to tags or verdicts.
+void run_kernels(const Device& device, Stream stream, Form form, const ChunkList& list, std::uint64_t most_blocks,
+                 std::uint64_t chunk_blocks, std::uint32_t* verdicts) {
+  if (form == Form::few_lanes) return hash_short(device, stream, list, verdicts);
+  if (form == Form::tensor_rows) return hash_rows(device, stream, list, verdicts);
+  if (list.chunks != 0 && form == Form::scalar) hash_chunks(device, stream, list);
+  if (list.chunks != 0 && form != Form::scalar) hash_on_tensor_cores(device, stream, form, list);
+  finish_tags(device, stream, list, most_blocks, chunk_blocks, verdicts);
+}
+
+}  // namespace
+
+HashView hash_view_of(const Message& message) {
+  HashView view{};
+  view.text = message.direction == Direction::encrypt ? message.out : message.in;
+  view.tag = message.tag;
+  view.aad_len = message.aad_len;
+  view.text_len = message.in_len;
+  view.tag_len = static_cast<std::uint32_t>(message.tag_len);
+  return view;
+}
+
+void make_first_counter(const Message& message, std::uint8_t (&counter)[16]) {
+  if (message.iv_len == gcm_plain_iv_len) {
+    std::copy_n(message.iv, gcm_plain_iv_len, counter);
+    store_be32(counter + gcm_plain_iv_len, 1);
+    return;
+  }
+  const Element hash_key = aes_key_state(*message.key).hash_key;
+  Element hash = gf128::ghash({}, hash_key, message.iv, message.iv_len / 16);
+  if (message.iv_len % 16 != 0) {
+    std::uint8_t last[16] = {};
+    std::copy_n(message.iv + message.iv_len / 16 * 16, message.iv_len % 16, last);
+    hash = gf128::ghash(hash, hash_key, last, 1);
+  }
+  hash = gf128::gcm_multiply(gf128::add(hash, {0, 8 * std::uint64_t{message.iv_len}}), hash_key);
+  gf128::store(counter, hash);
+}
+
+// Scalar: a power of two, for some chunks a warp. Tensor: one message is shared out evenly, a batch in smaller pieces.
+std::uint64_t chunk_blocks_for(const Device& device, const Work& work) {
+  const Form form = choose_form(device, work);
+  if (!has_chunks(form)) return 1;
+  if (form == Form::scalar) {
+    return std::uint64_t{1} << std::max(least_chunk_log, ceil_log2(work.blocks / wanted_chunks));
+  }
+  const std::uint64_t wanted =
+      std::uint64_t{tensor_warps(device, form)} * (work.messages == 1 ? 1 : tensor_chunks_of_warp);
+  const std::uint64_t multiple = form == Form::tensor_warpgroups ? warpgroup_chunk_multiple : tensor_chunk_multiple;
+  return even_chunk(work.blocks, wanted, multiple);
+}
+
+std::uint64_t guess_chunk_blocks(const Device& device, std::uint64_t blocks) {
+  const Form form = has_warpgroup_products(device) ? Form::tensor_warpgroups : Form::tensor_one_key;
+  return even_chunk(blocks, tensor_chunks_of_warp * tensor_warps(device, form), warpgroup_chunk_multiple);
+}
+
+void authenticate(const Device& device, Stream stream, const HashBatch& batch, std::uint32_t* verdicts) {
+  const Form form = choose_form(device, batch.work);
+  const Powers wanted = powers_for(form, batch.work.most_blocks, batch.chunk_blocks);
+  const std::size_t keys = batch.work.keys;
+  const bool powers_on_host = !batch.keys_of_host.empty() && !wanted.in_table;
+  Upload upload;
+  const auto powers_of_host = upload.reserve<Element>(powers_on_host ? wanted.of_key() * keys : 0);
+  const auto powers_of_device = upload.reserve_on_device<Element>(powers_on_host ? 0 : wanted.of_key() * keys);
+  const auto sums = upload.reserve_on_device<Element>(has_chunks(form) ? batch.chunks : 0);
+  upload.allocate(stream);
+  for (std::size_t k = 0; powers_on_host && k < keys; ++k) {
+    fill_powers(upload.host(powers_of_host) + wanted.of_key() * k, aes_key_state(*batch.keys_of_host[k]).hash_key,
+                wanted);
+  }
+  upload.send();
+  const auto powers = powers_on_host ? powers_of_host : powers_of_device;
+  if (!powers_on_host) {
+    fill_powers_of_keys(device, stream, upload.device(powers), batch.hash_keys, static_cast<std::uint32_t>(keys),
+                        wanted);
+  }
+  const ChunkList list{
+      batch.views,     batch.masks,      batch.first_chunk,     static_cast<std::uint32_t>(batch.work.messages),
+      wanted.of_key(), wanted.squares,   upload.device(powers), upload.device(sums),
+      batch.chunks,    batch.work.blocks};
+  run_kernels(device, stream, form, list, batch.work.most_blocks, batch.chunk_blocks, verdicts);
+}
+
+void authenticate_one(const Device& device, Stream stream, const Message& message, const Block& mask,
+                      std::uint32_t* verdicts) {
+  HashView view = hash_view_of(message);
+  view.mask = mask;
+  const Work work{1, 1, view.blocks(), view.blocks()};
+  const Form form = choose_form(device, work);
+  const Powers wanted = powers_for(form, work.most_blocks, chunk_blocks_for(device, work));
+  view.chunk_blocks = wanted.chunk_blocks;
+  const bool joins_at_once = has_chunks(form) && needs_wide_finish(work.most_blocks, wanted.chunk_blocks);
+  Upload upload;
+  const auto views = upload.reserve<HashView>(1);
+  const auto first_chunk = upload.reserve<std::uint64_t>(2);
+  const auto powers = upload.reserve<Element>(wanted.of_key());
+  const auto joining = upload.reserve<Element>(joins_at_once ? joining_powers : 0);
+  const auto aad = upload.reserve<std::uint8_t>(message.aad_len);
+  const auto sums = upload.reserve_on_device<Element>(has_chunks(form) ? view.chunks() : 0);
+  upload.allocate(stream);
+  view.aad = upload.device(aad);
+  *upload.host(views) = view;
+  upload.host(first_chunk)[0] = 0;
+  upload.host(first_chunk)[1] = view.chunks();
+  std::copy_n(message.aad, message.aad_len, upload.host(aad));
+  fill_powers(upload.host(powers), aes_key_state(*message.key).hash_key, wanted);
+  if (joins_at_once) fill_joining(upload.host(joining), upload.host(powers)[wanted.squares]);
+  upload.send();
+  const ChunkList list{upload.device(views),
+                       nullptr,
+                       upload.device(first_chunk),
+                       1,
+                       wanted.of_key(),
+                       wanted.squares,
+                       upload.device(powers),
+                       upload.device(sums),
+                       view.chunks(),
+                       work.blocks,
+                       joins_at_once ? upload.device(joining) : nullptr};
+  run_kernels(device, stream, form, list, work.most_blocks, wanted.chunk_blocks, verdicts);
+}
+
+}  // namespace warpcipher::cuda::ghash

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// A message as GHASH sees it: AAD and ciphertext, each padded with zeros to blocks, are one row of blocks X_0 ...
+// X_n-1, cut from the back into chunks of c blocks (only the first is short).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cipher/gf128.hpp"
+#include "engine/cuda/runtime/block.hpp"
+
+namespace warpcipher::cuda {
+
+struct HashView {
+  const std::uint8_t* aad;   // device memory
+  const std::uint8_t* text;  // ciphertext
+  std::uint8_t* tag;
+  std::uint64_t aad_len;
+  std::uint64_t text_len;
+  std::uint64_t chunk_blocks;
+  std::uint32_t tag_len;
+  std::uint32_t key;  // its number in the group's table of powers
+  Block mask;  // E(J0), where no array of masks has it
+
+  WARPCIPHER_HD std::uint64_t aad_blocks() const { return (aad_len + 15) / 16; }
+  WARPCIPHER_HD std::uint64_t blocks() const { return aad_blocks() + (text_len + 15) / 16; }
+  WARPCIPHER_HD gf128::Element lengths() const { return {8 * aad_len, 8 * text_len}; }  // in bits: the last block
+  WARPCIPHER_HD std::uint64_t chunks() const { return (blocks() + chunk_blocks - 1) / chunk_blocks; }
+};
+
+}  // namespace warpcipher::cuda

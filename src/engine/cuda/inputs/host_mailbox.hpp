@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the host hears from a kernel that was launched on a guess (guess.hpp), while it runs.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <new>
+#include <thread>
+
+#include "core/error.hpp"
+#include "engine/cuda/inputs/speculation.hpp"
+#include "engine/cuda/runtime/check.hpp"
+#include "engine/cuda/runtime/pinned_pool.hpp"
+#include "engine/cuda/runtime/stream.hpp"
+
+namespace warpcipher::cuda {
+
+class HostMailbox {
+ public:
+  explicit HostMailbox(Stream stream) : stream_(stream), answer_(new(take_pinned(sizeof(Answer))) Answer{}) {}
+  HostMailbox(const HostMailbox&) = delete;
+  HostMailbox& operator=(const HostMailbox&) = delete;
+  ~HostMailbox() {
+    if (expected_ && !is_there()) cudaStreamSynchronize(native(stream_));  // a kernel may still write it
+    give_pinned(answer_, sizeof(Answer), 0);
+  }
+
+  Answer* get() const { return answer_; }
+
+  // A kernel that will give it has been launched.
+  void expect() { expected_ = true; }
+
+  void wait() const {
+    for (std::uint32_t turn = 1; !is_there(); ++turn) {
+      if (turn % 4096 != 0) continue;
+      const cudaError_t error = cudaStreamQuery(native(stream_));
+      if (error == cudaErrorNotReady) {
+        cudaGetLastError();
+      } else {
+        check(error, "survey a batch");
+        if (!is_there()) throw Error(Status::engine_failure, "the GPU did not say what it found of a batch");
+      }
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  bool is_there() const {
+    return std::atomic_ref<std::uint32_t>(answer_->is_there).load(std::memory_order_acquire) != 0;
+  }
+
+  const Stream stream_;
+  Answer* const answer_;
+  bool expected_ = false;
+};
+
+}  // namespace warpcipher::cuda

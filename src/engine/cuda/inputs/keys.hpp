@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the CUDA engine derives on the host, in constant time, from the key of a message that runs alone: once in the
+// key's life. Batches with many keys derive theirs on the GPU
+// (aes_keys.hpp).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "batch/message.hpp"
+#include "cipher/aes.hpp"
+#include "cipher/gf128.hpp"
+
+namespace warpcipher::cuda {
+
+struct AesKeyState final : KeyState {
+  explicit AesKeyState(const Key& key);
+  ~AesKeyState() override;
+  AesKeyState(const AesKeyState&) = delete;
+  AesKeyState& operator=(const AesKeyState&) = delete;
+
+  aes::Schedule schedule;   // encryption; XTS: of the key for the data
+  gf128::Element hash_key;  // GCM: H
+  // Round keys in the order they are added, as little-endian columns.
+  std::uint32_t encryption_words[60];
+  std::uint32_t decryption_words[60];
+  std::uint32_t tweak_words[60];  // XTS: of the key for tweaks, which encrypts in both directions
+
+  const std::uint32_t* words(bool inverse) const { return inverse ? decryption_words : encryption_words; }
+};
+
+const AesKeyState& aes_key_state(const Key& key);
+
+// The keys of a group, each numbered once: a hash table of addresses, as there may be a key for each of a million
+// messages.
+class KeyList {
+ public:
+  // The number of a key, from 0, in the order of first sight.
+  std::uint32_t number(const Key& key) {
+    if (!keys_.empty() && keys_[last_] == &key) return last_;
+    if (2 * keys_.size() >= table_.size()) grow();
+    std::uint32_t& entry = table_[place_of(key)];
+    if (entry == empty) {
+      entry = static_cast<std::uint32_t>(keys_.size());
+      keys_.push_back(&key);
+    }
+    return last_ = entry;
+  }
+
+  const std::vector<const Key*>& keys() const { return keys_; }
+
+ private:
+  static constexpr std::uint32_t empty = 0xffffffffu;
+
+  // Where the key is, or an empty place for it.
+  std::size_t place_of(const Key& key) const {
+    constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15u;  // spreads addresses (Knuth, volume 3, section 6.4)
+    const std::uint64_t hash = reinterpret_cast<std::uintptr_t>(&key) * golden_ratio;
+    std::size_t place = (hash >> 32) & (table_.size() - 1);
+    while (table_[place] != empty && keys_[table_[place]] != &key) place = (place + 1) & (table_.size() - 1);
+    return place;
+  }
+
+  void grow() {
+    table_.assign(table_.empty() ? 16 : 2 * table_.size(), empty);
+    for (std::uint32_t k = 0; k < keys_.size(); ++k) table_[place_of(*keys_[k])] = k;
+  }
+
+  std::vector<std::uint32_t> table_;  // numbers; the size is a power of two
+  std::vector<const Key*> keys_;
+  std::uint32_t last_ = 0;
+};
+
+}  // namespace warpcipher::cuda

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a warp finds the message of its tile.
+#pragma once
+
+#include "engine/cuda/inputs/message_view.hpp"
+#include "engine/cuda/runtime/block.cuh"
+
+namespace warpcipher::cuda {
+
+// One tile: `units` units from first_unit of a message. `message` counts within the group.
+struct Tile {
+  std::uint64_t number;
+  std::uint64_t first_unit;
+  std::uint32_t units;
+  std::uint32_t message;
+  const MessageView& view;
+  Text text;
+};
+
+// Where the message of a tile would lie were all messages of the group as long as each other.
+__device__ __forceinline__ std::uint32_t guess_message(std::uint32_t count, std::uint64_t tiles, std::uint64_t tile) {
+  const float position = static_cast<float>(tile) * (static_cast<float>(count) / static_cast<float>(tiles));
+  const auto guess = static_cast<std::uint32_t>(position);
+  return guess < count ? guess : count - 1;
+}
+
+// The largest position with first_tile[position] <= tile, that is the message that holds the tile, of `tiles`. The
+// lanes of a warp probe 32 places at once: first the guess and what is around it, then 32 evenly over what is left, so
+// 65,536 messages of any lengths take five steps, and messages of one length one.
+__device__ __forceinline__ std::uint32_t find_message(const std::uint64_t* first_tile, std::uint32_t count,
+                                                      std::uint64_t tiles, std::uint64_t tile) {
+  std::uint32_t low = 0;
+  std::uint32_t high = count;
+  std::uint32_t step = 1;
+  const std::uint32_t guess = guess_message(count, tiles, tile);
+  std::uint32_t start = guess < warp_len / 2 ? 0 : guess - warp_len / 2;
+  while (high - low > 1) {
+    const std::uint32_t probe = start + lane_index() * step;
+    const bool reached = probe < high && __ldg(first_tile + probe) <= tile;
+    const auto steps = static_cast<std::uint32_t>(__popc(__ballot_sync(0xffffffffu, reached)));
+    if (steps != 0) low = start + (steps - 1) * step;
+    if (steps != warp_len && start + steps * step < high) high = start + steps * step;
+    step = (high - low + warp_len - 1) / warp_len;
+    start = low;
+  }
+  return low;
+}
+
+// The same for lanes that look for different tiles: away from the guess in growing steps until the message lies between
+// two probes, then by halves.
+__device__ __forceinline__ std::uint32_t find_message_alone(const std::uint64_t* first_tile, std::uint32_t count,
+                                                            std::uint64_t tiles, std::uint64_t tile) {
+  std::uint32_t low = 0;
+  std::uint32_t high = count;
+  std::uint32_t probe = guess_message(count, tiles, tile);
+  for (std::uint32_t reach = 1; high - low > 1; reach *= 2) {
+    const bool reached = __ldg(first_tile + probe) <= tile;
+    if (reached) {
+      low = probe;
+    } else {
+      high = probe;
+    }
+    const std::uint32_t middle = low + (high - low) / 2;
+    probe = reach == 0 || high - low <= reach ? middle : reached ? low + reach : high - reach;
+  }
+  return low;
+}
+
+__device__ __forceinline__ std::uint32_t cut_to_32_bits(std::uint64_t x) {
+  return x > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(x);
+}
+
+// unit_len: bytes of a unit. number_in_message: of the tile, from 0. lead (below units_of_tile): the tiles of the
+// message begin that many units earlier, so that the first is shorter and the last has what is left, up to twice as
+// much.
+__device__ __forceinline__ Tile make_tile(const MessageView& view, std::uint32_t message, std::uint64_t number,
+                                          std::uint64_t number_in_message, std::uint32_t units_of_tile,
+                                          std::uint32_t unit_len, std::uint32_t lead = 0) {
+  const std::uint64_t end = (number_in_message + 1) * units_of_tile;
+  const std::uint64_t first_unit = number_in_message == 0 ? 0 : end - units_of_tile - lead;
+  const std::uint64_t units = (end >= view.units ? view.units : end - lead) - first_unit;
+  const std::uint64_t offset = first_unit * unit_len;
+  const std::uint8_t* in = global(view.in) + offset;
+  std::uint8_t* out = global(view.out) + offset;
+  const bool aligned = ((reinterpret_cast<std::uintptr_t>(in) | reinterpret_cast<std::uintptr_t>(out)) & 15) == 0;
+  return {number,
+          first_unit,
+          static_cast<std::uint32_t>(units),
+          message,
+          view,
+          {in, out, cut_to_32_bits(view.in_len > offset ? view.in_len - offset : 0),
+           cut_to_32_bits(view.out_len - offset), view.pad, aligned}};
+}
+
+}  // namespace warpcipher::cuda

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A message as kernels see it, and what the host fills in.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/runtime/block.hpp"
+
+namespace warpcipher::cuda {
+
+struct MessageView {
+  const std::uint8_t* in;
+  std::uint8_t* out;
+  std::uint64_t in_len;
+  std::uint64_t out_len;
+  std::uint64_t units;
+  Block start;        // IV, first counter block or first tweak
+  std::uint32_t pad;  // the value of the bytes from in_len to out_len
+  std::uint32_t key;  // its number in the group's array of schedules
+};
+
+// A tile is up to this many consecutive units of one message.
+inline constexpr std::uint32_t tile_units = 256;
+
+// Tiles of a launch are counted in 32 bits, with room for the stride of a warp: 1 TiB of CFB8, 16 TiB of the others.
+inline constexpr std::uint64_t most_tiles = 0xffff0000u;
+
+// Messages cut into tiles. Pointers are to device memory.
+struct TileList {
+  const MessageView* views;
+  const std::uint64_t* first_tile;  // prefix sums, one more than messages
+  std::uint64_t tiles;
+  std::uint32_t messages;
+};
+
+// Round keys lie as rows of four little-endian columns: those of key k are rows 15 k to 15 k + 14.
+inline constexpr std::uint32_t most_rows = 15;  // AES-256: 14 rounds
+
+}  // namespace warpcipher::cuda

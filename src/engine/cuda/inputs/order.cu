@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// A counting sort: how many messages each class has, where each class begins, and then every message takes the next
+// place of its class. The lanes of a warp that hit on one class count as one, for batches of few lengths.
+#include "engine/cuda/inputs/order.hpp"
+
+#include "engine/cuda/runtime/intrinsics.cuh"
+#include "engine/cuda/runtime/launch.hpp"
+
+namespace warpcipher::cuda {
+namespace {
+
+constexpr std::uint32_t threads = 128;
+constexpr std::uint32_t exact = 128;       // lengths below have a class each
+constexpr std::uint32_t of_doubling = 64;  // classes from there to twice as long, and so on
+
+// Longest first: class 0.
+__device__ __forceinline__ std::uint32_t class_of(std::uint64_t units) {
+  std::uint32_t number = static_cast<std::uint32_t>(units);
+  if (units >= exact) {
+    const auto doublings = static_cast<std::uint32_t>(57 - __clzll(static_cast<long long>(units)));
+    number = exact + (doublings - 1) * of_doubling + (static_cast<std::uint32_t>(units >> doublings) - of_doubling);
+  }
+  return length_classes - 1 - number;
+}
+static_assert(exact + 57 * of_doubling <= length_classes);
+
+// Adds the lanes of each class to its count. Returns what the count was for the lane; every lane takes part.
+__device__ __forceinline__ std::uint32_t count_lanes(std::uint32_t* counts, std::uint32_t number, bool is_there) {
+  const std::uint32_t alike = lanes_alike(is_there ? number : length_classes);
+  const std::uint32_t below = alike & ((1u << lane_index()) - 1);
+  std::uint32_t before = 0;
+  if (is_there && below == 0) before = atomicAdd(&counts[number], static_cast<std::uint32_t>(__popc(alike)));
+  return from_lane(before, static_cast<std::uint32_t>(__ffs(static_cast<int>(alike)) - 1)) +
+         static_cast<std::uint32_t>(__popc(below));
+}
+
+// Calls body(message, is_there) by whole warps.
+template <class Body>
+__device__ __forceinline__ void for_each_message(std::uint32_t messages, Body&& body) {
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
+  const std::uint64_t own = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (std::uint64_t first = own - lane_index(); first < messages; first += stride) {
+    const std::uint64_t message = first + lane_index();
+    const bool is_there = message < messages;
+    body(static_cast<std::uint32_t>(is_there ? message : first), is_there);
+  }
+}
+
+__global__ void __launch_bounds__(threads)
+    count_lengths(const MessageView* views, std::uint32_t messages, std::uint32_t* counts) {
+  for_each_message(messages, [&](std::uint32_t message, bool is_there) {
+    count_lanes(counts, class_of(views[message].units), is_there);
+  });
+}
+
+// Replaces each count by that of all messages before. One warp, a lane a row of neighbours.
+__global__ void __launch_bounds__(warp_len) scan_counts(std::uint32_t* counts) {
+  constexpr std::uint32_t row_len = 32;
+  std::uint32_t before = 0;
+  for (std::uint32_t first = 0; first < length_classes; first += row_len * warp_len) {
+    std::uint32_t* const own = counts + first + row_len * lane_index();
+    std::uint32_t row[row_len];
+    std::uint32_t up_to = 0;
+#pragma unroll
+    for (std::uint32_t k = 0; k < row_len; ++k) row[k] = own[k];
+#pragma unroll
+    for (std::uint32_t k = 0; k < row_len; ++k) up_to += row[k];
+    const std::uint32_t all = up_to;
+#pragma unroll
+    for (std::uint32_t distance = 1; distance < warp_len; distance *= 2) {
+      const std::uint32_t below = from_lane_below(up_to, distance);
+      if (lane_index() >= distance) up_to += below;
+    }
+    std::uint32_t next = before + up_to - all;
+#pragma unroll
+    for (std::uint32_t k = 0; k < row_len; ++k) {
+      own[k] = next;
+      next += row[k];
+    }
+    before += from_lane(up_to, warp_len - 1);
+  }
+}
+
+__global__ void __launch_bounds__(threads)
+    place_messages(const MessageView* views, std::uint32_t messages, std::uint32_t* places, std::uint32_t* order) {
+  for_each_message(messages, [&](std::uint32_t message, bool is_there) {
+    const std::uint32_t place = count_lanes(places, class_of(views[message].units), is_there);
+    if (is_there) order[place] = message;
+  });
+}
+
+}  // namespace
+
+void order_by_length(const Device& device, Stream stream, const MessageView* views, std::uint32_t messages,
+                     std::uint32_t* places, std::uint32_t* order) {
+  const LaunchShape shape = shape_of_lanes(device, messages, threads, 16);
+  launch(&count_lengths, shape, stream, views, messages, places);
+  launch(&scan_counts, {1, warp_len}, stream, places);
+  launch(&place_messages, shape, stream, views, messages, places, order);
+}
+
+}  // namespace warpcipher::cuda

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The columns of a batch where kernels can read them: those of the host are copied to the device, those of a device are
+// used where they lie.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "batch/columns.hpp"
+#include "engine/cuda/inputs/column_upload.hpp"
+#include "engine/cuda/inputs/summary.hpp"
+#include "engine/cuda/runtime/stream_buffer.hpp"
+#include "engine/stream.hpp"
+
+namespace warpcipher::cuda {
+
+inline constexpr std::uint64_t most_buffer_len = std::uint64_t{1} << 62;
+
+class PlacedColumns {
+ public:
+  // Enqueues the copies of all columns but keys.
+  PlacedColumns(const Columns& columns, Stream stream);
+
+  const ColumnView& view() const { return view_; }
+  void set_chunk_blocks(std::uint64_t blocks) { view_.chunk_blocks = blocks; }
+
+  // The bytes of the keys, one behind the other; enqueues their copy. At most once.
+  const std::uint8_t* place_key_bytes();
+
+  // Gives page-locked memory back; the stream has passed all copies.
+  void release() noexcept { upload_.release(); }
+
+ private:
+  template <class T>
+  const T* place(std::span<const T> column);
+  void describe();
+
+  const Columns& c_;
+  const Stream stream_;
+  ColumnUpload upload_;
+  ColumnView view_{};
+  std::vector<std::unique_ptr<StreamBuffer>> copies_;
+  std::unique_ptr<StreamBuffer> key_copy_;
+};
+
+}  // namespace warpcipher::cuda

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// When CBC, CFB or CFB8 is decrypted in place, the ciphertext before a tile may be gone by the time the tile is worked
+// on: it is saved first.
+#pragma once
+
+#include "engine/cuda/inputs/message_view.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
+#include "engine/stream.hpp"
+#include "mode/mode.hpp"
+
+namespace warpcipher {
+struct Algorithm;
+}
+
+namespace warpcipher::cuda {
+
+// Fills chains[t], in device memory, for every tile t with the block before it, or the IV.
+void save_chains(const Device& device, Stream stream, const Algorithm& algorithm, const TileList& list, Block* chains);
+
+// Whether decryption of the algorithm looks at the block before.
+bool chains_blocks(const Algorithm& algorithm, Direction direction);
+
+}  // namespace warpcipher::cuda

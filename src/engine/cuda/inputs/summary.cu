@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/inputs/summary.hpp"
+
+#include <cstddef>
+
+#include "engine/cuda/inputs/message_view.cuh"
+#include "engine/cuda/runtime/launch.hpp"
+#include "mode/padding.hpp"
+
+namespace warpcipher::cuda {
+
+// Dynamic: what each warp of a block has counted.
+extern __shared__ uint4 shared_sums[];
+
+namespace {
+
+constexpr std::uint32_t threads = 128;
+constexpr std::uint32_t sum_threads = messages_of_sum;  // a lane a message
+constexpr std::uint32_t warps_of_sum = sum_threads / warp_len;
+constexpr std::uint32_t scan_threads = 512;
+constexpr std::uint64_t sum_limit = std::uint64_t{1} << 62;
+
+__device__ __forceinline__ std::uint64_t add_to_limit(std::uint64_t a, std::uint64_t b) {
+  return a + b < sum_limit ? a + b : sum_limit;
+}
+
+__device__ __forceinline__ Sums add(const Sums& a, const Sums& b) {
+  return {add_to_limit(a.in, b.in), add_to_limit(a.out, b.out), add_to_limit(a.tiles, b.tiles),
+          add_to_limit(a.chunks, b.chunks)};
+}
+
+__device__ __forceinline__ Sums from_lane_xor(const Sums& a, std::uint32_t mask) {
+  return {cuda::from_lane_xor(a.in, mask), cuda::from_lane_xor(a.out, mask), cuda::from_lane_xor(a.tiles, mask),
+          cuda::from_lane_xor(a.chunks, mask)};
+}
+
+__device__ __forceinline__ Sums from_lane_below(const Sums& a, std::uint32_t distance) {
+  return {cuda::from_lane_below(a.in, distance), cuda::from_lane_below(a.out, distance),
+          cuda::from_lane_below(a.tiles, distance), cuda::from_lane_below(a.chunks, distance)};
+}
+
+__device__ __forceinline__ std::uint64_t highest(std::uint64_t a, std::uint64_t b) { return a > b ? a : b; }
+
+__device__ __forceinline__ Sums last_of_lanes(const Sums& a) {
+  return {from_lane(a.in, warp_len - 1), from_lane(a.out, warp_len - 1), from_lane(a.tiles, warp_len - 1),
+          from_lane(a.chunks, warp_len - 1)};
+}
+
+// Sums up to and with each lane.
+__device__ __forceinline__ Sums scan_lanes(Sums sums) {
+#pragma unroll
+  for (std::uint32_t distance = 1; distance < warp_len; distance *= 2) {
+    const Sums below = from_lane_below(sums, distance);
+    if (lane_index() >= distance) sums = add(sums, below);
+  }
+  return sums;
+}
+
+// Lengths of a message; cut, so that sums of two do not overflow. What is cut is wrong anyway.
+struct Lengths {
+  std::uint64_t in;
+  std::uint64_t text;
+  std::uint64_t padded;
+  std::uint64_t out;
+  std::uint64_t aad;
+  std::uint64_t chunk_blocks;  // 0: no GHASH
+  std::uint32_t unit_log;
+  bool steals;
+
+  __device__ __forceinline__ Lengths(const ColumnView& c, std::uint32_t i)
+      : aad(c.aad_lengths != nullptr ? c.aad_lengths[i] : c.aad_len),
+        chunk_blocks(c.chunk_blocks),
+        unit_log(c.unit_log),
+        steals(c.steals) {
+    const std::uint64_t len = c.in_len_at(i);
+    in = len < sum_limit ? len : sum_limit;
+    text = c.encrypting ? in : in < c.tag_len ? 0 : in - c.tag_len;
+    padded = output_len(text, c.pads, 1u << c.block_log);
+    out = c.encrypting ? padded + c.tag_len : text;
+  }
+
+  __device__ __forceinline__ std::uint64_t units() const {
+    return (steals ? padded : padded + (1u << unit_log) - 1) >> unit_log;
+  }
+  __device__ __forceinline__ std::uint64_t hash_blocks() const { return units() + aad / 16 + (aad % 16 != 0); }
+  __device__ __forceinline__ Sums sums() const {
+    return {in, out, (units() + tile_units - 1) / tile_units,
+            chunk_blocks == 0 ? 0 : (hash_blocks() + chunk_blocks - 1) / chunk_blocks};
+  }
+};
+
+// What a warp or a block has counted.
+struct Totals {
+  Sums sums;
+  std::uint64_t units;
+  std::uint64_t most_units;
+  std::uint64_t hash_blocks;
+  std::uint64_t most_hash_blocks;
+};
+
+__device__ __forceinline__ Totals add(const Totals& a, const Totals& b) {
+  return {add(a.sums, b.sums), add_to_limit(a.units, b.units), highest(a.most_units, b.most_units),
+          add_to_limit(a.hash_blocks, b.hash_blocks), highest(a.most_hash_blocks, b.most_hash_blocks)};
+}
+
+__device__ __forceinline__ Totals from_lane_xor(const Totals& a, std::uint32_t mask) {
+  return {from_lane_xor(a.sums, mask), cuda::from_lane_xor(a.units, mask), cuda::from_lane_xor(a.most_units, mask),
+          cuda::from_lane_xor(a.hash_blocks, mask), cuda::from_lane_xor(a.most_hash_blocks, mask)};
+}
+
+// A block a sum.
+__global__ void __launch_bounds__(sum_threads)
+    sum_columns(const __grid_constant__ ColumnView columns, const __grid_constant__ SurveyBuffers buffers,
+                std::uint32_t sums) {
+  auto* const of_warps = reinterpret_cast<Totals*>(shared_sums);
+  const std::uint32_t warp = threadIdx.x / warp_len;
+  Totals of_block{};  // of all its sums: in thread 0
+  for (std::uint64_t number = blockIdx.x; number < sums; number += gridDim.x) {
+    const std::uint64_t i = number * messages_of_sum + threadIdx.x;
+    Totals own{};
+    if (i < columns.count) {
+      const Lengths lengths(columns, static_cast<std::uint32_t>(i));
+      own = {lengths.sums(), lengths.units(), lengths.units(), lengths.hash_blocks(), lengths.hash_blocks()};
+    }
+#pragma unroll
+    for (std::uint32_t mask = 1; mask < warp_len; mask *= 2) own = add(own, from_lane_xor(own, mask));
+    if (lane_index() == 0) of_warps[warp] = own;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      own = {};
+      for (std::uint32_t w = 0; w < warps_of_sum; ++w) own = add(own, of_warps[w]);
+      buffers.sums[number] = own.sums;
+      of_block = add(of_block, own);
+    }
+    __syncthreads();  // of_warps is written anew
+  }
+  if (threadIdx.x == 0 && of_block.most_hash_blocks != 0) {
+    atomicAdd(&buffers.survey->units, static_cast<unsigned long long>(of_block.units));
+    atomicMax(&buffers.survey->most_units, static_cast<unsigned long long>(of_block.most_units));
+    atomicAdd(&buffers.survey->hash_blocks, static_cast<unsigned long long>(of_block.hash_blocks));
+    atomicMax(&buffers.survey->most_hash_blocks, static_cast<unsigned long long>(of_block.most_hash_blocks));
+  }
+}
+
+// Replaces each sum by that of all before it. One block, a warp 32 neighbours, or as many times so many as are needed.
+__global__ void __launch_bounds__(scan_threads)
+    scan_sums(const __grid_constant__ SurveyBuffers buffers, std::uint32_t sums, std::uint32_t messages) {
+  constexpr std::uint32_t most_rows = 8;
+  constexpr std::uint32_t warps = scan_threads / warp_len;
+  const std::uint32_t wanted = (sums + scan_threads - 1) / scan_threads;
+  const std::uint32_t rows = wanted < most_rows ? wanted : most_rows;
+  auto* const of_warps = reinterpret_cast<Sums*>(shared_sums);
+  const std::uint32_t warp = threadIdx.x / warp_len;
+  Sums before{};
+  for (std::uint64_t first = 0; first < sums; first += rows * scan_threads) {
+    const std::uint64_t of_warp = first + rows * warp_len * warp;
+    const std::uint64_t own = of_warp + lane_index();
+    Sums row[most_rows] = {};
+    Sums all{};
+    if (of_warp < sums) {
+#pragma unroll
+      for (std::uint32_t k = 0; k < most_rows; ++k) {
+        if (k < rows && own + warp_len * k < sums) row[k] = buffers.sums[own + warp_len * k];
+      }
+#pragma unroll
+      for (std::uint32_t k = 0; k < most_rows; ++k) {
+        if (k >= rows) break;
+        const Sums up_to = scan_lanes(row[k]);
+        const Sums below = from_lane_below(up_to, 1);
+        row[k] = lane_index() == 0 ? all : add(all, below);
+        all = add(all, last_of_lanes(up_to));
+      }
+    }
+    if (lane_index() == 0) of_warps[warp] = all;
+    __syncthreads();
+    Sums next{};
+    for (std::uint32_t w = 0; w < warps; ++w) {
+      if (w == warp) next = before;
+      before = add(before, of_warps[w]);
+    }
+#pragma unroll
+    for (std::uint32_t k = 0; k < most_rows; ++k) {
+      if (k < rows && own + warp_len * k < sums) buffers.sums[own + warp_len * k] = add(next, row[k]);
+    }
+    __syncthreads();  // of_warps is written anew
+  }
+  if (threadIdx.x == 0) {
+    buffers.first_tile[messages] = before.tiles;
+    buffers.survey->tiles = before.tiles;
+    if (buffers.first_chunk != nullptr) buffers.first_chunk[messages] = before.chunks;
+    buffers.survey->chunks = before.chunks;
+  }
+}
+
+// A message: where it lies, whether it is right, its views.
+class Surveyor {
+ public:
+  __device__ __forceinline__ Surveyor(const ColumnView& columns, std::uint32_t i, const Sums& before)
+      : c_(columns),
+        i_(i),
+        lengths_(columns, i),
+        in_(columns.in_offsets != nullptr ? columns.in_offsets[i] : before.in),
+        out_(columns.out_offsets != nullptr ? columns.out_offsets[i] : before.out),
+        aad_(columns.aad_offsets != nullptr ? columns.aad_offsets[i] : 0),
+        aad_len_(columns.aad_offsets != nullptr ? columns.aad_lengths[i] : columns.aad_len),
+        key_(columns.key_index != nullptr ? columns.key_index[i] : 0) {}
+
+  __device__ __forceinline__ bool is_right() const {
+    return key_ < c_.keys && (c_.encrypting || c_.in_len_at(i_) >= c_.tag_len) && lengths_.text >= c_.least_text_len &&
+           lengths_.text <= c_.most_text_len && (!c_.whole_blocks || lengths_.text % (1u << c_.block_log) == 0) &&
+           fits(in_, lengths_.in, c_.in_len) && fits(out_, lengths_.out, c_.out_len) &&
+           fits(aad_, aad_len_, c_.aad_len) && keeps_to_itself();
+  }
+
+  __device__ __forceinline__ MessageView view(bool right) const {
+    MessageView view{};
+    view.in = c_.in + in_;
+    view.out = c_.out + out_;
+    view.in_len = lengths_.text;
+    view.out_len = lengths_.padded;
+    view.pad = static_cast<std::uint32_t>(lengths_.padded - lengths_.text);
+    view.units = lengths_.units();
+    if (c_.iv_len == 8) view.start = load_words<2>(c_.ivs + std::uint64_t{8} * i_);
+    if (c_.iv_len == 16) view.start = load_words<4>(c_.ivs + std::uint64_t{16} * i_);
+    if (c_.iv_len == 12) {
+      view.start = load_words<3>(c_.ivs + std::uint64_t{12} * i_);
+      view.start.words[3] = 0x01000000u;  // 1, big-endian: SP 800-38D, section 7.1, step 2
+    }
+    view.key = right ? key_ : 0;
+    return view;
+  }
+
+  __device__ __forceinline__ HashView hash_view(bool right) const {
+    HashView view{};
+    view.aad = c_.aad + aad_;
+    view.text = c_.encrypting ? c_.out + out_ : c_.in + in_;
+    view.tag = const_cast<std::uint8_t*>(view.text) + lengths_.text;
+    view.aad_len = aad_len_;
+    view.text_len = lengths_.text;
+    view.chunk_blocks = c_.chunk_blocks;
+    view.tag_len = c_.tag_len;
+    view.key = right ? key_ : 0;
+    return view;
+  }
+
+ private:
+  // Outputs come in the order of the messages, so that each need look only at its neighbours. Where in and out share
+  // memory, what a message reads lies between the outputs of its neighbours, and is its own output or apart from it.
+  __device__ __forceinline__ bool keeps_to_itself() const {
+    const std::uint64_t end = out_ + lengths_.out;
+    std::uint64_t end_before = out_;
+    std::uint64_t begin_behind = end;
+    if (c_.out_offsets != nullptr) {
+      end_before = i_ == 0 ? 0 : c_.out_offsets[i_ - 1] + Lengths(c_, i_ - 1).out;
+      begin_behind = i_ + 1 == c_.count ? c_.out_len : c_.out_offsets[i_ + 1];
+      if (end_before > out_ || end > begin_behind) return false;
+    }
+    if (c_.apart) return true;
+    const auto read = reinterpret_cast<std::uintptr_t>(c_.in) + in_;
+    const auto read_end = read + lengths_.in;
+    const auto out = reinterpret_cast<std::uintptr_t>(c_.out);
+    if (read != out + out_ && read < out + end && out + out_ < read_end) return false;
+    return (i_ == 0 || out + end_before <= read) && (i_ + 1 == c_.count || read_end <= out + begin_behind);
+  }
+
+  template <std::uint32_t Words>
+  static __device__ __forceinline__ Block load_words(const std::uint8_t* p) {
+    if (reinterpret_cast<std::uintptr_t>(p) % 4 != 0) return load_bytes(global(p), 4 * Words);
+    Block block{};
+#pragma unroll
+    for (std::uint32_t w = 0; w < Words; ++w) block.words[w] = reinterpret_cast<const std::uint32_t*>(global(p))[w];
+    return block;
+  }
+
+  const ColumnView& c_;
+  const std::uint32_t i_;
+  const Lengths lengths_;
+  const std::uint64_t in_, out_, aad_, aad_len_;
+  const std::uint32_t key_;
+};
+
+// A block a sum, which is by now that of all messages before.
+__global__ void __launch_bounds__(sum_threads)
+    make_views(const __grid_constant__ ColumnView columns, const __grid_constant__ SurveyBuffers buffers,
+               std::uint32_t sums) {
+  auto* const of_warps = reinterpret_cast<Sums*>(shared_sums);
+  const std::uint32_t warp = threadIdx.x / warp_len;
+  for (std::uint64_t number = blockIdx.x; number < sums; number += gridDim.x) {
+    const std::uint64_t i = number * messages_of_sum + threadIdx.x;
+    const bool is_there = i < columns.count;
+    const auto message = static_cast<std::uint32_t>(is_there ? i : 0);
+    Sums before = buffers.sums[number];
+    const Sums up_to = scan_lanes(is_there ? Lengths(columns, message).sums() : Sums{});
+    const Sums below = from_lane_below(up_to, 1);
+    if (lane_index() == warp_len - 1) of_warps[warp] = up_to;
+    __syncthreads();
+    for (std::uint32_t w = 0; w < warp; ++w) before = add(before, of_warps[w]);
+    __syncthreads();  // of_warps is written anew
+    if (!is_there) continue;
+    if (lane_index() != 0) before = add(before, below);
+    const Surveyor surveyor(columns, message, before);
+    const bool right = surveyor.is_right();
+    if (!right) buffers.survey->bad = 1;
+    buffers.views[i] = surveyor.view(right);
+    buffers.first_tile[i] = before.tiles;
+    if (columns.is_gcm) {
+      buffers.hash_views[i] = surveyor.hash_view(right);
+      buffers.first_chunk[i] = before.chunks;
+    }
+  }
+}
+
+// As NonceHash in src/batch/nonces.cpp.
+__device__ __forceinline__ std::uint64_t fold(std::uint64_t a, std::uint64_t b) { return a * b ^ __umul64hi(a, b); }
+
+__device__ __forceinline__ std::uint64_t pair_of(std::uint32_t a, std::uint32_t b) {
+  return std::uint64_t{a} << 32 | b;
+}
+
+__global__ void __launch_bounds__(threads)
+    enter_nonces(const MessageView* views, const Block* masks, std::uint32_t messages,
+                 const __grid_constant__ NonceTable table, Survey* survey) {
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < messages; i += stride) {
+    const Block nonce = views[i].start;
+    const Block mask = masks[i];
+    std::uint64_t hash = fold(pair_of(nonce.words[0], nonce.words[1]) ^ table.seeds[0],
+                              pair_of(nonce.words[2], mask.words[0]) ^ table.seeds[1]);
+    hash = fold(hash ^ pair_of(mask.words[1], mask.words[2]), mask.words[3] ^ table.seeds[2]);
+    const unsigned long long entry = (hash >> 32 << 32) | (i + 1);
+    for (auto place = static_cast<std::uint32_t>(hash) & table.mask;; place = (place + 1) & table.mask) {
+      const unsigned long long found = atomicCAS(&table.places[place], 0ull, entry);
+      if (found == 0) break;
+      if (found >> 32 != entry >> 32) continue;
+      const std::uint32_t other = static_cast<std::uint32_t>(found) - 1;
+      const Block other_nonce = views[other].start;
+      const Block other_mask = masks[other];
+      std::uint32_t difference = 0;
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        difference |= mask.words[w] ^ other_mask.words[w];
+        if (w < 3) difference |= nonce.words[w] ^ other_nonce.words[w];
+      }
+      if (difference == 0) {
+        survey->bad = 1;
+        break;
+      }
+    }
+  }
+}
+
+__global__ void __launch_bounds__(threads)
+    write_results_kernel(const MessageView* views, std::uint32_t messages, const __grid_constant__ Outcome outcome,
+                         Result* results, Survey* survey) {
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < messages; i += stride) {
+    const std::uint32_t word = outcome.words == nullptr ? 0 : outcome.words[i];
+    const bool is_good = outcome.words == nullptr || word != 0;
+    const std::uint64_t len = views != nullptr ? views[i].out_len : outcome.text_len;
+    // With what lies between them: of a line of which parts are written, the memory must read the rest first.
+    static_assert(sizeof(Result) == 16 && offsetof(Result, written) == 8, "a result is a status and a length");
+    const auto status = static_cast<std::uint32_t>(is_good ? Status::ok : outcome.failure);
+    auto* const words = reinterpret_cast<std::uint64_t*>(results + i);
+    words[0] = status;
+    words[1] = is_good ? len + outcome.added - (outcome.takes_off ? word : 0) : 0;
+    if (!is_good) atomicAdd(&survey->failed, 1u);
+  }
+}
+
+LaunchShape shape_for(const Device& device, std::uint64_t lanes) { return shape_of_lanes(device, lanes, threads, 16); }
+
+}  // namespace
+
+void survey_columns(const Device& device, Stream stream, const ColumnView& columns, const SurveyBuffers& buffers) {
+  const std::uint32_t sums = columns.count / messages_of_sum + (columns.count % messages_of_sum != 0);
+  LaunchShape shape = shape_of_lanes(device, std::uint64_t{sums} * sum_threads, sum_threads, 8);
+  shape.shared_len = warps_of_sum * sizeof(Totals);
+  launch(&sum_columns, shape, stream, columns, buffers, sums);
+  launch(&scan_sums, {1, scan_threads, scan_threads / warp_len * sizeof(Sums)}, stream, buffers, sums, columns.count);
+  launch(&make_views, shape, stream, columns, buffers, sums);
+}
+
+void check_nonces(const Device& device, Stream stream, const MessageView* views, const Block* masks,
+                  std::uint32_t messages, const NonceTable& table, Survey* survey) {
+  launch(&enter_nonces, shape_for(device, messages), stream, views, masks, messages, table, survey);
+}
+
+void write_results(const Device& device, Stream stream, const MessageView* views, std::uint32_t messages,
+                   const Outcome& outcome, Result* results, Survey* survey) {
+  launch(&write_results_kernel, shape_for(device, messages), stream, views, messages, outcome, results, survey);
+}
+
+}  // namespace warpcipher::cuda

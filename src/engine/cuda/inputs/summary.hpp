@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan of a columnar batch, made on the GPU: what src/pipeline/columns.cpp, check_messages() and make_plan() do on
+// the host. A batch passes here only if it would pass there; one whose outputs do not come in the order of its messages
+// may be turned away though it is right.
+#pragma once
+
+#include <cstdint>
+
+#include "batch/result.hpp"
+#include "core/host_device.hpp"
+#include "engine/cuda/inputs/hash_view.hpp"
+#include "engine/cuda/inputs/message_view.hpp"
+#include "engine/cuda/inputs/speculation.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
+#include "engine/stream.hpp"
+
+namespace warpcipher::cuda {
+
+// Columns as kernels read them: all arrays in device memory, in and out too.
+struct ColumnView {
+  const std::uint64_t* in_lengths;   // nullptr: in_len_of_all
+  const std::uint64_t* in_offsets;   // nullptr: back to back
+  const std::uint64_t* out_offsets;  // likewise
+  const std::uint32_t* key_index;    // nullptr: key 0
+  const std::uint8_t* ivs;
+  const std::uint8_t* aad;
+  const std::uint64_t* aad_offsets;  // nullptr: all of aad, for every message
+  const std::uint64_t* aad_lengths;
+  const std::uint8_t* in;
+  std::uint8_t* out;
+  std::uint64_t in_len;
+  std::uint64_t out_len;
+  std::uint64_t aad_len;
+  std::uint64_t in_len_of_all;   // of each message, where there are no in_lengths
+  std::uint64_t least_text_len;  // of a message
+  std::uint64_t most_text_len;
+  std::uint64_t chunk_blocks;  // GCM: of GHASH
+  std::uint32_t count;
+  std::uint32_t keys;
+  std::uint32_t tag_len;
+  std::uint32_t iv_len;     // 0, 8, 16, or for GCM 12
+  std::uint32_t block_log;  // of bytes: 4, or for DES 3
+  std::uint32_t unit_log;   // the same, or for CFB8 0
+  bool whole_blocks;        // texts must be multiples of a block
+  bool steals;              // XTS: the last unit takes what is left of a block
+  bool pads;                // PKCS#7 is added
+  bool is_gcm;
+  bool encrypting;
+  bool apart;  // in and out have no byte in common
+
+  WARPCIPHER_HD std::uint64_t in_len_at(std::uint64_t i) const {
+    return in_lengths != nullptr ? in_lengths[i] : in_len_of_all;
+  }
+};
+
+// Sums over messages, for places back to back and the numbers of tiles and chunks. They stop at a limit that no place
+// reaches.
+struct Sums {
+  std::uint64_t in;
+  std::uint64_t out;
+  std::uint64_t tiles;
+  std::uint64_t chunks;
+};
+
+WARPCIPHER_HD constexpr bool fits(std::uint64_t offset, std::uint64_t len, std::uint64_t room) {
+  return offset <= room && len <= room - offset;
+}
+
+inline constexpr std::uint32_t messages_of_sum = 256;  // each sum is over so many neighbours
+
+struct SurveyBuffers {
+  Survey* survey;  // zeros
+  Sums* sums;      // one for each messages_of_sum messages
+  MessageView* views;
+  HashView* hash_views;        // GCM
+  std::uint64_t* first_tile;   // one more than messages
+  std::uint64_t* first_chunk;  // GCM: likewise
+};
+
+// Fills the buffers from the columns. Where a message is wrong its views mean nothing, but its key is one that exists.
+void survey_columns(const Device& device, Stream stream, const ColumnView& columns, const SurveyBuffers& buffers);
+
+struct NonceTable {
+  unsigned long long* places;  // zeros; their number is a power of two, at least twice the messages
+  std::uint32_t mask;
+  std::uint64_t seeds[3];  // random
+};
+
+// Sets survey->bad when two messages have the same key and nonce. With E(J0) of each message in `masks` no key need be
+// looked at: the same nonce gives the same E(J0) under the same key, and under another with a chance of 2^-128.
+void check_nonces(const Device& device, Stream stream, const MessageView* views, const Block* masks,
+                  std::uint32_t messages, const NonceTable& table, Survey* survey);
+
+// What came of the messages of a batch.
+struct Outcome {
+  std::uint64_t text_len;      // of each, where there are no views
+  const std::uint32_t* words;  // 0: failed; nullptr: none did
+  Status failure;              // of those
+  std::uint32_t added;         // bytes written beside the text
+  bool takes_off;              // other words are lengths of padding, which the text had
+};
+
+// Results in device memory. Counts survey->failed.
+void write_results(const Device& device, Stream stream, const MessageView* views, std::uint32_t messages,
+                   const Outcome& outcome, Result* results, Survey* survey);
+
+}  // namespace warpcipher::cuda

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernel runs tiles of a parallel mode, and what it reads.
+#include "engine/cuda/lane_table/parallel.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "core/wipe.hpp"
+#include "engine/cuda/inputs/host_views.hpp"
+#include "engine/cuda/inputs/keys.hpp"
+#include "engine/cuda/inputs/saved_ciphertext.hpp"
+#include "engine/cuda/lane_table/mixed.hpp"
+#include "engine/cuda/lane_table/mixed_text.hpp"
+#include "engine/cuda/runtime/memory.hpp"
+
+namespace warpcipher::cuda::lane_table {
+namespace {
+
+template <class Encryption, class Decryption>
+void launch_either(const ParallelLaunch& launch, bool inverse) {
+  inverse ? launch_parallel<Decryption>(launch, NoParameters{}) : launch_parallel<Encryption>(launch, NoParameters{});
+}
+
+void launch_mode(const ParallelLaunch& launch, const Algorithm& algorithm, Direction direction, const Block* chains,
+                 const std::uint32_t* verdicts) {
+  const bool inverse = algorithm.inverse(direction);
+  switch (algorithm.mode.id) {
+    case Mode::ecb:
+      return launch_either<EcbEncryption, EcbDecryption>(launch, inverse);
+    case Mode::cbc:
+      return launch_parallel<CbcDecryption>(launch, ChainParameters{chains});
+    case Mode::cfb:
+      return launch_parallel<CfbDecryption>(launch, ChainParameters{chains});
+    case Mode::cfb8:
+      return launch_parallel<Cfb8Decryption>(launch, ChainParameters{chains});
+    case Mode::ctr:
+      return launch_parallel<CounterMode>(launch, CounterParameters{false, nullptr});
+    case Mode::gcm:
+      return launch_parallel<CounterMode>(launch, CounterParameters{true, verdicts});
+    case Mode::xts:
+      return launch_either<XtsMode<false>, XtsMode<true>>(launch, inverse);
+    case Mode::ofb:
+      break;
+  }
+  throw Error(Status::engine_failure, std::string(algorithm.name) + " has no parallel kernel");
+}
+
+void save_chains_of_one(const Device& device, Stream stream, const Algorithm& algorithm, const SingleSource& source,
+                        Block* chains) {
+  Upload upload;
+  const auto views = upload.reserve<MessageView>(1);
+  const auto first_tile = upload.reserve<std::uint64_t>(2);
+  upload.allocate(stream);
+  *upload.host(views) = source.view;
+  upload.host(first_tile)[0] = 0;
+  upload.host(first_tile)[1] = source.tiles;
+  upload.send();
+  save_chains(device, stream, algorithm, {upload.device(views), upload.device(first_tile), source.tiles, 1}, chains);
+}
+
+}  // namespace
+
+void run_one(const Device& device, Stream stream, const Message& message, const Block& start,
+             const std::uint32_t* verdict) {
+  const Algorithm& algorithm = message.algorithm();
+  const Mode mode = algorithm.mode.id;
+  const bool inverse = algorithm.inverse(message.direction);
+  Secret<SingleSource> source;
+  source->view = view_of(message);
+  source->view.start = start;
+  source->tiles = (source->view.units + tile_units - 1) / tile_units;
+  source->rounds = static_cast<std::uint32_t>(algorithm.cipher.key_len / 4 + 6);
+  std::copy_n(aes_key_state(*message.key).words(inverse), most_schedule_words, source->schedule);
+  const bool saves = message.in == message.out && chains_blocks(algorithm, message.direction);
+  const StreamBuffer saved(saves ? source->tiles * sizeof(Block) : 0, stream);
+  auto* const chains = reinterpret_cast<Block*>(saved.data());
+  if (saves) save_chains_of_one(device, stream, algorithm, *source, chains);
+  const Form form = choose_form(device);
+  if ((mode == Mode::ctr || mode == Mode::gcm) && choose_mixed(device, form, *source)) {
+    return run_mixed(device, stream, *source, mode == Mode::gcm, verdict);
+  }
+  const bool mixes = mode == Mode::ecb || mode == Mode::cbc || mode == Mode::cfb;
+  if (mixes && choose_mixed_text(device, form, source->tiles)) {
+    return run_mixed_text(device, stream, mode, inverse, *source, chains);
+  }
+  launch_mode({device, stream, form, &*source, nullptr, nullptr}, algorithm, message.direction, chains, verdict);
+}
+
+void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, Direction direction,
+               const BatchSource& batch, std::uint64_t units, bool in_place, const Key* only_key) {
+  if (batch.tiles == 0) return;
+  const Form form = choose_form(device);
+  if (algorithm.mode.id == Mode::xts && only_key != nullptr && form == Form::tables_128) {
+    Secret<OneKeySource> source;
+    static_cast<MessageList&>(*source) = batch;
+    source->rounds = batch.rounds;
+    std::copy_n(aes_key_state(*only_key).words(algorithm.inverse(direction)), most_schedule_words, source->schedule);
+    if (are_mostly_whole(units, batch.tiles) && choose_mixed_text(device, form, batch.tiles)) {
+      return run_mixed_xts(device, stream, algorithm.inverse(direction), *source);
+    }
+    return launch_mode({device, stream, form, nullptr, &*source, nullptr}, algorithm, direction, nullptr, nullptr);
+  }
+  const bool saves = in_place && chains_blocks(algorithm, direction);
+  const StreamBuffer saved(saves ? batch.tiles * sizeof(Block) : 0, stream);
+  auto* const chains = reinterpret_cast<Block*>(saved.data());
+  if (saves) save_chains(device, stream, algorithm, batch, chains);
+  launch_mode({device, stream, form, nullptr, nullptr, &batch}, algorithm, direction, chains, nullptr);
+}
+
+}  // namespace warpcipher::cuda::lane_table

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What measures a pipe (bounds.hpp). Apart from what reads the result, which has no kernel and takes the host's
+// compiler alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/cuda/runtime/bounds.hpp"
+
+namespace warpcipher::cuda::bounds {
+
+// 32 warps with eight independent operations each: enough in flight for any latency.
+inline constexpr std::uint32_t threads = 1024;
+inline constexpr std::uint32_t chains = 8;
+inline constexpr std::uint32_t steps = 8;  // of each chain in a loop, so that the loop itself costs next to nothing
+inline constexpr std::uint32_t loop_operations = chains * steps;
+
+// One block's own measurement: it lies on one multiprocessor, so both counters are that one's.
+struct Elapsed {
+  std::uint64_t clocks;
+  std::uint64_t nanoseconds;
+};
+
+// Each of the blocks, of `threads`, makes `loops` times loop_operations a thread. elapsed, sink: device memory with
+// room for one a block and one a thread. shared_len: shared memory of a block, 8 KiB or more. On the current
+// device; does not wait.
+void launch_pipe(Pipe pipe, std::uint32_t blocks, std::size_t shared_len, Elapsed* elapsed, std::uint32_t* sink,
+                 std::uint32_t loops, Stream stream);
+
+}  // namespace warpcipher::cuda::bounds

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPUs of this machine, looked up once and without ever throwing, and which of them messages lie on.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "batch/message.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
+#include "engine/device_engine.hpp"
+
+namespace warpcipher::cuda {
+
+struct Devices {
+  std::vector<Device> list;
+  std::string unavailable_reason;  // empty when at least one device can run this library
+  int driver_version = 0;          // as cudaDriverGetVersion: 1000 major + 10 minor
+};
+
+// Asks the driver on the first call. Creates no context.
+const Devices& devices();
+
+// The device of that index; throws Error{engine_failure} when it is older than this library supports.
+const Device& find_device(int index);
+
+// The device that holds the text and tags of messages. Throws Error{invalid_argument} that names the message
+// when a pointer is not device memory or two messages lie on different GPUs. The current device when no message has
+// text.
+const Device& device_of(std::span<const Message> messages);
+
+// Gives this thread the context of its device, as calls do that make or launch something. Before that the driver knows
+// no memory: what the first payload of a new thread had in page-locked memory was taken for pageable. Where that
+// fails it stays so.
+void enter_context();
+
+// The allocation that holds a pointer to device memory or to page-locked host memory; empty when the driver does not
+// tell.
+AddressRange find_allocation(const void* pointer);
+
+// The device of many pointers. They mostly come from a few allocations, so those seen last are remembered: a question
+// to the driver costs more than the rest of what the host does for a short message.
+class TextLocator {
+ public:
+  // Throws Error{invalid_argument} that names `what` of the message when it is not device memory, or lies on another
+  // GPU than those before it.
+  void add(const void* pointer, const char* what, std::size_t message);
+
+  int device() const { return device_; }  // -1: no pointer told
+
+ private:
+  std::array<AddressRange, 4> seen_{};
+  int device_ = -1;
+};
+
+// The device of a few buffers that are said to lie in device memory.
+class BufferLocator {
+ public:
+  // Throws Error{invalid_argument} that names `what` when it does not, or lies on another GPU than those before it.
+  void add(const void* buffer, const char* what);
+
+  // The current device when no buffer was added.
+  const Device& device() const;
+
+ private:
+  int device_ = -1;
+};
+
+// The calling thread's current device; throws Error{engine_failure} when it is too old.
+const Device& current_device();
+
+// The devices that large host data are dealt to, as WARPCIPHER_DEVICES says: "all", or numbers such as "0,2" (as
+// cudaSetDevice takes them, so after CUDA_VISIBLE_DEVICES). Unset or empty: the current device alone, for a first use
+// of another device makes a context there, and in a machine shared by processes each has its own. The current device
+// comes first if it is among them. Throws Error{invalid_argument}.
+std::vector<int> devices_for_host_data();
+
+// Makes a device current until the end of the scope.
+class DeviceScope {
+ public:
+  explicit DeviceScope(int device);
+  ~DeviceScope();
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  int previous_ = 0;
+};
+
+}  // namespace warpcipher::cuda

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/runtime/environment.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "core/error.hpp"
+
+namespace warpcipher::cuda {
+
+std::string_view environment_value(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value == nullptr ? std::string_view() : value;
+}
+
+std::string_view forced_value(const char* variable, std::initializer_list<std::string_view> values) {
+  const std::string_view forced = environment_value(variable);
+  if (forced.empty() || std::find(values.begin(), values.end(), forced) != values.end()) return forced;
+  std::string expected;
+  for (const std::string_view value : values) expected += (expected.empty() ? "" : ", ") + std::string(value);
+  throw Error(Status::invalid_argument, std::string(variable) + " is '" + std::string(forced.substr(0, 16)) +
+                                            "': expected " + expected + " or nothing");
+}
+
+}  // namespace warpcipher::cuda

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting kernels.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "engine/cuda/runtime/check.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
+#include "engine/stream.hpp"
+
+namespace warpcipher::cuda {
+
+struct LaunchShape {
+  std::uint32_t blocks;
+  std::uint32_t threads;
+  std::size_t shared_len = 0;  // dynamic shared memory, bytes
+};
+
+// Blocks of `threads` for as many lanes, but no more than so many a multiprocessor: kernels go round for what is left.
+inline LaunchShape shape_of_lanes(const Device& device, std::uint64_t lanes, std::uint32_t threads,
+                                  std::uint32_t most_of_multiprocessor) {
+  const std::uint64_t wanted = (lanes + threads - 1) / threads;
+  const std::uint64_t most = std::uint64_t{most_of_multiprocessor} * device.multiprocessors;
+  return {static_cast<std::uint32_t>(wanted < most ? wanted : most), threads};
+}
+
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream stream, Arguments&&... arguments) {
+  if (shape.shared_len > 48 * 1024) {  // more than that must be asked for
+    check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(shape.shared_len)),
+          "reserve shared memory for a kernel");
+  }
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(shape.blocks);
+  config.blockDim = dim3(shape.threads);
+  config.dynamicSmemBytes = shape.shared_len;
+  config.stream = static_cast<cudaStream_t>(stream);
+  check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), "start a kernel");
+}
+
+}  // namespace warpcipher::cuda
