@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns of the host on their way to the device. The runtime copies from pageable memory with one core, at 8 GB/s on
-// the machine of docs/performance_batches.md: here all cores copy into page-locked memory, and the link takes it from
+// the machine of docs/performance.md: here all cores copy into page-locked memory, and the link takes it from
 // there meanwhile.
 #pragma once
 

@@ -47,7 +47,7 @@ __device__ __forceinline__ BatchSource::Key BatchSource::key(const Tile& tile) c
 
 // A BatchSource for keys of Rounds rounds. A round key that a whole warp reads takes 4 wavefronts, 44 a key of AES-128
 // for every four blocks a lane; here a warp keeps the key of its message in registers. So there is room for half the
-// warps, which are enough (H200: see docs/performance_batches.md).
+// warps, which are enough (H200: see docs/design/batches.md).
 template <int Rounds>
 struct HeldKeySource : BatchSource {
   static constexpr std::uint32_t block_threads = 512;
