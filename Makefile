@@ -39,6 +39,10 @@ help: ## Show this list
 	@tools/setup.sh venv lint
 	@touch $@
 
+.venv/.stamp-docs: .venv/.stamp-build
+	@tools/setup.sh venv docs
+	@touch $@
+
 # Holds the settings of the last build, rewritten only when they differ: a new setting is a reason to build.
 build/.settings: FORCE
 	@mkdir -p build
@@ -92,6 +96,12 @@ format: .venv/.stamp-lint ## Let the formatters rewrite the sources
 	@clang-format -i $(cpp_files)
 	@ruff check --fix .
 	@ruff format .
+
+.PHONY: docs
+docs: build .venv/.stamp-docs ## The site of the documentation in build/site; a warning is an error
+	@rm -rf build/site
+	@python -m sphinx -q -W --keep-going -j auto -c docs -d build/site-pages . build/site
+	@echo 'built build/site/index.html'
 
 .PHONY: tidy
 tidy: .venv/.stamp-lint ## clang-tidy over the host sources (slow)

@@ -33,6 +33,7 @@
 extern "C" {
 #endif
 
+/* What a call, or a message of it, ended with. */
 typedef enum wc_status {
   WC_OK = 0,
   WC_INVALID_ARGUMENT = 1,   /* what was given cannot be right: a length, a name, a pointer */
@@ -43,10 +44,16 @@ typedef enum wc_status {
   WC_OUT_OF_MEMORY = 6
 } wc_status;
 
+/* Which way a message goes. */
 typedef enum wc_direction { WC_ENCRYPT = 0, WC_DECRYPT = 1 } wc_direction;
+
+/* What is added to texts that are no whole number of blocks. */
 typedef enum wc_padding { WC_PADDING_NONE = 0, WC_PADDING_PKCS7 = 1 } wc_padding;
+
+/* Where data lie. */
 typedef enum wc_memory { WC_MEMORY_HOST = 0, WC_MEMORY_DEVICE = 1 } wc_memory;
 
+/* Which IV an algorithm takes. */
 typedef enum wc_iv_rule {
   WC_IV_NONE = 0,  /* the mode takes no IV */
   WC_IV_BLOCK = 1, /* exactly block_len bytes */
@@ -65,6 +72,7 @@ WC_API const char *wc_last_error(void);
 
 /* ---- what there is -------------------------------------------------------------------------------------------- */
 
+/* One algorithm. */
 typedef struct wc_algorithm_info {
   const char *name;    /* lives as long as the library */
   size_t key_len;      /* bytes; XTS counts both keys */
@@ -77,10 +85,13 @@ typedef struct wc_algorithm_info {
   int parallel_decrypt;
 } wc_algorithm_info;
 
+/* How many algorithms wc_algorithm_at() lists. */
 WC_API size_t wc_algorithm_count(void);
+
 /* Fills *info for algorithm `index` < wc_algorithm_count(); else WC_INVALID_ARGUMENT. */
 WC_API wc_status wc_algorithm_at(wc_algorithm_info *info, size_t index);
 
+/* One engine. */
 typedef struct wc_engine_info {
   const char *name;        /* "cpu", "cuda", "reference" */
   const char *description;
@@ -89,7 +100,9 @@ typedef struct wc_engine_info {
   wc_memory memory;        /* where it wants its data; host data are brought to a device engine in pieces */
 } wc_engine_info;
 
+/* How many engines wc_engine_at() lists. */
 WC_API size_t wc_engine_count(void);
+
 /* Fills *info for engine `index` < wc_engine_count(); else WC_INVALID_ARGUMENT. Its texts outlive all calls. */
 WC_API wc_status wc_engine_at(wc_engine_info *info, size_t index);
 /* Writes 1 to *constant_time when the engine's time for this algorithm does not depend on keys or data, else 0.
@@ -128,6 +141,7 @@ typedef struct wc_message {
   size_t tag_len; /* GCM: 4, 8, 12 to 16 */
 } wc_message;
 
+/* What came of one message. */
 typedef struct wc_result {
   wc_status status; /* WC_OK, WC_INVALID_TAG or WC_INVALID_PADDING */
   size_t written; /* bytes of text at out; 0 unless WC_OK */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every example of docs/cli.md and docs/search.md, and checks the page against the command."""
+"""Runs every example of the pages below, and checks docs/cli.md against the command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from warpcipher.cli import errors
 from warpcipher.cli.app import COMMANDS
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = {"cli.md": 20, "search.md": 8}  # and the least number of examples in each
+# And the least number of examples in each.
+PAGES = {"cli.md": 20, "guides/files.md": 8, "guides/research.md": 3, "search.md": 8}
 
 
 def examples(page: Path) -> list[tuple[str, str]]:

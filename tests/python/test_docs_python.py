@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the examples of docs/python.md and docs/search.md, each page in order in one namespace."""
+"""Runs the examples in Python of the pages below, each page in order in one namespace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 # The least number of examples, and what they print.
-PAGES = {"python.md": (9, "reference True"), "search.md": (3, "keys/s")}
+PAGES = {
+    "guides/data.md": (4, "page 0 was changed"),
+    "guides/ml.md": (4, "refused"),
+    "guides/services.md": (3, "rewritten"),
+    "index.md": (1, ""),
+    "python.md": (9, "reference True"),
+    "search.md": (3, "keys/s"),
+}
 BLOCK = re.compile(r"(?:<!-- needs: (?P<needs>.*?) -->\n)?```python\n(?P<code>.*?)```", re.DOTALL)
 
 

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference is whole: every public name of the package stands on a page and has a docstring,
+and the generators of tools/site leave nothing out."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs/reference/python"
+HEADER = (ROOT / "include/warpcipher.h").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "tools/site"))
+    return importlib.import_module("c_reference")
+
+
+@pytest.fixture
+def markup(site: ModuleType) -> ModuleType:
+    return sys.modules["markup"]
+
+
+def test_every_public_name_of_the_package_is_on_a_page() -> None:
+    import warpcipher as wc
+
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES.glob("*.md"))
+    named = set(re.findall(r"auto\w+:: (?:warpcipher\.)?(\w+)", text))
+    public = {name for name in wc.__all__ if not name.startswith("_")}
+    of_key_search = {"search"}  # on the page of its module
+    assert public - named - of_key_search == set()
+    assert named - public - {"bench", "lab"} == set()
+
+
+@pytest.mark.parametrize("name", ["", "aead", "bench", "formats", "keysearch", "tuning"])
+def test_every_public_name_has_a_docstring(name: str) -> None:
+    module = importlib.import_module("warpcipher" + ("." + name if name else ""))
+    names = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
+    found = {n: getattr(module, n) for n in names if not n.startswith("_")}
+    assert found
+    things = {
+        n: thing
+        for n, thing in found.items()
+        if callable(thing) and str(getattr(thing, "__module__", "")).startswith("warpcipher")
+    }
+    assert [
+        n for n, thing in things.items() if not (getattr(thing, "__doc__", "") or "").strip()
+    ] == []
+
+
+def test_the_c_page_has_everything_of_the_header(site: ModuleType) -> None:
+    page = site.page(HEADER)
+    functions = re.findall(r"^WC_API .*?(wc_\w+)\(", HEADER, re.MULTILINE)
+    assert len(functions) > 20
+    for name in functions:
+        assert re.search(rf"^(?:\.\. c:function::| {{17}}).* \*?{name}\(", page, re.MULTILINE), name
+    for name in re.findall(r"^\} (wc_\w+);", HEADER, re.MULTILINE):
+        assert re.search(rf"^\.\. c:(?:struct|enum):: {name}$", page, re.MULTILINE), name
+    for value in re.findall(r"^  (WC_[A-Z_0-9]+) = ", HEADER, re.MULTILINE):
+        assert f".. c:enumerator:: {value}\n" in page
+    for field in re.findall(r"^  [a-z][^/\n]*[ *](\w+);", HEADER, re.MULTILINE):
+        assert re.search(rf"^   \.\. c:member:: .*\b{field}$", page, re.MULTILINE), field
+
+
+def test_the_c_page_has_the_comments_of_members(site: ModuleType) -> None:
+    page = site.page(HEADER)
+    assert "2: a tag did not match; the output is zeros" in page
+    assert "bytes of text at out; 0 unless WC_OK" in page
+
+
+SMALL = """/* SPDX
+ *
+ * x: a header.
+ *
+ * Notes.
+ */
+extern "C" {
+#endif
+%s
+#ifdef __cplusplus
+"""
+
+
+@pytest.mark.parametrize(
+    ("declarations", "says"),
+    [
+        ("WC_API int wc_f(void);", "no comment describes 'WC_API int wc_f\\(void\\);'"),
+        ("/* A. */\ntypedef union wc_u wc_u;", "not understood: 'typedef union"),
+        ("/* A. */\ntypedef struct wc_s {\n  int a;\n", "no end of"),
+        ("/* A. */\nWC_API int wc_a(void);\n\nWC_API int wc_b(void);", "no comment .* wc_b"),
+    ],
+)
+def test_what_the_header_leaves_out_is_an_error(
+    site: ModuleType, declarations: str, says: str
+) -> None:
+    with pytest.raises(site.HeaderError, match=says):
+        site.page(SMALL % declarations)
+
+
+def test_functions_without_a_line_between_them_share_a_comment(site: ModuleType) -> None:
+    page = site.page(
+        SMALL % "/* Both; see wc_b(). */\nWC_API int wc_a(int *x);\nWC_API int wc_b(void);"
+    )
+    assert ".. c:function:: int wc_a(int *x)\n                 int wc_b(void)\n" in page
+    assert "Both; see :c:func:`wc_b`." in page
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (["One *star* and", "`code`."], [r"One \*star\* and ``code``.", ""]),
+        (["a `b`s name_ x_y"], [r"a ``b``\ s name\_ x_y", ""]),
+        (
+            ["key:  the key,", "      more", "a, b: two"],
+            ["``key``", "    the key, more", "", "``a, b``", "    two", ""],
+        ),
+        (["engine  a name"], ["``engine``", "    a name", ""]),
+        (["A word: then", "no list"], ["A word: then no list", ""]),
+        (["They hold:", "- one", "  more", "- two"], ["They hold:", "", "- one more", "- two", ""]),
+        (["    x = 1", "      y"], [".. code-block:: text", "", "    x = 1", "      y", ""]),
+        (["+--+", "|  |"], [".. code-block:: text", "", "    +--+", "    |  |", ""]),
+        (["see `Cipher`"], ["see :py:obj:`Cipher <warpcipher.Cipher>`", ""]),
+    ],
+)
+def test_docstrings_become_rst(markup: ModuleType, text: list[str], expected: list[str]) -> None:
+    assert markup.to_rst(text, {"Cipher": "warpcipher.Cipher"}) == expected
