@@ -56,6 +56,8 @@ python_use_unqualified_type_names = True
 toc_object_entries_show_parents = "hide"
 
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_title = f"warpcipher {version}"
 html_extra_path = ["site"]  # the page at the root, which leads to docs/
 html_copy_source = False
