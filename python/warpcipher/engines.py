@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What there is: the algorithms, and the engines that run them."""
+"""The lists of algorithms and of the engines that run them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from . import _native
 class AlgorithmInfo(NamedTuple):
     """One algorithm: a cipher in a mode. Sizes are in bytes.
 
+    name:             such as "aes-256-gcm".
     key_size:         XTS counts both keys.
+    block_size:       of the cipher.
     iv:               "none", "block" (exactly block_size bytes) or "any" (1 byte or more, usually
                       12).
     is_aead:          takes associated data, and appends a tag to the ciphertext.
     whole_blocks:     without padding the data is a multiple of block_size.
     takes_padding:    padding="pkcs7" is allowed.
-    parallel_encrypt: blocks of one message do not wait for each other; parallel_decrypt alike.
+    parallel_encrypt: blocks of one message do not wait for each other when it is encrypted.
+    parallel_decrypt: the same for decryption.
     """
 
     name: str
@@ -33,16 +36,20 @@ class AlgorithmInfo(NamedTuple):
 
     @property
     def iv_size(self) -> int:
-        """The IV or nonce that is usual: 0, one block, or 12."""
+        """The usual length of an IV or nonce in bytes: 0, one block, or 12."""
         return {"none": 0, "block": self.block_size, "any": 12}[self.iv]
 
 
 class EngineInfo(NamedTuple):
     """One engine.
 
-    usable:  whether it can run here; `reason` says why not and what to do, and is empty otherwise.
-    memory:  "host" or "device": where it wants its data. Host data are brought to a device engine.
-    devices: a line for each device that it runs on: name, memory, driver.
+    name:        "cpu", "cuda" or "reference".
+    description: one line for people.
+    usable:      whether it can run here.
+    reason:      why it cannot, and what to do; empty when it can.
+    memory:      "host" or "device": where it needs its data. The library brings host data to a
+                 device engine.
+    devices:     a line for each device that it runs on: name, memory, driver.
     """
 
     name: str
@@ -53,7 +60,10 @@ class EngineInfo(NamedTuple):
     devices: tuple[str, ...]
 
     def constant_time(self, algorithm: str) -> bool:
-        """Whether this engine's time for an algorithm does not depend on keys or data."""
+        """Whether this engine's time for an algorithm does not depend on keys or data.
+
+        ValueError: no algorithm has that name.
+        """
         return _native.constant_time(self.name, algorithm)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kernels a GPU runs, what `engine="auto"` decides by, and the measurement of both.
+"""Which kernels a GPU runs, by which rates `engine="auto"` decides, and the measurement of both.
 
-Choices never change a result. What was measured is kept in `$XDG_CACHE_HOME/warpcipher`
-(`~/.cache/warpcipher`) for this library, processor, GPUs and driver; shipped defaults and a rule of
-thumb hold until then.
+Choices never change a result. The cache in `$XDG_CACHE_HOME/warpcipher` (`~/.cache/warpcipher`)
+keeps what was measured, for this library, processor, GPUs and driver. Without a measurement,
+shipped defaults and a rule of thumb hold.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ from . import _native
 
 @dataclass(frozen=True)
 class Rates:
-    """Bytes a second of data in host memory, by which `auto` decides.
+    """Rates of one algorithm on data in host memory, by which `auto` decides. Bytes a second.
 
-    cpu:      by the CPU.
-    pageable: through a GPU, from ordinary memory; pinned: from page-locked memory.
-    both_pageable, both_pinned: by CPU and GPU at once, each a share; 0 where that gains nothing.
+    algorithm:     a name of `warpcipher.algorithms()`.
+    direction:     "encrypt" or "decrypt".
+    cpu:           of the CPU.
+    pageable:      through a GPU, from ordinary memory.
+    pinned:        through a GPU, from page-locked memory.
+    both_pageable: by CPU and GPU at once, from ordinary memory; 0 where that gains nothing.
+    both_pinned:   by CPU and GPU at once, from page-locked memory; 0 where that gains nothing.
     """
 
     algorithm: str
@@ -35,12 +39,15 @@ class Rates:
 
 @dataclass(frozen=True)
 class Policy:
-    """A choice between ways to compute the same.
+    """A choice between kernels, or other parameters, that give the same result.
 
-    device:          the GPU's number; None: of the pipeline that brings host data to GPUs.
-    values:          that can run here, the shipped default first; `value` is in use.
-    reason:          why that one, with the figure behind a default.
-    rate:            bytes a second with it, and rate_of_default; 0 where nothing was measured.
+    device:          the GPU's number; None: a policy of host transfers, which belong to no one GPU.
+    name:            of the policy.
+    value:           in use.
+    values:          that can run here, the shipped default first.
+    reason:          why `value` is in use; for a default, the figure that decided it.
+    rate:            bytes a second with `value`; 0 where nothing was measured.
+    rate_of_default: bytes a second with the default; 0 where nothing was measured.
     """
 
     device: int | None
@@ -54,13 +61,13 @@ class Policy:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What holds now.
+    """The policies and rates in use.
 
-    origin:  where it is from, for people.
-    warning: why the cache was not taken; empty when all is well.
-    policies: of the GPUs that host data are dealt to; empty where there is none.
-    rates:   empty when nothing was measured: then `auto` keeps AES on the CPU, and takes a GPU for
-             4 MiB and more of DES.
+    origin:   where they come from, for people.
+    warning:  why the cache was not used; empty when all is well.
+    policies: of the GPUs that host data are dealt to; empty without a GPU.
+    rates:    empty when nothing was measured. Then `auto` takes the CPU for AES, and a GPU for
+              4 MiB and more of DES.
     """
 
     origin: str
@@ -70,7 +77,7 @@ class Tuning:
 
 
 def current() -> Tuning:
-    """What holds now. A cache that is damaged is ignored with a RuntimeWarning."""
+    """The policies and rates in use now. RuntimeWarning: the cache is damaged, and is ignored."""
     entry = _native.tuning()
     if entry["warning"]:
         warnings.warn(entry["warning"], RuntimeWarning, stacklevel=2)
@@ -88,20 +95,23 @@ def measure(
     quick: bool = False,
     keep: bool = True,
 ) -> str:
-    """Measures for a few minutes, and uses what was found from now on.
+    """Measures for a few minutes, and uses the results from now on.
 
-    observe: gets each finding, and how much of the whole is done, from 0 to 1.
+    observe: is called with each result as text, and the part of the work that is done, 0 to 1.
     quick:   short and rough, to try it; never kept.
-    keep:    in the cache, for later processes.
+    keep:    write the results to the cache, for later processes.
 
-    Returns the path of the cache file, or "" when nothing was kept. EngineError: engine `cuda` or
-    `cpu` cannot run here, or the cache cannot be written.
+    Returns the path of the cache file, or "" when nothing was kept.
+
+    EngineError: engine `cuda` or `cpu` cannot run here, or the cache cannot be written.
     """
     _native.tune(observe, quick)
     return _native.save_tuning() if keep and not quick else ""
 
 
 def forget() -> bool:
-    """Removes what is kept for this machine; defaults and the rule of thumb hold again. False when
-    there was nothing."""
+    """Removes the cache of this machine; defaults and the rule of thumb hold again.
+
+    Returns whether there was one.
+    """
     return _native.forget_tuning()

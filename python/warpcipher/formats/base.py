@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a file format is: its layout in chunks, its encryptor and decryptor of pieces, its options.
 
-A *chunk* is the unit a format authenticates (C2SP: chunk, Tink: segment). A *piece* is what a
-pipeline hands over at a time: many chunks in one buffer, so that a call into the engine costs
-nothing per chunk.
+A chunk is the unit that a format authenticates (C2SP: chunk, Tink: segment). A piece is what one
+call encrypts or decrypts: many chunks in one buffer, so that calls cost little for each chunk.
 """
 
 from __future__ import annotations
@@ -33,13 +32,14 @@ class FormatError(ValueError):
 
 @dataclass(frozen=True)
 class Options:
-    """What a caller may say besides the key. A format refuses an option that it does not use.
+    """What a format needs in addition to the key. A format refuses an option that it does not use.
 
-    context: bytes bound to the file and not stored in it (C2SP: context, Tink: associated data,
-             raw GCM: additional authenticated data).
-    engine: the engine of `warpcipher.run_columns`.
-    algorithm, iv, padding: of `raw` alone. padding "auto" is PKCS#7 for ECB and CBC, as openssl
-    does.
+    context:   bytes bound to the file and not stored in it (C2SP: context, Tink: associated data,
+               raw GCM: additional authenticated data).
+    engine:    "auto" or a name of `warpcipher.engines()`.
+    algorithm: of `raw` alone: a name of `warpcipher.algorithms()`.
+    iv:        of `raw` alone: bytes of the length that the algorithm takes; None for ECB.
+    padding:   of `raw` alone: "pkcs7" or "none"; "auto" is PKCS#7 for ECB and CBC, as openssl pads.
     """
 
     context: bytes = b""
@@ -73,8 +73,13 @@ class Layout:
     |        | first_chunk + overhead | chunk + overhead |     | short, see below|
     +--------+------------------------+------------------+-----+-----------------+
 
+    header_size: of the header.
+    chunk:       plaintext of a full chunk.
+    overhead:    of a chunk's tag.
+    first_chunk: plaintext of the first chunk, which the header may shorten.
     final_short: the final chunk is always shorter than `chunk` and may be empty (C2SP). Otherwise
-    it may be full, and it is empty only where the plaintext is (Tink, raw).
+                 it may be full, and it is empty only where the plaintext is (Tink, raw).
+    max_chunks:  the most that the format allows.
     """
 
     header_size: int
@@ -163,18 +168,19 @@ class Layout:
         return self.header_size + (index * full - self._shift() if index else 0)
 
     def chunks_per_piece(self) -> int:
+        """Full chunks of one piece."""
         return max(1, min(MAX_CHUNKS_PER_PIECE, PIECE_SIZE // (self.chunk + self.overhead)))
 
 
 class PieceCipher(abc.ABC):
-    """What `Encryptor` and `Decryptor` share: a pipeline feeds pieces in order and writes what
-    comes out.
+    """What `Encryptor` and `Decryptor` share: they take the pieces of a file in order.
 
-    first_piece, piece: bytes that the first and every later call of `process` takes, the final one
-    excepted.
-    capacity: bytes of `out` that hold the result of any piece.
-    whole: the algorithm takes the whole message at once; `piece` is then the longest message
-    allowed.
+    layout:      where the chunks lie.
+    first_piece: bytes that the first call of `process` takes; fewer only if it is the final one.
+    piece:       bytes that every later call takes; fewer only in the final one.
+    capacity:    bytes of `out` that hold the result of any piece.
+    whole:       the algorithm takes the whole message at once; `piece` is then the longest message
+                 allowed.
     """
 
     layout: Layout
@@ -197,7 +203,10 @@ class PieceCipher(abc.ABC):
 
 
 class Encryptor(PieceCipher):
-    """Encrypts one file. header: the bytes that precede the first piece."""
+    """Encrypts one file.
+
+    header: the bytes that precede the first piece.
+    """
 
     header: bytes
 
@@ -217,7 +226,14 @@ class Decryptor(PieceCipher):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A format that a file may have. Sizes in bytes, None where they take the key to tell."""
+    """A format that a file may have.
+
+    format:         its name.
+    reason:         why the file may have it.
+    plaintext_size: bytes; None where only the key tells.
+    chunk_size:     bytes of plaintext of a full chunk; None where only the key tells.
+    chunks:         their number; None where only the key tells.
+    """
 
     format: str
     reason: str
@@ -227,7 +243,13 @@ class Candidate:
 
 
 class Format(abc.ABC):
-    """A file format: an entry of `warpcipher.formats.FORMATS`."""
+    """A file format: an entry of `warpcipher.formats.FORMATS`.
+
+    name:          as `format=` takes it.
+    description:   one line for people.
+    extension:     of the names of encrypted files, with its dot.
+    authenticated: whether a change of the file is detected.
+    """
 
     name: str
     description: str

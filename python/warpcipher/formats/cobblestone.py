@@ -9,8 +9,8 @@
     +---------+----------------+-----------------+-----+--------------------+
 
 A chunk is AES-GCM of 16384 plaintext bytes under `key`, nonce = base nonce XOR chunk number
-(big-endian), no AAD. The final chunk is shorter, perhaps empty: that marks the end. There is no
-magic: the salt comes first.
+(big-endian), no AAD. The final chunk is shorter and may be empty: that marks the end. There is no
+magic number: the salt comes first.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bare ciphertext: algorithm, key and IV are given, nothing is stored, as `openssl enc -K -iv`
-does.
+"""Bare ciphertext, as `openssl enc -K -iv`: the caller keeps algorithm, key and IV.
 
-Nothing here is authenticated but GCM: a wrong key or a changed file yields garbage, not an error. A
+Only GCM authenticates: in other modes a wrong key or a changed file yields garbage, not an error. A
 long file runs as a chain of one-shot messages; the IV of the next one follows from the last:
 
-    ecb        none                              cbc, cfb   the last ciphertext block
-    ctr        IV + blocks done (mod 2^8b)       cfb8       the last block-size bytes of IV ||
-    ciphertext ofb        last ciphertext block XOR last plaintext block
+    ecb        none
+    cbc, cfb   the last ciphertext block
+    cfb8       the last block-size bytes of IV || ciphertext
+    ctr        IV + blocks done (mod 2^8b)
+    ofb        last ciphertext block XOR last plaintext block
 
 GCM and XTS take the message whole, up to a limit.
 """

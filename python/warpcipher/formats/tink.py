@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tink streaming AEAD: AES-GCM-HKDF and AES-CTR-HMAC, keys from a Tink keyset.
 
-    file    = header || segment 0 || segment 1 || ...         every segment ends at a multiple of
-    the segment header  = length (1) || salt (16 or 32) || nonce prefix (7)   size C, so segment 0
-    is shorter by the header segment = ciphertext || tag;  the final one has 1 to C - tag plaintext
-    bytes (0 if the file is empty)
+    file    = header || segment 0 || segment 1 || ...
+    header  = length (1) || salt (16 or 32) || nonce prefix (7)
+    segment = ciphertext || tag
 
     keys    = HKDF(hash, ikm = key value, salt, info = associated data)
     AES-GCM-HKDF  nonce = prefix (7) || segment number (4, big-endian) || final ? 1 : 0
     AES-CTR-HMAC  nonce = the same || 00 00 00 00; 32 more bytes of HKDF are the HMAC key;
                   tag = HMAC(nonce || ciphertext), cut
 
-There is no magic and no key id in the file: every enabled key of the keyset is tried on the first
-segment.
+Every segment but the final one ends at a multiple of the segment size C, so segment 0 is shorter by
+the header. The final one has 1 to C - tag bytes of plaintext, or 0 if the file is empty. The file
+has no magic number and no key id: every enabled key of the keyset is tried on the first segment.
 """
 
 from __future__ import annotations
