@@ -8,25 +8,38 @@ namespace nb = nanobind;
 namespace warpcipher::python {
 namespace {
 
-// warpcipher/_errors.py defines InvalidTag and EngineError. Looked up when one is raised: the module then loads on its
-// own (the stub generator does so), and a raise is rare.
-void set_package_error(const char* name, const char* text) {
-  PyObject* errors = PyImport_ImportModule("warpcipher._errors");
-  if (errors == nullptr) return;
-  PyObject* type = PyObject_GetAttrString(errors, name);
-  Py_DECREF(errors);
-  if (type == nullptr) return;
-  PyErr_SetString(type, text);
-  Py_DECREF(type);
-}
+// An exception of this package. warpcipher._native defines it, once in the process; other extensions ask the package
+// when they raise one, as they then load on their own (the stub generator has them do so).
+struct PackageError {
+  const char* name;
+  PyObject* type = nullptr;
+
+  void define(nb::module_& m, PyObject* base, const char* text) {
+    const std::string full = std::string(nb::str(m.attr("__name__")).c_str()) + "." + name;
+    type = PyErr_NewExceptionWithDoc(full.c_str(), text, base, nullptr);
+    if (type == nullptr) throw nb::python_error();
+    m.attr(name) = nb::borrow(type);
+  }
+
+  void set(const char* text) const {
+    if (type != nullptr) return PyErr_SetString(type, text);
+    nb::object errors = nb::steal(PyImport_ImportModule("warpcipher._errors"));
+    if (!errors.is_valid()) return;
+    nb::object found = nb::steal(PyObject_GetAttrString(errors.ptr(), name));
+    if (found.is_valid()) PyErr_SetString(found.ptr(), text);
+  }
+};
+
+PackageError invalid_tag{"InvalidTag"};
+PackageError engine_error{"EngineError"};
 
 void set_error(const Error& error) {
   switch (error.status()) {
     case Status::invalid_tag:
-      return set_package_error("InvalidTag", error.what());
+      return invalid_tag.set(error.what());
     case Status::engine_unavailable:
     case Status::engine_failure:
-      return set_package_error("EngineError", error.what());
+      return engine_error.set(error.what());
     case Status::out_of_memory:
       return PyErr_SetString(PyExc_MemoryError, error.what());
     case Status::ok:
@@ -47,6 +60,14 @@ void register_errors() {
       set_error(error);
     }
   });
+}
+
+void bind_errors(nb::module_& m) {
+  invalid_tag.define(m, PyExc_Exception,
+                     "An authentication tag did not match: wrong key, nonce or associated data, or altered data.\n\n"
+                     "Not a subclass of cryptography.exceptions.InvalidTag: catch `warpcipher.InvalidTag`.");
+  engine_error.define(m, PyExc_RuntimeError,
+                      "The engine asked for is unknown, cannot run here, or failed. The text says why.");
 }
 
 void throw_invalid_tag() { throw_status(static_cast<int>(Status::invalid_tag), ""); }

@@ -11,6 +11,9 @@ namespace warpcipher::python {
 // Installs the translation of warpcipher::Error: ValueError, InvalidTag, EngineError or MemoryError.
 void register_errors();
 
+// Defines InvalidTag and EngineError in the module.
+void bind_errors(nanobind::module_& m);
+
 // Throws InvalidTag as the library does for a tag that does not match.
 [[noreturn]] void throw_invalid_tag();
 

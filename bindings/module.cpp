@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // warpcipher._native: the library for the Python package. Private to it; python/warpcipher is the public face.
+#include <unistd.h>
+
 #include "bind.hpp"
 #include "errors.hpp"
+#include "once.hpp"
 
 namespace nb = nanobind;
 
 namespace warpcipher::python {
 namespace {
 
-// What a daemon thread holds at exit stays: no leak to warn of.
-void pardon_daemons() {
+// What a daemon thread holds at exit stays, and in the child of a fork what the parent's other threads held then: no
+// leaks to warn of.
+void pardon_lost_threads(pid_t imported_in) {
+  if (getpid() != imported_in) return nb::set_leak_warnings(false);
   const nb::object threads = nb::module_::import_("threading").attr("enumerate")();
   for (nb::handle thread : threads) {
     if (nb::cast<bool>(thread.attr("daemon"))) return nb::set_leak_warnings(false);
@@ -19,11 +24,12 @@ void pardon_daemons() {
 }  // namespace
 }  // namespace warpcipher::python
 
-NB_MODULE(_native, m) {
+WARPCIPHER_MODULE(_native, m) {
   using namespace warpcipher::python;
   m.doc() = "The native part of warpcipher. Not a public interface.";
   m.attr("version") = WARPCIPHER_VERSION;
   register_errors();
+  bind_errors(m);
   bind_span(m);
   bind_device(m);
   bind_lists(m);
@@ -36,5 +42,5 @@ NB_MODULE(_native, m) {
   bind_timing(m);
   bind_tuning(m);
   bind_search(m);
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&pardon_daemons));
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([pid = getpid()] { pardon_lost_threads(pid); }));
 }

@@ -49,7 +49,7 @@ endfunction()
 warpcipher_install_extension(_native)
 
 if(WARPCIPHER_BUILD_LAB)
-  nanobind_add_module(_lab STABLE_ABI NB_STATIC NB_SUPPRESS_WARNINGS bindings/lab/module.cpp bindings/errors.cpp)
+  nanobind_add_module(_lab STABLE_ABI NB_STATIC NB_SUPPRESS_WARNINGS bindings/lab/module.cpp bindings/errors.cpp bindings/once.cpp)
   warpcipher_compile_options(_lab)
   target_link_libraries(_lab PRIVATE warpcipher_lab)
   target_link_options(_lab PRIVATE "-Wl,--exclude-libs,ALL")

@@ -10,6 +10,7 @@
 
 #include "../errors.hpp"
 #include "../gil.hpp"
+#include "../once.hpp"
 #include "lab.hpp"
 
 namespace nb = nanobind;
@@ -56,7 +57,7 @@ nb::dict as_dict(const lab::Variant& variant) {
 }  // namespace
 }  // namespace warpcipher::python
 
-NB_MODULE(_lab, m) {
+WARPCIPHER_MODULE(_lab, m) {
   using namespace warpcipher;
   using warpcipher::python::Job;
   m.doc() = "The papers' variants. Not a public interface.";

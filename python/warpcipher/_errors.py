@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions of this package. The native module looks them up here."""
+"""The exceptions of this package, by their public names. The native module makes them: a package
+that is imported anew catches what calls of the first one raise, and the other way round."""
 
+from ._native import EngineError, InvalidTag
 
-class InvalidTag(Exception):  # noqa: N818 - the name that its users know
-    """An authentication tag did not match: wrong key, nonce or associated data, or altered data.
+for _error in (EngineError, InvalidTag):
+    _error.__module__ = "warpcipher"
 
-    Not a subclass of cryptography.exceptions.InvalidTag: catch `warpcipher.InvalidTag`.
-    """
-
-
-class EngineError(RuntimeError):
-    """The engine asked for is unknown, cannot run here, or failed. The text says why."""
+__all__ = ["EngineError", "InvalidTag"]

@@ -41,6 +41,51 @@ time.sleep(0.02)
 """
 
 
+FORK = """
+import os, sys, threading, warnings
+import warpcipher as wc
+warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: Python 3.12
+ready, end = threading.Event(), threading.Event()
+def work():
+    key = wc.Key("aes-128-ctr", bytes(16))
+    ready.set()
+    end.wait()
+worker = threading.Thread(target=work)
+worker.start()
+ready.wait()
+child = os.fork()
+if child == 0:
+    wc.Cipher("aes-128-ctr", bytes(16)).encrypt(b"text", iv=bytes(16))
+    sys.exit(5)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+end.set()
+worker.join()
+sys.exit(status)
+"""
+
+
+def test_the_child_of_a_fork_exits_in_silence() -> None:
+    """What the parent's other threads held at the fork nobody lets go of in the child."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORK], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (5, "")
+
+
+LEAK = """
+import ctypes
+import warpcipher as wc
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(wc.Key("aes-128-ctr", bytes(16))))
+"""
+
+
+def test_a_leak_is_told_where_nothing_excuses_it() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LEAK], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "leaked 1 instances" in done.stderr
+
+
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_the_interpreter_exits_while_daemons_are_in_calls(call: str) -> None:
     code = SETTING.replace("{call}", call.replace("\n", "\n    "))

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Importing the package more than once in a process: anew, in subinterpreters, without the lock."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+INTERPRETERS = (
+    "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+)  # the documented module is of Python 3.14
+
+WORKS = """
+def check(wc):
+    assert wc.Cipher('aes-128-ctr', bytes(16)).encrypt(b'x', iv=bytes(16)) == SEALED
+    with wc.Queue() as queue:
+        key = wc.Key('aes-128-ctr', bytes(16))
+        assert queue.submit('aes-128-ctr', 'encrypt', key, b'x', iv=bytes(16)).result(10) == SEALED
+    try: wc.aead.AESGCM(bytes(16)).decrypt(bytes(12), bytes(16), None)
+    except wc.InvalidTag: pass
+    else: raise AssertionError
+    try: wc.Cipher('none', b'')
+    except ValueError: pass
+    else: raise AssertionError
+SEALED = bytes([0x66 ^ 0x78])
+"""
+
+FORGET = """
+import sys
+def forget():
+    for name in list(sys.modules):
+        if name.partition('.')[0] == 'warpcipher': del sys.modules[name]
+"""
+
+SUB = f"""
+import sys, {INTERPRETERS} as interpreters
+def refused(**options):
+    one = interpreters.create(**options)
+    code = (
+        f'import sys; sys.path[:] = {{sys.path!r}}\\n'
+        'for _ in range(2):\\n'
+        '    try: import warpcipher\\n'
+        '    except ImportError as error: assert "interpreter" in str(error), error\\n'
+        '    else: raise AssertionError("imported")\\n'
+    )
+    failure = interpreters.run_string(one, code)
+    assert failure is None, failure
+    interpreters.destroy(one)
+"""
+
+
+def run(code: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_anew() -> None:
+    run(
+        WORKS + FORGET + "import warpcipher as first\n"
+        "check(first)\n"
+        "for _ in range(3):\n"
+        "    forget()\n"
+        "    import warpcipher as again\n"
+        "    assert again is not first and again._native is not first._native\n"
+        "    check(again); check(first)\n"
+        # What one raises the other catches, and what one makes the other takes.
+        "    assert again.InvalidTag is first.InvalidTag and again.Key is first.Key\n"
+        "    again.Cipher('aes-128-ctr', first.Key('aes-128-ctr', bytes(16)))\n"
+        "del again, first; import gc; gc.collect()\n"
+    )
+
+
+def test_the_extension_alone_anew() -> None:
+    run(
+        WORKS + "import sys, importlib, warpcipher\n"
+        "first = sys.modules.pop('warpcipher._native')\n"
+        "again = importlib.import_module('warpcipher._native')\n"
+        "assert again is not first and vars(again).keys() == vars(first).keys()\n"
+        "importlib.reload(again)\n"
+        "importlib.reload(warpcipher)\n"
+        "check(warpcipher)\n"
+    )
+
+
+def test_anew_while_calls_are_on_their_way() -> None:
+    run(
+        WORKS + FORGET + "import warpcipher as first\n"
+        "waiting = first.Queue(max_delay_us=3_600_000_000)\n"
+        "key = first.Key('aes-128-ctr', bytes(16))\n"
+        "future = waiting.submit('aes-128-ctr', 'encrypt', key, b'x', iv=bytes(16))\n"
+        "forget()\n"
+        "import warpcipher as again\n"
+        "waiting.flush()\n"
+        "assert future.result(10) == SEALED\n"
+        "left = again.Queue(max_delay_us=3_600_000_000)\n"
+        "for queue in (waiting, left):\n"
+        "    queue.submit('aes-128-ctr', 'encrypt', key, b'x', iv=bytes(16))\n"
+    )
+
+
+@pytest.mark.parametrize("first", ["main", "sub"])
+def test_a_subinterpreter_is_refused_and_the_main_one_works(first: str) -> None:
+    main = "import warpcipher\ncheck(warpcipher)\n"
+    before = main if first == "main" else ""
+    run(WORKS + SUB + before + "refused()\n" + main + "refused()\n" + main)
+
+
+def test_exit_with_a_subinterpreter_that_lives() -> None:
+    run(
+        WORKS + SUB + "import warpcipher\n"
+        "one = interpreters.create()\n"
+        "interpreters.run_string(one, f'''import sys; sys.path[:] = {sys.path!r}\n"
+        "try: import warpcipher\n"
+        "except ImportError: pass''')\n"
+        "check(warpcipher)\n"
+    )
+
+
+def test_the_lab_too() -> None:
+    pytest.importorskip("warpcipher._lab", reason="this build has no lab")
+    run(
+        FORGET + "import warpcipher._lab as first\n"
+        "forget()\n"
+        "import warpcipher._lab as again\n"
+        "assert again.Job is first.Job and again.papers() == first.papers()\n"
+    )
+
+
+def test_an_interpreter_without_its_lock_is_refused() -> None:
+    """As a free-threaded one is with PYTHON_GIL=0; the question that is asked is its own."""
+    run(
+        WORKS + "import sys\n"
+        "kept = getattr(sys, '_is_gil_enabled', lambda: True)\n"
+        "sys._is_gil_enabled = lambda: False\n"
+        "try: import warpcipher\n"
+        "except ImportError as error: assert 'PYTHON_GIL' in str(error)\n"
+        "else: raise AssertionError\n"
+        "sys._is_gil_enabled = kept\n"
+        "import warpcipher\n"
+        "check(warpcipher)\n"
+    )
+
+
+@pytest.mark.skipif(not hasattr(sys, "_is_gil_enabled"), reason="before Python 3.13")
+def test_a_free_threaded_interpreter_turns_its_lock_on() -> None:
+    run(
+        "import sys, warnings\n"
+        "warnings.simplefilter('ignore', RuntimeWarning)  # which says so\n"
+        "import warpcipher\n"
+        "assert sys._is_gil_enabled()\n"
+    )
