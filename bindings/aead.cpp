@@ -99,8 +99,14 @@ class AesGcm {
   std::string engine_;
 };
 
-nb::object generate_key(nb::int_ bit_length) {
-  const long bits = nb::cast<long>(bit_length);
+nb::object generate_key(nb::handle bit_length) {
+  const nb::object index = nb::steal(PyNumber_Index(bit_length.ptr()));
+  if (!index.is_valid()) {
+    PyErr_Clear();
+    throw_type_error("bit_length is " + type_name_of(bit_length) + ": expected an int");
+  }
+  int too_large = 0;  // -1 is returned then, which no key has
+  const long bits = PyLong_AsLongAndOverflow(index.ptr(), &too_large);
   if (bits != 128 && bits != 192 && bits != 256) throw nb::value_error("bit_length must be 128, 192, or 256");
   const nb::module_ os = nb::module_::import_("os");
   return sheltered([&] { return os.attr("urandom")(bits / 8); });
@@ -118,7 +124,7 @@ void bind_aead(nb::module_& m) {
       "data may be bytes-like, for bytes, or an array, for an array of its library on its device.")
       .def(nb::init<nb::handle, std::string>(), nb::arg("key").none(), nb::kw_only(), nb::arg("engine") = "auto",
            nb::sig("def __init__(self, key: typing_extensions.Buffer, *, engine: str = 'auto') -> None"))
-      .def_static("generate_key", &generate_key, nb::arg("bit_length"),
+      .def_static("generate_key", &generate_key, nb::arg("bit_length").none(),
                   nb::sig("def generate_key(bit_length: int) -> bytes"),
                   "A random key of 128, 192 or 256 bits, from the operating system.")
       .def(

@@ -3,6 +3,7 @@
 
 #include <nanobind/ndarray.h>
 
+#include <cstring>
 #include <limits>
 
 #include "bind.hpp"
@@ -12,6 +13,47 @@ namespace nb = nanobind;
 
 namespace warpcipher::python {
 namespace {
+
+// What a buffer of that format (PEP 3118) holds where it is neither bytes nor numbers; else nullptr. Its bytes are then
+// addresses, or depend on how this machine stores text.
+const char* not_numbers(const char* format) {
+  if (format == nullptr) return nullptr;
+  for (const char* c = format; *c != '\0'; ++c) {
+    switch (*c) {
+      case ':':  // the name of a field
+        c = std::strchr(c + 1, ':');
+        if (c == nullptr) return nullptr;
+        break;
+      case 'O':
+        return "Python objects";
+      case 'u':
+      case 'w':
+        return "text";
+      case 'Z':  // complex, or ctypes' c_wchar_p
+        if (c[1] == '\0' || std::strchr("fdg", c[1]) == nullptr) return "pointers";
+        break;
+      case 'P':
+      case 'z':
+      case '&':
+      case 'X':
+        return "pointers";
+      default:
+        break;
+    }
+  }
+  return nullptr;
+}
+
+// The same for an exporter that has no format to give, as NumPy for datetime64 and bfloat16.
+const char* not_numbers(nb::handle exporter) {
+  const nb::object type = nb::getattr(exporter, "dtype", nb::none());
+  return PyObject_IsTrue(nb::getattr(type, "hasobject", nb::bool_(false)).ptr()) == 1 ? "Python objects" : nullptr;
+}
+
+[[noreturn]] void refuse_content(nb::handle object, const char* name, const char* content) {
+  throw_type_error(std::string(name) + " holds " + content + " (" + type_name_of(object) +
+                   "): expected bytes or an array of numbers");
+}
 
 // Why an exporter would not give its memory as it was asked for. Exporters differ in the exception that they raise, so
 // the object is asked again, for any layout.
@@ -36,6 +78,10 @@ Span span_from_dlpack(nb::handle capsule, bool write) {
     if (!nb::try_cast(capsule, tensor, false)) throw_buffer_error("not a DLPack tensor");
   } else {
     tensor = nb::ndarray<nb::ro>(writable);
+  }
+  constexpr std::uint8_t opaque_handle = 3;  // kDLOpaqueHandle, which nanobind does not name
+  if (tensor.dtype().code == opaque_handle) {
+    throw_type_error("the array holds pointers (DLPack's opaque handles): expected an array of numbers");
   }
   std::int64_t expected = 1;
   for (std::size_t i = tensor.ndim(); i-- > 0;) {
@@ -84,7 +130,18 @@ Operand::Operand(nb::handle object, const char* name, Use use) {
   }
   if (PyObject_CheckBuffer(object.ptr())) {
     const int flags = PyBUF_C_CONTIGUOUS | (use == Use::write ? PyBUF_WRITABLE : 0);
-    if (PyObject_GetBuffer(object.ptr(), &buffer_, flags) != 0) refuse_buffer(object.ptr(), name, use);
+    const char* content = nullptr;
+    if (PyObject_GetBuffer(object.ptr(), &buffer_, flags | PyBUF_FORMAT) == 0) {
+      content = not_numbers(buffer_.format);
+    } else {
+      PyErr_Clear();
+      if (PyObject_GetBuffer(object.ptr(), &buffer_, flags) != 0) refuse_buffer(object.ptr(), name, use);
+      content = not_numbers(object);
+    }
+    if (content != nullptr) {
+      PyBuffer_Release(&buffer_);
+      refuse_content(object, name, content);
+    }
     exported_ = true;
     data_ = static_cast<std::uint8_t*>(buffer_.buf);
     size_ = static_cast<std::size_t>(buffer_.len);
@@ -134,6 +191,11 @@ void bind_span(nb::module_& m) {
         const std::string where = self.device == host_device ? "host memory" : "GPU " + std::to_string(self.device);
         return "<Span of " + std::to_string(self.size) + " bytes in " + where + ">";
       });
+  m.def(
+      "check_bytes",
+      [](nb::handle object, const std::string& name) { const Operand held(object, name.c_str(), Operand::Use::read); },
+      nb::arg("object").none(), nb::arg("name"), nb::sig("def check_bytes(object: object, name: str) -> None"),
+      "Raises what a call would that took the object for bytes to read.");
   m.def("span_from_dlpack", &span_from_dlpack, nb::arg("capsule"), nb::arg("write"),
         nb::sig("def span_from_dlpack(capsule: object, write: bool) -> Span"),
         "The memory of a DLPack capsule, which is used up. BufferError when not contiguous, or not host or CUDA "

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
+from ._uncopied import Uncopied
 from .cipher import _PLAIN, is_padded, make_key
 from .engines import algorithms
 
@@ -33,7 +34,7 @@ def _arrays() -> ModuleType:
     return _arrays
 
 
-class Handle:
+class Handle(Uncopied):
     """One message of a `Batch`."""
 
     __slots__ = ("_array", "_index", "_library", "_out", "_status", "_view", "_written")
@@ -75,7 +76,7 @@ class Handle:
         return f"<warpcipher.Handle of message {self._index}: {self.status}>"
 
 
-class Batch:
+class Batch(Uncopied):
     """Messages that differ in key, algorithm, direction and length, run together, once.
 
     engine: "auto" or a name of `engines()`.
@@ -205,8 +206,9 @@ class Batch:
             return make_key(algorithm, key)
         try:
             name = algorithm, key if type(key) is bytes else bytes(memoryview(key))
-        except TypeError:
-            return make_key(algorithm, key)  # an array that is no buffer, or what is no key at all
+        except (TypeError, ValueError, BufferError):
+            # An array that is no buffer or has no format for one, or what is no key at all.
+            return make_key(algorithm, key)
         if name not in self._keys:
             self._keys[name] = _native.Key(algorithm, key)
         return self._keys[name]

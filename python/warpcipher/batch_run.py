@@ -8,11 +8,13 @@ import threading
 from concurrent import futures
 from typing import TYPE_CHECKING, Any
 
+from ._uncopied import Uncopied
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
 
-class BatchRun:
+class BatchRun(Uncopied):
     """A batch on its way, from `Batch.start`: `await` it, `wait` for it, or ask if it is `done`.
 
     Waiting raises what `Batch.run` would have raised. The results are in the batch's handles.

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
+from ._uncopied import Uncopied
 
 if TYPE_CHECKING:
     from ._types import Buffer, StreamLike
@@ -23,7 +24,7 @@ def is_padded(padding: str | None) -> bool:
     raise ValueError(f"padding is {padding!r}: expected None or 'pkcs7'")
 
 
-class Cipher:
+class Cipher(Uncopied):
     """An algorithm with a key.
 
     algorithm: a name of `algorithms()`, such as "aes-256-ctr".

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import array
 import inspect
 import sys
 from typing import Any
@@ -159,6 +160,60 @@ def test_generate_key(bits: int) -> None:
     assert len(keys) == 4
     assert {len(key) for key in keys} == {bits // 8}
     assert len(AESGCM.generate_key(bit_length=bits)) == bits // 8
+
+
+def test_generate_key_takes_an_int_of_three() -> None:
+    for bits in (0, -1, 129, 2**31, 2**63, 2**70, -(2**70), True):
+        with pytest.raises(ValueError, match="bit_length must be 128, 192, or 256"):
+            AESGCM.generate_key(bits)
+    for other in ("128", 128.0, None, b"128"):
+        with pytest.raises(TypeError, match=f"bit_length is {type(other).__name__}: expected"):
+            AESGCM.generate_key(other)  # type: ignore[arg-type]
+
+    class Number:
+        def __index__(self) -> int:
+            return 128
+
+    assert len(AESGCM.generate_key(Number())) == 16  # type: ignore[arg-type]
+
+
+def items_of_two() -> memoryview:
+    return memoryview(bytes(range(16))).cast("H")
+
+
+WIDE: dict[str, Any] = {
+    "key": lambda c, x: c(x).encrypt(NONCE, b"text", None),
+    "nonce": lambda c, x: c(KEY).encrypt(x, b"text", None),
+    "data": lambda c, x: c(KEY).encrypt(NONCE, x, None),
+    "aad": lambda c, x: c(KEY).encrypt(NONCE, b"text", x),
+}
+
+
+@pytest.mark.parametrize("where", WIDE)
+def test_buffers_of_wider_items_are_taken_here_alone(where: str) -> None:
+    """A difference that docs/python.md names: there TypeError, here their bytes."""
+    with pytest.raises(TypeError, match="to a buffer"):
+        WIDE[where](pyca.AESGCM, items_of_two())
+    wanted = WIDE[where](pyca.AESGCM, bytes(items_of_two()))
+    assert WIDE[where](AESGCM, items_of_two()) == wanted
+    assert WIDE[where](AESGCM, array.array("d", bytes(items_of_two()))) == wanted
+
+
+def test_data_of_other_buffers_gives_bytes_and_of_arrays_arrays() -> None:
+    text = bytes(range(16))
+    wanted = pyca.AESGCM(KEY).encrypt(NONCE, text, None)
+    for data in (array.array("B", text), memoryview(text).cast("d"), bytearray(text)):
+        sealed = AESGCM(KEY).encrypt(NONCE, data, None)
+        assert (type(sealed), sealed) == (bytes, wanted)
+    numpy = pytest.importorskip("numpy", reason="NumPy is not installed")
+    sealed = AESGCM(KEY).encrypt(NONCE, numpy.frombuffer(text, "u1"), None)
+    assert (type(sealed), sealed.tobytes()) == (numpy.ndarray, wanted)
+    read_only = numpy.zeros(32, "u1")
+    read_only.flags.writeable = False
+    with pytest.raises(TypeError, match="not writable"):
+        pyca.AESGCM(KEY).encrypt_into(NONCE, text, None, read_only)
+    with pytest.raises(BufferError, match="buf is a read-only"):
+        AESGCM(KEY).encrypt_into(NONCE, text, None, read_only)
 
 
 def test_engine() -> None:

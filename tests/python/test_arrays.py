@@ -56,6 +56,25 @@ def test_larger_out_returns_the_written_part() -> None:
     assert out[3:].tolist() == [-1] * 7
 
 
+def test_a_matrix_is_an_array_of_two_dimensions_always() -> None:
+    out = np.full((4, 8), 0xFF, "u1").view(np.matrix)
+    wanted = expected(bytes(5))
+    made = [wc.Cipher(CTR, KEY).encrypt(bytes(5), iv=IV, out=out)]
+    batch = wc.Batch()
+    handle = batch.add(CTR, "encrypt", KEY, bytes(5), iv=IV, out=out)
+    batch.run()
+    made.append(handle.result())
+    with wc.Queue() as q:
+        made.append(q.submit(CTR, "encrypt", KEY, bytes(5), iv=IV, out=out).result(10))
+    for part in made:
+        assert (part.shape, part.tobytes()) == ((5,), wanted)
+        assert np.shares_memory(part, out)
+    assert np.asarray(out).tobytes() == wanted + b"\xff" * 27
+    data = np.frombuffer(oracle.painted("data", 32), "u1").reshape(4, 8).view(np.matrix)
+    sealed = wc.Cipher(CTR, KEY).encrypt(data, iv=IV)
+    assert (type(sealed), sealed.tobytes()) == (np.ndarray, expected(data.tobytes()))
+
+
 def test_padding() -> None:
     cipher = wc.Cipher("aes-256-cbc", KEY, padding="pkcs7")
     array = np.arange(5, dtype=np.uint8)

@@ -14,6 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from .. import _native
+from .._uncopied import Uncopied
+
 Buffer: TypeAlias = bytes | bytearray | memoryview
 ReadAt = Callable[[int, int], bytes]
 """`read_at(offset, length)` of the encrypted file; shorter only at the end of the file."""
@@ -172,7 +175,7 @@ class Layout:
         return max(1, min(MAX_CHUNKS_PER_PIECE, PIECE_SIZE // (self.chunk + self.overhead)))
 
 
-class PieceCipher(abc.ABC):
+class PieceCipher(Uncopied, abc.ABC):
     """What `Encryptor` and `Decryptor` share: they take the pieces of a file in order.
 
     layout:      where the chunks lie.
@@ -284,6 +287,7 @@ def key_bytes(key: object, sizes: tuple[int, ...], who: str) -> bytearray:
     key."""
     if not isinstance(key, (bytes, bytearray, memoryview)):
         raise TypeError(f"{who} takes its key as bytes, got {type(key).__name__}")
+    _native.check_bytes(key, f"the key of {who}")
     copy = bytearray(key)
     if sizes and len(copy) not in sizes:
         given = len(copy)
