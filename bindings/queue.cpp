@@ -49,34 +49,62 @@ class PythonJob final : public Job {
 
   // Lets go of all it held, and tells the future. The GIL is held.
   void settle() {
-    nb::object future = std::move(held_->future), result;
-    try {
-      const Result& outcome = results()[0];
-      const Message& message = messages()[0];
-      const bool ok = state() == State::done && outcome.status == Status::ok;
-      if (ok) {
-        const std::size_t written = outcome.written + (message.direction == Direction::encrypt ? message.tag_len : 0);
-        result = held_->finish.is_none() ? shortened(std::move(held_->bytes), written)
-                                         : sheltered([&] { return held_->finish(written); });
+    const nb::object future = std::move(held_->future);
+    Status status = results()[0].status;
+    std::string text = failure();
+    nb::object result, error;
+    if (state() == State::done && status == Status::ok) {
+      // The library of the caller's `out` has its say in the result. What it raises, of whatever kind, is the outcome.
+      try {
+        result = make_result();
+      } catch (const nb::python_error& raised) {
+        error = nb::borrow(raised.value());
+      } catch (const std::bad_alloc& thrown) {
+        status = Status::out_of_memory;
+        text = thrown.what();
+      } catch (const std::exception& thrown) {
+        status = Status::engine_failure;
+        text = thrown.what();
       }
-      held_.reset();
-      if (ok) {
-        sheltered([&] { future.attr("set_result")(result); });
-      } else if (state() == State::cancelled) {
-        sheltered([&] { future.attr("_take_back")(); });
-      } else {
-        sheltered([&] { future.attr("_fail")(static_cast<int>(outcome.status), failure()); });
-      }
-    } catch (nb::python_error& error) {
-      held_.reset();
-      error.discard_as_unraisable("a future of warpcipher.Queue");
     }
+    held_.reset();
+    const bool told = tell([&] {
+      if (state() == State::cancelled) {
+        future.attr("_take_back")();
+      } else if (error.is_valid()) {
+        future.attr("_break")(error);
+      } else if (status != Status::ok) {
+        future.attr("_fail")(static_cast<int>(status), text);
+      } else {
+        future.attr("set_result")(result);
+      }
+    });
+    if (!told) tell([&] { future.attr("_ended_before")(); });
   }
 
   // Lets go of all it held. The GIL is held.
   void drop() { held_.reset(); }
 
  private:
+  // False when the future refused: its user ended it behind the queue's back.
+  template <class Call>
+  static bool tell(const Call& call) {
+    try {
+      sheltered(call);
+      return true;
+    } catch (nb::python_error& raised) {
+      raised.discard_as_unraisable("a future of warpcipher.Queue");
+      return false;
+    }
+  }
+
+  nb::object make_result() {
+    const Message& message = messages()[0];
+    const std::size_t written = results()[0].written + (message.direction == Direction::encrypt ? message.tag_len : 0);
+    if (held_->finish.is_none()) return shortened(std::move(held_->bytes), written);
+    return sheltered([&] { return held_->finish(written); });
+  }
+
   std::unique_ptr<Held> held_;
 };
 

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import operator
+import threading
 import weakref
 from concurrent import futures
 from dataclasses import dataclass
@@ -12,11 +14,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
+from ._uncopied import Uncopied
 from .batch import _is_decrypt
 from .cipher import _PLAIN, is_padded, make_key
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
     from types import TracebackType
 
     from typing_extensions import Self
@@ -61,7 +64,7 @@ def _finish_all() -> None:
 atexit.register(_finish_all)
 
 
-class QueueFuture(futures.Future[Any]):
+class QueueFuture(Uncopied, futures.Future[Any]):
     """The result of one message: a `concurrent.futures.Future`. `asyncio.wrap_future` awaits it.
 
     result() is what `Cipher` would have returned, or raises what it would have raised; EngineError
@@ -84,10 +87,22 @@ class QueueFuture(futures.Future[Any]):
         """Whether the message has been launched and is not done."""
         return self._job is not None and self._job.launched and not self.done()
 
+    def add_done_callback(self, fn: Callable[[futures.Future[Any]], object]) -> None:
+        """Has `fn(future)` called when the future is done, or now where it is. What it raises is
+        logged, as by `concurrent.futures`."""
+        super().add_done_callback(partial(_call_back, fn))
+
     def _take_back(self) -> bool:
-        super().cancel()
-        self.set_running_or_notify_cancel()
+        try:
+            super().cancel()  # calls back
+        finally:
+            self.set_running_or_notify_cancel()
         return True
+
+    def _ended_before(self) -> None:
+        """Its user ended it behind the queue's back. Who waits learns of a cancellation here."""
+        if self.cancelled():
+            self.set_running_or_notify_cancel()
 
     def _fail(self, status: int, text: str) -> None:
         try:
@@ -95,6 +110,27 @@ class QueueFuture(futures.Future[Any]):
         except Exception as error:
             # A traceback would refer to this frame, and so to the future.
             self.set_exception(error.with_traceback(None))
+
+    def _break(self, error: BaseException) -> None:
+        """What making the result raised becomes the outcome."""
+        if isinstance(error, StopIteration):  # a future of asyncio takes none, and would never end
+            outcome = RuntimeError("making the result raised StopIteration")
+            outcome.__cause__ = error
+            error = outcome
+        self.set_exception(error)
+
+
+def _call_back(fn: Callable[[futures.Future[Any]], object], future: futures.Future[Any]) -> None:
+    """Calls a callback. SystemExit and the like would end a worker's round of callbacks, and those
+    that come after would never be called. In the main thread they are for its user."""
+    try:
+        fn(future)
+    except Exception:
+        raise  # concurrent.futures logs it
+    except BaseException:
+        if threading.current_thread() is threading.main_thread():
+            raise
+        logging.getLogger("concurrent.futures").exception("a callback of %r raised", future)
 
 
 @dataclass(frozen=True)
@@ -120,7 +156,7 @@ class QueueStatistics:
     most_memory_used: int
 
 
-class Queue:
+class Queue(Uncopied):
     """Combines messages that many threads submit into payloads, and runs those as batches.
 
     engine:        "auto" or a name of `engines()`.
