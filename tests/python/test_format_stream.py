@@ -283,45 +283,6 @@ def test_buffers_and_keys_are_wiped_at_the_end(monkeypatch: pytest.MonkeyPatch) 
         encryptor.process(memoryview(b"text"), memoryview(bytearray(100)), final=True)
 
 
-MEMORY_SCRIPT = """
-import io, sys
-from warpcipher import formats
-
-class Zeros(io.RawIOBase):
-    left = int(sys.argv[1])
-    def readinto(self, buffer):
-        count = min(len(memoryview(buffer)), self.left)
-        self.left -= count
-        return count
-
-class Count(io.RawIOBase):
-    def write(self, data):
-        return len(memoryview(data))
-
-key = bytes(32) if sys.argv[2] == "cobblestone" else formats.Keyset.generate(sys.argv[2])
-formats.encrypt_stream(Zeros(), Count(), key)
-# Not ru_maxrss: that counts what the process was before it became Python.
-print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
-"""
-
-
-@pytest.mark.parametrize(
-    "kind", ["cobblestone", "AES256_GCM_HKDF_1MB", "AES128_CTR_HMAC_SHA256_1MB"]
-)
-def test_memory_does_not_grow_with_the_file(kind: str) -> None:
-    peaks = []
-    for size in (32 << 20, 512 << 20):
-        result = subprocess.run(
-            [sys.executable, "-c", MEMORY_SCRIPT, str(size), kind],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        peaks.append(int(result.stdout))
-    assert peaks[1] - peaks[0] < 32 << 10, f"KiB resident: {peaks}"
-    assert peaks[1] < 512 << 10
-
-
 def test_an_interrupt_ends_a_run_that_waits_for_input() -> None:
     script = (
         "import io, sys\n"

@@ -266,7 +266,7 @@ class ChunkEncryptor(Encryptor):
         self.header = header
         self.first_piece = layout.plaintext_start(count)
         self.piece = count * layout.chunk
-        self.capacity = (count + 1) * (layout.chunk + layout.overhead)
+        self.capacity = self.piece + (count + 1) * layout.overhead
         self._cipher = cipher
         self._next = 0
 

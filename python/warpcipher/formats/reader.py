@@ -10,23 +10,23 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Protocol
 
+from .._uncopied import Uncopied
 from .base import Decryptor, Format, FormatError, Options, wipe
+from .whole import Reader, file_size, read_whole
 
 CACHE_BYTES = 4 << 20
 """Decrypted chunks kept for small reads; at least one chunk is kept, whatever its size."""
 
 
-class SeekableReader(Protocol):
+class SeekableReader(Reader, Protocol):
     """The encrypted file: a seekable binary file object."""
 
     def seek(self, offset: int, whence: int = 0, /) -> int: ...
 
-    def readinto(self, buffer: memoryview, /) -> int | None: ...
-
     def close(self) -> None: ...
 
 
-class DecryptingReader(io.RawIOBase):
+class DecryptingReader(Uncopied, io.RawIOBase):
     """The plaintext of an encrypted file, at random. `warpcipher.formats.open` wraps it in a
     BufferedReader.
 
@@ -52,7 +52,7 @@ class DecryptingReader(io.RawIOBase):
         self._cache: OrderedDict[int, bytearray] = OrderedDict()
         self._position = 0
         try:
-            self._file_size = source.seek(0, os.SEEK_END)
+            self._file_size = file_size(source, source.seek(0, os.SEEK_END))
             prefix = self._read_at(0, min(chosen.probe_size(key, options), self._file_size))
             self._decryptor = decryptor = chosen.decryptor(key, prefix, options)
             self._layout = decryptor.layout
@@ -72,16 +72,10 @@ class DecryptingReader(io.RawIOBase):
 
     def _load(self, offset: int, length: int) -> bytearray:
         buffer = bytearray(length)
-        view = memoryview(buffer)
         self._source.seek(offset)
-        done = 0
-        while done < length:
-            count = self._source.readinto(view[done:])
-            if not count:
-                raise FormatError(
-                    f"the encrypted file ended at byte {offset + done} while it was read"
-                )
-            done += count
+        done = read_whole(self._source, memoryview(buffer))
+        if done < length:
+            raise FormatError(f"the encrypted file ended at byte {offset + done} while it was read")
         return buffer
 
     def _decrypt(self, first: int, count: int, out: memoryview) -> int:
@@ -101,11 +95,11 @@ class DecryptingReader(io.RawIOBase):
             self._cache.move_to_end(index)
             return self._cache[index]
         end = self._file_size if index + 1 == self._chunks else self._layout.file_start(index + 1)
+        while len(self._cache) >= self._cached:
+            wipe(self._cache.popitem(last=False)[1])
         plain = bytearray(end - self._layout.file_start(index))
         size = self._decrypt(index, 1, memoryview(plain))
         del plain[size:]
-        while len(self._cache) >= self._cached:
-            wipe(self._cache.popitem(last=False)[1])
         self._cache[index] = plain
         return plain
 

@@ -8,7 +8,7 @@
 
 The caller's thread reads, so that a signal interrupts a blocked read. A piece is held back until it
 is known whether another follows, as a format marks its final chunk. Memory: SLOTS pairs of buffers
-of one piece.
+of one piece: a chunk where the chunks of a file are longer than a piece, so eight of them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import io
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Protocol
 
 from .base import Buffer, Options, PieceCipher, wipe
 from .registry import resolve
+from .whole import Reader, Writer, read_whole, write_whole
 
 SLOTS = 4
 JOIN_SECONDS = 5.0
@@ -28,18 +28,6 @@ JOIN_SECONDS = 5.0
 the process."""
 
 Progress = Callable[[int], object]
-
-
-class Reader(Protocol):
-    """What is read: `readinto`, as every binary file object has."""
-
-    def readinto(self, buffer: memoryview, /) -> int | None: ...
-
-
-class Writer(Protocol):
-    """What is written to: `write` of a binary file object, raw ones included."""
-
-    def write(self, data: memoryview, /) -> int | None: ...
 
 
 def encrypt_stream(
@@ -57,8 +45,8 @@ def encrypt_stream(
     closed.
     key, format, options: see `warpcipher.formats`; "auto" takes the format from the key.
     progress: called in this thread with the number of plaintext bytes whose ciphertext is written.
-    Raises ValueError, FormatError, OSError. On an error what was written so far is incomplete:
-    discard it.
+    Raises ValueError, FormatError, OSError. On an error, a `readinto` or `write` that returns what
+    cannot be among them, what was written so far is incomplete: discard it.
     """
     _check_streams(reader, writer)
     options = options or Options()
@@ -97,6 +85,7 @@ def decrypt_stream(
     decryptor = chosen.decryptor(key, prefix, options)
     try:
         source = _Source(reader, prefix[decryptor.layout.header_size :])
+        del probe, prefix  # the source lets go of it
         return _pump(source, writer, decryptor, progress)
     finally:
         decryptor.close()
@@ -121,24 +110,10 @@ class _Source:
         reads."""
         done = min(len(buffer), len(self._pending))
         buffer[:done] = self._pending[:done]
-        self._pending = self._pending[done:]
-        while done < len(buffer):
-            count = self._reader.readinto(buffer[done:])
-            if count is None:
-                raise BlockingIOError("the input is in non-blocking mode: give a blocking one")
-            if count == 0:
-                break
-            done += count
-            check()
-        return done
-
-
-def _write_all(writer: Writer, data: memoryview) -> None:
-    while len(data):
-        count = writer.write(data)
-        if count is None:
-            raise BlockingIOError("the output is in non-blocking mode: give a blocking one")
-        data = data[count:]
+        rest = self._pending[done:]
+        # What little is left would keep all of a probe, which is as long as a segment.
+        self._pending = rest if len(rest) > done else memoryview(bytes(rest))
+        return done + read_whole(self._reader, buffer[done:], check)
 
 
 class _HeadedWriter:
@@ -148,10 +123,11 @@ class _HeadedWriter:
         self._writer = writer
         self._header = memoryview(header)
 
-    def write(self, data: memoryview, /) -> int | None:
-        _write_all(self._writer, self._header)
+    def write(self, data: memoryview, /) -> int:
+        write_whole(self._writer, self._header)
         self._header = memoryview(b"")
-        return self._writer.write(data)
+        write_whole(self._writer, data)
+        return len(data)
 
 
 class _Slot:
@@ -176,7 +152,7 @@ def _pump(source: _Source, writer: Writer, cipher: PieceCipher, progress: Progre
     # A short file: the threads would cost more than they save.
     try:
         count = cipher.process(slot.data[: slot.size], slot.out, final=True)
-        _write_all(writer, slot.out[:count])
+        write_whole(writer, slot.out[:count])
         if progress is not None:
             progress(slot.size)
         return count
@@ -203,7 +179,7 @@ def _pump_whole(
                 break
         out = bytearray(min(len(text) + cipher.layout.overhead, cipher.capacity))
         count = cipher.process(memoryview(text), memoryview(out), final=True)
-        _write_all(writer, memoryview(out)[:count])
+        write_whole(writer, memoryview(out)[:count])
         if progress is not None:
             progress(len(text))
         return count
@@ -304,7 +280,7 @@ class _Pipeline:
         while (slot := self._done.get()) is not None:
             if self._error is None:
                 try:
-                    _write_all(self._writer, slot.out[: slot.written])
+                    write_whole(self._writer, slot.out[: slot.written])
                     self._consumed += slot.size
                     self._written += slot.written
                 except BaseException as error:

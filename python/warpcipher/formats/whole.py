@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads and writes of a caller's file objects, whole: the numbers that these return are checked, so
+that one that is wrong is an error and never an endless loop or another text."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Reader(Protocol):
+    """What is read: `readinto`, as every binary file object has."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None: ...
+
+
+class Writer(Protocol):
+    """What is written to: `write` of a binary file object, raw ones included."""
+
+    def write(self, data: memoryview, /) -> int | None: ...
+
+
+def read_whole(reader: Reader, buffer: memoryview, check: Callable[[], None] = lambda: None) -> int:
+    """Fills the buffer, of bytes; fewer only at the end of the file. Returns how many.
+
+    check: called after each read; may raise. BlockingIOError: the file is in non-blocking mode and
+    has nothing now. OSError, TypeError: `readinto` returned no number of bytes in the buffer.
+    """
+    done = 0
+    while done < len(buffer):
+        count = reader.readinto(buffer[done:])
+        if count is None:
+            raise BlockingIOError("the input is in non-blocking mode: give a blocking one")
+        count = _checked(count, 0, len(buffer) - done, "readinto", reader)
+        if count == 0:
+            break
+        done += count
+        check()
+    return done
+
+
+def write_whole(writer: Writer, data: memoryview) -> None:
+    """Writes all of `data`, which is bytes. The errors are those of `read_whole`; a write of
+    nothing is one too."""
+    while len(data):
+        count = writer.write(data)
+        if count is None:
+            raise BlockingIOError("the output is in non-blocking mode: give a blocking one")
+        data = data[_checked(count, 1, len(data), "write", writer) :]
+
+
+def file_size(reader: object, end: object) -> int:
+    """What a seek to the end of the file returned, checked."""
+    size = _checked_int(end, "seek", reader)
+    if size < 0:
+        raise OSError(f"seek of {type(reader).__name__} returned {size}: expected 0 or more")
+    return size
+
+
+def _checked(count: object, least: int, most: int, method: str, file: object) -> int:
+    number = _checked_int(count, method, file)
+    if not least <= number <= most:
+        raise OSError(
+            f"{method} of {type(file).__name__} returned {number}: expected {least} to {most} bytes"
+        )
+    return number
+
+
+def _checked_int(value: object, method: str, file: object) -> int:
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(
+            f"{method} of {type(file).__name__} returned {type(value).__name__}: expected an int"
+        ) from None

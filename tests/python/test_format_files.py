@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""File objects whose methods return what they must not: an error that says so, never an endless
+loop, and no text that was not read."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from format_cases import paint
+from warpcipher import formats
+from warpcipher.formats import base, whole
+
+KEY = bytes(16)
+
+
+class Calls(io.RawIOBase):
+    """A file of bytes that answers as it should, but for one call of a method."""
+
+    def __init__(self, data: bytes, method: str, after: int, answer: Callable[[int], Any]) -> None:
+        super().__init__()
+        self.inner = io.BytesIO(data)
+        self.method, self.left, self.answer = method, after, answer
+
+    def wrong(self, method: str, length: int) -> tuple[Any, ...]:
+        if method != self.method:
+            return ()
+        self.left -= 1
+        return (self.answer(length),) if self.left < 0 else ()
+
+    def readinto(self, buffer: Any, /) -> Any:
+        wrong = self.wrong("readinto", len(buffer))
+        return wrong[0] if wrong else self.inner.readinto(buffer[:50_000])
+
+    def write(self, data: Any, /) -> Any:
+        wrong = self.wrong("write", len(data))
+        return wrong[0] if wrong else self.inner.write(data[:50_000])
+
+    def seek(self, place: int, whence: int = 0, /) -> Any:
+        wrong = self.wrong("seek", 0)
+        return wrong[0] if wrong else self.inner.seek(place, whence)
+
+
+# What a method that moves n bytes answers, and what the error says of it.
+NEVER: dict[str, tuple[Callable[[int], Any], type[Exception], str]] = {
+    "-1": (lambda n: -1, OSError, "returned -1: expected"),
+    "-n": (lambda n: -n, OSError, r"returned -\d+: expected"),
+    "n + 1": (lambda n: n + 1, OSError, r"returned \d+: expected . to \d+ bytes"),
+    "2^70": (lambda n: 1 << 70, OSError, "returned 1180591620717411303424: expected"),
+    "text": (lambda n: "4", TypeError, "returned str: expected an int"),
+    "float": (lambda n: 4.0, TypeError, "returned float: expected an int"),
+    "None": (lambda n: None, BlockingIOError, "non-blocking"),
+}
+every_answer = pytest.mark.parametrize(("answer", "kind", "text"), NEVER.values(), ids=NEVER)
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "PIECE_SIZE", 1 << 16)
+
+
+@every_answer
+@pytest.mark.parametrize("after", [0, 1, 9])
+@pytest.mark.parametrize("crypt", ["encrypt", "decrypt"])
+def test_a_wrong_answer_ends_a_stream(
+    crypt: str, after: int, answer: Any, kind: type[Exception], text: str
+) -> None:
+    sealed = io.BytesIO()
+    formats.encrypt_stream(io.BytesIO(paint(1 << 20)), sealed, KEY)
+    given = paint(1 << 20) if crypt == "encrypt" else sealed.getvalue()
+    run = formats.encrypt_stream if crypt == "encrypt" else formats.decrypt_stream
+    with pytest.raises(kind, match=text):
+        run(Calls(given, "readinto", after, answer), io.BytesIO(), KEY)
+    out = Calls(b"", "write", after, answer)
+    with pytest.raises(kind, match=text):
+        run(io.BytesIO(given), out, KEY)
+    wanted = io.BytesIO()
+    run(io.BytesIO(given), wanted, KEY)
+    if crypt == "decrypt":
+        assert wanted.getvalue().startswith(out.inner.getvalue())
+
+
+@pytest.mark.parametrize("size", [0, 5, 1 << 20])
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_write_of_nothing_is_no_endless_loop(size: int, after: int) -> None:
+    with pytest.raises(OSError, match=r"write of Calls returned 0: expected 1 to \d+ bytes"):
+        formats.encrypt_stream(
+            io.BytesIO(paint(size)), Calls(b"", "write", after, lambda n: 0), KEY
+        )
+
+
+def test_the_whole_message_formats() -> None:
+    """raw in a mode that cannot be cut holds its text in memory: another way to the same loops."""
+    options = formats.Options(algorithm="aes-128-gcm", iv=bytes(12))
+    for method, error in (("readinto", "returned -1"), ("write", "returned -1")):
+        bad, good = Calls(paint(9), method, 0, lambda n: -1), io.BytesIO(paint(9))
+        reader, writer = (bad, io.BytesIO()) if method == "readinto" else (good, bad)
+        with pytest.raises(OSError, match=error):
+            formats.encrypt_stream(reader, writer, KEY, format="raw", options=options)
+
+
+@every_answer
+@pytest.mark.parametrize("after", [0, 1, 2, 3])
+def test_a_wrong_answer_ends_random_access(
+    after: int, answer: Any, kind: type[Exception], text: str
+) -> None:
+    sealed = io.BytesIO()
+    formats.encrypt_stream(io.BytesIO(paint(200_000)), sealed, KEY)
+    source = Calls(sealed.getvalue(), "readinto", after, answer)
+    with pytest.raises(kind, match=text), formats.open(source, KEY) as file:
+        file.read()
+
+
+@pytest.mark.parametrize("answer", [-1, None, "8", 4.0])
+def test_a_seek_that_returns_no_size(answer: Any) -> None:
+    sealed = io.BytesIO()
+    formats.encrypt_stream(io.BytesIO(b"text"), sealed, KEY)
+    with pytest.raises((OSError, TypeError), match="seek of Calls returned"):
+        formats.open(Calls(sealed.getvalue(), "seek", 0, lambda n: answer), KEY)
+
+
+def test_a_file_that_ends_early_is_told_from_one_that_errs() -> None:
+    sealed = io.BytesIO()
+    formats.encrypt_stream(io.BytesIO(paint(200_000)), sealed, KEY)
+    with pytest.raises(formats.FormatError, match=r"ended at byte \d+ while it was read"):
+        formats.open(Calls(sealed.getvalue(), "readinto", 1, lambda n: 0), KEY)
+
+
+def test_numbers_of_other_types() -> None:
+    """What has __index__ is a number, NumPy's among them; a bool is one in Python."""
+
+    class Number:
+        def __index__(self) -> int:
+            return 3
+
+    taken = bytearray()
+
+    class Writer:
+        def write(self, data: memoryview, /) -> Any:
+            part = data[: 3 if len(data) > 1 else 1]
+            taken.extend(part)
+            return Number() if len(part) == 3 else True
+
+    whole.write_whole(Writer(), memoryview(b"abcdefg"))
+    assert taken == b"abcdefg"

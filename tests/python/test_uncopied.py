@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds a key, or has a state of its own, is neither copied nor pickled: docs/python.md."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import warpcipher as wc
+
+KEY, IV = bytes(16), bytes(16)
+MESSAGE = ("aes-128-ctr", "encrypt", KEY, b"text")
+
+
+def a_run() -> Any:
+    batch = wc.Batch()
+    batch.add(*MESSAGE, iv=IV)
+    run = batch.start()
+    run.wait(10)
+    return run
+
+
+def a_future() -> Any:
+    with wc.Queue() as q:
+        return q.submit(*MESSAGE, iv=IV)
+
+
+def sealed() -> io.BytesIO:
+    out = io.BytesIO()
+    wc.formats.encrypt_stream(io.BytesIO(b"text"), out, KEY)
+    return out
+
+
+COBBLESTONE = wc.formats.get("cobblestone-128")
+OBJECTS: dict[str, Callable[[], Any]] = {
+    "Key": lambda: wc.Key("aes-128-ctr", KEY),
+    "Cipher": lambda: wc.Cipher("aes-128-ctr", KEY),
+    "AESGCM": lambda: wc.aead.AESGCM(KEY),
+    "PinnedBuffer": lambda: wc.pinned(8),
+    "Batch": wc.Batch,
+    "Handle": lambda: wc.Batch().add(*MESSAGE, iv=IV),
+    "BatchRun": a_run,
+    "Queue": wc.Queue,
+    "QueueFuture": a_future,
+    # Two that went on from one place would use its nonces twice.
+    "ChunkEncryptor": lambda: COBBLESTONE.encryptor(KEY, wc.formats.Options()),
+    "ChunkDecryptor": lambda: COBBLESTONE.decryptor(KEY, sealed().getvalue(), wc.formats.Options()),
+    "DecryptingReader": lambda: wc.formats.open(sealed(), KEY).raw,
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_no_copies(name: str) -> None:
+    made = OBJECTS[name]()
+    assert type(made).__name__ == name
+    ways: list[Callable[[Any], Any]] = [copy.copy, copy.deepcopy]
+    ways += [lambda x, p=p: pickle.dumps(x, p) for p in range(pickle.HIGHEST_PROTOCOL + 1)]  # type: ignore[misc]
+    for way in ways:
+        with pytest.raises(TypeError, match=name):
+            way(made)
+
+
+def test_what_was_not_copied_works() -> None:
+    cipher = wc.Cipher("aes-128-ctr", KEY)
+    with pytest.raises(TypeError, match="Cipher objects cannot be copied or pickled"):
+        copy.copy(cipher)
+    assert cipher.decrypt(cipher.encrypt(b"text", iv=IV), iv=IV) == b"text"
+
+
+def test_results_and_errors_are_data() -> None:
+    columns = wc.run_columns("aes-128-ctr", "encrypt", KEY, bytes(16), lengths=[16], ivs=IV)
+    assert copy.copy(columns).out is columns.out
+    for error in (wc.InvalidTag("no"), wc.EngineError("none")):
+        again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+        assert (type(again), again.args) == (type(error), error.args)
