@@ -15,6 +15,9 @@ import warpcipher as wc
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")
 
+# Of array('u'), from Python 3.13 on.
+pytestmark = pytest.mark.filterwarnings("ignore:The 'u' type code:DeprecationWarning")
+
 KEY, IV = bytes(16), bytes(16)
 
 

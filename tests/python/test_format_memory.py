@@ -51,7 +51,7 @@ def test_memory_does_not_grow_with_the_file(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["AES256_GCM_HKDF_1MB", "AES128_CTR_HMAC_SHA256_1MB"])
 @pytest.mark.parametrize("way", ["encrypt", "decrypt", "open"])
 def test_long_segments_take_no_more_than_documented(kind: str, way: str, tmp_path: Path) -> None:
-    """docs/formats.md: eight segments for a stream, three for random access."""
+    """Eight segments for a stream, three for random access."""
     segment = 32 << 20
     script = f"""
 import dataclasses, io, sys

@@ -12,6 +12,9 @@ INTERPRETERS = (
     "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
 )  # the documented module is of Python 3.14
 
+# Of a subinterpreter that shares the lock of the main one.
+SHARING = "'legacy'" if sys.version_info >= (3, 13) else "isolated=False"
+
 WORKS = """
 def check(wc):
     assert wc.Cipher('aes-128-ctr', bytes(16)).encrypt(b'x', iv=bytes(16)) == SEALED
@@ -36,8 +39,8 @@ def forget():
 
 SUB = f"""
 import sys, {INTERPRETERS} as interpreters
-def refused(**options):
-    one = interpreters.create(**options)
+def refused(*config, **options):
+    one = interpreters.create(*config, **options)
     code = (
         f'import sys; sys.path[:] = {{sys.path!r}}\\n'
         'for _ in range(2):\\n'
@@ -110,7 +113,8 @@ def test_anew_while_calls_are_on_their_way() -> None:
 def test_a_subinterpreter_is_refused_and_the_main_one_works(first: str) -> None:
     main = "import warpcipher\ncheck(warpcipher)\n"
     before = main if first == "main" else ""
-    run(WORKS + SUB + before + "refused()\n" + main + "refused()\n" + main)
+    refused = f"refused()\nrefused({SHARING})\n"
+    run(WORKS + SUB + before + refused + main + refused + main)
 
 
 def test_exit_with_a_subinterpreter_that_lives() -> None:
