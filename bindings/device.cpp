@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <string>
+#include <unordered_map>
 
 #include "core/error.hpp"
 #include "engine/device_engine.hpp"
@@ -46,6 +47,25 @@ std::deque<Kept>& kept() {
   return *list;
 }
 
+// Events of a device that may be recorded anew: to make one takes longer than to record it. Guarded by the GIL.
+std::vector<cudaEvent_t>& spare_events(int device) {
+  static auto* const lists = new std::unordered_map<int, std::vector<cudaEvent_t>>;
+  return (*lists)[device];
+}
+
+// The device is current.
+cudaEvent_t take_event(int device) {
+  std::vector<cudaEvent_t>& spare = spare_events(device);
+  cudaEvent_t event = nullptr;
+  if (spare.empty()) {
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate");
+  } else {
+    event = spare.back();
+    spare.pop_back();
+  }
+  return event;
+}
+
 // Lets go of what is done, the oldest first; with `wait`, of everything.
 void sweep(bool wait) {
   while (!kept().empty()) {
@@ -56,7 +76,7 @@ void sweep(bool wait) {
     } else if (cudaEventQuery(oldest.done) == cudaErrorNotReady) {
       return;
     }
-    cudaEventDestroy(oldest.done);
+    spare_events(oldest.device).push_back(oldest.done);
     const Kept gone = std::move(oldest);  // its objects' destructors may come back here
     kept().pop_front();
   }
@@ -80,8 +100,7 @@ DeviceScope::~DeviceScope() {
 void keep_until_done(std::vector<nb::object> objects, int device, Stream stream) {
   sweep(false);
   const DeviceScope scope(device);
-  cudaEvent_t done = nullptr;
-  check(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), "cudaEventCreate");
+  const cudaEvent_t done = take_event(device);
   const cudaError_t error = cudaEventRecord(done, native(stream));
   if (error != cudaSuccess) {
     cudaEventDestroy(done);

@@ -18,7 +18,14 @@ LEGACY_STREAM = 1
 
 
 class Library(Protocol):
-    """What the functions below need of an array library."""
+    """What `_arrays` needs of an array library.
+
+    owns_types: whether `owns` depends on the type of x alone.
+    one_stream: whether all arrays of a device have the same current stream.
+    """
+
+    owns_types: bool
+    one_stream: bool
 
     def owns(self, x: Any) -> bool:
         """Whether x is an array of this library."""
@@ -27,10 +34,13 @@ class Library(Protocol):
         """The CUDA ordinal of x, or None for host memory."""
 
     def current_stream(self, x: Any) -> int:
-        """The stream on which the library works on x now. Not asked for arrays in host memory."""
+        """The stream on which the library works on x now; 0 for arrays in host memory."""
 
-    def view(self, x: Any, name: str, stream: int, write: bool) -> Any:
-        """x as a buffer or a `Span`, ready on `stream`. BufferError when it is not contiguous."""
+    def view(self, x: Any, name: str, stream: int | None, write: bool) -> Any:
+        """x as a buffer or a `Span`, ready on `stream` (None: on the library's current stream).
+
+        BufferError when it is not contiguous.
+        """
 
     def empty(self, size: int, like: Any, stream: int | None) -> Any:
         """An array of `size` bytes beside `like`; `stream` is the one asked for, if any."""
@@ -59,6 +69,9 @@ def wait(stream: int, other: int, device: int) -> None:
 class _Buffers:
     """bytes, bytearray, memoryview, array.array, mmap: whatever has the buffer protocol alone."""
 
+    owns_types = False
+    one_stream = False
+
     def owns(self, x: Any) -> bool:
         try:
             memoryview(x)
@@ -74,7 +87,7 @@ class _Buffers:
     def current_stream(self, x: Any) -> int:
         return 0
 
-    def view(self, x: Any, name: str, stream: int, write: bool) -> Any:
+    def view(self, x: Any, name: str, stream: int | None, write: bool) -> Any:
         return x
 
     def empty(self, size: int, like: Any, stream: int | None) -> Any:
@@ -88,11 +101,14 @@ class _Buffers:
 
 
 class _NumPy(_Buffers):
+    owns_types = True
+    one_stream = True
+
     def owns(self, x: Any) -> bool:
         numpy = sys.modules.get("numpy")
         return numpy is not None and isinstance(x, numpy.ndarray)
 
-    def view(self, x: Any, name: str, stream: int, write: bool) -> Any:
+    def view(self, x: Any, name: str, stream: int | None, write: bool) -> Any:
         if not x.flags.c_contiguous:
             raise _refuse_layout(name, f"numpy.ndarray with strides {x.strides}")
         if write and not x.flags.writeable:
@@ -125,32 +141,42 @@ class _NumPy(_Buffers):
 
 
 class _Torch:
+    owns_types = True
+    one_stream = True
+
     def owns(self, x: Any) -> bool:
         torch = sys.modules.get("torch")
         return torch is not None and isinstance(x, torch.Tensor)
 
     def device(self, x: Any) -> int | None:
-        if x.device.type == "cpu":
+        if x.is_cpu:
             return None
-        if x.device.type != "cuda" or sys.modules["torch"].version.cuda is None:
+        if not x.is_cuda or sys.modules["torch"].version.cuda is None:
             raise BufferError(f"the tensor lies on {x.device}: expected cpu or a CUDA device")
-        index: int = x.device.index
+        index: int = x.get_device()
         return index
 
     def current_stream(self, x: Any) -> int:
-        stream: int = sys.modules["torch"].cuda.current_stream(x.device).cuda_stream
+        device = self.device(x)
+        if device is None:
+            return 0
+        torch = sys.modules["torch"]
+        # As Triton asks: without a Stream object, which takes as long as the rest of a call.
+        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+        stream: int
+        stream = raw(device) if raw is not None else torch.cuda.current_stream(x.device).cuda_stream
         return stream
 
-    def view(self, x: Any, name: str, stream: int, write: bool) -> Any:
+    def view(self, x: Any, name: str, stream: int | None, write: bool) -> Any:
         torch = sys.modules["torch"]
         device = self.device(x)
         if x.layout is not torch.strided or not x.is_contiguous():
             raise _refuse_layout(name, f"torch.Tensor of layout {x.layout}")
         if x.is_conj() or x.is_neg():
             raise BufferError(f"{name} is a lazily conjugated or negated tensor: resolve it first")
-        if device is not None:
+        if device is not None and stream is not None:
             wait(stream, self.current_stream(x), device)
-        return _native.Span(x.data_ptr(), x.numel() * x.element_size(), device, False, x)
+        return _native.Span(x.data_ptr(), x.nbytes, device, False, x)
 
     def empty(self, size: int, like: Any, stream: int | None) -> Any:
         torch = sys.modules["torch"]
@@ -168,6 +194,9 @@ class _Torch:
 
 
 class _CuPy:
+    owns_types = True
+    one_stream = True
+
     def owns(self, x: Any) -> bool:
         cupy = sys.modules.get("cupy")
         return cupy is not None and isinstance(x, cupy.ndarray)
@@ -180,10 +209,11 @@ class _CuPy:
         stream: int = sys.modules["cupy"].cuda.get_current_stream(x.device.id).ptr
         return stream
 
-    def view(self, x: Any, name: str, stream: int, write: bool) -> Any:
+    def view(self, x: Any, name: str, stream: int | None, write: bool) -> Any:
         if not x.flags.c_contiguous:
             raise _refuse_layout(name, f"cupy.ndarray with strides {x.strides}")
-        wait(stream, self.current_stream(x), x.device.id)
+        if stream is not None:
+            wait(stream, self.current_stream(x), x.device.id)
         return _native.Span(x.data.ptr, x.nbytes, x.device.id, False, x)
 
     def empty(self, size: int, like: Any, stream: int | None) -> Any:
@@ -225,6 +255,9 @@ _DLPACK_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 class _Exchange:
     """Any other library: through the CUDA array interface, else through DLPack."""
 
+    owns_types = False
+    one_stream = False
+
     def owns(self, x: Any) -> bool:
         return hasattr(x, "__cuda_array_interface__") or hasattr(x, "__dlpack__")
 
@@ -243,10 +276,14 @@ class _Exchange:
         return int(ordinal)
 
     def current_stream(self, x: Any) -> int:
+        if self.device(x) is None:
+            return 0
         interface = getattr(x, "__cuda_array_interface__", None)
         return LEGACY_STREAM if interface is None else interface.get("stream") or LEGACY_STREAM
 
-    def view(self, x: Any, name: str, stream: int, write: bool) -> Any:
+    def view(self, x: Any, name: str, stream: int | None, write: bool) -> Any:
+        if stream is None:  # these libraries may work on several streams at once
+            stream = self.current_stream(x)
         interface = getattr(x, "__cuda_array_interface__", None)
         if interface is not None:
             return self._view_interface(x, interface, name, stream)
@@ -302,6 +339,9 @@ class _Exchange:
 class _Jax(_Exchange):
     """JAX's arrays cannot be written to: results are made beside them and handed over by DLPack."""
 
+    owns_types = False  # jax.Array is an abstract class
+    one_stream = True
+
     def owns(self, x: Any) -> bool:
         jax = sys.modules.get("jax")
         return jax is not None and isinstance(x, jax.Array)
@@ -312,9 +352,9 @@ class _Jax(_Exchange):
         return super().device(x)
 
     def current_stream(self, x: Any) -> int:
-        return LEGACY_STREAM
+        return 0 if self.device(x) is None else LEGACY_STREAM
 
-    def view(self, x: Any, name: str, stream: int, write: bool) -> Any:
+    def view(self, x: Any, name: str, stream: int | None, write: bool) -> Any:
         if isinstance(x, _native.DeviceArray | bytearray):  # a result of `empty`
             return x if isinstance(x, bytearray) else super().view(x, name, stream, write)
         if write:

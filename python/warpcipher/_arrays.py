@@ -3,7 +3,8 @@
 arrays. Loads when the first array, `out=` or `stream=` comes along.
 
 Order on a GPU: `view(x, stream)` makes `stream` wait for the work that writes x, where the library
-says which stream that is on; `empty` makes an array that is first used on `stream`.
+says which stream that is on (None: its current one, so nothing is to be done); `empty` makes an
+array that is first used on `stream`.
 """
 
 from __future__ import annotations
@@ -19,12 +20,20 @@ if TYPE_CHECKING:
 __all__ = ["BUFFERS", "wait"]  # of the libraries; batch.py and queue.py ask for them here
 
 
+# The libraries of types that were seen. Only of libraries that know their arrays by type, so it
+# stays as short as the list of those types.
+_by_type: dict[type, Library] = {bytes: BUFFERS, bytearray: BUFFERS, memoryview: BUFFERS}
+
+
 def library_of(x: Any, name: str) -> Library:
     """The library of an array or buffer; TypeError when x is neither."""
-    if isinstance(x, bytes | bytearray | memoryview):
-        return BUFFERS
+    found = _by_type.get(type(x))
+    if found is not None:
+        return found
     for library in LIBRARIES:
         if library.owns(x):
+            if library.owns_types:
+                _by_type[type(x)] = library
             return library
     raise TypeError(f"{name} is {type(x).__name__}: expected bytes-like or an array")
 
@@ -62,7 +71,7 @@ def choose_stream(library: Library, x: Any, stream: int | None) -> int:
     """The stream to work on: the one asked for, else the current one of x's library."""
     if stream is not None:
         return stream
-    return 0 if library.device(x) is None else library.current_stream(x)
+    return library.current_stream(x)
 
 
 def written_part(library: Library, out: Any, view: Any, size: int) -> Any:
@@ -91,12 +100,16 @@ def crypt(
 ) -> Any:
     """`Cipher.encrypt` and `Cipher.decrypt` for whatever is not bytes to bytes."""
     library = library_of(data, "data")
-    asked = stream_pointer(stream)
+    asked = None if stream is None else stream_pointer(stream)
     pointer = choose_stream(library, data, asked)
-    source = library.view(data, "data", pointer, False)
+    # On the library's own stream what it has written is there: nothing to wait for.
+    ready = None if asked is None else pointer
+    source = library.view(data, "data", ready, False)
     if out is not None:
         out_library = library_of(out, "out")
-        target = out_library.view(out, "out", pointer, True)
+        target = out_library.view(
+            out, "out", ready if out_library is library and library.one_stream else pointer, True
+        )
         written = _native.crypt(
             key, decrypt, padded, engine, source, target, iv, aad, tag_length, pointer
         )
