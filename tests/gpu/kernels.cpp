@@ -89,7 +89,7 @@ int test_serial(const Algorithm& algorithm, const Options& options, Stream strea
   return tally.report(algorithm.name, "messages, a lane each");
 }
 
-int test_mixed_warps(const Algorithm& algorithm, const Options& options, Stream stream) {
+int test_hybrid_warps(const Algorithm& algorithm, const Options& options, Stream stream) {
   constexpr std::size_t tile = 256 * 16;
   const bool counts = algorithm.mode.id == Mode::ctr || algorithm.mode.id == Mode::gcm;
   Tally tally(stream);

@@ -18,7 +18,7 @@ int test_serial(const Algorithm& algorithm, const Options& options, Stream strea
 // Long messages of parallel modes, each alone, by two kinds of warps at once: whole tiles and odd ends, counters that
 // carry past 32 bits and past all, tags that do not match. Batches of one key of CTR, GCM
 // and XTS.
-int test_mixed_warps(const Algorithm& algorithm, const Options& options, Stream stream);
+int test_hybrid_warps(const Algorithm& algorithm, const Options& options, Stream stream);
 
 // Short messages most of which have one length, packed into warps, and by two kinds of warps where one key allows it:
 // every number of them to a tile, some like no other, counters that carry anywhere.

@@ -143,8 +143,8 @@ int run_all(const Options& options) {
     if (counts && is_mine()) failures += test_packed(algorithm, options, stream);
     if (counts && is_mine()) failures += test_packed_alike(algorithm, options, stream);
     if (!algorithm.parallel(Direction::encrypt) && is_mine()) failures += test_serial(algorithm, options, stream);
-    const bool mixes = algorithm.parallel(Direction::decrypt) && algorithm.mode.id != Mode::cfb8;
-    if (mixes && is_mine()) failures += test_mixed_warps(algorithm, options, stream);
+    const bool is_hybrid = algorithm.parallel(Direction::decrypt) && algorithm.mode.id != Mode::cfb8;
+    if (is_hybrid && is_mine()) failures += test_hybrid_warps(algorithm, options, stream);
   }
   failures += test_columns(options.quick, options.only, is_mine, stream);
   if (options.only.empty() && is_mine()) failures += test_refusal();

@@ -53,10 +53,10 @@ RECORDED = {
 # Bytes of a thread's stack: the number of its tile, kept outside the hot loop.
 SPILLED = {"XtsModeILb1EE": 8}
 # Of sectors: where their text goes. No parameter has it, so it is kept while logic is at work.
-MIXED_SPILLED = {"CbcDecryption": 8, "XtsRowsILb0EE": 8, "XtsRowsILb1EE": 8}
+HYBRID_SPILLED = {"CbcDecryption": 8, "XtsRowsILb0EE": 8, "XtsRowsILb1EE": 8}
 # Where the parameters of a kernel begin among its constants, and in them the round keys
-# (SingleSource and OneKeySource in lane_table/source.cuh, UnitSource in mixed_text.cuh, RowSource
-# and RowPlanning in mixed_rows_sm90a.cu).
+# (SingleSource and OneKeySource in lane_table/source.cuh, UnitSource in hybrid_text.cuh, RowSource
+# and RowPlanning in hybrid_rows_sm90a.cu).
 PARAMETERS = 0x210
 ROUND_KEYS = {
     "SingleSource": 92,
@@ -66,13 +66,13 @@ ROUND_KEYS = {
     "RowPlanning": 180,
 }
 SCHEDULE_LEN = 240
-# Behind the schedule of a MixedSource (lane_table/mixed.cuh), and after four bytes of nothing
-# behind that of a SlicedSource (mixed_text.cuh).
+# Behind the schedule of a HybridSource (lane_table/hybrid.cuh), and after four bytes of nothing
+# behind that of a SlicedSource (hybrid_text.cuh).
 SLICED_LEN = 11 * 128
 SLICED_TEXT_LEN = 4 + 13 * 128
 # Modes of the kernels of two kinds of warps; of four blocks and eight of logic a round has so many
 # operations.
-MIXED_TEXT = {
+HYBRID_TEXT = {
     "EcbModeILb0EE": 336,
     "EcbModeILb1EE": 386,
     "CbcDecryption": 386,
@@ -223,9 +223,9 @@ def test_ghash_by_warpgroups() -> None:
 
 
 @cache
-def mixed_kernel() -> tuple[str, str]:
+def hybrid_kernel() -> tuple[str, str]:
     """The kernel of long messages by two kinds of warps, for keys of any length, and its code."""
-    (name,) = [kernel for kernel in resources("sm_90a") if "mixed_counter_kernel" in kernel]
+    (name,) = [kernel for kernel in resources("sm_90a") if "hybrid_counter_kernel" in kernel]
     return name, dump("-sass", "-fun", name, architecture="sm_90a")
 
 
@@ -240,7 +240,7 @@ def loops_of(code: str) -> list[Counter[str]]:
     return loops
 
 
-def check_two_kinds(
+def check_hybrid(
     code: str, operations: int, key_loads: int = 0, mask_loads: int = 0, moves: int = 0
 ) -> None:
     """A round of logic is a loop, and so are two of lane tables: unrolled they do not fit."""
@@ -254,11 +254,11 @@ def check_two_kinds(
     assert logic.total() <= MARGIN * (operations + 46 + moves)
 
 
-def test_mixed_warps() -> None:
-    name, code = mixed_kernel()
+def test_hybrid_warps() -> None:
+    name, code = hybrid_kernel()
     assert resources("sm_90a")[name]["REG"] <= MOST_REGISTERS
     assert resources("sm_90a")[name]["STACK"] == 0
-    check_two_kinds(code, 336)
+    check_hybrid(code, 336)
 
 
 def keys_of(source: str, behind: int = 0) -> range:
@@ -276,80 +276,80 @@ def follow(code: str, keys: range, **how: Any) -> Flow:
     return flow
 
 
-def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_mixed_warps() -> None:
-    follow(mixed_kernel()[1], keys_of("SingleSource", SLICED_LEN), one_message=True)
+def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_hybrid_warps() -> None:
+    follow(hybrid_kernel()[1], keys_of("SingleSource", SLICED_LEN), one_message=True)
 
 
 @cache
-def mixed_text_kernels() -> dict[str, tuple[str, str]]:
+def hybrid_text_kernels() -> dict[str, tuple[str, str]]:
     """The kernels of two kinds of warps for other modes: name and code by mode."""
-    kernels = [kernel for kernel in resources("sm_90a") if "mixed_text_kernel" in kernel]
+    kernels = [kernel for kernel in resources("sm_90a") if "hybrid_text_kernel" in kernel]
     text = dump("-sass", "-fun", ",".join(kernels), architecture="sm_90a")
     codes = {part.split(None, 1)[0]: part for part in text.split("Function : ")[1:]}
     found = {}
     for name in kernels:
-        (mode,) = [mode for mode in MIXED_TEXT if f"{mode}E" in name]
+        (mode,) = [mode for mode in HYBRID_TEXT if f"{mode}E" in name]
         found[mode] = name, codes[name]
     return found
 
 
 def test_all_kernels_of_two_kinds_of_warps_are_recorded() -> None:
-    assert set(mixed_text_kernels()) == set(MIXED_TEXT)
+    assert set(hybrid_text_kernels()) == set(HYBRID_TEXT)
 
 
-@pytest.mark.parametrize("mode", MIXED_TEXT)
-def test_mixed_warps_of_text(mode: str) -> None:
-    name, code = mixed_text_kernels()[mode]
+@pytest.mark.parametrize("mode", HYBRID_TEXT)
+def test_hybrid_warps_of_text(mode: str) -> None:
+    name, code = hybrid_text_kernels()[mode]
     assert resources("sm_90a")[name]["REG"] <= MOST_REGISTERS
-    assert resources("sm_90a")[name]["STACK"] <= MIXED_SPILLED.get(mode, 0)
-    check_two_kinds(code, MIXED_TEXT[mode])
+    assert resources("sm_90a")[name]["STACK"] <= HYBRID_SPILLED.get(mode, 0)
+    check_hybrid(code, HYBRID_TEXT[mode])
 
 
 @cache
-def mixed_batch_kernel(key: str) -> tuple[str, str]:
+def hybrid_batch_kernel(key: str) -> tuple[str, str]:
     """The kernel of two kinds of warps for batches in counter mode, and its code: of one key for
     all, or of a key each."""
     kernels = resources("sm_90a")
-    (name,) = [kernel for kernel in kernels if "mixed_batch_kernel" in kernel and key in kernel]
+    (name,) = [kernel for kernel in kernels if "hybrid_batch_kernel" in kernel and key in kernel]
     return name, dump("-sass", "-fun", name, architecture="sm_90a")
 
 
 @pytest.mark.parametrize(("key", "key_loads", "mask_loads"), [("OnlyKey", 0, 0), ("WarpKey", 2, 8)])
-def test_mixed_warps_of_batches(key: str, key_loads: int, mask_loads: int) -> None:
+def test_hybrid_warps_of_batches(key: str, key_loads: int, mask_loads: int) -> None:
     """A key each is read from shared memory: two rounds of it for tables, a round of masks."""
-    name, code = mixed_batch_kernel(key)
+    name, code = hybrid_batch_kernel(key)
     assert resources("sm_90a")[name]["REG"] <= MOST_REGISTERS
     assert resources("sm_90a")[name]["STACK"] == 0
-    check_two_kinds(code, 336, key_loads, mask_loads)
+    check_hybrid(code, 336, key_loads, mask_loads)
 
 
-def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_mixed_batches() -> None:
+def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_hybrid_batches() -> None:
     keys = keys_of("OneKeySource", SLICED_TEXT_LEN)
-    of_one = follow(mixed_batch_kernel("OnlyKey")[1], keys, views=PARAMETERS)
-    of_each = Flow(parse(mixed_batch_kernel("WarpKey")[1]), range(0), views=PARAMETERS).run()
+    of_one = follow(hybrid_batch_kernel("OnlyKey")[1], keys, views=PARAMETERS)
+    of_each = Flow(parse(hybrid_batch_kernel("WarpKey")[1]), range(0), views=PARAMETERS).run()
     assert of_each.findings == set()
     # With a key each, it is read from shared memory beside them.
     assert len(of_each.secret_lookups) == len(of_one.secret_lookups)
 
 
 @cache
-def mixed_packed_kernel() -> tuple[str, str]:
+def hybrid_packed_kernel() -> tuple[str, str]:
     """The kernel of two kinds of warps for short messages, and its code."""
-    (name,) = [kernel for kernel in resources("sm_90a") if "mixed_packed_kernel" in kernel]
+    (name,) = [kernel for kernel in resources("sm_90a") if "hybrid_packed_kernel" in kernel]
     return name, dump("-sass", "-fun", name, architecture="sm_90a")
 
 
-def test_mixed_warps_of_packed_messages() -> None:
+def test_hybrid_warps_of_packed_messages() -> None:
     """Two words of a tile are kept outside the hot loops. Those of logic have moves: the S-box of
     the last round is that of the others."""
-    name, code = mixed_packed_kernel()
+    name, code = hybrid_packed_kernel()
     assert resources("sm_90a")[name]["REG"] <= MOST_REGISTERS
     assert resources("sm_90a")[name]["STACK"] <= 8
-    check_two_kinds(code, 336, moves=20)
+    check_hybrid(code, 336, moves=20)
 
 
 def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_packed_messages() -> None:
-    follow(mixed_packed_kernel()[1], keys_of("OneKeySource", SLICED_TEXT_LEN), views=PARAMETERS)
+    follow(hybrid_packed_kernel()[1], keys_of("OneKeySource", SLICED_TEXT_LEN), views=PARAMETERS)
 
 
 @cache
@@ -387,14 +387,14 @@ def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_tweaks_of_sectors() 
     follow(dump("-sass", "-fun", name, architecture="sm_90a"), keys_of("RowPlanning"))
 
 
-@pytest.mark.parametrize("mode", MIXED_TEXT)
-def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_mixed_text(mode: str) -> None:
+@pytest.mark.parametrize("mode", HYBRID_TEXT)
+def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_hybrid_text(mode: str) -> None:
     units = mode.startswith("XtsMode")
     source = (
         "UnitSource" if units else "RowSource" if mode.startswith("XtsRows") else "SingleSource"
     )
     keys = keys_of(source, SLICED_TEXT_LEN)
-    follow(mixed_text_kernels()[mode][1], keys, one_message=not units, secret_start=units)
+    follow(hybrid_text_kernels()[mode][1], keys, one_message=not units, secret_start=units)
 
 
 @pytest.mark.parametrize("mode", RECORDED)

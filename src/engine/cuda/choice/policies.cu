@@ -9,7 +9,7 @@
 #include "core/error.hpp"
 #include "engine/cuda/ghash/tensor.hpp"
 #include "engine/cuda/lane_table/form.hpp"
-#include "engine/cuda/lane_table/mixed.hpp"
+#include "engine/cuda/lane_table/hybrid.hpp"
 #include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/environment.hpp"
 
@@ -34,7 +34,7 @@ bool has_hash(const Device& device, std::string_view value) {
 }
 
 bool has_warps(const Device& device, std::string_view value) {
-  return value == "tiles" || lane_table::has_mixed(device);
+  return value == "tiles" || lane_table::has_hybrid(device);
 }
 
 // By Tunable.

@@ -12,8 +12,8 @@ namespace warpcipher::cuda {
 enum class Tunable : std::uint8_t {
   lane_table,  // KiB of tables (lane_table/form.hpp)
   ghash,       // of long texts (ghash/tensor.hpp)
-  counter,     // of long messages (lane_table/mixed.hpp)
-  blocks,      // of long messages in other modes (lane_table/mixed_text.hpp)
+  counter,     // of long messages (lane_table/hybrid.hpp)
+  blocks,      // of long messages in other modes (lane_table/hybrid_text.hpp)
 };
 
 // The value that was chosen, or an empty one where the default holds.

@@ -28,7 +28,7 @@
 #include "engine/cuda/inputs/padding.hpp"
 #include "engine/cuda/inputs/placed_columns.hpp"
 #include "engine/cuda/inputs/summary.hpp"
-#include "engine/cuda/lane_table/mixed_rows.hpp"
+#include "engine/cuda/lane_table/hybrid_rows.hpp"
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/environment.hpp"
@@ -268,11 +268,11 @@ class ColumnsRun {
   // where they are not.
   bool start_sectors() {
     const bool is_xts = algorithm_.mode.id == Mode::xts;
-    if (!is_xts || only_key_ == nullptr || !lane_table::choose_mixed_rows(batch_.device, view_)) return false;
+    if (!is_xts || only_key_ == nullptr || !lane_table::choose_hybrid_rows(batch_.device, view_)) return false;
     if (view_.aad_offsets != nullptr || view_.aad_lengths != nullptr) return false;  // to be checked, too
     begin_guess();
     guess_.most_units = UINT64_MAX;
-    lane_table::start_mixed_rows(batch_.device, stream_, view_, *only_key_, aes_keys_.rounds(), guess_);
+    lane_table::start_hybrid_rows(batch_.device, stream_, view_, *only_key_, aes_keys_.rounds(), guess_);
     answer_->expect();
     return true;
   }
@@ -398,11 +398,11 @@ void run_sectors(const Device& device, const Message& first, std::size_t count, 
   auto* const survey = reinterpret_cast<Survey*>(memory.data());
   clear(survey, sizeof(Survey), stream);
   AesKeys keys(device, stream, algorithm, first.direction);
-  if (lane_table::choose_mixed_rows(device, view)) {
+  if (lane_table::choose_hybrid_rows(device, view)) {
     Guess certain{};
     certain.survey = survey;
     certain.most_units = UINT64_MAX;
-    return lane_table::start_mixed_rows(device, stream, view, *first.key, keys.rounds(), certain);
+    return lane_table::start_hybrid_rows(device, stream, view, *first.key, keys.rounds(), certain);
   }
   const PlanMemory plan(view.count, false, survey, stream);
   survey_columns(device, stream, view, plan.buffers());

@@ -25,7 +25,7 @@ struct Survey {
   unsigned long long most_hash_blocks;
   unsigned long long tiles;
   unsigned long long chunks;    // GCM
-  unsigned long long first_in;  // sectors (lane_table/mixed_rows.hpp): where the first begins
+  unsigned long long first_in;  // sectors (lane_table/hybrid_rows.hpp): where the first begins
   unsigned long long first_out;
 };
 

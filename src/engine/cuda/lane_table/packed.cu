@@ -5,7 +5,7 @@
 
 #include "core/wipe.hpp"
 #include "engine/cuda/inputs/keys.hpp"
-#include "engine/cuda/lane_table/mixed.hpp"
+#include "engine/cuda/lane_table/hybrid.hpp"
 #include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/parallel.hpp"
 #include "engine/cuda/lane_table/shape.cuh"
@@ -64,11 +64,11 @@ void run(const Device& device, Stream stream, const CounterBatch& batch, bool wr
     static_cast<MessageList&>(*source) = list;
     source->rounds = batch.rounds;
     std::copy_n(aes_key_state(*batch.only_key).words(false), most_schedule_words, source->schedule);
-    if (choice.together) {
-      return run_mixed_packed(device, stream, *source, batch.most_units, wrap_32, verdicts, guess);
+    if (choice.hybrid_packed) {
+      return run_hybrid_packed(device, stream, *source, batch.most_units, wrap_32, verdicts, guess);
     }
-    if (choice.mixed) {
-      return run_mixed_batch(device, stream, *source, wrap_32, verdicts, guess);
+    if (choice.hybrid) {
+      return run_hybrid_batch(device, stream, *source, wrap_32, verdicts, guess);
     }
     if (choice.packed) {
       return batch.rounds == 10 ? launch_packed<Tables128, 10>(device, stream, *source, parameters, guess)
@@ -82,7 +82,7 @@ void run(const Device& device, Stream stream, const CounterBatch& batch, bool wr
                                         guess);
   }
   const BatchSource source{list, batch.rounds, batch.round_keys};
-  if (choice.mixed) return run_mixed_batch(device, stream, source, wrap_32, verdicts, guess);
+  if (choice.hybrid) return run_hybrid_batch(device, stream, source, wrap_32, verdicts, guess);
   if (!choice.packed) {
     const ParallelLaunch tiles{device, stream, choice.form, nullptr, nullptr, &source};
     return launch_parallel<CounterMode>(tiles, CounterParameters{wrap_32, verdicts});
@@ -97,12 +97,12 @@ CounterChoice choose_counter(const Device& device, const CounterBatch& batch) {
   const Form form = choose_form(device);
   const std::uint32_t group_log = group_log_for(batch);
   const bool packed = choose_packed(device, batch, group_log);
-  const bool together = packed && takes_parameter_key(form, batch) &&
-                        choose_mixed_packed(device, form, batch.messages, batch.units, batch.most_units);
-  const bool mixed =
-      !packed && are_mostly_whole(batch.units, batch.tiles) && choose_mixed_batch(device, form, batch.tiles);
+  const bool hybrid_packed = packed && takes_parameter_key(form, batch) &&
+                             choose_hybrid_packed(device, form, batch.messages, batch.units, batch.most_units);
+  const bool hybrid =
+      !packed && are_mostly_whole(batch.units, batch.tiles) && choose_hybrid_batch(device, form, batch.tiles);
   const bool makes_round_keys = packed && form == Form::tables_128 && batch.rounds == 10 && batch.keys != nullptr;
-  return {form, packed, together, mixed, makes_round_keys, group_log};
+  return {form, packed, hybrid_packed, hybrid, makes_round_keys, group_log};
 }
 
 void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, const CounterChoice& choice,
@@ -112,12 +112,12 @@ void run_counter_batch(const Device& device, Stream stream, const CounterBatch& 
 
 bool start_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, CounterChoice choice,
                          bool wrap_32, Guess& guess) {
-  if (batch.tiles == 0 || !(choice.packed || choice.mixed)) return false;
+  if (batch.tiles == 0 || !(choice.packed || choice.hybrid)) return false;
   guess.least_units = batch.units / 2;
   guess.most_units = choice.packed ? most_units_for(choice.group_log) : UINT64_MAX;
-  guess.units_of_tile = choice.mixed ? tile_units : 0;
+  guess.units_of_tile = choice.hybrid ? tile_units : 0;
   Guess own = guess;
-  if (choice.together) {  // messages all of one length; others are left to packed tables behind it
+  if (choice.hybrid_packed) {  // messages all of one length; others are left to packed tables behind it
     own.least_units = batch.units;
     own.most_units = batch.most_units;
     run(device, stream, batch, wrap_32, nullptr, choice, own);
@@ -125,7 +125,7 @@ bool start_counter_batch(const Device& device, Stream stream, const CounterBatch
     own.answer = nullptr;
     own.others_units = batch.units;
     own.others_most = batch.most_units;
-    choice.together = false;
+    choice.hybrid_packed = false;
   }
   run(device, stream, batch, wrap_32, nullptr, choice, own);
   return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The counter mode of a batch: which kernel takes it, that of tiles (counter.cuh), that of short messages packed into
-// warps (packed.cuh), or one by two kinds of warps (mixed_batch.cuh, mixed_packed.cuh), and where its keys lie.
+// warps (packed.cuh), or one by two kinds of warps (hybrid_batch.cuh, hybrid_packed.cuh), and where its keys lie.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -37,8 +37,8 @@ struct CounterBatch {
 struct CounterChoice {
   Form form;
   bool packed;
-  bool together;  // packed, by two kinds of warps
-  bool mixed;
+  bool hybrid_packed;  // packed, by two kinds of warps
+  bool hybrid;
   bool makes_round_keys;    // of `keys`
   std::uint32_t group_log;  // packed
 };

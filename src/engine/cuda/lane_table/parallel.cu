@@ -9,8 +9,8 @@
 #include "engine/cuda/inputs/host_views.hpp"
 #include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/inputs/saved_ciphertext.hpp"
-#include "engine/cuda/lane_table/mixed.hpp"
-#include "engine/cuda/lane_table/mixed_text.hpp"
+#include "engine/cuda/lane_table/hybrid.hpp"
+#include "engine/cuda/lane_table/hybrid_text.hpp"
 #include "engine/cuda/runtime/memory.hpp"
 
 namespace warpcipher::cuda::lane_table {
@@ -76,12 +76,12 @@ void run_one(const Device& device, Stream stream, const Message& message, const 
   auto* const chains = reinterpret_cast<Block*>(saved.data());
   if (saves) save_chains_of_one(device, stream, algorithm, *source, chains);
   const Form form = choose_form(device);
-  if ((mode == Mode::ctr || mode == Mode::gcm) && choose_mixed(device, form, *source)) {
-    return run_mixed(device, stream, *source, mode == Mode::gcm, verdict);
+  if ((mode == Mode::ctr || mode == Mode::gcm) && choose_hybrid(device, form, *source)) {
+    return run_hybrid(device, stream, *source, mode == Mode::gcm, verdict);
   }
-  const bool mixes = mode == Mode::ecb || mode == Mode::cbc || mode == Mode::cfb;
-  if (mixes && choose_mixed_text(device, form, source->tiles)) {
-    return run_mixed_text(device, stream, mode, inverse, *source, chains);
+  const bool may_be_hybrid = mode == Mode::ecb || mode == Mode::cbc || mode == Mode::cfb;
+  if (may_be_hybrid && choose_hybrid_text(device, form, source->tiles)) {
+    return run_hybrid_text(device, stream, mode, inverse, *source, chains);
   }
   launch_mode({device, stream, form, &*source, nullptr, nullptr}, algorithm, message.direction, chains, verdict);
 }
@@ -95,8 +95,8 @@ void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, 
     static_cast<MessageList&>(*source) = batch;
     source->rounds = batch.rounds;
     std::copy_n(aes_key_state(*only_key).words(algorithm.inverse(direction)), most_schedule_words, source->schedule);
-    if (are_mostly_whole(units, batch.tiles) && choose_mixed_text(device, form, batch.tiles)) {
-      return run_mixed_xts(device, stream, algorithm.inverse(direction), *source);
+    if (are_mostly_whole(units, batch.tiles) && choose_hybrid_text(device, form, batch.tiles)) {
+      return run_hybrid_xts(device, stream, algorithm.inverse(direction), *source);
     }
     return launch_mode({device, stream, form, nullptr, &*source, nullptr}, algorithm, direction, nullptr, nullptr);
   }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // In a library of its own (CMakeLists.txt): for the one compute capability that it was measured on.
-#include "engine/cuda/lane_table/mixed_text.cuh"
+#include "engine/cuda/lane_table/hybrid_text.cuh"
 
 #include <algorithm>
 
 #include "core/wipe.hpp"
 #include "engine/cuda/choice/tunable.hpp"
-#include "engine/cuda/lane_table/mixed.hpp"
-#include "engine/cuda/lane_table/mixed_text.hpp"
+#include "engine/cuda/lane_table/hybrid.hpp"
+#include "engine/cuda/lane_table/hybrid_text.hpp"
 #include "engine/cuda/runtime/environment.hpp"
 #include "engine/cuda/runtime/launch.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
@@ -34,39 +34,39 @@ __global__ void cut_units_kernel(const __grid_constant__ TileList list, MessageV
 }
 
 template <class Mode, class Source>
-void launch_mixed(const Device& device, Stream stream, const Source& source,
-                  const typename Mode::Parameters& parameters) {
+void launch_hybrid(const Device& device, Stream stream, const Source& source,
+                   const typename Mode::Parameters& parameters) {
   Secret<SlicedSource<Source>> sliced;
   slice_keys(*sliced, source);
-  launch(&mixed_text_kernel<Mode, Source>, LaunchShape{device.multiprocessors, block_threads, MixedShape::shared_len},
+  launch(&hybrid_text_kernel<Mode, Source>, LaunchShape{device.multiprocessors, block_threads, HybridShape::shared_len},
          stream, *sliced, parameters);
 }
 
 }  // namespace
 
-bool choose_mixed_text(const Device& device, Form form, std::uint64_t tiles, std::uint64_t least_of_multiprocessor) {
+bool choose_hybrid_text(const Device& device, Form form, std::uint64_t tiles, std::uint64_t least_of_multiprocessor) {
   const std::string_view forced = forced_value("WARPCIPHER_BLOCKS", {"mixed", "tiles"});
-  if (!has_mixed(device) || form != Form::tables_128 || forced == "tiles") return false;
+  if (!has_hybrid(device) || form != Form::tables_128 || forced == "tiles") return false;
   if (forced == "mixed") return true;
   return chosen_value(device, Tunable::blocks) != "tiles" && tiles >= least_of_multiprocessor * device.multiprocessors;
 }
 
-void run_mixed_text(const Device& device, Stream stream, Mode mode, bool inverse, const SingleSource& message,
-                    const Block* chains) {
+void run_hybrid_text(const Device& device, Stream stream, Mode mode, bool inverse, const SingleSource& message,
+                     const Block* chains) {
   switch (mode) {
     case Mode::ecb:
-      return inverse ? launch_mixed<EcbDecryption>(device, stream, message, {})
-                     : launch_mixed<EcbEncryption>(device, stream, message, {});
+      return inverse ? launch_hybrid<EcbDecryption>(device, stream, message, {})
+                     : launch_hybrid<EcbEncryption>(device, stream, message, {});
     case Mode::cbc:
-      return launch_mixed<CbcDecryption>(device, stream, message, {chains});
+      return launch_hybrid<CbcDecryption>(device, stream, message, {chains});
     case Mode::cfb:
-      return launch_mixed<CfbDecryption>(device, stream, message, {chains});
+      return launch_hybrid<CfbDecryption>(device, stream, message, {chains});
     default:
       throw_failure("this mode has no kernel of two kinds of warps for a message");
   }
 }
 
-void run_mixed_xts(const Device& device, Stream stream, bool inverse, const OneKeySource& batch) {
+void run_hybrid_xts(const Device& device, Stream stream, bool inverse, const OneKeySource& batch) {
   const StreamBuffer units(batch.tiles * sizeof(MessageView), stream);
   auto* const views = reinterpret_cast<MessageView*>(units.data());
   launch(&cut_units_kernel, shape_of_lanes(device, batch.tiles, 256, 8), stream, batch, views);
@@ -75,8 +75,8 @@ void run_mixed_xts(const Device& device, Stream stream, bool inverse, const OneK
   source->tiles = batch.tiles;
   source->rounds = batch.rounds;
   std::copy_n(batch.schedule, most_schedule_words, source->schedule);
-  inverse ? launch_mixed<XtsMode<true>>(device, stream, *source, {})
-          : launch_mixed<XtsMode<false>>(device, stream, *source, {});
+  inverse ? launch_hybrid<XtsMode<true>>(device, stream, *source, {})
+          : launch_hybrid<XtsMode<false>>(device, stream, *source, {});
 }
 
 }  // namespace warpcipher::cuda::lane_table

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The modes that put text through the cipher, by two kinds of warps of the same block (mixed.cuh):
+// The modes that put text through the cipher, by two kinds of warps of the same block (hybrid.cuh):
 //
 //   warps          blocks by                          for 32 blocks of AES-128
 //   0 to 7         logic alone (aes_slices.hpp)       520 operations of the logic pipe, 550 where the cipher is inverse
@@ -16,7 +16,7 @@
 #include "cipher/aes_slices.hpp"
 #include "engine/cuda/inputs/speculation.cuh"
 #include "engine/cuda/lane_table/cipher.cuh"
-#include "engine/cuda/lane_table/mixed.cuh"
+#include "engine/cuda/lane_table/hybrid.cuh"
 #include "engine/cuda/lane_table/modes.cuh"
 #include "engine/cuda/lane_table/xts.cuh"
 
@@ -232,8 +232,8 @@ __device__ __forceinline__ std::uint32_t tiles_to_deal(const Source& source) {
 // whoever takes it.
 template <class Mode, class Source>
 __global__ void __launch_bounds__(block_threads, 1)
-    mixed_text_kernel(const __grid_constant__ SlicedSource<Source> source,
-                      const __grid_constant__ typename Mode::Parameters parameters) {
+    hybrid_text_kernel(const __grid_constant__ SlicedSource<Source> source,
+                       const __grid_constant__ typename Mode::Parameters parameters) {
   using Tables = Tables128ByProduct;
   if constexpr (requires { source.guess; }) {
     if (!may_start(source.guess)) return;
@@ -243,7 +243,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   __syncthreads();
   const ParameterKey key{source.schedule};
   const LaneCipher<Tables, Mode::inverse, 0, ParameterKey> cipher(key, source.rounds);
-  const bool is_sliced = warp_index() < MixedShape::sliced_warps;
+  const bool is_sliced = warp_index() < HybridShape::sliced_warps;
   auto dealer = TileDealer<>::of_grid(0, tiles_to_deal(source), is_sliced);
   std::uint32_t number = 0;
   Mode mode;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // XTS for data units no longer than a tile that follow each other, as the sectors of a disk do, by two kinds of warps
-// (mixed_text.cuh). They are one text then, cut into tiles anywhere between rows of 32 blocks; each row has a first
+// (hybrid_text.cuh). They are one text then, cut into tiles anywhere between rows of 32 blocks; each row has a first
 // tweak of its own, which a kernel before this one makes:
 //
 //   data units   [     512 bytes     |     512 bytes     | ...        [         1024 bytes           | ...
@@ -19,9 +19,9 @@
 #include "core/wipe.hpp"
 #include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/inputs/speculation.cuh"
-#include "engine/cuda/lane_table/mixed_rows.hpp"
-#include "engine/cuda/lane_table/mixed_text.cuh"
-#include "engine/cuda/lane_table/mixed_text.hpp"
+#include "engine/cuda/lane_table/hybrid_rows.hpp"
+#include "engine/cuda/lane_table/hybrid_text.cuh"
+#include "engine/cuda/lane_table/hybrid_text.hpp"
 #include "engine/cuda/lane_table/shape.cuh"
 #include "engine/cuda/runtime/launch.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
@@ -244,25 +244,25 @@ template <bool Inverse>
 void launch_rows(const Device& device, Stream stream, const RowSource& text, const RowTweaks& tweaks) {
   Secret<SlicedSource<RowSource>> sliced;
   slice_keys(*sliced, text);
-  launch(&mixed_text_kernel<XtsRows<Inverse>, RowSource>,
-         LaunchShape{device.multiprocessors, block_threads, MixedShape::shared_len}, stream, *sliced, tweaks);
+  launch(&hybrid_text_kernel<XtsRows<Inverse>, RowSource>,
+         LaunchShape{device.multiprocessors, block_threads, HybridShape::shared_len}, stream, *sliced, tweaks);
 }
 
 std::uint64_t room_of(const ColumnView& columns) { return std::min(columns.in_len, columns.out_len); }
 
 }  // namespace
 
-bool choose_mixed_rows(const Device& device, const ColumnView& columns) {
+bool choose_hybrid_rows(const Device& device, const ColumnView& columns) {
   if (columns.count == 0) return false;
   const std::uint64_t room = room_of(columns);
   if (room / columns.count < row_len || room / columns.count >= 2 * tile_len) return false;
   const bool fits_exactly = room % (row_len * columns.count) == 0;
-  return choose_mixed_text(device, choose_form(device), room / tile_len,
-                           fits_exactly ? least_row_tiles_of_multiprocessor : least_loose_tiles_of_multiprocessor);
+  return choose_hybrid_text(device, choose_form(device), room / tile_len,
+                            fits_exactly ? least_row_tiles_of_multiprocessor : least_loose_tiles_of_multiprocessor);
 }
 
-void start_mixed_rows(const Device& device, Stream stream, const ColumnView& columns, const Key& key,
-                      std::uint32_t rounds, const Guess& guess) {
+void start_hybrid_rows(const Device& device, Stream stream, const ColumnView& columns, const Key& key,
+                       std::uint32_t rounds, const Guess& guess) {
   const StreamBuffer memory(room_of(columns) / row_len * sizeof(Block), stream);
   const AesKeyState& state = aes_key_state(key);
   Secret<RowPlanning> planning;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // In a library of its own (CMakeLists.txt): for the one compute capability that it was measured on.
-#include "engine/cuda/lane_table/mixed.cuh"
+#include "engine/cuda/lane_table/hybrid.cuh"
 
 #include "core/wipe.hpp"
 #include "engine/cuda/choice/tunable.hpp"
-#include "engine/cuda/lane_table/mixed.hpp"
+#include "engine/cuda/lane_table/hybrid.hpp"
 #include "engine/cuda/runtime/environment.hpp"
 #include "engine/cuda/runtime/launch.hpp"
 
@@ -13,31 +13,31 @@ std::string_view forced_counter() {
   return forced_value("WARPCIPHER_COUNTER", {"packed", "together", "tiles", "mixed"});
 }
 
-bool has_mixed(const Device& device) {
+bool has_hybrid(const Device& device) {
   return device.major == 9 && device.minor == 0 && device.multiprocessors > 1 &&
-         device.shared_len >= MixedShape::shared_len;
+         device.shared_len >= HybridShape::shared_len;
 }
 
-bool choose_mixed(const Device& device, Form form, const SingleSource& message) {
+bool choose_hybrid(const Device& device, Form form, const SingleSource& message) {
   const auto addresses =
       reinterpret_cast<std::uintptr_t>(message.view.in) | reinterpret_cast<std::uintptr_t>(message.view.out);
   std::string_view forced = forced_counter();
-  if (!has_mixed(device) || form != Form::tables_128 || addresses % 16 != 0 || message.tiles < 3) return false;
+  if (!has_hybrid(device) || form != Form::tables_128 || addresses % 16 != 0 || message.tiles < 3) return false;
   const bool is_forced = forced == "mixed";
   if (forced.empty()) forced = chosen_value(device, Tunable::counter);
   if (!forced.empty() && forced != "mixed") return false;
-  return is_forced || message.tiles >= least_mixed_tiles_of_multiprocessor * device.multiprocessors;
+  return is_forced || message.tiles >= least_hybrid_tiles_of_multiprocessor * device.multiprocessors;
 }
 
-void run_mixed(const Device& device, Stream stream, const SingleSource& message, bool wrap_32,
-               const std::uint32_t* verdicts) {
-  Secret<MixedSource> source;
+void run_hybrid(const Device& device, Stream stream, const SingleSource& message, bool wrap_32,
+                const std::uint32_t* verdicts) {
+  Secret<HybridSource> source;
   static_cast<SingleSource&>(*source) = message;
   for (std::uint32_t r = first_sliced_round; r < message.rounds; ++r) {
     source->sliced[r - first_sliced_round] =
         aes::slice_key(reinterpret_cast<const std::uint8_t*>(message.schedule + 4 * r));
   }
-  launch(&mixed_counter_kernel<>, LaunchShape{device.multiprocessors, block_threads, MixedShape::shared_len}, stream,
+  launch(&hybrid_counter_kernel<>, LaunchShape{device.multiprocessors, block_threads, HybridShape::shared_len}, stream,
          *source, CounterParameters{wrap_32, verdicts, device.multiprocessors});
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The counter mode of a batch of short messages of one key and one length, by two kinds of warps of the same block
-// (mixed.cuh). The blocks of M messages, with room for U each, are a tile of 256 places, 8 rows of 32:
+// (hybrid.cuh). The blocks of M messages, with room for U each, are a tile of 256 places, 8 rows of 32:
 //
 //   U = 24       | message i  | i + 1            | i + 2        ...  | i + 9       | nothing
 //   place        | 0 ...  23  | 24 ...       47  | 48 ...            | 216 ... 239 | 240 ... 255
@@ -13,7 +13,7 @@
 #pragma once
 
 #include "engine/cuda/inputs/speculation.cuh"
-#include "engine/cuda/lane_table/mixed_text.cuh"
+#include "engine/cuda/lane_table/hybrid_text.cuh"
 
 namespace warpcipher::cuda::lane_table {
 
@@ -253,9 +253,9 @@ __device__ __forceinline__ void run_packed_sliced(const Cipher& cipher, const Sl
 // A block for each multiprocessor, of block_threads. Tiles whose texts are not plain are left to tables, whoever takes
 // them.
 static __global__ void __launch_bounds__(block_threads, 1)
-    mixed_packed_kernel(const __grid_constant__ SlicedSource<OneKeySource> source,
-                        const __grid_constant__ CounterParameters parameters, const __grid_constant__ Places places,
-                        const __grid_constant__ Guess guess) {
+    hybrid_packed_kernel(const __grid_constant__ SlicedSource<OneKeySource> source,
+                         const __grid_constant__ CounterParameters parameters, const __grid_constant__ Places places,
+                         const __grid_constant__ Guess guess) {
   using Tables = Tables128ByProduct;
   if (!may_start(guess)) return;
   fill_tables<Tables, false>();
@@ -263,7 +263,7 @@ static __global__ void __launch_bounds__(block_threads, 1)
   __syncthreads();
   const ParameterKey key{source.schedule};
   const LaneCipher<Tables, false, 0, ParameterKey> cipher(key, source.rounds);
-  const bool is_sliced = warp_index() < MixedShape::sliced_warps;
+  const bool is_sliced = warp_index() < HybridShape::sliced_warps;
   auto dealer = TileDealer<1>::of_grid(0, places.tiles(source.messages), is_sliced);
   std::uint32_t number = 0;
   while (dealer.take(number)) {

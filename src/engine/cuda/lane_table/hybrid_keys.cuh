@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of a batch by two kinds of warps (mixed_batch.cuh): one for all messages, which is a kernel parameter, or that
+// Keys of a batch by two kinds of warps (hybrid_batch.cuh): one for all messages, which is a kernel parameter, or that
 // of the message that a warp is at, which the warp keeps in shared memory:
 //
 //   tables   the dealer's count   15 rows of round keys for each warp   masks for each warp of logic
@@ -16,14 +16,14 @@
 #pragma once
 
 #include "cipher/aes_slices.hpp"
-#include "engine/cuda/lane_table/mixed_text.cuh"
+#include "engine/cuda/lane_table/hybrid_text.cuh"
 
 namespace warpcipher::cuda::lane_table {
 
 struct OnlyKey : ParameterKey {
   using Source = SlicedSource<OneKeySource>;
-  static constexpr std::uint32_t run = MixedShape::run;
-  static constexpr std::size_t shared_len = MixedShape::shared_len;
+  static constexpr std::uint32_t run = HybridShape::run;
+  static constexpr std::size_t shared_len = HybridShape::shared_len;
 
   const aes::SlicedKey* masks;
 
@@ -56,13 +56,13 @@ class WarpKey {
   };
 
  private:
-  static constexpr std::uint32_t rows_begin = MixedShape::shared_len / sizeof(uint4);
+  static constexpr std::uint32_t rows_begin = HybridShape::shared_len / sizeof(uint4);
   static constexpr std::uint32_t masks_begin = rows_begin + block_threads / warp_len * most_rows;
   static constexpr std::uint32_t masks_of_round = 8;
   static constexpr std::uint32_t masks_of_warp = (most_rows - 1 - first_sliced_round) * masks_of_round;
 
  public:
-  static constexpr std::size_t shared_len = sizeof(uint4) * (masks_begin + MixedShape::sliced_warps * masks_of_warp);
+  static constexpr std::size_t shared_len = sizeof(uint4) * (masks_begin + HybridShape::sliced_warps * masks_of_warp);
 
   __device__ __forceinline__ WarpKey(const Source&, std::uint32_t warp, bool is_sliced)
       : warp_(warp), is_sliced_(is_sliced) {}

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // In a library of its own (CMakeLists.txt): for the one compute capability that it was measured on.
-#include "engine/cuda/lane_table/mixed_packed.cuh"
+#include "engine/cuda/lane_table/hybrid_packed.cuh"
 
 #include "core/wipe.hpp"
 #include "engine/cuda/choice/tunable.hpp"
-#include "engine/cuda/lane_table/mixed.hpp"
+#include "engine/cuda/lane_table/hybrid.hpp"
 #include "engine/cuda/runtime/launch.hpp"
 
 namespace warpcipher::cuda::lane_table {
 
-bool choose_mixed_packed(const Device& device, Form form, std::uint32_t messages, std::uint64_t units,
-                         std::uint64_t most_units) {
-  if (!has_mixed(device) || form != Form::tables_128 || units == 0 || most_units > most_units_of_mixed_packed)
+bool choose_hybrid_packed(const Device& device, Form form, std::uint32_t messages, std::uint64_t units,
+                          std::uint64_t most_units) {
+  if (!has_hybrid(device) || form != Form::tables_128 || units == 0 || most_units > most_units_of_hybrid_packed)
     return false;
   const std::string_view forced = forced_counter();
   if (!forced.empty()) return forced == "together";
   const std::uint64_t tiles = Places(static_cast<std::uint32_t>(most_units)).tiles(messages);
   return chosen_value(device, Tunable::counter) != "tiles" && units == most_units * messages &&
-         4 * units >= 3 * tile_units * tiles && tiles >= least_mixed_tiles_of_multiprocessor * device.multiprocessors;
+         4 * units >= 3 * tile_units * tiles && tiles >= least_hybrid_tiles_of_multiprocessor * device.multiprocessors;
 }
 
-void run_mixed_packed(const Device& device, Stream stream, const OneKeySource& batch, std::uint64_t most_units,
-                      bool wrap_32, const std::uint32_t* verdicts, const Guess& guess) {
+void run_hybrid_packed(const Device& device, Stream stream, const OneKeySource& batch, std::uint64_t most_units,
+                       bool wrap_32, const std::uint32_t* verdicts, const Guess& guess) {
   Secret<SlicedSource<OneKeySource>> source;
   slice_keys(*source, batch);
-  launch(&mixed_packed_kernel, LaunchShape{device.multiprocessors, block_threads, MixedShape::shared_len}, stream,
+  launch(&hybrid_packed_kernel, LaunchShape{device.multiprocessors, block_threads, HybridShape::shared_len}, stream,
          *source, CounterParameters{wrap_32, verdicts}, Places(static_cast<std::uint32_t>(most_units)), guess);
 }
 

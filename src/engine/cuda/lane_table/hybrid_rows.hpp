@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sectors: data units of XTS of one length and one key that follow each other, as one text (mixed_rows_sm90a.cu).
+// Sectors: data units of XTS of one length and one key that follow each other, as one text (hybrid_rows_sm90a.cu).
 #pragma once
 
 #include "engine/cuda/inputs/speculation.hpp"
@@ -15,11 +15,11 @@ namespace warpcipher::cuda::lane_table {
 
 // Whether data units of one key may be sectors for this kernel, as far as their buffers say: a multiple of 512 bytes
 // each, no longer than a tile, and enough of them, on a device that has the kernel.
-bool choose_mixed_rows(const Device& device, const ColumnView& columns);
+bool choose_hybrid_rows(const Device& device, const ColumnView& columns);
 
 // Runs them on that guess, whose survey, zeros so far, it makes too: bad where they are anything else, and then no text
 // is written.
-void start_mixed_rows(const Device& device, Stream stream, const ColumnView& columns, const Key& key,
-                      std::uint32_t rounds, const Guess& guess);
+void start_hybrid_rows(const Device& device, Stream stream, const ColumnView& columns, const Key& key,
+                       std::uint32_t rounds, const Guess& guess);
 
 }  // namespace warpcipher::cuda::lane_table

@@ -19,11 +19,11 @@ namespace warpcipher::cuda::lane_table {
 
 inline constexpr std::uint32_t first_sliced_round = 3;  // those before are shared by a tile
 
-struct MixedSource : SingleSource {
+struct HybridSource : SingleSource {
   aes::SlicedKey sliced[14 - first_sliced_round];  // of the rounds from first_sliced_round to the last but one
 };
 
-struct MixedShape {
+struct HybridShape {
   static constexpr std::uint32_t sliced_warps = 8;  // of 32; H200, a prototype: 4 gave 1006, 8 1035 GB/s
   static constexpr std::uint32_t lane_warps = block_threads / warp_len - sliced_warps;
   static constexpr std::uint32_t run = 4;  // tiles that a warp takes at once, but for the last
@@ -36,17 +36,17 @@ struct MixedShape {
 
 // Deals a block's `count` tiles, from number `first` on every stride-th, to the warps of the block. Every lane takes
 // part in everything. Run: of how many neighbours a deal is where there are many, but for the last.
-template <std::uint32_t Run = MixedShape::run>
+template <std::uint32_t Run = HybridShape::run>
 class TileDealer {
  public:
   __device__ __forceinline__ TileDealer(std::uint32_t first, std::uint32_t count, std::uint32_t stride, bool is_sliced)
       : first_(first),
         stride_(stride),
         count_(count),
-        run_(Run > MixedShape::run && count_ < MixedShape::many ? MixedShape::run : Run),
-        runs_(count_ > MixedShape::singles ? (count_ - MixedShape::singles) / run_ : 0),
+        run_(Run > HybridShape::run && count_ < HybridShape::many ? HybridShape::run : Run),
+        runs_(count_ > HybridShape::singles ? (count_ - HybridShape::singles) / run_ : 0),
         enough_(count_) {
-    if (is_sliced) enough_ -= count_ / 2 < MixedShape::reserved ? count_ / 2 : MixedShape::reserved;
+    if (is_sliced) enough_ -= count_ / 2 < HybridShape::reserved ? count_ / 2 : HybridShape::reserved;
   }
 
   // Every gridDim.x-th of the tiles from `first` to before `end`.
@@ -101,7 +101,7 @@ class SlicedCounter {
   }
 
   template <class Cipher>
-  __device__ __forceinline__ void tile(const Cipher& cipher, const MixedSource& source, std::uint32_t tile,
+  __device__ __forceinline__ void tile(const Cipher& cipher, const HybridSource& source, std::uint32_t tile,
                                        bool wrap_32) const {
     const std::uint64_t first = std::uint64_t{CounterMode::carry} * tile;
     const CommonRounds common = cipher.common_rounds(add_counter(source.view.start, first, wrap_32));
@@ -147,8 +147,8 @@ class SlicedCounter {
 // their ends may be anywhere.
 template <class Tables = Tables128ByProduct>
 __global__ void __launch_bounds__(block_threads, 1)
-    mixed_counter_kernel(const __grid_constant__ MixedSource source,
-                         const __grid_constant__ CounterParameters parameters) {
+    hybrid_counter_kernel(const __grid_constant__ HybridSource source,
+                          const __grid_constant__ CounterParameters parameters) {
   fill_tables<Tables, false>();
   TileDealer<>::begin();
   __syncthreads();
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   const LaneCipher<Tables, false, 0, ParameterKey> cipher(key, source.rounds);
   const auto tiles = static_cast<std::uint32_t>(source.tiles);
   const std::uint32_t warp = warp_index();
-  const bool is_sliced = warp < MixedShape::sliced_warps;
+  const bool is_sliced = warp < HybridShape::sliced_warps;
   auto dealer = TileDealer<>::of_grid(1, tiles - 1, is_sliced);
   std::uint32_t tile = 0;
   if (is_sliced) {
@@ -165,8 +165,8 @@ __global__ void __launch_bounds__(block_threads, 1)
     while (dealer.take(tile)) mode.tile(cipher, source, tile, parameters.wrap_32);
   } else {
     CounterMode mode;
-    const bool has_first = warp == MixedShape::sliced_warps && blockIdx.x == 0;
-    const bool has_last = warp == MixedShape::sliced_warps && blockIdx.x == gridDim.x - 1;
+    const bool has_first = warp == HybridShape::sliced_warps && blockIdx.x == 0;
+    const bool has_last = warp == HybridShape::sliced_warps && blockIdx.x == gridDim.x - 1;
     if (has_last) tile = tiles - 1;
     for (bool more = has_first || has_last || dealer.take(tile); more; more = dealer.take(tile)) {
       mode.tile(cipher, source.template find<CounterMode>(tile), parameters);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The counter mode of a batch of long messages, with one key or many, by two kinds of warps of the same block
-// (mixed.cuh). Both have the common rounds of 256 counters that differ in the last byte alone (counter.cuh); tables
+// (hybrid.cuh). Both have the common rounds of 256 counters that differ in the last byte alone (counter.cuh); tables
 // have those of neighbouring tiles at once, so deals are of neighbours.
 #pragma once
 
 #include "engine/cuda/inputs/speculation.cuh"
-#include "engine/cuda/lane_table/mixed_keys.cuh"
+#include "engine/cuda/lane_table/hybrid_keys.cuh"
 
 namespace warpcipher::cuda::lane_table {
 
@@ -48,7 +48,7 @@ __device__ __forceinline__ std::uint32_t begin_of_counters(const Tile& tile, std
   return static_cast<std::uint32_t>(CounterMode::carry * number - before);
 }
 
-// Encrypts, as SlicedCounter (mixed.cuh), the blocks of a tile of whole blocks from `done` on whose counters differ in
+// Encrypts, as SlicedCounter (hybrid.cuh), the blocks of a tile of whole blocks from `done` on whose counters differ in
 // the last byte alone. The tile may lack some of the 256 at either end. Returns the number of the first behind them.
 // Where the tile lies is found once more behind the rounds: for them it would take registers.
 template <class Cipher, class Key>
@@ -109,15 +109,15 @@ __device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& ciphe
 // A block for each multiprocessor, of block_threads.
 template <class Key>
 __global__ void __launch_bounds__(block_threads, 1)
-    mixed_batch_kernel(const __grid_constant__ typename Key::Source source,
-                       const __grid_constant__ CounterParameters parameters, const __grid_constant__ Guess guess) {
+    hybrid_batch_kernel(const __grid_constant__ typename Key::Source source,
+                        const __grid_constant__ CounterParameters parameters, const __grid_constant__ Guess guess) {
   using Tables = Tables128ByProduct;
   if (!may_start(guess)) return;
   fill_tables<Tables, false>();
   TileDealer<>::begin();
   __syncthreads();
   const std::uint32_t warp = warp_index();
-  const bool is_sliced = warp < MixedShape::sliced_warps;
+  const bool is_sliced = warp < HybridShape::sliced_warps;
   Key key(source, warp, is_sliced);
   const LaneCipher<Tables, false, 0, Key> cipher(key, source.rounds);
   const std::uint64_t tiles = tiles_of(source);
