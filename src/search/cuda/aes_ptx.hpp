@@ -10,8 +10,8 @@
 // more, which take one column of the state before the last round. Where not all of the ciphertext is known, it is the
 // column that tells most, and further ones for the keys that are left.
 //
-// Lane tables (engine/cuda/lane_table/form.hpp) in rows of 128 bytes, T0 for all x first. The address of a lookup is
-// one four-byte dot product, on the multiply pipe, which has nothing else to do:
+// Lane tables (engine/cuda/lane_table/table_layout.hpp) in rows of 128 bytes, T0 for all x first. The address of a
+// lookup is one four-byte dot product, on the multiply pipe, which has nothing else to do:
 //
 //   dp4a(word, 128 << 8 k, 4 lane) = 128 (byte k) + 4 lane
 //

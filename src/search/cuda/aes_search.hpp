@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AES searches. One is part of the library: lane tables (engine/cuda/lane_table/form.hpp), a key a thread, the key
-// schedule made along with the rounds, and only as much of the last two rounds as two bytes of the ciphertext take;
-// what passes that is computed in full. Where it is the plaintext that is known in part, keys are tested by decryption.
-// The other has a kernel of its own for each template (aes_ptx.hpp), and searches short ranges as the first does.
+// The AES searches. One is part of the library: lane tables (engine/cuda/lane_table/table_layout.hpp), a key a thread,
+// the key schedule made along with the rounds, and only as much of the last two rounds as two bytes of the ciphertext
+// take; what passes that is computed in full. Where it is the plaintext that is known in part, keys are tested by
+// decryption. The other has a kernel of its own for each template (aes_ptx.hpp), and searches short ranges as the first
+// does.
 #pragma once
 
 #include "engine/cuda/runtime/device.hpp"

@@ -8,8 +8,8 @@
 
 #include "core/error.hpp"
 #include "engine/cuda/ghash/tensor.hpp"
-#include "engine/cuda/lane_table/form.hpp"
 #include "engine/cuda/lane_table/hybrid.hpp"
+#include "engine/cuda/lane_table/table_layout.hpp"
 #include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/environment.hpp"
 
@@ -30,7 +30,7 @@ bool has_tables(const Device& device, std::string_view value) {
 }
 
 bool has_hash(const Device& device, std::string_view value) {
-  return value == "scalar" || ghash::has_tensor_form(device);
+  return value == "scalar" || ghash::has_tensor_ghash(device);
 }
 
 bool has_warps(const Device& device, std::string_view value) {

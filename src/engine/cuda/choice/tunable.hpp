@@ -10,7 +10,7 @@
 namespace warpcipher::cuda {
 
 enum class Tunable : std::uint8_t {
-  lane_table,  // KiB of tables (lane_table/form.hpp)
+  lane_table,  // KiB of tables (lane_table/table_layout.hpp)
   ghash,       // of long texts (ghash/tensor.hpp)
   counter,     // of long messages (lane_table/hybrid.hpp)
   blocks,      // of long messages in other modes (lane_table/hybrid_text.hpp)

@@ -24,7 +24,9 @@ constexpr std::uint64_t least_tensor_chunk = 512;    // blocks
 constexpr std::uint64_t tensor_chunks_of_warp = 4;   // of a batch, so that warps end together
 constexpr std::uint64_t tensor_chunk_multiple = 64;  // blocks of a step
 
-bool has_chunks(Form form) { return form != Form::few_lanes && form != Form::tensor_rows; }
+bool has_chunks(GhashAlgorithm algorithm) {
+  return algorithm != GhashAlgorithm::few_lanes && algorithm != GhashAlgorithm::tensor_rows;
+}
 
 std::uint32_t ceil_log2(std::uint64_t x) { return x <= 1 ? 0 : static_cast<std::uint32_t>(std::bit_width(x - 1)); }
 
@@ -34,21 +36,21 @@ std::uint64_t even_chunk(std::uint64_t blocks, std::uint64_t wanted, std::uint64
   return std::max(least_tensor_chunk, (even + multiple - 1) / multiple * multiple);
 }
 
-Powers powers_for(Form form, std::uint64_t most_blocks, std::uint64_t chunk_blocks) {
-  if (form == Form::few_lanes) return {short_squares, 1, short_chunk_blocks};
-  if (form == Form::tensor_rows) return {tensor_squares, 0, chunk_blocks};
+Powers powers_for(GhashAlgorithm algorithm, std::uint64_t most_blocks, std::uint64_t chunk_blocks) {
+  if (algorithm == GhashAlgorithm::few_lanes) return {short_squares, 1, short_chunk_blocks};
+  if (algorithm == GhashAlgorithm::tensor_rows) return {tensor_squares, 0, chunk_blocks};
   const std::uint32_t chunk_squares = most_blocks > chunk_blocks ? chunk_squares_of_finish : 0;
-  if (form == Form::tensor_many_keys) return {PowerTable::len, chunk_squares, chunk_blocks, true};
-  return {form == Form::scalar ? scalar_squares : tensor_squares, chunk_squares, chunk_blocks};
+  if (algorithm == GhashAlgorithm::tensor_many_keys) return {PowerTable::len, chunk_squares, chunk_blocks, true};
+  return {algorithm == GhashAlgorithm::scalar ? scalar_squares : tensor_squares, chunk_squares, chunk_blocks};
 }
 
 // From the list to tags or verdicts.
-void run_kernels(const Device& device, Stream stream, Form form, const ChunkList& list, std::uint64_t most_blocks,
-                 std::uint64_t chunk_blocks, std::uint32_t* verdicts) {
-  if (form == Form::few_lanes) return hash_short(device, stream, list, verdicts);
-  if (form == Form::tensor_rows) return hash_rows(device, stream, list, verdicts);
-  if (list.chunks != 0 && form == Form::scalar) hash_chunks(device, stream, list);
-  if (list.chunks != 0 && form != Form::scalar) hash_on_tensor_cores(device, stream, form, list);
+void run_kernels(const Device& device, Stream stream, GhashAlgorithm algorithm, const ChunkList& list,
+                 std::uint64_t most_blocks, std::uint64_t chunk_blocks, std::uint32_t* verdicts) {
+  if (algorithm == GhashAlgorithm::few_lanes) return hash_short(device, stream, list, verdicts);
+  if (algorithm == GhashAlgorithm::tensor_rows) return hash_rows(device, stream, list, verdicts);
+  if (list.chunks != 0 && algorithm == GhashAlgorithm::scalar) hash_chunks(device, stream, list);
+  if (list.chunks != 0 && algorithm != GhashAlgorithm::scalar) hash_on_tensor_cores(device, stream, algorithm, list);
   finish_tags(device, stream, list, most_blocks, chunk_blocks, verdicts);
 }
 
@@ -83,31 +85,33 @@ void make_first_counter(const Message& message, std::uint8_t (&counter)[16]) {
 
 // Scalar: a power of two, for some chunks a warp. Tensor: one message is shared out evenly, a batch in smaller pieces.
 std::uint64_t chunk_blocks_for(const Device& device, const Work& work) {
-  const Form form = choose_form(device, work);
-  if (!has_chunks(form)) return 1;
-  if (form == Form::scalar) {
+  const GhashAlgorithm algorithm = choose_ghash(device, work);
+  if (!has_chunks(algorithm)) return 1;
+  if (algorithm == GhashAlgorithm::scalar) {
     return std::uint64_t{1} << std::max(least_chunk_log, ceil_log2(work.blocks / wanted_chunks));
   }
   const std::uint64_t wanted =
-      std::uint64_t{tensor_warps(device, form)} * (work.messages == 1 ? 1 : tensor_chunks_of_warp);
-  const std::uint64_t multiple = form == Form::tensor_warpgroups ? warpgroup_chunk_multiple : tensor_chunk_multiple;
+      std::uint64_t{tensor_warps(device, algorithm)} * (work.messages == 1 ? 1 : tensor_chunks_of_warp);
+  const std::uint64_t multiple =
+      algorithm == GhashAlgorithm::tensor_warpgroups ? warpgroup_chunk_multiple : tensor_chunk_multiple;
   return even_chunk(work.blocks, wanted, multiple);
 }
 
 std::uint64_t guess_chunk_blocks(const Device& device, std::uint64_t blocks) {
-  const Form form = has_warpgroup_products(device) ? Form::tensor_warpgroups : Form::tensor_one_key;
-  return even_chunk(blocks, tensor_chunks_of_warp * tensor_warps(device, form), warpgroup_chunk_multiple);
+  const GhashAlgorithm algorithm =
+      has_warpgroup_products(device) ? GhashAlgorithm::tensor_warpgroups : GhashAlgorithm::tensor_one_key;
+  return even_chunk(blocks, tensor_chunks_of_warp * tensor_warps(device, algorithm), warpgroup_chunk_multiple);
 }
 
 void authenticate(const Device& device, Stream stream, const HashBatch& batch, std::uint32_t* verdicts) {
-  const Form form = choose_form(device, batch.work);
-  const Powers wanted = powers_for(form, batch.work.most_blocks, batch.chunk_blocks);
+  const GhashAlgorithm algorithm = choose_ghash(device, batch.work);
+  const Powers wanted = powers_for(algorithm, batch.work.most_blocks, batch.chunk_blocks);
   const std::size_t keys = batch.work.keys;
   const bool powers_on_host = !batch.keys_of_host.empty() && !wanted.in_table;
   Upload upload;
   const auto powers_of_host = upload.reserve<Element>(powers_on_host ? wanted.of_key() * keys : 0);
   const auto powers_of_device = upload.reserve_on_device<Element>(powers_on_host ? 0 : wanted.of_key() * keys);
-  const auto sums = upload.reserve_on_device<Element>(has_chunks(form) ? batch.chunks : 0);
+  const auto sums = upload.reserve_on_device<Element>(has_chunks(algorithm) ? batch.chunks : 0);
   upload.allocate(stream);
   for (std::size_t k = 0; powers_on_host && k < keys; ++k) {
     fill_powers(upload.host(powers_of_host) + wanted.of_key() * k, aes_key_state(*batch.keys_of_host[k]).hash_key,
@@ -123,7 +127,7 @@ void authenticate(const Device& device, Stream stream, const HashBatch& batch, s
       batch.views,     batch.masks,      batch.first_chunk,     static_cast<std::uint32_t>(batch.work.messages),
       wanted.of_key(), wanted.squares,   upload.device(powers), upload.device(sums),
       batch.chunks,    batch.work.blocks};
-  run_kernels(device, stream, form, list, batch.work.most_blocks, batch.chunk_blocks, verdicts);
+  run_kernels(device, stream, algorithm, list, batch.work.most_blocks, batch.chunk_blocks, verdicts);
 }
 
 void authenticate_one(const Device& device, Stream stream, const Message& message, const Block& mask,
@@ -131,17 +135,17 @@ void authenticate_one(const Device& device, Stream stream, const Message& messag
   HashView view = hash_view_of(message);
   view.mask = mask;
   const Work work{1, 1, view.blocks(), view.blocks()};
-  const Form form = choose_form(device, work);
-  const Powers wanted = powers_for(form, work.most_blocks, chunk_blocks_for(device, work));
+  const GhashAlgorithm algorithm = choose_ghash(device, work);
+  const Powers wanted = powers_for(algorithm, work.most_blocks, chunk_blocks_for(device, work));
   view.chunk_blocks = wanted.chunk_blocks;
-  const bool joins_at_once = has_chunks(form) && needs_wide_finish(work.most_blocks, wanted.chunk_blocks);
+  const bool joins_at_once = has_chunks(algorithm) && needs_wide_finish(work.most_blocks, wanted.chunk_blocks);
   Upload upload;
   const auto views = upload.reserve<HashView>(1);
   const auto first_chunk = upload.reserve<std::uint64_t>(2);
   const auto powers = upload.reserve<Element>(wanted.of_key());
   const auto joining = upload.reserve<Element>(joins_at_once ? joining_powers : 0);
   const auto aad = upload.reserve<std::uint8_t>(message.aad_len);
-  const auto sums = upload.reserve_on_device<Element>(has_chunks(form) ? view.chunks() : 0);
+  const auto sums = upload.reserve_on_device<Element>(has_chunks(algorithm) ? view.chunks() : 0);
   upload.allocate(stream);
   view.aad = upload.device(aad);
   *upload.host(views) = view;
@@ -162,7 +166,7 @@ void authenticate_one(const Device& device, Stream stream, const Message& messag
                        view.chunks(),
                        work.blocks,
                        joins_at_once ? upload.device(joining) : nullptr};
-  run_kernels(device, stream, form, list, work.most_blocks, wanted.chunk_blocks, verdicts);
+  run_kernels(device, stream, algorithm, list, work.most_blocks, wanted.chunk_blocks, verdicts);
 }
 
 }  // namespace warpcipher::cuda::ghash

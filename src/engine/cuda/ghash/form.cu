@@ -20,13 +20,13 @@ constexpr std::uint64_t least_blocks_of_warpgroups = std::uint64_t{1} << 22;  //
 
 }  // namespace
 
-Form choose_form(const Device& device, const Work& work) {
+GhashAlgorithm choose_ghash(const Device& device, const Work& work) {
   std::string_view forced = forced_value("WARPCIPHER_GHASH", {"lanes", "rows", "scalar", "tensor", "warpgroups"});
   if (forced == "warpgroups" && !has_warpgroup_products(device)) {
     throw Error(Status::engine_failure,
                 std::string(device.name) + " cannot run GHASH by warpgroups: it needs compute capability 9.0");
   }
-  const bool fits = has_tensor_form(device, work.keys);
+  const bool fits = has_tensor_ghash(device, work.keys);
   if ((forced == "tensor" || (forced == "rows" && work.keys == 1)) && !fits) {
     throw Error(Status::engine_failure,
                 std::string(device.name) + " cannot run GHASH on tensor cores for " + std::to_string(work.keys) +
@@ -39,16 +39,16 @@ Form choose_form(const Device& device, const Work& work) {
   const bool chosen_scalar = chosen_value(device, Tunable::ghash) == "scalar";
   const bool is_long = work.blocks >= least_blocks_of_warpgroups && has_warpgroup_products(device) && !chosen_scalar;
   if (work.keys == 1 && (forced == "warpgroups" || (forced.empty() && is_long && !many_short))) {
-    return Form::tensor_warpgroups;
+    return GhashAlgorithm::tensor_warpgroups;
   }
   if (forced == "warpgroups") forced = {};
   if (work.keys == 1 && is_short && fits && (forced == "rows" || (forced.empty() && many_short && !chosen_scalar))) {
-    return Form::tensor_rows;
+    return GhashAlgorithm::tensor_rows;
   }
   if (forced == "rows") forced = {};
-  if (forced == "lanes" || (forced.empty() && many_short)) return Form::few_lanes;
-  if (forced == "scalar" || !fits || (forced.empty() && (!pays || chosen_scalar))) return Form::scalar;
-  return work.keys == 1 ? Form::tensor_one_key : Form::tensor_many_keys;
+  if (forced == "lanes" || (forced.empty() && many_short)) return GhashAlgorithm::few_lanes;
+  if (forced == "scalar" || !fits || (forced.empty() && (!pays || chosen_scalar))) return GhashAlgorithm::scalar;
+  return work.keys == 1 ? GhashAlgorithm::tensor_one_key : GhashAlgorithm::tensor_many_keys;
 }
 
 }  // namespace warpcipher::cuda::ghash

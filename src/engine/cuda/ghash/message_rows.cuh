@@ -273,7 +273,7 @@ __global__ void __launch_bounds__(Policy::threads, 1)
   __syncthreads();  // what is left in shared memory tells the key
   for (std::uint32_t i = threadIdx.x; i < sizeof matrices / sizeof(uint4); i += Policy::threads) shared_memory[i] = {};
 #else
-  __trap();  // choose_form() never chooses it there
+  __trap();  // choose_ghash() never chooses it there
 #endif
 }
 

@@ -38,17 +38,18 @@ std::size_t tensor_shared_len(std::size_t keys) {
   return keys == 1 ? OneKey::shared_len : ManyKeys::shared_len_of(least_warps_of_many_keys);
 }
 
-bool has_tensor_form(const Device& device, std::size_t keys) {
+bool has_tensor_ghash(const Device& device, std::size_t keys) {
   return (device.major == 8 || device.major == 9) && device.shared_len >= tensor_shared_len(keys);
 }
 
-std::uint32_t tensor_warps(const Device& device, Form form) {
-  return form == Form::tensor_warpgroups ? warpgroup_warps(device) : device.multiprocessors * OneKey::warps;
+std::uint32_t tensor_warps(const Device& device, GhashAlgorithm algorithm) {
+  return algorithm == GhashAlgorithm::tensor_warpgroups ? warpgroup_warps(device)
+                                                        : device.multiprocessors * OneKey::warps;
 }
 
-void hash_on_tensor_cores(const Device& device, Stream stream, Form form, const ChunkList& list) {
-  if (form == Form::tensor_warpgroups) return hash_by_warpgroups(device, stream, list);
-  if (form == Form::tensor_many_keys) {
+void hash_on_tensor_cores(const Device& device, Stream stream, GhashAlgorithm algorithm, const ChunkList& list) {
+  if (algorithm == GhashAlgorithm::tensor_warpgroups) return hash_by_warpgroups(device, stream, list);
+  if (algorithm == GhashAlgorithm::tensor_many_keys) {
     const std::size_t warps = device.shared_len / ManyKeys::shared_len_of(1);
     return launch_policy<ManyKeys>(device, stream, list,
                                    static_cast<std::uint32_t>(std::min<std::size_t>(warps, ManyKeys::warps)));

@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(Policy::threads, 1) hash_chunks_by_matrix(cons
   for (std::uint32_t i = threadIdx.x; i < Policy::shared_len_of(warps_of_block) / sizeof(uint4); i += blockDim.x)
     shared_memory[i] = {};
 #else
-  __trap();  // choose_form() never chooses it there
+  __trap();  // choose_ghash() never chooses it there
 #endif
 }
 

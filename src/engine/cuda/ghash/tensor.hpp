@@ -12,7 +12,7 @@ namespace warpcipher::cuda::ghash {
 
 struct ChunkList;
 
-enum class Form : std::uint8_t {
+enum class GhashAlgorithm : std::uint8_t {
   few_lanes,          // carryless products on the multiply pipe, four lanes a message: many short ones
   tensor_rows,        // the same by the matrices of one key (message_rows.cuh)
   scalar,             // the same, a warp a chunk: any GPU, texts that are few and not long
@@ -24,7 +24,7 @@ enum class Form : std::uint8_t {
 // H^(2^j) that the tensor forms need of a key: j below this.
 inline constexpr std::uint32_t tensor_squares = 11;
 
-// Of these, longer messages are faster otherwise, whatever the keys: see choose_form().
+// Of these, longer messages are faster otherwise, whatever the keys: see choose_ghash().
 inline constexpr std::uint64_t most_blocks_of_short = 512;
 
 // What a group is to GHASH. Blocks are of AAD and text.
@@ -39,20 +39,20 @@ struct Work {
 // and measurements; "warpgroups" and "rows" have no form for many keys, "rows" none for long messages, and leave those
 // as they are. Throws Error{engine_failure} when the device cannot run the forced one, Error{invalid_argument} for
 // another value.
-Form choose_form(const Device& device, const Work& work);
+GhashAlgorithm choose_ghash(const Device& device, const Work& work);
 
 // Whether the device can hash on tensor cores, messages of so many keys; and the shared memory of a block that it needs
 // for them.
-bool has_tensor_form(const Device& device, std::size_t keys = 1);
+bool has_tensor_ghash(const Device& device, std::size_t keys = 1);
 std::size_t tensor_shared_len(std::size_t keys);
 
 // Warps that hash chunks at the same time in a tensor form.
-std::uint32_t tensor_warps(const Device& device, Form form);
+std::uint32_t tensor_warps(const Device& device, GhashAlgorithm algorithm);
 
-void hash_on_tensor_cores(const Device& device, Stream stream, Form form, const ChunkList& list);
+void hash_on_tensor_cores(const Device& device, Stream stream, GhashAlgorithm algorithm, const ChunkList& list);
 
-// Form::tensor_rows, tags included: of the list views, masks, messages and powers, tensor_squares of them. verdicts: as
-// authenticate().
+// GhashAlgorithm::tensor_rows, tags included: of the list views, masks, messages and powers, tensor_squares of them.
+// verdicts: as authenticate().
 void hash_rows(const Device& device, Stream stream, const ChunkList& list, std::uint32_t* verdicts);
 
 }  // namespace warpcipher::cuda::ghash

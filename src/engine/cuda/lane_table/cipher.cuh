@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES by lane tables (form.hpp draws them): filling the tables, looking up, and the rounds of FIPS 197 over them.
+// AES by lane tables (table_layout.hpp draws them): filling the tables, looking up, and the rounds of FIPS 197 over
+// them.
 #pragma once
 
 #include "cipher/aes_tables.hpp"
 #include "engine/cuda/lane_table/common_rounds.cuh"
-#include "engine/cuda/lane_table/form.hpp"
+#include "engine/cuda/lane_table/table_layout.hpp"
 #include "engine/cuda/runtime/block.cuh"
 
 namespace warpcipher::cuda::lane_table {
@@ -163,7 +164,7 @@ class LaneCipher {
   // What lies at an address in table Table: 0 or 1 where there is one plane.
   template <std::uint32_t Table>
   __device__ __forceinline__ std::uint32_t load(std::uint32_t address) const {
-    static_assert(Table / 2 < Tables::planes, "this form has no such table");
+    static_assert(Table / 2 < Tables::planes, "this layout has no such table");
     if constexpr (Tables::row_log == 8) {
       return *reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const char*>(shared_tables) + address +
                                                      Tables::offset(Table));

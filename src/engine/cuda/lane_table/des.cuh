@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // DES by lane tables, for the serial modes, where a lane has just one block at a time and bitslicing would leave it
-// idle. Each S-box and the permutation P after it are one table of 64 words; as in form.hpp every lane has its own copy
-// in its own bank, so the time depends on nothing secret. Four planes of 16 KiB, two S-boxes a plane:
+// idle. Each S-box and the permutation P after it are one table of 64 words; as in table_layout.hpp every lane has its
+// own copy in its own bank, so the time depends on nothing secret. Four planes of 16 KiB, two S-boxes a plane:
 //
 //   row x    bytes 0..127: S1[x] for lanes 0 to 31    bytes 128..255: S2[x] for lanes 0 to 31       (plane 0)
 //            S3, S4 (plane 1); S5, S6 (plane 2); S7, S8 (plane 3)

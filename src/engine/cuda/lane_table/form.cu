@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/lane_table/form.hpp"
+#include "engine/cuda/lane_table/table_layout.hpp"
 
 #include <string>
 
@@ -9,14 +9,14 @@
 
 namespace warpcipher::cuda::lane_table {
 
-Form choose_form(const Device& device) {
+TableLayout choose_table_layout(const Device& device) {
   std::string_view forced = forced_value("WARPCIPHER_LANE_TABLE", {"128", "64"});
   if (forced.empty()) forced = chosen_value(device, Tunable::lane_table);
   const bool fits = device.shared_len >= Tables128::shared_len;
   if (forced == "64" || (forced.empty() && !fits)) {
-    if (device.shared_len >= Tables64::shared_len) return Form::tables_64;
+    if (device.shared_len >= Tables64::shared_len) return TableLayout::tables_64;
   } else if (fits) {
-    return Form::tables_128;
+    return TableLayout::tables_128;
   }
   throw Error(Status::engine_failure, std::string(device.name) + " has " + std::to_string(device.shared_len) +
                                           " bytes of shared memory a block, too few for lane tables of " +

@@ -9,9 +9,9 @@
 
 namespace warpcipher::cuda::lane_table {
 
-bool choose_hybrid_batch(const Device& device, Form form, std::uint64_t tiles) {
+bool choose_hybrid_batch(const Device& device, TableLayout layout, std::uint64_t tiles) {
   const std::string_view forced = forced_counter();
-  if (!has_hybrid(device) || form != Form::tables_128 || forced == "tiles") return false;
+  if (!has_hybrid(device) || layout != TableLayout::tables_128 || forced == "tiles") return false;
   if (forced == "mixed") return true;
   return chosen_value(device, Tunable::counter) != "tiles" &&
          tiles >= least_hybrid_tiles_of_multiprocessor * device.multiprocessors;

@@ -9,9 +9,10 @@
 
 namespace warpcipher::cuda::lane_table {
 
-bool choose_hybrid_packed(const Device& device, Form form, std::uint32_t messages, std::uint64_t units,
+bool choose_hybrid_packed(const Device& device, TableLayout layout, std::uint32_t messages, std::uint64_t units,
                           std::uint64_t most_units) {
-  if (!has_hybrid(device) || form != Form::tables_128 || units == 0 || most_units > most_units_of_hybrid_packed)
+  if (!has_hybrid(device) || layout != TableLayout::tables_128 || units == 0 ||
+      most_units > most_units_of_hybrid_packed)
     return false;
   const std::string_view forced = forced_counter();
   if (!forced.empty()) return forced == "together";

@@ -257,7 +257,7 @@ bool choose_hybrid_rows(const Device& device, const ColumnView& columns) {
   const std::uint64_t room = room_of(columns);
   if (room / columns.count < row_len || room / columns.count >= 2 * tile_len) return false;
   const bool fits_exactly = room % (row_len * columns.count) == 0;
-  return choose_hybrid_text(device, choose_form(device), room / tile_len,
+  return choose_hybrid_text(device, choose_table_layout(device), room / tile_len,
                             fits_exactly ? least_row_tiles_of_multiprocessor : least_loose_tiles_of_multiprocessor);
 }
 

@@ -18,11 +18,12 @@ bool has_hybrid(const Device& device) {
          device.shared_len >= HybridShape::shared_len;
 }
 
-bool choose_hybrid(const Device& device, Form form, const SingleSource& message) {
+bool choose_hybrid(const Device& device, TableLayout layout, const SingleSource& message) {
   const auto addresses =
       reinterpret_cast<std::uintptr_t>(message.view.in) | reinterpret_cast<std::uintptr_t>(message.view.out);
   std::string_view forced = forced_counter();
-  if (!has_hybrid(device) || form != Form::tables_128 || addresses % 16 != 0 || message.tiles < 3) return false;
+  if (!has_hybrid(device) || layout != TableLayout::tables_128 || addresses % 16 != 0 || message.tiles < 3)
+    return false;
   const bool is_forced = forced == "mixed";
   if (forced.empty()) forced = chosen_value(device, Tunable::counter);
   if (!forced.empty() && forced != "mixed") return false;

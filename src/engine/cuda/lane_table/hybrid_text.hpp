@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "engine/cuda/lane_table/form.hpp"
+#include "engine/cuda/lane_table/table_layout.hpp"
 #include "engine/stream.hpp"
 #include "mode/mode.hpp"
 
@@ -21,9 +21,9 @@ struct SingleSource;
 // at 34 MB ECB 602 and 612.
 inline constexpr std::uint64_t least_text_tiles_of_multiprocessor = 128;
 
-// Whether a launch of so many tiles had better be run so, where tiles are whole. Throws as choose_form does for values
-// of WARPCIPHER_BLOCKS.
-bool choose_hybrid_text(const Device& device, Form form, std::uint64_t tiles,
+// Whether a launch of so many tiles had better be run so, where tiles are whole. Throws as choose_table_layout does for
+// values of WARPCIPHER_BLOCKS.
+bool choose_hybrid_text(const Device& device, TableLayout layout, std::uint64_t tiles,
                         std::uint64_t least_of_multiprocessor = least_text_tiles_of_multiprocessor);
 
 // A message of ECB, or one to decrypt of CBC or CFB. chains: as ChainParameters.

@@ -44,9 +44,10 @@ void launch_hybrid(const Device& device, Stream stream, const Source& source,
 
 }  // namespace
 
-bool choose_hybrid_text(const Device& device, Form form, std::uint64_t tiles, std::uint64_t least_of_multiprocessor) {
+bool choose_hybrid_text(const Device& device, TableLayout layout, std::uint64_t tiles,
+                        std::uint64_t least_of_multiprocessor) {
   const std::string_view forced = forced_value("WARPCIPHER_BLOCKS", {"mixed", "tiles"});
-  if (!has_hybrid(device) || form != Form::tables_128 || forced == "tiles") return false;
+  if (!has_hybrid(device) || layout != TableLayout::tables_128 || forced == "tiles") return false;
   if (forced == "mixed") return true;
   return chosen_value(device, Tunable::blocks) != "tiles" && tiles >= least_of_multiprocessor * device.multiprocessors;
 }

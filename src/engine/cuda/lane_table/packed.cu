@@ -43,8 +43,8 @@ bool choose_packed(const Device& device, const CounterBatch& batch, std::uint32_
 }
 
 // Whether the batch's key can be a kernel parameter.
-bool takes_parameter_key(Form form, const CounterBatch& batch) {
-  return batch.only_key != nullptr && form == Form::tables_128 && batch.rounds != 12;
+bool takes_parameter_key(TableLayout layout, const CounterBatch& batch) {
+  return batch.only_key != nullptr && layout == TableLayout::tables_128 && batch.rounds != 12;
 }
 
 template <class Tables, int Rounds, class Source>
@@ -59,7 +59,7 @@ void run(const Device& device, Stream stream, const CounterBatch& batch, bool wr
          const CounterChoice& choice, const Guess& guess) {
   const PackedParameters parameters{choice.group_log, wrap_32, verdicts};
   const MessageList list{{batch.views, batch.first_tile, batch.tiles, batch.messages}};
-  if (takes_parameter_key(choice.form, batch)) {
+  if (takes_parameter_key(choice.layout, batch)) {
     Secret<OneKeySource> source;
     static_cast<MessageList&>(*source) = list;
     source->rounds = batch.rounds;
@@ -74,7 +74,7 @@ void run(const Device& device, Stream stream, const CounterBatch& batch, bool wr
       return batch.rounds == 10 ? launch_packed<Tables128, 10>(device, stream, *source, parameters, guess)
                                 : launch_packed<Tables128, 14>(device, stream, *source, parameters, guess);
     }
-    const ParallelLaunch tiles{device, stream, choice.form, nullptr, &*source, nullptr};
+    const ParallelLaunch tiles{device, stream, choice.layout, nullptr, &*source, nullptr};
     return launch_parallel<CounterMode>(tiles, CounterParameters{wrap_32, verdicts});
   }
   if (choice.makes_round_keys) {
@@ -84,25 +84,26 @@ void run(const Device& device, Stream stream, const CounterBatch& batch, bool wr
   const BatchSource source{list, batch.rounds, batch.round_keys};
   if (choice.hybrid) return run_hybrid_batch(device, stream, source, wrap_32, verdicts, guess);
   if (!choice.packed) {
-    const ParallelLaunch tiles{device, stream, choice.form, nullptr, nullptr, &source};
+    const ParallelLaunch tiles{device, stream, choice.layout, nullptr, nullptr, &source};
     return launch_parallel<CounterMode>(tiles, CounterParameters{wrap_32, verdicts});
   }
-  choice.form == Form::tables_128 ? launch_packed<Tables128, 0>(device, stream, source, parameters, guess)
-                                  : launch_packed<Tables64, 0>(device, stream, source, parameters, guess);
+  choice.layout == TableLayout::tables_128 ? launch_packed<Tables128, 0>(device, stream, source, parameters, guess)
+                                           : launch_packed<Tables64, 0>(device, stream, source, parameters, guess);
 }
 
 }  // namespace
 
 CounterChoice choose_counter(const Device& device, const CounterBatch& batch) {
-  const Form form = choose_form(device);
+  const TableLayout layout = choose_table_layout(device);
   const std::uint32_t group_log = group_log_for(batch);
   const bool packed = choose_packed(device, batch, group_log);
-  const bool hybrid_packed = packed && takes_parameter_key(form, batch) &&
-                             choose_hybrid_packed(device, form, batch.messages, batch.units, batch.most_units);
+  const bool hybrid_packed = packed && takes_parameter_key(layout, batch) &&
+                             choose_hybrid_packed(device, layout, batch.messages, batch.units, batch.most_units);
   const bool hybrid =
-      !packed && are_mostly_whole(batch.units, batch.tiles) && choose_hybrid_batch(device, form, batch.tiles);
-  const bool makes_round_keys = packed && form == Form::tables_128 && batch.rounds == 10 && batch.keys != nullptr;
-  return {form, packed, hybrid_packed, hybrid, makes_round_keys, group_log};
+      !packed && are_mostly_whole(batch.units, batch.tiles) && choose_hybrid_batch(device, layout, batch.tiles);
+  const bool makes_round_keys =
+      packed && layout == TableLayout::tables_128 && batch.rounds == 10 && batch.keys != nullptr;
+  return {layout, packed, hybrid_packed, hybrid, makes_round_keys, group_log};
 }
 
 void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, const CounterChoice& choice,

@@ -22,7 +22,7 @@ namespace warpcipher::cuda::lane_table {
 
 // Many messages, each with a key of 128 bits of which a lane makes the round keys as it goes (FIPS 197, section 5.2):
 // the lookups of a round key cost half of what it costs to read one for each of eight messages, and no kernel need make
-// them before. In the form Tables128.
+// them before. In the layout Tables128.
 struct RawKeySource : MessageList {
   std::uint32_t rounds;  // 10
   const std::uint8_t* keys;

@@ -9,7 +9,7 @@
 
 #include "engine/cuda/inputs/message_view.hpp"
 #include "engine/cuda/inputs/speculation.hpp"
-#include "engine/cuda/lane_table/form.hpp"
+#include "engine/cuda/lane_table/table_layout.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
 
@@ -35,7 +35,7 @@ struct CounterBatch {
 
 // Which kernel takes a batch.
 struct CounterChoice {
-  Form form;
+  TableLayout layout;
   bool packed;
   bool hybrid_packed;  // packed, by two kinds of warps
   bool hybrid;

@@ -75,36 +75,36 @@ void run_one(const Device& device, Stream stream, const Message& message, const 
   const StreamBuffer saved(saves ? source->tiles * sizeof(Block) : 0, stream);
   auto* const chains = reinterpret_cast<Block*>(saved.data());
   if (saves) save_chains_of_one(device, stream, algorithm, *source, chains);
-  const Form form = choose_form(device);
-  if ((mode == Mode::ctr || mode == Mode::gcm) && choose_hybrid(device, form, *source)) {
+  const TableLayout layout = choose_table_layout(device);
+  if ((mode == Mode::ctr || mode == Mode::gcm) && choose_hybrid(device, layout, *source)) {
     return run_hybrid(device, stream, *source, mode == Mode::gcm, verdict);
   }
   const bool may_be_hybrid = mode == Mode::ecb || mode == Mode::cbc || mode == Mode::cfb;
-  if (may_be_hybrid && choose_hybrid_text(device, form, source->tiles)) {
+  if (may_be_hybrid && choose_hybrid_text(device, layout, source->tiles)) {
     return run_hybrid_text(device, stream, mode, inverse, *source, chains);
   }
-  launch_mode({device, stream, form, &*source, nullptr, nullptr}, algorithm, message.direction, chains, verdict);
+  launch_mode({device, stream, layout, &*source, nullptr, nullptr}, algorithm, message.direction, chains, verdict);
 }
 
 void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, Direction direction,
                const BatchSource& batch, std::uint64_t units, bool in_place, const Key* only_key) {
   if (batch.tiles == 0) return;
-  const Form form = choose_form(device);
-  if (algorithm.mode.id == Mode::xts && only_key != nullptr && form == Form::tables_128) {
+  const TableLayout layout = choose_table_layout(device);
+  if (algorithm.mode.id == Mode::xts && only_key != nullptr && layout == TableLayout::tables_128) {
     Secret<OneKeySource> source;
     static_cast<MessageList&>(*source) = batch;
     source->rounds = batch.rounds;
     std::copy_n(aes_key_state(*only_key).words(algorithm.inverse(direction)), most_schedule_words, source->schedule);
-    if (are_mostly_whole(units, batch.tiles) && choose_hybrid_text(device, form, batch.tiles)) {
+    if (are_mostly_whole(units, batch.tiles) && choose_hybrid_text(device, layout, batch.tiles)) {
       return run_hybrid_xts(device, stream, algorithm.inverse(direction), *source);
     }
-    return launch_mode({device, stream, form, nullptr, &*source, nullptr}, algorithm, direction, nullptr, nullptr);
+    return launch_mode({device, stream, layout, nullptr, &*source, nullptr}, algorithm, direction, nullptr, nullptr);
   }
   const bool saves = in_place && chains_blocks(algorithm, direction);
   const StreamBuffer saved(saves ? batch.tiles * sizeof(Block) : 0, stream);
   auto* const chains = reinterpret_cast<Block*>(saved.data());
   if (saves) save_chains(device, stream, algorithm, batch, chains);
-  launch_mode({device, stream, form, nullptr, nullptr, &batch}, algorithm, direction, chains, nullptr);
+  launch_mode({device, stream, layout, nullptr, nullptr, &batch}, algorithm, direction, chains, nullptr);
 }
 
 }  // namespace warpcipher::cuda::lane_table

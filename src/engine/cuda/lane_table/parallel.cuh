@@ -97,11 +97,11 @@ void launch_parallel(const ParallelLaunch& run, Parameters parameters) {
   };
   if (run.batch != nullptr) {
     if constexpr (takes_one_key<Mode> && !keeps_one_key<Mode>) {
-      if (run.form == Form::tables_128 && run.batch->rounds == 10) {
+      if (run.layout == TableLayout::tables_128 && run.batch->rounds == 10) {
         return launch_kernel<Mode, Tables128, 10>(run, HeldKeySource<10>{*run.batch}, parameters);
       }
     }
-    if (run.form == Form::tables_128) return launch_kernel<Mode, Tables128, 0>(run, *run.batch, parameters);
+    if (run.layout == TableLayout::tables_128) return launch_kernel<Mode, Tables128, 0>(run, *run.batch, parameters);
     return launch_kernel<Mode, Tables64, 0>(run, *run.batch, parameters);
   }
   if constexpr (takes_one_key<Mode>) {
@@ -111,7 +111,7 @@ void launch_parallel(const ParallelLaunch& run, Parameters parameters) {
     }
   }
   if constexpr (!keeps_one_key<Mode>) {
-    if (run.form == Form::tables_64) return launch_kernel<Mode, Tables64, 0>(run, *run.single, parameters);
+    if (run.layout == TableLayout::tables_64) return launch_kernel<Mode, Tables64, 0>(run, *run.single, parameters);
     if constexpr (requires { Mode::unrolled; }) {
       launch_kernel<Mode, Tables128, 0>(run, *run.single, parameters);
     } else {  // without this branch the kernels that nobody launches would be compiled

@@ -3,9 +3,9 @@
 // own.
 #pragma once
 
-#include "engine/cuda/lane_table/form.hpp"
 #include "engine/cuda/lane_table/modes.hpp"
 #include "engine/cuda/lane_table/source.hpp"
+#include "engine/cuda/lane_table/table_layout.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
 #include "mode/mode.hpp"
@@ -18,12 +18,12 @@ struct Message;
 
 namespace warpcipher::cuda::lane_table {
 
-// One of the sources is set. one_key: only for modes that take it, with keys of 10 or 14 rounds, and in the form
+// One of the sources is set. one_key: only for modes that take it, with keys of 10 or 14 rounds, and in the layout
 // tables_128; those that keep it have no `single`.
 struct ParallelLaunch {
   const Device& device;
   Stream stream;
-  Form form;
+  TableLayout layout;
   const SingleSource* single = nullptr;
   const OneKeySource* one_key = nullptr;
   const BatchSource* batch = nullptr;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "engine/cuda/inputs/message_view.cuh"
-#include "engine/cuda/lane_table/form.hpp"
+#include "engine/cuda/lane_table/table_layout.hpp"
 #include "engine/cuda/runtime/launch.hpp"
 #include "mode/mode.hpp"
 

@@ -217,7 +217,7 @@ void launch_rounds(const Device& device, Stream stream, const SerialParameters& 
 }
 
 template <class Tables>
-void launch_form(const Device& device, Stream stream, const SerialParameters& parameters) {
+void launch_layout(const Device& device, Stream stream, const SerialParameters& parameters) {
   switch (parameters.batch.rounds) {
     case 10:
       return launch_rounds<Tables, 10>(device, stream, parameters);
@@ -232,8 +232,8 @@ void launch_form(const Device& device, Stream stream, const SerialParameters& pa
 
 void run_serial_batch(const Device& device, Stream stream, Mode mode, const SerialBatch& batch) {
   const SerialParameters parameters{batch, feedback_of(mode), false};
-  choose_form(device) == Form::tables_128 ? launch_form<Tables128>(device, stream, parameters)
-                                          : launch_form<Tables64>(device, stream, parameters);
+  choose_table_layout(device) == TableLayout::tables_128 ? launch_layout<Tables128>(device, stream, parameters)
+                                                         : launch_layout<Tables64>(device, stream, parameters);
 }
 
 }  // namespace warpcipher::cuda::lane_table

@@ -2,7 +2,7 @@
 // The shape of the launches that fill lane tables.
 #pragma once
 
-#include "engine/cuda/lane_table/form.hpp"
+#include "engine/cuda/lane_table/table_layout.hpp"
 #include "engine/cuda/runtime/intrinsics.cuh"
 #include "engine/cuda/runtime/launch.hpp"
 

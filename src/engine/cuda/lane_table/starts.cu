@@ -41,7 +41,8 @@ void launch_starts(const Device& device, Stream stream, const StartEncryption& e
 }  // namespace
 
 void encrypt_starts(const Device& device, Stream stream, const StartEncryption& encryption) {
-  if (choose_form(device) == Form::tables_128) return launch_starts<Tables128>(device, stream, encryption);
+  if (choose_table_layout(device) == TableLayout::tables_128)
+    return launch_starts<Tables128>(device, stream, encryption);
   launch_starts<Tables64>(device, stream, encryption);
 }
 

@@ -52,11 +52,11 @@ struct Tables64 {
 // More than this and a block would not fit its 64 registers a thread on any GPU.
 inline constexpr std::uint32_t block_threads = 1024;
 
-enum class Form : std::uint8_t { tables_128, tables_64 };
+enum class TableLayout : std::uint8_t { tables_128, tables_64 };
 
-// The form for a device: what the tuner chose, else the larger that fits. WARPCIPHER_LANE_TABLE ("128" or "64") forces
-// one, for tests and measurements; throws Error{engine_failure} when the forced one does not fit,
+// The layout for a device: what the tuner chose, else the larger that fits. WARPCIPHER_LANE_TABLE ("128" or "64")
+// forces one, for tests and measurements; throws Error{engine_failure} when the forced one does not fit,
 // Error{invalid_argument} for another value.
-Form choose_form(const Device& device);
+TableLayout choose_table_layout(const Device& device);
 
 }  // namespace warpcipher::cuda::lane_table
