@@ -4,11 +4,11 @@
 #include "engine/cuda/bitslice/des.hpp"
 #include "engine/cuda/execution/device_batch.hpp"
 #include "engine/cuda/inputs/order.hpp"
+#include "engine/cuda/lane_table/first_blocks.hpp"
 #include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/parallel.hpp"
 #include "engine/cuda/lane_table/serial_aes.hpp"
 #include "engine/cuda/lane_table/serial_des.hpp"
-#include "engine/cuda/lane_table/starts.hpp"
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/stream.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
@@ -103,7 +103,7 @@ void encrypt_first_blocks(const DeviceBatch& b, Block* masks) {
   if (!is_xts && !b.is_gcm()) return;
   b.aes_keys->derive();
   const uint4* const rows = is_xts ? b.aes_keys->tweak_keys() : b.aes_keys->round_keys();
-  lane_table::encrypt_starts(b.device, b.stream, {b.views, b.messages, rows, b.aes_keys->rounds(), masks});
+  lane_table::encrypt_first_blocks(b.device, b.stream, {b.views, b.messages, rows, b.aes_keys->rounds(), masks});
 }
 
 void execute(const DeviceBatch& b, std::uint32_t* verdicts, bool has_text) {

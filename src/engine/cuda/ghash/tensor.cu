@@ -21,7 +21,7 @@ using Rows96 = MessageRowsPolicy<24, 4, 512>;  // 98 KiB: rows of 96 blocks with
 constexpr std::size_t rows_len = sizeof(MessageMatrices<Rows96::steps>);
 static_assert(Matrices<16>::squares <= tensor_squares && MessageMatrices<Rows96::steps>::squares <= tensor_squares,
               "the table of powers is long enough for every policy");
-static_assert(rows_len <= OneKey::shared_len, "a device that has one of the forms of one key has both");
+static_assert(rows_len <= OneKey::shared_len, "a device that has one of the algorithms for one key has both");
 
 constexpr std::uint64_t least_blocks_for_long = std::uint64_t{1} << 22;  // 64 MiB: then twice the matrices pay
 

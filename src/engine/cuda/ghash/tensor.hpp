@@ -21,7 +21,7 @@ enum class GhashAlgorithm : std::uint8_t {
   tensor_many_keys,   // every warp has its own
 };
 
-// H^(2^j) that the tensor forms need of a key: j below this.
+// H^(2^j) that the algorithms on tensor cores need of a key: j below this.
 inline constexpr std::uint32_t tensor_squares = 11;
 
 // Of these, longer messages are faster otherwise, whatever the keys: see choose_ghash().
@@ -35,10 +35,10 @@ struct Work {
   std::uint64_t most_blocks;  // of one message
 };
 
-// The form for a group. WARPCIPHER_GHASH ("lanes", "rows", "scalar", "tensor" or "warpgroups") forces one, for tests
-// and measurements; "warpgroups" and "rows" have no form for many keys, "rows" none for long messages, and leave those
-// as they are. Throws Error{engine_failure} when the device cannot run the forced one, Error{invalid_argument} for
-// another value.
+// The algorithm for a group. WARPCIPHER_GHASH ("lanes", "rows", "scalar", "tensor" or "warpgroups") forces one, for
+// tests and measurements; "warpgroups" and "rows" have no kernel for many keys, "rows" none for long messages, and
+// leave those as they are. Throws Error{engine_failure} when the device cannot run the forced one,
+// Error{invalid_argument} for another value.
 GhashAlgorithm choose_ghash(const Device& device, const Work& work);
 
 // Whether the device can hash on tensor cores, messages of so many keys; and the shared memory of a block that it needs
@@ -46,7 +46,7 @@ GhashAlgorithm choose_ghash(const Device& device, const Work& work);
 bool has_tensor_ghash(const Device& device, std::size_t keys = 1);
 std::size_t tensor_shared_len(std::size_t keys);
 
-// Warps that hash chunks at the same time in a tensor form.
+// Warps that hash chunks at the same time on tensor cores.
 std::uint32_t tensor_warps(const Device& device, GhashAlgorithm algorithm);
 
 void hash_on_tensor_cores(const Device& device, Stream stream, GhashAlgorithm algorithm, const ChunkList& list);

@@ -23,7 +23,7 @@ struct HybridSource : SingleSource {
   aes::SlicedKey sliced[14 - first_sliced_round];  // of the rounds from first_sliced_round to the last but one
 };
 
-struct HybridShape {
+struct HybridPolicy {
   static constexpr std::uint32_t sliced_warps = 8;  // of 32; H200, a prototype: 4 gave 1006, 8 1035 GB/s
   static constexpr std::uint32_t lane_warps = block_threads / warp_len - sliced_warps;
   static constexpr std::uint32_t run = 4;  // tiles that a warp takes at once, but for the last
@@ -36,17 +36,17 @@ struct HybridShape {
 
 // Deals a block's `count` tiles, from number `first` on every stride-th, to the warps of the block. Every lane takes
 // part in everything. Run: of how many neighbours a deal is where there are many, but for the last.
-template <std::uint32_t Run = HybridShape::run>
+template <std::uint32_t Run = HybridPolicy::run>
 class TileDealer {
  public:
   __device__ __forceinline__ TileDealer(std::uint32_t first, std::uint32_t count, std::uint32_t stride, bool is_sliced)
       : first_(first),
         stride_(stride),
         count_(count),
-        run_(Run > HybridShape::run && count_ < HybridShape::many ? HybridShape::run : Run),
-        runs_(count_ > HybridShape::singles ? (count_ - HybridShape::singles) / run_ : 0),
+        run_(Run > HybridPolicy::run && count_ < HybridPolicy::many ? HybridPolicy::run : Run),
+        runs_(count_ > HybridPolicy::singles ? (count_ - HybridPolicy::singles) / run_ : 0),
         enough_(count_) {
-    if (is_sliced) enough_ -= count_ / 2 < HybridShape::reserved ? count_ / 2 : HybridShape::reserved;
+    if (is_sliced) enough_ -= count_ / 2 < HybridPolicy::reserved ? count_ / 2 : HybridPolicy::reserved;
   }
 
   // Every gridDim.x-th of the tiles from `first` to before `end`.
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   const LaneCipher<Tables, false, 0, ParameterKey> cipher(key, source.rounds);
   const auto tiles = static_cast<std::uint32_t>(source.tiles);
   const std::uint32_t warp = warp_index();
-  const bool is_sliced = warp < HybridShape::sliced_warps;
+  const bool is_sliced = warp < HybridPolicy::sliced_warps;
   auto dealer = TileDealer<>::of_grid(1, tiles - 1, is_sliced);
   std::uint32_t tile = 0;
   if (is_sliced) {
@@ -165,8 +165,8 @@ __global__ void __launch_bounds__(block_threads, 1)
     while (dealer.take(tile)) mode.tile(cipher, source, tile, parameters.wrap_32);
   } else {
     CounterMode mode;
-    const bool has_first = warp == HybridShape::sliced_warps && blockIdx.x == 0;
-    const bool has_last = warp == HybridShape::sliced_warps && blockIdx.x == gridDim.x - 1;
+    const bool has_first = warp == HybridPolicy::sliced_warps && blockIdx.x == 0;
+    const bool has_last = warp == HybridPolicy::sliced_warps && blockIdx.x == gridDim.x - 1;
     if (has_last) tile = tiles - 1;
     for (bool more = has_first || has_last || dealer.take(tile); more; more = dealer.take(tile)) {
       mode.tile(cipher, source.template find<CounterMode>(tile), parameters);

@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   TileDealer<>::begin();
   __syncthreads();
   const std::uint32_t warp = warp_index();
-  const bool is_sliced = warp < HybridShape::sliced_warps;
+  const bool is_sliced = warp < HybridPolicy::sliced_warps;
   Key key(source, warp, is_sliced);
   const LaneCipher<Tables, false, 0, Key> cipher(key, source.rounds);
   const std::uint64_t tiles = tiles_of(source);

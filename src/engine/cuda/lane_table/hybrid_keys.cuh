@@ -22,8 +22,8 @@ namespace warpcipher::cuda::lane_table {
 
 struct OnlyKey : ParameterKey {
   using Source = SlicedSource<OneKeySource>;
-  static constexpr std::uint32_t run = HybridShape::run;
-  static constexpr std::size_t shared_len = HybridShape::shared_len;
+  static constexpr std::uint32_t run = HybridPolicy::run;
+  static constexpr std::size_t shared_len = HybridPolicy::shared_len;
 
   const aes::SlicedKey* masks;
 
@@ -56,13 +56,13 @@ class WarpKey {
   };
 
  private:
-  static constexpr std::uint32_t rows_begin = HybridShape::shared_len / sizeof(uint4);
+  static constexpr std::uint32_t rows_begin = HybridPolicy::shared_len / sizeof(uint4);
   static constexpr std::uint32_t masks_begin = rows_begin + block_threads / warp_len * most_rows;
   static constexpr std::uint32_t masks_of_round = 8;
   static constexpr std::uint32_t masks_of_warp = (most_rows - 1 - first_sliced_round) * masks_of_round;
 
  public:
-  static constexpr std::size_t shared_len = sizeof(uint4) * (masks_begin + HybridShape::sliced_warps * masks_of_warp);
+  static constexpr std::size_t shared_len = sizeof(uint4) * (masks_begin + HybridPolicy::sliced_warps * masks_of_warp);
 
   __device__ __forceinline__ WarpKey(const Source&, std::uint32_t warp, bool is_sliced)
       : warp_(warp), is_sliced_(is_sliced) {}

@@ -263,7 +263,7 @@ static __global__ void __launch_bounds__(block_threads, 1)
   __syncthreads();
   const ParameterKey key{source.schedule};
   const LaneCipher<Tables, false, 0, ParameterKey> cipher(key, source.rounds);
-  const bool is_sliced = warp_index() < HybridShape::sliced_warps;
+  const bool is_sliced = warp_index() < HybridPolicy::sliced_warps;
   auto dealer = TileDealer<1>::of_grid(0, places.tiles(source.messages), is_sliced);
   std::uint32_t number = 0;
   while (dealer.take(number)) {

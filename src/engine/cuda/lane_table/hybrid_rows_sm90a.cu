@@ -22,7 +22,7 @@
 #include "engine/cuda/lane_table/hybrid_rows.hpp"
 #include "engine/cuda/lane_table/hybrid_text.cuh"
 #include "engine/cuda/lane_table/hybrid_text.hpp"
-#include "engine/cuda/lane_table/shape.cuh"
+#include "engine/cuda/lane_table/launch_configuration.cuh"
 #include "engine/cuda/runtime/launch.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
 
@@ -245,7 +245,7 @@ void launch_rows(const Device& device, Stream stream, const RowSource& text, con
   Secret<SlicedSource<RowSource>> sliced;
   slice_keys(*sliced, text);
   launch(&hybrid_text_kernel<XtsRows<Inverse>, RowSource>,
-         LaunchShape{device.multiprocessors, block_threads, HybridShape::shared_len}, stream, *sliced, tweaks);
+         LaunchShape{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream, *sliced, tweaks);
 }
 
 std::uint64_t room_of(const ColumnView& columns) { return std::min(columns.in_len, columns.out_len); }
@@ -271,9 +271,10 @@ void start_hybrid_rows(const Device& device, Stream stream, const ColumnView& co
   planning->tweaks = reinterpret_cast<Block*>(memory.data());
   planning->rounds = rounds;
   std::copy_n(state.tweak_words, most_schedule_words, planning->schedule);
-  launch(&plan_rows_kernel,
-         parallel_shape(device, (std::uint64_t{columns.count} + warp_len - 1) / warp_len, Tables128::shared_len),
-         stream, *planning);
+  launch(
+      &plan_rows_kernel,
+      parallel_configuration(device, (std::uint64_t{columns.count} + warp_len - 1) / warp_len, Tables128::shared_len),
+      stream, *planning);
   Secret<RowSource> text;
   text->guess = guess;
   text->view.in = columns.in;

@@ -15,7 +15,7 @@ std::string_view forced_counter() {
 
 bool has_hybrid(const Device& device) {
   return device.major == 9 && device.minor == 0 && device.multiprocessors > 1 &&
-         device.shared_len >= HybridShape::shared_len;
+         device.shared_len >= HybridPolicy::shared_len;
 }
 
 bool choose_hybrid(const Device& device, TableLayout layout, const SingleSource& message) {
@@ -38,7 +38,7 @@ void run_hybrid(const Device& device, Stream stream, const SingleSource& message
     source->sliced[r - first_sliced_round] =
         aes::slice_key(reinterpret_cast<const std::uint8_t*>(message.schedule + 4 * r));
   }
-  launch(&hybrid_counter_kernel<>, LaunchShape{device.multiprocessors, block_threads, HybridShape::shared_len}, stream,
+  launch(&hybrid_counter_kernel<>, LaunchShape{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream,
          *source, CounterParameters{wrap_32, verdicts, device.multiprocessors});
 }
 

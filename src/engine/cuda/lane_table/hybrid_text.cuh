@@ -243,7 +243,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   __syncthreads();
   const ParameterKey key{source.schedule};
   const LaneCipher<Tables, Mode::inverse, 0, ParameterKey> cipher(key, source.rounds);
-  const bool is_sliced = warp_index() < HybridShape::sliced_warps;
+  const bool is_sliced = warp_index() < HybridPolicy::sliced_warps;
   auto dealer = TileDealer<>::of_grid(0, tiles_to_deal(source), is_sliced);
   std::uint32_t number = 0;
   Mode mode;

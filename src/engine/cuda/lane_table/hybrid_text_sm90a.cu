@@ -38,8 +38,8 @@ void launch_hybrid(const Device& device, Stream stream, const Source& source,
                    const typename Mode::Parameters& parameters) {
   Secret<SlicedSource<Source>> sliced;
   slice_keys(*sliced, source);
-  launch(&hybrid_text_kernel<Mode, Source>, LaunchShape{device.multiprocessors, block_threads, HybridShape::shared_len},
-         stream, *sliced, parameters);
+  launch(&hybrid_text_kernel<Mode, Source>,
+         LaunchShape{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream, *sliced, parameters);
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 #include "core/wipe.hpp"
 #include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/lane_table/hybrid.hpp"
+#include "engine/cuda/lane_table/launch_configuration.cuh"
 #include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/parallel.hpp"
-#include "engine/cuda/lane_table/shape.cuh"
 
 namespace warpcipher::cuda::lane_table {
 namespace {
@@ -51,8 +51,8 @@ template <class Tables, int Rounds, class Source>
 void launch_packed(const Device& device, Stream stream, const Source& source, const PackedParameters& parameters,
                    const Guess& guess) {
   const std::uint64_t warps = (std::uint64_t{source.messages} << parameters.group_log) / warp_len + 1;
-  launch(&packed_counter_kernel<Tables, Rounds, Source>, parallel_shape(device, warps, Tables::shared_len), stream,
-         source, parameters, guess);
+  launch(&packed_counter_kernel<Tables, Rounds, Source>, parallel_configuration(device, warps, Tables::shared_len),
+         stream, source, parameters, guess);
 }
 
 void run(const Device& device, Stream stream, const CounterBatch& batch, bool wrap_32, const std::uint32_t* verdicts,

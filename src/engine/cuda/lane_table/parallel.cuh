@@ -6,9 +6,9 @@
 
 #include "engine/cuda/lane_table/cipher.cuh"
 #include "engine/cuda/lane_table/counter.cuh"
+#include "engine/cuda/lane_table/launch_configuration.cuh"
 #include "engine/cuda/lane_table/modes.cuh"
 #include "engine/cuda/lane_table/parallel.hpp"
-#include "engine/cuda/lane_table/shape.cuh"
 #include "engine/cuda/lane_table/xts.cuh"
 
 namespace warpcipher::cuda::lane_table {
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(threads_for<Source>, 1)
 template <class Mode, class Tables, int Rounds, class Source>
 void launch_kernel(const ParallelLaunch& run, const Source& source, const typename Mode::Parameters& parameters) {
   launch(&parallel_kernel<Mode, Tables, Rounds, Source>,
-         parallel_shape(run.device, source.tiles, Tables::shared_len, threads_for<Source>), run.stream, source,
+         parallel_configuration(run.device, source.tiles, Tables::shared_len, threads_for<Source>), run.stream, source,
          parameters);
 }
 
@@ -81,8 +81,8 @@ void launch_parallel(const ParallelLaunch& run, Parameters parameters) {
   static_assert(std::is_same_v<Parameters, typename Mode::Parameters>);
   if constexpr (requires { parameters.set_stride(std::uint64_t{}); }) {
     if (run.single != nullptr) {
-      const LaunchShape shape = parallel_shape(run.device, run.single->tiles, 0);
-      parameters.set_stride(std::uint64_t{shape.blocks} * (shape.threads / warp_len));
+      const LaunchShape configuration = parallel_configuration(run.device, run.single->tiles, 0);
+      parameters.set_stride(std::uint64_t{configuration.blocks} * (configuration.threads / warp_len));
     }
   }
   const auto launch_unrolled = [&](const auto& source) {

@@ -198,9 +198,11 @@ void launch_warps(const Device& device, Stream stream, SerialParameters paramete
   // GPUs of 64 KiB have tables and nothing else (7.5); those of 99 KiB room for the text of eight warps.
   const std::uint32_t room = (device.shared_len - Tables::shared_len) / staged_len;
   parameters.staged = room >= least_serial_warps && !parameters.feedback.by_bytes;
-  LaunchShape shape = serial_shape(device, parameters.batch.messages, parameters.staged && room < Warps ? room : Warps);
-  shape.shared_len = Tables::shared_len + (parameters.staged ? shape.threads / warp_len * staged_len : 0);
-  launch(&serial_aes_kernel<Tables, Rounds, Warps>, shape, stream, parameters);
+  LaunchShape configuration =
+      serial_configuration(device, parameters.batch.messages, parameters.staged && room < Warps ? room : Warps);
+  configuration.shared_len =
+      Tables::shared_len + (parameters.staged ? configuration.threads / warp_len * staged_len : 0);
+  launch(&serial_aes_kernel<Tables, Rounds, Warps>, configuration, stream, parameters);
 }
 
 template <class Tables, int Rounds>

@@ -12,7 +12,7 @@
 
 namespace warpcipher::cuda::lane_table {
 
-struct StartEncryption {
+struct FirstBlocks {
   MessageView* views;
   std::uint32_t count;
   const uint4* rows;  // of round keys
@@ -22,6 +22,6 @@ struct StartEncryption {
 
 // Encrypts views[i].start under key views[i].key, a lane each. With masks the result goes there, and start to the
 // counter that follows (inc32: SP 800-38D, section 6.2); without, it becomes start. Pointers are to device memory.
-void encrypt_starts(const Device& device, Stream stream, const StartEncryption& encryption);
+void encrypt_first_blocks(const Device& device, Stream stream, const FirstBlocks& batch);
 
 }  // namespace warpcipher::cuda::lane_table

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shape of the launches that fill lane tables.
+// The launch configuration of kernels that fill lane tables.
 #pragma once
 
 #include "engine/cuda/lane_table/table_layout.hpp"
@@ -9,8 +9,8 @@
 namespace warpcipher::cuda::lane_table {
 
 // A block has as many warps as it has tiles, up to 32: more would only wait for the tables.
-inline LaunchShape parallel_shape(const Device& device, std::uint64_t tiles, std::size_t shared_len,
-                                  std::uint32_t most_threads = block_threads) {
+inline LaunchShape parallel_configuration(const Device& device, std::uint64_t tiles, std::size_t shared_len,
+                                          std::uint32_t most_threads = block_threads) {
   const std::uint64_t blocks = tiles < device.multiprocessors ? tiles : device.multiprocessors;
   std::uint64_t warps = (tiles + blocks - 1) / blocks;
   if (warps > most_threads / warp_len) warps = most_threads / warp_len;
