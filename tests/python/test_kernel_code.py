@@ -66,9 +66,9 @@ ROUND_KEYS = {
     "RowPlanning": 180,
 }
 SCHEDULE_LEN = 240
-# Behind the schedule of a HybridSource (lane_table/hybrid.cuh), and after four bytes of nothing
-# behind that of a SlicedSource (hybrid_text.cuh).
-SLICED_LEN = 11 * 128
+# What follows the schedule in a CounterSource and a TextSource (lane_table/hybrid_source.hpp): up
+# to four bytes of nothing, and masks for each round.
+SLICED_COUNTER_LEN = 4 + 11 * 128
 SLICED_TEXT_LEN = 4 + 13 * 128
 # Modes of the kernels of two kinds of warps; of four blocks and eight of logic a round has so many
 # operations.
@@ -277,7 +277,7 @@ def follow(code: str, keys: range, **how: Any) -> Flow:
 
 
 def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_hybrid_warps() -> None:
-    follow(hybrid_kernel()[1], keys_of("SingleSource", SLICED_LEN), one_message=True)
+    follow(hybrid_kernel()[1], keys_of("SingleSource", SLICED_COUNTER_LEN), one_message=True)
 
 
 @cache
@@ -324,7 +324,7 @@ def test_hybrid_warps_of_batches(key: str, key_loads: int, mask_loads: int) -> N
 
 
 def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_hybrid_batches() -> None:
-    keys = keys_of("OneKeySource", SLICED_TEXT_LEN)
+    keys = keys_of("OneKeySource", SLICED_COUNTER_LEN)
     of_one = follow(hybrid_batch_kernel("OnlyKey")[1], keys, views=PARAMETERS)
     of_each = Flow(parse(hybrid_batch_kernel("WarpKey")[1]), range(0), views=PARAMETERS).run()
     assert of_each.findings == set()
@@ -349,7 +349,7 @@ def test_hybrid_warps_of_packed_messages() -> None:
 
 
 def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_packed_messages() -> None:
-    follow(hybrid_packed_kernel()[1], keys_of("OneKeySource", SLICED_TEXT_LEN), views=PARAMETERS)
+    follow(hybrid_packed_kernel()[1], keys_of("OneKeySource", SLICED_COUNTER_LEN), views=PARAMETERS)
 
 
 @cache

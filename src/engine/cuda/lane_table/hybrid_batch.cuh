@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counter mode of a batch of long messages, with one key or many, by two kinds of warps of the same block
-// (hybrid.cuh). Both have the common rounds of 256 counters that differ in the last byte alone (counter.cuh); tables
+// The counter mode of a batch of long messages, with one key or many, by a hybrid kernel (hybrid.cuh). Both kinds of
+// warps have the common rounds of 256 counters that differ in the last byte alone (counter.cuh); tables
 // have those of neighbouring tiles at once, so deals are of neighbours.
 #pragma once
 
 #include "engine/cuda/inputs/speculation.cuh"
-#include "engine/cuda/lane_table/hybrid_keys.cuh"
+#include "engine/cuda/lane_table/counter.cuh"
+#include "engine/cuda/lane_table/hybrid.cuh"
 
 namespace warpcipher::cuda::lane_table {
 
@@ -48,9 +49,9 @@ __device__ __forceinline__ std::uint32_t begin_of_counters(const Tile& tile, std
   return static_cast<std::uint32_t>(CounterMode::carry * number - before);
 }
 
-// Encrypts, as SlicedCounter (hybrid.cuh), the blocks of a tile of whole blocks from `done` on whose counters differ in
-// the last byte alone. The tile may lack some of the 256 at either end. Returns the number of the first behind them.
-// Where the tile lies is found once more behind the rounds: for them it would take registers.
+// Encrypts, as SlicedCounter (hybrid_counter.cuh), the blocks of a tile of whole blocks from `done` on whose counters
+// differ in the last byte alone. The tile may lack some of the 256 at either end. Returns the number of the first
+// behind them. Where the tile lies is found once more behind the rounds: for them it would take registers.
 template <class Cipher, class Key>
 __device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& cipher, const Key& key,
                                                              const typename Key::Source& source,
@@ -67,17 +68,8 @@ __device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& ciphe
   }
   aes::Slices::slice_entries(entries);
   aes::Slices state = aes::Slices::after_common(entries, common.first_column, common.second.words);
-#pragma unroll 1
-  for (std::uint32_t r = first_sliced_round; r < source.rounds; ++r) {
-    state.sub_bytes();
-    state.mix_columns(key.sliced(r));
-  }
-  state.sub_bytes();
   std::uint32_t columns[4][8];
-  state.get_column<0>(columns[0]);
-  state.get_column<1>(columns[1]);
-  state.get_column<2>(columns[2]);
-  state.get_column<3>(columns[3]);
+  run_sliced_rounds<false>(state, key, source.rounds, columns);
   __syncwarp();
   const Tile tile = finder.find(source, tile_number);
   const std::uint32_t begin = begin_of_counters(tile, done, number);
@@ -106,66 +98,55 @@ __device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& ciphe
   return end < tile.units ? end : tile.units;
 }
 
-// A block for each multiprocessor, of block_threads.
 template <class Key>
 __global__ void __launch_bounds__(block_threads, 1)
     hybrid_batch_kernel(const __grid_constant__ typename Key::Source source,
                         const __grid_constant__ CounterParameters parameters, const __grid_constant__ Guess guess) {
-  using Tables = Tables128ByProduct;
   if (!may_start(guess)) return;
-  fill_tables<Tables, false>();
-  TileDealer<>::begin();
-  __syncthreads();
-  const std::uint32_t warp = warp_index();
-  const bool is_sliced = warp < HybridPolicy::sliced_warps;
-  Key key(source, warp, is_sliced);
-  const LaneCipher<Tables, false, 0, Key> cipher(key, source.rounds);
-  const std::uint64_t tiles = tiles_of(source);
-  const auto first = from_lane(static_cast<std::uint32_t>(tiles * blockIdx.x / gridDim.x), 0);
-  const auto end = from_lane(static_cast<std::uint32_t>(tiles * (blockIdx.x + 1) / gridDim.x), 0);
-  TileDealer<Key::run> dealer(first, end - first, 1, is_sliced);
-  std::uint32_t number = 0;
-  TileFinder finder;
-  if (is_sliced) {
-    while (dealer.take(number)) {
-      const bool moved = finder.move_to(source, number);
-      const Tile tile = finder.find(source, number);
-      if (moved) key.hold(source, tile.view.key);
-      const bool is_good = parameters.verdicts == nullptr || parameters.verdicts[tile.message] != 0;
-      std::uint32_t done = 0;
-      if (all_lanes(is_good && tile.text.aligned && tile.text.in_len >= 16 * tile.units)) {
-        // A few blocks at the end would cost less by tables, but their code is more than the instruction caches feed.
-        const std::uint32_t units = from_lane(tile.units, 0);
-        while (done < units) {
-          done = from_lane(run_sliced_counters(cipher, key, source, finder, number, done, parameters.wrap_32), 0);
+  run_hybrid<Key, false>(source, [&](Key& key, const auto& cipher, const HybridWarp& warp) {
+    auto dealer = TileDealer<Key::run>::of_neighbours(tiles_of(source), warp.is_sliced);
+    std::uint32_t number = 0;
+    TileFinder finder;
+    if (warp.is_sliced) {
+      while (dealer.take(number)) {
+        const bool moved = finder.move_to(source, number);
+        const Tile tile = finder.find(source, number);
+        if (moved) key.hold(source, tile.view.key);
+        const bool is_good = parameters.verdicts == nullptr || parameters.verdicts[tile.message] != 0;
+        std::uint32_t done = 0;
+        if (all_lanes(is_good && tile.text.aligned && tile.text.in_len >= 16 * tile.units)) {
+          // A few blocks at the end would cost less by tables, but their code is more than the instruction caches feed.
+          const std::uint32_t units = from_lane(tile.units, 0);
+          while (done < units) {
+            done = from_lane(run_sliced_counters(cipher, key, source, finder, number, done, parameters.wrap_32), 0);
+          }
+        }
+        if (done == 0) {
+          CounterMode mode;
+          mode.tile(cipher, tile, parameters);
         }
       }
-      if (done == 0) {
-        CounterMode mode;
+    } else {
+      CounterMode mode;
+      while (dealer.take(number)) {
+        const bool moved = finder.move_to(source, number);
+        const Tile found = finder.find(source, number);
+        if (moved) key.hold(source, found.view.key);
+        const Text& text = found.text;
+        MessageView view = found.view;
+        view.start.words[3] = from_lane(view.start.words[3], 0);
+        const Tile tile{found.number,
+                        std::uint64_t{from_lane(static_cast<std::uint32_t>(found.first_unit >> 32), 0)} << 32 |
+                            from_lane(static_cast<std::uint32_t>(found.first_unit), 0),
+                        from_lane(found.units, 0),
+                        from_lane(found.message, 0),
+                        view,
+                        {text.in, text.out, from_lane(text.in_len, 0), from_lane(text.out_len, 0), text.pad,
+                         all_lanes(text.aligned)}};
         mode.tile(cipher, tile, parameters);
       }
     }
-  } else {
-    CounterMode mode;
-    while (dealer.take(number)) {
-      const bool moved = finder.move_to(source, number);
-      const Tile found = finder.find(source, number);
-      if (moved) key.hold(source, found.view.key);
-      const Text& text = found.text;
-      MessageView view = found.view;
-      view.start.words[3] = from_lane(view.start.words[3], 0);
-      const Tile tile{found.number,
-                      std::uint64_t{from_lane(static_cast<std::uint32_t>(found.first_unit >> 32), 0)} << 32 |
-                          from_lane(static_cast<std::uint32_t>(found.first_unit), 0),
-                      from_lane(found.units, 0),
-                      from_lane(found.message, 0),
-                      view,
-                      {text.in, text.out, from_lane(text.in_len, 0), from_lane(text.out_len, 0), text.pad,
-                       all_lanes(text.aligned)}};
-      mode.tile(cipher, tile, parameters);
-    }
-  }
-  key.wipe(source);
+  });
 }
 
 }  // namespace warpcipher::cuda::lane_table

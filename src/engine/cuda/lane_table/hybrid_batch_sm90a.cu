@@ -19,9 +19,10 @@ bool choose_hybrid_batch(const Device& device, TableLayout layout, std::uint64_t
 
 void run_hybrid_batch(const Device& device, Stream stream, const OneKeySource& batch, bool wrap_32,
                       const std::uint32_t* verdicts, const Guess& guess) {
-  Secret<SlicedSource<OneKeySource>> source;
+  using Key = OnlyKey<CounterSource<OneKeySource>>;
+  Secret<CounterSource<OneKeySource>> source;
   slice_keys(*source, batch);
-  launch(&hybrid_batch_kernel<OnlyKey>, LaunchShape{device.multiprocessors, block_threads, OnlyKey::shared_len}, stream,
+  launch(&hybrid_batch_kernel<Key>, LaunchShape{device.multiprocessors, block_threads, Key::shared_len}, stream,
          *source, CounterParameters{wrap_32, verdicts}, guess);
 }
 

@@ -1,42 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of a batch by two kinds of warps (hybrid_batch.cuh): one for all messages, which is a kernel parameter, or that
-// of the message that a warp is at, which the warp keeps in shared memory:
+// Keys of hybrid kernels (hybrid.cuh): one for all tiles, which is a kernel parameter, or that of the message that a
+// warp is at, which the warp keeps in shared memory:
 //
 //   tables   the dealer's count   15 rows of round keys for each warp   masks for each warp of logic
 //   128 KiB  16 bytes             7.5 KiB                               11 KiB: 8 x 4 words a round, from round 3 on
 //
 // There a whole warp reads a round key in two wavefronts, in global memory it would take four. Each has
 //
-//   Source     what the kernel is given
-//   run        how many neighbouring tiles a deal has (TileDealer)
-//   hold()     called where the message is another: makes the key that of such a number
-//   round(r)   AddRoundKey number r
-//   sliced(r)  the same as masks for logic (aes::SlicedKey), in warps of logic
-//   wipe()     called at the end
+//   Source        what the kernel is given
+//   first_sliced  the first round that there are masks for
+//   run           how many neighbouring tiles a deal has (TileDealer)
+//   hold()        called where the message is another: makes the key that of such a number
+//   round(r)      AddRoundKey number r
+//   sliced(r)     the same as masks for logic (aes::SlicedKey), in warps of logic
+//   wipe()        called at the end
 #pragma once
 
 #include "cipher/aes_slices.hpp"
-#include "engine/cuda/lane_table/hybrid_text.cuh"
+#include "engine/cuda/lane_table/hybrid_source.hpp"
+#include "engine/cuda/lane_table/source.cuh"
 
 namespace warpcipher::cuda::lane_table {
 
+// S: a SlicedSource.
+template <class S>
 struct OnlyKey : ParameterKey {
-  using Source = SlicedSource<OneKeySource>;
+  using Source = S;
+  static constexpr std::uint32_t first_sliced = S::first_sliced;
   static constexpr std::uint32_t run = HybridPolicy::run;
   static constexpr std::size_t shared_len = HybridPolicy::shared_len;
 
   const aes::SlicedKey* masks;
 
-  __device__ __forceinline__ OnlyKey(const Source& source, std::uint32_t, bool)
+  explicit __device__ __forceinline__ OnlyKey(const Source& source)
       : ParameterKey{source.schedule}, masks(source.sliced) {}
+  __device__ __forceinline__ void begin(std::uint32_t, bool) {}
   __device__ __forceinline__ void hold(const Source&, std::uint32_t) {}
-  __device__ __forceinline__ const aes::SlicedKey& sliced(std::uint32_t r) const { return masks[r - 1]; }
-  __device__ __forceinline__ void wipe(const Source&) {}
+  __device__ __forceinline__ const aes::SlicedKey& sliced(std::uint32_t r) const { return masks[r - first_sliced]; }
+  __device__ __forceinline__ void wipe() {}
 };
 
 class WarpKey {
  public:
   using Source = BatchSource;
+  static constexpr std::uint32_t first_sliced = first_sliced_round;
   static constexpr bool in_registers = false;
   static constexpr std::uint32_t run = 8;  // most deals change the key: H200, 4096 messages of 256 KiB 1.125 ms with 4
 
@@ -59,13 +66,16 @@ class WarpKey {
   static constexpr std::uint32_t rows_begin = HybridPolicy::shared_len / sizeof(uint4);
   static constexpr std::uint32_t masks_begin = rows_begin + block_threads / warp_len * most_rows;
   static constexpr std::uint32_t masks_of_round = 8;
-  static constexpr std::uint32_t masks_of_warp = (most_rows - 1 - first_sliced_round) * masks_of_round;
+  static constexpr std::uint32_t masks_of_warp = (most_rows - 1 - first_sliced) * masks_of_round;
 
  public:
   static constexpr std::size_t shared_len = sizeof(uint4) * (masks_begin + HybridPolicy::sliced_warps * masks_of_warp);
 
-  __device__ __forceinline__ WarpKey(const Source&, std::uint32_t warp, bool is_sliced)
-      : warp_(warp), is_sliced_(is_sliced) {}
+  explicit __device__ __forceinline__ WarpKey(const Source&) {}
+  __device__ __forceinline__ void begin(std::uint32_t warp, bool is_sliced) {
+    warp_ = warp;
+    is_sliced_ = is_sliced;
+  }
 
   // Every lane takes part, with the same number.
   __device__ __forceinline__ void hold(const Source& source, std::uint32_t number) {
@@ -77,9 +87,9 @@ class WarpKey {
     const aes::MaskBits bits = aes::mask_bits(lane_index() % 16 / 2);
     auto* const words = reinterpret_cast<std::uint32_t*>(masks());
 #pragma unroll 1
-    for (std::uint32_t r = first_sliced_round; r < source.rounds; ++r) {
+    for (std::uint32_t r = first_sliced; r < source.rounds; ++r) {
       const Block key = round(r);
-      words[4 * masks_of_round * (r - first_sliced_round) + lane_index()] =
+      words[4 * masks_of_round * (r - first_sliced) + lane_index()] =
           aes::make_mask(bytes_of_row(key, row), bytes_of_row(key, row ^ 2), bits);
     }
     __syncwarp();
@@ -90,10 +100,10 @@ class WarpKey {
     return {{v.x, v.y, v.z, v.w}};
   }
   __device__ __forceinline__ Masks sliced(std::uint32_t r) const {
-    return Masks(masks() + masks_of_round * (r - first_sliced_round));
+    return Masks(masks() + masks_of_round * (r - first_sliced));
   }
 
-  __device__ __forceinline__ void wipe(const Source&) {
+  __device__ __forceinline__ void wipe() {
     __syncwarp();
     const uint4 zero = make_uint4(0, 0, 0, 0);
     if (lane_index() < most_rows) rows()[lane_index()] = zero;

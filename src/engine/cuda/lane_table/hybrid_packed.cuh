@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counter mode of a batch of short messages of one key and one length, by two kinds of warps of the same block
-// (hybrid.cuh). The blocks of M messages, with room for U each, are a tile of 256 places, 8 rows of 32:
+// The counter mode of a batch of short messages of one key and one length, by a hybrid kernel (hybrid.cuh). The blocks
+// of M messages, with room for U each, are a tile of 256 places, 8 rows of 32:
 //
 //   U = 24       | message i  | i + 1            | i + 2        ...  | i + 9       | nothing
 //   place        | 0 ...  23  | 24 ...       47  | 48 ...            | 216 ... 239 | 240 ... 255
@@ -13,7 +13,8 @@
 #pragma once
 
 #include "engine/cuda/inputs/speculation.cuh"
-#include "engine/cuda/lane_table/hybrid_text.cuh"
+#include "engine/cuda/lane_table/counter.cuh"
+#include "engine/cuda/lane_table/hybrid.cuh"
 
 namespace warpcipher::cuda::lane_table {
 
@@ -201,8 +202,8 @@ __device__ __forceinline__ void run_packed(const Cipher& cipher, const PackedTil
 }
 
 // Encrypts a tile of plain texts by logic.
-template <class Cipher>
-__device__ __forceinline__ void run_packed_sliced(const Cipher& cipher, const SlicedSource<OneKeySource>& source,
+template <class Cipher, class Key>
+__device__ __forceinline__ void run_packed_sliced(const Cipher& cipher, const Key& key, std::uint32_t rounds,
                                                   const PackedTile& tile) {
   constexpr std::uint32_t half = 4;  // of the rows: code for all of them is more than the instruction caches feed
   std::uint32_t columns[4][8] = {};
@@ -220,15 +221,15 @@ __device__ __forceinline__ void run_packed_sliced(const Cipher& cipher, const Sl
   }
   aes::Slices state = aes::Slices::of_columns(columns);
 #pragma unroll 1
-  for (std::uint32_t r = first_sliced_round; r <= source.rounds; ++r) {
+  for (std::uint32_t r = Key::first_sliced; r <= rounds; ++r) {  // one S-box for all rounds: its code is the most
     state.sub_bytes();
-    if (r != source.rounds) state.mix_columns(source.sliced[r - 1]);
+    if (r != rounds) state.mix_columns(key.sliced(r));
   }
   state.get_column<0>(columns[0]);
   state.get_column<1>(columns[1]);
   state.get_column<2>(columns[2]);
   state.get_column<3>(columns[3]);
-  const Block last = ParameterKey{source.schedule}.round(source.rounds);
+  const Block last = key.round(rounds);
   const PlainTexts texts(tile);
   constexpr std::uint32_t at_once = 2;
 #pragma unroll 1
@@ -250,33 +251,28 @@ __device__ __forceinline__ void run_packed_sliced(const Cipher& cipher, const Sl
   }
 }
 
-// A block for each multiprocessor, of block_threads. Tiles whose texts are not plain are left to tables, whoever takes
-// them.
+// Tiles whose texts are not plain are left to tables, whoever takes them.
 static __global__ void __launch_bounds__(block_threads, 1)
-    hybrid_packed_kernel(const __grid_constant__ SlicedSource<OneKeySource> source,
+    hybrid_packed_kernel(const __grid_constant__ CounterSource<OneKeySource> source,
                          const __grid_constant__ CounterParameters parameters, const __grid_constant__ Places places,
                          const __grid_constant__ Guess guess) {
-  using Tables = Tables128ByProduct;
   if (!may_start(guess)) return;
-  fill_tables<Tables, false>();
-  TileDealer<1>::begin();
-  __syncthreads();
-  const ParameterKey key{source.schedule};
-  const LaneCipher<Tables, false, 0, ParameterKey> cipher(key, source.rounds);
-  const bool is_sliced = warp_index() < HybridPolicy::sliced_warps;
-  auto dealer = TileDealer<1>::of_grid(0, places.tiles(source.messages), is_sliced);
-  std::uint32_t number = 0;
-  while (dealer.take(number)) {
-    PackedTile tile(source, places, number, parameters.verdicts);
-    tile.find_common(cipher, parameters.wrap_32);
-    const PlainTexts texts(tile);
-    const bool are_plain = texts.are_plain(tile, places);
-    if (is_sliced && are_plain) {
-      run_packed_sliced(cipher, source, tile);
-    } else {
-      run_packed(cipher, tile, texts, are_plain);
+  using Key = OnlyKey<CounterSource<OneKeySource>>;
+  run_hybrid<Key, false>(source, [&](const Key& key, const auto& cipher, const HybridWarp& warp) {
+    auto dealer = TileDealer<1>::of_grid(0, places.tiles(source.messages), warp.is_sliced);
+    std::uint32_t number = 0;
+    while (dealer.take(number)) {
+      PackedTile tile(source, places, number, parameters.verdicts);
+      tile.find_common(cipher, parameters.wrap_32);
+      const PlainTexts texts(tile);
+      const bool are_plain = texts.are_plain(tile, places);
+      if (warp.is_sliced && are_plain) {
+        run_packed_sliced(cipher, key, source.rounds, tile);
+      } else {
+        run_packed(cipher, tile, texts, are_plain);
+      }
     }
-  }
+  });
 }
 
 }  // namespace warpcipher::cuda::lane_table

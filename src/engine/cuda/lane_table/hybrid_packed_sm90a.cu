@@ -23,7 +23,7 @@ bool choose_hybrid_packed(const Device& device, TableLayout layout, std::uint32_
 
 void run_hybrid_packed(const Device& device, Stream stream, const OneKeySource& batch, std::uint64_t most_units,
                        bool wrap_32, const std::uint32_t* verdicts, const Guess& guess) {
-  Secret<SlicedSource<OneKeySource>> source;
+  Secret<CounterSource<OneKeySource>> source;
   slice_keys(*source, batch);
   launch(&hybrid_packed_kernel, LaunchShape{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream,
          *source, CounterParameters{wrap_32, verdicts}, Places(static_cast<std::uint32_t>(most_units)), guess);

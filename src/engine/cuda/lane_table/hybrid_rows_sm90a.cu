@@ -242,7 +242,7 @@ __global__ void __launch_bounds__(block_threads, 1) plan_rows_kernel(const __gri
 
 template <bool Inverse>
 void launch_rows(const Device& device, Stream stream, const RowSource& text, const RowTweaks& tweaks) {
-  Secret<SlicedSource<RowSource>> sliced;
+  Secret<TextSource<RowSource>> sliced;
   slice_keys(*sliced, text);
   launch(&hybrid_text_kernel<XtsRows<Inverse>, RowSource>,
          LaunchShape{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream, *sliced, tweaks);

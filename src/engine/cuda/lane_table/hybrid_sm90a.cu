@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // In a library of its own (CMakeLists.txt): for the one compute capability that it was measured on.
-#include "engine/cuda/lane_table/hybrid.cuh"
+#include "engine/cuda/lane_table/hybrid_counter.cuh"
 
 #include "core/wipe.hpp"
 #include "engine/cuda/choice/tunable.hpp"
@@ -32,13 +32,9 @@ bool choose_hybrid(const Device& device, TableLayout layout, const SingleSource&
 
 void run_hybrid(const Device& device, Stream stream, const SingleSource& message, bool wrap_32,
                 const std::uint32_t* verdicts) {
-  Secret<HybridSource> source;
-  static_cast<SingleSource&>(*source) = message;
-  for (std::uint32_t r = first_sliced_round; r < message.rounds; ++r) {
-    source->sliced[r - first_sliced_round] =
-        aes::slice_key(reinterpret_cast<const std::uint8_t*>(message.schedule + 4 * r));
-  }
-  launch(&hybrid_counter_kernel<>, LaunchShape{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream,
+  Secret<CounterSource<SingleSource>> source;
+  slice_keys(*source, message);
+  launch(&hybrid_counter_kernel, LaunchShape{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream,
          *source, CounterParameters{wrap_32, verdicts, device.multiprocessors});
 }
 

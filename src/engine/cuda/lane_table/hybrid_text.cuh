@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The modes that put text through the cipher, by two kinds of warps of the same block (hybrid.cuh):
+// The modes that put text through the cipher, by a hybrid kernel (hybrid.cuh):
 //
 //   warps          blocks by                          for 32 blocks of AES-128
 //   0 to 7         logic alone (aes_slices.hpp)       520 operations of the logic pipe, 550 where the cipher is inverse
@@ -21,20 +21,6 @@
 #include "engine/cuda/lane_table/xts.cuh"
 
 namespace warpcipher::cuda::lane_table {
-
-// A source and its key for logic.
-template <class Source>
-struct SlicedSource : Source {
-  aes::SlicedKey sliced[most_rows - 2];  // of the rounds but the last, from number 1
-};
-
-template <class Source>
-void slice_keys(SlicedSource<Source>& sliced, const Source& source) {
-  static_cast<Source&>(sliced) = source;
-  for (std::uint32_t r = 1; r < source.rounds; ++r) {
-    sliced.sliced[r - 1] = aes::slice_key(reinterpret_cast<const std::uint8_t*>(source.schedule + 4 * r));
-  }
-}
 
 // The lane's blocks of a tile.
 struct TileRows {
@@ -184,8 +170,8 @@ __device__ __forceinline__ bool is_whole(const Tile& tile) {
 
 // Runs a tile through the cipher by logic.
 template <class Mode, class Source>
-__device__ __forceinline__ void run_sliced(const SlicedSource<Source>& source, SlicedText<Mode> text) {
-  const ParameterKey key{source.schedule};
+__device__ __forceinline__ void run_sliced(const TextSource<Source>& source, SlicedText<Mode> text) {
+  const OnlyKey<TextSource<Source>> key(source);
   std::uint32_t columns[4][8];
   const Block first = key.round(0);
 #pragma unroll
@@ -196,16 +182,7 @@ __device__ __forceinline__ void run_sliced(const SlicedSource<Source>& source, S
   }
   __syncwarp();
   aes::Slices state = aes::Slices::of_columns(columns);
-#pragma unroll 1
-  for (std::uint32_t r = 1; r < source.rounds; ++r) {
-    state.sub_bytes<Mode::inverse>();
-    state.mix_columns<Mode::inverse>(source.sliced[r - 1]);
-  }
-  state.sub_bytes<Mode::inverse>();
-  state.get_column<0, Mode::inverse>(columns[0]);
-  state.get_column<1, Mode::inverse>(columns[1]);
-  state.get_column<2, Mode::inverse>(columns[2]);
-  state.get_column<3, Mode::inverse>(columns[3]);
+  run_sliced_rounds<Mode::inverse>(state, key, source.rounds, columns);
   const Block last = key.round(source.rounds);
 #pragma unroll
   for (std::uint32_t end = 8; end != 0; end -= blocks_in_flight) {
@@ -228,34 +205,33 @@ __device__ __forceinline__ std::uint32_t tiles_to_deal(const Source& source) {
   }
 }
 
-// A block for each multiprocessor, of block_threads. What of the tiles is not whole or not aligned is left to tables,
-// whoever takes it.
+// Whether a mode wants to know where a tile begins: XTS its tweak.
+template <class Mode>
+inline constexpr bool begins_tiles = requires(Mode mode, Block first) { mode.begin(first); };
+
+// What of the tiles is not whole or not aligned is left to tables, whoever takes it.
 template <class Mode, class Source>
 __global__ void __launch_bounds__(block_threads, 1)
-    hybrid_text_kernel(const __grid_constant__ SlicedSource<Source> source,
+    hybrid_text_kernel(const __grid_constant__ TextSource<Source> source,
                        const __grid_constant__ typename Mode::Parameters parameters) {
-  using Tables = Tables128ByProduct;
   if constexpr (requires { source.guess; }) {
     if (!may_start(source.guess)) return;
   }
-  fill_tables<Tables, Mode::inverse>();
-  TileDealer<>::begin();
-  __syncthreads();
-  const ParameterKey key{source.schedule};
-  const LaneCipher<Tables, Mode::inverse, 0, ParameterKey> cipher(key, source.rounds);
-  const bool is_sliced = warp_index() < HybridPolicy::sliced_warps;
-  auto dealer = TileDealer<>::of_grid(0, tiles_to_deal(source), is_sliced);
-  std::uint32_t number = 0;
-  Mode mode;
-  while (dealer.take(number)) {
-    const Tile tile = source.template find<Mode>(number);
-    if (is_sliced && is_whole<Mode>(tile)) {
-      run_sliced<Mode>(source, SlicedText<Mode>(tile, parameters));
-    } else {
-      if constexpr (requires { mode.begin(tile.view.start); }) mode.begin(tile.view.start);
-      mode.tile(cipher, tile, parameters);
+  using Key = OnlyKey<TextSource<Source>>;
+  run_hybrid<Key, Mode::inverse>(source, [&](const Key&, const auto& cipher, const HybridWarp& warp) {
+    auto dealer = TileDealer<>::of_grid(0, tiles_to_deal(source), warp.is_sliced);
+    std::uint32_t number = 0;
+    Mode mode;
+    while (dealer.take(number)) {
+      const Tile tile = source.template find<Mode>(number);
+      if (warp.is_sliced && is_whole<Mode>(tile)) {
+        run_sliced<Mode>(source, SlicedText<Mode>(tile, parameters));
+      } else {
+        if constexpr (begins_tiles<Mode>) mode.begin(tile.view.start);
+        mode.tile(cipher, tile, parameters);
+      }
     }
-  }
+  });
 }
 
 }  // namespace warpcipher::cuda::lane_table

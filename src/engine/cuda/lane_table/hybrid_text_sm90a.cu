@@ -36,7 +36,7 @@ __global__ void cut_units_kernel(const __grid_constant__ TileList list, MessageV
 template <class Mode, class Source>
 void launch_hybrid(const Device& device, Stream stream, const Source& source,
                    const typename Mode::Parameters& parameters) {
-  Secret<SlicedSource<Source>> sliced;
+  Secret<TextSource<Source>> sliced;
   slice_keys(*sliced, source);
   launch(&hybrid_text_kernel<Mode, Source>,
          LaunchShape{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream, *sliced, parameters);

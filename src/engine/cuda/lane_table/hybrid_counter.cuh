@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The counter mode of one long message by a hybrid kernel (hybrid.cuh):
+//
+//   warps          blocks by                         for 32 blocks
+//   0 to 7         logic alone                       405 operations of the logic pipe, 11 wavefronts
+//   8 to 31        lane tables (counter.cuh)          93 operations of the logic pipe, 144 wavefronts
+#pragma once
+
+#include "engine/cuda/lane_table/counter.cuh"
+#include "engine/cuda/lane_table/hybrid.cuh"
+
+namespace warpcipher::cuda::lane_table {
+
+// Encrypts tiles of 256 whole blocks, the last byte of whose counters begins at 0, by logic. As in CounterMode a lane
+// takes the counters whose last byte is `column` + 32 n.
+class SlicedCounter {
+ public:
+  template <class Cipher>
+  __device__ __forceinline__ SlicedCounter(const Cipher& cipher, const MessageView& view)
+      : lead_(CounterMode::lead(view)), column_(CounterMode::column_of_lane(view)) {
+    cipher.last_byte_entries(entries_, column_);
+    aes::Slices::slice_entries(entries_);
+  }
+
+  template <class Cipher, class Key>
+  __device__ __forceinline__ void tile(const Cipher& cipher, const Key& key, const SingleSource& source,
+                                       std::uint32_t tile, bool wrap_32) const {
+    const std::uint64_t first = std::uint64_t{CounterMode::carry} * tile;
+    const CommonRounds common = cipher.common_rounds(add_counter(source.view.start, first, wrap_32));
+    aes::Slices state = aes::Slices::after_common(entries_, common.first_column, common.second.words);
+    std::uint32_t columns[4][8];
+    run_sliced_rounds<false>(state, key, source.rounds, columns);
+    const Block last = key.round(source.rounds);
+    const std::uint64_t offset = 16 * (first - lead_ + column_);
+    const std::uint8_t* const in = global(source.view.in) + offset;
+    std::uint8_t* const out = global(source.view.out) + offset;
+#pragma unroll
+    for (std::uint32_t n = 0; n < 8; n += blocks_in_flight) {
+      Block texts[blocks_in_flight];
+#pragma unroll
+      for (std::uint32_t i = 0; i < blocks_in_flight; ++i) texts[i] = load_aligned(in + 16 * warp_len * (n + i));
+#pragma unroll
+      for (std::uint32_t i = 0; i < blocks_in_flight; ++i) {
+        const Block stream{{columns[0][n + i], columns[1][n + i], columns[2][n + i], columns[3][n + i]}};
+        store_aligned(out + 16 * warp_len * (n + i), stream ^ last ^ texts[i]);
+      }
+    }
+  }
+
+ private:
+  std::uint32_t lead_;
+  std::uint32_t column_;
+  std::uint32_t entries_[8];  // what the last byte adds (LaneCipher::last_byte_entries)
+};
+
+// parameters.stride is the number of blocks, two or more. The message has three tiles or more, and in and out are
+// multiples of 16.
+//
+// The first lane warp of the first block begins with the message's first tile, that of the last block with the last:
+// their ends may be anywhere.
+static __global__ void __launch_bounds__(block_threads, 1)
+    hybrid_counter_kernel(const __grid_constant__ CounterSource<SingleSource> source,
+                          const __grid_constant__ CounterParameters parameters) {
+  using Key = OnlyKey<CounterSource<SingleSource>>;
+  run_hybrid<Key, false>(source, [&](const Key& key, const auto& cipher, const HybridWarp& warp) {
+    const auto tiles = static_cast<std::uint32_t>(source.tiles);
+    auto dealer = TileDealer<>::of_grid(1, tiles - 1, warp.is_sliced);
+    std::uint32_t tile = 0;
+    if (warp.is_sliced) {
+      if (parameters.verdicts != nullptr && parameters.verdicts[0] == 0) return;  // the others write the zeros
+      const SlicedCounter mode(cipher, source.view);
+      while (dealer.take(tile)) mode.tile(cipher, key, source, tile, parameters.wrap_32);
+    } else {
+      CounterMode mode;
+      const bool has_first = warp.number == HybridPolicy::sliced_warps && blockIdx.x == 0;
+      const bool has_last = warp.number == HybridPolicy::sliced_warps && blockIdx.x == gridDim.x - 1;
+      if (has_last) tile = tiles - 1;
+      for (bool more = has_first || has_last || dealer.take(tile); more; more = dealer.take(tile)) {
+        mode.tile(cipher, source.template find<CounterMode>(tile), parameters);
+      }
+    }
+  });
+}
+
+}  // namespace warpcipher::cuda::lane_table

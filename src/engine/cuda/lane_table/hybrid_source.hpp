@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What hybrid kernels (hybrid.cuh) are given: a source (source.hpp) with its key for logic too.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cipher/aes_slices.hpp"
+#include "engine/cuda/lane_table/source.hpp"
+#include "engine/cuda/lane_table/table_layout.hpp"
+
+namespace warpcipher::cuda::lane_table {
+
+struct HybridPolicy {
+  static constexpr std::uint32_t warps = block_threads / 32;
+  static constexpr std::uint32_t sliced_warps = 8;  // H200, a prototype: 4 gave 1006, 8 1035 GB/s
+  static constexpr std::uint32_t lane_warps = warps - sliced_warps;
+  static constexpr std::uint32_t run = 4;              // tiles that a warp takes at once, but for the last
+  static constexpr std::uint32_t singles = 3 * warps;  // the last, dealt one by one
+  static constexpr std::uint32_t many = 1024;  // tiles of a block: a long deal is then not what the others wait for
+  // Of these a sliced warp, which needs twice as long for a tile, takes one at most.
+  static constexpr std::uint32_t reserved = 2 * lane_warps;
+  static constexpr std::size_t shared_len = Tables128ByProduct::shared_len + sizeof(uint4);  // the count behind them
+};
+
+// A source and its key for logic: of the rounds but the last, from number First on.
+template <class Source, std::uint32_t First>
+struct SlicedSource : Source {
+  static constexpr std::uint32_t first_sliced = First;
+  aes::SlicedKey sliced[most_rows - 1 - First];
+};
+
+inline constexpr std::uint32_t first_sliced_round = 3;  // of counters: those before are shared by a tile
+
+template <class Source>
+using CounterSource = SlicedSource<Source, first_sliced_round>;
+template <class Source>
+using TextSource = SlicedSource<Source, 1>;
+
+template <class Source, std::uint32_t First>
+void slice_keys(SlicedSource<Source, First>& sliced, const Source& source) {
+  static_cast<Source&>(sliced) = source;
+  for (std::uint32_t r = First; r < source.rounds; ++r) {
+    sliced.sliced[r - First] = aes::slice_key(reinterpret_cast<const std::uint8_t*>(source.schedule + 4 * r));
+  }
+}
+
+}  // namespace warpcipher::cuda::lane_table
