@@ -15,7 +15,7 @@
 // The time depends on the lengths alone.
 #pragma once
 
-#include "engine/cuda/ghash/instructions.cuh"
+#include "engine/cuda/ghash/counts.cuh"
 #include "engine/cuda/ghash/matrices.cuh"
 
 namespace warpcipher::cuda::ghash {
@@ -121,13 +121,7 @@ class RowOfMessage {
 template <int Steps>
 class MessageSums {
  public:
-  __device__ __forceinline__ void clear() {
-#pragma unroll
-    for (std::uint32_t n = 0; n < tiles_of_product; ++n) {
-#pragma unroll
-      for (std::uint32_t i = 0; i < 4; ++i) counts_[n][i] = 0;
-    }
-  }
+  __device__ __forceinline__ void clear() { counts_.clear(); }
 
   __device__ __forceinline__ void add(const MessageMatrices<Steps>& matrices, std::uint32_t place, const uint4& x) {
 #pragma unroll
@@ -138,8 +132,8 @@ class MessageSums {
 #pragma unroll
       for (std::uint32_t i = 0; i < 4; ++i) {
         const std::uint32_t n = 8 * half + 2 * i;
-        count_ones(counts_[n], x, columns[i].x, columns[i].y);
-        count_ones(counts_[n + 1], x, columns[i].z, columns[i].w);
+        counts_.add(n, x, columns[i].x, columns[i].y);
+        counts_.add(n + 1, x, columns[i].z, columns[i].w);
       }
     }
   }
@@ -147,17 +141,17 @@ class MessageSums {
   // Multiplies by H^(4 Steps).
   __device__ __forceinline__ void next_segment(const MessageMatrices<Steps>& matrices) {
     std::uint32_t even, odd;
-    parities(even, odd);
+    counts_.parities(even, odd);
 #pragma unroll
     for (std::uint32_t n = 0; n < tiles_of_product; ++n) {
-      count_ones_anew(counts_[n], even, odd, matrices.segment[n][lane_index()]);
+      counts_.begin(n, even, odd, matrices.segment[n][lane_index()]);
     }
   }
 
   // Word t of the hash.
   __device__ __forceinline__ std::uint32_t word() const {
     std::uint32_t even, odd;
-    parities(even, odd);
+    counts_.parities(even, odd);
     const std::uint32_t lane = lane_index();
     const std::uint32_t t = lane % lanes_of_message;
     std::uint32_t below = cuda::from_lane(odd, lane == 0 ? 0 : lane - 1);
@@ -169,20 +163,7 @@ class MessageSums {
   }
 
  private:
-  // A funnel shift takes one parity: bit 0 of the count enters at the top.
-  __device__ __forceinline__ void parities(std::uint32_t& even, std::uint32_t& odd) const {
-    even = odd = 0;
-#pragma unroll
-    for (std::uint32_t n = 0; n < tiles_of_product; ++n) {
-#pragma unroll
-      for (std::uint32_t j = 0; j < 2; ++j) {
-        even = __funnelshift_r(even, static_cast<std::uint32_t>(counts_[n][j]), 1);
-        odd = __funnelshift_r(odd, static_cast<std::uint32_t>(counts_[n][2 + j]), 1);
-      }
-    }
-  }
-
-  std::int32_t counts_[tiles_of_product][4];
+  Counts counts_;
 };
 
 // Writes or checks word t of a tag, in lane 4 g + t; is_there: the same for the lanes of a message, all of which take

@@ -2,7 +2,7 @@
 // The sums that a warp keeps in registers while it hashes a chunk on tensor cores.
 #pragma once
 
-#include "engine/cuda/ghash/instructions.cuh"
+#include "engine/cuda/ghash/counts.cuh"
 #include "engine/cuda/ghash/matrices.cuh"
 
 namespace warpcipher::cuda::ghash {
@@ -13,13 +13,7 @@ class Rows {
  public:
   __device__ __forceinline__ void clear() {
 #pragma unroll
-    for (std::uint32_t o = 0; o < loads_of_step; ++o) {
-#pragma unroll
-      for (std::uint32_t n = 0; n < tiles_of_product; ++n) {
-#pragma unroll
-        for (std::uint32_t i = 0; i < 4; ++i) counts_[o][n][i] = 0;
-      }
-    }
+    for (std::uint32_t o = 0; o < loads_of_step; ++o) counts_[o].clear();
   }
 
   // The B operands of the first half of a step, which the step before has loaded.
@@ -52,7 +46,7 @@ class Rows {
       const std::uint32_t b = matrices.segment[n][lane_index()];
 #pragma unroll
       for (std::uint32_t o = 0; o < loads_of_step; ++o) {
-        count_ones_anew(counts_[o][n], words[2 * o], words[2 * o + 1], b);
+        counts_[o].begin(n, words[2 * o], words[2 * o + 1], b);
       }
     }
   }
@@ -79,27 +73,17 @@ class Rows {
     for (std::uint32_t i = 0; i < 4; ++i) {
       const std::uint32_t n = 8 * half + 2 * i;
 #pragma unroll
-      for (std::uint32_t o = 0; o < loads_of_step; ++o) count_ones(counts_[o][n], x[o], columns[i].x, columns[i].y);
+      for (std::uint32_t o = 0; o < loads_of_step; ++o) counts_[o].add(n, x[o], columns[i].x, columns[i].y);
 #pragma unroll
-      for (std::uint32_t o = 0; o < loads_of_step; ++o) count_ones(counts_[o][n + 1], x[o], columns[i].z, columns[i].w);
+      for (std::uint32_t o = 0; o < loads_of_step; ++o) counts_[o].add(n + 1, x[o], columns[i].z, columns[i].w);
     }
   }
 
   // Word t of the rows g, in lane 4 g + t: those of load o, even words and odd words, are words[2 o] and words[2 o +
-  // 1]. A funnel shift takes one parity: bit 0 of the count enters at the top.
+  // 1].
   __device__ __forceinline__ void parities(std::uint32_t (&words)[2 * loads_of_step]) const {
 #pragma unroll
-    for (std::uint32_t i = 0; i < 2 * loads_of_step; ++i) words[i] = 0;
-#pragma unroll
-    for (std::uint32_t n = 0; n < tiles_of_product; ++n) {
-#pragma unroll
-      for (std::uint32_t j = 0; j < 2; ++j) {
-#pragma unroll
-        for (std::uint32_t i = 0; i < 2 * loads_of_step; ++i) {
-          words[i] = __funnelshift_r(words[i], static_cast<std::uint32_t>(counts_[i / 2][n][2 * (i % 2) + j]), 1);
-        }
-      }
-    }
+    for (std::uint32_t o = 0; o < loads_of_step; ++o) counts_[o].parities(words[2 * o], words[2 * o + 1]);
   }
 
   // words[i] of lane t of each four becomes words[t] of lane i.
@@ -117,7 +101,7 @@ class Rows {
     }
   }
 
-  std::int32_t counts_[loads_of_step][tiles_of_product][4];
+  Counts counts_[loads_of_step];
 };
 
 }  // namespace warpcipher::cuda::ghash

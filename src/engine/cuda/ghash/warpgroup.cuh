@@ -9,6 +9,7 @@
 // needs, the others with zeros at their front. Steps come in groups: while one is multiplied, the next is on its way.
 #pragma once
 
+#include "engine/cuda/ghash/counts.cuh"
 #include "engine/cuda/ghash/matrices.cuh"
 #include "engine/cuda/ghash/warpgroup_instructions.cuh"
 
@@ -106,22 +107,23 @@ class WarpgroupHash {
 
   // The sum of X_i H^(n-1-i) over the chunk's blocks, in all lanes.
   __device__ __forceinline__ gf128::Element sum() {
-    std::int32_t counts[64] = {};
+    Counts counts;
+    counts.clear();
     uint4 x[Policy::in_flight];
     uint4 y[Policy::in_flight];
     load(0, x);
 #pragma unroll 1
     for (std::uint32_t segment = 0; segment < segments_; ++segment) {
-      const uint4 rows = parities(counts);
+      const uint4 rows = words_of(counts);
       begin_products();
-      multiply_by_shared<false>(counts, rows, address_ + shared_matrix_len * Policy::steps);
+      multiply_by_shared<false>(counts.of_tile, rows, address_ + shared_matrix_len * Policy::steps);
       end_products();
       load(2 * segment + 1, y);
       multiply(counts, x, 0);
       if (segment + 1 < segments_) load(2 * segment + 2, x);
       multiply(counts, y, Policy::in_flight);
     }
-    return join(parities(counts));
+    return join(words_of(counts));
   }
 
  private:
@@ -146,31 +148,22 @@ class WarpgroupHash {
   }
 
   // Adds the products of a group, whose first step is `step` of the segment.
-  __device__ __forceinline__ void multiply(std::int32_t (&counts)[64], const uint4 (&x)[Policy::in_flight],
+  __device__ __forceinline__ void multiply(Counts& counts, const uint4 (&x)[Policy::in_flight],
                                            std::uint32_t step) const {
     begin_products();
 #pragma unroll
     for (std::uint32_t n = 0; n < Policy::in_flight; ++n) {
-      multiply_by_shared<true>(counts, x[n], address_ + shared_matrix_len * (step + n));
+      multiply_by_shared<true>(counts.of_tile, x[n], address_ + shared_matrix_len * (step + n));
     }
     end_products();
     wait_for_products();
   }
 
-  // Word t of row g, even words and odd words, in lane 4 g + t. A funnel shift takes one parity: bit 0 of the count
-  // enters at the top.
-  __device__ __forceinline__ static uint4 parities(const std::int32_t (&counts)[64]) {
-    std::uint32_t even = 0;
-    std::uint32_t odd = 0;
-#pragma unroll
-    for (std::uint32_t n = 0; n < tiles_of_product; ++n) {
-#pragma unroll
-      for (std::uint32_t j = 0; j < 2; ++j) {
-        even = __funnelshift_r(even, static_cast<std::uint32_t>(counts[4 * n + j]), 1);
-        odd = __funnelshift_r(odd, static_cast<std::uint32_t>(counts[4 * n + 2 + j]), 1);
-      }
-    }
-    return make_uint4(even, odd, 0, 0);
+  // Word t of row g, even words and odd words, in lane 4 g + t: fragment A of the lower half of k.
+  __device__ __forceinline__ static uint4 words_of(const Counts& counts) {
+    uint4 rows{};
+    counts.parities(rows.x, rows.y);
+    return rows;
   }
 
   __device__ __forceinline__ gf128::Element join(const uint4& rows) const {

@@ -25,10 +25,9 @@ __device__ __forceinline__ void end_products() { asm volatile("wgmma.commit_grou
 __device__ __forceinline__ void wait_for_products() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
 
 // wgmma.mma_async.sync.aligned.m64n128k256.s32.b1.b1.and.popc: c[64][128] = popc(a[64][256] & b[256][128]), added to c
-// when Add. Fragments as those of mma.m16n8k256 (matrix.hpp), 16 rows a warp; the counts of n-tile n are c[4 n] to
-// c[4 n + 3].
+// when Add. Fragments as those of mma.m16n8k256 (matrix.hpp), 16 rows a warp; the counts of n-tile n are c[n].
 template <bool Add>
-__device__ __forceinline__ void multiply_by_shared(std::int32_t (&c)[64], const uint4& a, SharedAddress b) {
+__device__ __forceinline__ void multiply_by_shared(std::int32_t (&c)[16][4], const uint4& a, SharedAddress b) {
   const std::uint64_t descriptor =
       std::uint64_t{(b & 0x3ffff) >> 4} | std::uint64_t{shared_matrix_half >> 4} << 16 | std::uint64_t{128 >> 4} << 32;
   asm volatile(
@@ -38,14 +37,16 @@ __device__ __forceinline__ void multiply_by_shared(std::int32_t (&c)[64], const 
       "%24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, "
       "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
       "{%64, %65, %66, %67}, %68, add;\n}"
-      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3]), "+r"(c[4]), "+r"(c[5]), "+r"(c[6]), "+r"(c[7]), "+r"(c[8]),
-        "+r"(c[9]), "+r"(c[10]), "+r"(c[11]), "+r"(c[12]), "+r"(c[13]), "+r"(c[14]), "+r"(c[15]), "+r"(c[16]),
-        "+r"(c[17]), "+r"(c[18]), "+r"(c[19]), "+r"(c[20]), "+r"(c[21]), "+r"(c[22]), "+r"(c[23]), "+r"(c[24]),
-        "+r"(c[25]), "+r"(c[26]), "+r"(c[27]), "+r"(c[28]), "+r"(c[29]), "+r"(c[30]), "+r"(c[31]), "+r"(c[32]),
-        "+r"(c[33]), "+r"(c[34]), "+r"(c[35]), "+r"(c[36]), "+r"(c[37]), "+r"(c[38]), "+r"(c[39]), "+r"(c[40]),
-        "+r"(c[41]), "+r"(c[42]), "+r"(c[43]), "+r"(c[44]), "+r"(c[45]), "+r"(c[46]), "+r"(c[47]), "+r"(c[48]),
-        "+r"(c[49]), "+r"(c[50]), "+r"(c[51]), "+r"(c[52]), "+r"(c[53]), "+r"(c[54]), "+r"(c[55]), "+r"(c[56]),
-        "+r"(c[57]), "+r"(c[58]), "+r"(c[59]), "+r"(c[60]), "+r"(c[61]), "+r"(c[62]), "+r"(c[63])
+      : "+r"(c[0][0]), "+r"(c[0][1]), "+r"(c[0][2]), "+r"(c[0][3]), "+r"(c[1][0]), "+r"(c[1][1]), "+r"(c[1][2]),
+        "+r"(c[1][3]), "+r"(c[2][0]), "+r"(c[2][1]), "+r"(c[2][2]), "+r"(c[2][3]), "+r"(c[3][0]), "+r"(c[3][1]),
+        "+r"(c[3][2]), "+r"(c[3][3]), "+r"(c[4][0]), "+r"(c[4][1]), "+r"(c[4][2]), "+r"(c[4][3]), "+r"(c[5][0]),
+        "+r"(c[5][1]), "+r"(c[5][2]), "+r"(c[5][3]), "+r"(c[6][0]), "+r"(c[6][1]), "+r"(c[6][2]), "+r"(c[6][3]),
+        "+r"(c[7][0]), "+r"(c[7][1]), "+r"(c[7][2]), "+r"(c[7][3]), "+r"(c[8][0]), "+r"(c[8][1]), "+r"(c[8][2]),
+        "+r"(c[8][3]), "+r"(c[9][0]), "+r"(c[9][1]), "+r"(c[9][2]), "+r"(c[9][3]), "+r"(c[10][0]), "+r"(c[10][1]),
+        "+r"(c[10][2]), "+r"(c[10][3]), "+r"(c[11][0]), "+r"(c[11][1]), "+r"(c[11][2]), "+r"(c[11][3]), "+r"(c[12][0]),
+        "+r"(c[12][1]), "+r"(c[12][2]), "+r"(c[12][3]), "+r"(c[13][0]), "+r"(c[13][1]), "+r"(c[13][2]), "+r"(c[13][3]),
+        "+r"(c[14][0]), "+r"(c[14][1]), "+r"(c[14][2]), "+r"(c[14][3]), "+r"(c[15][0]), "+r"(c[15][1]), "+r"(c[15][2]),
+        "+r"(c[15][3])
       : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(descriptor), "r"(Add ? 1 : 0));
 }
 

@@ -16,7 +16,7 @@ inline void end_products() {}
 inline void wait_for_products() {}
 
 template <bool Add>
-void multiply_by_shared(std::int32_t (&c)[64], const uint4& a, SharedAddress b) {
+void multiply_by_shared(std::int32_t (&c)[16][4], const uint4& a, SharedAddress b) {
   emulated::Operands* const warp = emulated::operands[threadIdx.x / warp_len];
   const std::uint32_t lane = lane_index();
   warp[lane] = {{a.x, a.y, a.z, a.w}, {}};
@@ -25,7 +25,7 @@ void multiply_by_shared(std::int32_t (&c)[64], const uint4& a, SharedAddress b) 
   for (std::uint32_t i = 0; i < 64; ++i) {
     const std::uint32_t row = i / 2 % 2;
     const std::uint32_t column = 2 * (lane % 4) + i % 2;
-    std::int32_t count = Add ? c[i] : 0;
+    std::int32_t count = Add ? c[i / 4][i % 4] : 0;
     for (std::uint32_t t = 0; t < 4; ++t) {
       const emulated::Operands& of_row = warp[4 * (lane / 4) + t];
       for (std::uint32_t k = 0; k < 2; ++k) {
@@ -33,7 +33,7 @@ void multiply_by_shared(std::int32_t (&c)[64], const uint4& a, SharedAddress b) 
         count += std::popcount(of_row.a[2 * k + row] & mask);
       }
     }
-    c[i] = count;
+    c[i / 4][i % 4] = count;
   }
   emulation::sync_warp();
 }
