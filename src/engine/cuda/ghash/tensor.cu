@@ -11,25 +11,24 @@
 namespace warpcipher::cuda::ghash {
 namespace {
 
-// H200, kernel alone, text in device memory (a plain read runs at 4550 GB/s):
-using OneKeyLong =
-    TensorPolicy<16, 8, Sharing::one_key>;                // 130 KiB of shared memory: 3680 GB/s of 4 GiB, 3470 of 1 GiB
-using OneKey = TensorPolicy<8, 8, Sharing::one_key>;      // 99 KiB, fits compute capability 8.6 and 8.9: 3510 and 3320
+// 99 KiB of shared memory, fits compute capability 8.6 and 8.9. H200, kernel alone, text in device memory (a plain read
+// runs at 4550 GB/s): 3510 GB/s of 4 GiB, 3320 of 1 GiB. Segments of 16 steps, 130 KiB, gave 3680 and 3470; there
+// texts as long go by warpgroups now, and GPUs without those have less memory bandwidth than either.
+using OneKey = TensorPolicy<8, 8, Sharing::one_key>;
 using ManyKeys = TensorPolicy<4, 8, Sharing::many_keys>;  // 26.5 KiB a warp: 212 KiB
 constexpr std::uint32_t least_warps_of_many_keys = 6;     // 159 KiB, of compute capability 8.0
 using Rows96 = MessageRowsPolicy<24, 4, 512>;  // 98 KiB: rows of 96 blocks without a product between segments
 constexpr std::size_t rows_len = sizeof(MessageMatrices<Rows96::steps>);
-static_assert(Matrices<16>::squares <= tensor_squares && MessageMatrices<Rows96::steps>::squares <= tensor_squares,
+static_assert(Matrices<OneKey::steps>::squares <= tensor_squares &&
+                  MessageMatrices<Rows96::steps>::squares <= tensor_squares,
               "the table of powers is long enough for every policy");
 static_assert(rows_len <= OneKey::shared_len, "a device that has one of the algorithms for one key has both");
-
-constexpr std::uint64_t least_blocks_for_long = std::uint64_t{1} << 22;  // 64 MiB: then twice the matrices pay
 
 template <class Policy>
 void launch_policy(const Device& device, Stream stream, const ChunkList& list, std::uint32_t warps = Policy::warps) {
   const std::uint64_t blocks = list.chunks < device.multiprocessors ? list.chunks : device.multiprocessors;
-  const LaunchShape shape{static_cast<std::uint32_t>(blocks), warps * warp_len, Policy::shared_len_of(warps)};
-  launch(&hash_chunks_by_matrix<Policy>, shape, stream, list);
+  const LaunchShape configuration{static_cast<std::uint32_t>(blocks), warps * warp_len, Policy::shared_len_of(warps)};
+  launch(&hash_chunks_by_matrix<Policy>, configuration, stream, list);
 }
 
 }  // namespace
@@ -54,8 +53,6 @@ void hash_on_tensor_cores(const Device& device, Stream stream, GhashAlgorithm al
     return launch_policy<ManyKeys>(device, stream, list,
                                    static_cast<std::uint32_t>(std::min<std::size_t>(warps, ManyKeys::warps)));
   }
-  if (list.blocks >= least_blocks_for_long && device.shared_len >= OneKeyLong::shared_len)
-    return launch_policy<OneKeyLong>(device, stream, list);
   launch_policy<OneKey>(device, stream, list);
 }
 

@@ -22,7 +22,7 @@ enum class GhashAlgorithm : std::uint8_t {
 };
 
 // H^(2^j) that the algorithms on tensor cores need of a key: j below this.
-inline constexpr std::uint32_t tensor_squares = 11;
+inline constexpr std::uint32_t tensor_squares = 10;
 
 // Of these, longer messages are faster otherwise, whatever the keys: see choose_ghash().
 inline constexpr std::uint64_t most_blocks_of_short = 512;
