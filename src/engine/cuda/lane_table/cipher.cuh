@@ -125,15 +125,6 @@ class LaneCipher {
   }
 
  private:
-  // Number r, which is not known at compile time.
-  __device__ __forceinline__ Block round_key(std::uint32_t r) const {
-    if constexpr (requires { key_.round_in_loop(r); }) {
-      return key_.round_in_loop(r);
-    } else {
-      return key_.round(r);
-    }
-  }
-
   // The rounds from number First, which is odd; so are those before the last, whatever the key's length.
   template <std::uint32_t First, int N>
   __device__ __forceinline__ void run_from(Block (&blocks)[N]) const {
@@ -143,12 +134,12 @@ class LaneCipher {
     } else {
 #pragma unroll 1
       for (std::uint32_t r = First; r < rounds_ - 1; r += 2) {
-        round(blocks, round_key(r));
-        round(blocks, round_key(r + 1));
+        round(blocks, key_.round(r));
+        round(blocks, key_.round(r + 1));
       }
-      round(blocks, round_key(rounds_ - 1));
+      round(blocks, key_.round(rounds_ - 1));
     }
-    last_round(blocks, Rounds != 0 ? key_.round(Rounds) : round_key(rounds_));
+    last_round(blocks, key_.round(rounds_));
   }
 
   // Of the row for byte `Byte` of the word.

@@ -27,14 +27,8 @@ inline constexpr bool takes_one_key = keeps_one_key<Mode> || requires { Mode::ru
 template <class Mode, class Source>
 inline constexpr bool takes_runs = !std::is_same_v<Source, SingleSource> && requires { Mode::runs_of_tiles; };
 
-// Threads of a block: fewer where a source's keys need more registers.
-template <class Source>
-inline constexpr std::uint32_t threads_for = block_threads;
-template <int Rounds>
-inline constexpr std::uint32_t threads_for<HeldKeySource<Rounds>> = HeldKeySource<Rounds>::block_threads;
-
 template <class Mode, class Tables, int Rounds, class Source>
-__global__ void __launch_bounds__(threads_for<Source>, 1)
+__global__ void __launch_bounds__(block_threads, 1)
     parallel_kernel(const __grid_constant__ Source source,
                     const __grid_constant__ typename Mode::Parameters parameters) {
   fill_tables<Tables, Mode::inverse>();
@@ -44,20 +38,12 @@ __global__ void __launch_bounds__(threads_for<Source>, 1)
   const std::uint32_t stride = gridDim.x * (blockDim.x / warp_len);
   Mode mode;
   using Key = typename Source::Key;
-  [[maybe_unused]] Key held{};
-  const auto run_tile = [&](const Tile& tile, const Key& key) {
-    const LaneCipher<Tables, Mode::inverse, Rounds, Key> cipher(key, source.rounds);
-    mode.tile(cipher, tile, parameters);
-  };
   const auto work = [&](std::uint32_t number) {
     if constexpr (requires { mode.look_ahead(source, number, stride); }) mode.look_ahead(source, number, stride);
     const Tile tile = source.template find<Mode>(number);
-    if constexpr (requires { source.hold(held, tile); }) {
-      source.hold(held, tile);
-      run_tile(tile, held);
-    } else {
-      run_tile(tile, source.key(tile));
-    }
+    const Key key = source.key(tile);
+    const LaneCipher<Tables, Mode::inverse, Rounds, Key> cipher(key, source.rounds);
+    mode.tile(cipher, tile, parameters);
   };
   if constexpr (takes_runs<Mode, Source>) {
     const std::uint64_t warp = blockIdx.x * (blockDim.x / warp_len) + warp_index();
@@ -72,8 +58,7 @@ __global__ void __launch_bounds__(threads_for<Source>, 1)
 template <class Mode, class Tables, int Rounds, class Source>
 void launch_kernel(const ParallelLaunch& run, const Source& source, const typename Mode::Parameters& parameters) {
   launch(&parallel_kernel<Mode, Tables, Rounds, Source>,
-         parallel_configuration(run.device, source.tiles, Tables::shared_len, threads_for<Source>), run.stream, source,
-         parameters);
+         parallel_configuration(run.device, source.tiles, Tables::shared_len), run.stream, source, parameters);
 }
 
 template <class Mode, class Parameters>
@@ -96,11 +81,6 @@ void launch_parallel(const ParallelLaunch& run, Parameters parameters) {
     }
   };
   if (run.batch != nullptr) {
-    if constexpr (takes_one_key<Mode> && !keeps_one_key<Mode>) {
-      if (run.layout == TableLayout::tables_128 && run.batch->rounds == 10) {
-        return launch_kernel<Mode, Tables128, 10>(run, HeldKeySource<10>{*run.batch}, parameters);
-      }
-    }
     if (run.layout == TableLayout::tables_128) return launch_kernel<Mode, Tables128, 0>(run, *run.batch, parameters);
     return launch_kernel<Mode, Tables64, 0>(run, *run.batch, parameters);
   }

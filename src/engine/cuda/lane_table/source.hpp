@@ -3,8 +3,7 @@
 // keys here and tiles there (a batch with one key, for the modes whose messages are short: XTS).
 //
 // A source's Key has `Block round(r)`, and in_registers: whether what it gives lies in registers rather than in
-// operands of the logic, so that a mode had better be sparing with its own. Where r must be known at compile time there
-// is round_in_loop(r) beside it.
+// operands of the logic, so that a mode had better be sparing with its own.
 #pragma once
 
 #include <cuda_runtime.h>
