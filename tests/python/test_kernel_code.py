@@ -53,8 +53,8 @@ SPILLED = {"XtsModeILb1EE": 8}
 # Of sectors: where their text goes. No parameter has it, so it is kept while logic is at work.
 HYBRID_SPILLED = {"CbcDecryption": 8, "XtsRowsILb0EE": 8, "XtsRowsILb1EE": 8}
 # Where the parameters of a kernel begin among its constants, and in them the round keys
-# (SingleSource and OneKeySource in lane_table/source.cuh, UnitSource in hybrid_text.cuh, RowSource
-# and RowPlanning in hybrid_rows_sm90a.cu).
+# (SingleSource and OneKeySource in lane_table/source.hpp, UnitSource in hybrid_source.hpp,
+# RowSource and RowPlanning in hybrid_rows_launch.hpp).
 PARAMETERS = 0x210
 ROUND_KEYS = {
     "SingleSource": 92,

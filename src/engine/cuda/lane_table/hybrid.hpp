@@ -27,11 +27,11 @@ std::string_view forced_counter();
 bool has_hybrid(const Device& device);
 
 // Whether a message had better be run so. Throws as choose_table_layout does for values of WARPCIPHER_COUNTER.
-bool choose_hybrid(const Device& device, TableLayout layout, const SingleSource& message);
+bool choose_hybrid_counter(const Device& device, TableLayout layout, const SingleSource& message);
 
 // message.start: the first counter; in and out are multiples of 16. wrap_32, verdicts: as CounterParameters.
-void run_hybrid(const Device& device, Stream stream, const SingleSource& message, bool wrap_32,
-                const std::uint32_t* verdicts);
+void run_hybrid_counter(const Device& device, Stream stream, const SingleSource& message, bool wrap_32,
+                        const std::uint32_t* verdicts);
 
 // The same for a batch with so many tiles, of one key or many.
 bool choose_hybrid_batch(const Device& device, TableLayout layout, std::uint64_t tiles);

@@ -18,23 +18,6 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// How messages share a tile.
-struct Places {
-  static constexpr std::uint32_t most_messages = warp_len / 2;
-
-  std::uint32_t of_message;  // U
-  std::uint32_t messages;    // M
-  std::uint32_t reciprocal;  // of U, by which the message of a place is a product
-
-  explicit WARPCIPHER_HD constexpr Places(std::uint32_t most_units)
-      : of_message(most_units),
-        messages(tile_units / most_units < most_messages ? tile_units / most_units : most_messages),
-        reciprocal((0x10000u + most_units - 1) / most_units) {}
-
-  WARPCIPHER_HD constexpr std::uint32_t tiles(std::uint32_t of) const { return (of + messages - 1) / messages; }
-  WARPCIPHER_HD constexpr std::uint32_t message_at(std::uint32_t place) const { return place * reciprocal >> 16; }
-};
-
 // The messages of a tile. Every lane takes part in find_common() and after_common().
 class PackedTile {
  public:

@@ -14,63 +14,36 @@
 // columns whether the data units are such, and the text is started on that guess (guess.hpp).
 //
 // In a library of its own (CMakeLists.txt): for the one compute capability that it was measured on.
-#include <algorithm>
-
-#include "core/wipe.hpp"
-#include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/inputs/speculation.cuh"
-#include "engine/cuda/lane_table/hybrid_rows.hpp"
+#include "engine/cuda/lane_table/hybrid_rows_launch.hpp"
 #include "engine/cuda/lane_table/hybrid_text.cuh"
-#include "engine/cuda/lane_table/hybrid_text.hpp"
 #include "engine/cuda/lane_table/launch_configuration.cuh"
-#include "engine/cuda/runtime/launch.hpp"
-#include "engine/cuda/runtime/stream_buffer.hpp"
 
 namespace warpcipher::cuda::lane_table {
+
+__device__ __forceinline__ std::uint32_t RowSource::count_tiles() const {
+  return from_lane(static_cast<std::uint32_t>(guess.survey->tiles), 0);
+}
+
+// What decides which way to go comes from lane 0, as in UnitSource.
+template <class Mode>
+__device__ __forceinline__ Tile RowSource::find(std::uint32_t number) const {
+  const Survey& survey = *guess.survey;
+  const std::uint64_t first_unit = std::uint64_t{number} * tile_units;
+  const std::uint64_t left = survey.units - first_unit;
+  const std::uint32_t units = from_lane(left < tile_units ? static_cast<std::uint32_t>(left) : tile_units, 0);
+  const std::uint8_t* const in = global(view.in) + survey.first_in + 16 * first_unit;
+  std::uint8_t* const out = global(view.out) + survey.first_out + 16 * first_unit;
+  const bool aligned = ((reinterpret_cast<std::uintptr_t>(in) | reinterpret_cast<std::uintptr_t>(out)) & 15) == 0;
+  return {number, first_unit, units, 0, view, {in, out, 16 * units, 16 * units, 0, all_lanes(aligned)}};
+}
+
+__device__ __forceinline__ Block RowTweaks::at(std::uint64_t row) const {
+  const uint4 v = __ldg(of_text + row);
+  return shift_tweak({{v.x, v.y, v.z, v.w}}, lane_index());
+}
+
 namespace {
-
-// Sectors of 4 KiB and of 512 bytes in columns on an H200, so and as other batches, of all that a call takes: 16 MiB
-// 0.06 and 0.10 ms, 1 MiB 0.04 and 0.08. Less was not measured.
-constexpr std::uint64_t least_row_tiles_of_multiprocessor = 1;
-// A guess that fails costs two launches and a wait. Where the text does not fill its buffers it fails oftener, and is
-// tried from 16 MiB on.
-constexpr std::uint64_t least_loose_tiles_of_multiprocessor = 31;
-constexpr std::uint64_t row_len = TileRows::row_len;
-constexpr std::uint64_t tile_len = 16 * tile_units;
-
-// The text that the survey has found. What decides which way to go comes from lane 0, as in UnitSource.
-struct RowSource {
-  MessageView view;  // its in and out are those of the buffers
-  Guess guess;
-  std::uint32_t rounds;
-  std::uint32_t schedule[most_schedule_words];
-
-  __device__ __forceinline__ std::uint32_t count_tiles() const {
-    return from_lane(static_cast<std::uint32_t>(guess.survey->tiles), 0);
-  }
-
-  template <class Mode>
-  __device__ __forceinline__ Tile find(std::uint32_t number) const {
-    const Survey& survey = *guess.survey;
-    const std::uint64_t first_unit = std::uint64_t{number} * tile_units;
-    const std::uint64_t left = survey.units - first_unit;
-    const std::uint32_t units = from_lane(left < tile_units ? static_cast<std::uint32_t>(left) : tile_units, 0);
-    const std::uint8_t* const in = global(view.in) + survey.first_in + 16 * first_unit;
-    std::uint8_t* const out = global(view.out) + survey.first_out + 16 * first_unit;
-    const bool aligned = ((reinterpret_cast<std::uintptr_t>(in) | reinterpret_cast<std::uintptr_t>(out)) & 15) == 0;
-    return {number, first_unit, units, 0, view, {in, out, 16 * units, 16 * units, 0, all_lanes(aligned)}};
-  }
-};
-
-struct RowTweaks {
-  const uint4* of_text;  // the first tweak of each row
-
-  // The lane's tweak in row `row` of the text.
-  __device__ __forceinline__ Block at(std::uint64_t row) const {
-    const uint4 v = __ldg(of_text + row);
-    return shift_tweak({{v.x, v.y, v.z, v.w}}, lane_index());
-  }
-};
 
 // As the modes of modes.cuh. Tiles are whole rows.
 template <bool Inverse>
@@ -119,14 +92,6 @@ class SlicedText<XtsRows<Inverse>> {
 };
 
 namespace {
-
-struct RowPlanning {
-  ColumnView columns;
-  Survey* survey;
-  Block* tweaks;  // room for the rows that the buffers have room for
-  std::uint32_t rounds;
-  std::uint32_t schedule[most_schedule_words];  // of the key for tweaks
-};
 
 // What a warp has made for 32 data units, of which `units` are there, and those of their further rows: in the order of
 // memory, for a lane that stored the rows of its own would store parts of 32 lines at once.
@@ -194,7 +159,7 @@ __device__ __forceinline__ Survey survey_first(const ColumnView& c) {
   text.first_in = c.in_offsets != nullptr ? c.in_offsets[0] : 0;
   text.first_out = c.out_offsets != nullptr ? c.out_offsets[0] : 0;
   text.bad = 1;
-  if (len == 0 || len % row_len != 0 || len > tile_len) return text;
+  if (len == 0 || len % row_len != 0 || len > 16 * tile_units) return text;
   const std::uint64_t all = len * c.count;
   if (!fits(text.first_in, all, c.in_len) || !fits(text.first_out, all, c.out_len)) return text;
   const auto in = reinterpret_cast<std::uintptr_t>(c.in) + text.first_in;
@@ -240,50 +205,20 @@ __global__ void __launch_bounds__(block_threads, 1) plan_rows_kernel(const __gri
   if (!right) bad = 1;
 }
 
-template <bool Inverse>
-void launch_rows(const Device& device, Stream stream, const RowSource& text, const RowTweaks& tweaks) {
-  Secret<TextSource<RowSource>> sliced;
-  slice_keys(*sliced, text);
-  launch(&hybrid_text_kernel<XtsRows<Inverse>, RowSource>,
-         LaunchShape{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream, *sliced, tweaks);
-}
-
-std::uint64_t room_of(const ColumnView& columns) { return std::min(columns.in_len, columns.out_len); }
-
 }  // namespace
 
-bool choose_hybrid_rows(const Device& device, const ColumnView& columns) {
-  if (columns.count == 0) return false;
-  const std::uint64_t room = room_of(columns);
-  if (room / columns.count < row_len || room / columns.count >= 2 * tile_len) return false;
-  const bool fits_exactly = room % (row_len * columns.count) == 0;
-  return choose_hybrid_text(device, choose_table_layout(device), room / tile_len,
-                            fits_exactly ? least_row_tiles_of_multiprocessor : least_loose_tiles_of_multiprocessor);
+void plan_rows(const Device& device, Stream stream, const RowPlanning& planning) {
+  launch(&plan_rows_kernel,
+         parallel_configuration(device, (std::uint64_t{planning.columns.count} + warp_len - 1) / warp_len,
+                                Tables128::shared_len),
+         stream, planning);
 }
 
-void start_hybrid_rows(const Device& device, Stream stream, const ColumnView& columns, const Key& key,
-                       std::uint32_t rounds, const Guess& guess) {
-  const StreamBuffer memory(room_of(columns) / row_len * sizeof(Block), stream);
-  const AesKeyState& state = aes_key_state(key);
-  Secret<RowPlanning> planning;
-  planning->columns = columns;
-  planning->survey = guess.survey;
-  planning->tweaks = reinterpret_cast<Block*>(memory.data());
-  planning->rounds = rounds;
-  std::copy_n(state.tweak_words, most_schedule_words, planning->schedule);
-  launch(
-      &plan_rows_kernel,
-      parallel_configuration(device, (std::uint64_t{columns.count} + warp_len - 1) / warp_len, Tables128::shared_len),
-      stream, *planning);
-  Secret<RowSource> text;
-  text->guess = guess;
-  text->view.in = columns.in;
-  text->view.out = columns.out;
-  text->rounds = rounds;
-  std::copy_n(state.words(!columns.encrypting), most_schedule_words, text->schedule);
-  const RowTweaks tweaks{reinterpret_cast<const uint4*>(memory.data())};
-  columns.encrypting ? launch_rows<false>(device, stream, *text, tweaks)
-                     : launch_rows<true>(device, stream, *text, tweaks);
+void launch_hybrid_rows(const Device& device, Stream stream, bool inverse, const TextSource<RowSource>& text,
+                        const RowTweaks& tweaks) {
+  const LaunchShape configuration{device.multiprocessors, block_threads, HybridPolicy::shared_len};
+  inverse ? launch(&hybrid_text_kernel<XtsRows<true>, RowSource>, configuration, stream, text, tweaks)
+          : launch(&hybrid_text_kernel<XtsRows<false>, RowSource>, configuration, stream, text, tweaks);
 }
 
 }  // namespace warpcipher::cuda::lane_table

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What hybrid kernels (hybrid.cuh) are given: a source (source.hpp) with its key for logic too.
+// What hybrid kernels (hybrid.cuh) are given: sources (source.hpp) with their keys for logic too, and what other
+// parameters they have.
 #pragma once
 
 #include <cstddef>
@@ -44,5 +45,38 @@ void slice_keys(SlicedSource<Source, First>& sliced, const Source& source) {
     sliced.sliced[r - First] = aes::slice_key(reinterpret_cast<const std::uint8_t*>(source.schedule + 4 * r));
   }
 }
+
+// How messages share a tile (hybrid_packed.cuh draws it).
+struct Places {
+  static constexpr std::uint32_t most_messages = 16;  // two lanes each
+
+  std::uint32_t of_message;  // U
+  std::uint32_t messages;    // M
+  std::uint32_t reciprocal;  // of U, by which the message of a place is a product
+
+  explicit WARPCIPHER_HD constexpr Places(std::uint32_t most_units)
+      : of_message(most_units),
+        messages(tile_units / most_units < most_messages ? tile_units / most_units : most_messages),
+        reciprocal((0x10000u + most_units - 1) / most_units) {}
+
+  WARPCIPHER_HD constexpr std::uint32_t tiles(std::uint32_t of) const { return (of + messages - 1) / messages; }
+  WARPCIPHER_HD constexpr std::uint32_t message_at(std::uint32_t place) const { return place * reciprocal >> 16; }
+};
+
+// Data units of XTS that share a key, cut into tiles that are data units of their own: each has its view, whose `start`
+// is its first tweak. A kernel before makes them (cut_units): in the hybrid kernel they would be code for which the
+// instruction caches have no room.
+struct UnitSource {
+  const MessageView* views;
+  std::uint64_t tiles;
+  std::uint32_t rounds;
+  std::uint32_t schedule[most_schedule_words];
+
+  // Every lane takes part.
+  template <class Mode>
+  __device__ Tile find(std::uint32_t number) const;
+};
+
+inline constexpr std::uint64_t row_len = 16 * 32;  // bytes: a block for each lane of a warp
 
 }  // namespace warpcipher::cuda::lane_table

@@ -24,7 +24,7 @@ namespace warpcipher::cuda::lane_table {
 
 // The lane's blocks of a tile.
 struct TileRows {
-  static constexpr std::uint32_t row_len = 16 * warp_len;
+  static constexpr std::uint32_t row_len = lane_table::row_len;
 
   const std::uint8_t* in;
   std::uint8_t* out;
@@ -102,30 +102,19 @@ class SlicedText<CfbDecryption> : public ChainedText {
   }
 };
 
-// Data units of XTS that share a key, cut into tiles that are data units of their own: each has its view, whose `start`
-// is its first tweak. A kernel before this one makes them (cut_units): here they would be code for which the
-// instruction caches have no room.
-struct UnitSource {
-  const MessageView* views;
-  std::uint64_t tiles;
-  std::uint32_t rounds;
-  std::uint32_t schedule[most_schedule_words];
-
-  // Every lane takes part. What of the tile decides which way to go comes from lane 0: of what is read from memory the
-  // compiler cannot know that all lanes have the same, and would keep from loops the registers that a warp has in
-  // common.
-  template <class Mode>
-  __device__ __forceinline__ Tile find(std::uint32_t number) const {
-    const Tile tile = make_tile(views[number], number, number, 0, tile_units, Mode::unit_len);
-    const Text& text = tile.text;
-    return {tile.number,
-            tile.first_unit,
-            from_lane(tile.units, 0),
-            tile.message,
-            tile.view,
-            {text.in, text.out, from_lane(text.in_len, 0), text.out_len, text.pad, all_lanes(text.aligned)}};
-  }
-};
+// What of the tile decides which way to go comes from lane 0: of what is read from memory the compiler cannot know that
+// all lanes have the same, and would keep from loops the registers that a warp has in common.
+template <class Mode>
+__device__ __forceinline__ Tile UnitSource::find(std::uint32_t number) const {
+  const Tile tile = make_tile(views[number], number, number, 0, tile_units, Mode::unit_len);
+  const Text& text = tile.text;
+  return {tile.number,
+          tile.first_unit,
+          from_lane(tile.units, 0),
+          tile.message,
+          tile.view,
+          {text.in, text.out, from_lane(text.in_len, 0), text.out_len, text.pad, all_lanes(text.aligned)}};
+}
 
 template <bool Inverse>
 class SlicedText<XtsMode<Inverse>> {

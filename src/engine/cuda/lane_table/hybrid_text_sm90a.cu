@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // In a library of its own (CMakeLists.txt): for the one compute capability that it was measured on.
+#include "engine/cuda/lane_table/hybrid_launch.hpp"
 #include "engine/cuda/lane_table/hybrid_text.cuh"
-
-#include <algorithm>
-
-#include "core/wipe.hpp"
-#include "engine/cuda/choice/tunable.hpp"
-#include "engine/cuda/lane_table/hybrid.hpp"
-#include "engine/cuda/lane_table/hybrid_text.hpp"
-#include "engine/cuda/runtime/environment.hpp"
 #include "engine/cuda/runtime/launch.hpp"
-#include "engine/cuda/runtime/stream_buffer.hpp"
 
 namespace warpcipher::cuda::lane_table {
 namespace {
@@ -33,51 +25,30 @@ __global__ void cut_units_kernel(const __grid_constant__ TileList list, MessageV
   }
 }
 
-template <class Mode, class Source>
-void launch_hybrid(const Device& device, Stream stream, const Source& source,
-                   const typename Mode::Parameters& parameters) {
-  Secret<TextSource<Source>> sliced;
-  slice_keys(*sliced, source);
-  launch(&hybrid_text_kernel<Mode, Source>,
-         LaunchShape{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream, *sliced, parameters);
-}
-
 }  // namespace
 
-bool choose_hybrid_text(const Device& device, TableLayout layout, std::uint64_t tiles,
-                        std::uint64_t least_of_multiprocessor) {
-  const std::string_view forced = forced_value("WARPCIPHER_BLOCKS", {"mixed", "tiles"});
-  if (!has_hybrid(device) || layout != TableLayout::tables_128 || forced == "tiles") return false;
-  if (forced == "mixed") return true;
-  return chosen_value(device, Tunable::blocks) != "tiles" && tiles >= least_of_multiprocessor * device.multiprocessors;
+void cut_units(const Device& device, Stream stream, const TileList& list, MessageView* units) {
+  launch(&cut_units_kernel, shape_of_lanes(device, list.tiles, 256, 8), stream, list, units);
 }
 
-void run_hybrid_text(const Device& device, Stream stream, Mode mode, bool inverse, const SingleSource& message,
-                     const Block* chains) {
-  switch (mode) {
-    case Mode::ecb:
-      return inverse ? launch_hybrid<EcbDecryption>(device, stream, message, {})
-                     : launch_hybrid<EcbEncryption>(device, stream, message, {});
-    case Mode::cbc:
-      return launch_hybrid<CbcDecryption>(device, stream, message, {chains});
-    case Mode::cfb:
-      return launch_hybrid<CfbDecryption>(device, stream, message, {chains});
-    default:
-      throw_failure("this mode has no kernel of two kinds of warps for a message");
-  }
+template <class Mode, class Source, class Parameters>
+void launch_hybrid_text(const Device& device, Stream stream, const TextSource<Source>& source,
+                        const Parameters& parameters) {
+  launch(&hybrid_text_kernel<Mode, Source>,
+         LaunchShape{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream, source, parameters);
 }
 
-void run_hybrid_xts(const Device& device, Stream stream, bool inverse, const OneKeySource& batch) {
-  const StreamBuffer units(batch.tiles * sizeof(MessageView), stream);
-  auto* const views = reinterpret_cast<MessageView*>(units.data());
-  launch(&cut_units_kernel, shape_of_lanes(device, batch.tiles, 256, 8), stream, batch, views);
-  Secret<UnitSource> source;
-  source->views = views;
-  source->tiles = batch.tiles;
-  source->rounds = batch.rounds;
-  std::copy_n(batch.schedule, most_schedule_words, source->schedule);
-  inverse ? launch_hybrid<XtsMode<true>>(device, stream, *source, {})
-          : launch_hybrid<XtsMode<false>>(device, stream, *source, {});
-}
+template void launch_hybrid_text<EcbEncryption>(const Device&, Stream, const TextSource<SingleSource>&,
+                                                const NoParameters&);
+template void launch_hybrid_text<EcbDecryption>(const Device&, Stream, const TextSource<SingleSource>&,
+                                                const NoParameters&);
+template void launch_hybrid_text<CbcDecryption>(const Device&, Stream, const TextSource<SingleSource>&,
+                                                const ChainParameters&);
+template void launch_hybrid_text<CfbDecryption>(const Device&, Stream, const TextSource<SingleSource>&,
+                                                const ChainParameters&);
+template void launch_hybrid_text<XtsMode<false>>(const Device&, Stream, const TextSource<UnitSource>&,
+                                                 const NoParameters&);
+template void launch_hybrid_text<XtsMode<true>>(const Device&, Stream, const TextSource<UnitSource>&,
+                                                const NoParameters&);
 
 }  // namespace warpcipher::cuda::lane_table

@@ -18,8 +18,6 @@
 
 namespace warpcipher::cuda::lane_table {
 
-inline constexpr std::uint32_t blocks_in_flight = 4;
-
 template <int N, bool IsWhole>
 struct Step {
   static constexpr int blocks = N;

@@ -8,6 +8,8 @@
 
 namespace warpcipher::cuda::lane_table {
 
+inline constexpr std::uint32_t blocks_in_flight = 4;  // of a lane
+
 template <bool Inverse>
 struct EcbMode;
 using EcbEncryption = EcbMode<false>;

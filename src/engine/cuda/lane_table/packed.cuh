@@ -16,6 +16,7 @@
 #include "engine/cuda/inputs/speculation.cuh"
 #include "engine/cuda/lane_table/cipher.cuh"
 #include "engine/cuda/lane_table/counter.cuh"
+#include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/source.cuh"
 
 namespace warpcipher::cuda::lane_table {
@@ -65,13 +66,6 @@ struct RawKeySource : MessageList {
     const std::uint8_t* const key = global(keys) + std::size_t{16} * number;
     return Key(reinterpret_cast<std::uintptr_t>(keys) % 16 == 0 ? load_aligned(key) : load_bytes(key, 16));
   }
-};
-
-// What of the parameters does not depend on the key.
-struct PackedParameters {
-  std::uint32_t group_log;        // log2 of G
-  bool wrap_32;                   // as CounterParameters
-  const std::uint32_t* verdicts;  // likewise
 };
 
 // XORs the keystream of four whole blocks a lane to texts that are aligned, where four lanes have a message: lanes l

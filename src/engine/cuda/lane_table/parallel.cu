@@ -76,8 +76,8 @@ void run_one(const Device& device, Stream stream, const Message& message, const 
   auto* const chains = reinterpret_cast<Block*>(saved.data());
   if (saves) save_chains_of_one(device, stream, algorithm, *source, chains);
   const TableLayout layout = choose_table_layout(device);
-  if ((mode == Mode::ctr || mode == Mode::gcm) && choose_hybrid(device, layout, *source)) {
-    return run_hybrid(device, stream, *source, mode == Mode::gcm, verdict);
+  if ((mode == Mode::ctr || mode == Mode::gcm) && choose_hybrid_counter(device, layout, *source)) {
+    return run_hybrid_counter(device, stream, *source, mode == Mode::gcm, verdict);
   }
   const bool may_be_hybrid = mode == Mode::ecb || mode == Mode::cbc || mode == Mode::cfb;
   if (may_be_hybrid && choose_hybrid_text(device, layout, source->tiles)) {

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The counter mode of a batch: which kernel takes it, that of tiles (counter.cuh), that of short messages packed into
+// warps (packed.cuh), or one by two kinds of warps (hybrid_batch.cuh, hybrid_packed.cuh), and where its keys lie.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "engine/cuda/inputs/message_view.hpp"
+#include "engine/cuda/inputs/speculation.hpp"
+#include "engine/cuda/lane_table/table_layout.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
+#include "engine/stream.hpp"
+
+namespace warpcipher {
+class Key;
+}
+
+namespace warpcipher::cuda::lane_table {
+
+// Messages of one key length. Pointers are to device memory.
+struct CounterBatch {
+  const MessageView* views;  // `start`: the first counter
+  const std::uint64_t* first_tile;
+  std::uint64_t tiles;
+  std::uint64_t units;       // of all messages
+  std::uint64_t most_units;  // of one
+  std::uint32_t messages;
+  std::uint32_t rounds;
+  const uint4* round_keys;   // most_rows for each key; nullptr: not made yet
+  const std::uint8_t* keys;  // as they were given, one behind the other; nullptr: not on the device
+  const Key* only_key;       // of all messages, or nullptr
+};
+
+// Which kernel takes a batch.
+struct CounterChoice {
+  TableLayout layout;
+  bool packed;
+  bool hybrid_packed;  // packed, by two kinds of warps
+  bool hybrid;
+  bool makes_round_keys;    // of `keys`
+  std::uint32_t group_log;  // packed
+};
+
+// For a batch of one message or more, whose round keys need not be there yet.
+CounterChoice choose_counter(const Device& device, const CounterBatch& batch);
+
+// A batch of one tile or more. wrap_32, verdicts: as CounterParameters.
+void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, const CounterChoice& choice,
+                       bool wrap_32, const std::uint32_t* verdicts);
+
+// The same before the host knows the batch: its tiles and units are those of messages all alike. Fills in what else the
+// guess is, or returns false where the kernel for such a batch does not look itself: then nothing was launched.
+bool start_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, CounterChoice choice,
+                         bool wrap_32, Guess& guess);
+
+}  // namespace warpcipher::cuda::lane_table

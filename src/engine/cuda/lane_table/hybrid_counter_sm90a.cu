@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// In a library of its own (CMakeLists.txt): for the one compute capability that it was measured on.
+#include "engine/cuda/lane_table/hybrid_counter.cuh"
+#include "engine/cuda/lane_table/hybrid_launch.hpp"
+#include "engine/cuda/runtime/launch.hpp"
+
+namespace warpcipher::cuda::lane_table {
+
+void launch_hybrid_counter(const Device& device, Stream stream, const CounterSource<SingleSource>& message,
+                           const CounterParameters& parameters) {
+  launch(&hybrid_counter_kernel, LaunchShape{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream,
+         message, parameters);
+}
+
+}  // namespace warpcipher::cuda::lane_table

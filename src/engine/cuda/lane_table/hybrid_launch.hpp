@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hybrid kernels as the host launches them. Each *_sm90a.cu has its own, in a library of their own
+// (CMakeLists.txt): for the one compute capability that they were measured on.
+#pragma once
+
+#include "engine/cuda/inputs/speculation.hpp"
+#include "engine/cuda/lane_table/hybrid_source.hpp"
+#include "engine/cuda/lane_table/modes.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
+#include "engine/stream.hpp"
+
+namespace warpcipher::cuda::lane_table {
+
+// The device has two multiprocessors or more; parameters.stride is their number.
+void launch_hybrid_counter(const Device& device, Stream stream, const CounterSource<SingleSource>& message,
+                           const CounterParameters& parameters);
+
+void launch_hybrid_batch(const Device& device, Stream stream, const CounterSource<OneKeySource>& batch,
+                         const CounterParameters& parameters, const Guess& guess);
+void launch_hybrid_batch(const Device& device, Stream stream, const BatchSource& batch,
+                         const CounterParameters& parameters, const Guess& guess);
+
+void launch_hybrid_packed(const Device& device, Stream stream, const CounterSource<OneKeySource>& batch,
+                          const CounterParameters& parameters, const Places& places, const Guess& guess);
+
+// Mode: of ECB, CBC or CFB with a SingleSource, of XTS with a UnitSource.
+template <class Mode, class Source, class Parameters>
+void launch_hybrid_text(const Device& device, Stream stream, const TextSource<Source>& source,
+                        const Parameters& parameters);
+
+// Makes a data unit of XTS of each tile of `list`.
+void cut_units(const Device& device, Stream stream, const TileList& list, MessageView* units);
+
+}  // namespace warpcipher::cuda::lane_table
