@@ -13,7 +13,7 @@ namespace warpcipher::cuda::lane_table {
 namespace {
 
 // Longer messages are cut into tiles, for more warps than one to share. 131,072 messages of 512 blocks on an H200,
-// packed and as tiles: one key 1.34 and 1.32 ms (by two kinds of warps 1.22), a key each 1.49 and 1.39.
+// packed and as tiles: one key 1.34 and 1.32 ms (by the hybrid kernel 1.22), a key each 1.49 and 1.39.
 constexpr std::uint64_t most_units_of_packed = 511;
 // A group of lanes that takes a message much longer than the others keeps the launch waiting.
 constexpr std::uint64_t most_steps_of_packed = 64;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The counter mode of a batch: which kernel takes it, that of tiles (counter.cuh), that of short messages packed into
-// warps (packed.cuh), or one by two kinds of warps (hybrid_batch.cuh, hybrid_packed.cuh), and where its keys lie.
+// warps (packed.cuh), or a hybrid kernel (hybrid_batch.cuh, hybrid_packed.cuh), and where its keys lie.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -37,7 +37,7 @@ struct CounterBatch {
 struct CounterChoice {
   TableLayout layout;
   bool packed;
-  bool hybrid_packed;  // packed, by two kinds of warps
+  bool hybrid_packed;  // packed, by the hybrid kernel
   bool hybrid;
   bool makes_round_keys;    // of `keys`
   std::uint32_t group_log;  // packed

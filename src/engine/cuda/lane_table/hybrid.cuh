@@ -51,7 +51,7 @@ class TileDealer {
     return {own, own < end ? (end - own + gridDim.x - 1) / gridDim.x : 0, gridDim.x, is_sliced};
   }
 
-  // The block's share of tiles 0 to `tiles`, which are neighbours.
+  // The block's share of `tiles` tiles, which are neighbours.
   static __device__ __forceinline__ TileDealer of_neighbours(std::uint64_t tiles, bool is_sliced) {
     const auto first = from_lane(static_cast<std::uint32_t>(tiles * blockIdx.x / gridDim.x), 0);
     const auto end = from_lane(static_cast<std::uint32_t>(tiles * (blockIdx.x + 1) / gridDim.x), 0);
@@ -84,6 +84,7 @@ class TileDealer {
   std::uint32_t end_ = 0;
 };
 
+// A warp of a hybrid kernel.
 struct HybridWarp {
   std::uint32_t number;  // in its block
   bool is_sliced;        // works by logic

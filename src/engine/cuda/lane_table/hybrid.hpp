@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counter mode by two kinds of warps at once, of one long message (hybrid.cuh) or a batch of them
-// (hybrid_batch.cuh): when, and the calls.
+// The counter mode by hybrid kernels (hybrid.cuh): when, and the calls.
 #pragma once
 
 #include <cstdint>

@@ -10,6 +10,7 @@
 //   Source        what the kernel is given
 //   first_sliced  the first round that there are masks for
 //   run           how many neighbouring tiles a deal has (TileDealer)
+//   begin()       called once, by all lanes: which warp it is
 //   hold()        called where the message is another: makes the key that of such a number
 //   round(r)      AddRoundKey number r
 //   sliced(r)     the same as masks for logic (aes::SlicedKey), in warps of logic
@@ -22,7 +23,7 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// S: a SlicedSource.
+// One key for all tiles. S: a SlicedSource.
 template <class S>
 struct OnlyKey : ParameterKey {
   using Source = S;
@@ -40,6 +41,7 @@ struct OnlyKey : ParameterKey {
   __device__ __forceinline__ void wipe() {}
 };
 
+// The key of the message that the warp is at.
 class WarpKey {
  public:
   using Source = BatchSource;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// XTS for data units no longer than a tile that follow each other, as the sectors of a disk do, by two kinds of warps
+// XTS for data units no longer than a tile that follow each other, as the sectors of a disk do, by a hybrid kernel
 // (hybrid_text.cuh). They are one text then, cut into tiles anywhere between rows of 32 blocks; each row has a first
 // tweak of its own, which a kernel before this one makes:
 //

@@ -42,7 +42,7 @@ void run_hybrid_text(const Device& device, Stream stream, Mode mode, bool invers
     case Mode::cfb:
       return run_text<CfbDecryption>(device, stream, message, ChainParameters{chains});
     default:
-      throw_failure("this mode has no kernel of two kinds of warps for a message");
+      throw_failure("this mode has no hybrid kernel for a message");
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The modes that put text through the cipher, by two kinds of warps at once (hybrid_text.cuh): when, and the call.
+// The modes that put text through the cipher, by hybrid kernels (hybrid_text.cuh): when, and the call.
 #pragma once
 
 #include <cstdint>
