@@ -13,7 +13,7 @@ enum class Tunable : std::uint8_t {
   lane_table,  // KiB of tables (lane_table/table_layout.hpp)
   ghash,       // of long texts (ghash/tensor.hpp)
   counter,     // of long messages (lane_table/hybrid.hpp)
-  blocks,      // of long messages in other modes (lane_table/hybrid_text.hpp)
+  blocks,      // of long messages in other modes (lane_table/hybrid.hpp)
 };
 
 // The value that was chosen, or an empty one where the default holds.

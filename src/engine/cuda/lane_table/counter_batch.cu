@@ -6,6 +6,7 @@
 #include "core/wipe.hpp"
 #include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/lane_table/hybrid.hpp"
+#include "engine/cuda/lane_table/hybrid_launch.hpp"
 #include "engine/cuda/lane_table/packed.hpp"
 #include "engine/cuda/lane_table/parallel.hpp"
 
@@ -49,6 +50,7 @@ bool takes_parameter_key(TableLayout layout, const CounterBatch& batch) {
 void run(const Device& device, Stream stream, const CounterBatch& batch, bool wrap_32, const std::uint32_t* verdicts,
          const CounterChoice& choice, const Guess& guess) {
   const PackedParameters parameters{choice.group_log, wrap_32, verdicts};
+  const CounterParameters counting{wrap_32, verdicts};
   const MessageList list{{batch.views, batch.first_tile, batch.tiles, batch.messages}};
   if (takes_parameter_key(choice.layout, batch)) {
     Secret<OneKeySource> source;
@@ -56,23 +58,24 @@ void run(const Device& device, Stream stream, const CounterBatch& batch, bool wr
     source->rounds = batch.rounds;
     std::copy_n(aes_key_state(*batch.only_key).words(false), most_schedule_words, source->schedule);
     if (choice.hybrid_packed) {
-      return run_hybrid_packed(device, stream, *source, batch.most_units, wrap_32, verdicts, guess);
+      return launch_hybrid_packed(device, stream, *slice_keys<CounterSource<OneKeySource>>(*source), counting,
+                                  Places(static_cast<std::uint32_t>(batch.most_units)), guess);
     }
     if (choice.hybrid) {
-      return run_hybrid_batch(device, stream, *source, wrap_32, verdicts, guess);
+      return launch_hybrid_batch(device, stream, *slice_keys<CounterSource<OneKeySource>>(*source), counting, guess);
     }
     if (choice.packed) return launch_packed(device, stream, *source, parameters, guess);
     const ParallelLaunch tiles{device, stream, choice.layout, nullptr, &*source, nullptr};
-    return launch_parallel<CounterMode>(tiles, CounterParameters{wrap_32, verdicts});
+    return launch_parallel<CounterMode>(tiles, counting);
   }
   if (choice.makes_round_keys) {
     return launch_packed(device, stream, list, batch.keys, parameters, guess);
   }
   const BatchSource source{list, batch.rounds, batch.round_keys};
-  if (choice.hybrid) return run_hybrid_batch(device, stream, source, wrap_32, verdicts, guess);
+  if (choice.hybrid) return launch_hybrid_batch(device, stream, source, counting, guess);
   if (!choice.packed) {
     const ParallelLaunch tiles{device, stream, choice.layout, nullptr, nullptr, &source};
-    return launch_parallel<CounterMode>(tiles, CounterParameters{wrap_32, verdicts});
+    return launch_parallel<CounterMode>(tiles, counting);
   }
   launch_packed(device, stream, choice.layout, source, parameters, guess);
 }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/lane_table/hybrid.hpp"
 
-#include "core/wipe.hpp"
+#include <algorithm>
+
 #include "engine/cuda/choice/tunable.hpp"
 #include "engine/cuda/lane_table/hybrid_launch.hpp"
+#include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/environment.hpp"
+#include "engine/cuda/runtime/stream_buffer.hpp"
 
 namespace warpcipher::cuda::lane_table {
 namespace {
 
-template <class Source>
-Secret<CounterSource<Source>> with_slices(const Source& source) {
-  Secret<CounterSource<Source>> sliced;
-  slice_keys(*sliced, source);
-  return sliced;
+template <class Mode, class Source, class Parameters>
+void run_text(const Device& device, Stream stream, const Source& source, const Parameters& parameters) {
+  launch_hybrid_text<Mode>(device, stream, *slice_keys<TextSource<Source>>(source), parameters);
 }
 
 }  // namespace
@@ -41,7 +42,7 @@ bool choose_hybrid_counter(const Device& device, TableLayout layout, const Singl
 
 void run_hybrid_counter(const Device& device, Stream stream, const SingleSource& message, bool wrap_32,
                         const std::uint32_t* verdicts) {
-  launch_hybrid_counter(device, stream, *with_slices(message),
+  launch_hybrid_counter(device, stream, *slice_keys<CounterSource<SingleSource>>(message),
                         CounterParameters{wrap_32, verdicts, device.multiprocessors});
 }
 
@@ -51,16 +52,6 @@ bool choose_hybrid_batch(const Device& device, TableLayout layout, std::uint64_t
   if (forced == "mixed") return true;
   return chosen_value(device, Tunable::counter) != "tiles" &&
          tiles >= least_hybrid_tiles_of_multiprocessor * device.multiprocessors;
-}
-
-void run_hybrid_batch(const Device& device, Stream stream, const OneKeySource& batch, bool wrap_32,
-                      const std::uint32_t* verdicts, const Guess& guess) {
-  launch_hybrid_batch(device, stream, *with_slices(batch), CounterParameters{wrap_32, verdicts}, guess);
-}
-
-void run_hybrid_batch(const Device& device, Stream stream, const BatchSource& batch, bool wrap_32,
-                      const std::uint32_t* verdicts, const Guess& guess) {
-  launch_hybrid_batch(device, stream, batch, CounterParameters{wrap_32, verdicts}, guess);
 }
 
 bool choose_hybrid_packed(const Device& device, TableLayout layout, std::uint32_t messages, std::uint64_t units,
@@ -75,10 +66,40 @@ bool choose_hybrid_packed(const Device& device, TableLayout layout, std::uint32_
          4 * units >= 3 * tile_units * tiles && tiles >= least_hybrid_tiles_of_multiprocessor * device.multiprocessors;
 }
 
-void run_hybrid_packed(const Device& device, Stream stream, const OneKeySource& batch, std::uint64_t most_units,
-                       bool wrap_32, const std::uint32_t* verdicts, const Guess& guess) {
-  launch_hybrid_packed(device, stream, *with_slices(batch), CounterParameters{wrap_32, verdicts},
-                       Places(static_cast<std::uint32_t>(most_units)), guess);
+bool choose_hybrid_text(const Device& device, TableLayout layout, std::uint64_t tiles,
+                        std::uint64_t least_of_multiprocessor) {
+  const std::string_view forced = forced_value("WARPCIPHER_BLOCKS", {"mixed", "tiles"});
+  if (!has_hybrid(device) || layout != TableLayout::tables_128 || forced == "tiles") return false;
+  if (forced == "mixed") return true;
+  return chosen_value(device, Tunable::blocks) != "tiles" && tiles >= least_of_multiprocessor * device.multiprocessors;
+}
+
+void run_hybrid_text(const Device& device, Stream stream, Mode mode, bool inverse, const SingleSource& message,
+                     const Block* chains) {
+  switch (mode) {
+    case Mode::ecb:
+      return inverse ? run_text<EcbDecryption>(device, stream, message, NoParameters{})
+                     : run_text<EcbEncryption>(device, stream, message, NoParameters{});
+    case Mode::cbc:
+      return run_text<CbcDecryption>(device, stream, message, ChainParameters{chains});
+    case Mode::cfb:
+      return run_text<CfbDecryption>(device, stream, message, ChainParameters{chains});
+    default:
+      throw_failure("this mode has no hybrid kernel for a message");
+  }
+}
+
+void run_hybrid_xts(const Device& device, Stream stream, bool inverse, const OneKeySource& batch) {
+  const StreamBuffer units(batch.tiles * sizeof(MessageView), stream);
+  auto* const views = reinterpret_cast<MessageView*>(units.data());
+  cut_units(device, stream, batch, views);
+  Secret<UnitSource> source;
+  source->views = views;
+  source->tiles = batch.tiles;
+  source->rounds = batch.rounds;
+  std::copy_n(batch.schedule, most_schedule_words, source->schedule);
+  inverse ? run_text<XtsMode<true>>(device, stream, *source, NoParameters{})
+          : run_text<XtsMode<false>>(device, stream, *source, NoParameters{});
 }
 
 }  // namespace warpcipher::cuda::lane_table

@@ -5,8 +5,8 @@
 
 #include "core/wipe.hpp"
 #include "engine/cuda/inputs/keys.hpp"
+#include "engine/cuda/lane_table/hybrid.hpp"
 #include "engine/cuda/lane_table/hybrid_rows_launch.hpp"
-#include "engine/cuda/lane_table/hybrid_text.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
 
 namespace warpcipher::cuda::lane_table {
@@ -51,9 +51,7 @@ void start_hybrid_rows(const Device& device, Stream stream, const ColumnView& co
   text->rounds = rounds;
   std::copy_n(state.words(!columns.encrypting), most_schedule_words, text->schedule);
   const RowTweaks tweaks{reinterpret_cast<const uint4*>(memory.data())};
-  Secret<TextSource<RowSource>> sliced;
-  slice_keys(*sliced, *text);
-  launch_hybrid_rows(device, stream, !columns.encrypting, *sliced, tweaks);
+  launch_hybrid_rows(device, stream, !columns.encrypting, *slice_keys<TextSource<RowSource>>(*text), tweaks);
 }
 
 }  // namespace warpcipher::cuda::lane_table

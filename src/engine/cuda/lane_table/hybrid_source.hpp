@@ -38,14 +38,6 @@ using CounterSource = SlicedSource<Source, first_sliced_round>;
 template <class Source>
 using TextSource = SlicedSource<Source, 1>;
 
-template <class Source, std::uint32_t First>
-void slice_keys(SlicedSource<Source, First>& sliced, const Source& source) {
-  static_cast<Source&>(sliced) = source;
-  for (std::uint32_t r = First; r < source.rounds; ++r) {
-    sliced.sliced[r - First] = aes::slice_key(reinterpret_cast<const std::uint8_t*>(source.schedule + 4 * r));
-  }
-}
-
 // How messages share a tile (hybrid_packed.cuh draws it).
 struct Places {
   static constexpr std::uint32_t most_messages = 16;  // two lanes each

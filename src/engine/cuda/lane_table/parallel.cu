@@ -10,7 +10,6 @@
 #include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/inputs/saved_ciphertext.hpp"
 #include "engine/cuda/lane_table/hybrid.hpp"
-#include "engine/cuda/lane_table/hybrid_text.hpp"
 #include "engine/cuda/runtime/memory.hpp"
 
 namespace warpcipher::cuda::lane_table {
