@@ -142,11 +142,11 @@ int test_mixed(const Options& options, Stream stream) {
   tally.run(batch);
   // Chains on streams of their own, beside work that ends before them.
   for (int round = 0; round < 4; ++round) {
-    Batch chains;
+    Batch saved_ciphertext;
     for (const char* name : {"aes-128-cbc", "aes-256-ofb", "des-cfb", "aes-192-cfb8", "des-ede3-cbc", "aes-128-ctr"}) {
-      chains.add(random_case(find_algorithm(name), Direction::encrypt, random_below(600)));
+      saved_ciphertext.add(random_case(find_algorithm(name), Direction::encrypt, random_below(600)));
     }
-    tally.run(chains);
+    tally.run(saved_ciphertext);
   }
   return tally.report("mixed", "cases");
 }

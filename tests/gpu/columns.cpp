@@ -102,8 +102,8 @@ int test_refusals_of_one_key(const Algorithm& algorithm, Shape shape, Stream str
   return failures;
 }
 
-// Text that is started before the host knows the batch (engine/cuda/guess.hpp), where the guess is right and where not.
-int test_guesses(const Algorithm& algorithm, Stream stream) {
+// Speculative launches (engine/cuda/inputs/speculation.hpp), where the assumption holds and where not.
+int test_speculation(const Algorithm& algorithm, Stream stream) {
   struct Case {
     const char* kernel;
     std::size_t shortest, longest;
@@ -206,7 +206,7 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
   }
   if (counts || algorithm.mode.id == Mode::cbc || algorithm.mode.id == Mode::xts)
     failures += test_refusals(algorithm, 100, stream);
-  if (counts) failures += test_guesses(algorithm, stream);
+  if (counts) failures += test_speculation(algorithm, stream);
   unsetenv("WARPCIPHER_COLUMNS");
   std::printf("%-16s %4zu columnar batches %s\n", std::string(algorithm.name).c_str(), cases,
               failures == 0 ? "ok" : "FAILED");

@@ -8,6 +8,7 @@
 #include "engine/cuda/choice/policies.hpp"
 #include "engine/cuda/execution/columns.hpp"
 #include "engine/cuda/execution/message_batch.hpp"
+#include "engine/cuda/execution/sectors.hpp"
 #include "engine/cuda/inputs/padding.hpp"
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/device.hpp"

@@ -36,8 +36,8 @@ extern __shared__ std::uint32_t shared_masks[];  // of the launch
 namespace {
 
 struct Source : TileList {
-  const uint2* subkeys;  // of DesSchedules
-  const Block* chains;   // the block before each tile; nullptr: still in `in`
+  const uint2* subkeys;           // of DesSchedules
+  const Block* saved_ciphertext;  // the block before each tile; nullptr: still in `in`
   std::uint32_t rounds;
 };
 
@@ -267,8 +267,8 @@ __device__ __forceinline__ LaneTile find_tile(const Source& source, std::uint64_
   lane.units = tile.units;
   key = view.key;
   if constexpr (Mode::chained) {
-    if (source.chains != nullptr || tile.first_unit == 0) {
-      const Block& block = source.chains != nullptr ? source.chains[number] : view.start;
+    if (source.saved_ciphertext != nullptr || tile.first_unit == 0) {
+      const Block& block = source.saved_ciphertext != nullptr ? source.saved_ciphertext[number] : view.start;
       lane.before = {{block.words[0], block.words[1]}};
     } else {
       lane.before = load_half(tile.text.in - 8, 8, 0);
@@ -328,11 +328,11 @@ void launch_mode(const Device& device, Stream stream, const Source& source, bool
 void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, Direction direction,
                const TileList& list, const DesSchedules& schedules, bool in_place) {
   if (list.tiles == 0) return;
-  const bool saves = in_place && chains_blocks(algorithm, direction);
+  const bool saves = in_place && reads_previous_block(algorithm, direction);
   const StreamBuffer saved(saves ? list.tiles * sizeof(Block) : 0, stream);
-  auto* const chains = reinterpret_cast<Block*>(saved.data());
-  if (saves) save_chains(device, stream, algorithm, list, chains);
-  const Source source{list, schedules.subkeys(), chains, schedules.rounds()};
+  auto* const saved_ciphertext = reinterpret_cast<Block*>(saved.data());
+  if (saves) save_ciphertext(device, stream, algorithm, list, saved_ciphertext);
+  const Source source{list, schedules.subkeys(), saved_ciphertext, schedules.rounds()};
   const bool one_key = schedules.of_one_key();
   switch (algorithm.mode.id) {
     case warpcipher::Mode::ecb:

@@ -2,12 +2,12 @@
 // What happens to a columnar batch, in the order of its stream:
 //
 //   columns of the host are copied                  PlacedColumns
-//   XTS: sectors on a guess                         start_sectors(): that is all for them, but for results
+//   XTS: sectors, speculatively                     start_sectors(): that is all for them, but for results
 //   keys                                            place_keys()
-//   views, prefix sums, checks                      survey()
+//   views, prefix sums, checks                      summarize()
 //   first blocks; nonces used twice; equal halves   encrypt_first_blocks(), check_nonces(), check_key_halves()
-//   CTR, GCM's encryption: text on a guess          start_counters()
-//   --- the host waits for the survey: nothing has been written yet, unless it finds no fault
+//   CTR, GCM's encryption: text, speculatively      start_counters()
+//   --- the host waits for the summary: nothing has been written yet, unless it finds no fault
 //   text, tags, verdicts                            execute()
 //   padding taken off, results                      settle()
 #include "engine/cuda/execution/columns.hpp"
@@ -15,14 +15,15 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <memory>
 #include <random>
 #include <vector>
 
 #include "core/thread_pool.hpp"
+#include "engine/cuda/execution/columns_device.hpp"
 #include "engine/cuda/execution/device_batch.hpp"
+#include "engine/cuda/execution/plan_memory.hpp"
 #include "engine/cuda/inputs/host_mailbox.hpp"
 #include "engine/cuda/inputs/key_expansion.hpp"
 #include "engine/cuda/inputs/padding.hpp"
@@ -39,7 +40,6 @@ namespace warpcipher::cuda {
 namespace {
 
 constexpr std::size_t results_at_once = 16384;
-constexpr std::size_t texts_at_once = 16384;
 
 // Everything that is the same for all messages. What is wrong here is for run() to say.
 bool can_run(const Columns& c) {
@@ -56,77 +56,9 @@ bool can_run(const Columns& c) {
   }
 }
 
-// The same where texts lie in memory of their own each, columns on the host. What is wrong is for run() to say.
-const Device& device_of_texts(const Columns& c) {
-  std::atomic<int> found{-1};
-  ThreadPool::instance().parallel_for(c.count, texts_at_once, [&](std::size_t begin, std::size_t end) {
-    TextLocator locator;
-    for (std::size_t i = begin; i < end; ++i) {
-      const std::size_t tag_len = c.direction == Direction::encrypt ? c.tag_len : 0;
-      const std::size_t out_len = c.in_lengths[i] + tag_len;
-      if (c.in_lengths[i] != 0) locator.add(c.in.data() + c.in_offsets[i], "in", i);
-      if (out_len != 0) locator.add(c.out.data() + c.out_offsets[i], "out", i);
-    }
-    int before = -1;
-    if (locator.device() >= 0 && !found.compare_exchange_strong(before, locator.device()) &&
-        before != locator.device()) {
-      throw Error(Status::invalid_argument, "texts lie on several GPUs");
-    }
-  });
-  return found < 0 ? current_device() : find_device(found);
-}
-
-// The device of all arrays that are said to lie in device memory.
-const Device& device_of(const Columns& c) {
-  if (c.scattered) return device_of_texts(c);
-  BufferLocator locator;
-  if (!c.in.empty()) locator.add(c.in.data(), "in");
-  if (!c.out.empty()) locator.add(c.out.data(), "out");
-  if (c.columns_memory == Memory::device) {
-    const auto add = [&](const auto& column, const char* what) {
-      if (!column.empty()) locator.add(column.data(), what);
-    };
-    add(c.key_bytes, "key_bytes");
-    add(c.key_index, "key_index");
-    add(c.in_offsets, "in_offsets");
-    add(c.in_lengths, "in_lengths");
-    add(c.out_offsets, "out_offsets");
-    add(c.ivs, "ivs");
-    add(c.aad, "aad");
-    add(c.aad_offsets, "aad_offsets");
-    add(c.aad_lengths, "aad_lengths");
-  }
-  return locator.device();
-}
-
 void clear(void* memory, std::size_t len, Stream stream) {
   check(cudaMemsetAsync(memory, 0, len, native(stream)), "clear device memory");
 }
-
-// What the survey of columns fills in.
-class PlanMemory {
- public:
-  PlanMemory(std::uint32_t count, bool is_gcm, Survey* survey, Stream stream) {
-    const auto sums = memory_.reserve_on_device<Sums>((std::size_t{count} + messages_of_sum - 1) / messages_of_sum);
-    const auto views = memory_.reserve_on_device<MessageView>(count);
-    const auto first_tile = memory_.reserve_on_device<std::uint64_t>(std::size_t{count} + 1);
-    const auto hash_views = memory_.reserve_on_device<HashView>(is_gcm ? count : 0);
-    const auto first_chunk = memory_.reserve_on_device<std::uint64_t>(is_gcm ? std::size_t{count} + 1 : 0);
-    memory_.allocate(stream, Wiping::needless);
-    buffers_ = {survey,
-                memory_.device(sums),
-                memory_.device(views),
-                is_gcm ? memory_.device(hash_views) : nullptr,
-                memory_.device(first_tile),
-                is_gcm ? memory_.device(first_chunk) : nullptr};
-  }
-
-  const SurveyBuffers& buffers() const { return buffers_; }
-
- private:
-  Upload memory_;
-  SurveyBuffers buffers_{};
-};
 
 class ColumnsRun {
  public:
@@ -143,18 +75,18 @@ class ColumnsRun {
         takes_padding_off_(!encrypting_ && columns.padding == Padding::pkcs7),
         aes_keys_(device, stream, algorithm_, columns.direction),
         batch_{device, stream, algorithm_, columns.direction},
-        device_survey_(sizeof(Survey), stream, Wiping::needless) {}
+        device_summary_(sizeof(BatchSummary), stream, Wiping::needless) {}
 
   std::optional<Status> run(std::span<Result> results) {
-    clear_survey();
+    clear_summary();
     if (start_sectors()) {
-      if (await_answer()) return settle(nullptr, results);
-      clear_survey();
+      if (await_mailbox()) return settle(nullptr, results);
+      clear_summary();
     }
     place_keys();
-    survey();
-    const bool has_text = start_counters() && await_answer();
-    if (survey_.bad != 0 || survey_.tiles > most_tiles) return std::nullopt;
+    summarize();
+    const bool has_text = start_counters() && await_mailbox();
+    if (summary_.bad != 0 || summary_.tiles > most_tiles) return std::nullopt;
     finish_batch();
     const bool has_words = batch_.checks_tags() || takes_padding_off_;
     const StreamBuffer memory(has_words ? count_ * sizeof(std::uint32_t) : 0, stream_, Wiping::needless);
@@ -165,7 +97,7 @@ class ColumnsRun {
   }
 
  private:
-  void clear_survey() { clear(device_survey_.data(), device_survey_.size(), stream_); }
+  void clear_summary() { clear(device_summary_.data(), device_summary_.size(), stream_); }
 
   void place_keys() {
     const auto key_len = static_cast<std::uint32_t>(algorithm_.key_len());
@@ -184,20 +116,20 @@ class ColumnsRun {
     }
     batch_.des_keys = {bytes, key_len, keys_, algorithm_.inverse(c_.direction)};
     if (algorithm_.mode.id == Mode::xts && c_.algorithm != nullptr) {  // a Key has been asked already
-      check_key_halves(batch_.device, stream_, bytes, key_len, keys_, &survey_of_device()->bad);
+      check_key_halves(batch_.device, stream_, bytes, key_len, keys_, &summary_of_device()->bad);
     }
   }
 
-  void survey() {
+  void summarize() {
     const bool is_gcm = batch_.is_gcm();
     // Texts may fill less of their buffer: then they are cut into fewer chunks than would be best.
     if (is_gcm) {
       const std::uint64_t most_len = c_.scattered ? c_.texts_len : std::min(view_.in_len, view_.out_len);
-      placed_.set_chunk_blocks(ghash::guess_chunk_blocks(batch_.device, most_len / 16));
+      placed_.set_chunk_blocks(ghash::estimate_chunk_blocks(batch_.device, most_len / 16));
     }
-    plan_.emplace(count_, is_gcm, survey_of_device(), stream_);
-    const SurveyBuffers& buffers = plan_->buffers();
-    survey_columns(batch_.device, stream_, view_, buffers);
+    plan_.emplace(count_, is_gcm, summary_of_device(), stream_);
+    const SummaryBuffers& buffers = plan_->buffers();
+    summarize_columns(batch_.device, stream_, view_, buffers);
     batch_.views = buffers.views;
     batch_.first_tile = buffers.first_tile;
     batch_.messages = count_;
@@ -215,74 +147,74 @@ class ColumnsRun {
     if (encrypting_) find_nonces_used_twice(masks);
   }
 
-  // What the survey has found.
+  // What the summary says.
   void finish_batch() {
-    batch_.tiles = survey_.tiles;
-    batch_.units = survey_.units;
-    batch_.most_units = survey_.most_units;
-    batch_.hashes.chunks = survey_.chunks;
-    batch_.hashes.work = {count_, keys_, survey_.hash_blocks, survey_.most_hash_blocks};
+    batch_.tiles = summary_.tiles;
+    batch_.units = summary_.units;
+    batch_.most_units = summary_.most_units;
+    batch_.hashes.chunks = summary_.chunks;
+    batch_.hashes.work = {count_, keys_, summary_.hash_blocks, summary_.most_hash_blocks};
   }
 
-  // What is guessed of the survey, a kernel will say.
-  void begin_guess() {
-    answer_.emplace(stream_);
-    guess_.survey = survey_of_device();
-    guess_.answer = answer_->get();
+  // A kernel will put the summary into the mailbox.
+  void begin_speculation() {
+    mailbox_.emplace(stream_);
+    speculation_.summary = summary_of_device();
+    speculation_.mailbox = mailbox_->get();
   }
 
-  // Starts the text of a counter mode before the survey is known (speculation.hpp); false, and the survey is known,
-  // where another kernel than those that look themselves would suit. Where GCM decrypts, tags come first.
+  // Starts the text of a counter mode before the summary is known (speculation.hpp). Returns false, and the summary is
+  // known, where the suitable kernel does not check the assumption. Where GCM decrypts, tags come first.
   bool start_counters() {
     const bool counts = algorithm_.mode.id == Mode::ctr || (batch_.is_gcm() && encrypting_);
     if (counts && count_ != 0) {
       DeviceBatch alike = batch_;
-      alike.most_units = (guess_text_len() + 15) / 16;
+      alike.most_units = (estimate_text_len() + 15) / 16;
       alike.units = count_ * alike.most_units;
       alike.tiles = count_ * ((alike.most_units + tile_units - 1) / tile_units);
-      begin_guess();
+      begin_speculation();
       bool is_started = true;
       try {
-        is_started = start_text(alike, guess_);
+        is_started = start_text(alike, speculation_);
       } catch (...) {
-        answer_->expect();  // of two kernels the first may be on its way
+        mailbox_->expect();  // of two kernels the first may be on its way
         throw;
       }
       if (is_started) {
-        answer_->expect();
+        mailbox_->expect();
         return true;
       }
     }
-    fetch_survey();
+    fetch_summary();
     return false;
   }
 
   // Of a message, were all as long as each other.
-  std::uint64_t guess_text_len() const {
+  std::uint64_t estimate_text_len() const {
     if (c_.scattered) return c_.texts_len / count_;
     const std::uint64_t room = view_.out_len / count_ > view_.tag_len ? view_.out_len / count_ - view_.tag_len : 0;
     return std::min(view_.in_len / count_, room);
   }
 
-  // The same for data units of XTS that may be sectors, whose survey is one of its own; false, and nothing is launched,
-  // where they are not.
+  // The same for data units of XTS that may be sectors, whose summary the kernel makes itself. Returns false, and
+  // launches nothing, where they are not.
   bool start_sectors() {
     const bool is_xts = algorithm_.mode.id == Mode::xts;
     if (!is_xts || only_key_ == nullptr || !lane_table::choose_hybrid_rows(batch_.device, view_)) return false;
     if (view_.aad_offsets != nullptr || view_.aad_lengths != nullptr) return false;  // to be checked, too
-    begin_guess();
-    guess_.most_units = UINT64_MAX;
-    lane_table::start_hybrid_rows(batch_.device, stream_, view_, *only_key_, aes_keys_.rounds(), guess_);
-    answer_->expect();
+    begin_speculation();
+    speculation_.most_units = UINT64_MAX;
+    lane_table::start_hybrid_rows(batch_.device, stream_, view_, *only_key_, aes_keys_.rounds(), speculation_);
+    mailbox_->expect();
     return true;
   }
 
-  // Until the kernel that was started says what the survey is; true where its guess held.
-  bool await_answer() {
-    answer_->wait();
-    survey_ = guess_.answer->survey;
+  // Waits until the kernel that was started tells the summary; true where the assumption held.
+  bool await_mailbox() {
+    mailbox_->wait();
+    summary_ = speculation_.mailbox->summary;
     placed_.release();
-    return holds(guess_, survey_);
+    return holds(speculation_, summary_);
   }
 
   void find_nonces_used_twice(const Block* masks) {
@@ -294,19 +226,19 @@ class ColumnsRun {
     table.mask = static_cast<std::uint32_t>(places - 1);
     std::random_device random;
     for (std::uint64_t& seed : table.seeds) seed = std::uint64_t{random()} << 32 | random();
-    check_nonces(batch_.device, stream_, batch_.views, masks, count_, table, survey_of_device());
+    check_nonces(batch_.device, stream_, batch_.views, masks, count_, table, summary_of_device());
   }
 
   // Fills in the results. words: what Outcome has; without them all is known without asking the device.
   Status settle(const std::uint32_t* words, std::span<Result> results) {
-    const Outcome outcome{survey_.most_units << view_.unit_log, words,
+    const Outcome outcome{summary_.most_units << view_.unit_log, words,
                           batch_.is_gcm() ? Status::invalid_tag : Status::invalid_padding,
                           static_cast<std::uint32_t>(encrypting_ ? c_.tag_len : 0), takes_padding_off_};
     if (c_.columns_memory == Memory::device) {
-      write_results(batch_.device, stream_, batch_.views, count_, outcome, results.data(), survey_of_device());
+      write_results(batch_.device, stream_, batch_.views, count_, outcome, results.data(), summary_of_device());
       if (words == nullptr) return Status::ok;
-      fetch_survey();
-      return survey_.failed == 0 ? Status::ok : outcome.failure;
+      fetch_summary();
+      return summary_.failed == 0 ? Status::ok : outcome.failure;
     }
     std::vector<std::uint32_t> fetched(words != nullptr ? count_ : 0);
     if (words != nullptr) {
@@ -327,14 +259,14 @@ class ColumnsRun {
     return std::find(fetched.begin(), fetched.end(), 0u) == fetched.end() ? Status::ok : outcome.failure;
   }
 
-  void fetch_survey() {
-    check(cudaMemcpyAsync(&survey_, device_survey_.data(), sizeof survey_, cudaMemcpyDeviceToHost, native(stream_)),
-          "copy the survey of a batch from the device");
-    check(cudaStreamSynchronize(native(stream_)), "wait for the survey of a batch");
+  void fetch_summary() {
+    check(cudaMemcpyAsync(&summary_, device_summary_.data(), sizeof summary_, cudaMemcpyDeviceToHost, native(stream_)),
+          "copy the summary of a batch from the device");
+    check(cudaStreamSynchronize(native(stream_)), "wait for the summary of a batch");
     placed_.release();
   }
 
-  Survey* survey_of_device() const { return reinterpret_cast<Survey*>(device_survey_.data()); }
+  BatchSummary* summary_of_device() const { return reinterpret_cast<BatchSummary*>(device_summary_.data()); }
 
   const Columns& c_;
   const Stream stream_;
@@ -350,11 +282,11 @@ class ColumnsRun {
   std::optional<PlanMemory> plan_;
   AesKeys aes_keys_;
   DeviceBatch batch_;
-  StreamBuffer device_survey_;
+  StreamBuffer device_summary_;
   std::optional<StreamBuffer> masks_;
-  Survey survey_{};
-  Guess guess_{};
-  std::optional<HostMailbox> answer_;
+  BatchSummary summary_{};
+  Speculation speculation_{};
+  std::optional<HostMailbox> mailbox_;
 };
 
 }  // namespace
@@ -371,57 +303,6 @@ std::optional<Status> run_columns(const Columns& columns, std::span<Result> resu
   if (!is_worth_it || !can_run(columns)) return std::nullopt;
   const DeviceScope scope(device.index);
   return ColumnsRun(columns, device, stream).run(results);
-}
-
-void run_sectors(const Device& device, const Message& first, std::size_t count, Stream stream) {
-  const Algorithm& algorithm = first.algorithm();
-  const std::uint64_t text_len = first.in_len * count;
-  const StreamBuffer ivs(count * sizeof(Block), stream, Wiping::needless);
-  check(cudaMemcpyAsync(ivs.data(), first.iv, ivs.size(), cudaMemcpyHostToDevice, native(stream)),
-        "copy IVs to the device");
-  ColumnView view{};
-  view.ivs = ivs.data();
-  view.in = first.in;
-  view.out = first.out;
-  view.in_len = view.out_len = text_len;
-  view.in_len_of_all = first.in_len;
-  view.least_text_len = xts_least_text_len;
-  view.most_text_len = xts_most_text_len;
-  view.count = static_cast<std::uint32_t>(count);
-  view.keys = 1;
-  view.iv_len = sizeof(Block);
-  view.block_log = view.unit_log = static_cast<std::uint32_t>(std::countr_zero(algorithm.block_len()));
-  view.steals = true;
-  view.encrypting = first.direction == Direction::encrypt;
-  view.apart = first.in != first.out;
-  const StreamBuffer memory(sizeof(Survey), stream, Wiping::needless);
-  auto* const survey = reinterpret_cast<Survey*>(memory.data());
-  clear(survey, sizeof(Survey), stream);
-  AesKeys keys(device, stream, algorithm, first.direction);
-  if (lane_table::choose_hybrid_rows(device, view)) {
-    Guess certain{};
-    certain.survey = survey;
-    certain.most_units = UINT64_MAX;
-    return lane_table::start_hybrid_rows(device, stream, view, *first.key, keys.rounds(), certain);
-  }
-  const PlanMemory plan(view.count, false, survey, stream);
-  survey_columns(device, stream, view, plan.buffers());
-  Upload upload;
-  keys.reserve(upload, {&first.key, 1});
-  upload.allocate(stream);
-  keys.fill(upload);
-  upload.send();
-  DeviceBatch batch{device, stream, algorithm, first.direction};
-  batch.views = plan.buffers().views;
-  batch.first_tile = plan.buffers().first_tile;
-  batch.messages = view.count;
-  batch.units = first.units() * count;
-  batch.most_units = first.units();
-  batch.tiles = (first.units() + tile_units - 1) / tile_units * count;
-  batch.only_key = first.key;
-  batch.aes_keys = &keys;
-  encrypt_first_blocks(batch, nullptr);
-  execute(batch, nullptr);
 }
 
 }  // namespace warpcipher::cuda

@@ -7,7 +7,6 @@
 #include <span>
 
 #include "batch/columns.hpp"
-#include "engine/cuda/runtime/gpu.hpp"
 #include "engine/engine.hpp"
 
 namespace warpcipher::cuda {
@@ -18,8 +17,5 @@ std::size_t least_columns();
 
 // DeviceEngine::run_columns().
 std::optional<Status> run_columns(const Columns& columns, std::span<Result> results, Stream stream);
-
-// DeviceEngine::run_sectors(): the first data unit and their number tell of all, so that the host lists none.
-void run_sectors(const Device& device, const Message& first, std::size_t count, Stream stream);
 
 }  // namespace warpcipher::cuda

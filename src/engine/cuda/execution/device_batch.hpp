@@ -54,6 +54,6 @@ void execute(const DeviceBatch& batch, std::uint32_t* verdicts, bool has_text = 
 // Starts the text of a counter mode before the host knows what the batch is like (speculation.hpp): its tiles and units
 // are those of messages all alike. Fills in the rest of the speculation; false where the kernel for such a batch does
 // not check it itself: then nothing was launched.
-bool start_text(const DeviceBatch& batch, Guess& guess);
+bool start_text(const DeviceBatch& batch, Speculation& speculation);
 
 }  // namespace warpcipher::cuda

@@ -115,10 +115,10 @@ void execute(const DeviceBatch& b, std::uint32_t* verdicts, bool has_text) {
   b.algorithm.parallel(b.direction) ? run_tiles(b) : run_serial(b);
 }
 
-bool start_text(const DeviceBatch& b, Guess& guess) {
+bool start_text(const DeviceBatch& b, Speculation& speculation) {
   lane_table::CounterBatch counters = counter_batch(b);
   const lane_table::CounterChoice choice = choose_counter(b, counters);
-  return lane_table::start_counter_batch(b.device, b.stream, counters, choice, b.is_gcm(), guess);
+  return lane_table::start_counter_batch(b.device, b.stream, counters, choice, b.is_gcm(), speculation);
 }
 
 }  // namespace warpcipher::cuda

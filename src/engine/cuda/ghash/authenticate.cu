@@ -97,7 +97,7 @@ std::uint64_t chunk_blocks_for(const Device& device, const Work& work) {
   return even_chunk(work.blocks, wanted, multiple);
 }
 
-std::uint64_t guess_chunk_blocks(const Device& device, std::uint64_t blocks) {
+std::uint64_t estimate_chunk_blocks(const Device& device, std::uint64_t blocks) {
   const GhashAlgorithm algorithm =
       has_warpgroup_products(device) ? GhashAlgorithm::tensor_warpgroups : GhashAlgorithm::tensor_one_key;
   return even_chunk(blocks, tensor_chunks_of_warp * tensor_warps(device, algorithm), warpgroup_chunk_multiple);

@@ -35,7 +35,7 @@ struct HashBatch {
 std::uint64_t chunk_blocks_for(const Device& device, const Work& work);
 
 // The same for a batch of about `blocks` blocks, before it is known what its messages are like.
-std::uint64_t guess_chunk_blocks(const Device& device, std::uint64_t blocks);
+std::uint64_t estimate_chunk_blocks(const Device& device, std::uint64_t blocks);
 
 // Hashes AAD and ciphertext of every message. verdicts == nullptr: writes the tags. Else compares with the tags in
 // constant time and sets verdicts[i] (device memory, one word a message) to 1 where they match, else 0.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the host hears from a kernel that was launched on a guess (guess.hpp), while it runs.
+// Page-locked memory through which a speculative launch (speculation.hpp) tells the host what it found, while it runs.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,15 +18,15 @@ namespace warpcipher::cuda {
 
 class HostMailbox {
  public:
-  explicit HostMailbox(Stream stream) : stream_(stream), answer_(new(take_pinned(sizeof(Answer))) Answer{}) {}
+  explicit HostMailbox(Stream stream) : stream_(stream), mailbox_(new(take_pinned(sizeof(Mailbox))) Mailbox{}) {}
   HostMailbox(const HostMailbox&) = delete;
   HostMailbox& operator=(const HostMailbox&) = delete;
   ~HostMailbox() {
     if (expected_ && !is_there()) cudaStreamSynchronize(native(stream_));  // a kernel may still write it
-    give_pinned(answer_, sizeof(Answer), 0);
+    give_pinned(mailbox_, sizeof(Mailbox), 0);
   }
 
-  Answer* get() const { return answer_; }
+  Mailbox* get() const { return mailbox_; }
 
   // A kernel that will give it has been launched.
   void expect() { expected_ = true; }
@@ -38,7 +38,7 @@ class HostMailbox {
       if (error == cudaErrorNotReady) {
         cudaGetLastError();
       } else {
-        check(error, "survey a batch");
+        check(error, "summary a batch");
         if (!is_there()) throw Error(Status::engine_failure, "the GPU did not say what it found of a batch");
       }
       std::this_thread::yield();
@@ -47,11 +47,11 @@ class HostMailbox {
 
  private:
   bool is_there() const {
-    return std::atomic_ref<std::uint32_t>(answer_->is_there).load(std::memory_order_acquire) != 0;
+    return std::atomic_ref<std::uint32_t>(mailbox_->is_there).load(std::memory_order_acquire) != 0;
   }
 
   const Stream stream_;
-  Answer* const answer_;
+  Mailbox* const mailbox_;
   bool expected_ = false;
 };
 

@@ -18,22 +18,23 @@ struct Tile {
 };
 
 // Where the message of a tile would lie were all messages of the group as long as each other.
-__device__ __forceinline__ std::uint32_t guess_message(std::uint32_t count, std::uint64_t tiles, std::uint64_t tile) {
+__device__ __forceinline__ std::uint32_t estimate_message(std::uint32_t count, std::uint64_t tiles,
+                                                          std::uint64_t tile) {
   const float position = static_cast<float>(tile) * (static_cast<float>(count) / static_cast<float>(tiles));
-  const auto guess = static_cast<std::uint32_t>(position);
-  return guess < count ? guess : count - 1;
+  const auto speculation = static_cast<std::uint32_t>(position);
+  return speculation < count ? speculation : count - 1;
 }
 
 // The largest position with first_tile[position] <= tile, that is the message that holds the tile, of `tiles`. The
-// lanes of a warp probe 32 places at once: first the guess and what is around it, then 32 evenly over what is left, so
+// lanes of a warp probe 32 places at once: first around the estimate, then 32 evenly over what is left, so
 // 65,536 messages of any lengths take five steps, and messages of one length one.
 __device__ __forceinline__ std::uint32_t find_message(const std::uint64_t* first_tile, std::uint32_t count,
                                                       std::uint64_t tiles, std::uint64_t tile) {
   std::uint32_t low = 0;
   std::uint32_t high = count;
   std::uint32_t step = 1;
-  const std::uint32_t guess = guess_message(count, tiles, tile);
-  std::uint32_t start = guess < warp_len / 2 ? 0 : guess - warp_len / 2;
+  const std::uint32_t speculation = estimate_message(count, tiles, tile);
+  std::uint32_t start = speculation < warp_len / 2 ? 0 : speculation - warp_len / 2;
   while (high - low > 1) {
     const std::uint32_t probe = start + lane_index() * step;
     const bool reached = probe < high && __ldg(first_tile + probe) <= tile;
@@ -46,13 +47,13 @@ __device__ __forceinline__ std::uint32_t find_message(const std::uint64_t* first
   return low;
 }
 
-// The same for lanes that look for different tiles: away from the guess in growing steps until the message lies between
-// two probes, then by halves.
+// The same for lanes that look for different tiles: away from the estimate in growing steps until the message lies
+// between two probes, then by halves.
 __device__ __forceinline__ std::uint32_t find_message_alone(const std::uint64_t* first_tile, std::uint32_t count,
                                                             std::uint64_t tiles, std::uint64_t tile) {
   std::uint32_t low = 0;
   std::uint32_t high = count;
-  std::uint32_t probe = guess_message(count, tiles, tile);
+  std::uint32_t probe = estimate_message(count, tiles, tile);
   for (std::uint32_t reach = 1; high - low > 1; reach *= 2) {
     const bool reached = __ldg(first_tile + probe) <= tile;
     if (reached) {

@@ -15,9 +15,10 @@ struct Algorithm;
 namespace warpcipher::cuda {
 
 // Fills chains[t], in device memory, for every tile t with the block before it, or the IV.
-void save_chains(const Device& device, Stream stream, const Algorithm& algorithm, const TileList& list, Block* chains);
+void save_ciphertext(const Device& device, Stream stream, const Algorithm& algorithm, const TileList& list,
+                     Block* saved_ciphertext);
 
 // Whether decryption of the algorithm looks at the block before.
-bool chains_blocks(const Algorithm& algorithm, Direction direction);
+bool reads_previous_block(const Algorithm& algorithm, Direction direction);
 
 }  // namespace warpcipher::cuda

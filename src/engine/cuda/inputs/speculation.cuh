@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel that is launched on a guess does first (guess.hpp).
+// What a kernel of a speculative launch does first (speculation.hpp).
 #pragma once
 
 #include "engine/cuda/inputs/speculation.hpp"
@@ -8,15 +8,15 @@
 namespace warpcipher::cuda {
 
 // Tells the host; false where the kernel must end, having done nothing. Every thread of the grid asks.
-__device__ __forceinline__ bool may_start(const Guess& guess) {
-  if (guess.survey == nullptr) return true;
-  const Survey survey = *guess.survey;
-  if (guess.answer != nullptr && blockIdx.x == 0 && threadIdx.x == 0) {
-    guess.answer->survey = survey;
+__device__ __forceinline__ bool may_start(const Speculation& speculation) {
+  if (speculation.summary == nullptr) return true;
+  const BatchSummary summary = *speculation.summary;
+  if (speculation.mailbox != nullptr && blockIdx.x == 0 && threadIdx.x == 0) {
+    speculation.mailbox->summary = summary;
     __threadfence_system();
-    *const_cast<volatile std::uint32_t*>(&guess.answer->is_there) = 1;
+    *const_cast<volatile std::uint32_t*>(&speculation.mailbox->is_there) = 1;
   }
-  return holds(guess, survey);
+  return holds(speculation, summary);
 }
 
 }  // namespace warpcipher::cuda

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starting the work on a batch before the host knows what the batch is like. The GPU makes the plan (batch/survey.hpp),
-// and from its end until a kernel that the host launches then begins, nothing is done for 30 us. So the host launches
-// the kernel that suits messages as long as their buffer says, and the kernel looks itself:
+// Speculative launches: the text of a batch is started before the host knows what the batch is like. The GPU makes the
+// plan (summary.hpp). If the host waited for it and then launched a kernel, the GPU would be idle for 30 us. So the
+// host assumes that all messages have the same length and launches the kernel for that; the kernel checks the
+// assumption:
 //
-//   host     ... plan, text on a guess | waits                         | holds: done    no: text as the survey says
-//   device   plan ...................... text: answers; holds? no: ends
+//   host     ... plan, text | waits for the mailbox                     | holds: done    no: text as the summary says
+//   device   plan ........... text: fills the mailbox; holds? no: ends
 //
-// Nothing is written where the survey found fault, or the messages are not like that.
+// Nothing is written where the summary is bad, or the assumption does not hold.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@
 namespace warpcipher::cuda {
 
 // What the host must know before it starts the work. Types as atomic operations take them.
-struct Survey {
+struct BatchSummary {
   std::uint32_t bad;     // not 0: some message is wrong, or may be
   std::uint32_t failed;  // messages whose tag or padding is not right: once they have run
   unsigned long long units;
@@ -30,27 +31,28 @@ struct Survey {
 };
 
 // What a kernel tells the host, in page-locked memory.
-struct Answer {
-  Survey survey;
+struct Mailbox {
+  BatchSummary summary;
   std::uint32_t is_there;  // not 0: all of it
 };
 
-struct Guess {
-  Survey* survey = nullptr;  // nullptr: no guess, the host knows
-  Answer* answer = nullptr;
+struct Speculation {
+  BatchSummary* summary = nullptr;  // nullptr: the launch is not speculative
+  Mailbox* mailbox = nullptr;
   std::uint64_t least_units = 0;    // of all messages
   std::uint64_t most_units = 0;     // of one
-  std::uint32_t units_of_tile = 0;  // not 0: tiles are cut of so many, and more than half of them are there
-  // Not 0: so many units in all, in messages of no more than others_most, are for another kernel on the same stream,
-  // which also answers: `answer` is nullptr.
+  std::uint32_t units_of_tile = 0;  // not 0: the units of a tile; more than half of them must be there
+  // Not 0: another kernel on the same stream takes batches of this many units, in messages of no more than others_most.
+  // It fills the mailbox, too: `mailbox` is nullptr here.
   std::uint64_t others_units = 0;
   std::uint64_t others_most = 0;
 };
 
-WARPCIPHER_HD constexpr bool holds(const Guess& guess, const Survey& survey) {
-  return survey.bad == 0 && survey.units >= guess.least_units && survey.most_units <= guess.most_units &&
-         2 * survey.units > guess.units_of_tile * survey.tiles &&
-         (guess.others_units == 0 || survey.units < guess.others_units || survey.most_units > guess.others_most);
+WARPCIPHER_HD constexpr bool holds(const Speculation& speculation, const BatchSummary& summary) {
+  return summary.bad == 0 && summary.units >= speculation.least_units && summary.most_units <= speculation.most_units &&
+         2 * summary.units > speculation.units_of_tile * summary.tiles &&
+         (speculation.others_units == 0 || summary.units < speculation.others_units ||
+          summary.most_units > speculation.others_most);
 }
 
 }  // namespace warpcipher::cuda

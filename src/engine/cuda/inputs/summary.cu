@@ -110,7 +110,7 @@ __device__ __forceinline__ Totals from_lane_xor(const Totals& a, std::uint32_t m
 
 // A block a sum.
 __global__ void __launch_bounds__(sum_threads)
-    sum_columns(const __grid_constant__ ColumnView columns, const __grid_constant__ SurveyBuffers buffers,
+    sum_columns(const __grid_constant__ ColumnView columns, const __grid_constant__ SummaryBuffers buffers,
                 std::uint32_t sums) {
   auto* const of_warps = reinterpret_cast<Totals*>(shared_sums);
   const std::uint32_t warp = threadIdx.x / warp_len;
@@ -135,16 +135,16 @@ __global__ void __launch_bounds__(sum_threads)
     __syncthreads();  // of_warps is written anew
   }
   if (threadIdx.x == 0 && of_block.most_hash_blocks != 0) {
-    atomicAdd(&buffers.survey->units, static_cast<unsigned long long>(of_block.units));
-    atomicMax(&buffers.survey->most_units, static_cast<unsigned long long>(of_block.most_units));
-    atomicAdd(&buffers.survey->hash_blocks, static_cast<unsigned long long>(of_block.hash_blocks));
-    atomicMax(&buffers.survey->most_hash_blocks, static_cast<unsigned long long>(of_block.most_hash_blocks));
+    atomicAdd(&buffers.summary->units, static_cast<unsigned long long>(of_block.units));
+    atomicMax(&buffers.summary->most_units, static_cast<unsigned long long>(of_block.most_units));
+    atomicAdd(&buffers.summary->hash_blocks, static_cast<unsigned long long>(of_block.hash_blocks));
+    atomicMax(&buffers.summary->most_hash_blocks, static_cast<unsigned long long>(of_block.most_hash_blocks));
   }
 }
 
 // Replaces each sum by that of all before it. One block, a warp 32 neighbours, or as many times so many as are needed.
 __global__ void __launch_bounds__(scan_threads)
-    scan_sums(const __grid_constant__ SurveyBuffers buffers, std::uint32_t sums, std::uint32_t messages) {
+    scan_sums(const __grid_constant__ SummaryBuffers buffers, std::uint32_t sums, std::uint32_t messages) {
   constexpr std::uint32_t most_rows = 8;
   constexpr std::uint32_t warps = scan_threads / warp_len;
   const std::uint32_t wanted = (sums + scan_threads - 1) / scan_threads;
@@ -186,16 +186,16 @@ __global__ void __launch_bounds__(scan_threads)
   }
   if (threadIdx.x == 0) {
     buffers.first_tile[messages] = before.tiles;
-    buffers.survey->tiles = before.tiles;
+    buffers.summary->tiles = before.tiles;
     if (buffers.first_chunk != nullptr) buffers.first_chunk[messages] = before.chunks;
-    buffers.survey->chunks = before.chunks;
+    buffers.summary->chunks = before.chunks;
   }
 }
 
 // A message: where it lies, whether it is right, its views.
-class Surveyor {
+class MessageChecker {
  public:
-  __device__ __forceinline__ Surveyor(const ColumnView& columns, std::uint32_t i, const Sums& before)
+  __device__ __forceinline__ MessageChecker(const ColumnView& columns, std::uint32_t i, const Sums& before)
       : c_(columns),
         i_(i),
         lengths_(columns, i),
@@ -281,7 +281,7 @@ class Surveyor {
 
 // A block a sum, which is by now that of all messages before.
 __global__ void __launch_bounds__(sum_threads)
-    make_views(const __grid_constant__ ColumnView columns, const __grid_constant__ SurveyBuffers buffers,
+    make_views(const __grid_constant__ ColumnView columns, const __grid_constant__ SummaryBuffers buffers,
                std::uint32_t sums) {
   auto* const of_warps = reinterpret_cast<Sums*>(shared_sums);
   const std::uint32_t warp = threadIdx.x / warp_len;
@@ -298,13 +298,13 @@ __global__ void __launch_bounds__(sum_threads)
     __syncthreads();  // of_warps is written anew
     if (!is_there) continue;
     if (lane_index() != 0) before = add(before, below);
-    const Surveyor surveyor(columns, message, before);
-    const bool right = surveyor.is_right();
-    if (!right) buffers.survey->bad = 1;
-    buffers.views[i] = surveyor.view(right);
+    const MessageChecker checker(columns, message, before);
+    const bool right = checker.is_right();
+    if (!right) buffers.summary->bad = 1;
+    buffers.views[i] = checker.view(right);
     buffers.first_tile[i] = before.tiles;
     if (columns.is_gcm) {
-      buffers.hash_views[i] = surveyor.hash_view(right);
+      buffers.hash_views[i] = checker.hash_view(right);
       buffers.first_chunk[i] = before.chunks;
     }
   }
@@ -319,7 +319,7 @@ __device__ __forceinline__ std::uint64_t pair_of(std::uint32_t a, std::uint32_t 
 
 __global__ void __launch_bounds__(threads)
     enter_nonces(const MessageView* views, const Block* masks, std::uint32_t messages,
-                 const __grid_constant__ NonceTable table, Survey* survey) {
+                 const __grid_constant__ NonceTable table, BatchSummary* summary) {
   const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
   for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < messages; i += stride) {
     const Block nonce = views[i].start;
@@ -342,7 +342,7 @@ __global__ void __launch_bounds__(threads)
         if (w < 3) difference |= nonce.words[w] ^ other_nonce.words[w];
       }
       if (difference == 0) {
-        survey->bad = 1;
+        summary->bad = 1;
         break;
       }
     }
@@ -351,7 +351,7 @@ __global__ void __launch_bounds__(threads)
 
 __global__ void __launch_bounds__(threads)
     write_results_kernel(const MessageView* views, std::uint32_t messages, const __grid_constant__ Outcome outcome,
-                         Result* results, Survey* survey) {
+                         Result* results, BatchSummary* summary) {
   const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
   for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < messages; i += stride) {
     const std::uint32_t word = outcome.words == nullptr ? 0 : outcome.words[i];
@@ -363,7 +363,7 @@ __global__ void __launch_bounds__(threads)
     auto* const words = reinterpret_cast<std::uint64_t*>(results + i);
     words[0] = status;
     words[1] = is_good ? len + outcome.added - (outcome.takes_off ? word : 0) : 0;
-    if (!is_good) atomicAdd(&survey->failed, 1u);
+    if (!is_good) atomicAdd(&summary->failed, 1u);
   }
 }
 
@@ -371,7 +371,7 @@ LaunchShape shape_for(const Device& device, std::uint64_t lanes) { return shape_
 
 }  // namespace
 
-void survey_columns(const Device& device, Stream stream, const ColumnView& columns, const SurveyBuffers& buffers) {
+void summarize_columns(const Device& device, Stream stream, const ColumnView& columns, const SummaryBuffers& buffers) {
   const std::uint32_t sums = columns.count / messages_of_sum + (columns.count % messages_of_sum != 0);
   LaunchShape shape = shape_of_lanes(device, std::uint64_t{sums} * sum_threads, sum_threads, 8);
   shape.shared_len = warps_of_sum * sizeof(Totals);
@@ -381,13 +381,13 @@ void survey_columns(const Device& device, Stream stream, const ColumnView& colum
 }
 
 void check_nonces(const Device& device, Stream stream, const MessageView* views, const Block* masks,
-                  std::uint32_t messages, const NonceTable& table, Survey* survey) {
-  launch(&enter_nonces, shape_for(device, messages), stream, views, masks, messages, table, survey);
+                  std::uint32_t messages, const NonceTable& table, BatchSummary* summary) {
+  launch(&enter_nonces, shape_for(device, messages), stream, views, masks, messages, table, summary);
 }
 
 void write_results(const Device& device, Stream stream, const MessageView* views, std::uint32_t messages,
-                   const Outcome& outcome, Result* results, Survey* survey) {
-  launch(&write_results_kernel, shape_for(device, messages), stream, views, messages, outcome, results, survey);
+                   const Outcome& outcome, Result* results, BatchSummary* summary) {
+  launch(&write_results_kernel, shape_for(device, messages), stream, views, messages, outcome, results, summary);
 }
 
 }  // namespace warpcipher::cuda

@@ -68,9 +68,9 @@ WARPCIPHER_HD constexpr bool fits(std::uint64_t offset, std::uint64_t len, std::
 
 inline constexpr std::uint32_t messages_of_sum = 256;  // each sum is over so many neighbours
 
-struct SurveyBuffers {
-  Survey* survey;  // zeros
-  Sums* sums;      // one for each messages_of_sum messages
+struct SummaryBuffers {
+  BatchSummary* summary;  // zeros
+  Sums* sums;             // one for each messages_of_sum messages
   MessageView* views;
   HashView* hash_views;        // GCM
   std::uint64_t* first_tile;   // one more than messages
@@ -78,7 +78,7 @@ struct SurveyBuffers {
 };
 
 // Fills the buffers from the columns. Where a message is wrong its views mean nothing, but its key is one that exists.
-void survey_columns(const Device& device, Stream stream, const ColumnView& columns, const SurveyBuffers& buffers);
+void summarize_columns(const Device& device, Stream stream, const ColumnView& columns, const SummaryBuffers& buffers);
 
 struct NonceTable {
   unsigned long long* places;  // zeros; their number is a power of two, at least twice the messages
@@ -86,10 +86,10 @@ struct NonceTable {
   std::uint64_t seeds[3];  // random
 };
 
-// Sets survey->bad when two messages have the same key and nonce. With E(J0) of each message in `masks` no key need be
+// Sets summary->bad when two messages have the same key and nonce. With E(J0) of each message in `masks` no key need be
 // looked at: the same nonce gives the same E(J0) under the same key, and under another with a chance of 2^-128.
 void check_nonces(const Device& device, Stream stream, const MessageView* views, const Block* masks,
-                  std::uint32_t messages, const NonceTable& table, Survey* survey);
+                  std::uint32_t messages, const NonceTable& table, BatchSummary* summary);
 
 // What came of the messages of a batch.
 struct Outcome {
@@ -100,8 +100,8 @@ struct Outcome {
   bool takes_off;              // other words are lengths of padding, which the text had
 };
 
-// Results in device memory. Counts survey->failed.
+// Results in device memory. Counts summary->failed.
 void write_results(const Device& device, Stream stream, const MessageView* views, std::uint32_t messages,
-                   const Outcome& outcome, Result* results, Survey* survey);
+                   const Outcome& outcome, Result* results, BatchSummary* summary);
 
 }  // namespace warpcipher::cuda

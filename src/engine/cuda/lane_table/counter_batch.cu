@@ -48,7 +48,7 @@ bool takes_parameter_key(TableLayout layout, const CounterBatch& batch) {
 }
 
 void run(const Device& device, Stream stream, const CounterBatch& batch, bool wrap_32, const std::uint32_t* verdicts,
-         const CounterChoice& choice, const Guess& guess) {
+         const CounterChoice& choice, const Speculation& speculation) {
   const PackedParameters parameters{choice.group_log, wrap_32, verdicts};
   const CounterParameters counting{wrap_32, verdicts};
   const MessageList list{{batch.views, batch.first_tile, batch.tiles, batch.messages}};
@@ -59,25 +59,26 @@ void run(const Device& device, Stream stream, const CounterBatch& batch, bool wr
     std::copy_n(aes_key_state(*batch.only_key).words(false), most_schedule_words, source->schedule);
     if (choice.hybrid_packed) {
       return launch_hybrid_packed(device, stream, *slice_keys<CounterSource<OneKeySource>>(*source), counting,
-                                  Places(static_cast<std::uint32_t>(batch.most_units)), guess);
+                                  Places(static_cast<std::uint32_t>(batch.most_units)), speculation);
     }
     if (choice.hybrid) {
-      return launch_hybrid_batch(device, stream, *slice_keys<CounterSource<OneKeySource>>(*source), counting, guess);
+      return launch_hybrid_batch(device, stream, *slice_keys<CounterSource<OneKeySource>>(*source), counting,
+                                 speculation);
     }
-    if (choice.packed) return launch_packed(device, stream, *source, parameters, guess);
+    if (choice.packed) return launch_packed(device, stream, *source, parameters, speculation);
     const ParallelLaunch tiles{device, stream, choice.layout, nullptr, &*source, nullptr};
     return launch_parallel<CounterMode>(tiles, counting);
   }
   if (choice.makes_round_keys) {
-    return launch_packed(device, stream, list, batch.keys, parameters, guess);
+    return launch_packed(device, stream, list, batch.keys, parameters, speculation);
   }
   const BatchSource source{list, batch.rounds, batch.round_keys};
-  if (choice.hybrid) return launch_hybrid_batch(device, stream, source, counting, guess);
+  if (choice.hybrid) return launch_hybrid_batch(device, stream, source, counting, speculation);
   if (!choice.packed) {
     const ParallelLaunch tiles{device, stream, choice.layout, nullptr, nullptr, &source};
     return launch_parallel<CounterMode>(tiles, counting);
   }
-  launch_packed(device, stream, choice.layout, source, parameters, guess);
+  launch_packed(device, stream, choice.layout, source, parameters, speculation);
 }
 
 }  // namespace
@@ -101,18 +102,18 @@ void run_counter_batch(const Device& device, Stream stream, const CounterBatch& 
 }
 
 bool start_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, CounterChoice choice,
-                         bool wrap_32, Guess& guess) {
+                         bool wrap_32, Speculation& speculation) {
   if (batch.tiles == 0 || !(choice.packed || choice.hybrid)) return false;
-  guess.least_units = batch.units / 2;
-  guess.most_units = choice.packed ? most_units_for(choice.group_log) : UINT64_MAX;
-  guess.units_of_tile = choice.hybrid ? tile_units : 0;
-  Guess own = guess;
+  speculation.least_units = batch.units / 2;
+  speculation.most_units = choice.packed ? most_units_for(choice.group_log) : UINT64_MAX;
+  speculation.units_of_tile = choice.hybrid ? tile_units : 0;
+  Speculation own = speculation;
   if (choice.hybrid_packed) {  // messages all of one length; others are left to packed tables behind it
     own.least_units = batch.units;
     own.most_units = batch.most_units;
     run(device, stream, batch, wrap_32, nullptr, choice, own);
-    own = guess;
-    own.answer = nullptr;
+    own = speculation;
+    own.mailbox = nullptr;
     own.others_units = batch.units;
     own.others_most = batch.most_units;
     choice.hybrid_packed = false;

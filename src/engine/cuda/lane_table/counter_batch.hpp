@@ -50,9 +50,10 @@ CounterChoice choose_counter(const Device& device, const CounterBatch& batch);
 void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, const CounterChoice& choice,
                        bool wrap_32, const std::uint32_t* verdicts);
 
-// The same before the host knows the batch: its tiles and units are those of messages all alike. Fills in what else the
-// guess is, or returns false where the kernel for such a batch does not look itself: then nothing was launched.
+// The same before the host knows the batch: its tiles and units are those of messages all alike. Fills in
+// the rest of the speculation. Returns false, and launches nothing, where the kernel for such a batch does not check
+// it.
 bool start_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, CounterChoice choice,
-                         bool wrap_32, Guess& guess);
+                         bool wrap_32, Speculation& speculation);
 
 }  // namespace warpcipher::cuda::lane_table

@@ -75,15 +75,15 @@ bool choose_hybrid_text(const Device& device, TableLayout layout, std::uint64_t 
 }
 
 void run_hybrid_text(const Device& device, Stream stream, Mode mode, bool inverse, const SingleSource& message,
-                     const Block* chains) {
+                     const Block* saved_ciphertext) {
   switch (mode) {
     case Mode::ecb:
       return inverse ? run_text<EcbDecryption>(device, stream, message, NoParameters{})
                      : run_text<EcbEncryption>(device, stream, message, NoParameters{});
     case Mode::cbc:
-      return run_text<CbcDecryption>(device, stream, message, ChainParameters{chains});
+      return run_text<CbcDecryption>(device, stream, message, ChainParameters{saved_ciphertext});
     case Mode::cfb:
-      return run_text<CfbDecryption>(device, stream, message, ChainParameters{chains});
+      return run_text<CfbDecryption>(device, stream, message, ChainParameters{saved_ciphertext});
     default:
       throw_failure("this mode has no hybrid kernel for a message");
   }

@@ -61,7 +61,7 @@ bool choose_hybrid_text(const Device& device, TableLayout layout, std::uint64_t 
 
 // A message of ECB, or one to decrypt of CBC or CFB. chains: as ChainParameters.
 void run_hybrid_text(const Device& device, Stream stream, Mode mode, bool inverse, const SingleSource& message,
-                     const Block* chains);
+                     const Block* saved_ciphertext);
 
 // Data units of XTS.
 void run_hybrid_xts(const Device& device, Stream stream, bool inverse, const OneKeySource& batch);

@@ -10,7 +10,7 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// What the host says of their number may be a guess.
+// The host may have assumed their number.
 __device__ __forceinline__ std::uint64_t tiles_of(const MessageList& list) { return list.first_tile[list.messages]; }
 
 // Finds the messages of a warp's tiles, most of which are neighbours. All lanes ask for the same tile. Not by
@@ -101,8 +101,9 @@ __device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& ciphe
 template <class Key>
 __global__ void __launch_bounds__(block_threads, 1)
     hybrid_batch_kernel(const __grid_constant__ typename Key::Source source,
-                        const __grid_constant__ CounterParameters parameters, const __grid_constant__ Guess guess) {
-  if (!may_start(guess)) return;
+                        const __grid_constant__ CounterParameters parameters,
+                        const __grid_constant__ Speculation speculation) {
+  if (!may_start(speculation)) return;
   run_hybrid<Key, false>(source, [&](Key& key, const auto& cipher, const HybridWarp& warp) {
     auto dealer = TileDealer<Key::run>::of_neighbours(tiles_of(source), warp.is_sliced);
     std::uint32_t number = 0;

@@ -16,12 +16,12 @@ void launch_hybrid_counter(const Device& device, Stream stream, const CounterSou
                            const CounterParameters& parameters);
 
 void launch_hybrid_batch(const Device& device, Stream stream, const CounterSource<OneKeySource>& batch,
-                         const CounterParameters& parameters, const Guess& guess);
+                         const CounterParameters& parameters, const Speculation& speculation);
 void launch_hybrid_batch(const Device& device, Stream stream, const BatchSource& batch,
-                         const CounterParameters& parameters, const Guess& guess);
+                         const CounterParameters& parameters, const Speculation& speculation);
 
 void launch_hybrid_packed(const Device& device, Stream stream, const CounterSource<OneKeySource>& batch,
-                          const CounterParameters& parameters, const Places& places, const Guess& guess);
+                          const CounterParameters& parameters, const Places& places, const Speculation& speculation);
 
 // Mode: of ECB, CBC or CFB with a SingleSource, of XTS with a UnitSource.
 template <class Mode, class Source, class Parameters>

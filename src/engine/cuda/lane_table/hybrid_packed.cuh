@@ -238,8 +238,8 @@ __device__ __forceinline__ void run_packed_sliced(const Cipher& cipher, const Ke
 static __global__ void __launch_bounds__(block_threads, 1)
     hybrid_packed_kernel(const __grid_constant__ CounterSource<OneKeySource> source,
                          const __grid_constant__ CounterParameters parameters, const __grid_constant__ Places places,
-                         const __grid_constant__ Guess guess) {
-  if (!may_start(guess)) return;
+                         const __grid_constant__ Speculation speculation) {
+  if (!may_start(speculation)) return;
   using Key = OnlyKey<CounterSource<OneKeySource>>;
   run_hybrid<Key, false>(source, [&](const Key& key, const auto& cipher, const HybridWarp& warp) {
     auto dealer = TileDealer<1>::of_grid(0, places.tiles(source.messages), warp.is_sliced);

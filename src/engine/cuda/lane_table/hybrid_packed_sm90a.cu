@@ -7,9 +7,9 @@
 namespace warpcipher::cuda::lane_table {
 
 void launch_hybrid_packed(const Device& device, Stream stream, const CounterSource<OneKeySource>& batch,
-                          const CounterParameters& parameters, const Places& places, const Guess& guess) {
+                          const CounterParameters& parameters, const Places& places, const Speculation& speculation) {
   launch(&hybrid_packed_kernel, LaunchShape{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream,
-         batch, parameters, places, guess);
+         batch, parameters, places, speculation);
 }
 
 }  // namespace warpcipher::cuda::lane_table

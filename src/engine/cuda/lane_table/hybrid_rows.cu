@@ -15,7 +15,8 @@ namespace {
 // Sectors of 4 KiB and of 512 bytes in columns on an H200, so and as other batches, of all that a call takes: 16 MiB
 // 0.06 and 0.10 ms, 1 MiB 0.04 and 0.08. Less was not measured.
 constexpr std::uint64_t least_row_tiles_of_multiprocessor = 1;
-// A guess that fails costs two launches and a wait. Where the text does not fill its buffers it fails oftener, and is
+// A speculative launch that fails costs two launches and a wait. It fails more often where the text does not fill its
+// buffers, and is
 // tried from 16 MiB on.
 constexpr std::uint64_t least_loose_tiles_of_multiprocessor = 31;
 constexpr std::uint64_t tile_len = 16 * tile_units;
@@ -34,18 +35,18 @@ bool choose_hybrid_rows(const Device& device, const ColumnView& columns) {
 }
 
 void start_hybrid_rows(const Device& device, Stream stream, const ColumnView& columns, const Key& key,
-                       std::uint32_t rounds, const Guess& guess) {
+                       std::uint32_t rounds, const Speculation& speculation) {
   const StreamBuffer memory(room_of(columns) / row_len * sizeof(Block), stream);
   const AesKeyState& state = aes_key_state(key);
   Secret<RowPlanning> planning;
   planning->columns = columns;
-  planning->survey = guess.survey;
+  planning->summary = speculation.summary;
   planning->tweaks = reinterpret_cast<Block*>(memory.data());
   planning->rounds = rounds;
   std::copy_n(state.tweak_words, most_schedule_words, planning->schedule);
   plan_rows(device, stream, *planning);
   Secret<RowSource> text;
-  text->guess = guess;
+  text->speculation = speculation;
   text->view.in = columns.in;
   text->view.out = columns.out;
   text->rounds = rounds;

@@ -17,9 +17,9 @@ namespace warpcipher::cuda::lane_table {
 // each, no longer than a tile, and enough of them, on a device that has the kernel.
 bool choose_hybrid_rows(const Device& device, const ColumnView& columns);
 
-// Runs them on that guess, whose survey, zeros so far, it makes too: bad where they are anything else, and then no text
-// is written.
+// Runs them as a speculative launch. Fills in its summary too, which must hold zeros: bad where the data units are no
+// sectors, and then no text is written.
 void start_hybrid_rows(const Device& device, Stream stream, const ColumnView& columns, const Key& key,
-                       std::uint32_t rounds, const Guess& guess);
+                       std::uint32_t rounds, const Speculation& speculation);
 
 }  // namespace warpcipher::cuda::lane_table

@@ -14,10 +14,10 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// The text of sectors that the survey has found.
+// The text of sectors that the summary has found.
 struct RowSource {
   MessageView view;  // its in and out are those of the buffers
-  Guess guess;
+  Speculation speculation;
   std::uint32_t rounds;
   std::uint32_t schedule[most_schedule_words];
 
@@ -35,7 +35,7 @@ struct RowTweaks {
 
 struct RowPlanning {
   ColumnView columns;
-  Survey* survey;
+  BatchSummary* summary;
   Block* tweaks;  // room for the rows that the buffers have room for
   std::uint32_t rounds;
   std::uint32_t schedule[most_schedule_words];  // of the key for tweaks

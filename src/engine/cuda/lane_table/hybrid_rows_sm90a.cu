@@ -11,7 +11,7 @@
 // for every 32 blocks: 512 bytes took twice as long as 4 KiB.
 //
 // Nor have they views, which for 2^21 of them were a tenth of the call: the kernel that makes the tweaks looks into the
-// columns whether the data units are such, and the text is started on that guess (guess.hpp).
+// columns whether the data units are such, and the text is a speculative launch (speculation.hpp).
 //
 // In a library of its own (CMakeLists.txt): for the one compute capability that it was measured on.
 #include "engine/cuda/inputs/speculation.cuh"
@@ -22,18 +22,18 @@
 namespace warpcipher::cuda::lane_table {
 
 __device__ __forceinline__ std::uint32_t RowSource::count_tiles() const {
-  return from_lane(static_cast<std::uint32_t>(guess.survey->tiles), 0);
+  return from_lane(static_cast<std::uint32_t>(speculation.summary->tiles), 0);
 }
 
 // What decides which way to go comes from lane 0, as in UnitSource.
 template <class Mode>
 __device__ __forceinline__ Tile RowSource::find(std::uint32_t number) const {
-  const Survey& survey = *guess.survey;
+  const BatchSummary& summary = *speculation.summary;
   const std::uint64_t first_unit = std::uint64_t{number} * tile_units;
-  const std::uint64_t left = survey.units - first_unit;
+  const std::uint64_t left = summary.units - first_unit;
   const std::uint32_t units = from_lane(left < tile_units ? static_cast<std::uint32_t>(left) : tile_units, 0);
-  const std::uint8_t* const in = global(view.in) + survey.first_in + 16 * first_unit;
-  std::uint8_t* const out = global(view.out) + survey.first_out + 16 * first_unit;
+  const std::uint8_t* const in = global(view.in) + summary.first_in + 16 * first_unit;
+  std::uint8_t* const out = global(view.out) + summary.first_out + 16 * first_unit;
   const bool aligned = ((reinterpret_cast<std::uintptr_t>(in) | reinterpret_cast<std::uintptr_t>(out)) & 15) == 0;
   return {number, first_unit, units, 0, view, {in, out, 16 * units, 16 * units, 0, all_lanes(aligned)}};
 }
@@ -119,10 +119,10 @@ __device__ __forceinline__ void store_rows(Block* to, const Block& tweak, std::u
 }
 
 // N times the data units of a warp, from number `first` on every `stride`-th: their first tweaks, and those of their
-// further rows. False where they are no part of the text that the survey says. Every lane takes part; one that is
+// further rows. False where they are no part of the text that the summary says. Every lane takes part; one that is
 // behind the last does as the last does, but for storing.
 template <int N, class Cipher>
-__device__ __forceinline__ bool plan_units(const RowPlanning& planning, const Cipher& cipher, const Survey& text,
+__device__ __forceinline__ bool plan_units(const RowPlanning& planning, const Cipher& cipher, const BatchSummary& text,
                                            std::uint64_t first, std::uint64_t stride) {
   const ColumnView& c = planning.columns;
   const std::uint64_t len = 16 * text.most_units;
@@ -153,8 +153,8 @@ __device__ __forceinline__ bool plan_units(const RowPlanning& planning, const Ci
 }
 
 // What the text is if all data units are like the first and follow it; bad where they cannot.
-__device__ __forceinline__ Survey survey_first(const ColumnView& c) {
-  Survey text{};
+__device__ __forceinline__ BatchSummary summarize_first(const ColumnView& c) {
+  BatchSummary text{};
   const std::uint64_t len = c.in_len_at(0);
   text.first_in = c.in_offsets != nullptr ? c.in_offsets[0] : 0;
   text.first_out = c.out_offsets != nullptr ? c.out_offsets[0] : 0;
@@ -174,15 +174,15 @@ __device__ __forceinline__ Survey survey_first(const ColumnView& c) {
 
 // A lane one data unit or several.
 __global__ void __launch_bounds__(block_threads, 1) plan_rows_kernel(const __grid_constant__ RowPlanning planning) {
-  const Survey text = survey_first(planning.columns);
-  std::uint32_t& bad = planning.survey->bad;
+  const BatchSummary text = summarize_first(planning.columns);
+  std::uint32_t& bad = planning.summary->bad;
   if (blockIdx.x == 0 && threadIdx.x == 0) {
-    Survey& survey = *planning.survey;
-    survey.units = text.units;
-    survey.most_units = text.most_units;
-    survey.tiles = text.tiles;
-    survey.first_in = text.first_in;
-    survey.first_out = text.first_out;
+    BatchSummary& summary = *planning.summary;
+    summary.units = text.units;
+    summary.most_units = text.most_units;
+    summary.tiles = text.tiles;
+    summary.first_in = text.first_in;
+    summary.first_out = text.first_out;
     if (text.bad != 0) bad = 1;  // else others may have said so
   }
   if (text.bad != 0) return;

@@ -203,8 +203,8 @@ template <class Mode, class Source>
 __global__ void __launch_bounds__(block_threads, 1)
     hybrid_text_kernel(const __grid_constant__ TextSource<Source> source,
                        const __grid_constant__ typename Mode::Parameters parameters) {
-  if constexpr (requires { source.guess; }) {
-    if (!may_start(source.guess)) return;
+  if constexpr (requires { source.speculation; }) {
+    if (!may_start(source.speculation)) return;
   }
   using Key = OnlyKey<TextSource<Source>>;
   run_hybrid<Key, Mode::inverse>(source, [&](const Key&, const auto& cipher, const HybridWarp& warp) {

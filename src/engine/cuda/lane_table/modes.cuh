@@ -61,7 +61,7 @@ struct EcbMode {
 
 // The ciphertext block before a tile, or the IV.
 __device__ __forceinline__ Block block_before(const Tile& tile, const ChainParameters& parameters) {
-  if (parameters.chains != nullptr) return parameters.chains[tile.number];
+  if (parameters.saved_ciphertext != nullptr) return parameters.saved_ciphertext[tile.number];
   if (tile.first_unit == 0) return tile.view.start;
   return load_bytes(tile.text.in - 16, 16);
 }

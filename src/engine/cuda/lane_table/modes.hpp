@@ -24,7 +24,7 @@ struct XtsMode;
 struct NoParameters {};
 
 struct ChainParameters {
-  const Block* chains;  // the block before each tile of the group; nullptr: still in `in`
+  const Block* saved_ciphertext;  // the block before each tile of the group; nullptr: still in `in`
 };
 
 struct CounterParameters {

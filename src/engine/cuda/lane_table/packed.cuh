@@ -152,8 +152,8 @@ __device__ __forceinline__ void encrypt_four(const Cipher& cipher, const Message
 template <class Tables, int Rounds, class Source>
 __global__ void __launch_bounds__(block_threads, 1)
     packed_counter_kernel(const __grid_constant__ Source source, const __grid_constant__ PackedParameters parameters,
-                          const __grid_constant__ Guess guess) {
-  if (!may_start(guess)) return;
+                          const __grid_constant__ Speculation speculation) {
+  if (!may_start(speculation)) return;
   fill_tables<Tables, false>();
   __syncthreads();
   const std::uint32_t group_len = 1u << parameters.group_log;

@@ -21,14 +21,14 @@ struct PackedParameters {
 
 // Messages of one key of 10 or 14 rounds, by tables_128.
 void launch_packed(const Device& device, Stream stream, const OneKeySource& batch, const PackedParameters& parameters,
-                   const Guess& guess);
+                   const Speculation& speculation);
 
 // Messages with a key of 128 bits each, whose round keys the kernel makes, by tables_128. keys: one behind the other.
 void launch_packed(const Device& device, Stream stream, const MessageList& list, const std::uint8_t* keys,
-                   const PackedParameters& parameters, const Guess& guess);
+                   const PackedParameters& parameters, const Speculation& speculation);
 
 // Messages with a key each.
 void launch_packed(const Device& device, Stream stream, TableLayout layout, const BatchSource& batch,
-                   const PackedParameters& parameters, const Guess& guess);
+                   const PackedParameters& parameters, const Speculation& speculation);
 
 }  // namespace warpcipher::cuda::lane_table

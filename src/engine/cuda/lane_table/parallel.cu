@@ -20,18 +20,18 @@ void launch_either(const ParallelLaunch& launch, bool inverse) {
   inverse ? launch_parallel<Decryption>(launch, NoParameters{}) : launch_parallel<Encryption>(launch, NoParameters{});
 }
 
-void launch_mode(const ParallelLaunch& launch, const Algorithm& algorithm, Direction direction, const Block* chains,
-                 const std::uint32_t* verdicts) {
+void launch_mode(const ParallelLaunch& launch, const Algorithm& algorithm, Direction direction,
+                 const Block* saved_ciphertext, const std::uint32_t* verdicts) {
   const bool inverse = algorithm.inverse(direction);
   switch (algorithm.mode.id) {
     case Mode::ecb:
       return launch_either<EcbEncryption, EcbDecryption>(launch, inverse);
     case Mode::cbc:
-      return launch_parallel<CbcDecryption>(launch, ChainParameters{chains});
+      return launch_parallel<CbcDecryption>(launch, ChainParameters{saved_ciphertext});
     case Mode::cfb:
-      return launch_parallel<CfbDecryption>(launch, ChainParameters{chains});
+      return launch_parallel<CfbDecryption>(launch, ChainParameters{saved_ciphertext});
     case Mode::cfb8:
-      return launch_parallel<Cfb8Decryption>(launch, ChainParameters{chains});
+      return launch_parallel<Cfb8Decryption>(launch, ChainParameters{saved_ciphertext});
     case Mode::ctr:
       return launch_parallel<CounterMode>(launch, CounterParameters{false, nullptr});
     case Mode::gcm:
@@ -44,8 +44,8 @@ void launch_mode(const ParallelLaunch& launch, const Algorithm& algorithm, Direc
   throw Error(Status::engine_failure, std::string(algorithm.name) + " has no parallel kernel");
 }
 
-void save_chains_of_one(const Device& device, Stream stream, const Algorithm& algorithm, const SingleSource& source,
-                        Block* chains) {
+void save_ciphertext_of_one(const Device& device, Stream stream, const Algorithm& algorithm, const SingleSource& source,
+                            Block* saved_ciphertext) {
   Upload upload;
   const auto views = upload.reserve<MessageView>(1);
   const auto first_tile = upload.reserve<std::uint64_t>(2);
@@ -54,7 +54,8 @@ void save_chains_of_one(const Device& device, Stream stream, const Algorithm& al
   upload.host(first_tile)[0] = 0;
   upload.host(first_tile)[1] = source.tiles;
   upload.send();
-  save_chains(device, stream, algorithm, {upload.device(views), upload.device(first_tile), source.tiles, 1}, chains);
+  save_ciphertext(device, stream, algorithm, {upload.device(views), upload.device(first_tile), source.tiles, 1},
+                  saved_ciphertext);
 }
 
 }  // namespace
@@ -70,19 +71,20 @@ void run_one(const Device& device, Stream stream, const Message& message, const 
   source->tiles = (source->view.units + tile_units - 1) / tile_units;
   source->rounds = static_cast<std::uint32_t>(algorithm.cipher.key_len / 4 + 6);
   std::copy_n(aes_key_state(*message.key).words(inverse), most_schedule_words, source->schedule);
-  const bool saves = message.in == message.out && chains_blocks(algorithm, message.direction);
+  const bool saves = message.in == message.out && reads_previous_block(algorithm, message.direction);
   const StreamBuffer saved(saves ? source->tiles * sizeof(Block) : 0, stream);
-  auto* const chains = reinterpret_cast<Block*>(saved.data());
-  if (saves) save_chains_of_one(device, stream, algorithm, *source, chains);
+  auto* const saved_ciphertext = reinterpret_cast<Block*>(saved.data());
+  if (saves) save_ciphertext_of_one(device, stream, algorithm, *source, saved_ciphertext);
   const TableLayout layout = choose_table_layout(device);
   if ((mode == Mode::ctr || mode == Mode::gcm) && choose_hybrid_counter(device, layout, *source)) {
     return run_hybrid_counter(device, stream, *source, mode == Mode::gcm, verdict);
   }
   const bool may_be_hybrid = mode == Mode::ecb || mode == Mode::cbc || mode == Mode::cfb;
   if (may_be_hybrid && choose_hybrid_text(device, layout, source->tiles)) {
-    return run_hybrid_text(device, stream, mode, inverse, *source, chains);
+    return run_hybrid_text(device, stream, mode, inverse, *source, saved_ciphertext);
   }
-  launch_mode({device, stream, layout, &*source, nullptr, nullptr}, algorithm, message.direction, chains, verdict);
+  launch_mode({device, stream, layout, &*source, nullptr, nullptr}, algorithm, message.direction, saved_ciphertext,
+              verdict);
 }
 
 void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, Direction direction,
@@ -99,11 +101,11 @@ void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, 
     }
     return launch_mode({device, stream, layout, nullptr, &*source, nullptr}, algorithm, direction, nullptr, nullptr);
   }
-  const bool saves = in_place && chains_blocks(algorithm, direction);
+  const bool saves = in_place && reads_previous_block(algorithm, direction);
   const StreamBuffer saved(saves ? batch.tiles * sizeof(Block) : 0, stream);
-  auto* const chains = reinterpret_cast<Block*>(saved.data());
-  if (saves) save_chains(device, stream, algorithm, batch, chains);
-  launch_mode({device, stream, layout, nullptr, nullptr, &batch}, algorithm, direction, chains, nullptr);
+  auto* const saved_ciphertext = reinterpret_cast<Block*>(saved.data());
+  if (saves) save_ciphertext(device, stream, algorithm, batch, saved_ciphertext);
+  launch_mode({device, stream, layout, nullptr, nullptr, &batch}, algorithm, direction, saved_ciphertext, nullptr);
 }
 
 }  // namespace warpcipher::cuda::lane_table

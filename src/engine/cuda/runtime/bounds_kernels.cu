@@ -37,22 +37,23 @@ __device__ __forceinline__ void logic(std::uint32_t& a, std::uint32_t b, std::ui
 
 struct SharedLoads {
   // Each step a row further: lane i of every warp stays in bank i. Volatile: every load is made.
-  static __device__ __forceinline__ void step(std::uint32_t (&values)[chains], const volatile std::uint32_t* own,
-                                              std::uint32_t row) {
+  static __device__ __forceinline__ void step(std::uint32_t (&values)[saved_ciphertext],
+                                              const volatile std::uint32_t* own, std::uint32_t row) {
 #pragma unroll
-    for (std::uint32_t i = 0; i < chains; i += 2) {
-      const std::uint32_t first = own[(row * chains + i) * warp_len];
-      const std::uint32_t second = own[(row * chains + i + 1) * warp_len];
+    for (std::uint32_t i = 0; i < saved_ciphertext; i += 2) {
+      const std::uint32_t first = own[(row * saved_ciphertext + i) * warp_len];
+      const std::uint32_t second = own[(row * saved_ciphertext + i + 1) * warp_len];
       logic(values[i], first, second);  // one for two loads, on a pipe that does twice as many: never the limit
     }
   }
 };
 
 struct LogicOperations {
-  static __device__ __forceinline__ void step(std::uint32_t (&values)[chains], const volatile std::uint32_t*,
+  static __device__ __forceinline__ void step(std::uint32_t (&values)[saved_ciphertext], const volatile std::uint32_t*,
                                               std::uint32_t) {
 #pragma unroll
-    for (std::uint32_t i = 0; i < chains; ++i) logic(values[i], values[(i + 1) % chains], values[(i + 2) % chains]);
+    for (std::uint32_t i = 0; i < saved_ciphertext; ++i)
+      logic(values[i], values[(i + 1) % saved_ciphertext], values[(i + 2) % saved_ciphertext]);
   }
 };
 
@@ -60,9 +61,9 @@ template <class Operation>
 __global__ void __launch_bounds__(threads) measure_kernel(Elapsed* elapsed, std::uint32_t* sink, std::uint32_t loops) {
   __shared__ std::uint32_t words[loop_operations * warp_len];
   for (std::uint32_t i = threadIdx.x; i < loop_operations * warp_len; i += threads) words[i] = i;
-  std::uint32_t values[chains];
+  std::uint32_t values[saved_ciphertext];
 #pragma unroll
-  for (std::uint32_t i = 0; i < chains; ++i) values[i] = threadIdx.x + i;
+  for (std::uint32_t i = 0; i < saved_ciphertext; ++i) values[i] = threadIdx.x + i;
   const volatile std::uint32_t* const own = words + threadIdx.x % warp_len;
   __syncthreads();
   const std::uint64_t nanoseconds = nanoseconds_now();
@@ -76,7 +77,7 @@ __global__ void __launch_bounds__(threads) measure_kernel(Elapsed* elapsed, std:
   if (threadIdx.x == 0) elapsed[blockIdx.x] = {clock_now() - clocks, nanoseconds_now() - nanoseconds};
   std::uint32_t all = 0;
 #pragma unroll
-  for (std::uint32_t i = 0; i < chains; ++i) all ^= values[i];
+  for (std::uint32_t i = 0; i < saved_ciphertext; ++i) all ^= values[i];
   sink[blockIdx.x * threads + threadIdx.x] = all;
 }
 

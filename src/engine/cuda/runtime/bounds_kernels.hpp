@@ -12,9 +12,9 @@ namespace warpcipher::cuda::bounds {
 
 // 32 warps with eight independent operations each: enough in flight for any latency.
 inline constexpr std::uint32_t threads = 1024;
-inline constexpr std::uint32_t chains = 8;
+inline constexpr std::uint32_t saved_ciphertext = 8;
 inline constexpr std::uint32_t steps = 8;  // of each chain in a loop, so that the loop itself costs next to nothing
-inline constexpr std::uint32_t loop_operations = chains * steps;
+inline constexpr std::uint32_t loop_operations = saved_ciphertext * steps;
 
 // One block's own measurement: it lies on one multiprocessor, so both counters are that one's.
 struct Elapsed {

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which device a columnar batch is for.
+#pragma once
+
+#include "batch/columns.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
+
+namespace warpcipher::cuda {
+
+// The device of all arrays that are said to lie in device memory. Throws Error{invalid_argument} where one does not, or
+// where they lie on several.
+const Device& device_of(const Columns& columns);
+
+}  // namespace warpcipher::cuda
