@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The columnar batch: millions of messages with no Python object for each.
-#include "pipeline/columns.hpp"
+#include "dispatch/columns.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -6,9 +6,9 @@
 
 #include "bind.hpp"
 #include "device.hpp"
+#include "dispatch/run.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
-#include "pipeline/run.hpp"
 #include "run_one.hpp"
 
 namespace nb = nanobind;

@@ -3,7 +3,7 @@
 //
 // Workers take the GIL once a payload, to settle all its futures, and never hold the queue's lock meanwhile. So a
 // thread that holds the GIL may take that lock.
-#include "pipeline/queue.hpp"
+#include "queue/queue.hpp"
 
 #include <pthread.h>
 

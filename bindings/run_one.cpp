@@ -6,9 +6,9 @@
 
 #include "core/wipe.hpp"
 #include "device.hpp"
+#include "dispatch/run.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
-#include "pipeline/run.hpp"
 
 namespace nb = nanobind;
 

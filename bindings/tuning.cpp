@@ -6,8 +6,8 @@
 #include "bind.hpp"
 #include "engine/device_engine.hpp"
 #include "gil.hpp"
-#include "pipeline/staging.hpp"
-#include "pipeline/tuner.hpp"
+#include "transfer/staging.hpp"
+#include "tuning/tuner.hpp"
 
 namespace nb = nanobind;
 

@@ -32,9 +32,9 @@
 #include "buffers.hpp"
 #include "core/bytes.hpp"
 #include "core/error.hpp"
+#include "dispatch/columns.hpp"
 #include "engine/cuda/engine.hpp"
 #include "engine/reference/engine.hpp"
-#include "pipeline/columns.hpp"
 
 namespace {
 

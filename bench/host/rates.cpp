@@ -18,11 +18,11 @@
 
 #include "batch/plan.hpp"
 #include "core/bytes.hpp"
+#include "dispatch/run.hpp"
 #include "engine/cuda/engine.hpp"
 #include "engine/reference/engine.hpp"
 #include "memory.hpp"
-#include "pipeline/run.hpp"
-#include "pipeline/staging.hpp"
+#include "transfer/staging.hpp"
 
 namespace {
 

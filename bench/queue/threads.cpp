@@ -32,11 +32,11 @@
 #include "../host/memory.hpp"
 #include "batch/plan.hpp"
 #include "core/bytes.hpp"
+#include "dispatch/run.hpp"
 #include "engine/cuda/engine.hpp"
 #include "engine/reference/engine.hpp"
-#include "pipeline/queue.hpp"
-#include "pipeline/run.hpp"
-#include "pipeline/staging.hpp"
+#include "queue/queue.hpp"
+#include "transfer/staging.hpp"
 
 namespace {
 

@@ -42,7 +42,7 @@ struct Message {
   std::uint8_t* tag = nullptr;  // AEAD: written by encrypt, read by decrypt
   std::size_t tag_len = 0;
   // AEAD decryption: write the tag that the text should have, all 16 bytes of it, and the plaintext whatever it is. For
-  // src/pipeline, which checks the tag before anyone sees the text. All messages of a group of a plan agree.
+  // src/transfer, which checks the tag before anyone sees the text. All messages of a group of a plan agree.
   bool compute_tag = false;
 
   const Algorithm& algorithm() const { return key->algorithm(); }

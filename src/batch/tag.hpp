@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of the tag that an engine of the host, or src/pipeline, has computed of an AEAD message.
+// What becomes of the tag that an engine of the host, or src/transfer, has computed of an AEAD message.
 #pragma once
 
 #include <cstring>

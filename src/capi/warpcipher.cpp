@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "pipeline/batch.hpp"
-#include "pipeline/columns.hpp"
-#include "pipeline/run.hpp"
+#include "dispatch/batch.hpp"
+#include "dispatch/columns.hpp"
+#include "dispatch/run.hpp"
 
 #ifndef WARPCIPHER_VERSION
 #error "the build defines WARPCIPHER_VERSION"

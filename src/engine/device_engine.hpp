@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine of a device offers beside running plans: its memory and its streams, so that src/pipeline can bring
+// What an engine of a device offers beside running plans: its memory and its streams, so that src/transfer can bring
 // host data to it without knowing which device it is.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A choice between ways to compute the same, that the tuner (src/pipeline/tuner.hpp) may make by measurement. Never
+// A choice between ways to compute the same, that the tuner (src/tuning/tuner.hpp) may make by measurement. Never
 // changes a result.
 #pragma once
 

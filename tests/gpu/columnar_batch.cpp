@@ -11,9 +11,9 @@
 #include <span>
 
 #include "core/error.hpp"
+#include "dispatch/columns.hpp"
+#include "dispatch/run.hpp"
 #include "oracle.hpp"
-#include "pipeline/columns.hpp"
-#include "pipeline/run.hpp"
 
 using namespace warpcipher;
 

@@ -14,13 +14,13 @@
 
 #include "batch/plan.hpp"
 #include "core/error.hpp"
+#include "dispatch/run.hpp"
+#include "dispatch/select.hpp"
 #include "engine/cuda/engine.hpp"
 #include "oracle.hpp"
-#include "pipeline/run.hpp"
-#include "pipeline/select.hpp"
-#include "pipeline/share.hpp"
-#include "pipeline/staging.hpp"
-#include "pipeline/tuning.hpp"
+#include "transfer/share.hpp"
+#include "transfer/staging.hpp"
+#include "tuning/tuning.hpp"
 
 namespace {
 

@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
-#include "pipeline/queue.hpp"
-#include "pipeline/run.hpp"
+#include "dispatch/run.hpp"
+#include "queue/queue.hpp"
 #include "support.hpp"
 
 namespace warpcipher::test {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The queue: what it combines and when, whom it serves first, how it ends, and what waits when its memory is full.
-#include "pipeline/queue.hpp"
+#include "queue/queue.hpp"
 
 #include <gtest/gtest.h>
 

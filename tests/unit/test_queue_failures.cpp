@@ -13,9 +13,9 @@
 #include <thread>
 
 #include "host_device_engine.hpp"
-#include "pipeline/queue.hpp"
-#include "pipeline/staging.hpp"
+#include "queue/queue.hpp"
 #include "queue_support.hpp"
+#include "transfer/staging.hpp"
 
 namespace warpcipher {
 namespace {

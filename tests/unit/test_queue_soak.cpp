@@ -11,8 +11,8 @@
 #include <fstream>
 #include <thread>
 
-#include "pipeline/queue.hpp"
-#include "pipeline/run.hpp"
+#include "dispatch/run.hpp"
+#include "queue/queue.hpp"
 #include "support.hpp"
 
 namespace warpcipher {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which messages lie in a row, and which of them are sectors that their first tells of (pipeline/rows.hpp).
+// Which messages lie in a row, and which of them are sectors that their first tells of (transfer/rows.hpp).
 #include <gtest/gtest.h>
 
-#include "pipeline/rows.hpp"
 #include "support.hpp"
+#include "transfer/rows.hpp"
 
 namespace warpcipher {
 namespace {

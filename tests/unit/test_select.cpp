@@ -9,10 +9,10 @@
 #include <string_view>
 #include <utility>
 
+#include "dispatch/select.hpp"
 #include "engine/cpu/engine.hpp"
 #include "host_device_engine.hpp"
-#include "pipeline/select.hpp"
-#include "pipeline/tuning.hpp"
+#include "tuning/tuning.hpp"
 
 namespace warpcipher {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <set>
 
+#include "dispatch/known_answers.hpp"
+#include "dispatch/self_test.hpp"
 #include "engine/cpu/engine.hpp"
 #include "host_device_engine.hpp"
-#include "pipeline/known_answers.hpp"
-#include "pipeline/self_test.hpp"
 
 namespace warpcipher {
 namespace {

@@ -7,8 +7,8 @@
 #include "engine/cpu/engine.hpp"
 #include "engine/cpu/piece.hpp"
 #include "host_device_engine.hpp"
-#include "pipeline/share.hpp"
 #include "support.hpp"
+#include "transfer/share.hpp"
 
 namespace warpcipher {
 namespace {

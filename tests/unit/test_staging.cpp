@@ -5,9 +5,9 @@
 #include <deque>
 
 #include "host_device_engine.hpp"
-#include "pipeline/slot.hpp"
-#include "pipeline/staging.hpp"
 #include "support.hpp"
+#include "transfer/slot.hpp"
+#include "transfer/staging.hpp"
 
 namespace warpcipher {
 namespace {

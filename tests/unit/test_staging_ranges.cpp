@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Short texts close together in page-locked memory travel to a device in ranges (pipeline/goes_on.hpp): which do, that
+// Short texts close together in page-locked memory travel to a device in ranges (transfer/goes_on.hpp): which do, that
 // results are right and nothing but them is written, and that gaps are wiped with the rest.
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@
 #include <optional>
 
 #include "host_device_engine.hpp"
-#include "pipeline/goes_on.hpp"
-#include "pipeline/load.hpp"
-#include "pipeline/staging.hpp"
 #include "support.hpp"
+#include "transfer/goes_on.hpp"
+#include "transfer/load.hpp"
+#include "transfer/staging.hpp"
 
 namespace warpcipher {
 namespace {

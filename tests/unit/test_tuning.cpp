@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "host_device_engine.hpp"
-#include "pipeline/staging.hpp"
-#include "pipeline/tuner.hpp"
+#include "transfer/staging.hpp"
+#include "tuning/tuner.hpp"
 
 namespace warpcipher {
 namespace {

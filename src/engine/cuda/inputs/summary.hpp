@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan of a columnar batch, made on the GPU: what src/pipeline/columns.cpp, check_messages() and make_plan() do on
+// The plan of a columnar batch, made on the GPU: what src/dispatch/columns.cpp, check_messages() and make_plan() do on
 // the host. A batch passes here only if it would pass there; one whose outputs do not come in the order of its messages
 // may be turned away though it is right.
 #pragma once

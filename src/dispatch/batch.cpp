@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dispatch/batch.hpp"
+
+#include <system_error>
+
+#include "core/error.hpp"
+#include "dispatch/select.hpp"
+#include "engine/device_engine.hpp"
+
+namespace warpcipher {
+namespace {
+
+[[noreturn]] void fail(const std::string& text) { throw Error(Status::invalid_argument, text); }
+
+bool lies_on_device(const std::vector<Message>& messages) {
+  return !messages.empty() && messages[0].memory == Memory::device;
+}
+
+}  // namespace
+
+Batch::~Batch() {
+  if (thread_.joinable()) thread_.join();
+}
+
+std::size_t Batch::add(const Message& message) {
+  const std::lock_guard lock(mutex_);
+  if (started_) fail("the batch has been started: make a new one for more messages");
+  messages_.push_back(message);
+  return messages_.size() - 1;
+}
+
+void Batch::start(Stream stream) {
+  const std::lock_guard lock(mutex_);
+  if (started_) fail("the batch has been started before");
+  results_.resize(messages_.size());
+  const int device = lies_on_device(messages_) ? select_device_engine(engine_).current_device() : -1;
+  try {
+    thread_ = std::thread([this, stream, device] { work(stream, device); });
+  } catch (const std::system_error& error) {
+    throw Error(Status::out_of_memory, std::string("no thread to run the batch on: ") + error.what());
+  }
+  started_ = true;
+}
+
+void Batch::work(Stream stream, int device) noexcept {
+  try {
+    if (device < 0) {
+      run(engine_, messages_, results_);
+    } else {
+      DeviceEngine& engine = select_device_engine(engine_);
+      const SelectedDevice selected(engine, device);
+      run(engine_, messages_, results_, stream);
+      engine.wait(stream);
+    }
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+  done_.store(true, std::memory_order_release);
+}
+
+Status Batch::wait() {
+  const std::lock_guard lock(mutex_);
+  if (!started_) fail("the batch has not been started");
+  if (thread_.joinable()) thread_.join();
+  if (failure_) std::rethrow_exception(failure_);
+  return first_failure(results_);
+}
+
+Result Batch::result(std::size_t index) const {
+  if (!is_done()) fail("the batch is not done: wait for it first");
+  if (failure_) fail("the batch failed as a whole, so no message has a result");
+  if (index >= results_.size()) {
+    fail("message " + std::to_string(index) + " of a batch of " + std::to_string(results_.size()));
+  }
+  return results_[index];
+}
+
+}  // namespace warpcipher

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses the engine for a batch: the one that was forced, or the one that should be fastest where the data lies, or
+// both.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "engine/device_engine.hpp"
+#include "tuning/rates.hpp"
+
+namespace warpcipher {
+
+// Where host data should go.
+enum class Where : std::uint8_t { cpu, device, both };
+
+struct Choice {
+  Where where = Where::cpu;
+  double cpu_share = 0;  // of the bytes, when both work
+};
+
+// A batch smaller than this stays on the CPU unseen. H200 and 16 cores, 64 KiB: AES 0.02 ms on the CPU and 0.05 through
+// the GPU, triple DES 0.067 and 0.062; 256 KiB of triple DES 0.27 and 0.07.
+inline constexpr std::size_t least_device_len = std::size_t{64} << 10;
+
+// A batch smaller than this is not shared. H200 and 16 cores, AES-128-CTR from page-locked memory: 16 MiB took 0.48 ms
+// on the better engine and 0.36 on both, but 1 MiB 0.10 and 0.17.
+inline constexpr std::size_t least_shared_len = std::size_t{16} << 20;
+
+// Both engines work where that should save a tenth: so measurements may be off by half of that, and the better engine
+// alone would still have been no faster.
+inline constexpr double worth_sharing = 0.9;
+
+// Decides for data in host memory. `rates`: as measured on this machine, or nullptr before anything was: then AES stays
+// on the CPU, whose instructions beat the link, and long texts of bitsliced DES go to the device. Batches of one
+// algorithm and direction may be shared by both. Pure.
+Choice choose_where(std::span<const JobPart> job, bool pinned, const RateTable* rates);
+
+struct Selection {
+  Engine* engine;
+  Engine* beside = nullptr;  // an engine of the host that takes a share of the work
+  double cpu_share = 0;      // of the bytes
+};
+
+// The engine of that name; for "auto" the one that WARPCIPHER_ENGINE names, else as choose_where() decides among those
+// whose time depends on neither keys nor data, or the engine that reaches device memory. All can run here and have
+// passed their self-test. Throws Error{engine_unavailable} that says why when a forced engine is unknown or cannot run,
+// and Error{invalid_argument} when it cannot reach device memory.
+Selection select_engines(std::string_view name, std::span<const Message> messages);
+
+// The same for text in device memory.
+DeviceEngine& select_device_engine(std::string_view name);
+
+// Whether data in host memory are likely to go to a device by that name, with the engines `among` which there is to
+// choose; by "auto", as above, only once the rates of this machine were measured: before, nearly all stay on the CPU.
+// An engine that is not meant is not asked whether it can run, so no driver is started for it.
+bool may_use_device(std::string_view name, std::span<Engine* const> among = engines());
+
+}  // namespace warpcipher

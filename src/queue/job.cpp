@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "queue/job.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <utility>
+
+namespace warpcipher {
+namespace {
+
+// What a message costs beside its bytes: descriptors here and in the engine. Bounds the number of empty messages.
+constexpr std::size_t descriptor_len = 512;
+
+std::atomic<unsigned> forks{0};
+
+}  // namespace
+
+unsigned fork_count() noexcept {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
+  static_cast<void>(registered);
+  return forks.load(std::memory_order_relaxed);
+}
+
+Job::Job(std::vector<Message> messages)
+    : more_messages_(std::move(messages)),
+      more_results_(more_messages_.size()),
+      messages_(more_messages_),
+      results_(more_results_) {
+  check();
+}
+
+Job::Job(const Message& message) : message_(message), messages_(&message_, 1), results_(&result_, 1) { check(); }
+
+void Job::check() {
+  for (const Message& m : messages_) {
+    if (m.memory != Memory::host) {
+      throw Error(Status::invalid_argument,
+                  "a queue takes messages in host memory: run data on a GPU as a batch, where it lies");
+    }
+  }
+  check_messages(messages_);
+  for (const Message& m : messages_) {
+    text_len_ += m.in_len;
+    memory_len_ += m.in_len + (m.in == m.out ? 0 : m.output_len()) + m.aad_len + m.tag_len + descriptor_len;
+  }
+}
+
+Job::State Job::state() const {
+  check_process();
+  return state_.load(std::memory_order_acquire);
+}
+
+void Job::wait() const {
+  check_process();
+  if (ended()) return;
+  std::unique_lock lock(mutex_);
+  awaited_.store(true, std::memory_order_seq_cst);
+  changed_.wait(lock, [&] { return ended(); });
+}
+
+bool Job::wait_for(std::chrono::microseconds time) const {
+  check_process();
+  if (time > std::chrono::hours(24 * 365)) return wait(), true;  // further than clocks count
+  std::unique_lock lock(mutex_);
+  awaited_.store(true, std::memory_order_seq_cst);
+  return changed_.wait_for(lock, time, [&] { return ended(); });
+}
+
+// After a fork the mutex may be locked for ever.
+void Job::check_process() const {
+  if (process_ != fork_count()) {
+    throw Error(Status::engine_failure, "the job belongs to the process before the fork, whose queue does the work");
+  }
+}
+
+// Nearly no job is waited for at the moment when it is done: then nobody need be woken.
+void Job::set_state(State state) {
+  if (state == State::running) return state_.store(state, std::memory_order_release);  // for which nobody waits
+  state_.store(state, std::memory_order_seq_cst);
+  if (!awaited_.load(std::memory_order_seq_cst)) return;
+  const std::lock_guard lock(mutex_);
+  changed_.notify_all();
+}
+
+}  // namespace warpcipher

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "queue/payload.hpp"
+
+#include <algorithm>
+#include <new>
+#include <set>
+#include <vector>
+
+#include "core/wipe.hpp"
+
+namespace warpcipher {
+namespace {
+
+// What two GCM messages to encrypt must not share (SP 800-38D, section 8): key and nonce.
+std::string key_and_nonce(const Message& m) {
+  const auto& key = m.key->fingerprint();
+  std::string name = std::to_string(m.key->size()) + ":";
+  name.append(reinterpret_cast<const char*>(key.data()), key.size());
+  name.append(reinterpret_cast<const char*>(m.iv), m.iv_len);
+  return name;
+}
+
+}  // namespace
+
+void Payload::fail(Job& job, Status status, const std::string& why, bool written) noexcept {
+  for (std::size_t i = 0; i < job.messages_.size(); ++i) {
+    const Message& m = job.messages_[i];
+    job.results_[i] = {status, 0};
+    if (!written) continue;
+    if (m.in != m.out) secure_wipe(m.out, m.output_len());
+    if (m.direction == Direction::encrypt) secure_wipe(m.tag, m.tag_len);
+  }
+  try {
+    job.failure_ = why;
+  } catch (const std::bad_alloc&) {  // the status has to do
+  }
+}
+
+void Payload::run(const Runner& runner, std::span<const std::shared_ptr<Job>> jobs) noexcept {
+  const auto fail_all = [&](Status status, const std::string& why) {
+    for (const auto& job : jobs) fail(*job, status, why, status != Status::invalid_argument);
+  };
+  try {
+    std::vector<Message> messages;
+    for (const auto& job : jobs) messages.insert(messages.end(), job->messages_.begin(), job->messages_.end());
+    std::vector<Result> results(messages.size());
+    try {
+      runner(messages, results);
+    } catch (const Error& error) {
+      if (error.status() != Status::invalid_argument || jobs.size() == 1) throw;
+      return separate(runner, jobs);
+    }
+    auto next = results.begin();
+    for (const auto& job : jobs) {
+      std::copy_n(next, job->results_.size(), job->results_.begin());
+      next += static_cast<std::ptrdiff_t>(job->results_.size());
+    }
+  } catch (const Error& error) {
+    fail_all(error.status(), error.what());
+  } catch (const std::bad_alloc&) {
+    fail_all(Status::out_of_memory, "out of host memory");
+  } catch (const std::exception& error) {
+    fail_all(Status::engine_failure, error.what());
+  }
+}
+
+void Payload::separate(const Runner& runner, std::span<const std::shared_ptr<Job>> jobs) {
+  // Payloads take submitters in turn, so the order of the jobs is not that in which they came.
+  std::vector<std::shared_ptr<Job>> by_age(jobs.begin(), jobs.end()), kept;
+  std::sort(by_age.begin(), by_age.end(), [](const auto& a, const auto& b) { return a->number_ < b->number_; });
+  std::set<std::string> seen;
+  for (const auto& job : by_age) {
+    std::vector<std::string> names;
+    for (const Message& m : job->messages_) {
+      if (m.algorithm().is_aead() && m.direction == Direction::encrypt) names.push_back(key_and_nonce(m));
+    }
+    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return seen.count(name) != 0; })) {
+      fail(*job, Status::invalid_argument,
+           "a message in the same payload was submitted before with the same key and the same nonce: a GCM nonce must "
+           "never be used twice with one key",
+           false);
+    } else {
+      seen.insert(names.begin(), names.end());
+      kept.push_back(job);
+    }
+  }
+  if (kept.size() < jobs.size()) return run(runner, kept);
+  const std::span<const std::shared_ptr<Job>> all(kept);
+  run(runner, all.first(all.size() / 2));
+  run(runner, all.subspan(all.size() / 2));
+}
+
+}  // namespace warpcipher

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "queue/queue.hpp"
+
+#include <string>
+#include <utility>
+
+#include "core/error.hpp"
+#include "dispatch/run.hpp"
+#include "dispatch/select.hpp"
+#include "queue/state.hpp"
+
+namespace warpcipher {
+namespace {
+
+// bench/queue/threads.cpp, docs/queue.md: on 2 cores 8 are 7% slower than 4; on an H200 4 take 54% of the link, 8 take
+// 81%, and 12 no more.
+constexpr std::size_t in_flight_of_cpu = 4;
+constexpr std::size_t in_flight_of_device = 8;
+
+void require_positive(std::size_t value, const char* name) {
+  if (value == 0) throw Error(Status::invalid_argument, std::string(name) + " of a queue must be at least 1, got 0");
+}
+
+void check_limits(const QueueLimits& limits) {
+  require_positive(limits.max_bytes, "max_bytes");
+  require_positive(limits.max_messages, "max_messages");
+  require_positive(limits.memory_limit, "memory_limit");
+  // A payload is a batch, and check_messages bounds those.
+  if (limits.max_messages > UINT32_MAX) {
+    throw Error(Status::invalid_argument, "max_messages of a queue must be below 2^32");
+  }
+  if (limits.max_delay < std::chrono::microseconds(0) || limits.max_delay > std::chrono::hours(1)) {
+    throw Error(Status::invalid_argument, "max_delay of a queue must be between 0 and an hour");
+  }
+}
+
+// A limit that was given is no reason to ask for a device.
+QueueLimits complete(QueueLimits limits, std::string_view engine) {
+  if (limits.max_in_flight == 0) limits.max_in_flight = default_in_flight(engine);
+  return limits;
+}
+
+Runner runner_of(const std::string& engine) {
+  select_engines(engine, {});  // a name that is wrong, or an engine that cannot run, is told at once
+  return [engine](std::span<const Message> messages, std::span<Result> results) { run(engine, messages, results); };
+}
+
+}  // namespace
+
+std::size_t default_in_flight(std::string_view engine) {
+  return may_use_device(engine) ? in_flight_of_device : in_flight_of_cpu;
+}
+
+Queue::Queue(Runner runner, const QueueLimits& limits, Listener listener) {
+  check_limits(limits);
+  state_ = std::make_shared<State>(std::move(runner), complete(limits, "cpu"), std::move(listener));
+  State::start(state_);
+}
+
+Queue::Queue(const std::string& engine, const QueueLimits& limits, Listener listener)
+    : Queue(runner_of(engine), complete(limits, engine), std::move(listener)) {}
+
+Queue::~Queue() {  // NOLINT(bugprone-exception-escape): a mutex that fails is the end
+  if (state_->in_child()) {
+    // Threads that do not exist here cannot be joined, and the mutexes may be locked: the state stays where it is.
+    state_->itself = state_;
+    return;
+  }
+  if (!state_->is_worker()) {
+    close();
+    return;
+  }
+  stop();
+  const std::lock_guard lock(state_->joining);
+  for (std::thread& thread : state_->threads) thread.detach();
+  state_->threads.clear();
+}
+
+Queue::Admission Queue::submit(const std::shared_ptr<Job>& job, std::uint64_t submitter,
+                               std::chrono::microseconds timeout) {
+  State& state = *state_;
+  if (state.in_child()) {
+    throw Error(Status::engine_failure,
+                "the queue belongs to the process before the fork, and its workers are there: make a new one");
+  }
+  const std::size_t len = job->memory_len();
+  if (len > state.limits.memory_limit) {
+    throw Error(Status::invalid_argument, "the message needs " + std::to_string(len) +
+                                              " bytes of the queue's memory, whose limit is " +
+                                              std::to_string(state.limits.memory_limit));
+  }
+  const bool wait = timeout > std::chrono::microseconds(0) && !state.is_worker();
+  State::Deadline deadline;
+  // A time that the clock cannot reach is no deadline.
+  if (wait && timeout < std::chrono::hours(24 * 365)) deadline = State::Clock::now() + timeout;
+  if (state.closing.load()) return Admission::closed;
+  if (job->claimed_.exchange(true)) {
+    throw Error(Status::invalid_argument, "the job was submitted before: make a new one");
+  }
+  job->submitter_ = submitter;
+  const Admission admission = state.hand_over(job, wait, deadline);
+  if (admission != Admission::accepted) job->claimed_.store(false);
+  return admission;
+}
+
+bool Queue::cancel(Job& job) {
+  State& state = *state_;
+  if (state.in_child()) return false;
+  std::shared_ptr<Job> out;  // let go of after the lock
+  const std::lock_guard lock(state.mutex);
+  state.drain();
+  if (!job.queued_) return false;
+  out = state.take_back(job);
+  state.admit();
+  return true;
+}
+
+void Queue::flush() {
+  State& state = *state_;
+  if (state.in_child()) return;
+  const std::lock_guard lock(state.mutex);
+  state.flushed_to = state.next_number.load();
+  state.work.notify_one();
+}
+
+void Queue::stop() {
+  State& state = *state_;
+  if (state.in_child()) return;
+  const std::lock_guard lock(state.mutex);
+  state.begin_to_close();
+}
+
+void Queue::close(bool cancel_waiting) {
+  State& state = *state_;
+  if (state.in_child()) return;
+  if (state.is_worker()) {
+    throw Error(Status::invalid_argument, "a queue cannot be closed from its own listener: it would wait for itself");
+  }
+  std::vector<std::shared_ptr<Job>> cancelled;
+  {
+    const std::lock_guard lock(state.mutex);
+    state.drain();
+    while (cancel_waiting && !state.order.empty()) cancelled.push_back(state.take_back(state.order.oldest()));
+    state.begin_to_close();
+  }
+  if (state.listener && !cancelled.empty()) state.listener(cancelled);
+  {
+    std::unique_lock lock(state.mutex);
+    state.no_more.wait(lock, [&] { return state.workers == 0; });
+  }
+  const std::lock_guard lock(state.joining);
+  for (std::thread& thread : state.threads) thread.join();
+  state.threads.clear();
+}
+
+bool Queue::is_worker() const noexcept { return state_->is_worker(); }
+
+bool Queue::ended() const {
+  const State& state = *state_;
+  if (state.in_child()) return true;
+  const std::lock_guard lock(state.mutex);
+  return state.workers == 0;
+}
+
+QueueStatistics Queue::statistics() const {
+  State& state = *state_;
+  if (state.in_child()) return {};
+  const std::lock_guard lock(state.mutex);
+  state.drain();
+  QueueStatistics now = state.counts;
+  now.waiting_jobs = state.order.jobs();
+  now.memory_used = state.memory.used();
+  now.most_memory_used = state.memory.most_used();
+  return now;
+}
+
+const QueueLimits& Queue::limits() const noexcept { return state_->limits; }
+
+}  // namespace warpcipher

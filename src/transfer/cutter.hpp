@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cuts a message into parts that run one by one, on one engine or several: each is a message of its own, with the IV
+// that continues the chain. The modes whose blocks do not wait for each other can be cut.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "batch/message.hpp"
+#include "core/wipe.hpp"
+#include "transfer/gcm_pieces.hpp"
+
+namespace warpcipher {
+
+// A message, or a part of one. The text of `message` is the part's own; its IV is `iv` when has_iv.
+struct Part {
+  Message message;
+  std::size_t index = 0;   // of the message in the batch
+  std::size_t offset = 0;  // in the message's text
+  bool last = true;
+  bool has_iv = false;
+  Secret<std::array<std::uint8_t, 16>> iv;
+  std::shared_ptr<GcmPieces> gcm;  // of a GCM message that was cut
+
+  // The message as an engine takes it. The part must stay where it is.
+  Message runnable() const {
+    Message m = message;
+    if (has_iv) {
+      m.iv = iv->data();
+      m.iv_len = has_gcm_iv() ? iv->size() : message.iv_len;
+    }
+    return m;
+  }
+
+  std::size_t text_len() const { return message.in_len > message.output_len() ? message.in_len : message.output_len(); }
+
+ private:
+  bool has_gcm_iv() const { return gcm != nullptr; }
+};
+
+// Of bytes: where a message may be cut.
+inline constexpr std::size_t cut_multiple = 256;
+
+bool can_be_cut(const Message& message);
+
+// Takes parts off a message, front to back. The chaining value of the next part is read when a part is taken: a part
+// may run, in place, as soon as it has been.
+class Cutter {
+ public:
+  Cutter(const Message& message, std::size_t index);
+
+  bool done() const { return done_; }
+
+  // The next part, of at most `len` bytes of text (a multiple of cut_multiple); a message that cannot be cut comes
+  // whole.
+  Part next(std::size_t len);
+
+ private:
+  void advance(std::size_t len);
+
+  Part rest_;
+  bool done_ = false;
+};
+
+}  // namespace warpcipher

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was measured on this machine: which policies of kernels and of the pipeline are best, and the rates that `auto`
+// decides by. Kept in the user's cache folder for as long as GPUs, driver, processor and library stay what they were;
+// without it shipped defaults and a rule of thumb hold. Never changes a result.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tuning/rates.hpp"
+
+namespace warpcipher {
+
+// The value of a policy that was found best.
+struct PolicyChoice {
+  int device;  // as the engine numbers it; of_pipeline: for all devices
+  std::string name;
+  std::string value;
+  double rate;             // bytes a second with this value
+  double rate_of_default;  // and with the default
+
+  static constexpr int of_pipeline = -1;
+};
+
+struct Tuning {
+  std::string origin = "shipped defaults and a rule of thumb: nothing was measured here, `warpcipher tune` does";
+  std::string warning;  // why a cache was not taken; empty when all is well
+  std::vector<PolicyChoice> choices;
+  std::optional<RateTable> rates;
+};
+
+// What holds now: on the first call of the process what the cache has, put to use. Never throws for a cache that cannot
+// be read or is damaged: the defaults hold then, and `warning` says why.
+std::shared_ptr<const Tuning> current_tuning();
+
+// Puts a tuning to use, in place of what held before. Choices of devices, policies or values that there are not are
+// without effect.
+void use_tuning(Tuning tuning);
+
+// --- the cache ---
+
+// What figures hold for: the version of the library, processor, GPUs, how many of them host data are dealt to, driver.
+// Starts the driver. Throws Error{invalid_argument} when the user's choice of GPUs cannot be read.
+std::string describe_machine();
+
+// The file for this machine, in $XDG_CACHE_HOME/warpcipher or ~/.cache/warpcipher; empty when there is no home.
+std::string tuning_path(std::string_view machine);
+
+// Lines of text, the last a checksum.
+std::string to_text(const Tuning& tuning, std::string_view machine);
+
+// Throws Error{invalid_argument} that says what is wrong with a text that to_text() did not write, or not for
+// `machine`.
+Tuning parse_tuning(std::string_view text, std::string_view machine);
+
+// Writes the file, whole or not at all, and returns its path. Throws Error{engine_failure} that says why not.
+std::string save_tuning(const Tuning& tuning);
+
+// Removes the file of this machine; false when there was none. The defaults hold from now on.
+bool forget_tuning();
+
+}  // namespace warpcipher
