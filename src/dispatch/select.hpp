@@ -27,10 +27,6 @@ inline constexpr std::size_t least_device_len = std::size_t{64} << 10;
 // on the better engine and 0.36 on both, but 1 MiB 0.10 and 0.17.
 inline constexpr std::size_t least_shared_len = std::size_t{16} << 20;
 
-// Both engines work where that should save a tenth: so measurements may be off by half of that, and the better engine
-// alone would still have been no faster.
-inline constexpr double worth_sharing = 0.9;
-
 // Decides for data in host memory. `rates`: as measured on this machine, or nullptr before anything was: then AES stays
 // on the CPU, whose instructions beat the link, and long texts of bitsliced DES go to the device. Batches of one
 // algorithm and direction may be shared by both. Pure.

@@ -89,6 +89,10 @@ double seconds_of(std::span<const JobPart> job, const RateTable& table, Pick&& p
   return total;
 }
 
+// Both engines share a batch where that takes at most this much of the better engine's time alone. Measurements may be
+// off by half of the tenth, and sharing is still no slower.
+inline constexpr double worth_sharing = 0.9;
+
 // The share of the bytes with which the CPU is done when the device is, and the seconds that takes.
 struct Balance {
   double cpu_share;

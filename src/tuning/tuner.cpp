@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "core/error.hpp"
-#include "dispatch/select.hpp"
 #include "transfer/share.hpp"
 #include "transfer/staging.hpp"
 
