@@ -91,7 +91,7 @@ Slot::Place Slot::find_place(const Message& m, Way way) const {
   if (way == Way::by_device && !parts_.empty()) {
     const Held& last = parts_.back();
     const Message& before = message(last);
-    if (goes_on(before, m, batch_.read.around(before.in))) {
+    if (goes_on(before, m, batch_.read.range_of(before.in))) {
       return {last.at + static_cast<std::size_t>(m.in - before.in), true};
     }
   }

@@ -12,7 +12,7 @@
 #include "engine/device_engine.hpp"
 #include "transfer/copy.hpp"
 #include "transfer/cutter.hpp"
-#include "transfer/reach.hpp"
+#include "transfer/pinned_range_cache.hpp"
 #include "transfer/staging_memory.hpp"
 
 namespace warpcipher {
@@ -38,7 +38,7 @@ struct RingBatch {
   std::vector<std::size_t> indices;  // of those
   std::vector<Status> part_statuses;
   std::vector<DeviceCopy> ranges, rows, rest;
-  Reach read;             // of the caller's memory, by the device
+  PinnedRangeCache read;  // of the caller's memory, by the device
   std::size_t range_len;  // PipelineShape::range_len
   bool reaches_tags;      // the device may write tags to their places, as it does texts
 };

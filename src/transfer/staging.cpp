@@ -84,9 +84,10 @@ struct Ways {
 };
 
 // How those travel that do not travel directly. All of them: a piece travels one way.
-Ways find_ways(const DeviceEngine& engine, std::span<const Message> messages, const Extent& extent, Reach& read) {
+Ways find_ways(const DeviceEngine& engine, std::span<const Message> messages, const Extent& extent,
+               PinnedRangeCache& read) {
   if (messages.size() < 2 || extent.output_len < messages.size() * least_scattered_len) return {Way::packed, false};
-  Reach written(engine);
+  PinnedRangeCache written(engine);
   bool reads = true, tags = true;
   for (const Message& m : messages) {
     if (!written.holds(m.out, m.output_len())) return {Way::packed, false};
@@ -197,7 +198,7 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
                                     : find_row(engine, as_given, 0, shape.direct_len);
   // Without copies by the cores there is less to overlap.
   const bool all_direct = first.direct && first.end == messages.size();
-  RingBatch batch{messages, statuses, {}, {}, {}, {}, {}, {}, Reach(engine), shape.range_len, false};
+  RingBatch batch{messages, statuses, {}, {}, {}, {}, {}, {}, PinnedRangeCache(engine), shape.range_len, false};
   const auto [way, reaches_tags] =
       all_direct ? Ways{Way::packed, false} : find_ways(engine, messages, extent, batch.read);
   batch.reaches_tags = reaches_tags;

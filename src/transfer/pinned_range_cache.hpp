@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Page-locked memory of the caller that a device itself reaches, as it was looked up: a buffer of each client, say.
+// The page-locked ranges of the caller's memory that a device can access by itself, each asked of the driver once: for
+// example the one buffer of each client.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +11,15 @@
 
 namespace warpcipher {
 
-class Reach {
+class PinnedRangeCache {
  public:
-  explicit Reach(const DeviceEngine& engine) : engine_(engine) {}
+  explicit PinnedRangeCache(const DeviceEngine& engine) : engine_(engine) {}
 
-  bool holds(const void* data, std::size_t len) { return len == 0 || around(data).holds(data, len); }
+  // Whether one allocation that the device can access holds all `len` bytes.
+  bool holds(const void* data, std::size_t len) { return len == 0 || range_of(data).holds(data, len); }
 
-  // The allocation that holds a byte; empty when the device does not reach it.
-  AddressRange around(const void* data) {
+  // The allocation that holds the byte at `data`; empty when the device cannot access it.
+  AddressRange range_of(const void* data) {
     const auto holds_it = [&](const AddressRange& range) { return range.holds(data, 1); };
     if (last_ < known_.size() && holds_it(known_[last_])) return known_[last_];
     const auto found = std::find_if(known_.begin(), known_.end(), holds_it);
@@ -34,7 +36,7 @@ class Reach {
 
   const DeviceEngine& engine_;
   std::vector<AddressRange> known_;
-  std::size_t last_ = 0;  // neighbours mostly lie in one
+  std::size_t last_ = 0;  // neighbours mostly lie in the same one
 };
 
 }  // namespace warpcipher
