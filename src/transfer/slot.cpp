@@ -6,7 +6,7 @@
 
 #include "batch/plan.hpp"
 #include "batch/tag.hpp"
-#include "transfer/goes_on.hpp"
+#include "transfer/can_coalesce.hpp"
 #include "transfer/load.hpp"
 
 namespace warpcipher {
@@ -75,14 +75,14 @@ bool Slot::add(std::size_t index, std::size_t count, Way way) {
   const Message& m = batch_.messages[index];
   const Place place = find_place(m, way);
   if (!fits(m, count, place, way)) return false;
-  hold({index, count, place.at, place.goes_on, nullptr}, way);
+  hold({index, count, place.at, place.coalesced, nullptr}, way);
   return true;
 }
 
 void Slot::add(Part part, Way way) {
   const Place place = find_place(part.message, way);
   const std::size_t index = part.index;
-  hold({index, 1, place.at, place.goes_on, std::make_unique<Part>(std::move(part))}, way);
+  hold({index, 1, place.at, place.coalesced, std::make_unique<Part>(std::move(part))}, way);
 }
 
 Slot::Place Slot::find_place(const Message& m, Way way) const {
@@ -91,7 +91,7 @@ Slot::Place Slot::find_place(const Message& m, Way way) const {
   if (way == Way::by_device && !parts_.empty()) {
     const Held& last = parts_.back();
     const Message& before = message(last);
-    if (goes_on(before, m, batch_.read.range_of(before.in))) {
+    if (can_coalesce(before, m, batch_.read.range_of(before.in))) {
       return {last.at + static_cast<std::size_t>(m.in - before.in), true};
     }
   }
@@ -189,7 +189,7 @@ void Slot::send(bool is_last) {
 void Slot::find_texts_in() {
   for (std::size_t begin = 0, end; begin < parts_.size(); begin = end) {
     end = begin + 1;
-    while (end < parts_.size() && parts_[end].goes_on) ++end;
+    while (end < parts_.size() && parts_[end].coalesced) ++end;
     const Message& last = message(parts_[end - 1]);
     const std::size_t len = parts_[end - 1].at + last.in_len - parts_[begin].at;
     if (len >= batch_.range_len) {

@@ -22,7 +22,7 @@ enum class Way : std::uint8_t {
   packed,     // the cores copy them into and out of the slot's page-locked memory
   scattered,  // in likewise; out straight to the caller's page-locked memory, by a kernel, as they are many and short
   by_device,  // both ways straight from and to the caller's page-locked memory, many and short, too: in by a copy
-              // engine where they lie close together (goes_on.hpp), else by a kernel; out by a kernel
+              // engine where they lie close together (can_coalesce.hpp), else by a kernel; out by a kernel
   direct,     // straight from and to the caller's page-locked memory
 };
 
@@ -93,7 +93,7 @@ class Slot {
     std::size_t index;           // of the message in the batch
     std::size_t count;           // more than 1: the first of so many sectors, which this then is about
     std::size_t at;              // of the text, in device memory and, unless direct, in host memory
-    bool goes_on;                // in one range with the text before it
+    bool coalesced;              // in one range with the text before it
     std::unique_ptr<Part> part;  // if it is not the whole message
     std::size_t tag_at = 0;      // of the tag, as the text
   };
@@ -104,7 +104,7 @@ class Slot {
   // Where a message would begin, and whether that is in one range with the one before it.
   struct Place {
     std::size_t at;
-    bool goes_on;
+    bool coalesced;
   };
 
   // Bytes in and out.

@@ -14,7 +14,7 @@
 
 #include "core/sort_runs.hpp"
 #include "core/thread_pool.hpp"
-#include "transfer/goes_on.hpp"
+#include "transfer/can_coalesce.hpp"
 #include "transfer/load.hpp"
 #include "transfer/ring.hpp"
 #include "transfer/rows.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Short texts close together in page-locked memory travel to a device in ranges (transfer/goes_on.hpp): which do, that
-// results are right and nothing but them is written, and that gaps are wiped with the rest.
+// Short texts close together in page-locked memory travel to a device in ranges (transfer/can_coalesce.hpp): which do,
+// that results are right and nothing but them is written, and that gaps are wiped with the rest.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 #include "host_device_engine.hpp"
 #include "support.hpp"
-#include "transfer/goes_on.hpp"
+#include "transfer/can_coalesce.hpp"
 #include "transfer/load.hpp"
 #include "transfer/staging.hpp"
 
@@ -18,8 +18,8 @@ namespace {
 
 using test::HostDeviceEngine;
 
-// What goes along in one range: no more than a small gap, in one allocation, and so that blocks stay aligned.
-TEST(StagingRanges, TextsCloseTogetherGoOnInOneRange) {
+// Texts are coalesced across small gaps alone, within one allocation, and where blocks stay aligned.
+TEST(StagingRanges, TextsCloseTogetherAreCoalesced) {
   test::Bytes memory(1 << 16);
   const Key key(find_algorithm("aes-128-cbc"), test::Bytes(16));
   const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
@@ -33,22 +33,22 @@ TEST(StagingRanges, TextsCloseTogetherGoOnInOneRange) {
   };
   const AddressRange all{begin, begin + memory.size()};
   const Message first = text(1600, 1600);
-  for (const std::size_t gap : {0u, 16u, 192u}) EXPECT_TRUE(goes_on(first, text(3200 + gap, 1600), all)) << gap;
-  EXPECT_FALSE(goes_on(first, text(3408, 1600), all)) << "a gap of 208 bytes is more than an eighth";
-  EXPECT_FALSE(goes_on(first, text(3208, 1600), all)) << "blocks would not be aligned";
-  EXPECT_FALSE(goes_on(first, text(1616, 1600), all)) << "texts overlap";
-  EXPECT_FALSE(goes_on(first, text(1600, 1600), all)) << "the same text";
-  EXPECT_FALSE(goes_on(first, text(0, 1600), all)) << "it lies before";
-  EXPECT_FALSE(goes_on(first, text(3200, 0), all)) << "no text";
-  EXPECT_FALSE(goes_on(text(3200, 0), text(3200, 16), all)) << "no text before";
-  EXPECT_TRUE(goes_on(first, text(3200, 32), {begin, begin + 3232}));
-  EXPECT_FALSE(goes_on(first, text(3200, 33), {begin, begin + 3232})) << "it leaves the allocation";
-  EXPECT_TRUE(goes_on(text(0, 1 << 15), text((1 << 15) + most_gap, 16), all));
-  EXPECT_FALSE(goes_on(text(0, 1 << 15), text((1 << 15) + most_gap + 16, 16), all));
+  for (const std::size_t gap : {0u, 16u, 192u}) EXPECT_TRUE(can_coalesce(first, text(3200 + gap, 1600), all)) << gap;
+  EXPECT_FALSE(can_coalesce(first, text(3408, 1600), all)) << "a gap of 208 bytes is more than an eighth";
+  EXPECT_FALSE(can_coalesce(first, text(3208, 1600), all)) << "blocks would not be aligned";
+  EXPECT_FALSE(can_coalesce(first, text(1616, 1600), all)) << "texts overlap";
+  EXPECT_FALSE(can_coalesce(first, text(1600, 1600), all)) << "the same text";
+  EXPECT_FALSE(can_coalesce(first, text(0, 1600), all)) << "it lies before";
+  EXPECT_FALSE(can_coalesce(first, text(3200, 0), all)) << "no text";
+  EXPECT_FALSE(can_coalesce(text(3200, 0), text(3200, 16), all)) << "no text before";
+  EXPECT_TRUE(can_coalesce(first, text(3200, 32), {begin, begin + 3232}));
+  EXPECT_FALSE(can_coalesce(first, text(3200, 33), {begin, begin + 3232})) << "it leaves the allocation";
+  EXPECT_TRUE(can_coalesce(text(0, 1 << 15), text((1 << 15) + most_gap, 16), all));
+  EXPECT_FALSE(can_coalesce(text(0, 1 << 15), text((1 << 15) + most_gap + 16, 16), all));
   Message padded = text(0, 1600);
   padded.padding = Padding::pkcs7;
-  EXPECT_FALSE(goes_on(padded, text(1600, 1600), all)) << "the result has no room";
-  EXPECT_TRUE(goes_on(padded, text(1616, 1600), all));
+  EXPECT_FALSE(can_coalesce(padded, text(1600, 1600), all)) << "the result has no room";
+  EXPECT_TRUE(can_coalesce(padded, text(1616, 1600), all));
 }
 
 // Two clients with rings of places for texts and tags; what each has in flight comes in any order.

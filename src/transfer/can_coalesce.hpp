@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which short texts in page-locked memory travel to a device in one range, so that a copy engine takes many with one
+// Which short texts in page-locked memory are coalesced into one range, which a copy engine brings to the device in one
 // copy:
 //
 //   the caller's   [text 0].tag.[text 1].tag.[text 2]..............[text 9].tag.[text 10]
 //   on the device  [text 0].....[text 1].....[text 2]  [text 9].....[text 10]
 //
-// What lies in a small gap goes along, unread: such a range stays within one allocation, its copy on the device is
-// wiped as all there is, and nothing of a gap ever travels back.
+// Bytes in the gap are copied and never read. A range stays within one allocation, its copy on the device is wiped with
+// everything else there, and no byte of a gap is copied back.
 #pragma once
 
 #include <algorithm>
@@ -18,14 +18,15 @@
 
 namespace warpcipher {
 
-// A text is at least so many times as long as the gap behind it, which is at most a page: else the link would move too
-// much for naught.
+// A text is at least this many times as long as the gap after it, and no gap is longer than a page: otherwise the link
+// would move too many bytes that nobody reads.
 inline constexpr std::size_t least_text_to_gap = 8;
 inline constexpr std::size_t most_gap = 4096;
 
-// Whether a text goes on the range that ends with the text of `before`. `allocation`: what the device reaches of the
-// memory around that one. Distances are such that on the device blocks stay aligned and results have room.
-inline bool goes_on(const Message& before, const Message& m, const AddressRange& allocation) {
+// Whether the text of `m` extends the range that ends with the text of `before`. `allocation`: the pinned allocation
+// that holds the latter. On the device the texts keep their distance, so it must keep blocks aligned and leave room for
+// the result.
+inline bool can_coalesce(const Message& before, const Message& m, const AddressRange& allocation) {
   const auto begin = reinterpret_cast<std::uintptr_t>(before.in), next = reinterpret_cast<std::uintptr_t>(m.in);
   if (before.in_len == 0 || m.in_len == 0 || next < begin) return false;
   const std::size_t distance = next - begin;
