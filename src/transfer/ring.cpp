@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "transfer/load.hpp"
+#include "transfer/active_transfers.hpp"
 
 namespace warpcipher {
 namespace {
@@ -116,7 +116,7 @@ void Ring::step() {
     if (state == Slot::State::on_device && oldest == nullptr) oldest = slots_[number].get();
   }
   if (oldest == nullptr) return;
-  if (LoadedRun::runs() > 1) {  // a wait of the driver's spins: eight payloads of a queue took 8.6 cores, so 4.3
+  if (ActiveTransfer::count() > 1) {  // a wait of the driver's spins: eight payloads of a queue took 8.6 cores, so 4.3
     std::this_thread::sleep_for(time_between_looks);
   } else {
     oldest->wait();

@@ -6,8 +6,8 @@
 
 #include "batch/plan.hpp"
 #include "batch/tag.hpp"
+#include "transfer/active_transfers.hpp"
 #include "transfer/can_coalesce.hpp"
-#include "transfer/load.hpp"
 
 namespace warpcipher {
 namespace {
@@ -313,7 +313,7 @@ void Slot::launch() {
 // texts that lie alone were read by a kernel no copy engine is to be spared; and copies of other than whole words need
 // many lanes.
 Pace Slot::pace_out() const {
-  if ((is_last_ && LoadedRun::runs() < 2) || 2 * lone_ >= parts_.size()) return Pace::full;
+  if ((is_last_ && ActiveTransfer::count() < 2) || 2 * lone_ >= parts_.size()) return Pace::full;
   const bool are_words = std::all_of(parts_.begin(), parts_.end(), [&](const Held& held) {
     const auto places =
         reinterpret_cast<std::uintptr_t>(memory_ + held.at) | reinterpret_cast<std::uintptr_t>(message(held).out);

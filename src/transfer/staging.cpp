@@ -14,8 +14,8 @@
 
 #include "core/sort_runs.hpp"
 #include "core/thread_pool.hpp"
+#include "transfer/active_transfers.hpp"
 #include "transfer/can_coalesce.hpp"
-#include "transfer/load.hpp"
 #include "transfer/ring.hpp"
 #include "transfer/rows.hpp"
 
@@ -160,7 +160,7 @@ std::size_t slot_size(std::span<const Message> messages, const Extent& extent, s
 
 // Several runs share the cores, of which each has one already.
 std::size_t helper_count(const PipelineShape& shape) {
-  const std::size_t runs = std::max<std::size_t>(LoadedRun::runs(), 1);
+  const std::size_t runs = std::max<std::size_t>(ActiveTransfer::count(), 1);
   const std::size_t threads = ThreadPool::instance().threads();
   return std::min(shape.helpers, threads > runs ? (threads - runs) / runs : 0);
 }
@@ -237,7 +237,7 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
 
 void run_with(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses, const Extent& extent,
               const PipelineShape& shape) {
-  const LoadedRun load;
+  const ActiveTransfer active;
   try {
     run_pieces(engine, messages, statuses, extent, shape);
   } catch (...) {

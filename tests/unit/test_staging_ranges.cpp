@@ -9,8 +9,8 @@
 
 #include "host_device_engine.hpp"
 #include "support.hpp"
+#include "transfer/active_transfers.hpp"
 #include "transfer/can_coalesce.hpp"
-#include "transfer/load.hpp"
 #include "transfer/staging.hpp"
 
 namespace warpcipher {
@@ -109,7 +109,7 @@ void expect_rings(Direction direction, bool in_place, int devices, std::size_t p
   std::vector<Message> shuffled;
   for (const std::size_t i : order) shuffled.push_back(messages[i]);
   const PipelineShape shape{8 * len, 3, 8, 1 << 20, 1, range_len};
-  std::optional<LoadedRun> another;
+  std::optional<ActiveTransfer> another;
   if (beside_another_run) another.emplace();
   run_through_device(engine, shuffled, statuses, shape);
   for (std::size_t i = 0; i < order.size(); ++i) EXPECT_EQ(statuses[i], expected_statuses[order[i]]);
