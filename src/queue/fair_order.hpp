@@ -17,18 +17,18 @@
 #include <unordered_map>
 #include <vector>
 
+#include "queue/intrusive_list.hpp"
 #include "queue/job.hpp"
-#include "queue/links.hpp"
 
 namespace warpcipher {
 
 struct Submitter {
   const std::uint64_t id;
-  LinkedList<Job, &Job::by_submitter_> jobs;  // that wait
-  std::size_t held = 0;                       // Job::memory_len() of those that wait or run
-  std::size_t credit = 0;                     // bytes that he may take in this turn
-  bool in_turn = false;                       // the turn has begun: the credit has been given
-  Links<Submitter> turns{};
+  IntrusiveList<Job, &Job::by_submitter_> jobs;  // that wait
+  std::size_t held = 0;                          // Job::memory_len() of those that wait or run
+  std::size_t credit = 0;                        // bytes that he may take in this turn
+  bool in_turn = false;                          // the turn has begun: the credit has been given
+  ListLinks<Submitter> turns{};
 };
 
 class FairOrder {
@@ -62,9 +62,9 @@ class FairOrder {
   void next_turn();
 
   std::unordered_map<std::uint64_t, Submitter> submitters_;
-  Submitter* last_pushed_ = nullptr;                // neighbours mostly come from one submitter
-  LinkedList<Submitter, &Submitter::turns> turns_;  // those who have jobs here; the first is whose turn it is
-  LinkedList<Job, &Job::by_age_> by_age_;
+  Submitter* last_pushed_ = nullptr;                   // neighbours mostly come from one submitter
+  IntrusiveList<Submitter, &Submitter::turns> turns_;  // those who have jobs here; the first is whose turn it is
+  IntrusiveList<Job, &Job::by_age_> by_age_;
   std::size_t text_len_ = 0;
   std::size_t messages_ = 0;
 };

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "batch/message.hpp"
-#include "queue/links.hpp"
+#include "queue/intrusive_list.hpp"
 
 namespace warpcipher {
 
@@ -89,7 +89,7 @@ class Job {
   std::atomic<bool> claimed_{false};  // by a call of submit
   bool queued_ = false;               // in the FairOrder
   Submitter* from_ = nullptr;         // whose memory it is counted with
-  Links<Job> by_age_, by_submitter_;
+  ListLinks<Job> by_age_, by_submitter_;
 
   std::atomic<State> state_{State::waiting};
   mutable std::atomic<bool> awaited_{false};  // someone waits, or did
