@@ -60,7 +60,7 @@ class Job {
 
  private:
   friend class FairOrder;
-  friend class Inbox;
+  friend class MpscStack;
   friend class Payload;
   friend class Queue;
   friend struct Submitter;
@@ -79,7 +79,7 @@ class Job {
   // What a queue reads of a job that another core wrote lies side by side. The submitter writes it before it pushes the
   // job into the inbox; then the queue's mutex guards it. Not aligned to lines of the cache: aligned memory takes
   // malloc longer than all else that a submission does.
-  Job* next_in_inbox_ = nullptr;
+  Job* next_in_stack_ = nullptr;
   std::shared_ptr<Job> self_;  // the queue's own hold of a job that waits
   std::size_t text_len_ = 0;
   std::size_t memory_len_ = 0;

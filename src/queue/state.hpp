@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "queue/fair_order.hpp"
-#include "queue/inbox.hpp"
 #include "queue/memory_budget.hpp"
+#include "queue/mpsc_stack.hpp"
 #include "queue/queue.hpp"
 
 namespace warpcipher {
@@ -84,7 +84,7 @@ struct Queue::State {
   MemoryBudget memory;
   std::atomic<std::size_t> waiters_count{0};  // waiters.size()
   std::atomic<bool> closing{false};
-  Inbox inbox;
+  MpscStack submitted;
   alignas(64) std::atomic<std::uint64_t> next_number{0};
   std::atomic<std::size_t> waiting_len{0};  // text in the inbox and in the order
   std::atomic<std::size_t> waiting_messages{0};

@@ -39,15 +39,15 @@ void Queue::State::label(const std::shared_ptr<Job>& handed_over) {
 
 Queue::Admission Queue::State::push(const std::shared_ptr<Job>& job) {
   label(job);
-  const Inbox::Pushed pushed = inbox.push(*job);  // from here on the job is the workers'
-  if (pushed == Inbox::Pushed::closed) {
+  const MpscStack::Pushed pushed = submitted.push(*job);  // from here on the job is the workers'
+  if (pushed == MpscStack::Pushed::closed) {
     job->self_.reset();
     forget(*job);
     memory.release(job->memory_len());
     return Admission::closed;
   }
   if (asleep.load(std::memory_order_seq_cst) == 0) return Admission::accepted;
-  const bool is_first = pushed == Inbox::Pushed::first && unwatched.load(std::memory_order_seq_cst);
+  const bool is_first = pushed == MpscStack::Pushed::first && unwatched.load(std::memory_order_seq_cst);
   if ((is_first || is_full()) && !waking.exchange(true, std::memory_order_seq_cst)) wake_one();
   return Admission::accepted;
 }
@@ -59,8 +59,8 @@ void Queue::State::wake_one() {
 }
 
 void Queue::State::drain() {
-  for (Job* job = inbox.take_all(); job != nullptr;) {
-    Job* const behind = job->next_in_inbox_;
+  for (Job* job = submitted.take_all(); job != nullptr;) {
+    Job* const behind = job->next_in_stack_;
     order.push(*job);
     job = behind;
   }
@@ -70,7 +70,7 @@ void Queue::State::drain() {
 
 // Returns when there may be something to do, or, and false, when it is `until`.
 bool Queue::State::sleep(Lock& lock, Clock::time_point until) {
-  const auto look_again = [&] { return !inbox.empty(); };
+  const auto look_again = [&] { return !submitted.empty(); };
   const bool watches = !order.empty() && watchers == 0;
   asleep.fetch_add(1, std::memory_order_seq_cst);
   if (watches) ++watchers;
@@ -135,7 +135,7 @@ void Queue::State::work_loop() {
     drain();
     const std::optional<FlushReason> reason = reason_to_launch();
     if (!reason) {
-      if (order.empty() && closing.load() && inbox.close()) return;
+      if (order.empty() && closing.load() && submitted.close()) return;
       if (staging.empty()) {
         sleep(lock, Clock::time_point::max());
       } else if (const Clock::time_point until = Clock::now() + time_before_wipe; !sleep(lock, until)) {
@@ -147,7 +147,7 @@ void Queue::State::work_loop() {
     }
     std::vector<std::shared_ptr<Job>> jobs = take_payload(*reason);
     // Another looks after the rest, and after what comes while nobody watches.
-    if (!order.empty() || !inbox.empty()) work.notify_one();
+    if (!order.empty() || !submitted.empty()) work.notify_one();
     lock.unlock();
     Payload::run(runner, jobs);
     finish(jobs);

@@ -10,18 +10,18 @@
 
 namespace warpcipher {
 
-class Inbox {
+class MpscStack {
  public:
-  enum class Pushed : std::uint8_t { first, behind_others, closed };
+  enum class Pushed : std::uint8_t { first, after_others, closed };
 
   // From any thread. The job holds itself (Job::self_) from here on, unless the inbox is closed.
   Pushed push(Job& job) noexcept {
     Job* head = head_.load(std::memory_order_relaxed);
     do {
       if (head == closed_mark()) return Pushed::closed;
-      job.next_in_inbox_ = head;
+      job.next_in_stack_ = head;
     } while (!head_.compare_exchange_weak(head, &job, std::memory_order_seq_cst, std::memory_order_relaxed));
-    return head == nullptr ? Pushed::first : Pushed::behind_others;
+    return head == nullptr ? Pushed::first : Pushed::after_others;
   }
 
   bool empty() const noexcept {
@@ -29,16 +29,16 @@ class Inbox {
     return head == nullptr || head == closed_mark();
   }
 
-  // The jobs in the order in which they came, linked by next_in_inbox_; nullptr when there is none. One thread at a
+  // The jobs in the order in which they came, linked by next_in_stack_; nullptr when there is none. One thread at a
   // time. What FairOrder writes of a job is on its way by the time it gets there: other cores have it.
   Job* take_all() noexcept {
     if (empty()) return nullptr;
     Job* newest = head_.exchange(nullptr, std::memory_order_seq_cst);
     Job* oldest = nullptr;
     while (newest != nullptr) {
-      Job* const before = newest->next_in_inbox_;
+      Job* const before = newest->next_in_stack_;
       __builtin_prefetch(&newest->by_submitter_, 1);
-      newest->next_in_inbox_ = oldest;
+      newest->next_in_stack_ = oldest;
       oldest = newest;
       newest = before;
     }
@@ -53,7 +53,7 @@ class Inbox {
 
  private:
   // No job lies here.
-  Job* closed_mark() const noexcept { return reinterpret_cast<Job*>(const_cast<Inbox*>(this)); }
+  Job* closed_mark() const noexcept { return reinterpret_cast<Job*>(const_cast<MpscStack*>(this)); }
 
   alignas(64) std::atomic<Job*> head_{nullptr};
 };
