@@ -11,8 +11,6 @@ class MemoryBudget {
  public:
   explicit MemoryBudget(std::size_t limit) : limit_(limit) {}
 
-  bool has_room(std::size_t len) const noexcept { return len <= limit_ - used(); }
-
   // False, and nothing taken, when there is no room.
   bool take(std::size_t len) noexcept {
     std::size_t used = used_.load(std::memory_order_relaxed);
