@@ -7,10 +7,10 @@
 namespace warpcipher {
 namespace {
 
-// What a message takes of a turn beside its text, so that empty messages are not free.
+// Bytes that a message counts in a turn in addition to its text, so that empty messages are not free.
 constexpr std::size_t message_cost = 256;
 
-// Submitters without a job that are remembered, so that one who comes again is not made anew.
+// Submitters to remember, with or without jobs: one that returns is then not allocated again.
 constexpr std::size_t most_idle_submitters = 1024;
 
 std::size_t cost_of(const Job& job) { return job.text_len() + job.messages().size() * message_cost; }
@@ -65,14 +65,14 @@ std::shared_ptr<Job> FairOrder::remove(Job& job) {
   return out;
 }
 
-// One who has nothing left goes, and his credit with him.
+// Removes a submitter without jobs, and drops its credit.
 void FairOrder::end_turns(Submitter& submitter) {
   turns_.remove(submitter);
   submitter.credit = 0;
   submitter.in_turn = false;
 }
 
-// Ends the turn of the submitter in front.
+// Ends the turn of the first submitter.
 void FairOrder::next_turn() {
   Submitter& front = *turns_.first();
   if (front.jobs.empty()) return end_turns(front);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The jobs that wait in a queue, and the order in which payloads take them: in turn from each submitter, and from one
-// submitter in the order in which he came (deficit round robin, Shreedhar and Varghese 1995). Not safe from several
-// threads: the queue's mutex guards it.
+// The waiting jobs of a queue and the order in which payloads take them: from each submitter in turn, and from one
+// submitter the oldest first (deficit round robin, Shreedhar and Varghese 1995). Not thread-safe: the queue's mutex
+// guards it.
 //
 //   submitter A   [ 16K | 16K | 16K | 16K | 16K | 16K | ... ]
 //   submitter B   [ 1K ]                                           payload: A A A A  B  C C C C  A A ...
 //   submitter C   [ 16K | 16K | 16K | 16K | 16K ]                           one turn: turn_len bytes
 //
-// What a submitter may take in a turn is counted in bytes, so neither many messages nor long ones win more than a
-// share, and a submitter with one short message waits for one turn of each of the others at most.
+// A turn is counted in bytes, so neither many messages nor long ones win more than a fair share. A submitter with one
+// short message waits for at most one turn of each other submitter.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +24,10 @@ namespace warpcipher {
 
 struct Submitter {
   const std::uint64_t id;
-  IntrusiveList<Job, &Job::by_submitter_> jobs;  // that wait
-  std::size_t held = 0;                          // Job::memory_len() of those that wait or run
-  std::size_t credit = 0;                        // bytes that he may take in this turn
-  bool in_turn = false;                          // the turn has begun: the credit has been given
+  IntrusiveList<Job, &Job::by_submitter_> jobs;  // waiting
+  std::size_t held = 0;                          // Job::memory_len() of its waiting and running jobs
+  std::size_t credit = 0;                        // bytes that it may still take in this turn
+  bool in_turn = false;                          // its turn has begun, and the credit has been added
   ListLinks<Submitter> turns{};
 };
 
@@ -35,17 +35,17 @@ class FairOrder {
  public:
   static constexpr std::size_t turn_len = std::size_t{64} << 10;
 
-  // Takes a job up, which holds itself, behind the others of its submitter_, and counts its memory as that one's until
-  // release().
+  // Adds a job after the others of its submitter_ and counts its memory for that submitter until release(). Job::self_
+  // keeps the job alive.
   void push(Job& job);
 
-  // Takes a job out that waits here; returns its hold of itself.
+  // Removes a job that waits here, and returns its Job::self_.
   std::shared_ptr<Job> remove(Job& job);
 
   // The next payload: jobs of at most max_len bytes of text and max_messages messages together, but at least one job.
   std::vector<std::shared_ptr<Job>> take(std::size_t max_len, std::size_t max_messages);
 
-  // The memory of a job that was pushed is free again.
+  // Stops counting the memory of a job that was pushed.
   void release(Job& job);
   std::size_t held_by(std::uint64_t submitter) const;
 
@@ -62,8 +62,8 @@ class FairOrder {
   void next_turn();
 
   std::unordered_map<std::uint64_t, Submitter> submitters_;
-  Submitter* last_pushed_ = nullptr;                   // neighbours mostly come from one submitter
-  IntrusiveList<Submitter, &Submitter::turns> turns_;  // those who have jobs here; the first is whose turn it is
+  Submitter* last_pushed_ = nullptr;  // a cache: most jobs come from the same submitter as the one before
+  IntrusiveList<Submitter, &Submitter::turns> turns_;  // submitters with jobs here; it is the first one's turn
   IntrusiveList<Job, &Job::by_age_> by_age_;
   std::size_t text_len_ = 0;
   std::size_t messages_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job: what one call of Queue::submit hands over, one message or a small batch, and what becomes of it. It is the
-// future of its messages: any thread may wait for it.
+// A job: the messages of one call of Queue::submit, one or a small batch, and their results. A job is a future: any
+// thread may wait for it.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 namespace warpcipher {
 
-// Forks that this process descends from since the library was loaded: a number that tells a child from its parent.
+// The number of forks between the process that loaded the library and this one. It differs in a child and its parent.
 unsigned fork_count() noexcept;
 
 struct Submitter;
@@ -33,7 +33,7 @@ class Job {
     cancelled,  // taken back before it was launched; nothing was written
   };
 
-  // Messages in host memory. What they point to, and their keys, must stay until the job is done or cancelled.
+  // Messages in host memory. Their keys and what they point to must live until the job is done or cancelled.
   explicit Job(std::vector<Message> messages);
   explicit Job(const Message& message);
   Job(const Job&) = delete;
@@ -76,25 +76,25 @@ class Job {
 
   void check();
 
-  // What a queue reads of a job that another core wrote lies side by side. The submitter writes it before it pushes the
-  // job into the inbox; then the queue's mutex guards it. Not aligned to lines of the cache: aligned memory takes
-  // malloc longer than all else that a submission does.
+  // These members are written by one core and read by another, so they lie side by side. The submitter writes them
+  // before it pushes the job onto the stack; afterwards the queue's mutex guards them. They are not aligned to cache
+  // lines: aligned memory costs malloc more time than all other steps of a submission.
   Job* next_in_stack_ = nullptr;
-  std::shared_ptr<Job> self_;  // the queue's own hold of a job that waits
+  std::shared_ptr<Job> self_;  // keeps the job alive while it waits
   std::size_t text_len_ = 0;
   std::size_t memory_len_ = 0;
   std::uint64_t submitter_ = 0;
   std::uint64_t number_ = 0;
   Clock::time_point submitted_{};
   std::atomic<bool> claimed_{false};  // by a call of submit
-  bool queued_ = false;               // in the FairOrder
-  Submitter* from_ = nullptr;         // whose memory it is counted with
+  bool queued_ = false;               // is in the FairOrder
+  Submitter* from_ = nullptr;         // the submitter that its memory is counted for
   ListLinks<Job> by_age_, by_submitter_;
 
   std::atomic<State> state_{State::waiting};
   mutable std::atomic<bool> awaited_{false};  // someone waits, or did
 
-  // Nearly every job is one message, which lies here: memory that one thread allocates and another frees is slow.
+  // Nearly every job is one message, which is stored here: allocating in one thread and freeing in another is slow.
   const Message message_{};
   Result result_{};
   const std::vector<Message> more_messages_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who gets the memory of a queue when there is not enough for all.
+// Which submitter gets the memory of a queue when there is not enough for all.
 #include <algorithm>
 
 #include "queue/state.hpp"
@@ -13,12 +13,12 @@ struct Queue::State::Waiter {
   std::condition_variable changed{};
 };
 
-// First the one whose submitter holds least, of equals the one who came first. Nobody goes past him, so a long message
-// is not put off for ever by short ones. Jobs go into the order from here, in the order of admission, not when the
-// threads that wait have woken.
+// The next is the waiter whose submitter holds least memory; of equals, the oldest. Nobody overtakes it, so short
+// messages cannot delay a long one for ever. Jobs enter the fair order here, in the order of admission, and not when
+// the waiting threads have woken.
 void Queue::State::admit() {
   if (waiters.empty() || closing.load()) return;
-  drain();  // the order knows who holds how much
+  drain();  // the order knows how much each submitter holds
   while (!waiters.empty()) {
     const auto next = std::min_element(waiters.begin(), waiters.end(), [&](const Waiter* a, const Waiter* b) {
       return order.held_by(a->job->submitter_) < order.held_by(b->job->submitter_);
@@ -55,7 +55,7 @@ Queue::Admission Queue::State::hand_over(const std::shared_ptr<Job>& job, bool w
   waiters.push_back(&waiter);
   waiters_count.store(waiters.size(), std::memory_order_relaxed);
   admit();
-  work.notify_one();  // what is waiting need not get older
+  work.notify_one();  // the waiting jobs need not get older
   const auto settled = [&] { return waiter.admitted || closing.load(); };
   if (deadline) {
     waiter.changed.wait_until(lock, *deadline, settled);
@@ -65,7 +65,7 @@ Queue::Admission Queue::State::hand_over(const std::shared_ptr<Job>& job, bool w
   if (waiter.admitted) return Admission::accepted;
   waiters.remove(&waiter);
   waiters_count.store(waiters.size(), std::memory_order_relaxed);
-  admit();  // he may have been the one who held the others up
+  admit();  // this waiter may have held up the others
   if (closing.load()) return Admission::closed;
   ++counts.refused_jobs;
   return Admission::full;

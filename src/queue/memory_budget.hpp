@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of a queue: a limit that many threads take from without a lock.
+// The memory limit of a queue. Many threads take from it without a lock.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@ class MemoryBudget {
  public:
   explicit MemoryBudget(std::size_t limit) : limit_(limit) {}
 
-  // False, and nothing taken, when there is no room.
+  // Returns false and takes nothing when less than `len` is left.
   bool take(std::size_t len) noexcept {
     std::size_t used = used_.load(std::memory_order_relaxed);
     do {

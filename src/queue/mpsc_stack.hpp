@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where submitters leave jobs for the workers of a queue without a lock: a stack of linked jobs, of which a worker
-// takes all at once and turns them round (Treiber 1986). Threads that submit meet in one compare-and-swap; what each
-// job costs beyond it is the work of the thread that takes it out.
+// A stack with many producers and one consumer, without a lock: submitters push jobs, and a worker takes all of them at
+// once and reverses their order (Treiber 1986). Submitters contend for one compare-and-swap alone; the rest of the work
+// for a job is done by the thread that takes it.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,8 @@ class MpscStack {
  public:
   enum class Pushed : std::uint8_t { first, after_others, closed };
 
-  // From any thread. The job holds itself (Job::self_) from here on, unless the inbox is closed.
+  // From any thread. The caller has set Job::self_, which keeps the job alive while it is here. `closed`: the job was
+  // not pushed.
   Pushed push(Job& job) noexcept {
     Job* head = head_.load(std::memory_order_relaxed);
     do {
@@ -29,8 +30,8 @@ class MpscStack {
     return head == nullptr || head == closed_mark();
   }
 
-  // The jobs in the order in which they came, linked by next_in_stack_; nullptr when there is none. One thread at a
-  // time. What FairOrder writes of a job is on its way by the time it gets there: other cores have it.
+  // All jobs, the oldest first, linked by next_in_stack_; nullptr when there is none. One thread at a time. Prefetches
+  // the part of each job that FairOrder writes next, which lies in another core's cache.
   Job* take_all() noexcept {
     if (empty()) return nullptr;
     Job* newest = head_.exchange(nullptr, std::memory_order_seq_cst);
@@ -45,14 +46,14 @@ class MpscStack {
     return oldest;
   }
 
-  // Takes no more jobs from now on; false, and nothing done, when there are some. May be called again.
+  // Refuses jobs from now on. Returns false and does nothing when the stack is not empty. May be called again.
   bool close() noexcept {
     Job* head = nullptr;
     return head_.compare_exchange_strong(head, closed_mark(), std::memory_order_seq_cst) || head == closed_mark();
   }
 
  private:
-  // No job lies here.
+  // An address that no job can have.
   Job* closed_mark() const noexcept { return reinterpret_cast<Job*>(const_cast<MpscStack*>(this)); }
 
   alignas(64) std::atomic<Job*> head_{nullptr};

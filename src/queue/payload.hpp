@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A payload of a queue: jobs that run as one batch, and how the failure of one is kept away from the others.
+// A payload of a queue: jobs that run as one batch. The failure of one job does not reach the others.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace warpcipher {
 
-// Runs messages as run() in src/dispatch/run.hpp does, with an engine of its own choice.
+// Runs messages as run() in src/dispatch/run.hpp does. The runner knows the engine.
 using Runner = std::function<void(std::span<const Message>, std::span<Result>)>;
 
 class Payload {

@@ -34,14 +34,14 @@ void check_limits(const QueueLimits& limits) {
   }
 }
 
-// A limit that was given is no reason to ask for a device.
+// Looks for a device only when max_in_flight was not given.
 QueueLimits complete(QueueLimits limits, std::string_view engine) {
   if (limits.max_in_flight == 0) limits.max_in_flight = default_in_flight(engine);
   return limits;
 }
 
 Runner runner_of(const std::string& engine) {
-  select_engines(engine, {});  // a name that is wrong, or an engine that cannot run, is told at once
+  select_engines(engine, {});  // reports a wrong name, or an engine that cannot run, at once
   return [engine](std::span<const Message> messages, std::span<Result> results) { run(engine, messages, results); };
 }
 
@@ -62,7 +62,7 @@ Queue::Queue(const std::string& engine, const QueueLimits& limits, Listener list
 
 Queue::~Queue() {  // NOLINT(bugprone-exception-escape): a mutex that fails is the end
   if (state_->in_child()) {
-    // Threads that do not exist here cannot be joined, and the mutexes may be locked: the state stays where it is.
+    // The threads do not exist in this process, and the mutexes may be locked: leak the state.
     state_->itself = state_;
     return;
   }
@@ -91,7 +91,7 @@ Queue::Admission Queue::submit(const std::shared_ptr<Job>& job, std::uint64_t su
   }
   const bool wait = timeout > std::chrono::microseconds(0) && !state.is_worker();
   State::Deadline deadline;
-  // A time that the clock cannot reach is no deadline.
+  // A timeout beyond the range of the clock means no deadline.
   if (wait && timeout < std::chrono::hours(24 * 365)) deadline = State::Clock::now() + timeout;
   if (state.closing.load()) return Admission::closed;
   if (job->claimed_.exchange(true)) {
@@ -106,7 +106,7 @@ Queue::Admission Queue::submit(const std::shared_ptr<Job>& job, std::uint64_t su
 bool Queue::cancel(Job& job) {
   State& state = *state_;
   if (state.in_child()) return false;
-  std::shared_ptr<Job> out;  // let go of after the lock
+  std::shared_ptr<Job> out;  // destroyed after the lock
   const std::lock_guard lock(state.mutex);
   state.drain();
   if (!job.queued_) return false;

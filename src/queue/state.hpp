@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a queue and its workers share. A submitter takes memory, leaves the job in the inbox and goes, without a lock;
-// everything else has the mutex: workers bring what lies in the inbox into the fair order, take payloads from it and
+// What a queue and its workers share. A submitter takes memory and pushes the job onto a stack, both without a lock.
+// Everything else holds the mutex: workers move jobs from the stack into the fair order, take payloads from it and
 // settle them, a few hundred messages at a time.
 //
-// A worker that finds nothing to launch sleeps. One of those who sleep, the watcher, wakes when the oldest job has
-// waited long enough; the others, and the watcher too, are woken by a submitter who
-//   - put the first job into the inbox while nobody watches, or
-//   - finds that what waits now fills a payload.
-// So that no job is overlooked, submitters first leave the job and then look who sleeps, and workers first say that
-// they sleep and then look into the inbox: of two such threads one sees the other (all of it in one order,
-// memory_order_seq_cst).
+// A worker that finds nothing to launch sleeps. One of the sleeping workers, the watcher, wakes when the oldest job has
+// waited long enough. A submitter wakes a sleeping worker, be it the watcher or another, when it
+//   - pushed the first job onto the empty stack while there is no watcher, or
+//   - finds that the waiting jobs now fill a payload.
+// No job is overlooked: a submitter first pushes its job and then looks for sleeping workers; a worker first announces
+// that it sleeps and then looks at the stack. All of this has one order (memory_order_seq_cst), so of two such threads
+// at least one sees the other.
 #pragma once
 
 #include <atomic>
@@ -45,34 +45,34 @@ struct Queue::State {
   // True when this thread is a worker of this queue.
   bool is_worker() const noexcept;
 
-  // --- queue_memory.cpp ---
+  // --- memory.cpp ---
 
-  // Takes memory for a job, waiting for it until `deadline` (none: for ever), and takes the job up.
+  // Takes memory for a job and accepts it. With `wait`, waits for memory until `deadline`, or for ever without one.
   Admission hand_over(const std::shared_ptr<Job>& job, bool wait, Deadline deadline);
 
-  // Gives free memory to those who wait, and takes their jobs up. The mutex is held.
+  // Gives free memory to submitters that wait, and accepts their jobs. The mutex is held.
   void admit();
 
-  // Wakes those who wait, as the queue is closing. The mutex is held.
+  // Wakes submitters that wait, because the queue is closing. The mutex is held.
   void turn_away();
 
-  // --- queue_workers.cpp ---
+  // --- workers.cpp ---
 
   static void start(const std::shared_ptr<State>& state);
 
-  // Leaves a job in the inbox, for which memory was taken.
+  // Pushes a job onto the stack. Its memory has been taken.
   Admission push(const std::shared_ptr<Job>& job);
 
-  // What a job needs before workers may see it.
+  // Fills in what workers need to know of a job. Before they may see it.
   void label(const std::shared_ptr<Job>& job);
 
-  // Brings jobs from the inbox into the order. The mutex is held, as for all that follow.
+  // Moves jobs from the stack into the fair order. The mutex is held, as in all functions that follow.
   void drain();
 
-  // Takes a waiting job out.
+  // Cancels a waiting job.
   std::shared_ptr<Job> take_back(Job& job);
 
-  // Wakes everyone up: workers to end, submitters to be turned away.
+  // Wakes workers, which will end, and submitters, which are refused.
   void begin_to_close();
 
   const QueueLimits limits;
@@ -80,34 +80,34 @@ struct Queue::State {
   const Listener listener;
   const unsigned process;
 
-  // What submitters touch: each group in a line of the cache.
+  // What submitters touch. Each group has a cache line of its own.
   MemoryBudget memory;
   std::atomic<std::size_t> waiters_count{0};  // waiters.size()
   std::atomic<bool> closing{false};
   MpscStack submitted;
   alignas(64) std::atomic<std::uint64_t> next_number{0};
-  std::atomic<std::size_t> waiting_len{0};  // text in the inbox and in the order
+  std::atomic<std::size_t> waiting_len{0};  // bytes of text on the stack and in the order
   std::atomic<std::size_t> waiting_messages{0};
   alignas(64) std::atomic<std::size_t> asleep{0};  // workers
-  std::atomic<bool> unwatched{false};              // some are asleep, and none of them watches
-  std::atomic<bool> waking{false};                 // a submitter is waking one: others need not
+  std::atomic<bool> unwatched{false};              // workers sleep, and there is no watcher
+  std::atomic<bool> waking{false};                 // a submitter is waking a worker: others need not
 
   mutable std::mutex mutex;
-  std::condition_variable work;     // for workers: something to look at
+  std::condition_variable work;     // for workers: there may be something to do
   std::condition_variable no_more;  // a worker ended
   FairOrder order;
   struct Waiter;
-  std::list<Waiter*> waiters;    // in the order in which they came
-  std::uint64_t flushed_to = 0;  // jobs of lower numbers are to be launched
+  std::list<Waiter*> waiters;    // oldest first
+  std::uint64_t flushed_to = 0;  // launch jobs with lower numbers at once
   std::size_t workers = 0;       // that have not ended
-  std::size_t watchers = 0;      // of those asleep
+  std::size_t watchers = 0;      // sleeping workers that watch
   QueueStatistics counts;
 
-  // Threads, and who joins them: guarded by a mutex of their own, held while joining.
+  // Guards `threads`, and is held while they are joined.
   std::mutex joining;
   std::vector<std::thread> threads;
 
-  std::shared_ptr<State> itself;  // in the child of a fork alone: kept for good
+  std::shared_ptr<State> itself;  // in the child of a fork alone: never destroyed
 
  private:
   bool is_full() const {

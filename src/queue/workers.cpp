@@ -15,11 +15,10 @@
 namespace warpcipher {
 namespace {
 
-// The queue whose worker this thread is.
+// The queue that this thread is a worker of.
 thread_local const void* working_for = nullptr;
 
-// A worker that has nothing to do for so long wipes what it has of texts: sooner, it would mostly wipe what the next
-// payload overwrites.
+// A worker that is idle for this long wipes its buffers. Sooner, it would mostly wipe what the next payload overwrites.
 constexpr std::chrono::milliseconds time_before_wipe{1};
 
 }  // namespace
@@ -39,7 +38,7 @@ void Queue::State::label(const std::shared_ptr<Job>& handed_over) {
 
 Queue::Admission Queue::State::push(const std::shared_ptr<Job>& job) {
   label(job);
-  const MpscStack::Pushed pushed = submitted.push(*job);  // from here on the job is the workers'
+  const MpscStack::Pushed pushed = submitted.push(*job);  // from here on the workers own the job
   if (pushed == MpscStack::Pushed::closed) {
     job->self_.reset();
     forget(*job);
@@ -54,21 +53,21 @@ Queue::Admission Queue::State::push(const std::shared_ptr<Job>& job) {
 
 void Queue::State::wake_one() {
   const std::lock_guard lock(mutex);
-  if (asleep.load() == 0) waking.store(false);  // it woke by itself, and will look into the inbox
+  if (asleep.load() == 0) waking.store(false);  // it woke by itself, and will look at the stack
   work.notify_one();
 }
 
 void Queue::State::drain() {
   for (Job* job = submitted.take_all(); job != nullptr;) {
-    Job* const behind = job->next_in_stack_;
+    Job* const next = job->next_in_stack_;
     order.push(*job);
-    job = behind;
+    job = next;
   }
 }
 
 // --- workers ---
 
-// Returns when there may be something to do, or, and false, when it is `until`.
+// True when there may be something to do; false when it is `until`.
 bool Queue::State::sleep(Lock& lock, Clock::time_point until) {
   const auto look_again = [&] { return !submitted.empty(); };
   const bool watches = !order.empty() && watchers == 0;
@@ -88,7 +87,7 @@ bool Queue::State::sleep(Lock& lock, Clock::time_point until) {
   if (watches) --watchers;
   asleep.fetch_sub(1, std::memory_order_seq_cst);
   waking.store(false, std::memory_order_seq_cst);
-  // Now this thread looks into the inbox; should it leave with a payload, another has to watch what comes later.
+  // This thread looks at the stack now. If it leaves with a payload, another worker must watch.
   unwatched.store(watchers == 0 && asleep.load() != 0, std::memory_order_seq_cst);
   return until == Clock::time_point::max() || Clock::now() < until;
 }
@@ -146,7 +145,7 @@ void Queue::State::work_loop() {
       continue;
     }
     std::vector<std::shared_ptr<Job>> jobs = take_payload(*reason);
-    // Another looks after the rest, and after what comes while nobody watches.
+    // Another worker takes the rest, and what comes in while nobody watches.
     if (!order.empty() || !submitted.empty()) work.notify_one();
     lock.unlock();
     Payload::run(runner, jobs);
@@ -202,7 +201,7 @@ void Queue::State::start(const std::shared_ptr<State>& state) {
       const std::lock_guard lock(state->mutex);
       ++state->workers;
     }
-  } catch (const std::system_error&) {  // a machine that refuses more threads has fewer payloads in flight
+  } catch (const std::system_error&) {  // no more threads: fewer payloads are in flight
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (state->threads.empty()) {
