@@ -177,11 +177,11 @@ void Slot::send(bool is_last) {
     launch();
     return;
   }
-  batch_.rows.clear();
+  batch_.joined.clear();
   for (const Held& held : parts_) {
-    append_range(batch_.rows, {host_.data + held.at, message(held).in, in_len(held)});
+    append_range(batch_.joined, {host_.data + held.at, message(held).in, in_len(held)});
   }
-  job_.start(batch_.rows);
+  job_.start(batch_.joined);
   state_ = State::copying_in;
 }
 
@@ -279,13 +279,13 @@ void Slot::run_on_device() {
 // copy across their border. Then each goes alone.
 template <class Copy>
 void Slot::copy_ranges(Copy&& copy) {
-  batch_.rows.clear();
-  for (const DeviceCopy& range : batch_.ranges) append_range(batch_.rows, range);
+  batch_.joined.clear();
+  for (const DeviceCopy& range : batch_.ranges) append_range(batch_.joined, range);
   try {
-    copy(batch_.rows);
+    copy(batch_.joined);
   } catch (const Error&) {
     std::erase_if(batch_.ranges, [](const DeviceCopy& range) { return range.len == 0; });
-    if (batch_.rows.size() == batch_.ranges.size()) throw;
+    if (batch_.joined.size() == batch_.ranges.size()) throw;
     copy(batch_.ranges);
   }
 }
@@ -356,13 +356,13 @@ bool Slot::is_authentic(std::size_t number) {
 }
 
 void Slot::collect() {
-  batch_.rows.clear();
+  batch_.joined.clear();
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const Message& m = message(parts_[i]);
     if (m.tag_len != 0 && !writes_own_tag(parts_[i]) && !is_authentic(i)) continue;
-    if (way_ == Way::packed) append_range(batch_.rows, {m.out, host_.data + parts_[i].at, output_len(parts_[i])});
+    if (way_ == Way::packed) append_range(batch_.joined, {m.out, host_.data + parts_[i].at, output_len(parts_[i])});
   }
-  job_.start(batch_.rows);
+  job_.start(batch_.joined);
   state_ = State::copying_out;
 }
 

@@ -37,7 +37,7 @@ struct RingBatch {
   std::vector<Message> on_device;
   std::vector<std::size_t> indices;  // of those
   std::vector<Status> part_statuses;
-  std::vector<DeviceCopy> ranges, rows, rest;
+  std::vector<DeviceCopy> ranges, joined, rest;
   PinnedRangeCache read;  // of the caller's memory, by the device
   std::size_t range_len;  // PipelineShape::range_len
   bool reaches_tags;      // the device may write tags to their places, as it does texts

@@ -16,8 +16,8 @@
 #include "core/thread_pool.hpp"
 #include "transfer/active_transfers.hpp"
 #include "transfer/can_coalesce.hpp"
+#include "transfer/contiguous_runs.hpp"
 #include "transfer/ring.hpp"
-#include "transfer/rows.hpp"
 
 namespace warpcipher {
 namespace {
@@ -63,7 +63,7 @@ constexpr std::size_t least_scattered_len = KiB;
 constexpr std::size_t bytes_worth_a_device = 32 * MiB;
 // Page-locked texts of less in a row are packed like others, unless there are few.
 constexpr std::size_t most_direct_len = 256 * KiB;
-constexpr std::size_t wanted_rows = 4;
+constexpr std::size_t wanted_direct_runs = 4;
 // Fewer sectors in a row are listed for the device like other messages: a row costs launches of its own.
 constexpr std::size_t least_sectors = 64;
 // Copies by the cores that a further one is woken for; in short messages, which come from many threads as payloads of a
@@ -73,7 +73,7 @@ constexpr std::size_t bytes_worth_a_helper_of_short = 2 * MiB;
 
 // Messages from the one before `end` on that lie one behind another in the caller's memory, so that they travel as one
 // range, and how they do.
-struct Row {
+struct ContiguousRun {
   std::size_t end;
   bool direct;
 };
@@ -123,8 +123,8 @@ class Order {
   std::vector<std::size_t> numbers_;  // empty: as they are
 };
 
-Row make_row(const DeviceEngine& engine, const Order& messages, std::size_t begin, std::size_t end,
-             std::size_t direct_len) {
+ContiguousRun make_run(const DeviceEngine& engine, const Order& messages, std::size_t begin, std::size_t end,
+                       std::size_t direct_len) {
   const Message& first = messages[begin];
   const Message& last = messages[end - 1];
   const auto in_len = static_cast<std::size_t>(last.in - first.in) + last.in_len;
@@ -134,17 +134,17 @@ Row make_row(const DeviceEngine& engine, const Order& messages, std::size_t begi
   return {end, direct};
 }
 
-Row find_row(const DeviceEngine& engine, const Order& messages, std::size_t begin, std::size_t direct_len) {
+ContiguousRun find_run(const DeviceEngine& engine, const Order& messages, std::size_t begin, std::size_t direct_len) {
   std::size_t end = begin + 1;
-  while (end < messages.size() && follows(messages[end - 1], messages[end])) ++end;
-  return make_row(engine, messages, begin, end, direct_len);
+  while (end < messages.size() && is_contiguous(messages[end - 1], messages[end])) ++end;
+  return make_run(engine, messages, begin, end, direct_len);
 }
 
 // How many from the one at `begin` on, at most `most`, are sectors of one row.
 std::size_t count_sectors(const Order& messages, std::size_t begin, std::size_t most, bool all) {
   if (all) return most;
   std::size_t count = 1;
-  while (count < most && follows_as_sector(messages[begin + count - 1], messages[begin + count])) ++count;
+  while (count < most && is_next_sector(messages[begin + count - 1], messages[begin + count])) ++count;
   return count;
 }
 
@@ -167,18 +167,18 @@ std::size_t helper_count(const PipelineShape& shape) {
 
 // Sends all messages round the ring. call_helpers: there will be copies.
 template <class CallHelpers>
-void drive(const DeviceEngine& engine, Ring& ring, const Order& messages, Row row, bool are_sectors,
+void drive(const DeviceEngine& engine, Ring& ring, const Order& messages, ContiguousRun run, bool are_sectors,
            const PipelineShape& shape, std::size_t size, Way way_of_others, CallHelpers&& call_helpers) {
   std::size_t alone = 0;  // those before are no sectors, or too few
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const Message& message = messages[i];
-    if (i == row.end) row = find_row(engine, messages, i, shape.direct_len);
-    if (!row.direct && way_of_others != Way::by_device) call_helpers();
-    const Way way = row.direct ? Way::direct : way_of_others;
+    if (i == run.end) run = find_run(engine, messages, i, shape.direct_len);
+    if (!run.direct && way_of_others != Way::by_device) call_helpers();
+    const Way way = run.direct ? Way::direct : way_of_others;
     if (!can_be_cut(message) || Slot::room_for(message) <= size) {
       std::size_t count = 1;
       if (i >= alone && !has_list(way) && message.in_len != 0) {
-        count = count_sectors(messages, i, std::min(row.end - i, size / message.in_len), are_sectors);
+        count = count_sectors(messages, i, std::min(run.end - i, size / message.in_len), are_sectors);
         if (count < least_sectors) alone = i + std::exchange(count, 1);
       }
       ring.add(messages.number(i), count, way);
@@ -194,8 +194,8 @@ void drive(const DeviceEngine& engine, Ring& ring, const Order& messages, Row ro
 void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses,
                 const Extent& extent, const PipelineShape& shape) {
   const Order as_given(messages, false);
-  const Row first = extent.in_a_row ? make_row(engine, as_given, 0, messages.size(), shape.direct_len)
-                                    : find_row(engine, as_given, 0, shape.direct_len);
+  const ContiguousRun first = extent.contiguous ? make_run(engine, as_given, 0, messages.size(), shape.direct_len)
+                                                : find_run(engine, as_given, 0, shape.direct_len);
   // Without copies by the cores there is less to overlap.
   const bool all_direct = first.direct && first.end == messages.size();
   RingBatch batch{messages, statuses, {}, {}, {}, {}, {}, {}, PinnedRangeCache(engine), shape.range_len, false};
@@ -224,9 +224,10 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
     std::atomic<bool>& over;
   } end{over};
   const Order order(messages, way == Way::by_device);
-  drive(engine, ring, order, extent.in_a_row ? first : Row{0, false}, extent.are_sectors, shape, size, way, [&] {
-    if (!helpers.has_value()) helpers.emplace(ThreadPool::instance(), helper_count(shape), help);
-  });
+  drive(engine, ring, order, extent.contiguous ? first : ContiguousRun{0, false}, extent.are_sectors, shape, size, way,
+        [&] {
+          if (!helpers.has_value()) helpers.emplace(ThreadPool::instance(), helper_count(shape), help);
+        });
   if (way == Way::scattered) {  // what comes back needs no cores: other batches may
     ring.finish_copies_in();
     over = true;
@@ -288,7 +289,7 @@ PipelineShape choose_shape(std::size_t total, std::size_t devices, std::size_t m
   const std::size_t most = std::max<std::size_t>(most_piece_MiB * MiB, least);
   const std::size_t piece_len = std::clamp(total / (wanted_pieces * used), least, most);
   return {(piece_len + cut_multiple - 1) / cut_multiple * cut_multiple, slots_of_device, used,
-          std::min(total / wanted_rows, most_direct_len),
+          std::min(total / wanted_direct_runs, most_direct_len),
           total / (is_short ? bytes_worth_a_helper_of_short : bytes_worth_a_helper)};
 }
 

@@ -12,8 +12,8 @@
 // GPU's copy engines and multiprocessors take the work of different streams as it gets ready. Streams by kind would
 // need two events a piece to say the same. From page-locked memory of the caller pieces travel without the cores. Of
 // many short texts there a copy engine brings in those that lie close together (can_coalesce.hpp), a kernel the others,
-// and a kernel writes what comes back to its places. Sectors in a row (rows.hpp) are one text, of which the device is
-// told the first and the number.
+// and a kernel writes what comes back to its places. Sectors in a row (contiguous_runs.hpp) are one text, of which the
+// device is told the first and the number.
 #pragma once
 
 #include <cstddef>

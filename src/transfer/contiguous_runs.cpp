@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transfer/rows.hpp"
+#include "transfer/contiguous_runs.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -10,7 +10,7 @@
 namespace warpcipher {
 namespace {
 
-// Messages that a core looks at in one go; fewer take less time than another takes to wake.
+// Messages for each core. Waking another core for fewer takes longer than they do.
 constexpr std::size_t messages_at_once = 8192;
 
 Extent extent_of(std::span<const Message> messages, std::size_t begin, std::size_t end) {
@@ -23,24 +23,24 @@ Extent extent_of(std::span<const Message> messages, std::size_t begin, std::size
     e.room += room;
     if (room > e.uncut && !can_be_cut(m)) e.uncut = room;
     if (i == 0) continue;
-    e.in_a_row = e.in_a_row && follows(messages[i - 1], m);
-    e.are_sectors = e.are_sectors && e.in_a_row && follows_as_sector(messages[i - 1], m);
+    e.contiguous = e.contiguous && is_contiguous(messages[i - 1], m);
+    e.are_sectors = e.are_sectors && e.contiguous && is_next_sector(messages[i - 1], m);
   }
   return e;
 }
 
 }  // namespace
 
-bool follows(const Message& before, const Message& m) {
+bool is_contiguous(const Message& before, const Message& m) {
   return before.tag_len == 0 && m.tag_len == 0 && before.in + before.in_len == m.in &&
          before.out + before.output_len() == m.out && before.in_len == before.output_len() &&
          m.in_len == m.output_len();
 }
 
-bool follows_as_sector(const Message& before, const Message& m) {
+bool is_next_sector(const Message& before, const Message& m) {
   return before.key == m.key && before.in_len == m.in_len && before.direction == m.direction &&
          before.iv + before.iv_len == m.iv && m.in_len % Slot::alignment == 0 && m.algorithm().mode.id == Mode::xts &&
-         follows(before, m);
+         is_contiguous(before, m);
 }
 
 Extent find_extent(std::span<const Message> messages) {
@@ -53,7 +53,7 @@ Extent find_extent(std::span<const Message> messages) {
     all.output_len += e.output_len;
     all.room += e.room;
     all.uncut = std::max(all.uncut, e.uncut);
-    all.in_a_row = all.in_a_row && e.in_a_row;
+    all.contiguous = all.contiguous && e.contiguous;
     all.are_sectors = all.are_sectors && e.are_sectors;
   });
   return all;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which messages lie in a row, and which of them are sectors that their first tells of (transfer/rows.hpp).
+// Which messages are a contiguous run, and which runs are sectors (transfer/contiguous_runs.hpp).
 #include <gtest/gtest.h>
 
 #include "support.hpp"
-#include "transfer/rows.hpp"
+#include "transfer/contiguous_runs.hpp"
 
 namespace warpcipher {
 namespace {
@@ -25,48 +25,48 @@ Message sector(const Key& key, Memory& memory, std::size_t i) {
   return m;
 }
 
-TEST(Rows, SectorsAreAlikeAndInARow) {
+TEST(ContiguousRuns, SectorsAreAlikeAndContiguous) {
   Memory memory;
   const Key key(find_algorithm("aes-128-xts"), test::Bytes{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
                                                            0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0,  0,  0,  0,  0,  0});
   const Key same(find_algorithm("aes-128-xts"), {key.bytes(), key.size()});
   const Message first = sector(key, memory, 0), next = sector(key, memory, 1);
-  EXPECT_TRUE(follows_as_sector(first, next));
+  EXPECT_TRUE(is_next_sector(first, next));
   const auto changed = [&](auto&& change) {
     Message m = next;
     change(m);
     return m;
   };
   const Message other_key = changed([&](Message& m) { m.key = &same; });
-  EXPECT_TRUE(follows(first, other_key));
-  EXPECT_FALSE(follows_as_sector(first, other_key));
+  EXPECT_TRUE(is_contiguous(first, other_key));
+  EXPECT_FALSE(is_next_sector(first, other_key));
   const Message shorter = changed([](Message& m) { m.in_len = m.out_len = len - 1; });
-  EXPECT_TRUE(follows(first, shorter));
-  EXPECT_FALSE(follows_as_sector(first, shorter));
+  EXPECT_TRUE(is_contiguous(first, shorter));
+  EXPECT_FALSE(is_next_sector(first, shorter));
   const Message other_way = changed([](Message& m) { m.direction = Direction::decrypt; });
-  EXPECT_FALSE(follows_as_sector(first, other_way));
+  EXPECT_FALSE(is_next_sector(first, other_way));
   const Message iv_elsewhere = changed([](Message& m) { m.iv += 16; });
-  EXPECT_TRUE(follows(first, iv_elsewhere));
-  EXPECT_FALSE(follows_as_sector(first, iv_elsewhere));
+  EXPECT_TRUE(is_contiguous(first, iv_elsewhere));
+  EXPECT_FALSE(is_next_sector(first, iv_elsewhere));
   const Message text_elsewhere = changed([](Message& m) { m.in += 16; });
-  EXPECT_FALSE(follows(first, text_elsewhere));
-  EXPECT_FALSE(follows_as_sector(first, text_elsewhere));
+  EXPECT_FALSE(is_contiguous(first, text_elsewhere));
+  EXPECT_FALSE(is_next_sector(first, text_elsewhere));
   const Message result_elsewhere = changed([](Message& m) { m.out += 16; });
-  EXPECT_FALSE(follows(first, result_elsewhere));
-  EXPECT_FALSE(follows_as_sector(first, result_elsewhere));
+  EXPECT_FALSE(is_contiguous(first, result_elsewhere));
+  EXPECT_FALSE(is_next_sector(first, result_elsewhere));
 
-  // What a slot cannot hold in a row, and what is not XTS.
-  Message unaligned = first, behind_it = next;
-  unaligned.in_len = unaligned.out_len = behind_it.in_len = behind_it.out_len = len - 16;
-  behind_it.in -= 16;
-  behind_it.out -= 16;
-  EXPECT_TRUE(follows(unaligned, behind_it));
-  EXPECT_FALSE(follows_as_sector(unaligned, behind_it));
+  // A length that would not stay aligned, and a mode other than XTS.
+  Message unaligned = first, after_it = next;
+  unaligned.in_len = unaligned.out_len = after_it.in_len = after_it.out_len = len - 16;
+  after_it.in -= 16;
+  after_it.out -= 16;
+  EXPECT_TRUE(is_contiguous(unaligned, after_it));
+  EXPECT_FALSE(is_next_sector(unaligned, after_it));
   const Key counter(find_algorithm("aes-128-ctr"), test::Bytes(16));
-  EXPECT_FALSE(follows_as_sector(sector(counter, memory, 0), sector(counter, memory, 1)));
+  EXPECT_FALSE(is_next_sector(sector(counter, memory, 0), sector(counter, memory, 1)));
 }
 
-TEST(Rows, AnExtentIsTheSameHoweverManyCoresLook) {
+TEST(ContiguousRuns, AnExtentDoesNotDependOnTheNumberOfCores) {
   Memory memory;
   test::Bytes bytes(32);
   bytes[0] = 1;
@@ -79,15 +79,15 @@ TEST(Rows, AnExtentIsTheSameHoweverManyCoresLook) {
   EXPECT_EQ(alike.output_len, count * len);
   EXPECT_EQ(alike.room, count * len);
   EXPECT_EQ(alike.uncut, 0u);
-  EXPECT_TRUE(alike.in_a_row);
+  EXPECT_TRUE(alike.contiguous);
   EXPECT_TRUE(alike.are_sectors);
   for (const std::size_t i : {std::size_t{1}, std::size_t{8191}, std::size_t{8192}, count - 1}) {
     std::vector<Message> changed = messages;
     changed[i].iv = memory.ivs.data();
-    EXPECT_TRUE(find_extent(changed).in_a_row);
+    EXPECT_TRUE(find_extent(changed).contiguous);
     EXPECT_FALSE(find_extent(changed).are_sectors);
     changed[i].in = memory.in.data();
-    EXPECT_FALSE(find_extent(changed).in_a_row);
+    EXPECT_FALSE(find_extent(changed).contiguous);
     EXPECT_FALSE(find_extent(changed).are_sectors);
   }
   const Key serial(find_algorithm("aes-128-cbc"), test::Bytes(16));
