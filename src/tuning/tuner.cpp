@@ -83,7 +83,8 @@ class Texts {
   std::vector<Message> messages_;
 };
 
-enum class Way { cpu, pageable, pinned };
+// Where texts lie and which engine runs them: host memory on the CPU, or host memory of a kind through the device.
+enum class Route { cpu, pageable, pinned };
 
 // Host memory for texts and results, pageable and page-locked by the engine: twice the longest text each, so that one
 // run's are not in the caches that the run before has filled.
@@ -101,8 +102,8 @@ class HostText {
   ~HostText() { engine_.free_pinned(pinned_, 2 * room_, 2 * room_); }
 
   // Moves texts to memory of a kind, for each run somewhere else.
-  void place(Texts& texts, Way way, int run) {
-    std::uint8_t* const base = way == Way::pinned ? pinned_ : pageable_.data();
+  void place(Texts& texts, Route route, int run) {
+    std::uint8_t* const base = route == Route::pinned ? pinned_ : pageable_.data();
     const std::size_t places = std::max<std::size_t>(1, room_ / std::max<std::size_t>(texts.size(), 4096));
     // Five places on, so that what a cache fetches ahead is not the next text.
     const std::size_t offset = 5 * static_cast<std::size_t>(run) % places * std::max<std::size_t>(texts.size(), 4096);
@@ -221,24 +222,24 @@ class Tuner {
       const Key key = make_key(find_algorithm(policy.algorithm));
       news += "; " + choose_best(PolicyChoice::of_pipeline, policy, &choose_pipeline_policy, [&] {
                 return static_cast<double>(settings_.most_len) /
-                       seconds(Way::pageable, texts_of(key, Direction::encrypt, settings_.most_len));
+                       seconds(Route::pageable, texts_of(key, Direction::encrypt, settings_.most_len));
               });
     }
     tell(news);
   }
 
-  void run(Way way, std::span<const Message> messages) {
+  void run(Route route, std::span<const Message> messages) {
     std::vector<Status> statuses(messages.size(), Status::ok);
-    if (way == Way::cpu) {
+    if (route == Route::cpu) {
       cpu_.run(make_plan(messages, cpu_.tile_units()), statuses, nullptr);
     } else {
       run_through_device(device_, messages, statuses);
     }
   }
 
-  double seconds(Way way, Texts texts) {
+  double seconds(Route route, Texts texts) {
     return median_seconds(
-        settings_.repetitions, [&](int run) { host_.place(texts, way, run); }, [&] { run(way, texts.messages()); });
+        settings_.repetitions, [&](int run) { host_.place(texts, route, run); }, [&] { run(route, texts.messages()); });
   }
 
   static bool is_whole(const Algorithm& algorithm, Direction direction) {
@@ -251,32 +252,32 @@ class Tuner {
     return {key, direction, own_len, len / own_len};
   }
 
-  Cost measure_cost(Way way, const Key& key, Direction direction) {
+  Cost measure_cost(Route route, const Key& key, Direction direction) {
     Cost cost;
     cost.message_len = is_whole(key.algorithm(), direction) ? 0 : static_cast<double>(message_len);
     const std::size_t few = std::min(short_messages, settings_.most_len / short_len);
-    cost.call = seconds(way, Texts(key, direction, short_len, 1));
-    const double together = seconds(way, Texts(key, direction, short_len, few));
+    cost.call = seconds(route, Texts(key, direction, short_len, 1));
+    const double together = seconds(route, Texts(key, direction, short_len, few));
     cost.message = std::max(0.0, together - cost.call) / static_cast<double>(few);
     for (std::size_t len = settings_.least_len; len <= settings_.most_len; len *= 4) {
-      const double taken = seconds(way, texts_of(key, direction, len));
+      const double taken = seconds(route, texts_of(key, direction, len));
       cost.points.push_back({static_cast<double>(len), taken});
       if (taken >= settings_.seconds && settings_.seconds > 0) break;
     }
     if (!key.algorithm().parallel(direction)) {
       const std::size_t alone = std::min<std::size_t>(settings_.most_len, 16 * message_len);
-      cost.stream = static_cast<double>(alone) / seconds(way, Texts(key, direction, alone, 1));
+      cost.stream = static_cast<double>(alone) / seconds(route, Texts(key, direction, alone, 1));
     }
     return cost;
   }
 
   // Both at once on the longest text, each with the share that balances them, and again with the share that follows
   // from how long they took: the other's share changes how much is left of memory and cores.
-  Together measure_together(Way way, const Key& key, Direction direction, const Rates& rates) {
-    const Cost& through = rates.device(way == Way::pinned);
+  Together measure_together(Route route, const Key& key, Direction direction, const Rates& rates) {
+    const Cost& through = rates.device(route == Route::pinned);
     const auto len = static_cast<std::size_t>(std::min(rates.cpu.points.back().bytes, through.points.back().bytes));
     Texts texts = texts_of(key, direction, len);
-    host_.place(texts, way, 0);
+    host_.place(texts, route, 0);
     const std::span<const Message> messages = texts.messages();
     const JobPart part = describe(messages)[0];
     const double alone = std::min(seconds_of(part, rates.cpu), seconds_of(part, through));
@@ -290,7 +291,7 @@ class Tuner {
       ShareSeconds sum;
       int runs = 0;
       const double taken = median_seconds(
-          settings_.repetitions, [&](int number) { host_.place(texts, way, number); },
+          settings_.repetitions, [&](int number) { host_.place(texts, route, number); },
           [&] {
             const ShareSeconds shares = run_on_both(device_, cpu_, messages, statuses, front);
             sum.cpu += shares.cpu;
@@ -315,11 +316,11 @@ class Tuner {
       rates = tuning_.rates->at(algorithm, Direction::encrypt);
       return tell(std::string(algorithm.name) + " decrypt: as encrypt");
     }
-    rates.cpu = measure_cost(Way::cpu, key, direction);
-    rates.pageable = measure_cost(Way::pageable, key, direction);
-    rates.pinned = measure_cost(Way::pinned, key, direction);
-    rates.with_pageable = measure_together(Way::pageable, key, direction, rates);
-    rates.with_pinned = measure_together(Way::pinned, key, direction, rates);
+    rates.cpu = measure_cost(Route::cpu, key, direction);
+    rates.pageable = measure_cost(Route::pageable, key, direction);
+    rates.pinned = measure_cost(Route::pinned, key, direction);
+    rates.with_pageable = measure_together(Route::pageable, key, direction, rates);
+    rates.with_pinned = measure_together(Route::pinned, key, direction, rates);
     tell(std::string(algorithm.name) + (direction == Direction::encrypt ? " encrypt" : " decrypt") + ": cpu " +
          in_gb(rates.cpu.rate()) + ", device from pageable memory " + in_gb(rates.pageable.rate()) + ", page-locked " +
          in_gb(rates.pinned.rate()) + (rates.with_pageable.pays() ? ", both at once from pageable memory" : "") +

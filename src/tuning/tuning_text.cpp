@@ -4,8 +4,8 @@
 //   warpcipher-tuning 1
 //   machine <line>                                      one for each line of describe_machine()
 //   policy <device, or -1> <name> <value> <rate> <rate of the default>
-//   rate <algorithm> <direction> <way> <call> <message> <message_len> <stream> <points> [<bytes> <seconds>]...
-//   together <algorithm> <direction> <way> <cpu> <device>   where both engines at once are faster
+//   rate <algorithm> <direction> <route> <call> <message> <message_len> <stream> <points> [<bytes> <seconds>]...
+//   together <algorithm> <direction> <route> <cpu> <device>   where both engines at once are faster
 //   end <FNV-1a of all before, in hexadecimal>
 #include <array>
 #include <cmath>
@@ -21,15 +21,16 @@ namespace {
 constexpr double most_points = 16;
 constexpr std::string_view heading = "warpcipher-tuning 1\n";
 
-struct Way {
+// A route of host data: its name in the file, and its members of Rates.
+struct Route {
   std::string_view name;
   Cost Rates::*cost;
   Together Rates::*together = nullptr;
 };
 
-constexpr std::array<Way, 3> ways{{{"cpu", &Rates::cpu},
-                                   {"pageable", &Rates::pageable, &Rates::with_pageable},
-                                   {"pinned", &Rates::pinned, &Rates::with_pinned}}};
+constexpr std::array<Route, 3> routes{{{"cpu", &Rates::cpu},
+                                       {"pageable", &Rates::pageable, &Rates::with_pageable},
+                                       {"pinned", &Rates::pinned, &Rates::with_pinned}}};
 
 std::uint64_t checksum(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325u;
@@ -63,11 +64,11 @@ std::string machine_lines(std::string_view machine) {
   return lines;
 }
 
-const Way& find_way(std::string_view name) {
-  for (const Way& way : ways) {
-    if (way.name == name) return way;
+const Route& find_route(std::string_view name) {
+  for (const Route& route : routes) {
+    if (route.name == name) return route;
   }
-  refuse("it has rates of a way that there is not");
+  refuse("it has rates of an unknown route");
 }
 
 void read_choice(std::istringstream& line, Tuning& tuning) {
@@ -102,16 +103,16 @@ void read_together(std::istringstream& line, Together& together) {
 }
 
 void read_rates(std::istringstream& line, bool together, Tuning& tuning) {
-  std::string algorithm, direction, way_name;
-  line >> algorithm >> direction >> way_name;
+  std::string algorithm, direction, route_name;
+  line >> algorithm >> direction >> route_name;
   if (direction != "encrypt" && direction != "decrypt") refuse("it has a direction that is none");
-  const Way& way = find_way(way_name);
+  const Route& route = find_route(route_name);
   if (!tuning.rates) tuning.rates.emplace();
   Rates& rates =
       tuning.rates->at(find_algorithm(algorithm), direction == "encrypt" ? Direction::encrypt : Direction::decrypt);
-  if (!together) return read_cost(line, rates.*way.cost);
-  if (way.together == nullptr) refuse("it has the cpu together with itself");
-  read_together(line, rates.*way.together);
+  if (!together) return read_cost(line, rates.*route.cost);
+  if (route.together == nullptr) refuse("it has the cpu together with itself");
+  read_together(line, rates.*route.together);
 }
 
 void read_line(const std::string& text, Tuning& tuning) {
@@ -145,17 +146,17 @@ std::string to_text(const Tuning& tuning, std::string_view machine) {
       const Rates& rates = tuning.rates->at(algorithm, direction);
       const std::string what =
           std::string(algorithm.name) + (direction == Direction::encrypt ? " encrypt " : " decrypt ");
-      for (const Way& way : ways) {
-        const Cost& cost = rates.*way.cost;
+      for (const Route& route : routes) {
+        const Cost& cost = rates.*route.cost;
         if (cost.known()) {
-          out << "rate " << what << way.name << ' ' << cost.call << ' ' << cost.message << ' ' << cost.message_len
+          out << "rate " << what << route.name << ' ' << cost.call << ' ' << cost.message << ' ' << cost.message_len
               << ' ' << cost.stream << ' ' << cost.points.size();
           for (const Point& point : cost.points) out << ' ' << point.bytes << ' ' << point.seconds;
           out << '\n';
         }
-        if (way.together != nullptr && (rates.*way.together).pays()) {
-          const Together& together = rates.*way.together;
-          out << "together " << what << way.name << ' ' << together.cpu << ' ' << together.device << '\n';
+        if (route.together != nullptr && (rates.*route.together).pays()) {
+          const Together& together = rates.*route.together;
+          out << "together " << what << route.name << ' ' << together.cpu << ' ' << together.device << '\n';
         }
       }
     }
