@@ -10,7 +10,7 @@
 
 #include "core/error.hpp"
 #include "queue/state.hpp"
-#include "transfer/staging_memory.hpp"
+#include "transfer/bounce_buffer.hpp"
 
 namespace warpcipher {
 namespace {
@@ -128,18 +128,18 @@ std::vector<std::shared_ptr<Job>> Queue::State::take_payload(FlushReason reason)
 }
 
 void Queue::State::work_loop() {
-  StagingMemory staging;
+  BounceBufferCache buffers;
   Lock lock(mutex);
   while (true) {
     drain();
     const std::optional<FlushReason> reason = reason_to_launch();
     if (!reason) {
       if (order.empty() && closing.load() && submitted.close()) return;
-      if (staging.empty()) {
+      if (buffers.empty()) {
         sleep(lock, Clock::time_point::max());
       } else if (const Clock::time_point until = Clock::now() + time_before_wipe; !sleep(lock, until)) {
         lock.unlock();
-        staging.wipe();
+        buffers.wipe();
         lock.lock();
       }
       continue;

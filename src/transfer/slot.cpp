@@ -40,7 +40,7 @@ std::size_t Slot::with_list(std::size_t size) {
 }
 
 Slot::Slot(DeviceEngine& engine, int device, std::size_t size, RingBatch& batch, CopyJob& job)
-    : engine_(engine), device_(device), size_(size), batch_(batch), job_(job) {
+    : engine_(engine), device_(device), size_(size), batch_(batch), job_(job), host_(engine) {
   const SelectedDevice scope(engine, device);
   stream_ = engine.create_stream();
   try {
@@ -68,7 +68,6 @@ void Slot::release() noexcept {
     engine_.destroy_stream(stream_);
   } catch (const Error&) {  // the driver is gone, and with it what it held
   }
-  if (host_.data != nullptr) StagingMemory::give(engine_, host_);
 }
 
 bool Slot::add(std::size_t index, std::size_t count, Way way) {
@@ -141,8 +140,8 @@ std::size_t Slot::list_at() const { return way_ == Way::scattered ? align_up(use
 
 // Where a tag comes back to, unless the device writes it to its place.
 std::uint8_t* Slot::host_tag(std::size_t number) const {
-  if (way_ == Way::direct) return host_.data + tag_room * number;
-  return host_.data + (way_ == Way::by_device ? list_len_ + tag_room * number : parts_[number].tag_at);
+  if (way_ == Way::direct) return host_.data() + tag_room * number;
+  return host_.data() + (way_ == Way::by_device ? list_len_ + tag_room * number : parts_[number].tag_at);
 }
 
 // The tag of a whole message that is encrypted needs nothing more of the host.
@@ -153,15 +152,8 @@ bool Slot::writes_own_tag(const Held& held) const {
 // Page-locked memory is costly, so there is no more than was needed so far: of direct parts, for their tags.
 void Slot::prepare_memory() {
   const std::size_t needed = needed_host_len();
-  if (needed > host_.size) {
-    if (host_.data != nullptr) StagingMemory::give(engine_, host_);
-    const bool is_first = host_.data == nullptr;
-    host_ = {};
-    // A second piece of a batch is as large as the slot, more or less: then it is not asked for twice.
-    const std::size_t size = way_ == Way::direct || way_ == Way::by_device || is_first ? needed : size_;
-    host_ = StagingMemory::take(engine_, size);
-  }
-  host_.used = std::max(host_.used, needed);
+  // A second piece of a batch is nearly as large as the slot: the buffer then grows no more.
+  host_.reserve(needed, way_ == Way::direct || way_ == Way::by_device ? needed : size_);
 }
 
 void Slot::send(bool is_last) {
@@ -179,7 +171,7 @@ void Slot::send(bool is_last) {
   }
   batch_.joined.clear();
   for (const Held& held : parts_) {
-    append_range(batch_.joined, {host_.data + held.at, message(held).in, in_len(held)});
+    append_range(batch_.joined, {host_.data() + held.at, message(held).in, in_len(held)});
   }
   job_.start(batch_.joined);
   state_ = State::copying_in;
@@ -221,7 +213,7 @@ void Slot::find_texts_out() {
 
 // The list travels behind the texts, in one copy with them, or alone.
 void Slot::list_copies() {
-  auto* const list = reinterpret_cast<DeviceCopy*>(host_.data + list_at());
+  auto* const list = reinterpret_cast<DeviceCopy*>(host_.data() + list_at());
   auto* next = list;
   const auto append_rest = [&] {
     const auto* const begin = next;
@@ -295,9 +287,9 @@ void Slot::launch() {
   memory_used_ = std::max(memory_used_, has_list(way_) ? align_up(used_) + list_len_ : used_);
   const std::size_t list_len = (copies_in_ + copies_out_) * sizeof(DeviceCopy);
   if (way_ != Way::by_device) batch_.ranges.clear();
-  if (way_ == Way::packed) batch_.ranges.push_back({memory_, host_.data, used_});
-  if (way_ == Way::scattered) batch_.ranges.push_back({memory_, host_.data, align_up(used_) + list_len});
-  if (way_ == Way::by_device) batch_.ranges.push_back({memory_ + align_up(used_), host_.data, list_len});
+  if (way_ == Way::packed) batch_.ranges.push_back({memory_, host_.data(), used_});
+  if (way_ == Way::scattered) batch_.ranges.push_back({memory_, host_.data(), align_up(used_) + list_len});
+  if (way_ == Way::by_device) batch_.ranges.push_back({memory_ + align_up(used_), host_.data(), list_len});
   for (std::size_t i = 0; way_ == Way::direct && i < parts_.size(); ++i) {
     batch_.ranges.push_back({memory_ + parts_[i].at, message(parts_[i]).in, in_len(parts_[i])});
   }
@@ -329,11 +321,11 @@ void Slot::bring_back() {
     return;
   }
   batch_.ranges.clear();
-  if (way_ == Way::packed) batch_.ranges.push_back({host_.data, memory_, used_});
+  if (way_ == Way::packed) batch_.ranges.push_back({host_.data(), memory_, used_});
   for (std::size_t i = 0; way_ == Way::direct && i < parts_.size(); ++i) {
     const Message& m = message(parts_[i]);
     batch_.ranges.push_back({m.out, memory_ + parts_[i].at, output_len(parts_[i])});
-    if (m.tag_len != 0) batch_.ranges.push_back({host_.data + tag_room * i, memory_ + parts_[i].tag_at, tag_room});
+    if (m.tag_len != 0) batch_.ranges.push_back({host_.data() + tag_room * i, memory_ + parts_[i].tag_at, tag_room});
   }
   copy_ranges([&](std::span<const DeviceCopy> ranges) { engine_.copy_all_to_host(ranges, stream_); });
 }
@@ -360,7 +352,7 @@ void Slot::collect() {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const Message& m = message(parts_[i]);
     if (m.tag_len != 0 && !writes_own_tag(parts_[i]) && !is_authentic(i)) continue;
-    if (way_ == Way::packed) append_range(batch_.joined, {m.out, host_.data + parts_[i].at, output_len(parts_[i])});
+    if (way_ == Way::packed) append_range(batch_.joined, {m.out, host_.data() + parts_[i].at, output_len(parts_[i])});
   }
   job_.start(batch_.joined);
   state_ = State::copying_out;

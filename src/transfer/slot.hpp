@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "engine/device_engine.hpp"
+#include "transfer/bounce_buffer.hpp"
 #include "transfer/copy.hpp"
 #include "transfer/cutter.hpp"
 #include "transfer/pinned_range_cache.hpp"
-#include "transfer/staging_memory.hpp"
 
 namespace warpcipher {
 
@@ -142,13 +142,13 @@ class Slot {
   Stream stream_ = nullptr;
   std::uint8_t* memory_ = nullptr;  // on the device
   std::size_t memory_used_ = 0;     // bytes ever used of it: to be wiped
-  StagingMemory::Block host_{};     // page-locked
-  std::size_t used_ = 0;            // of memory_, by parts_
-  std::size_t tags_ = 0;            // how many of them have one
-  std::size_t list_len_ = 0;        // room for the list of copies by a kernel behind them, in bytes
-  std::size_t copies_in_ = 0;       // of the list: first those that bring texts in,
-  std::size_t copies_out_ = 0;      // then those that bring texts and tags back
-  std::size_t lone_ = 0;            // texts that the former bring in
+  BounceBuffer host_;
+  std::size_t used_ = 0;        // of memory_, by parts_
+  std::size_t tags_ = 0;        // how many of them have one
+  std::size_t list_len_ = 0;    // room for the list of copies by a kernel behind them, in bytes
+  std::size_t copies_in_ = 0;   // of the list: first those that bring texts in,
+  std::size_t copies_out_ = 0;  // then those that bring texts and tags back
+  std::size_t lone_ = 0;        // texts that the former bring in
   Way way_ = Way::packed;
   bool is_last_ = false;
   State state_ = State::filling;

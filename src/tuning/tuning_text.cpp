@@ -22,15 +22,15 @@ constexpr double most_points = 16;
 constexpr std::string_view heading = "warpcipher-tuning 1\n";
 
 // A route of host data: its name in the file, and its members of Rates.
-struct Route {
+struct RouteFields {
   std::string_view name;
   Cost Rates::*cost;
   Together Rates::*together = nullptr;
 };
 
-constexpr std::array<Route, 3> routes{{{"cpu", &Rates::cpu},
-                                       {"pageable", &Rates::pageable, &Rates::with_pageable},
-                                       {"pinned", &Rates::pinned, &Rates::with_pinned}}};
+constexpr std::array<RouteFields, 3> routes{{{"cpu", &Rates::cpu},
+                                             {"pageable", &Rates::pageable, &Rates::with_pageable},
+                                             {"pinned", &Rates::pinned, &Rates::with_pinned}}};
 
 std::uint64_t checksum(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325u;
@@ -64,8 +64,8 @@ std::string machine_lines(std::string_view machine) {
   return lines;
 }
 
-const Route& find_route(std::string_view name) {
-  for (const Route& route : routes) {
+const RouteFields& find_route(std::string_view name) {
+  for (const RouteFields& route : routes) {
     if (route.name == name) return route;
   }
   refuse("it has rates of an unknown route");
@@ -106,7 +106,7 @@ void read_rates(std::istringstream& line, bool together, Tuning& tuning) {
   std::string algorithm, direction, route_name;
   line >> algorithm >> direction >> route_name;
   if (direction != "encrypt" && direction != "decrypt") refuse("it has a direction that is none");
-  const Route& route = find_route(route_name);
+  const RouteFields& route = find_route(route_name);
   if (!tuning.rates) tuning.rates.emplace();
   Rates& rates =
       tuning.rates->at(find_algorithm(algorithm), direction == "encrypt" ? Direction::encrypt : Direction::decrypt);
@@ -146,7 +146,7 @@ std::string to_text(const Tuning& tuning, std::string_view machine) {
       const Rates& rates = tuning.rates->at(algorithm, direction);
       const std::string what =
           std::string(algorithm.name) + (direction == Direction::encrypt ? " encrypt " : " decrypt ");
-      for (const Route& route : routes) {
+      for (const RouteFields& route : routes) {
         const Cost& cost = rates.*route.cost;
         if (cost.known()) {
           out << "rate " << what << route.name << ' ' << cost.call << ' ' << cost.message << ' ' << cost.message_len
