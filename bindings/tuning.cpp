@@ -6,7 +6,7 @@
 #include "bind.hpp"
 #include "engine/device_engine.hpp"
 #include "gil.hpp"
-#include "transfer/staging.hpp"
+#include "transfer/pipeline_shape.hpp"
 #include "tuning/tuner.hpp"
 
 namespace nb = nanobind;

@@ -22,7 +22,7 @@
 #include "engine/cuda/engine.hpp"
 #include "engine/reference/engine.hpp"
 #include "memory.hpp"
-#include "transfer/staging.hpp"
+#include "transfer/host_transfer.hpp"
 
 namespace {
 

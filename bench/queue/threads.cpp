@@ -36,7 +36,7 @@
 #include "engine/cuda/engine.hpp"
 #include "engine/reference/engine.hpp"
 #include "queue/queue.hpp"
-#include "transfer/staging.hpp"
+#include "transfer/host_transfer.hpp"
 
 namespace {
 

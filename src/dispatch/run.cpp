@@ -10,8 +10,8 @@
 #include "core/wipe.hpp"
 #include "dispatch/select.hpp"
 #include "engine/device_engine.hpp"
+#include "transfer/host_transfer.hpp"
 #include "transfer/share.hpp"
-#include "transfer/staging.hpp"
 
 namespace warpcipher {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "batch/tag.hpp"
 #include "core/thread_pool.hpp"
-#include "transfer/staging.hpp"
+#include "transfer/host_transfer.hpp"
 
 namespace warpcipher {
 namespace {

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "core/error.hpp"
+#include "transfer/host_transfer.hpp"
 #include "transfer/share.hpp"
-#include "transfer/staging.hpp"
 
 namespace warpcipher {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "core/error.hpp"
 #include "engine/device_engine.hpp"
-#include "transfer/staging.hpp"
+#include "transfer/pipeline_shape.hpp"
 
 namespace warpcipher {
 namespace {

@@ -18,8 +18,8 @@
 #include "dispatch/select.hpp"
 #include "engine/cuda/engine.hpp"
 #include "oracle.hpp"
+#include "transfer/host_transfer.hpp"
 #include "transfer/share.hpp"
-#include "transfer/staging.hpp"
 #include "tuning/tuning.hpp"
 
 namespace {

@@ -15,7 +15,7 @@
 #include "host_device_engine.hpp"
 #include "queue/queue.hpp"
 #include "queue_support.hpp"
-#include "transfer/staging.hpp"
+#include "transfer/host_transfer.hpp"
 
 namespace warpcipher {
 namespace {

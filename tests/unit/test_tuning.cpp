@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "host_device_engine.hpp"
-#include "transfer/staging.hpp"
+#include "transfer/pipeline_shape.hpp"
 #include "tuning/tuner.hpp"
 
 namespace warpcipher {

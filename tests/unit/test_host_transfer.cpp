@@ -6,8 +6,8 @@
 
 #include "host_device_engine.hpp"
 #include "support.hpp"
+#include "transfer/host_transfer.hpp"
 #include "transfer/slot.hpp"
-#include "transfer/staging.hpp"
 
 namespace warpcipher {
 namespace {
@@ -62,7 +62,7 @@ void expect_same(std::deque<Sample>& samples, bool in_place) {
   ++turn;
 }
 
-TEST(Staging, CutsLongMessagesWithTheRightChain) {
+TEST(HostTransfer, CutsLongMessagesWithTheRightChain) {
   std::mt19937 random(1);
   for (const Algorithm& algorithm : algorithms()) {
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
@@ -77,7 +77,7 @@ TEST(Staging, CutsLongMessagesWithTheRightChain) {
   }
 }
 
-TEST(Staging, PadsTheLastPieceAlone) {
+TEST(HostTransfer, PadsTheLastPieceAlone) {
   std::mt19937 random(2);
   for (const char* name : {"aes-128-ecb", "aes-256-cbc", "des-ede3-ecb"}) {
     for (std::size_t len = 2030; len < 2070; ++len) {
@@ -88,7 +88,7 @@ TEST(Staging, PadsTheLastPieceAlone) {
   }
 }
 
-TEST(Staging, PacksManyMessagesOfEveryKind) {
+TEST(HostTransfer, PacksManyMessagesOfEveryKind) {
   std::mt19937 random(3);
   for (const bool in_place : {false, true}) {
     std::deque<Sample> many;
@@ -101,7 +101,7 @@ TEST(Staging, PacksManyMessagesOfEveryKind) {
   }
 }
 
-TEST(Staging, PacksShortMessagesIntoFewRuns) {
+TEST(HostTransfer, PacksShortMessagesIntoFewRuns) {
   std::mt19937 random(4);
   HostDeviceEngine engine;
   std::deque<Sample> many;
@@ -115,7 +115,7 @@ TEST(Staging, PacksShortMessagesIntoFewRuns) {
   EXPECT_EQ(engine.runs, 8);  // 128 bytes of room each, 8 to a piece
 }
 
-TEST(Staging, BoundsItsMemory) {
+TEST(HostTransfer, BoundsItsMemory) {
   std::mt19937 random(5);
   HostDeviceEngine engine;
   Sample sample(random, find_algorithm("aes-128-ctr"), Direction::encrypt, 1 << 17);
@@ -125,7 +125,7 @@ TEST(Staging, BoundsItsMemory) {
   EXPECT_GE(engine.runs, 128);
 }
 
-TEST(Staging, AFailureFreesEverything) {
+TEST(HostTransfer, AFailureFreesEverything) {
   std::mt19937 random(6);
   for (const int run : {1, 2, 5}) {
     HostDeviceEngine engine;
@@ -148,7 +148,7 @@ Sample sealed_sample(std::mt19937& random, std::size_t len) {
   return sample;
 }
 
-TEST(Staging, DecryptsGcmInPieces) {
+TEST(HostTransfer, DecryptsGcmInPieces) {
   std::mt19937 random(7);
   for (const std::size_t len : {100u, 1024u, 1025u, 4096u, 9999u}) {
     for (const Machine machine : {Machine{false, 1}, Machine{true, 1}, Machine{false, 2}, Machine{true, 2}}) {
@@ -166,7 +166,7 @@ TEST(Staging, DecryptsGcmInPieces) {
   }
 }
 
-TEST(Staging, ABadTagLeavesZeros) {
+TEST(HostTransfer, ABadTagLeavesZeros) {
   std::mt19937 random(8);
   for (const std::size_t len : {100u, 1024u, 5000u}) {
     for (const bool pinned : {false, true}) {
@@ -195,7 +195,7 @@ TEST(Staging, ABadTagLeavesZeros) {
   }
 }
 
-TEST(Staging, AFailureLeavesNoUncheckedText) {
+TEST(HostTransfer, AFailureLeavesNoUncheckedText) {
   std::mt19937 random(9);
   for (const bool pinned : {false, true}) {
     HostDeviceEngine engine;
@@ -209,7 +209,7 @@ TEST(Staging, AFailureLeavesNoUncheckedText) {
   }
 }
 
-TEST(Staging, DealsPiecesToDevices) {
+TEST(HostTransfer, DealsPiecesToDevices) {
   std::mt19937 random(10);
   HostDeviceEngine engine;
   engine.device_count = 3;
@@ -220,7 +220,7 @@ TEST(Staging, DealsPiecesToDevices) {
   EXPECT_EQ(engine.select_device(0), 0);
 }
 
-TEST(Staging, PageLockedMemoryIsNotCopiedByTheHost) {
+TEST(HostTransfer, PageLockedMemoryIsNotCopiedByTheHost) {
   std::mt19937 random(11);
   HostDeviceEngine engine;
   engine.all_pinned = true;
@@ -231,7 +231,7 @@ TEST(Staging, PageLockedMemoryIsNotCopiedByTheHost) {
 }
 
 // Each text has a place of its own, with its tag behind it: the device itself reads and writes them there.
-TEST(Staging, ShortTextsGoStraightFromAndToPageLockedMemory) {
+TEST(HostTransfer, ShortTextsGoStraightFromAndToPageLockedMemory) {
   std::mt19937 random(14);
   for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
     std::deque<Sample> samples;
@@ -260,7 +260,7 @@ TEST(Staging, ShortTextsGoStraightFromAndToPageLockedMemory) {
 }
 
 // From pageable memory to page-locked memory: the cores pack texts on the way in alone. Tags come back either way.
-TEST(Staging, TextsFromPageableMemoryAreScattered) {
+TEST(HostTransfer, TextsFromPageableMemoryAreScattered) {
   std::mt19937 random(15);
   constexpr std::size_t count = 8, len = 2000, tag_len = 16;
   for (const bool reaches_tags : {false, true}) {
@@ -294,7 +294,7 @@ TEST(Staging, TextsFromPageableMemoryAreScattered) {
   }
 }
 
-TEST(Staging, NothingBeyondTheBytesUsedIsAllocatedOrWiped) {
+TEST(HostTransfer, NothingBeyondTheBytesUsedIsAllocatedOrWiped) {
   std::mt19937 random(12);
   HostDeviceEngine engine;
   Sample sample(random, find_algorithm("aes-128-ctr"), Direction::encrypt, 16);
@@ -332,7 +332,7 @@ void expect_row(bool pinned, std::size_t count, std::size_t len, bool ivs_in_a_r
   EXPECT_TRUE(engine.balanced());
 }
 
-TEST(Staging, MessagesInARowTravelAsOneRange) {
+TEST(HostTransfer, MessagesInARowTravelAsOneRange) {
   for (const bool pinned : {false, true}) {
     HostDeviceEngine engine;
     expect_row(pinned, 64, 96, true, small, engine);
@@ -341,7 +341,7 @@ TEST(Staging, MessagesInARowTravelAsOneRange) {
 }
 
 // The first and their number tell of sectors that are alike; few, and those whose IVs lie anywhere, are listed.
-TEST(Staging, SectorsInARowNeedNoList) {
+TEST(HostTransfer, SectorsInARowNeedNoList) {
   constexpr std::size_t len = 128, of_piece = 100;
   const PipelineShape shape{len * of_piece / 256 * 256, 3, 1, 1024, 1};
   for (const bool pinned : {false, true}) {
@@ -358,7 +358,7 @@ TEST(Staging, SectorsInARowNeedNoList) {
   }
 }
 
-TEST(Staging, ChoosesPiecesBySize) {
+TEST(HostTransfer, ChoosesPiecesBySize) {
   constexpr std::size_t MiB = std::size_t{1} << 20;
   EXPECT_EQ(choose_shape(16, 8).piece_len, MiB / 2);
   EXPECT_EQ(choose_shape(16, 8).devices, 1u);

@@ -11,7 +11,7 @@
 #include "support.hpp"
 #include "transfer/active_transfers.hpp"
 #include "transfer/can_coalesce.hpp"
-#include "transfer/staging.hpp"
+#include "transfer/host_transfer.hpp"
 
 namespace warpcipher {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 using test::HostDeviceEngine;
 
 // Texts are coalesced across small gaps alone, within one allocation, and where blocks stay aligned.
-TEST(StagingRanges, TextsCloseTogetherAreCoalesced) {
+TEST(CoalescedRanges, TextsCloseTogetherAreCoalesced) {
   test::Bytes memory(1 << 16);
   const Key key(find_algorithm("aes-128-cbc"), test::Bytes(16));
   const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
@@ -127,7 +127,7 @@ void expect_rings(Direction direction, bool in_place, int devices, std::size_t p
   }
 }
 
-TEST(StagingRanges, RingsOfPlacesTravelInFewRanges) {
+TEST(CoalescedRanges, RingsOfPlacesTravelInFewRanges) {
   for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
     for (const bool in_place : {false, true}) {
       int devices = 1;
@@ -144,7 +144,7 @@ TEST(StagingRanges, RingsOfPlacesTravelInFewRanges) {
 }
 
 // A piece of empty texts alone has nothing to copy; the pieces before it do not come twice.
-TEST(StagingRanges, EmptyTextsBehindOthersCopyNothing) {
+TEST(CoalescedRanges, EmptyTextsBehindOthersCopyNothing) {
   std::mt19937 random(17);
   constexpr std::size_t piece_len = 1024, len = 6 * piece_len;  // as many pieces, in three slots
   for (const std::size_t direct_len : {std::size_t{512}, std::size_t{1} << 20}) {
@@ -177,7 +177,7 @@ TEST(StagingRanges, EmptyTextsBehindOthersCopyNothing) {
 }
 
 // What travels in one range is wiped too, gaps and all.
-TEST(StagingRanges, AFailureWipesRanges) {
+TEST(CoalescedRanges, AFailureWipesRanges) {
   std::mt19937 random(18);
   constexpr std::size_t len = 1024, gap = 16, count = 20;
   const Key key(find_algorithm("aes-128-ctr"), test::random_bytes(random, 16));

@@ -18,33 +18,12 @@
 
 #include <cstddef>
 #include <span>
-#include <string_view>
-#include <vector>
 
 #include "batch/message.hpp"
 #include "engine/device_engine.hpp"
+#include "transfer/pipeline_shape.hpp"
 
 namespace warpcipher {
-
-// How host data travel. Never changes results.
-struct PipelineShape {
-  std::size_t piece_len;   // bytes of a piece, a multiple of 256
-  std::size_t slots;       // pieces of one device on their way at once
-  std::size_t devices;     // that pieces are dealt to, of those that the engine offers
-  std::size_t direct_len;  // as many bytes in a row travel without the cores' help when they are page-locked
-  std::size_t helpers;     // cores that are asked to help with the copies
-  // A range of short texts that is as long is a copy engine's. H200: shorter ones cost the host more than they save.
-  std::size_t range_len = std::size_t{64} << 10;
-};
-
-// The shape for `total` bytes in so many messages on an engine that offers `devices` devices: pieces short enough that
-// there are several to overlap and long enough to be worth their launches, a further device for as many bytes as keep
-// it busy.
-PipelineShape choose_shape(std::size_t total, std::size_t devices, std::size_t messages = 1);
-
-// What the tuner may choose for every shape: "piece_MiB", the longest piece, and "slots". As those of a device.
-std::vector<Policy> pipeline_policies();
-void choose_pipeline_policy(std::string_view name, std::string_view value);
 
 // Zeros the text at out, on all cores.
 void wipe_text(const Message& message);
