@@ -20,7 +20,8 @@ struct PipelineShape {
   std::size_t devices;     // devices that get pieces, of those that the engine offers
   std::size_t direct_len;  // pinned runs of at least this many bytes are copied by DMA
   std::size_t helpers;     // cores that are asked to help with copies
-  // Coalesced ranges of at least this many bytes are copied by DMA. H200: shorter ones cost the host more than they save.
+  // Coalesced ranges of at least this many bytes are copied by DMA. H200: shorter ones cost the host more than they
+  // save.
   std::size_t range_len = std::size_t{64} << 10;
 };
 

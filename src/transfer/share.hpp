@@ -4,7 +4,7 @@
 // from those of its parts (gcm_pieces.hpp).
 //
 //   messages    [ 0 ][ 1 ][    2   .     ][ 3 ]
-//   device      [ 0 ][ 1 ][ 2 front ]                several devices: dealt to them in pieces (ring.hpp)
+//   device      [ 0 ][ 1 ][ 2 front ]                several devices: dealt to them in pieces (transfer_ring.hpp)
 //   CPU                             [ 2 rest ][ 3 ]
 #pragma once
 

@@ -7,7 +7,7 @@
 #include "host_device_engine.hpp"
 #include "support.hpp"
 #include "transfer/host_transfer.hpp"
-#include "transfer/slot.hpp"
+#include "transfer/piece.hpp"
 
 namespace warpcipher {
 namespace {
@@ -300,8 +300,8 @@ TEST(HostTransfer, NothingBeyondTheBytesUsedIsAllocatedOrWiped) {
   Sample sample(random, find_algorithm("aes-128-ctr"), Direction::encrypt, 16);
   Status status = Status::ok;
   run_through_device(engine, {&sample.message, 1}, {&status, 1});
-  EXPECT_LE(engine.most_allocated, 2 * Slot::alignment);
-  EXPECT_LE(engine.most_wiped, Slot::alignment);
+  EXPECT_LE(engine.most_allocated, 2 * Piece::alignment);
+  EXPECT_LE(engine.most_wiped, Piece::alignment);
   EXPECT_EQ(engine.copies_to_device, 1);
 }
 
