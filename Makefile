@@ -85,7 +85,8 @@ demo: build/.stamp-product ## Encrypt, inspect and decrypt real data, and compar
 
 # --- check ----------------------------------------------------------------------------------------------------------
 .PHONY: lint
-lint: build .venv/.stamp-lint ## Formatters, linters and type checker
+lint: build .venv/.stamp-lint ## Formatters, linters, type checker, and the layers of docs/architecture.md
+	@python tools/check_layers.py
 	@clang-format --dry-run -Werror $(cpp_files)
 	@ruff check .
 	@ruff format --check .
