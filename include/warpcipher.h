@@ -8,6 +8,8 @@
  *   - Parameter order: handle, outputs, inputs. Lengths (`*_len`) and offsets are in bytes.
  *   - Functions that can fail return a wc_status; wc_last_error() then tells what was given and what was expected. On
  *     any status but WC_OK no output is valid; on WC_INVALID_ARGUMENT nothing has been written.
+ *   - A length above 2^56, such as an unsigned subtraction below zero gives, is WC_INVALID_ARGUMENT: no memory is that
+ *     long. So is a count above 2^32 - 1.
  *   - A pointer to zero bytes may be NULL. Other pointers must not be NULL unless the comment allows it.
  *   - `in` and `out` may be the same pointer (in place); otherwise they must not overlap, nor may a tag overlap any.
  *     Messages of one call write to places of their own, which no other of them reads. Text needs no alignment.
@@ -134,7 +136,7 @@ typedef struct wc_message {
   void *out;
   size_t out_len; /* room at out: in_len or more; to encrypt with padding the next multiple of block_len above in_len */
   const void *iv; /* host memory */
-  size_t iv_len;
+  size_t iv_len; /* as the algorithm's iv_rule says; GCM: 1 byte or more, 12 is the usual length */
   const void *aad; /* host memory; only for AEADs */
   size_t aad_len;
   void *tag; /* AEAD: tag_len bytes, written by encryption, compared by decryption */

@@ -11,8 +11,9 @@
 namespace warpcipher {
 namespace {
 
-// SP 800-38D, section 5.2.1.1: AAD of at most 2^64 - 1 bits.
-constexpr std::uint64_t gcm_max_aad = (std::uint64_t{1} << 61) - 1;
+std::string impossible_len(const char* what, std::uint64_t len) {
+  return std::string(what) + " is said to have " + std::to_string(len) + " bytes, more than the 2^56 that there can be";
+}
 
 class Check {
  public:
@@ -36,13 +37,19 @@ class Check {
   void check_pointers() const {
     if (m_.key == nullptr) fail("the key is missing (null pointer)");
     check_buffer(m_.in, m_.in_len, "in");
+    check_len(m_.out_len, "out");
     check_buffer(m_.out, m_.output_len(), "out");
     check_buffer(m_.iv, m_.iv_len, "iv");
     check_buffer(m_.aad, m_.aad_len, "aad");
     check_buffer(m_.tag, m_.tag_len, "tag");
   }
 
+  void check_len(std::size_t len, const char* what) const {
+    if (len > most_buffer_len) fail(impossible_len(what, len));
+  }
+
   void check_buffer(const void* data, std::size_t len, const char* what) const {
+    check_len(len, what);
     if (data == nullptr && len != 0) {
       fail(std::string(what) + " is a null pointer but " + std::to_string(len) + " bytes are needed there");
     }
@@ -93,7 +100,6 @@ class Check {
     }
     if (m_.in_len > gcm_most_text_len)
       fail(name() + " takes at most " + bytes(gcm_most_text_len) + ", got " + bytes(m_.in_len));
-    if (m_.aad_len > gcm_max_aad) fail(name() + ": the AAD is longer than 2^61 - 1 bytes");
   }
 
   void check_overlap() const {
@@ -138,7 +144,8 @@ bool is_plainly_right(const Message& m) {
   wrong |= (in == 0) | (out == 0) | ((m.iv == nullptr) & (m.iv_len != 0)) | ((m.aad == nullptr) & (m.aad_len != 0));
   wrong |= (m.iv_len != iv_len) & ((mode.iv != IvRule::any) | (m.iv_len == 0));
   wrong |= mode.whole_blocks & ((len & (block - 1)) != 0);
-  wrong |= (len > gcm_most_text_len) | (m.out_len < len) | (m.aad_len > gcm_max_aad) | (m.tag_len > 16);
+  wrong |= (len > gcm_most_text_len) | (m.out_len < len) | (m.tag_len > 16);
+  wrong |= (m.out_len > most_buffer_len) | (m.iv_len > most_buffer_len) | (m.aad_len > most_buffer_len);
   wrong |= (in != out) & (in < out + len) & (out < in + len);
   wrong |= (m.aad_len + m.tag_len != 0) & !aead;
   wrong |= aead & ((tag == 0) | ((tag_lens >> (m.tag_len & 31) & 1) == 0));
@@ -193,11 +200,18 @@ bool is_right(const Message& message) {
   }
 }
 
-void check_messages(std::span<const Message> messages) {
-  if (messages.size() > UINT32_MAX) {
-    throw Error(Status::invalid_argument,
-                "a batch takes at most 2^32 - 1 messages, got " + std::to_string(messages.size()));
+void check_buffer_len(const char* what, std::uint64_t len) {
+  if (len > most_buffer_len) throw Error(Status::invalid_argument, impossible_len(what, len));
+}
+
+void check_message_count(std::uint64_t count) {
+  if (count > UINT32_MAX) {
+    throw Error(Status::invalid_argument, "a batch takes at most 2^32 - 1 messages, got " + std::to_string(count));
   }
+}
+
+void check_messages(std::span<const Message> messages) {
+  check_message_count(messages.size());
   if (messages.size() < 2 * checked_at_once) return check_serially(messages);
   try {
     check_on_all_cores(messages);

@@ -20,6 +20,19 @@ enum class Padding : std::uint8_t { none, pkcs7 };
 // Where in, out and tag lie. IV and AAD are always in host memory.
 enum class Memory : std::uint8_t { host, device };
 
+// No buffer is longer: a process has 2^56 bytes of addresses at most, of any processor or GPU that there is. What is
+// longer is mostly a caller's subtraction that went below zero. So the sum of a few lengths never wraps. (SP 800-38D,
+// section 5.2.1.1, takes IVs and AAD of up to 2^61 - 1 bytes.)
+inline constexpr std::uint64_t most_buffer_len = std::uint64_t{1} << 56;
+
+// Throws Error{invalid_argument} that names `what` if a length from outside is longer than that. What sums lengths up
+// calls this first; check_messages() does, for those of messages.
+void check_buffer_len(const char* what, std::uint64_t len);
+
+// Throws Error{invalid_argument} unless a batch may have so many messages: plans number them with 32 bits. What makes
+// room for that many of something calls this first.
+void check_message_count(std::uint64_t count);
+
 // IEEE 1619, section 5.1: a data unit of at most 2^20 blocks; and a block at least, to steal from.
 inline constexpr std::uint64_t xts_most_text_len = std::uint64_t{16} << 20;
 inline constexpr std::uint64_t xts_least_text_len = 16;

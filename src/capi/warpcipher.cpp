@@ -160,8 +160,9 @@ wc_status run_aead(warpcipher::Direction direction, const wc_key* key, void* out
     require(key != nullptr, "the key is missing (null pointer)");
     require(key->key.algorithm().is_aead(), "wc_seal and wc_open take an AEAD key such as aes-256-gcm");
     const bool sealing = direction == warpcipher::Direction::encrypt;
+    warpcipher::check_buffer_len("in", in_len);
+    warpcipher::check_buffer_len("out", out_len);
     require(sealing || in_len >= full_tag_len, "in is shorter than the 16-byte tag");
-    require(in_len <= SIZE_MAX - full_tag_len, "in_len is too large");
     const std::size_t text_len = sealing ? in_len : in_len - full_tag_len;
     require(out_len >= text_len + (sealing ? full_tag_len : 0), sealing
                                                                     ? "out has room for fewer than in_len + 16 bytes"
@@ -279,6 +280,7 @@ void wc_key_free(wc_key* key) { delete key; }
 wc_status wc_run(const char* engine, wc_result* results, const wc_message* messages, size_t count, void* stream) {
   return guarded([&] {
     require(count == 0 || (results != nullptr && messages != nullptr), "results or messages is a null pointer");
+    warpcipher::check_message_count(count);
     std::vector<warpcipher::Message> converted;
     converted.reserve(count);
     for (std::size_t i = 0; i < count; ++i) converted.push_back(to_message(messages[i]));
@@ -354,7 +356,10 @@ wc_status wc_run_columns(const char* engine, wc_result* results, const wc_column
     require(c.out != nullptr || c.out_len == 0, "out is a null pointer");
     require(c.aad != nullptr || c.aad_len == 0, "aad is a null pointer");
     require(c.iv_len == 0 || c.ivs != nullptr || c.count == 0, "ivs is a null pointer");
+    warpcipher::check_message_count(c.count);
+    warpcipher::check_buffer_len("an IV", c.iv_len);
     require(c.iv_len == 0 || c.count <= SIZE_MAX / c.iv_len, "count times iv_len is too large");
+    require(c.key_count <= UINT32_MAX, "key_count is above 2^32 - 1");
     std::vector<const warpcipher::Key*> keys;
     if (c.algorithm == nullptr) keys.reserve(c.key_count);
     for (std::size_t i = 0; c.algorithm == nullptr && i < c.key_count; ++i) {

@@ -29,6 +29,14 @@ void check_column(const char* what, std::size_t got, std::size_t count) {
 }
 
 void check_columns(const Columns& c) {
+  check_message_count(c.count);
+  check_buffer_len("in", c.in.size());
+  check_buffer_len("out", c.out.size());
+  check_buffer_len("ivs", c.ivs.size());
+  check_buffer_len("an IV", c.iv_len);
+  check_buffer_len("aad", c.aad.size());
+  check_buffer_len("a tag", c.tag_len);
+  check_buffer_len("key_bytes", c.key_bytes.size());
   if (c.key_count() == 0) fail("no key given");
   if (c.algorithm != nullptr) {
     if (!c.keys.empty()) fail("keys are given twice: as objects and as bytes");

@@ -8,7 +8,8 @@
 
 namespace warpcipher {
 
-// Bytes of a text and its PKCS#7 padding (RFC 5652, section 6.3). block_len: a power of two.
+// Bytes of a text and its PKCS#7 padding (RFC 5652, section 6.3). block_len: a power of two; text_len:
+// at most 2^64 - 1 - block_len, which check_messages() sees to.
 WARPCIPHER_HD constexpr std::uint64_t padded_len(std::uint64_t text_len, std::uint64_t block_len) {
   return (text_len | (block_len - 1)) + 1;
 }

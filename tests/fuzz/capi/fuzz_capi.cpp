@@ -3,7 +3,8 @@
 // describe, write anything when it refuses them, or release a text whose tag does not match. Run it under ASan and
 // UBSan: each buffer is an allocation of its own, exactly as long as the call is told.
 //
-// The harness never tells a lie that C cannot check (a length longer than its memory, a key that was freed).
+// The harness never tells a lie that C cannot check (a length longer than its memory, but one that no memory has; a key
+// that was freed).
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -108,6 +109,12 @@ wc_direction any_direction(Input& input) {
   return static_cast<wc_direction>(input.chance(60) ? input.byte() : input.below(2));
 }
 
+// A length that no memory has: what an unsigned subtraction below zero gives, or a little more than the most there is.
+std::size_t impossible_len(Input& input) {
+  const std::size_t begins[] = {(std::size_t{1} << 56) + 1, std::size_t{1} << 63, SIZE_MAX - 64};
+  return begins[input.below(std::size(begins))] + input.below(65);
+}
+
 // The memory of one message.
 struct Parts {
   Buffer in, out, iv, aad, tag;
@@ -149,11 +156,19 @@ void fuzz_run(Input& input) {
     m.tag_len = p.tag.size();
     p.encrypts = m.direction == WC_ENCRYPT;
   }
+  const bool impossible = count != 0 && input.chance(10);
+  if (impossible) {
+    std::size_t wc_message::*const lengths[] = {&wc_message::in_len, &wc_message::out_len, &wc_message::iv_len,
+                                                &wc_message::aad_len, &wc_message::tag_len};
+    wc_message& m = messages[input.below(count)];
+    m.*lengths[input.below(std::size(lengths))] = impossible_len(input);
+  }
   std::vector<wc_result> results(count, wc_result{WC_ENGINE_FAILURE, SIZE_MAX});
   const wc_status status = wc_run(any_engine(input), count == 0 && input.chance(2) ? nullptr : results.data(),
                                   messages.data(), count, nullptr);
   REQUIRE(wc_last_error() != nullptr && std::strlen(wc_status_text(status)) != 0);
   const bool refused = status != WC_OK && status != WC_INVALID_TAG && status != WC_INVALID_PADDING;
+  REQUIRE(refused || !impossible);
   for (std::size_t i = 0; i < count; ++i) {
     const Parts& p = parts[i];
     if (refused) {

@@ -16,8 +16,6 @@
 
 namespace warpcipher::cuda {
 
-inline constexpr std::uint64_t most_buffer_len = std::uint64_t{1} << 62;
-
 class PlacedColumns {
  public:
   // Enqueues the copies of all columns but keys.
