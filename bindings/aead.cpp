@@ -88,8 +88,9 @@ class AesGcm {
 
   nb::object through_arrays(Direction direction, nb::handle nonce, nb::handle data, nb::handle aad,
                             nb::handle buf) const {
-    const nb::module_ arrays = nb::module_::import_("warpcipher._arrays");
+    const nb::module_ later = nb::module_::import_("warpcipher._later");  // imported with the package
     return sheltered([&] {
+      const nb::object arrays = later.attr("load")("_arrays");
       return arrays.attr("aead_crypt")(key_object_, direction == Direction::decrypt, engine_, nonce, data, aad, buf);
     });
   }

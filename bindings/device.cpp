@@ -7,8 +7,10 @@
 #include <deque>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "core/error.hpp"
+#include "engine/cuda/runtime/device.hpp"
 #include "engine/device_engine.hpp"
 #include "gil.hpp"
 #include "operand.hpp"
@@ -66,8 +68,13 @@ cudaEvent_t take_event(int device) {
   return event;
 }
 
-// Lets go of what is done, the oldest first; with `wait`, of everything.
+// Lets go of what is done, the oldest first; with `wait`, of everything. In the child of a fork the driver does not
+// tell.
 void sweep(bool wait) {
+  if (cuda::is_lost_at_fork()) {
+    const std::deque<Kept> gone = std::exchange(kept(), {});
+    return;
+  }
   while (!kept().empty()) {
     Kept& oldest = kept().front();
     const DeviceScope scope(oldest.device);

@@ -24,7 +24,7 @@ if sys.argv[:1] == ["-m"] and any(text.endswith("warpcipher.cli") for text in sy
 
 from typing import TYPE_CHECKING
 
-from . import aead
+from . import _later, aead
 from ._errors import EngineError, InvalidTag
 from ._native import DeviceArray, Key, PinnedBuffer, pinned
 from ._native import version as __version__
@@ -82,8 +82,6 @@ _LATER = {
 
 def __getattr__(name: str) -> object:
     if name in _LATER:
-        import importlib
-
-        module = importlib.import_module("." + _LATER[name], __name__)
+        module = _later.load(_LATER[name])
         return module if name == _LATER[name] else getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from . import _native
+from . import _later, _native
 from ._uncopied import Uncopied
 from .cipher import _PLAIN, is_padded, make_key
 from .engines import algorithms
@@ -29,9 +29,7 @@ def _is_decrypt(direction: str) -> bool:
 
 
 def _arrays() -> ModuleType:
-    from . import _arrays
-
-    return _arrays
+    return _later.load("_arrays")
 
 
 class Handle(Uncopied):
@@ -151,9 +149,8 @@ class Batch(Uncopied):
                 _native.wait_for_stream(pointer, device)
             self._settle(outcomes)
 
-        from .batch_run import BatchRun
-
-        return BatchRun(work)
+        run: BatchRun = _later.load("batch_run").BatchRun(work)
+        return run
 
     def _begin(self, stream: StreamLike) -> tuple[_native.Messages, int]:
         if self._done:

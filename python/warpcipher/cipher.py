@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from . import _native
+from . import _later, _native
 from ._uncopied import Uncopied
 
 if TYPE_CHECKING:
@@ -118,9 +118,7 @@ class Cipher(Uncopied):
             return _native.crypt(
                 self._key, decrypt, self._padded, self._engine, data, None, iv, aad, tag_length, 0
             )
-        from . import _arrays
-
-        return _arrays.crypt(
+        return _later.load("_arrays").crypt(
             self._key, decrypt, self._padded, self._engine, data, out, iv, aad, tag_length, stream
         )
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from . import _native
+from . import _later, _native
 from ._uncopied import Uncopied
 from .batch import _is_decrypt
 from .cipher import _PLAIN, is_padded, make_key
@@ -298,8 +298,7 @@ def _place(
     key: _native.Key, decrypt: bool, padded: bool, data: Any, out: Any, tag_length: int
 ) -> tuple[Any, Any, Any]:
     """Views of data and out, and what makes the result of the number of bytes written."""
-    from . import _arrays
-
+    _arrays = _later.load("_arrays")
     library = _arrays.library_of(data, "data")
     if library.device(data) is not None:
         raise ValueError("data lies on a GPU, where a queue takes host memory: use a Batch")

@@ -37,10 +37,10 @@ Key::Key(const Algorithm& algorithm, std::span<const std::uint8_t> bytes) : algo
 }
 
 const std::array<std::uint8_t, 16>& Key::fingerprint() const {
-  std::call_once(fingerprint_once_, [&] {
-    static const std::array<std::uint8_t, 16> block = random_block();
+  fingerprint_once_.call([&] {
+    static constinit FirstUse<std::array<std::uint8_t, 16>> block;
     const Secret schedule(aes::expand_key(bytes_.data(), algorithm_.cipher.key_len));
-    aes::encrypt_block(*schedule, block.data(), fingerprint_.data());
+    aes::encrypt_block(*schedule, block.get(random_block).data(), fingerprint_.data());
   });
   return fingerprint_;
 }

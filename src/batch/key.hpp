@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 
+#include "core/fork.hpp"
 #include "core/wipe.hpp"
 #include "mode/algorithm.hpp"
 
@@ -43,20 +43,20 @@ class Key {
   template <class State, class Make>
   State& state(EngineId engine, Make&& make) const {
     Slot& slot = slots_[static_cast<std::size_t>(engine)];
-    std::call_once(slot.once, [&] { slot.state = make(*this); });
+    slot.once.call([&] { slot.state = make(*this); });
     return static_cast<State&>(*slot.state);
   }
 
  private:
   struct Slot {
-    std::once_flag once;
+    Once once;
     std::unique_ptr<KeyState> state;
   };
 
   const Algorithm& algorithm_;
   SecretBytes bytes_;
   mutable std::array<Slot, engine_count> slots_;
-  mutable std::once_flag fingerprint_once_;
+  mutable Once fingerprint_once_;
   mutable std::array<std::uint8_t, 16> fingerprint_{};
 };
 

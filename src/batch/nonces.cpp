@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/bytes.hpp"
+#include "core/fork.hpp"
 #include "core/thread_pool.hpp"
 
 namespace warpcipher {
@@ -52,7 +53,8 @@ int compare_nonces(const Message& x, const Message& y) {
 // Messages whose nonce another message has too; the same one may be listed more than once. A table of first
 // occurrences, open addressing: half the hash beside the message's number, so that other nonces are hardly ever read.
 std::vector<std::uint32_t> find_repeated(std::span<const Message> messages, std::size_t sealing) {
-  static const NonceHash hash_of;
+  static constinit FirstUse<NonceHash> instance;
+  const NonceHash& hash_of = instance.get();
   struct Entry {
     std::uint32_t hash;
     std::uint32_t message_plus_1;  // 0: empty

@@ -19,6 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/fork.hpp"
+
 namespace warpcipher {
 namespace {
 
@@ -170,7 +172,7 @@ struct ThreadPool::Impl {
 
   // Offers a loop to `wanted` threads of the pool.
   void offer(Loop& loop, std::size_t wanted) {
-    std::call_once(started, [&] { start(); });
+    started.call([&] { start(); });
     {
       const std::lock_guard lock(mutex);
       loops.push_back(&loop);
@@ -190,7 +192,9 @@ struct ThreadPool::Impl {
   }
 
   const std::size_t helper_count;
-  std::once_flag started;
+  const unsigned process = fork_count();
+  ThreadPool* parents = nullptr;  // see ProcessPool
+  Once started;
   std::vector<std::thread> workers;
   std::mutex mutex;
   std::condition_variable wake;
@@ -198,42 +202,35 @@ struct ThreadPool::Impl {
   bool stopping = false;
 };
 
-// The pool of the process, and what becomes of it at a fork and at the end.
+// The pool of the process, and what becomes of it at a fork and at the end. After a fork the parent's pool is memory
+// without threads, perhaps with a locked mutex: it is neither used nor freed.
 struct ThreadPool::ProcessPool {
   std::atomic<ThreadPool*> current{nullptr};
-  // After a fork the parent's pool is memory without threads, perhaps with a locked mutex. It is neither used nor
-  // freed.
-  ThreadPool* parents = nullptr;
 
-  ProcessPool() {
-    pthread_atfork(nullptr, nullptr, [] {
-      ProcessPool& process = the();
-      if (ThreadPool* const pool = process.current.exchange(nullptr)) process.parents = pool;
-    });
-  }
+  constexpr ProcessPool() noexcept = default;
 
   // Runs at exit, or when the shared library is unloaded. The pool object stays: a thread that still runs a loop then
   // finishes it alone.
   ~ProcessPool() {
-    if (ThreadPool* const pool = current.load()) pool->impl_->stop();
+    ThreadPool* const pool = current.load();
+    if (pool != nullptr && pool->impl_->process == fork_count()) pool->impl_->stop();
   }
 
-  static ProcessPool& the() {
-    static ProcessPool process;
-    return process;
-  }
+  static ProcessPool the;
 };
 
+constinit ThreadPool::ProcessPool ThreadPool::ProcessPool::the;
+
 ThreadPool& ThreadPool::instance() {
-  ProcessPool& process = ProcessPool::the();
-  if (ThreadPool* const pool = process.current.load(std::memory_order_acquire)) return *pool;
-  // No lock here: one held at a fork would stay locked in the child. Of two threads that race, one pool wins; neither
-  // has started a thread yet.
+  ProcessPool& process = ProcessPool::the;
+  ThreadPool* found = process.current.load(std::memory_order_acquire);
+  if (found != nullptr && found->impl_->process == fork_count()) return *found;
+  // Without a lock: of two threads that race, one pool wins; neither has started a thread yet.
   auto* const fresh = new ThreadPool(usable_cores());
-  ThreadPool* winner = nullptr;
-  if (process.current.compare_exchange_strong(winner, fresh, std::memory_order_acq_rel)) return *fresh;
+  fresh->impl_->parents = found;
+  if (process.current.compare_exchange_strong(found, fresh, std::memory_order_acq_rel)) return *fresh;
   delete fresh;
-  return *winner;
+  return *found;
 }
 
 ThreadPool::ThreadPool(std::size_t threads) : impl_(std::make_unique<Impl>(threads)) {}

@@ -2,6 +2,7 @@
 #include "dispatch/batch.hpp"
 
 #include <system_error>
+#include <utility>
 
 #include "core/error.hpp"
 #include "dispatch/select.hpp"
@@ -19,10 +20,23 @@ bool lies_on_device(const std::vector<Message>& messages) {
 }  // namespace
 
 Batch::~Batch() {
-  if (thread_.joinable()) thread_.join();
+  if (!thread_.joinable()) return;
+  if (in_child()) {
+    static_cast<void>(new std::thread(std::move(thread_)));  // no such thread here: it can neither be joined nor let go
+  } else {
+    thread_.join();
+  }
+}
+
+// After a fork the mutex may be locked for ever, and the messages be half of a list.
+void Batch::check_process() const {
+  if (in_child()) {
+    throw Error(Status::engine_failure, "the batch belongs to the process before the fork: make a new one");
+  }
 }
 
 std::size_t Batch::add(const Message& message) {
+  check_process();
   const std::lock_guard lock(mutex_);
   if (started_) fail("the batch has been started: make a new one for more messages");
   messages_.push_back(message);
@@ -30,6 +44,7 @@ std::size_t Batch::add(const Message& message) {
 }
 
 void Batch::start(Stream stream) {
+  check_process();
   const std::lock_guard lock(mutex_);
   if (started_) fail("the batch has been started before");
   results_.resize(messages_.size());
@@ -59,9 +74,12 @@ void Batch::work(Stream stream, int device) noexcept {
 }
 
 Status Batch::wait() {
-  const std::lock_guard lock(mutex_);
-  if (!started_) fail("the batch has not been started");
-  if (thread_.joinable()) thread_.join();
+  if (!in_child() || !is_done()) {
+    check_process();
+    const std::lock_guard lock(mutex_);
+    if (!started_) fail("the batch has not been started");
+    if (thread_.joinable()) thread_.join();
+  }
   if (failure_) std::rethrow_exception(failure_);
   return first_failure(results_);
 }

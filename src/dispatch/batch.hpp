@@ -11,11 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "core/fork.hpp"
 #include "dispatch/run.hpp"
 
 namespace warpcipher {
 
-// Safe from any thread. What messages point to is borrowed until the batch is done.
+// Safe from any thread. What messages point to is borrowed until the batch is done. In the child of a fork a batch of
+// the parent has the results that it had at the fork; add(), start(), and wait() for more throw Error{engine_failure}.
 class Batch {
  public:
   explicit Batch(std::string engine) : engine_(std::move(engine)) {}
@@ -44,8 +46,11 @@ class Batch {
 
  private:
   void work(Stream stream, int device) noexcept;
+  bool in_child() const noexcept { return process_ != fork_count(); }
+  void check_process() const;
 
   const std::string engine_;
+  const unsigned process_ = fork_count();
   mutable std::mutex mutex_;  // of what callers change: messages_, thread_, started_
   std::vector<Message> messages_;
   std::thread thread_;

@@ -4,11 +4,11 @@
 #include <array>
 #include <cstring>
 #include <deque>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/fork.hpp"
 #include "dispatch/known_answers.hpp"
 #include "engine/device_engine.hpp"
 
@@ -144,16 +144,12 @@ std::string find_wrong_answer(Engine& engine) {
 
 void require_self_test(Engine& engine) {
   struct Outcome {
-    std::once_flag once;
-    const Engine* engine = nullptr;
+    const Engine* engine;
     std::string wrong;
   };
-  static std::array<Outcome, engine_count> outcomes;
-  Outcome& outcome = outcomes[static_cast<std::size_t>(engine.id())];
-  std::call_once(outcome.once, [&] {
-    outcome.wrong = find_wrong_answer(engine);
-    outcome.engine = &engine;
-  });
+  static constinit std::array<FirstUse<Outcome>, engine_count> outcomes{};
+  const Outcome& outcome =
+      outcomes[static_cast<std::size_t>(engine.id())].get([&] { return Outcome{&engine, find_wrong_answer(engine)}; });
   // Tests make further engines of an id: what was found holds for the one it was found of.
   const std::string wrong = outcome.engine == &engine ? outcome.wrong : find_wrong_answer(engine);
   if (!wrong.empty()) {

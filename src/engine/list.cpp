@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/fork.hpp"
 #include "engine/cpu/engine.hpp"
 #include "engine/cuda/engine.hpp"
 #include "engine/engine.hpp"
@@ -11,8 +12,9 @@
 
 namespace warpcipher {
 std::span<Engine* const> engines() {
-  static const std::array<Engine*, engine_count> list{&cpu_engine(), &cuda_engine(), &reference_engine()};
-  return list;
+  using List = std::array<Engine*, engine_count>;
+  static constinit FirstUse<List> list;
+  return list.get([] { return List{&cpu_engine(), &cuda_engine(), &reference_engine()}; });
 }
 
 Engine& find_engine(std::string_view name) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/fork.hpp"
 #include "mode/list.hpp"
 
 namespace warpcipher {
@@ -36,8 +37,8 @@ struct List {
 };
 
 const List& list() {
-  static const List instance;
-  return instance;
+  static constinit FirstUse<List> instance;
+  return instance.get();
 }
 
 }  // namespace

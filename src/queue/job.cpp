@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "queue/job.hpp"
 
-#include <pthread.h>
-
 #include <atomic>
 #include <utility>
 
@@ -12,15 +10,7 @@ namespace {
 // What a message costs beside its bytes: descriptors here and in the engine. Bounds the number of empty messages.
 constexpr std::size_t descriptor_len = 512;
 
-std::atomic<unsigned> forks{0};
-
 }  // namespace
-
-unsigned fork_count() noexcept {
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
-  static_cast<void>(registered);
-  return forks.load(std::memory_order_relaxed);
-}
 
 Job::Job(std::vector<Message> messages)
     : more_messages_(std::move(messages)),

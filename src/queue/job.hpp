@@ -15,12 +15,10 @@
 #include <vector>
 
 #include "batch/message.hpp"
+#include "core/fork.hpp"
 #include "queue/intrusive_list.hpp"
 
 namespace warpcipher {
-
-// The number of forks between the process that loaded the library and this one. It differs in a child and its parent.
-unsigned fork_count() noexcept;
 
 struct Submitter;
 

@@ -8,6 +8,7 @@
 
 #include "cipher/des_tables.hpp"
 #include "core/error.hpp"
+#include "core/fork.hpp"
 
 namespace warpcipher::search {
 
@@ -52,15 +53,19 @@ void flip_bit(std::uint8_t* key, std::size_t bit) {
 }  // namespace
 
 std::span<const std::uint16_t> fastest_first(CipherId cipher) {
-  static const std::array<std::vector<std::uint16_t>, cipher_list.size()> orders{
-      order_aes({2, 1, 0, 3}),
-      order_aes({4, 5, 3, 2, 1, 0}),
-      order_aes({6, 5, 4, 7, 3, 2, 1, 0}),
-      order_des(1),
-      order_des(2),
-      order_des(3),
-  };
-  return orders[static_cast<std::size_t>(cipher)];
+  using Orders = std::array<std::vector<std::uint16_t>, cipher_list.size()>;
+  static constinit FirstUse<Orders> orders;
+  const Orders& all = orders.get([] {
+    return Orders{
+        order_aes({2, 1, 0, 3}),
+        order_aes({4, 5, 3, 2, 1, 0}),
+        order_aes({6, 5, 4, 7, 3, 2, 1, 0}),
+        order_des(1),
+        order_des(2),
+        order_des(3),
+    };
+  });
+  return all[static_cast<std::size_t>(cipher)];
 }
 
 const CipherInfo& cipher_info(CipherId cipher) {

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/error.hpp"
+#include "core/fork.hpp"
 #include "search/cpu/searcher.hpp"
 #include "search/cuda/searcher.hpp"
 #include "search/reference/searcher.hpp"
@@ -11,8 +12,9 @@
 namespace warpcipher::search {
 
 std::span<Searcher* const> searchers() {
-  static const std::array<Searcher*, 3> list{&cuda_searcher(), &cpu_searcher(), &reference_searcher()};
-  return list;
+  using List = std::array<Searcher*, 3>;
+  static constinit FirstUse<List> list;
+  return list.get([] { return List{&cuda_searcher(), &cpu_searcher(), &reference_searcher()}; });
 }
 
 Searcher& find_searcher(std::string_view name) {

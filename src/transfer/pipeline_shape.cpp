@@ -6,6 +6,7 @@
 #include <atomic>
 #include <string>
 
+#include "core/fork.hpp"
 #include "transfer/cutter.hpp"
 
 namespace warpcipher {
@@ -26,17 +27,20 @@ struct PipelineEntry {
 };
 
 const std::array<PipelineEntry, 2>& pipeline_entries() {
-  static const std::array<PipelineEntry, 2> entries{
-      {{"piece_MiB",
-        {"8", "4", "2", "16"},
-        "H200 and 16 cores, 1 GiB of pageable AES-128-CTR in 8 slots: 38.8 GB/s, in pieces of 4 MiB 31.3, of 2 MiB "
-        "31.1",
-        most_piece_MiB},
-       {"slots",
-        {"8", "4", "12"},
-        "H200 and 16 cores, 1 GiB of pageable AES-128-CTR in pieces of 8 MiB: 38.8 GB/s, in 4 slots 34.0",
-        slots_of_device}}};
-  return entries;
+  using Entries = std::array<PipelineEntry, 2>;
+  static constinit FirstUse<Entries> entries;
+  return entries.get([] {
+    return Entries{
+        {{"piece_MiB",
+          {"8", "4", "2", "16"},
+          "H200 and 16 cores, 1 GiB of pageable AES-128-CTR in 8 slots: 38.8 GB/s, in pieces of 4 MiB 31.3, of 2 MiB "
+          "31.1",
+          most_piece_MiB},
+         {"slots",
+          {"8", "4", "12"},
+          "H200 and 16 cores, 1 GiB of pageable AES-128-CTR in pieces of 8 MiB: 38.8 GB/s, in 4 slots 34.0",
+          slots_of_device}}};
+  });
 }
 
 constexpr std::size_t wanted_pieces = 4;

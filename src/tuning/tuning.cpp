@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "core/error.hpp"
+#include "core/fork.hpp"
 #include "engine/device_engine.hpp"
 #include "transfer/pipeline_shape.hpp"
 
@@ -22,14 +23,13 @@ namespace fs = std::filesystem;
 constexpr std::string_view file_prefix = "tuning-";
 
 struct State {
-  std::mutex mutex;
-  std::once_flag loaded;
+  std::mutex mutex;  // inside a NotAtFork
   std::shared_ptr<const Tuning> tuning = std::make_shared<Tuning>();
 };
 
 State& state() {
-  static auto* const instance = new State;  // never destroyed: runs may outlive static objects
-  return *instance;
+  static constinit FirstUse<State> instance;
+  return instance.get();
 }
 
 // Puts choices to use, or with `back` the defaults again.
@@ -97,8 +97,8 @@ void load() {
 }  // namespace
 
 std::shared_ptr<const Tuning> current_tuning() {
-  State& s = state();
-  std::call_once(s.loaded, [] {
+  static constinit Once loaded;
+  loaded.call([] {
     try {
       load();
     } catch (const std::exception& problem) {
@@ -107,12 +107,19 @@ std::shared_ptr<const Tuning> current_tuning() {
       use_tuning(std::move(tuning));
     }
   });
+  State& s = state();
+  const NotAtFork scope;
   const std::lock_guard lock(s.mutex);
   return s.tuning;
 }
 
 void use_tuning(Tuning tuning) {
   State& s = state();
+  // What engines there are, they say once: not under the lock, as a driver may start for it.
+  for (const Engine* engine : engines()) {
+    if (!tuning.choices.empty()) static_cast<void>(engine->unavailable_reason());
+  }
+  const NotAtFork scope;
   const std::lock_guard lock(s.mutex);
   choose_all(s.tuning->choices, true);
   choose_all(tuning.choices, false);

@@ -9,6 +9,7 @@
 
 #include "batch/tag.hpp"
 #include "core/bytes.hpp"
+#include "core/fork.hpp"
 
 namespace warpcipher {
 namespace {
@@ -40,7 +41,8 @@ gf128::Element first_counter(AesKey& key, const Message& m) {
 // Whether own code is faster than libcrypto on a long text, which depends on the processor and on libcrypto. Found out
 // once, in 0.1 ms.
 bool is_own_faster() {
-  static const bool faster = [] {
+  static constinit FirstUse<bool> faster;
+  return faster.get([] {
     using Clock = std::chrono::steady_clock;
     const std::vector<std::uint8_t> zeros(32768);
     std::vector<std::uint8_t> out(zeros.size());
@@ -67,8 +69,7 @@ bool is_own_faster() {
       by_libcrypto = std::min(by_libcrypto, Clock::now() - middle);
     }
     return by_own <= by_libcrypto;
-  }();
-  return faster;
+  });
 }
 
 }  // namespace

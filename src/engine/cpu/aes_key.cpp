@@ -19,12 +19,12 @@ AesKey::AesKey(const Key& key)
       key_(key) {}
 
 const GcmConstants& AesKey::gcm() {
-  std::call_once(gcm_once_, [this] { *gcm_ = make_gcm_constants(*encrypt_blocks_.borrow()); });
+  gcm_once_.call([this] { *gcm_ = make_gcm_constants(*encrypt_blocks_.borrow()); });
   return *gcm_;
 }
 
 const cpu::GcmLaneKey& AesKey::lanes(const cpu::GcmLanes& code) {
-  std::call_once(lanes_once_, [&] {
+  lanes_once_.call([&] {
     auto made = std::make_unique<Secret<cpu::GcmLaneKey>>();
     code.make_key(key_.bytes(), key_.size(), **made);
     lanes_ = std::move(made);

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 
 #include "batch/key.hpp"
+#include "core/fork.hpp"
 #include "core/wipe.hpp"
 #include "engine/cpu/context.hpp"
 #include "engine/cpu/gcm_constants.hpp"
@@ -41,7 +41,7 @@ class AesKey final : public KeyState {
   const bool symmetric_;
   ContextPool encrypt_, decrypt_, encrypt_blocks_, decrypt_blocks_;
   const Key& key_;
-  std::once_flag gcm_once_, lanes_once_;
+  Once gcm_once_, lanes_once_;
   Secret<GcmConstants> gcm_;
   std::unique_ptr<Secret<cpu::GcmLaneKey>> lanes_;
 };

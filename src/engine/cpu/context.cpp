@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/fork.hpp"
 
 namespace warpcipher {
 namespace {
@@ -21,15 +22,16 @@ static_assert(static_cast<int>(CipherId::aes_256) == 2 && static_cast<int>(Mode:
 constexpr std::size_t max_update = std::size_t{1} << 30;
 
 std::size_t slot_of_this_thread(std::size_t slots) {
-  static std::atomic<std::size_t> threads{0};
-  thread_local const std::size_t number = threads.fetch_add(1, std::memory_order_relaxed);
+  static constinit std::atomic<std::size_t> threads{0};
+  thread_local constinit std::size_t number = 0;  // from 1 on
+  if (number == 0) number = 1 + threads.fetch_add(1, std::memory_order_relaxed);
   return number % slots;
 }
 
 }  // namespace
 
 LibcryptoCipher fetch_cipher(CipherId cipher, Mode mode) {
-  static std::array<std::array<std::atomic<const evp_cipher_st*>, mode_names.size()>, 3> fetched{};
+  static constinit std::array<std::array<std::atomic<const evp_cipher_st*>, mode_names.size()>, 3> fetched{};
   const auto row = static_cast<std::size_t>(cipher);
   const auto column = static_cast<std::size_t>(mode);
   std::atomic<const evp_cipher_st*>& entry = fetched.at(row).at(column);
@@ -38,6 +40,7 @@ LibcryptoCipher fetch_cipher(CipherId cipher, Mode mode) {
 
   const Libcrypto& libcrypto = Libcrypto::instance();
   const std::string name = "AES-" + std::to_string(8 * cipher_list.at(row).key_len) + "-" + mode_names.at(column);
+  const NotAtFork scope;  // a fetch holds locks of libcrypto
   const evp_cipher_st* const evp = libcrypto->EVP_CIPHER_fetch(nullptr, name.c_str(), nullptr);
   if (evp == nullptr) libcrypto.fail(("EVP_CIPHER_fetch(" + name + ")").c_str());
   entry.store(evp, std::memory_order_release);  // two threads at once fetch the same object twice: one count too many
@@ -135,7 +138,8 @@ void Context::finish_gcm(std::uint8_t* tag) {
 }
 
 bool gives_decryption_tags() {
-  static const bool gives = [] {
+  static constinit FirstUse<bool> gives;
+  return gives.get([] {
     const std::uint8_t key[16] = {1}, iv[12] = {2}, aad[20] = {3}, text[37] = {4};
     std::uint8_t ciphertext[sizeof text], decrypted[sizeof text], tag[16], again[16];
     const LibcryptoCipher cipher = fetch_cipher(CipherId::aes_128, Mode::gcm);
@@ -156,8 +160,7 @@ bool gives_decryption_tags() {
       return false;
     }
     return true;
-  }();
-  return gives;
+  });
 }
 
 ContextPool::~ContextPool() {
@@ -170,6 +173,7 @@ std::unique_ptr<Context> ContextPool::take() {
     return std::unique_ptr<Context>(context);
   }
   {
+    const NotAtFork scope;
     const std::lock_guard lock(mutex_);
     if (!overflow_.empty()) {
       std::unique_ptr<Context> context = std::move(overflow_.back());
@@ -188,6 +192,7 @@ void ContextPool::give(std::unique_ptr<Context> context) noexcept {
     return;
   }
   try {
+    const NotAtFork scope;
     const std::lock_guard lock(mutex_);
     overflow_.push_back(std::move(context));
   } catch (const std::bad_alloc&) {  // then the context is freed, and made anew when it is wanted

@@ -12,6 +12,7 @@
 
 #include "cipher/des.hpp"
 #include "core/error.hpp"
+#include "core/fork.hpp"
 
 namespace warpcipher::cpu {
 
@@ -47,8 +48,8 @@ std::vector<const DesLanes*> find_des_lanes() {
 }  // namespace
 
 std::span<const DesLanes* const> des_lanes_list() {
-  static const std::vector<const DesLanes*> list = find_des_lanes();
-  return list;
+  static constinit FirstUse<std::vector<const DesLanes*>> list;
+  return list.get(find_des_lanes);
 }
 
 DesSchedule::DesSchedule(const std::uint8_t* key, std::size_t key_len, bool decrypt, const DesLanes& code)

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/fork.hpp"
 #include "core/thread_pool.hpp"
 #include "core/wipe.hpp"
 #include "engine/cpu/execute.hpp"
@@ -117,8 +118,8 @@ class CpuEngine final : public Engine {
 }  // namespace
 
 Engine& cpu_engine() {
-  static CpuEngine engine;
-  return engine;
+  static constinit FirstUse<CpuEngine> engine;
+  return engine.get();
 }
 
 }  // namespace warpcipher

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "core/fork.hpp"
 #include "core/processor.hpp"
 
 namespace warpcipher::cpu {
@@ -25,8 +26,8 @@ std::vector<const GcmLanes*> find_gcm_lanes() {
 }  // namespace
 
 std::span<const GcmLanes* const> gcm_lanes_list() {
-  static const std::vector<const GcmLanes*> list = find_gcm_lanes();
-  return list;
+  static constinit FirstUse<std::vector<const GcmLanes*>> list;
+  return list.get(find_gcm_lanes);
 }
 
 }  // namespace warpcipher::cpu

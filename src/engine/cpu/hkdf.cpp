@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/fork.hpp"
 #include "engine/cpu/libcrypto.hpp"
 
 namespace warpcipher {
@@ -30,7 +31,7 @@ const Hash& find_hash(std::string_view name) {
 
 LibcryptoParam octets(const char* key, std::span<const std::uint8_t> bytes) {
   // OSSL_PARAM is one type for inputs and outputs; libcrypto only reads these. An empty string still takes an address.
-  static const std::uint8_t none = 0;
+  static constexpr std::uint8_t none = 0;
   const std::uint8_t* const data = bytes.empty() ? &none : bytes.data();
   return {key, libcrypto_constant::param_octet_string, const_cast<std::uint8_t*>(data), bytes.size(),
           libcrypto_constant::param_unmodified};
@@ -50,6 +51,7 @@ SecretBytes hkdf(std::string_view hash_name, std::span<const std::uint8_t> ikm, 
   if (!libcrypto.unavailable_reason().empty()) {
     throw Error(Status::engine_unavailable, "HKDF: " + libcrypto.unavailable_reason());
   }
+  const NotAtFork scope;  // libcrypto fetches what it needs in each call, and holds locks meanwhile
   const std::unique_ptr<evp_kdf_st, void (*)(evp_kdf_st*)> kdf(libcrypto->EVP_KDF_fetch(nullptr, "HKDF", nullptr),
                                                                libcrypto->EVP_KDF_free);
   if (!kdf) libcrypto.fail("EVP_KDF_fetch(HKDF)");

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "core/error.hpp"
+#include "core/fork.hpp"
 
 namespace warpcipher {
 namespace {
@@ -23,6 +24,7 @@ void resolve(void* library, const char* name, Function& function, std::string& m
 }  // namespace
 
 Libcrypto::Libcrypto() {
+  const NotAtFork scope;  // the loader holds a lock
   void* library = dlopen(library_name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   if (library == nullptr) library = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -58,8 +60,8 @@ Libcrypto::Libcrypto() {
 }
 
 const Libcrypto& Libcrypto::instance() {
-  static const Libcrypto library;
-  return library;
+  static constinit FirstUse<Libcrypto> library;
+  return library.get([] { return Libcrypto(); });
 }
 
 void Libcrypto::fail(const char* what) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA engine of a build without CUDA: listed, so that an error can say why it cannot run.
 #include "core/error.hpp"
+#include "core/fork.hpp"
 #include "engine/cuda/engine.hpp"
 
 namespace warpcipher {
@@ -54,8 +55,8 @@ class AbsentCudaEngine final : public DeviceEngine {
 }  // namespace
 
 DeviceEngine& cuda_engine() {
-  static AbsentCudaEngine engine;
-  return engine;
+  static constinit FirstUse<AbsentCudaEngine> engine;
+  return engine.get();
 }
 
 }  // namespace warpcipher

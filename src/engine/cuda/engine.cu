@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "core/error.hpp"
+#include "core/fork.hpp"
 #include "engine/cuda/choice/policies.hpp"
 #include "engine/cuda/execution/columns.hpp"
 #include "engine/cuda/execution/message_batch.hpp"
@@ -181,8 +182,8 @@ class CudaEngine final : public DeviceEngine {
 }  // namespace
 
 DeviceEngine& cuda_engine() {
-  static CudaEngine engine;
-  return engine;
+  static constinit FirstUse<CudaEngine> engine;
+  return engine.get();
 }
 
 }  // namespace warpcipher

@@ -6,6 +6,7 @@
 #include "cipher/aes_reference.hpp"
 #include "cipher/des.hpp"
 #include "core/error.hpp"
+#include "core/fork.hpp"
 #include "mode/list.hpp"
 
 namespace warpcipher {
@@ -119,10 +120,7 @@ class ReferenceEngine final : public Engine {
   std::string_view description() const override { return "the standards' text, block by block: slow, for tests"; }
   Memory memory() const override { return Memory::host; }
   bool constant_time(const Algorithm&) const override { return false; }
-  const std::string& unavailable_reason() const override {
-    static const std::string none;
-    return none;
-  }
+  const std::string& unavailable_reason() const override { return none_; }
   std::vector<std::string> devices() const override { return {"one core of this CPU"}; }
   std::uint32_t tile_units() const override { return 1u << 16; }
 
@@ -130,13 +128,16 @@ class ReferenceEngine final : public Engine {
   void run(const Plan& plan, std::span<Status> statuses, Stream) override {
     for (std::size_t i = 0; i < plan.messages.size(); ++i) statuses[i] = run_message(plan.messages[i]);
   }
+
+ private:
+  const std::string none_;
 };
 
 }  // namespace
 
 Engine& reference_engine() {
-  static ReferenceEngine engine;
-  return engine;
+  static constinit FirstUse<ReferenceEngine> engine;
+  return engine.get();
 }
 
 }  // namespace warpcipher

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "core/fork.hpp"
 #include "core/processor.hpp"
 #include "search/cpu/aes_lanes.hpp"
 #include "search/cpu/lane_test.hpp"
@@ -71,8 +72,8 @@ std::vector<const AesLanes*> find_aes_lanes() {
 }  // namespace
 
 std::span<const AesLanes* const> aes_lanes_list() {
-  static const std::vector<const AesLanes*> list = find_aes_lanes();
-  return list;
+  static constinit FirstUse<std::vector<const AesLanes*>> list;
+  return list.get(find_aes_lanes);
 }
 
 std::vector<std::unique_ptr<RangeTest>> aes_tests(const SpacePointer& space, const TestPointer& test) {

@@ -8,6 +8,7 @@
 
 #include "cipher/des_bitslice.hpp"
 #include "core/error.hpp"
+#include "core/fork.hpp"
 
 namespace warpcipher::search::cpu {
 
@@ -64,8 +65,8 @@ std::vector<const DesMeetLanes*> find_des_meet() {
 }  // namespace
 
 std::span<const DesMeetLanes* const> des_meet_list() {
-  static const std::vector<const DesMeetLanes*> list = find_des_meet();
-  return list;
+  static constinit FirstUse<std::vector<const DesMeetLanes*>> list;
+  return list.get(find_des_meet);
 }
 
 }  // namespace warpcipher::search::cpu

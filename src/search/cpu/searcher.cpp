@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/fork.hpp"
 #include "core/thread_pool.hpp"
 #include "search/cpu/range_test.hpp"
 
@@ -122,8 +123,8 @@ class CpuSearcher final : public Searcher {
 }  // namespace
 
 Searcher& cpu_searcher() {
-  static CpuSearcher searcher;
-  return searcher;
+  static constinit FirstUse<CpuSearcher> searcher;
+  return searcher.get();
 }
 
 }  // namespace warpcipher::search

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA searcher of a build without CUDA: listed, so that an error can say why it cannot run.
 #include "core/error.hpp"
+#include "core/fork.hpp"
 #include "search/cuda/searcher.hpp"
 
 namespace warpcipher::search {
@@ -24,8 +25,8 @@ class AbsentCudaSearcher final : public Searcher {
 }  // namespace
 
 Searcher& cuda_searcher() {
-  static AbsentCudaSearcher searcher;
-  return searcher;
+  static constinit FirstUse<AbsentCudaSearcher> searcher;
+  return searcher.get();
 }
 
 }  // namespace warpcipher::search

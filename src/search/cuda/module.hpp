@@ -12,6 +12,8 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/fork.hpp"
+#include "engine/cuda/runtime/device.hpp"
 #include "engine/engine.hpp"
 
 namespace warpcipher::search::cuda {
@@ -32,7 +34,9 @@ class Module {
       throw;
     }
   }
-  ~Module() { driver().unload(module_); }
+  ~Module() {
+    if (!warpcipher::cuda::is_lost_at_fork()) driver().unload(module_);
+  }
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
@@ -62,7 +66,9 @@ class Module {
   }
 
   static const Driver& driver() {
-    static const Driver found = [] {
+    static constinit FirstUse<Driver> found;
+    return found.get([] {
+      const NotAtFork scope;  // the loader holds a lock
       void* const library = dlopen("libcuda.so.1", RTLD_NOW);
       if (library == nullptr) throw Error(Status::engine_failure, "libcuda.so.1 cannot be loaded");
       Driver functions{};
@@ -73,8 +79,7 @@ class Module {
       find(library, "cuLaunchKernel", functions.launch);
       find(library, "cuGetErrorString", functions.error_string);
       return functions;
-    }();
-    return found;
+    });
   }
 
   static void check(CUresult result, const char* doing) {

@@ -8,6 +8,7 @@
 #include <deque>
 
 #include "engine/cuda/runtime/check.hpp"
+#include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/stream.hpp"
 
 namespace warpcipher::search::cuda {
@@ -32,6 +33,7 @@ HitBuffer::HitBuffer(std::uint32_t capacity) : capacity_(capacity) {
 
 HitBuffer::~HitBuffer() {
   memory_.reset();
+  if (warpcipher::cuda::is_lost_at_fork()) return;
   cudaStreamSynchronize(native(stream_));
   cudaStreamDestroy(native(stream_));
 }

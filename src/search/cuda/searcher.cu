@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/fork.hpp"
 #include "engine/cuda/runtime/device.hpp"
 #include "search/cuda/aes_search.hpp"
 #include "search/cuda/des_generic.hpp"
@@ -112,8 +113,8 @@ class CudaSearcher final : public Searcher {
 }  // namespace cuda
 
 Searcher& cuda_searcher() {
-  static cuda::CudaSearcher searcher;
-  return searcher;
+  static constinit FirstUse<cuda::CudaSearcher> searcher;
+  return searcher.get();
 }
 
 }  // namespace warpcipher::search

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "core/fork.hpp"
+
 namespace warpcipher::search {
 
 namespace {
@@ -48,8 +50,8 @@ class ReferenceSearcher final : public Searcher {
 }  // namespace
 
 Searcher& reference_searcher() {
-  static ReferenceSearcher searcher;
-  return searcher;
+  static constinit FirstUse<ReferenceSearcher> searcher;
+  return searcher.get();
 }
 
 }  // namespace warpcipher::search

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/fork.hpp"
 #include "engine/cuda/runtime/check.hpp"
 
 namespace warpcipher::cuda {
@@ -25,7 +27,12 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
+constexpr const char* lost_reason =
+    "this process was forked after the NVIDIA driver had started, which does not work in the child: start processes "
+    "with exec (in Python the start method 'spawn'), or use engine 'cpu'";
+
 std::string no_device_reason(cudaError_t error, int driver_version) {
+  if (error == cudaErrorInitializationError && fork_count() != 0) return lost_reason;  // started by someone else
   if (driver_version == 0) return "no NVIDIA driver found: install one, or use engine 'cpu'";
   if (error == cudaErrorInsufficientDriver) {
     return "the NVIDIA driver supports CUDA " + version_text(driver_version) + " and this build needs CUDA " +
@@ -43,7 +50,11 @@ int attribute(cudaDeviceAttr which, int device) {
   return cudaDeviceGetAttribute(&value, which, device) == cudaSuccess ? value : 0;
 }
 
+// In which process look() asked the driver: 1 + fork_count(), or 0 where there is none to be lost.
+std::atomic<unsigned> process_of_driver{0};
+
 Devices look() {
+  process_of_driver = 1 + fork_count();
   Devices found;
   if (cudaDriverGetVersion(&found.driver_version) != cudaSuccess) found.driver_version = 0;
   int count = 0;
@@ -51,6 +62,7 @@ Devices look() {
   if (error != cudaSuccess || count == 0) {
     cudaGetLastError();
     found.unavailable_reason = no_device_reason(error, found.driver_version);
+    process_of_driver = 0;
     return found;
   }
   for (int i = 0; i < count; ++i) {
@@ -102,7 +114,8 @@ void enter_context() {
 AddressRange find_allocation(const void* pointer) {
   enter_context();
   using GetAddressRange = int (*)(unsigned long long*, std::size_t*, unsigned long long);  // cuMemGetAddressRange
-  static const GetAddressRange get_address_range = [] {
+  static constinit FirstUse<GetAddressRange> found_function;
+  const GetAddressRange get_address_range = found_function.get([] {
     void* found = nullptr;
     cudaDriverEntryPointQueryResult result{};
 #if CUDART_VERSION >= 12050
@@ -115,7 +128,7 @@ AddressRange find_allocation(const void* pointer) {
     if (error != cudaSuccess) cudaGetLastError();
     const bool good = error == cudaSuccess && result == cudaDriverEntryPointSuccess;
     return good ? reinterpret_cast<GetAddressRange>(found) : nullptr;
-  }();
+  });
   unsigned long long begin = 0;
   std::size_t size = 0;
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
@@ -149,8 +162,18 @@ int find_device_of(const void* pointer, const std::string& what, int before) {
 }  // namespace
 
 const Devices& devices() {
-  static const Devices found = look();
-  return found;
+  static constinit FirstUse<Devices> found, lost;
+  if (!is_lost_at_fork()) return found.get(look);
+  return lost.get([] {
+    Devices none;
+    none.unavailable_reason = lost_reason;
+    return none;
+  });
+}
+
+bool is_lost_at_fork() noexcept {
+  const unsigned process = process_of_driver.load();
+  return process != 0 && process != 1 + fork_count();
 }
 
 const Device& find_device(int index) {

@@ -19,8 +19,12 @@ struct Devices {
   int driver_version = 0;          // as cudaDriverGetVersion: 1000 major + 10 minor
 };
 
-// Asks the driver on the first call. Creates no context.
+// Asks the driver on the first call. Creates no context. None where is_lost_at_fork().
 const Devices& devices();
+
+// True in the child of a process that had started the driver: nothing of it works there, nor is memory there that the
+// parent page-locked. What is let go of is left as it is then.
+bool is_lost_at_fork() noexcept;
 
 // The device of that index; throws Error{engine_failure} when it is older than this library supports.
 const Device& find_device(int index);

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/fork.hpp"
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/stream.hpp"
@@ -26,13 +27,17 @@ constexpr std::uint64_t kept_part = 64;  // of the device's memory
 // One pool a device for the life of the process: the driver frees it with the context, and freeing it here could run
 // after the driver has shut down.
 cudaMemPool_t pool() {
-  static std::mutex mutex;
-  static std::map<int, cudaMemPool_t> pools;
+  struct Pools {
+    std::mutex mutex;
+    std::map<int, cudaMemPool_t> of_device;
+  };
+  static constinit FirstUse<Pools> instance;
+  Pools& pools = instance.get();
   int device = 0;
   check(cudaGetDevice(&device), "find the current device");
-  const std::lock_guard lock(mutex);
-  const auto found = pools.find(device);
-  if (found != pools.end()) return found->second;
+  const std::lock_guard lock(pools.mutex);
+  const auto found = pools.of_device.find(device);
+  if (found != pools.of_device.end()) return found->second;
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;
   properties.location.type = cudaMemLocationTypeDevice;
@@ -41,7 +46,7 @@ cudaMemPool_t pool() {
   check(cudaMemPoolCreate(&created, &properties), "create a memory pool");
   std::uint64_t kept = std::max<std::uint64_t>(least_kept_len, find_device(device).memory / kept_part);
   check(cudaMemPoolSetAttribute(created, cudaMemPoolAttrReleaseThreshold, &kept), "set up a memory pool");
-  pools.emplace(device, created);
+  pools.of_device.emplace(device, created);
   return created;
 }
 
@@ -56,8 +61,8 @@ class KeptMemory {
  public:
   // Never destroyed: the driver may be gone by then.
   static KeptMemory& the() {
-    static KeptMemory* const instance = new KeptMemory;
-    return *instance;
+    static constinit FirstUse<KeptMemory> instance;
+    return instance.get();
   }
 
   void add(Stream stream) {
@@ -130,6 +135,7 @@ void* allocate(std::size_t size, Stream stream) {
 }
 
 void deallocate(void* memory, std::size_t size, std::size_t used, Stream stream) noexcept {
+  if (is_lost_at_fork()) return;
   if (used != 0) cudaMemsetAsync(memory, 0, used, native(stream));
   if (!KeptMemory::the().give(memory, size, stream)) cudaFreeAsync(memory, native(stream));
 }

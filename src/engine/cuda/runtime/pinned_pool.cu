@@ -12,6 +12,7 @@
 #include <new>
 #include <vector>
 
+#include "core/fork.hpp"
 #include "core/wipe.hpp"
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/device.hpp"
@@ -39,8 +40,8 @@ struct Pool {
 };
 
 Pool& pool() {
-  static Pool* const instance = new Pool;
-  return *instance;
+  static constinit FirstUse<Pool> instance;
+  return instance.get();
 }
 
 std::size_t room_for(std::size_t size) {
@@ -77,6 +78,7 @@ void* take_pinned(std::size_t size) {
 }
 
 void give_pinned(void* memory, std::size_t size, std::size_t used) noexcept {
+  if (is_lost_at_fork()) return;
   secure_wipe(memory, used);
   const std::size_t room = room_for(size);
   if (room > most_kept_of_one) {

@@ -8,7 +8,9 @@
 #include <new>
 #include <vector>
 
+#include "core/fork.hpp"
 #include "engine/cuda/runtime/check.hpp"
+#include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/memory.hpp"
 #include "engine/cuda/runtime/stream.hpp"
 
@@ -26,8 +28,8 @@ struct Pool {
 };
 
 Pool& pool() {
-  static Pool* const instance = new Pool;
-  return *instance;
+  static constinit FirstUse<Pool> instance;
+  return instance.get();
 }
 
 // An event at what is on a stream now.
@@ -65,6 +67,7 @@ Stream take_stream() {
 }
 
 void give_stream(Stream stream) noexcept {
+  if (is_lost_at_fork()) return;
   try {
     const std::lock_guard lock(pool().mutex);
     const auto found = pool().device_of.find(stream);

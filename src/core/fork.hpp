@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the library keeps through a fork. The child has one thread, the one that forked, and the memory as it was at
+// that moment: a lock that another thread held stays locked there, and what another thread was making stays unfinished.
+// So
+//   - nothing is made under the compiler's guard of a static variable: FirstUse and Once know which process makes;
+//   - locks that the child may want are taken inside a NotAtFork, for whose end a fork waits;
+//   - what has threads of its own (ThreadPool, Queue, Batch) knows its process by fork_count().
+// src/core/fork.cpp alone registers handlers.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+namespace warpcipher {
+
+// Forks that this process descends from since the library was loaded: a number that tells a child from its parent.
+unsigned fork_count() noexcept;
+
+// A scope that a fork by another thread waits for, a second at most. For short work that holds a lock, our own or one
+// inside libcrypto or the loader, and never waits for a thread, a device or Python's GIL, for the thread that forks may
+// hold it. The limit is for work that waits, unknown to us, for a lock that the forking thread has taken in a fork
+// handler of someone else, such as an allocator's. Scopes may lie inside each other.
+class NotAtFork {
+ public:
+  NotAtFork() noexcept;
+  ~NotAtFork();
+  NotAtFork(const NotAtFork&) = delete;
+  NotAtFork& operator=(const NotAtFork&) = delete;
+};
+
+// Runs something once, as std::call_once: others wait, and an exception leaves it to the next. What another thread was
+// running at a fork, the child runs again, over whatever that thread has left.
+class Once {
+ public:
+  constexpr Once() noexcept = default;
+  Once(const Once&) = delete;
+  Once& operator=(const Once&) = delete;
+
+  template <class Body>
+  void call(Body&& body) {
+    if (state_.load(std::memory_order_acquire) == done || !begin()) return;
+    try {
+      body();
+    } catch (...) {
+      end(fresh);
+      throw;
+    }
+    end(done);
+  }
+
+ private:
+  static constexpr std::uint32_t fresh = 0, done = 1;  // from 2 on: being run, and in which process
+
+  bool begin() noexcept;  // false: done by another thread
+  void end(std::uint32_t state) noexcept;
+
+  std::atomic<std::uint32_t> state_{fresh};
+};
+
+// A value that is made on first use and never destroyed, for static variables: threads may use it while the process
+// ends. A half-made value that a child finds is made anew in the same place.
+template <class T>
+class FirstUse {
+ public:
+  constexpr FirstUse() noexcept = default;
+
+  // make() -> T, which need not be movable.
+  template <class Make>
+  T& get(Make&& make) {
+    once_.call([&] { ::new (static_cast<void*>(room_)) T(make()); });
+    return *std::launder(reinterpret_cast<T*>(room_));
+  }
+  T& get() {
+    once_.call([&] { ::new (static_cast<void*>(room_)) T(); });
+    return *std::launder(reinterpret_cast<T*>(room_));
+  }
+
+ private:
+  Once once_;
+  alignas(T) std::byte room_[sizeof(T)]{};
+};
+
+}  // namespace warpcipher
