@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the engine for a batch: the one that was forced, or the one that should be fastest where the data lies, or
-// both.
+// Chooses the engine for a batch: the one that the caller named, or the fastest for where the data lies, or both.
 #pragma once
 
 #include <span>
@@ -19,17 +18,17 @@ struct Choice {
   double cpu_share = 0;  // of the bytes, when both work
 };
 
-// A batch smaller than this stays on the CPU unseen. H200 and 16 cores, 64 KiB: AES 0.02 ms on the CPU and 0.05 through
-// the GPU, triple DES 0.067 and 0.062; 256 KiB of triple DES 0.27 and 0.07.
+// A smaller batch stays on the CPU without a look at the rates. H200 and 16 cores, 64 KiB: AES 0.02 ms on the CPU and
+// 0.05 through the GPU, triple DES 0.067 and 0.062; 256 KiB of triple DES 0.27 and 0.07.
 inline constexpr std::size_t least_device_len = std::size_t{64} << 10;
 
-// A batch smaller than this is not shared. H200 and 16 cores, AES-128-CTR from page-locked memory: 16 MiB took 0.48 ms
+// A smaller batch is not shared. H200 and 16 cores, AES-128-CTR from page-locked memory: 16 MiB took 0.48 ms
 // on the better engine and 0.36 on both, but 1 MiB 0.10 and 0.17.
 inline constexpr std::size_t least_shared_len = std::size_t{16} << 20;
 
-// Decides for data in host memory. `rates`: as measured on this machine, or nullptr before anything was: then AES stays
-// on the CPU, whose instructions beat the link, and long texts of bitsliced DES go to the device. Batches of one
-// algorithm and direction may be shared by both. Pure.
+// Decides for data in host memory. `rates`: measured on this machine, or nullptr. Without rates AES stays on the CPU,
+// whose instructions are faster than the link, and long texts of bitsliced DES go to the device. Only a batch of one
+// algorithm and direction is shared. A pure function.
 Choice choose_where(std::span<const JobPart> job, bool pinned, const RateTable* rates);
 
 struct Selection {
@@ -38,18 +37,18 @@ struct Selection {
   double cpu_share = 0;      // of the bytes
 };
 
-// The engine of that name; for "auto" the one that WARPCIPHER_ENGINE names, else as choose_where() decides among those
-// whose time depends on neither keys nor data, or the engine that reaches device memory. All can run here and have
-// passed their self-test. Throws Error{engine_unavailable} that says why when a forced engine is unknown or cannot run,
-// and Error{invalid_argument} when it cannot reach device memory.
+// The engine of that name. For "auto": the engine that WARPCIPHER_ENGINE names; else, for device memory, the engine
+// that runs there, and for host memory what choose_where() decides among engines whose time depends on neither keys nor
+// data. The engines can run here and have passed their self-test. Throws Error{engine_unavailable} that says why when a
+// named engine is unknown or cannot run, and Error{invalid_argument} when it cannot access device memory.
 Selection select_engines(std::string_view name, std::span<const Message> messages);
 
 // The same for text in device memory.
 DeviceEngine& select_device_engine(std::string_view name);
 
-// Whether data in host memory are likely to go to a device by that name, with the engines `among` which there is to
-// choose; by "auto", as above, only once the rates of this machine were measured: before, nearly all stay on the CPU.
-// An engine that is not meant is not asked whether it can run, so no driver is started for it.
+// Whether select_engines() is likely to send data in host memory to a device, if `among` were the engines. For "auto",
+// only once the rates of this machine have been measured: before that nearly all data stay on the CPU. Does not start
+// the driver of an engine that the name excludes.
 bool may_use_device(std::string_view name, std::span<Engine* const> among = engines());
 
 }  // namespace warpcipher

@@ -12,9 +12,9 @@
 namespace warpcipher {
 namespace {
 
-// What a thread copies at a time: long enough to be worth the taking, short enough that threads end together.
+// Bytes of a share: long enough to be worth an atomic operation, short enough that threads end together.
 constexpr std::size_t copy_share_len = std::size_t{64} << 10;
-// Less than this is wiped in less time than another thread takes to wake.
+// Waking another thread takes longer than wiping less than this.
 constexpr std::size_t least_shared_wipe = std::size_t{256} << 10;
 
 void copy(const DeviceCopy& range, std::size_t begin, std::size_t end) {
@@ -47,7 +47,7 @@ void CopyJob::start(const std::vector<DeviceCopy>& ranges) {
 
 void CopyJob::find_shares() {
   starts_.clear();
-  std::size_t filled = copy_share_len;  // of the share before: the first range begins the first share
+  std::size_t filled = copy_share_len;  // bytes of the last share: the first range begins a new one
   for (std::size_t i = 0; i < ranges_.size(); ++i) {
     for (std::size_t offset = 0; offset < ranges_[i].len;) {
       if (filled == copy_share_len) {
@@ -71,7 +71,7 @@ void CopyJob::copy_share(Position from, Position to) const {
 }
 
 bool CopyJob::help() {
-  // Threads that look for work shall not fight for the counter of a job that has none.
+  // Threads that look for work must not contend for the counter of a job that has none.
   const std::uint64_t seen = taken_.load(std::memory_order_relaxed);
   if (static_cast<std::uint32_t>(seen) >= seen >> 32) return false;
   const std::uint64_t taken = taken_.fetch_add(1, std::memory_order_acquire);
@@ -98,7 +98,7 @@ void wipe_in_parallel(void* memory, std::size_t len) noexcept {
       pool.parallel_for(len, std::max(least_shared_wipe / 4, len / (4 * pool.threads())),
                         [&](std::size_t begin, std::size_t end) { secure_wipe(bytes + begin, end - begin); });
       return;
-    } catch (const std::exception&) {  // no memory for threads: alone, then
+    } catch (const std::exception&) {  // no memory for threads: this one wipes all
     }
   }
   secure_wipe(bytes, len);

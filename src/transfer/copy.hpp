@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and wipes of host memory by all cores: one core moves far fewer bytes a second than a GPU's link.
+// Copies and wipes of host memory by all cores: one core is much slower than a GPU's link.
 #pragma once
 
 #include <atomic>
@@ -11,12 +11,11 @@
 
 namespace warpcipher {
 
-// Adds a range; one that goes on where the last one ends, on both sides, makes that one longer. Empty ones are left
-// out.
+// Adds a range, or extends the last one when the range follows it on both sides. Leaves empty ranges out.
 void append_range(std::vector<DeviceCopy>& ranges, const DeviceCopy& range);
 
-// Ranges that are copied in shares by whichever threads call help(). One thread owns the job: starts it, learns that it
-// is done, cancels it.
+// A list of copies that is cut into shares; threads that call help() copy them. One thread owns the job: it calls
+// start(), done() and cancel().
 class CopyJob {
  public:
   CopyJob() = default;
@@ -24,15 +23,15 @@ class CopyJob {
   CopyJob& operator=(const CopyJob&) = delete;
   ~CopyJob() { cancel(); }
 
-  // Of ranges none overlaps another's target. The job before is done.
+  // The former job is done. No range overlaps the target of another.
   void start(const std::vector<DeviceCopy>& ranges);
 
-  // Copies a share; false when all are taken. From any thread, at any time in the job's life.
+  // Copies a share; false when all are taken. From any thread, at any time until the job is destroyed.
   bool help();
 
   bool done() const { return left_.load(std::memory_order_acquire) == 0; }
 
-  // Gives up the shares that nobody has taken, and waits for the others.
+  // Drops the shares that no thread has taken, and waits for the others.
   void cancel() noexcept;
 
  private:

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t max_block_len = 16;
 
-// The data-unit number whose tweak is that of `iv`, `blocks` blocks on: D(E(iv) alpha^blocks) under the tweak's key
-// (IEEE 1619, section 5.1). So an engine that only begins at data units continues one.
+// Replaces `iv` by the data-unit number whose tweak is that of `iv` advanced by `blocks` blocks: D(E(iv) alpha^blocks)
+// under the tweak's key (IEEE 1619, section 5.1). So an engine that can only begin a data unit continues one.
 void advance_tweak(const Key& key, std::uint8_t* iv, std::uint64_t blocks) {
   const std::size_t half = key.size() / 2;
   const Secret<aes::Schedule> schedule(aes::expand_key(key.bytes() + half, half));

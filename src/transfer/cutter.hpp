@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts a message into parts that run one by one, on one engine or several: each is a message of its own, with the IV
-// that continues the chain. The modes whose blocks do not wait for each other can be cut.
+// Cuts a message into parts, each a message of its own with the IV that continues the chain. Parts may run on different
+// engines. Only modes whose blocks do not depend on each other's results can be cut.
 #pragma once
 
 #include <array>
@@ -40,21 +40,20 @@ struct Part {
   bool has_gcm_iv() const { return gcm != nullptr; }
 };
 
-// Of bytes: where a message may be cut.
+// A message may be cut at multiples of this many bytes.
 inline constexpr std::size_t cut_multiple = 256;
 
 bool can_be_cut(const Message& message);
 
-// Takes parts off a message, front to back. The chaining value of the next part is read when a part is taken: a part
-// may run, in place, as soon as it has been.
+// Takes parts off a message, front to back. next() also reads the chaining value of the part that follows, so the part
+// that it returns may run in place at once.
 class Cutter {
  public:
   Cutter(const Message& message, std::size_t index);
 
   bool done() const { return done_; }
 
-  // The next part, of at most `len` bytes of text (a multiple of cut_multiple); a message that cannot be cut comes
-  // whole.
+  // The next part, of at most `len` bytes of text (a multiple of cut_multiple); the whole message if it cannot be cut.
   Part next(std::size_t len);
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GCM (SP 800-38D) of one message in pieces, for engines that know only whole messages. GHASH is a polynomial in H, so
-// the hashes of pieces add up once each is multiplied by a power of H; and a 16-byte IV can be solved for the counter
-// at which a piece begins. So each piece runs as a message of its own, under iv_at(), and from the tags that come of it
-// the tag of the whole is put together:
+// GCM (SP 800-38D) of one message in pieces, on engines that know only whole messages. Each piece runs as a message of
+// its own with the IV iv_at(): a 16-byte IV that GHASH maps to the counter at which the piece begins. GHASH is a
+// polynomial in H, so the hashes of pieces add up once each is multiplied by a power of H. So the tags of the pieces
+// give the tag of the whole:
 //
 //   piece i   tag_i = E(J_i) + (Y_i + L_i) H   gives Y_i, its hash; L_i the block of its lengths
 //   whole     Y <- Y H^(blocks of piece i) + Y_i,   tag = E(J0) + (Y + L) H

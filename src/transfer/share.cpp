@@ -12,13 +12,13 @@
 namespace warpcipher {
 namespace {
 
-// Where to cut is chosen no finer than this, so that parts begin as aligned as pieces do.
+// The share of a device is a multiple of this, so that parts are as aligned as pieces.
 constexpr std::size_t share_multiple = std::size_t{64} << 10;
 constexpr std::size_t everything = std::numeric_limits<std::size_t>::max();
 
 using Tag = Secret<std::uint8_t[GcmPieces::tag_len]>;
 
-// What one engine has to do: parts as it takes them. A part of a GCM message that was cut has a tag of its own.
+// The work of one engine. A part of a GCM message that was cut has a tag of its own.
 struct Side {
   explicit Side(const std::vector<Part>& all) : parts(all), tags(all.size()), statuses(all.size(), Status::ok) {
     messages.reserve(all.size());
@@ -39,7 +39,7 @@ struct Side {
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
-  // Once both engines are done. The tags of a message's parts are added in order, the device's first.
+  // To be called when both engines are done, first for the device: the tags of a message's parts add up in order.
   void report(std::span<const Message> all, std::span<Status> all_statuses) const {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const Part& part = parts[i];

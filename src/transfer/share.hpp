@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One batch in host memory on two engines at the same time: the front of it goes through a device, the rest is done by
-// the CPU. A message across the border is cut there (cutter.hpp has the chaining values), and a tag is put together
-// from those of its parts (gcm_pieces.hpp).
+// One batch in host memory on two engines at the same time: its front goes through a device, the CPU does the rest. A
+// message across the border is cut there (cutter.hpp has the chaining values), and its tag is computed from the tags of
+// its parts (gcm_pieces.hpp).
 //
 //   messages    [ 0 ][ 1 ][    2   .     ][ 3 ]
 //   device      [ 0 ][ 1 ][ 2 front ]                several devices: dealt to them in pieces (transfer_ring.hpp)
@@ -25,17 +25,17 @@ struct Shares {
 // of 256 in a message. Chaining values are read here, so both shares may then run at once, in place.
 Shares share_out(std::span<const Message> messages, std::size_t device_len);
 
-// The bytes of a batch that a device should have beside a CPU that is to have a share, from 0 to 1.
+// The bytes of a batch for the device when the CPU has `cpu_share` of them, from 0 to 1.
 std::size_t device_len(std::span<const Message> messages, double cpu_share);
 
-// Seconds that each engine was at work.
+// Seconds that each engine worked.
 struct ShareSeconds {
   double device = 0;
   double cpu = 0;
 };
 
-// Runs messages that have passed check_messages on both. A text whose tag does not match is wiped, as is every text to
-// be checked when an engine throws; then both have ended.
+// Runs messages that have passed check_messages on both engines. Wipes each text whose tag does not match. When an
+// engine throws, waits for the other and wipes each text that has a tag to check.
 ShareSeconds run_on_both(DeviceEngine& device, Engine& cpu, std::span<const Message> messages,
                          std::span<Status> statuses, std::size_t device_len);
 

@@ -36,7 +36,7 @@ std::vector<JobPart> describe(std::span<const Message> messages) {
   std::vector<JobPart> parts;
   for (const Message& m : messages) {
     const Algorithm* const algorithm = &m.algorithm();
-    // Neighbours are mostly alike: the last part is looked at first.
+    // Neighbours are mostly alike: search from the last part.
     const auto found = std::find_if(parts.rbegin(), parts.rend(), [&](const JobPart& part) {
       return part.algorithm == algorithm && part.direction == m.direction;
     });
@@ -56,7 +56,7 @@ double seconds_of(const JobPart& part, const Cost& cost, double share) {
   return cost.stream > 0 ? std::max(seconds, static_cast<double>(part.longest) / cost.stream) : seconds;
 }
 
-// The one takes longer with the share and the other shorter, so halving finds where they meet.
+// A larger share makes the CPU slower and the device faster, so bisection finds where they meet.
 Balance find_balance(const JobPart& part, const Cost& cpu, const Cost& device, const Together& together) {
   double low = 0, high = 1;
   for (int i = 0; i < 20; ++i) {

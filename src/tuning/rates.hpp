@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What work costs on each engine, as measured on this machine (tuner.hpp), and what a batch in host memory comes to.
-// Plain data: select.hpp decides by it.
+// What work costs on each engine, as measured on this machine (tuner.hpp), and estimates for a batch in host memory.
+// Plain data; src/dispatch chooses engines by it.
 #pragma once
 
 #include <cstddef>
@@ -11,20 +11,20 @@
 
 namespace warpcipher {
 
-// A text of as many bytes, and the seconds that it takes.
+// A measurement: bytes of text, and the seconds that they take.
 struct Point {
   double bytes = 0;
   double seconds = 0;
 };
 
-// Seconds of a run: what the bytes take, by straight lines between what was measured, and `message` for each message
-// that the measured ones did not have; where blocks wait for each other no less than the longest message / stream.
+// The cost of a run: linear interpolation between measured points, and `message` for each message more than the
+// measured runs had. In serial modes at least the longest message / stream.
 struct Cost {
   double call = 0;            // seconds of the shortest run
   double message = 0;         // seconds
-  double message_len = 0;     // bytes of the messages that were measured; 0: one message, whatever its length
-  double stream = 0;          // bytes a second of one message; 0: as many as of several
-  std::vector<Point> points;  // by bytes; none: not known
+  double message_len = 0;     // bytes of each message that was measured; 0: all text was one message
+  double stream = 0;          // bytes a second of a single message; 0: the same as of several
+  std::vector<Point> points;  // in ascending order of bytes; empty: not known
 
   bool known() const { return !points.empty(); }
   double seconds(double bytes) const;
@@ -32,8 +32,8 @@ struct Cost {
   double rate() const { return known() ? points.back().bytes / points.back().seconds : 0; }
 };
 
-// How many times as long each engine takes for its share while the other is at work too, as it takes alone: they move
-// the same memory, and share the cores. 0: never faster together.
+// Slowdown of each engine when both run, relative to running alone: they share memory and cores. 0: both together are
+// never faster.
 struct Together {
   double cpu = 0;
   double device = 0;
@@ -41,7 +41,7 @@ struct Together {
   bool pays() const { return cpu > 0 && device > 0; }
 };
 
-// Of one algorithm in one direction. Host data reach a device from pageable or from page-locked memory.
+// The costs of one algorithm in one direction: on the CPU, and through a device from pageable and from pinned memory.
 struct Rates {
   Cost cpu;
   Cost pageable, pinned;
@@ -77,7 +77,7 @@ std::vector<JobPart> describe(std::span<const Message> messages);
 // Seconds that a share of a part takes, from 0 to 1 of its bytes and messages.
 double seconds_of(const JobPart& part, const Cost& cost, double share = 1);
 
-// Seconds that parts take at the cost that `pick` takes from the rates of each; negative when one is not known.
+// Seconds that all parts take. pick(rates) gives the cost to use. Negative when the cost of a part is not known.
 template <class Pick>
 double seconds_of(std::span<const JobPart> job, const RateTable& table, Pick&& pick) {
   double total = 0;
@@ -93,13 +93,13 @@ double seconds_of(std::span<const JobPart> job, const RateTable& table, Pick&& p
 // off by half of the tenth, and sharing is still no slower.
 inline constexpr double worth_sharing = 0.9;
 
-// The share of the bytes with which the CPU is done when the device is, and the seconds that takes.
+// The share of the bytes with which the CPU ends at the same time as the device, and the seconds that both take.
 struct Balance {
   double cpu_share;
   double seconds;
 };
 
-// `together` pays.
+// together.pays() must hold.
 Balance find_balance(const JobPart& part, const Cost& cpu, const Cost& device, const Together& together);
 
 }  // namespace warpcipher

@@ -13,14 +13,14 @@
 namespace warpcipher {
 namespace {
 
-constexpr std::size_t message_len = 4096;  // where one message cannot fill an engine
+constexpr std::size_t message_len = 4096;  // for algorithms of which one message cannot fill an engine
 constexpr std::size_t short_len = 64;
 constexpr std::size_t short_messages = 2048;
 constexpr int sharing_rounds = 3;
-constexpr double worth_choosing = 1.05;  // what another value than the default must win: measurements differ by less
+constexpr double worth_choosing = 1.05;  // gain needed to leave the default: more than the noise
 
-// The median of runs of body(i); prepare(i) before each is not counted. Short ones vary more, and are repeated more
-// often.
+// The median of the seconds of body(). prepare(i) runs before each and is not counted. Short runs vary more, so they
+// are repeated more often.
 template <class Prepare, class Body>
 double median_seconds(int repetitions, Prepare&& prepare, Body&& body) {
   constexpr double short_run = 1e-3;
@@ -38,7 +38,7 @@ double median_seconds(int repetitions, Prepare&& prepare, Body&& body) {
   return std::max(*middle, 1e-9);
 }
 
-// Keys and IVs are of no account for the time: engines are constant in time.
+// Keys and IVs do not matter: the time of an engine does not depend on them.
 Key make_key(const Algorithm& algorithm) {
   std::vector<std::uint8_t> bytes(algorithm.key_len());
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(17 * i + 1);
@@ -86,8 +86,8 @@ class Texts {
 // Where texts lie and which engine runs them: host memory on the CPU, or host memory of a kind through the device.
 enum class Route { cpu, pageable, pinned };
 
-// Host memory for texts and results, pageable and page-locked by the engine: twice the longest text each, so that one
-// run's are not in the caches that the run before has filled.
+// Host memory for texts and results, pageable and pinned: twice the longest text each, so that the caches do not hold
+// the texts of the next run.
 class HostText {
  public:
   HostText(DeviceEngine& engine, std::size_t most_len)
@@ -101,11 +101,11 @@ class HostText {
   HostText& operator=(const HostText&) = delete;
   ~HostText() { engine_.free_pinned(pinned_, 2 * room_, 2 * room_); }
 
-  // Moves texts to memory of a kind, for each run somewhere else.
+  // Places texts in memory of the route's kind, for each run at another offset.
   void place(Texts& texts, Route route, int run) {
     std::uint8_t* const base = route == Route::pinned ? pinned_ : pageable_.data();
     const std::size_t places = std::max<std::size_t>(1, room_ / std::max<std::size_t>(texts.size(), 4096));
-    // Five places on, so that what a cache fetches ahead is not the next text.
+    // Five places further, so that prefetched lines are not the next text.
     const std::size_t offset = 5 * static_cast<std::size_t>(run) % places * std::max<std::size_t>(texts.size(), 4096);
     texts.place(base + offset, base + room_ + offset);
   }
@@ -246,7 +246,7 @@ class Tuner {
     return algorithm.parallel(direction) && algorithm.mode.id != Mode::xts;
   }
 
-  // As many bytes in one message, or in several where one cannot fill an engine.
+  // `len` bytes in one message, or in several where one cannot fill an engine.
   static Texts texts_of(const Key& key, Direction direction, std::size_t len) {
     const std::size_t own_len = is_whole(key.algorithm(), direction) ? len : std::min(message_len, len);
     return {key, direction, own_len, len / own_len};
@@ -271,8 +271,8 @@ class Tuner {
     return cost;
   }
 
-  // Both at once on the longest text, each with the share that balances them, and again with the share that follows
-  // from how long they took: the other's share changes how much is left of memory and cores.
+  // Runs both engines at once on the longest text, with the shares that balance them, and repeats with the shares that
+  // follow from the measured times: each share changes how much memory bandwidth and how many cores the other has.
   Together measure_together(Route route, const Key& key, Direction direction, const Rates& rates) {
     const Cost& through = rates.device(route == Route::pinned);
     const auto len = static_cast<std::size_t>(std::min(rates.cpu.points.back().bytes, through.points.back().bytes));
@@ -312,7 +312,7 @@ class Tuner {
     const Key key = make_key(algorithm);
     Rates& rates = tuning_.rates->at(algorithm, direction);
     if (algorithm.is_aead() && direction == Direction::decrypt) {
-      // The same work; and tags that match would have to be made for each run anew.
+      // The work is the same, and each run would need tags that match.
       rates = tuning_.rates->at(algorithm, Direction::encrypt);
       return tell(std::string(algorithm.name) + " decrypt: as encrypt");
     }

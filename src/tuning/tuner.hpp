@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures on this machine what choices depend on: each policy of each device, in device memory; the policies of the
-// pipeline; and for `auto` what every algorithm costs on the CPU, through a device from pageable and from page-locked
-// memory, and on both at once.
+// Measures this machine: each policy of each device, in device memory; the policies of host transfers; and, for `auto`,
+// the cost of every algorithm on the CPU, through a device from pageable and from pinned memory, and on both at once.
 #pragma once
 
 #include <cstddef>
@@ -18,18 +17,18 @@ struct TunerSettings {
   std::size_t device_len = std::size_t{256} << 20;  // bytes of text in device memory
   std::size_t least_len = std::size_t{64} << 10;    // bytes of the shortest text
   std::size_t most_len = std::size_t{128} << 20;    // and of the longest, at most
-  double seconds = 0.1;                             // texts grow four-fold until a run takes as long
-  int repetitions = 5;                              // at least, of which the median counts
+  double seconds = 0.1;                             // texts grow four-fold until a run takes this long
+  int repetitions = 5;                              // at least; the median counts
   std::vector<std::string> algorithms;              // empty: all
 };
 
-// What has been found, and how much of the whole is done, from 0 to 1.
+// What was just measured, and the progress of the whole, from 0 to 1.
 struct TunerNews {
   std::string text;
   double done;
 };
 
-// Measures `device` against `cpu`; takes the machine for itself meanwhile. Policies are left as they were found best.
+// Measures `device` and `cpu`. Nothing else should run on the machine meanwhile. Leaves the best policies in use.
 // Throws as the engines do.
 Tuning measure_tuning(DeviceEngine& device, Engine& cpu, const TunerSettings& settings,
                       const std::function<void(const TunerNews&)>& observe);

@@ -32,7 +32,7 @@ State& state() {
   return instance.get();
 }
 
-// Puts choices to use, or with `back` the defaults again.
+// Applies choices; with `back`, returns to the defaults instead.
 void choose_all(const std::vector<PolicyChoice>& choices, bool back) {
   for (const PolicyChoice& choice : choices) {
     const std::string_view value = back ? std::string_view() : std::string_view(choice.value);
@@ -67,7 +67,7 @@ std::string first_line(const char* path) {
   return line;
 }
 
-// Without a file of any machine the driver is not started to find out which machine this is.
+// Without any file there is no need to start the driver, which would tell which machine this is.
 bool has_any_file(const fs::path& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
@@ -141,7 +141,7 @@ std::string describe_machine() {
 std::string tuning_path(std::string_view machine) {
   const fs::path folder = cache_folder();
   if (folder.empty()) return {};
-  // A home that several machines share has a file for each.
+  // One file for each machine: several may share a home.
   std::ostringstream name;
   name << file_prefix << std::hex << std::hash<std::string_view>{}(machine) << ".txt";
   return (folder / name.str()).string();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was measured on this machine: which policies of kernels and of the pipeline are best, and the rates that `auto`
-// decides by. Kept in the user's cache folder for as long as GPUs, driver, processor and library stay what they were;
-// without it shipped defaults and a rule of thumb hold. Never changes a result.
+// Measurements of this machine: the best policies of kernels and of host transfers, and the rates that `auto` decides
+// by. They are kept in the user's cache folder and hold while GPUs, driver, processor and library stay the same.
+// Without them shipped defaults and a rule of thumb hold. They never change a result.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace warpcipher {
 
-// The value of a policy that was found best.
+// The best value of a policy.
 struct PolicyChoice {
   int device;  // as the engine numbers it; of_pipeline: for all devices
   std::string name;
@@ -31,18 +31,18 @@ struct Tuning {
   std::optional<RateTable> rates;
 };
 
-// What holds now: on the first call of the process what the cache has, put to use. Never throws for a cache that cannot
-// be read or is damaged: the defaults hold then, and `warning` says why.
+// The tuning in use. The first call in the process reads the cache and uses it. A cache that cannot be read or is
+// damaged throws nothing: the defaults hold, and `warning` says why.
 std::shared_ptr<const Tuning> current_tuning();
 
-// Puts a tuning to use, in place of what held before. Choices of devices, policies or values that there are not are
-// without effect.
+// Replaces the tuning in use. Ignores choices of unknown devices, policies or values.
 void use_tuning(Tuning tuning);
 
 // --- the cache ---
 
-// What figures hold for: the version of the library, processor, GPUs, how many of them host data are dealt to, driver.
-// Starts the driver. Throws Error{invalid_argument} when the user's choice of GPUs cannot be read.
+// What the measurements are valid for: the version of the library, processor, GPUs, the number of GPUs that host data
+// are dealt to, driver. Starts the driver. Throws Error{invalid_argument} when the user's choice of GPUs cannot be
+// read.
 std::string describe_machine();
 
 // The file for this machine, in $XDG_CACHE_HOME/warpcipher or ~/.cache/warpcipher; empty when there is no home.
