@@ -11,8 +11,8 @@
 
 #include "core/error.hpp"
 #include "core/fork.hpp"
+#include "dispatch/run.hpp"
 #include "engine/cuda/engine.hpp"
-#include "pipeline/run.hpp"
 
 namespace warpcipher {
 namespace {

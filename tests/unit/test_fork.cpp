@@ -19,12 +19,12 @@
 #include <thread>
 #include <vector>
 
+#include "dispatch/batch.hpp"
+#include "dispatch/run.hpp"
 #include "engine/cpu/hkdf.hpp"
-#include "pipeline/batch.hpp"
-#include "pipeline/run.hpp"
-#include "pipeline/tuning.hpp"
 #include "search/searcher.hpp"
 #include "support.hpp"
+#include "tuning/tuning.hpp"
 
 namespace warpcipher {
 namespace {
