@@ -3,9 +3,9 @@
 
 namespace warpcipher {
 
-std::size_t BounceMode::bounce_len(const Piece& piece) const { return piece.texts_len(); }
+std::size_t BounceMode::bounce_len(const TransferPiece& piece) const { return piece.texts_len(); }
 
-TagPlaces BounceMode::tag_places(const Piece&) const { return {0, true}; }
+TagPlaces BounceMode::tag_places(const TransferPiece&) const { return {0, true}; }
 
 void BounceMode::copy_in(const PieceTransfer& t) const {
   t.lists.ranges.assign(1, {t.device, t.bounce, t.piece.texts_len()});

@@ -17,7 +17,7 @@ Extent extent_of(std::span<const Message> messages, std::size_t begin, std::size
   Extent e;
   for (std::size_t i = begin; i < end; ++i) {
     const Message& m = messages[i];
-    const std::size_t room = Piece::room_for(m);
+    const std::size_t room = TransferPiece::room_for(m);
     e.text_len += m.in_len;
     e.output_len += m.output_len();
     e.room += room;
@@ -39,8 +39,8 @@ bool is_contiguous(const Message& before, const Message& m) {
 
 bool is_next_sector(const Message& before, const Message& m) {
   return before.key == m.key && before.in_len == m.in_len && before.direction == m.direction &&
-         before.iv + before.iv_len == m.iv && m.in_len % Piece::alignment == 0 && m.algorithm().mode.id == Mode::xts &&
-         is_contiguous(before, m);
+         before.iv + before.iv_len == m.iv && m.in_len % TransferPiece::alignment == 0 &&
+         m.algorithm().mode.id == Mode::xts && is_contiguous(before, m);
 }
 
 Extent find_extent(std::span<const Message> messages) {

@@ -4,19 +4,19 @@
 namespace warpcipher {
 
 // The bounce buffer has the list, then the tags.
-std::size_t GatherScatterMode::bounce_len(const Piece& piece) const {
-  return piece.list_len() + Piece::tag_room * piece.items().size();
+std::size_t GatherScatterMode::bounce_len(const TransferPiece& piece) const {
+  return piece.list_len() + TransferPiece::tag_room * piece.items().size();
 }
 
-TagPlaces GatherScatterMode::tag_places(const Piece& piece) const { return {piece.list_len(), false}; }
+TagPlaces GatherScatterMode::tag_places(const TransferPiece& piece) const { return {piece.list_len(), false}; }
 
 // What brings texts in: long ranges by DMA (lists.ranges), others by a kernel (lists.listed).
 void GatherScatterMode::find_texts(const PieceTransfer& t) const {
-  const std::span<const Piece::Item> items = t.piece.items();
+  const std::span<const TransferPiece::Item> items = t.piece.items();
   for (std::size_t begin = 0, end; begin < items.size(); begin = end) {
     end = begin + 1;
     while (end < items.size() && items[end].coalesced) ++end;
-    const Piece::Item& last = items[end - 1];
+    const TransferPiece::Item& last = items[end - 1];
     const std::size_t len = last.at + t.piece.message(last).in_len - items[begin].at;
     if (len >= range_len_) {
       t.lists.ranges.push_back({t.device + items[begin].at, t.piece.message(items[begin]).in, len});

@@ -77,12 +77,12 @@ std::size_t piece_size(std::span<const Message> messages, const Extent& extent, 
                        const PieceLayout& layout) {
   std::size_t all = extent.room;
   if (layout.lists_out) {
-    for (const Message& m : messages) all += Piece::list_room_for(m, layout);
+    for (const Message& m : messages) all += TransferPiece::list_room_for(m, layout);
   }
   if (layout.coalescing != nullptr) all += all / least_text_to_gap;
   // One of few sizes, so that a run finds memory that another run left.
   return std::max(
-      {std::min(all > least_piece_len ? std::bit_ceil(all) : all, piece_len), extent.uncut, Piece::alignment});
+      {std::min(all > least_piece_len ? std::bit_ceil(all) : all, piece_len), extent.uncut, TransferPiece::alignment});
 }
 
 // Transfers in progress share the cores. Each has one already.
@@ -109,7 +109,7 @@ class Feeder {
       if (i == run.end) run = find_run(engine_, messages_, i, shape_.direct_len);
       const TransferMode& mode = run.direct ? direct : others;
       if (mode.cores_copy_in) call_helpers();
-      if (can_be_cut(messages_[i]) && Piece::room_for(messages_[i]) > size_) {
+      if (can_be_cut(messages_[i]) && TransferPiece::room_for(messages_[i]) > size_) {
         send_parts(ring, i, mode);
         ++i;
         continue;
@@ -169,7 +169,7 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
                             : all_direct ? std::min(shape.slots, most_direct_slots) * devices.size()
                                          : shape.slots * devices.size();
   TransferBatch batch{messages, statuses};
-  TransferRing ring(engine, batch, std::move(devices), slots, layout.lists_out ? Piece::with_list(size) : size);
+  TransferRing ring(engine, batch, std::move(devices), slots, layout.lists_out ? TransferPiece::with_list(size) : size);
   std::atomic<bool> over{false};
   const auto help = [&] {
     while (!over.load(std::memory_order_relaxed)) {

@@ -12,9 +12,9 @@ namespace {
 // alone, and where a kernel read most texts, so that no DMA copies come in. Copies of other than whole words need many
 // lanes.
 Pace pace_of_results(const PieceTransfer& t) {
-  const std::span<const Piece::Item> items = t.piece.items();
+  const std::span<const TransferPiece::Item> items = t.piece.items();
   if ((t.is_last && ActiveTransfer::count() < 2) || 2 * t.listed.lone_texts >= items.size()) return Pace::full;
-  const bool are_words = std::all_of(items.begin(), items.end(), [&](const Piece::Item& item) {
+  const bool are_words = std::all_of(items.begin(), items.end(), [&](const TransferPiece::Item& item) {
     const auto places = reinterpret_cast<std::uintptr_t>(t.device + item.at) |
                         reinterpret_cast<std::uintptr_t>(t.piece.message(item).out);
     return places % 16 == 0;
@@ -27,9 +27,9 @@ Pace pace_of_results(const PieceTransfer& t) {
 std::size_t write_list(DeviceCopy* to, std::vector<DeviceCopy>& copies) {
   DeviceCopy* next = to;
   for (const DeviceCopy& copy : copies) {
-    for (std::size_t offset = 0; offset < copy.len; offset += Piece::most_listed_len) {
+    for (std::size_t offset = 0; offset < copy.len; offset += TransferPiece::most_listed_len) {
       *next++ = {static_cast<std::uint8_t*>(copy.to) + offset, static_cast<const std::uint8_t*>(copy.from) + offset,
-                 std::min(Piece::most_listed_len, copy.len - offset)};
+                 std::min(TransferPiece::most_listed_len, copy.len - offset)};
     }
   }
   copies.clear();
@@ -42,8 +42,8 @@ const DeviceCopy* ListedMode::list_on_device(const PieceTransfer& t) {
 
 // The tags last, so that the kernel's warps share the texts evenly.
 void ListedMode::list_results(const PieceTransfer& t) const {
-  const std::span<const Piece::Item> items = t.piece.items();
-  for (const Piece::Item& item : items) {
+  const std::span<const TransferPiece::Item> items = t.piece.items();
+  for (const TransferPiece::Item& item : items) {
     const Message& m = t.piece.message(item);
     append_range(t.lists.listed, {m.out, t.device + item.at, m.output_len()});
   }
@@ -55,7 +55,7 @@ void ListedMode::list_results(const PieceTransfer& t) const {
     if (writes_tag(items[i], m)) {
       append_range(t.lists.listed, {m.tag, from, m.tag_len});
     } else {
-      append_range(t.lists.listed, {t.bounce + tags.offset(items[i], i), from, Piece::tag_room});
+      append_range(t.lists.listed, {t.bounce + tags.offset(items[i], i), from, TransferPiece::tag_room});
     }
   }
 }

@@ -11,29 +11,31 @@ namespace {
 
 // Offset of a tag after a text that ends at `text_end`: aligned.
 std::size_t tag_offset(std::size_t text_end) {
-  return (text_end + Piece::tag_room - 1) / Piece::tag_room * Piece::tag_room;
+  return (text_end + TransferPiece::tag_room - 1) / TransferPiece::tag_room * TransferPiece::tag_room;
 }
 
-std::size_t entries_for(std::size_t len) { return (len + Piece::most_listed_len - 1) / Piece::most_listed_len; }
+std::size_t entries_for(std::size_t len) {
+  return (len + TransferPiece::most_listed_len - 1) / TransferPiece::most_listed_len;
+}
 
 }  // namespace
 
-std::size_t Piece::room_for(const Message& message) {
+std::size_t TransferPiece::room_for(const Message& message) {
   const std::size_t text_len = std::max(message.in_len, message.output_len());
   return align_up(message.tag_len != 0 ? tag_offset(text_len) + tag_room : text_len);
 }
 
-std::size_t Piece::list_room_for(const Message& message, const PieceLayout& layout) {
+std::size_t TransferPiece::list_room_for(const Message& message, const PieceLayout& layout) {
   if (!layout.lists_out) return 0;
   const std::size_t in = layout.lists_in ? entries_for(message.in_len) : 0;
   return (in + entries_for(message.output_len()) + (message.tag_len != 0 ? 1 : 0)) * sizeof(DeviceCopy);
 }
 
-std::size_t Piece::with_list(std::size_t size) {
+std::size_t TransferPiece::with_list(std::size_t size) {
   return size + align_up((2 * entries_for(size) + 1) * sizeof(DeviceCopy));
 }
 
-bool Piece::add(std::size_t index, std::size_t count, const PieceLayout& layout) {
+bool TransferPiece::add(std::size_t index, std::size_t count, const PieceLayout& layout) {
   const Message& m = messages_[index];
   const Position position = find_position(m, layout);
   if (!fits(m, count, position, layout)) return false;
@@ -41,13 +43,13 @@ bool Piece::add(std::size_t index, std::size_t count, const PieceLayout& layout)
   return true;
 }
 
-void Piece::add(Part part, const PieceLayout& layout) {
+void TransferPiece::add(Part part, const PieceLayout& layout) {
   const Position position = find_position(part.message, layout);
   const std::size_t index = part.index;
   append({index, 1, position.at, position.coalesced, std::make_unique<Part>(std::move(part))}, layout);
 }
 
-Piece::Position Piece::find_position(const Message& m, const PieceLayout& layout) const {
+TransferPiece::Position TransferPiece::find_position(const Message& m, const PieceLayout& layout) const {
   if (layout.tight) return {used_, false};
   if (layout.coalescing != nullptr && !items_.empty()) {
     const Item& last = items_.back();
@@ -59,7 +61,8 @@ Piece::Position Piece::find_position(const Message& m, const PieceLayout& layout
   return {align_up(used_), false};
 }
 
-bool Piece::fits(const Message& m, std::size_t count, const Position& position, const PieceLayout& layout) const {
+bool TransferPiece::fits(const Message& m, std::size_t count, const Position& position,
+                         const PieceLayout& layout) const {
   if (empty()) return true;
   const std::size_t end = layout.coalescing == nullptr
                               ? position.at + count * room_for(m)
@@ -67,7 +70,7 @@ bool Piece::fits(const Message& m, std::size_t count, const Position& position, 
   return align_up(end) + list_len_ + list_room_for(m, layout) <= size_;
 }
 
-void Piece::append(Item item, const PieceLayout& layout) {
+void TransferPiece::append(Item item, const PieceLayout& layout) {
   const Message& m = message(item);
   const std::size_t text_end = item.at + item.count * std::max(m.in_len, m.output_len());
   item.tag_at = tag_offset(text_end);
@@ -77,7 +80,7 @@ void Piece::append(Item item, const PieceLayout& layout) {
   items_.push_back(std::move(item));
 }
 
-void Piece::place_tags(const PieceLayout& layout) {
+void TransferPiece::place_tags(const PieceLayout& layout) {
   if (layout.coalescing == nullptr || tags_ == 0) return;
   used_ = tag_offset(used_);
   for (Item& item : items_) {
@@ -87,7 +90,7 @@ void Piece::place_tags(const PieceLayout& layout) {
   }
 }
 
-void Piece::clear() {
+void TransferPiece::clear() {
   items_.clear();
   used_ = tags_ = list_len_ = 0;
 }

@@ -25,7 +25,7 @@ struct PieceLayout {
   bool lists_out = false;
 };
 
-class Piece {
+class TransferPiece {
  public:
   // Texts, and lists, are aligned to this in device memory, so that kernels take their aligned paths.
   static constexpr std::size_t alignment = 64;
@@ -54,7 +54,7 @@ class Piece {
   };
 
   // A piece of at most `size` bytes of device memory, of messages of this batch.
-  Piece(std::span<const Message> messages, std::size_t size) : messages_(messages), size_(size) {}
+  TransferPiece(std::span<const Message> messages, std::size_t size) : messages_(messages), size_(size) {}
 
   // Adds message `index`, or `count` sectors from it on. Returns false and adds nothing when it does not fit; an empty
   // piece takes anything. All items of a piece have the same layout.

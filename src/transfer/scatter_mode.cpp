@@ -4,9 +4,9 @@
 namespace warpcipher {
 
 // The list follows the texts in the bounce buffer as on the device: one copy brings both in.
-std::size_t ScatterMode::bounce_len(const Piece& piece) const { return piece.list_at() + piece.list_len(); }
+std::size_t ScatterMode::bounce_len(const TransferPiece& piece) const { return piece.list_at() + piece.list_len(); }
 
-TagPlaces ScatterMode::tag_places(const Piece&) const { return {0, true}; }
+TagPlaces ScatterMode::tag_places(const TransferPiece&) const { return {0, true}; }
 
 void ScatterMode::prepare(const PieceTransfer& t) const {
   t.lists.listed.clear();

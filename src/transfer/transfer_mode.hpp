@@ -41,7 +41,7 @@ struct PieceTransfer {
   Stream stream;
   std::uint8_t* device;  // memory for the piece on the device
   std::uint8_t* bounce;  // bounce_len() bytes
-  const Piece& piece;
+  const TransferPiece& piece;
   ListedCopies& listed;
   CopyLists& lists;
   bool is_last;  // no piece of this run comes after it
@@ -52,8 +52,8 @@ struct TagPlaces {
   std::size_t begin;
   bool as_on_device;  // at the same offsets as in device memory; else one after another, one for each item
 
-  std::size_t offset(const Piece::Item& item, std::size_t number) const {
-    return begin + (as_on_device ? item.tag_at : Piece::tag_room * number);
+  std::size_t offset(const TransferPiece::Item& item, std::size_t number) const {
+    return begin + (as_on_device ? item.tag_at : TransferPiece::tag_room * number);
   }
 };
 
@@ -70,8 +70,8 @@ class TransferMode {
   const bool device_writes_tags;
 
   // Bytes of bounce buffer that a piece needs, and where its tags go.
-  virtual std::size_t bounce_len(const Piece& piece) const = 0;
-  virtual TagPlaces tag_places(const Piece& piece) const = 0;
+  virtual std::size_t bounce_len(const TransferPiece& piece) const = 0;
+  virtual TagPlaces tag_places(const TransferPiece& piece) const = 0;
 
   // Writes the list of the copies of a kernel, if there is one. Without cores_copy_in, copy_in() follows at once.
   virtual void prepare(const PieceTransfer&) const {}
@@ -80,7 +80,7 @@ class TransferMode {
   virtual void copy_in(const PieceTransfer& transfer) const = 0;
   virtual void copy_out(const PieceTransfer& transfer) const = 0;
 
-  bool writes_tag(const Piece::Item& item, const Message& message) const {
+  bool writes_tag(const TransferPiece::Item& item, const Message& message) const {
     return device_writes_tags && item.part == nullptr && message.direction == Direction::encrypt;
   }
 

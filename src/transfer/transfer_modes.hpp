@@ -17,8 +17,8 @@ class BounceMode final : public TransferMode {
  public:
   BounceMode() : TransferMode({.cores_copy_in = true, .cores_copy_out = true}) {}
 
-  std::size_t bounce_len(const Piece& piece) const override;
-  TagPlaces tag_places(const Piece& piece) const override;
+  std::size_t bounce_len(const TransferPiece& piece) const override;
+  TagPlaces tag_places(const TransferPiece& piece) const override;
   void copy_in(const PieceTransfer& transfer) const override;
   void copy_out(const PieceTransfer& transfer) const override;
 };
@@ -28,8 +28,8 @@ class DirectMode final : public TransferMode {
  public:
   DirectMode() : TransferMode({.layout = {.tight = true}}) {}
 
-  std::size_t bounce_len(const Piece& piece) const override;
-  TagPlaces tag_places(const Piece& piece) const override;
+  std::size_t bounce_len(const TransferPiece& piece) const override;
+  TagPlaces tag_places(const TransferPiece& piece) const override;
   void copy_in(const PieceTransfer& transfer) const override;
   void copy_out(const PieceTransfer& transfer) const override;
 };
@@ -55,8 +55,8 @@ class ScatterMode final : public ListedMode {
   explicit ScatterMode(bool writes_tags)
       : ListedMode({.layout = {.lists_out = true}, .cores_copy_in = true, .device_writes_tags = writes_tags}) {}
 
-  std::size_t bounce_len(const Piece& piece) const override;
-  TagPlaces tag_places(const Piece& piece) const override;
+  std::size_t bounce_len(const TransferPiece& piece) const override;
+  TagPlaces tag_places(const TransferPiece& piece) const override;
   void prepare(const PieceTransfer& transfer) const override;
   void copy_in(const PieceTransfer& transfer) const override;
 };
@@ -71,8 +71,8 @@ class GatherScatterMode final : public ListedMode {
         pinned_(std::move(pinned)),
         range_len_(range_len) {}
 
-  std::size_t bounce_len(const Piece& piece) const override;
-  TagPlaces tag_places(const Piece& piece) const override;
+  std::size_t bounce_len(const TransferPiece& piece) const override;
+  TagPlaces tag_places(const TransferPiece& piece) const override;
   void prepare(const PieceTransfer& transfer) const override;
   void copy_in(const PieceTransfer& transfer) const override;
 
@@ -90,8 +90,8 @@ std::unique_ptr<const TransferMode> choose_mode(const DeviceEngine& engine, std:
 // Whether messages from `first` to `last`, a contiguous run, travel directly: pinned runs of `direct_len` bytes do.
 bool travels_directly(const DeviceEngine& engine, const Message& first, const Message& last, std::size_t direct_len);
 
-// Writes copies as entries of a list at `to`, none longer than Piece::most_listed_len, and clears them. Returns the
-// number of entries.
+// Writes copies as entries of a list at `to`, none longer than TransferPiece::most_listed_len, and clears them. Returns
+// the number of entries.
 std::size_t write_list(DeviceCopy* to, std::vector<DeviceCopy>& copies);
 
 }  // namespace warpcipher

@@ -72,7 +72,7 @@ void TransferSlot::send(bool is_last) {
   if (!mode_->cores_copy_in) return launch();
   std::vector<DeviceCopy>& copies = batch_.lists.merged;
   copies.clear();
-  for (const Piece::Item& item : piece_.items()) {
+  for (const TransferPiece::Item& item : piece_.items()) {
     append_range(copies, {bounce_.data() + item.at, piece_.message(item).in, piece_.in_len(item)});
   }
   job_.start(copies);
@@ -88,7 +88,7 @@ void TransferSlot::launch() {
   state_ = State::on_device;
 }
 
-Message TransferSlot::on_device(const Piece::Item& item) const {
+Message TransferSlot::on_device(const TransferPiece::Item& item) const {
   Message m = item.part != nullptr ? item.part->runnable() : piece_.message(item);
   m.out_len = std::max(m.in_len, m.output_len());
   m.memory = Memory::device;
@@ -103,7 +103,7 @@ Message TransferSlot::on_device(const Piece::Item& item) const {
 void TransferSlot::run_on_device() {
   batch_.on_device.clear();
   batch_.indices.clear();
-  for (const Piece::Item& item : piece_.items()) {
+  for (const TransferPiece::Item& item : piece_.items()) {
     if (item.count > 1) {
       engine_.run_sectors(on_device(item), item.count, stream_);
       continue;
@@ -120,7 +120,7 @@ void TransferSlot::run_on_device() {
 }
 
 // Adds the tag of a part to that of its message. After the last part, writes the tag or checks it.
-bool TransferSlot::is_authentic(const Piece::Item& item, const std::uint8_t* computed_tag) {
+bool TransferSlot::is_authentic(const TransferPiece::Item& item, const std::uint8_t* computed_tag) {
   const Message& m = piece_.message(item);
   Secret<std::uint8_t[16]> tag;
   std::memcpy(*tag, computed_tag, GcmPieces::tag_len);
@@ -137,12 +137,12 @@ bool TransferSlot::is_authentic(const Piece::Item& item, const std::uint8_t* com
 
 // Settles the tags, and has the cores copy results that are in the bounce buffer. None of a text whose tag is wrong.
 void TransferSlot::collect() {
-  const std::span<const Piece::Item> items = piece_.items();
+  const std::span<const TransferPiece::Item> items = piece_.items();
   const TagPlaces tags = mode_->tag_places(piece_);
   std::vector<DeviceCopy>& copies = batch_.lists.merged;
   copies.clear();
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const Piece::Item& item = items[i];
+    const TransferPiece::Item& item = items[i];
     const Message& m = piece_.message(item);
     const bool has_tag_here = m.tag_len != 0 && !mode_->writes_tag(item, m);
     if (has_tag_here && !is_authentic(item, bounce_.data() + tags.offset(item, i))) continue;

@@ -36,8 +36,8 @@ class TransferSlot {
 
   bool empty() const { return piece_.empty(); }
 
-  // Adds to the piece, as Piece::add(). False also when the piece has another mode. The mode must live until the piece
-  // is back.
+  // Adds to the piece, as TransferPiece::add(). False also when the piece has another mode. The mode must live until
+  // the piece is back.
   bool add(std::size_t index, std::size_t count, const TransferMode& mode);
   void add(Part part, const TransferMode& mode);
 
@@ -61,8 +61,8 @@ class TransferSlot {
   void launch();
   void run_on_device();
   void collect();
-  Message on_device(const Piece::Item& item) const;
-  bool is_authentic(const Piece::Item& item, const std::uint8_t* computed_tag);
+  Message on_device(const TransferPiece::Item& item) const;
+  bool is_authentic(const TransferPiece::Item& item, const std::uint8_t* computed_tag);
   void release() noexcept;
 
   DeviceEngine& engine_;
@@ -74,7 +74,7 @@ class TransferSlot {
   std::uint8_t* memory_ = nullptr;  // on the device
   std::size_t memory_used_ = 0;     // the most bytes of it that a piece used: to be wiped
   BounceBuffer bounce_;
-  Piece piece_;
+  TransferPiece piece_;
   const TransferMode* mode_ = nullptr;  // of the piece
   ListedCopies listed_;
   bool is_last_ = false;
