@@ -320,8 +320,8 @@ TEST(HostTransfer, NothingBeyondTheBytesUsedIsAllocatedOrWiped) {
   Sample sample(random, find_algorithm("aes-128-ctr"), Direction::encrypt, 16);
   Status status = Status::ok;
   run_through_device(engine, {&sample.message, 1}, {&status, 1});
-  EXPECT_LE(engine.most_allocated, 2 * Piece::alignment);
-  EXPECT_LE(engine.most_wiped, Piece::alignment);
+  EXPECT_LE(engine.most_allocated, 2 * TransferPiece::alignment);
+  EXPECT_LE(engine.most_wiped, TransferPiece::alignment);
   EXPECT_EQ(engine.copies_to_device, 1);
 }
 
