@@ -21,8 +21,6 @@ struct Schedule {
   int rounds;
 };
 
-WARPCIPHER_HD constexpr bool is_key_len(std::size_t key_len) { return key_len == 16 || key_len == 24 || key_len == 32; }
-
 namespace detail {
 
 // The sixteen bytes as eight 32-bit planes. Plane i holds bit i of the byte in row r and column c at bit
@@ -144,7 +142,7 @@ WARPCIPHER_HD constexpr void expand_key_of(Words& words, const std::uint8_t* key
 }  // namespace detail
 
 // KeyExpansion (section 5.2) into words that may lie anywhere: `words.set_pair(i, word, next)`, big-endian words in the
-// order of Schedule, i even and rising. key_len: bytes, 16, 24 or 32; the caller has checked it (is_key_len).
+// order of Schedule, i even and rising. key_len: bytes, 16, 24 or 32; the caller has checked it.
 template <class Words>
 WARPCIPHER_HD constexpr void expand_key_into(Words& words, const std::uint8_t* key, std::size_t key_len) {
   if (key_len == 16) return detail::expand_key_of<4>(words, key);

@@ -212,12 +212,6 @@ WARPCIPHER_HD constexpr void store_tweak(std::uint8_t* block, Tweak t) {
   store_le64(block + 8, t.high);
 }
 
-// t * alpha, alpha = x.
-WARPCIPHER_HD constexpr Tweak double_tweak(Tweak t) {
-  const std::uint64_t carry = t.high >> 63;
-  return {t.low << 1 ^ carry * 0x87u, t.high << 1 | t.low >> 63};
-}
-
 namespace detail {
 
 // Adds x^128 * leaving, which is leaving * (x^7 + x^2 + x + 1).

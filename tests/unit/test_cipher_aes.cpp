@@ -98,12 +98,6 @@ TEST(AesTest, KeyExpansionOfAppendixA) {
   EXPECT_EQ(schedule256.words[59], 0x706c631eu);
 }
 
-TEST(AesTest, KeyLengths) {
-  for (std::size_t key_len = 0; key_len <= 64; ++key_len) {
-    EXPECT_EQ(is_key_len(key_len), key_len == 16 || key_len == 24 || key_len == 32) << key_len;
-  }
-}
-
 std::uint32_t rotate_left(std::uint32_t x, int n) { return n == 0 ? x : x << n | x >> (32 - n); }
 
 std::uint32_t byte_of(std::uint32_t word, int n) { return word >> (8 * n) & 0xffu; }

@@ -24,6 +24,12 @@ static_assert(gcm_multiply(case2_c, case2_h) == case2_ch);
 static_assert(reference::gcm_multiply(case2_c, case2_h) == case2_ch);
 static_assert(gcm_multiply(add(case2_ch, case2_lengths), case2_h) == case2_hash);
 
+// t * alpha, alpha = x: what jump_tweak() does n times.
+constexpr Tweak double_tweak(Tweak t) {
+  const std::uint64_t carry = t.high >> 63;
+  return {t.low << 1 ^ carry * 0x87u, t.high << 1 | t.low >> 63};
+}
+
 static_assert(double_tweak({0, 0x8000000000000000u}) == Tweak{0x87, 0}, "IEEE 1619, section 5.2");
 static_assert(jump_tweak({1, 0}, 128) == Tweak{0x87, 0});
 

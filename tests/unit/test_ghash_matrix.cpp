@@ -23,6 +23,15 @@ using Mask = std::array<std::uint32_t, 4>;  // of 128 input bits
 
 Element random_element(std::mt19937_64& random) { return {random(), random()}; }
 
+// The n-tile that computes an output bit.
+constexpr std::uint32_t tile_of(OutputBit output) { return output.bit / 2; }
+
+// Word w of a block whose value is `a`, as loaded from memory.
+constexpr std::uint32_t word_of(gf128::Element a, std::uint32_t w) {
+  const std::uint64_t half = w < 2 ? a.high : a.low;
+  return byte_swap32(static_cast<std::uint32_t>(w % 2 == 0 ? half >> 32 : half));
+}
+
 // mask[v][b]: of output bit b of word v.
 std::array<std::array<Mask, lanes>, 4> masks_of(Element power) {
   const Sequence s = sequence_of(power);

@@ -46,7 +46,6 @@ WARPCIPHER_HD constexpr OutputBit output_bit(std::uint32_t tile, std::uint32_t c
   return {column / 2, 2 * tile + column % 2};
 }
 
-WARPCIPHER_HD constexpr std::uint32_t tile_of(OutputBit output) { return output.bit / 2; }
 WARPCIPHER_HD constexpr std::uint32_t column_of(OutputBit output) { return 2 * output.word + output.bit % 2; }
 
 // x^n * a for n from 0 to 32. The time depends on n, which is public.
@@ -119,12 +118,6 @@ WARPCIPHER_HD constexpr std::uint32_t mask_of_mending(std::uint32_t word, std::u
 WARPCIPHER_HD constexpr std::uint32_t word_of_mending(std::uint32_t last) {
   const std::uint32_t word = byte_swap32(last);
   return byte_swap32(word << 25 ^ word << 30 ^ word << 31);
-}
-
-// Word w of a block whose value is `a`, as loaded from memory.
-WARPCIPHER_HD constexpr std::uint32_t word_of(gf128::Element a, std::uint32_t w) {
-  const std::uint64_t half = w < 2 ? a.high : a.low;
-  return byte_swap32(static_cast<std::uint32_t>(w % 2 == 0 ? half >> 32 : half));
 }
 
 // Word `w` of x^32 * a, as in memory, of word w - 1 (`below`; of no meaning for w = 0) and word 3 (`last`) of a.
