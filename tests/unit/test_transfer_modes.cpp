@@ -90,9 +90,9 @@ TEST(TransferModes, LongPinnedRunsTravelDirectly) {
   EXPECT_FALSE(travels_directly(engine, empty, empty, 0));
 }
 
-TEST(Piece, AlignsTextsOneByOneAndEachTagFollowsItsText) {
+TEST(TransferPiece, AlignsTextsOneByOneAndEachTagFollowsItsText) {
   const Texts batch(3, 100);
-  Piece piece(batch.messages, 4096);
+  TransferPiece piece(batch.messages, 4096);
   const BounceMode mode;
   for (std::size_t i = 0; i < 3; ++i) ASSERT_TRUE(piece.add(i, 1, mode.layout));
   for (std::size_t i = 0; i < 3; ++i) {
@@ -107,22 +107,22 @@ TEST(Piece, AlignsTextsOneByOneAndEachTagFollowsItsText) {
   EXPECT_EQ(piece.device_len(), 0u);
 }
 
-TEST(Piece, KeepsTextsOfADirectRunTogether) {
+TEST(TransferPiece, KeepsTextsOfADirectRunTogether) {
   const Texts batch(3, 100, "aes-128-ctr");
-  Piece piece(batch.messages, 4096);
+  TransferPiece piece(batch.messages, 4096);
   const DirectMode mode;
   for (std::size_t i = 0; i < 3; ++i) ASSERT_TRUE(piece.add(i, 1, mode.layout));
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(piece.items()[i].at, 100 * i);
   EXPECT_EQ(mode.bounce_len(piece), 0u);
 }
 
-TEST(Piece, CoalescedTextsKeepTheirDistancesAndTagsComeLast) {
+TEST(TransferPiece, CoalescedTextsKeepTheirDistancesAndTagsComeLast) {
   const Texts batch(3, 1600);  // 1664 bytes apart
   HostDeviceEngine engine;
   engine.all_pinned = true;
   engine.reach(batch.in.data(), batch.in.size());
   const GatherScatterMode mode(PinnedRangeCache(engine), 1 << 16, true);
-  Piece piece(batch.messages, std::size_t{1} << 16);
+  TransferPiece piece(batch.messages, std::size_t{1} << 16);
   for (std::size_t i = 0; i < 3; ++i) ASSERT_TRUE(piece.add(i, 1, mode.layout));
   piece.place_tags(mode.layout);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -133,16 +133,17 @@ TEST(Piece, CoalescedTextsKeepTheirDistancesAndTagsComeLast) {
   EXPECT_EQ(piece.list_len(), 9 * sizeof(DeviceCopy)) << "each text in, each text out, each tag";
 }
 
-TEST(Piece, IsFullWhenTextsListAndTagsNeedItsSize) {
+TEST(TransferPiece, IsFullWhenTextsListAndTagsNeedItsSize) {
   const Texts batch(3, 2000);
   const ScatterMode mode(true);
-  const std::size_t room = Piece::room_for(batch.messages[0]) + Piece::list_room_for(batch.messages[0], mode.layout);
-  Piece piece(batch.messages, 2 * room);
+  const std::size_t room =
+      TransferPiece::room_for(batch.messages[0]) + TransferPiece::list_room_for(batch.messages[0], mode.layout);
+  TransferPiece piece(batch.messages, 2 * room);
   EXPECT_TRUE(piece.add(0, 1, mode.layout));
   EXPECT_TRUE(piece.add(1, 1, mode.layout));
   EXPECT_FALSE(piece.add(2, 1, mode.layout));
   EXPECT_EQ(piece.items().size(), 2u);
-  Piece too_small(batch.messages, 64);
+  TransferPiece too_small(batch.messages, 64);
   EXPECT_TRUE(too_small.add(0, 1, mode.layout)) << "an empty piece takes anything";
 }
 
