@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tuning/tuning.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <sstream>
+#include <system_error>
 
 #include "core/error.hpp"
 #include "core/fork.hpp"
@@ -53,11 +57,37 @@ fs::path cache_folder() {
   return {};
 }
 
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+// More than any tuning comes to: some 100 KB where every rate has all its points.
+constexpr std::size_t most_bytes = std::size_t{1} << 20;
+
+// Never waits, as for a FIFO that no one writes: whoever is there to write in the folder may have made one.
+std::string read_file(const std::string& path) {
+  struct Descriptor {
+    int number;
+    ~Descriptor() { ::close(number); }
+  };
+  const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (opened < 0)
+    throw Error(Status::invalid_argument, "it cannot be opened: " + std::generic_category().message(errno));
+  const Descriptor file{opened};
+  struct stat status {};
+  if (::fstat(file.number, &status) != 0 || !S_ISREG(status.st_mode)) {
+    throw Error(Status::invalid_argument, "it is no regular file");
+  }
+  std::string text(most_bytes + 1, '\0');
+  std::size_t len = 0;
+  while (len < text.size()) {
+    const ssize_t part = ::read(file.number, text.data() + len, text.size() - len);
+    if (part < 0 && errno == EINTR) continue;
+    if (part < 0) throw Error(Status::invalid_argument, "it cannot be read: " + std::generic_category().message(errno));
+    if (part == 0) break;
+    len += static_cast<std::size_t>(part);
+  }
+  if (len > most_bytes) {
+    throw Error(Status::invalid_argument, "it has more than " + std::to_string(most_bytes) + " bytes");
+  }
+  text.resize(len);
+  return text;
 }
 
 std::string first_line(const char* path) {

@@ -216,3 +216,17 @@ def test_folder_that_cannot_be_written(tmp_path: Path) -> None:
         tmp_path.chmod(0o500)
         done = run(*arguments(), "--checkpoint", "c", cwd=tmp_path, expect=4)
     assert b"Traceback" not in done.stderr
+
+
+def test_candidates_nested_deeply_are_an_error_of_use(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text("[" * 100_000)
+    done = run(*arguments(), "--candidates", "c.json", cwd=tmp_path, expect=2)
+    assert done.stderr.startswith(b"warpcipher: c.json: the candidates are nested too deeply")
+
+
+def test_fifo_is_no_checkpoint(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for option in ((), ("--dry-run",)):
+        done = run(*arguments(), "--checkpoint", "fifo", *option, cwd=tmp_path, expect=2)
+        assert b"fifo is no regular file" in done.stderr
+    assert names(tmp_path) == {"fifo"}

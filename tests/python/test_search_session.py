@@ -6,14 +6,17 @@ from __future__ import annotations
 import json
 import os
 import random
+import socket
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import warpcipher as wc
 from warpcipher.keysearch import CheckpointError, Pair, Search, Template
 from warpcipher.keysearch.ranges import RangeSet
-from warpcipher.keysearch.session import Checkpoint, Identity, State
+from warpcipher.keysearch.session import Checkpoint, Identity, State, _digest
 
 IDENTITY = Identity("aes-128-ecb", "00" * 32, "11" * 32, 0, 1 << 130)
 
@@ -110,7 +113,7 @@ def test_place_where_no_checkpoint_can_be_is_told_at_once(tmp_path: Path) -> Non
         with pytest.raises(FileNotFoundError, match="no such folder") as raised:
             use(Checkpoint(missing / "c", IDENTITY))
         assert raised.value.filename == str(missing)
-        with pytest.raises(CheckpointError, match="no file"):
+        with pytest.raises(CheckpointError, match="no regular file"):
             use(Checkpoint(tmp_path, IDENTITY))
 
 
@@ -179,3 +182,68 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic"):
         make_search(tmp_path / "c").run()
     assert (tmp_path / "target").read_text() == "precious"
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
+    """In a process of its own, which a FIFO that is opened would keep for ever."""
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "folder").mkdir()
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(os.fspath(tmp_path / "socket"))
+        script = (
+            "import sys; from warpcipher.keysearch.session import *\n"
+            "i = Identity('aes-128-ecb', '', '', 0, 1)\n"
+            "for use in Checkpoint.load, Checkpoint.peek:\n"
+            "  for path in sys.argv[1:]:\n"
+            "    try: use(Checkpoint(path, i))\n"
+            "    except CheckpointError as error: print(error)\n"
+        )
+        paths = [
+            *(os.fspath(tmp_path / name) for name in ("fifo", "folder", "socket")),
+            "/dev/zero",
+            "/dev/tty",
+        ]
+        done = subprocess.run(
+            [sys.executable, "-c", script, *paths], timeout=60, capture_output=True, check=True
+        )
+    expected = [f"{path} is no regular file: name one for the checkpoint" for path in paths]
+    assert done.stdout.decode().splitlines() == expected * 2
+    assert stat.S_ISFIFO((tmp_path / "fifo").stat().st_mode)
+
+
+def test_checkpoint_without_end_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # without a byte on the disk
+    with pytest.raises(CheckpointError, match="has more than 16777216 bytes"):
+        Checkpoint(path, IDENTITY).load()
+    assert path.stat().st_size == 1 << 40
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("seconds", value) for value in (float("nan"), float("inf"), -1.0, 10**400, "1e999")),
+        *(("false_positives", value) for value in (float("inf"), -1)),
+    ],
+)
+def test_figures_that_cannot_be_are_refused(tmp_path: Path, field: str, value: object) -> None:
+    """Behind a digest that is right, which anyone can make."""
+    path = tmp_path / "c"
+    with Checkpoint(path, IDENTITY) as checkpoint:
+        checkpoint.save(State())
+    document = json.loads(path.read_text())
+    del document["sha256"]
+    document[field] = value
+    document["sha256"] = _digest(document)
+    path.write_text(json.dumps(document))
+    with pytest.raises(CheckpointError, match="damaged"):
+        Checkpoint(path, IDENTITY).load()
+
+
+def test_version_in_the_error_is_short(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    path.write_text(json.dumps({"format": "warpcipher-search", "version": "9" * 100_000}))
+    with pytest.raises(CheckpointError, match=r"is of version '9+[.]{3}, expected 1") as raised:
+        Checkpoint(path, IDENTITY).load()
+    assert len(str(raised.value)) < 1000

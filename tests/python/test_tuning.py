@@ -31,6 +31,53 @@ def test_without_a_measurement_a_rule_of_thumb_holds(tmp_path: Path) -> None:
     assert done.stdout.decode() == "() '' True\n"
 
 
+def cache_file(cache: Path) -> Path:
+    """The file of this machine in a cache folder, kept by a process of its own."""
+    script = "from warpcipher import _native; print(_native.save_tuning())"
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment(cache), capture_output=True, check=True
+    )
+    return Path(done.stdout.decode().rstrip("\n"))
+
+
+def state(cache: Path) -> tuple[str, str]:
+    """Origin and warning, as a process finds them that must not wait for ever."""
+    script = "import warpcipher as wc; t = wc.tuning.current(); print(t.origin); print(t.warning)"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment(cache),
+        capture_output=True,
+        check=True,
+        timeout=120,
+    )
+    origin, warning = done.stdout.decode().splitlines()
+    return origin, warning
+
+
+def test_cache_file_is_read(tmp_path: Path) -> None:
+    path = cache_file(tmp_path)
+    assert state(tmp_path) == (f"measured on this machine, kept in {path}", "")
+
+
+@pytest.mark.parametrize("what", ["fifo", "folder", "device", "endless"])
+def test_cache_that_is_no_file_of_a_tuning_is_ignored(tmp_path: Path, what: str) -> None:
+    path = cache_file(tmp_path)
+    path.unlink()
+    if what == "fifo":
+        os.mkfifo(path)
+    elif what == "folder":
+        path.mkdir()
+    elif what == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        with path.open("wb") as file:
+            file.truncate(1 << 40)  # without a byte on the disk
+    origin, warning = state(tmp_path)
+    assert "shipped defaults" in origin
+    problem = "it has more than 1048576 bytes" if what == "endless" else "it is no regular file"
+    assert f"{path} is ignored: {problem}" in warning
+
+
 def test_info_shows_what_auto_decides_by(tmp_path: Path) -> None:
     report = run_json("info", "--engines", cwd=tmp_path)["tuning"]
     assert set(report) == {"origin", "warning", "policies", "rates"}

@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from .arguments import kind, require_int, require_items
 from .template import Candidates
 
 MOST_COST = 255
@@ -26,26 +27,50 @@ def candidates_from_scores(scores: Scores, keep: int = 256) -> Candidates:
             logarithm of the likelihood to any base; the larger the likelier.
     keep:   the best so many of each byte alone.
 
-    Raises ValueError for a score that is no finite number, and for no or too many values.
+    Raises ValueError for a score that is no finite number, and for no or too many values,
+    TypeError for what is no such mapping.
     """
-    if keep < 1:
+    if not isinstance(scores, Mapping):
+        raise TypeError(f"the scores are {kind(scores)}: expected a mapping from bytes to theirs")
+    if require_int("keep", keep) < 1:
         raise ValueError(f"keep is {keep}, expected 1 or more")
     kept: dict[int, list[tuple[int, float]]] = {}
-    for position, given in scores.items():
-        items = given.items() if isinstance(given, Mapping) else enumerate(given)
-        found = [(value, float(score)) for value, score in items]
+    for given_position, given in scores.items():
+        position = require_int("the position of a byte with scores", given_position)
+        what = f"the scores of byte {position}"
+        items: Iterable[tuple[int, object]] = (
+            given.items()
+            if isinstance(given, Mapping)
+            else enumerate(require_items(what, given, "256 of them or a mapping"))
+        )
+        found = [
+            (require_int(f"a value with one of {what}", value), _finite(position, score))
+            for value, score in items
+        ]
         if not isinstance(given, Mapping) and len(found) != 256:
             raise ValueError(f"byte {position} has {len(found)} scores, expected 256 or a mapping")
         if not found:
             raise ValueError(f"byte {position} has no scores")
-        if not all(math.isfinite(score) for _, score in found):
-            raise ValueError(f"byte {position} has a score that is no finite number")
         kept[position] = sorted(found, key=lambda item: (-item[1], item[0]))[:keep]
     worst = max((found[0][1] - found[-1][1] for found in kept.values()), default=0.0)
+    if not math.isfinite(worst):
+        raise ValueError("a byte has scores too far apart for a finite difference")
     return {
         position: {value: _cost(found[0][1] - score, worst) for value, score in found}
         for position, found in kept.items()
     }
+
+
+def _finite(position: int, score: object) -> float:
+    try:
+        number = float(score)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"a score of byte {position} is {kind(score)}: expected a number") from None
+    except (ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"byte {position} has a score that is no finite number")
+    return number
 
 
 def _cost(loss: float, worst: float) -> int:
@@ -60,7 +85,12 @@ def parse_candidates(text: str | bytes) -> Candidates:
     Raises ValueError where it is something else. The error repeats no value.
     """
     try:
-        document = json.loads(text, object_pairs_hook=_without_repetition)
+        # Integers as floats: the largest become infinite, which no score may be.
+        document = json.loads(text, object_pairs_hook=_without_repetition, parse_int=float)
+    except RecursionError:
+        raise ValueError(
+            'the candidates are nested too deeply: expected an object such as {"3": {"16": -0.2}}'
+        ) from None
     except (UnicodeDecodeError, json.JSONDecodeError):
         raise ValueError("the candidates are no JSON") from None
     if not isinstance(document, dict) or not document:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _native
 from .._errors import EngineError
+from .arguments import require_int, require_items
 
 if TYPE_CHECKING:
     from .._native import KeySpace, KeyTest, SearchTask
@@ -66,7 +67,10 @@ def choose(engine: str, indices: Sequence[int] | None) -> tuple[Device, ...]:
         found = named[0]
         if not found.usable:
             raise EngineError(f"searcher {engine!r} cannot run here: {found.reason}")
-    numbers = range(len(found.devices)) if indices is None else sorted(set(indices))
+    numbers: Sequence[int] = range(len(found.devices))
+    if indices is not None:
+        given = require_items("devices", indices, "numbers of devices")
+        numbers = sorted({require_int("the number of a device", number) for number in given})
     if not numbers or numbers[0] < 0 or numbers[-1] >= len(found.devices):
         raise ValueError(
             f"devices are {list(numbers)}: searcher {found.name!r} has {len(found.devices)}, "

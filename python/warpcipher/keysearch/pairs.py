@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .. import _native
+from .arguments import kind, require_items, require_text
 from .template import CIPHERS, hash_parts
 
 MODES = ("ecb", "cbc", "cfb", "ofb", "ctr")
@@ -47,7 +48,7 @@ class Pair:
     @classmethod
     def from_text(cls, text: str, name: str = "") -> Pair:
         """PLAINTEXT:CIPHERTEXT[:IV] in hex; ? in the plaintext for a digit that is unknown."""
-        parts = text.strip().split(":")
+        parts = require_text("the pair", text).strip().split(":")
         if len(parts) not in (2, 3):
             raise ValueError(f"a pair is PLAINTEXT:CIPHERTEXT[:IV], got {len(parts) - 1} colons")
         digits = re.sub(r"\s", "", parts[0])
@@ -73,6 +74,7 @@ class Algorithm:
     @classmethod
     def named(cls, name: str) -> Algorithm:
         """From "aes-128-cbc"; "aes-128" alone is ECB."""
+        require_text("the algorithm", name)
         for cipher in CIPHERS:
             if name == cipher:
                 return cls(cipher, "ecb")
@@ -90,7 +92,8 @@ class Test:
     def __init__(self, algorithm: Algorithm, pairs: Iterable[Pair | Sequence[bytes]]) -> None:
         self.algorithm = algorithm
         self.blocks: list[BlockPair] = []
-        for index, given in enumerate(pairs):
+        given_pairs = require_items("pairs", pairs, "an iterable of pairs")
+        for index, given in enumerate(given_pairs):
             name = (isinstance(given, Pair) and given.name) or f"pair {index}"
             try:
                 self.blocks += _blocks(algorithm, _as_pair(given))
@@ -125,11 +128,12 @@ def _from_hex(text: str) -> bytes:
         raise ValueError("a pair is not in hex digits") from None
 
 
-def _as_pair(given: Pair | Sequence[bytes]) -> Pair:
+def _as_pair(given: object) -> Pair:
     """A pair whose fields are bytes-like. TypeError for what is none."""
     if not isinstance(given, Pair | tuple | list):
-        kind = type(given).__name__
-        raise TypeError(f"it is {kind}: expected a Pair or (plaintext, ciphertext[, iv[, mask]])")
+        raise TypeError(
+            f"it is {kind(given)}: expected a Pair or (plaintext, ciphertext[, iv[, mask]])"
+        )
     if not isinstance(given, Pair) and not 2 <= len(given) <= 4:
         raise TypeError(f"it has {len(given)} fields, not (plaintext, ciphertext[, iv[, mask]])")
     pair = given if isinstance(given, Pair) else Pair(*given)
@@ -140,8 +144,7 @@ def _as_pair(given: Pair | Sequence[bytes]) -> Pair:
         try:
             memoryview(value)
         except TypeError:
-            kind = type(value).__name__
-            raise TypeError(f"its {name} is {kind}: expected bytes-like") from None
+            raise TypeError(f"its {name} is {kind(value)}: expected bytes-like") from None
     return pair
 
 

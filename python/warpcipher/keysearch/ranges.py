@@ -6,6 +6,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
+from .arguments import kind, require_int
+
 Range = tuple[int, int]  # first, and one past the last
 
 
@@ -69,10 +71,11 @@ class RangeSet:
 
 def select(keys: int, start: int, count: int | None, shard: tuple[int, int] | None) -> Range:
     """The range to search of `keys` numbers: `count` of them from `start` on, of which the shard
-    (i, n), i from 1 to n, takes one of n equal parts. Raises ValueError where there is none."""
-    for name, value in (("start", start), ("count", count)):
-        if value is not None and not isinstance(value, int):
-            raise TypeError(f"{name} is {type(value).__name__}: expected an int")
+    (i, n), i from 1 to n, takes one of n equal parts. Raises ValueError where there is none,
+    TypeError for what is no int."""
+    start = require_int("start", start)
+    if count is not None:
+        count = require_int("count", count)
     if not 0 <= start < keys:
         raise ValueError(f"start is {start}: the keys are numbered 0 to {keys - 1}")
     if count is not None and count < 1:
@@ -80,7 +83,9 @@ def select(keys: int, start: int, count: int | None, shard: tuple[int, int] | No
     end = keys if count is None else min(keys, start + count)
     if shard is None:
         return start, end
-    index, parts = shard
+    if not isinstance(shard, tuple | list) or len(shard) != 2:
+        raise TypeError(f"the shard is {kind(shard)}: expected two ints, (part, parts)")
+    index, parts = (require_int("a number of the shard", number) for number in shard)
     if not 1 <= index <= parts:
         raise ValueError(f"the shard is {index}/{parts}, expected 1/{parts} to {parts}/{parts}")
     size = end - start

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from . import devices as device_list
+from .arguments import kind, require_seconds
 from .pairs import Algorithm, Pair, Test
 from .pool import LocalPool, Pool, Worker, WorkerLostError
 from .ranges import Range, RangeSet, select
@@ -26,6 +27,7 @@ from .template import Candidates, Template
 
 MOST_FALSE_POSITIVES = 1 << 20
 SHORT_RUN = 0.5  # seconds: a range that took less is followed by one of twice its length
+LONGEST_WAIT = 60.0  # seconds, for a report: a lock takes no wait of any length
 FIRST_SAVE = 1.0  # seconds: a search that ends sooner leaves no checkpoint, unless one was named
 
 
@@ -120,6 +122,9 @@ class Search:
         interval: float = 0.5,
     ) -> None:
         self.algorithm = Algorithm.named(algorithm)
+        require_seconds("interval", interval)
+        if checkpoint is not None and not isinstance(os.fspath(checkpoint), str):
+            raise TypeError(f"the checkpoint is {kind(checkpoint)}: expected a path as text")
         if not isinstance(template, Template):
             template = Template(
                 self.algorithm.cipher, template, mask=key_mask, candidates=candidates
@@ -272,7 +277,7 @@ class Search:
             while self._working or self._pool_may_help():
                 waited = shown + self._interval - time.monotonic()
                 with contextlib.suppress(queue.Empty):
-                    self._note(self._reports.get(timeout=max(waited, 0.001)))
+                    self._note(self._reports.get(timeout=min(max(waited, 0.001), LONGEST_WAIT)))
                     now = time.monotonic()
                     if (
                         checkpoint is not None

@@ -17,6 +17,7 @@ import errno
 import fcntl
 import hashlib
 import json
+import math
 import os
 import stat
 from dataclasses import dataclass, field
@@ -77,14 +78,8 @@ class Checkpoint:
 
         Raises CheckpointError, OSError.
         """
-        while True:
+        while (descriptor := self._open()) is not None:
             try:
-                descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-            except FileNotFoundError:
-                self._require_folder()
-                return None
-            try:
-                self._require_file(descriptor)
                 self._lock(descriptor)
                 if _same_file(descriptor, self.path):
                     state = self._parse(descriptor)
@@ -94,19 +89,17 @@ class Checkpoint:
                 os.close(descriptor)
                 raise
             os.close(descriptor)
+        return None
 
     def peek(self) -> State | None:
         """Reads what was saved last, also while a search goes on; None where there is no file.
 
         Raises CheckpointError, OSError.
         """
-        try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            self._require_folder()
+        descriptor = self._open()
+        if descriptor is None:
             return None
         try:
-            self._require_file(descriptor)
             return self._parse(descriptor)
         finally:
             os.close(descriptor)
@@ -167,6 +160,26 @@ class Checkpoint:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _open(self) -> int | None:
+        """The file, to be read; None where there is none. A FIFO or device is not even opened: that
+        may wait for ever, or set the device going. Should one get the name between the look and the
+        opening, O_NONBLOCK keeps that from waiting."""
+        try:
+            mode = self.path.stat(follow_symlinks=False).st_mode
+            if not stat.S_ISLNK(mode):  # which O_NOFOLLOW refuses
+                self._require_file(mode)
+            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+            descriptor = os.open(self.path, flags)
+        except FileNotFoundError:
+            self._require_folder()
+            return None
+        try:
+            self._require_file(os.fstat(descriptor).st_mode)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
     def _require_folder(self) -> None:
         """Now, and not when the first keys are done."""
         folder = self.path.parent
@@ -175,9 +188,9 @@ class Checkpoint:
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
-    def _require_file(self, descriptor: int) -> None:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise CheckpointError(f"{self.path} is no file: name one for the checkpoint")
+    def _require_file(self, mode: int) -> None:
+        if not stat.S_ISREG(mode):
+            raise CheckpointError(f"{self.path} is no regular file: name one for the checkpoint")
 
     def _take_name(self, temporary: Path) -> None:
         """The first version: another's file of that name stays."""
@@ -208,6 +221,11 @@ class Checkpoint:
         data = b""
         while len(data) <= LONGEST and (part := os.read(descriptor, 1 << 20)):
             data += part
+        if len(data) > LONGEST:
+            raise CheckpointError(
+                f"{self.path} has more than {LONGEST} bytes, which no checkpoint has: name another "
+                "file"
+            )
         try:
             document = json.loads(data)
             if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -216,7 +234,8 @@ class Checkpoint:
                 )
             if document.get("version") != VERSION:
                 raise CheckpointError(
-                    f"{self.path} is of version {document.get('version')!r}, expected {VERSION}"
+                    f"{self.path} is of version {_shown(document.get('version'))}, expected "
+                    f"{VERSION}"
                 )
             digest = document.pop("sha256", None)
             if digest != _digest(document):
@@ -225,7 +244,7 @@ class Checkpoint:
             return _state(document, self._identity)
         except CheckpointError:
             raise
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             raise CheckpointError(
                 f"{self.path} is damaged: what it says is done cannot be trusted. Move it away to "
                 "search from the start"
@@ -258,6 +277,8 @@ def _state(document: dict[str, Any], identity: Identity) -> State:
         false_positives=int(document["false_positives"]),
         seconds=float(document["seconds"]),
     )
+    if not (math.isfinite(state.seconds) and state.seconds >= 0 and state.false_positives >= 0):
+        raise ValueError
     for first, end in document["done"]:
         if not identity.start <= int(first) < int(end) <= identity.end:
             raise ValueError
@@ -265,6 +286,12 @@ def _state(document: dict[str, Any], identity: Identity) -> State:
     if any(not identity.start <= number < identity.end for number in state.found):
         raise ValueError
     return state
+
+
+def _shown(value: object) -> str:
+    """A value of a file that anyone may have written, for an error."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
 
 
 def _same_file(descriptor: int, path: Path) -> bool:

@@ -18,6 +18,7 @@ import string
 from collections.abc import Iterable, Mapping
 
 from .. import _native
+from .arguments import kind, require_bytes, require_int, require_items, require_text
 
 CIPHERS = {name: (key_size, block_size) for name, key_size, block_size in _native.ciphers()}
 
@@ -51,7 +52,8 @@ class Template:
                 value to cost, 0 to 255, or just values, which all cost 0. Keys are searched by the
                 sum of their costs, the least first. What text says of such a byte does not count.
 
-    Raises ValueError where these make no template; the text names positions, never known bytes.
+    Raises ValueError where these make no template, TypeError for arguments of other types; the text
+    names positions, never known bytes.
     """
 
     def __init__(
@@ -62,9 +64,9 @@ class Template:
         mask: bytes | None = None,
         candidates: Candidates | None = None,
     ) -> None:
-        if text is not None and not isinstance(text, str):
-            raise TypeError(f"the template is {type(text).__name__}: expected a str")
-        if cipher not in CIPHERS:
+        if text is not None:
+            require_text("the template", text)
+        if require_text("the cipher", cipher) not in CIPHERS:
             raise ValueError(f"unknown cipher {cipher!r}: expected one of {', '.join(CIPHERS)}")
         self.cipher = cipher
         self.key_size = CIPHERS[cipher][0]
@@ -76,6 +78,7 @@ class Template:
                 f"{_mask_hint(text or '')}"
             )
         if mask is not None:
+            mask = require_bytes("the key mask", mask)
             if len(mask) != self.key_size:
                 raise ValueError(
                     f"the key mask has {len(mask)} bytes: a key of {cipher} has {self.key_size}"
@@ -87,7 +90,13 @@ class Template:
                 raise ValueError(f"byte {position} has a set, and a mask that does not know it all")
             if not _as_bits(position, values, used, value, known):
                 lists[position] = dict.fromkeys(sorted(values), 0)
-        for position, given in (candidates or {}).items():
+        if candidates is not None and not isinstance(candidates, Mapping):
+            raise TypeError(
+                f"the candidates are {kind(candidates)}: expected a mapping from bytes, by "
+                "position, to their values"
+            )
+        for given_position, given in (candidates or {}).items():
+            position = require_int("the position of a byte with candidates", given_position)
             lists[position] = _costs(position, given, self.key_size)
         self._lists = tuple(
             (position, tuple(lists[position].items())) for position in sorted(lists)
@@ -232,7 +241,16 @@ def _as_bits(
 
 
 def _costs(position: int, given: Mapping[int, int] | Iterable[int], size: int) -> dict[int, int]:
-    costs = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, 0)
+    what = f"the candidates of byte {position}"
+    if isinstance(given, Mapping):
+        items: Iterable[tuple[object, object]] = given.items()
+    else:
+        expected = "a mapping from value to cost, or values"
+        items = ((value, 0) for value in require_items(what, given, expected))
+    costs = {
+        require_int(f"a value of {what}", value): require_int(f"a cost of {what}", cost)
+        for value, cost in items
+    }
     if not 0 <= position < size:
         raise ValueError(f"candidates of byte {position}: the key has bytes 0 to {size - 1}")
     if not costs:

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What callers give, checked before anything is made of it. Errors name kinds, never values that
+may be part of a key."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+
+
+def kind(value: object) -> str:
+    return type(value).__name__
+
+
+def require_int(name: str, value: object) -> int:
+    """As Python's own, whose width nothing limits: NumPy's are integers too."""
+    try:
+        return int(operator.index(value))  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} is {kind(value)}: expected an int") from None
+
+
+def require_text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {kind(value)}: expected a str")
+    return value
+
+
+def require_bytes(name: str, value: object) -> bytes:
+    try:
+        return bytes(memoryview(value))  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} is {kind(value)}: expected bytes-like") from None
+
+
+def require_items(name: str, value: Iterable[object], expected: str) -> list[object]:
+    """The items of an iterable that is no text. expected: what it should have been."""
+    if not isinstance(value, str):
+        try:
+            items = iter(value)
+        except TypeError:
+            pass
+        else:
+            return list(items)
+    raise TypeError(f"{name} is {kind(value)}: expected {expected}")
+
+
+def require_seconds(name: str, value: object) -> float:
+    if not isinstance(value, (int, float)):
+        raise TypeError(f"{name} is {kind(value)}: expected a number of seconds")
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{name} is {value}: expected a number of seconds, 0 or more")
+    return value
