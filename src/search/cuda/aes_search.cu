@@ -29,7 +29,9 @@ class AesSearch : public UnitSearch {
   AesSearch(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test, std::uint32_t multiprocessors,
             const UnitLoops& loops)
       : UnitSearch(std::move(space), std::move(test), 1u << 16,
-                   std::bit_ceil(std::uint64_t{multiprocessors}) * 8 * AesUnits::threads, loops) {}
+                   {std::uint64_t{multiprocessors} * 4 * AesUnits::threads,
+                    std::bit_ceil(std::uint64_t{multiprocessors}) * 8 * AesUnits::threads},
+                   loops) {}
 
  protected:
   void start(HitBuffer& buffer, const std::uint8_t* keys, std::uint32_t units) override {
@@ -104,6 +106,8 @@ class FastAesSearch final : public AesSearch {
   std::uint32_t number_of(std::uint32_t turn) const override {
     return loops() == loop_bits_ ? turn_number(turn) : turn;
   }
+
+  bool divisible() const override { return false; }
 
   std::uint32_t turn_number(std::uint32_t turn) const {
     std::uint32_t number = 0;

@@ -24,9 +24,9 @@ std::uint8_t plane_of_key_bit(std::size_t bit) { return static_cast<std::uint8_t
 
 class GenericDes final : public UnitSearch {
  public:
-  GenericDes(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test, std::uint32_t multiprocessors)
-      : UnitSearch(std::move(space), std::move(test), DesUnits::lanes << UnitLoops::most,
-                   std::bit_ceil(std::uint64_t{multiprocessors}) * 4 * DesUnits::threads * DesUnits::lanes),
+  GenericDes(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test, const UnitCounts& units,
+             const LaunchTimes& times)
+      : UnitSearch(std::move(space), std::move(test), DesUnits::lanes << UnitLoops::most, units, {}, times),
         indices_(bitslice::subkey_planes) {}
 
  private:
@@ -58,9 +58,15 @@ class GenericDes final : public UnitSearch {
 
 }  // namespace
 
+UnitCounts des_units_of(std::uint32_t multiprocessors) {
+  // Of a multiprocessor: four blocks, what its shared memory and registers have room for.
+  constexpr std::uint64_t units = std::uint64_t{4} * DesUnits::threads * DesUnits::lanes;
+  return {multiprocessors * units, std::bit_ceil(std::uint64_t{multiprocessors}) * units};
+}
+
 std::unique_ptr<UnitSearch> make_generic_des(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test,
-                                             std::uint32_t multiprocessors) {
-  return std::make_unique<GenericDes>(std::move(space), std::move(test), multiprocessors);
+                                             const UnitCounts& units, const LaunchTimes& times) {
+  return std::make_unique<GenericDes>(std::move(space), std::move(test), units, times);
 }
 
 }  // namespace warpcipher::search::cuda

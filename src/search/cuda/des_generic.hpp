@@ -8,8 +8,11 @@
 
 namespace warpcipher::search::cuda {
 
-// On the current device, which has that many multiprocessors.
+// Of a device with that many multiprocessors.
+UnitCounts des_units_of(std::uint32_t multiprocessors);
+
+// On the current device.
 std::unique_ptr<UnitSearch> make_generic_des(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test,
-                                             std::uint32_t multiprocessors);
+                                             const UnitCounts& units, const LaunchTimes& times = {});
 
 }  // namespace warpcipher::search::cuda

@@ -160,7 +160,9 @@ class DesSearch::Run final : public Pieces {
     first_granule_ = first >> shape_.granule_bits();
     hits_ = &hits;
     const std::uint64_t granules = (((end_ - 1) >> shape_.granule_bits()) - first_granule_).low64() + 1;
-    const std::uint64_t tested = Pieces::run(granules, std::uint64_t{1} << block_bits(), cancel);
+    constexpr std::uint64_t blocks = 256;  // that fill the device
+    const std::uint64_t tested =
+        Pieces::run(granules, kernel_.granules * blocks, std::uint64_t{1} << block_bits(), cancel);
     if (tested == 0) return 0;
     const KeyNumber tested_end = (first_granule_ + KeyNumber(tested)) << shape_.granule_bits();
     return std::min(KeyNumber(count), tested_end - first).low64();

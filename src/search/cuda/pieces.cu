@@ -18,8 +18,6 @@ namespace {
 using warpcipher::cuda::check;
 using warpcipher::cuda::native;
 
-constexpr double shortest_seconds = 0.04;  // of a launch, so that starting it costs nothing
-constexpr double longest_seconds = 0.1;
 constexpr std::size_t usual_hits = 64;  // that come to the host with their number, in one copy
 
 }  // namespace
@@ -62,9 +60,11 @@ bool HitBuffer::take(std::vector<HitWords>& hits) {
   return true;
 }
 
-Pieces::Pieces(std::uint32_t capacity) : buffers_{HitBuffer(capacity), HitBuffer(capacity), HitBuffer(capacity)} {}
+Pieces::Pieces(std::uint32_t capacity, const LaunchTimes& times)
+    : buffers_{HitBuffer(capacity), HitBuffer(capacity), HitBuffer(capacity)}, size_(times) {}
 
-std::uint64_t Pieces::run(std::uint64_t total, std::uint64_t most, const std::atomic<bool>& cancel) {
+std::uint64_t Pieces::run(std::uint64_t total, std::uint64_t fewest, std::uint64_t most,
+                          const std::atomic<bool>& cancel) {
   struct Flight {
     std::uint64_t at, count;
     std::size_t buffer;
@@ -74,10 +74,11 @@ std::uint64_t Pieces::run(std::uint64_t total, std::uint64_t most, const std::at
   std::uint64_t next = 0;
   std::size_t buffer = 0;
   Clock::time_point last = Clock::now();
-  size_ = std::min(size_ == 0 ? std::max<std::uint64_t>(most / 8, 1) : size_, most);
+  size_.limit(fewest, most);
+  bool resized = false;
   while (true) {
-    while (flights.size() < 2 && next < total && !cancel.load(std::memory_order_relaxed)) {
-      const std::uint64_t count = std::min({total - next, room(next), size_});
+    while (flights.size() < 2 && next < total && !resized && !cancel.load(std::memory_order_relaxed)) {
+      const std::uint64_t count = std::min({total - next, room(next), size_.units()});
       launch(buffers_[buffer], next, count);
       flights.push_back({next, count, buffer});
       next += count;
@@ -90,11 +91,10 @@ std::uint64_t Pieces::run(std::uint64_t total, std::uint64_t most, const std::at
     const Clock::time_point now = Clock::now();
     const double seconds = std::chrono::duration<double>(now - last).count();
     last = now;
-    if (seconds < shortest_seconds && flight.count == size_) {
-      const double factor = std::clamp(shortest_seconds / std::max(seconds, 1e-6), 2.0, 8.0);
-      size_ = std::min(static_cast<std::uint64_t>(static_cast<double>(size_) * factor), most);
-    }
-    if (seconds > longest_seconds) size_ = std::max<std::uint64_t>(size_ / 2, 1);
+    size_.took(flight.count, seconds);
+    if (resized || !(size_.units_too_long() || size_.units_too_short())) continue;
+    resized = resize(size_.units_too_short());
+    size_.start_again(resized);
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a range as a row of launches: two under way, so that the device is never idle; short enough to stop soon; cut
-// smaller where they have more hits than there is room for.
+// Runs a range as a row of launches: two under way, so that the device is never idle; of a size that launch_size.hpp
+// finds; cut smaller where they have more hits than there is room for.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@
 
 #include "engine/cuda/runtime/memory.hpp"
 #include "engine/engine.hpp"
+#include "search/cuda/launch_size.hpp"
 
 namespace warpcipher::search::cuda {
 
@@ -48,16 +49,20 @@ class Pieces {
  public:
   virtual ~Pieces() = default;
 
-  // Tests units 0 to total - 1; returns how many, from the first, were tested. most: units of the largest launch.
-  std::uint64_t run(std::uint64_t total, std::uint64_t most, const std::atomic<bool>& cancel);
+  // Tests units 0 to total - 1; returns how many, from the first, were tested: less where it was cancelled, or resize()
+  // has agreed. fewest, most: as LaunchSize::limit.
+  std::uint64_t run(std::uint64_t total, std::uint64_t fewest, std::uint64_t most, const std::atomic<bool>& cancel);
 
  protected:
   // capacity: hits of a launch of one unit, or more.
-  explicit Pieces(std::uint32_t capacity);
+  explicit Pieces(std::uint32_t capacity, const LaunchTimes& times = {});
 
   // The units from `at` on that one launch can have.
   virtual std::uint64_t room(std::uint64_t at) const = 0;
   virtual void launch(HitBuffer& buffer, std::uint64_t at, std::uint64_t count) = 0;
+  // Units of another length would suit the device better: `longer`, or shorter. Whether the next run will have them.
+  virtual bool resize([[maybe_unused]] bool longer) { return false; }
+
   // A hit of that launch.
   virtual void report(std::uint64_t at, std::uint64_t count, const HitWords& hit) = 0;
 
@@ -67,7 +72,7 @@ class Pieces {
 
   std::array<HitBuffer, 3> buffers_;  // two under way and one for what is done again
   std::vector<HitWords> hits_;
-  std::uint64_t size_ = 0;  // units of a launch; 0: none was started yet
+  LaunchSize size_;
 };
 
 }  // namespace warpcipher::search::cuda

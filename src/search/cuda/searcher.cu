@@ -46,7 +46,7 @@ class CudaTask final : public SearchTask {
     UnitLoops loops;
     if (masked) loops.log2_many = least_log2_masked;
     if (!aes) {
-      units_ = make_generic_des(space, test, device.multiprocessors);
+      units_ = make_generic_des(space, test, des_units_of(device.multiprocessors));
     } else if (large && suits_fast_aes(*space, *test, loops)) {
       units_ = make_fast_aes_search(space, test, device.multiprocessors, loops, choose_aes_policy(device));
     } else {

@@ -6,9 +6,10 @@
 
 namespace warpcipher::search::cuda {
 
-// How many of the lowest free bits a unit has; never changes the result.
+// How many of the lowest free bits a unit has, if there are so many; never changes the result.
 struct UnitLoops {
   static constexpr std::uint32_t most = 12;
+  static constexpr std::uint32_t fewest = 4;  // where a unit of more takes a slow device too long
 
   std::uint32_t many = 12;
   std::uint32_t few = 8;         // for a range that would not fill the device else

@@ -19,23 +19,35 @@ constexpr std::size_t group_bits = 8;  // units whose keys follow from one
 }  // namespace
 
 UnitSearch::UnitSearch(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test,
-                       std::uint32_t capacity, std::uint64_t most_units, const UnitLoops& loops)
-    : Pieces(capacity), space_(std::move(space)), test_(std::move(test)), most_units_(most_units), unit_loops_(loops) {}
+                       std::uint32_t capacity, const UnitCounts& units, const UnitLoops& loops,
+                       const LaunchTimes& times)
+    : Pieces(capacity, times), space_(std::move(space)), test_(std::move(test)), units_(units), unit_loops_(loops) {}
 
 std::uint64_t UnitSearch::search(const KeyNumber& first, std::uint64_t count, std::vector<KeyNumber>& hits,
                                  const std::atomic<bool>& cancel) {
   const bool many = count >> unit_loops_.log2_many != 0;
-  loops_ = static_cast<std::uint32_t>(
+  wanted_loops_ = static_cast<std::uint32_t>(
       std::min<std::size_t>(space_->free_bits().size(), many ? unit_loops_.many : unit_loops_.few));
   first_ = first;
   end_ = first + KeyNumber(count);
-  first_unit_ = first >> loops_;
   hits_ = &hits;
-  cursor_.reset();
-  const std::uint64_t units = (((end_ - 1) >> loops_) - first_unit_).low64() + 1;
-  const std::uint64_t tested = run(units, most_units_, cancel);
-  if (tested == 0) return 0;
-  return std::min(KeyNumber(count), ((first_unit_ + KeyNumber(tested)) << loops_) - first).low64();
+  KeyNumber next = first;
+  while (true) {  // once for each length of units
+    loops_ = divisible() ? std::min(wanted_loops_, most_loops_) : wanted_loops_;
+    first_unit_ = next >> loops_;
+    cursor_.reset();
+    const std::uint64_t units = (((end_ - 1) >> loops_) - first_unit_).low64() + 1;
+    const std::uint64_t tested = run(units, units_.fewest, units_.most, cancel);
+    if (tested > 0) next = std::min(end_, (first_unit_ + KeyNumber(tested)) << loops_);
+    if (tested == units || cancel.load(std::memory_order_relaxed)) return (next - first).low64();
+  }
+}
+
+bool UnitSearch::resize(bool longer) {
+  const std::uint32_t fewest = std::min(wanted_loops_, UnitLoops::fewest);
+  if (!divisible() || (longer ? loops_ >= wanted_loops_ : loops_ <= fewest)) return false;
+  most_loops_ = longer ? loops_ + 1 : loops_ - 1;
+  return true;
 }
 
 void UnitSearch::launch(HitBuffer& buffer, std::uint64_t at, std::uint64_t count) {

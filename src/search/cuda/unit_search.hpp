@@ -18,6 +18,11 @@
 
 namespace warpcipher::search::cuda {
 
+// Units of a launch: fewest that fill the device, and the most.
+struct UnitCounts {
+  std::uint64_t fewest, most;
+};
+
 class UnitSearch : public Pieces {
  public:
   // As SearchTask::run.
@@ -25,9 +30,9 @@ class UnitSearch : public Pieces {
                        const std::atomic<bool>& cancel);
 
  protected:
-  // On the current device. capacity: as for Pieces. most_units: of a launch.
+  // On the current device. capacity: as for Pieces.
   UnitSearch(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test, std::uint32_t capacity,
-             std::uint64_t most_units, const UnitLoops& loops = {});
+             const UnitCounts& units, const UnitLoops& loops = {}, const LaunchTimes& times = {});
 
   // Starts the kernel. keys: the first key of each unit, in device memory. A hit is {unit, Gray code of the turn (or
   // what number_of takes), mask of units from that one on, any}.
@@ -37,12 +42,16 @@ class UnitSearch : public Pieces {
   virtual std::uint32_t number_of(std::uint32_t turn) const { return turn; }
 
   const KeySpace& space() const { return *space_; }
+  // Whether units can have fewer loops than UnitLoops says. Those of a kernel that has loops of its own cannot.
+  virtual bool divisible() const { return true; }
+
   const BlockPair& pair() const { return test_->pairs().front(); }
   const KeyTest& test() const { return *test_; }
   std::uint32_t loops() const { return loops_; }
 
  private:
-  std::uint64_t room(std::uint64_t) const override { return most_units_; }
+  std::uint64_t room(std::uint64_t) const override { return units_.most; }
+  bool resize(bool longer) override;
   void launch(HitBuffer& buffer, std::uint64_t at, std::uint64_t count) override;
   void report(std::uint64_t at, std::uint64_t count, const HitWords& hit) override;
   void write_keys(std::uint64_t at, std::uint64_t count, std::uint8_t* keys);
@@ -50,9 +59,11 @@ class UnitSearch : public Pieces {
 
   const std::shared_ptr<const KeySpace> space_;
   const std::shared_ptr<const KeyTest> test_;
-  const std::uint64_t most_units_;
+  const UnitCounts units_;
   const UnitLoops unit_loops_;
-  std::uint32_t loops_ = 0;
+  std::uint32_t most_loops_ = UnitLoops::most;  // that this device has the time for
+  std::uint32_t wanted_loops_ = 0;              // of the present range
+  std::uint32_t loops_ = 0;                     // of a unit
   KeyNumber first_, end_, first_unit_;
   std::vector<KeyNumber>* hits_ = nullptr;
   std::optional<KeyCursor> cursor_;

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// How large the launches of a search are: long enough that starting one costs nothing, short enough to stop soon, and
+// never smaller than what fills the device. A unit takes one lane the same time however few there are: smaller launches
+// than that would not be shorter, and the search would stand nearly still. Then the units themselves are too long.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace warpcipher::search::cuda {
+
+struct LaunchTimes {
+  double shortest = 0.04;  // seconds
+  double longest = 0.1;
+};
+
+class LaunchSize {
+ public:
+  explicit LaunchSize(const LaunchTimes& times = {}) : times_(times) {}
+
+  // Units of the largest launch, and of the smallest one that fills the device.
+  void limit(std::uint64_t fewest, std::uint64_t most) {
+    most_ = std::max<std::uint64_t>(most, 1);
+    fewest_ = std::clamp<std::uint64_t>(fewest, 1, most_);
+    units_ = std::clamp(units_ == 0 ? most_ / 8 : units_, fewest_, most_);
+  }
+
+  // Of the next launch, where there are so many left.
+  std::uint64_t units() const { return units_; }
+
+  // A launch of so many units took so long.
+  void took(std::uint64_t units, double seconds) {
+    const bool too_long = seconds > times_.longest;
+    if (!too_long) long_in_a_row_ = 0;
+    if (seconds < times_.shortest && units == units_) {
+      const double factor = std::clamp(times_.shortest / std::max(seconds, 1e-6), 2.0, 8.0);
+      units_ = std::min(static_cast<std::uint64_t>(static_cast<double>(units_) * factor), most_);
+      if (units == most_) ++short_in_a_row_;
+    } else {
+      short_in_a_row_ = 0;
+    }
+    if (!too_long || units < fewest_) return;
+    if (units_ > fewest_) {
+      units_ = std::max(units_ / 2, fewest_);
+    } else {
+      ++long_in_a_row_;
+    }
+  }
+
+  // Whether units of half the length, or of twice it, would do better. Not after one launch: something else may have
+  // kept the machine.
+  bool units_too_long() const { return long_in_a_row_ >= 3; }
+  bool units_too_short() const { return short_in_a_row_ >= 3; }
+
+  // The question is settled; resized: units have another length from the next call of limit() on.
+  void start_again(bool resized) {
+    if (resized) units_ = 0;
+    long_in_a_row_ = short_in_a_row_ = 0;
+  }
+
+ private:
+  LaunchTimes times_;
+  std::uint64_t fewest_ = 1, most_ = 1, units_ = 0;
+  std::uint64_t long_in_a_row_ = 0, short_in_a_row_ = 0;
+};
+
+}  // namespace warpcipher::search::cuda
