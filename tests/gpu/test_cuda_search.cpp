@@ -144,32 +144,45 @@ void check_planted(Search& search, const KeyNumber& first, std::uint64_t count, 
 
 struct FastCase {
   CipherId cipher;
-  std::size_t first_byte;  // of the unknown key
+  unsigned keys;  // that have unknown bits: bit i for key i
   bool decrypt;
   int known_bits;
 };
 
+// DES keys of which some have unknown bits, at random.
+KeyTemplate random_keys(CipherId cipher, unsigned keys, std::size_t unknown) {
+  KeyTemplate key_template = random_template(cipher, 0, 0, 1);
+  while (unknown > 0) {
+    const std::size_t byte = random_below(cipher_info(cipher).key_len);
+    const auto bit = static_cast<std::uint8_t>(2u << random_below(7));
+    if ((keys >> byte / 8 & 1u) == 0 || (key_template.known[byte] & bit) == 0) continue;
+    key_template.known[byte] ^= bit;
+    --unknown;
+  }
+  return key_template;
+}
+
 // Kernels with few loops and threads, so that the emulated GPU and the reference are soon through.
 void check_small_kernels(const FastCase& c, const DesPolicy& policy) {
-  const DesShape shape{3, 5, 3};
+  const DesShape shape{3, 5, 3, 0};
   const std::size_t granule_bits = shape.granule_bits();
   const auto space =
-      std::make_shared<const KeySpace>(random_template(c.cipher, granule_bits + 2 + random_below(30), c.first_byte, 8));
-  const std::string what = std::string(cipher_info(c.cipher).name) + " key " + std::to_string(c.first_byte / 8) +
+      std::make_shared<const KeySpace>(random_keys(c.cipher, c.keys, granule_bits + 2 + random_below(30)));
+  const std::string what = std::string(cipher_info(c.cipher).name) + " keys " + std::to_string(c.keys) +
                            (c.decrypt ? " decrypt" : " encrypt") + ", " + std::to_string(c.known_bits) + " bits, " +
                            std::to_string(policy.granules) + " granules";
   const std::uint64_t granule = std::uint64_t{1} << granule_bits;
   const KeyNumber first(granule * random_below(3) + random_below(granule));
   const auto test = make_test(*space, first, c.decrypt, c.known_bits);
-  require(DesSearch::suits(*space, *test, shape), what + ": no kernel");
-  DesSearch search(space, test, shape, policy);
+  require(DesSearch::passes(*space, *test, shape) > 0, what + ": no kernel");
+  DesSearch search(space, test, shape, std::span(&policy, 1));
   if (c.known_bits < 20) return check_range(search, *space, *test, first, granule + random_below(granule), what);
 
   // The first, the last, and each lane, turn, thread and block.
   const std::uint64_t range = 2 * granule;
   const auto plant = [&](std::uint64_t number) {
     const auto planted = make_test(*space, number, c.decrypt, c.known_bits);
-    DesSearch one(space, planted, shape, policy);
+    DesSearch one(space, planted, shape, std::span(&policy, 1));
     check_planted(one, 0, range, number, what);
   };
   plant(random_below(2) == 0 ? 0 : range - 1);
@@ -181,27 +194,39 @@ void check_fast(std::uint32_t granules) {
   policy.granules = granules;
   policy.barriers = 1 + granules;
   const CipherId des = CipherId::des;
-  check_small_kernels({des, 0, false, 64}, policy);
-  check_small_kernels({des, 0, true, 41}, policy);
-  check_small_kernels({des, 0, false, 9}, policy);
+  check_small_kernels({des, 1, false, 64}, policy);
+  check_small_kernels({des, 1, true, 41}, policy);
+  check_small_kernels({des, 1, false, 9}, policy);
   policy.slots = 60;
-  check_small_kernels({des, 0, true, 8}, policy);
-  check_small_kernels({CipherId::des_ede3, 8 * random_below(3), false, 64}, policy);
+  check_small_kernels({des, 1, true, 8}, policy);
+  check_small_kernels({CipherId::des_ede3, 1u << random_below(3), false, 64}, policy);
   policy.levels = 8;
   policy.fold = false;
-  check_small_kernels({CipherId::des_ede2, 8, false, 64}, policy);
+  check_small_kernels({CipherId::des_ede2, 2, false, 64}, policy);
   policy.multiply = false;
-  check_small_kernels({CipherId::des_ede3, 0, true, 11}, policy);
+  check_small_kernels({CipherId::des_ede3, 1, true, 11}, policy);
+}
+
+// Triple DES with unknown bits of a key that is used twice, or of several keys: kernels of two or three passes.
+void check_several_passes(const DesPolicy& policy) {
+  for (const bool decrypt : {false, true}) {
+    for (const int known_bits : {64, decrypt ? 33 : 9}) {
+      for (const unsigned keys : {1u, 3u}) check_small_kernels({CipherId::des_ede2, keys, decrypt, known_bits}, policy);
+      const auto keys = static_cast<unsigned>(1 + random_below(7));
+      for (const unsigned other : {5u, keys})
+        check_small_kernels({CipherId::des_ede3, other, decrypt, known_bits}, policy);
+    }
+  }
 }
 
 // More than a launch has room for: it is done again in parts. (Room for 64 keys, and 256 of 2^16 pass.)
 void check_many_hits() {
-  const DesShape shape{1, 5, 5};
+  const DesShape shape{1, 5, 5, 0};
   DesPolicy policy;
   policy.granules = 1;
   const auto space = std::make_shared<const KeySpace>(random_template(CipherId::des, 20, 0, 8));
   const auto test = make_test(*space, 0, false, 8);
-  DesSearch search(space, test, shape, policy);
+  DesSearch search(space, test, shape, std::span(&policy, 1));
   check_range(search, *space, *test, 100, 30u << shape.granule_bits(), "eight bits known");
 }
 
@@ -230,7 +255,7 @@ void check_generic(CipherId cipher, std::size_t unknown, bool lists, bool decryp
 
 // Every launch takes too long, even of one unit: units get shorter, and every key is tested once all the same.
 void check_shorter_units() {
-  const auto space = std::make_shared<const KeySpace>(random_template(CipherId::des_ede2, 30, 0, 8));
+  const auto space = std::make_shared<const KeySpace>(random_keys(CipherId::des_ede2, 1, 30));
   const KeyNumber first(random_below(5000));
   const auto test = make_test(*space, first, false, 7);
   const auto search = warpcipher::search::cuda::make_generic_des(space, test, {1, 1}, {0, 0});
@@ -287,10 +312,11 @@ void check_large(CipherId cipher, std::size_t first_byte, std::size_t unknown, b
 // A kernel of each kind, with all it does, in as few instructions as may be.
 void run_few() {
   const auto des_space = std::make_shared<const KeySpace>(random_template(CipherId::des, 20, 0, 8));
-  const DesShape shape{2, 5, 2};
+  const DesShape shape{2, 5, 2, 0};
   const std::uint64_t range = std::uint64_t{2} << shape.granule_bits();
   const KeyNumber planted(random_below(range));
-  DesSearch des(des_space, make_test(*des_space, planted, false, 64), shape, {});
+  const DesPolicy policy;
+  DesSearch des(des_space, make_test(*des_space, planted, false, 64), shape, std::span(&policy, 1));
   check_planted(des, 0, range, planted, "des");
   check_fast_aes(CipherId::aes_128, 30, false, 3, {64, 4});
   check_generic(CipherId::des_ede3, 40, false, false, 64);
@@ -299,6 +325,11 @@ void run_few() {
 
 void run_tests(bool large) {
   for (const std::uint32_t granules : {1u, 3u}) check_fast(granules);
+  check_several_passes({});
+  DesPolicy little;  // a granule, and slots for as little as may be
+  little.granules = 1;
+  little.slots = 60;
+  check_several_passes(little);
   check_many_hits();
   for (const CipherInfo& info : cipher_list) {
     const CipherId cipher = info.id;

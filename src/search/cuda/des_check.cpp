@@ -23,14 +23,17 @@ class Writer {
     line("st.local.v2.u32 [%note], {0xffffffff, 0}");  // the end of the notes
     line("mov.u32 %note, notes");
     line("mov.u32 %word, 0");
-    for (std::uint8_t position = 0; position < des_key_bits; ++position) {
-      if (which(position) < 0) store_key(position, operand(check_.masks[position]));
-    }
+    if (check_.passes.size() == 1) store_fixed_bits(check_.passes.front().key);  // no other key takes their place
     label("$check");
     leave_when_done();
     collect();
-    for (std::size_t i = 0; i < check_.varying.size(); ++i) store_key(check_.varying[i], varying(i));
-    encrypt();
+    set_inputs();
+    for (pass_ = 0; pass_ < check_.passes.size(); ++pass_) {
+      if (check_.passes.size() > 1) store_fixed_bits(check_.passes[pass_].key);
+      store_varying_bits(check_.passes[pass_].key);
+      run_pass();
+    }
+    --pass_;
     compare();
     report();
     line("bra $check");
@@ -44,7 +47,10 @@ class Writer {
   void line(const std::string& text) { text_ += text + ";\n"; }
   void label(const std::string& text) { text_ += text + ":\n"; }
   static std::string varying(std::size_t i) { return "%vary" + std::to_string(i); }
-  static std::string half(bool right, std::size_t i) { return (right ? "%right" : "%left") + std::to_string(i); }
+  // Of the present pass: the halves change places from one to the next.
+  std::string half(bool right, std::size_t i) const {
+    return (right != (pass_ % 2 != 0) ? "%right" : "%left") + std::to_string(i);
+  }
 
   void declare() {
     line(".reg .pred %any, %load, %some, %on");
@@ -55,10 +61,10 @@ class Writer {
     line(".reg .u32 %left<32>");
     line(".reg .u32 %right<32>");
     line(".reg .u32 %gate<" + std::to_string(2 * round_.nodes().size()) + ">");
-    line(".reg .u32 %loaded<" + std::to_string(des_key_bits) + ">");
+    line(".reg .u32 %loaded<" + std::to_string(most_key_bits) + ">");
   }
 
-  int which(std::uint8_t position) const {
+  int which(std::size_t position) const {
     for (std::size_t i = 0; i < check_.varying.size(); ++i) {
       if (check_.varying[i] == position) return static_cast<int>(i);
     }
@@ -78,10 +84,24 @@ class Writer {
     return text;
   }
 
-  void store_key(std::uint8_t position, const std::string& value) {
-    const std::size_t first = position < half_key ? position : position + half_key;
+  void store_key(std::size_t position, const std::string& value) {
+    const std::size_t bit = position % des_key_bits;
+    const std::size_t first = bit < half_key ? bit : bit + half_key;
     for (const std::size_t word : {first, first + half_key})
       line("st.shared.u32 " + key_word("%slots", word) + ", " + value);
+  }
+
+  // The bits of a key that are the same in all that a thread has noted.
+  void store_fixed_bits(std::size_t key) {
+    for (std::size_t position = des_key_bits * key; position < des_key_bits * (key + 1); ++position) {
+      if (which(position) < 0) store_key(position, operand(check_.masks[position]));
+    }
+  }
+
+  void store_varying_bits(std::size_t key) {
+    for (std::size_t i = 0; i < check_.varying.size(); ++i) {
+      if (check_.varying[i] / des_key_bits == key) store_key(check_.varying[i], varying(i));
+    }
   }
 
   // The warp goes on while one of its threads has a key left.
@@ -122,22 +142,29 @@ class Writer {
     line("@%on bra $collect");
   }
 
-  // Sixteen rounds, two a turn of the loop. Afterwards the right half is R16 and the left one L16.
-  void encrypt() {
+  void set_inputs() {
+    pass_ = 0;
     for (std::size_t i = 0; i < 32; ++i) {
       line("mov.u32 " + half(false, i) + ", " + check_.inputs[i]);
       line("mov.u32 " + half(true, i) + ", " + check_.inputs[32 + i]);
     }
+  }
+
+  bool decrypts() const { return check_.passes[pass_].backwards; }
+
+  // Sixteen rounds, two a turn of the loop. Afterwards the right half is R16 and the left one L16.
+  void run_pass() {
     // Backwards from the last round's, which are rotated by 28; the first step goes nowhere.
-    const std::size_t start = check_.decrypts ? half_key + 1 : 0;
+    const std::size_t start = decrypts() ? half_key + 1 : 0;
     line("add.u32 %key, %slots, " + std::to_string(4 * start * check_.threads));
     line("mov.u32 %pair, 0");
-    label("$pair");
+    const std::string pair = "$pair" + std::to_string(pass_);
+    label(pair);
     add_round(false);
     add_round(true);
     line("add.u32 %pair, %pair, 1");
     line("setp.ne.u32 %on, %pair, 8");
-    line("@%on bra $pair");
+    line("@%on bra " + pair);
   }
 
   // The right half, or in every second round the left one, goes into f.
@@ -146,7 +173,7 @@ class Writer {
     line("shr.u32 %step, " + std::to_string(single_turns[second ? 1 : 0]) + ", %pair");
     line("and.b32 %step, %step, 1");
     line("sub.u32 %step, 2, %step");
-    line("mad.lo.u32 %key, %step, " + std::to_string(check_.decrypts ? 0u - stride : stride) + ", %key");
+    line("mad.lo.u32 %key, %step, " + std::to_string(decrypts() ? 0u - stride : stride) + ", %key");
     const auto nodes = round_.nodes();
     std::vector<std::string> names(nodes.size());
     for (NodeId node = 0; node < nodes.size(); ++node) {
@@ -215,6 +242,7 @@ class Writer {
   const DesCircuit round_;
   std::string text_;
   std::size_t loaded_ = 0;
+  std::size_t pass_ = 0;  // that is being written
 };
 
 }  // namespace

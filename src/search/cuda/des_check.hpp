@@ -16,16 +16,16 @@
 namespace warpcipher::search::cuda {
 
 struct DesCheck {
-  // C and D of the key schedule, each twice, one after the other: the bits of a round lie as far from those of the
-  // round before as the halves are rotated.
+  // C and D of the key schedule of the present pass, each twice, one after the other: the bits of a round lie as far
+  // from those of the round before as the halves are rotated.
   static constexpr std::size_t key_words = 4 * 28;
 
-  bool decrypts = false;
-  std::uint64_t known = 0;                      // bit i: input 64 + i is to be compared
-  std::uint32_t threads = 0;                    // of a block: the distance of a thread's words in shared memory
-  std::vector<std::uint8_t> varying;            // positions of the key's bits: lanes, then turns
-  std::array<std::string, des_inputs> inputs;   // the operands that hold them
-  std::array<std::string, des_key_bits> masks;  // likewise, by position; "[...]": in shared memory
+  std::vector<DesPass> passes;
+  std::uint64_t known = 0;                       // bit i: input 64 + i is to be compared
+  std::uint32_t threads = 0;                     // of a block: the distance of a thread's words in shared memory
+  std::vector<std::uint8_t> varying;             // positions of the key's bits: lanes, then turns
+  std::array<std::string, des_inputs> inputs;    // the operands that hold them
+  std::array<std::string, most_key_bits> masks;  // likewise, by position; "[...]": in shared memory
 };
 
 // Before it, %note is behind the last entry of `notes` in local memory, a word of differences and a turn each, with

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "search/cuda/des_circuit.hpp"
 
+#include <utility>
+
 #include "cipher/circuits.hpp"
 #include "cipher/des_bitslice.hpp"
 #include "cipher/des_tables.hpp"
@@ -28,6 +30,12 @@ constexpr auto make_sboxes(std::index_sequence<Box...>) {
 
 constexpr std::array sboxes = make_sboxes(std::make_index_sequence<8>{});
 
+// Takes halves 17 and 16 of a pass for its own halves 0 and 1, and makes those halves of the pass of its 17 and 16.
+DesPass inverse(DesPass pass) {
+  pass.backwards = !pass.backwards;
+  return pass;
+}
+
 }  // namespace
 
 NodeId DesCircuit::add(const Node& node) {
@@ -43,7 +51,7 @@ NodeId DesCircuit::gate(unsigned table, NodeId a, NodeId b, NodeId c) {
 DesCircuit::Half DesCircuit::input_half(int first) {
   Half half;
   for (std::size_t i = 0; i < 32; ++i) {
-    half[i] = add({Node::Kind::input, static_cast<std::uint8_t>(static_cast<std::size_t>(first) + i), 0, 0, 0, 0});
+    half[i] = add({Node::Kind::input, static_cast<std::uint8_t>(static_cast<std::size_t>(first) + i), 0, 0, 0, {}});
   }
   return half;
 }
@@ -57,7 +65,7 @@ DesCircuit::Half DesCircuit::add_round_of(const Half& left, const Half& right, P
     for (std::size_t i = 0; i < 6; ++i) {
       const NodeId source = right[des::expansion[6 * box + i] - 1u];
       const std::uint8_t position = position_of(6 * box + i);
-      const KeyBits keys = nodes_[source].keys | KeyBits{1} << position;
+      const KeyBits keys = nodes_[source].keys | KeyBits(position);
       in[i] = {this, add({Node::Kind::keyed, position, source, source, source, keys})};
     }
     Signal out[4];
@@ -71,11 +79,42 @@ DesCircuit::Half DesCircuit::add_round_of(const Half& left, const Half& right, P
 }
 
 // Round from 1.
-DesCircuit::Half DesCircuit::add_round(const Half& left, const Half& right, int round) {
-  const auto subkey = static_cast<std::size_t>(decrypt_ ? 16 - round : round - 1);
+DesCircuit::Half DesCircuit::add_round(const Half& left, const Half& right, const DesPass& pass, int round) {
+  const auto subkey = static_cast<std::size_t>(pass.backwards ? 16 - round : round - 1);
   return add_round_of(left, right, [&](std::size_t n) {
-    return des::bitslice::subkey_positions[des::bitslice::subkey_bits * subkey + n];
+    const std::size_t position = des::bitslice::subkey_positions[des::bitslice::subkey_bits * subkey + n];
+    return static_cast<std::uint8_t>(des_key_bits * pass.key + position);
   });
+}
+
+// The first rounds of a pass: the halves `left` and `right` become those after them.
+void DesCircuit::add_rounds(Half& left, Half& right, const DesPass& pass, int count) {
+  for (int round = 1; round <= count; ++round) {
+    const Half next = add_round(left, right, pass, round);
+    left = right;
+    right = next;
+  }
+}
+
+// All rounds of a pass: the halves `left` and `right` become halves 0 and 1 of the next one.
+void DesCircuit::add_pass(Half& left, Half& right, const DesPass& pass) {
+  if (!pass.known) {
+    add_rounds(left, right, pass, 16);
+    std::swap(left, right);
+    return;
+  }
+  WholePass whole{pass, {}};
+  KeyBits keys;
+  for (std::size_t i = 0; i < 64; ++i) {
+    whole.from[i] = i < 32 ? left[i] : right[i - 32];
+    keys = keys | nodes_[whole.from[i]].keys;
+  }
+  const auto number = static_cast<NodeId>(whole_passes_.size());
+  for (std::size_t i = 0; i < 64; ++i) {
+    (i < 32 ? left[i] : right[i - 32]) =
+        add({Node::Kind::whole, static_cast<std::uint8_t>(i), number, number, number, keys});
+  }
+  whole_passes_.push_back(whole);
 }
 
 DesCircuit DesCircuit::one_round() {
@@ -87,37 +126,30 @@ DesCircuit DesCircuit::one_round() {
   return circuit;
 }
 
-DesCircuit::DesCircuit(bool decrypt, int meeting) : decrypt_(decrypt), meets_(true), known_(~std::uint64_t{0}) {
+DesCircuit::DesCircuit(std::span<const DesPass> passes, const Meeting& meeting)
+    : passes_(passes.begin(), passes.end()), meets_(true), known_(~std::uint64_t{0}) {
   Half left = input_half(0);
   Half right = input_half(32);
   Half later = input_half(64);  // half 17, R16
   Half earlier = input_half(96);
-  for (int i = 16; i > meeting; --i) {
-    const Half before = add_round(later, earlier, i);
-    later = earlier;
-    earlier = before;
-  }
-  for (int i = 1; i < meeting; ++i) {
-    const Half next = add_round(left, right, i);
-    left = right;
-    right = next;
-  }
+  const DesPass& last = passes[meeting.pass];
+  for (std::size_t i = passes.size() - 1; i > meeting.pass; --i) add_pass(later, earlier, inverse(passes[i]));
+  add_rounds(later, earlier, inverse(last), 16 - meeting.half);
+  for (const DesPass& pass : passes.first(meeting.pass)) add_pass(left, right, pass);
+  add_rounds(left, right, last, meeting.half - 1);
   for (std::size_t i = 0; i < 32; ++i) {
     const auto to = static_cast<std::size_t>(des::bitslice::detail::destination(i));
     comparisons_.push_back({right[to], earlier[to]});
   }
 }
 
-DesCircuit::DesCircuit(bool decrypt, std::uint64_t mask) : decrypt_(decrypt) {
+DesCircuit::DesCircuit(std::span<const DesPass> passes, std::uint64_t mask) : passes_(passes.begin(), passes.end()) {
   Half left = input_half(0);
   Half right = input_half(32);
   const Half expected_right = input_half(64);
   const Half expected_left = input_half(96);
-  for (int i = 1; i <= 16; ++i) {
-    const Half next = add_round(left, right, i);
-    left = right;
-    right = next;
-  }
+  for (const DesPass& pass : passes) add_pass(left, right, pass);
+  std::swap(left, right);
   for (std::size_t i = 0; i < 32; ++i) {  // R16 comes first: what IP makes the left half of a ciphertext
     const auto compare = [&](std::size_t bit, const Half& half, const Half& expected, std::size_t at) {
       const int plane = des::bitslice::plane_of_bit(des::initial_permutation[bit]);

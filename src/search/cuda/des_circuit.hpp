@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// DES as a search computes it: a circuit of three-input gates over words, one key a bit, with no key and no text in it.
-// The forward half runs from what goes into the cipher, the backward half from what comes out; a key is right when
-// they meet. Every node knows the key bits that it depends on, so that work can be placed in the outermost loop that
-// has them all.
+// DES and triple DES as a search computes them: a circuit of three-input gates over words, one key a bit, with no key
+// and no text in it. The forward half runs from what goes into the cipher, the backward half from what comes out; a key
+// is right when they meet. Every node knows the key bits that it depends on, so that work can be placed in the
+// outermost loop that has them all.
 //
-// Half blocks are numbered as the Feistel network makes them: half 0 is L0, half 1 is R0, half i + 1 is R_i, up to half
-// 17 = R16. So half 16 = L16 and
+// Half blocks of a pass are numbered as the Feistel network makes them: half 0 is L0, half 1 is R0, half i + 1 is R_i,
+// up to half 17 = R16. So half 16 = L16 and
 //
 //   half[i + 1] = half[i - 1] ^ f(half[i], K_i)      i = 1 ... 16, either way round
 //
-// Key bits are named by their position in PC-1's output, from 0 to 55.
+// From one pass to the next FP and IP cancel, and what is left is that the halves change places: half 17 is half 0 of
+// the next pass, half 16 its half 1.
+//
+// Key bits are named by their position in PC-1's output, from 0 to 55, those of the second key from 56 on, and so on.
 #pragma once
 
 #include <array>
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -24,21 +29,58 @@ using NodeId = std::uint32_t;
 // Tables of gates: bit (a << 2 | b << 1 | c) is the result.
 inline constexpr unsigned xor_table = 0x3c;  // a ^ b
 
-// Positions of key bits as a set.
-using KeyBits = std::uint64_t;
-
 inline constexpr std::size_t des_key_bits = 56;
+inline constexpr std::size_t most_des_keys = 3;
+inline constexpr std::size_t most_key_bits = most_des_keys * des_key_bits;
+
+// Positions of key bits as a set.
+class KeyBits {
+ public:
+  KeyBits() = default;
+  explicit KeyBits(std::size_t position) { words_[position / 64] = std::uint64_t{1} << position % 64; }
+
+  bool has(std::size_t position) const { return (words_[position / 64] >> position % 64 & 1u) != 0; }
+  KeyBits operator|(const KeyBits& other) const {
+    KeyBits both = *this;
+    for (std::size_t i = 0; i < words_.size(); ++i) both.words_[i] |= other.words_[i];
+    return both;
+  }
+  friend auto operator<=>(const KeyBits&, const KeyBits&) = default;
+
+ private:
+  std::array<std::uint64_t, (most_key_bits + 63) / 64> words_{};
+};
+
+// One run of DES: with which of the keys, from 0, and whether it decrypts.
+struct DesPass {
+  std::uint8_t key = 0;
+  bool backwards = false;
+  bool known = false;  // none of the key's bits changes within a launch: the circuit has the pass as a whole
+};
 
 struct Node {
   enum class Kind : std::uint8_t {
     input,  // bit `table`, 0 to 63: of IP of the block that goes in (L0 R0); 64 to 127: of the one expected (R16 L16)
     gate,   // the LUT3 `table` of a, b, c
     keyed,  // a ^ the key bit at position `table`
+    whole,  // bit `table` of what known pass number a makes: 0 to 31 of half 17, 32 to 63 of half 16
   };
   Kind kind;
   std::uint8_t table;
   NodeId a, b, c;
   KeyBits keys;  // what it depends on
+};
+
+// A known pass: what goes into it, halves 0 and 1.
+struct WholePass {
+  DesPass pass;
+  std::array<NodeId, 64> from;
+};
+
+// Where the forward and the backward half of a circuit meet: at a half, 2 to 15, of a pass that is not a known one.
+struct Meeting {
+  std::size_t pass;
+  int half;
 };
 
 // Two nodes that are equal for the right key.
@@ -48,20 +90,21 @@ struct Comparison {
 
 class DesCircuit {
  public:
-  // Every bit of the block expected is known: forward and backward meet at half `meeting`, 2 to 15. comparisons() has
-  // 32 pairs, four for each S-box, in the order of the S-boxes.
-  DesCircuit(bool decrypt, int meeting);
+  // Every bit of the block expected is known. comparisons() has 32 pairs, four for each S-box, in the order of the
+  // S-boxes.
+  DesCircuit(std::span<const DesPass> passes, const Meeting& meeting);
 
-  // Only the bits with a one in `mask` are (bit i: byte i / 8, bit i % 8 of it): sixteen rounds forward. comparisons()
-  // has one pair for each of them.
-  DesCircuit(bool decrypt, std::uint64_t mask);
+  // Only the bits with a one in `mask` are (bit i: byte i / 8, bit i % 8 of it): all rounds forward. comparisons() has
+  // one pair for each of them.
+  DesCircuit(std::span<const DesPass> passes, std::uint64_t mask);
 
   // One round, whichever: inputs 0 to 31 are the left half, 32 to 63 the right one; a keyed node's `table` is the
   // number of its bit in the subkey, from 0. comparisons()[i] has bit i of the new half, and of the left one that it
   // replaces.
   static DesCircuit one_round();
 
-  bool decrypts() const { return decrypt_; }
+  std::span<const DesPass> passes() const { return passes_; }
+  std::span<const WholePass> whole_passes() const { return whole_passes_; }
   bool meets() const { return meets_; }  // whether there is a backward half
 
   // Which of the bits expected are known: bit i for input 64 + i.
@@ -77,11 +120,14 @@ class DesCircuit {
   DesCircuit() = default;
   NodeId add(const Node& node);
   Half input_half(int first);
-  Half add_round(const Half& left, const Half& right, int round);
+  Half add_round(const Half& left, const Half& right, const DesPass& pass, int round);
+  void add_rounds(Half& left, Half& right, const DesPass& pass, int count);
+  void add_pass(Half& left, Half& right, const DesPass& pass);
   template <class Position>
   Half add_round_of(const Half& left, const Half& right, Position&& position);
 
-  bool decrypt_ = false;
+  std::vector<DesPass> passes_;
+  std::vector<WholePass> whole_passes_;
   bool meets_ = false;
   std::uint64_t known_ = 0;
   std::vector<Node> nodes_;

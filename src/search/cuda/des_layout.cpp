@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "search/cuda/des_known_pass.hpp"
+
 namespace warpcipher::search::cuda {
 
 namespace {
@@ -30,13 +32,17 @@ std::vector<GateCount> count_gates(const DesCircuit& circuit, std::span<const No
   std::vector<bool> needed(circuit.nodes().size());
   mark_needed(circuit, roots, needed);
   std::vector<KeyBits> keys;
+  std::vector<bool> counted(circuit.whole_passes().size());
   for (std::size_t i = 0; i < needed.size(); ++i) {
     const Node& node = circuit.nodes()[i];
     if (needed[i] && node.kind == Node::Kind::gate) keys.push_back(node.keys);
+    if (!needed[i] || node.kind != Node::Kind::whole || counted[node.a]) continue;
+    counted[node.a] = true;
+    keys.insert(keys.end(), known_pass_gates(), node.keys);
   }
   std::sort(keys.begin(), keys.end());
   std::vector<GateCount> counts;
-  for (const KeyBits set : keys) {
+  for (const KeyBits& set : keys) {
     if (counts.empty() || counts.back().keys != set) counts.push_back({set, 0});
     counts.back().gates += 1;
   }
@@ -87,12 +93,12 @@ std::vector<Choice> extend(std::span<const Choice> choices, std::span<const std:
 }  // namespace
 
 Levels::Levels(std::span<const std::uint8_t> positions, std::span<const std::uint8_t> loops) {
-  for (const std::uint8_t bit : loops) bits_.push_back(KeyBits{1} << positions[bit]);
+  for (const std::uint8_t bit : loops) positions_.push_back(positions[bit]);
 }
 
-std::size_t Levels::of(KeyBits keys) const {
+std::size_t Levels::of(const KeyBits& keys) const {
   std::size_t level = 0;
-  while (level < bits_.size() && (keys & bits_[level]) == 0) ++level;
+  while (level < positions_.size() && !keys.has(positions_[level])) ++level;
   return level;
 }
 
@@ -105,6 +111,10 @@ void mark_needed(const DesCircuit& circuit, std::span<const NodeId> roots, std::
   for (std::size_t i = top + 1; i-- > 0;) {
     const Node& node = circuit.nodes()[i];
     if (!marks[i] || node.kind == Node::Kind::input) continue;
+    if (node.kind == Node::Kind::whole) {
+      for (const NodeId from : circuit.whole_passes()[node.a].from) marks[from] = true;
+      continue;
+    }
     marks[node.a] = marks[node.b] = marks[node.c] = true;
   }
 }
@@ -151,7 +161,7 @@ DesLayout choose_layout(const DesCircuit& circuit, std::span<const std::uint8_t>
   std::vector<bool> needed(circuit.nodes().size());
   mark_needed(circuit, roots, needed);
   const Levels levels(positions, layout.loops);
-  std::array<std::size_t, des_key_bits> uses{};
+  std::array<std::size_t, most_key_bits> uses{};
   for (std::size_t i = 0; i < needed.size(); ++i) {
     const Node& node = circuit.nodes()[i];
     if (needed[i] && node.kind == Node::Kind::keyed && levels.of(node.keys) == 0) ++uses[node.table];

@@ -28,9 +28,11 @@ inline constexpr std::size_t loop_comparisons = 8;
 struct DesShape {
   std::size_t loop_bits = 8;    // fewer: less shared between keys; more: fewer threads for the same range
   std::size_t thread_bits = 7;  // 128 threads: what they keep in shared memory fits the smallest GPU
-  std::size_t block_bits = 14;  // of a launch: 2^34 keys, 80 ms on an H200
+  std::size_t block_bits = 14;  // of a launch, at most: 2^34 keys, 80 ms on an H200
+  std::size_t fill_bits = 8;    // of a launch, at least: blocks for all multiprocessors
 
   std::size_t granule_bits() const { return lane_bits + loop_bits + thread_bits; }
+  std::size_t fewest_bits() const { return granule_bits() + fill_bits; }
   std::size_t launch_bits() const { return granule_bits() + block_bits; }
   friend bool operator==(const DesShape&, const DesShape&) = default;
 };
@@ -51,14 +53,14 @@ DesLayout choose_layout(const DesCircuit& circuit, std::span<const std::uint8_t>
 class Levels {
  public:
   Levels(std::span<const std::uint8_t> positions, std::span<const std::uint8_t> loops);
-  std::size_t of(KeyBits keys) const;
-  std::size_t count() const { return bits_.size() + 1; }
+  std::size_t of(const KeyBits& keys) const;
+  std::size_t count() const { return positions_.size() + 1; }
 
  private:
-  std::vector<KeyBits> bits_;
+  std::vector<std::uint8_t> positions_;
 };
 
-// Marks what the roots depend on; `marks` is as long as the circuit has nodes.
+// Marks what the roots depend on, of a known pass all that goes into it; `marks` is as long as the circuit has nodes.
 void mark_needed(const DesCircuit& circuit, std::span<const NodeId> roots, std::vector<bool>& marks);
 
 }  // namespace warpcipher::search::cuda

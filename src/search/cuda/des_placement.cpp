@@ -2,6 +2,7 @@
 #include "search/cuda/des_placement.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -35,13 +36,24 @@ std::size_t DesPlacement::level_of(NodeId node) const {
 }
 
 bool DesPlacement::at_once(NodeId node) const {
-  if (!is_gate(node) && slots_[node] == no_slot) return false;
+  if (!is_computed(node) && slots_[node] == no_slot) return false;
   return level_of(node) == 0 ? at_once_[node] : needed_[node];
 }
 
 bool DesPlacement::is_sum(NodeId node) const {
   const Node& source = circuit_.nodes()[node];
   return source.kind == Node::Kind::gate && source.table == xor_table && source.a == source.c;
+}
+
+// Of a gate or a known pass.
+template <class Use>
+void DesPlacement::each_source(NodeId node, Use&& use) const {
+  const Node& computed = circuit_.nodes()[node];
+  if (computed.kind == Node::Kind::whole) {
+    for (const NodeId source : circuit_.whole_passes()[computed.a].from) use(source);
+  } else {
+    for (const NodeId source : {computed.a, computed.b, computed.c}) use(source);
+  }
 }
 
 void DesPlacement::mark(std::span<const Comparison> comparisons, bool backward, std::vector<bool>& marks) const {
@@ -66,16 +78,15 @@ void DesPlacement::choose_slots(std::span<const Comparison> compared) {
     if (source.kind == Node::Kind::keyed) {
       if (level_of(node) > level)
         keyed.push_back(node);
-      else if (is_gate(source.a) && level_of(source.a) > level)
+      else if (is_computed(source.a) && level_of(source.a) > level)
         take_slot(source.a);
-    } else if (source.kind == Node::Kind::gate && level_of(node) > level) {
+    } else if (is_computed(node) && level_of(node) > level) {
       take_slot(node);
     }
   };
   for (NodeId node = 0; node < needed_.size(); ++node) {
-    if (!needed_[node] || !is_gate(node)) continue;
-    const Node& gate = circuit_.nodes()[node];
-    for (const NodeId source : {gate.a, gate.b, gate.c}) read(source, level_of(node));
+    if (!needed_[node] || !is_computed(node)) continue;
+    each_source(node, [&](NodeId source) { read(source, level_of(node)); });
   }
   for (const Comparison& comparison : compared) {
     read(comparison.forward, 0);
@@ -83,7 +94,7 @@ void DesPlacement::choose_slots(std::span<const Comparison> compared) {
   }
   for (const NodeId node : keyed) {
     const NodeId base = circuit_.nodes()[node].a;
-    if (is_gate(base) && slots_[base] == no_slot) take_slot(node);
+    if (is_computed(base) && slots_[base] == no_slot) take_slot(node);
   }
 }
 
@@ -91,53 +102,83 @@ void DesPlacement::choose_slots(std::span<const Comparison> compared) {
 void DesPlacement::drop_slots(std::uint32_t most) {
   std::vector<std::size_t> reader(needed_.size(), levels_.count());  // the innermost level that reads a slot
   for (NodeId node = 0; node < needed_.size(); ++node) {
-    const Node& gate = circuit_.nodes()[node];
-    if (!needed_[node] || !is_gate(node)) continue;
-    for (const NodeId source : {gate.a, gate.b, gate.c}) {
+    if (!needed_[node] || !is_computed(node)) continue;
+    each_source(node, [&](NodeId source) {
       reader[source] = std::min(reader[source], level_of(node));
-      if (circuit_.nodes()[source].kind != Node::Kind::keyed) continue;
+      if (circuit_.nodes()[source].kind != Node::Kind::keyed) return;
       const NodeId base = circuit_.nodes()[source].a;
       reader[base] = std::min(reader[base], level_of(node));
-    }
+    });
   }
-  std::vector<NodeId> kept;
+  struct Kept {
+    NodeId node;
+    bool measured = false;
+    double cost = 0;
+    std::vector<NodeId> leaves;  // what it would be computed from
+  };
+  std::vector<Kept> kept;
   for (NodeId node = 0; node < needed_.size(); ++node) {
-    if (slots_[node] != no_slot) kept.push_back(node);
+    if (slots_[node] != no_slot) kept.push_back({node, false, 0, {}});
   }
+  std::vector<NodeId> marks(needed_.size());
   std::size_t most_gates = most_gates_again;
   while (kept.size() > most) {
-    std::size_t best = kept.size();
-    double least = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < kept.size(); ++i) {
-      std::vector<NodeId> cone;
-      if (!is_gate(kept[i]) || !collect(kept[i], true, most_gates, cone)) continue;
-      const double cost = static_cast<double>(cone.size()) / static_cast<double>(std::uint64_t{1} << reader[kept[i]]);
-      if (cost >= least) continue;
-      least = cost;
-      best = i;
+    auto best = kept.end();
+    for (auto slot = kept.begin(); slot != kept.end(); ++slot) {
+      if (!slot->measured) {
+        const std::size_t gates = count_again(slot->node, most_gates, marks, slot->leaves);
+        slot->cost = gates == 0 ? std::numeric_limits<double>::infinity()
+                                : std::ldexp(static_cast<double>(gates), -static_cast<int>(reader[slot->node]));
+        slot->measured = true;
+      }
+      if (slot->cost < (best == kept.end() ? std::numeric_limits<double>::infinity() : best->cost)) best = slot;
     }
-    if (best == kept.size()) {
+    if (best == kept.end()) {
       if (most_gates > needed_.size()) break;  // what is left is nodes with a key bit each: less than any device has
       most_gates *= 2;
+      for (Kept& slot : kept) slot.measured = false;
       continue;
     }
-    slots_[kept[best]] = no_slot;
-    kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(best));
+    const NodeId dropped = best->node;
+    slots_[dropped] = no_slot;
+    kept.erase(best);
+    for (Kept& slot : kept) {
+      if (std::find(slot.leaves.begin(), slot.leaves.end(), dropped) != slot.leaves.end()) slot.measured = false;
+    }
   }
   slot_count_ = 0;
-  for (const NodeId node : kept) slots_[node] = slot_count_++;
+  for (const Kept& slot : kept) slots_[slot.node] = slot_count_++;
 }
 
-// The gates that give a node from slots and inputs; false when they are too many.
-bool DesPlacement::collect(NodeId node, bool root, std::size_t most, std::vector<NodeId>& cone) const {
-  const Node& source = circuit_.nodes()[node];
-  if (source.kind == Node::Kind::input || (!root && slots_[node] != no_slot)) return true;
-  if (source.kind == Node::Kind::keyed) return collect(source.a, false, most, cone);
-  if (std::find(cone.begin(), cone.end(), node) != cone.end()) return true;
-  if (cone.size() >= most) return false;
-  cone.push_back(node);
-  return collect(source.a, false, most, cone) && collect(source.b, false, most, cone) &&
-         collect(source.c, false, most, cone);
+// The gates that give a node from slots and inputs; 0 where they are too many, or there are none. leaves: gets the
+// slots. marks: of each node, who looked at it last.
+std::size_t DesPlacement::count_again(NodeId root, std::size_t most, std::vector<NodeId>& marks,
+                                      std::vector<NodeId>& leaves) const {
+  leaves.clear();
+  if (!is_gate(root)) return 0;
+  std::size_t gates = 0;
+  std::vector<NodeId> rest{root};
+  std::vector<NodeId> seen;
+  while (!rest.empty() && gates <= most) {
+    const NodeId node = rest.back();
+    rest.pop_back();
+    if (std::exchange(marks[node], root + 1) == root + 1) continue;
+    seen.push_back(node);
+    const Node& source = circuit_.nodes()[node];
+    if (source.kind == Node::Kind::input) continue;
+    if (node != root && slots_[node] != no_slot) {
+      leaves.push_back(node);
+    } else if (source.kind == Node::Kind::keyed) {
+      rest.push_back(source.a);
+    } else if (source.kind == Node::Kind::whole) {
+      gates = most + 1;  // a known pass is not run again for one bit
+    } else {
+      ++gates;
+      rest.insert(rest.end(), {source.a, source.b, source.c});
+    }
+  }
+  for (const NodeId node : seen) marks[node] = 0;
+  return gates <= most ? gates : 0;
 }
 
 void DesPlacement::find_only_uses() {

@@ -67,11 +67,14 @@ class DesPlacement {
 
  private:
   bool is_gate(NodeId node) const { return circuit_.nodes()[node].kind == Node::Kind::gate; }
+  bool is_computed(NodeId node) const { return is_gate(node) || circuit_.nodes()[node].kind == Node::Kind::whole; }
+  template <class Use>
+  void each_source(NodeId node, Use&& use) const;
   void mark(std::span<const Comparison> comparisons, bool backward, std::vector<bool>& marks) const;
   void choose_slots(std::span<const Comparison> compared);
   void take_slot(NodeId node);
   void drop_slots(std::uint32_t most);
-  bool collect(NodeId node, bool root, std::size_t most, std::vector<NodeId>& cone) const;
+  std::size_t count_again(NodeId root, std::size_t most, std::vector<NodeId>& marks, std::vector<NodeId>& leaves) const;
   void find_only_uses();
 
   const DesCircuit& circuit_;

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+
 #include "search/cuda/des_check.hpp"
+#include "search/cuda/des_known_pass.hpp"
 
 namespace warpcipher::search::cuda {
 
@@ -108,6 +111,10 @@ class Writer {
     if (source.kind == Node::Kind::input) return inputs_[source.table];
     const bool outer = placement_.level_of(node) > level_;
     const bool kept = placement_.slot(node) != no_slot;
+    if (source.kind == Node::Kind::whole && !outer) {
+      run_known_pass(source.a);
+      return registers_[node];
+    }
     std::uint32_t reg = no_register;
     if (kept && outer) {
       reg = load_shared(slot_address(node));
@@ -131,6 +138,26 @@ class Writer {
     return reg;
   }
 
+  // Gives a register to each bit of what a known pass makes.
+  void run_known_pass(std::size_t number) {
+    KnownPass pass = known_pass(number);
+    const WholePass& whole = circuit_.whole_passes()[number];
+    for (std::size_t i = 0; i < whole.from.size(); ++i) pass.from[i] = name(value(whole.from[i]));
+    std::array<std::uint32_t, 64> results;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      results[i] = fresh();
+      pass.to[i] = name(results[i]);
+    }
+    body_ += write_known_pass(pass);
+    count_gates(known_pass_gates());
+    for (NodeId node = 0; node < registers_.size(); ++node) {
+      const Node& bit = circuit_.nodes()[node];
+      if (bit.kind != Node::Kind::whole || bit.a != number) continue;
+      if (placement_.slot(node) != no_slot) store_shared(slot_address(node), pass.to[bit.table]);
+      remember(node, results[bit.table]);
+    }
+  }
+
   void remember(NodeId node, std::uint32_t reg) {
     registers_[node] = reg;
     present_.push_back(node);
@@ -139,8 +166,13 @@ class Writer {
   std::uint32_t lut3(unsigned table, std::uint32_t a, std::uint32_t b, const std::string& c) {
     const std::uint32_t reg = fresh();
     line("lop3.b32 " + name(reg) + ", " + name(a) + ", " + name(b) + ", " + c + ", " + std::to_string(table));
-    ++gates_;
+    count_gates(1);
     return reg;
+  }
+
+  void count_gates(std::size_t count) {
+    gates_ += count;
+    gates_per_turn_ += std::ldexp(static_cast<double>(count), -static_cast<int>(level_));
   }
 
   std::uint32_t add_key(NodeId node) {
@@ -192,7 +224,7 @@ class Writer {
       inputs_[i] = fresh();
       load_parameter(name(inputs_[i]), offsetof(DesParameters, inputs) + 4 * i);
     }
-    for (std::size_t position = 0; position < des_key_bits; ++position) {
+    for (const std::size_t position : key_positions()) {
       masks_[position] = name(fresh());
       load_parameter(masks_[position], offsetof(DesParameters, planes) + 4 * position);
     }
@@ -207,12 +239,24 @@ class Writer {
     line("add.u32 %first, %first, %granule");
     spread(layout_.blocks, "%first");
     if (policy_.granules > 1) store_block_masks();
+    store_known_keys();
     for (std::size_t i = 0; i < layout_.loops.size(); ++i) {
       mask_at(layout_.loops[i]) = loop(i);
       line("mov.u32 " + loop(i) + ", %zero");
     }
     line("mov.u32 %note, notes");
     line("mov.u32 %turn, 0");
+  }
+
+  // Of the bits of all keys that the circuit has.
+  std::vector<std::size_t> key_positions() const {
+    std::array<bool, most_des_keys> used{};
+    for (const DesPass& pass : circuit_.passes()) used[pass.key] = true;
+    std::vector<std::size_t> positions;
+    for (std::size_t position = 0; position < most_key_bits; ++position) {
+      if (used[position / des_key_bits]) positions.push_back(position);
+    }
+    return positions;
   }
 
   std::string& mask_at(std::uint8_t bit) { return masks_[positions_[bit]]; }
@@ -235,6 +279,30 @@ class Writer {
     }
     line("bar.sync 0");
   }
+  std::size_t block_mask_words() const { return policy_.granules > 1 ? group_words() * policy_.granules : 0; }
+
+  // The masks of known passes, the same for a launch: behind those of block bits.
+  KnownPass known_pass(std::size_t number) const {
+    KnownPass pass;
+    pass.pass = circuit_.whole_passes()[number].pass;
+    pass.prefix = "known" + std::to_string(number);
+    pass.shared = "%" + pass.prefix + "_words";
+    const std::size_t first = des_key_bits * pass.pass.key;
+    for (std::size_t i = 0; i < des_key_bits; ++i) pass.planes[i] = masks_[first + i];
+    return pass;
+  }
+  void store_known_keys() {
+    const std::size_t count = circuit_.whole_passes().size();
+    for (std::size_t number = 0; number < count; ++number) {
+      const KnownPass pass = known_pass(number);
+      const std::size_t words = slot_words() * threads() + block_mask_words() + known_pass_words * number;
+      line(".reg .u32 " + pass.shared);
+      line("mov.u32 " + pass.shared + ", kept");
+      line("add.u32 " + pass.shared + ", " + pass.shared + ", " + std::to_string(4 * words));
+      body_ += write_known_pass_masks(pass);
+    }
+    if (count > 0) line("bar.sync 0");
+  }
   // Of a thread: slots, and in their place a key of its own for each bit of a word.
   std::size_t slot_words() const { return std::max<std::size_t>(placement_.slot_count(), DesCheck::key_words); }
   std::size_t group_words() const { return (layout_.blocks.size() + 31) / 32 * 32; }
@@ -244,6 +312,11 @@ class Writer {
     for (NodeId node = 0; node < registers_.size(); ++node) {
       const bool gate = circuit_.nodes()[node].kind == Node::Kind::gate;
       if (gate && placement_.level_of(node) == 0 && placement_.at_once(node)) ++gates_of_turn_;
+    }
+    for (const WholePass& whole : circuit_.whole_passes()) {
+      KeyBits keys;
+      for (const NodeId from : whole.from) keys = keys | circuit_.nodes()[from].keys;
+      if (levels_.of(keys) == 0) gates_of_turn_ += known_pass_gates();
     }
   }
 
@@ -277,7 +350,7 @@ class Writer {
       line("@%again bra " + loop_label(i));
     }
     DesCheck check;
-    check.decrypts = circuit_.decrypts();
+    check.passes.assign(circuit_.passes().begin(), circuit_.passes().end());
     check.known = circuit_.known();
     check.threads = threads();
     for (const auto* bits : {&layout_.lanes, &layout_.loops}) {
@@ -290,8 +363,8 @@ class Writer {
   }
 
   DesKernel finish() {
-    std::size_t words = slot_words() * threads();
-    if (policy_.granules > 1) words += group_words() * policy_.granules;
+    const std::size_t words =
+        slot_words() * threads() + block_mask_words() + known_pass_words * circuit_.whole_passes().size();
     std::string text = ".version 6.4\n.target sm_75\n.address_size 64\n.extern .shared .align 16 .b8 kept[];\n";
     text += ".visible .entry " + std::string(DesKernel::name) + "(.param .align 8 .b8 parameters[" +
             std::to_string(sizeof(DesParameters)) + "])\n";
@@ -302,7 +375,7 @@ class Writer {
     text += ".reg .u32 %loop<" + std::to_string(layout_.loops.size()) + ">;\n";
     text += ".reg .u32 %r<" + std::to_string(register_count_) + ">;\n";
     text += body_ + "}\n";
-    return {std::move(text), 4 * words, threads(), policy_.granules};
+    return {std::move(text), 4 * words, threads(), policy_.granules, gates_per_turn_};
   }
 
   const DesCircuit& circuit_;
@@ -317,9 +390,10 @@ class Writer {
   std::uint32_t register_count_ = 0;
   std::size_t level_ = 0;
   std::size_t gates_ = 0, gates_of_turn_ = 0, barriers_ = 0;
+  double gates_per_turn_ = 0;
   std::vector<std::uint32_t> registers_, doubled_;  // by node
   std::vector<NodeId> present_, doubled_present_;   // those that have one
-  std::array<std::string, des_key_bits> masks_;     // by position: a register, a constant or an address
+  std::array<std::string, most_key_bits> masks_;    // by position: a register, a constant or an address
   std::array<std::uint32_t, des_inputs> inputs_{};
 };
 

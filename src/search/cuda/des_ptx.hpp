@@ -33,16 +33,16 @@ namespace warpcipher::search::cuda {
 
 // What a launch gets by value. A bit that varies within the launch has a plane of 0.
 struct DesParameters {
-  std::uint32_t planes[des_key_bits];  // 0 or ~0, by position
-  std::uint32_t inputs[des_inputs];    // 0 or ~0, as Node::table numbers them
-  std::uint32_t one = 1, two = 2;      // unknown to the compiler, which would turn the products into shifts
-  std::uint32_t zero = 0;              // unknown to it too, or it would unroll the loops
-  std::uint32_t granule;               // the low bits of the number of the first granule
-  std::uint32_t capacity;              // hits that there is room for
+  std::uint32_t planes[most_key_bits];  // 0 or ~0, by position
+  std::uint32_t inputs[des_inputs];     // 0 or ~0, as Node::table numbers them
+  std::uint32_t one = 1, two = 2;       // unknown to the compiler, which would turn the products into shifts
+  std::uint32_t zero = 0;               // unknown to it too, or it would unroll the loops
+  std::uint32_t granule;                // the low bits of the number of the first granule
+  std::uint32_t capacity;               // hits that there is room for
   std::uint32_t unused = 0;
   std::uint64_t hits;  // address: the number of hits, as 32 bits of 128, then the hits
 };
-static_assert(sizeof(DesParameters) == 768, "the kernel reads it by offsets");
+static_assert(sizeof(DesParameters) == 1216, "the kernel reads it by offsets");
 
 // Keys of one turn of one thread that passed.
 struct DesHit {
@@ -58,6 +58,7 @@ struct DesKernel {
   std::size_t shared_len;  // bytes a block
   std::uint32_t threads;   // of a block
   std::uint32_t granules;  // that a block works on
+  double gates;            // of a turn, on the average
 };
 
 // compared: what the loops compare of the circuit; the known bits of the block are compared of what passes there.

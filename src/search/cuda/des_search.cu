@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/wipe.hpp"
 #include "search/cuda/des_check.hpp"
+#include "search/cuda/des_known_pass.hpp"
 #include "search/cuda/des_ptx.hpp"
 #include "search/cuda/module.hpp"
 #include "search/cuda/pieces.hpp"
@@ -25,51 +26,62 @@ namespace bitslice = des::bitslice;
 
 // Half 12 or 11: the backward half is short enough to be hoisted nearly whole. Which of the two takes fewer gates is
 // up to the bits that are unknown: 2090 and 2110 where all are; half 13: 2110, 14: 2200.
-constexpr std::array meetings{12, 11};
+constexpr std::array meeting_halves{12, 11};
 
 using Block = std::array<std::uint8_t, 8>;
 
-// Which pass of the cipher the search is about.
+// What a kernel is for: the lowest free bits that vary in its launches, and the passes of the cipher that it runs. The
+// passes before and behind are undone at each launch.
 struct Target {
-  std::size_t key_offset;  // bytes
-  int pass;
-  int passes;
-  bool backwards;
+  std::size_t bits;
+  int first_pass;
+  std::vector<DesPass> passes;
 };
 
-// The pass that all of the lowest `bits` free bits belong to, if there is one and it is the only one of its key.
-std::optional<Target> find_target(const KeySpace& space, const KeyTest& test, std::size_t bits) {
-  const auto free_bits = space.free_bits();
-  if (free_bits.size() < bits || test.first_bits() < static_cast<int>(loop_comparisons)) return std::nullopt;
-  const std::size_t key_len = space.key_len();
-  const std::size_t key = free_bits.front() / 64u;
-  for (std::size_t i = 0; i < bits; ++i) {
-    if (free_bits[i] / 64u != key) return std::nullopt;
-  }
-  std::optional<Target> target;
-  const int passes = bitslice::pass_count(key_len);
+std::size_t key_of(std::uint16_t key_bit) { return key_bit / 64u; }
+
+// The passes from the first whose key has one of the lowest `bits` free bits to the last. Behind that, passes can be
+// undone where the whole block is known.
+Target passes_of(const KeySpace& space, const KeyTest& test, std::size_t bits) {
+  std::array<bool, most_des_keys> varying{};
+  for (const std::uint16_t bit : space.free_bits().first(bits)) varying[key_of(bit)] = true;
+  Target target{bits, 0, {}};
   const bool decrypt = test.pairs().front().decrypt;
-  for (int i = 0; i < passes; ++i) {
-    const bitslice::Pass pass = bitslice::pass_of(key_len, decrypt, i);
-    if (pass.key_offset != 8 * key) continue;
-    if (target) return std::nullopt;
-    target = Target{pass.key_offset, i, passes, pass.backwards};
+  for (int i = 0; i < bitslice::pass_count(space.key_len()); ++i) {
+    const bitslice::Pass pass = bitslice::pass_of(space.key_len(), decrypt, i);
+    const auto key = static_cast<std::uint8_t>(pass.key_offset / 8);
+    target.passes.push_back({key, pass.backwards, !varying[key]});
   }
-  // Passes behind it can be undone where the whole block is known.
-  if (target->pass + 1 < passes && test.first_bits() != 64) return std::nullopt;
+  if (test.first_bits() == 64) {
+    while (target.passes.back().known) target.passes.pop_back();
+  }
+  while (target.passes.front().known) {
+    target.passes.erase(target.passes.begin());
+    ++target.first_pass;
+  }
   return target;
 }
 
-std::size_t target_bits(const KeySpace& space) {  // the lowest free bits that lie in one key
+// Where one key has enough of the lowest free bits, its bits alone, if that takes no more than one pass: that is the
+// fastest. Else all that a launch has room for.
+std::optional<Target> find_target(const KeySpace& space, const KeyTest& test, const DesShape& shape) {
   const auto free_bits = space.free_bits();
-  std::size_t count = 0;
-  while (count < free_bits.size() && free_bits[count] / 64u == free_bits[0] / 64u) ++count;
-  return count;
+  const std::size_t room = shape.launch_bits();
+  if (free_bits.size() < shape.fewest_bits() || test.first_bits() < static_cast<int>(loop_comparisons))
+    return std::nullopt;
+  std::size_t of_one_key = 0;
+  while (of_one_key < free_bits.size() && key_of(free_bits[of_one_key]) == key_of(free_bits[0])) ++of_one_key;
+  if (of_one_key >= shape.fewest_bits()) {
+    Target target = passes_of(space, test, std::min(of_one_key, room));
+    if (target.passes.size() == 1) return target;
+  }
+  return passes_of(space, test, std::min(free_bits.size(), room));
 }
 
 std::uint8_t position_of_key_bit(std::size_t bit) {
   const auto found = std::find(des::permuted_choice_1.begin(), des::permuted_choice_1.end(), bit % 64 + 1);
-  return static_cast<std::uint8_t>(found - des::permuted_choice_1.begin());
+  const auto position = static_cast<std::size_t>(found - des::permuted_choice_1.begin());
+  return static_cast<std::uint8_t>(des_key_bits * (bit / 64) + position);
 }
 
 // One pass over a block in lane 0.
@@ -103,39 +115,51 @@ void set_inputs(std::uint32_t* inputs, const Block& block) {
 
 std::uint64_t mask_of(const BlockPair& pair) { return load_le64(pair.mask.data()); }
 
+// More than any kernel asks for.
+constexpr std::size_t most_slots = 250;
+
+// The work of a kernel's turn: gates, but with fewer warps to choose from the pipe waits more (ncu: 84% busy with three
+// granules, 79% with two).
+double work_of(const DesKernel& kernel) {
+  constexpr std::array busy{0.6, 0.79, 0.84};
+  return kernel.gates / busy[std::min<std::size_t>(kernel.granules, busy.size()) - 1];
+}
+
 }  // namespace
 
-DesPolicy choose_des_policy(const warpcipher::cuda::Device& device) {
+std::vector<DesPolicy> des_policies(const warpcipher::cuda::Device& device) {
   constexpr std::size_t granule_threads = 128;
   constexpr std::size_t fewest_slots = DesCheck::key_words;
-  DesPolicy policy;
-  for (policy.granules = 3; policy.granules > 1; --policy.granules) {
-    if (device.shared_len / (4 * granule_threads * policy.granules) >= fewest_slots) break;
+  std::vector<DesPolicy> policies;
+  for (std::uint32_t granules = 3; granules > 0; --granules) {
+    const std::size_t fitting = device.shared_len / (4 * granule_threads * granules);
+    if (fitting < fewest_slots && granules > 1) continue;
+    DesPolicy policy;
+    policy.granules = granules;
+    // What a granule's block bits take, as if they were slots of all its threads.
+    policy.slots = static_cast<std::uint32_t>(std::min<std::size_t>(fitting - (granules > 1 ? 1 : 0), most_slots));
+    policies.push_back(policy);
   }
-  // What a granule's block bits take, as if they were slots of all its threads.
-  const std::size_t slots = device.shared_len / (4 * granule_threads * policy.granules) - (policy.granules > 1 ? 1 : 0);
-  policy.slots = static_cast<std::uint32_t>(std::min<std::size_t>(slots, 200));
-  return policy;
+  return policies;
 }
 
 // A unit is a granule: 2^granule_bits() consecutive keys.
 class DesSearch::Run final : public Pieces {
  public:
   Run(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test, const DesShape& shape,
-      const DesPolicy& policy)
-      : Pieces(policy.granules << (shape.loop_bits + shape.thread_bits)),
+      std::span<const DesPolicy> policies)
+      : Pieces(policies.front().granules << (shape.loop_bits + shape.thread_bits)),
         space_(std::move(space)),
         test_(std::move(test)),
         shape_(shape),
-        target_(*find_target(*space_, *test_, shape.granule_bits())) {
-    const std::size_t bits = std::min(target_bits(*space_), shape.launch_bits());
-    for (std::size_t i = 0; i < bits; ++i) positions_.push_back(position_of_key_bit(space_->free_bits()[i]));
+        target_(*find_target(*space_, *test_, shape)) {
+    for (std::size_t i = 0; i < target_.bits; ++i) positions_.push_back(position_of_key_bit(space_->free_bits()[i]));
     const std::uint64_t mask = mask_of(test_->pairs().front());
     std::vector<DesCircuit> circuits;
     if (mask == ~std::uint64_t{0}) {
-      for (const int meeting : meetings) circuits.emplace_back(target_.backwards, meeting);
+      for (const Meeting& meeting : meetings()) circuits.emplace_back(target_.passes, meeting);
     } else {
-      circuits.emplace_back(target_.backwards, mask);
+      circuits.emplace_back(target_.passes, mask);
     }
     layout_.cost = std::numeric_limits<double>::infinity();
     std::vector<Comparison> compared;
@@ -148,7 +172,10 @@ class DesSearch::Run final : public Pieces {
       layout_ = layout;
       compared = std::move(its_own);
     }
-    kernel_ = write_des_kernel(*chosen, compared, positions_, layout_, policy);
+    for (const DesPolicy& policy : policies) {
+      DesKernel kernel = write_des_kernel(*chosen, compared, positions_, layout_, with_room(policy, *chosen));
+      if (kernel_.ptx.empty() || work_of(kernel) < work_of(kernel_)) kernel_ = std::move(kernel);
+    }
     module_ = std::make_unique<Module>(kernel_.ptx, DesKernel::name, kernel_.shared_len);
     find_planted_key();
   }
@@ -160,9 +187,8 @@ class DesSearch::Run final : public Pieces {
     first_granule_ = first >> shape_.granule_bits();
     hits_ = &hits;
     const std::uint64_t granules = (((end_ - 1) >> shape_.granule_bits()) - first_granule_).low64() + 1;
-    constexpr std::uint64_t blocks = 256;  // that fill the device
-    const std::uint64_t tested =
-        Pieces::run(granules, kernel_.granules * blocks, std::uint64_t{1} << block_bits(), cancel);
+    const std::uint64_t fewest = std::uint64_t{kernel_.granules} << shape_.fill_bits;
+    const std::uint64_t tested = Pieces::run(granules, fewest, std::uint64_t{1} << block_bits(), cancel);
     if (tested == 0) return 0;
     const KeyNumber tested_end = (first_granule_ + KeyNumber(tested)) << shape_.granule_bits();
     return std::min(KeyNumber(count), tested_end - first).low64();
@@ -170,6 +196,24 @@ class DesSearch::Run final : public Pieces {
 
  private:
   std::size_t block_bits() const { return layout_.blocks.size(); }
+
+  // In the last pass, or in the one before: where its key's bits are the loops, the last one is hoisted.
+  std::vector<Meeting> meetings() const {
+    std::vector<Meeting> found;
+    for (std::size_t pass = target_.passes.size() > 1 ? 1 : 0; pass < target_.passes.size(); ++pass) {
+      if (target_.passes[pass].known) continue;
+      for (const int half : meeting_halves) found.push_back({pass, half});
+    }
+    return found;
+  }
+
+  // Fewer slots, where known passes take shared memory.
+  DesPolicy with_room(DesPolicy policy, const DesCircuit& circuit) const {
+    const std::size_t words = known_pass_words * circuit.whole_passes().size();
+    const std::size_t threads = std::size_t{policy.granules} << shape_.thread_bits;
+    policy.slots -= std::min(policy.slots, static_cast<std::uint32_t>((words + threads - 1) / threads));
+    return policy;
+  }
 
   // Bits above those of a launch are fixed for it.
   std::uint64_t room(std::uint64_t at) const override {
@@ -188,19 +232,21 @@ class DesSearch::Run final : public Pieces {
     space_->key_at(high << (block_bits() + shape_.granule_bits()), key->data());
     const std::size_t key_len = space_->key_len();
     const bool decrypt = test_->pairs().front().decrypt;
-    for (int i = 0; i < target_.pass; ++i) {
+    for (int i = 0; i < target_.first_pass; ++i) {
       const bitslice::Pass pass = bitslice::pass_of(key_len, decrypt, i);
       run_pass(in, key->data() + pass.key_offset, pass.backwards);
     }
-    for (int i = target_.passes - 1; i > target_.pass; --i) {
+    const int passes = bitslice::pass_count(key_len);
+    const int end = target_.first_pass + static_cast<int>(target_.passes.size());
+    for (int i = passes - 1; i >= end; --i) {
       const bitslice::Pass pass = bitslice::pass_of(key_len, decrypt, i);
       run_pass(expected, key->data() + pass.key_offset, !pass.backwards);
     }
 
     Secret<DesParameters> parameters;
-    for (std::size_t position = 0; position < des_key_bits; ++position) {
-      const std::size_t bit = des::permuted_choice_1[position] - 1u;
-      const bool one = ((*key)[target_.key_offset + bit / 8] >> (7 - bit % 8) & 1u) != 0;
+    for (std::size_t position = 0; position < 7 * key_len; ++position) {
+      const std::size_t bit = des::permuted_choice_1[position % des_key_bits] - 1u;
+      const bool one = ((*key)[8 * (position / des_key_bits) + bit / 8] >> (7 - bit % 8) & 1u) != 0;
       parameters->planes[position] = one ? ~0u : 0u;
     }
     for (const std::uint8_t position : positions_) parameters->planes[position] = 0;
@@ -270,19 +316,20 @@ class DesSearch::Run final : public Pieces {
   const Target target_;
   std::vector<std::uint8_t> positions_;
   DesLayout layout_;
-  DesKernel kernel_;
+  DesKernel kernel_{};
   std::unique_ptr<Module> module_;
   KeyNumber first_, end_, first_granule_;
   std::vector<KeyNumber>* hits_ = nullptr;
 };
 
-bool DesSearch::suits(const KeySpace& space, const KeyTest& test, const DesShape& shape) {
-  return find_target(space, test, shape.granule_bits()).has_value();
+std::size_t DesSearch::passes(const KeySpace& space, const KeyTest& test, const DesShape& shape) {
+  const std::optional<Target> target = find_target(space, test, shape);
+  return target ? target->passes.size() : 0;
 }
 
 DesSearch::DesSearch(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test, const DesShape& shape,
-                     const DesPolicy& policy)
-    : run_(std::make_unique<Run>(std::move(space), std::move(test), shape, policy)) {}
+                     std::span<const DesPolicy> policies)
+    : run_(std::make_unique<Run>(std::move(space), std::move(test), shape, policies)) {}
 
 DesSearch::~DesSearch() = default;
 

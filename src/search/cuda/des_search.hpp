@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast DES search: a kernel of its own for the template (des_ptx.hpp), run over granules. Triple DES with one key
-// unknown is a search for DES once the known keys are peeled off from both ends.
+// The fast search for DES and triple DES: a kernel of its own for the template (des_ptx.hpp), run over granules. Triple
+// DES with one key unknown is a search for DES once the known keys are peeled off from both ends. Where bits of several
+// keys vary, or of one that is used twice, the kernel has all passes from the first such key's to the last one's.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/cuda/runtime/device.hpp"
@@ -15,19 +17,20 @@
 
 namespace warpcipher::search::cuda {
 
-// What suits a device. Throws nothing; a device with little shared memory gets fewer slots and granules.
-DesPolicy choose_des_policy(const warpcipher::cuda::Device& device);
+// What suits a device, the one for most kernels first: a device with little shared memory gets fewer slots and
+// granules. Throws nothing.
+std::vector<DesPolicy> des_policies(const warpcipher::cuda::Device& device);
 
 class DesSearch {
  public:
-  // Whether it can: the lowest granule_bits() free bits lie in one key that is used once, and what is behind that key
-  // can be peeled off.
-  static bool suits(const KeySpace& space, const KeyTest& test, const DesShape& shape);
+  // The passes of DES, 1 to 3, that its kernel runs for each key; 0 where it has none: too few free bits, or too few
+  // known ones of the block.
+  static std::size_t passes(const KeySpace& space, const KeyTest& test, const DesShape& shape);
 
-  // On the current device, which memory has been allocated on. Compiles the kernel, and finds a planted key with it.
-  // Throws Error{engine_failure}.
+  // On the current device, which memory has been allocated on. Compiles a kernel by one of the policies, whichever
+  // takes the least work, and finds a planted key with it. Throws Error{engine_failure}.
   DesSearch(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test, const DesShape& shape,
-            const DesPolicy& policy);
+            std::span<const DesPolicy> policies);
   ~DesSearch();
 
   // As SearchTask::run.

@@ -22,9 +22,10 @@ namespace {
 using warpcipher::cuda::Device;
 using warpcipher::cuda::DeviceScope;
 
-// A kernel of its own takes a second to compile when it is seen for the first time. The other one tests so many keys in
-// a fraction of that.
+// A kernel of its own takes a second to compile when it is seen for the first time, one of three passes two or three.
+// The other one tests so many keys in a fraction of that.
 constexpr double least_log2_size = 34;
+constexpr double least_log2_passes = 36;
 constexpr std::uint64_t least_count = std::uint64_t{1} << 24;
 
 // With a block known in part, the AES kernel that is part of the library computes every key in full: where the other
@@ -53,10 +54,9 @@ class CudaTask final : public SearchTask {
       units_ = make_aes_search(space, test, device.multiprocessors);
     }
     const DesShape shape;
-    DesShape filled = shape;  // a launch has blocks for all multiprocessors
-    filled.loop_bits += 8;
-    if (!aes && large && DesSearch::suits(*space, *test, filled)) {
-      fast_.emplace(std::move(space), std::move(test), shape, choose_des_policy(device));
+    passes_ = aes ? 0 : DesSearch::passes(*space, *test, shape);
+    if (passes_ > 0 && space->log2_size() >= (passes_ > 1 ? least_log2_passes : least_log2_size)) {
+      fast_.emplace(std::move(space), std::move(test), shape, des_policies(device));
     }
   }
 
@@ -68,7 +68,10 @@ class CudaTask final : public SearchTask {
   }
 
   std::uint64_t preferred_count() const override {
-    const int log2 = (fast_ ? 30 : 27) + static_cast<int>(std::bit_width(device_.multiprocessors)) - 1;
+    const int log2 = (!fast_        ? 27
+                      : passes_ > 1 ? 28
+                                    : 30) +
+                     static_cast<int>(std::bit_width(device_.multiprocessors)) - 1;
     return std::uint64_t{1} << log2;
   }
 
@@ -84,6 +87,7 @@ class CudaTask final : public SearchTask {
   const Device device_;
   std::unique_ptr<UnitSearch> units_;  // AES, and what fast_ is not for
   std::optional<DesSearch> fast_;
+  std::size_t passes_ = 0;  // of it
 };
 
 class CudaSearcher final : public Searcher {

@@ -56,6 +56,7 @@ std::uint32_t PtxKernel::number_of(const std::string& name) {
 
 PtxKernel::Operand PtxKernel::operand(const std::string& text) {
   if (text[0] == '%') return {false, number_of(text)};
+  if (text[0] < '0' || text[0] > '9') refuse("neither a register nor a number", text);
   return {true, static_cast<std::uint32_t>(std::stoul(text, nullptr, 0))};
 }
 
@@ -177,7 +178,13 @@ void PtxKernel::parse_line(std::string line, std::map<std::string, std::uint32_t
     instruction.code = code == "ld.global.u32" ? Code::ld_global : Code::ld_shared;
     instruction.to = number_of(parts[1]);
     instruction.from[0] = operand(address(parts[2]));
+  } else if (code == "ld.volatile.shared.v4.u32") {
+    instruction.code = Code::ld_shared4;
+    instruction.to = number_of(parts[1]);
+    for (std::size_t i = 1; i < 4; ++i) instruction.from[i] = {false, number_of(parts[1 + i])};
+    instruction.from[0] = operand(address(parts[5]));
   } else if (code == "st.volatile.shared.u32" || code == "st.shared.u32") {
+    if (parts.size() != 3) refuse("operands", line);
     instruction.code = Code::st_shared;
     instruction.from[0] = operand(address(parts[1]));
     instruction.from[1] = operand(parts[2]);
@@ -398,6 +405,16 @@ class PtxKernel::Warp {
         return;
       case Code::ld_shared:
         return each(i.to, [&](auto lane) { return shared_word(i, lane); });
+      case Code::ld_shared4: {
+        Instruction part = i;
+        for (std::uint32_t k = 0; k < 4; ++k, part.extra += 4) {
+          each(k == 0 ? i.to : i.from[k].value, [&](auto lane) {
+            if ((get32(i.from[0], lane) + i.extra) % 16 != 0) refuse("shared memory out of line", kernel_.name_);
+            return shared_word(part, lane);
+          });
+        }
+        return;
+      }
       case Code::st_shared:
         for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
           if ((active_ >> lane & 1u) != 0) shared_word(i, lane) = b(lane);

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "search/cuda/des_known_pass.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "cipher/des_bitslice.hpp"
+
+namespace warpcipher::search::cuda {
+
+namespace {
+
+constexpr int rounds = 16;
+constexpr std::size_t subkey_bits = 48;
+constexpr std::size_t half_bits = 32;
+constexpr std::size_t masks_of_round = half_bits + 16;  // for each bit, then for those that two S-boxes take
+constexpr std::size_t masks_of_load = 4;
+constexpr std::size_t words_in = rounds * masks_of_round;
+constexpr std::size_t words_out = words_in + half_bits;
+static_assert(known_pass_words == words_out + half_bits);
+
+constexpr std::size_t none = subkey_bits;
+
+// Which bits of a subkey each bit of a half meets: the first S-box that takes it, and the second or `none`.
+struct Uses {
+  std::array<std::size_t, half_bits> first, second;
+};
+
+constexpr Uses find_uses() {
+  Uses uses{};
+  uses.first.fill(none);
+  uses.second.fill(none);
+  for (std::size_t n = 0; n < subkey_bits; ++n) {
+    const std::size_t bit = des::expansion[n] - 1u;
+    (uses.first[bit] == none ? uses.first : uses.second)[bit] = n;
+  }
+  return uses;
+}
+
+constexpr Uses uses = find_uses();
+
+// The bits that two S-boxes take, in order.
+constexpr std::array<std::size_t, masks_of_round - half_bits> find_shared_bits() {
+  std::array<std::size_t, masks_of_round - half_bits> bits{};
+  std::size_t count = 0;
+  for (std::size_t bit = 0; bit < half_bits; ++bit) {
+    if (uses.second[bit] != none) bits[count++] = bit;
+  }
+  return bits;
+}
+
+constexpr auto shared_bits = find_shared_bits();
+
+const DesCircuit& round_circuit() {
+  static const DesCircuit round = DesCircuit::one_round();
+  return round;
+}
+
+class Writer {
+ public:
+  explicit Writer(const KnownPass& pass) : pass_(pass), round_(round_circuit()) {}
+
+  std::string write_masks() {
+    declare();
+    for (std::size_t bit = 0; bit < half_bits; ++bit) store(words_in + bit, plane(1, uses.first[bit]));
+    for (int round = 1; round <= rounds; ++round) {
+      const std::size_t first = masks_of_round * static_cast<std::size_t>(round - 1);
+      for (std::size_t bit = 0; bit < half_bits; ++bit) {
+        const std::size_t n = uses.first[bit];
+        store_sum(first + bit, round > 1 ? plane(round - 1, n) : "", round < rounds ? plane(round + 1, n) : "");
+      }
+      for (std::size_t i = 0; i < shared_bits.size(); ++i) {
+        const std::size_t bit = shared_bits[i];
+        store_sum(first + half_bits + i, plane(round, uses.first[bit]), plane(round, uses.second[bit]));
+      }
+    }
+    for (std::size_t bit = 0; bit < half_bits; ++bit) store(words_out + bit, plane(rounds, uses.first[bit]));
+    return text_;
+  }
+
+  std::string write() {
+    for (std::size_t i = 0; i < half_bits; ++i) line("mov.u32 " + half(0, i) + ", " + pass_.from[i]);
+    for (std::size_t i = 0; i < half_bits; i += masks_of_load) {
+      load(pass_.shared, words_in + i, i);
+      for (std::size_t k = i; k < i + masks_of_load; ++k) add_mask(half(1, k), pass_.from[half_bits + k], mask(k));
+    }
+    line("mov.u32 " + reg("at") + ", " + pass_.shared);
+    line("mov.u32 " + reg("pair") + ", 0");
+    const std::string label = "$" + pass_.prefix + "_pair";
+    text_ += label + ":\n";
+    add_round(0);
+    add_round(1);
+    line("add.u32 " + reg("at") + ", " + reg("at") + ", " + std::to_string(2 * 4 * masks_of_round));
+    line("add.u32 " + reg("pair") + ", " + reg("pair") + ", 1");
+    line("setp.ne.u32 " + reg("on") + ", " + reg("pair") + ", " + std::to_string(rounds / 2));
+    line("@" + reg("on") + " bra " + label);
+    // Now half 0 of the registers is half 16 with its key added, half 1 is half 17, without.
+    for (std::size_t i = 0; i < half_bits; ++i) line("mov.u32 " + pass_.to[i] + ", " + half(1, i));
+    for (std::size_t i = 0; i < half_bits; i += masks_of_load) {
+      load(pass_.shared, words_out + i, i);
+      for (std::size_t k = i; k < i + masks_of_load; ++k) add_mask(pass_.to[half_bits + k], half(0, k), mask(k));
+    }
+    return text_;
+  }
+
+ private:
+  void line(const std::string& text) { text_ += text + ";\n"; }
+  std::string reg(const std::string& name) const { return "%" + pass_.prefix + "_" + name; }
+  std::string half(std::size_t which, std::size_t i) const {
+    return reg("half") + std::to_string(half_bits * which + i);
+  }
+  std::string mask(std::size_t i) const { return reg("mask") + std::to_string(i); }
+
+  void declare() {
+    const auto registers = [&](const char* name, std::size_t count) {
+      line(".reg .u32 " + reg(name) + "<" + std::to_string(count) + ">");
+    };
+    line(".reg .pred " + reg("on"));
+    line(".reg .u32 " + reg("at") + ", " + reg("pair") + ", " + reg("sum"));
+    registers("half", 2 * half_bits);
+    registers("mask", masks_of_round);
+    registers("twice", half_bits);
+    registers("input", subkey_bits);
+    registers("gate", 2 * round_.nodes().size());
+  }
+
+  // The mask of bit n of the subkey of a round, from 1.
+  const std::string& plane(int round, std::size_t n) const {
+    const auto subkey = static_cast<std::size_t>(pass_.pass.backwards ? rounds - round : round - 1);
+    return pass_.planes[des::bitslice::subkey_positions[subkey_bits * subkey + n]];
+  }
+
+  std::string address(const std::string& base, std::size_t word) const {
+    return "[" + base + "+" + std::to_string(4 * word) + "]";
+  }
+  // Volatile, or the compiler would carry it in registers after all.
+  void store(std::size_t word, const std::string& value) {
+    line("st.volatile.shared.u32 " + address(pass_.shared, word) + ", " + value);
+  }
+  void store_sum(std::size_t word, const std::string& a, const std::string& b) {
+    if (a.empty() || b.empty()) return store(word, a.empty() ? b : a);
+    line("xor.b32 " + reg("sum") + ", " + a + ", " + b);
+    store(word, reg("sum"));
+  }
+  void load(const std::string& base, std::size_t word, std::size_t first) {
+    line("ld.volatile.shared.v4.u32 {" + mask(first) + ", " + mask(first + 1) + ", " + mask(first + 2) + ", " +
+         mask(first + 3) + "}, " + address(base, word));
+  }
+
+  // On the multiply pipe.
+  void add_mask(const std::string& to, const std::string& from, const std::string& mask_name) {
+    line("mad.lo.u32 " + reg("sum") + ", " + from + ", %two, %one");
+    line("mad.lo.u32 " + to + ", " + reg("sum") + ", " + mask_name + ", " + from);
+  }
+
+  // Half `other` of the registers becomes the one after next; the other one goes into f.
+  void add_round(std::size_t other) {
+    for (std::size_t i = 0; i < masks_of_round; i += masks_of_load) load(reg("at"), masks_of_round * other + i, i);
+    for (std::size_t i = 0; i < shared_bits.size(); ++i) {
+      const std::size_t bit = shared_bits[i];
+      add_mask(reg("input") + std::to_string(uses.second[bit]), half(1 - other, bit), mask(half_bits + i));
+    }
+    const auto nodes = round_.nodes();
+    std::vector<std::string> names(nodes.size());
+    std::vector<bool> sums(nodes.size());
+    for (const Comparison& result : round_.comparisons()) sums[result.forward] = true;
+    for (NodeId node = 0; node < nodes.size(); ++node) {
+      const Node& source = nodes[node];
+      if (source.kind == Node::Kind::input) {
+        names[node] = half(other, source.table % half_bits);
+      } else if (source.kind == Node::Kind::keyed) {
+        const std::size_t bit = nodes[source.a].table - half_bits;
+        names[node] =
+            uses.first[bit] == source.table ? half(1 - other, bit) : reg("input") + std::to_string(source.table);
+      } else if (!sums[node]) {
+        names[node] = reg("gate") + std::to_string(node + other * nodes.size());
+        add_gate(names[node], names[source.a], names[source.b], names[source.c], source.table);
+      }
+    }
+    constexpr unsigned xor3_table = 0x96;
+    for (const Comparison& result : round_.comparisons()) {
+      const Node& sum = nodes[result.forward];  // of a bit of the left half and an S-box's
+      const std::string& bit = names[result.backward];
+      add_gate(bit, bit, names[sum.b], mask(nodes[result.backward].table), xor3_table);
+    }
+  }
+
+  void add_gate(const std::string& to, const std::string& a, const std::string& b, const std::string& c,
+                unsigned table) {
+    line("lop3.b32 " + to + ", " + a + ", " + b + ", " + c + ", " + std::to_string(table));
+  }
+
+  const KnownPass& pass_;
+  const DesCircuit& round_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::size_t known_pass_gates() {
+  std::size_t gates = 0;
+  for (const Node& node : round_circuit().nodes()) gates += node.kind == Node::Kind::gate ? 1 : 0;
+  return rounds * gates;
+}
+
+std::string write_known_pass_masks(const KnownPass& pass) { return Writer(pass).write_masks(); }
+
+std::string write_known_pass(const KnownPass& pass) { return Writer(pass).write(); }
+
+}  // namespace warpcipher::search::cuda
