@@ -73,6 +73,8 @@ def test_json_lines(tmp_path: Path) -> None:
     assert events[-1] == {"event": "end", "result": "found", "keys": [KEY.hex()]}
     progress = [entry for entry in events if entry["event"] == "progress"]
     assert progress[-1]["done"] <= progress[-1]["total"] == 4096
+    assert progress[-1]["slow"] is False
+    assert progress[-1]["recent_rate"] == 0  # too short to tell
 
 
 def test_dry_run_searches_nothing(tmp_path: Path) -> None:

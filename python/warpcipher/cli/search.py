@@ -16,6 +16,7 @@ import click
 from . import cleanup, completion
 from .errors import EPILOG, INTERRUPTED, NOT_FOUND, Command, counted, shown, usage, warn
 from .keys import parse_hex
+from .pace import PaceWarning
 from .progress import Progress, on_terminal
 
 if TYPE_CHECKING:
@@ -326,9 +327,11 @@ def _run(made: Search, output: IO[str]) -> int:
     from warpcipher.keysearch.template import show_count
 
     told = 0
+    pace = PaceWarning()
     with Progress(made.total, visible=on_terminal(), unit="key") as bar:
         for progress in made:
             bar.at(progress.done)
+            pace.look(progress, bar.say)
             for key in made.keys[told:]:
                 click.echo(key.hex(), file=output)
             told = len(made.keys)
@@ -357,12 +360,14 @@ def _summary(
 
 def _run_json(made: Search, output: IO[str]) -> int:
     told = 0
+    pace = PaceWarning()
     _emit("start", _facts(made), output)
     for progress in made:
         for key in made.keys[told:]:
             number = made.template.space.number_of(key)
             _emit("found", {"key": key.hex(), "number": number}, output)
         told = len(made.keys)
+        pace.look(progress, lambda text: click.echo(text, err=True))
         _emit(
             "progress",
             {
@@ -370,6 +375,8 @@ def _run_json(made: Search, output: IO[str]) -> int:
                 "total": progress.total,
                 "fraction": progress.fraction,
                 "rate": progress.rate,
+                "recent_rate": progress.lately.rate,
+                "slow": progress.lately.slow,
                 "eta": progress.eta,
                 "seconds": progress.seconds,
                 "false_positives": progress.false_positives,

@@ -5,6 +5,8 @@ template   what is known of a key
 candidates scores of a side-channel measurement
 pairs      plaintext and ciphertext, as pairs of blocks
 ranges     which key numbers are done
+pace       whether the rate has fallen
+arguments  checks of what callers give
 session    checkpoints
 devices    what searches, self-tests, rates
 pool       the workers of a search: this machine's devices, or those of a
@@ -18,6 +20,7 @@ from collections.abc import Iterable, Sequence
 
 from .candidates import Scores, candidates_from_scores, parse_candidates
 from .devices import SearcherInfo, searchers
+from .pace import Lately
 from .pairs import Algorithm, Pair, Test
 from .run import Estimate, Progress, Search
 from .session import CheckpointError
@@ -27,6 +30,7 @@ __all__ = [
     "Candidates",
     "CheckpointError",
     "Estimate",
+    "Lately",
     "Pair",
     "Progress",
     "Scores",

@@ -19,6 +19,7 @@ from typing import Literal
 
 from . import devices as device_list
 from .arguments import kind, require_seconds
+from .pace import UNKNOWN, Lately, Pace
 from .pairs import Algorithm, Pair, Test
 from .pool import LocalPool, Pool, Worker, WorkerLostError
 from .ranges import Range, RangeSet, select
@@ -37,6 +38,7 @@ class Progress:
 
     done:    keys of the range tested, in earlier sessions too; total: all of the range.
     tested:  keys tested in this session; seconds: since it began to test, self-tests apart.
+    lately:  the rate of the last seconds, and whether it has fallen far below what it was.
     """
 
     done: int
@@ -45,6 +47,7 @@ class Progress:
     seconds: float
     keys_found: int
     false_positives: int
+    lately: Lately = UNKNOWN
 
     @property
     def fraction(self) -> float:
@@ -52,7 +55,7 @@ class Progress:
 
     @property
     def rate(self) -> float:
-        """Keys a second, 0 before the first report."""
+        """Keys a second of the session, 0 before the first report."""
         return self.tested / self.seconds if self.seconds > 0 else 0.0
 
     @property
@@ -175,6 +178,7 @@ class Search:
         self._idle: list[Worker] = []
         self._stopped = threading.Event()
         self._began: float | None = None
+        self._pace: Pace | None = None
         self._tested = 0
         self._progress: Iterator[Progress] | None = None
 
@@ -269,6 +273,7 @@ class Search:
         if self._stopped.is_set():  # cancelled before there was a worker to cancel
             return
         self._began = saved = time.monotonic()
+        self._pace = Pace(self._began)
         before = self._state.seconds
         for worker in self._workers:
             self._set_to_work(worker)
@@ -334,6 +339,8 @@ class Search:
                 self._set_to_work(worker)
             return
         self._tested += report.tested
+        if self._pace is not None:
+            self._pace.note(time.monotonic(), report.tested)
         self._state.done.add(report.first, report.first + report.tested)
         self._state.false_positives += report.false_positives
         for number in report.hits:
@@ -343,13 +350,15 @@ class Search:
             self._stop()
 
     def _now(self) -> Progress:
+        now = time.monotonic()
         return Progress(
             done=self._state.done.count,
             total=self.total,
             tested=self._tested,
-            seconds=0.0 if self._began is None else time.monotonic() - self._began,
+            seconds=0.0 if self._began is None else now - self._began,
             keys_found=len(self.keys),
             false_positives=self._state.false_positives,
+            lately=UNKNOWN if self._pace is None or self._is_over() else self._pace.lately(now),
         )
 
     def _stop(self) -> None:

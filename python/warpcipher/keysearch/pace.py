@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a search goes on as fast as it did.
+
+Ranges are about a second of work, so reports come steadily. Where they get rare or stop, something
+is wrong with a device, or it works for others: a search of days should say so.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+WINDOW = 10.0  # seconds, at least, of what counts as lately
+WINDOW_REPORTS = 8  # and so many: on a slow device they are far apart
+FALLEN = 4.0  # times slower than the best is slow
+PATIENCE = 60.0  # seconds without any report from the start
+
+
+@dataclass(frozen=True)
+class Lately:
+    """rate: keys a second of late; 0 before there were reports enough to tell.
+
+    best: the highest that was seen; slow: whether `rate` is far below it, or nothing has come.
+    """
+
+    rate: float
+    best: float
+    slow: bool
+
+
+UNKNOWN = Lately(0.0, 0.0, False)
+
+
+class Pace:
+    """Told of each report; asked at any time. Times are of one steady clock."""
+
+    def __init__(self, began: float) -> None:
+        self._began = began
+        self._reports: deque[tuple[float, int]] = deque()  # those of late, when they came
+        self._before = began  # when the one before these came
+        self._tested = 0  # in these
+        self._best = 0.0
+
+    def note(self, now: float, tested: int) -> None:
+        """A range with so many keys was tested."""
+        self._reports.append((now, tested))
+        self._tested += tested
+        while len(self._reports) > WINDOW_REPORTS and self._reports[0][0] < now - WINDOW:
+            self._before, gone = self._reports.popleft()
+            self._tested -= gone
+        self._best = max(self._best, self._rate(now))
+
+    def lately(self, now: float) -> Lately:
+        rate = self._rate(now)
+        if self._best > 0:
+            return Lately(rate, self._best, rate * FALLEN < self._best)
+        if not self._reports and now - self._began > PATIENCE:
+            return Lately(0.0, 0.0, True)
+        return UNKNOWN
+
+    def _rate(self, now: float) -> float:
+        seconds = now - self._before
+        if len(self._reports) < WINDOW_REPORTS or seconds < WINDOW:
+            return 0.0
+        return self._tested / seconds
