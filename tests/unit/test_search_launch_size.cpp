@@ -87,8 +87,12 @@ TEST(LaunchSize, ShorterUnitsEndWithLaunchesOfTheRightLength) {
       loops = next;
       size.limit(fewest, most);
     }
-    if (loops > 4) EXPECT_LE(device.seconds(size.units(), loops), 0.1) << seconds_of_turn;
-    if (loops < 12) EXPECT_GE(device.seconds(most, loops), 0.04) << seconds_of_turn;
+    if (loops > 4) {
+      EXPECT_LE(device.seconds(size.units(), loops), 0.1) << seconds_of_turn;
+    }
+    if (loops < 12) {
+      EXPECT_GE(device.seconds(most, loops), 0.04) << seconds_of_turn;
+    }
   }
 }
 
