@@ -32,4 +32,4 @@ export PATH=$PWD/build/gpu/site/bin:$PATH
 cmake --build build/gpu/build
 ctest --test-dir build/gpu/build --output-on-failure --no-tests=error -j "$(nproc)"
 # Where pytest-benchmark is installed it warns under xdist (-n), and warnings are errors.
-exec "$python" -m pytest -p no:benchmark tests/gpu tests/python "$@"
+exec "$python" -m pytest -p no:benchmark tests/gpu tests/python tests/fuzz/test_fuzz_differential.py "$@"

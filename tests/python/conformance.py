@@ -29,6 +29,7 @@ DIRECTIONS = ("encrypt", "decrypt")
 PAINT = 0xA5
 GUARD = 24
 """Painted bytes that follow each input and output."""
+MAX_SIZE = 1 << 20
 
 
 class Memory(Protocol):
@@ -361,6 +362,17 @@ def allowed_size(algorithm: str, size: int) -> int:
     if info.whole_blocks:
         return size - size % info.block_size
     return max(size, info.block_size) if algorithm.endswith("-xts") else size
+
+
+def longest(engine: str, algorithm: str) -> int:
+    """The longest message that is worth its time: 1 MiB, less where every byte is slow."""
+    info = ALGORITHMS[algorithm]
+    by_bytes = algorithm.endswith("-cfb8")
+    if engine == "reference":
+        return 2100 if by_bytes else 9000
+    if by_bytes:
+        return 10_000
+    return MAX_SIZE if info.parallel_encrypt or algorithm.startswith("aes") else 20_000
 
 
 # --- long messages in chained pieces -------------------------------------------------------------

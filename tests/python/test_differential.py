@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every usable engine against somebody else's code (see conformance_oracle): sizes at every edge,
-random batches, counters that wrap, tags and paddings that are wrong."""
+counters that wrap, tags and paddings that are wrong; tests/fuzz has what is random."""
 
 from __future__ import annotations
 
 import functools
-import os
 
 import conformance as c
 import conformance_oracle as oracle
@@ -22,20 +21,8 @@ XTS = [name for name in c.ALGORITHMS if name.endswith("-xts")]
 CTR = [name for name in c.ALGORITHMS if name.endswith("-ctr")]
 
 TILE_UNITS = 256
-MAX_SIZE = 1 << 20
 
 make = functools.lru_cache(maxsize=None)(c.make_vector)
-
-
-def longest(engine: str, algorithm: str) -> int:
-    """The longest message that is worth its time: 1 MiB, less where every byte is slow."""
-    info = c.ALGORITHMS[algorithm]
-    by_bytes = algorithm.endswith("-cfb8")
-    if engine == "reference":
-        return 2100 if by_bytes else 9000
-    if by_bytes:
-        return 10_000
-    return MAX_SIZE if info.parallel_encrypt or algorithm.startswith("aes") else 20_000
 
 
 def placements(engine: str) -> tuple[c.Placement, ...]:
@@ -50,13 +37,13 @@ def edges(algorithm: str) -> list[int]:
     near = [0, block, 2 * block, 8 * block, 32 * block, 1024]
     near += [tile * k for k in (1, 2, 3, 7, 8, 16)] + [1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 20]
     sizes = {base + step for base in near for step in (-block - 1, -block, -1, 0, 1, block)}
-    return sorted({c.allowed_size(algorithm, size) for size in sizes if 0 <= size <= MAX_SIZE})
+    return sorted({c.allowed_size(algorithm, size) for size in sizes if 0 <= size <= c.MAX_SIZE})
 
 
 @every_algorithm
 @every_target
 def test_sizes_at_every_edge(target: c.Target, algorithm: str) -> None:
-    limit = longest(target.engine, algorithm)
+    limit = c.longest(target.engine, algorithm)
     vectors = [make(algorithm, f"edge {s}", s) for s in edges(algorithm) if s <= limit]
     small = [v for v in vectors if len(v.text) < 5000]
     large = [v for v in vectors if len(v.text) >= 5000]
@@ -235,65 +222,3 @@ def test_wrong_padding_is_refused(engine: str, algorithm: str) -> None:
         with pytest.raises(ValueError, match="padding"):
             padded.decrypt(data, out=out, **options)
         assert out == bytes(len(data)), f"last block {last.hex()}"
-
-
-# --- random batches -------------------------------------------------------------------------------
-
-hypothesis = pytest.importorskip("hypothesis")
-st = hypothesis.strategies
-
-EXAMPLES = 60 * int(os.environ.get("WARPCIPHER_TEST_LONG", "1"))
-
-
-@st.composite
-def messages(draw: hypothesis.strategies.DrawFn) -> Vector:
-    algorithm = draw(st.sampled_from(list(c.ALGORITHMS)))
-    info = c.ALGORITHMS[algorithm]
-    largest = draw(st.sampled_from((64, 64, 5000, 5000, 5000, longest("cpu", algorithm))))
-    size = draw(st.integers(0, largest))
-    padding = draw(st.sampled_from((None, "pkcs7"))) if info.takes_padding else None
-    options: dict[str, object] = {}
-    if info.is_aead:
-        nonce = oracle.painted(f"nonce {draw(st.integers(0, 1 << 64))}", draw(st.integers(8, 70)))
-        options = {
-            "iv": nonce,
-            "aad": oracle.painted("aad", draw(st.integers(0, 300))),
-            "tag_length": draw(st.sampled_from((4, 8, 12, 13, 14, 15, 16))),
-        }
-    elif info.iv != "none":
-        options = {"iv": draw(st.binary(min_size=info.block_size, max_size=info.block_size))}
-    if padding is None:
-        size = c.allowed_size(algorithm, size)
-    # Few keys, so that messages share them.
-    return c.make_vector(algorithm, f"{draw(st.integers(0, 2))}", size, padding=padding, **options)
-
-
-@every_target
-def test_random_batches(target: c.Target) -> None:
-    @hypothesis.settings(max_examples=EXAMPLES, deadline=None, database=None)
-    @hypothesis.given(
-        vectors=st.lists(messages(), min_size=1, max_size=12),
-        placement=st.sampled_from(c.PLACEMENTS),
-        offsets=st.tuples(st.integers(0, 15), st.integers(0, 15)),
-        runner=st.sampled_from(list(c.RUNNERS)),
-    )
-    def run(
-        vectors: list[Vector], placement: c.Placement, offsets: tuple[int, int], runner: str
-    ) -> None:
-        if target.engine == "reference":
-            vectors = [v for v in vectors if len(v.text) <= longest(target.engine, v.algorithm)]
-        shifted = c.Placement(placement.name, *offsets, in_place=placement.in_place)
-        c.check(target, vectors, shifted, runner)
-
-    run()
-
-
-@every_target
-def test_random_lengths_to_1_mib(target: c.Target) -> None:
-    """One message of a random length for every algorithm, another one for each run of the suite."""
-    seed = os.environ.get("WARPCIPHER_TEST_SEED") or os.urandom(8).hex()
-    for algorithm in c.ALGORITHMS:
-        number = int.from_bytes(oracle.painted(f"{seed} {algorithm}", 8), "big")
-        size = c.allowed_size(algorithm, number % (longest(target.engine, algorithm) + 1))
-        v = c.make_vector(algorithm, f"WARPCIPHER_TEST_SEED={seed}", size)
-        c.check(target, [v], c.PLACEMENTS[number % len(c.PLACEMENTS)], "each")
