@@ -7,155 +7,19 @@
 // that was freed).
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <vector>
 
-#include "fuzz_input.hpp"
-#include "warpcipher.h"
+#include "fuzz_messages.hpp"
 
 namespace {
 
-#define REQUIRE(condition)                                                           \
-  do {                                                                               \
-    if (!(condition)) {                                                              \
-      std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-      std::abort();                                                                  \
-    }                                                                                \
-  } while (false)
-
-struct KeyFree {
-  void operator()(wc_key* key) const { wc_key_free(key); }
-};
-using KeyHandle = std::unique_ptr<wc_key, KeyFree>;
-
-constexpr std::uint8_t paint = 0xa5;
-
-bool all_are(const Buffer& buffer, std::uint8_t value) {
-  return std::all_of(buffer.begin(), buffer.end(), [&](std::uint8_t byte) { return byte == value; });
-}
-
-// A null pointer for some empty buffers, and none for the rest.
-const void* pointer(Input& input, const Buffer& buffer) {
-  return buffer.size() == 0 && input.chance(2) ? nullptr : buffer.data();
-}
-void* pointer(Input& input, Buffer& buffer) { return buffer.size() == 0 && input.chance(2) ? nullptr : buffer.data(); }
-
-// A key, and what its algorithm takes; or no key, and an algorithm that takes nothing.
-struct AnyKey {
-  KeyHandle handle;
-  wc_algorithm_info info;
-};
-
-AnyKey any_key(Input& input) {
-  wc_algorithm_info info = {};
-  const std::size_t index = input.below(wc_algorithm_count()) + (input.chance(50) ? wc_algorithm_count() : 0);
-  const wc_status listed = wc_algorithm_at(input.chance(50) ? nullptr : &info, index);
-  REQUIRE(listed == WC_OK || listed == WC_INVALID_ARGUMENT);
-  if (listed != WC_OK) info = {};
-  const char* const names[] = {info.name, "aes-128-", "", "AES-128-GCM", "aes-256-gcm-siv", nullptr};
-  const char* name = names[input.chance(40) ? input.below(std::size(names)) : 0];
-  const std::size_t key_len = input.chance(40) ? input.below(80) : info.key_len;
-  const Buffer key = input.take(key_len);
-  wc_key* made = nullptr;
-  const wc_status status = wc_key_new(input.chance(100) ? nullptr : &made, name, key.data(), key.size());
-  REQUIRE(status == WC_OK || status == WC_INVALID_ARGUMENT);
-  REQUIRE((made != nullptr) == (status == WC_OK));
-  return {KeyHandle(made), info};
-}
-
-// An engine of the host, or a name that is none. CUDA is left to the GPU tests.
-const char* any_engine(Input& input) {
-  const char* const names[] = {"cpu", "reference", "cpu", "auto", nullptr, "", "gpu", "cpu "};
-  return names[input.below(input.chance(20) ? std::size(names) : 3)];
-}
-
-std::size_t any_len(Input& input) {
-  const std::size_t interesting[] = {0, 1, 7, 8, 15, 16, 17, 24, 32, 33, 48, 64, 4096, 4097};
-  return input.chance(2) ? interesting[input.below(std::size(interesting))] : input.below(200);
-}
-
-// Mostly what the algorithm takes, so that the checks behind are reached too.
-std::size_t any_text_len(Input& input, const wc_algorithm_info& info, wc_padding padding) {
-  const std::size_t len = any_len(input);
-  if (input.chance(20)) return len;
-  if (info.whole_blocks && padding == WC_PADDING_NONE) return len - len % info.block_len;
-  return info.iv_rule == WC_IV_BLOCK && info.takes_padding == 0 ? std::max(len, info.block_len) : len;
-}
-
-std::size_t any_iv_len(Input& input, const wc_algorithm_info& info) {
-  if (input.chance(30)) return input.below(40);
-  if (info.iv_rule == WC_IV_ANY) return input.chance(4) ? 1 + input.below(20) : 12;
-  return info.iv_rule == WC_IV_BLOCK ? info.block_len : 0;
-}
-
-std::size_t any_tag_len(Input& input, const wc_algorithm_info& info) {
-  if (input.chance(30)) return input.below(40);
-  return info.is_aead ? 16 - input.below(5) : 0;
-}
-
-std::size_t any_aad_len(Input& input, const wc_algorithm_info& info) {
-  return info.is_aead || input.chance(30) ? input.below(40) : 0;
-}
-
-wc_padding any_padding(Input& input, const wc_algorithm_info& info) {
-  if (input.chance(60)) return static_cast<wc_padding>(input.byte());
-  return info.takes_padding != 0 && input.chance(2) ? WC_PADDING_PKCS7 : WC_PADDING_NONE;
-}
-
-wc_direction any_direction(Input& input) {
-  return static_cast<wc_direction>(input.chance(60) ? input.byte() : input.below(2));
-}
-
-// A length that no memory has: what an unsigned subtraction below zero gives, or a little more than the most there is.
-std::size_t impossible_len(Input& input) {
-  const std::size_t begins[] = {(std::size_t{1} << 56) + 1, std::size_t{1} << 63, SIZE_MAX - 64};
-  return begins[input.below(std::size(begins))] + input.below(65);
-}
-
-// The memory of one message.
-struct Parts {
-  Buffer in, out, iv, aad, tag;
-  bool in_place = false;
-  bool encrypts = false;
-};
-
 void fuzz_run(Input& input) {
-  std::vector<AnyKey> keys;
-  for (std::size_t i = 1 + input.below(3); i > 0; --i) keys.push_back(any_key(input));
+  const std::vector<AnyKey> keys = any_keys(input);
   const std::size_t count = input.below(5);
   std::vector<Parts> parts(count);
-  std::vector<wc_message> messages(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const AnyKey& key = keys[input.below(keys.size())];
-    wc_message& m = messages[i];
-    m = {};
-    m.key = key.handle.get();
-    m.direction = any_direction(input);
-    m.padding = any_padding(input, key.info);
-    Parts& p = parts[i];
-    p.in = input.take(any_text_len(input, key.info, m.padding));
-    p.in_place = input.chance(4);
-    p.out = Buffer(input.chance(20) ? any_len(input) : p.in.size() + 16 + input.below(20), paint);
-    p.iv = input.take(any_iv_len(input, key.info));
-    p.aad = input.take(any_aad_len(input, key.info));
-    p.tag = Buffer(any_tag_len(input, key.info), paint);
-    // Device memory is a promise about pointers that the harness cannot keep; the reference and cpu engines refuse it.
-    m.memory = WC_MEMORY_HOST;
-    m.in = pointer(input, p.in);
-    m.in_len = p.in.size();
-    m.out = p.in_place ? const_cast<void*>(m.in) : pointer(input, p.out);
-    m.out_len = p.in_place ? p.in.size() : p.out.size();
-    m.iv = pointer(input, p.iv);
-    m.iv_len = p.iv.size();
-    m.aad = pointer(input, p.aad);
-    m.aad_len = p.aad.size();
-    m.tag = pointer(input, p.tag);
-    m.tag_len = p.tag.size();
-    p.encrypts = m.direction == WC_ENCRYPT;
-  }
+  std::vector<wc_message> messages;
+  for (Parts& p : parts) messages.push_back(any_message(input, keys, p));
   const bool impossible = count != 0 && input.chance(10);
   if (impossible) {
     std::size_t wc_message::*const lengths[] = {&wc_message::in_len, &wc_message::out_len, &wc_message::iv_len,
@@ -167,20 +31,14 @@ void fuzz_run(Input& input) {
   const wc_status status = wc_run(any_engine(input), count == 0 && input.chance(2) ? nullptr : results.data(),
                                   messages.data(), count, nullptr);
   REQUIRE(wc_last_error() != nullptr && std::strlen(wc_status_text(status)) != 0);
-  const bool refused = status != WC_OK && status != WC_INVALID_TAG && status != WC_INVALID_PADDING;
-  REQUIRE(refused || !impossible);
+  REQUIRE(is_refused(status) || !impossible);
   for (std::size_t i = 0; i < count; ++i) {
-    const Parts& p = parts[i];
-    if (refused) {
+    if (is_refused(status)) {
       REQUIRE(results[i].written == SIZE_MAX);
-      REQUIRE(all_are(p.out, paint) && all_are(p.tag, paint));
-      continue;
+      check_untouched(parts[i]);
+    } else {
+      check_result(results[i], messages[i], parts[i]);
     }
-    REQUIRE(results[i].written <= messages[i].out_len);
-    if (results[i].status == WC_OK) continue;
-    REQUIRE(results[i].written == 0 && !p.encrypts);
-    const auto* out = static_cast<const std::uint8_t*>(messages[i].out);
-    REQUIRE(std::all_of(out, out + messages[i].in_len, [](std::uint8_t byte) { return byte == 0; }));
   }
   if (status != WC_OK || count == 0) return;
   // What was encrypted decrypts again, and a tag with one bit changed does not.
@@ -320,12 +178,20 @@ void fuzz_one_message(Input& input) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input input(data, size);
-  switch (input.below(3)) {
+  switch (input.below(8)) {
     case 0:
+    case 1:
       fuzz_run(input);
       break;
-    case 1:
+    case 2:
+    case 3:
       fuzz_columns(input);
+      break;
+    case 4:
+      fuzz_batch(input);
+      break;
+    case 5:
+      fuzz_lists(input);
       break;
     default:
       fuzz_one_message(input);
