@@ -130,6 +130,16 @@ gpu_tests = $(if $(shell nvidia-smi -L 2>/dev/null),tests/gpu)
 test: build .venv/.stamp-test test-cpp test-install test-asan ## Everything that this machine can test; pytest comes last
 	@python -m pytest tests/python tests/interop tests/fuzz $(gpu_tests)
 
+# More of the random cases that `make test` has: LONG times as many, from SEED where it is given.
+LONG ?= 20
+.PHONY: fuzz
+fuzz: build .venv/.stamp-test ## Random cases for longer: LONG=100 times as many, SEED=7 repeats a run
+	@cmake --preset asan
+	@cmake --build --preset asan --target fuzz_capi
+	@cd build/asan && RUNS=$$((20000 * $(LONG))) $(if $(SEED),SEED=$(SEED)) tests/fuzz/capi/fuzz_capi
+	@WARPCIPHER_TEST_LONG=$(LONG) $(if $(SEED),WARPCIPHER_TEST_SEED=$(SEED)) python -m pytest \
+	  -o tmp_path_retention_policy=failed $(if $(SEED),--hypothesis-seed=$(SEED)) tests/fuzz
+
 .PHONY: test-gpu
 test-gpu: ## GPU tests, offline, with what python3 can already import
 	@tools/test_gpu.sh
