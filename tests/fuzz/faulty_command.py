@@ -5,11 +5,10 @@
     python faulty_command.py '{"signal": 15, "at": 120}' ARGUMENTS...
     python faulty_command.py '{"errno": 28, "at": 7}' ARGUMENTS...
 
-A signal comes before the line of the package's code that the main thread runs as number `at`; with
-"from_start" lines count from the first on, else from where the command handles signals. An error
-is raised by the package's call number `at` of those in CALLS; errno 0 writes or reads less than
-was asked for, which is no error. "count" writes both totals to a file. A fault that has no place
-any more is none.
+A signal comes before the line of the package's code that the main thread runs as number `at`, from
+where SIGINT no longer raises KeyboardInterrupt on. An error is raised by the package's call number
+`at` of those in CALLS; errno 0 writes or reads less than was asked for, which is no error. "count"
+writes both totals to a file. A fault that has no place any more is none.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ PARTIAL = ("read", "readv", "write")
 class Lines:
     """Counts lines of the package in the main thread, and sends the signal at one of them."""
 
-    def __init__(self, number: int | None, at: int, *, from_start: bool) -> None:
+    def __init__(self, number: int | None, at: int) -> None:
         self.count = 0
-        self._number, self._at, self._counts = number, at, from_start
+        self._number, self._at, self._counts = number, at, False
 
     def trace(self, frame: FrameType, event: str, _argument: object) -> Any:
         name = frame.f_globals.get("__name__", "")
@@ -44,7 +43,7 @@ class Lines:
         if event != "line":
             return self.trace
         if not self._counts:
-            self._counts = signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+            self._counts = signal.getsignal(signal.SIGINT) is not signal.default_int_handler
             return self.trace
         self.count += 1
         if self._number is not None and self.count == self._at:
@@ -103,16 +102,14 @@ def _less(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 def main() -> None:
     fault = json.loads(sys.argv[1])
     sys.argv[1:] = sys.argv[2:]
-    lines = Lines(
-        fault.get("signal"), fault.get("at", 0), from_start=fault.get("from_start", False)
-    )
+    lines = Lines(fault.get("signal"), fault.get("at", 0))
     calls = Calls(fault.get("errno"), fault.get("at", 0))
     if "errno" in fault or "count" in fault:
         calls.wrap()
     if "signal" in fault or "count" in fault:
         sys.settrace(lines.trace)
     try:
-        from warpcipher.cli import main as command
+        from warpcipher_command import main as command
 
         command()
     finally:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +207,7 @@ def test_command_lines(choose: random.Random, folder: Path, keyset: str) -> None
     command = choose.choice(COMMANDS)
     taken = {option for part in cli.get_command(None, command).params for option in part.opts}
     options = [option for option in VALUES if option in taken or choose.random() < 0.05]
-    flags = [flag for flag in FLAGS if flag in taken and flag != "--force"]
+    flags = [flag for flag in FLAGS if flag in taken]
     line = [command]
     for option in choose.sample(options, min(len(options), choose.randrange(5))):
         line += [option, VALUES[option](choose)]
@@ -216,13 +217,22 @@ def test_command_lines(choose: random.Random, folder: Path, keyset: str) -> None
     if command == "search":  # few keys, so that none is long
         line += ["--count", "300"]
     operands = ("a", "key", "folder", "a.cobblestone", "missing", "-", "", "bash", "made")
-    line += choose.choices(operands, k=choose.choice((0, 1, 1, 1, 2, 3)))
+    given = choose.choices(operands, k=choose.choice((0, 1, 1, 1, 2, 3)))
+    line += given
     done = CliRunner().invoke(cli, line, input=b"piped")
     told = f"{line}\n{done.output}"
     assert done.exception is None or isinstance(done.exception, SystemExit), told
     assert done.exit_code in (0, 2, 3, 4, 5, 6), told
     assert done.exit_code == 0 or done.output, told
     assert "Traceback" not in done.output, told
-    for name, content in before.items():
-        assert (folder / name).read_bytes() == content, told
+    changed = {name for name, old in before.items() if (folder / name).read_bytes() != old}
+    if command in ("encrypt", "decrypt"):
+        used = {value for option, value in pairwise(line) if option == "--key"}
+        assert not changed & {*given, *used}, told  # --force or not
+        if command == "encrypt" and "--iv-hex" in line:
+            made = [path for path in folder.rglob("*.enc") if path.is_file()]
+            assert len(made) + len(changed) <= 1, told
+    else:
+        assert changed <= set(given), told
+    assert not changed or "--force" in line, told
     assert not list(folder.rglob(".*.part")), told

@@ -30,5 +30,6 @@ def test_signal_at_any_line(choose: random.Random, tmp_path: Path, counted: Path
     killed = number == signal.SIGKILL
     scene.check(finished=done.returncode == 0, leftover=killed)
     if done.returncode and not killed:
-        assert done.stderr == b"\nwarpcipher: interrupted\n"
+        # Before the command has handlers of its own nothing is there to tell of.
+        assert done.stderr in (b"", b"\nwarpcipher: interrupted\n")
         scene.check_folders()
