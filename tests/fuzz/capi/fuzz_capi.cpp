@@ -191,7 +191,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       fuzz_batch(input);
       break;
     case 5:
-      fuzz_lists(input);
+      input.chance(2) ? fuzz_lists(input) : fuzz_lengths(input);
       break;
     default:
       fuzz_one_message(input);

@@ -96,3 +96,28 @@ void fuzz_lists(Input& input) {
   REQUIRE(told == WC_OK || told == WC_INVALID_ARGUMENT);
   REQUIRE((told == WC_OK) == (constant == 0 || constant == 1));
 }
+
+// Lengths that no memory has, in the calls of one message: each refuses them before it looks at what they describe.
+void fuzz_lengths(Input& input) {
+  const AnyKey key = any_key(input);
+  if (key.handle == nullptr) return;
+  const std::size_t huge = impossible_len(input);
+  const Buffer in(64, paint);
+  Buffer out(128, paint);
+  std::size_t iv_len = any_iv_len(input, key.info);
+  std::size_t in_len = 32, aad_len = 0;
+  std::size_t* const lengths[] = {&in_len, &iv_len, &aad_len};
+  *lengths[input.below(key.info.is_aead ? 3 : 2)] = huge;
+  const std::size_t out_len = in_len != huge ? out.size() : input.chance(2) ? SIZE_MAX : in_len;
+  wc_status status = WC_OK;
+  if (key.info.is_aead) {
+    const auto call = input.chance(2) ? wc_seal : wc_open;
+    status = call(key.handle.get(), out.data(), out_len, in.data(), in_len, in.data(), iv_len, in.data(), aad_len);
+  } else {
+    const auto call = input.chance(2) ? wc_encrypt : wc_decrypt;
+    status = call(key.handle.get(), out.data(), out_len, nullptr, in.data(), in_len, in.data(), iv_len,
+                  any_padding(input, key.info));
+  }
+  REQUIRE(status == WC_INVALID_ARGUMENT);
+  REQUIRE(all_are(out, paint));
+}

@@ -168,3 +168,4 @@ inline void check_result(const wc_result& result, const wc_message& m, const Par
 
 void fuzz_batch(Input& input);
 void fuzz_lists(Input& input);
+void fuzz_lengths(Input& input);
