@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -179,3 +180,16 @@ def test_folder_put_in_the_place_of_one_that_was_made_is_left_alone(tmp_path: Pa
     folders.remove_empty()
     assert names(tmp_path) == {"made", "moved"}
     folders.forget()
+
+
+def test_file_that_cannot_be_looked_at_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_descriptor: int) -> os.stat_result:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="Stale") as raised:
+        patch.setattr(os, "fstat", refuse)
+        outputs.open_output(str(tmp_path / "out"), force=False)
+    assert raised.value.filename == str(tmp_path / "out")
+    assert names(tmp_path) == set()

@@ -74,7 +74,11 @@ class OutputFile:
             if isinstance(error, OSError):
                 raise named(error, path) from None
             raise
-        self.identity = identity_of(os.fstat(self._descriptor))
+        try:
+            self.identity = identity_of(os.fstat(self._descriptor))
+        except OSError as error:
+            self._discard()
+            raise named(error, path) from None
 
     def write(self, data: memoryview | bytes, /) -> int:
         try:
@@ -181,6 +185,10 @@ class OutputFile:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._discard()
+
+    def _discard(self) -> None:
+        """Lets go of the file, and removes it where it has not got its name."""
         os.close(self._descriptor)
         if self._temporary in temporaries:
             with contextlib.suppress(OSError):
