@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -182,14 +183,47 @@ def test_folder_put_in_the_place_of_one_that_was_made_is_left_alone(tmp_path: Pa
     folders.forget()
 
 
+def fails(*_: object, **__: object) -> os.stat_result:
+    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+
 def test_file_that_cannot_be_looked_at_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_descriptor: int) -> os.stat_result:
-        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
-
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="Stale") as raised:
-        patch.setattr(os, "fstat", refuse)
-        outputs.open_output(str(tmp_path / "out"), force=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", fails)  # which pytest needs afterwards
+        with pytest.raises(OSError, match="Stale") as raised:
+            outputs.open_output(str(tmp_path / "out"), force=False)
     assert raised.value.filename == str(tmp_path / "out")
+    assert names(tmp_path) == set()
+
+
+def test_folder_that_cannot_be_looked_at_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", fails)
+        with pytest.raises(OSError, match="Stale") as raised:
+            folders.open_folder(str(tmp_path), ("made",), create=True)
+    assert raised.value.filename == str(tmp_path / "made")
+    assert names(tmp_path) == set()
+
+
+def test_signal_while_a_folder_is_made_finds_it_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mkdir = os.mkdir
+
+    def interrupted(*given: object, **options: object) -> None:
+        mkdir(*given, **options)  # type: ignore[arg-type]
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(os, "mkdir", interrupted)
+    before = signal.signal(signal.SIGTERM, lambda *_: folders.remove_empty())
+    try:
+        with pytest.raises(FileNotFoundError):  # it is gone when it is to be opened
+            folders.open_folder(str(tmp_path), ("made",), create=True)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        folders.forget()
     assert names(tmp_path) == set()

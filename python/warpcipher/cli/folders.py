@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Calls relative to a folder descriptor have no counterpart in pathlib:
-# ruff: noqa: PTH102, PTH112, PTH116, PTH118
+# ruff: noqa: PTH112, PTH118
 """Folders: opened without following links out of a tree, made, and removed again if unused."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from .errors import CliError, shown, usage
@@ -15,9 +17,13 @@ Identity = tuple[int, int]
 """Device and inode: what a file or folder is, whatever its name."""
 
 
-class _Made(NamedTuple):
+class _Place(NamedTuple):
     base: str
     parts: tuple[str, ...]
+
+
+class _Made(NamedTuple):
+    place: _Place
     identity: Identity
 
 
@@ -39,7 +45,8 @@ def open_folder(base: str, parts: tuple[str, ...], *, create: bool = False) -> i
     for depth, part in enumerate(parts, 1):
         path = os.path.join(path, part)
         try:
-            made = create and _make(part, folder)
+            if create:
+                _make(part, folder, path, _Place(base, parts[:depth]))
             below = os.open(
                 part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder
             )
@@ -48,29 +55,45 @@ def open_folder(base: str, parts: tuple[str, ...], *, create: bool = False) -> i
         finally:
             os.close(folder)
         folder = below
-        if made:
-            _made[path] = _Made(base, parts[:depth], identity_of(os.fstat(folder)))
     return folder
 
 
-def _make(name: str, parent: int) -> bool:
-    try:
-        os.mkdir(name, 0o700, dir_fd=parent)
-    except FileExistsError:
-        return False
+def _make(name: str, parent: int | None, path: str, place: _Place) -> bool:
+    """Makes a folder and notes it; False where the name is taken."""
+    with _signals_wait():
+        try:
+            os.mkdir(name, 0o700, dir_fd=parent)
+        except FileExistsError:
+            return False
+        try:
+            status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.rmdir(name, dir_fd=parent)
+            raise
+        _made[path] = _Made(place, identity_of(status))
     return True
+
+
+@contextlib.contextmanager
+def _signals_wait() -> Iterator[None]:
+    """A signal would find a folder that is made and not yet noted, and leave it."""
+    before = signal.pthread_sigmask(
+        signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    )
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def make_folder(path: str) -> None:
     """Makes one folder if it is missing, for the owner alone at first. CliError: it is a file."""
     if os.path.isdir(path):
         return
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        raise not_a_folder(path) from None
     base, name = os.path.split(path.rstrip("/"))
-    _made[path] = _Made(base or ".", (name,), identity_of(os.stat(path, follow_symlinks=False)))
+    if not _make(path, None, path, _Place(base or ".", (name,))):
+        raise not_a_folder(path)
 
 
 def not_a_folder(path: str) -> CliError:
@@ -92,7 +115,7 @@ def finish(base: str, parts: tuple[str, ...], mode: int) -> None:
 
 def remove_empty() -> None:
     """Removes the folders that this run made and that hold nothing."""
-    for base, parts, identity in reversed(list(_made.values())):
+    for (base, parts), identity in reversed(list(_made.values())):
         with contextlib.suppress(OSError):
             parent = open_folder(base, parts[:-1])
             try:
