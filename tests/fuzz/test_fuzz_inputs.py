@@ -26,7 +26,7 @@ TEMPLATE_PIECES = (
     "[]", "[x]", "[[", "{2}", "{0}", "{16}", "{999}", "{", "}", "0b", "01", "1?", ":", "_", " ",
     "\n", "?d", "?a", "é", "\0", "٣", "-",
 )  # fmt: skip
-NUMBERS = (0, 1, -1, 2, 255, 256, 1e3, -0.5, 1e308, -1e308, 5e-324, 1 << 70, -(1 << 70))
+NUMBERS = (0, 1, -1, 2, 255, 256, 1e3, -0.5, 1e308, -1e308, 5e-324, 1 << 70, -(1 << 70), 10**400)
 NAMES = ("0", "3", "15", "16", "007", "-1", "x", "", "1e1", "٣", "255", "1000")
 
 
@@ -73,6 +73,8 @@ def test_candidates(choose: random.Random) -> None:
     text = json.dumps(any_candidates(choose)).encode()
     if choose.random() < 0.3:
         text = change(choose, text)
+    if choose.random() < 0.05:
+        text = choose.choice((b"[", b'{"3":')) * choose.choice((900, 100_000))
     try:
         found = parse_candidates(text)
         template = Template("aes-128", candidates=found)
@@ -122,6 +124,31 @@ def test_pairs(choose: random.Random) -> None:
     except ValueError:
         return
     if search.total < 100:
+        search.run()
+
+
+JUNK: tuple[Any, ...] = (
+    None, True, 0, 5, -1, 1.5, float("nan"), 1 << 70, "", "x", b"", b"\0" * 16, (), (1, 2),
+    (1.5, 3), ("1", "2"), (1,), [1], {}, {"3": 1}, {3: 5}, {3: {1: 2.5}}, {3: [1, 2]}, {99: [1]},
+    {3: {300: 1}}, {3: {1: 300}}, {3: "x"}, [None], [()], [(b"",)],
+    [(b"\0" * 16, b"\0" * 16, None, 5)], object(),
+)  # fmt: skip
+
+
+@pytest.mark.cases(300)
+def test_arguments_of_a_search(choose: random.Random) -> None:
+    """Any values: a search, or the error of a value or a type."""
+    arguments: dict[str, Any] = {
+        "algorithm": "aes-128", "pairs": [(bytes(16), bytes(16))], "template": "00{15}??",
+    }  # fmt: skip
+    names = ("algorithm", "pairs", "template", "key_mask", "candidates", "start", "count", "shard")
+    for name in choose.sample((*names, "engine", "devices"), choose.randint(1, 2)):
+        arguments[name] = choose.choice(JUNK)
+    try:
+        search = wc.search(**arguments)
+    except (ValueError, TypeError, wc.EngineError):
+        return
+    if search.total <= 1000:
         search.run()
 
 
