@@ -61,7 +61,7 @@ ROUND_KEYS = {
     "OneKeySource": 36,
     "UnitSource": 20,
     "RowSource": 140,
-    "RowPlanning": 180,
+    "RowPlanning": 188,
 }
 SCHEDULE_LEN = 240
 # What follows the schedule in a CounterSource and a TextSource (lane_table/hybrid_source.hpp): up
