@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// What C values mean to the library, and what becomes of its errors: the last one's text, a thread's own.
+#include "capi/boundary.hpp"
+
+#include <string>
+
+namespace warpcipher::capi {
+namespace {
+
+static_assert(int{WC_OK} == static_cast<int>(Status::ok));
+static_assert(int{WC_INVALID_ARGUMENT} == static_cast<int>(Status::invalid_argument));
+static_assert(int{WC_INVALID_TAG} == static_cast<int>(Status::invalid_tag));
+static_assert(int{WC_INVALID_PADDING} == static_cast<int>(Status::invalid_padding));
+static_assert(int{WC_ENGINE_UNAVAILABLE} == static_cast<int>(Status::engine_unavailable));
+static_assert(int{WC_ENGINE_FAILURE} == static_cast<int>(Status::engine_failure));
+static_assert(int{WC_OUT_OF_MEMORY} == static_cast<int>(Status::out_of_memory));
+
+thread_local std::string last_error;
+
+const char* failure_text(Status status) {
+  return status == Status::invalid_tag ? "the tag does not match: wrong key, nonce or AAD, or damaged data"
+                                       : "the padding is not PKCS#7: wrong key or IV, or damaged data";
+}
+
+}  // namespace
+
+wc_status fail(Status status, const char* text) noexcept {
+  try {
+    last_error = text;
+  } catch (const std::bad_alloc&) {
+    last_error.clear();
+  }
+  return static_cast<wc_status>(status);
+}
+
+void require(bool condition, const char* text) {
+  if (!condition) throw Error(Status::invalid_argument, text);
+}
+
+Direction to_direction(wc_direction direction) {
+  require(direction == WC_ENCRYPT || direction == WC_DECRYPT, "direction is neither WC_ENCRYPT nor WC_DECRYPT");
+  return static_cast<Direction>(direction);
+}
+
+Padding to_padding(wc_padding padding) {
+  require(padding == WC_PADDING_NONE || padding == WC_PADDING_PKCS7,
+          "padding is neither WC_PADDING_NONE nor WC_PADDING_PKCS7");
+  return static_cast<Padding>(padding);
+}
+
+Memory to_memory(wc_memory memory) {
+  require(memory == WC_MEMORY_HOST || memory == WC_MEMORY_DEVICE,
+          "memory is neither WC_MEMORY_HOST nor WC_MEMORY_DEVICE");
+  return static_cast<Memory>(memory);
+}
+
+Message to_message(const wc_message& m) {
+  Message message;
+  message.key = m.key != nullptr ? &m.key->key : nullptr;
+  message.direction = to_direction(m.direction);
+  message.padding = to_padding(m.padding);
+  message.memory = to_memory(m.memory);
+  message.in = bytes(m.in);
+  message.in_len = m.in_len;
+  message.out = bytes(m.out);
+  message.out_len = m.out_len;
+  message.iv = bytes(m.iv);
+  message.iv_len = m.iv_len;
+  message.aad = bytes(m.aad);
+  message.aad_len = m.aad_len;
+  message.tag = bytes(m.tag);
+  message.tag_len = m.tag_len;
+  return message;
+}
+
+wc_result to_result(const Result& result) { return {static_cast<wc_status>(result.status), result.written}; }
+
+wc_status report(Status status) { return status == Status::ok ? WC_OK : fail(status, failure_text(status)); }
+
+}  // namespace warpcipher::capi
+
+const char* wc_status_text(wc_status status) {
+  switch (status) {
+    case WC_OK:
+      return "ok";
+    case WC_INVALID_ARGUMENT:
+      return "invalid argument";
+    case WC_INVALID_TAG:
+      return "invalid tag";
+    case WC_INVALID_PADDING:
+      return "invalid padding";
+    case WC_ENGINE_UNAVAILABLE:
+      return "engine unavailable";
+    case WC_ENGINE_FAILURE:
+      return "engine failure";
+    case WC_OUT_OF_MEMORY:
+      return "out of memory";
+  }
+  return "unknown status";
+}
+
+const char* wc_last_error(void) { return warpcipher::capi::last_error.c_str(); }
