@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follows secrets through the machine code of a kernel, as `cuobjdump -sass` prints it.
+"""Follows secrets through the machine code of a kernel, as sass.py reads it.
 
 Secret are
 
@@ -26,7 +26,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+
+from sass import CONSTANT, REGISTER, Instruction, constants, registers
 
 ALL = 0b1111  # all bytes of a register
 LOADED = 0b10000  # beside them: made of something public in global memory
@@ -35,11 +36,6 @@ ELSEWHERE = 0b1000000  # beside them: not known to be the address of a MessageVi
 UNKNOWN = OTHER | ELSEWHERE
 VIEW_LEN = "0x50"
 START = "+0x30"  # of MessageView::start
-LINE = re.compile(
-    r"/\*(?P<at>[0-9a-f]{4,6})\*/\s+(?:@(?P<guard>!?U?P[\dT]+)\s+)?(?P<name>[A-Z][\w.]*)\s*(?P<rest>[^;]*);"
-)
-REGISTER = re.compile(r"(?<![\w])(U?[RP])(\d+|Z|T)(?:\.(64|H\d|B\d|X\d+|reuse|U\w+|F\d+))*")
-CONSTANT = re.compile(r"c\[0x0\]\[0x([0-9a-f]+)\]")
 # With these a dot product of four bytes is one of them times 128.
 TIMES_128 = {f"{0x80 << 8 * byte:#x}" for byte in range(4)} | {"-0x80000000"}
 MOVES = ("MOV", "UMOV", "IMAD.MOV.U32")
@@ -68,57 +64,6 @@ Place = tuple[
     int, int | None
 ]  # number of an instruction; inside a subroutine, of the one it returns to
 State = dict[str, int]  # secret bytes by register ("R5", "UR4", "P0") or stack slot ("[R1+0x8]")
-
-
-@dataclass(frozen=True)
-class Instruction:
-    at: int
-    guard: str | None  # with its ! if it has one
-    name: str
-    operands: tuple[str, ...]
-
-    @property
-    def base(self) -> str:
-        return self.name.split(".")[0]
-
-    @property
-    def words(self) -> int:
-        """Registers that the first operand stands for."""
-        if self.base == "CS2R" and ".32" not in self.name:
-            return 2
-        wide = ("LDG", "LDS", "LDL", "LDC", "ULDC", "STG", "STS", "STL")
-        if ".128" in self.name and self.base in wide:
-            return 4
-        return 2 if (".64" in self.name and self.base in wide) or ".WIDE" in self.name else 1
-
-
-def parse(code: str) -> list[Instruction]:
-    return [
-        Instruction(
-            int(m["at"], 16),
-            None if m["guard"] in ("PT", "UPT") else m["guard"],
-            m["name"],
-            tuple(part.strip() for part in m["rest"].split(",")) if m["rest"].strip() else (),
-        )
-        for m in LINE.finditer(code)
-    ]
-
-
-@cache
-def registers(operand: str) -> tuple[str, ...]:
-    """All that an operand reads: of a pair, both."""
-    found = []
-    for m in REGISTER.finditer(operand):
-        if m[2] not in ("Z", "T"):
-            found.append(m[1] + m[2])
-            if ".64" in m[0]:
-                found.append(f"{m[1]}{int(m[2]) + 1}")
-    return tuple(found)
-
-
-@cache
-def constants(operand: str) -> tuple[int, ...]:
-    return tuple(int(m[1], 16) for m in CONSTANT.finditer(operand))
 
 
 @dataclass

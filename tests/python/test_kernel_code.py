@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from secret_flow import Flow, parse
+from sass import parse
+from secret_flow import Flow
 from warpcipher import _native
 
 ARCHITECTURE = "sm_90"
