@@ -11,11 +11,10 @@ from typing import Any
 import conformance_oracle as oracle
 import pytest
 import warpcipher as wc
+from queue_support import HOUR, IV
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")
 
-HOUR = 3_600_000_000
-IV = bytes(16)
 MESSAGE = ("aes-128-ctr", "encrypt", bytes(16), bytes(8))
 SEALED = oracle.encrypt("aes-128-ctr", bytes(16), bytes(8), IV)
 
