@@ -24,6 +24,7 @@ from warpcipher.lab import history
 from warpcipher.lab.papers import (
     billava2022,
     harrison2008,
+    harrison2008_figures,
     harrison2008_mixed,
     harrison2008_payloads,
     iwai2012,
@@ -143,7 +144,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     for paper in (billava2022, harrison2008, iwai2012, quirem2013, yang2007_block):
         monkeypatch.setattr(paper, "CHECK_SIZES", (16, 1040))
     monkeypatch.setattr(harrison2008_payloads, "ENGINE", "cpu")
-    monkeypatch.setattr(harrison2008_payloads, "MOST_MESSAGES", 64)
+    monkeypatch.setattr(harrison2008_figures, "MOST_MESSAGES", 64)
     for name, value in (("SERIAL_COUNT", 32), ("LARGE_COUNT", 16), ("SMALL_COUNT", 16)):
         monkeypatch.setattr(harrison2008_mixed, name, value)
     return monkeypatch

@@ -16,6 +16,7 @@ from ..results import Conclusion, Measurement, Plot, Point, Series, Table, shown
 from ..session import CHECKED, Session
 from ..settings import Paper, Parameter
 from ..transfers import RoundTrip
+from . import harrison2008_figures as figures
 from . import harrison2008_mixed
 from . import harrison2008_payloads as payloads
 
@@ -70,9 +71,9 @@ def payloads_cpu(session: Session) -> None:
 def _payloads(session: Session) -> None:
     mixed = 16 * sum(message.blocks for message in harrison2008_mixed.mixed_payloads(7)[0])
     runner = payloads.Runner(session, max(1 << session.values["payload"], mixed))
-    payloads.judge45(session, payloads.figures4and5(session, runner))
-    payloads.overhead(session, runner)
-    payloads.padding(session, runner)
+    figures.judge45(session, figures.figures4and5(session, runner))
+    figures.overhead(session, runner)
+    figures.padding(session, runner)
     harrison2008_mixed.figure7(session, runner)
 
 
