@@ -1,105 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays on a GPU: each library that is installed, streams, lifetimes, and what is refused."""
+"""Arrays on a GPU: each library that is installed, lifetimes, and what is refused."""
 
 from __future__ import annotations
 
 import gc
 import importlib
-import os
 from typing import Any
 
 import conformance_oracle as oracle
 import pytest
 import warpcipher as wc
-
-if not any(engine.usable for engine in wc.engines() if engine.name == "cuda"):
-    reason = next(engine.reason for engine in wc.engines() if engine.name == "cuda")
-    pytest.skip(f"the cuda engine cannot run: {reason}", allow_module_level=True)
-
-KEY, IV, NONCE = oracle.painted("key", 32), oracle.painted("iv", 16), oracle.painted("nonce", 12)
-CTR, CBC, GCM = "aes-256-ctr", "aes-256-cbc", "aes-256-gcm"
-
-
-class Torch:
-    writable = True
-
-    def __init__(self) -> None:
-        self.torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-        if not self.torch.cuda.is_available():
-            pytest.skip("this PyTorch sees no GPU")
-
-    def put(self, data: bytes) -> Any:
-        return self.torch.frombuffer(bytearray(data) or bytearray(1), dtype=self.torch.uint8)[
-            : len(data)
-        ].cuda()
-
-    def get(self, array: Any) -> bytes:
-        assert isinstance(array, self.torch.Tensor)
-        assert array.is_cuda
-        return array.reshape(-1).view(self.torch.uint8).cpu().numpy().tobytes()
-
-
-class CuPy:
-    writable = True
-
-    def __init__(self) -> None:
-        self.cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
-
-    def put(self, data: bytes) -> Any:
-        return self.cupy.frombuffer(data, dtype="u1") if data else self.cupy.empty(0, "u1")
-
-    def get(self, array: Any) -> bytes:
-        assert isinstance(array, self.cupy.ndarray)
-        return array.get().tobytes()
-
-
-class Jax:
-    writable = False
-
-    def __init__(self) -> None:
-        # Else JAX takes three quarters of the memory of the GPU, which other processes test on too.
-        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-        self.jax = pytest.importorskip("jax", reason="JAX is not installed")
-        if self.jax.default_backend() != "gpu":
-            pytest.skip("this JAX sees no GPU")
-
-    def put(self, data: bytes) -> Any:
-        numpy = importlib.import_module("numpy")
-        return self.jax.numpy.asarray(numpy.frombuffer(data, "u1"))
-
-    def get(self, array: Any) -> bytes:
-        assert isinstance(array, self.jax.Array)
-        assert next(iter(array.devices())).platform == "gpu"
-        return importlib.import_module("numpy").asarray(array).tobytes()
-
-
-class InterfaceOnly:
-    """A library that is known by the CUDA array interface alone, as Numba's arrays are."""
-
-    writable = True
-
-    class Array:
-        def __init__(self, array: Any) -> None:
-            self.array = array
-
-        @property
-        def __cuda_array_interface__(self) -> Any:
-            return self.array.__cuda_array_interface__
-
-    def __init__(self) -> None:
-        self.cupy = pytest.importorskip("cupy", reason="CuPy, to make the arrays, is not installed")
-
-    def put(self, data: bytes) -> Any:
-        return self.Array(
-            self.cupy.frombuffer(data, dtype="u1") if data else self.cupy.empty(0, "u1")
-        )
-
-    def get(self, array: Any) -> bytes:
-        assert isinstance(array, self.Array | wc.DeviceArray)
-        return self.cupy.asarray(array).get().tobytes()
-
-
-LIBRARIES = {"torch": Torch, "cupy": CuPy, "jax": Jax, "interface": InterfaceOnly}
+from array_libraries import CBC, CTR, GCM, IV, KEY, LIBRARIES, NONCE, CuPy, Torch
 
 
 @pytest.fixture(scope="module", params=LIBRARIES)
@@ -307,100 +218,3 @@ def test_nothing_need_be_kept(library: Any) -> None:
         gc.collect(0)
     for result in results:
         assert library.get(result) == wanted
-
-
-@pytest.mark.parametrize(
-    "dtype", ["bfloat16", "float32", "complex64", "bool", "int64", "float8_e4m3fn"]
-)
-def test_torch_types(dtype: str) -> None:
-    torch = Torch().torch
-    array = torch.randint(0, 2, (10, 33), device="cuda").to(getattr(torch, dtype))
-    before = array.reshape(-1).view(torch.uint8).cpu().numpy().tobytes()
-    data = wc.Cipher(CTR, KEY).encrypt(array, iv=IV)
-    assert data.cpu().numpy().tobytes() == oracle.encrypt(CTR, KEY, before, IV)
-    back = torch.empty_like(array)
-    assert wc.Cipher(CTR, KEY).decrypt(data, iv=IV, out=back) is back
-    assert back.reshape(-1).view(torch.uint8).cpu().numpy().tobytes() == before
-
-
-def test_torch_refusals() -> None:
-    torch = Torch().torch
-    cipher = wc.Cipher(CTR, KEY)
-    array = torch.zeros(8, 8, device="cuda")
-    for view in (array[:, ::2], array.T, array.to_sparse()):
-        with pytest.raises(BufferError, match="C-contiguous"):
-            cipher.encrypt(view, iv=IV)
-    with pytest.raises(BufferError, match="conjugated"):
-        cipher.encrypt(torch.zeros(4, dtype=torch.complex64, device="cuda").conj(), iv=IV)
-    with pytest.raises(BufferError, match="meta"):
-        cipher.encrypt(torch.zeros(4, device="meta"), iv=IV)
-    with pytest.raises(TypeError, match="iv is"):
-        cipher.encrypt(array, iv=array)
-
-
-@pytest.mark.parametrize("form", ["object", "int", "current"])
-def test_torch_streams(form: str) -> None:
-    """The work waits for what fills its input on the current stream, on whatever stream it runs."""
-    torch = Torch().torch
-    text = oracle.painted("text", 1 << 22)
-    wanted = oracle.encrypt(CTR, KEY, text, IV)
-    source = torch.frombuffer(bytearray(text), dtype=torch.uint8).cuda()
-    cipher = wc.Cipher(CTR, KEY)
-    side = torch.cuda.Stream()
-    for _ in range(5):
-        late = torch.zeros_like(source)
-        torch.cuda._sleep(20_000_000)
-        if form == "current":
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                late.copy_(source)
-                data = cipher.encrypt(late, iv=IV)
-        else:
-            late.copy_(source)
-            data = cipher.encrypt(
-                late, iv=IV, stream=side if form == "object" else side.cuda_stream
-            )
-        side.synchronize()
-        assert data.cpu().numpy().tobytes() == wanted
-
-
-def test_torch_does_not_wait() -> None:
-    torch = Torch().torch
-    cipher = wc.Cipher(CTR, KEY)
-    array = torch.zeros(1 << 20, dtype=torch.uint8, device="cuda")
-    cipher.encrypt(array, iv=IV)  # self-test, tables
-    torch.cuda.synchronize()
-    torch.cuda._sleep(2_000_000_000)  # about a second
-    data = cipher.encrypt(array, iv=IV)
-    assert not torch.cuda.current_stream().query()
-    assert data.cpu().numpy().tobytes() == oracle.encrypt(CTR, KEY, bytes(1 << 20), IV)
-
-
-def test_cupy_streams() -> None:
-    cupy = CuPy().cupy
-    text = oracle.painted("text", 1 << 20)
-    wanted = oracle.encrypt(CTR, KEY, text, IV)
-    side = cupy.cuda.Stream(non_blocking=True)
-    with side:
-        data = wc.Cipher(CTR, KEY).encrypt(cupy.frombuffer(text, "u1"), iv=IV)
-        assert data.get().tobytes() == wanted
-    array = cupy.frombuffer(text, "u1")
-    for stream in (side, side.ptr, 1, 2):
-        data = wc.Cipher(CTR, KEY).encrypt(array, iv=IV, stream=stream)
-        cupy.cuda.runtime.deviceSynchronize()
-        assert data.get().tobytes() == wanted
-
-
-def test_device_array_goes_to_any_library() -> None:
-    cupy, torch = CuPy().cupy, Torch().torch
-    text = oracle.painted("text", 5000)
-    array = InterfaceOnly.Array(cupy.frombuffer(text, "u1"))
-    data = wc.Cipher(CTR, KEY).encrypt(array, iv=IV)
-    assert isinstance(data, wc.DeviceArray)
-    wanted = oracle.encrypt(CTR, KEY, text, IV)
-    assert torch.from_dlpack(data).cpu().numpy().tobytes() == wanted
-    assert cupy.from_dlpack(data).get().tobytes() == wanted
-    tensor = torch.as_tensor(data, device="cuda")
-    del data
-    gc.collect()
-    assert tensor.cpu().numpy().tobytes() == wanted
