@@ -265,8 +265,10 @@ void bind_device(nb::module_& m) {
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def_prop_ro("__cuda_array_interface__", &array_interface,
                    nb::sig("def __cuda_array_interface__(self) -> dict[str, object]"))
-      .def_prop_ro("pointer", [](const DeviceArray& self) { return reinterpret_cast<std::uintptr_t>(self.data()); })
-      .def_prop_ro("device", &DeviceArray::device)
+      .def_prop_ro(
+          "pointer", [](const DeviceArray& self) { return reinterpret_cast<std::uintptr_t>(self.data()); },
+          "The address of the first byte on the device; 0 for an array of no bytes.")
+      .def_prop_ro("device", &DeviceArray::device, "The CUDA ordinal of the device.")
       .def("__repr__", [](const DeviceArray& self) {
         return "<warpcipher.DeviceArray of " + std::to_string(self.size()) + " bytes on GPU " +
                std::to_string(self.device()) + ">";

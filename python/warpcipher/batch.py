@@ -236,10 +236,12 @@ class Columns:
 
     @property
     def written(self) -> memoryview:
+        """Bytes written for each message, as 64-bit unsigned integers; 0 for a failed one."""
         return memoryview(self._fetched()[0]).cast("Q")
 
     @property
     def status(self) -> memoryview:
+        """One byte for each message: 0 ok, 2 invalid tag, 3 invalid padding."""
         return memoryview(self._fetched()[1])
 
     def raise_for_status(self) -> Columns:

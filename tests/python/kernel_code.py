@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import warpcipher as wc
 from warpcipher import _native
 
 ARCHITECTURE = "sm_90"
@@ -68,13 +69,32 @@ def cuobjdump() -> str:
     pytest.skip("no cuobjdump: neither on PATH, nor in /usr/local/cuda, nor nvidia-cuda-cuobjdump")
 
 
+def printed(*command: str) -> str:
+    """What a program prints. One that fails is a failed test: nothing was checked."""
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, f"{' '.join(command)}: exit code {run.returncode}: {run.stderr}"
+    return run.stdout
+
+
+@cache
+def architectures() -> frozenset[str]:
+    """The architectures that the extension has code for: those of this machine in a local build."""
+    (reason,) = [engine.reason for engine in wc.engines() if engine.name == "cuda"]
+    if reason.startswith("built without CUDA"):
+        pytest.skip(reason)
+    listing = printed(cuobjdump(), "--list-elf", str(_native.__file__))
+    found = frozenset(re.findall(r"\.(sm_\w+)\.cubin", listing))
+    assert found, listing
+    return found
+
+
 def dump(*options: str, architecture: str = ARCHITECTURE) -> str:
     """What cuobjdump prints of the extension, whose kernels are those of every build."""
-    command = [cuobjdump(), "-arch", architecture, *options, str(_native.__file__)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    if run.returncode != 0 or "Function" not in run.stdout:
-        pytest.skip(f"no {architecture} code in the extension: {run.stderr.strip()[:200]}")
-    return run.stdout
+    if architecture not in architectures():
+        pytest.skip(f"built for {', '.join(sorted(architectures()))}, not for {architecture}")
+    text = printed(cuobjdump(), "-arch", architecture, *options, str(_native.__file__))
+    assert "Function" in text
+    return text
 
 
 @cache

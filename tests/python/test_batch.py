@@ -166,8 +166,13 @@ def test_a_message_that_cannot_be_right_is_not_taken_up() -> None:
     assert handle.result() == oracle.encrypt("aes-128-ecb", bytes(16), bytes(16))
 
 
-def test_empty_batch() -> None:
-    wc.Batch().run()
+def test_a_batch_of_no_messages_runs_once_too() -> None:
+    batch = wc.Batch()
+    assert (len(batch), repr(batch)) == (0, "<warpcipher.Batch of 0 messages, not run>")
+    batch.run()
+    assert repr(batch) == "<warpcipher.Batch of 0 messages, done>"
+    with pytest.raises(RuntimeError, match="has run"):
+        batch.run()
 
 
 def test_unknown_engine() -> None:

@@ -83,6 +83,27 @@ def test_work_is_that_of_the_standards() -> None:
     assert work("des-ede3-cbc") == bounds.CipherWork(0, 3 * 16 * 235 / 32)
 
 
+def test_what_a_kernel_exceeds_did_not_limit_it() -> None:
+    """Hybrid kernels exceed what tables alone allow; kernels of tables alone are limited by it."""
+    rates = {"dram": 4000.0, "shared": 32.0, "logic": 64.0}
+    known = {
+        name: bounds.Bound(name, bounds.Spread(rate, rate, rate, 1), "", "")
+        for name, rate in rates.items()
+    }
+    (engine,) = [engine for engine in wc.engines() if engine.name == "cuda"]
+
+    def of(rate: float) -> dict[str, float]:
+        name = ALGORITHMS["aes-128-ecb"]
+        return bounds.percentages(rate, name, "encrypt", "device", engine, known, 132 * 1.98e9)
+
+    tables = 16 / (160 / 32) * 132 * 1.98  # by hand, of 16 lookups a round
+    assert of(tables)["tables"] == pytest.approx(100)
+    assert "shared" not in of(tables)
+    assert bounds.limit_of(of(0.99 * tables)) == "tables"
+    assert bounds.limit_of(of(1.1 * tables)) == "logic"
+    assert bounds.limit_of(of(1.4 * tables)) == "dram"
+
+
 def test_text_is_cut_where_one_message_cannot_fill_an_engine() -> None:
     def message(name: str, direction: str, asked: int | None = None) -> int:
         return cases.message_size(ALGORITHMS[name], direction, 1 << 20, asked)

@@ -53,6 +53,16 @@ def test_every_public_name_has_a_docstring(name: str) -> None:
     assert [
         n for n, thing in things.items() if not (getattr(thing, "__doc__", "") or "").strip()
     ] == []
+    members = {
+        f"{n}.{member}": value
+        for n, thing in things.items()
+        if isinstance(thing, type)
+        for member, value in vars(thing).items()
+        if not member.startswith("_")
+        # Slots, and the fields of data classes and named tuples, are described by the class.
+        and (isinstance(value, property | classmethod | staticmethod) or callable(value))
+    }
+    assert [n for n, member in members.items() if not (member.__doc__ or "").strip()] == []
 
 
 def test_the_c_page_has_everything_of_the_header(site: ModuleType) -> None:

@@ -22,6 +22,7 @@ from kernel_code import (
     hybrid_packed_kernel,
     hybrid_text_kernels,
     listings,
+    printed,
     resources,
     unrolled,
 )
@@ -36,6 +37,11 @@ MARGIN = 1.02  # for what another release of nvcc makes of the same work
 SPILLED = {"XtsModeILb1EE": 8}
 # Of sectors: where their text goes. No parameter has it, so it is kept while logic is at work.
 HYBRID_SPILLED = {"CbcDecryption": 8, "XtsRowsILb0EE": 8, "XtsRowsILb1EE": 8}
+
+
+def test_a_disassembler_that_fails_is_no_reason_to_skip() -> None:
+    with pytest.raises(AssertionError, match=r"exit code 3: broken"):
+        printed("sh", "-c", "echo broken >&2; exit 3")
 
 
 def loops_of(code: str) -> list[Counter[str]]:

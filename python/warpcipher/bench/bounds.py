@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no engine here can exceed: rates of memory, link and pipes, measured on the spot; and what
-of them a cipher needs."""
+"""Bounds: rates of memory, link and pipes, measured on the spot, that no engine can exceed. And
+what a kernel of one kind needs of the pipes: another kind may need less."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ FILE_PIECE = 4 << 20
 
 @dataclass(frozen=True)
 class CipherWork:
-    """What one block costs the kernels of the cuda engine in one lane, counted from the algorithm.
+    """What one block costs a kernel in one lane, counted from the algorithm: of AES a kernel that
+    uses tables alone, of DES a bitsliced one. Hybrid kernels of AES compute some blocks without
+    tables, so they need fewer lookups for each block.
 
     shared_loads: lookups in tables in shared memory; 0 where the kernels have none.
     logic:        three-input logic operations and byte permutes, which share a pipe.
@@ -67,6 +69,8 @@ CIPHERS = {
 COUNTER_SHARED_LOADS = 27
 """In a tile of 256 counters one byte changes: round 1 costs one lookup and round 2 four, not 16."""
 COUNTER_MODES = ("ctr", "gcm")
+COUNTED = ("tables", "logic")
+"""What follows from `CipherWork`. A kernel that needs less work exceeds these."""
 
 
 def work_of(algorithm: wc.AlgorithmInfo, direction: str) -> CipherWork | None:
@@ -222,6 +226,9 @@ def percentages(
     """A rate in percent of what each bound that applies allows. Rates are GB/s of text.
 
     clocks_a_second: of all multiprocessors together; 0 on the host.
+
+    `COUNTED` are no bounds but comparisons: `tables` and `logic` are what kernels that do the work
+    of `work_of` can reach. Hybrid kernels exceed `tables`.
     """
     allowed: dict[str, float] = {}
     if residence == "device":
@@ -239,9 +246,16 @@ def percentages(
             text_a_second = algorithm.block_size * clocks_a_second / GIGA
             if work.shared_loads:
                 per_block = work.shared_loads / bounds["shared"].rate.median
-                allowed["shared"] = text_a_second / per_block
+                allowed["tables"] = text_a_second / per_block
             allowed["logic"] = text_a_second / (work.logic / bounds["logic"].rate.median)
     return {name: 100 * text_rate / rate for name, rate in allowed.items()}
+
+
+def limit_of(percent: dict[str, float]) -> str:
+    """What allows the least: the highest of `percentages`. What a kernel exceeds did not limit it,
+    so `COUNTED` are left out above 100%."""
+    bounds = {name: value for name, value in percent.items() if name not in COUNTED or value <= 100}
+    return max(bounds, key=lambda name: bounds[name])
 
 
 def _device_copy_bytes(settings: Effective, device: int) -> int:

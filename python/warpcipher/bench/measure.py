@@ -218,5 +218,5 @@ def _row(
         clock_mhz=clock_mhz,
         blocks_per_clock=blocks,
         percent_of=percent,
-        limit=max(percent, key=lambda name: percent[name]),
+        limit=bounds.limit_of(percent),
     )

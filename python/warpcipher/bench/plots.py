@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from .bounds import COUNTED
 from .report import as_csv, device_of, line
 from .results import Report, Row
 from .settings import shown_size
@@ -182,7 +183,7 @@ def _draw_bounds(report: Report, axes: Any) -> None:
             s=120,
             linewidths=2,
             color=COLOURS[index % 5],
-            label=f"bound: {name}",
+            label=f"{'counted' if name in COUNTED else 'bound'}: {name}",
         )
     axes.set_xscale("log")
     axes.minorticks_off()

@@ -30,7 +30,7 @@ CSV_COLUMNS = (
     "blocks_per_clock",
     "limit",
     "percent_of_dram",
-    "percent_of_shared",
+    "percent_of_tables",
     "percent_of_logic",
     "percent_of_link",
     "percent_of_host",

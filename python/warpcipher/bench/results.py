@@ -22,6 +22,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
+        """The spread of these measurements, in their unit. StatisticsError: there are none."""
         return cls(statistics.median(values), min(values), max(values), len(values))
 
     def rate(self, amount: float) -> Spread:
@@ -72,7 +73,8 @@ class Machine:
 
 @dataclass(frozen=True)
 class Bound:
-    """Something that no engine here can exceed, measured in this run. unit: of `rate`."""
+    """A rate of memory, link or a pipe that no engine can exceed, measured in this run. unit: of
+    `rate`."""
 
     name: str
     rate: Spread
@@ -93,7 +95,9 @@ class Row:
     clock_mhz:           of the GPU's multiprocessors right after the row, or of the CPU as the
                          system gives it.
     blocks_per_clock:    cipher blocks a clock and multiprocessor; None for a CPU.
-    percent_of:          the rate in percent of what each bound allows; the lowest bound is `limit`.
+    percent_of:          the rate in percent of what each bound allows. `tables` and `logic` are
+                         comparisons with kernels that use tables alone; hybrid kernels exceed them.
+    limit:               of `percent_of`, what allows the least; never a comparison above 100%.
     """
 
     algorithm: str

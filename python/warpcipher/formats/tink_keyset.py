@@ -114,6 +114,7 @@ class Keyset:
 
     @property
     def primary(self) -> StreamingKey:
+        """The key that encrypts."""
         return next(key for key in self.keys if key.key_id == self.primary_key_id)
 
     @property

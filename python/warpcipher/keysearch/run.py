@@ -51,6 +51,7 @@ class Progress:
 
     @property
     def fraction(self) -> float:
+        """The part of the range that is tested, 0 to 1."""
         return self.done / self.total
 
     @property
