@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _later, _native
 from ._uncopied import Uncopied
-from .cipher import _PLAIN, is_padded, make_key
+from .arguments import PLAIN, is_decrypt, is_padded, make_key
 from .engines import algorithms
 
 if TYPE_CHECKING:
@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from .batch_run import BatchRun
 
 _STATUS = {0: "ok", 2: "invalid tag", 3: "invalid padding"}
-
-
-def _is_decrypt(direction: str) -> bool:
-    if direction == "encrypt":
-        return False
-    if direction == "decrypt":
-        return True
-    raise ValueError(f"direction is {direction!r}: expected 'encrypt' or 'decrypt'")
 
 
 def _arrays() -> ModuleType:
@@ -108,11 +100,11 @@ class Batch(Uncopied):
         """
         if self._done:
             raise RuntimeError("this batch has run: make a new one for more messages")
-        decrypt, padded = _is_decrypt(direction), is_padded(padding)
+        decrypt, padded = is_decrypt(direction), is_padded(padding)
         shared_key = self._share_key(algorithm, key)
         library = made = None
         source, target = data, out
-        if out is not None or type(data) not in _PLAIN:
+        if out is not None or type(data) not in PLAIN:
             library, source, target, made = self._place(
                 shared_key, decrypt, padded, data, out, tag_length
             )
@@ -306,14 +298,14 @@ def run_columns(
     not disturbed. ValueError, before anything is written: a length, offset or index is wrong, or
     two messages encrypt with the same GCM key and nonce.
     """
-    operation = (algorithm, _is_decrypt(direction), is_padded(padding))
+    operation = (algorithm, is_decrypt(direction), is_padded(padding))
     for name, value in (("keys", keys), ("lengths", lengths)):
         if value is None:
             raise TypeError(f"{name} is None: run_columns needs it")
     if key_index is None and isinstance(keys, list | tuple) and len(keys) > 1:
         raise _no_key_index(len(keys))
     columns = (lengths, offsets, key_index, ivs, aad, aad_offsets, aad_lengths)
-    if type(lengths) not in _PLAIN and _arrays().is_on_device(lengths):
+    if type(lengths) not in PLAIN and _arrays().is_on_device(lengths):
         return _run_device_columns(
             operation,
             keys,
@@ -331,8 +323,8 @@ def run_columns(
     made: Any = None
     if (
         stream is not None
-        or type(data) not in _PLAIN
-        or (out is not None and type(out) not in _PLAIN)
+        or type(data) not in PLAIN
+        or (out is not None and type(out) not in PLAIN)
     ):
         arrays = _arrays()
         library = arrays.library_of(data, "data")

@@ -7,21 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _later, _native
 from ._uncopied import Uncopied
+from .arguments import PLAIN, is_padded, make_key
 
 if TYPE_CHECKING:
     from ._types import Buffer, StreamLike
-
-# What goes to the native module at once; everything else passes through _arrays.
-_PLAIN = frozenset((bytes, bytearray, memoryview))
-
-
-def is_padded(padding: str | None) -> bool:
-    """Reads the `padding` argument; ValueError for a name that is not known."""
-    if padding is None:
-        return False
-    if padding == "pkcs7":
-        return True
-    raise ValueError(f"padding is {padding!r}: expected None or 'pkcs7'")
 
 
 class Cipher(Uncopied):
@@ -114,7 +103,7 @@ class Cipher(Uncopied):
         out: Any,
         stream: StreamLike,
     ) -> Any:
-        if out is None and stream is None and type(data) in _PLAIN:
+        if out is None and stream is None and type(data) in PLAIN:
             return _native.crypt(
                 self._key, decrypt, self._padded, self._engine, data, None, iv, aad, tag_length, 0
             )
@@ -126,16 +115,3 @@ class Cipher(Uncopied):
         padding = ", padding='pkcs7'" if self._padded else ""
         engine = "" if self._engine == "auto" else f", engine={self._engine!r}"
         return f"<warpcipher.Cipher {self.algorithm}{padding}{engine}>"
-
-
-def make_key(algorithm: str, key: Buffer | _native.Key) -> _native.Key:
-    """A `Key` of that algorithm: the one given, or a new one of these bytes."""
-    if isinstance(key, _native.Key):
-        if key.algorithm != algorithm:
-            raise ValueError(f"the key is for {key.algorithm}, asked for was {algorithm}")
-        return key
-    if not isinstance(algorithm, str):
-        raise TypeError(
-            f"algorithm is {type(algorithm).__name__}: expected a name such as 'aes-256-ctr'"
-        )
-    return _native.Key(algorithm, key)

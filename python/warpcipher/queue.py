@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _later, _native
 from ._uncopied import Uncopied
-from .batch import _is_decrypt
-from .cipher import _PLAIN, is_padded, make_key
+from .arguments import PLAIN, is_decrypt, is_padded, make_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -231,11 +230,11 @@ class Queue(Uncopied):
         queue.Full: there was no memory in time. RuntimeError: the queue is closed. ValueError,
         TypeError, BufferError, InvalidTag (too short for a tag): the message cannot be right.
         """
-        decrypt, padded = _is_decrypt(direction), is_padded(padding)
+        decrypt, padded = is_decrypt(direction), is_padded(padding)
         shared_key = make_key(algorithm, key)
         finish = None
         source, target = data, out
-        if out is not None or type(data) not in _PLAIN:
+        if out is not None or type(data) not in PLAIN:
             source, target, finish = _place(shared_key, decrypt, padded, data, out, tag_length)
         future = QueueFuture(self._native)
         future._job = self._native.submit(

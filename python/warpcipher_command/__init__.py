@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console script `warpcipher`, outside of the package: it sees to signals before that loads.
+"""What the console script `warpcipher` does before the package loads: it sees to signals.
 
 Until `warpcipher.cli` has its own handlers nothing is there to clean up, and SIGINT ends the
 process as SIGTERM does, without a traceback from the middle of an import.
@@ -13,11 +13,3 @@ def end_on_sigint() -> None:
     """Lets SIGINT end the process at once, unless it is ignored, as under nohup."""
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-
-
-def main() -> None:
-    """Runs the command line of this process; never returns."""
-    end_on_sigint()
-    from warpcipher.cli import main as run
-
-    run()

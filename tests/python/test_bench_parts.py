@@ -10,7 +10,7 @@ import pytest
 import warpcipher as wc
 from warpcipher import bench
 from warpcipher.bench import bounds, cases, memory, timing
-from warpcipher.bench.runner import _expected
+from warpcipher.bench.runner import expected_seconds
 
 ENGINES = {entry.name: entry for entry in wc.engines()}
 ALGORITHMS = {entry.name: entry for entry in wc.algorithms()}
@@ -212,7 +212,7 @@ def test_spread_of_rates() -> None:
 
 
 def test_sizes_that_would_take_long_are_judged_by_two() -> None:
-    assert _expected([], 1 << 30) == 0
-    assert _expected([(16, 1.0)], 1 << 30) == 0
-    assert _expected([(16, 1.0), (116, 2.0)], 216) == pytest.approx(3.0)
-    assert _expected([(16, 2.0), (116, 1.0)], 216) == 1.0
+    assert expected_seconds([], 1 << 30) == 0
+    assert expected_seconds([(16, 1.0)], 1 << 30) == 0
+    assert expected_seconds([(16, 1.0), (116, 2.0)], 216) == pytest.approx(3.0)
+    assert expected_seconds([(16, 2.0), (116, 1.0)], 216) == 1.0

@@ -23,7 +23,7 @@ def test_version(tmp_path: Path) -> None:
 def test_console_script_is_this_command() -> None:
     from importlib.metadata import entry_points
 
-    from warpcipher_command import main
+    from warpcipher_command.main import main
 
     (script,) = entry_points(group="console_scripts", name="warpcipher")
     assert script.load() is main

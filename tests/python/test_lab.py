@@ -167,7 +167,7 @@ def test_a_wrong_result_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_long_texts_are_checked_against_the_cpu_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = session.Session(lab.find_paper("billava2022"), SMALL, machine.look(0))
+    found = lab.find_paper("billava2022").session(SMALL, machine.look(0))
     size = session.REFERENCE_MOST + 16
     assert found.check_cipher("naive", "aes-128-ecb", (16, size)) == session.CHECKED
     monkeypatch.setattr(found, "result", lambda *_: b"")
@@ -209,7 +209,7 @@ def test_jobs_refuse_what_they_do_not_take() -> None:
 
 @without_gpu
 def test_a_gpu_variant_says_what_it_needs() -> None:
-    found = session.Session(lab.find_paper("billava2022"), SMALL, machine.look(0))
+    found = lab.find_paper("billava2022").session(SMALL, machine.look(0))
     assert not found.can_run("kernel")
     assert not found.can_run("kernel")
     assert [entry.what for entry in found.skipped] == ["variant kernel"]

@@ -137,7 +137,7 @@ class _Run:
         """The sizes of a group, but those that would take too long."""
         known: list[tuple[int, float]] = []  # size and seconds of a call
         for case in group.cases:
-            expected = CALLS_OF_A_ROW * _expected(known, case.size)
+            expected = CALLS_OF_A_ROW * expected_seconds(known, case.size)
             if expected > self._settings.row_seconds:
                 limit = self._settings.row_seconds
                 self._skip(
@@ -176,7 +176,7 @@ class _Run:
         self._observe(entry)
 
 
-def _expected(known: list[tuple[int, float]], size: int) -> float:
+def expected_seconds(known: list[tuple[int, float]], size: int) -> float:
     """Seconds of a call on `size` bytes: on the line through the last two that were measured. One
     alone may be all fixed cost and says nothing."""
     if len(known) < 2:

@@ -13,12 +13,13 @@ measuring, never for secrets, and nothing else in the package uses them.
 from __future__ import annotations
 
 from .history import timeline
+from .paper import Paper, Parameter
 from .papers import PAPERS, find_paper
 from .report import markdown
 from .results import Conclusion, Measurement, Plot, Point, Report, Series, Skipped, Table
 from .runner import run
 from .session import Variant, variants
-from .settings import Paper, Parameter, Settings
+from .settings import Settings
 
 __all__ = [
     "PAPERS",

@@ -39,20 +39,20 @@ def timeline(
     found = machine.look(settings.device)
     observe(found)
     points = _published()
-    sessions = [Session(paper, settings, found, observe) for paper in PAPERS.values()]
+    sessions = [paper.session(settings, found, observe) for paper in PAPERS.values()]
     measurements: list[Measurement] = []
     if found.gpu is None:
         sessions[0].skip(
             "the kernels of the lab and of the product", f"no GPU: {found.without_gpu}"
         )
     else:
-        for session in sessions:
-            points += session.paper.timeline(session)
+        for session, paper in zip(sessions, PAPERS.values(), strict=True):
+            points += paper.timeline(session)
             measurements += [
-                replace(entry, variant=f"{session.paper.name}: {entry.variant}")
+                replace(entry, variant=f"{session.paper}: {entry.variant}")
                 for entry in session.measurements
             ]
-        product = Session(sessions[0].paper, settings, found, observe)
+        product = next(iter(PAPERS.values())).session(settings, found, observe)
         points += _product(product)
         measurements += product.measurements
     report = Report(

@@ -13,7 +13,6 @@ import warpcipher as wc
 from ..bench import machine
 from .papers import find_paper
 from .results import Report
-from .session import Session
 from .settings import Settings
 
 
@@ -54,7 +53,7 @@ def run(
     paper.values(settings)  # refuses before anything is looked at
     found = machine.look(settings.device)
     observe(found)
-    session = Session(paper, settings, found, observe)
+    session = paper.session(settings, found, observe)
     reasons = {entry: session.missing(entry) for entry in session.variants}
     if all(reasons.values()):
         raise wc.EngineError(f"{name} needs a GPU: {found.without_gpu or reasons.popitem()[1]}")

@@ -18,7 +18,7 @@ from ..bench import timing
 from ..bench.memory import DeviceMemory, HostMemory, Memory, fill
 from ..bench.results import Machine, Spread
 from .results import Conclusion, Measurement, Plot, Point, Skipped, Table
-from .settings import Paper, Settings
+from .settings import Settings
 
 if TYPE_CHECKING:
     from warpcipher import _lab
@@ -63,22 +63,28 @@ def fresh(algorithm: str) -> tuple[bytes, bytes]:
 
 
 class Session:
-    """One run of one paper on one machine. `observe` is told each measurement and omission."""
+    """One run of one paper on one machine.
+
+    paper:   its name.
+    values:  of its parameters, by name.
+    observe: is told each measurement and omission.
+    """
 
     def __init__(
         self,
-        paper: Paper,
+        paper: str,
+        values: Mapping[str, int],
         settings: Settings,
         machine: Machine,
         observe: Callable[[object], object] = lambda _: None,
     ) -> None:
         self.paper = paper
         self.quick = settings.quick
-        self.values = paper.values(settings)
+        self.values = dict(values)
         self.repetitions = settings.repetitions or (3 if settings.quick else 7)
         self.machine = machine
         self.device = settings.device
-        self.variants = variants(paper.name)
+        self.variants = variants(paper)
         self.measurements: list[Measurement] = []
         self.tables: list[Table] = []
         self.plots: list[Plot] = []
@@ -118,7 +124,7 @@ class Session:
 
     def job(self, variant: str, key: bytes, iv: bytes = b"", **parameters: int) -> _lab.Job:
         """A variant made ready. ValueError: what it does not take. EngineError: not here."""
-        job: _lab.Job = native().Job(self.paper.name, variant, key, iv, parameters, self.device)
+        job: _lab.Job = native().Job(self.paper, variant, key, iv, parameters, self.device)
         return job
 
     def memory(self, variant: str, size: int) -> Memory:
@@ -157,7 +163,7 @@ class Session:
     def need_stream(self) -> _native.WorkStream:
         """The session's stream. EngineError: no GPU."""
         if self.stream is None:
-            raise wc.EngineError(f"{self.paper.name} needs a GPU: {self.machine.without_gpu}")
+            raise wc.EngineError(f"{self.paper} needs a GPU: {self.machine.without_gpu}")
         return self.stream
 
     def run(self, job: _lab.Job, source: Memory, size: int, target: Memory, out_size: int) -> None:
@@ -201,7 +207,7 @@ class Session:
                 got = self.result(variant, self.job(variant, key, iv, **parameters), text, size)
                 if got != expected:
                     raise wc.EngineError(
-                        f"variant {variant!r} of {self.paper.name} is wrong for {size} bytes of "
+                        f"variant {variant!r} of {self.paper} is wrong for {size} bytes of "
                         f"{algorithm}: its result differs from that of the {engine} engine"
                     )
             self._checked[done] = CHECKED
@@ -279,7 +285,7 @@ class Session:
         gpu = self.machine.gpu
         return Point(
             year=datetime.now(timezone.utc).year,
-            label=f"{self.paper.name}: {label}",
+            label=f"{self.paper}: {label}",
             gigabits=found.gigabits if gigabits is None else gigabits,
             device=gpu.name if gpu is not None else self.machine.cpu.model,
             source="measured here",

@@ -11,9 +11,9 @@ from ...bench.report import shown_time
 from ...bench.results import Spread
 from ...bench.settings import shown_size
 from .. import published
+from ..paper import Paper, Parameter
 from ..results import Cell, Conclusion, Measurement, Plot, Point, Series, Table, shown
 from ..session import Session
-from ..settings import Paper, Parameter
 
 NAME = "billava2022"
 CHECK_SIZES = (16, 4112, 65536)

@@ -12,9 +12,9 @@ import warpcipher as wc
 from ...bench.report import shown_time
 from ...bench.settings import shown_size
 from .. import published
+from ..paper import Paper, Parameter
 from ..results import Conclusion, Measurement, Plot, Point, Series, Table, shown
 from ..session import CHECKED, Session
-from ..settings import Paper, Parameter
 from ..transfers import RoundTrip
 from . import harrison2008_figures as figures
 from . import harrison2008_mixed

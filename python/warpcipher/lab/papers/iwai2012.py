@@ -10,9 +10,9 @@ from warpcipher import _native
 
 from ...bench.settings import shown_size
 from .. import published
+from ..paper import Paper, Parameter
 from ..results import Conclusion, Measurement, Plot, Point, Series, Table, shown
 from ..session import CHECKED, Session
-from ..settings import Paper, Parameter
 from ..transfers import RoundTrip
 
 NAME = "iwai2012"

@@ -13,9 +13,9 @@ from ...bench.report import shown_time
 from ...bench.results import Spread
 from ...bench.settings import shown_size
 from .. import published
+from ..paper import Paper, Parameter
 from ..results import Cell, Conclusion, Plot, Point, Series, Table, shown
 from ..session import CHECKED, Session
-from ..settings import Paper, Parameter
 from ..transfers import RoundTrip
 from . import quirem2013_profile
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import warpcipher as wc
 
 from .. import published
+from ..paper import Paper, Parameter
 from ..results import Cell, Conclusion, Measurement, Plot, Point, Series, Table, shown
 from ..session import CHECKED, Session
-from ..settings import Paper, Parameter
 from . import yang2007_block
 
 if TYPE_CHECKING:

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that `Cipher`, `Batch`, `Queue` and `run_columns` read alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import _native
+
+if TYPE_CHECKING:
+    from ._types import Buffer
+
+# What goes to the native module at once; everything else passes through the arrays.
+PLAIN = frozenset((bytes, bytearray, memoryview))
+
+
+def is_decrypt(direction: str) -> bool:
+    """Reads the `direction` argument; ValueError for a name that is not known."""
+    if direction == "encrypt":
+        return False
+    if direction == "decrypt":
+        return True
+    raise ValueError(f"direction is {direction!r}: expected 'encrypt' or 'decrypt'")
+
+
+def is_padded(padding: str | None) -> bool:
+    """Reads the `padding` argument; ValueError for a name that is not known."""
+    if padding is None:
+        return False
+    if padding == "pkcs7":
+        return True
+    raise ValueError(f"padding is {padding!r}: expected None or 'pkcs7'")
+
+
+def make_key(algorithm: str, key: Buffer | _native.Key) -> _native.Key:
+    """A `Key` of that algorithm: the one given, or a new one of these bytes."""
+    if isinstance(key, _native.Key):
+        if key.algorithm != algorithm:
+            raise ValueError(f"the key is for {key.algorithm}, asked for was {algorithm}")
+        return key
+    if not isinstance(algorithm, str):
+        raise TypeError(
+            f"algorithm is {type(algorithm).__name__}: expected a name such as 'aes-256-ctr'"
+        )
+    return _native.Key(algorithm, key)
