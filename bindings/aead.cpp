@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // AES-GCM with the signatures, the bytes and the conditions of errors of pyca/cryptography's class. Bytes-like data are
-// done right here, arrays go to warpcipher._arrays.
+// done right here, arrays go to warpcipher.arrays.
 #include <string>
 
 #include "bind.hpp"
@@ -90,7 +90,7 @@ class AesGcm {
                             nb::handle buf) const {
     const nb::module_ later = nb::module_::import_("warpcipher._later");  // imported with the package
     return sheltered([&] {
-      const nb::object arrays = later.attr("load")("_arrays");
+      const nb::object arrays = later.attr("load")("arrays");
       return arrays.attr("aead_crypt")(key_object_, direction == Direction::decrypt, engine_, nonce, data, aad, buf);
     });
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes that a Python object lends to a run: a bytes object, anything with the buffer protocol, or a Span, which is
-// how the array libraries' memory arrives (python/warpcipher/_array_libraries.py makes them).
+// how the array libraries' memory arrives (python/warpcipher/arrays makes them).
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -21,7 +21,7 @@ _STATUS = {0: "ok", 2: "invalid tag", 3: "invalid padding"}
 
 
 def _arrays() -> ModuleType:
-    return _later.load("_arrays")
+    return _later.load("arrays")
 
 
 class Handle(Uncopied):

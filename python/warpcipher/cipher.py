@@ -107,7 +107,7 @@ class Cipher(Uncopied):
             return _native.crypt(
                 self._key, decrypt, self._padded, self._engine, data, None, iv, aad, tag_length, 0
             )
-        return _later.load("_arrays").crypt(
+        return _later.load("arrays").crypt(
             self._key, decrypt, self._padded, self._engine, data, out, iv, aad, tag_length, stream
         )
 

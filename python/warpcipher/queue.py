@@ -297,19 +297,19 @@ def _place(
     key: _native.Key, decrypt: bool, padded: bool, data: Any, out: Any, tag_length: int
 ) -> tuple[Any, Any, Any]:
     """Views of data and out, and what makes the result of the number of bytes written."""
-    _arrays = _later.load("_arrays")
-    library = _arrays.library_of(data, "data")
+    arrays = _later.load("arrays")
+    library = arrays.library_of(data, "data")
     if library.device(data) is not None:
         raise ValueError("data lies on a GPU, where a queue takes host memory: use a Batch")
     source = library.view(data, "data", 0, False)
     if out is not None:
-        library = _arrays.library_of(out, "out")
+        library = arrays.library_of(out, "out")
         if library.device(out) is not None:
             raise ValueError("data lies in host memory and out on a GPU: both must lie in the host")
         view = library.view(out, "out", 0, True)
-        return source, view, partial(_arrays.written_part, library, out, view)
-    if library is _arrays.BUFFERS:
+        return source, view, partial(arrays.written_part, library, out, view)
+    if library is arrays.BUFFERS:
         return source, None, None
-    size = _native.output_size(key, decrypt, padded, _arrays.size_of(source), tag_length)
+    size = _native.output_size(key, decrypt, padded, arrays.size_of(source), tag_length)
     made = library.empty(size, data, None)
-    return source, library.view(made, "out", 0, True), partial(_arrays.finished, library, made)
+    return source, library.view(made, "out", 0, True), partial(arrays.finished, library, made)

@@ -1,70 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays: which library one is of, what stream its work goes to, and calls that take or make
-arrays. Loads when the first array, `out=` or `stream=` comes along.
-
-Order on a GPU: `view(x, stream)` makes `stream` wait for the work that writes x, where the library
-says which stream that is on (None: its current one, so nothing is to be done); `empty` makes an
-array that is first used on `stream`.
-"""
+"""Calls whose data, output or stream is more than bytes: arrays as views for the native module, and
+results as arrays of the caller's library."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import _native
-from ._array_libraries import BUFFERS, LIBRARIES, Library, wait
+from .. import _native
+from .choose import BUFFERS, is_on_device, library_of
+from .library import Library
+from .streams import stream_pointer
 
 if TYPE_CHECKING:
-    from ._types import Buffer, StreamLike
-
-__all__ = ["BUFFERS", "wait"]  # of the libraries; batch.py and queue.py ask for them here
-
-
-# The libraries of types that were seen. Only of libraries that know their arrays by type, so it
-# stays as short as the list of those types.
-_by_type: dict[type, Library] = {bytes: BUFFERS, bytearray: BUFFERS, memoryview: BUFFERS}
-
-
-def library_of(x: Any, name: str) -> Library:
-    """The library of an array or buffer; TypeError when x is neither."""
-    found = _by_type.get(type(x))
-    if found is not None:
-        return found
-    for library in LIBRARIES:
-        if library.owns(x):
-            if library.owns_types:
-                _by_type[type(x)] = library
-            return library
-    raise TypeError(f"{name} is {type(x).__name__}: expected bytes-like or an array")
-
-
-def stream_pointer(stream: StreamLike) -> int | None:
-    """A stream argument as cudaStream_t.
-
-    None:   not said. An int is DLPack's: 1 the legacy default stream, 2 the per-thread one, else a
-            cudaStream_t. Objects: `__cuda_stream__` (CUDA stream protocol), `.cuda_stream`
-            (PyTorch), `.ptr` (CuPy).
-    """
-    if stream is None:
-        return None
-    if isinstance(stream, int) and not isinstance(stream, bool):
-        if not 0 < stream < 1 << 64:
-            raise ValueError(
-                f"stream is {stream}: expected None, 1 (legacy default stream), 2 (per-thread "
-                "default stream) or a cudaStream_t; 0 is ambiguous"
-            )
-        return stream
-    protocol = getattr(stream, "__cuda_stream__", None)
-    if protocol is not None:
-        version, pointer = protocol() if callable(protocol) else protocol
-        if version != 0:
-            raise TypeError(f"stream has version {version} of the CUDA stream protocol: expected 0")
-        return int(pointer)
-    for attribute in ("cuda_stream", "ptr"):
-        pointer = getattr(stream, attribute, None)
-        if isinstance(pointer, int):
-            return pointer
-    raise TypeError(f"stream is {type(stream).__name__}: expected None, an int or a CUDA stream")
+    from .._types import Buffer, StreamLike
 
 
 def choose_stream(library: Library, x: Any, stream: int | None) -> int:
@@ -147,16 +95,6 @@ def aead_crypt(
     if size_of(target) != size:
         raise ValueError(f"buffer must be {size} bytes")
     return _native.crypt(key, decrypt, False, engine, source, target, nonce, aad, 16, pointer)
-
-
-def is_on_device(x: Any) -> bool:
-    """Whether x is an array on a GPU, of a library that is loaded."""
-    if x is None or isinstance(x, bytes | bytearray | memoryview | list | tuple | _native.Key):
-        return False
-    for library in LIBRARIES[:-1]:
-        if library.owns(x):
-            return library.device(x) is not None
-    return False
 
 
 def device_column(x: Any, name: str, stream: int, item_size: int) -> Any:

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of JAX, in host memory and on GPUs."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from .. import _native
+from .exchange import Exchange, capsule
+from .streams import LEGACY_STREAM
+
+
+class Jax(Exchange):
+    """These cannot be written to: a result is made in other memory and handed over by DLPack."""
+
+    owns_types = False  # jax.Array is an abstract class
+    one_stream = True
+
+    def owns(self, x: Any) -> bool:
+        jax = sys.modules.get("jax")
+        return jax is not None and isinstance(x, jax.Array)
+
+    def device(self, x: Any) -> int | None:
+        if isinstance(x, sys.modules["jax"].core.Tracer):
+            raise TypeError("data is a jax.Tracer: ciphers work on concrete arrays, outside of jit")
+        return super().device(x)
+
+    def current_stream(self, x: Any) -> int:
+        return 0 if self.device(x) is None else LEGACY_STREAM
+
+    def view(self, x: Any, name: str, stream: int | None, write: bool) -> Any:
+        if isinstance(x, _native.DeviceArray | bytearray):  # a result of `empty`
+            return x if isinstance(x, bytearray) else super().view(x, name, stream, write)
+        if write:
+            raise BufferError(f"{name} is a jax.Array, which cannot be written to: leave out= away")
+        if self.device(x) is None:
+            return _native.span_from_dlpack(capsule(x, write), write)
+        return _native.span_from_dlpack(capsule(x, write, stream=stream or LEGACY_STREAM), write)
+
+    def empty(self, size: int, like: Any, stream: int | None) -> Any:
+        if self.device(like) is None:
+            return bytearray(size)
+        return super().empty(size, like, stream)
+
+    def head(self, x: Any, size: int) -> Any:
+        return x[:size]
+
+    def finish(self, x: Any) -> Any:
+        if isinstance(x, bytearray):
+            import numpy  # JAX has it
+
+            jax = sys.modules["jax"]
+            return jax.device_put(numpy.frombuffer(x, numpy.uint8), jax.devices("cpu")[0])
+        if isinstance(x, _native.DeviceArray):
+            import importlib
+
+            return importlib.import_module("jax.dlpack").from_dlpack(x)
+        return x

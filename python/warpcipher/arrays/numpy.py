@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of NumPy, in host memory."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from .buffers import Buffers
+from .library import refuse_content, refuse_layout
+
+
+class NumPy(Buffers):
+    """Arrays that also lie in host memory, and say of what type their items are."""
+
+    owns_types = True
+    one_stream = True
+
+    def owns(self, x: Any) -> bool:
+        numpy = sys.modules.get("numpy")
+        return numpy is not None and isinstance(x, numpy.ndarray)
+
+    def view(self, x: Any, name: str, stream: int | None, write: bool) -> Any:
+        if not x.flags.c_contiguous:
+            raise refuse_layout(name, f"numpy.ndarray with strides {x.strides}")
+        if write and not x.flags.writeable:
+            raise BufferError(f"{name} is a read-only numpy.ndarray: give a writable array")
+        if x.dtype.hasobject or self._holds_text(x.dtype):
+            what = "text" if self._holds_text(x.dtype) else "Python objects"
+            raise refuse_content(name, what, f"numpy.ndarray of dtype {x.dtype}")
+        return self._bytes(x)
+
+    def _holds_text(self, dtype: Any) -> bool:
+        """Whether strings of code points are in it, which each machine stores in its own way."""
+        base = dtype.base
+        if base.fields:
+            return any(self._holds_text(entry[0]) for entry in base.fields.values())
+        return base.kind in "UT"
+
+    @staticmethod
+    def _bytes(x: Any) -> Any:
+        """x as bytes: some dtypes (bfloat16, datetime64) have no format in the buffer protocol. As
+        a plain array: a numpy.matrix never has one dimension."""
+        numpy = sys.modules["numpy"]
+        return numpy.asarray(x).reshape(-1).view(numpy.uint8)
+
+    def empty(self, size: int, like: Any, stream: int | None) -> Any:
+        numpy = sys.modules["numpy"]
+        return numpy.empty(size, numpy.uint8)
+
+    def head(self, x: Any, size: int) -> Any:
+        return self._bytes(x)[:size]
