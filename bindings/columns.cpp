@@ -348,11 +348,6 @@ void bind_columns(nb::module_& m) {
       nb::sig("def columns_output_size(algorithm: str, decrypt: bool, padded: bool, lengths: object, out_offsets: "
               "object, tag_length: int) -> int"),
       "Bytes that run_columns needs at `out`.");
-  m.def(
-      "raise_for_status", [](int status, const std::string& prefix) { throw_status(status, prefix); },
-      nb::arg("status"), nb::arg("prefix"),
-      nb::sig("def raise_for_status(status: int, prefix: str) -> typing.NoReturn"),
-      "Raises what a status other than 0 stands for.");
 }
 
 }  // namespace warpcipher::python

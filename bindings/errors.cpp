@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "errors.hpp"
 
+#include <nanobind/stl/string.h>
+
 #include "core/error.hpp"
 
 namespace nb = nanobind;
@@ -70,18 +72,34 @@ void bind_errors(nb::module_& m) {
                       "The engine asked for is unknown, cannot run here, or failed. The text says why.");
 }
 
-void throw_invalid_tag() { throw_status(static_cast<int>(Status::invalid_tag), ""); }
+void bind_status(nb::module_& m) {
+  nb::enum_<Status>(m, "Status", nb::is_arithmetic(),
+                    "What came of a message, as a number. Those of columns are OK, INVALID_TAG and INVALID_PADDING.")
+      .value("OK", Status::ok, "The output is what was asked for.")
+      .value("INVALID_ARGUMENT", Status::invalid_argument, "What was given cannot be right, whatever the engine.")
+      .value("INVALID_TAG", Status::invalid_tag, "An authentication tag did not match; the output is zeros.")
+      .value("INVALID_PADDING", Status::invalid_padding, "PKCS#7 padding did not match; the output is zeros.")
+      .value("ENGINE_UNAVAILABLE", Status::engine_unavailable, "The engine asked for is unknown or cannot run here.")
+      .value("ENGINE_FAILURE", Status::engine_failure, "The engine failed while it ran.")
+      .value("OUT_OF_MEMORY", Status::out_of_memory, "There was no memory for the work.");
+  m.def(
+      "raise_for_status", [](Status status, const std::string& prefix) { throw_status(status, prefix); },
+      nb::arg("status"), nb::arg("prefix"),
+      nb::sig("def raise_for_status(status: Status, prefix: str) -> typing.NoReturn"),
+      "Raises what a status other than OK stands for.");
+}
 
-void throw_status(int status, const std::string& prefix) {
-  const auto code = static_cast<Status>(status);
-  if (code == Status::invalid_tag) {
-    throw Error(code, prefix +
-                          "the tag does not match: the key, the nonce or the associated data is another one, or "
-                          "the data was altered");
+void throw_invalid_tag() { throw_status(Status::invalid_tag, ""); }
+
+void throw_status(Status status, const std::string& prefix) {
+  if (status == Status::invalid_tag) {
+    throw Error(status, prefix +
+                            "the tag does not match: the key, the nonce or the associated data is another one, or "
+                            "the data was altered");
   }
-  throw Error(code, prefix +
-                        "the PKCS#7 padding does not match: the key or the IV is another one, or the data was "
-                        "altered");
+  throw Error(status, prefix +
+                          "the PKCS#7 padding does not match: the key or the IV is another one, or the data was "
+                          "altered");
 }
 
 void throw_type_error(const std::string& text) {

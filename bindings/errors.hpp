@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "core/status.hpp"
+
 namespace warpcipher::python {
 
 // Installs the translation of warpcipher::Error: ValueError, InvalidTag, EngineError or MemoryError.
@@ -17,8 +19,11 @@ void bind_errors(nanobind::module_& m);
 // Throws InvalidTag as the library does for a tag that does not match.
 [[noreturn]] void throw_invalid_tag();
 
+// The `Status` of Python, and throwing for one.
+void bind_status(nanobind::module_& m);
+
 // Throws the exception that a result's status stands for; `prefix` names the message, or is empty.
-[[noreturn]] void throw_status(int status, const std::string& prefix);
+[[noreturn]] void throw_status(Status status, const std::string& prefix);
 
 [[noreturn]] void throw_type_error(const std::string& text);
 [[noreturn]] void throw_buffer_error(const std::string& text);

@@ -66,8 +66,7 @@ class Messages {
     for (std::size_t i = 0; i < results.size(); ++i) {
       const Message& message = messages_[i];
       const bool sealed = results[i].status == Status::ok && message.direction == Direction::encrypt;
-      list.append(
-          nb::make_tuple(static_cast<int>(results[i].status), results[i].written + (sealed ? message.tag_len : 0)));
+      list.append(nb::make_tuple(results[i].status, results[i].written + (sealed ? message.tag_len : 0)));
     }
     return list;
   }
@@ -122,7 +121,7 @@ void bind_messages(nb::module_& m) {
                    "object, tag_length: int) -> typing.Any"),
            "Takes a message up; returns `out`, or the bytes object that will hold the text.")
       .def("run", &Messages::run, nb::arg("engine"), nb::arg("stream"),
-           nb::sig("def run(self, engine: str, stream: int) -> list[tuple[int, int]]"),
+           nb::sig("def run(self, engine: str, stream: int) -> list[tuple[Status, int]]"),
            "Runs them all; (status, bytes written) for each.")
       .def("__len__", &Messages::size);
 }

@@ -74,7 +74,7 @@ class PythonJob final : public Job {
       } else if (error.is_valid()) {
         future.attr("_break")(error);
       } else if (status != Status::ok) {
-        future.attr("_fail")(static_cast<int>(status), text);
+        future.attr("_fail")(status, text);
       } else {
         future.attr("set_result")(result);
       }
@@ -246,9 +246,9 @@ class PythonQueue {
 };
 
 // Raises what a status and its text stand for.
-void raise_failure(int status, const std::string& text) {
+void raise_failure(Status status, const std::string& text) {
   if (text.empty()) throw_status(status, "");
-  throw Error(static_cast<Status>(status), text);
+  throw Error(status, text);
 }
 
 }  // namespace
@@ -278,7 +278,7 @@ void bind_queue(nb::module_& m) {
       .def("statistics", &PythonQueue::statistics, nb::sig("def statistics(self) -> dict[str, typing.Any]"),
            "What the queue has done.");
   m.def("raise_failure", &raise_failure, nb::arg("status"), nb::arg("text"),
-        nb::sig("def raise_failure(status: int, text: str) -> typing.NoReturn"),
+        nb::sig("def raise_failure(status: Status, text: str) -> typing.NoReturn"),
         "Raises the exception that a job's status stands for.");
 }
 

@@ -119,7 +119,7 @@ std::size_t run_one(const Message& message, std::string_view engine, Stream stre
     const DeviceScope scope(device);
     run(engine, {&message, 1}, {&result, 1}, stream);
   }
-  if (result.status != Status::ok) throw_status(static_cast<int>(result.status), "");
+  if (result.status != Status::ok) throw_status(result.status, "");
   return result.written + (message.direction == Direction::encrypt ? message.tag_len : 0);
 }
 

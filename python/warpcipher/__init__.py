@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from . import _later, aead
 from ._errors import EngineError, InvalidTag
-from ._native import DeviceArray, Key, PinnedBuffer, pinned
+from ._native import DeviceArray, Key, PinnedBuffer, Status, pinned
 from ._native import version as __version__
 from .batch import Batch, Columns, Handle, run_columns
 from .cipher import Cipher
@@ -54,6 +54,7 @@ __all__ = [
     "Queue",
     "QueueFuture",
     "QueueStatistics",
+    "Status",
     "__version__",
     "aead",
     "algorithms",

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ._types import Buffer, StreamLike
     from .batch_run import BatchRun
 
-_STATUS = {0: "ok", 2: "invalid tag", 3: "invalid padding"}
-
 
 def _arrays() -> ModuleType:
     return _later.load("arrays")
@@ -35,13 +33,13 @@ class Handle(Uncopied):
         self._array = array  # what the batch made for the result
         self._view = view  # the memory that the run writes to
         self._out = out  # what the caller gave
-        self._status: int | None = None
+        self._status: _native.Status | None = None
         self._written = 0
 
     @property
     def status(self) -> str:
         """Before the run "pending"; then "ok", "invalid tag" or "invalid padding"."""
-        return "pending" if self._status is None else _STATUS[self._status]
+        return "pending" if self._status is None else self._status.name.lower().replace("_", " ")
 
     def result(self) -> Any:
         """What `Cipher` would have returned for this message, or the exception it would have
@@ -53,7 +51,7 @@ class Handle(Uncopied):
             raise RuntimeError(
                 f"message {self._index} has no result yet: its batch has not run, or still runs"
             )
-        if self._status != 0:
+        if self._status != _native.Status.OK:
             _native.raise_for_status(self._status, f"message {self._index}: ")
         if self._out is not None:
             return _arrays().written_part(self._library, self._out, self._view, self._written)
@@ -158,7 +156,7 @@ class Batch(Uncopied):
         self._keys.clear()
         return messages, pointer
 
-    def _settle(self, outcomes: list[tuple[int, int]]) -> None:
+    def _settle(self, outcomes: list[tuple[_native.Status, int]]) -> None:
         for handle, (status, written) in zip(self._handles, outcomes, strict=True):
             handle._status, handle._written = status, written
 
@@ -209,8 +207,8 @@ class Columns:
     out:     the output buffer or array.
     written: bytes written for each message, a memoryview of 64-bit unsigned integers; 0 for a
              failed one. Of columns on a GPU this and status are fetched when first asked for.
-    status:  a memoryview of one byte for each message: 0 ok, 2 invalid tag, 3 invalid padding. The
-             output of a failed message is zeros.
+    status:  a memoryview of one byte for each message: the number of a `Status`, which is OK,
+             INVALID_TAG or INVALID_PADDING. The output of a failed message is zeros.
     """
 
     __slots__ = ("_fetch", "_outcome", "out")
@@ -233,21 +231,26 @@ class Columns:
 
     @property
     def status(self) -> memoryview:
-        """One byte for each message: 0 ok, 2 invalid tag, 3 invalid padding."""
+        """One byte for each message, the number of its `Status`; 0 is OK."""
         return memoryview(self._fetched()[1])
 
     def raise_for_status(self) -> Columns:
         """Raises what the first failed message would have raised; else returns self."""
-        all_status = self._fetched()[1]
-        if all_status.count(0) != len(all_status):
-            first = next(i for i, status in enumerate(all_status) if status)
-            _native.raise_for_status(all_status[first], f"message {first}: ")
+        failed = self._failed()
+        if failed:
+            status = _native.Status(self.status[failed[0]])
+            _native.raise_for_status(status, f"message {failed[0]}: ")
         return self
 
-    def __repr__(self) -> str:
+    def _failed(self) -> list[int]:
+        """The numbers of the failed messages."""
         all_status = self._fetched()[1]
-        failed = len(all_status) - all_status.count(0)
-        return f"<warpcipher.Columns of {len(all_status)} messages, {failed} failed>"
+        if all_status.count(_native.Status.OK) == len(all_status):
+            return []
+        return [i for i, status in enumerate(all_status) if status != _native.Status.OK]
+
+    def __repr__(self) -> str:
+        return f"<warpcipher.Columns of {len(self.status)} messages, {len(self._failed())} failed>"
 
 
 def run_columns(

@@ -103,7 +103,7 @@ class QueueFuture(Uncopied, futures.Future[Any]):
         if self.cancelled():
             self.set_running_or_notify_cancel()
 
-    def _fail(self, status: int, text: str) -> None:
+    def _fail(self, status: _native.Status, text: str) -> None:
         try:
             _native.raise_failure(status, text)
         except Exception as error:

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from array import array
+from enum import IntEnum
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import conformance_oracle as oracle
@@ -60,7 +63,7 @@ def test_matches_the_oracle(
         )
         columns.raise_for_status()
         assert type(columns.out) is bytearray
-        assert list(columns.status) == [0] * count
+        assert list(columns.status) == [wc.Status.OK] * count
         assert list(columns.written) == [len(x) for x in wanted]
         if padding is None or direction == "encrypt":
             assert columns.out == b"".join(wanted)
@@ -162,6 +165,16 @@ def test_shared_aad_and_one_key() -> None:
     assert columns.out == b"".join(wanted)
 
 
+def test_statuses_are_those_of_c() -> None:
+    header = (Path(__file__).parents[2] / "include/warpcipher.h").read_text(encoding="utf-8")
+    values = re.search(r"typedef enum wc_status \{(.*?)\}", header, re.DOTALL)
+    assert values is not None
+    assert {status.name: status.value for status in wc.Status} == {
+        name: int(value) for name, value in re.findall(r"WC_([A-Z_]+) = (\d+)", values[1])
+    }
+    assert issubclass(wc.Status, IntEnum)
+
+
 def test_failures() -> None:
     key = bytes(16)
     nonces = b"".join(i.to_bytes(12, "big") for i in range(3))
@@ -172,7 +185,7 @@ def test_failures() -> None:
     columns = wc.run_columns(
         "aes-128-gcm", "decrypt", key, data, lengths=[26] * 3, ivs=nonces, out=out
     )
-    assert list(columns.status) == [0, 2, 0]
+    assert list(columns.status) == [wc.Status.OK, wc.Status.INVALID_TAG, wc.Status.OK]
     assert list(columns.written) == [10, 0, 10]
     assert out == b"x" * 10 + bytes(10) + b"x" * 10
     assert repr(columns) == "<warpcipher.Columns of 3 messages, 1 failed>"

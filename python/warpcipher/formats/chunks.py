@@ -113,7 +113,7 @@ class GcmChunks:
             columns.raise_for_status()
         except wc.InvalidTag:
             wipe(out[:size])
-            bad = next(i for i, status in enumerate(columns.status) if status)
+            bad = next(i for i, status in enumerate(columns.status) if status != wc.Status.OK)
             raise authentication_failed(first + bad) from None
         except BaseException:
             wipe(out[:size])
