@@ -28,8 +28,9 @@ from . import _later, aead
 from ._errors import EngineError, InvalidTag
 from ._native import DeviceArray, Key, PinnedBuffer, Status, pinned
 from ._native import version as __version__
-from .batch import Batch, Columns, Handle, run_columns
+from .batch import Batch, Handle
 from .cipher import Cipher
+from .columns import Columns, run_columns
 from .engines import AlgorithmInfo, EngineInfo, algorithms, engines
 
 if TYPE_CHECKING:

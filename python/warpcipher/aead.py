@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Authenticated encryption with the interface of cryptography.hazmat.primitives.ciphers.aead."""
 
+# aead.pyi has the types: the native class cannot say that arrays give arrays, and bytes give bytes.
 from ._native import AESGCM
 
 __all__ = ["AESGCM"]

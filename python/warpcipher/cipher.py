@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _later, _native
 from ._uncopied import Uncopied
 from .arguments import PLAIN, is_padded, make_key
 
 if TYPE_CHECKING:
-    from ._types import Buffer, StreamLike
+    from ._types import ArrayT, Buffer, BufferT, Data, StreamLike
 
 
 class Cipher(Uncopied):
@@ -45,6 +45,54 @@ class Cipher(Uncopied):
         """The algorithm's name."""
         return self._key.algorithm
 
+    @overload
+    def encrypt(
+        self,
+        data: ArrayT,
+        *,
+        iv: Buffer | None = None,
+        aad: Buffer | None = None,
+        tag_length: int = 16,
+        out: None = None,
+        stream: StreamLike = None,
+    ) -> ArrayT: ...
+
+    @overload
+    def encrypt(
+        self,
+        data: Buffer,
+        *,
+        iv: Buffer | None = None,
+        aad: Buffer | None = None,
+        tag_length: int = 16,
+        out: None = None,
+        stream: StreamLike = None,
+    ) -> bytes: ...
+
+    @overload
+    def encrypt(
+        self,
+        data: Data,
+        *,
+        iv: Buffer | None = None,
+        aad: Buffer | None = None,
+        tag_length: int = 16,
+        out: ArrayT,
+        stream: StreamLike = None,
+    ) -> ArrayT: ...
+
+    @overload
+    def encrypt(
+        self,
+        data: Data,
+        *,
+        iv: Buffer | None = None,
+        aad: Buffer | None = None,
+        tag_length: int = 16,
+        out: BufferT,
+        stream: StreamLike = None,
+    ) -> BufferT | memoryview: ...
+
     def encrypt(
         self,
         data: Any,
@@ -72,6 +120,54 @@ class Cipher(Uncopied):
         Work on a GPU is enqueued on the stream and not waited for.
         """
         return self._run(False, data, iv, aad, tag_length, out, stream)
+
+    @overload
+    def decrypt(
+        self,
+        data: ArrayT,
+        *,
+        iv: Buffer | None = None,
+        aad: Buffer | None = None,
+        tag_length: int = 16,
+        out: None = None,
+        stream: StreamLike = None,
+    ) -> ArrayT: ...
+
+    @overload
+    def decrypt(
+        self,
+        data: Buffer,
+        *,
+        iv: Buffer | None = None,
+        aad: Buffer | None = None,
+        tag_length: int = 16,
+        out: None = None,
+        stream: StreamLike = None,
+    ) -> bytes: ...
+
+    @overload
+    def decrypt(
+        self,
+        data: Data,
+        *,
+        iv: Buffer | None = None,
+        aad: Buffer | None = None,
+        tag_length: int = 16,
+        out: ArrayT,
+        stream: StreamLike = None,
+    ) -> ArrayT: ...
+
+    @overload
+    def decrypt(
+        self,
+        data: Data,
+        *,
+        iv: Buffer | None = None,
+        aad: Buffer | None = None,
+        tag_length: int = 16,
+        out: BufferT,
+        stream: StreamLike = None,
+    ) -> BufferT | memoryview: ...
 
     def decrypt(
         self,

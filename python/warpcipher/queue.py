@@ -11,7 +11,7 @@ import weakref
 from concurrent import futures
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from . import _later, _native
 from ._uncopied import Uncopied
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from ._types import Buffer
+    from ._types import ArrayT, Buffer, BufferT, Data
 
 # Every native queue whose workers may still be at work. They need the interpreter to settle
 # futures, so all is finished before it goes; a queue that is dropped stays here until it is done.
@@ -63,7 +63,10 @@ def _finish_all() -> None:
 atexit.register(_finish_all)
 
 
-class QueueFuture(Uncopied, futures.Future[Any]):
+ResultT = TypeVar("ResultT")
+
+
+class QueueFuture(Uncopied, futures.Future[ResultT]):
     """The result of one message: a `concurrent.futures.Future`. `asyncio.wrap_future` awaits it.
 
     result() is what `Cipher` would have returned, or raises what it would have raised; EngineError
@@ -86,7 +89,7 @@ class QueueFuture(Uncopied, futures.Future[Any]):
         """Whether the message has been launched and is not done."""
         return self._job is not None and self._job.launched and not self.done()
 
-    def add_done_callback(self, fn: Callable[[futures.Future[Any]], object]) -> None:
+    def add_done_callback(self, fn: Callable[[futures.Future[ResultT]], object]) -> None:
         """Has `fn(future)` called when the future is done, or now where it is. What it raises is
         logged, as by `concurrent.futures`."""
         super().add_done_callback(partial(_call_back, fn))
@@ -203,6 +206,74 @@ class Queue(Uncopied):
         # Dropped without close(): what was submitted is done all the same.
         weakref.finalize(self, self._native.stop).atexit = False
 
+    @overload
+    def submit(
+        self,
+        algorithm: str,
+        direction: str,
+        key: Buffer | _native.Key,
+        data: ArrayT,
+        *,
+        iv: Buffer | None = None,
+        aad: Buffer | None = None,
+        tag_length: int = 16,
+        padding: Literal["pkcs7"] | None = None,
+        out: None = None,
+        submitter: Hashable = None,
+        timeout: float | None = None,
+    ) -> QueueFuture[ArrayT]: ...
+
+    @overload
+    def submit(
+        self,
+        algorithm: str,
+        direction: str,
+        key: Buffer | _native.Key,
+        data: Buffer,
+        *,
+        iv: Buffer | None = None,
+        aad: Buffer | None = None,
+        tag_length: int = 16,
+        padding: Literal["pkcs7"] | None = None,
+        out: None = None,
+        submitter: Hashable = None,
+        timeout: float | None = None,
+    ) -> QueueFuture[bytes]: ...
+
+    @overload
+    def submit(
+        self,
+        algorithm: str,
+        direction: str,
+        key: Buffer | _native.Key,
+        data: Data,
+        *,
+        iv: Buffer | None = None,
+        aad: Buffer | None = None,
+        tag_length: int = 16,
+        padding: Literal["pkcs7"] | None = None,
+        out: ArrayT,
+        submitter: Hashable = None,
+        timeout: float | None = None,
+    ) -> QueueFuture[ArrayT]: ...
+
+    @overload
+    def submit(
+        self,
+        algorithm: str,
+        direction: str,
+        key: Buffer | _native.Key,
+        data: Data,
+        *,
+        iv: Buffer | None = None,
+        aad: Buffer | None = None,
+        tag_length: int = 16,
+        padding: Literal["pkcs7"] | None = None,
+        out: BufferT,
+        submitter: Hashable = None,
+        timeout: float | None = None,
+    ) -> QueueFuture[BufferT | memoryview]: ...
+
     def submit(
         self,
         algorithm: str,
@@ -217,7 +288,7 @@ class Queue(Uncopied):
         out: Any = None,
         submitter: Hashable = None,
         timeout: float | None = None,
-    ) -> QueueFuture:
+    ) -> QueueFuture[Any]:
         """Hands a message over; the arguments up to `out` are those of `Batch.add`.
 
         Until the message is done the queue holds on to data, iv, aad and out, which must not
@@ -236,7 +307,7 @@ class Queue(Uncopied):
         source, target = data, out
         if out is not None or type(data) not in PLAIN:
             source, target, finish = _place(shared_key, decrypt, padded, data, out, tag_length)
-        future = QueueFuture(self._native)
+        future: QueueFuture[Any] = QueueFuture(self._native)
         future._job = self._native.submit(
             future,
             shared_key,

@@ -63,7 +63,7 @@ class Call:
         method = self._cipher.encrypt if direction == "encrypt" else self._cipher.decrypt
         return method(source, iv=self._ivs, out=target, stream=self._stream)
 
-    def _run(self, direction: str, source: Any, target: Any) -> wc.Columns:
+    def _run(self, direction: str, source: Any, target: Any) -> wc.Columns[Any]:
         return wc.run_columns(
             self._case.algorithm.name,
             direction,

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Very many messages in one run, described by columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+
+from . import _native
+from .arguments import PLAIN, is_decrypt, is_padded
+from .engines import algorithms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
+
+    from typing_extensions import Self
+
+    from ._types import ArrayT, Buffer, Data, DataT, StreamLike
+
+OutT = TypeVar("OutT")
+
+
+def _arrays() -> ModuleType:
+    from . import arrays
+
+    return arrays
+
+
+class Columns(Generic[OutT]):
+    """What came of `run_columns`; for type checkers of the type of `out`.
+
+    out:     the output buffer or array.
+    written: bytes written for each message, a memoryview of 64-bit unsigned integers; 0 for a
+             failed one. Of columns on a GPU this and status are fetched when first asked for.
+    status:  a memoryview of one byte for each message: the number of a `Status`, which is OK,
+             INVALID_TAG or INVALID_PADDING. The output of a failed message is zeros.
+    """
+
+    __slots__ = ("_fetch", "_outcome", "out")
+
+    def __init__(self, out: OutT, fetch: Callable[[], tuple[bytes, bytes]]) -> None:
+        self.out = out
+        self._fetch = fetch
+        self._outcome: tuple[bytes, bytes] | None = None
+
+    def _fetched(self) -> tuple[bytes, bytes]:
+        """Written and status; from a GPU the first who asks copies them, and waits for that."""
+        if self._outcome is None:
+            self._outcome = self._fetch()
+        return self._outcome
+
+    @property
+    def written(self) -> memoryview:
+        """Bytes written for each message, as 64-bit unsigned integers; 0 for a failed one."""
+        return memoryview(self._fetched()[0]).cast("Q")
+
+    @property
+    def status(self) -> memoryview:
+        """One byte for each message, the number of its `Status`; 0 is OK."""
+        return memoryview(self._fetched()[1])
+
+    def raise_for_status(self) -> Self:
+        """Raises what the first failed message would have raised; else returns self."""
+        failed = self._failed()
+        if failed:
+            status = _native.Status(self.status[failed[0]])
+            _native.raise_for_status(status, f"message {failed[0]}: ")
+        return self
+
+    def _failed(self) -> list[int]:
+        """The numbers of the failed messages."""
+        all_status = self._fetched()[1]
+        if all_status.count(_native.Status.OK) == len(all_status):
+            return []
+        return [i for i, status in enumerate(all_status) if status != _native.Status.OK]
+
+    def __repr__(self) -> str:
+        return f"<warpcipher.Columns of {len(self.status)} messages, {len(self._failed())} failed>"
+
+
+@overload
+def run_columns(
+    algorithm: str,
+    direction: str,
+    keys: Buffer | _native.Key | Sequence[Buffer | _native.Key],
+    data: ArrayT,
+    *,
+    lengths: Buffer | Sequence[int],
+    offsets: Buffer | Sequence[int] | None = None,
+    key_index: Buffer | Sequence[int] | None = None,
+    ivs: Buffer | None = None,
+    aad: Buffer | None = None,
+    aad_offsets: Buffer | Sequence[int] | None = None,
+    aad_lengths: Buffer | Sequence[int] | None = None,
+    tag_length: int = 16,
+    out: None = None,
+    out_offsets: Buffer | Sequence[int] | None = None,
+    engine: str = "auto",
+    stream: StreamLike = None,
+    padding: Literal["pkcs7"] | None = None,
+) -> Columns[ArrayT]: ...
+
+
+@overload
+def run_columns(
+    algorithm: str,
+    direction: str,
+    keys: Buffer | _native.Key | Sequence[Buffer | _native.Key],
+    data: Buffer,
+    *,
+    lengths: Buffer | Sequence[int],
+    offsets: Buffer | Sequence[int] | None = None,
+    key_index: Buffer | Sequence[int] | None = None,
+    ivs: Buffer | None = None,
+    aad: Buffer | None = None,
+    aad_offsets: Buffer | Sequence[int] | None = None,
+    aad_lengths: Buffer | Sequence[int] | None = None,
+    tag_length: int = 16,
+    out: None = None,
+    out_offsets: Buffer | Sequence[int] | None = None,
+    engine: str = "auto",
+    stream: StreamLike = None,
+    padding: Literal["pkcs7"] | None = None,
+) -> Columns[bytearray]: ...
+
+
+@overload
+def run_columns(
+    algorithm: str,
+    direction: str,
+    keys: Buffer | _native.Key | Sequence[Buffer | _native.Key],
+    data: Data,
+    *,
+    lengths: Buffer | Sequence[int],
+    offsets: Buffer | Sequence[int] | None = None,
+    key_index: Buffer | Sequence[int] | None = None,
+    ivs: Buffer | None = None,
+    aad: Buffer | None = None,
+    aad_offsets: Buffer | Sequence[int] | None = None,
+    aad_lengths: Buffer | Sequence[int] | None = None,
+    tag_length: int = 16,
+    out: DataT,
+    out_offsets: Buffer | Sequence[int] | None = None,
+    engine: str = "auto",
+    stream: StreamLike = None,
+    padding: Literal["pkcs7"] | None = None,
+) -> Columns[DataT]: ...
+
+
+def run_columns(
+    algorithm: str,
+    direction: str,
+    keys: Buffer | _native.Key | Sequence[Buffer | _native.Key],
+    data: Any,
+    *,
+    lengths: Buffer | Sequence[int],
+    offsets: Buffer | Sequence[int] | None = None,
+    key_index: Buffer | Sequence[int] | None = None,
+    ivs: Buffer | None = None,
+    aad: Buffer | None = None,
+    aad_offsets: Buffer | Sequence[int] | None = None,
+    aad_lengths: Buffer | Sequence[int] | None = None,
+    tag_length: int = 16,
+    out: Any = None,
+    out_offsets: Buffer | Sequence[int] | None = None,
+    engine: str = "auto",
+    stream: StreamLike = None,
+    padding: Literal["pkcs7"] | None = None,
+) -> Columns[Any]:
+    """Runs len(lengths) messages of one algorithm and direction, described by columns.
+
+    keys:        bytes or a `Key` for all messages, or a sequence of them with key_index.
+    data:        one buffer or array that holds all inputs.
+    lengths:     bytes of input of each message; an AEAD's input to decrypt counts its tag.
+    offsets:     where each begins in data; None: back to back.
+    key_index:   the key of each message, from 0; None where there is one key.
+    ivs:         the IVs of all messages, one behind the other, of one length, which is that of ivs
+                 over the number of messages. 12 bytes for several messages are refused to encrypt
+                 by an AEAD: they look like one nonce for all.
+    aad:         only for AEADs: associated data; without aad_offsets and aad_lengths all of it for
+                 every message, else those ranges of it.
+    out:         one buffer or array for all outputs; None makes a bytearray, or an array where data
+                 is one.
+    out_offsets: where each output begins in out; None: back to back. An AEAD's output to encrypt
+                 counts its tag.
+
+    Columns of integers are sequences of int, or buffers of integers (array('Q'), NumPy), of which
+    64-bit ones are used where they lie. Data and out lie anywhere; IVs, AAD and integers in host
+    memory, or, when lengths is an array on a GPU, all on the GPU of data and out: integers of 64
+    bits, key_index of 32, and keys may be an array there too, their bytes one behind the other; out
+    must then be given. Large batches of AES (GCM: nonces of 12 bytes) on a GPU are then
+    checked and planned there: the host does nothing for each message.
+
+    A message that fails is told by `status`, or by `raise_for_status()`; the others are
+    not disturbed. ValueError, before anything is written: a length, offset or index is wrong, or
+    two messages encrypt with the same GCM key and nonce.
+    """
+    operation = (algorithm, is_decrypt(direction), is_padded(padding))
+    for name, value in (("keys", keys), ("lengths", lengths)):
+        if value is None:
+            raise TypeError(f"{name} is None: run_columns needs it")
+    if key_index is None and isinstance(keys, list | tuple) and len(keys) > 1:
+        raise _no_key_index(len(keys))
+    columns = (lengths, offsets, key_index, ivs, aad, aad_offsets, aad_lengths)
+    if type(lengths) not in PLAIN and _arrays().is_on_device(lengths):
+        return _run_device_columns(
+            operation,
+            keys,
+            data,
+            columns,
+            tag_length,
+            out,
+            out_offsets,
+            engine,
+            stream,
+        )
+    pointer = 0
+    source, target = data, out
+    library: Any = None
+    made: Any = None
+    if (
+        stream is not None
+        or type(data) not in PLAIN
+        or (out is not None and type(out) not in PLAIN)
+    ):
+        arrays = _arrays()
+        library = arrays.library_of(data, "data")
+        asked = arrays.stream_pointer(stream)
+        pointer = arrays.choose_stream(library, data, asked)
+        source = library.view(data, "data", pointer, False)
+        if out is not None:
+            target = arrays.library_of(out, "out").view(out, "out", pointer, True)
+        elif library is not arrays.BUFFERS:
+            size = _native.columns_output_size(*operation, lengths, out_offsets, tag_length)
+            made = library.empty(size, data, asked)
+            target = library.view(made, "out", pointer, True)
+    held, written, status = _native.run_columns(
+        *operation, keys, source, *columns, tag_length, target, out_offsets, engine, pointer
+    )
+    if made is not None:
+        return Columns(library.finish(made), lambda: (written, status))
+    return Columns(held if out is None else out, lambda: (written, status))
+
+
+def _no_key_index(count: int) -> ValueError:
+    return ValueError(
+        f"keys has {count} keys, and there is no key_index: it says which message takes which key"
+    )
+
+
+def _run_device_columns(
+    operation: tuple[str, bool, bool],
+    keys: Any,
+    data: Any,
+    columns: tuple[Any, ...],
+    tag_length: int,
+    out: Any,
+    out_offsets: Any,
+    engine: str,
+    stream: StreamLike,
+) -> Columns[Any]:
+    """`run_columns` when lengths is an array on a GPU."""
+    arrays = _arrays()
+    if out is None:
+        raise ValueError("out is needed for columns on a GPU: their sum is not known on the host")
+    library = arrays.library_of(data, "data")
+    asked = arrays.stream_pointer(stream)
+    pointer = arrays.choose_stream(library, data, asked)
+    source = library.view(data, "data", pointer, False)
+    target = arrays.library_of(out, "out").view(out, "out", pointer, True)
+    device = library.device(data)
+    if device is None:
+        raise ValueError(
+            "data lies in host memory, but lengths on a GPU: columns lie with the data"
+        )
+    names = ("lengths", "offsets", "key_index", "ivs", "aad", "aad_offsets", "aad_lengths")
+    sizes = (8, 8, 4, 1, 1, 8, 8)
+    spans = tuple(
+        arrays.device_column(x, name, pointer, size)
+        for x, name, size in zip(columns, names, sizes, strict=True)
+    )
+    starts = arrays.device_column(out_offsets, "out_offsets", pointer, 8)
+    held = arrays.device_column(keys, "keys", pointer, 1) if arrays.is_on_device(keys) else keys
+    if held is not keys and columns[2] is None:
+        key_size = {entry.name: entry.key_size for entry in algorithms()}.get(operation[0], 0)
+        if key_size and len(held) > key_size:
+            raise _no_key_index(len(held) // key_size)
+    room = len(spans[0]) // 8 * _native.RESULT_SIZE
+    results = _native.DeviceArray(room, device, pointer)
+    results_view = arrays.library_of(results, "results").view(results, "results", pointer, True)
+    outputs = (target, starts, results_view)
+    arguments = (*operation, held, source, *spans, tag_length, *outputs, engine, pointer)
+    _native.run_device_columns(*arguments)
+    return Columns(out, lambda: _native.fetch_results(results_view, pointer))

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user's type checker sees: the type of each result, and no Any."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import warpcipher as wc
+
+PACKAGE = Path(str(wc.__file__)).parent
+
+# A program of a user. After each reveal_type the type that its result has.
+PROGRAM = """
+import array
+from typing import Any
+import warpcipher as wc
+
+class Array:  # of any library that speaks DLPack
+    def __dlpack__(self, *, stream: int | None = None) -> object:
+        return stream
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+class OnGpu:
+    @property
+    def __cuda_array_interface__(self) -> dict[str, object]:
+        return {}
+
+key = bytes(16)
+raw, pinned, x, y = bytearray(4), wc.pinned(4), Array(), OnGpu()
+
+cipher = wc.Cipher("aes-128-ctr", key)
+reveal_type(cipher.encrypt(b"", iv=key))  # bytes
+reveal_type(cipher.decrypt(raw, iv=key))  # bytes
+reveal_type(cipher.encrypt(memoryview(raw), iv=key))  # bytes
+reveal_type(cipher.encrypt(array.array("Q"), iv=key))  # bytes
+reveal_type(cipher.decrypt(pinned, iv=key))  # bytes
+reveal_type(cipher.encrypt(x, iv=key))  # Array
+reveal_type(cipher.decrypt(y, iv=key, stream=1))  # OnGpu
+reveal_type(cipher.encrypt(b"", iv=key, out=raw))  # bytearray | memoryview[int]
+reveal_type(cipher.decrypt(x, iv=key, out=raw))  # bytearray | memoryview[int]
+reveal_type(cipher.encrypt(b"", iv=key, out=x))  # Array
+reveal_type(cipher.decrypt(y, iv=key, out=y))  # OnGpu
+
+gcm = wc.aead.AESGCM(wc.aead.AESGCM.generate_key(128))
+reveal_type(gcm.encrypt(key, b"", None))  # bytes
+reveal_type(gcm.decrypt(key, raw, b""))  # bytes
+reveal_type(gcm.encrypt(key, x, None))  # Array
+reveal_type(gcm.decrypt(key, y, None))  # OnGpu
+reveal_type(gcm.encrypt_into(key, x, None, raw))  # int
+
+batch = wc.Batch()
+reveal_type(batch.add("aes-128-ecb", "encrypt", key, b"").result())  # bytes
+reveal_type(batch.add("aes-128-ecb", "encrypt", key, x).result())  # Array
+handle = batch.add("aes-128-ecb", "encrypt", key, x, out=raw)
+reveal_type(handle)  # Handle[bytearray | memoryview[int]]
+reveal_type(batch.add("aes-128-ecb", "encrypt", key, x, out=y).result())  # OnGpu
+
+reveal_type(wc.run_columns("aes-128-ecb", "encrypt", key, b"", lengths=[]).out)  # bytearray
+reveal_type(wc.run_columns("aes-128-ecb", "encrypt", key, x, lengths=[]).out)  # Array
+columns = wc.run_columns("aes-128-ecb", "encrypt", key, b"", lengths=[], out=pinned)
+reveal_type(columns.raise_for_status())  # Columns[PinnedBuffer]
+reveal_type(columns.status)  # memoryview[int]
+
+with wc.Queue() as queue:
+    reveal_type(queue.submit("aes-128-ecb", "encrypt", key, b"").result())  # bytes
+    reveal_type(queue.submit("aes-128-ecb", "encrypt", key, x))  # QueueFuture[Array]
+    reveal_type(queue.submit("aes-128-ecb", "encrypt", key, x, out=y).result())  # OnGpu
+    future = queue.submit("aes-128-ecb", "encrypt", key, x, out=raw)
+    reveal_type(future.result(1))  # bytearray | memoryview[int]
+
+def kept(handle: wc.Handle[bytes], future: wc.QueueFuture[Array]) -> wc.Columns[bytearray]:
+    reveal_type(handle.result())  # bytes
+    reveal_type(future.result())  # Array
+    return wc.run_columns("aes-128-ecb", "encrypt", key, b"", lengths=[])
+"""
+REFUSED = (
+    'wc.Cipher("aes-128-ctr", bytes(16)).encrypt("text")',
+    'wc.Cipher("aes-128-ctr", bytes(16)).decrypt([1, 2])',
+    "wc.aead.AESGCM(bytes(16)).encrypt(bytes(12), 3, None)",
+    'wc.Batch().add("aes-128-ctr", "encrypt", bytes(16), "text")',
+)
+
+
+def check(program: str, folder: Path) -> list[tuple[int, str, str]]:
+    """What `mypy --strict` says of a program of a user: line, kind and text."""
+    pytest.importorskip("mypy", reason="mypy is not installed: it is in the extra 'lint'")
+    path = folder / "program.py"
+    path.write_text(program)
+    # An installed package is found by itself, and mypy refuses site-packages as a path.
+    places = {} if "site-packages" in PACKAGE.parts else {"MYPYPATH": str(PACKAGE.parent)}
+    run = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", path.name],
+        cwd=folder,
+        env={**os.environ, **places},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.stderr == ""
+    found = re.findall(r"^program\.py:(\d+): (error|note): (.*)$", run.stdout, re.MULTILINE)
+    assert len(found) == len(run.stdout.splitlines()), run.stdout
+    return [(int(line), kind, text) for line, kind, text in found]
+
+
+def test_a_user_sees_the_type_of_each_result(tmp_path: Path) -> None:
+    lines = PROGRAM.splitlines()
+    wanted = {
+        number: line.rsplit("  # ", 1)[1]
+        for number, line in enumerate(lines, 1)
+        if "reveal_type(" in line
+    }
+    assert len(wanted) == PROGRAM.count("reveal_type(") > 20
+    shown = {}
+    for number, kind, text in check(PROGRAM, tmp_path):
+        assert kind == "note", (lines[number - 1], text)
+        revealed = re.fullmatch(r'Revealed type is "(.*)"', text)
+        assert revealed, text
+        # Names without their modules.
+        shown[number] = re.sub(r"[\w.]+\.(?=\w)", "", revealed[1])
+    assert shown == wanted
+
+
+def test_what_is_no_data_is_refused(tmp_path: Path) -> None:
+    program = "import warpcipher as wc\n" + "".join(f"{line}\n" for line in REFUSED)
+    errors = {number for number, kind, _ in check(program, tmp_path) if kind == "error"}
+    assert errors == set(range(2, 2 + len(REFUSED)))
+
+
+def arguments(definition: str) -> list[str]:
+    (function,) = ast.parse(f"{definition}: ...").body
+    assert isinstance(function, ast.FunctionDef)
+    return [entry.arg for entry in (*function.args.args, *function.args.kwonlyargs)]
+
+
+def test_the_types_of_aesgcm_are_of_its_methods() -> None:
+    (stub,) = [
+        node
+        for node in ast.parse((PACKAGE / "aead.pyi").read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    ]
+    typed: dict[str, list[list[str]]] = {}
+    for node in stub.body:
+        assert isinstance(node, ast.FunctionDef)
+        names = [entry.arg for entry in (*node.args.args, *node.args.kwonlyargs)]
+        typed.setdefault(node.name, []).append(names)
+    native = {
+        name: arguments(method.__nb_signature__[0][0])
+        for name, method in vars(wc.aead.AESGCM).items()
+        if hasattr(method, "__nb_signature__") and name != "__repr__"
+    }
+    native["generate_key"] = arguments(wc.aead.AESGCM.generate_key.__nb_signature__[0][0])
+    assert native == {name: names[0] for name, names in typed.items()}
+    assert all(names == forms[0] for forms in typed.values() for names in forms)
+
+
+def test_types_of_results_may_be_written_where_they_are_evaluated() -> None:
+    for generic in (wc.Handle, wc.QueueFuture, wc.Columns):
+        assert generic[bytes].__origin__ is generic
