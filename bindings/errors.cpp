@@ -73,6 +73,17 @@ void bind_errors(nb::module_& m) {
 }
 
 void bind_status(nb::module_& m) {
+  m.def(
+      "raise_for_status", [](Status status, const std::string& prefix) { throw_status(status, prefix); },
+      nb::arg("status"), nb::arg("prefix"),
+      nb::sig("def raise_for_status(status: Status, prefix: str) -> typing.NoReturn"),
+      "Raises what a status other than OK stands for.");
+  // A second copy of this file in the process: nanobind shares types among copies, but ends the process when an
+  // enumeration gets a value twice.
+  if (const nb::handle known = nb::type<Status>(); known.is_valid()) {
+    m.attr("Status") = known;
+    return;
+  }
   nb::enum_<Status>(m, "Status", nb::is_arithmetic(),
                     "What came of a message, as a number. Those of columns are OK, INVALID_TAG and INVALID_PADDING.")
       .value("OK", Status::ok, "The output is what was asked for.")
@@ -82,11 +93,6 @@ void bind_status(nb::module_& m) {
       .value("ENGINE_UNAVAILABLE", Status::engine_unavailable, "The engine asked for is unknown or cannot run here.")
       .value("ENGINE_FAILURE", Status::engine_failure, "The engine failed while it ran.")
       .value("OUT_OF_MEMORY", Status::out_of_memory, "There was no memory for the work.");
-  m.def(
-      "raise_for_status", [](Status status, const std::string& prefix) { throw_status(status, prefix); },
-      nb::arg("status"), nb::arg("prefix"),
-      nb::sig("def raise_for_status(status: Status, prefix: str) -> typing.NoReturn"),
-      "Raises what a status other than OK stands for.");
 }
 
 void throw_invalid_tag() { throw_status(Status::invalid_tag, ""); }

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -90,6 +92,23 @@ def test_the_extension_alone_anew() -> None:
         "importlib.reload(again)\n"
         "importlib.reload(warpcipher)\n"
         "check(warpcipher)\n"
+    )
+
+
+def test_a_second_copy_of_the_extension_has_the_same_status(tmp_path: Path) -> None:
+    """Of the package in another place, say: nanobind shares types among copies."""
+    import warpcipher as wc
+
+    copy = tmp_path / "_native.so"
+    shutil.copyfile(str(wc._native.__file__), copy)
+    run(
+        "import warnings; warnings.simplefilter('ignore')\n"  # types that are registered already
+        "import importlib.machinery, importlib.util, warpcipher as wc\n"
+        f"loader = importlib.machinery.ExtensionFileLoader('_native', {str(copy)!r})\n"
+        "spec = importlib.util.spec_from_loader('_native', loader)\n"
+        "module = importlib.util.module_from_spec(spec)\n"
+        "loader.exec_module(module)\n"
+        "assert module is not wc._native and module.Status is wc.Status\n"
     )
 
 
