@@ -154,43 +154,78 @@ nb::tuple to_tuple(std::span<const Result> results) {
   return nb::make_tuple(as_bytes(written.data(), 8 * written.size()), as_bytes(status.data(), status.size()));
 }
 
-nb::tuple run(std::string_view algorithm_name, bool decrypt, bool padded, nb::handle keys_object, nb::handle data,
-              nb::handle lengths_object, nb::handle offsets_object, nb::handle key_index_object, nb::handle ivs_object,
-              nb::handle aad_object, nb::handle aad_offsets_object, nb::handle aad_lengths_object,
-              nb::handle tag_length, nb::handle out_object, nb::handle out_offsets_object, std::string_view engine,
-              std::uintptr_t stream) {
-  const Algorithm& algorithm = find_algorithm(algorithm_name);
-  const Shape shape = make_shape(algorithm, decrypt, padded, tag_length);
-  const Keys keys(algorithm, keys_object);
-  const Integers lengths(lengths_object, "lengths");
-  const Integers offsets(offsets_object, "offsets");
-  const Integers key_index(key_index_object, "key_index");
-  const Integers aad_offsets(aad_offsets_object, "aad_offsets");
-  const Integers aad_lengths(aad_lengths_object, "aad_lengths");
-  const Integers out_offsets(out_offsets_object, "out_offsets");
-  const Operand ivs(ivs_object, "ivs", Operand::Use::read_or_none);
-  const Operand aad(aad_object, "aad", Operand::Use::read_or_none);
-  const Operand in(data, "data", Operand::Use::read);
+std::string text_of(nb::handle object, const char* name) {
+  if (!PyUnicode_Check(object.ptr())) {
+    throw_type_error(std::string(name) + " is " + type_name_of(object) + ": expected a name");
+  }
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
+  if (text == nullptr) throw nb::python_error();
+  return {text, static_cast<std::size_t>(size)};
+}
+
+// The arguments of a batch: a ColumnsCall of python/warpcipher/columns.py. Columns are host memory, or Spans.
+struct Call {
+  explicit Call(nb::handle call)
+      : algorithm(find_algorithm(text_of(call.attr("algorithm"), "algorithm"))),
+        decrypt(nb::cast<bool>(call.attr("decrypt"))),
+        padded(nb::cast<bool>(call.attr("padded"))),
+        keys(call.attr("keys")),
+        data(call.attr("data")),
+        lengths(call.attr("lengths")),
+        offsets(call.attr("offsets")),
+        key_index(call.attr("key_index")),
+        ivs(call.attr("ivs")),
+        aad(call.attr("aad")),
+        aad_offsets(call.attr("aad_offsets")),
+        aad_lengths(call.attr("aad_lengths")),
+        out(call.attr("out")),
+        out_offsets(call.attr("out_offsets")),
+        engine(text_of(call.attr("engine"), "engine")),
+        stream(reinterpret_cast<Stream>(nb::cast<std::uintptr_t>(call.attr("stream")))),
+        shape(make_shape(algorithm, decrypt, padded, call.attr("tag_length"))) {}
+
+  const Algorithm& algorithm;
+  bool decrypt, padded;
+  nb::object keys, data, lengths, offsets, key_index, ivs, aad, aad_offsets, aad_lengths, out, out_offsets;
+  std::string engine;
+  Stream stream;
+  Shape shape;
+};
+
+nb::tuple run(nb::handle call_object) {
+  const Call call(call_object);
+  const Algorithm& algorithm = call.algorithm;
+  const Keys keys(algorithm, call.keys);
+  const Integers lengths(call.lengths, "lengths");
+  const Integers offsets(call.offsets, "offsets");
+  const Integers key_index(call.key_index, "key_index");
+  const Integers aad_offsets(call.aad_offsets, "aad_offsets");
+  const Integers aad_lengths(call.aad_lengths, "aad_lengths");
+  const Integers out_offsets(call.out_offsets, "out_offsets");
+  const Operand ivs(call.ivs, "ivs", Operand::Use::read_or_none);
+  const Operand aad(call.aad, "aad", Operand::Use::read_or_none);
+  const Operand in(call.data, "data", Operand::Use::read);
   const std::size_t count = lengths.values().size();
 
-  check_given(offsets_object, offsets, "offsets", count);
-  check_given(key_index_object, key_index, "key_index", count);
-  check_given(aad_offsets_object, aad_offsets, "aad_offsets", count);
-  check_given(aad_lengths_object, aad_lengths, "aad_lengths", count);
-  check_given(out_offsets_object, out_offsets, "out_offsets", count);
+  check_given(call.offsets, offsets, "offsets", count);
+  check_given(call.key_index, key_index, "key_index", count);
+  check_given(call.aad_offsets, aad_offsets, "aad_offsets", count);
+  check_given(call.aad_lengths, aad_lengths, "aad_lengths", count);
+  check_given(call.out_offsets, out_offsets, "out_offsets", count);
 
-  nb::object output = nb::borrow(out_object);
-  if (out_object.is_none()) {
+  nb::object output = call.out;
+  if (call.out.is_none()) {
     if (in.device() != host_device) throw nb::value_error("out is needed for data on a GPU");
-    output = make_output(output_span(shape, lengths.values(), out_offsets.values()), !out_offsets_object.is_none());
+    output = make_output(output_span(call.shape, lengths.values(), out_offsets.values()), !call.out_offsets.is_none());
   }
   const Operand out(output, "out", Operand::Use::write);
   check_places(in, out);
 
   const std::vector<std::uint32_t> key_numbers = narrow(key_index.values());
   Columns columns;
-  columns.direction = decrypt ? Direction::decrypt : Direction::encrypt;
-  columns.padding = padding_of(algorithm, padded);
+  columns.direction = call.decrypt ? Direction::decrypt : Direction::encrypt;
+  columns.padding = padding_of(algorithm, call.padded);
   columns.memory = in.memory();
   columns.keys = keys.pointers();
   columns.key_index = key_numbers;
@@ -201,23 +236,22 @@ nb::tuple run(std::string_view algorithm_name, bool decrypt, bool padded, nb::ha
   columns.out = {out.data(), out.size()};
   columns.out_offsets = out_offsets.values();
   columns.ivs = ivs.bytes();
-  columns.iv_len = iv_len_of(ivs.size(), count, algorithm, decrypt);
+  columns.iv_len = iv_len_of(ivs.size(), count, algorithm, call.decrypt);
   columns.aad = aad.bytes();
   columns.aad_offsets = aad_offsets.values();
   columns.aad_lengths = aad_lengths.values();
-  columns.tag_len = shape.tag_len;
+  columns.tag_len = call.shape.tag_len;
 
   std::vector<Result> results(count);
-  const auto pointer = reinterpret_cast<Stream>(stream);
   {
     const GilReleased released;
     const DeviceScope scope(in.device());
-    run_columns(engine, columns, results, pointer);
+    run_columns(call.engine, columns, results, call.stream);
   }
   if (in.device() != host_device) {
     std::vector<nb::object> objects = keys.objects();
-    objects.insert(objects.end(), {nb::borrow(data), output, nb::borrow(ivs_object), nb::borrow(aad_object)});
-    keep_until_done(std::move(objects), in.device(), pointer);
+    objects.insert(objects.end(), {call.data, output, call.ivs, call.aad});
+    keep_until_done(std::move(objects), in.device(), call.stream);
   }
 
   const nb::tuple outcome = to_tuple(results);
@@ -225,16 +259,11 @@ nb::tuple run(std::string_view algorithm_name, bool decrypt, bool padded, nb::ha
 }
 
 // Columns of a device, as Spans; results gets a Result for each message.
-void run_on_device(std::string_view algorithm_name, bool decrypt, bool padded, nb::handle keys_object, nb::handle data,
-                   nb::handle lengths_object, nb::handle offsets_object, nb::handle key_index_object,
-                   nb::handle ivs_object, nb::handle aad_object, nb::handle aad_offsets_object,
-                   nb::handle aad_lengths_object, nb::handle tag_length, nb::handle out_object,
-                   nb::handle out_offsets_object, nb::handle results_object, std::string_view engine,
-                   std::uintptr_t stream) {
-  const Algorithm& algorithm = find_algorithm(algorithm_name);
-  const Shape shape = make_shape(algorithm, decrypt, padded, tag_length);
-  const Operand in(data, "data", Operand::Use::read);
-  const Operand out(out_object, "out", Operand::Use::write);
+void run_on_device(nb::handle call_object, nb::handle results_object) {
+  const Call call(call_object);
+  const Algorithm& algorithm = call.algorithm;
+  const Operand in(call.data, "data", Operand::Use::read);
+  const Operand out(call.out, "out", Operand::Use::write);
   const Operand results(results_object, "results", Operand::Use::write);
   check_places(in, out);
   std::deque<Operand> columns_held;
@@ -251,44 +280,41 @@ void run_on_device(std::string_view algorithm_name, bool decrypt, bool padded, n
     return {reinterpret_cast<const T*>(operand.data()), operand.size() / sizeof(T)};
   };
   Columns columns;
-  columns.direction = decrypt ? Direction::decrypt : Direction::encrypt;
-  columns.padding = padding_of(algorithm, padded);
+  columns.direction = call.decrypt ? Direction::decrypt : Direction::encrypt;
+  columns.padding = padding_of(algorithm, call.padded);
   columns.memory = columns.columns_memory = in.memory();
-  columns.in_lengths = integers(lengths_object, "lengths", std::uint64_t{});
+  columns.in_lengths = integers(call.lengths, "lengths", std::uint64_t{});
   columns.count = columns.in_lengths.size();
   columns.in = in.bytes();
   columns.out = {out.data(), out.size()};
-  columns.in_offsets = integers(offsets_object, "offsets", std::uint64_t{});
-  columns.out_offsets = integers(out_offsets_object, "out_offsets", std::uint64_t{});
-  columns.key_index = integers(key_index_object, "key_index", std::uint32_t{});
-  columns.aad_offsets = integers(aad_offsets_object, "aad_offsets", std::uint64_t{});
-  columns.aad_lengths = integers(aad_lengths_object, "aad_lengths", std::uint64_t{});
-  columns.ivs = hold(ivs_object, "ivs").bytes();
-  columns.iv_len = iv_len_of(columns.ivs.size(), columns.count, algorithm, decrypt);
-  columns.aad = hold(aad_object, "aad").bytes();
-  columns.tag_len = shape.tag_len;
-  std::vector<nb::object> objects{
-      nb::borrow(data),        nb::borrow(lengths_object),     nb::borrow(offsets_object),
-      nb::borrow(ivs_object),  nb::borrow(key_index_object),   nb::borrow(aad_object),
-      nb::borrow(out_object),  nb::borrow(out_offsets_object), nb::borrow(results_object),
-      nb::borrow(keys_object), nb::borrow(aad_offsets_object), nb::borrow(aad_lengths_object)};
+  columns.in_offsets = integers(call.offsets, "offsets", std::uint64_t{});
+  columns.out_offsets = integers(call.out_offsets, "out_offsets", std::uint64_t{});
+  columns.key_index = integers(call.key_index, "key_index", std::uint32_t{});
+  columns.aad_offsets = integers(call.aad_offsets, "aad_offsets", std::uint64_t{});
+  columns.aad_lengths = integers(call.aad_lengths, "aad_lengths", std::uint64_t{});
+  columns.ivs = hold(call.ivs, "ivs").bytes();
+  columns.iv_len = iv_len_of(columns.ivs.size(), columns.count, algorithm, call.decrypt);
+  columns.aad = hold(call.aad, "aad").bytes();
+  columns.tag_len = call.shape.tag_len;
+  std::vector<nb::object> objects{call.data,        call.lengths,     call.offsets, call.ivs,
+                                  call.key_index,   call.aad,         call.out,     call.out_offsets,
+                                  call.aad_offsets, call.aad_lengths, call.keys,    nb::borrow(results_object)};
   std::optional<Keys> keys;
-  if (nb::isinstance<Span>(keys_object)) {
+  if (nb::isinstance<Span>(call.keys)) {
     columns.algorithm = &algorithm;
-    columns.key_bytes = hold(keys_object, "keys").bytes();
+    columns.key_bytes = hold(call.keys, "keys").bytes();
   } else {
-    keys.emplace(algorithm, keys_object);
+    keys.emplace(algorithm, call.keys);
     columns.keys = keys->pointers();
     objects.insert(objects.end(), keys->objects().begin(), keys->objects().end());
   }
   const std::span outcome(reinterpret_cast<Result*>(results.data()), results.size() / sizeof(Result));
-  const auto pointer = reinterpret_cast<Stream>(stream);
   {
     const GilReleased released;
     const DeviceScope scope(in.device());
-    run_columns(engine, columns, outcome, pointer);
+    run_columns(call.engine, columns, outcome, call.stream);
   }
-  keep_until_done(std::move(objects), in.device(), pointer);
+  keep_until_done(std::move(objects), in.device(), call.stream);
 }
 
 // Results from device memory, as run() gives them.
@@ -309,44 +335,26 @@ nb::tuple fetch_results(nb::handle results_object, std::uintptr_t stream) {
 }  // namespace
 
 void bind_columns(nb::module_& m) {
-  m.def("run_device_columns", &run_on_device, nb::arg("algorithm"), nb::arg("decrypt"), nb::arg("padded"),
-        nb::arg("keys"), nb::arg("data"), nb::arg("lengths"), nb::arg("offsets").none(), nb::arg("key_index").none(),
-        nb::arg("ivs").none(), nb::arg("aad").none(), nb::arg("aad_offsets").none(), nb::arg("aad_lengths").none(),
-        nb::arg("tag_length").none(), nb::arg("out"), nb::arg("out_offsets").none(), nb::arg("results"),
-        nb::arg("engine"), nb::arg("stream"),
-        nb::sig("def run_device_columns(algorithm: str, decrypt: bool, padded: bool, keys: object, data: object, "
-                "lengths: object, offsets: object, key_index: object, ivs: object, aad: object, aad_offsets: object, "
-                "aad_lengths: object, tag_length: int, out: object, out_offsets: object, results: object, engine: "
-                "str, stream: int) -> None"),
+  m.def("run_device_columns", &run_on_device, nb::arg("call"), nb::arg("results"),
+        nb::sig("def run_device_columns(call: object, results: object) -> None"),
         "run_columns for columns on the GPU that holds data and out; results gets RESULT_SIZE bytes a message there.");
   m.def("fetch_results", &fetch_results, nb::arg("results"), nb::arg("stream"),
         nb::sig("def fetch_results(results: object, stream: int) -> tuple[bytes, bytes]"),
         "8 bytes of count written and 1 byte of status for each message, from the results of run_device_columns.");
   m.attr("RESULT_SIZE") = sizeof(Result);
-  m.def("run_columns", &run, nb::arg("algorithm"), nb::arg("decrypt"), nb::arg("padded"), nb::arg("keys"),
-        nb::arg("data"), nb::arg("lengths"), nb::arg("offsets").none(), nb::arg("key_index").none(),
-        nb::arg("ivs").none(), nb::arg("aad").none(), nb::arg("aad_offsets").none(), nb::arg("aad_lengths").none(),
-        nb::arg("tag_length").none(), nb::arg("out").none(), nb::arg("out_offsets").none(), nb::arg("engine"),
-        nb::arg("stream"),
-        nb::sig("def run_columns(algorithm: str, decrypt: bool, padded: bool, keys: object, data: object, lengths: "
-                "object, offsets: object, key_index: object, ivs: object, aad: object, aad_offsets: object, "
-                "aad_lengths: object, tag_length: int, out: object, out_offsets: object, engine: str, stream: int) -> "
-                "tuple[typing.Any, bytes, bytes]"),
+  m.def("run_columns", &run, nb::arg("call"),
+        nb::sig("def run_columns(call: object) -> tuple[typing.Any, bytes, bytes]"),
         "The output, 8 bytes of count written and 1 byte of status for each message.");
   m.def(
       "columns_output_size",
-      [](std::string_view algorithm, bool decrypt, bool padded, nb::handle lengths, nb::handle out_offsets,
-         nb::handle tag_length) {
-        const Shape shape = make_shape(find_algorithm(algorithm), decrypt, padded, tag_length);
-        const Integers sizes(lengths, "lengths");
-        const Integers starts(out_offsets, "out_offsets");
-        check_given(out_offsets, starts, "out_offsets", sizes.values().size());
-        return output_span(shape, sizes.values(), starts.values());
+      [](nb::handle object) {
+        const Call call(object);
+        const Integers sizes(call.lengths, "lengths");
+        const Integers starts(call.out_offsets, "out_offsets");
+        check_given(call.out_offsets, starts, "out_offsets", sizes.values().size());
+        return output_span(call.shape, sizes.values(), starts.values());
       },
-      nb::arg("algorithm"), nb::arg("decrypt"), nb::arg("padded"), nb::arg("lengths"), nb::arg("out_offsets").none(),
-      nb::arg("tag_length").none(),
-      nb::sig("def columns_output_size(algorithm: str, decrypt: bool, padded: bool, lengths: object, out_offsets: "
-              "object, tag_length: int) -> int"),
+      nb::arg("call"), nb::sig("def columns_output_size(call: object) -> int"),
       "Bytes that run_columns needs at `out`.");
 }
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 from . import _native
 from .arguments import PLAIN, is_decrypt, is_padded
@@ -24,6 +24,32 @@ def _arrays() -> ModuleType:
     from . import arrays
 
     return arrays
+
+
+class ColumnsCall(NamedTuple):
+    """The arguments of one `run_columns`, which travel together: bindings/columns.cpp reads them by
+    these names. Arrays become views of their memory on the way.
+
+    Not a dataclass: that would have every import of the package import `inspect`.
+    """
+
+    algorithm: str
+    decrypt: bool
+    padded: bool
+    keys: Any
+    data: Any
+    lengths: Any
+    offsets: Any
+    key_index: Any
+    ivs: Any
+    aad: Any
+    aad_offsets: Any
+    aad_lengths: Any
+    tag_length: int
+    out: Any
+    out_offsets: Any
+    engine: str
+    stream: int
 
 
 class Columns(Generic[OutT]):
@@ -195,51 +221,36 @@ def run_columns(
     not disturbed. ValueError, before anything is written: a length, offset or index is wrong, or
     two messages encrypt with the same GCM key and nonce.
     """
-    operation = (algorithm, is_decrypt(direction), is_padded(padding))
     for name, value in (("keys", keys), ("lengths", lengths)):
         if value is None:
             raise TypeError(f"{name} is None: run_columns needs it")
+    call = ColumnsCall(
+        algorithm=algorithm,
+        decrypt=is_decrypt(direction),
+        padded=is_padded(padding),
+        keys=keys,
+        data=data,
+        lengths=lengths,
+        offsets=offsets,
+        key_index=key_index,
+        ivs=ivs,
+        aad=aad,
+        aad_offsets=aad_offsets,
+        aad_lengths=aad_lengths,
+        tag_length=tag_length,
+        out=out,
+        out_offsets=out_offsets,
+        engine=engine,
+        stream=0,
+    )
     if key_index is None and isinstance(keys, list | tuple) and len(keys) > 1:
         raise _no_key_index(len(keys))
-    columns = (lengths, offsets, key_index, ivs, aad, aad_offsets, aad_lengths)
     if type(lengths) not in PLAIN and _arrays().is_on_device(lengths):
-        return _run_device_columns(
-            operation,
-            keys,
-            data,
-            columns,
-            tag_length,
-            out,
-            out_offsets,
-            engine,
-            stream,
-        )
-    pointer = 0
-    source, target = data, out
-    library: Any = None
-    made: Any = None
-    if (
-        stream is not None
-        or type(data) not in PLAIN
-        or (out is not None and type(out) not in PLAIN)
-    ):
-        arrays = _arrays()
-        library = arrays.library_of(data, "data")
-        asked = arrays.stream_pointer(stream)
-        pointer = arrays.choose_stream(library, data, asked)
-        source = library.view(data, "data", pointer, False)
-        if out is not None:
-            target = arrays.library_of(out, "out").view(out, "out", pointer, True)
-        elif library is not arrays.BUFFERS:
-            size = _native.columns_output_size(*operation, lengths, out_offsets, tag_length)
-            made = library.empty(size, data, asked)
-            target = library.view(made, "out", pointer, True)
-    held, written, status = _native.run_columns(
-        *operation, keys, source, *columns, tag_length, target, out_offsets, engine, pointer
-    )
-    if made is not None:
-        return Columns(library.finish(made), lambda: (written, status))
-    return Columns(held if out is None else out, lambda: (written, status))
+        return _run_on_device(call, stream)
+    if stream is None and type(data) in PLAIN and (out is None or type(out) in PLAIN):
+        made, written, status = _native.run_columns(call)
+        return Columns(made if out is None else out, lambda: (written, status))
+    return _run_arrays(call, stream)
 
 
 def _no_key_index(count: int) -> ValueError:
@@ -248,47 +259,70 @@ def _no_key_index(count: int) -> ValueError:
     )
 
 
-def _run_device_columns(
-    operation: tuple[str, bool, bool],
-    keys: Any,
-    data: Any,
-    columns: tuple[Any, ...],
-    tag_length: int,
-    out: Any,
-    out_offsets: Any,
-    engine: str,
-    stream: StreamLike,
-) -> Columns[Any]:
+def _run_arrays(call: ColumnsCall, stream: StreamLike) -> Columns[Any]:
+    """`run_columns` when data or out is an array, or a stream was given."""
+    arrays = _arrays()
+    library = arrays.library_of(call.data, "data")
+    asked = arrays.stream_pointer(stream)
+    pointer = arrays.choose_stream(library, call.data, asked)
+    source = library.view(call.data, "data", pointer, False)
+    target = made = None
+    if call.out is not None:
+        target = arrays.library_of(call.out, "out").view(call.out, "out", pointer, True)
+    elif library is not arrays.BUFFERS:
+        made = library.empty(_native.columns_output_size(call), call.data, asked)
+        target = library.view(made, "out", pointer, True)
+    viewed = call._replace(data=source, out=target, stream=pointer)
+    held, written, status = _native.run_columns(viewed)
+    if made is not None:
+        return Columns(library.finish(made), lambda: (written, status))
+    return Columns(held if call.out is None else call.out, lambda: (written, status))
+
+
+# The columns that may lie on a GPU, and the bytes of an integer in each; 1: anything as bytes.
+_DEVICE_COLUMNS = {
+    "lengths": 8,
+    "offsets": 8,
+    "key_index": 4,
+    "ivs": 1,
+    "aad": 1,
+    "aad_offsets": 8,
+    "aad_lengths": 8,
+    "out_offsets": 8,
+}
+
+
+def _run_on_device(call: ColumnsCall, stream: StreamLike) -> Columns[Any]:
     """`run_columns` when lengths is an array on a GPU."""
     arrays = _arrays()
-    if out is None:
+    if call.out is None:
         raise ValueError("out is needed for columns on a GPU: their sum is not known on the host")
-    library = arrays.library_of(data, "data")
+    library = arrays.library_of(call.data, "data")
     asked = arrays.stream_pointer(stream)
-    pointer = arrays.choose_stream(library, data, asked)
-    source = library.view(data, "data", pointer, False)
-    target = arrays.library_of(out, "out").view(out, "out", pointer, True)
-    device = library.device(data)
+    pointer = arrays.choose_stream(library, call.data, asked)
+    source = library.view(call.data, "data", pointer, False)
+    target = arrays.library_of(call.out, "out").view(call.out, "out", pointer, True)
+    device = library.device(call.data)
     if device is None:
         raise ValueError(
             "data lies in host memory, but lengths on a GPU: columns lie with the data"
         )
-    names = ("lengths", "offsets", "key_index", "ivs", "aad", "aad_offsets", "aad_lengths")
-    sizes = (8, 8, 4, 1, 1, 8, 8)
-    spans = tuple(
-        arrays.device_column(x, name, pointer, size)
-        for x, name, size in zip(columns, names, sizes, strict=True)
+    viewed = call._replace(
+        data=source,
+        out=target,
+        stream=pointer,
+        **{
+            name: arrays.device_column(getattr(call, name), name, pointer, size)
+            for name, size in _DEVICE_COLUMNS.items()
+        },
     )
-    starts = arrays.device_column(out_offsets, "out_offsets", pointer, 8)
-    held = arrays.device_column(keys, "keys", pointer, 1) if arrays.is_on_device(keys) else keys
-    if held is not keys and columns[2] is None:
-        key_size = {entry.name: entry.key_size for entry in algorithms()}.get(operation[0], 0)
-        if key_size and len(held) > key_size:
-            raise _no_key_index(len(held) // key_size)
-    room = len(spans[0]) // 8 * _native.RESULT_SIZE
+    if arrays.is_on_device(call.keys):
+        viewed = viewed._replace(keys=arrays.device_column(call.keys, "keys", pointer, 1))
+        key_size = {entry.name: entry.key_size for entry in algorithms()}.get(call.algorithm, 0)
+        if call.key_index is None and key_size and len(viewed.keys) > key_size:
+            raise _no_key_index(len(viewed.keys) // key_size)
+    room = len(viewed.lengths) // 8 * _native.RESULT_SIZE
     results = _native.DeviceArray(room, device, pointer)
-    results_view = arrays.library_of(results, "results").view(results, "results", pointer, True)
-    outputs = (target, starts, results_view)
-    arguments = (*operation, held, source, *spans, tag_length, *outputs, engine, pointer)
-    _native.run_device_columns(*arguments)
-    return Columns(out, lambda: _native.fetch_results(results_view, pointer))
+    view = arrays.library_of(results, "results").view(results, "results", pointer, True)
+    _native.run_device_columns(viewed, view)
+    return Columns(call.out, lambda: _native.fetch_results(view, pointer))

@@ -165,6 +165,26 @@ def test_shared_aad_and_one_key() -> None:
     assert columns.out == b"".join(wanted)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "error", "says"),
+    [
+        ({"algorithm": 3}, TypeError, "algorithm is int: expected a name"),
+        ({"algorithm": "\ud800"}, ValueError, "surrogates"),
+        ({"engine": None}, TypeError, "engine is NoneType: expected a name"),
+        ({"tag_length": "16"}, TypeError, "tag_length is str"),
+        ({"direction": 1}, ValueError, "direction is 1"),
+    ],
+)
+def test_names_that_are_none(wrong: dict[str, Any], error: type[Exception], says: str) -> None:
+    given = {"algorithm": "aes-128-gcm", "direction": "encrypt", **wrong}
+    out = bytearray(b"\xff" * 20)
+    with pytest.raises(error, match=says):
+        wc.run_columns(
+            **given, keys=bytes(16), data=b"text", lengths=[4], ivs=bytes(range(12)), out=out
+        )
+    assert out == b"\xff" * 20
+
+
 def test_statuses_are_those_of_c() -> None:
     header = (Path(__file__).parents[2] / "include/warpcipher.h").read_text(encoding="utf-8")
     values = re.search(r"typedef enum wc_status \{(.*?)\}", header, re.DOTALL)
