@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "batch/columns.hpp"
+#include "engine/decision.hpp"
 #include "engine/device_copy.hpp"
 #include "engine/engine.hpp"
 #include "engine/policy.hpp"
@@ -46,6 +47,10 @@ class DeviceEngine : public Engine {
   // default; a device, name or value that there is not changes nothing. From any thread.
   virtual std::vector<Policy> policies(int device) const = 0;
   virtual void choose_policy(int device, std::string_view name, std::string_view value) = 0;
+
+  // Which kernels a batch of that shape would run on a device, and why. Throws Error{invalid_argument} for a shape that
+  // no batch has, Error{engine_unavailable} where the engine cannot run.
+  virtual std::vector<Decision> explain(const BatchShape& shape, int device) const = 0;
 
   virtual Stream create_stream() = 0;
   virtual void destroy_stream(Stream stream) noexcept = 0;

@@ -3,16 +3,17 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "columnar_batch.hpp"
+#include "force.hpp"
 #include "sectors.hpp"
 
 namespace {
 
 using namespace warpcipher;
+using conformance::force;
 
 // Each change makes a right batch wrong: the GPU must see it, and the host say what it is.
 int test_refusals(const Algorithm& algorithm, std::size_t longest, Stream stream) {
@@ -120,7 +121,7 @@ int test_speculation(const Algorithm& algorithm, Stream stream) {
                         {"together", 0, 15000},
                         {"mixed", 8192, 8192},
                         {"mixed", 0, 9000}}) {
-    setenv("WARPCIPHER_COUNTER", c.kernel, 1);
+    force("WARPCIPHER_COUNTER", c.kernel);
     for (const std::size_t keys : {1, 3}) {
       for (const bool in_place : {false, true}) {  // in place, text that is run twice is not what it should be
         Shape shape;
@@ -138,14 +139,14 @@ int test_speculation(const Algorithm& algorithm, Stream stream) {
     }
     if (c.shortest != 0) failures += test_refusals(algorithm, c.longest, stream);
   }
-  unsetenv("WARPCIPHER_COUNTER");
+  force("WARPCIPHER_COUNTER", nullptr);
   return failures;
 }
 
 int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
   int failures = 0;
   std::size_t cases = 0;
-  setenv("WARPCIPHER_COLUMNS", "device", 1);
+  force("WARPCIPHER_COLUMNS", "device");
   const bool counts = algorithm.mode.id == Mode::ctr || algorithm.is_aead();
   const std::size_t variants = !quick ? 48 : counts ? 8 : 4;
   const std::size_t lengths = algorithm.mode.id == Mode::cfb8 ? 3 : quick && !counts ? 6 : 9;
@@ -197,17 +198,17 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
   }
   if (algorithm.mode.id == Mode::xts) failures += test_sectors(algorithm, quick, stream, cases);
   if (algorithm.takes_padding()) {  // as messages, whose padding is taken off the same way
-    setenv("WARPCIPHER_COLUMNS", "host", 1);
+    force("WARPCIPHER_COLUMNS", "host");
     Shape shape{Direction::decrypt, 200, 70, 3};
     shape.pads = shape.offsets = true;
     failures += test_shape(algorithm, shape, stream);
     ++cases;
-    setenv("WARPCIPHER_COLUMNS", "device", 1);
+    force("WARPCIPHER_COLUMNS", "device");
   }
   if (counts || algorithm.mode.id == Mode::cbc || algorithm.mode.id == Mode::xts)
     failures += test_refusals(algorithm, 100, stream);
   if (counts) failures += test_speculation(algorithm, stream);
-  unsetenv("WARPCIPHER_COLUMNS");
+  force("WARPCIPHER_COLUMNS", nullptr);
   std::printf("%-16s %4zu columnar batches %s\n", std::string(algorithm.name).c_str(), cases,
               failures == 0 ? "ok" : "FAILED");
   std::fflush(stdout);

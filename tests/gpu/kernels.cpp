@@ -2,14 +2,15 @@
 #include "kernels.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <vector>
+
+#include "force.hpp"
 
 namespace conformance {
 
 int test_packed(const Algorithm& algorithm, const Options& options, Stream stream) {
   Tally tally(stream);
-  setenv("WARPCIPHER_COUNTER", "packed", 1);
+  force("WARPCIPHER_COUNTER", "packed");
   for (const std::size_t average : {20, 100, 250, 500, 1000, 3000}) {
     for (const bool one_key : {true, false}) {
       Batch batch;
@@ -33,7 +34,7 @@ int test_packed(const Algorithm& algorithm, const Options& options, Stream strea
       tally.run(batch);
     }
   }
-  unsetenv("WARPCIPHER_COUNTER");
+  force("WARPCIPHER_COUNTER", nullptr);
   return tally.report(algorithm.name, "messages packed into warps");
 }
 
@@ -42,7 +43,7 @@ int test_packed_alike(const Algorithm& algorithm, const Options& options, Stream
   for (const std::size_t units :
        {1, 2, 5, 9, 15, 16, 17, 18, 19, 21, 23, 24, 28, 32, 33, 42, 51, 64, 85, 86, 100, 129, 255, 256}) {
     for (const char* kernel : {"together", "packed"}) {
-      setenv("WARPCIPHER_COUNTER", kernel, 1);
+      force("WARPCIPHER_COUNTER", kernel);
       Batch batch;
       const Key* key = &random_key(algorithm);
       const bool own_keys = kernel[0] == 'p' && random_below(2) == 0;
@@ -69,7 +70,7 @@ int test_packed_alike(const Algorithm& algorithm, const Options& options, Stream
       tally.run(batch);
     }
   }
-  unsetenv("WARPCIPHER_COUNTER");
+  force("WARPCIPHER_COUNTER", nullptr);
   return tally.report(algorithm.name, "messages of one length packed into warps");
 }
 
@@ -93,8 +94,8 @@ int test_hybrid_warps(const Algorithm& algorithm, const Options& options, Stream
   constexpr std::size_t tile = 256 * 16;
   const bool counts = algorithm.mode.id == Mode::ctr || algorithm.mode.id == Mode::gcm;
   Tally tally(stream);
-  setenv("WARPCIPHER_COUNTER", "mixed", 1);
-  setenv("WARPCIPHER_BLOCKS", "mixed", 1);
+  force("WARPCIPHER_COUNTER", "mixed");
+  force("WARPCIPHER_BLOCKS", "mixed");
   for (const std::size_t tiles : {3, 7, 24, options.quick ? 40 : 5000}) {
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
       if (algorithm.mode.id == Mode::ctr && direction == Direction::decrypt) continue;  // the same
@@ -132,8 +133,8 @@ int test_hybrid_warps(const Algorithm& algorithm, const Options& options, Stream
       tally.run(batch);
     }
   }
-  unsetenv("WARPCIPHER_BLOCKS");
-  unsetenv("WARPCIPHER_COUNTER");
+  force("WARPCIPHER_BLOCKS", nullptr);
+  force("WARPCIPHER_COUNTER", nullptr);
   return tally.report(algorithm.name, "messages by two kinds of warps");
 }
 

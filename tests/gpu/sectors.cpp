@@ -2,12 +2,13 @@
 #include "sectors.hpp"
 
 #include <cstdint>
-#include <cstdlib>
 #include <vector>
 
 #include "columnar_batch.hpp"
+#include "force.hpp"
 
 using namespace warpcipher;
+using conformance::force;
 
 int test_sectors(const Algorithm& algorithm, bool quick, Stream stream, std::size_t& cases) {
   static constexpr std::size_t at = 33;
@@ -84,7 +85,7 @@ int test_sectors(const Algorithm& algorithm, bool quick, Stream stream, std::siz
        512, true, "overlap"},
   };
   int failures = 0;
-  setenv("WARPCIPHER_BLOCKS", "mixed", 1);
+  force("WARPCIPHER_BLOCKS", "mixed");
   for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
     for (const std::size_t sector : {512, 1024, 1536, 3584, 4096, 528}) {
       Shape shape;
@@ -125,6 +126,6 @@ int test_sectors(const Algorithm& algorithm, bool quick, Stream stream, std::siz
     failures += test_shape(algorithm, shape, stream);
     ++cases;
   }
-  unsetenv("WARPCIPHER_BLOCKS");
+  force("WARPCIPHER_BLOCKS", nullptr);
   return failures;
 }

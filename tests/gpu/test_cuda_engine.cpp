@@ -21,6 +21,7 @@
 #include "columns.hpp"
 #include "core/error.hpp"
 #include "engine/cuda/engine.hpp"
+#include "force.hpp"
 #include "host_data.hpp"
 #include "kernels.hpp"
 #include "large.hpp"
@@ -110,7 +111,7 @@ int run_all(const Options& options) {
   if (options.columns) return test_columns(options.quick, options.only, is_mine, stream) == 0 ? 0 : 1;
   int failures = 0;
   for (const char* form : {"128", "64"}) {
-    setenv("WARPCIPHER_LANE_TABLE", form, 1);
+    force("WARPCIPHER_LANE_TABLE", form);
     std::printf("lane tables of %s KiB\n", form);
     for (const Algorithm& algorithm : algorithms()) {
       if (!options.only.empty() && algorithm.name != options.only) continue;
@@ -121,10 +122,10 @@ int run_all(const Options& options) {
     }
     if (options.only.empty() && is_mine()) failures += test_mixed(options, stream);
   }
-  unsetenv("WARPCIPHER_LANE_TABLE");
+  force("WARPCIPHER_LANE_TABLE", nullptr);
   for (const char* form : {"lanes", "rows", "scalar", "tensor", "warpgroups"}) {
     if (!has_ghash(form)) continue;
-    setenv("WARPCIPHER_GHASH", form, 1);
+    force("WARPCIPHER_GHASH", form);
     std::printf("GHASH, %s\n", form);
     for (const Algorithm& algorithm : algorithms()) {
       if (algorithm.mode.id != Mode::gcm || (!options.only.empty() && algorithm.name != options.only)) continue;
@@ -135,7 +136,7 @@ int run_all(const Options& options) {
       if (options.only.empty()) break;  // one key size says it all
     }
   }
-  unsetenv("WARPCIPHER_GHASH");
+  force("WARPCIPHER_GHASH", nullptr);
   for (const Algorithm& algorithm : algorithms()) {
     if (!is_aes(algorithm.cipher.id) || (!options.only.empty() && algorithm.name != options.only)) continue;
     if (is_mine()) failures += test_many_keys(algorithm, options, stream);

@@ -66,6 +66,7 @@ class HostDeviceEngine final : public DeviceEngine {
   int current_device() const override { return current_; }
   int select_device(int device) override { return std::exchange(current_, device); }
 
+  std::vector<Decision> explain(const BatchShape&, int) const override { return {}; }
   std::vector<Policy> policies(int) const override {
     return {{"form", {"plain", "other"}, form.empty() ? std::string_view("plain") : form, "for tests", "aes-128-ctr"}};
   }

@@ -23,6 +23,7 @@ class AbsentCudaEngine final : public DeviceEngine {
   int select_device(int) override { refuse(); }
   std::vector<Policy> policies(int) const override { return {}; }
   void choose_policy(int, std::string_view, std::string_view) override {}
+  std::vector<Decision> explain(const BatchShape&, int) const override { refuse(); }
   Stream create_stream() override { refuse(); }
   void destroy_stream(Stream) noexcept override {}
   void wait(Stream) override { refuse(); }

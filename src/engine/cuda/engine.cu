@@ -6,6 +6,8 @@
 
 #include "core/error.hpp"
 #include "core/fork.hpp"
+#include "engine/cuda/choice/columns.hpp"
+#include "engine/cuda/choice/explain.hpp"
 #include "engine/cuda/choice/policies.hpp"
 #include "engine/cuda/execution/columns.hpp"
 #include "engine/cuda/execution/message_batch.hpp"
@@ -66,7 +68,7 @@ class CudaEngine final : public DeviceEngine {
     cuda::run_sectors(cuda::current_device(), first, count, stream);
   }
 
-  std::size_t least_columns() const override { return cuda::least_columns(); }
+  std::size_t least_columns() const override { return cuda::least_columns(cuda::overrides()); }
   std::optional<Status> run_columns(const Columns& columns, std::span<Result> results, Stream stream) override {
     require_device();
     return cuda::run_columns(columns, results, stream);
@@ -94,7 +96,14 @@ class CudaEngine final : public DeviceEngine {
 
   std::vector<Policy> policies(int device) const override { return cuda::policies(cuda::find_device(device)); }
   void choose_policy(int device, std::string_view name, std::string_view value) override {
-    cuda::choose_policy(device, name, value);
+    for (const cuda::Device& each : cuda::devices().list) {
+      if (each.index == device) cuda::choose_policy(each, name, value);
+    }
+  }
+
+  std::vector<Decision> explain(const BatchShape& shape, int device) const override {
+    require_device();
+    return cuda::explain(cuda::conditions_of(cuda::find_device(device)), shape);
   }
 
   Stream create_stream() override {

@@ -10,6 +10,7 @@
 #include "cipher/aes_tables.hpp"
 #include "core/error.hpp"
 #include "core/wipe.hpp"
+#include "engine/cuda/choice/lane_table.hpp"
 #include "engine/cuda/lane_table/table_layout.hpp"
 #include "engine/cuda/runtime/check.hpp"
 #include "search/cuda/aes_units.hpp"
@@ -183,7 +184,10 @@ std::unique_ptr<UnitSearch> make_aes_search(std::shared_ptr<const KeySpace> spac
 
 AesPolicy choose_aes_policy(const warpcipher::cuda::Device& device) {
   AesPolicy policy;
-  policy.tables = lane_table::choose_table_layout(device) == lane_table::TableLayout::tables_128 ? 4 : 2;
+  policy.tables = warpcipher::cuda::choose_table_layout(warpcipher::cuda::conditions_of(device)) ==
+                          lane_table::TableLayout::tables_128
+                      ? 4
+                      : 2;
   return policy;
 }
 

@@ -6,14 +6,15 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/cuda/choice/tunable.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
 #include "engine/policy.hpp"
 
 namespace warpcipher::cuda {
 
+// Throws as overrides().
 std::vector<Policy> policies(const Device& device);
 
-// An empty value: back to the default.
-void choose_policy(int device, std::string_view name, std::string_view value);
+// An empty value: back to the default. Changes nothing where the name or value is unknown, or the device cannot run it.
+void choose_policy(const Device& device, std::string_view name, std::string_view value);
 
 }  // namespace warpcipher::cuda

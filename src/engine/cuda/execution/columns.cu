@@ -21,6 +21,9 @@
 #include <vector>
 
 #include "core/thread_pool.hpp"
+#include "engine/cuda/choice/columns.hpp"
+#include "engine/cuda/choice/ghash.hpp"
+#include "engine/cuda/choice/lane_table.hpp"
 #include "engine/cuda/execution/columns_device.hpp"
 #include "engine/cuda/execution/device_batch.hpp"
 #include "engine/cuda/execution/plan_memory.hpp"
@@ -32,7 +35,6 @@
 #include "engine/cuda/lane_table/hybrid_rows.hpp"
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/device.hpp"
-#include "engine/cuda/runtime/environment.hpp"
 #include "engine/cuda/runtime/memory.hpp"
 #include "engine/cuda/runtime/stream.hpp"
 
@@ -153,7 +155,9 @@ class ColumnsRun {
     batch_.units = summary_.units;
     batch_.most_units = summary_.most_units;
     batch_.hashes.chunks = summary_.chunks;
+    if (!batch_.is_gcm()) return;
     batch_.hashes.work = {count_, keys_, summary_.hash_blocks, summary_.most_hash_blocks};
+    batch_.hashes.algorithm = choose_ghash(conditions_of(batch_.device), batch_.hashes.work);
   }
 
   // A kernel will put the summary into the mailbox.
@@ -200,7 +204,9 @@ class ColumnsRun {
   // launches nothing, where they are not.
   bool start_sectors() {
     const bool is_xts = algorithm_.mode.id == Mode::xts;
-    if (!is_xts || only_key_ == nullptr || !lane_table::choose_hybrid_rows(batch_.device, view_)) return false;
+    if (!is_xts || only_key_ == nullptr) return false;
+    const SectorWork work{view_.count, view_.room()};
+    if (choose_sectors(conditions_of(batch_.device), work) != SectorKernel::rows) return false;
     if (view_.aad_offsets != nullptr || view_.aad_lengths != nullptr) return false;  // to be checked, too
     begin_speculation();
     speculation_.most_units = UINT64_MAX;
@@ -291,15 +297,9 @@ class ColumnsRun {
 
 }  // namespace
 
-std::size_t least_columns() {
-  const std::string_view forced = forced_value("WARPCIPHER_COLUMNS", {"device", "host"});
-  if (!forced.empty()) return forced == "device" ? 1 : SIZE_MAX;
-  return 512;  // fewer take the host less time than the launches that spare it the work
-}
-
 std::optional<Status> run_columns(const Columns& columns, std::span<Result> results, Stream stream) {
   const Device& device = device_of(columns);
-  const bool is_worth_it = columns.columns_memory == Memory::device || columns.count >= least_columns();
+  const bool is_worth_it = columns.columns_memory == Memory::device || columns.count >= least_columns(overrides());
   if (!is_worth_it || !can_run(columns)) return std::nullopt;
   const DeviceScope scope(device.index);
   return ColumnsRun(columns, device, stream).run(results);

@@ -2,7 +2,6 @@
 // Columnar batches, planned and run on the GPU: the host does nothing for each message.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <span>
 
@@ -10,10 +9,6 @@
 #include "engine/engine.hpp"
 
 namespace warpcipher::cuda {
-
-// DeviceEngine::least_columns(). WARPCIPHER_COLUMNS ("device" or "host") forces one way for all batches, for tests and
-// measurements.
-std::size_t least_columns();
 
 // DeviceEngine::run_columns().
 std::optional<Status> run_columns(const Columns& columns, std::span<Result> results, Stream stream);

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "engine/cuda/bitslice/des.hpp"
+#include "engine/cuda/choice/lane_table.hpp"
 #include "engine/cuda/execution/device_batch.hpp"
 #include "engine/cuda/inputs/order.hpp"
 #include "engine/cuda/lane_table/counter_batch.hpp"
@@ -29,19 +30,19 @@ lane_table::CounterBatch counter_batch(const DeviceBatch& b) {
           b.only_key};
 }
 
-// Some kernels make round keys themselves.
-lane_table::CounterChoice choose_counter(const DeviceBatch& b, lane_table::CounterBatch& counters) {
-  const lane_table::CounterChoice choice = lane_table::choose_counter(b.device, counters);
-  if (!choice.makes_round_keys) b.aes_keys->derive();
-  counters.round_keys = b.aes_keys->round_keys();
+// Some kernels make round keys themselves. For others they are there afterwards.
+CounterChoice choose_kernel(const DeviceBatch& b) {
+  const CounterChoice choice =
+      choose_counter(conditions_of(b.device), {b.messages, b.tiles, b.units, b.most_units, b.aes_keys->rounds(),
+                                               b.only_key != nullptr, b.aes_keys->bytes() != nullptr});
+  if (choice.keys != lane_table::KeySource::bytes) b.aes_keys->derive();
   return choice;
 }
 
 void run_counters(const DeviceBatch& b, const std::uint32_t* verdicts) {
   if (b.tiles == 0) return;
-  lane_table::CounterBatch counters = counter_batch(b);
-  const lane_table::CounterChoice choice = choose_counter(b, counters);
-  lane_table::run_counter_batch(b.device, b.stream, counters, choice, b.is_gcm(), verdicts);
+  const CounterChoice choice = choose_kernel(b);
+  lane_table::run_counter_batch(b.device, b.stream, counter_batch(b), choice, b.is_gcm(), verdicts);
 }
 
 void run_tiles(const DeviceBatch& b) {
@@ -51,8 +52,10 @@ void run_tiles(const DeviceBatch& b) {
     return bitslice::run_tiles(b.device, b.stream, b.algorithm, b.direction, list, schedules, b.in_place);
   }
   b.aes_keys->derive();
-  lane_table::run_tiles(b.device, b.stream, b.algorithm, b.direction,
-                        {{list}, b.aes_keys->rounds(), b.aes_keys->round_keys()}, b.units, b.in_place, b.only_key);
+  const TextChoice choice = choose_text(conditions_of(b.device),
+                                        {b.algorithm.mode.id, false, false, b.only_key != nullptr, b.tiles, b.units});
+  lane_table::run_tiles(b.device, b.stream, b.algorithm, b.direction, choice,
+                        {{list}, b.aes_keys->rounds(), b.aes_keys->round_keys()}, b.in_place, b.only_key);
 }
 
 // The numbers of views by length; nullptr where they may stay as they are.
@@ -78,9 +81,11 @@ void run_serial(const DeviceBatch& b) {
   const LengthOrder order(b);
   if (b.is_aes()) {
     b.aes_keys->derive();
+    const std::uint32_t rounds = b.aes_keys->rounds();
+    const SerialChoice choice = choose_serial(conditions_of(b.device), {b.messages, rounds, mode == Mode::cfb8});
     return lane_table::run_serial_batch(
-        b.device, b.stream, mode,
-        lane_table::SerialBatch{b.views, order.get(), b.aes_keys->round_keys(), b.messages, b.aes_keys->rounds()});
+        b.device, b.stream, mode, choice,
+        lane_table::SerialBatch{b.views, order.get(), b.aes_keys->round_keys(), b.messages, rounds});
   }
   const DesSchedules schedules(b.device, b.stream, b.des_keys, b.views, b.messages, order.get());
   lane_table::run_serial_batch(b.device, b.stream, mode,
@@ -103,7 +108,9 @@ void encrypt_first_blocks(const DeviceBatch& b, Block* masks) {
   if (!is_xts && !b.is_gcm()) return;
   b.aes_keys->derive();
   const uint4* const rows = is_xts ? b.aes_keys->tweak_keys() : b.aes_keys->round_keys();
-  lane_table::encrypt_first_blocks(b.device, b.stream, {b.views, b.messages, rows, b.aes_keys->rounds(), masks});
+  const TableLayout layout = choose_table_layout(conditions_of(b.device));
+  lane_table::encrypt_first_blocks(b.device, b.stream, layout,
+                                   {b.views, b.messages, rows, b.aes_keys->rounds(), masks});
 }
 
 void execute(const DeviceBatch& b, std::uint32_t* verdicts, bool has_text) {
@@ -116,9 +123,8 @@ void execute(const DeviceBatch& b, std::uint32_t* verdicts, bool has_text) {
 }
 
 bool start_text(const DeviceBatch& b, Speculation& speculation) {
-  lane_table::CounterBatch counters = counter_batch(b);
-  const lane_table::CounterChoice choice = choose_counter(b, counters);
-  return lane_table::start_counter_batch(b.device, b.stream, counters, choice, b.is_gcm(), speculation);
+  const CounterChoice choice = choose_kernel(b);
+  return lane_table::start_counter_batch(b.device, b.stream, counter_batch(b), choice, b.is_gcm(), speculation);
 }
 
 }  // namespace warpcipher::cuda

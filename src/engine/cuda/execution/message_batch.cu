@@ -9,6 +9,8 @@
 #include "core/bytes.hpp"
 #include "core/thread_pool.hpp"
 #include "core/wipe.hpp"
+#include "engine/cuda/choice/ghash.hpp"
+#include "engine/cuda/choice/lane_table.hpp"
 #include "engine/cuda/inputs/host_views.hpp"
 #include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/lane_table/parallel.hpp"
@@ -115,7 +117,8 @@ void MessageBatch::fill_views() {
 
 void MessageBatch::fill_hashes() {
   const ghash::Work work{group_.size(), keys_.size(), hash_blocks_, most_hash_blocks_};
-  const std::uint64_t chunk_blocks = ghash::chunk_blocks_for(batch_.device, work);
+  const ghash::GhashAlgorithm algorithm = choose_ghash(conditions_of(batch_.device), work);
+  const std::uint64_t chunk_blocks = ghash::chunk_blocks_for(batch_.device, algorithm, work);
   std::uint64_t chunks = 0;
   std::size_t aad_offset = 0;
   for (std::size_t i = 0; i < group_.size(); ++i) {
@@ -131,8 +134,15 @@ void MessageBatch::fill_hashes() {
     chunks += view.chunks();
   }
   upload_.host(first_chunk_)[group_.size()] = chunks;
-  batch_.hashes = {upload_.device(hash_views_), upload_.device(masks_), nullptr, upload_.device(first_chunk_),
-                   aes_keys_.of_host(),         chunk_blocks,           chunks,  work};
+  batch_.hashes = {upload_.device(hash_views_),
+                   upload_.device(masks_),
+                   nullptr,
+                   upload_.device(first_chunk_),
+                   aes_keys_.of_host(),
+                   algorithm,
+                   chunk_blocks,
+                   chunks,
+                   work};
 }
 
 void MessageBatch::run(std::span<Status> statuses) const {
@@ -151,6 +161,12 @@ void MessageBatch::run(std::span<Status> statuses) const {
 
 namespace {
 
+TextChoice choose_text_of(const Message& message, const Conditions& now) {
+  const auto addresses = reinterpret_cast<std::uintptr_t>(message.in) | reinterpret_cast<std::uintptr_t>(message.out);
+  return choose_text(
+      now, {message.algorithm().mode.id, true, addresses % 16 == 0, true, tiles_of(message.units()), message.units()});
+}
+
 // GCM, as execute() orders it: text last where a tag is checked first.
 Status run_gcm_message(const Message& message, const Device& device, Stream stream) {
   std::uint8_t counter[16], mask[16];
@@ -161,20 +177,22 @@ Status run_gcm_message(const Message& message, const Device& device, Stream stre
   add_be32(counter, 1);
   const Block start = to_block(counter, sizeof counter);
   const bool has_text = message.in_len != 0;
+  const Conditions now = conditions_of(device);
+  const ghash::GhashAlgorithm algorithm = choose_ghash(now, ghash::work_of(message));
+  const auto run_text = [&](const std::uint32_t* verdict) {
+    if (has_text) lane_table::run_one(device, stream, choose_text_of(message, now), message, start, verdict);
+  };
   if (message.direction == Direction::encrypt || message.compute_tag) {
-    const auto run_text = [&] {
-      if (has_text) lane_table::run_one(device, stream, message, start, nullptr);
-    };
-    if (message.direction == Direction::encrypt) run_text();
-    ghash::authenticate_one(device, stream, message, mask_block, nullptr);
-    if (message.direction == Direction::decrypt) run_text();
+    if (message.direction == Direction::encrypt) run_text(nullptr);
+    ghash::authenticate_one(device, stream, algorithm, message, mask_block, nullptr);
+    if (message.direction == Direction::decrypt) run_text(nullptr);
     return Status::ok;
   }
   std::uint32_t verdict = 0;
   const StreamBuffer word(sizeof verdict, stream, Wiping::needless);
   auto* const on_device = reinterpret_cast<std::uint32_t*>(word.data());
-  ghash::authenticate_one(device, stream, message, mask_block, on_device);
-  if (has_text) lane_table::run_one(device, stream, message, start, on_device);
+  ghash::authenticate_one(device, stream, algorithm, message, mask_block, on_device);
+  run_text(on_device);
   check(cudaMemcpyAsync(&verdict, on_device, sizeof verdict, cudaMemcpyDeviceToHost, native(stream)),
         "copy the verdict of a tag from the device");
   check(cudaStreamSynchronize(native(stream)), "wait for the verdict of a tag");
@@ -199,7 +217,8 @@ Status run_message(const Message& message, const Device& device, Stream stream) 
   }
   if (algorithm.mode.id == Mode::gcm) return run_gcm_message(message, device, stream);
   if (first_tile[1] != 0) {
-    lane_table::run_one(device, stream, message, to_block(message.iv, message.iv_len), nullptr);
+    lane_table::run_one(device, stream, choose_text_of(message, conditions_of(device)), message,
+                        to_block(message.iv, message.iv_len), nullptr);
   }
   return Status::ok;
 }

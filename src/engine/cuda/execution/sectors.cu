@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "batch/message.hpp"
+#include "engine/cuda/choice/lane_table.hpp"
 #include "engine/cuda/execution/device_batch.hpp"
 #include "engine/cuda/execution/plan_memory.hpp"
 #include "engine/cuda/lane_table/hybrid_rows.hpp"
@@ -39,7 +40,7 @@ void run_sectors(const Device& device, const Message& first, std::size_t count, 
   auto* const summary = reinterpret_cast<BatchSummary*>(memory.data());
   check(cudaMemsetAsync(summary, 0, sizeof(BatchSummary), native(stream)), "clear device memory");
   AesKeys keys(device, stream, algorithm, first.direction);
-  if (lane_table::choose_hybrid_rows(device, view)) {
+  if (choose_sectors(conditions_of(device), {view.count, view.room()}) == SectorKernel::rows) {
     Speculation certain{};
     certain.summary = summary;
     certain.most_units = UINT64_MAX;

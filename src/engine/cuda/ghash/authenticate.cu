@@ -84,8 +84,7 @@ void make_first_counter(const Message& message, std::uint8_t (&counter)[16]) {
 }
 
 // Scalar: a power of two, for some chunks a warp. Tensor: one message is shared out evenly, a batch in smaller pieces.
-std::uint64_t chunk_blocks_for(const Device& device, const Work& work) {
-  const GhashAlgorithm algorithm = choose_ghash(device, work);
+std::uint64_t chunk_blocks_for(const Device& device, GhashAlgorithm algorithm, const Work& work) {
   if (!has_chunks(algorithm)) return 1;
   if (algorithm == GhashAlgorithm::scalar) {
     return std::uint64_t{1} << std::max(least_chunk_log, ceil_log2(work.blocks / wanted_chunks));
@@ -104,7 +103,7 @@ std::uint64_t estimate_chunk_blocks(const Device& device, std::uint64_t blocks) 
 }
 
 void authenticate(const Device& device, Stream stream, const HashBatch& batch, std::uint32_t* verdicts) {
-  const GhashAlgorithm algorithm = choose_ghash(device, batch.work);
+  const GhashAlgorithm algorithm = batch.algorithm;
   const Powers wanted = powers_for(algorithm, batch.work.most_blocks, batch.chunk_blocks);
   const std::size_t keys = batch.work.keys;
   const bool powers_on_host = !batch.keys_of_host.empty() && !wanted.in_table;
@@ -130,13 +129,17 @@ void authenticate(const Device& device, Stream stream, const HashBatch& batch, s
   run_kernels(device, stream, algorithm, list, batch.work.most_blocks, batch.chunk_blocks, verdicts);
 }
 
-void authenticate_one(const Device& device, Stream stream, const Message& message, const Block& mask,
-                      std::uint32_t* verdicts) {
+Work work_of(const Message& message) {
+  const std::uint64_t blocks = hash_view_of(message).blocks();
+  return {1, 1, blocks, blocks};
+}
+
+void authenticate_one(const Device& device, Stream stream, GhashAlgorithm algorithm, const Message& message,
+                      const Block& mask, std::uint32_t* verdicts) {
   HashView view = hash_view_of(message);
   view.mask = mask;
-  const Work work{1, 1, view.blocks(), view.blocks()};
-  const GhashAlgorithm algorithm = choose_ghash(device, work);
-  const Powers wanted = powers_for(algorithm, work.most_blocks, chunk_blocks_for(device, work));
+  const Work work = work_of(message);
+  const Powers wanted = powers_for(algorithm, work.most_blocks, chunk_blocks_for(device, algorithm, work));
   view.chunk_blocks = wanted.chunk_blocks;
   const bool joins_at_once = has_chunks(algorithm) && needs_wide_finish(work.most_blocks, wanted.chunk_blocks);
   Upload upload;

@@ -26,13 +26,14 @@ struct HashBatch {
   const gf128::Element* hash_keys;           // H of each key; not read where the host knows the keys
   const std::uint64_t* first_chunk;          // of each message, and at the end `chunks`
   std::span<const Key* const> keys_of_host;  // all keys by their numbers, where the host has derived H of them; or none
-  std::uint64_t chunk_blocks;                // of all views, as chunk_blocks_for() said
+  GhashAlgorithm algorithm;
+  std::uint64_t chunk_blocks;  // of all views, as chunk_blocks_for() said
   std::uint64_t chunks;
   Work work;
 };
 
 // The blocks of a chunk that suit a batch.
-std::uint64_t chunk_blocks_for(const Device& device, const Work& work);
+std::uint64_t chunk_blocks_for(const Device& device, GhashAlgorithm algorithm, const Work& work);
 
 // The same for a batch of about `blocks` blocks, before it is known what its messages are like.
 std::uint64_t estimate_chunk_blocks(const Device& device, std::uint64_t blocks);
@@ -41,9 +42,12 @@ std::uint64_t estimate_chunk_blocks(const Device& device, std::uint64_t blocks);
 // constant time and sets verdicts[i] (device memory, one word a message) to 1 where they match, else 0.
 void authenticate(const Device& device, Stream stream, const HashBatch& batch, std::uint32_t* verdicts);
 
-// The same for one message. mask: E(J0).
-void authenticate_one(const Device& device, Stream stream, const Message& message, const Block& mask,
-                      std::uint32_t* verdicts);
+// The same for one message. algorithm: for work_of(). mask: E(J0).
+void authenticate_one(const Device& device, Stream stream, GhashAlgorithm algorithm, const Message& message,
+                      const Block& mask, std::uint32_t* verdicts);
+
+// One message as work by itself.
+Work work_of(const Message& message);
 
 // The view of a message without its AAD, which the host has, and its chunks.
 HashView hash_view_of(const Message& message);

@@ -22,6 +22,9 @@ constexpr std::size_t rows_len = sizeof(MessageMatrices<Rows96::steps>);
 static_assert(Matrices<OneKey::steps>::squares <= tensor_squares &&
                   MessageMatrices<Rows96::steps>::squares <= tensor_squares,
               "the table of powers is long enough for every policy");
+static_assert(OneKey::shared_len == one_key_shared_len &&
+                  ManyKeys::shared_len_of(least_warps_of_many_keys) == many_keys_shared_len,
+              "what the choice demands of a device (algorithm.hpp) is what the kernels take");
 static_assert(rows_len <= OneKey::shared_len, "a device that has one of the algorithms for one key has both");
 
 template <class Policy>
@@ -32,14 +35,6 @@ void launch_policy(const Device& device, Stream stream, const ChunkList& list, s
 }
 
 }  // namespace
-
-std::size_t tensor_shared_len(std::size_t keys) {
-  return keys == 1 ? OneKey::shared_len : ManyKeys::shared_len_of(least_warps_of_many_keys);
-}
-
-bool has_tensor_ghash(const Device& device, std::size_t keys) {
-  return (device.major == 8 || device.major == 9) && device.shared_len >= tensor_shared_len(keys);
-}
 
 std::uint32_t tensor_warps(const Device& device, GhashAlgorithm algorithm) {
   return algorithm == GhashAlgorithm::tensor_warpgroups ? warpgroup_warps(device)

@@ -9,9 +9,6 @@ namespace warpcipher::cuda::ghash {
 // What a chunk had better be a multiple of: the blocks of a segment.
 inline constexpr std::uint64_t warpgroup_chunk_multiple = 512;
 
-// Whether the device can run it.
-bool has_warpgroup_products(const Device& device);
-
 // Warps that hash chunks at the same time.
 std::uint32_t warpgroup_warps(const Device& device);
 

@@ -11,11 +11,10 @@ using Policy = WarpgroupPolicy<16, 8, 384>;
 static_assert(SharedMatrices<Policy::steps>::blocks_of_segment == warpgroup_chunk_multiple);
 static_assert(SharedMatrices<Policy::steps>::squares <= tensor_squares, "the table of powers is long enough");
 
-}  // namespace
+static_assert(Policy::shared_len == warpgroup_shared_len,
+              "what the choice demands of a device (algorithm.hpp) is what the kernel takes");
 
-bool has_warpgroup_products(const Device& device) {
-  return device.major == 9 && device.minor == 0 && device.shared_len >= Policy::shared_len;
-}
+}  // namespace
 
 std::uint32_t warpgroup_warps(const Device& device) { return device.multiprocessors * Policy::warps; }
 

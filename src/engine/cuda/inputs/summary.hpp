@@ -48,6 +48,8 @@ struct ColumnView {
   bool encrypting;
   bool apart;  // in and out have no byte in common
 
+  // Bytes of text that both buffers have room for.
+  std::uint64_t room() const { return in_len < out_len ? in_len : out_len; }
   WARPCIPHER_HD std::uint64_t in_len_at(std::uint64_t i) const {
     return in_lengths != nullptr ? in_lengths[i] : in_len_of_all;
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counter mode of a batch: which kernel takes it, that of tiles (counter.cuh), that of short messages packed into
-// warps (packed.cuh), or a hybrid kernel (hybrid_batch.cuh, hybrid_packed.cuh), and where its keys lie.
+// The counter mode of a batch, by the kernel that is chosen for it (kernels.hpp).
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,7 +8,7 @@
 
 #include "engine/cuda/inputs/message_view.hpp"
 #include "engine/cuda/inputs/speculation.hpp"
-#include "engine/cuda/lane_table/table_layout.hpp"
+#include "engine/cuda/lane_table/kernels.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
 
@@ -28,23 +27,10 @@ struct CounterBatch {
   std::uint64_t most_units;  // of one
   std::uint32_t messages;
   std::uint32_t rounds;
-  const uint4* round_keys;   // most_rows for each key; nullptr: not made yet
+  const uint4* round_keys;   // most_rows for each key; KeySource::bytes: not read
   const std::uint8_t* keys;  // as they were given, one behind the other; nullptr: not on the device
   const Key* only_key;       // of all messages, or nullptr
 };
-
-// Which kernel takes a batch.
-struct CounterChoice {
-  TableLayout layout;
-  bool packed;
-  bool hybrid_packed;  // packed, by the hybrid kernel
-  bool hybrid;
-  bool makes_round_keys;    // of `keys`
-  std::uint32_t group_log;  // packed
-};
-
-// For a batch of one message or more, whose round keys need not be there yet.
-CounterChoice choose_counter(const Device& device, const CounterBatch& batch);
 
 // A batch of one tile or more. wrap_32, verdicts: as CounterParameters.
 void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, const CounterChoice& choice,

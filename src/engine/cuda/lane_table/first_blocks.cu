@@ -40,10 +40,9 @@ void launch_first_blocks(const Device& device, Stream stream, const FirstBlocks&
 
 }  // namespace
 
-void encrypt_first_blocks(const Device& device, Stream stream, const FirstBlocks& batch) {
-  if (choose_table_layout(device) == TableLayout::tables_128)
-    return launch_first_blocks<Tables128>(device, stream, batch);
-  launch_first_blocks<Tables64>(device, stream, batch);
+void encrypt_first_blocks(const Device& device, Stream stream, TableLayout layout, const FirstBlocks& batch) {
+  layout == TableLayout::tables_128 ? launch_first_blocks<Tables128>(device, stream, batch)
+                                    : launch_first_blocks<Tables64>(device, stream, batch);
 }
 
 }  // namespace warpcipher::cuda::lane_table

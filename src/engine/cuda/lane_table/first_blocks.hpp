@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "engine/cuda/inputs/message_view.hpp"
+#include "engine/cuda/lane_table/table_layout.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
 
@@ -22,6 +23,6 @@ struct FirstBlocks {
 
 // Encrypts views[i].start under key views[i].key, a lane each. With masks the result goes there, and start to the
 // counter that follows (inc32: SP 800-38D, section 6.2); without, it becomes start. Pointers are to device memory.
-void encrypt_first_blocks(const Device& device, Stream stream, const FirstBlocks& batch);
+void encrypt_first_blocks(const Device& device, Stream stream, TableLayout layout, const FirstBlocks& batch);
 
 }  // namespace warpcipher::cuda::lane_table

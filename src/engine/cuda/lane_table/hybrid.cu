@@ -3,10 +3,8 @@
 
 #include <algorithm>
 
-#include "engine/cuda/choice/tunable.hpp"
 #include "engine/cuda/lane_table/hybrid_launch.hpp"
 #include "engine/cuda/runtime/check.hpp"
-#include "engine/cuda/runtime/environment.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
 
 namespace warpcipher::cuda::lane_table {
@@ -19,59 +17,10 @@ void run_text(const Device& device, Stream stream, const Source& source, const P
 
 }  // namespace
 
-std::string_view forced_counter() {
-  return forced_value("WARPCIPHER_COUNTER", {"packed", "together", "tiles", "mixed"});
-}
-
-bool has_hybrid(const Device& device) {
-  return device.major == 9 && device.minor == 0 && device.multiprocessors > 1 &&
-         device.shared_len >= HybridPolicy::shared_len;
-}
-
-bool choose_hybrid_counter(const Device& device, TableLayout layout, const SingleSource& message) {
-  const auto addresses =
-      reinterpret_cast<std::uintptr_t>(message.view.in) | reinterpret_cast<std::uintptr_t>(message.view.out);
-  std::string_view forced = forced_counter();
-  if (!has_hybrid(device) || layout != TableLayout::tables_128 || addresses % 16 != 0 || message.tiles < 3)
-    return false;
-  const bool is_forced = forced == "mixed";
-  if (forced.empty()) forced = chosen_value(device, Tunable::counter);
-  if (!forced.empty() && forced != "mixed") return false;
-  return is_forced || message.tiles >= least_hybrid_tiles_of_multiprocessor * device.multiprocessors;
-}
-
 void run_hybrid_counter(const Device& device, Stream stream, const SingleSource& message, bool wrap_32,
                         const std::uint32_t* verdicts) {
   launch_hybrid_counter(device, stream, *slice_keys<CounterSource<SingleSource>>(message),
                         CounterParameters{wrap_32, verdicts, device.multiprocessors});
-}
-
-bool choose_hybrid_batch(const Device& device, TableLayout layout, std::uint64_t tiles) {
-  const std::string_view forced = forced_counter();
-  if (!has_hybrid(device) || layout != TableLayout::tables_128 || forced == "tiles") return false;
-  if (forced == "mixed") return true;
-  return chosen_value(device, Tunable::counter) != "tiles" &&
-         tiles >= least_hybrid_tiles_of_multiprocessor * device.multiprocessors;
-}
-
-bool choose_hybrid_packed(const Device& device, TableLayout layout, std::uint32_t messages, std::uint64_t units,
-                          std::uint64_t most_units) {
-  if (!has_hybrid(device) || layout != TableLayout::tables_128 || units == 0 ||
-      most_units > most_units_of_hybrid_packed)
-    return false;
-  const std::string_view forced = forced_counter();
-  if (!forced.empty()) return forced == "together";
-  const std::uint64_t tiles = Places(static_cast<std::uint32_t>(most_units)).tiles(messages);
-  return chosen_value(device, Tunable::counter) != "tiles" && units == most_units * messages &&
-         4 * units >= 3 * tile_units * tiles && tiles >= least_hybrid_tiles_of_multiprocessor * device.multiprocessors;
-}
-
-bool choose_hybrid_text(const Device& device, TableLayout layout, std::uint64_t tiles,
-                        std::uint64_t least_of_multiprocessor) {
-  const std::string_view forced = forced_value("WARPCIPHER_BLOCKS", {"mixed", "tiles"});
-  if (!has_hybrid(device) || layout != TableLayout::tables_128 || forced == "tiles") return false;
-  if (forced == "mixed") return true;
-  return chosen_value(device, Tunable::blocks) != "tiles" && tiles >= least_of_multiprocessor * device.multiprocessors;
 }
 
 void run_hybrid_text(const Device& device, Stream stream, Mode mode, bool inverse, const SingleSource& message,

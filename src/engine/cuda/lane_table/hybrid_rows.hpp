@@ -13,12 +13,8 @@ class Key;
 
 namespace warpcipher::cuda::lane_table {
 
-// Whether data units of one key may be sectors for this kernel, as far as their buffers say: a multiple of 512 bytes
-// each, no longer than a tile, and enough of them, on a device that has the kernel.
-bool choose_hybrid_rows(const Device& device, const ColumnView& columns);
-
-// Runs them as a speculative launch. Fills in its summary too, which must hold zeros: bad where the data units are no
-// sectors, and then no text is written.
+// Runs data units of one key as a speculative launch, where SectorKernel::rows is the choice for them. Fills in
+// its summary too, which must hold zeros: bad where the data units are no sectors, and then no text is written.
 void start_hybrid_rows(const Device& device, Stream stream, const ColumnView& columns, const Key& key,
                        std::uint32_t rounds, const Speculation& speculation);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel runs tiles of a parallel mode, and what it reads.
+// What the kernels of tiles of a parallel mode read.
 #include "engine/cuda/lane_table/parallel.hpp"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ void save_ciphertext_of_one(const Device& device, Stream stream, const Algorithm
 
 }  // namespace
 
-void run_one(const Device& device, Stream stream, const Message& message, const Block& start,
+void run_one(const Device& device, Stream stream, const TextChoice& choice, const Message& message, const Block& start,
              const std::uint32_t* verdict) {
   const Algorithm& algorithm = message.algorithm();
   const Mode mode = algorithm.mode.id;
@@ -75,28 +75,26 @@ void run_one(const Device& device, Stream stream, const Message& message, const 
   const StreamBuffer saved(saves ? source->tiles * sizeof(Block) : 0, stream);
   auto* const saved_ciphertext = reinterpret_cast<Block*>(saved.data());
   if (saves) save_ciphertext_of_one(device, stream, algorithm, *source, saved_ciphertext);
-  const TableLayout layout = choose_table_layout(device);
-  if ((mode == Mode::ctr || mode == Mode::gcm) && choose_hybrid_counter(device, layout, *source)) {
-    return run_hybrid_counter(device, stream, *source, mode == Mode::gcm, verdict);
-  }
-  const bool may_be_hybrid = mode == Mode::ecb || mode == Mode::cbc || mode == Mode::cfb;
-  if (may_be_hybrid && choose_hybrid_text(device, layout, source->tiles)) {
+  if (choice.kernel == TextKernel::hybrid) {
+    if (mode == Mode::ctr || mode == Mode::gcm) {
+      return run_hybrid_counter(device, stream, *source, mode == Mode::gcm, verdict);
+    }
     return run_hybrid_text(device, stream, mode, inverse, *source, saved_ciphertext);
   }
-  launch_mode({device, stream, layout, &*source, nullptr, nullptr}, algorithm, message.direction, saved_ciphertext,
-              verdict);
+  launch_mode({device, stream, choice.layout, &*source, nullptr, nullptr}, algorithm, message.direction,
+              saved_ciphertext, verdict);
 }
 
 void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, Direction direction,
-               const BatchSource& batch, std::uint64_t units, bool in_place, const Key* only_key) {
+               const TextChoice& choice, const BatchSource& batch, bool in_place, const Key* only_key) {
   if (batch.tiles == 0) return;
-  const TableLayout layout = choose_table_layout(device);
+  const TableLayout layout = choice.layout;
   if (algorithm.mode.id == Mode::xts && only_key != nullptr && layout == TableLayout::tables_128) {
     Secret<OneKeySource> source;
     static_cast<MessageList&>(*source) = batch;
     source->rounds = batch.rounds;
     std::copy_n(aes_key_state(*only_key).words(algorithm.inverse(direction)), most_schedule_words, source->schedule);
-    if (are_mostly_whole(units, batch.tiles) && choose_hybrid_text(device, layout, batch.tiles)) {
+    if (choice.kernel == TextKernel::hybrid) {
       return run_hybrid_xts(device, stream, algorithm.inverse(direction), *source);
     }
     return launch_mode({device, stream, layout, nullptr, &*source, nullptr}, algorithm, direction, nullptr, nullptr);

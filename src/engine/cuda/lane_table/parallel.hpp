@@ -3,6 +3,7 @@
 // own.
 #pragma once
 
+#include "engine/cuda/lane_table/kernels.hpp"
 #include "engine/cuda/lane_table/modes.hpp"
 #include "engine/cuda/lane_table/source.hpp"
 #include "engine/cuda/lane_table/table_layout.hpp"
@@ -29,19 +30,14 @@ struct ParallelLaunch {
   const BatchSource* batch = nullptr;
 };
 
-// Warps of logic want whole tiles: a part of a tile takes them as long as the whole.
-constexpr bool are_mostly_whole(std::uint64_t units, std::uint64_t tiles) {
-  return 2 * units > std::uint64_t{tile_units} * tiles;
-}
-
-// A batch in a mode that is neither CTR nor GCM. units: of all messages. in_place: some messages lie where their output
-// goes. only_key: of all messages, or nullptr.
+// A batch in a mode that is neither CTR nor GCM. in_place: some messages lie where their output goes. only_key: of all
+// messages, or nullptr.
 void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, Direction direction,
-               const BatchSource& batch, std::uint64_t units, bool in_place, const Key* only_key);
+               const TextChoice& choice, const BatchSource& batch, bool in_place, const Key* only_key);
 
 // One message of at least a unit, in any parallel mode but XTS; of GCM the counter mode inside it. start: the IV or the
 // first counter. verdict: device memory; where it is 0, zeros are written in place of text. nullptr: it is good.
-void run_one(const Device& device, Stream stream, const Message& message, const Block& start,
+void run_one(const Device& device, Stream stream, const TextChoice& choice, const Message& message, const Block& start,
              const std::uint32_t* verdict);
 
 // Mode: one of modes.hpp, with its parameters.

@@ -24,14 +24,11 @@
 namespace warpcipher::cuda::lane_table {
 namespace {
 
-constexpr std::uint32_t chunk_blocks = 8;  // 128 bytes of each message: a line of the cache
-constexpr std::uint32_t chunk_len = 16 * chunk_blocks;
-constexpr std::uint32_t staged_len = warp_len * chunk_len;  // of a warp
-
-// Of a block, AES-128: each has the registers that its round keys take, 128 a thread.
-constexpr std::uint32_t most_warps = 16;
-// 168 registers a thread: all that longer keys have room for, and more than those of AES-128 need.
-constexpr std::uint32_t roomy_warps = 12;
+constexpr std::uint32_t chunk_len = serial_chunk_len;
+constexpr std::uint32_t chunk_blocks = chunk_len / 16;
+constexpr std::uint32_t staged_len = serial_staged_len;
+constexpr std::uint32_t most_warps = count_of(SerialWarps::sixteen);
+constexpr std::uint32_t roomy_warps = count_of(SerialWarps::twelve);
 
 struct SerialParameters {
   SerialBatch batch;
@@ -194,48 +191,49 @@ __global__ void __launch_bounds__(Warps* warp_len, 1)
 }
 
 template <class Tables, int Rounds, std::uint32_t Warps>
-void launch_warps(const Device& device, Stream stream, SerialParameters parameters) {
-  // GPUs of 64 KiB have tables and nothing else (7.5); those of 99 KiB room for the text of eight warps.
-  const std::uint32_t room = (device.shared_len - Tables::shared_len) / staged_len;
-  parameters.staged = room >= least_serial_warps && !parameters.feedback.by_bytes;
-  LaunchShape configuration =
-      serial_configuration(device, parameters.batch.messages, parameters.staged && room < Warps ? room : Warps);
+void launch_warps(const Device& device, Stream stream, TableLayout layout, const SerialParameters& parameters) {
+  const std::uint32_t room = parameters.staged ? count_staged_warps(device, layout) : Warps;
+  LaunchShape configuration = serial_configuration(device, parameters.batch.messages, room < Warps ? room : Warps);
   configuration.shared_len =
       Tables::shared_len + (parameters.staged ? configuration.threads / warp_len * staged_len : 0);
   launch(&serial_aes_kernel<Tables, Rounds, Warps>, configuration, stream, parameters);
 }
 
 template <class Tables, int Rounds>
-void launch_rounds(const Device& device, Stream stream, const SerialParameters& parameters) {
-  if constexpr (Rounds == 10) {
-    const std::uint64_t most_of_roomy = std::uint64_t{roomy_warps} * warp_len * device.multiprocessors;
-    if (Tables::planes == 1 || parameters.batch.messages > most_of_roomy) {
-      return launch_warps<Tables, Rounds, most_warps>(device, stream, parameters);
+void launch_rounds(const Device& device, Stream stream, const SerialChoice& choice,
+                   const SerialParameters& parameters) {
+  constexpr bool has_sixteen = Rounds == 10;
+  constexpr bool has_twelve = Rounds != 10 || Tables::planes == 2;
+  if constexpr (has_sixteen) {
+    if (!has_twelve || choice.warps == SerialWarps::sixteen) {
+      return launch_warps<Tables, Rounds, most_warps>(device, stream, choice.layout, parameters);
     }
   }
-  if constexpr (Rounds != 10 || Tables::planes == 2) {
-    launch_warps<Tables, Rounds, roomy_warps>(device, stream, parameters);
+  if constexpr (has_twelve) {
+    launch_warps<Tables, Rounds, roomy_warps>(device, stream, choice.layout, parameters);
   }
 }
 
 template <class Tables>
-void launch_layout(const Device& device, Stream stream, const SerialParameters& parameters) {
+void launch_layout(const Device& device, Stream stream, const SerialChoice& choice,
+                   const SerialParameters& parameters) {
   switch (parameters.batch.rounds) {
     case 10:
-      return launch_rounds<Tables, 10>(device, stream, parameters);
+      return launch_rounds<Tables, 10>(device, stream, choice, parameters);
     case 12:
-      return launch_rounds<Tables, 12>(device, stream, parameters);
+      return launch_rounds<Tables, 12>(device, stream, choice, parameters);
     default:
-      return launch_rounds<Tables, 14>(device, stream, parameters);
+      return launch_rounds<Tables, 14>(device, stream, choice, parameters);
   }
 }
 
 }  // namespace
 
-void run_serial_batch(const Device& device, Stream stream, Mode mode, const SerialBatch& batch) {
-  const SerialParameters parameters{batch, feedback_of(mode), false};
-  choose_table_layout(device) == TableLayout::tables_128 ? launch_layout<Tables128>(device, stream, parameters)
-                                                         : launch_layout<Tables64>(device, stream, parameters);
+void run_serial_batch(const Device& device, Stream stream, Mode mode, const SerialChoice& choice,
+                      const SerialBatch& batch) {
+  const SerialParameters parameters{batch, feedback_of(mode), choice.text == SerialText::staged};
+  choice.layout == TableLayout::tables_128 ? launch_layout<Tables128>(device, stream, choice, parameters)
+                                           : launch_layout<Tables64>(device, stream, choice, parameters);
 }
 
 }  // namespace warpcipher::cuda::lane_table

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "engine/cuda/inputs/message_view.hpp"
+#include "engine/cuda/lane_table/kernels.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
 #include "mode/mode.hpp"
@@ -22,6 +23,7 @@ struct SerialBatch {
   std::uint32_t rounds;
 };
 
-void run_serial_batch(const Device& device, Stream stream, Mode mode, const SerialBatch& batch);
+void run_serial_batch(const Device& device, Stream stream, Mode mode, const SerialChoice& choice,
+                      const SerialBatch& batch);
 
 }  // namespace warpcipher::cuda::lane_table

@@ -54,9 +54,4 @@ inline constexpr std::uint32_t block_threads = 1024;
 
 enum class TableLayout : std::uint8_t { tables_128, tables_64 };
 
-// The layout for a device: what the tuner chose, else the larger that fits. WARPCIPHER_LANE_TABLE ("128" or "64")
-// forces one, for tests and measurements; throws Error{engine_failure} when the forced one does not fit,
-// Error{invalid_argument} for another value.
-TableLayout choose_table_layout(const Device& device);
-
 }  // namespace warpcipher::cuda::lane_table

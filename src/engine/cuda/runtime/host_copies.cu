@@ -2,7 +2,9 @@
 #include "engine/cuda/runtime/host_copies.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "engine/cuda/runtime/block.cuh"
@@ -63,7 +65,11 @@ __global__ void __launch_bounds__(threads) copy_many_kernel(const DeviceCopy* co
 
 #if CUDART_VERSION >= 13000
 // Forced to calls for initcheck: that of CUDA 13.0 does not see what a batch of copies writes.
-bool in_batches() { return forced_value("WARPCIPHER_COPIES", {"batches", "calls"}) != "calls"; }
+bool in_batches() {
+  static constexpr std::array<std::string_view, 2> ways{"batches", "calls"};
+  static const bool forced_to_calls = forced_value("WARPCIPHER_COPIES", ways) == "calls";
+  return !forced_to_calls;
+}
 #endif
 
 }  // namespace

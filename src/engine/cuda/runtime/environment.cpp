@@ -9,16 +9,12 @@
 
 namespace warpcipher::cuda {
 
-std::string_view environment_value(const char* variable) {
+std::string_view forced_value(const char* variable, std::span<const std::string_view> values) {
   const char* const value = std::getenv(variable);
-  return value == nullptr ? std::string_view() : value;
-}
-
-std::string_view forced_value(const char* variable, std::initializer_list<std::string_view> values) {
-  const std::string_view forced = environment_value(variable);
+  const std::string_view forced = value == nullptr ? std::string_view() : value;
   if (forced.empty() || std::find(values.begin(), values.end(), forced) != values.end()) return forced;
   std::string expected;
-  for (const std::string_view value : values) expected += (expected.empty() ? "" : ", ") + std::string(value);
+  for (const std::string_view each : values) expected += (expected.empty() ? "" : ", ") + std::string(each);
   throw Error(Status::invalid_argument, std::string(variable) + " is '" + std::string(forced.substr(0, 16)) +
                                             "': expected " + expected + " or nothing");
 }

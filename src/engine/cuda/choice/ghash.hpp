@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which algorithm hashes a group of messages of GCM: candidates in the order of preference, why one is refused, and the
+// choice, as lane_table.hpp has them.
+#pragma once
+
+#include <array>
+
+#include "engine/cuda/choice/conditions.hpp"
+#include "engine/cuda/choice/refusal.hpp"
+#include "engine/cuda/ghash/algorithm.hpp"
+
+namespace warpcipher::cuda {
+
+using ghash::GhashAlgorithm;
+
+inline constexpr std::array ghash_candidates{GhashAlgorithm::tensor_warpgroups, GhashAlgorithm::tensor_rows,
+                                             GhashAlgorithm::few_lanes,         GhashAlgorithm::tensor_one_key,
+                                             GhashAlgorithm::tensor_many_keys,  GhashAlgorithm::scalar};
+Refusal refuse(const Conditions& now, const ghash::Work& work, GhashAlgorithm algorithm);
+
+// WARPCIPHER_GHASH forces one. "warpgroups" and "rows" have no kernel for many keys, "rows" none for long messages, and
+// leave those as they are. Throws Error{engine_failure} where the device cannot run the forced one.
+GhashAlgorithm choose_ghash(const Conditions& now, const ghash::Work& work);
+
+}  // namespace warpcipher::cuda

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the environment forces, for tests and measurements.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace warpcipher::cuda {
+
+// The values of each variable, after `none` in the order of Variable::values.
+enum class ForcedLayout : std::uint8_t { none, tables_128, tables_64 };
+enum class ForcedGhash : std::uint8_t { none, lanes, rows, scalar, tensor, warpgroups };
+enum class ForcedCounter : std::uint8_t { none, packed, hybrid_packed, tiles, hybrid };
+enum class ForcedText : std::uint8_t { none, hybrid, tiles };
+enum class ForcedColumns : std::uint8_t { none, device, host };
+
+struct Variable {
+  const char* name;
+  std::span<const std::string_view> values;
+
+  // Of a value of the enum.
+  template <class Forced>
+  std::string_view value_of(Forced forced) const {
+    return forced == Forced::none ? std::string_view() : values[static_cast<std::size_t>(forced) - 1];
+  }
+};
+
+namespace variables {
+inline constexpr std::array<std::string_view, 2> layouts{"128", "64"};
+inline constexpr std::array<std::string_view, 5> ghashes{"lanes", "rows", "scalar", "tensor", "warpgroups"};
+inline constexpr std::array<std::string_view, 4> counters{"packed", "together", "tiles", "mixed"};
+inline constexpr std::array<std::string_view, 2> texts{"mixed", "tiles"};
+inline constexpr std::array<std::string_view, 2> ways{"device", "host"};
+
+inline constexpr Variable table_layout{"WARPCIPHER_LANE_TABLE", layouts};
+inline constexpr Variable ghash{"WARPCIPHER_GHASH", ghashes};
+inline constexpr Variable counter{"WARPCIPHER_COUNTER", counters};
+inline constexpr Variable text{"WARPCIPHER_BLOCKS", texts};
+inline constexpr Variable columns{"WARPCIPHER_COLUMNS", ways};
+}  // namespace variables
+
+struct alignas(8) Overrides {
+  ForcedLayout table_layout = ForcedLayout::none;
+  ForcedGhash ghash = ForcedGhash::none;
+  ForcedCounter counter = ForcedCounter::none;
+  ForcedText text = ForcedText::none;
+  ForcedColumns columns = ForcedColumns::none;
+
+  bool operator==(const Overrides&) const = default;
+};
+
+// Reads the environment. Throws Error{invalid_argument} that names a variable whose value is none of those expected.
+Overrides read_overrides();
+
+// What the environment had at the first call, or at the last reread_overrides(). Throws as read_overrides() as long as
+// it has not been read without an error. From any thread.
+Overrides overrides();
+
+// Reads the environment anew, for tests that change it. Throws as read_overrides(), and then changes nothing.
+void reread_overrides();
+
+}  // namespace warpcipher::cuda

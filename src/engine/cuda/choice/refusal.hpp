@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a candidate was refused: plain numbers where a launch asks, text where a person does (explain.hpp).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace warpcipher::cuda {
+
+enum class Reason : std::uint8_t {
+  none,                // not refused
+  forced,              // `variable` asks for another candidate
+  tuned,               // another was measured to be faster on this machine
+  capability_9_0,      // another compute capability
+  tensor_cores,        // compute capability 8.x or 9.x is needed
+  one_multiprocessor,  // two are needed
+  shared_memory,       // of a block: `given` bytes, `bound` needed
+  tables_64,           // tables of 128 KiB are needed
+  mode,                // no such kernel for the mode
+  alignment,           // text at addresses that are no multiples of 16
+  many_keys,           // messages do not share a key that can be a kernel parameter
+  one_key,             // messages share a key
+  key_not_128,         // keys of other lengths
+  no_expansion,        // the kernel makes no round keys
+  derived_on_host,     // the host has made the round keys already
+  empty,               // there is no text
+  long_messages,       // `given` blocks, at most `bound`
+  uneven_messages,     // lengths differ
+  partial_tiles,       // most tiles, or places of tiles, would be empty
+  few_tiles,           // `given`, `bound` needed
+  few_warps,           // likewise
+  few_messages,        // likewise
+  many_messages,       // `given`, at most `bound`
+  few_blocks,          // as few_tiles
+  few_blocks_of_key,   // likewise
+  many_short,          // `given` short messages: each is too short for this
+  sector_len,          // `given` bytes a data unit, not what the kernel takes
+  key_192,             // no such kernel for 12 rounds
+  registers,           // a thread needs more of them for longer keys
+};
+
+struct Refusal {
+  Reason reason = Reason::none;
+  std::uint64_t given = 0;
+  std::uint64_t bound = 0;
+  const char* variable = nullptr;
+
+  explicit operator bool() const { return reason != Reason::none; }
+};
+
+// For people; empty for Reason::none.
+std::string to_text(const Refusal& refusal);
+
+// The first of the candidates that is not refused; the last where all are.
+template <class Candidate, std::size_t N, class Refuse>
+Candidate first_accepted(const std::array<Candidate, N>& candidates, Refuse&& refuse) {
+  for (std::size_t i = 0; i + 1 < N; ++i) {
+    if (!refuse(candidates[i])) return candidates[i];
+  }
+  return candidates[N - 1];
+}
+
+}  // namespace warpcipher::cuda

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The AES kernels of the family by name, what the host must decide before it launches one, and what each demands of a
+// device. choice/lane_table.hpp decides. Host code alone, so that a choice can be made and tested without a GPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/cuda/inputs/message_view.hpp"
+#include "engine/cuda/lane_table/modes.hpp"
+#include "engine/cuda/lane_table/table_layout.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
+
+namespace warpcipher::cuda::lane_table {
+
+// Where a kernel finds round keys.
+enum class KeySource : std::uint8_t {
+  parameter,   // one key, a kernel parameter
+  bytes,       // the keys' bytes in device memory: the kernel makes the round keys
+  round_keys,  // in device memory
+};
+
+// Counter mode of a batch.
+enum class CounterKernel : std::uint8_t {
+  hybrid_packed,  // short messages of one length, several to a tile (hybrid_packed.cuh)
+  packed,         // short messages, several to a warp (packed.cuh)
+  hybrid,         // tiles, by tables and by logic at once (hybrid_batch.cuh)
+  tiles,          // (counter.cuh)
+};
+
+struct CounterChoice {
+  TableLayout layout = TableLayout::tables_128;
+  CounterKernel kernel = CounterKernel::tiles;
+  KeySource keys = KeySource::round_keys;
+  std::uint32_t group_log = 0;  // packed: log2 of the lanes that share a message
+
+  bool operator==(const CounterChoice&) const = default;
+};
+
+// Text of a parallel mode: one message, or a batch that is not in counter mode.
+enum class TextKernel : std::uint8_t {
+  hybrid,  // (hybrid_text.cuh, hybrid_counter.cuh)
+  tiles,   // (parallel.cuh)
+};
+
+struct TextChoice {
+  TableLayout layout = TableLayout::tables_128;
+  TextKernel kernel = TextKernel::tiles;
+
+  bool operator==(const TextChoice&) const = default;
+};
+
+// Data units of XTS that may follow each other.
+enum class SectorKernel : std::uint8_t {
+  rows,   // as one text (hybrid_rows_sm90a.cu)
+  batch,  // as any other batch
+};
+
+// Warps of a block of the serial kernel.
+enum class SerialWarps : std::uint8_t { twelve, sixteen };
+
+enum class SerialText : std::uint8_t {
+  staged,  // passes through shared memory, in lines of the cache
+  direct,
+};
+
+struct SerialChoice {
+  TableLayout layout = TableLayout::tables_128;
+  SerialWarps warps = SerialWarps::twelve;
+  SerialText text = SerialText::direct;
+
+  bool operator==(const SerialChoice&) const = default;
+};
+
+// Dynamic shared memory of a block of a hybrid kernel: tables and, after them, the count of tiles dealt out.
+inline constexpr std::size_t hybrid_shared_len = Tables128ByProduct::shared_len + 16;
+
+// Whether the device has hybrid kernels: they are compiled for the compute capability that they were measured on.
+inline bool has_hybrid(const Device& device) {
+  return device.major == 9 && device.minor == 0 && device.multiprocessors > 1 && device.shared_len >= hybrid_shared_len;
+}
+
+// Blocks of a message that hybrid_packed takes.
+inline constexpr std::uint64_t most_units_of_hybrid_packed = 256;
+
+// Longer messages are cut into tiles, for more warps than one to share. 131,072 messages of 512 blocks on an H200,
+// packed and as tiles: one key 1.34 and 1.32 ms (by the hybrid kernel 1.22), a key each 1.49 and 1.39.
+inline constexpr std::uint64_t most_units_of_packed = 511;
+// A group of lanes that takes a message much longer than the others keeps the launch waiting.
+inline constexpr std::uint64_t most_steps_of_packed = 64;
+
+// Blocks of a message in a batch that is packed.
+constexpr std::uint64_t most_packed_units(std::uint32_t group_log) {
+  const std::uint64_t most = most_steps_of_packed * blocks_in_flight << group_log;
+  return most < most_units_of_packed ? most : most_units_of_packed;
+}
+
+inline constexpr std::uint64_t row_len = 16 * 32;  // bytes: a block for each lane of a warp
+inline constexpr std::uint64_t tile_len = 16 * tile_units;
+
+// Serial kernel, AES-128: each of 16 warps has the registers that its round keys take, 128 a thread. With 12 there are
+// 168: all that longer keys have room for, and more than those of AES-128 need.
+constexpr std::uint32_t count_of(SerialWarps warps) { return warps == SerialWarps::twelve ? 12 : 16; }
+inline constexpr std::uint32_t serial_chunk_len = 128;                     // of each message: a line of the cache
+inline constexpr std::uint32_t serial_staged_len = 32 * serial_chunk_len;  // of a warp
+
+// Warps whose text shared memory has room for, after the tables.
+inline std::uint32_t count_staged_warps(const Device& device, TableLayout layout) {
+  const std::size_t tables = layout == TableLayout::tables_128 ? Tables128::shared_len : Tables64::shared_len;
+  return static_cast<std::uint32_t>((device.shared_len - tables) / serial_staged_len);
+}
+
+// How short messages share a tile of hybrid_packed, which draws it.
+struct Places {
+  static constexpr std::uint32_t most_messages = 16;  // two lanes each
+
+  std::uint32_t of_message;  // U
+  std::uint32_t messages;    // M
+  std::uint32_t reciprocal;  // of U, by which the message of a place is a product
+
+  explicit WARPCIPHER_HD constexpr Places(std::uint32_t most_units)
+      : of_message(most_units),
+        messages(tile_units / most_units < most_messages ? tile_units / most_units : most_messages),
+        reciprocal((0x10000u + most_units - 1) / most_units) {}
+
+  WARPCIPHER_HD constexpr std::uint32_t tiles(std::uint32_t of) const { return (of + messages - 1) / messages; }
+  WARPCIPHER_HD constexpr std::uint32_t message_at(std::uint32_t place) const { return place * reciprocal >> 16; }
+};
+
+}  // namespace warpcipher::cuda::lane_table

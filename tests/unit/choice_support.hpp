@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of the choice of kernels, as lines of text:
+//
+//   9.0/132/232448 COUNTER=tiles tuned:ghash=scalar ghash messages=1 keys=1 blocks=9 most=9 -> scalar
+//   device         environment   tuner              what  about the work                       choice
+//
+// device: compute capability, multiprocessors, bytes of shared memory a block may have.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "engine/cuda/choice/columns.hpp"
+#include "engine/cuda/choice/explain.hpp"
+#include "engine/cuda/choice/ghash.hpp"
+#include "engine/cuda/choice/lane_table.hpp"
+#include "engine/cuda/choice/overrides.hpp"
+#include "engine/cuda/choice/policies.hpp"
+#include "engine/cuda/choice/tuned.hpp"
+
+namespace choice_cases {
+
+using namespace warpcipher;
+using namespace warpcipher::cuda;
+
+inline Device made_up_device(const std::string& text) {
+  Device device{};
+  std::strcpy(device.name, "device");
+  char mark = 0;
+  std::istringstream(text) >> device.major >> mark >> device.minor >> mark >> device.multiprocessors >> mark >>
+      device.shared_len;
+  return device;
+}
+
+// Values of the environment, until the end of the scope.
+class Forced {
+ public:
+  void set(const std::string& name, const std::string& value) {
+    setenv(("WARPCIPHER_" + name).c_str(), value.c_str(), 1);
+    names_.push_back(name);
+  }
+  void clear() {
+    for (const std::string& name : names_) unsetenv(("WARPCIPHER_" + name).c_str());
+    names_.clear();
+  }
+  ~Forced() { clear(); }
+
+ private:
+  std::vector<std::string> names_;
+};
+
+inline void tune(Tuned& tuned, const std::string& name, const std::string& value) {
+  const TunedText text = value == "tiles" ? TunedText::tiles : TunedText::hybrid;
+  if (name == "lane_table") tuned.table_layout = value == "64" ? TunedLayout::tables_64 : TunedLayout::tables_128;
+  if (name == "ghash") tuned.ghash = value == "scalar" ? TunedGhash::scalar : TunedGhash::tensor;
+  if (name == "counter") tuned.counter = text;
+  if (name == "blocks") tuned.text = text;
+}
+
+inline std::string name_of(TableLayout layout) { return layout == TableLayout::tables_128 ? "128" : "64"; }
+
+inline std::string name_of(const CounterChoice& choice) {
+  const char* const kernels[] = {"hybrid_packed", "packed", "hybrid", "tiles"};
+  const char* const keys[] = {"parameter", "bytes", "round_keys"};
+  return kernels[static_cast<int>(choice.kernel)] + (" " + name_of(choice.layout)) + " " +
+         keys[static_cast<int>(choice.keys)] + " " + std::to_string(choice.group_log);
+}
+
+inline std::string name_of(const TextChoice& choice) {
+  return (choice.kernel == TextKernel::hybrid ? "hybrid " : "tiles ") + name_of(choice.layout);
+}
+
+inline std::string name_of(const SerialChoice& choice) {
+  return name_of(choice.layout) + " " + std::to_string(lane_table::count_of(choice.warps)) +
+         (choice.text == lane_table::SerialText::staged ? " staged" : " direct");
+}
+
+inline std::string name_of(GhashAlgorithm algorithm) {
+  const char* const names[] = {"few_lanes",      "tensor_rows",       "scalar",
+                               "tensor_one_key", "tensor_warpgroups", "tensor_many_keys"};
+  return names[static_cast<int>(algorithm)];
+}
+
+// The choice for what a line says about the work.
+inline std::string choose(const Conditions& now, const std::string& what, std::map<std::string, std::uint64_t>& work) {
+  const auto rounds = static_cast<std::uint32_t>(work["rounds"]);
+  if (what == "layout") return name_of(choose_table_layout(now));
+  if (what == "counter") {
+    return name_of(choose_counter(now, {work["messages"], work["tiles"], work["units"], work["most"], rounds,
+                                        work["keys"] == 1, work["keys"] == 2}));
+  }
+  if (what == "message") {
+    constexpr Mode modes[] = {Mode::ecb, Mode::cbc, Mode::cfb, Mode::cfb8, Mode::ctr};
+    return name_of(choose_text(now, {modes[work["mode"]], true, work["aligned"] != 0, true, work["tiles"], 0}));
+  }
+  if (what == "batch") {
+    const Mode mode = work["xts"] != 0 ? Mode::xts : Mode::ecb;
+    return name_of(choose_text(now, {mode, false, true, work["keys"] == 1, work["tiles"], work["units"]}));
+  }
+  if (what == "sectors") {
+    return choose_sectors(now, {work["count"], work["room"]}) == SectorKernel::rows ? "rows" : "batch";
+  }
+  if (what == "serial") return name_of(choose_serial(now, {work["messages"], rounds, work["bytes"] != 0}));
+  if (what == "ghash") {
+    return name_of(choose_ghash(now, {work["messages"], work["keys"], work["blocks"], work["most"]}));
+  }
+  return "what is '" + what + "'?";
+}
+
+// The choice for a case, or its error.
+inline std::string answer(const std::string& line) {
+  std::istringstream in(line);
+  std::string word, what;
+  in >> word;
+  const Device device = made_up_device(word);
+  Forced forced;
+  Tuned tuned;
+  std::map<std::string, std::uint64_t> work;
+  while (in >> word && word != "->") {
+    const std::size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    if (value.empty()) {
+      what = word;
+    } else if (!what.empty()) {
+      work[name] = std::stoull(value);
+    } else if (name.rfind("tuned:", 0) == 0) {
+      tune(tuned, name.substr(6), value);
+    } else {
+      forced.set(name, value);
+    }
+  }
+  try {
+    return choose({device, read_overrides(), tuned}, what, work);
+  } catch (const Error& error) {
+    return "error " + std::to_string(static_cast<int>(error.status())) + ": " + error.what();
+  }
+}
+
+}  // namespace choice_cases
