@@ -216,7 +216,7 @@ def test_signal_while_a_folder_is_made_finds_it_noted(
 
     def interrupted(*given: object, **options: object) -> None:
         mkdir(*given, **options)  # type: ignore[arg-type]
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)  # to this thread: kill() may pick another
 
     monkeypatch.setattr(os, "mkdir", interrupted)
     before = signal.signal(signal.SIGTERM, lambda *_: folders.remove_empty())
