@@ -10,15 +10,8 @@ from ._uncopied import Uncopied
 from .arguments import PLAIN, is_decrypt, is_padded, make_key
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from ._types import ArrayT, Buffer, BufferT, Data, StreamLike
     from .batch_run import BatchRun
-
-
-def _arrays() -> ModuleType:
-    return _later.load("arrays")
-
 
 ResultT = TypeVar("ResultT")
 
@@ -55,9 +48,11 @@ class Handle(Uncopied, Generic[ResultT]):
         if self._status != _native.Status.OK:
             _native.raise_for_status(self._status, f"message {self._index}: ")
         if self._out is not None:
-            result = _arrays().written_part(self._library, self._out, self._view, self._written)
+            result = _later.load("arrays").written_part(
+                self._library, self._out, self._view, self._written
+            )
         elif self._library is not None:
-            result = _arrays().finished(self._library, self._array, self._written)
+            result = _later.load("arrays").finished(self._library, self._array, self._written)
         else:
             data = self._array
             result = data if len(data) == self._written else data[: self._written]
@@ -213,10 +208,10 @@ class Batch(Uncopied):
         self._done = True
         pointer = 0
         if stream is not None or self._streams:
-            asked = _arrays().stream_pointer(stream)
+            asked = _later.load("arrays").stream_pointer(stream)
             pointer = asked if asked is not None else self._streams[0][0] if self._streams else 0
             for other, device in set(self._streams):
-                _arrays().wait(pointer, other, device)
+                _later.load("arrays").wait(pointer, other, device)
         messages, self._messages = self._messages, _native.Messages()
         self._keys.clear()
         return messages, pointer
@@ -236,7 +231,7 @@ class Batch(Uncopied):
         self, key: _native.Key, decrypt: bool, padded: bool, data: Any, out: Any, tag_length: int
     ) -> tuple[Any, Any, Any, Any]:
         """Views of data and out, and the array made for the result if out was not given."""
-        arrays = _arrays()
+        arrays = _later.load("arrays")
         library = arrays.library_of(data, "data")
         stream = arrays.choose_stream(library, data, None)
         source = library.view(data, "data", stream, False)

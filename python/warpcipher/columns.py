@@ -5,25 +5,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, overload
 
-from . import _native
+from . import _later, _native
 from .arguments import PLAIN, is_decrypt, is_padded
 from .engines import algorithms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import ModuleType
 
     from typing_extensions import Self
 
     from ._types import ArrayT, Buffer, Data, DataT, StreamLike
 
 OutT = TypeVar("OutT")
-
-
-def _arrays() -> ModuleType:
-    from . import arrays
-
-    return arrays
 
 
 class ColumnsCall(NamedTuple):
@@ -245,7 +238,7 @@ def run_columns(
     )
     if key_index is None and isinstance(keys, list | tuple) and len(keys) > 1:
         raise _no_key_index(len(keys))
-    if type(lengths) not in PLAIN and _arrays().is_on_device(lengths):
+    if type(lengths) not in PLAIN and _later.load("arrays").is_on_device(lengths):
         return _run_on_device(call, stream)
     if stream is None and type(data) in PLAIN and (out is None or type(out) in PLAIN):
         made, written, status = _native.run_columns(call)
@@ -261,7 +254,7 @@ def _no_key_index(count: int) -> ValueError:
 
 def _run_arrays(call: ColumnsCall, stream: StreamLike) -> Columns[Any]:
     """`run_columns` when data or out is an array, or a stream was given."""
-    arrays = _arrays()
+    arrays = _later.load("arrays")
     library = arrays.library_of(call.data, "data")
     asked = arrays.stream_pointer(stream)
     pointer = arrays.choose_stream(library, call.data, asked)
@@ -294,7 +287,7 @@ _DEVICE_COLUMNS = {
 
 def _run_on_device(call: ColumnsCall, stream: StreamLike) -> Columns[Any]:
     """`run_columns` when lengths is an array on a GPU."""
-    arrays = _arrays()
+    arrays = _later.load("arrays")
     if call.out is None:
         raise ValueError("out is needed for columns on a GPU: their sum is not known on the host")
     library = arrays.library_of(call.data, "data")
