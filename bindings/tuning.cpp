@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What was measured on this machine: python/warpcipher/tuning.py makes it public.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <tuple>
 
 #include "bind.hpp"
+#include "engine/cuda/choice/explain.hpp"
 #include "engine/device_engine.hpp"
 #include "gil.hpp"
 #include "transfer/pipeline_shape.hpp"
@@ -112,6 +118,34 @@ void tune(nb::callable observe, bool quick) {
   use_tuning(std::move(measured));
 }
 
+// Compute capability, multiprocessors, bytes of shared memory a block may ask for.
+using MadeUpDevice = std::tuple<int, int, std::uint32_t, std::size_t>;
+
+// With a made-up device the choices for it, as on a machine that has it and was never tuned: for tests without a GPU.
+std::vector<Decision> decisions(const BatchShape& shape, int device, const std::optional<MadeUpDevice>& made_up) {
+  if (!made_up) return static_cast<DeviceEngine&>(find_engine("cuda")).explain(shape, device);
+  cuda::Device facts{};
+  std::string_view("made-up GPU").copy(facts.name, sizeof facts.name - 1);
+  std::tie(facts.major, facts.minor, facts.multiprocessors, facts.shared_len) = *made_up;
+  return cuda::explain({facts, cuda::overrides(), {}}, shape);
+}
+
+nb::list explain(std::string_view algorithm, bool decrypt, std::uint64_t messages, std::uint64_t size,
+                 std::uint64_t keys, int device, const std::optional<MadeUpDevice>& made_up) {
+  const BatchShape shape{find_algorithm(algorithm), decrypt ? Direction::decrypt : Direction::encrypt, messages, size,
+                         keys};
+  if (!made_up) current_tuning();  // puts the policies that were measured to use
+  nb::list list;
+  for (const Decision& decision : decisions(shape, device, made_up)) {
+    nb::list candidates;
+    for (const Candidate& candidate : decision.candidates) {
+      candidates.append(nb::make_tuple(candidate.name, candidate.description, candidate.is_chosen, candidate.reason));
+    }
+    list.append(nb::make_tuple(decision.subject, nb::tuple(candidates)));
+  }
+  return list;
+}
+
 }  // namespace
 
 void bind_tuning(nb::module_& m) {
@@ -119,6 +153,11 @@ void bind_tuning(nb::module_& m) {
   m.def("tune", &tune, nb::arg("observe"), nb::arg("quick"),
         nb::sig("def tune(observe: typing.Callable[[str, float], object], quick: bool) -> None"),
         "Measures, and puts what was found to use. `observe` gets each finding, and how much of the whole is done.");
+  m.def("explain", &explain, nb::arg("algorithm"), nb::arg("decrypt"), nb::arg("messages"), nb::arg("size"),
+        nb::arg("keys"), nb::arg("device"), nb::arg("made_up") = nb::none(),
+        nb::sig("def explain(algorithm: str, decrypt: bool, messages: int, size: int, keys: int, device: int, made_up: "
+                "tuple[int, int, int, int] | None = None) -> list[tuple[str, tuple[tuple[str, str, bool, str], ...]]]"),
+        "The kernels for a batch, and why. made_up: compute capability, multiprocessors, shared memory of a block.");
   m.def(
       "save_tuning", [] { return save_tuning(*current_tuning()); },
       "Keeps what holds in the cache file of this machine; returns its path.");

@@ -8,8 +8,9 @@ shipped defaults and a rule of thumb hold.
 
 from __future__ import annotations
 
+import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from . import _native
@@ -74,6 +75,93 @@ class Tuning:
     warning: str
     policies: tuple[Policy, ...]
     rates: tuple[Rates, ...]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A kernel that could take a batch.
+
+    name:        of the kernel.
+    description: what it does.
+    chosen:      whether it takes the batch.
+    reason:      why it is chosen, or why not.
+    """
+
+    name: str
+    description: str
+    chosen: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One choice between kernels.
+
+    subject:    what the choice is about: "text", "tags", "lane tables" ...
+    chosen:     the name of the candidate that is chosen.
+    candidates: in the order of preference.
+    """
+
+    subject: str
+    chosen: str
+    candidates: tuple[Candidate, ...]
+
+
+def explain(
+    algorithm: str,
+    *,
+    direction: str = "encrypt",
+    messages: int = 1,
+    size: int = 1 << 20,
+    keys: int = 1,
+    device: int = 0,
+) -> tuple[Decision, ...]:
+    """The kernels that a GPU runs for a batch, and why the other candidates are refused.
+
+    The batch is in device memory, as columns, at addresses that are multiples of 16, and without
+    additional data. Nothing is run.
+
+    algorithm: a name of `warpcipher.algorithms()`.
+    direction: "encrypt" or "decrypt".
+    messages:  1 to 4,294,967,294.
+    size:      of each message, in bytes.
+    keys:      that the messages are dealt to, 1 to `messages`.
+    device:    the GPU's number.
+
+    ValueError: an unknown algorithm or direction, numbers that no batch has, or a variable of the
+    environment that forces a kernel has a value that is none of those expected. TypeError: a
+    number is no int. EngineError: engine `cuda` cannot run here, or the GPU cannot run what the
+    environment forces.
+    """
+    found = _native.explain(
+        algorithm,
+        _is_decrypt(direction),
+        _counted("messages", messages),
+        _counted("size", size),
+        _counted("keys", keys),
+        _counted("device", device, 1 << 31),
+    )
+    return tuple(_decision(subject, candidates) for subject, candidates in found)
+
+
+def _is_decrypt(direction: str) -> bool:
+    if direction not in ("encrypt", "decrypt"):
+        raise ValueError(f"direction is {direction!r}: expected 'encrypt' or 'decrypt'")
+    return direction == "decrypt"
+
+
+def _counted(name: str, value: int, bound: int = 1 << 63) -> int:
+    """The value as an int; below `bound` and not negative."""
+    number = operator.index(value)
+    if not 0 <= number < bound:
+        raise ValueError(f"{name} is {number}: expected 0 to {bound - 1}")
+    return number
+
+
+def _decision(subject: str, candidates: Iterable[tuple[str, str, bool, str]]) -> Decision:
+    found = tuple(Candidate(*candidate) for candidate in candidates)
+    chosen = next(candidate.name for candidate in found if candidate.chosen)
+    return Decision(subject, chosen, found)
 
 
 def current() -> Tuning:

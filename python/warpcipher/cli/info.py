@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import keys
+from . import completion, keys
 from .errors import (
     EPILOG,
     NOT_AUTHENTIC,
@@ -42,6 +42,17 @@ Entry = dict[str, Any]
 )
 @click.option("--algorithms", is_flag=True, help="List algorithms.")
 @click.option("--formats", is_flag=True, help="List file formats.")
+@click.option(
+    "--choice",
+    metavar="ALGORITHM",
+    shell_complete=completion.algorithms,
+    help="Tell which kernels a GPU runs for a batch in its memory, and why.",
+)
+@click.option("--messages", metavar="N", type=int, help="Messages of the batch.  [default: 1]")
+@click.option("--size", metavar="SIZE", help="Text of each: 4096, 64KiB ...  [default: 1MiB]")
+@click.option("--keys", "key_count", metavar="N", type=int, help="Keys of all.  [default: 1]")
+@click.option("--decrypt", is_flag=True, help="Tell it for decryption.")
+@click.option("--device", metavar="N", type=int, help="Number of the GPU.  [default: 0]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(
     paths: tuple[str, ...],
@@ -51,6 +62,12 @@ def info(
     engines: bool,
     algorithms: bool,
     formats: bool,
+    choice: str | None,
+    messages: int | None,
+    size: str | None,
+    key_count: int | None,
+    decrypt: bool,
+    device: int | None,
     as_json: bool,
 ) -> None:
     """Tell what encrypted files may be, without their key; and what this installation can do.
@@ -61,8 +78,12 @@ def info(
     """
     import warpcipher as wc
 
-    if not (paths or engines or algorithms or formats):
-        raise usage("name a FILE, or give --engines, --algorithms or --formats")
+    batch = {"messages": messages, "size": size, "keys": key_count, "device": device}
+    given = [name for name, value in batch.items() if value is not None]
+    if choice is None and (given or decrypt):
+        raise usage(f"--{(*given, 'decrypt')[0]} is for --choice: name an algorithm with it")
+    if not (paths or engines or algorithms or formats or choice is not None):
+        raise usage("name a FILE, or give --engines, --algorithms, --formats or --choice")
     if key_file is not None and not paths:
         raise usage("--key is for a FILE: name one")
     if key_file is None and (context is not None or context_hex is not None):
@@ -79,6 +100,8 @@ def info(
     if engines:
         document["engines"] = [_engine(entry) for entry in wc.engines()]
         document["tuning"] = _tuning()
+    if choice is not None:
+        document["choice"] = _choice(choice, decrypt, batch)
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:
@@ -199,6 +222,25 @@ def _tuning() -> Entry:
     return dataclasses.asdict(now)
 
 
+def _choice(algorithm: str, decrypt: bool, batch: Entry) -> Entry:
+    """The batch, and the kernels for it."""
+    import dataclasses
+
+    from warpcipher import tuning
+    from warpcipher.bench.settings import parse_size
+
+    shape = {
+        "algorithm": algorithm,
+        "direction": "decrypt" if decrypt else "encrypt",
+        "messages": 1 if batch["messages"] is None else batch["messages"],
+        "size": 1 << 20 if batch["size"] is None else parse_size(batch["size"]),
+        "keys": 1 if batch["keys"] is None else batch["keys"],
+        "device": batch["device"] or 0,
+    }
+    decisions = tuning.explain(**shape)
+    return {**shape, "decisions": [dataclasses.asdict(decision) for decision in decisions]}
+
+
 def _print(document: Entry) -> None:
     """The document for people."""
     for entry in document.get("files", ()):
@@ -222,6 +264,8 @@ def _print(document: Entry) -> None:
             click.echo(f"  device: {device}")
     if "tuning" in document:
         _print_tuning(document["tuning"])
+    if "choice" in document:
+        _print_choice(document["choice"])
 
 
 _RATE_NAMES = {
@@ -248,6 +292,24 @@ def _print_tuning(entry: Entry) -> None:
             f"{name} {rates[key] / 1e9:.1f}" for key, name in _RATE_NAMES.items() if rates[key]
         )
         click.echo(f"  {rates['algorithm']} {rates['direction']}: {figures} GB/s")
+
+
+def _print_choice(entry: Entry) -> None:
+    click.echo(
+        f"{entry['algorithm']}, {entry['direction']}, GPU {entry['device']}: "
+        f"{counted(entry['messages'], 'message')} of {counted(entry['size'], 'byte')}, "
+        f"{counted(entry['keys'], 'key')}"
+    )
+    for decision in entry["decisions"]:
+        for candidate in decision["candidates"]:
+            if candidate["chosen"]:
+                click.echo(
+                    f"{decision['subject']}: {candidate['name']}, {candidate['description']}: "
+                    f"{candidate['reason']}"
+                )
+        for candidate in decision["candidates"]:
+            if not candidate["chosen"]:
+                click.echo(f"  not {candidate['name']}: {candidate['reason']}")
 
 
 def _print_file(entry: Entry) -> None:

@@ -24,13 +24,13 @@ constexpr std::array<Names, 2> layouts{
 constexpr std::array<Names, 4> counters{
     {{"hybrid packed", "several messages to a tile, by tables and by logic at once"},
      {"packed", "several messages to a warp, by tables"},
-     {"hybrid", "tiles, by tables and by logic at once"},
-     {"tiles", "tiles, by tables"}}};
+     {"hybrid", "a tile a warp, by tables and by logic at once"},
+     {"tiles", "a tile a warp, by tables"}}};
 constexpr std::array<Names, 3> key_sources{{{"parameter", "the key is a kernel parameter"},
                                             {"key bytes", "the kernel makes round keys from the keys' bytes"},
                                             {"round keys", "from device memory"}}};
 constexpr std::array<Names, 2> texts{
-    {{"hybrid", "tiles, by tables and by logic at once"}, {"tiles", "tiles, by tables"}}};
+    {{"hybrid", "a tile a warp, by tables and by logic at once"}, {"tiles", "a tile a warp, by tables"}}};
 constexpr std::array<Names, 2> sectors{
     {{"rows", "data units that follow each other, as one text"}, {"batch", "data units as any other batch"}}};
 constexpr std::array<Names, 2> serials{{{"12 warps", "a message a lane, more registers a thread"},
