@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "docs" / "architecture.md"
-SOURCES = ("src", "bindings")
+SOURCES = ("src", "bindings", "python/warpcipher")
 PACKAGE = "warpcipher"
 EXTENSIONS = {"_native", "_lab"}
 
