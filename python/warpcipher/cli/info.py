@@ -229,7 +229,7 @@ def _choice(algorithm: str, decrypt: bool, batch: Entry) -> Entry:
     from warpcipher import tuning
     from warpcipher.bench.settings import parse_size
 
-    shape = {
+    shape: Entry = {
         "algorithm": algorithm,
         "direction": "decrypt" if decrypt else "encrypt",
         "messages": 1 if batch["messages"] is None else batch["messages"],

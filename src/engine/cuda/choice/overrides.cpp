@@ -17,11 +17,14 @@ void read(const Variable& variable, Forced& forced) {
   forced = static_cast<Forced>(place - variable.values.begin() + 1);
 }
 
-std::atomic<Overrides>& in_force() {
-  static std::atomic<Overrides> now{read_overrides()};
-  static_assert(decltype(now)::is_always_lock_free, "each launch reads it");
-  return now;
-}
+struct alignas(8) Known {
+  Overrides overrides;
+  bool is_read = false;
+};
+
+// Not under the guard of a static variable (core/fork.hpp): threads that come first at once read the same.
+constinit std::atomic<Known> known{};
+static_assert(decltype(known)::is_always_lock_free, "each launch reads it");
 
 }  // namespace
 
@@ -35,8 +38,13 @@ Overrides read_overrides() {
   return found;
 }
 
-Overrides overrides() { return in_force().load(std::memory_order_relaxed); }
+Overrides overrides() {
+  const Known now = known.load(std::memory_order_relaxed);
+  if (now.is_read) return now.overrides;
+  reread_overrides();
+  return known.load(std::memory_order_relaxed).overrides;
+}
 
-void reread_overrides() { in_force().store(read_overrides(), std::memory_order_relaxed); }
+void reread_overrides() { known.store({read_overrides(), true}, std::memory_order_relaxed); }
 
 }  // namespace warpcipher::cuda

@@ -41,7 +41,7 @@ inline constexpr Variable text{"WARPCIPHER_BLOCKS", texts};
 inline constexpr Variable columns{"WARPCIPHER_COLUMNS", ways};
 }  // namespace variables
 
-struct alignas(8) Overrides {
+struct Overrides {
   ForcedLayout table_layout = ForcedLayout::none;
   ForcedGhash ghash = ForcedGhash::none;
   ForcedCounter counter = ForcedCounter::none;

@@ -3,8 +3,8 @@
 
 #include <array>
 #include <atomic>
-#include <mutex>
 #include <string>
+#include <type_traits>
 
 #include "engine/cuda/choice/overrides.hpp"
 #include "engine/cuda/choice/tuned.hpp"
@@ -96,7 +96,6 @@ constexpr int most_devices = 64;
 
 std::array<std::atomic<Tuned>, most_devices> chosen;
 static_assert(std::atomic<Tuned>::is_always_lock_free, "each launch reads it");
-std::mutex choosing;
 
 bool has_place(const Device& device) { return device.index >= 0 && device.index < most_devices; }
 
@@ -136,19 +135,22 @@ std::vector<Policy> policies(const Device& device) {
 
 void choose_policy(const Device& device, std::string_view name, std::string_view value) {
   if (!has_place(device)) return;
-  const std::lock_guard lock(choosing);
-  std::atomic<Tuned>& place = chosen[static_cast<std::size_t>(device.index)];
-  Tuned tuned = place.load(std::memory_order_relaxed);
-  for (const Entry& entry : entries) {
-    if (entry.name != name) continue;
-    if (value.empty()) entry.choose(tuned, 0);
-    for (std::size_t i = 0; i < entry.values.size(); ++i) {
-      if (entry.values[i] == value && entry.runs(device, value)) {
-        entry.choose(tuned, static_cast<std::uint8_t>(i + 1));
+  const auto with = [&](Tuned tuned) {
+    for (const Entry& entry : entries) {
+      if (entry.name != name) continue;
+      if (value.empty()) entry.choose(tuned, 0);
+      for (std::size_t i = 0; i < entry.values.size(); ++i) {
+        if (entry.values[i] == value && entry.runs(device, value)) {
+          entry.choose(tuned, static_cast<std::uint8_t>(i + 1));
+        }
       }
     }
+    return tuned;
+  };
+  std::atomic<Tuned>& place = chosen[static_cast<std::size_t>(device.index)];
+  Tuned before = place.load(std::memory_order_relaxed);
+  while (!place.compare_exchange_weak(before, with(before), std::memory_order_relaxed)) {
   }
-  place.store(tuned, std::memory_order_relaxed);
 }
 
 }  // namespace warpcipher::cuda

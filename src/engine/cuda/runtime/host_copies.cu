@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/fork.hpp"
 #include "engine/cuda/runtime/block.cuh"
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/environment.hpp"
@@ -67,8 +68,8 @@ __global__ void __launch_bounds__(threads) copy_many_kernel(const DeviceCopy* co
 // Forced to calls for initcheck: that of CUDA 13.0 does not see what a batch of copies writes.
 bool in_batches() {
   static constexpr std::array<std::string_view, 2> ways{"batches", "calls"};
-  static const bool forced_to_calls = forced_value("WARPCIPHER_COPIES", ways) == "calls";
-  return !forced_to_calls;
+  static constinit FirstUse<bool> are_calls;
+  return !are_calls.get([] { return forced_value("WARPCIPHER_COPIES", ways) == "calls"; });
 }
 #endif
 
