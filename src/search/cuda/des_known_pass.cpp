@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cipher/des_bitslice.hpp"
+#include "core/fork.hpp"
 
 namespace warpcipher::search::cuda {
 
@@ -52,8 +53,8 @@ constexpr std::array<std::size_t, masks_of_round - half_bits> find_shared_bits()
 constexpr auto shared_bits = find_shared_bits();
 
 const DesCircuit& round_circuit() {
-  static const DesCircuit round = DesCircuit::one_round();
-  return round;
+  static constinit FirstUse<DesCircuit> round;
+  return round.get([] { return DesCircuit::one_round(); });
 }
 
 class Writer {
