@@ -3,10 +3,15 @@
 
 The interpreter locks each module while a thread imports it, and in the child of a fork by another
 thread that lock stays locked: whoever needs the module there waits for ever. So a fork waits until
-no thread is in an import from here."""
+no thread is in an import from here.
+
+While it waits, such an import must not register handlers of forks: those for the end of the fork
+would run without those for its beginning. concurrent.futures.thread and logging, which it imports,
+do register some, so they are imported first."""
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401
 import os
 import sys
 from _thread import RLock
