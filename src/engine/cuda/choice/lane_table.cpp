@@ -188,7 +188,7 @@ Refusal refuse(const Conditions& now, TableLayout layout, const TextWork& work, 
     case Mode::ecb:
     case Mode::cbc:
     case Mode::cfb:
-      return work.is_single ? refuse_hybrid_text(now, layout, work.tiles, least_text_tiles) : Refusal{Reason::mode};
+      return work.is_single ? refuse_hybrid_text(now, layout, work.tiles, least_text_tiles) : Refusal{Reason::batch};
     case Mode::xts:
       if (!work.has_only_key) return {Reason::many_keys};
       if (!are_mostly_whole(work.units, work.tiles)) return {Reason::partial_tiles};

@@ -25,6 +25,8 @@ std::string to_text(const Refusal& refusal) {
       return "needs tables of 128 KiB";
     case Reason::mode:
       return "there is no such kernel for this mode";
+    case Reason::batch:
+      return "is for one message by itself in this mode";
     case Reason::alignment:
       return "the text is not aligned to 16 bytes";
     case Reason::many_keys:

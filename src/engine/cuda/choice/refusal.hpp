@@ -19,6 +19,7 @@ enum class Reason : std::uint8_t {
   shared_memory,       // of a block: `given` bytes, `bound` needed
   tables_64,           // tables of 128 KiB are needed
   mode,                // no such kernel for the mode
+  batch,               // in this mode for one message by itself
   alignment,           // text at addresses that are no multiples of 16
   many_keys,           // messages do not share a key that can be a kernel parameter
   one_key,             // messages share a key
