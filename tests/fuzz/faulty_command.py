@@ -109,7 +109,7 @@ def main() -> None:
     if "signal" in fault or "count" in fault:
         sys.settrace(lines.trace)
     try:
-        from warpcipher_command import main as command
+        from warpcipher_command.main import main as command
 
         command()
     finally:
