@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -185,9 +186,16 @@ def any_key_file(choose: random.Random, keyset: str) -> bytes:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder to work in; `search` takes signals over, and here the process is pytest's."""
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    handlers = {
+        number: signal.getsignal(number)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    yield tmp_path
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 VALUES: dict[str, Callable[[random.Random], str]] = {
