@@ -7,6 +7,8 @@ if(NOT symbols MATCHES "warpcipher::fork_count")
   message(FATAL_ERROR "${LIBRARY} has no symbols of its own to look at")
 endif()
 string(REGEX MATCHALL "guard variable for [^\n]*warpcipher::[^\n]*" guards "${symbols}")
+# nvcc writes one into each function that launches a kernel. The child of a fork launches none: CUDA cannot work there.
+list(FILTER guards EXCLUDE REGEX "__device_stub__")
 if(guards)
   list(JOIN guards "\n" lines)
   message(FATAL_ERROR "${LIBRARY} has\n${lines}")
