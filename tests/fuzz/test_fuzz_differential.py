@@ -10,6 +10,7 @@ from typing import Any
 
 import conformance as c
 import conformance_oracle as oracle
+import conformance_pieces as pieces
 import pytest
 import warpcipher as wc
 from conformance_vectors import Vector
@@ -73,12 +74,12 @@ def test_lengths_to_1_mib(target: c.Target, choose: random.Random) -> None:
 @pytest.mark.parametrize("engine", c.ENGINES)
 def test_messages_in_pieces(engine: str, choose: random.Random) -> None:
     """Each piece has the IV that the one before left."""
-    algorithm = choose.choice(c.CHAINED)
+    algorithm = choose.choice(pieces.CHAINED)
     size = choose.randrange(1, min(c.longest(engine, algorithm), 30_000))
     unit = c.ALGORITHMS[algorithm].block_size
     v = c.make_vector(algorithm, "pieces", c.allowed_size(algorithm, size))
     piece = max(size // choose.randint(1, 20), unit)
-    c.check_pieces(engine, v, piece - piece % unit)
+    pieces.check_pieces(engine, v, piece - piece % unit)
 
 
 @pytest.mark.cases(40)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import conformance as c
 import conformance_oracle as oracle
+import conformance_pieces as pieces
 import conformance_vectors as vectors
 import pytest
 
@@ -75,7 +76,7 @@ def piece_sizes(algorithm: str) -> list[int]:
     return [block, 2 * block, 3 * block]
 
 
-@pytest.mark.parametrize("algorithm", c.CHAINED)
+@pytest.mark.parametrize("algorithm", pieces.CHAINED)
 @every_engine
 def test_vectors_in_chained_pieces(engine: str, algorithm: str) -> None:
     """The long vectors again, cut in pieces: what one piece leaves is what the next one takes."""
@@ -84,10 +85,10 @@ def test_vectors_in_chained_pieces(engine: str, algorithm: str) -> None:
     assert plain
     for v in c.sample(plain, 40 if engine in c.DEVICE_ENGINES else len(plain)):
         for size in sizes:
-            c.check_pieces(engine, v, size)
+            pieces.check_pieces(engine, v, size)
 
 
-@pytest.mark.parametrize("algorithm", c.CHAINED)
+@pytest.mark.parametrize("algorithm", pieces.CHAINED)
 @every_engine
 def test_long_message_in_chained_pieces(engine: str, algorithm: str) -> None:
     """Pieces around a tile of 256 blocks, and uneven ones."""
@@ -96,7 +97,7 @@ def test_long_message_in_chained_pieces(engine: str, algorithm: str) -> None:
     size = c.allowed_size(algorithm, (20_000 if engine == "reference" or serial else 200_000) + 13)
     v = c.make_vector(algorithm, "long", size)
     for piece in (255 * block, 256 * block, 257 * block, 7 * 256 * block):
-        c.check_pieces(engine, v, piece)
+        pieces.check_pieces(engine, v, piece)
 
 
 # --- the vectors themselves ----------------------------------------------------------------------

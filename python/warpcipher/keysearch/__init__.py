@@ -22,7 +22,8 @@ from .candidates import Scores, candidates_from_scores, parse_candidates
 from .devices import SearcherInfo, searchers
 from .pace import Lately
 from .pairs import Algorithm, Pair, Test
-from .run import Estimate, Progress, Search
+from .progress import Estimate, Progress
+from .run import Search
 from .session import CheckpointError
 from .template import Candidates, Template
 
