@@ -219,6 +219,22 @@ void check_several_passes(const DesPolicy& policy) {
   }
 }
 
+// Two of three keys, so that a pass with a known key lies between: what it makes is read in loops further in, whichever
+// bits they have. A new kernel finds planted keys by itself.
+void check_known_pass_outside(const DesPolicy& policy) {
+  const DesShape shape{3, 5, 3, 0};
+  const auto compile = [&](const KeyTemplate& key_template) {
+    const auto space = std::make_shared<const KeySpace>(key_template);
+    DesSearch(space, make_test(*space, 0, false, 64), shape, std::span(&policy, 1));
+  };
+  // The loop further out has a bit of a key that is added to what the one further in reads.
+  KeyTemplate found = random_keys(CipherId::des_ede3, 5, 0);
+  for (const int bit : {6, 19, 27, 40, 43, 61, 130, 140, 141, 149, 157, 164, 168, 174, 180, 182})
+    found.known[static_cast<std::size_t>(bit / 8)] ^= static_cast<std::uint8_t>(0x80 >> bit % 8);
+  compile(found);
+  for (int i = 0; i < 12; ++i) compile(random_keys(CipherId::des_ede3, 5, 16 + random_below(8)));
+}
+
 // More than a launch has room for: it is done again in parts. (Room for 64 keys, and 256 of 2^16 pass.)
 void check_many_hits() {
   const DesShape shape{1, 5, 5, 0};
@@ -330,6 +346,7 @@ void run_tests(bool large) {
   little.granules = 1;
   little.slots = 60;
   check_several_passes(little);
+  check_known_pass_outside(little);
   check_many_hits();
   for (const CipherInfo& info : cipher_list) {
     const CipherId cipher = info.id;

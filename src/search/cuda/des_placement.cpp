@@ -70,13 +70,14 @@ void DesPlacement::take_slot(NodeId node) {
 }
 
 // The nodes that are read in a loop further in than the one that computes them. A key bit is added anew where the node
-// that it is added to has a slot anyway.
+// that it is added to has a slot anyway, and that needs one where the key bit is of a loop further in: without it the
+// node would be computed again there, which a known pass cannot be.
 void DesPlacement::choose_slots(std::span<const Comparison> compared) {
   std::vector<NodeId> keyed;
   const auto read = [&](NodeId node, std::size_t level) {
     const Node& source = circuit_.nodes()[node];
     if (source.kind == Node::Kind::keyed) {
-      if (level_of(node) > level)
+      if (level_of(node) > level && level_of(node) == level_of(source.a))
         keyed.push_back(node);
       else if (is_computed(source.a) && level_of(source.a) > level)
         take_slot(source.a);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/error.hpp"
 #include "search/cuda/des_check.hpp"
 #include "search/cuda/des_known_pass.hpp"
 
@@ -111,7 +112,8 @@ class Writer {
     if (source.kind == Node::Kind::input) return inputs_[source.table];
     const bool outer = placement_.level_of(node) > level_;
     const bool kept = placement_.slot(node) != no_slot;
-    if (source.kind == Node::Kind::whole && !outer) {
+    if (source.kind == Node::Kind::whole && !(kept && outer)) {
+      if (outer) throw Error(Status::engine_failure, "the DES search kernel has no slot for a bit of a known pass");
       run_known_pass(source.a);
       return registers_[node];
     }

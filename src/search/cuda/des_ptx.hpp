@@ -62,6 +62,7 @@ struct DesKernel {
 };
 
 // compared: what the loops compare of the circuit; the known bits of the block are compared of what passes there.
+// Throws Error{engine_failure} where the placement has no slot for a bit of a known pass that a loop further in reads.
 DesKernel write_des_kernel(const DesCircuit& circuit, std::span<const Comparison> compared,
                            std::span<const std::uint8_t> positions, const DesLayout& layout, const DesPolicy& policy);
 

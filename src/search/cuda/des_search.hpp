@@ -28,7 +28,7 @@ class DesSearch {
   static std::size_t passes(const KeySpace& space, const KeyTest& test, const DesShape& shape);
 
   // On the current device, which memory has been allocated on. Compiles a kernel by one of the policies, whichever
-  // takes the least work, and finds a planted key with it. Throws Error{engine_failure}.
+  // takes the least work, and finds planted keys with it. Throws Error{engine_failure}.
   DesSearch(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test, const DesShape& shape,
             std::span<const DesPolicy> policies);
   ~DesSearch();
