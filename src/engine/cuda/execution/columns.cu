@@ -136,7 +136,7 @@ class ColumnsRun {
     batch_.first_tile = buffers.first_tile;
     batch_.messages = count_;
     batch_.in_place = !view_.apart;
-    masks_.emplace(is_gcm ? count_ * sizeof(Block) : 0, stream_, Wiping::needed);
+    masks_ = std::make_unique<StreamBuffer>(is_gcm ? count_ * sizeof(Block) : 0, stream_, Wiping::needed);
     auto* const masks = reinterpret_cast<Block*>(masks_->data());
     encrypt_first_blocks(batch_, masks);
     if (!is_gcm) return;
@@ -289,7 +289,7 @@ class ColumnsRun {
   AesKeys aes_keys_;
   DeviceBatch batch_;
   StreamBuffer device_summary_;
-  std::optional<StreamBuffer> masks_;
+  std::unique_ptr<StreamBuffer> masks_;
   BatchSummary summary_{};
   Speculation speculation_{};
   std::optional<HostMailbox> mailbox_;

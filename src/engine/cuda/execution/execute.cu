@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <optional>
+#include <memory>
 
 #include "engine/cuda/bitslice/des.hpp"
 #include "engine/cuda/choice/lane_table.hpp"
@@ -63,7 +63,7 @@ class LengthOrder {
  public:
   explicit LengthOrder(const DeviceBatch& b) {
     if (b.is_ordered || b.units == b.most_units * b.messages) return;
-    order_.emplace(b.messages * sizeof(std::uint32_t), b.stream, Wiping::needless);
+    order_ = std::make_unique<StreamBuffer>(b.messages * sizeof(std::uint32_t), b.stream, Wiping::needless);
     const StreamBuffer places(length_classes * sizeof(std::uint32_t), b.stream, Wiping::needless);
     check(cudaMemsetAsync(places.data(), 0, places.size(), native(b.stream)), "clear device memory");
     order_by_length(b.device, b.stream, b.views, b.messages, reinterpret_cast<std::uint32_t*>(places.data()),
@@ -73,7 +73,7 @@ class LengthOrder {
   const std::uint32_t* get() const { return order_ ? reinterpret_cast<const std::uint32_t*>(order_->data()) : nullptr; }
 
  private:
-  std::optional<StreamBuffer> order_;
+  std::unique_ptr<StreamBuffer> order_;
 };
 
 void run_serial(const DeviceBatch& b) {
