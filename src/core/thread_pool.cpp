@@ -8,6 +8,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <list>
@@ -211,7 +212,9 @@ struct ThreadPool::ProcessPool {
 
   // Runs at exit, or when the shared library is unloaded. The pool object stays: a thread that still runs a loop then
   // finishes it alone.
-  ~ProcessPool() {
+  ~ProcessPool() { stop(); }
+
+  void stop() {
     ThreadPool* const pool = current.load();
     if (pool != nullptr && pool->impl_->process == fork_count()) pool->impl_->stop();
   }
@@ -231,6 +234,11 @@ ThreadPool& ThreadPool::instance() {
   if (process.current.compare_exchange_strong(found, fresh, std::memory_order_acq_rel)) return *fresh;
   delete fresh;
   return *found;
+}
+
+// A handler that cannot be registered leaves the end to the destructor.
+void ThreadPool::stop_at_exit() {
+  static_cast<void>(std::atexit([] { ProcessPool::the.stop(); }));
 }
 
 ThreadPool::ThreadPool(std::size_t threads) : impl_(std::make_unique<Impl>(threads)) {}

@@ -17,6 +17,10 @@ class ThreadPool {
   // The pool of this process. The child of a fork gets a fresh one: threads do not survive a fork.
   static ThreadPool& instance();
 
+  // The threads of instance() end at exit before anything registered with std::atexit until now runs: for a library
+  // that cleans up at exit and that those threads call. Without it they end when this library's objects do.
+  static void stop_at_exit();
+
   // A pool of its own, of `threads` (>= 1) with the callers; its threads start with the first loop.
   explicit ThreadPool(std::size_t threads);
   ~ThreadPool();

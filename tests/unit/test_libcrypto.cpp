@@ -43,6 +43,7 @@ WARPCIPHER_SAME_TYPE(ERR_get_error);
 WARPCIPHER_SAME_TYPE(ERR_error_string_n);
 WARPCIPHER_SAME_TYPE(ERR_clear_error);
 WARPCIPHER_SAME_TYPE(OpenSSL_version);
+WARPCIPHER_SAME_TYPE(OPENSSL_init_crypto);
 
 static_assert(warpcipher::libcrypto_constant::ctrl_aead_set_iv_len == EVP_CTRL_AEAD_SET_IVLEN);
 static_assert(warpcipher::libcrypto_constant::ctrl_aead_get_tag == EVP_CTRL_AEAD_GET_TAG);
@@ -50,6 +51,7 @@ static_assert(warpcipher::libcrypto_constant::ctrl_aead_set_tag == EVP_CTRL_AEAD
 static_assert(warpcipher::libcrypto_constant::param_utf8_string == OSSL_PARAM_UTF8_STRING);
 static_assert(warpcipher::libcrypto_constant::param_octet_string == OSSL_PARAM_OCTET_STRING);
 static_assert(warpcipher::libcrypto_constant::param_unmodified == OSSL_PARAM_UNMODIFIED);
+static_assert(warpcipher::libcrypto_constant::load_error_texts == OPENSSL_INIT_LOAD_CRYPTO_STRINGS);
 static_assert(warpcipher::libcrypto_constant::version_text == OPENSSL_VERSION);
 static_assert(sizeof(warpcipher::LibcryptoParam) == sizeof(OSSL_PARAM));
 static_assert(offsetof(warpcipher::LibcryptoParam, key) == offsetof(OSSL_PARAM, key));

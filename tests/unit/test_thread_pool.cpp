@@ -152,6 +152,30 @@ TEST(ThreadPool, LetsTheProcessExit) {
   EXPECT_EQ(status, 0);
 }
 
+// A library that cleans up at exit must not outlive what the pool's threads keep of it.
+TEST(ThreadPool, ThreadsEndBeforeWhatWasRegisteredAtExitFirst) {
+  if (usable_cores() < 2) GTEST_SKIP() << "the pool has no thread of its own on one core";
+  static std::atomic<bool> begun{false}, ended{false};
+  const int status = exit_status_of_child([] {
+    struct AtThreadsEnd {
+      ~AtThreadsEnd() { ended = true; }
+    };
+    std::atexit([] { std::_Exit(ended ? 0 : 3); });
+    ThreadPool::stop_at_exit();
+    const std::thread::id caller = std::this_thread::get_id();
+    ThreadPool::instance().parallel_for(2, 1, [&](std::size_t, std::size_t) {
+      if (std::this_thread::get_id() != caller) {
+        thread_local AtThreadsEnd at_threads_end;
+        static_cast<void>(&at_threads_end);
+        begun = true;
+      }
+      while (!begun) std::this_thread::yield();
+    });
+    std::exit(2);
+  });
+  EXPECT_EQ(status, 0);
+}
+
 TEST(ThreadPool, CountsAtLeastOneCore) {
   EXPECT_GE(usable_cores(), 1u);
   EXPECT_LE(usable_cores(), std::max(1u, std::thread::hardware_concurrency()));

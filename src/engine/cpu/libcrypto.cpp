@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/fork.hpp"
+#include "core/thread_pool.hpp"
 
 namespace warpcipher {
 namespace {
@@ -52,11 +53,17 @@ Libcrypto::Libcrypto() {
   resolve(library, "ERR_error_string_n", f.ERR_error_string_n, missing);
   resolve(library, "ERR_clear_error", f.ERR_clear_error, missing);
   resolve(library, "OpenSSL_version", f.OpenSSL_version, missing);
+  resolve(library, "OPENSSL_init_crypto", f.OPENSSL_init_crypto, missing);
   if (!missing.empty()) {
     unavailable_reason_ = std::string(library_name) + " has no function " + missing + ": " + remedy;
     return;
   }
   version_ = f.OpenSSL_version(libcrypto_constant::version_text);
+  // libcrypto frees what it keeps for a thread when the thread ends, but no more once its own clean-up has run at exit.
+  // So that is registered first, and the pool's threads end before it. It is registered with the first thing that
+  // libcrypto is asked to load: without options the call does nothing.
+  check(f.OPENSSL_init_crypto(libcrypto_constant::load_error_texts, nullptr), "initialising libcrypto");
+  ThreadPool::stop_at_exit();
 }
 
 const Libcrypto& Libcrypto::instance() {

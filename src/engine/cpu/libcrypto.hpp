@@ -18,6 +18,7 @@ struct evp_cipher_ctx_st;
 struct evp_kdf_st;
 struct evp_kdf_ctx_st;
 struct ossl_param_st;
+struct ossl_init_settings_st;
 }
 
 namespace warpcipher {
@@ -39,6 +40,7 @@ inline constexpr int ctrl_aead_set_tag = 0x11;                                 /
 inline constexpr unsigned int param_utf8_string = 4;                           // OSSL_PARAM_UTF8_STRING
 inline constexpr unsigned int param_octet_string = 5;                          // OSSL_PARAM_OCTET_STRING
 inline constexpr std::size_t param_unmodified = static_cast<std::size_t>(-1);  // OSSL_PARAM_UNMODIFIED
+inline constexpr std::uint64_t load_error_texts = 0x2;                         // OPENSSL_INIT_LOAD_CRYPTO_STRINGS
 inline constexpr int version_text = 0;                                         // OPENSSL_VERSION
 }  // namespace libcrypto_constant
 
@@ -66,6 +68,7 @@ struct LibcryptoFunctions {
   void (*ERR_error_string_n)(unsigned long code, char* text, std::size_t len);
   void (*ERR_clear_error)();
   const char* (*OpenSSL_version)(int type);
+  int (*OPENSSL_init_crypto)(std::uint64_t options, const ossl_init_settings_st*);
 };
 
 // The loaded library. One in a process, never unloaded: key contexts may outlive everything else.
