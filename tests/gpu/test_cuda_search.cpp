@@ -232,7 +232,7 @@ void check_known_pass_outside(const DesPolicy& policy) {
   for (const int bit : {6, 19, 27, 40, 43, 61, 130, 140, 141, 149, 157, 164, 168, 174, 180, 182})
     found.known[static_cast<std::size_t>(bit / 8)] ^= static_cast<std::uint8_t>(0x80 >> bit % 8);
   compile(found);
-  for (int i = 0; i < 12; ++i) compile(random_keys(CipherId::des_ede3, 5, 16 + random_below(8)));
+  for (int i = 0; i < 8; ++i) compile(random_keys(CipherId::des_ede3, 5, 16 + random_below(8)));
 }
 
 // More than a launch has room for: it is done again in parts. (Room for 64 keys, and 256 of 2^16 pass.)

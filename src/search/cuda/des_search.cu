@@ -118,8 +118,8 @@ std::uint64_t mask_of(const BlockPair& pair) { return load_le64(pair.mask.data()
 // More than any kernel asks for.
 constexpr std::size_t most_slots = 250;
 
-// Planted keys that a new kernel has to find: a fault that shows for one text in two goes unseen once in 2^8.
-constexpr int self_tests = 8;
+// Planted keys that a new kernel has to find: a fault that shows for one text in two goes unseen once in 16.
+constexpr int self_tests = 4;
 
 // The work of a kernel's turn: gates, but with fewer warps to choose from the pipe waits more (ncu: 84% busy with three
 // granules, 79% with two).
