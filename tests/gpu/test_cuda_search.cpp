@@ -14,16 +14,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <numeric>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include "core/error.hpp"
 #include "engine/cuda/runtime/device.hpp"
@@ -31,11 +27,13 @@
 #include "search/cuda/des_generic.hpp"
 #include "search/cuda/des_search.hpp"
 #include "search/searcher.hpp"
+#include "search_cases.hpp"
 
 namespace {
 
 using namespace warpcipher;
 using namespace warpcipher::search;
+using namespace warpcipher::search::test;
 using warpcipher::search::cuda::AesPolicy;
 using warpcipher::search::cuda::DesPolicy;
 using warpcipher::search::cuda::DesSearch;
@@ -43,61 +41,10 @@ using warpcipher::search::cuda::DesShape;
 using warpcipher::search::cuda::UnitLoops;
 using warpcipher::search::cuda::UnitSearch;
 
-std::mt19937_64 generator;
 const std::atomic<bool> go_on{false};
 
 void require(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error(what);
-}
-
-std::vector<std::uint8_t> random_bytes(std::size_t n) {
-  std::vector<std::uint8_t> bytes(n);
-  for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(generator());
-  return bytes;
-}
-
-std::uint64_t random_below(std::uint64_t n) { return generator() % n; }
-
-// A template with that many unknown bits, at random among those `allowed`.
-KeyTemplate random_template(CipherId cipher, std::size_t unknown, std::size_t first_byte, std::size_t bytes) {
-  KeyTemplate key_template;
-  key_template.cipher = cipher;
-  key_template.known.fill(0xff);
-  const auto value = random_bytes(max_key_len);
-  std::copy(value.begin(), value.end(), key_template.value.begin());
-  while (unknown > 0) {
-    const std::size_t byte = first_byte + random_below(bytes);
-    const auto bit = static_cast<std::uint8_t>(1u << random_below(8));
-    if ((!is_aes(cipher) && bit == 1) || (key_template.known[byte] & bit) == 0) continue;
-    key_template.known[byte] ^= bit;
-    --unknown;
-  }
-  return key_template;
-}
-
-// A pair of blocks that belongs to a key, with that many known bits.
-BlockPair make_pair(CipherId cipher, const std::uint8_t* key, bool decrypt, int known_bits) {
-  const int block_bits = 8 * static_cast<int>(cipher_info(cipher).block_len);
-  BlockPair pair;
-  pair.decrypt = decrypt;
-  for (int i = 0; i < block_bits / 8; ++i)
-    pair.in[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(generator());
-  transform_block(cipher, key, decrypt, pair.in.data(), pair.expected.data());
-  for (int left = known_bits; left > 0;) {
-    const std::uint64_t bit = random_below(static_cast<std::uint64_t>(block_bits));
-    if ((pair.mask[bit / 8] >> bit % 8 & 1u) != 0) continue;
-    pair.mask[bit / 8] = static_cast<std::uint8_t>(pair.mask[bit / 8] | 1u << bit % 8);
-    --left;
-  }
-  return pair;
-}
-
-std::shared_ptr<const KeyTest> make_test(const KeySpace& space, const KeyNumber& planted, bool decrypt,
-                                         int known_bits) {
-  std::vector<std::uint8_t> key(space.key_len());
-  space.key_at(planted, key.data());
-  const BlockPair pair = make_pair(space.cipher(), key.data(), decrypt, known_bits);
-  return std::make_shared<const KeyTest>(space.cipher(), std::span(&pair, 1));
 }
 
 std::vector<KeyNumber> expected_hits(const KeySpace& space, const KeyTest& test, const KeyNumber& first,
@@ -148,19 +95,6 @@ struct FastCase {
   bool decrypt;
   int known_bits;
 };
-
-// DES keys of which some have unknown bits, at random.
-KeyTemplate random_keys(CipherId cipher, unsigned keys, std::size_t unknown) {
-  KeyTemplate key_template = random_template(cipher, 0, 0, 1);
-  while (unknown > 0) {
-    const std::size_t byte = random_below(cipher_info(cipher).key_len);
-    const auto bit = static_cast<std::uint8_t>(2u << random_below(7));
-    if ((keys >> byte / 8 & 1u) == 0 || (key_template.known[byte] & bit) == 0) continue;
-    key_template.known[byte] ^= bit;
-    --unknown;
-  }
-  return key_template;
-}
 
 // Kernels with few loops and threads, so that the emulated GPU and the reference are soon through.
 void check_small_kernels(const FastCase& c, const DesPolicy& policy) {
@@ -311,8 +245,9 @@ void check_searcher() {
 }
 
 // The kernels as they are used: on a GPU.
-void check_large(CipherId cipher, std::size_t first_byte, std::size_t unknown, bool decrypt, int known_bits) {
-  const auto space = std::make_shared<const KeySpace>(random_template(cipher, unknown, first_byte, 8));
+void check_large(const KeyTemplate& key_template, bool decrypt, int known_bits) {
+  const auto space = std::make_shared<const KeySpace>(key_template);
+  const std::string name(cipher_info(space->cipher()).name);
   const KeyNumber size = space->size();
   for (int i = 0; i < 3; ++i) {
     const std::uint64_t count = (std::uint64_t{1} << 34) + random_below(std::uint64_t{1} << 33);
@@ -321,7 +256,7 @@ void check_large(CipherId cipher, std::size_t first_byte, std::size_t unknown, b
     const KeyNumber planted = first + KeyNumber(i == 0 ? 0 : i == 1 ? count - 1 : random_below(count));
     const auto test = make_test(*space, planted, decrypt, known_bits);
     const auto task = find_searcher("cuda").prepare(space, test, 0);
-    check_planted(*task, first, count, planted, std::string("large ") + std::string(cipher_info(cipher).name));
+    check_planted(*task, first, count, planted, "large " + name);
   }
 }
 
@@ -367,103 +302,21 @@ void run_tests(bool large) {
   check_fast_aes(CipherId::aes_192, 70, false, 4, {32, 2}, 100);
   check_searcher();
   if (!large) return;
-  check_large(CipherId::des, 0, 56, false, 64);
-  check_large(CipherId::des, 0, 36, false, 64);
-  check_large(CipherId::des, 0, 40, true, 56);
-  check_large(CipherId::des_ede3, 8, 44, false, 64);
-  check_large(CipherId::aes_128, 3, 40, false, 128);
-  check_large(CipherId::aes_128, 5, 40, false, 70);
-  check_large(CipherId::aes_192, 13, 40, false, 128);
-  check_large(CipherId::aes_256, 20, 40, false, 128);
-}
-
-// --- rates ---
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-struct Rate {
-  double keys_per_second;  // of the search, without what was done before it
-  double seconds, to_prepare;
-};
-
-// Searches on so many devices for so long, from the first key again after the last, which is the right one. Ranges are
-// dealt out as a session does.
-Rate rate_of(const KeyTemplate& key_template, double seconds, std::size_t devices) {
-  const auto space = std::make_shared<const KeySpace>(key_template);
-  const auto test =
-      make_test(*space, space->size() - 1, false, 8 * static_cast<int>(cipher_info(space->cipher()).block_len));
-  const auto begin = Clock::now();
-  std::vector<std::unique_ptr<SearchTask>> tasks;
-  for (std::size_t i = 0; i < devices; ++i) tasks.push_back(find_searcher("cuda").prepare(space, test, i));
-  const auto start = Clock::now();
-  std::atomic<std::uint64_t> next{0};
-  std::vector<double> rates(devices), passed(devices);
-  const auto search = [&](std::size_t device) {
-    SearchTask& task = *tasks[device];
-    const std::uint64_t share = task.preferred_count();
-    std::uint64_t tested = 0;
-    std::vector<KeyNumber> hits;
-    do {
-      KeyNumber first(next.fetch_add(share));
-      if (space->size() <= KeyNumber(std::uint64_t{1} << 63)) first = first.low64() % space->size().low64();
-      const KeyNumber left = space->size() - first;
-      tested += task.run(first, left < KeyNumber(share) ? left.low64() : share, hits, go_on);
-    } while (seconds_since(start) < seconds);
-    passed[device] = seconds_since(start);
-    rates[device] = static_cast<double>(tested) / passed[device];
-  };
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < devices; ++i) threads.emplace_back(search, i);
-  for (std::thread& thread : threads) thread.join();
-  return {std::accumulate(rates.begin(), rates.end(), 0.0), *std::max_element(passed.begin(), passed.end()),
-          std::chrono::duration<double>(start - begin).count()};
-}
-
-void measure_cipher(const CipherInfo& cipher, double seconds, std::size_t templates) {
-  // Of triple DES the middle key is unknown.
-  const std::size_t first_byte = cipher.id == CipherId::des_ede3 ? 8 : 0;
-  const std::size_t bytes = is_aes(cipher.id) ? cipher.key_len : 8;
-  const std::size_t unknown = is_aes(cipher.id) ? 60 : 56;
-  const std::string name(cipher.name);
-  const auto make = [&](std::size_t bits) { return random_template(cipher.id, bits, first_byte, bytes); };
-
-  const Rate few = rate_of(make(24), 0, 1);
-  std::printf("%s, 2^24 keys: %.0f ms\n", name.c_str(), (few.seconds + few.to_prepare) * 1e3);
-  const KeyTemplate one = make(unknown);
-  const Rate rate = rate_of(one, seconds, 1);
-  std::printf("%s, %zu unknown bits: %.1f G keys/s over %.2f s, %.0f ms to prepare\n", name.c_str(), unknown,
-              rate.keys_per_second / 1e9, rate.seconds, rate.to_prepare * 1e3);
-  std::fflush(stdout);
-  std::vector<double> rates;
-  for (std::size_t i = 0; i < templates; ++i) {
-    rates.push_back(rate_of(make(36 + i), seconds / 20, 1).keys_per_second / 1e9);
+  check_large(random_template(CipherId::des, 56, 0, 8), false, 64);
+  check_large(random_template(CipherId::des, 36, 0, 8), false, 64);
+  check_large(random_template(CipherId::des, 40, 0, 8), true, 56);
+  check_large(random_keys(CipherId::des_ede3, 2, 44), false, 64);
+  check_large(random_keys(CipherId::des_ede2, 1, 35), false, 64);
+  for (const bool decrypt : {false, true}) {
+    check_large(random_keys(CipherId::des_ede2, 1, 36 + random_below(8)), decrypt, decrypt ? 50 : 64);
+    check_large(random_keys(CipherId::des_ede2, 3, 36 + random_below(30)), decrypt, decrypt ? 50 : 64);
+    check_large(random_keys(CipherId::des_ede3, 7, 36 + random_below(60)), decrypt, decrypt ? 50 : 64);
+    check_large(random_keys(CipherId::des_ede3, 5, 36 + random_below(60)), decrypt, decrypt ? 50 : 64);
   }
-  if (!rates.empty()) {
-    std::sort(rates.begin(), rates.end());
-    std::printf("%s, %zu random templates of 36 unknown bits and more: worst %.1f, median %.1f, best %.1f G keys/s\n",
-                name.c_str(), templates, rates.front(), rates[rates.size() / 2], rates.back());
-    std::fflush(stdout);
-  }
-  const std::size_t devices = find_searcher("cuda").devices().size();
-  if (devices == 1) return;
-  const Rate all = rate_of(one, seconds / 2, devices);
-  std::printf("%s, %zu GPUs: %.1f G keys/s, %.1f%% of %zu times one\n", name.c_str(), devices,
-              all.keys_per_second / 1e9,
-              100 * all.keys_per_second / (static_cast<double>(devices) * rate.keys_per_second), devices);
-  std::fflush(stdout);
-}
-
-// begin: before the driver was asked for its devices.
-void measure(double seconds, const std::string& only, std::size_t templates, Clock::time_point begin) {
-  const auto space = std::make_shared<const KeySpace>(random_template(CipherId::aes_128, 0, 0, 16));
-  find_searcher("cuda").prepare(space, make_test(*space, 0, false, 128), 0);
-  std::printf("CUDA has started after %.0f ms\n", seconds_since(begin) * 1e3);
-  for (const CipherInfo& cipher : cipher_list) {
-    if (cipher.id == CipherId::des_ede2 || (!only.empty() && cipher.name != only)) continue;
-    measure_cipher(cipher, seconds, templates);
-  }
+  check_large(random_template(CipherId::aes_128, 40, 3, 8), false, 128);
+  check_large(random_template(CipherId::aes_128, 40, 5, 8), false, 70);
+  check_large(random_template(CipherId::aes_192, 40, 13, 8), false, 128);
+  check_large(random_template(CipherId::aes_256, 40, 20, 8), false, 128);
 }
 
 }  // namespace
@@ -486,12 +339,12 @@ int main(int argc, char** argv) {
       else if (std::strcmp(argv[i], "--rate") == 0)
         seconds = std::strtod(argv[i + 1], nullptr);
     }
-    generator.seed(seed);
-    const auto begin = Clock::now();
+    warpcipher::search::test::generator().seed(seed);
+    const auto begin = std::chrono::steady_clock::now();
     const auto& devices = warpcipher::cuda::devices();
     require(devices.unavailable_reason.empty(), devices.unavailable_reason);
     if (seconds > 0)
-      measure(seconds, cipher, templates, begin);
+      print_rates(seconds, cipher, templates, begin);
     else if (few)
       run_few();
     else
