@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptx.hpp"
 
-#include <cuda_runtime.h>
-
 #include <algorithm>
-#include <bit>
-#include <cstring>
+#include <iterator>
 #include <stdexcept>
+#include <string_view>
 
 namespace emulation {
 
 namespace {
-
-constexpr std::uint32_t warp_len = 32;
-
-[[noreturn]] void refuse(const std::string& what, const std::string& line) {
-  throw std::runtime_error("emulated GPU, PTX: " + what + ": " + line);
-}
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts;
@@ -34,6 +26,10 @@ std::vector<std::string> split(const std::string& text) {
 }
 
 }  // namespace
+
+void PtxKernel::refuse(const std::string& what, const std::string& where) {
+  throw std::runtime_error("emulated GPU, PTX: " + what + ": " + where);
+}
 
 PtxKernel::PtxKernel(const std::string& text) {
   std::map<std::string, std::uint32_t> labels;
@@ -95,7 +91,27 @@ void PtxKernel::parse_line(std::string line, std::map<std::string, std::uint32_t
     instruction.guard = static_cast<std::int32_t>(number_of(parts[0].substr(instruction.negated ? 2 : 1)));
     parts.erase(parts.begin());
   }
-  const std::string code = parts[0];
+  // Instructions whose operands are a register and so many sources.
+  struct Plain {
+    const char* name;
+    Code code;
+    std::size_t sources;
+  };
+  static constexpr Plain plain_instructions[] = {
+      {"add.u32", Code::add, 2},         {"add.u64", Code::add64, 2},
+      {"and.b32", Code::and_, 2},        {"and.pred", Code::and_, 2},
+      {"bfe.s32", Code::bfe, 3},         {"bfe.u32", Code::bfe_unsigned, 3},
+      {"bfind.u32", Code::bfind, 1},     {"dp4a.u32.u32", Code::dp4a, 3},
+      {"mad.lo.u32", Code::mad, 3},      {"mul.wide.u32", Code::mul_wide, 2},
+      {"not.b32", Code::not_, 1},        {"or.b32", Code::or_, 2},
+      {"prmt.b32", Code::prmt, 3},       {"selp.u32", Code::selp, 3},
+      {"setp.eq.u32", Code::setp_eq, 2}, {"setp.ge.u32", Code::setp_ge, 2},
+      {"setp.lt.u32", Code::setp_lt, 2}, {"setp.ne.u32", Code::setp_ne, 2},
+      {"shl.b32", Code::shl, 2},         {"shr.u32", Code::shr, 2},
+      {"sub.u32", Code::sub, 2},         {"vote.sync.any.pred", Code::vote_any, 2},
+      {"xor.b32", Code::xor_, 2},
+  };
+  const std::string_view code = parts[0];
   const auto plain = [&](Code which, std::size_t sources) {
     if (parts.size() != sources + 2) refuse("operands", line);
     instruction.code = which;
@@ -109,57 +125,16 @@ void PtxKernel::parse_line(std::string line, std::map<std::string, std::uint32_t
     instruction.extra = plus == std::string::npos ? 0 : static_cast<std::uint32_t>(std::stoul(text.substr(plus + 1)));
     return base;
   };
-  if (code == "lop3.b32") {
+  const auto* const simple = std::ranges::find(plain_instructions, code, &Plain::name);
+  if (simple != std::end(plain_instructions)) {
+    plain(simple->code, simple->sources);
+  } else if (code == "lop3.b32") {
     instruction.extra = static_cast<std::uint32_t>(std::stoul(parts.back()));
     parts.pop_back();
     plain(Code::lop3, 3);
-  } else if (code == "mad.lo.u32")
-    plain(Code::mad, 3);
-  else if (code == "dp4a.u32.u32")
-    plain(Code::dp4a, 3);
-  else if (code == "prmt.b32")
-    plain(Code::prmt, 3);
-  else if (code == "sub.u32")
-    plain(Code::sub, 2);
-  else if (code == "xor.b32")
-    plain(Code::xor_, 2);
-  else if (code == "and.b32" || code == "and.pred")
-    plain(Code::and_, 2);
-  else if (code == "shl.b32")
-    plain(Code::shl, 2);
-  else if (code == "bfind.u32")
-    plain(Code::bfind, 1);
-  else if (code == "bfe.u32")
-    plain(Code::bfe_unsigned, 3);
-  else if (code == "selp.u32")
-    plain(Code::selp, 3);
-  else if (code == "shr.u32")
-    plain(Code::shr, 2);
-  else if (code == "bar.sync")
+  } else if (code == "bar.sync") {
     instruction.code = Code::bar;
-  else if (code == "or.b32")
-    plain(Code::or_, 2);
-  else if (code == "not.b32")
-    plain(Code::not_, 1);
-  else if (code == "add.u32")
-    plain(Code::add, 2);
-  else if (code == "add.u64")
-    plain(Code::add64, 2);
-  else if (code == "mul.wide.u32")
-    plain(Code::mul_wide, 2);
-  else if (code == "bfe.s32")
-    plain(Code::bfe, 3);
-  else if (code == "setp.eq.u32")
-    plain(Code::setp_eq, 2);
-  else if (code == "setp.ge.u32")
-    plain(Code::setp_ge, 2);
-  else if (code == "setp.lt.u32")
-    plain(Code::setp_lt, 2);
-  else if (code == "setp.ne.u32")
-    plain(Code::setp_ne, 2);
-  else if (code == "vote.sync.any.pred")
-    plain(Code::vote_any, 2);
-  else if (code == "mov.u32" && (parts[2] == "%tid.x" || parts[2] == "%ctaid.x")) {
+  } else if (code == "mov.u32" && (parts[2] == "%tid.x" || parts[2] == "%ctaid.x")) {
     instruction.code = Code::special;
     instruction.to = number_of(parts[1]);
     instruction.extra = parts[2] == "%tid.x" ? 0 : 1;
@@ -168,9 +143,9 @@ void PtxKernel::parse_line(std::string line, std::map<std::string, std::uint32_t
     instruction.code = Code::mov;
     instruction.to = number_of(parts[1]);
     instruction.from[0] = {true, 0};
-  } else if (code == "mov.u32")
+  } else if (code == "mov.u32") {
     plain(Code::mov, 1);
-  else if (code == "ld.param.u32" || code == "ld.param.u64") {
+  } else if (code == "ld.param.u32" || code == "ld.param.u64") {
     instruction.code = code == "ld.param.u32" ? Code::ld_param : Code::ld_param64;
     instruction.to = number_of(parts[1]);
     if (address(parts[2]) != "parameters") refuse("parameter", line);
@@ -216,257 +191,6 @@ void PtxKernel::parse_line(std::string line, std::map<std::string, std::uint32_t
     refuse("unknown instruction", line);
   }
   instructions_.push_back(instruction);
-}
-
-// The lanes of a warp. A register holds 64 bits for each of them, whatever its type.
-class PtxKernel::Warp {
- public:
-  Warp(const PtxKernel& kernel, std::uint32_t first_thread, std::uint32_t block, std::vector<std::uint32_t>& shared,
-       const std::uint8_t* parameters)
-      : kernel_(kernel),
-        first_thread_(first_thread),
-        block_(block),
-        shared_(shared),
-        parameters_(parameters),
-        words_(kernel.registers_.size() * warp_len),
-        local_(kernel.local_len_ / 4 * warp_len),
-        set_(kernel.registers_.size()) {}
-
-  // Up to the next barrier; false at the kernel's end.
-  bool run() {
-    std::size_t& at = at_;
-    while (true) {
-      if (at >= kernel_.instructions_.size()) refuse("the kernel has no end", kernel_.name_);
-      const Instruction& instruction = kernel_.instructions_[at];
-      active_ = 0;
-      for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
-        if (waits_for_[lane] > at) continue;
-        waits_for_[lane] = 0;
-        if (instruction.guard < 0 ||
-            (read(static_cast<std::uint32_t>(instruction.guard), lane) != 0) != instruction.negated) {
-          active_ |= 1u << lane;
-        }
-      }
-      if (instruction.code == Code::ret) {
-        if (active_ != ~0u) refuse("not all lanes return together", kernel_.name_);
-        return false;
-      }
-      if (instruction.code == Code::branch) {
-        at = branch(instruction, at);
-        continue;
-      }
-      execute(instruction);
-      ++at;
-      if (instruction.code == Code::bar) return true;
-    }
-  }
-
- private:
-  std::size_t branch(const Instruction& instruction, std::size_t at) {
-    if (active_ == ~0u) return instruction.to;
-    if (active_ != 0 && instruction.to <= at) refuse("a loop that not all lanes take", kernel_.name_);
-    for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
-      if ((active_ >> lane & 1u) != 0) waits_for_[lane] = instruction.to;
-    }
-    return at + 1;
-  }
-
-  std::uint64_t read(std::uint32_t reg, std::uint32_t lane) const {
-    if (set_[reg] == 0) refuse("a register is read before it is set", kernel_.name_);
-    return words_[reg * warp_len + lane];
-  }
-  std::uint64_t get(const Operand& operand, std::uint32_t lane) const {
-    return operand.immediate ? operand.value : read(operand.value, lane);
-  }
-  std::uint32_t get32(const Operand& operand, std::uint32_t lane) const {
-    return static_cast<std::uint32_t>(get(operand, lane));
-  }
-
-  // For all active lanes.
-  template <class Function>
-  void each(std::uint32_t to, Function&& function) {
-    for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
-      if ((active_ >> lane & 1u) != 0) words_[to * warp_len + lane] = function(lane);
-    }
-    set_[to] = 1;
-  }
-
-  std::uint32_t& shared_word(const Instruction& instruction, std::uint32_t lane) {
-    const std::size_t place = get32(instruction.from[0], lane) + instruction.extra;
-    if (place % 4 != 0 || place / 4 >= shared_.size()) refuse("shared memory out of bounds", kernel_.name_);
-    return shared_[place / 4];
-  }
-
-  std::uint32_t& local_word(const Instruction& instruction, std::uint32_t lane, std::size_t word) {
-    const std::size_t words = local_.size() / warp_len;
-    const std::size_t place = get32(instruction.from[0], lane) + instruction.extra;
-    if (place % 4 != 0 || place / 4 + word >= words) refuse("local memory out of bounds", kernel_.name_);
-    return local_[lane * words + place / 4 + word];
-  }
-
-  static std::uint32_t lut3(unsigned table, std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-    std::uint32_t result = 0;
-    for (unsigned i = 0; i < 8; ++i) {
-      if ((table >> i & 1u) == 0) continue;
-      result |= ((i & 4u) != 0 ? a : ~a) & ((i & 2u) != 0 ? b : ~b) & ((i & 1u) != 0 ? c : ~c);
-    }
-    return result;
-  }
-
-  void execute(const Instruction& i) {
-    const auto a = [&](std::uint32_t lane) { return get32(i.from[0], lane); };
-    const auto b = [&](std::uint32_t lane) { return get32(i.from[1], lane); };
-    const auto c = [&](std::uint32_t lane) { return get32(i.from[2], lane); };
-    switch (i.code) {
-      case Code::lop3:
-        return each(i.to, [&](auto lane) { return lut3(i.extra, a(lane), b(lane), c(lane)); });
-      case Code::mad:
-        return each(i.to, [&](auto lane) { return a(lane) * b(lane) + c(lane); });
-      case Code::xor_:
-        return each(i.to, [&](auto lane) { return a(lane) ^ b(lane); });
-      case Code::and_:
-        return each(i.to, [&](auto lane) { return a(lane) & b(lane); });
-      case Code::or_:
-        return each(i.to, [&](auto lane) { return a(lane) | b(lane); });
-      case Code::shr:
-        return each(i.to, [&](auto lane) { return b(lane) < 32 ? a(lane) >> b(lane) : 0; });
-      case Code::shl:
-        return each(i.to, [&](auto lane) { return b(lane) < 32 ? a(lane) << b(lane) : 0; });
-      case Code::selp:
-        return each(i.to, [&](auto lane) { return get(i.from[2], lane) != 0 ? a(lane) : b(lane); });
-      case Code::bfind:
-        return each(i.to, [&](auto lane) { return static_cast<std::uint32_t>(std::bit_width(a(lane))) - 1; });
-      case Code::bar:
-        return;
-      case Code::not_:
-        return each(i.to, [&](auto lane) { return ~a(lane); });
-      case Code::add:
-        return each(i.to, [&](auto lane) { return a(lane) + b(lane); });
-      case Code::add64:
-        return each(i.to, [&](auto lane) { return get(i.from[0], lane) + get(i.from[1], lane); });
-      case Code::mul_wide:
-        return each(i.to, [&](auto lane) { return std::uint64_t{a(lane)} * b(lane); });
-      case Code::bfe:
-        if (!i.from[1].immediate || !i.from[2].immediate || c(0) != 1) refuse("bfe", kernel_.name_);
-        return each(i.to, [&](auto lane) { return 0u - (a(lane) >> b(lane) & 1u); });
-      case Code::bfe_unsigned:
-        if (!i.from[1].immediate || !i.from[2].immediate || c(0) != 1) refuse("bfe", kernel_.name_);
-        return each(i.to, [&](auto lane) { return a(lane) >> b(lane) & 1u; });
-      case Code::mov:
-        return each(i.to, [&](auto lane) { return a(lane); });
-      case Code::special:
-        return each(i.to, [&](auto lane) { return i.extra == 0 ? first_thread_ + lane : block_; });
-      case Code::setp_eq:
-        return each(i.to, [&](auto lane) { return std::uint64_t{a(lane) == b(lane)}; });
-      case Code::setp_ge:
-        return each(i.to, [&](auto lane) { return std::uint64_t{a(lane) >= b(lane)}; });
-      case Code::setp_lt:
-        return each(i.to, [&](auto lane) { return std::uint64_t{a(lane) < b(lane)}; });
-      case Code::setp_ne:
-        return each(i.to, [&](auto lane) { return std::uint64_t{a(lane) != b(lane)}; });
-      case Code::vote_any: {
-        if (active_ != ~0u) refuse("a vote that not all lanes take part in", kernel_.name_);
-        std::uint64_t any = 0;
-        for (std::uint32_t lane = 0; lane < warp_len; ++lane) any |= get(i.from[0], lane);
-        return each(i.to, [&](auto) { return any; });
-      }
-      case Code::ld_param:
-      case Code::ld_param64: {
-        const std::size_t len = i.code == Code::ld_param ? 4 : 8;
-        if (i.extra + len > kernel_.parameter_len_) refuse("a parameter out of bounds", kernel_.name_);
-        std::uint64_t value = 0;
-        std::memcpy(&value, parameters_ + i.extra, len);
-        return each(i.to, [&](auto) { return value; });
-      }
-      case Code::dp4a:
-        return each(i.to, [&](auto lane) {
-          std::uint32_t sum = c(lane);
-          for (unsigned k = 0; k < 32; k += 8) sum += (a(lane) >> k & 0xffu) * (b(lane) >> k & 0xffu);
-          return sum;
-        });
-      case Code::prmt:
-        return each(i.to, [&](auto lane) { return __byte_perm(a(lane), b(lane), c(lane)); });
-      case Code::sub:
-        return each(i.to, [&](auto lane) { return a(lane) - b(lane); });
-      case Code::ld_global:
-        return each(i.to,
-                    [&](auto lane) { return *reinterpret_cast<const std::uint32_t*>(get(i.from[0], lane) + i.extra); });
-      case Code::ld_local:
-        return each(i.to, [&](auto lane) { return local_word(i, lane, 0); });
-      case Code::ld_local2:
-        each(i.also_to, [&](auto lane) { return local_word(i, lane, 1); });
-        return each(i.to, [&](auto lane) { return local_word(i, lane, 0); });
-      case Code::st_local2:
-        for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
-          if ((active_ >> lane & 1u) == 0) continue;
-          local_word(i, lane, 0) = b(lane);
-          local_word(i, lane, 1) = c(lane);
-        }
-        return;
-      case Code::ld_shared:
-        return each(i.to, [&](auto lane) { return shared_word(i, lane); });
-      case Code::ld_shared4: {
-        Instruction part = i;
-        for (std::uint32_t k = 0; k < 4; ++k, part.extra += 4) {
-          each(k == 0 ? i.to : i.from[k].value, [&](auto lane) {
-            if ((get32(i.from[0], lane) + i.extra) % 16 != 0) refuse("shared memory out of line", kernel_.name_);
-            return shared_word(part, lane);
-          });
-        }
-        return;
-      }
-      case Code::st_shared:
-        for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
-          if ((active_ >> lane & 1u) != 0) shared_word(i, lane) = b(lane);
-        }
-        return;
-      case Code::atom_add:
-        return each(i.to, [&](auto lane) {
-          auto* const word = reinterpret_cast<std::uint32_t*>(get(i.from[0], lane) + i.extra);
-          const std::uint32_t before = *word;
-          *word += b(lane);
-          return before;
-        });
-      case Code::st_global4:
-        for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
-          if ((active_ >> lane & 1u) == 0) continue;
-          auto* const words = reinterpret_cast<std::uint32_t*>(read(i.to, lane) + i.extra);
-          for (std::size_t k = 0; k < 4; ++k) words[k] = get32(i.from[k], lane);
-        }
-        return;
-      case Code::branch:
-      case Code::ret:
-        return;
-    }
-  }
-
-  const PtxKernel& kernel_;
-  const std::uint32_t first_thread_, block_;
-  std::vector<std::uint32_t>& shared_;
-  const std::uint8_t* const parameters_;
-  std::vector<std::uint64_t> words_;
-  std::vector<std::uint32_t> local_;  // lane by lane
-  std::vector<char> set_;
-  std::size_t waits_for_[warp_len] = {};
-  std::size_t at_ = 0;  // the next instruction
-  std::uint32_t active_ = 0;
-};
-
-void PtxKernel::run(std::uint32_t blocks, std::uint32_t threads, std::size_t shared_len,
-                    const std::uint8_t* parameters) const {
-  if (threads != threads_ || threads % warp_len != 0) refuse("a launch of other threads than .maxntid", name_);
-  for (std::uint32_t block = 0; block < blocks; ++block) {
-    std::vector<std::uint32_t> shared(shared_len / 4, 0xa5a5a5a5u);
-    std::vector<Warp> warps;
-    for (std::uint32_t first = 0; first < threads; first += warp_len) {
-      warps.emplace_back(*this, first, block, shared, parameters);
-    }
-    for (std::size_t left = warps.size(); left > 0;) {
-      left = 0;
-      for (Warp& warp : warps) left += warp.run() ? 1 : 0;
-      if (left != 0 && left != warps.size()) refuse("a barrier that not all warps reach", name_);
-    }
-  }
 }
 
 }  // namespace emulation

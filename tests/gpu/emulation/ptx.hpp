@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PTX played through on the host: as much of it as the kernels that are written at run time use. A warp's lanes go on
-// in step; lanes that branch forward wait at their label. Everything is checked: unknown instructions, unset registers,
-// shared memory out of bounds, and a vote or a loop that not all lanes take part in.
+// Runs PTX on the host: those instructions that kernels written at run time use. The lanes of a warp run in step; lanes
+// that branch forward wait at the label. It refuses unknown instructions, unset registers, accesses out of bounds, and
+// votes and loops in which not all lanes take part.
 #pragma once
 
 #include <cstddef>
@@ -82,6 +82,7 @@ class PtxKernel {
   };
   class Warp;
 
+  [[noreturn]] static void refuse(const std::string& what, const std::string& where);
   void parse_line(std::string line, std::map<std::string, std::uint32_t>& labels,
                   std::vector<std::pair<std::size_t, std::string>>& branches);
   std::uint32_t number_of(const std::string& name);
