@@ -6,20 +6,19 @@
 #include <functional>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "search/cuda/aes_ptx_schedule.hpp"
+#include "search/cuda/aes_ptx_text.hpp"
 
 namespace warpcipher::search::cuda {
 
 namespace {
 
-constexpr unsigned xor3_table = 0x96;        // a ^ b ^ c
-constexpr unsigned add_masked_table = 0x6a;  // (a & b) ^ c
-constexpr unsigned and3_table = 0x80;        // a & b & c
-constexpr std::size_t row_len = 128;
-constexpr std::size_t table_len = 256 * row_len;
+constexpr std::size_t row_len = AesText::row_len;
+constexpr std::size_t table_len = AesText::table_len;
 
 class Writer {
  public:
@@ -29,14 +28,14 @@ class Writer {
         groups_(groups),
         bytes_(bytes),
         policy_(policy),
-        bodies_(levels + 1),
-        values_(levels + 1) {}
+        text_(levels, policy.tables),
+        schedule_(circuit_, text_) {}
 
   AesKernel write() {
     const std::size_t rounds = circuit_.rounds();
     begin();
     for (std::size_t round = 1; round + 1 < rounds; ++round) {
-      for (std::size_t column = 0; column < 4; ++column) schedule(circuit_.word(4 * round + column, 0));
+      for (std::size_t column = 0; column < 4; ++column) schedule_.write(circuit_.word(4 * round + column, 0));
       for (std::size_t column = 0; column < 4; ++column) {
         for (std::size_t byte = 0; byte < 4; ++byte) state(round, column, byte);
       }
@@ -46,172 +45,13 @@ class Writer {
   }
 
  private:
-  using Register = std::string;
+  using Register = AesText::Register;
 
-  // --- text ---
-
-  Register fresh() { return "%r" + std::to_string(register_count_++); }
-  void line(std::size_t level, const std::string& text) { bodies_[level] += text + ";\n"; }
-  static std::string number(std::size_t value) { return std::to_string(value); }
-  static std::string at(const std::string& base, std::size_t offset) { return "[" + base + "+" + number(offset) + "]"; }
+  static std::string number(std::size_t value) { return AesText::number(value); }
+  void line(std::size_t level, const std::string& text) { text_.line(level, text); }
+  std::size_t top() const { return text_.top(); }
   void load_parameter(const std::string& to, std::size_t offset) {
-    line(top(), "ld.param.u32 " + to + ", " + at("parameters", offset));
-  }
-  std::size_t top() const { return circuit_.levels(); }
-
-  // --- sums ---
-
-  // The sum of registers (or constants).
-  Register add(std::size_t level, const std::vector<std::string>& operands) {
-    Register sum = operands.front();
-    for (std::size_t i = 1; i < operands.size();) {
-      const Register next = fresh();
-      if (i + 1 < operands.size()) {
-        line(level,
-             "lop3.b32 " + next + ", " + sum + ", " + operands[i] + ", " + operands[i + 1] + ", " + number(xor3_table));
-        i += 2;
-      } else {
-        line(level, "xor.b32 " + next + ", " + sum + ", " + operands[i]);
-        i += 1;
-      }
-      sum = next;
-    }
-    return sum;
-  }
-
-  // sum ^ (byte `byte` of word); a sum of nothing is empty.
-  Register add_byte(std::size_t level, const Register& sum, const Register& word, std::size_t byte) {
-    const Register next = fresh();
-    const std::string mask = number(std::size_t{0xff} << 8 * byte);
-    if (sum.empty()) {
-      line(level, "and.b32 " + next + ", " + word + ", " + mask);
-    } else {
-      line(level, "lop3.b32 " + next + ", " + word + ", " + mask + ", " + sum + ", " + number(add_masked_table));
-    }
-    return next;
-  }
-
-  // --- lookups ---
-
-  // The entry of T_table for a byte of a word; of the two tables that are there, one may have to be rotated by 16.
-  Register look_up(std::size_t level, const Register& word, std::size_t byte, std::size_t table) {
-    const Register address = fresh();
-    const Register entry = fresh();
-    line(level, "dp4a.u32.u32 " + address + ", " + word + ", " + number(std::size_t{128} << 8 * byte) + ", %lane");
-    line(level, "ld.shared.u32 " + entry + ", " + at(address, table % policy_.tables * table_len));
-    return entry;
-  }
-
-  Register rotate(std::size_t level, const Register& word) {
-    const Register rotated = fresh();
-    line(level, "prmt.b32 " + rotated + ", " + word + ", 0, " + number(0x1032));
-    return rotated;
-  }
-
-  // An entry with the S-box value in byte `to`: of T0 those are bytes 1 and 2, and so on round.
-  Register look_up_sbox(std::size_t level, const Register& word, std::size_t byte, std::size_t to) {
-    const std::size_t table = (to + 3) % 4 < policy_.tables ? (to + 3) % 4 : (to + 2) % 4;
-    const Register entry = look_up(level, word, byte, table);
-    return table < policy_.tables ? entry : rotate(level, entry);
-  }
-
-  // --- the schedule ---
-
-  Sum outside(const Sum& sum, std::size_t level) const {  // what is in no loop further in than `level`
-    Sum rest = sum;
-    for (std::size_t i = 0; i < rest.terms.size(); ++i) {
-      if (rest.terms[i] && circuit_.level(i) < level) rest.terms.reset(i);
-    }
-    return rest;
-  }
-
-  Register sbox_entry(std::size_t term) {
-    const auto found = entries_.find(term);
-    if (found != entries_.end()) return found->second;
-    const AesCircuit::Lookup lookup = circuit_.lookup(term);
-    const std::size_t level = circuit_.level(term);
-    const Register word = schedule(outside(circuit_.word(lookup.word, lookup.from), level));
-    return entries_[term] = look_up_sbox(level, word, lookup.from, lookup.to);
-  }
-
-  Register plain_term(std::size_t term) const {
-    if (term < group_terms) return "%key" + number(term);
-    if (term < text_terms) return "%loop" + number(term - group_terms);
-    return "%in" + number(term - text_terms);
-  }
-
-  static std::size_t operations(std::size_t registers, const Sum& rest) {
-    std::size_t plain = registers + (rest.constant != 0 ? 1 : 0);
-    std::size_t masked = 0;
-    for (std::size_t i = 0; i < rest.terms.size(); ++i) {
-      if (rest.terms[i]) ++(i < sbox_terms ? plain : masked);
-    }
-    return plain / 2 + masked;
-  }
-
-  // The register of a sum, made from up to three others and from terms, whatever takes the fewest operations.
-  Register schedule(const Sum& sum) {
-    const std::size_t level = circuit_.level(sum);
-    if (const auto found = find_value(sum)) return *found;
-    std::vector<const Value*> near;
-    for (std::size_t l = level; l <= top(); ++l) {
-      const auto& values = values_[l];
-      for (std::size_t i = values.size() > most_near ? values.size() - most_near : 0; i < values.size(); ++i) {
-        near.push_back(&values[i]);
-      }
-    }
-    std::vector<Sum> best;
-    std::size_t least = operations(0, sum);
-    const auto consider = [&](std::initializer_list<const Value*> values) {
-      Sum rest = sum;
-      for (const Value* value : values) rest = rest ^ value->sum;
-      if (rest.terms.count() > 5) return;
-      const std::size_t count = operations(values.size(), rest);
-      if (count >= least) return;
-      least = count;
-      best.clear();
-      for (const Value* value : values) best.push_back(value->sum);
-    };
-    for (std::size_t i = 0; i < near.size(); ++i) {
-      consider({near[i]});
-      for (std::size_t j = i + 1; j < near.size(); ++j) {
-        consider({near[i], near[j]});
-        for (std::size_t k = j + 1; k < near.size(); ++k) consider({near[i], near[j], near[k]});
-      }
-    }
-    const Sum outer = outside(sum, level + 1);
-    if (level < top() && outer.terms.count() > 1 && operations(1, sum ^ outer) < least) best = {outer};
-
-    Sum rest = sum;
-    std::vector<std::string> plain;
-    for (const Sum& part : best) {
-      plain.push_back(schedule(part));
-      rest = rest ^ part;
-    }
-    std::vector<std::size_t> masked;
-    for (std::size_t i = 0; i < rest.terms.size(); ++i) {
-      if (!rest.terms[i]) continue;
-      if (i < sbox_terms) {
-        plain.push_back(plain_term(i));
-      } else {
-        sbox_entry(i);
-        masked.push_back(i);
-      }
-    }
-    if (rest.constant != 0) plain.push_back(number(rest.constant));
-    Register value = plain.empty() ? Register() : add(level, plain);
-    for (const std::size_t term : masked) value = add_byte(level, value, entries_[term], circuit_.lookup(term).to);
-    values_[level].push_back({sum, value});
-    return value;
-  }
-
-  std::optional<Register> find_value(const Sum& sum) const {
-    for (const auto& values : values_) {
-      for (const Value& value : values) {
-        if (value.sum == sum) return value.name;
-      }
-    }
-    return std::nullopt;
+    line(top(), "ld.param.u32 " + to + ", " + ptx::address("parameters", offset));
   }
 
   // --- the state ---
@@ -230,7 +70,7 @@ class Writer {
     const auto found = state_entries_.find(key);
     if (found != state_entries_.end()) return found->second;
     const Register source = state(round - 1, (column + row) % 4, row);
-    return state_entries_[key] = look_up(lookup_level(round, column, row), source, row, row);
+    return state_entries_[key] = text_.look_up(lookup_level(round, column, row), source, row, row);
   }
 
   // The lookups of a column that change in loop `level`, as operands of a sum.
@@ -241,14 +81,14 @@ class Writer {
       if (lookup_level(round, column, row) != level) continue;
       (row < policy_.tables ? plain : rotated).push_back(entry(round, column, row));
     }
-    if (!rotated.empty()) plain.push_back(rotate(level, add(level, rotated)));
+    if (!rotated.empty()) plain.push_back(text_.rotate(level, text_.add(level, rotated)));
     return plain;
   }
 
   // Of the sum of a round's lookups, with or without the schedule's word, what changes in no loop further in.
   Register state_outside(std::size_t round, std::size_t column, std::size_t level) {
-    if (round == 0) return schedule(outside(circuit_.first_state(column), level));
-    const Sum word = outside(circuit_.word(4 * round + column, 0), level);
+    if (round == 0) return schedule_.write(schedule_.outside(circuit_.first_state(column), level));
+    const Sum word = schedule_.outside(circuit_.word(4 * round + column, 0), level);
     return sum_outside(round, column, level, word);
   }
 
@@ -262,11 +102,11 @@ class Writer {
       outer_lookups += lookup_level(round, column, row) > level ? 1 : 0;
       own_lookups += lookup_level(round, column, row) == level ? 1 : 0;
     }
-    const Sum outer_word = outside(word, level + 1);
+    const Sum outer_word = schedule_.outside(word, level + 1);
     const std::size_t own_terms = (word.terms ^ outer_word.terms).count();
     std::vector<std::string> parts = entries(round, column, level);
     if (outer_lookups == 0) {
-      if (word.terms.any()) parts.push_back(schedule(word));
+      if (word.terms.any()) parts.push_back(schedule_.write(word));
     } else if (own_lookups + own_terms == 0) {
       return states_[key] = sum_outside(round, column, level + 1, word);
     } else if (own_terms <= 1 && word.terms.any()) {
@@ -274,16 +114,16 @@ class Writer {
       for (std::size_t i = 0; i < word.terms.size(); ++i) {
         if (!word.terms[i] || outer_word.terms[i]) continue;
         if (i < sbox_terms) {
-          parts.push_back(plain_term(i));
+          parts.push_back(schedule_.plain_term(i));
         } else {
-          parts.push_back(add_byte(level, {}, sbox_entry(i), circuit_.lookup(i).to));
+          parts.push_back(text_.add_byte(level, {}, schedule_.sbox_entry(i), circuit_.lookup(i).to));
         }
       }
     } else {
       parts.push_back(sum_outside(round, column, level + 1, Sum{}));
-      if (word.terms.any()) parts.push_back(schedule(word));
+      if (word.terms.any()) parts.push_back(schedule_.write(word));
     }
-    return states_[key] = add(level, parts);
+    return states_[key] = text_.add(level, parts);
   }
 
   // --- the kernel ---
@@ -297,8 +137,8 @@ class Writer {
     line(t, "shr.u32 %row, %thread, 5");
     line(t, "mov.u32 %base, kept");
     line(t, "mad.lo.u32 %lane, %lane, 4, %base");
-    line(t, "ld.param.u64 %entries, " + at("parameters", offsetof(AesParameters, entries)));
-    bodies_[t] += "$fill:\n";  // a row a warp
+    line(t, "ld.param.u64 %entries, " + ptx::address("parameters", offsetof(AesParameters, entries)));
+    text_.label(t, "$fill");  // a row a warp
     line(t, "mul.wide.u32 %place64, %row, 4");
     line(t, "add.u64 %place64, %place64, %entries");
     line(t, "ld.global.u32 %entry0, [%place64+0]");
@@ -307,7 +147,7 @@ class Writer {
       if (table > 0) {
         line(t, "prmt.b32 %entry" + number(table) + ", %entry" + number(table - 1) + ", 0, " + number(0x2103));
       }
-      line(t, "st.shared.u32 " + at("%place", table * table_len) + ", %entry" + number(table));
+      line(t, "st.shared.u32 " + ptx::address("%place", table * table_len) + ", %entry" + number(table));
     }
     line(t, "add.u32 %row, %row, " + number(policy_.threads / 32));
     line(t, "setp.ge.u32 %any, %row, 256");
@@ -320,11 +160,11 @@ class Writer {
     line(t, "mov.u32 %idle, 0");
     line(t, "@%spare mov.u32 %idle, 1");
     line(t, "@%spare mov.u32 %unit, 0");
-    line(t, "ld.param.u64 %keys, " + at("parameters", offsetof(AesParameters, keys)));
+    line(t, "ld.param.u64 %keys, " + ptx::address("parameters", offsetof(AesParameters, keys)));
     line(t, "mul.wide.u32 %place64, %unit, " + number(4 * circuit_.key_words()));
     line(t, "add.u64 %keys, %keys, %place64");
     for (std::size_t i = 0; i < circuit_.key_words(); ++i) {
-      line(t, "ld.global.u32 %key" + number(i) + ", " + at("%keys", 4 * i));
+      line(t, "ld.global.u32 %key" + number(i) + ", " + ptx::address("%keys", 4 * i));
     }
     for (std::size_t i = 0; i < 4; ++i) {
       load_parameter("%in" + number(i), offsetof(AesParameters, in) + 4 * i);
@@ -348,17 +188,17 @@ class Writer {
       const std::size_t to = bytes_[i].output_column();
       if (i == 1 || (i > 1 && bytes_[i - 1].column != from)) leave_if_none(differences);
       const Register lookups = sum_outside(last - 1, from, 0, Sum{});
-      const Register state = add(0, {lookups, schedule(circuit_.word(4 * (last - 1) + from, row))});
-      const Register entry = look_up_sbox(0, state, row, row);
+      const Register state = text_.add(0, {lookups, schedule_.write(circuit_.word(4 * (last - 1) + from, row))});
+      const Register entry = text_.look_up_sbox(0, state, row, row);
       const Register difference =
-          add(0, {entry, schedule(circuit_.word(4 * last + to, row)), "%expected" + number(to)});
-      const Register known = fresh();
+          text_.add(0, {entry, schedule_.write(circuit_.word(4 * last + to, row)), "%expected" + number(to)});
+      const Register known = text_.fresh();
       line(0, "lop3.b32 " + known + ", " + difference + ", %mask" + number(to) + ", " +
-                  number(std::size_t{0xff} << 8 * row) + ", " + number(and3_table));
+                  number(std::size_t{0xff} << 8 * row) + ", " + number(ptx::and3_table));
       if (i == 0) {
         differences = known;
       } else {
-        const Register next = fresh();
+        const Register next = text_.fresh();
         line(0, "or.b32 " + next + ", " + known + ", " + differences);
         differences = next;
       }
@@ -366,15 +206,15 @@ class Writer {
     line(0, "or.b32 " + differences + ", " + differences + ", %idle");
     line(0, "setp.ne.u32 %none, " + differences + ", 0");
     line(0, "@%none bra $next");
-    line(0, "ld.param.u32 %capacity, " + at("parameters", offsetof(AesParameters, capacity)));
-    line(0, "ld.param.u64 %hits, " + at("parameters", offsetof(AesParameters, hits)));
+    line(0, "ld.param.u32 %capacity, " + ptx::address("parameters", offsetof(AesParameters, capacity)));
+    line(0, "ld.param.u64 %hits, " + ptx::address("parameters", offsetof(AesParameters, hits)));
     line(0, "atom.global.add.u32 %place, [%hits], 1");
     line(0, "setp.ge.u32 %none, %place, %capacity");
     line(0, "@%none bra $next");
     line(0, "mul.wide.u32 %place64, %place, " + number(sizeof(AesHit)));
     line(0, "add.u64 %place64, %place64, %hits");
     line(0, "st.global.v4.u32 [%place64+16], {%unit, %turn, 1, 0}");
-    bodies_[0] += "$next:\n";
+    text_.label(0, "$next");
     line(0, "add.u32 %turn, %turn, 1");
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       const std::string loop = "%loop" + number(i);
@@ -394,42 +234,30 @@ class Writer {
   }
 
   AesKernel finish() {
-    std::string text = ".version 6.4\n.target sm_75\n.address_size 64\n.extern .shared .align 128 .b8 kept[];\n";
-    text += ".visible .entry " + std::string(AesKernel::name) + "(.param .align 8 .b8 parameters[" +
-            number(sizeof(AesParameters)) + "])\n";
-    text += ".maxntid " + number(policy_.threads) + ", 1, 1\n.minnctapersm 1\n{\n";
+    std::string text = ptx::kernel_begin(AesKernel::name, sizeof(AesParameters), policy_.threads, 128);
     text += ".reg .pred %left, %any, %none, %again, %spare;\n";
     text += ".reg .u32 %thread, %unit, %units, %lane, %row, %base, %place, %idle, %turn, %capacity;\n";
     text += ".reg .u64 %entries, %keys, %hits, %place64;\n";
     text += ".reg .u32 %entry<4>, %key<8>, %in<4>, %expected<4>, %mask<4>;\n";
     text += ".reg .u32 %loop<" + number(most_aes_groups) + ">, %bits<" + number(most_aes_groups) + ">;\n";
-    text += ".reg .u32 %r<" + number(register_count_) + ">;\n";
-    text += bodies_[top()];
+    text += ".reg .u32 %r<" + number(text_.register_count()) + ">;\n";
+    text += text_.body(top());
     for (std::size_t level = top(); level-- > 0;) {
       for (std::size_t i = groups_.size(); i-- > 0;) {
         if (groups_[i].level == level) text += "$loop" + number(i) + ":\n";
       }
-      text += bodies_[level];
+      text += text_.body(level);
     }
     text += "}\n";
     return {std::move(text), policy_.tables * table_len};
   }
 
-  static constexpr std::size_t most_near = 12;
-
-  struct Value {
-    Sum sum;
-    Register name;
-  };
-
   const AesCircuit circuit_;
   const std::span<const AesGroup> groups_;
   const std::span<const AesByte> bytes_;
   const AesPolicy policy_;
-  std::size_t register_count_ = 0;
-  std::vector<std::string> bodies_;         // by level; what is in no loop is last
-  std::vector<std::vector<Value>> values_;  // of the schedule, by level
-  std::map<std::size_t, Register> entries_;
+  AesText text_;
+  AesScheduleWriter schedule_;
   std::map<std::tuple<std::size_t, std::size_t, std::size_t>, Register> state_entries_;
   std::map<std::tuple<std::size_t, std::size_t, std::size_t, bool>, Register> states_;
 };

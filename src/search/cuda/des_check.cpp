@@ -3,13 +3,13 @@
 
 #include "cipher/des_bitslice.hpp"
 #include "search/cuda/des_ptx.hpp"
+#include "search/cuda/ptx_text.hpp"
 
 namespace warpcipher::search::cuda {
 
 namespace {
 
 constexpr std::size_t half_key = 28;
-constexpr unsigned gather_table = 0xf6;  // a | (b ^ c)
 
 // Rounds, by pairs, before which the halves of the key turn by one bit and not by two: 1 and 9, 2 and 16.
 constexpr unsigned single_turns[] = {0x11, 0x81};
@@ -204,7 +204,7 @@ class Writer {
     for (std::size_t i = 0; i < 64; ++i) {
       if ((check_.known >> i & 1u) == 0) continue;
       line("lop3.b32 %different, %different, " + half(i < 32, i % 32) + ", " + check_.inputs[64 + i] + ", " +
-           std::to_string(gather_table));
+           std::to_string(ptx::gather_table));
     }
   }
 

@@ -6,6 +6,7 @@
 
 #include "cipher/des_bitslice.hpp"
 #include "core/fork.hpp"
+#include "search/cuda/ptx_text.hpp"
 
 namespace warpcipher::search::cuda {
 
@@ -131,9 +132,7 @@ class Writer {
     return pass_.planes[des::bitslice::subkey_positions[subkey_bits * subkey + n]];
   }
 
-  std::string address(const std::string& base, std::size_t word) const {
-    return "[" + base + "+" + std::to_string(4 * word) + "]";
-  }
+  static std::string address(const std::string& base, std::size_t word) { return ptx::address(base, 4 * word); }
   // Volatile, or the compiler would carry it in registers after all.
   void store(std::size_t word, const std::string& value) {
     line("st.volatile.shared.u32 " + address(pass_.shared, word) + ", " + value);
@@ -178,11 +177,10 @@ class Writer {
         add_gate(names[node], names[source.a], names[source.b], names[source.c], source.table);
       }
     }
-    constexpr unsigned xor3_table = 0x96;
     for (const Comparison& result : round_.comparisons()) {
       const Node& sum = nodes[result.forward];  // of a bit of the left half and an S-box's
       const std::string& bit = names[result.backward];
-      add_gate(bit, bit, names[sum.b], mask(nodes[result.backward].table), xor3_table);
+      add_gate(bit, bit, names[sum.b], mask(nodes[result.backward].table), ptx::xor3_table);
     }
   }
 

@@ -8,14 +8,11 @@
 #include "core/error.hpp"
 #include "search/cuda/des_check.hpp"
 #include "search/cuda/des_known_pass.hpp"
+#include "search/cuda/ptx_text.hpp"
 
 namespace warpcipher::search::cuda {
 
 namespace {
-
-constexpr unsigned xor3_table = 0x96;      // a ^ b ^ c
-constexpr unsigned xor_last_table = 0x5a;  // a ^ c
-constexpr unsigned gather_table = 0xf6;    // a | (b ^ c)
 
 constexpr std::array lane_masks{"0xaaaaaaaa", "0xcccccccc", "0xf0f0f0f0", "0xff00ff00", "0xffff0000"};
 
@@ -61,11 +58,8 @@ class Writer {
   void label(const std::string& text) { body_ += text + ":\n"; }
   static std::string loop(std::size_t level) { return "%loop" + std::to_string(level); }
   static std::string loop_label(std::size_t level) { return "$loop" + std::to_string(level); }
-  static std::string at(const char* base, std::size_t offset) {
-    return "[" + std::string(base) + "+" + std::to_string(offset) + "]";
-  }
   void load_parameter(const std::string& to, std::size_t offset) {
-    line("ld.param.u32 " + to + ", " + at("parameters", offset));
+    line("ld.param.u32 " + to + ", " + ptx::address("parameters", offset));
   }
   std::uint32_t load_shared(const std::string& address) {
     const std::uint32_t reg = fresh();
@@ -79,7 +73,7 @@ class Writer {
 
   std::uint32_t threads() const { return policy_.granules << layout_.threads.size(); }
   std::string slot_address(NodeId node) const {
-    return at("%slots", 4 * std::size_t{placement_.slot(node)} * threads());
+    return ptx::address("%slots", 4 * std::size_t{placement_.slot(node)} * threads());
   }
 
   // --- values ---
@@ -96,7 +90,7 @@ class Writer {
     }
     const std::uint32_t left = value(sum.a);
     const std::uint32_t right = value(sum.b);
-    remember(use, lut3(xor3_table, left, right, mask_of(use)));
+    remember(use, lut3(ptx::xor3_table, left, right, mask_of(use)));
   }
 
   // Whether the node is there with its key bit only.
@@ -124,11 +118,11 @@ class Writer {
       reg = add_key(node);
     } else if (is_folded(node)) {
       const NodeId use = placement_.only_use(node);
-      reg = lut3(xor_last_table, registers_[use], registers_[use], mask_of(use));
+      reg = lut3(ptx::xor_last_table, registers_[use], registers_[use], mask_of(use));
     } else if (placement_.is_sum(node) && is_folded(source.a)) {
       const NodeId use = placement_.only_use(source.a);
       const std::uint32_t right = value(source.b);
-      reg = lut3(xor3_table, registers_[use], right, mask_of(use));
+      reg = lut3(ptx::xor3_table, registers_[use], right, mask_of(use));
     } else {
       const std::uint32_t a = value(source.a);
       const std::uint32_t b = value(source.b);
@@ -275,7 +269,7 @@ class Writer {
     line("mov.u32 %group_masks, kept");
     line("mad.lo.u32 %group_masks, %group, " + std::to_string(4 * group_words()) + ", %group_masks");
     for (std::size_t i = 0; i < layout_.blocks.size(); ++i) {
-      const std::string address = at("%group_masks", 4 * slot_words() * threads() + 4 * i);
+      const std::string address = ptx::address("%group_masks", 4 * slot_words() * threads() + 4 * i);
       store_shared(address, mask_at(layout_.blocks[i]));
       mask_at(layout_.blocks[i]) = address;
     }
@@ -336,7 +330,7 @@ class Writer {
       const std::uint32_t a = value(comparison.forward);
       const std::uint32_t b = value(comparison.backward);
       const bool first = differences == no_register;
-      differences = first ? lut3(xor_table, a, b, name(a)) : lut3(gather_table, differences, a, name(b));
+      differences = first ? lut3(xor_table, a, b, name(a)) : lut3(ptx::gather_table, differences, a, name(b));
     }
     line("setp.ne.u32 %left, " + name(differences) + ", 0xffffffff");
     line("@%left st.local.v2.u32 [%note], {" + name(differences) + ", %turn}");
@@ -367,10 +361,7 @@ class Writer {
   DesKernel finish() {
     const std::size_t words =
         slot_words() * threads() + block_mask_words() + known_pass_words * circuit_.whole_passes().size();
-    std::string text = ".version 6.4\n.target sm_75\n.address_size 64\n.extern .shared .align 16 .b8 kept[];\n";
-    text += ".visible .entry " + std::string(DesKernel::name) + "(.param .align 8 .b8 parameters[" +
-            std::to_string(sizeof(DesParameters)) + "])\n";
-    text += ".maxntid " + std::to_string(threads()) + ", 1, 1\n.minnctapersm 1\n{\n";
+    std::string text = ptx::kernel_begin(DesKernel::name, sizeof(DesParameters), threads(), 16);
     text += ".local .align 8 .b8 notes[" + std::to_string(8 * ((std::size_t{1} << layout_.loops.size()) + 1)) + "];\n";
     text += ".reg .pred %left, %again;\n";
     text += ".reg .u32 %thread, %granule, %first, %group, %group_masks, %slots, %one, %two, %zero, %note, %turn;\n";
