@@ -8,8 +8,9 @@ a CPU.
     wc.aead.AESGCM(key).encrypt(nonce, data, aad)          # as pyca/cryptography's class
 
 `Batch` and `run_columns` take many messages at once, `Queue` makes batches of messages that come
-one by one; `formats` reads and writes encrypted files; `search`
-recovers a lost or partly known key from plaintext and ciphertext (its parts: `keysearch`).
+one by one; `formats` reads and writes encrypted files; `keys` finds keys
+where they are kept; `search` recovers a lost or partly known key from plaintext and ciphertext (its
+parts: `keysearch`).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from .columns import Columns, run_columns
 from .engines import AlgorithmInfo, EngineInfo, algorithms, engines
 
 if TYPE_CHECKING:
-    from . import formats, keysearch, tuning
+    from . import formats, keys, keysearch, tuning
     from .batch_run import BatchRun
     from .keysearch import search
     from .queue import Queue, QueueFuture, QueueStatistics
@@ -61,6 +62,7 @@ __all__ = [
     "algorithms",
     "engines",
     "formats",
+    "keys",
     "keysearch",
     "pinned",
     "run_columns",
@@ -73,6 +75,7 @@ __all__ = [
 _LATER = {
     "BatchRun": "batch_run",
     "formats": "formats",
+    "keys": "keys",
     "keysearch": "keysearch",
     "search": "keysearch",
     "tuning": "tuning",

@@ -36,7 +36,7 @@ from .base import (
     PieceCipher,
 )
 from .reader import DecryptingReader, SeekableReader
-from .registry import FORMATS, get, resolve
+from .registry import FORMATS, get, key_sizes, resolve, take
 from .stream import decrypt_stream, encrypt_stream
 from .tink_keyset import TEMPLATES, Keyset
 
@@ -55,13 +55,13 @@ def open(
     file: a path, or a seekable binary file object opened for reading, which stays open after
     close().
     key: 16 or 32 bytes (cobblestone), a `Keyset` or its JSON text (tink), the algorithm's key
-    (raw).
+    (raw); or what `warpcipher.keys` takes for one: a source, a function.
     format: a name in `FORMATS`; "auto" takes it from the key, see `resolve`.
     The size is authenticated here and each chunk when it is read (raw: neither). `.raw.size` is the
     size of the plaintext. Raises InvalidTag, FormatError, ValueError, OSError; so may every read.
     """
     options = options or Options()
-    chosen = resolve(format, key)
+    chosen, key = take(format, key, options)
     if isinstance(file, (str, os.PathLike)):
         raw = DecryptingReader(io.FileIO(file), chosen, key, options, close_source=True)
     else:
@@ -77,7 +77,7 @@ def detect(header: Buffer, key: object, *, context: bytes = b"") -> str | None:
     of the file, or all of it. `raw` is never found.
     """
     options = Options(context=context)
-    chosen = resolve("auto", key)
+    chosen, key = take("auto", key, options)
     try:
         chosen.decryptor(key, header, options).close()
     except (wc.InvalidTag, FormatError):
@@ -109,7 +109,7 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
             shapes = (entry.shape(first, size) for entry in FORMATS.values())
             return FileInfo(size, False, tuple(shape for shape in shapes if shape is not None))
         options = Options(context=context)
-        chosen = resolve("auto", key)
+        chosen, key = take("auto", key, options)
         prefix = file.read(chosen.probe_size(key, options))
     try:
         decryptor = chosen.decryptor(key, prefix, options)
@@ -146,6 +146,8 @@ __all__ = [
     "encrypt_stream",
     "get",
     "info",
+    "key_sizes",
     "open",
     "resolve",
+    "take",
 ]

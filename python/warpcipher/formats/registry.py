@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
-from .base import Format
+import warpcipher as wc
+
+from .. import keys
+from .base import Format, Options
 from .cobblestone import Cobblestone
 from .raw import Raw
 from .tink import Tink
@@ -51,3 +54,44 @@ def resolve(name: str, key: object) -> Format:
         f"no format goes with this key ({given}): 16 or 32 bytes are cobblestone's, a JSON keyset "
         "is tink's; name the format otherwise"
     )
+
+
+def take(name: str, key: object, options: Options) -> tuple[Format, object]:
+    """The format of that name, and the key itself where a source or a function was given for it.
+
+    Raises what `resolve` and `warpcipher.keys.resolve` raise.
+    """
+    if keys.is_deferred(key):
+        sizes = key_sizes(name, options.algorithm)
+        what = {"auto": "a key", "raw": f"a key of {options.algorithm}"}
+        key = keys.resolve(
+            key,
+            sizes=sizes,
+            keyset=name in ("auto", "tink"),
+            what=what.get(name, f"a {name} key"),
+        )
+    return resolve(name, key), key
+
+
+def key_sizes(name: str, algorithm: str | None) -> tuple[int, ...]:
+    """The sizes in bytes that a key of a format ("auto": of any) may have; raw: of its algorithm.
+
+    Empty for a format whose key is no bytes (tink). Raises ValueError for an unknown algorithm.
+    """
+    if name == "raw":
+        if algorithm is None:
+            raise ValueError(
+                "format raw needs an algorithm: `warpcipher info --algorithms` lists them"
+            )
+        for entry in wc.algorithms():
+            if entry.name == algorithm:
+                return (entry.key_size,)
+        raise ValueError(
+            f"unknown algorithm {algorithm!r}: `warpcipher info --algorithms` lists them"
+        )
+    sizes = {
+        int(getattr(entry, "key_size", 0))
+        for entry in FORMATS.values()
+        if name in ("auto", entry.name)
+    }
+    return tuple(sorted(sizes - {0}))

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 
 from .base import Buffer, Options, PieceCipher, wipe
-from .registry import resolve
+from .registry import take
 from .whole import Reader, Writer, read_whole, write_whole
 
 SLOTS = 4
@@ -50,7 +50,8 @@ def encrypt_stream(
     """
     _check_streams(reader, writer)
     options = options or Options()
-    encryptor = resolve(format, key).encryptor(key, options)
+    chosen, key = take(format, key, options)
+    encryptor = chosen.encryptor(key, options)
     try:
         headed = _HeadedWriter(writer, encryptor.header)
         source = _Source(reader, b"")
@@ -78,7 +79,7 @@ def decrypt_stream(
     """
     _check_streams(reader, writer)
     options = options or Options()
-    chosen = resolve(format, key)
+    chosen, key = take(format, key, options)
     probe = bytearray(chosen.probe_size(key, options))
     source = _Source(reader, b"")
     prefix = memoryview(probe)[: source.fill(memoryview(probe))]

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A key that a command prints: a KMS's, a password manager's, a hardware token's.
+
+The command gets no shell, no terminal and no input. It and its children are a process group, which
+is ended as a whole: when time is up, when it prints too much, when this process must end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+
+from .decode import LONGEST, Encoding
+from .source import KeyId, KeySource
+from .sources import shown
+
+SHOWN_ERRORS = 2000
+"""Bytes of a failed command's standard error that are shown: its end."""
+POLL_SECONDS = 0.05
+
+_running: set[int] = set()
+"""The process groups of commands that run now."""
+
+
+def end_running() -> None:
+    """Ends the commands that run now, for a process that must end itself."""
+    for group in list(_running):
+        _end_group(group)
+
+
+def _end_group(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+class _Command(KeySource):
+    def __init__(self, arguments: list[str], timeout: float, encoding: Encoding) -> None:
+        # The arguments may hold what is not for everybody: the program alone is named.
+        super().__init__(f"the command {shown(arguments[0])}", encoding)
+        self._arguments = arguments
+        self._timeout = timeout
+
+    def read(self, key_id: KeyId) -> bytearray:
+        environment = dict(os.environb)
+        environment.pop(b"WARPCIPHER_KEY_ID", None)
+        if key_id is not None:
+            environment[b"WARPCIPHER_KEY_ID"] = _id_bytes(key_id)
+        try:
+            process = subprocess.Popen(
+                self._arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                bufsize=0,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self.name) from None
+        _running.add(process.pid)
+        try:
+            output, errors = self._collect(process)
+        finally:
+            _end_group(process.pid)
+            process.wait()
+            _running.discard(process.pid)
+            for stream in (process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
+        if process.returncode:
+            raise ChildProcessError(f"{self.name} {_ending(process.returncode)}{_told(errors)}")
+        return output
+
+    def _collect(self, process: subprocess.Popen[bytes]) -> tuple[bytearray, bytearray]:
+        """What the command prints until it has ended. Raises TimeoutError, ValueError."""
+        output, errors = bytearray(), bytearray()
+        deadline = time.monotonic() + self._timeout
+        with selectors.DefaultSelector() as selector:
+            for stream, into in ((process.stdout, output), (process.stderr, errors)):
+                if stream is not None:
+                    selector.register(stream.fileno(), selectors.EVENT_READ, into)
+            # What the command started may keep its streams open: its own end counts.
+            while selector.get_map():
+                ended = process.poll() is not None
+                ready = selector.select(0 if ended else POLL_SECONDS)
+                for entry, _ in ready:
+                    part = os.read(entry.fd, 1 << 16)
+                    if not part:
+                        selector.unregister(entry.fd)
+                    entry.data.extend(part)
+                del errors[:-SHOWN_ERRORS]
+                if len(output) > LONGEST:
+                    raise ValueError(
+                        f"{self.name} printed more than {LONGEST} bytes: that is no key"
+                    )
+                if ended and not ready:
+                    break
+                self._check_time(deadline, errors)
+        while process.poll() is None:  # it closed its streams before it ended
+            self._check_time(deadline, errors)
+            time.sleep(POLL_SECONDS)
+        return output, errors
+
+    def _check_time(self, deadline: float, errors: bytearray) -> None:
+        if time.monotonic() > deadline:
+            raise TimeoutError(
+                f"{self.name} did not end within {self._timeout:g} seconds{_told(errors)}"
+            )
+
+
+def _ending(code: int) -> str:
+    if code > 0:
+        return f"failed with exit code {code}"
+    with contextlib.suppress(ValueError):
+        return f"was ended by {signal.Signals(-code).name}"
+    return f"was ended by signal {-code}"
+
+
+def _told(errors: bytearray) -> str:
+    text = errors.decode("utf-8", "replace").strip()
+    lines = [line if line.isprintable() else ascii(line)[1:-1] for line in text.splitlines()]
+    return ": " + "; ".join(line for line in lines if line) if text else ""
+
+
+def _id_bytes(key_id: str | bytes | int) -> bytes:
+    data = os.fsencode(str(key_id)) if isinstance(key_id, (str, int)) else bytes(key_id)
+    if b"\0" in data:
+        raise ValueError("the key's id has a zero byte: no environment variable can hold it")
+    return data
+
+
+def from_command(
+    command: str | Sequence[str], *, timeout: float = 30, encoding: Encoding = "auto"
+) -> KeySource:
+    """The key that a command prints on standard output, each time the key is needed.
+
+    command:  the program and its arguments; a str is split as a shell splits words, and no shell
+              runs: `["sh", "-c", "..."]` runs one.
+    timeout:  seconds after which it and its children are ended.
+    encoding: of what it prints; "auto" tells raw, hex and base64 apart.
+    It has no standard input and no terminal. WARPCIPHER_KEY_ID is the key's id, where the file has
+    one. On failure the error has the end of its standard error: ChildProcessError, TimeoutError, or
+    OSError where it cannot be started; ValueError where it prints more than 1 MiB or no key.
+    """
+    arguments = shlex.split(command) if isinstance(command, str) else [*command]
+    if not arguments or not all(isinstance(word, str) for word in arguments):
+        raise ValueError("from_command takes a program and its arguments, as text")
+    if not timeout > 0:
+        raise ValueError(f"timeout is {timeout}: expected more than 0 seconds")
+    return _Command(arguments, timeout, encoding)

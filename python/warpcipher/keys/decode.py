@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bytes of a key from what a file, variable or program holds: raw, hex or base64.
+
+Keys of one use have one size or a few, so that the length tells the three apart. What is no key is
+named: a PEM, an age identity, the ciphertext of a KMS.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Collection
+from typing import Literal, TypeAlias, get_args
+
+Encoding: TypeAlias = Literal["auto", "raw", "hex", "base64"]
+
+LONGEST = 1 << 20
+"""Bytes of the largest keyset that is read."""
+SIZES = (8, 16, 24, 32, 64)
+"""Of the keys of all algorithms, where the caller knows none."""
+
+_HEX = re.compile(rb"[0-9a-fA-F]+")
+_BASE64 = re.compile(rb"[A-Za-z0-9+/]+={0,2}|[A-Za-z0-9_-]+={0,2}")
+_SPACE = b" \t\r\n\v\f"
+
+# What begins like this is no key of ours: (beginning, what it is).
+_BEGINNINGS = (
+    (rb"-----BEGIN PGP", "an OpenPGP message or key"),
+    (rb"-----BEGIN AGE ENCRYPTED FILE", "a file encrypted by age"),
+    (rb"age-encryption\.org/v1", "a file encrypted by age"),
+    (rb"AGE-SECRET-KEY-|AGE-PLUGIN-", "an age identity"),
+    (rb"age1[a-z0-9]{20}", "an age recipient, which is public"),
+    (rb"(?:ssh|ecdsa|sk)-[a-z0-9@.-]+ ", "an SSH public key"),
+    (rb"Salted__|U2FsdGVkX1", "a file encrypted by `openssl enc` with a password"),
+    (rb"LUKS\xba\xbe", "a LUKS header"),
+    (rb"AQICAH", "a key that AWS KMS encrypted: decrypt it with `aws kms decrypt`"),
+    (rb"vault:v\d+:", "a key that Vault encrypted: decrypt it with `vault write transit/decrypt`"),
+)
+# So may a random key, so that these count where the length is none of a key.
+_SHORT_BEGINNINGS = (
+    (rb"\xff\xfe|\xfe\xff", "text in UTF-16: write it in ASCII"),
+    (rb"\xef\xbb\xbf", "text with a byte order mark: write it without one"),
+    (rb"\{", "text that begins as JSON and is none"),
+)
+
+
+def identify(data: bytes | bytearray) -> str | None:
+    """What data are that are not a key, such as "a PEM (PRIVATE KEY)"; None where they may be one.
+
+    Looks at the beginning alone. A cleartext Tink keyset is None, as it is a key of format tink.
+    """
+    text = bytes(data[:4096]).lstrip(_SPACE)
+    # An age key file begins with comments.
+    text = re.sub(rb"\A(?:#[^\n]*(?:\n\s*|\Z))+", b"", text)
+    for beginning, what in _BEGINNINGS:
+        if re.match(beginning, text):
+            return what
+    if found := re.match(rb"-----BEGIN ([A-Z0-9 ]{1,40})-----", text):
+        return f"a PEM ({found[1].decode('ascii')})"
+    document = _json_object(data)
+    return None if document is None else _identify_json(document)
+
+
+def _json_object(data: bytes | bytearray) -> dict[str, object] | None:
+    if bytes(data[:64]).lstrip(_SPACE)[:1] != b"{" or len(data) > LONGEST:
+        return None
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _identify_json(document: dict[str, object]) -> str | None:
+    if "encryptedKeyset" in document or "encrypted_keyset" in document:
+        return (
+            "a Tink keyset that a KMS encrypted: give keys.from_tink(keyset, kms=URI), or --kms URI"
+        )
+    if "kty" in document:
+        return "a JSON Web Key: its field k is the key in base64"
+    if {"Plaintext", "plaintext"} & document.keys():
+        return "the JSON of a KMS: take its field Plaintext alone (`--query Plaintext`)"
+    if "key" not in document:
+        return "JSON, and no Tink keyset"
+    return None
+
+
+def decode(
+    data: bytes | bytearray,
+    name: str,
+    *,
+    encoding: Encoding = "auto",
+    sizes: Collection[int] = (),
+    keyset: bool = True,
+    text: bool = False,
+    what: str = "a key",
+) -> bytearray:
+    """The key that `data` hold.
+
+    name: what holds them, for errors. encoding: "auto" finds it by the length, in the order hex,
+    base64, raw. sizes: that a key may have, in bytes; empty: those of all algorithms, with an
+    encoding named any. keyset: whether a Tink keyset in JSON may stand for the key; it is returned
+    as it is. text: raw bytes are not expected unless the encoding says so. what: how an error calls
+    what was expected.
+    Raises ValueError, which says what was found and never shows it.
+    """
+    if encoding not in get_args(Encoding):
+        raise ValueError(f"encoding is {encoding!r}: expected {', '.join(get_args(Encoding))}")
+    if len(data) > LONGEST:
+        raise ValueError(f"{name} holds more than {LONGEST} bytes: that is no key")
+    stripped = bytes(data).strip(_SPACE)
+    if encoding != "raw":
+        found = identify(data)
+        if not stripped:
+            found = "nothing" if not data else "white space alone"
+        if found is not None:
+            raise ValueError(f"{name} holds {found}. {_expected(what, sizes, keyset)}")
+        if _json_object(data) is not None:
+            if keyset:
+                return bytearray(stripped)
+            raise ValueError(f"{name} holds a Tink keyset. {_expected(what, sizes, keyset)}")
+    readings = _readings(data, stripped, encoding, text)
+    if encoding == "auto":
+        allowed = frozenset(sizes or SIZES)
+        readings = {form: key for form, key in readings.items() if len(key) in allowed}
+        if "hex" in readings:
+            return readings["hex"]
+        if "raw" in readings and len(stripped) >= 16 and _HEX.fullmatch(stripped):
+            readings = {}  # digits that are too few or too many, and no random key
+    elif sizes:
+        readings = {form: key for form, key in readings.items() if len(key) in sizes}
+    for key in readings.values():
+        return key
+    raise ValueError(f"{name} holds {_shape(data, stripped)}. {_expected(what, sizes, keyset)}")
+
+
+def _readings(
+    data: bytes | bytearray, stripped: bytes, encoding: Encoding, text: bool
+) -> dict[str, bytearray]:
+    """What the data may stand for, by encoding: hex first, then base64, then raw."""
+    readings: dict[str, bytearray] = {}
+    if encoding in ("auto", "hex") and len(stripped) % 2 == 0 and _HEX.fullmatch(stripped):
+        readings["hex"] = bytearray.fromhex(stripped.decode("ascii"))
+    if encoding in ("auto", "base64") and (key := _from_base64(stripped)):
+        readings["base64"] = key
+    if encoding == "raw" or (encoding == "auto" and not text and data):
+        readings["raw"] = bytearray(data)
+    return readings
+
+
+def _from_base64(stripped: bytes) -> bytearray | None:
+    """The bytes of base64 or base64url, with or without padding, on one line or several."""
+    digits = b"".join(stripped.split())
+    if not _BASE64.fullmatch(digits):
+        return None
+    bare = digits.rstrip(b"=")
+    if b"=" in digits and len(digits) % 4:
+        return None
+    try:
+        return bytearray(
+            base64.b64decode(
+                bare.replace(b"-", b"+").replace(b"_", b"/") + b"=" * (-len(bare) % 4),
+                validate=True,
+            )
+        )
+    except binascii.Error:
+        return None
+
+
+def _shape(data: bytes | bytearray, stripped: bytes) -> str:
+    """What was found where nothing fits, without showing it."""
+    if _HEX.fullmatch(stripped):
+        return f"{len(stripped)} hex digit{'s' if len(stripped) > 1 else ''}"
+    key = _from_base64(stripped)
+    if key is not None and len(stripped) >= 16:
+        return f"{len(stripped)} characters, {len(key)} bytes if they are base64"
+    for beginning, what in _SHORT_BEGINNINGS:
+        if re.match(beginning, stripped):
+            return what
+    if stripped.isascii() and bytes(data).decode("latin-1").strip().isprintable():
+        return f"a text of {len(data)} byte{'s' if len(data) > 1 else ''}"
+    return f"{len(data)} byte{'s' if len(data) > 1 else ''}"
+
+
+def _expected(what: str, sizes: Collection[int], keyset: bool) -> str:
+    counts = " or ".join(map(str, sizes or SIZES))
+    also = ", or a Tink keyset in JSON" if keyset else ""
+    return f"{what} is {counts} bytes, raw, in hex digits or in base64{also}"
