@@ -31,6 +31,12 @@ void PtxKernel::refuse(const std::string& what, const std::string& where) {
   throw std::runtime_error("emulated GPU, PTX: " + what + ": " + where);
 }
 
+std::uint32_t& PtxKernel::global_word(std::uint64_t address) {
+  auto* const word = reinterpret_cast<std::uint32_t*>(address);
+  static_cast<void>(*static_cast<volatile std::uint32_t*>(word));
+  return *word;
+}
+
 PtxKernel::PtxKernel(const std::string& text) {
   std::map<std::string, std::uint32_t> labels;
   std::vector<std::pair<std::size_t, std::string>> branches;

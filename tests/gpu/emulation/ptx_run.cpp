@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a PTX kernel: warp by warp, instruction by instruction.
+// Runs a PTX kernel: warp by warp, instruction by instruction. It is built optimised and without sanitizers, as it
+// takes the time of a test; what it does in global memory is in ptx.cpp, which has them.
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "ptx.hpp"
 
@@ -35,15 +38,7 @@ class PtxKernel::Warp {
     while (true) {
       if (at >= kernel_.instructions_.size()) refuse("the kernel has no end", kernel_.name_);
       const Instruction& instruction = kernel_.instructions_[at];
-      active_ = 0;
-      for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
-        if (waits_for_[lane] > at) continue;
-        waits_for_[lane] = 0;
-        if (instruction.guard < 0 ||
-            (read(static_cast<std::uint32_t>(instruction.guard), lane) != 0) != instruction.negated) {
-          active_ |= 1u << lane;
-        }
-      }
+      active_ = taking_part(instruction, at);
       if (instruction.code == Code::ret) {
         if (active_ != ~0u) refuse("not all lanes return together", kernel_.name_);
         return false;
@@ -59,12 +54,32 @@ class PtxKernel::Warp {
   }
 
  private:
+  // The lanes that do not wait at a label further down and whose guard is true.
+  std::uint32_t taking_part(const Instruction& instruction, std::size_t at) {
+    if (!any_waits_ && instruction.guard < 0) return ~0u;
+    std::uint32_t lanes = 0;
+    any_waits_ = false;
+    for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
+      if (waits_for_[lane] > at) {
+        any_waits_ = true;
+        continue;
+      }
+      waits_for_[lane] = 0;
+      if (instruction.guard < 0 ||
+          (read(static_cast<std::uint32_t>(instruction.guard), lane) != 0) != instruction.negated) {
+        lanes |= 1u << lane;
+      }
+    }
+    return lanes;
+  }
+
   std::size_t branch(const Instruction& instruction, std::size_t at) {
     if (active_ == ~0u) return instruction.to;
     if (active_ != 0 && instruction.to <= at) refuse("a loop that not all lanes take", kernel_.name_);
     for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
       if ((active_ >> lane & 1u) != 0) waits_for_[lane] = instruction.to;
     }
+    any_waits_ = true;
     return at + 1;
   }
 
@@ -88,6 +103,35 @@ class PtxKernel::Warp {
     set_[to] = 1;
   }
 
+  // The result of 32-bit words, for all active lanes: loops that a compiler turns into vector instructions.
+  template <std::size_t sources, class Function>
+  void compute(const Instruction& i, Function function) {
+    std::uint64_t immediates[sources][warp_len], results[warp_len];
+    const std::uint64_t* from[sources];
+    for (std::size_t k = 0; k < sources; ++k) from[k] = words_of(i.from[k], immediates[k]);
+    for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
+      const auto word = [&](std::size_t k) { return static_cast<std::uint32_t>(from[k][lane]); };
+      if constexpr (sources == 1) results[lane] = function(word(0));
+      if constexpr (sources == 2) results[lane] = function(word(0), word(1));
+      if constexpr (sources == 3) results[lane] = function(word(0), word(1), word(2));
+    }
+    if (active_ == ~0u) {
+      std::memcpy(&words_[i.to * warp_len], results, sizeof results);
+      set_[i.to] = 1;
+    } else {
+      each(i.to, [&](auto lane) { return results[lane]; });
+    }
+  }
+
+  const std::uint64_t* words_of(const Operand& operand, std::uint64_t* immediate) const {
+    if (!operand.immediate) {
+      static_cast<void>(read(operand.value, 0));
+      return &words_[operand.value * warp_len];
+    }
+    std::fill_n(immediate, warp_len, operand.value);
+    return immediate;
+  }
+
   std::uint32_t& shared_word(const Instruction& instruction, std::uint32_t lane) {
     const std::size_t place = get32(instruction.from[0], lane) + instruction.extra;
     if (place % 4 != 0 || place / 4 >= shared_.size()) refuse("shared memory out of bounds", kernel_.name_);
@@ -101,66 +145,64 @@ class PtxKernel::Warp {
     return local_[lane * words + place / 4 + word];
   }
 
+  // The terms of the table's ones, without a branch.
   static std::uint32_t lut3(unsigned table, std::uint32_t a, std::uint32_t b, std::uint32_t c) {
-    std::uint32_t result = 0;
-    for (unsigned i = 0; i < 8; ++i) {
-      if ((table >> i & 1u) == 0) continue;
-      result |= ((i & 4u) != 0 ? a : ~a) & ((i & 2u) != 0 ? b : ~b) & ((i & 1u) != 0 ? c : ~c);
-    }
-    return result;
+    const auto one = [table](unsigned i) { return 0u - (table >> i & 1u); };
+    const auto choose = [](std::uint32_t by, std::uint32_t zero, std::uint32_t other) {
+      return zero ^ ((zero ^ other) & by);
+    };
+    return choose(a, choose(b, choose(c, one(0), one(1)), choose(c, one(2), one(3))),
+                  choose(b, choose(c, one(4), one(5)), choose(c, one(6), one(7))));
   }
 
   void execute(const Instruction& i) {
-    const auto a = [&](std::uint32_t lane) { return get32(i.from[0], lane); };
-    const auto b = [&](std::uint32_t lane) { return get32(i.from[1], lane); };
-    const auto c = [&](std::uint32_t lane) { return get32(i.from[2], lane); };
     switch (i.code) {
       case Code::lop3:
-        return each(i.to, [&](auto lane) { return lut3(i.extra, a(lane), b(lane), c(lane)); });
+        return compute<3>(i, [&](std::uint32_t a, std::uint32_t b, std::uint32_t c) { return lut3(i.extra, a, b, c); });
       case Code::mad:
-        return each(i.to, [&](auto lane) { return a(lane) * b(lane) + c(lane); });
+        return compute<3>(i, [](std::uint32_t a, std::uint32_t b, std::uint32_t c) { return a * b + c; });
       case Code::xor_:
-        return each(i.to, [&](auto lane) { return a(lane) ^ b(lane); });
+        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return a ^ b; });
       case Code::and_:
-        return each(i.to, [&](auto lane) { return a(lane) & b(lane); });
+        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return a & b; });
       case Code::or_:
-        return each(i.to, [&](auto lane) { return a(lane) | b(lane); });
+        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return a | b; });
       case Code::shr:
-        return each(i.to, [&](auto lane) { return b(lane) < 32 ? a(lane) >> b(lane) : 0; });
+        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return b < 32 ? a >> b : 0; });
       case Code::shl:
-        return each(i.to, [&](auto lane) { return b(lane) < 32 ? a(lane) << b(lane) : 0; });
+        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return b < 32 ? a << b : 0; });
       case Code::selp:
-        return each(i.to, [&](auto lane) { return get(i.from[2], lane) != 0 ? a(lane) : b(lane); });
+        return compute<3>(i, [](std::uint32_t a, std::uint32_t b, std::uint32_t c) { return c != 0 ? a : b; });
       case Code::bfind:
-        return each(i.to, [&](auto lane) { return static_cast<std::uint32_t>(std::bit_width(a(lane))) - 1; });
+        return compute<1>(i, [](std::uint32_t a) { return static_cast<std::uint32_t>(std::bit_width(a)) - 1; });
       case Code::bar:
         return;
       case Code::not_:
-        return each(i.to, [&](auto lane) { return ~a(lane); });
+        return compute<1>(i, [](std::uint32_t a) { return ~a; });
       case Code::add:
-        return each(i.to, [&](auto lane) { return a(lane) + b(lane); });
+        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return a + b; });
       case Code::add64:
         return each(i.to, [&](auto lane) { return get(i.from[0], lane) + get(i.from[1], lane); });
       case Code::mul_wide:
-        return each(i.to, [&](auto lane) { return std::uint64_t{a(lane)} * b(lane); });
+        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} * b; });
       case Code::bfe:
-        if (!i.from[1].immediate || !i.from[2].immediate || c(0) != 1) refuse("bfe", kernel_.name_);
-        return each(i.to, [&](auto lane) { return 0u - (a(lane) >> b(lane) & 1u); });
+        if (!i.from[1].immediate || !i.from[2].immediate || i.from[2].value != 1) refuse("bfe", kernel_.name_);
+        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return 0u - (a >> b & 1u); });
       case Code::bfe_unsigned:
-        if (!i.from[1].immediate || !i.from[2].immediate || c(0) != 1) refuse("bfe", kernel_.name_);
-        return each(i.to, [&](auto lane) { return a(lane) >> b(lane) & 1u; });
+        if (!i.from[1].immediate || !i.from[2].immediate || i.from[2].value != 1) refuse("bfe", kernel_.name_);
+        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return a >> b & 1u; });
       case Code::mov:
-        return each(i.to, [&](auto lane) { return a(lane); });
+        return compute<1>(i, [](std::uint32_t a) { return a; });
       case Code::special:
         return each(i.to, [&](auto lane) { return i.extra == 0 ? first_thread_ + lane : block_; });
       case Code::setp_eq:
-        return each(i.to, [&](auto lane) { return std::uint64_t{a(lane) == b(lane)}; });
+        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a == b}; });
       case Code::setp_ge:
-        return each(i.to, [&](auto lane) { return std::uint64_t{a(lane) >= b(lane)}; });
+        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a >= b}; });
       case Code::setp_lt:
-        return each(i.to, [&](auto lane) { return std::uint64_t{a(lane) < b(lane)}; });
+        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a < b}; });
       case Code::setp_ne:
-        return each(i.to, [&](auto lane) { return std::uint64_t{a(lane) != b(lane)}; });
+        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a != b}; });
       case Code::vote_any: {
         if (active_ != ~0u) refuse("a vote that not all lanes take part in", kernel_.name_);
         std::uint64_t any = 0;
@@ -176,18 +218,16 @@ class PtxKernel::Warp {
         return each(i.to, [&](auto) { return value; });
       }
       case Code::dp4a:
-        return each(i.to, [&](auto lane) {
-          std::uint32_t sum = c(lane);
-          for (unsigned k = 0; k < 32; k += 8) sum += (a(lane) >> k & 0xffu) * (b(lane) >> k & 0xffu);
-          return sum;
+        return compute<3>(i, [](std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+          for (unsigned k = 0; k < 32; k += 8) c += (a >> k & 0xffu) * (b >> k & 0xffu);
+          return c;
         });
       case Code::prmt:
-        return each(i.to, [&](auto lane) { return __byte_perm(a(lane), b(lane), c(lane)); });
+        return compute<3>(i, [](std::uint32_t a, std::uint32_t b, std::uint32_t c) { return __byte_perm(a, b, c); });
       case Code::sub:
-        return each(i.to, [&](auto lane) { return a(lane) - b(lane); });
+        return compute<2>(i, [](std::uint32_t a, std::uint32_t b) { return a - b; });
       case Code::ld_global:
-        return each(i.to,
-                    [&](auto lane) { return *reinterpret_cast<const std::uint32_t*>(get(i.from[0], lane) + i.extra); });
+        return each(i.to, [&](auto lane) { return global_word(get(i.from[0], lane) + i.extra); });
       case Code::ld_local:
         return each(i.to, [&](auto lane) { return local_word(i, lane, 0); });
       case Code::ld_local2:
@@ -196,8 +236,8 @@ class PtxKernel::Warp {
       case Code::st_local2:
         for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
           if ((active_ >> lane & 1u) == 0) continue;
-          local_word(i, lane, 0) = b(lane);
-          local_word(i, lane, 1) = c(lane);
+          local_word(i, lane, 0) = get32(i.from[1], lane);
+          local_word(i, lane, 1) = get32(i.from[2], lane);
         }
         return;
       case Code::ld_shared:
@@ -214,21 +254,20 @@ class PtxKernel::Warp {
       }
       case Code::st_shared:
         for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
-          if ((active_ >> lane & 1u) != 0) shared_word(i, lane) = b(lane);
+          if ((active_ >> lane & 1u) != 0) shared_word(i, lane) = get32(i.from[1], lane);
         }
         return;
       case Code::atom_add:
         return each(i.to, [&](auto lane) {
-          auto* const word = reinterpret_cast<std::uint32_t*>(get(i.from[0], lane) + i.extra);
-          const std::uint32_t before = *word;
-          *word += b(lane);
-          return before;
+          std::uint32_t& word = global_word(get(i.from[0], lane) + i.extra);
+          return std::exchange(word, word + get32(i.from[1], lane));
         });
       case Code::st_global4:
         for (std::uint32_t lane = 0; lane < warp_len; ++lane) {
           if ((active_ >> lane & 1u) == 0) continue;
-          auto* const words = reinterpret_cast<std::uint32_t*>(read(i.to, lane) + i.extra);
-          for (std::size_t k = 0; k < 4; ++k) words[k] = get32(i.from[k], lane);
+          for (std::size_t k = 0; k < 4; ++k) {
+            global_word(read(i.to, lane) + i.extra + 4 * k) = get32(i.from[k], lane);
+          }
         }
         return;
       case Code::branch:
@@ -245,6 +284,7 @@ class PtxKernel::Warp {
   std::vector<std::uint32_t> local_;  // lane by lane
   std::vector<char> set_;
   std::size_t waits_for_[warp_len] = {};
+  bool any_waits_ = false;
   std::size_t at_ = 0;  // the next instruction
   std::uint32_t active_ = 0;
 };
