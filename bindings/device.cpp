@@ -170,12 +170,6 @@ namespace {
 
 DeviceEngine& cuda_engine() { return static_cast<DeviceEngine&>(find_engine("cuda")); }
 
-void wait_for_stream(std::uintptr_t stream, int device) {
-  const GilReleased released;
-  const DeviceScope scope(device);
-  cuda_engine().wait(reinterpret_cast<Stream>(stream));
-}
-
 // Device memory for results of libraries that cannot lend an array to write to (JAX) or have no allocator that is known
 // here. Freed, and wiped, on the stream that it was made for.
 class DeviceArray {
@@ -275,8 +269,6 @@ void bind_device(nb::module_& m) {
       });
   m.def("stream_wait", &stream_wait, nb::arg("stream"), nb::arg("other"), nb::arg("device"),
         "Makes `stream` wait for the work that is now on stream `other` of the same device.");
-  m.def("wait_for_stream", &wait_for_stream, nb::arg("stream"), nb::arg("device"),
-        "Returns when the work that is now on a stream of that device is done.");
   m.def("pointer_device", &pointer_device, nb::arg("pointer"), "The CUDA ordinal of the device that holds a pointer.");
   // Objects kept for streams must go before the interpreter does.
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&release_kept));

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A batch under construction: messages with the buffers they borrow, and one run for all of them.
+// A batch under construction: messages with the buffers they borrow, and one run for all of them, here or in the
+// background.
+#include <nanobind/stl/shared_ptr.h>
+
 #include <deque>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bind.hpp"
 #include "device.hpp"
+#include "dispatch/batch.hpp"
 #include "dispatch/run.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
@@ -30,6 +36,66 @@ struct Entry {
   std::vector<nb::object> objects;
 };
 
+// One (status, bytes written) for each message.
+nb::list outcomes_of(const std::vector<Message>& messages, const std::vector<Result>& results) {
+  nb::list list;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const bool sealed = results[i].status == Status::ok && messages[i].direction == Direction::encrypt;
+    list.append(nb::make_tuple(results[i].status, results[i].written + (sealed ? messages[i].tag_len : 0)));
+  }
+  return list;
+}
+
+// A batch in the background. Its thread keeps it alive, and takes the GIL once: to release what the messages borrow,
+// and to call `ended`.
+class StartedBatch {
+ public:
+  StartedBatch(std::string_view engine, std::deque<Entry> entries, std::vector<Message> messages, nb::object ended)
+      : entries_(std::move(entries)),
+        messages_(std::move(messages)),
+        ended_(std::move(ended)),
+        batch_(std::string(engine)) {
+    for (const Message& message : messages_) batch_.add(message);
+  }
+  StartedBatch(const StartedBatch&) = delete;
+  StartedBatch& operator=(const StartedBatch&) = delete;
+
+  static void start(const std::shared_ptr<StartedBatch>& self, Stream stream) {
+    const int device = self->entries_.empty() ? host_device : self->entries_.front().in.device();
+    const GilReleased released;  // a driver may have to start
+    const DeviceScope scope(device);
+    self->batch_.start(stream, [self](const std::vector<Result>* results) { self->tell(results); });
+  }
+
+  // Throws what the run threw. The status of a message is not an error here.
+  void wait() {
+    const GilReleased released;
+    batch_.wait();
+  }
+  bool is_done() const { return batch_.is_done(); }
+  bool in_child() const { return batch_.in_child(); }
+
+ private:
+  void tell(const std::vector<Result>* results) noexcept {
+    const GilHeld held;
+    try {
+      const nb::object outcomes = results == nullptr ? nb::none() : nb::object(outcomes_of(messages_, *results));
+      const nb::object ended = std::move(ended_);
+      sheltered([&] {
+        entries_.clear();
+        ended(outcomes);
+      });
+    } catch (nb::python_error& raised) {
+      raised.discard_as_unraisable("the end of a warpcipher.BatchRun");
+    }
+  }
+
+  std::deque<Entry> entries_;
+  const std::vector<Message> messages_;
+  nb::object ended_;
+  Batch batch_;  // last: its destructor waits for the thread, which uses the others
+};
+
 class Messages {
  public:
   Messages() = default;
@@ -51,7 +117,6 @@ class Messages {
     }
   }
 
-  // One (status, written) for each message.
   nb::list run(std::string_view engine, std::uintptr_t stream) {
     std::vector<Result> results(messages_.size());
     const auto pointer = reinterpret_cast<Stream>(stream);
@@ -62,13 +127,15 @@ class Messages {
       warpcipher::run(engine, messages_, results, pointer);
     }
     if (device != host_device) keep(device, pointer);
-    nb::list list;
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      const Message& message = messages_[i];
-      const bool sealed = results[i].status == Status::ok && message.direction == Direction::encrypt;
-      list.append(nb::make_tuple(results[i].status, results[i].written + (sealed ? message.tag_len : 0)));
-    }
-    return list;
+    return outcomes_of(messages_, results);
+  }
+
+  // ended: called with the outcomes, or with None where no message was run. Afterwards there are no messages here.
+  std::shared_ptr<StartedBatch> start(std::string_view engine, std::uintptr_t stream, nb::object ended) {
+    auto batch = std::make_shared<StartedBatch>(engine, std::exchange(entries_, {}), std::exchange(messages_, {}),
+                                                std::move(ended));
+    StartedBatch::start(batch, reinterpret_cast<Stream>(stream));
+    return batch;
   }
 
   std::size_t size() const { return messages_.size(); }
@@ -113,6 +180,11 @@ class Messages {
 }  // namespace
 
 void bind_messages(nb::module_& m) {
+  nb::class_<StartedBatch>(m, "StartedBatch",
+                           "A batch in the background. python/warpcipher/batch_run.py is the public face.")
+      .def("wait", &StartedBatch::wait, "Waits until it is done; raises what the run raised.")
+      .def_prop_ro("done", &StartedBatch::is_done, "Whether it has ended.")
+      .def_prop_ro("in_child", &StartedBatch::in_child, "Whether it was started before a fork, by the parent.");
   nb::class_<Messages>(m, "Messages", "Messages to be run together.")
       .def(nb::init<>())
       .def("add", &Messages::add, nb::arg("key"), nb::arg("decrypt"), nb::arg("padded"), nb::arg("data"),
@@ -123,6 +195,11 @@ void bind_messages(nb::module_& m) {
       .def("run", &Messages::run, nb::arg("engine"), nb::arg("stream"),
            nb::sig("def run(self, engine: str, stream: int) -> list[tuple[Status, int]]"),
            "Runs them all; (status, bytes written) for each.")
+      .def(
+          "start", &Messages::start, nb::arg("engine"), nb::arg("stream"), nb::arg("ended"),
+          nb::sig("def start(self, engine: str, stream: int, ended: collections.abc.Callable[[list[tuple[Status, int]] "
+                  "| None], None]) -> StartedBatch"),
+          "Runs them all on another thread, which calls `ended` with what `run` returns, or None where it fails.")
       .def("__len__", &Messages::size);
 }
 

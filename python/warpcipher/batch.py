@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from . import _later, _native
@@ -188,18 +189,11 @@ class Batch(Uncopied):
 
         stream: as of `run`; the batch waits for what is on it now. Work of the caller that needs
                 the results, or changes the inputs, is put there when the batch is done.
-        RuntimeError: the batch has run or been started.
+        RuntimeError: the batch has run or been started. MemoryError: there are no more threads.
         """
         messages, pointer = self._begin(stream)
-        devices = {device for _, device in self._streams}
-
-        def work() -> None:
-            outcomes = messages.run(self._engine, pointer)
-            for device in devices:
-                _native.wait_for_stream(pointer, device)
-            self._settle(outcomes)
-
-        run: BatchRun = _later.load("batch_run").BatchRun(work)
+        start = partial(messages.start, self._engine, pointer)
+        run: BatchRun = _later.load("batch_run").BatchRun(start, self._settle)
         return run
 
     def _begin(self, stream: StreamLike) -> tuple[_native.Messages, int]:

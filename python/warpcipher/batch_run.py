@@ -4,16 +4,30 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import threading
+import atexit
+import contextlib
 from concurrent import futures
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ._errors import EngineError
 from ._uncopied import Uncopied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+
+    from . import _native
+
+    Outcomes = list[tuple[_native.Status, int]]
+
+# The interpreter waits for these at its exit: their threads write to memory of the caller.
+_running: set[BatchRun] = set()
+
+
+@atexit.register
+def _finish_all() -> None:
+    for run in list(_running):
+        with contextlib.suppress(Exception):  # a thread of the parent runs it, or the run failed
+            run._started.wait()
 
 
 class BatchRun(Uncopied):
@@ -24,52 +38,45 @@ class BatchRun(Uncopied):
     unless it was done before.
     """
 
-    __slots__ = ("_future", "_outcome", "_process")
+    __slots__ = ("_future", "_started")
 
-    def __init__(self, work: Callable[[], None]) -> None:
-        self._process = os.getpid()
-        # What the run raised, if anything; set before the future, whose lock a child may find held.
-        self._outcome: tuple[BaseException | None] | None = None
+    def __init__(
+        self,
+        start: Callable[[Callable[[Outcomes | None], None]], _native.StartedBatch],
+        settle: Callable[[Outcomes], None],
+    ) -> None:
         self._future: futures.Future[None] = futures.Future()
         self._future.set_running_or_notify_cancel()  # cannot be taken back
-        threading.Thread(target=self._run, args=(work,), name="warpcipher.Batch").start()
+        self._started = start(partial(self._end, settle))
+        _running.add(self)
+        if self._future.done():
+            _running.discard(self)
 
-    def _run(self, work: Callable[[], None]) -> None:
+    def _end(self, settle: Callable[[Outcomes], None], outcomes: Outcomes | None) -> None:
+        """Called by the thread of the batch, before the batch says that it is done."""
         try:
-            work()
-        except BaseException as error:
-            self._outcome = (error,)
-        else:
-            self._outcome = (None,)
-        self._future.set_result(None)
-
-    def _is_in_child(self) -> bool:
-        return os.getpid() != self._process
-
-    def _raise(self) -> None:
-        if self._outcome is None:
-            raise EngineError(
-                "the batch was started before the fork, and a thread of the parent runs it: make a "
-                "new one"
-            )
-        if self._outcome[0] is not None:
-            raise self._outcome[0]
+            if outcomes is not None:
+                settle(outcomes)
+        finally:
+            self._future.set_result(None)
+            _running.discard(self)
 
     def done(self) -> bool:
         """Whether the batch has ended, well or not."""
-        return self._outcome is not None
+        return self._started.done
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until the batch has ended, or so many seconds: then False."""
-        if not self._is_in_child() and not futures.wait([self._future], timeout).done:
+        # A child must not touch the future: at the fork another thread may have held its lock.
+        if not self._started.in_child and not futures.wait([self._future], timeout).done:
             return False
-        self._raise()
+        self._started.wait()
         return True
 
     def __await__(self) -> Generator[Any, None, None]:
-        if not self._is_in_child():
+        if not self._started.in_child:
             yield from asyncio.wrap_future(self._future).__await__()
-        self._raise()
+        self._started.wait()
 
     def __repr__(self) -> str:
         return f"<warpcipher.BatchRun: {'done' if self.done() else 'running'}>"

@@ -22,13 +22,15 @@ bool lies_on_device(const std::vector<Message>& messages) {
 Batch::~Batch() {
   if (!thread_.joinable()) return;
   if (in_child()) {
-    static_cast<void>(new std::thread(std::move(thread_)));  // no such thread here: it can neither be joined nor let go
+    static_cast<void>(new std::thread(std::move(thread_)));  // the child lacks the thread: no join, no detach
+  } else if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();  // when_done held the last reference
   } else {
     thread_.join();
   }
 }
 
-// After a fork the mutex may be locked for ever, and the messages be half of a list.
+// At a fork another thread may have locked the mutex, or may have been changing the messages.
 void Batch::check_process() const {
   if (in_child()) {
     throw Error(Status::engine_failure, "the batch belongs to the process before the fork: make a new one");
@@ -43,22 +45,29 @@ std::size_t Batch::add(const Message& message) {
   return messages_.size() - 1;
 }
 
-void Batch::start(Stream stream) {
+void Batch::start(Stream stream, WhenDone when_done) {
   check_process();
   const std::lock_guard lock(mutex_);
   if (started_) fail("the batch has been started before");
   results_.resize(messages_.size());
-  const int device = lies_on_device(messages_) ? select_device_engine(engine_).current_device() : -1;
+  int device = -1;
   try {
-    thread_ = std::thread([this, stream, device] { work(stream, device); });
+    if (lies_on_device(messages_)) device = select_device_engine(engine_).current_device();
+  } catch (const Error&) {
+    failure_ = std::current_exception();  // wait() throws it, as all that keeps the batch from running
+  }
+  try {
+    thread_ =
+        std::thread([this, stream, device, when_done = std::move(when_done)] { work(stream, device, when_done); });
   } catch (const std::system_error& error) {
     throw Error(Status::out_of_memory, std::string("no thread to run the batch on: ") + error.what());
   }
   started_ = true;
 }
 
-void Batch::work(Stream stream, int device) noexcept {
+void Batch::work(Stream stream, int device, const WhenDone& when_done) noexcept {
   try {
+    if (failure_) std::rethrow_exception(failure_);
     if (device < 0) {
       run(engine_, messages_, results_);
     } else {
@@ -70,6 +79,7 @@ void Batch::work(Stream stream, int device) noexcept {
   } catch (...) {
     failure_ = std::current_exception();
   }
+  if (when_done) when_done(failure_ ? nullptr : &results_);
   done_.store(true, std::memory_order_release);
 }
 

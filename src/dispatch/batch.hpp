@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A batch that runs in the background: messages are added, started together, and asked about or waited for.
+// A batch that runs in the background, for the C ABI and for Python: messages are added, started together, and asked
+// about or waited for.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -16,23 +18,31 @@
 
 namespace warpcipher {
 
-// Safe from any thread. What messages point to is borrowed until the batch is done. In the child of a fork a batch of
-// the parent has the results that it had at the fork; add(), start(), and wait() for more throw Error{engine_failure}.
+// Safe from any thread. What messages point to is borrowed until the batch is done. In the child of a fork, a batch
+// that was done before the fork keeps its results; add(), start(), and wait() for any other throw
+// Error{engine_failure}.
 class Batch {
  public:
   explicit Batch(std::string engine) : engine_(std::move(engine)) {}
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
-  ~Batch();  // waits
+  ~Batch();  // waits, except in the thread of the batch
+
+  // Called on the thread of the batch, before it is done: with the results, or with nullptr where no message was run.
+  using WhenDone = std::function<void(const std::vector<Result>*)>;
 
   // The number of the message, from 0. It is checked with the others when the batch runs. Throws
   // Error{invalid_argument} when the batch has been started.
   std::size_t add(const Message& message);
 
   // Runs the messages, as run() does, on a thread of the batch's own. Text in device memory: after what is on `stream`
-  // now, and on the device that is current here where that is the default stream's. Throws Error{invalid_argument} when
-  // it has been started before, Error{out_of_memory} when there is no thread to be had.
-  void start(Stream stream);
+  // now; the default stream is that of the device which is current here. The thread destroys when_done, which must not
+  // throw, as its last act. Throws Error{invalid_argument} when the batch was started before, Error{out_of_memory} when
+  // the system has no more threads.
+  void start(Stream stream, WhenDone when_done = {});
+
+  // Whether this is the child of a fork, and the batch is the parent's.
+  bool in_child() const noexcept { return process_ != fork_count(); }
 
   // Whether the work is done, on the device too. False before start().
   bool is_done() const noexcept { return done_.load(std::memory_order_acquire); }
@@ -45,8 +55,7 @@ class Batch {
   Result result(std::size_t index) const;
 
  private:
-  void work(Stream stream, int device) noexcept;
-  bool in_child() const noexcept { return process_ != fork_count(); }
+  void work(Stream stream, int device, const WhenDone& when_done) noexcept;
   void check_process() const;
 
   const std::string engine_;

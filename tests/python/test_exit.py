@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import warpcipher as wc
 
 # Each ends in the library's code or in Python code that it called, for most of the time.
 CALLS = {
@@ -14,6 +16,9 @@ CALLS = {
     "a payload": "b = wc.Batch(engine='cpu')\n"
     "b.add('aes-128-ctr', 'encrypt', key, text, iv=iv)\n"
     "b.run()",
+    "a batch in the background": "b = wc.Batch(engine='cpu')\n"
+    "b.add('aes-128-ctr', 'encrypt', key, text, iv=iv)\n"
+    "b.start().wait()",
     "columns": "wc.run_columns('aes-128-ecb', 'encrypt', [key], text, lengths=[1024] * 64)",
     "a queue": "q = wc.Queue(engine='cpu')\n"
     "q.submit('aes-128-ctr', 'encrypt', key, text, iv=iv).result()\n"
@@ -91,5 +96,68 @@ def test_the_interpreter_exits_while_daemons_are_in_calls(call: str) -> None:
     code = SETTING.replace("{call}", call.replace("\n", "\n    "))
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+UNAWAITED = """
+import mmap, sys
+import warpcipher as wc
+with open(sys.argv[1], "r+b") as file:
+    out = mmap.mmap(file.fileno(), 0)
+batch = wc.Batch("reference")
+batch.add("aes-128-ctr", "encrypt", bytes(16), bytes(len(out)), iv=bytes(16), out=out)
+batch.start()
+"""
+
+
+def test_the_interpreter_waits_for_a_batch_that_nobody_waits_for(tmp_path: Path) -> None:
+    size = 1 << 20
+    path = tmp_path / "out"
+    path.write_bytes(bytes(size))
+    done = subprocess.run(
+        [sys.executable, "-c", UNAWAITED, path],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    cipher = wc.Cipher("aes-128-ctr", bytes(16))
+    assert path.read_bytes() == cipher.encrypt(bytes(size), iv=bytes(16))
+
+
+INTERRUPTED = """
+import signal, threading
+import warpcipher as wc
+
+def interrupt_a_wait(megabytes):
+    batch = wc.Batch("reference")
+    batch.add("aes-128-ctr", "encrypt", bytes(16), bytes(megabytes << 20), iv=bytes(16))
+    run = batch.start()
+    main = threading.main_thread().ident
+    sender = threading.Thread(target=lambda: signal.pthread_kill(main, signal.SIGINT))
+    try:
+        sender.start()
+        run.wait()
+        sender.join()
+    except KeyboardInterrupt:
+        ended = run.done()
+        sender.join()
+        assert run.wait() and run.done()
+        return not ended
+    return False
+
+assert any(map(interrupt_a_wait, (1, 4, 16, 64))), "the wait ended with its batch"
+"""
+
+
+def test_an_interrupt_ends_the_wait_for_a_batch() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -91,10 +91,11 @@ USES = {
 
 
 LEFT_BEHIND = """
-import asyncio, os, signal, threading, warnings
+import asyncio, os, signal, warnings
 warnings.simplefilter("ignore", DeprecationWarning)
 import warpcipher as wc
-from warpcipher.batch_run import BatchRun
+
+KEY = bytes(16)
 
 def refuses(action):
     try:
@@ -106,30 +107,47 @@ def refuses(action):
 async def wait_for(run):
     await run
 
-def fail():
-    raise ValueError
+def start(sizes, iv=0):
+    batch = wc.Batch("reference")
+    handles = [
+        batch.add("aes-128-gcm", "encrypt", KEY, bytes(size), iv=bytes([iv * i] * 12))
+        for i, size in enumerate(sizes)
+    ]
+    return batch.start(), handles
 
-goes_on = threading.Event()
-running, done, failed = BatchRun(goes_on.wait), BatchRun(int), BatchRun(fail)
+done, handles = start([100], 1)
+failed, _ = start([100, 100])  # the same nonce twice
 done.wait()
 while not failed.done():
     pass
-number = os.fork()
-if number == 0:
-    signal.alarm(40)
-    good = not running.done() and refuses(running.wait) and refuses(lambda: running.wait(0))
+
+def check_child(running, pending):
+    if running.done():
+        return 2
+    good = refuses(running.wait) and refuses(lambda: running.wait(0)) and not running.done()
     good = good and refuses(lambda: asyncio.run(wait_for(running)))
-    good = good and done.done() and done.wait()
+    good = good and pending[0].status == "pending"
+    good = good and done.done() and done.wait() and len(handles[0].result()) == 116
     asyncio.run(wait_for(done))
     try:
         failed.wait()
         good = False
     except ValueError:
         pass
-    os._exit(0 if good else 1)
-status = os.waitpid(number, 0)[1]
-goes_on.set()
-assert running.wait() and status == 0, status
+    return 0 if good else 1
+
+# A long text is not done when the child looks; if the machine paused here, a longer one is not.
+for megabytes in (2, 8, 32, 128):
+    running, pending = start([megabytes << 20], 1)
+    number = os.fork()
+    if number == 0:
+        signal.alarm(40)
+        os._exit(check_child(running, pending))
+    status = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+    assert running.wait() and pending[0].status == "ok"
+    if status != 2:
+        break
+assert status == 0, status
 """
 
 
