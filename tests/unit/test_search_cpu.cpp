@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every way to search on a processor that this machine can run, against the key planted and against the reference.
+// Every scanner that this machine can run, against the key planted and against the reference.
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <atomic>
 #include <random>
 
-#include "search/cpu/range_test.hpp"
-#include "search/peel.hpp"
+#include "search/cpu/scanner.hpp"
 #include "search/searcher.hpp"
+#include "search/strip_known_keys.hpp"
 
 namespace warpcipher::search {
 namespace {
@@ -63,7 +63,8 @@ BlockPair make_pair(CipherId cipher, const Bytes& key, Random& random, bool decr
   return pair;
 }
 
-// All ways find what the reference finds, over the whole space and over a range with crooked ends.
+// All scanners find what the reference finds: in the whole space, and in a range whose ends are no multiples of
+// anything.
 void check(const cpu::SpacePointer& space, const cpu::TestPointer& test, const KeyNumber& planted) {
   const std::uint64_t size = space->size().low64();
   std::vector<KeyNumber> expected;
@@ -75,15 +76,15 @@ void check(const cpu::SpacePointer& space, const cpu::TestPointer& test, const K
   std::vector<KeyNumber> expected_part;
   std::copy_if(expected.begin(), expected.end(), std::back_inserter(expected_part),
                [&](const KeyNumber& n) { return n >= KeyNumber(first) && n < KeyNumber(first + count); });
-  for (const auto& way : cpu::range_tests(space, test)) {
+  for (const auto& scanner : cpu::scanners(space, test)) {
     std::vector<KeyNumber> hits;
-    way->run(0, size, hits);
+    scanner->run(0, size, hits);
     std::sort(hits.begin(), hits.end());
-    EXPECT_EQ(hits, expected) << way->name();
+    EXPECT_EQ(hits, expected) << scanner->name();
     hits.clear();
-    way->run(first, count, hits);
+    scanner->run(first, count, hits);
     std::sort(hits.begin(), hits.end());
-    EXPECT_EQ(hits, expected_part) << way->name();
+    EXPECT_EQ(hits, expected_part) << scanner->name();
   }
 }
 
@@ -140,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(Ciphers, CpuSearch, testing::ValuesIn(cipher_list), nam
 TEST(CpuSearchBlocks, EveryLaneLoopAndKeyBit) {
   for (const CipherInfo& info : cipher_list) {
     Random random{std::mt19937_64(info.key_len + 2)};
-    const std::size_t part = is_aes(info.id) ? info.key_len : 8;  // triple DES: one key, so that it peels
+    const std::size_t part = is_aes(info.id) ? info.key_len : 8;  // triple DES: one key, so that it strips
     for (std::size_t low = 0; low < info.key_len; low += part) {
       for (int round = 0; round < 4; ++round) {
         const std::size_t from = low + part / 4 * static_cast<std::size_t>(round);
@@ -153,12 +154,12 @@ TEST(CpuSearchBlocks, EveryLaneLoopAndKeyBit) {
         space->key_at(planted, key.data());
         const BlockPair pairs[] = {make_pair(info.id, key, random, false, masks(info.block_len)[0])};
         const auto test = std::make_shared<const KeyTest>(info.id, pairs);
-        auto ways = cpu::range_tests(space, test);
-        ways.pop_back();  // plain code: the tests above have it
-        for (const auto& way : ways) {
+        auto scanners = cpu::scanners(space, test);
+        scanners.pop_back();  // plain code: the tests above have it
+        for (const auto& scanner : scanners) {
           std::vector<KeyNumber> hits;
-          way->run(0, space->size().low64(), hits);
-          EXPECT_EQ(hits, std::vector<KeyNumber>{planted}) << info.name << ' ' << way->name();
+          scanner->run(0, space->size().low64(), hits);
+          EXPECT_EQ(hits, std::vector<KeyNumber>{planted}) << info.name << ' ' << scanner->name();
         }
       }
     }
@@ -178,10 +179,11 @@ TEST(CpuSearchBlocks, EachLaneAndEachLoopValue) {
       space->key_at(planted, key.data());
       const BlockPair pairs[] = {make_pair(cipher, key, random, false, masks(cipher_info(cipher).block_len)[0])};
       const auto test = std::make_shared<const KeyTest>(cipher, pairs);
-      for (const auto& way : is_aes(cipher) ? cpu::aes_tests(space, test) : cpu::des_meet_tests(space, test)) {
+      for (const auto& scanner :
+           is_aes(cipher) ? cpu::aes_scanners(space, test) : cpu::des_meet_scanners(space, test)) {
         std::vector<KeyNumber> hits;
-        way->run(planted, 1, hits);
-        EXPECT_EQ(hits, std::vector<KeyNumber>{planted}) << way->name();
+        scanner->run(planted, 1, hits);
+        EXPECT_EQ(hits, std::vector<KeyNumber>{planted}) << scanner->name();
       }
     }
   }
@@ -210,28 +212,28 @@ TEST(CpuSearchTask, RunsAnyRangeOnAllCoresAndStops) {
 
 TEST(PeelTest, OnlyWhereAllButOneKeyIsKnown) {
   Random random{std::mt19937_64(2)};
-  const auto peels = [&](CipherId cipher, std::size_t low, std::size_t high, bool decrypt, bool full) {
+  const auto strips = [&](CipherId cipher, std::size_t low, std::size_t high, bool decrypt, bool full) {
     const KeySpace space(make_template(cipher, random, 9, low, high));
     Bytes key(space.key_len());
     space.key_at(17, key.data());
     const BlockPair pairs[] = {make_pair(cipher, key, random, decrypt, masks(8)[full ? 0 : 1])};
-    const auto peeled = peel(space, KeyTest(cipher, pairs));
-    if (!peeled) return false;
+    const auto stripped = strip_known_keys(space, KeyTest(cipher, pairs));
+    if (!stripped) return false;
     Bytes part(8);
-    peeled->space->key_at(17, part.data());
+    stripped->space->key_at(17, part.data());
     EXPECT_EQ(part,
               Bytes(key.begin() + static_cast<std::ptrdiff_t>(low), key.begin() + static_cast<std::ptrdiff_t>(high)));
-    EXPECT_TRUE(peeled->test->passes(part.data()));
-    EXPECT_EQ(peeled->space->size(), space.size());
+    EXPECT_TRUE(stripped->test->passes(part.data()));
+    EXPECT_EQ(stripped->space->size(), space.size());
     return true;
   };
-  EXPECT_FALSE(peels(CipherId::des, 0, 8, false, true));
-  EXPECT_FALSE(peels(CipherId::des_ede2, 0, 8, false, true));
-  EXPECT_TRUE(peels(CipherId::des_ede2, 8, 16, false, true));
+  EXPECT_FALSE(strips(CipherId::des, 0, 8, false, true));
+  EXPECT_FALSE(strips(CipherId::des_ede2, 0, 8, false, true));
+  EXPECT_TRUE(strips(CipherId::des_ede2, 8, 16, false, true));
   for (const std::size_t low : {std::size_t{0}, std::size_t{8}, std::size_t{16}}) {
-    EXPECT_TRUE(peels(CipherId::des_ede3, low, low + 8, false, true));
-    EXPECT_EQ(peels(CipherId::des_ede3, low, low + 8, false, false), low == 16);
-    EXPECT_EQ(peels(CipherId::des_ede3, low, low + 8, true, false), low == 0);
+    EXPECT_TRUE(strips(CipherId::des_ede3, low, low + 8, false, true));
+    EXPECT_EQ(strips(CipherId::des_ede3, low, low + 8, false, false), low == 16);
+    EXPECT_EQ(strips(CipherId::des_ede3, low, low + 8, true, false), low == 0);
   }
 }
 

@@ -8,7 +8,7 @@
 
 #include "core/fork.hpp"
 #include "core/thread_pool.hpp"
-#include "search/cpu/range_test.hpp"
+#include "search/cpu/scanner.hpp"
 
 namespace warpcipher::search {
 
@@ -17,9 +17,9 @@ namespace cpu {
 namespace {
 
 // Any search, with nothing special: processors without AES instructions.
-class PlainTest final : public RangeTest {
+class PlainScanner final : public Scanner {
  public:
-  PlainTest(SpacePointer space, TestPointer test) : space_(std::move(space)), test_(std::move(test)) {}
+  PlainScanner(SpacePointer space, TestPointer test) : space_(std::move(space)), test_(std::move(test)) {}
 
   std::string name() const override { return "plain code"; }
   std::uint64_t grain() const override { return 1u << 12; }
@@ -38,16 +38,16 @@ class PlainTest final : public RangeTest {
 
 }  // namespace
 
-std::unique_ptr<RangeTest> make_plain_test(const SpacePointer& space, const TestPointer& test) {
-  return std::make_unique<PlainTest>(space, test);
+std::unique_ptr<Scanner> make_plain_scanner(const SpacePointer& space, const TestPointer& test) {
+  return std::make_unique<PlainScanner>(space, test);
 }
 
-std::vector<std::unique_ptr<RangeTest>> range_tests(const SpacePointer& space, const TestPointer& test) {
-  std::vector<std::unique_ptr<RangeTest>> all;
-  for (const auto make : {des_meet_tests, des_tests, aes_tests}) {
-    for (std::unique_ptr<RangeTest>& made : make(space, test)) all.push_back(std::move(made));
+std::vector<std::unique_ptr<Scanner>> scanners(const SpacePointer& space, const TestPointer& test) {
+  std::vector<std::unique_ptr<Scanner>> all;
+  for (const auto make : {des_meet_scanners, des_scanners, aes_scanners}) {
+    for (std::unique_ptr<Scanner>& made : make(space, test)) all.push_back(std::move(made));
   }
-  all.push_back(make_plain_test(space, test));
+  all.push_back(make_plain_scanner(space, test));
   return all;
 }
 
@@ -57,18 +57,18 @@ namespace {
 
 class CpuTask final : public SearchTask {
  public:
-  explicit CpuTask(std::unique_ptr<cpu::RangeTest> range_test) : range_test_(std::move(range_test)) {}
+  explicit CpuTask(std::unique_ptr<cpu::Scanner> scanner) : scanner_(std::move(scanner)) {}
 
   // About half a second of all cores.
   std::uint64_t preferred_count() const override {
-    return std::bit_ceil(std::uint64_t{64} * range_test_->grain() * ThreadPool::instance().threads() / 2);
+    return std::bit_ceil(std::uint64_t{64} * scanner_->grain() * ThreadPool::instance().threads() / 2);
   }
 
   std::uint64_t run(const KeyNumber& first, std::uint64_t count, std::vector<KeyNumber>& hits,
                     const std::atomic<bool>& cancel) override {
     // A turn is all or nothing, so that what a cancelled run has tested is a range.
     ThreadPool& pool = ThreadPool::instance();
-    const std::uint64_t grain = range_test_->grain();
+    const std::uint64_t grain = scanner_->grain();
     const std::uint64_t turn = 4 * pool.threads() * grain;
     for (std::uint64_t done = 0; done < count;) {
       if (cancel.load(std::memory_order_relaxed)) return done;
@@ -84,7 +84,7 @@ class CpuTask final : public SearchTask {
         const std::uint64_t low = piece == 0 ? 0 : piece * grain - skew;
         const std::uint64_t high = std::min((piece + 1) * grain - skew, taken);
         std::vector<KeyNumber> mine;
-        range_test_->run(begin + KeyNumber(low), high - low, mine);
+        scanner_->run(begin + KeyNumber(low), high - low, mine);
         if (mine.empty()) return;
         const std::lock_guard lock(mutex);
         found.insert(found.end(), mine.begin(), mine.end());
@@ -97,7 +97,7 @@ class CpuTask final : public SearchTask {
   }
 
  private:
-  std::unique_ptr<cpu::RangeTest> range_test_;
+  std::unique_ptr<cpu::Scanner> scanner_;
 };
 
 class CpuSearcher final : public Searcher {
@@ -113,7 +113,7 @@ class CpuSearcher final : public Searcher {
   }
   std::unique_ptr<SearchTask> prepare(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test,
                                       std::size_t) override {
-    return std::make_unique<CpuTask>(std::move(cpu::range_tests(space, test).front()));
+    return std::make_unique<CpuTask>(std::move(cpu::scanners(space, test).front()));
   }
 
  private:

@@ -15,8 +15,8 @@
 #include "search/cuda/des_check.hpp"
 #include "search/cuda/des_known_pass.hpp"
 #include "search/cuda/des_ptx.hpp"
+#include "search/cuda/launch_ranges.hpp"
 #include "search/cuda/module.hpp"
-#include "search/cuda/pieces.hpp"
 
 namespace warpcipher::search::cuda {
 
@@ -147,11 +147,11 @@ std::vector<DesPolicy> des_policies(const warpcipher::cuda::Device& device) {
 }
 
 // A unit is a granule: 2^granule_bits() consecutive keys.
-class DesSearch::Run final : public Pieces {
+class DesSearch::Run final : public LaunchRanges {
  public:
   Run(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test, const DesShape& shape,
       std::span<const DesPolicy> policies)
-      : Pieces(policies.front().granules << (shape.loop_bits + shape.thread_bits)),
+      : LaunchRanges(policies.front().granules << (shape.loop_bits + shape.thread_bits)),
         space_(std::move(space)),
         test_(std::move(test)),
         shape_(shape),
@@ -191,7 +191,7 @@ class DesSearch::Run final : public Pieces {
     hits_ = &hits;
     const std::uint64_t granules = (((end_ - 1) >> shape_.granule_bits()) - first_granule_).low64() + 1;
     const std::uint64_t fewest = std::uint64_t{kernel_.granules} << shape_.fill_bits;
-    const std::uint64_t tested = Pieces::run(granules, fewest, std::uint64_t{1} << block_bits(), cancel);
+    const std::uint64_t tested = LaunchRanges::run(granules, fewest, std::uint64_t{1} << block_bits(), cancel);
     if (tested == 0) return 0;
     const KeyNumber tested_end = (first_granule_ + KeyNumber(tested)) << shape_.granule_bits();
     return std::min(KeyNumber(count), tested_end - first).low64();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fast search for DES and triple DES: a kernel of its own for the template (des_ptx.hpp), run over granules. Triple
-// DES with one key unknown is a search for DES once the known keys are peeled off from both ends. Where bits of several
-// keys vary, or of one that is used twice, the kernel has all passes from the first such key's to the last one's.
+// DES with one unknown key becomes a search for DES: the known keys are stripped from both ends. Where bits of several
+// keys vary, or of a key that is used twice, the kernel has all passes from that of the first such key to that of the
+// last.
 #pragma once
 
 #include <atomic>

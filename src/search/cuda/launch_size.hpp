@@ -31,37 +31,37 @@ class LaunchSize {
   // A launch of so many units took so long.
   void took(std::uint64_t units, double seconds) {
     const bool too_long = seconds > times_.longest;
-    if (!too_long) long_in_a_row_ = 0;
+    if (!too_long) consecutive_long_ = 0;
     if (seconds < times_.shortest && units == units_) {
       const double factor = std::clamp(times_.shortest / std::max(seconds, 1e-6), 2.0, 8.0);
       units_ = std::min(static_cast<std::uint64_t>(static_cast<double>(units_) * factor), most_);
-      if (units == most_) ++short_in_a_row_;
+      if (units == most_) ++consecutive_short_;
     } else {
-      short_in_a_row_ = 0;
+      consecutive_short_ = 0;
     }
     if (!too_long || units < fewest_) return;
     if (units_ > fewest_) {
       units_ = std::max(units_ / 2, fewest_);
     } else {
-      ++long_in_a_row_;
+      ++consecutive_long_;
     }
   }
 
   // Whether units of half the length, or of twice it, would do better. Not after one launch: something else may have
   // kept the machine.
-  bool units_too_long() const { return long_in_a_row_ >= 3; }
-  bool units_too_short() const { return short_in_a_row_ >= 3; }
+  bool units_too_long() const { return consecutive_long_ >= 3; }
+  bool units_too_short() const { return consecutive_short_ >= 3; }
 
   // The question is settled; resized: units have another length from the next call of limit() on.
   void start_again(bool resized) {
     if (resized) units_ = 0;
-    long_in_a_row_ = short_in_a_row_ = 0;
+    consecutive_long_ = consecutive_short_ = 0;
   }
 
  private:
   LaunchTimes times_;
   std::uint64_t fewest_ = 1, most_ = 1, units_ = 0;
-  std::uint64_t long_in_a_row_ = 0, short_in_a_row_ = 0;
+  std::uint64_t consecutive_long_ = 0, consecutive_short_ = 0;
 };
 
 }  // namespace warpcipher::search::cuda

@@ -21,7 +21,11 @@ constexpr std::size_t group_bits = 8;  // units whose keys follow from one
 UnitSearch::UnitSearch(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test,
                        std::uint32_t capacity, const UnitCounts& units, const UnitLoops& loops,
                        const LaunchTimes& times)
-    : Pieces(capacity, times), space_(std::move(space)), test_(std::move(test)), units_(units), unit_loops_(loops) {}
+    : LaunchRanges(capacity, times),
+      space_(std::move(space)),
+      test_(std::move(test)),
+      units_(units),
+      unit_loops_(loops) {}
 
 std::uint64_t UnitSearch::search(const KeyNumber& first, std::uint64_t count, std::vector<KeyNumber>& hits,
                                  const std::atomic<bool>& cancel) {

@@ -12,7 +12,7 @@
 
 #include "core/wipe.hpp"
 #include "engine/cuda/runtime/memory.hpp"
-#include "search/cuda/pieces.hpp"
+#include "search/cuda/launch_ranges.hpp"
 #include "search/cuda/unit_loops.hpp"
 #include "search/searcher.hpp"
 
@@ -23,14 +23,14 @@ struct UnitCounts {
   std::uint64_t fewest, most;
 };
 
-class UnitSearch : public Pieces {
+class UnitSearch : public LaunchRanges {
  public:
   // As SearchTask::run.
   std::uint64_t search(const KeyNumber& first, std::uint64_t count, std::vector<KeyNumber>& hits,
                        const std::atomic<bool>& cancel);
 
  protected:
-  // On the current device. capacity: as for Pieces.
+  // On the current device. capacity: as for LaunchRanges.
   UnitSearch(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test, std::uint32_t capacity,
              const UnitCounts& units, const UnitLoops& loops = {}, const LaunchTimes& times = {});
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part that all tests by lanes share: cuts a range into blocks, fills the lanes, and puts candidates to the whole
-// test.
+// What all scanners share that test one key in each lane of a vector: cuts a range into blocks, fills the lanes, and
+// tests candidates with the whole test.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "search/cpu/lane_keys.hpp"
-#include "search/cpu/range_test.hpp"
+#include "search/cpu/scanner.hpp"
 
 namespace warpcipher::search::cpu {
 
@@ -36,10 +36,10 @@ class AlignedBytes {
 // DesMeetLanes::search says. searched: the space that lanes are filled from. space and test: the original ones, which
 // number keys alike and decide.
 template <class Code>
-class LaneTest final : public RangeTest {
+class LaneScanner final : public Scanner {
  public:
-  LaneTest(std::string name, SpacePointer searched, SpacePointer space, TestPointer test, Code code, std::size_t lanes,
-           std::size_t most_loop_bits)
+  LaneScanner(std::string name, SpacePointer searched, SpacePointer space, TestPointer test, Code code,
+              std::size_t lanes, std::size_t most_loop_bits)
       : name_(std::move(name)),
         searched_(std::move(searched)),
         space_(std::move(space)),

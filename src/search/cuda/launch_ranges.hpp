@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a range as a row of launches: two under way, so that the device is never idle; of a size that launch_size.hpp
-// finds; cut smaller where they have more hits than there is room for.
+// Runs a search as launches, one after another. Two are in flight, so that the device is never idle. launch_size.hpp
+// finds their size. A launch that has more hits than the buffer holds is repeated in smaller ones.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct HitWords {
   std::uint32_t words[4];
 };
 
-// Where launches report hits: their number in the first 16 bytes, then the hits. On the current device.
+// Where launches write hits, on the current device: the number of hits in the first 16 bytes, then the hits.
 class HitBuffer {
  public:
   explicit HitBuffer(std::uint32_t capacity);
@@ -35,7 +35,7 @@ class HitBuffer {
   // In the stream's order.
   void clear();
 
-  // Waits for the stream. False when there were more than capacity().
+  // Waits for the stream. False: there were more hits than capacity().
   bool take(std::vector<HitWords>& hits);
 
  private:
@@ -44,33 +44,33 @@ class HitBuffer {
   std::unique_ptr<warpcipher::cuda::StreamBuffer> memory_;
 };
 
-// Work that can be launched in pieces of whole units.
-class Pieces {
+// A search that is launched in ranges of whole units.
+class LaunchRanges {
  public:
-  virtual ~Pieces() = default;
+  virtual ~LaunchRanges() = default;
 
-  // Tests units 0 to total - 1; returns how many, from the first, were tested: less where it was cancelled, or resize()
-  // has agreed. fewest, most: as LaunchSize::limit.
+  // Tests units 0 to total - 1. Returns how many it tested, from the first: fewer than total where it was cancelled, or
+  // where resize() returned true. fewest, most: as LaunchSize::limit.
   std::uint64_t run(std::uint64_t total, std::uint64_t fewest, std::uint64_t most, const std::atomic<bool>& cancel);
 
  protected:
   // capacity: hits of a launch of one unit, or more.
-  explicit Pieces(std::uint32_t capacity, const LaunchTimes& times = {});
+  explicit LaunchRanges(std::uint32_t capacity, const LaunchTimes& times = {});
 
-  // The units from `at` on that one launch can have.
+  // How many units one launch can take from `at` on.
   virtual std::uint64_t room(std::uint64_t at) const = 0;
   virtual void launch(HitBuffer& buffer, std::uint64_t at, std::uint64_t count) = 0;
-  // Units of another length would suit the device better: `longer`, or shorter. Whether the next run will have them.
+  // Asks for units of another length, which suit the device better: longer or shorter. True: the next run has them.
   virtual bool resize([[maybe_unused]] bool longer) { return false; }
 
-  // A hit of that launch.
+  // A hit of the launch of these units.
   virtual void report(std::uint64_t at, std::uint64_t count, const HitWords& hit) = 0;
 
  private:
   void redo(std::uint64_t at, std::uint64_t count);
   bool collect(HitBuffer& buffer, std::uint64_t at, std::uint64_t count);
 
-  std::array<HitBuffer, 3> buffers_;  // two under way and one for what is done again
+  std::array<HitBuffer, 3> buffers_;  // two in flight and one for repeated launches
   std::vector<HitWords> hits_;
   LaunchSize size_;
 };

@@ -7,8 +7,8 @@
 #include "core/bytes.hpp"
 #include "engine/cpu/des.hpp"
 #include "search/cpu/des_meet.hpp"
-#include "search/cpu/lane_test.hpp"
-#include "search/peel.hpp"
+#include "search/cpu/lane_scanner.hpp"
+#include "search/strip_known_keys.hpp"
 
 namespace warpcipher::search::cpu {
 
@@ -116,33 +116,34 @@ class WholeCode {
 
 }  // namespace
 
-std::vector<std::unique_ptr<RangeTest>> des_meet_tests(const SpacePointer& space, const TestPointer& test) {
-  std::vector<std::unique_ptr<RangeTest>> found;
+std::vector<std::unique_ptr<Scanner>> des_meet_scanners(const SpacePointer& space, const TestPointer& test) {
+  std::vector<std::unique_ptr<Scanner>> found;
   if (is_aes(space->cipher())) return found;
-  Peeled single{space, test};
+  StrippedSearch single{space, test};
   if (space->cipher() != CipherId::des) {
-    const auto peeled = peel(*space, *test);
-    if (!peeled) return found;
-    single = *peeled;
+    const auto stripped = strip_known_keys(*space, *test);
+    if (!stripped) return found;
+    single = *stripped;
   }
   if (single.test->first_bits() != 8 * static_cast<int>(block_len)) return found;
   for (const DesMeetLanes* lanes : des_meet_list()) {
-    found.push_back(std::make_unique<LaneTest<MeetCode>>(
+    found.push_back(std::make_unique<LaneScanner<MeetCode>>(
         std::string("bitsliced from both ends, ") + lanes->name, single.space, space, test,
         MeetCode(*lanes, single.test->pairs().front()), lanes->lanes, best_loop_bits));
   }
   return found;
 }
 
-std::vector<std::unique_ptr<RangeTest>> des_tests(const SpacePointer& space, const TestPointer& test) {
-  std::vector<std::unique_ptr<RangeTest>> found;
+std::vector<std::unique_ptr<Scanner>> des_scanners(const SpacePointer& space, const TestPointer& test) {
+  std::vector<std::unique_ptr<Scanner>> found;
   if (is_aes(space->cipher())) return found;
-  const auto peeled = peel(*space, *test);
-  const SpacePointer& searched = peeled ? peeled->space : space;
-  const BlockPair& pair = (peeled ? *peeled->test : *test).pairs().front();
+  const auto stripped = strip_known_keys(*space, *test);
+  const SpacePointer& searched = stripped ? stripped->space : space;
+  const BlockPair& pair = (stripped ? *stripped->test : *test).pairs().front();
   for (const warpcipher::cpu::DesLanes* lanes : warpcipher::cpu::des_lanes_list()) {
-    found.push_back(std::make_unique<LaneTest<WholeCode>>(std::string("bitsliced, ") + lanes->name, searched, space,
-                                                          test, WholeCode(*lanes, pair), lanes->lanes, best_loop_bits));
+    found.push_back(std::make_unique<LaneScanner<WholeCode>>(std::string("bitsliced, ") + lanes->name, searched, space,
+                                                             test, WholeCode(*lanes, pair), lanes->lanes,
+                                                             best_loop_bits));
   }
   return found;
 }

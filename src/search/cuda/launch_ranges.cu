@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/cuda/pieces.hpp"
+#include "search/cuda/launch_ranges.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -18,7 +18,7 @@ namespace {
 using warpcipher::cuda::check;
 using warpcipher::cuda::native;
 
-constexpr std::size_t usual_hits = 64;  // that come to the host with their number, in one copy
+constexpr std::size_t usual_hits = 64;  // so many come to the host in the copy that brings their number
 
 }  // namespace
 
@@ -60,11 +60,11 @@ bool HitBuffer::take(std::vector<HitWords>& hits) {
   return true;
 }
 
-Pieces::Pieces(std::uint32_t capacity, const LaunchTimes& times)
+LaunchRanges::LaunchRanges(std::uint32_t capacity, const LaunchTimes& times)
     : buffers_{HitBuffer(capacity), HitBuffer(capacity), HitBuffer(capacity)}, size_(times) {}
 
-std::uint64_t Pieces::run(std::uint64_t total, std::uint64_t fewest, std::uint64_t most,
-                          const std::atomic<bool>& cancel) {
+std::uint64_t LaunchRanges::run(std::uint64_t total, std::uint64_t fewest, std::uint64_t most,
+                                const std::atomic<bool>& cancel) {
   struct Flight {
     std::uint64_t at, count;
     std::size_t buffer;
@@ -98,14 +98,14 @@ std::uint64_t Pieces::run(std::uint64_t total, std::uint64_t fewest, std::uint64
   }
 }
 
-bool Pieces::collect(HitBuffer& buffer, std::uint64_t at, std::uint64_t count) {
+bool LaunchRanges::collect(HitBuffer& buffer, std::uint64_t at, std::uint64_t count) {
   if (!buffer.take(hits_)) return false;
   for (const HitWords& hit : hits_) report(at, count, hit);
   return true;
 }
 
-// In halves, until each has room for its hits.
-void Pieces::redo(std::uint64_t at, std::uint64_t count) {
+// In halves, until the buffer holds the hits of each.
+void LaunchRanges::redo(std::uint64_t at, std::uint64_t count) {
   const std::uint64_t half = std::max<std::uint64_t>(count / 2, 1);
   for (std::uint64_t i = 0; i < count; i += half) {
     const std::uint64_t part = std::min(half, count - i);

@@ -7,7 +7,7 @@
 #include "core/fork.hpp"
 #include "core/processor.hpp"
 #include "search/cpu/aes_lanes.hpp"
-#include "search/cpu/lane_test.hpp"
+#include "search/cpu/lane_scanner.hpp"
 
 namespace warpcipher::search::cpu {
 
@@ -76,13 +76,13 @@ std::span<const AesLanes* const> aes_lanes_list() {
   return list.get(find_aes_lanes);
 }
 
-std::vector<std::unique_ptr<RangeTest>> aes_tests(const SpacePointer& space, const TestPointer& test) {
-  std::vector<std::unique_ptr<RangeTest>> found;
+std::vector<std::unique_ptr<Scanner>> aes_scanners(const SpacePointer& space, const TestPointer& test) {
+  std::vector<std::unique_ptr<Scanner>> found;
   if (!is_aes(space->cipher())) return found;
   for (const AesLanes* lanes : aes_lanes_list()) {
-    found.push_back(std::make_unique<LaneTest<AesSearchCode>>(std::string("AES instructions, ") + lanes->name, space,
-                                                              space, test, AesSearchCode(*lanes, test->pairs().front()),
-                                                              lanes->lanes, most_aes_loop_bits));
+    found.push_back(std::make_unique<LaneScanner<AesSearchCode>>(
+        std::string("AES instructions, ") + lanes->name, space, space, test,
+        AesSearchCode(*lanes, test->pairs().front()), lanes->lanes, most_aes_loop_bits));
   }
   return found;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "search/peel.hpp"
+#include "search/strip_known_keys.hpp"
 
 #include <algorithm>
 #include <array>
@@ -39,7 +39,7 @@ bool is_full(const BlockPair& pair) {
 
 }  // namespace
 
-std::optional<Peeled> peel(const KeySpace& space, const KeyTest& test) {
+std::optional<StrippedSearch> strip_known_keys(const KeySpace& space, const KeyTest& test) {
   if (space.cipher() != CipherId::des_ede2 && space.cipher() != CipherId::des_ede3) return std::nullopt;
   const unsigned unknown = unknown_keys(space);
   if (!std::has_single_bit(unknown)) return std::nullopt;
@@ -57,7 +57,7 @@ std::optional<Peeled> peel(const KeySpace& space, const KeyTest& test) {
   const bool full = is_full(pair);
   std::uint8_t* in = pair.in.data();
   std::uint8_t* out = pair.expected.data();
-  if (pair.decrypt) {  // the plaintext is known in part: all is taken off the ciphertext
+  if (pair.decrypt) {  // the plaintext may be known in part, so all keys are removed from the ciphertext
     if (index != 0) return std::nullopt;
     apply(2, true, in);
     apply(1, false, in);
@@ -74,8 +74,8 @@ std::optional<Peeled> peel(const KeySpace& space, const KeyTest& test) {
     apply(2, true, out);
     apply(1, false, out);
   }
-  return Peeled{std::make_shared<const KeySpace>(template_of(space.key_template(), index)),
-                std::make_shared<const KeyTest>(CipherId::des, std::span(&pair, 1))};
+  return StrippedSearch{std::make_shared<const KeySpace>(template_of(space.key_template(), index)),
+                        std::make_shared<const KeyTest>(CipherId::des, std::span(&pair, 1))};
 }
 
 }  // namespace warpcipher::search
