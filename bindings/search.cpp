@@ -72,11 +72,12 @@ void check_len(std::span<const std::uint8_t> bytes, std::size_t expected, const 
                                             " bytes, expected " + std::to_string(expected));
 }
 
-using CandidateRow = std::pair<std::size_t, std::vector<std::pair<std::uint8_t, std::uint8_t>>>;
+using CandidateEntry = std::pair<std::size_t, std::vector<std::pair<std::uint8_t, std::uint8_t>>>;
 
 class KeySpaceObject {
  public:
-  KeySpaceObject(std::string_view cipher, nb::handle value, nb::handle known, const std::vector<CandidateRow>& lists) {
+  KeySpaceObject(std::string_view cipher, nb::handle value, nb::handle known,
+                 const std::vector<CandidateEntry>& lists) {
     const Operand value_bytes(value, "value", Operand::Use::read);
     const Operand known_bytes(known, "known", Operand::Use::read);
     search::KeyTemplate key_template;
@@ -86,9 +87,9 @@ class KeySpaceObject {
     check_len(known_bytes.bytes(), key_len, "known");
     std::copy_n(value_bytes.bytes().data(), key_len, key_template.value.begin());
     std::copy_n(known_bytes.bytes().data(), key_len, key_template.known.begin());
-    for (const CandidateRow& row : lists) {
-      search::CandidateList list{row.first, {}};
-      for (const auto& [candidate, cost] : row.second) list.candidates.push_back({candidate, cost});
+    for (const CandidateEntry& entry : lists) {
+      search::CandidateList list{entry.first, {}};
+      for (const auto& [candidate, cost] : entry.second) list.candidates.push_back({candidate, cost});
       key_template.lists.push_back(std::move(list));
     }
     space_ = std::make_shared<const KeySpace>(key_template);
@@ -115,16 +116,16 @@ class KeySpaceObject {
   std::shared_ptr<const KeySpace> space_;
 };
 
-using PairRow = std::tuple<bool, nb::bytes, nb::bytes, nb::bytes>;
+using PairFields = std::tuple<bool, nb::bytes, nb::bytes, nb::bytes>;
 
 class KeyTestObject {
  public:
-  KeyTestObject(std::string_view cipher, const std::vector<PairRow>& rows) {
+  KeyTestObject(std::string_view cipher, const std::vector<PairFields>& pair_fields) {
     const CipherId id = find_cipher(cipher);
     const std::size_t block_len = search::cipher_info(id).block_len;
-    std::vector<BlockPair> pairs(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const auto& [decrypt, in, expected, mask] = rows[i];
+    std::vector<BlockPair> pairs(pair_fields.size());
+    for (std::size_t i = 0; i < pair_fields.size(); ++i) {
+      const auto& [decrypt, in, expected, mask] = pair_fields[i];
       pairs[i].decrypt = decrypt;
       fill(pairs[i].in, in, block_len, "in");
       fill(pairs[i].expected, expected, block_len, "expected");
@@ -250,7 +251,7 @@ nb::list list_ciphers() {
 
 void bind_search(nb::module_& m) {
   nb::class_<KeySpaceObject>(m, "KeySpace", "The keys that fit a template, numbered from 0.")
-      .def(nb::init<std::string_view, nb::handle, nb::handle, const std::vector<CandidateRow>&>(), nb::arg("cipher"),
+      .def(nb::init<std::string_view, nb::handle, nb::handle, const std::vector<CandidateEntry>&>(), nb::arg("cipher"),
            nb::arg("value"), nb::arg("known"), nb::arg("lists"),
            nb::sig("def __init__(self, cipher: str, value: typing_extensions.Buffer, known: typing_extensions.Buffer, "
                    "lists: collections.abc.Sequence[tuple[int, collections.abc.Sequence[tuple[int, int]]]]) -> None"))
@@ -266,7 +267,7 @@ void bind_search(nb::module_& m) {
            nb::sig("def number_of(self, key: typing_extensions.Buffer) -> int | None"),
            "The number of a key; None where it does not fit.");
   nb::class_<KeyTestObject>(m, "KeyTest", "What tells the right key: (decrypt, in, expected, mask) for each block.")
-      .def(nb::init<std::string_view, const std::vector<PairRow>&>(), nb::arg("cipher"), nb::arg("pairs"))
+      .def(nb::init<std::string_view, const std::vector<PairFields>&>(), nb::arg("cipher"), nb::arg("pairs"))
       .def_prop_ro("bits", [](const KeyTestObject& self) { return self.shared()->bits(); })
       .def_prop_ro("first_bits", [](const KeyTestObject& self) { return self.shared()->first_bits(); })
       .def("passes", &KeyTestObject::passes, nb::arg("key"),

@@ -97,7 +97,7 @@ std::optional<MessageColumns> MessageColumns::make(std::span<const Message> mess
   });
   if (!good) return std::nullopt;
   std::optional<MessageColumns> made(MessageColumns{});
-  made->place_rows(messages, all);
+  made->place_texts(messages, all);
   if (first.algorithm().is_aead()) {
     if (all.one_aad) {
       made->columns_.aad = {first.aad, first.aad_len};
@@ -113,7 +113,7 @@ std::optional<MessageColumns> MessageColumns::make(std::span<const Message> mess
   return made;
 }
 
-void MessageColumns::place_rows(std::span<const Message> messages, const Bounds& bounds) {
+void MessageColumns::place_texts(std::span<const Message> messages, const Bounds& bounds) {
   const std::size_t count = messages.size();
   const Message& first = messages[0];
   if (!bounds.ascend) {
@@ -137,7 +137,7 @@ void MessageColumns::place_rows(std::span<const Message> messages, const Bounds&
   ivs_ = make_array<std::uint8_t>(count * first.iv_len);
   ThreadPool::instance().parallel_for(count, at_once, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
-      const Message& m = row(messages, i);
+      const Message& m = message_at(messages, i);
       in_offsets_[i] = address(m.in) - bounds.in_begin;
       in_lengths_[i] = m.in_len + tag_len_at_input(m);
       out_offsets_[i] = address(m.out) - bounds.out_begin;
@@ -153,13 +153,13 @@ void MessageColumns::place_aad(std::span<const Message> messages) {
   std::uint64_t len = 0;
   for (std::size_t i = 0; i < count; ++i) {
     aad_offsets_[i] = len;
-    aad_lengths_[i] = row(messages, i).aad_len;
+    aad_lengths_[i] = message_at(messages, i).aad_len;
     len += aad_lengths_[i];
   }
   aad_ = make_array<std::uint8_t>(len);
   ThreadPool::instance().parallel_for(count, at_once, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
-      const Message& m = row(messages, i);
+      const Message& m = message_at(messages, i);
       if (m.aad_len != 0) std::memcpy(aad_.get() + aad_offsets_[i], m.aad, m.aad_len);
     }
   });
@@ -172,7 +172,7 @@ void MessageColumns::number_keys(std::span<const Message> messages) {
   const std::size_t count = messages.size();
   const auto pointers = make_array<const Key*>(count);
   ThreadPool::instance().parallel_for(count, at_once, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) pointers[i] = row(messages, i).key;
+    for (std::size_t i = begin; i < end; ++i) pointers[i] = message_at(messages, i).key;
   });
   struct Entry {
     const Key* key = nullptr;

@@ -25,7 +25,8 @@ class MessageColumns {
   // `in` and `out` span the addresses of all texts (Columns::scattered). They refer to this object and to the keys.
   Columns columns() const;
 
-  // The message of each row: rows come in the order of their outputs. Empty: as they are.
+  // The message at each position of the columns, which are in the order of the outputs. Empty: message i is at
+  // position i.
   std::span<const std::uint32_t> order() const { return order_; }
 
  private:
@@ -36,10 +37,10 @@ class MessageColumns {
   using Array = std::unique_ptr<T[]>;
 
   struct Bounds;
-  void place_rows(std::span<const Message> messages, const Bounds& bounds);
+  void place_texts(std::span<const Message> messages, const Bounds& bounds);
   void place_aad(std::span<const Message> messages);
   void number_keys(std::span<const Message> messages);
-  const Message& row(std::span<const Message> messages, std::size_t i) const {
+  const Message& message_at(std::span<const Message> messages, std::size_t i) const {
     return messages[order_.empty() ? i : order_[i]];
   }
 

@@ -75,8 +75,8 @@ bool run_as_columns(std::string_view engine_name, std::span<const Message> messa
   if (!made) return false;
   const Columns columns = made->columns();
   const std::span<const std::uint32_t> order = made->order();
-  std::vector<Result> rows(order.size());
-  const std::span<Result> outcome = order.empty() ? results : std::span<Result>(rows);
+  std::vector<Result> column_results(order.size());
+  const std::span<Result> outcome = order.empty() ? results : std::span<Result>(column_results);
   try {
     if (!device.run_columns(columns, outcome, stream)) return false;
   } catch (const Error& error) {

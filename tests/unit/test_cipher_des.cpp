@@ -11,7 +11,7 @@
 
 #include "cipher/des.hpp"
 #include "cipher/des_bitslice.hpp"
-#include "cipher/des_packed.hpp"
+#include "cipher/des_sbox_subkey.hpp"
 
 namespace warpcipher::des {
 namespace {
@@ -235,7 +235,7 @@ TYPED_TEST(DesBitsliceTest, TransposeGivesThePlanesOfTheDrawing) {
   EXPECT_EQ(back, this->input_);
 }
 
-TEST(DesPackedTest, MasksOfPackedSubkeysAreThoseOfTheSchedule) {
+TEST(DesSboxSubkey, MasksAreThoseOfTheSchedule) {
   std::array<std::uint8_t, 24> key{};
   std::mt19937 generator(5);
   for (std::uint8_t& byte : key) byte = static_cast<std::uint8_t>(generator());
@@ -245,7 +245,7 @@ TEST(DesPackedTest, MasksOfPackedSubkeysAreThoseOfTheSchedule) {
       bitslice::expand_key(masks.data(), key.data(), key_len, decrypt);
       const auto bits = static_cast<std::uint32_t>(bitslice::schedule_bits * bitslice::pass_count(key_len));
       for (std::uint32_t i = 0; i < bits; ++i) {
-        const PackedSubkey subkey = packed_subkey(key.data(), key_len, decrypt, i / bitslice::subkey_bits);
+        const SboxSubkey subkey = sbox_subkey(key.data(), key_len, decrypt, i / bitslice::subkey_bits);
         EXPECT_EQ(mask_of_bit(subkey, i % bitslice::subkey_bits), masks[i]) << key_len << decrypt << i;
         EXPECT_EQ((subkey.odd | subkey.even) & 0xc0c0c0c0u, 0u);
       }

@@ -26,7 +26,7 @@ namespace ghash {
 alignas(16) uint4 shared_memory[227 * 1024 / 16];
 }
 alignas(16) uint4 shared_sums[1024 / 16];
-alignas(16) uint4 shared_rows[30 * 1024 / 16];
+alignas(16) uint4 shared_round_keys[30 * 1024 / 16];
 }  // namespace warpcipher::cuda
 namespace warpcipher::lab {
 alignas(16) uint4 shared_memory[227 * 1024 / 16];
@@ -148,7 +148,7 @@ void run_grid(dim3 grid, dim3 block, std::size_t shared_len, const std::function
     std::memset(warpcipher::cuda::bitslice::shared_masks, 0xa5, sizeof warpcipher::cuda::bitslice::shared_masks);
     std::memset(warpcipher::cuda::ghash::shared_memory, 0xa5, shared_len);
     std::memset(warpcipher::cuda::shared_sums, 0xa5, sizeof warpcipher::cuda::shared_sums);
-    std::memset(warpcipher::cuda::shared_rows, 0xa5, sizeof warpcipher::cuda::shared_rows);
+    std::memset(warpcipher::cuda::shared_round_keys, 0xa5, sizeof warpcipher::cuda::shared_round_keys);
     std::memset(warpcipher::search::cuda::shared_planes, 0xa5, sizeof warpcipher::search::cuda::shared_planes);
     std::memset(warpcipher::lab::shared_memory, 0xa5, shared_len);
     blockIdx.x = i % grid.x;

@@ -13,7 +13,7 @@
 // on their way together. For all others one loop takes a unit at a time, whatever it needs.
 #include "engine/cuda/bitslice/des.hpp"
 
-#include "cipher/des_packed.hpp"
+#include "cipher/des_sbox_subkey.hpp"
 #include "engine/cuda/inputs/des_schedules.hpp"
 #include "engine/cuda/inputs/message_view.cuh"
 #include "engine/cuda/inputs/saved_ciphertext.hpp"
@@ -65,7 +65,7 @@ class TileSchedule {
  private:
   const std::uint32_t box_;
   std::uint32_t* const masks_;
-  const std::uint8_t* six_;  // of the lane's S-box in round 0 (des_packed.hpp)
+  const std::uint8_t* six_;  // of the lane's S-box in round 0 (des_sbox_subkey.hpp)
 };
 
 struct HalfBlock {
@@ -262,7 +262,8 @@ __device__ __forceinline__ LaneTile find_tile(const Source& source, std::uint64_
   if (number >= source.tiles) return lane;
   const std::uint32_t message = find_message_alone(source.first_tile, source.messages, source.tiles, number);
   const MessageView& view = source.views[message];
-  const Tile tile = make_tile(view, message, number, number - source.first_tile[message], tile_units, Mode::unit_len);
+  const TileView tile =
+      make_tile(view, message, number, number - source.first_tile[message], tile_units, Mode::unit_len);
   lane.text = tile.text;
   lane.units = tile.units;
   key = view.key;

@@ -8,7 +8,7 @@
 namespace warpcipher::cuda {
 namespace {
 
-using lane_table::Places;
+using lane_table::PackedLayout;
 using lane_table::SerialText;
 
 // 69 MB on H200, whose last tiles are then made up for: 134 MB 886 GB/s, by tables alone 835, 67 MB 762 and 772.
@@ -88,7 +88,7 @@ Refusal refuse_hybrid_packed(const Conditions& now, TableLayout layout, const Co
   if (now.tuned.counter == TunedText::tiles) return {Reason::tuned};
   if (work.units != work.most_units * work.messages) return {Reason::uneven_messages};
   const std::uint64_t tiles =
-      Places(static_cast<std::uint32_t>(work.most_units)).tiles(static_cast<std::uint32_t>(work.messages));
+      PackedLayout(static_cast<std::uint32_t>(work.most_units)).tiles(static_cast<std::uint32_t>(work.messages));
   if (4 * work.units < std::uint64_t{3} * tile_units * tiles) return {Reason::partial_tiles};
   return refuse_few(now, Reason::few_tiles, tiles, least_counter_tiles);
 }

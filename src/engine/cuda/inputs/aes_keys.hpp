@@ -45,7 +45,7 @@ class AesKeys {
   const std::uint8_t* bytes() const { return bytes_; }              // nullptr: the host has derived
 
   // Device memory; nullptr before derive().
-  const uint4* round_keys() const { return round_keys_; }         // most_rows a key
+  const uint4* round_keys() const { return round_keys_; }         // most_round_keys a key
   const uint4* tweak_keys() const { return tweak_keys_; }         // XTS: likewise
   const gf128::Element* hash_keys() const { return hash_keys_; }  // GCM
 
@@ -59,7 +59,7 @@ class AesKeys {
   const bool inverse_;
   std::uint32_t count_ = 0;
   std::span<const Key* const> of_host_;
-  Upload::Array<uint4> host_rows_{}, host_tweak_rows_{};
+  Upload::Array<uint4> host_round_keys_{}, host_tweak_round_keys_{};
   Upload::Array<gf128::Element> host_hash_keys_{};
   const std::uint8_t* bytes_ = nullptr;
   std::unique_ptr<StreamBuffer> derived_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/inputs/des_schedules.hpp"
 
-#include "cipher/des_packed.hpp"
+#include "cipher/des_sbox_subkey.hpp"
 #include "engine/cuda/runtime/intrinsics.cuh"
 #include "engine/cuda/runtime/launch.hpp"
 
@@ -34,8 +34,8 @@ __global__ void __launch_bounds__(threads) expand_kernel(const __grid_constant__
       key = expansion.views[expansion.order != nullptr ? expansion.order[schedule] : schedule].key;
     }
     const auto round = static_cast<std::uint32_t>(row - group * rounds);
-    const des::PackedSubkey subkey =
-        des::packed_subkey(global(keys.bytes) + key * keys.key_len, keys.key_len, keys.inverse, round);
+    const des::SboxSubkey subkey =
+        des::sbox_subkey(global(keys.bytes) + key * keys.key_len, keys.key_len, keys.inverse, round);
     expansion.subkeys[n] = make_uint2(subkey.odd, subkey.even);
   }
 }

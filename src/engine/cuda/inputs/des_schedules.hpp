@@ -26,7 +26,7 @@ struct DesKeys {
 
 // Key schedules in device memory, of a key each or of a message each, in groups of 32 as a warp with a message a lane
 // reads them: round r (in the order of use) of schedule s is subkeys()[32 (rounds (s / 32) + r) + s % 32], packed as in
-// cipher/des_packed.hpp.
+// cipher/des_sbox_subkey.hpp.
 class DesSchedules {
  public:
   // A schedule a key; or, for views of messages that have more keys than one, a schedule a message, in that order

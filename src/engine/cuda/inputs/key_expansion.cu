@@ -7,27 +7,27 @@
 
 namespace warpcipher::cuda {
 
-// Dynamic: the rows of a schedule for each thread of a block.
-extern __shared__ uint4 shared_rows[];
+// Dynamic: the round keys of a schedule for each thread of a block.
+extern __shared__ uint4 shared_round_keys[];
 
 namespace {
 
 constexpr std::uint32_t threads = 128;
-constexpr std::size_t shared_rows_len = threads * most_rows * sizeof(uint4);
+constexpr std::size_t shared_round_keys_len = threads * most_round_keys * sizeof(uint4);
 
-// The rows of one schedule in shared memory, nowhere else: a copy in local memory would stay behind.
-struct Rows {
+// The round keys of one schedule in shared memory, nowhere else: a copy in local memory would stay behind.
+struct SharedRoundKeys {
   uint4* first;
 
-  WARPCIPHER_INLINE void get(int r, std::uint32_t (&row)[4]) const {
+  WARPCIPHER_INLINE void get(int r, std::uint32_t (&words)[4]) const {
     const uint4 v = first[r];
-    row[0] = byte_swap32(v.x);
-    row[1] = byte_swap32(v.y);
-    row[2] = byte_swap32(v.z);
-    row[3] = byte_swap32(v.w);
+    words[0] = byte_swap32(v.x);
+    words[1] = byte_swap32(v.y);
+    words[2] = byte_swap32(v.z);
+    words[3] = byte_swap32(v.w);
   }
-  WARPCIPHER_INLINE void set(int r, const std::uint32_t (&row)[4]) const {
-    first[r] = make_uint4(byte_swap32(row[0]), byte_swap32(row[1]), byte_swap32(row[2]), byte_swap32(row[3]));
+  WARPCIPHER_INLINE void set(int r, const std::uint32_t (&words)[4]) const {
+    first[r] = make_uint4(byte_swap32(words[0]), byte_swap32(words[1]), byte_swap32(words[2]), byte_swap32(words[3]));
   }
   WARPCIPHER_INLINE void set_pair(int i, std::uint32_t word, std::uint32_t next) const {
     auto* const pairs = reinterpret_cast<uint2*>(first + i / 4);
@@ -50,34 +50,34 @@ LaunchShape shape_for(const Device& device, std::uint32_t lanes) { return shape_
 // that make them, words of 32 schedules apart, those of 2^20 keys took 643 us on an H200.
 __global__ void __launch_bounds__(threads) expand_keys_kernel(const __grid_constant__ KeyExpansion expansion) {
   constexpr std::uint32_t lanes = 16;
-  static_assert(most_rows <= lanes);
+  static_assert(most_round_keys <= lanes);
   const int rounds = static_cast<int>(expansion.key_len / 4 + 6);
-  uint4* const of_warp = shared_rows + most_rows * (threadIdx.x - lane_index());
+  uint4* const of_warp = shared_round_keys + most_round_keys * (threadIdx.x - lane_index());
   const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
   std::uint64_t first = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x - lane_index();  // of the warp
   for (; first < expansion.count; first += stride) {
     const std::uint64_t i = first + lane_index();
     if (i < expansion.count) {
-      Rows rows{of_warp + most_rows * lane_index()};
-      aes::expand_key_into(rows, global(expansion.keys) + std::size_t{expansion.stride} * i, expansion.key_len);
+      SharedRoundKeys round_keys{of_warp + most_round_keys * lane_index()};
+      aes::expand_key_into(round_keys, global(expansion.keys) + std::size_t{expansion.stride} * i, expansion.key_len);
       if (expansion.hash_keys != nullptr) {
         std::uint32_t columns[4] = {};
-        aes::encrypt_columns(rows, rounds, columns);
+        aes::encrypt_columns(round_keys, rounds, columns);
         expansion.hash_keys[i] = {std::uint64_t{columns[0]} << 32 | columns[1],
                                   std::uint64_t{columns[2]} << 32 | columns[3]};
       }
-      if (expansion.inverse) aes::turn_to_decryption(rows, rounds);
+      if (expansion.inverse) aes::turn_to_decryption(round_keys, rounds);
     }
     __syncwarp();
-    const std::uint32_t row = lane_index() % lanes;
+    const std::uint32_t number = lane_index() % lanes;
     for (std::uint32_t k = lane_index() / lanes; k < warp_len; k += warp_len / lanes) {
-      if (first + k < expansion.count && row <= static_cast<std::uint32_t>(rounds)) {
-        global(expansion.rows)[most_rows * (first + k) + row] = of_warp[most_rows * k + row];
+      if (first + k < expansion.count && number <= static_cast<std::uint32_t>(rounds)) {
+        global(expansion.round_keys)[most_round_keys * (first + k) + number] = of_warp[most_round_keys * k + number];
       }
     }
     __syncwarp();
   }
-  for (std::uint32_t r = 0; r < most_rows; ++r) of_warp[warp_len * r + lane_index()] = {};
+  for (std::uint32_t r = 0; r < most_round_keys; ++r) of_warp[warp_len * r + lane_index()] = {};
 }
 
 __global__ void __launch_bounds__(threads)
@@ -94,15 +94,15 @@ __global__ void __launch_bounds__(threads)
 
 void expand_keys(const Device& device, Stream stream, const KeyExpansion& expansion) {
   LaunchShape shape = shape_for(device, expansion.count);
-  shape.shared_len = shared_rows_len;
+  shape.shared_len = shared_round_keys_len;
   launch(&expand_keys_kernel, shape, stream, expansion);
 }
 
-void expand_tweak_keys(const Device& device, Stream stream, const KeyExpansion& first_halves, uint4* rows) {
+void expand_tweak_keys(const Device& device, Stream stream, const KeyExpansion& first_halves, uint4* round_keys) {
   KeyExpansion expansion = first_halves;
   expansion.keys += expansion.key_len;
   expansion.inverse = false;
-  expansion.rows = rows;
+  expansion.round_keys = round_keys;
   expand_keys(device, stream, expansion);
 }
 

@@ -20,7 +20,7 @@ struct KeyExpansion {
   std::uint32_t key_len;
   std::uint32_t count;        // of keys
   bool inverse;               // for decryption (FIPS 197, section 5.3.5)
-  uint4* rows;                // of round keys: most_rows for each key
+  uint4* round_keys;          // most_round_keys for each key
   gf128::Element* hash_keys;  // nullptr, or with it E(0) of each key
 };
 
@@ -29,7 +29,7 @@ void expand_keys(const Device& device, Stream stream, const KeyExpansion& expans
 
 // The same for the second halves of XTS keys, which only encrypt (IEEE 1619, section 5.1). first_halves: the expansion
 // of the first.
-void expand_tweak_keys(const Device& device, Stream stream, const KeyExpansion& first_halves, uint4* rows);
+void expand_tweak_keys(const Device& device, Stream stream, const KeyExpansion& first_halves, uint4* round_keys);
 
 // Sets *bad when the two halves of an XTS key are equal (Key::Key refuses it). keys: `count` of `key_len` bytes, one
 // behind the other. Takes the same time wherever halves differ.

@@ -8,7 +8,7 @@
 namespace warpcipher::cuda {
 
 // One tile: `units` units from first_unit of a message. `message` counts within the group.
-struct Tile {
+struct TileView {
   std::uint64_t number;
   std::uint64_t first_unit;
   std::uint32_t units;
@@ -74,9 +74,9 @@ __device__ __forceinline__ std::uint32_t cut_to_32_bits(std::uint64_t x) {
 // unit_len: bytes of a unit. number_in_message: of the tile, from 0. lead (below units_of_tile): the tiles of the
 // message begin that many units earlier, so that the first is shorter and the last has what is left, up to twice as
 // much.
-__device__ __forceinline__ Tile make_tile(const MessageView& view, std::uint32_t message, std::uint64_t number,
-                                          std::uint64_t number_in_message, std::uint32_t units_of_tile,
-                                          std::uint32_t unit_len, std::uint32_t lead = 0) {
+__device__ __forceinline__ TileView make_tile(const MessageView& view, std::uint32_t message, std::uint64_t number,
+                                              std::uint64_t number_in_message, std::uint32_t units_of_tile,
+                                              std::uint32_t unit_len, std::uint32_t lead = 0) {
   const std::uint64_t end = (number_in_message + 1) * units_of_tile;
   const std::uint64_t first_unit = number_in_message == 0 ? 0 : end - units_of_tile - lead;
   const std::uint64_t units = (end >= view.units ? view.units : end - lead) - first_unit;

@@ -33,7 +33,7 @@ struct TileList {
   std::uint32_t messages;
 };
 
-// Round keys lie as rows of four little-endian columns: those of key k are rows 15 k to 15 k + 14.
-inline constexpr std::uint32_t most_rows = 15;  // AES-256: 14 rounds
+// A round key is four little-endian columns. Key k has round keys 15 k to 15 k + 14.
+inline constexpr std::uint32_t most_round_keys = 15;  // AES-256: 14 rounds
 
 }  // namespace warpcipher::cuda

@@ -53,18 +53,18 @@ __global__ void __launch_bounds__(threads)
   });
 }
 
-// Replaces each count by that of all messages before. One warp, a lane a row of neighbours.
+// Replaces each count by the number of messages in all classes before. One warp; a lane takes 32 neighbours.
 __global__ void __launch_bounds__(warp_len) scan_counts(std::uint32_t* counts) {
-  constexpr std::uint32_t row_len = 32;
+  constexpr std::uint32_t counts_of_lane = 32;
   std::uint32_t before = 0;
-  for (std::uint32_t first = 0; first < length_classes; first += row_len * warp_len) {
-    std::uint32_t* const own = counts + first + row_len * lane_index();
-    std::uint32_t row[row_len];
+  for (std::uint32_t first = 0; first < length_classes; first += counts_of_lane * warp_len) {
+    std::uint32_t* const own = counts + first + counts_of_lane * lane_index();
+    std::uint32_t count[counts_of_lane];
     std::uint32_t up_to = 0;
 #pragma unroll
-    for (std::uint32_t k = 0; k < row_len; ++k) row[k] = own[k];
+    for (std::uint32_t k = 0; k < counts_of_lane; ++k) count[k] = own[k];
 #pragma unroll
-    for (std::uint32_t k = 0; k < row_len; ++k) up_to += row[k];
+    for (std::uint32_t k = 0; k < counts_of_lane; ++k) up_to += count[k];
     const std::uint32_t all = up_to;
 #pragma unroll
     for (std::uint32_t distance = 1; distance < warp_len; distance *= 2) {
@@ -73,9 +73,9 @@ __global__ void __launch_bounds__(warp_len) scan_counts(std::uint32_t* counts) {
     }
     std::uint32_t next = before + up_to - all;
 #pragma unroll
-    for (std::uint32_t k = 0; k < row_len; ++k) {
+    for (std::uint32_t k = 0; k < counts_of_lane; ++k) {
       own[k] = next;
-      next += row[k];
+      next += count[k];
     }
     before += from_lane(up_to, warp_len - 1);
   }

@@ -142,32 +142,32 @@ __global__ void __launch_bounds__(sum_threads)
   }
 }
 
-// Replaces each sum by that of all before it. One block, a warp 32 neighbours, or as many times so many as are needed.
+// Replaces each sum by that of all before it. One block; a warp takes 32 neighbours for each of its loads.
 __global__ void __launch_bounds__(scan_threads)
     scan_sums(const __grid_constant__ SummaryBuffers buffers, std::uint32_t sums, std::uint32_t messages) {
-  constexpr std::uint32_t most_rows = 8;
+  constexpr std::uint32_t most_loads = 8;
   constexpr std::uint32_t warps = scan_threads / warp_len;
   const std::uint32_t wanted = (sums + scan_threads - 1) / scan_threads;
-  const std::uint32_t rows = wanted < most_rows ? wanted : most_rows;
+  const std::uint32_t loads = wanted < most_loads ? wanted : most_loads;
   auto* const of_warps = reinterpret_cast<Sums*>(shared_sums);
   const std::uint32_t warp = threadIdx.x / warp_len;
   Sums before{};
-  for (std::uint64_t first = 0; first < sums; first += rows * scan_threads) {
-    const std::uint64_t of_warp = first + rows * warp_len * warp;
+  for (std::uint64_t first = 0; first < sums; first += loads * scan_threads) {
+    const std::uint64_t of_warp = first + loads * warp_len * warp;
     const std::uint64_t own = of_warp + lane_index();
-    Sums row[most_rows] = {};
+    Sums loaded[most_loads] = {};
     Sums all{};
     if (of_warp < sums) {
 #pragma unroll
-      for (std::uint32_t k = 0; k < most_rows; ++k) {
-        if (k < rows && own + warp_len * k < sums) row[k] = buffers.sums[own + warp_len * k];
+      for (std::uint32_t k = 0; k < most_loads; ++k) {
+        if (k < loads && own + warp_len * k < sums) loaded[k] = buffers.sums[own + warp_len * k];
       }
 #pragma unroll
-      for (std::uint32_t k = 0; k < most_rows; ++k) {
-        if (k >= rows) break;
-        const Sums up_to = scan_lanes(row[k]);
+      for (std::uint32_t k = 0; k < most_loads; ++k) {
+        if (k >= loads) break;
+        const Sums up_to = scan_lanes(loaded[k]);
         const Sums below = from_lane_below(up_to, 1);
-        row[k] = lane_index() == 0 ? all : add(all, below);
+        loaded[k] = lane_index() == 0 ? all : add(all, below);
         all = add(all, last_of_lanes(up_to));
       }
     }
@@ -179,8 +179,8 @@ __global__ void __launch_bounds__(scan_threads)
       before = add(before, of_warps[w]);
     }
 #pragma unroll
-    for (std::uint32_t k = 0; k < most_rows; ++k) {
-      if (k < rows && own + warp_len * k < sums) buffers.sums[own + warp_len * k] = add(next, row[k]);
+    for (std::uint32_t k = 0; k < most_loads; ++k) {
+      if (k < loads && own + warp_len * k < sums) buffers.sums[own + warp_len * k] = add(next, loaded[k]);
     }
     __syncthreads();  // of_warps is written anew
   }

@@ -50,7 +50,7 @@ struct CounterMode {
   }
 
   template <class Cipher>
-  __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters& parameters) {
+  __device__ __forceinline__ void tile(const Cipher& cipher, const TileView& tile, const Parameters& parameters) {
     Text text = tile.text;
     text.in_len = text.in_len < 16 * tile.units ? text.in_len : 16 * tile.units;
     text.out_len = text.out_len < 16 * tile.units ? text.out_len : 16 * tile.units;
@@ -128,7 +128,7 @@ struct CounterMode {
 
   // The same for any text, every block with a counter of its own.
   template <class Cipher>
-  static __device__ __forceinline__ void encrypt_few(const Cipher& cipher, Text text, const Tile& tile,
+  static __device__ __forceinline__ void encrypt_few(const Cipher& cipher, Text text, const TileView& tile,
                                                      std::uint32_t done, std::uint32_t end, bool wrap_32) {
     text.in_len = text.in_len < 16 * end ? text.in_len : 16 * end;
     text.out_len = text.out_len < 16 * end ? text.out_len : 16 * end;
@@ -144,7 +144,7 @@ struct CounterMode {
   // Lane l computes the common rounds of the warp's tile after the next l, should it be of the same message and not
   // the odd end of a last tile: so 32 tiles cost what one would.
   template <class Cipher>
-  __device__ __forceinline__ CommonRounds find_common(const Cipher& cipher, const Tile& tile, std::uint64_t number,
+  __device__ __forceinline__ CommonRounds find_common(const Cipher& cipher, const TileView& tile, std::uint64_t number,
                                                       const Parameters& parameters) {
     if (message != tile.message) {
       column = column_of_lane(tile.view);

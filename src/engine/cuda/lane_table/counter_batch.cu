@@ -36,7 +36,7 @@ struct CounterRun {
     switch (choice.kernel) {
       case CounterKernel::hybrid_packed:
         return launch_hybrid_packed(device, stream, *slice_keys<CounterSource<OneKeySource>>(*source), counting,
-                                    Places(static_cast<std::uint32_t>(batch.most_units)), speculation);
+                                    PackedLayout(static_cast<std::uint32_t>(batch.most_units)), speculation);
       case CounterKernel::hybrid:
         return launch_hybrid_batch(device, stream, *slice_keys<CounterSource<OneKeySource>>(*source), counting,
                                    speculation);

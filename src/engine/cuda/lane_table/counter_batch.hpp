@@ -27,7 +27,7 @@ struct CounterBatch {
   std::uint64_t most_units;  // of one
   std::uint32_t messages;
   std::uint32_t rounds;
-  const uint4* round_keys;   // most_rows for each key; KeySource::bytes: not read
+  const uint4* round_keys;   // most_round_keys for each key; KeySource::bytes: not read
   const std::uint8_t* keys;  // as they were given, one behind the other; nullptr: not on the device
   const Key* only_key;       // of all messages, or nullptr
 };

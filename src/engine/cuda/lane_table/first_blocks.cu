@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
   for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < batch.count; i += stride) {
     MessageView& view = batch.views[i];
-    const BatchSource::Key key{global(batch.rows) + std::size_t{most_rows} * view.key};
+    const BatchSource::Key key{global(batch.round_keys) + std::size_t{most_round_keys} * view.key};
     const LaneCipher<Tables, false, 0, BatchSource::Key> cipher(key, batch.rounds);
     Block start = view.start;
     Block blocks[1] = {start};

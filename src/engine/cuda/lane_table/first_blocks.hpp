@@ -16,7 +16,7 @@ namespace warpcipher::cuda::lane_table {
 struct FirstBlocks {
   MessageView* views;
   std::uint32_t count;
-  const uint4* rows;  // of round keys
+  const uint4* round_keys;
   std::uint32_t rounds;
   Block* masks;
 };

@@ -28,7 +28,7 @@ class TileFinder {
   }
 
   // The tile that it was moved to last.
-  __device__ __forceinline__ Tile find(const MessageList& list, std::uint32_t number) const {
+  __device__ __forceinline__ TileView find(const MessageList& list, std::uint32_t number) const {
     const MessageView& view = list.views[message_];
     return make_tile(view, message_, number, number - first_, tile_units, CounterMode::unit_len,
                      CounterMode::lead(view));
@@ -42,7 +42,7 @@ class TileFinder {
 
 // How many blocks behind a tile's begin the 256 counters begin that block `done` is one of; may be negative. `number`
 // counts such tiles of counters from the message's first.
-__device__ __forceinline__ std::uint32_t begin_of_counters(const Tile& tile, std::uint32_t done,
+__device__ __forceinline__ std::uint32_t begin_of_counters(const TileView& tile, std::uint32_t done,
                                                            std::uint64_t& number) {
   const std::uint64_t before = tile.first_unit + CounterMode::lead(tile.view);  // counted as the last byte counts
   number = (before + done) / CounterMode::carry;
@@ -61,7 +61,7 @@ __device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& ciphe
   CommonRounds common;
   std::uint32_t entries[8];
   {
-    const Tile tile = finder.find(source, tile_number);
+    const TileView tile = finder.find(source, tile_number);
     begin_of_counters(tile, done, number);
     cipher.last_byte_entries(entries, CounterMode::column_of_lane(tile.view));
     common = cipher.common_rounds(add_counter(tile.view.start, CounterMode::carry * number, wrap_32));
@@ -71,7 +71,7 @@ __device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& ciphe
   std::uint32_t columns[4][8];
   run_sliced_rounds<false>(state, key, source.rounds, columns);
   __syncwarp();
-  const Tile tile = finder.find(source, tile_number);
+  const TileView tile = finder.find(source, tile_number);
   const std::uint32_t begin = begin_of_counters(tile, done, number);
   const Block last = key.round(source.rounds);
   const std::uint32_t first = begin + CounterMode::column_of_lane(tile.view);
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(block_threads, 1)
     if (warp.is_sliced) {
       while (dealer.take(number)) {
         const bool moved = finder.move_to(source, number);
-        const Tile tile = finder.find(source, number);
+        const TileView tile = finder.find(source, number);
         if (moved) key.hold(source, tile.view.key);
         const bool is_good = parameters.verdicts == nullptr || parameters.verdicts[tile.message] != 0;
         std::uint32_t done = 0;
@@ -131,19 +131,19 @@ __global__ void __launch_bounds__(block_threads, 1)
       CounterMode mode;
       while (dealer.take(number)) {
         const bool moved = finder.move_to(source, number);
-        const Tile found = finder.find(source, number);
+        const TileView found = finder.find(source, number);
         if (moved) key.hold(source, found.view.key);
         const Text& text = found.text;
         MessageView view = found.view;
         view.start.words[3] = from_lane(view.start.words[3], 0);
-        const Tile tile{found.number,
-                        std::uint64_t{from_lane(static_cast<std::uint32_t>(found.first_unit >> 32), 0)} << 32 |
-                            from_lane(static_cast<std::uint32_t>(found.first_unit), 0),
-                        from_lane(found.units, 0),
-                        from_lane(found.message, 0),
-                        view,
-                        {text.in, text.out, from_lane(text.in_len, 0), from_lane(text.out_len, 0), text.pad,
-                         all_lanes(text.aligned)}};
+        const TileView tile{found.number,
+                            std::uint64_t{from_lane(static_cast<std::uint32_t>(found.first_unit >> 32), 0)} << 32 |
+                                from_lane(static_cast<std::uint32_t>(found.first_unit), 0),
+                            from_lane(found.units, 0),
+                            from_lane(found.message, 0),
+                            view,
+                            {text.in, text.out, from_lane(text.in_len, 0), from_lane(text.out_len, 0), text.pad,
+                             all_lanes(text.aligned)}};
         mode.tile(cipher, tile, parameters);
       }
     }

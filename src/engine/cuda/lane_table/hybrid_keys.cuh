@@ -2,7 +2,7 @@
 // Keys of hybrid kernels (hybrid.cuh): one for all tiles, which is a kernel parameter, or that of the message that a
 // warp is at, which the warp keeps in shared memory:
 //
-//   tables   the dealer's count   15 rows of round keys for each warp   masks for each warp of logic
+//   tables   the dealer's count   15 round keys         for each warp   masks for each warp of logic
 //   128 KiB  16 bytes             7.5 KiB                               11 KiB: 8 x 4 words a round, from round 3 on
 //
 // There a whole warp reads a round key in two wavefronts, in global memory it would take four. Each has
@@ -65,10 +65,10 @@ class WarpKey {
   };
 
  private:
-  static constexpr std::uint32_t rows_begin = HybridPolicy::shared_len / sizeof(uint4);
-  static constexpr std::uint32_t masks_begin = rows_begin + block_threads / warp_len * most_rows;
+  static constexpr std::uint32_t round_keys_begin = HybridPolicy::shared_len / sizeof(uint4);
+  static constexpr std::uint32_t masks_begin = round_keys_begin + block_threads / warp_len * most_round_keys;
   static constexpr std::uint32_t masks_of_round = 8;
-  static constexpr std::uint32_t masks_of_warp = (most_rows - 1 - first_sliced) * masks_of_round;
+  static constexpr std::uint32_t masks_of_warp = (most_round_keys - 1 - first_sliced) * masks_of_round;
 
  public:
   static constexpr std::size_t shared_len = sizeof(uint4) * (masks_begin + HybridPolicy::sliced_warps * masks_of_warp);
@@ -82,7 +82,7 @@ class WarpKey {
   // Every lane takes part, with the same number.
   __device__ __forceinline__ void hold(const Source& source, std::uint32_t number) {
     __syncwarp();
-    if (lane_index() <= source.rounds) rows()[lane_index()] = __ldg(source.key_at(number).words + lane_index());
+    if (lane_index() <= source.rounds) round_keys()[lane_index()] = __ldg(source.key_at(number).words + lane_index());
     __syncwarp();
     if (!is_sliced_) return;
     const std::uint32_t row = lane_index() / 16 * 2 + lane_index() % 2;  // of the lane's word of the masks
@@ -98,7 +98,7 @@ class WarpKey {
   }
 
   __device__ __forceinline__ Block round(std::uint32_t r) const {
-    const uint4 v = rows()[r];
+    const uint4 v = round_keys()[r];
     return {{v.x, v.y, v.z, v.w}};
   }
   __device__ __forceinline__ Masks sliced(std::uint32_t r) const {
@@ -108,13 +108,15 @@ class WarpKey {
   __device__ __forceinline__ void wipe() {
     __syncwarp();
     const uint4 zero = make_uint4(0, 0, 0, 0);
-    if (lane_index() < most_rows) rows()[lane_index()] = zero;
+    if (lane_index() < most_round_keys) round_keys()[lane_index()] = zero;
     if (!is_sliced_) return;
     for (std::uint32_t i = lane_index(); i < masks_of_warp; i += warp_len) masks()[i] = zero;
   }
 
  private:
-  __device__ __forceinline__ uint4* rows() const { return shared_tables + rows_begin + most_rows * warp_; }
+  __device__ __forceinline__ uint4* round_keys() const {
+    return shared_tables + round_keys_begin + most_round_keys * warp_;
+  }
   __device__ __forceinline__ uint4* masks() const { return shared_tables + masks_begin + masks_of_warp * warp_; }
 
   // Byte c is that of column c.

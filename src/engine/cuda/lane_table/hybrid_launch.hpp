@@ -21,7 +21,8 @@ void launch_hybrid_batch(const Device& device, Stream stream, const BatchSource&
                          const CounterParameters& parameters, const Speculation& speculation);
 
 void launch_hybrid_packed(const Device& device, Stream stream, const CounterSource<OneKeySource>& batch,
-                          const CounterParameters& parameters, const Places& places, const Speculation& speculation);
+                          const CounterParameters& parameters, const PackedLayout& layout,
+                          const Speculation& speculation);
 
 // Mode: of ECB, CBC or CFB with a SingleSource, of XTS with a UnitSource.
 template <class Mode, class Source, class Parameters>

@@ -19,39 +19,39 @@
 namespace warpcipher::cuda::lane_table {
 
 // The messages of a tile. Every lane takes part in find_common() and after_common().
-class PackedTile {
+class PackedMessages {
  public:
   // Which message, counted from the tile's first, and which of its units.
-  struct Place {
+  struct MessageUnit {
     std::uint32_t message;
     std::uint32_t unit;
   };
 
-  __device__ __forceinline__ PackedTile(const MessageList& list, const Places& places, std::uint32_t number,
-                                        const std::uint32_t* verdicts)
-      : places_(places), views_(list.views), verdicts_(verdicts), first_(places.messages * number) {
+  __device__ __forceinline__ PackedMessages(const MessageList& list, const PackedLayout& layout, std::uint32_t number,
+                                            const std::uint32_t* verdicts)
+      : layout_(layout), views_(list.views), verdicts_(verdicts), first_(layout.messages * number) {
     const std::uint32_t left = list.messages - first_;
-    count_ = left < places.messages ? left : places.messages;
+    count_ = left < layout.messages ? left : layout.messages;
   }
 
   __device__ __forceinline__ std::uint32_t rows() const {
-    return (count_ * places_.of_message + warp_len - 1) / warp_len;
+    return (count_ * layout_.of_message + warp_len - 1) / warp_len;
   }
 
   // The lane's place in a row.
-  __device__ __forceinline__ Place at(std::uint32_t row) const {
+  __device__ __forceinline__ MessageUnit at(std::uint32_t row) const {
     const std::uint32_t place = warp_len * row + lane_index();
-    const std::uint32_t message = places_.message_at(place);
-    return {message, place - message * places_.of_message};
+    const std::uint32_t message = layout_.message_at(place);
+    return {message, place - message * layout_.of_message};
   }
-  __device__ __forceinline__ bool has(const Place& place) const { return place.message < count_; }
+  __device__ __forceinline__ bool has(const MessageUnit& place) const { return place.message < count_; }
 
   // The message whose common rounds the lane computes.
   __device__ __forceinline__ const MessageView& own_view() const { return views_[own_message()]; }
   __device__ __forceinline__ bool own_is_good() const { return is_good(own_message()); }
 
   // The block at a place; of length 0 where there is none.
-  __device__ __forceinline__ Text text(const Place& place) const {
+  __device__ __forceinline__ Text text(const MessageUnit& place) const {
     if (!has(place)) return {};
     const MessageView& view = views_[first_ + place.message];
     const std::uint32_t offset = 16 * place.unit;
@@ -60,23 +60,23 @@ class PackedTile {
     const auto addresses = reinterpret_cast<std::uintptr_t>(view.in) | reinterpret_cast<std::uintptr_t>(view.out);
     return {view.in + offset, view.out + offset, len, len, 0, addresses % 16 == 0};
   }
-  __device__ __forceinline__ bool is_good_at(const Place& place) const { return is_good(first_ + place.message); }
+  __device__ __forceinline__ bool is_good_at(const MessageUnit& place) const { return is_good(first_ + place.message); }
 
   template <class Cipher>
   __device__ __forceinline__ void find_common(const Cipher& cipher, bool wrap_32) {
     const Block start = own_view().start;
     last_ = start.words[3] >> 24;
-    const bool is_carried = lane_index() >= Places::most_messages;
+    const bool is_carried = lane_index() >= PackedLayout::most_messages;
     common_ = cipher.common_rounds(add_counter(start, is_carried ? CounterMode::carry - last_ : 0, wrap_32));
   }
 
   // The lane's counter in a row, after two rounds.
   template <class Cipher>
   __device__ __forceinline__ Block after_common(const Cipher& cipher, std::uint32_t row) const {
-    const Place place = at(row);
-    const std::uint32_t message = place.message % Places::most_messages;
+    const MessageUnit place = at(row);
+    const std::uint32_t message = place.message % PackedLayout::most_messages;
     const std::uint32_t last = from_lane(last_, message) + place.unit;
-    const std::uint32_t from = last < CounterMode::carry ? message : message + Places::most_messages;
+    const std::uint32_t from = last < CounterMode::carry ? message : message + PackedLayout::most_messages;
     CommonRounds own;
     own.first_column = from_lane(common_.first_column, from);
 #pragma unroll
@@ -86,7 +86,7 @@ class PackedTile {
 
  private:
   __device__ __forceinline__ std::uint32_t own_message() const {
-    const std::uint32_t message = lane_index() % Places::most_messages;
+    const std::uint32_t message = lane_index() % PackedLayout::most_messages;
     return first_ + (message < count_ ? message : 0);
   }
 
@@ -94,7 +94,7 @@ class PackedTile {
     return verdicts_ == nullptr || verdicts_[message] != 0;
   }
 
-  const Places& places_;
+  const PackedLayout& layout_;
   const MessageView* const views_;
   const std::uint32_t* const verdicts_;
   const std::uint32_t first_;
@@ -106,26 +106,26 @@ class PackedTile {
 // Where the texts of a tile lie, of each lane's own message.
 class PlainTexts {
  public:
-  explicit __device__ __forceinline__ PlainTexts(const PackedTile& tile) : PlainTexts(tile.own_view()) {}
+  explicit __device__ __forceinline__ PlainTexts(const PackedMessages& tile) : PlainTexts(tile.own_view()) {}
 
   // Whether add() can be: all are as long as there is room for and aligned, the high halves of their addresses are
   // alike, and the messages are good.
-  __device__ __forceinline__ bool are_plain(const PackedTile& tile, const Places& places) const {
+  __device__ __forceinline__ bool are_plain(const PackedMessages& tile, const PackedLayout& layout) const {
     const MessageView& view = tile.own_view();
-    const std::uint32_t len = 16 * places.of_message;
+    const std::uint32_t len = 16 * layout.of_message;
     return all_lanes(view.in_len == len && (in_ | out_) % 16 == 0 && high_half(view.in) == in_high_ &&
                      high_half(view.out) == out_high_ && in_ + len > in_ && out_ + len > out_ && tile.own_is_good());
   }
 
   // XORs the keystream of the lane's blocks in N rows to them.
   template <int N>
-  __device__ __forceinline__ void add(const PackedTile& tile, std::uint32_t row, const Block (&blocks)[N]) const {
+  __device__ __forceinline__ void add(const PackedMessages& tile, std::uint32_t row, const Block (&blocks)[N]) const {
     Block texts[N];
     std::uint32_t outs[N];
 #pragma unroll
     for (int n = 0; n < N; ++n) {
-      const PackedTile::Place place = tile.at(row + n);
-      const std::uint32_t from = place.message % Places::most_messages;
+      const PackedMessages::MessageUnit place = tile.at(row + n);
+      const std::uint32_t from = place.message % PackedLayout::most_messages;
       const std::uint32_t in = from_lane(in_, from) + 16 * place.unit;
       outs[n] = from_lane(out_, from) + 16 * place.unit;
       texts[n] = tile.has(place) ? load_aligned(global_at<const std::uint8_t>(join(in_high_, in))) : Block{};
@@ -160,7 +160,7 @@ class PlainTexts {
 
 // Encrypts a tile by tables.
 template <class Cipher>
-__device__ __forceinline__ void run_packed(const Cipher& cipher, const PackedTile& tile, const PlainTexts& texts,
+__device__ __forceinline__ void run_packed(const Cipher& cipher, const PackedMessages& tile, const PlainTexts& texts,
                                            bool are_plain) {
 #pragma unroll 1
   for (std::uint32_t row = 0; row < tile.rows(); row += blocks_in_flight) {
@@ -173,7 +173,7 @@ __device__ __forceinline__ void run_packed(const Cipher& cipher, const PackedTil
     } else {
 #pragma unroll
       for (std::uint32_t n = 0; n < blocks_in_flight; ++n) {
-        const PackedTile::Place place = tile.at(row + n);
+        const PackedMessages::MessageUnit place = tile.at(row + n);
         Text text = tile.text(place);
         if (text.in_len == 0) continue;
         text.in = global(text.in);
@@ -187,7 +187,7 @@ __device__ __forceinline__ void run_packed(const Cipher& cipher, const PackedTil
 // Encrypts a tile of plain texts by logic.
 template <class Cipher, class Key>
 __device__ __forceinline__ void run_packed_sliced(const Cipher& cipher, const Key& key, std::uint32_t rounds,
-                                                  const PackedTile& tile) {
+                                                  const PackedMessages& tile) {
   constexpr std::uint32_t half = 4;  // of the rows: code for all of them is more than the instruction caches feed
   std::uint32_t columns[4][8] = {};
 #pragma unroll 1
@@ -237,18 +237,18 @@ __device__ __forceinline__ void run_packed_sliced(const Cipher& cipher, const Ke
 // Tiles whose texts are not plain are left to tables, whoever takes them.
 static __global__ void __launch_bounds__(block_threads, 1)
     hybrid_packed_kernel(const __grid_constant__ CounterSource<OneKeySource> source,
-                         const __grid_constant__ CounterParameters parameters, const __grid_constant__ Places places,
-                         const __grid_constant__ Speculation speculation) {
+                         const __grid_constant__ CounterParameters parameters,
+                         const __grid_constant__ PackedLayout layout, const __grid_constant__ Speculation speculation) {
   if (!may_start(speculation)) return;
   using Key = OnlyKey<CounterSource<OneKeySource>>;
   run_hybrid<Key, false>(source, [&](const Key& key, const auto& cipher, const HybridWarp& warp) {
-    auto dealer = TileDealer<1>::of_grid(0, places.tiles(source.messages), warp.is_sliced);
+    auto dealer = TileDealer<1>::of_grid(0, layout.tiles(source.messages), warp.is_sliced);
     std::uint32_t number = 0;
     while (dealer.take(number)) {
-      PackedTile tile(source, places, number, parameters.verdicts);
+      PackedMessages tile(source, layout, number, parameters.verdicts);
       tile.find_common(cipher, parameters.wrap_32);
       const PlainTexts texts(tile);
-      const bool are_plain = texts.are_plain(tile, places);
+      const bool are_plain = texts.are_plain(tile, layout);
       if (warp.is_sliced && are_plain) {
         run_packed_sliced(cipher, key, source.rounds, tile);
       } else {

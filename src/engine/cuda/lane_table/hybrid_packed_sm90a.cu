@@ -7,9 +7,10 @@
 namespace warpcipher::cuda::lane_table {
 
 void launch_hybrid_packed(const Device& device, Stream stream, const CounterSource<OneKeySource>& batch,
-                          const CounterParameters& parameters, const Places& places, const Speculation& speculation) {
+                          const CounterParameters& parameters, const PackedLayout& layout,
+                          const Speculation& speculation) {
   launch(&hybrid_packed_kernel, LaunchShape{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream,
-         batch, parameters, places, speculation);
+         batch, parameters, layout, speculation);
 }
 
 }  // namespace warpcipher::cuda::lane_table

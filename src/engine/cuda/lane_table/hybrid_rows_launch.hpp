@@ -23,7 +23,7 @@ struct RowSource {
 
   __device__ std::uint32_t count_tiles() const;
   template <class Mode>
-  __device__ Tile find(std::uint32_t number) const;
+  __device__ TileView find(std::uint32_t number) const;
 };
 
 struct RowTweaks {

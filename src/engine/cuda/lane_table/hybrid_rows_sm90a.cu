@@ -27,7 +27,7 @@ __device__ __forceinline__ std::uint32_t RowSource::count_tiles() const {
 
 // What decides which way to go comes from lane 0, as in UnitSource.
 template <class Mode>
-__device__ __forceinline__ Tile RowSource::find(std::uint32_t number) const {
+__device__ __forceinline__ TileView RowSource::find(std::uint32_t number) const {
   const BatchSummary& summary = *speculation.summary;
   const std::uint64_t first_unit = std::uint64_t{number} * tile_units;
   const std::uint64_t left = summary.units - first_unit;
@@ -52,7 +52,7 @@ struct XtsRows {
   using Parameters = RowTweaks;
 
   template <class Cipher>
-  __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters& tweaks) const {
+  __device__ __forceinline__ void tile(const Cipher& cipher, const TileView& tile, const Parameters& tweaks) const {
     const Text text = tile.text;
     const std::uint64_t first = tile.first_unit / warp_len;
     for_each_step(text, tile.units, [&](auto step, std::uint32_t base) {
@@ -76,7 +76,7 @@ struct XtsRows {
 template <bool Inverse>
 class SlicedText<XtsRows<Inverse>> {
  public:
-  __device__ __forceinline__ SlicedText(const Tile& tile, const RowTweaks& tweaks)
+  __device__ __forceinline__ SlicedText(const TileView& tile, const RowTweaks& tweaks)
       : rows_(tile.text), tweaks_(tweaks), first_(tile.first_unit / warp_len) {}
   __device__ __forceinline__ Block load(std::uint32_t n) const { return rows_.load(n) ^ tweaks_.at(first_ + n); }
   __device__ __forceinline__ void store(std::uint32_t first, Block (&blocks)[blocks_in_flight]) const {

@@ -29,7 +29,7 @@ struct HybridPolicy {
 template <class Source, std::uint32_t First>
 struct SlicedSource : Source {
   static constexpr std::uint32_t first_sliced = First;
-  aes::SlicedKey sliced[most_rows - 1 - First];
+  aes::SlicedKey sliced[most_round_keys - 1 - First];
 };
 
 inline constexpr std::uint32_t first_sliced_round = 3;  // of counters: those before are shared by a tile
@@ -50,7 +50,7 @@ struct UnitSource {
 
   // Every lane takes part.
   template <class Mode>
-  __device__ Tile find(std::uint32_t number) const;
+  __device__ TileView find(std::uint32_t number) const;
 };
 
 }  // namespace warpcipher::cuda::lane_table

@@ -47,7 +47,7 @@ class SlicedText;
 template <bool Inverse>
 class SlicedText<EcbMode<Inverse>> {
  public:
-  __device__ __forceinline__ SlicedText(const Tile& tile, const NoParameters&) : rows_(tile.text) {}
+  __device__ __forceinline__ SlicedText(const TileView& tile, const NoParameters&) : rows_(tile.text) {}
   __device__ __forceinline__ Block load(std::uint32_t n) const { return rows_.load(n); }
   __device__ __forceinline__ void store(std::uint32_t first, Block (&blocks)[blocks_in_flight]) const {
     rows_.store(first, blocks);
@@ -60,7 +60,7 @@ class SlicedText<EcbMode<Inverse>> {
 // For modes that chain. Rows are stored from the last to the first, so in place the block before a row is still there.
 class ChainedText {
  public:
-  __device__ __forceinline__ ChainedText(const Tile& tile, const ChainParameters& parameters)
+  __device__ __forceinline__ ChainedText(const TileView& tile, const ChainParameters& parameters)
       : rows_(tile.text), tile_(tile), parameters_(parameters) {}
 
  protected:
@@ -73,7 +73,7 @@ class ChainedText {
   TileRows rows_;
 
  private:
-  const Tile& tile_;
+  const TileView& tile_;
   const ChainParameters& parameters_;
 };
 
@@ -105,8 +105,8 @@ class SlicedText<CfbDecryption> : public ChainedText {
 // What of the tile decides which way to go comes from lane 0: of what is read from memory the compiler cannot know that
 // all lanes have the same, and would keep from loops the registers that a warp has in common.
 template <class Mode>
-__device__ __forceinline__ Tile UnitSource::find(std::uint32_t number) const {
-  const Tile tile = make_tile(views[number], number, number, 0, tile_units, Mode::unit_len);
+__device__ __forceinline__ TileView UnitSource::find(std::uint32_t number) const {
+  const TileView tile = make_tile(views[number], number, number, 0, tile_units, Mode::unit_len);
   const Text& text = tile.text;
   return {tile.number,
           tile.first_unit,
@@ -120,9 +120,9 @@ template <bool Inverse>
 class SlicedText<XtsMode<Inverse>> {
  public:
   // None of its bytes are left for ciphertext stealing: the tile is a data unit.
-  static __device__ __forceinline__ bool fits(const Tile& tile) { return tile.text.in_len == 16 * tile_units; }
+  static __device__ __forceinline__ bool fits(const TileView& tile) { return tile.text.in_len == 16 * tile_units; }
 
-  __device__ __forceinline__ SlicedText(const Tile& tile, const NoParameters&)
+  __device__ __forceinline__ SlicedText(const TileView& tile, const NoParameters&)
       : view_(tile.view), rows_(tile.text), tweak_(own()) {}
   __device__ __forceinline__ Block load(std::uint32_t n) {
     const Block block = rows_.load(n) ^ tweak_;
@@ -151,7 +151,7 @@ class SlicedText<XtsMode<Inverse>> {
 
 // Whether a tile is one for logic.
 template <class Mode>
-__device__ __forceinline__ bool is_whole(const Tile& tile) {
+__device__ __forceinline__ bool is_whole(const TileView& tile) {
   bool whole = tile.text.aligned && tile.units == tile_units && tile.text.in_len >= 16 * tile_units;
   if constexpr (requires { SlicedText<Mode>::fits(tile); }) whole = SlicedText<Mode>::fits(tile) && whole;
   return whole;
@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(block_threads, 1)
     std::uint32_t number = 0;
     Mode mode;
     while (dealer.take(number)) {
-      const Tile tile = source.template find<Mode>(number);
+      const TileView tile = source.template find<Mode>(number);
       if (warp.is_sliced && is_whole<Mode>(tile)) {
         run_sliced<Mode>(source, SlicedText<Mode>(tile, parameters));
       } else {

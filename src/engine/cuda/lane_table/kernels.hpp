@@ -111,14 +111,14 @@ inline std::uint32_t count_staged_warps(const Device& device, TableLayout layout
 }
 
 // How short messages share a tile of hybrid_packed, which draws it.
-struct Places {
+struct PackedLayout {
   static constexpr std::uint32_t most_messages = 16;  // two lanes each
 
   std::uint32_t of_message;  // U
   std::uint32_t messages;    // M
   std::uint32_t reciprocal;  // of U, by which the message of a place is a product
 
-  explicit WARPCIPHER_HD constexpr Places(std::uint32_t most_units)
+  explicit WARPCIPHER_HD constexpr PackedLayout(std::uint32_t most_units)
       : of_message(most_units),
         messages(tile_units / most_units < most_messages ? tile_units / most_units : most_messages),
         reciprocal((0x10000u + most_units - 1) / most_units) {}

@@ -46,7 +46,7 @@ struct EcbMode {
   using Parameters = NoParameters;
 
   template <class Cipher>
-  __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters&) {
+  __device__ __forceinline__ void tile(const Cipher& cipher, const TileView& tile, const Parameters&) {
     const Text text = tile.text;
     for_each_step(text, tile.units, [&](auto step, std::uint32_t base) {
       Block blocks[step.blocks];
@@ -60,7 +60,7 @@ struct EcbMode {
 };
 
 // The ciphertext block before a tile, or the IV.
-__device__ __forceinline__ Block block_before(const Tile& tile, const ChainParameters& parameters) {
+__device__ __forceinline__ Block block_before(const TileView& tile, const ChainParameters& parameters) {
   if (parameters.saved_ciphertext != nullptr) return parameters.saved_ciphertext[tile.number];
   if (tile.first_unit == 0) return tile.view.start;
   return load_bytes(tile.text.in - 16, 16);
@@ -98,7 +98,7 @@ struct CbcDecryption {
   using Parameters = ChainParameters;
 
   template <class Cipher>
-  __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters& parameters) {
+  __device__ __forceinline__ void tile(const Cipher& cipher, const TileView& tile, const Parameters& parameters) {
     const Text text = tile.text;
     Block before = block_before(tile, parameters);
     for_each_step(text, tile.units, [&](auto step, std::uint32_t base) {
@@ -124,7 +124,7 @@ struct CfbDecryption {
   using Parameters = ChainParameters;
 
   template <class Cipher>
-  __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters& parameters) {
+  __device__ __forceinline__ void tile(const Cipher& cipher, const TileView& tile, const Parameters& parameters) {
     const Text text = tile.text;
     Block before = block_before(tile, parameters);
     for_each_step(text, tile.units, [&](auto step, std::uint32_t base) {
@@ -155,7 +155,7 @@ struct Cfb8Decryption {
   using Parameters = ChainParameters;
 
   template <class Cipher>
-  __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters& parameters) {
+  __device__ __forceinline__ void tile(const Cipher& cipher, const TileView& tile, const Parameters& parameters) {
     const Text text = tile.text;
     const std::uint32_t lane = lane_index();
     const Block before = block_before(tile, parameters);

@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   using Key = typename Source::Key;
   const auto work = [&](std::uint32_t number) {
     if constexpr (requires { mode.look_ahead(source, number, stride); }) mode.look_ahead(source, number, stride);
-    const Tile tile = source.template find<Mode>(number);
+    const TileView tile = source.template find<Mode>(number);
     const Key key = source.key(tile);
     const LaneCipher<Tables, Mode::inverse, Rounds, Key> cipher(key, source.rounds);
     mode.tile(cipher, tile, parameters);

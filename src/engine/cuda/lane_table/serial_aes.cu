@@ -40,17 +40,17 @@ template <int Rounds>
 struct RegisterKey {
   static constexpr bool in_registers = true;
 
-  Block rows[Rounds + 1];
+  Block round_keys[Rounds + 1];
 
   __device__ __forceinline__ explicit RegisterKey(const uint4* words) {
 #pragma unroll
     for (int r = 0; r <= Rounds; ++r) {
       const uint4 v = __ldg(words + r);
-      rows[r] = {{v.x, v.y, v.z, v.w}};
+      round_keys[r] = {{v.x, v.y, v.z, v.w}};
     }
   }
 
-  __device__ __forceinline__ const Block& round(std::uint32_t r) const { return rows[r]; }
+  __device__ __forceinline__ const Block& round(std::uint32_t r) const { return round_keys[r]; }
 };
 
 template <class Tables, int Rounds>
@@ -92,13 +92,13 @@ class Stage {
   uint4* const blocks_;
 };
 
-// Where the text of the lanes' messages lies: how many blocks behind that of lane 0.
-struct Places {
+// Where the texts of the lanes' messages lie: how many blocks after that of lane 0.
+struct LaneTexts {
   std::uint64_t first;
   std::int32_t behind;
   bool fits;  // in 32 bits, and a multiple of 16
 
-  explicit __device__ __forceinline__ Places(const std::uint8_t* text) {
+  explicit __device__ __forceinline__ LaneTexts(const std::uint8_t* text) {
     const auto own = reinterpret_cast<std::uint64_t>(text);
     first = from_lane(own, 0);
     const auto distance = static_cast<std::int64_t>(own - first);
@@ -117,8 +117,8 @@ template <bool Ahead, class Cipher>
 __device__ __forceinline__ std::uint64_t run_chunks(const Cipher& cipher, const Feedback& feedback,
                                                     const MessageView& view, bool is_there, const Stage& stage,
                                                     Block& chain) {
-  const Places in(view.in);
-  const Places out(view.out);
+  const LaneTexts in(view.in);
+  const LaneTexts out(view.out);
   const std::uint64_t len = is_there && in.fits && out.fits ? view.in_len / chunk_len * chunk_len : 0;
   const std::uint32_t lane = lane_index();
   const std::uint32_t column = lane % chunk_blocks;
@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(Warps* warp_len, 1)
     const bool is_there = own < batch.messages;
     const std::uint32_t place = is_there ? own : first;
     const MessageView& view = batch.views[batch.order != nullptr ? batch.order[place] : place];
-    const RegisterKey<Rounds> key(batch.round_keys + std::size_t{most_rows} * view.key);
+    const RegisterKey<Rounds> key(batch.round_keys + std::size_t{most_round_keys} * view.key);
     const SerialAes<Tables, Rounds> cipher{{key, Rounds}};
     Block chain = view.start;
     std::uint64_t done = 0;

@@ -18,7 +18,7 @@ namespace warpcipher::cuda::lane_table {
 struct SerialBatch {
   const MessageView* views;    // `start`: the IV
   const std::uint32_t* order;  // of the views, by length; nullptr: as they are
-  const uint4* round_keys;     // fifteen rows a key, for encryption
+  const uint4* round_keys;     // fifteen a key, for encryption
   std::uint32_t messages;
   std::uint32_t rounds;
 };

@@ -17,22 +17,22 @@ __device__ __forceinline__ std::uint32_t lead_of(const MessageView& view) {
   }
 }
 
-__device__ __forceinline__ ParameterKey SingleSource::key(const Tile&) const { return {schedule}; }
+__device__ __forceinline__ ParameterKey SingleSource::key(const TileView&) const { return {schedule}; }
 
 template <class Mode>
-__device__ __forceinline__ Tile SingleSource::find(std::uint32_t tile) const {
+__device__ __forceinline__ TileView SingleSource::find(std::uint32_t tile) const {
   return make_tile(view, 0, tile, tile, tile_units, Mode::unit_len, lead_of<Mode>(view));
 }
 
 template <class Mode>
-__device__ __forceinline__ Tile MessageList::find(std::uint32_t tile) const {
+__device__ __forceinline__ TileView MessageList::find(std::uint32_t tile) const {
   const std::uint32_t message = find_message(first_tile, messages, tiles, tile);
   const MessageView& view = views[message];
   return make_tile(view, message, tile, tile - first_tile[message], tile_units, Mode::unit_len, lead_of<Mode>(view));
 }
 
 __device__ __forceinline__ ParameterKey OneKeySource::key_at(std::uint32_t) const { return {schedule}; }
-__device__ __forceinline__ ParameterKey OneKeySource::key(const Tile&) const { return {schedule}; }
+__device__ __forceinline__ ParameterKey OneKeySource::key(const TileView&) const { return {schedule}; }
 
 __device__ __forceinline__ Block BatchSource::Key::round(std::uint32_t r) const {
   const uint4 v = __ldg(words + r);
@@ -40,9 +40,11 @@ __device__ __forceinline__ Block BatchSource::Key::round(std::uint32_t r) const 
 }
 
 __device__ __forceinline__ BatchSource::Key BatchSource::key_at(std::uint32_t number) const {
-  return {round_keys + std::size_t{most_rows} * number};
+  return {round_keys + std::size_t{most_round_keys} * number};
 }
 
-__device__ __forceinline__ BatchSource::Key BatchSource::key(const Tile& tile) const { return key_at(tile.view.key); }
+__device__ __forceinline__ BatchSource::Key BatchSource::key(const TileView& tile) const {
+  return key_at(tile.view.key);
+}
 
 }  // namespace warpcipher::cuda::lane_table

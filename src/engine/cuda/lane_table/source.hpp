@@ -14,12 +14,12 @@
 #include "engine/cuda/inputs/message_view.hpp"
 
 namespace warpcipher::cuda {
-struct Tile;
+struct TileView;
 }
 
 namespace warpcipher::cuda::lane_table {
 
-inline constexpr std::uint32_t most_schedule_words = 4 * most_rows;
+inline constexpr std::uint32_t most_schedule_words = 4 * most_round_keys;
 
 // A key in the constant bank.
 struct ParameterKey {
@@ -40,15 +40,15 @@ struct SingleSource {
   std::uint32_t rounds;
   std::uint32_t schedule[most_schedule_words];
 
-  __device__ Key key(const Tile&) const;
+  __device__ Key key(const TileView&) const;
   template <class Mode>
-  __device__ Tile find(std::uint32_t tile) const;
+  __device__ TileView find(std::uint32_t tile) const;
 };
 
 // Many messages.
 struct MessageList : TileList {
   template <class Mode>
-  __device__ Tile find(std::uint32_t tile) const;
+  __device__ TileView find(std::uint32_t tile) const;
 };
 
 // Many messages of one key.
@@ -59,7 +59,7 @@ struct OneKeySource : MessageList {
   std::uint32_t schedule[most_schedule_words];
 
   __device__ Key key_at(std::uint32_t) const;
-  __device__ Key key(const Tile&) const;
+  __device__ Key key(const TileView&) const;
 };
 
 // Many messages, each with its key.
@@ -74,7 +74,7 @@ struct BatchSource : MessageList {
   };
 
   __device__ Key key_at(std::uint32_t number) const;
-  __device__ Key key(const Tile& tile) const;
+  __device__ Key key(const TileView& tile) const;
 };
 
 }  // namespace warpcipher::cuda::lane_table

@@ -99,13 +99,13 @@ struct XtsMode {
   __device__ __forceinline__ void begin(const Block& first) { tweak = first; }
 
   // How many bytes of a last block that is not whole the tile has behind it. Every lane takes part.
-  static __device__ __forceinline__ std::uint32_t tail_of(const Tile& tile) {
+  static __device__ __forceinline__ std::uint32_t tail_of(const TileView& tile) {
     const bool last = tile.first_unit + tile.units == tile.view.units;
     return from_lane(last ? static_cast<std::uint32_t>(tile.view.in_len % 16) : 0, 0);
   }
 
   template <class Cipher>
-  __device__ __forceinline__ void tile(const Cipher& cipher, const Tile& tile, const Parameters&) {
+  __device__ __forceinline__ void tile(const Cipher& cipher, const TileView& tile, const Parameters&) {
     const std::uint32_t tail = tail_of(tile);
     const std::uint32_t plain_units = tail != 0 ? tile.units - 1 : tile.units;
     Text text = tile.text;  // of the blocks that steal nothing, which are whole

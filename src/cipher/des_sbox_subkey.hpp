@@ -11,7 +11,7 @@
 
 namespace warpcipher::des {
 
-struct PackedSubkey {
+struct SboxSubkey {
   std::uint32_t odd;
   std::uint32_t even;
 };
@@ -41,8 +41,8 @@ WARPCIPHER_INLINE constexpr std::uint32_t pack_boxes(std::uint64_t cd, std::inde
 
 // The subkey of a round, counted from 0 through all passes in the order of use. key_len: bytes, 8, 16 or 24. Constant
 // time: bits move to places that do not depend on them.
-WARPCIPHER_HD constexpr PackedSubkey packed_subkey(const std::uint8_t* key, std::size_t key_len, bool decrypt,
-                                            std::uint32_t round) {
+WARPCIPHER_HD constexpr SboxSubkey sbox_subkey(const std::uint8_t* key, std::size_t key_len, bool decrypt,
+                                        std::uint32_t round) {
   const bitslice::Pass pass = bitslice::pass_of(key_len, decrypt, static_cast<int>(round / bitslice::rounds));
   const std::uint32_t in_pass = round % bitslice::rounds;
   const std::uint32_t turned = detail::rotations_before(pass.backwards ? bitslice::rounds - 1 - in_pass : in_pass);
@@ -56,7 +56,7 @@ WARPCIPHER_HD constexpr PackedSubkey packed_subkey(const std::uint8_t* key, std:
 }
 
 // The mask of bit `bit` of a subkey, 0 to 47: all ones or zero.
-WARPCIPHER_INLINE constexpr std::uint32_t mask_of_bit(const PackedSubkey& subkey, std::uint32_t bit) {
+WARPCIPHER_INLINE constexpr std::uint32_t mask_of_bit(const SboxSubkey& subkey, std::uint32_t bit) {
   const std::uint32_t box = bit / 6;
   const std::uint32_t word = box % 2 == 0 ? subkey.odd : subkey.even;
   return 0u - (word >> (29 - 8 * (box / 2) - bit % 6) & 1u);
