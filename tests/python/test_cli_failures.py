@@ -166,7 +166,8 @@ def test_cut_and_lengthened_files_are_refused(tmp_path: Path) -> None:
         (("encrypt", "--key", "key", "missing"), 4, b"missing: No such file"),
         (("encrypt", "--key", "missing", "a"), 4, b"missing: No such file"),
         (("encrypt", "--key", ".", "a"), 4, b"warpcipher: .: Is a directory"),
-        (("encrypt", "--key", "-", "a"), 2, b"--key names a file"),
+        (("encrypt", "--key", "-", "a"), 2, b"standard input holds nothing; expected a key: 16 or"),
+        (("encrypt", "--key", "-", "-"), 2, b"both want standard input"),
         (("encrypt", "--key", "", "a"), 2, b"--key names a file"),
         (("encrypt", "--key", "key", "-o", "a", "a", "key"), 2, b"a exists and is not a directory"),
         (
@@ -175,7 +176,7 @@ def test_cut_and_lengthened_files_are_refused(tmp_path: Path) -> None:
                 *("--pair", ":".join(["00" * 16] * 3)),
             ),
             2,
-            b"key holds 32 bytes: a key of aes-128 is 16 bytes",
+            b"key holds 32 bytes; expected a key of aes-128: 16 bytes",
         ),
         (("encrypt", "--key", "key", "a", "-o", "no/such/place"), 4, b"No such file"),
         (("encrypt", "--key", "key", "a", "-o", "a/b"), 4, b"Not a directory"),

@@ -49,7 +49,7 @@ def test_forms_by_every_source(form: str, tmp_path: Path, monkeypatch: pytest.Mo
         for source in sources:
             assert keys.resolve(source) == meant(form)
             assert keys.resolve(source, sizes=(32,)) == meant(form), "again: a descriptor keeps it"
-            with pytest.raises(ValueError, match="a key is 16 bytes, raw, in hex"):
+            with pytest.raises(ValueError, match="expected a key: 16 bytes, raw, in hex"):
                 keys.resolve(source, sizes=(16,))
 
 
@@ -122,7 +122,7 @@ def test_keysets_pass_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     source = keys.from_env("K")
     assert formats.Keyset.from_json(keys.resolve(source)) == keyset
     assert formats.resolve("auto", keys.resolve(keyset.to_json())).name == "tink"
-    with pytest.raises(ValueError, match=r"K holds a Tink keyset\. a key is 32 bytes"):
+    with pytest.raises(ValueError, match=r"K holds a Tink keyset; expected a key: 32 bytes"):
         keys.resolve(source, sizes=(32,), keyset=False)
 
 
@@ -271,10 +271,10 @@ def test_formats_take_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         formats.encrypt_stream(reader, writer, key)
     assert formats.info(sealed, key).certain
     assert formats.detect(sealed.read_bytes()[:56], key) == "cobblestone-256"
-    with pytest.raises(ValueError, match="a cobblestone-128 key is 16 bytes"):
+    with pytest.raises(ValueError, match="expected a cobblestone-128 key: 16 bytes"):
         formats.open(sealed, key, format="cobblestone-128")
     raw = formats.Options(algorithm="aes-128-ctr", iv=bytes(16))
-    with pytest.raises(ValueError, match="a key of aes-128-ctr is 16 bytes"):
+    with pytest.raises(ValueError, match="expected a key of aes-128-ctr: 16 bytes"):
         formats.open(sealed, key, format="raw", options=raw)
     with pytest.raises(ValueError, match="format raw needs an algorithm"):
         formats.open(sealed, key, format="raw")
@@ -312,7 +312,8 @@ def test_tink_keysets_that_a_kms_encrypted(kind: str, kek: Any, tmp_path: Path) 
     with pytest.raises(PermissionError, match="the KMS did not decrypt it: TinkError"):
         keys.resolve(keys.from_tink(path, kms=kek, associated_data=b"other"))
     with pytest.raises(
-        ValueError, match="a Tink keyset that a KMS encrypted" if kind == "json" else "a key is"
+        ValueError,
+        match="a Tink keyset that a KMS encrypted" if kind == "json" else "expected a key",
     ):
         keys.resolve(keys.from_tink(path))
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 from types import FrameType
 
 from . import folders
@@ -39,7 +40,10 @@ def die(number: int, reason: str = "") -> None:
 
 
 def remove_unfinished() -> None:
-    """Removes the temporaries, and the folders that were made and hold nothing."""
+    """Removes the temporaries, and the folders that were made and hold nothing; ends the command
+    that was asked for a key."""
+    if (commands := sys.modules.get("warpcipher.keys.command")) is not None:
+        commands.end_running()
     for name, folder in list(temporaries.items()):
         with contextlib.suppress(OSError):
             os.unlink(name, dir_fd=folder)

@@ -24,4 +24,4 @@ def decrypt(**given: Any) -> None:
     warpcipher decrypt --key my.key report.pdf.cobblestone
     warpcipher decrypt --key my.key -o - photos.tar.cobblestone | tar x
     """
-    Transfer(Settings(**given), encrypt=False).run()
+    Transfer(Settings.of(given), encrypt=False).run()

@@ -25,4 +25,4 @@ def encrypt(**given: Any) -> None:
     warpcipher encrypt --key my.key -o backup/ photos notes.txt
     tar c photos | warpcipher encrypt --key my.key - > photos.tar.cobblestone
     """
-    Transfer(Settings(**given), encrypt=True).run()
+    Transfer(Settings.of(given), encrypt=True).run()

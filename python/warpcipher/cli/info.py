@@ -32,9 +32,7 @@ Entry = dict[str, Any]
 
 @click.command(cls=Command, epilog=EPILOG)
 @click.argument("paths", metavar="[FILE]...", nargs=-1, type=click.Path(readable=False))
-@click.option(
-    "--key", "--key-file", "key_file", metavar="FILE", help="Tell whether this key opens FILE."
-)
+@keys.key_options
 @click.option("--context", metavar="TEXT", help="The context that FILE was encrypted with; UTF-8.")
 @click.option("--context-hex", metavar="HEX", help="The same in hex digits.")
 @click.option(
@@ -56,7 +54,6 @@ Entry = dict[str, Any]
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(
     paths: tuple[str, ...],
-    key_file: str | None,
     context: str | None,
     context_hex: str | None,
     engines: bool,
@@ -69,6 +66,7 @@ def info(
     decrypt: bool,
     device: int | None,
     as_json: bool,
+    **key_options: Any,
 ) -> None:
     """Tell what encrypted files may be, without their key; and what this installation can do.
 
@@ -78,20 +76,21 @@ def info(
     """
     import warpcipher as wc
 
+    choice_of_key = keys.Choice.take(key_options)
     batch = {"messages": messages, "size": size, "keys": key_count, "device": device}
     given = [name for name, value in batch.items() if value is not None]
     if choice is None and (given or decrypt):
         raise usage(f"--{(*given, 'decrypt')[0]} is for --choice: name an algorithm with it")
     if not (paths or engines or algorithms or formats or choice is not None):
         raise usage("name a FILE, or give --engines, --algorithms, --formats or --choice")
-    if key_file is not None and not paths:
+    if choice_of_key and not paths:
         raise usage("--key is for a FILE: name one")
-    if key_file is None and (context is not None or context_hex is not None):
+    if not choice_of_key and (context is not None or context_hex is not None):
         raise usage("a context tells nothing without --key")
     document: Entry = {"version": wc.__version__}
     code = 0
     if paths:
-        key = None if key_file is None else keys.read_key(key_file, "auto", None)
+        key = choice_of_key.read("auto", None) if choice_of_key else None
         document["files"], code = _files(paths, key, keys.read_context(context, context_hex))
     if formats:
         document["formats"] = _formats()
@@ -179,7 +178,7 @@ def _key_needed(format_name: str) -> str:
     if format_name == "raw":
         return "the key, algorithm and IV that it was encrypted with; the file has none of them"
     size = keys.key_sizes(format_name, None)[0]
-    return f"{size} bytes, raw or in hex digits"
+    return f"{size} bytes, raw, in hex digits or in base64"
 
 
 def _formats() -> list[Entry]:

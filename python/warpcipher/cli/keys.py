@@ -1,59 +1,156 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Key files: raw bytes, hex digits, or a Tink keyset in JSON. Errors name files and sizes alone."""
+"""The key options of the commands, and the key that they name. Errors name sources and sizes."""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
-from typing import TYPE_CHECKING, Union
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, Union
+
+import click
 
 from .errors import counted, shown, usage, warn
 
 if TYPE_CHECKING:
     from warpcipher.formats import Keyset
+    from warpcipher.keys import KeySource
 
 Key = Union[bytearray, "Keyset"]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
-LONGEST = 1 << 20
+STANDARD = "-"
 HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
 FEWEST_HEX_DIGITS = 14
 """Of a DES key without its parity bits."""
 BASE64_DIGITS = (22, 32, 43, 86)
 """Of keys of 16, 24, 32 and 64 bytes, without padding."""
 
+OPTIONS = (
+    click.option(
+        "--key",
+        "--key-file",
+        "key_file",
+        metavar="FILE",
+        help="The key file, from `warpcipher keygen`; - is standard input.",
+    ),
+    click.option("--key-env", metavar="NAME", help="The key is in this environment variable."),
+    click.option(
+        "--key-fd", metavar="N", type=int, help="The key is read from this open descriptor."
+    ),
+    click.option(
+        "--key-command",
+        metavar="COMMAND",
+        help="The key is what this command prints; no shell runs.",
+    ),
+    click.option(
+        "--kms",
+        metavar="URI",
+        help="The key is a Tink keyset that this key of a KMS encrypted: aws-kms://...",
+    ),
+)
 
-def read_key(
-    path: str, format_name: str, algorithm: str | None, *, named: str | None = None
-) -> Key:
-    """The key in a file, for a format ("auto": what the key is for). named: what an error calls the
-    algorithm.
 
-    Raises CliError where it cannot be one, OSError where it cannot be read. Warns where others may
-    read it.
-    """
-    data = _read(path)
-    if format_name == "tink":
-        return _keyset(path, data)
-    sizes = key_sizes(format_name, algorithm)
-    text = data.strip()
-    is_hex = bool(text) and HEX_DIGITS.issuperset(text)
-    if is_hex and len(text) in {2 * size for size in sizes}:
-        return bytearray.fromhex(text.decode("ascii"))
-    if len(data) in sizes and not (is_hex and len(data) >= 16):
-        return data
-    if format_name == "auto" and text[:1] == b"{":
-        return _keyset(path, data)
-    expected = " or ".join(map(str, sizes))
-    given = counted(len(text), "hex digit") if is_hex else counted(len(data), "byte")
-    what = {"auto": "a key", "raw": f"a key of {named or algorithm}"}.get(
-        format_name, f"a {format_name} key"
-    )
-    keyset = ", or a Tink keyset in JSON" if format_name == "auto" else ""
-    raise usage(
-        f"{shown(path)} holds {given}: {what} is {expected} bytes, or twice as many hex digits"
-        f"{keyset}"
-    )
+def key_options(function: Function) -> Function:
+    """Adds the options; `Choice.take` turns what they say into a `Choice`."""
+    for option in reversed(OPTIONS):
+        function = option(function)
+    return function
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Where the key is, as the options say; all None: nowhere."""
+
+    file: str | None = None
+    env: str | None = None
+    fd: int | None = None
+    command: str | None = None
+    kms: str | None = None
+
+    @classmethod
+    def take(cls, given: dict[str, Any]) -> Choice:
+        """Takes the options out of a command's arguments. Raises CliError where there are two."""
+        values = {
+            name: given.pop(option)
+            for name, option in (
+                ("file", "key_file"),
+                ("env", "key_env"),
+                ("fd", "key_fd"),
+                ("command", "key_command"),
+            )
+        }
+        if sum(value is not None for value in values.values()) > 1:
+            raise usage("give one key: one of --key, --key-env, --key-fd and --key-command")
+        choice = cls(**values, kms=given.pop("kms"))
+        if choice.kms is not None and not choice:
+            raise usage("--kms decrypts a keyset: name it, with --key FILE")
+        if choice.fd is not None and choice.fd < 0:
+            raise usage(f"--key-fd takes the number of an open descriptor, got {choice.fd}")
+        return choice
+
+    def __bool__(self) -> bool:
+        return any(value is not None for value in (self.file, self.env, self.fd, self.command))
+
+    @property
+    def takes_standard_input(self) -> bool:
+        return self.file == STANDARD or self.fd == 0
+
+    @property
+    def path(self) -> str | None:
+        """A name of the file that holds the key; None where there is none."""
+        if self.takes_standard_input:
+            return "/dev/stdin"
+        return self.file if self.fd is None else f"/dev/fd/{self.fd}"
+
+    def _source(self) -> KeySource:
+        from warpcipher import keys
+
+        if self.env is not None:
+            return keys.from_env(self.env)
+        if self.command is not None:
+            return keys.from_command(self.command)
+        if self.takes_standard_input:
+            if os.isatty(0):
+                raise usage("standard input is a terminal, which would show the key: name a file")
+            return keys.from_descriptor(0)
+        if self.fd is not None:
+            return keys.from_descriptor(self.fd)
+        return _file(str(self.file))
+
+    def read(self, format_name: str, algorithm: str | None, *, named: str | None = None) -> Key:
+        """The key, for a format ("auto": what the key is for). named: what an error calls the
+        algorithm.
+
+        Raises CliError where it cannot be one, OSError where it cannot be had. Warns where others
+        may read its file.
+        """
+        from warpcipher import keys
+        from warpcipher.formats import FormatError, Keyset
+
+        sizes = key_sizes(format_name, algorithm)
+        source = self._source()
+        if self.kms is not None:
+            source = keys.from_tink(bytes(source.read(None)), kms=self.kms)
+        what = {"auto": "a key", "raw": f"a key of {named or algorithm}"}
+        try:
+            key = source.resolve(
+                sizes=sizes,
+                keyset=format_name in ("auto", "tink"),
+                what=what.get(format_name, f"a {format_name} key"),
+            )
+        except ValueError as error:
+            raise usage(str(error)) from None
+        if format_name != "tink" and key[:1] != b"{":
+            return bytearray(key)
+        try:
+            return Keyset.from_json(key)
+        except FormatError as error:
+            if len(key) in sizes:
+                return bytearray(key)
+            raise usage(f"{source.name}: {error}") from None
 
 
 def parse_hex(option: str, text: str) -> bytes:
@@ -77,33 +174,21 @@ def read_context(text: str | None, digits: str | None) -> bytes:
 
 def key_sizes(format_name: str, algorithm: str | None) -> tuple[int, ...]:
     """The sizes in bytes that a key of the format (raw: of the algorithm) may have."""
-    if format_name == "raw":
-        from warpcipher import algorithms
+    from warpcipher import formats
 
-        for entry in algorithms():
-            if entry.name == algorithm:
-                return (entry.key_size,)
-        raise usage(
-            f"unknown algorithm {algorithm!r}: `warpcipher info --algorithms` lists them"
-            if algorithm
-            else "format raw needs --algorithm NAME: `warpcipher info --algorithms` lists them"
-        )
-    from warpcipher.formats import FORMATS
-
-    sizes = {
-        name: int(getattr(entry, "key_size", 0))
-        for name, entry in FORMATS.items()
-        if format_name in ("auto", name)
-    }
-    return tuple(sorted(size for size in sizes.values() if size))
+    if format_name == "raw" and not algorithm:
+        raise usage("format raw needs --algorithm NAME: `warpcipher info --algorithms` lists them")
+    return formats.key_sizes(format_name, algorithm)
 
 
-def _read(path: str) -> bytearray:
-    if path in ("", "-"):
-        raise usage("--key names a file: for the output of a program it is --key <(command)")
-    # By its name, not by a descriptor, whose number an error would tell in place of the name.
+def _file(path: str) -> KeySource:
+    """The file of --key, with a warning where others may read it."""
+    from warpcipher import keys
+
+    if not path:
+        raise usage("--key names a file, and - is standard input")
     try:
-        opened = open(path, "rb", buffering=0)  # noqa: PTH123, SIM115 - closed below
+        status = os.stat(path)  # noqa: PTH116 - of the name as it was given
     except OSError as error:
         if not _may_be_key(path):
             raise
@@ -111,17 +196,10 @@ def _read(path: str) -> bytearray:
             f"--key names a file: what was given, {counted(len(path), 'character')} not repeated "
             f"here, may be a key itself ({error.strerror})"
         ) from None
-    with opened as file:
-        status = os.fstat(file.fileno())
-        if stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
-            mode = stat.S_IMODE(status.st_mode)
-            warn(f"key file {shown(path)} is open to others (mode {mode:04o}): chmod 600 it")
-        data = bytearray()
-        while part := file.read(LONGEST + 1 - len(data)):
-            data += part
-    if len(data) > LONGEST:
-        raise usage(f"{shown(path)} holds more than {LONGEST} bytes: that is no key file")
-    return data
+    if stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
+        mode = stat.S_IMODE(status.st_mode)
+        warn(f"key file {shown(path)} is open to others (mode {mode:04o}): chmod 600 it")
+    return keys.from_file(path)
 
 
 def _may_be_key(text: str) -> bool:
@@ -135,12 +213,3 @@ def _may_be_key(text: str) -> bool:
     return bool(re.fullmatch(r"[A-Za-z0-9+/_-]+", bare)) and (
         len(bare) in BASE64_DIGITS or len(text) > len(bare)
     )
-
-
-def _keyset(path: str, data: bytearray) -> Keyset:
-    from warpcipher.formats import FormatError, Keyset
-
-    try:
-        return Keyset.from_json(data)
-    except FormatError as error:
-        raise usage(f"{shown(path)}: {error}") from None

@@ -38,13 +38,7 @@ OPTIONS = (
     click.argument(
         "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(readable=False)
     ),
-    click.option(
-        "--key",
-        "--key-file",
-        "key_file",
-        metavar="FILE",
-        help="The key file, from `warpcipher keygen`.",
-    ),
+    *keys.OPTIONS,
     click.option(
         "-o", "--output", metavar="PATH", help="Output file or directory; - is standard output."
     ),
@@ -99,7 +93,7 @@ class Settings:
     """The options of a run, as given."""
 
     paths: tuple[str, ...]
-    key_file: str | None
+    key: keys.Choice
     output: str | None
     force: bool
     format_name: str
@@ -112,6 +106,11 @@ class Settings:
     no_padding: bool
     quiet: bool
     as_json: bool
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> Settings:
+        """From the arguments of a command."""
+        return cls(key=keys.Choice.take(given), **given)
 
 
 @dataclass
@@ -161,9 +160,11 @@ class Transfer:
             ):
                 if value is not None:
                     raise usage(f"{option} belongs to --format raw")
-        if (given.key_file is None) == (given.key_hex is None):
+        if bool(given.key) == (given.key_hex is not None):
             hint = " or, for format raw, --key-hex HEX" if given.format_name == "raw" else ""
             raise usage(f"give one key, with --key FILE{hint}")
+        if given.key.takes_standard_input and jobs.STANDARD in given.paths:
+            raise usage("the key and the input both want standard input: name a file for one")
         if given.format_name == "raw" and given.algorithm is None:
             raise usage(
                 "format raw needs --algorithm NAME: `warpcipher info --algorithms` lists them"
@@ -189,9 +190,7 @@ class Transfer:
             get(given.format_name)
         if given.key_hex is not None:
             return bytearray(keys.parse_hex("--key-hex", given.key_hex))
-        if given.key_file is None:
-            raise usage("give one key, with --key FILE")
-        return keys.read_key(given.key_file, given.format_name, given.algorithm)
+        return given.key.read(given.format_name, given.algorithm)
 
     def _check_iv(self) -> None:
         """Names the option where an IV is missing: the library knows no options."""
@@ -212,7 +211,7 @@ class Transfer:
             plan = jobs.make_plan(settings.paths, settings.output, naming)
             self._refuse_one_iv_for_many(plan)
             self._refuse_terminal(plan)
-            self._kept = conflicts.refuse(plan, settings.key_file)
+            self._kept = conflicts.refuse(plan, settings.key.path)
             self._warn_unauthenticated()
             for _, failure in plan.failures:
                 complain(failure.message)

@@ -4,27 +4,27 @@
 from __future__ import annotations
 
 import json
-from typing import cast
+from typing import Any, cast
 
 import click
 
 from .errors import EPILOG, NOT_FOUND, Command, counted, usage
-from .keys import parse_hex, read_key
+from .keys import Choice, key_options, parse_hex
 from .search import pair_options, read_pairs
 
 
 @click.command(cls=Command, epilog=EPILOG)
 @pair_options
-@click.option("--key", "--key-file", "key_file", metavar="FILE", help="The key, raw or in hex.")
+@key_options
 @click.option("--key-hex", metavar="HEX", help="The key; whoever lists processes sees it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def verify(
     algorithm: str,
     pairs: tuple[str, ...],
     pair_files: tuple[str, ...],
-    key_file: str | None,
     key_hex: str | None,
     as_json: bool,
+    **given: Any,
 ) -> None:
     """Tell whether a key turns the plaintext of every pair into its ciphertext.
 
@@ -35,7 +35,8 @@ def verify(
     """
     from warpcipher.keysearch.pairs import Algorithm, Test
 
-    if (key_file is None) == (key_hex is None):
+    choice = Choice.take(given)
+    if bool(choice) == (key_hex is not None):
         raise usage("give the key: either --key FILE or --key-hex HEX")
     named = Algorithm.named(algorithm)
     test = Test(named, read_pairs(pairs, pair_files))
@@ -43,7 +44,7 @@ def verify(
         key = bytearray(parse_hex("--key-hex", key_hex))
     else:
         # Not every cipher and mode that can be searched is an algorithm: all have ECB.
-        read = read_key(str(key_file), "raw", f"{named.cipher}-ecb", named=named.cipher)
+        read = choice.read("raw", f"{named.cipher}-ecb", named=named.cipher)
         key = cast("bytearray", read)
     passes = test.native.passes(key)
     if as_json:

@@ -116,11 +116,11 @@ def decode(
         if not stripped:
             found = "nothing" if not data else "white space alone"
         if found is not None:
-            raise ValueError(f"{name} holds {found}. {_expected(what, sizes, keyset)}")
+            raise ValueError(f"{name} holds {found}; {_expected(what, sizes, keyset)}")
         if _json_object(data) is not None:
             if keyset:
                 return bytearray(stripped)
-            raise ValueError(f"{name} holds a Tink keyset. {_expected(what, sizes, keyset)}")
+            raise ValueError(f"{name} holds a Tink keyset; {_expected(what, sizes, keyset)}")
     readings = _readings(data, stripped, encoding, text)
     if encoding == "auto":
         allowed = frozenset(sizes or SIZES)
@@ -133,7 +133,7 @@ def decode(
         readings = {form: key for form, key in readings.items() if len(key) in sizes}
     for key in readings.values():
         return key
-    raise ValueError(f"{name} holds {_shape(data, stripped)}. {_expected(what, sizes, keyset)}")
+    raise ValueError(f"{name} holds {_shape(data, stripped)}; {_expected(what, sizes, keyset)}")
 
 
 def _readings(
@@ -187,4 +187,4 @@ def _shape(data: bytes | bytearray, stripped: bytes) -> str:
 def _expected(what: str, sizes: Collection[int], keyset: bool) -> str:
     counts = " or ".join(map(str, sizes or SIZES))
     also = ", or a Tink keyset in JSON" if keyset else ""
-    return f"{what} is {counts} bytes, raw, in hex digits or in base64{also}"
+    return f"expected {what}: {counts} bytes, raw, in hex digits or in base64{also}"
