@@ -14,6 +14,19 @@ namespace {
 inline __m128i load_block(const std::uint8_t* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
 inline void store_block(std::uint8_t* p, __m128i block) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), block); }
 
+// For lengths of some blocks: the compiler puts a string instruction in the place of memcpy, which takes 30 clocks to
+// start.
+inline void copy_short(std::uint8_t* to, const std::uint8_t* from, std::size_t len) {
+  for (; len >= 16; len -= 16, to += 16, from += 16) store_block(to, load_block(from));
+  if (len >= 8) {
+    std::memcpy(to, from, 8);
+    len -= 8;
+    to += 8;
+    from += 8;
+  }
+  for (std::size_t i = 0; i < len; ++i) to[i] = from[i];
+}
+
 inline void forget(void* data, std::size_t size) {
   std::memset(data, 0, size);
   __asm__ __volatile__("" : : "r"(data) : "memory");

@@ -23,13 +23,24 @@ const GcmConstants& AesKey::gcm() {
   return *gcm_;
 }
 
-const cpu::GcmLaneKey& AesKey::lanes(const cpu::GcmLanes& code) {
-  lanes_once_.call([&] {
+const cpu::GcmLaneKey& AesKey::gcm_lanes(const cpu::GcmLanes& code) {
+  gcm_lanes_once_.call([&] {
     auto made = std::make_unique<Secret<cpu::GcmLaneKey>>();
     code.make_key(key_.bytes(), key_.size(), **made);
-    lanes_ = std::move(made);
+    gcm_lanes_ = std::move(made);
   });
-  return **lanes_;
+  return **gcm_lanes_;
+}
+
+const cpu::AesLaneKey& AesKey::aes_lanes(const cpu::AesLanes& code) {
+  aes_lanes_once_.call([&] {
+    auto made = std::make_unique<Secret<cpu::AesLaneKey>>();
+    const bool xts = key_.algorithm().mode.id == Mode::xts;
+    const std::size_t key_len = key_.algorithm().cipher.key_len;
+    code.make_key(key_.bytes(), xts ? key_.bytes() + key_len : nullptr, key_len, **made);
+    aes_lanes_ = std::move(made);
+  });
+  return **aes_lanes_;
 }
 
 }  // namespace warpcipher

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU engine keeps of an AES key: pools of keyed libcrypto contexts, and for GCM what long
-// messages need, and short ones.
+// What the CPU engine keeps of an AES key: pools of keyed libcrypto contexts, the round keys of own code, and for GCM
+// the powers of its hash key.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 #include "batch/key.hpp"
 #include "core/fork.hpp"
 #include "core/wipe.hpp"
+#include "engine/cpu/aes_lanes.hpp"
 #include "engine/cpu/context.hpp"
 #include "engine/cpu/gcm_constants.hpp"
 #include "engine/cpu/gcm_lanes.hpp"
@@ -35,15 +36,19 @@ class AesKey final : public KeyState {
   const GcmConstants& gcm();
 
   // The same for `code`, which is the same in all calls.
-  const cpu::GcmLaneKey& lanes(const cpu::GcmLanes& code);
+  const cpu::GcmLaneKey& gcm_lanes(const cpu::GcmLanes& code);
+
+  // For any other algorithm, in the same way.
+  const cpu::AesLaneKey& aes_lanes(const cpu::AesLanes& code);
 
  private:
   const bool symmetric_;
   ContextPool encrypt_, decrypt_, encrypt_blocks_, decrypt_blocks_;
   const Key& key_;
-  Once gcm_once_, lanes_once_;
+  Once gcm_once_, gcm_lanes_once_, aes_lanes_once_;
   Secret<GcmConstants> gcm_;
-  std::unique_ptr<Secret<cpu::GcmLaneKey>> lanes_;
+  std::unique_ptr<Secret<cpu::GcmLaneKey>> gcm_lanes_;
+  std::unique_ptr<Secret<cpu::AesLaneKey>> aes_lanes_;
 };
 
 }  // namespace warpcipher

@@ -3,32 +3,74 @@
 
 #include <array>
 #include <cstring>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "cipher/gf128.hpp"
 #include "core/bytes.hpp"
+#include "core/fork.hpp"
 #include "core/wipe.hpp"
+#include "engine/cpu/faster.hpp"
 #include "engine/cpu/staged_modes.hpp"
 
 namespace warpcipher {
 namespace {
 
-void run_counter(AesKey& key, const Message& m, const Piece& piece) {
-  std::uint8_t counter[16];
-  std::memcpy(counter, m.iv, 16);
-  add_be128(counter, piece.first_unit);
-  const ContextPool::Lease context = key.mode(m.direction).borrow();
-  context->start(counter);
-  context->update(piece.in, piece.out, piece.len);
+using Block = std::array<std::uint8_t, 16>;
+
+constexpr std::size_t most_short = 8192;
+
+bool has_own(Mode mode, Direction direction) {
+  const bool chains = mode == Mode::cbc || mode == Mode::cfb || mode == Mode::cfb8;
+  return mode == Mode::ecb || mode == Mode::ctr || mode == Mode::xts || (chains && direction == Direction::decrypt);
 }
 
-// libcrypto encrypts the IV under the tweak key to get the first tweak. A piece in the middle needs that tweak times a
-// power of alpha (IEEE 1619, section 5.2), so it is given the IV that encrypts to it.
-void run_xts(AesKey& key, const Message& m, const Piece& piece) {
-  Secret<std::array<std::uint8_t, 16>> iv;
+// For a long text.
+bool is_own_faster(Mode mode, Direction direction) {
+  static constinit std::array<std::array<FirstUse<bool>, 2>, 8> faster{};
+  static_assert(static_cast<int>(Mode::xts) == 7, "a place for each mode");
+  return faster.at(static_cast<std::size_t>(mode)).at(static_cast<std::size_t>(direction)).get([&] {
+    std::vector<std::uint8_t> text(timed_len), out(timed_len);
+    text[0] = 1;  // the halves of an XTS key differ
+    const std::array<std::string_view, 8> names{"ecb", "cbc", "cfb", "cfb8", "ofb", "ctr", "gcm", "xts"};
+    const Algorithm& algorithm = find_algorithm("aes-128-" + std::string(names.at(static_cast<std::size_t>(mode))));
+    const Key key(algorithm, std::span(text).first(algorithm.key_len()));
+    Message m;
+    m.key = &key;
+    m.direction = direction;
+    m.in = m.iv = text.data();
+    m.in_len = m.out_len = text.size();
+    m.iv_len = algorithm.mode.iv == IvRule::none ? 0 : 16;
+    m.out = out.data();
+    AesKey& state = AesKey::of(key);
+    const Piece piece = whole_piece(m);
+    const cpu::AesLanes& code = *cpu::aes_lanes_list().front();
+    return is_faster([&] { run_own_piece(code, state, m, piece); }, [&] { run_libcrypto_piece(state, m, piece); });
+  });
+}
+
+Block counter_at(const Message& m, const Piece& piece) {
+  Block counter;
+  std::memcpy(counter.data(), m.iv, 16);
+  add_be128(counter.data(), piece.first_unit);
+  return counter;
+}
+
+// A tweak times the power of alpha of the piece (IEEE 1619, section 5.2).
+void jump(Block& tweak, const Piece& piece) {
+  if (piece.first_unit == 0) return;
+  gf128::store_tweak(tweak.data(), gf128::jump_tweak(gf128::load_tweak(tweak.data()), piece.first_unit));
+}
+
+// libcrypto encrypts the IV under the tweak key to get the first tweak. A piece in the middle is given the IV that
+// encrypts to its own.
+void run_libcrypto_xts(AesKey& key, const Message& m, const Piece& piece) {
+  Secret<Block> iv;
   std::memcpy(iv->data(), m.iv, 16);
   if (piece.first_unit != 0) {
     key.blocks(Direction::encrypt).borrow()->update(iv->data(), iv->data(), 16);
-    gf128::store_tweak(iv->data(), gf128::jump_tweak(gf128::load_tweak(iv->data()), piece.first_unit));
+    jump(*iv, piece);
     key.blocks(Direction::decrypt).borrow()->update(iv->data(), iv->data(), 16);
   }
   const ContextPool::Lease context = key.mode(m.direction).borrow();
@@ -38,20 +80,58 @@ void run_xts(AesKey& key, const Message& m, const Piece& piece) {
 
 }  // namespace
 
-void run_aes_piece(AesKey& key, const Message& m, const Piece& piece) {
+const cpu::AesLanes* own_aes(Mode mode, Direction direction, std::size_t len) {
+  const std::span<const cpu::AesLanes* const> list = cpu::aes_lanes_list();
+  if (list.empty() || !has_own(mode, direction)) return nullptr;
+  return len <= most_short || is_own_faster(mode, direction) ? list.front() : nullptr;
+}
+
+void run_own_piece(const cpu::AesLanes& code, AesKey& key, const Message& m, const Piece& piece) {
+  const cpu::AesLaneKey& round_keys = key.aes_lanes(code);
+  const bool encrypting = m.direction == Direction::encrypt;
+  switch (m.algorithm().mode.id) {
+    case Mode::ctr:
+      return code.ctr(round_keys, counter_at(m, piece).data(), piece.in, piece.out, piece.len);
+    case Mode::cbc:
+      return code.cbc_decrypt(round_keys, piece.chain, piece.in, piece.out, piece.len);
+    case Mode::cfb:
+      return code.cfb_decrypt(round_keys, piece.chain, piece.in, piece.out, piece.len);
+    case Mode::cfb8:
+      return staged_cfb8_decrypt<16>(piece, [&](std::uint8_t* text, std::size_t blocks) {
+        code.ecb_encrypt(round_keys, nullptr, text, text, 16 * blocks);
+      });
+    case Mode::xts: {
+      Secret<Block> tweak;
+      code.make_tweak(round_keys, m.iv, tweak->data());
+      jump(*tweak, piece);
+      return (encrypting ? code.xts_encrypt : code.xts_decrypt)(round_keys, tweak->data(), piece.in, piece.out,
+                                                                piece.len);
+    }
+    default:  // ECB
+      return update_with_padding(m, piece, [&](const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
+        (encrypting ? code.ecb_encrypt : code.ecb_decrypt)(round_keys, nullptr, in, out, len);
+      });
+  }
+}
+
+void run_libcrypto_piece(AesKey& key, const Message& m, const Piece& piece) {
   const Mode mode = m.algorithm().mode.id;
-  const bool decrypting = m.direction == Direction::decrypt;
-  if (mode == Mode::ctr) return run_counter(key, m, piece);
-  if (mode == Mode::xts) return run_xts(key, m, piece);
-  if (decrypting && (mode == Mode::cfb || mode == Mode::cfb8)) {
+  if (mode == Mode::xts) return run_libcrypto_xts(key, m, piece);
+  if (m.direction == Direction::decrypt && (mode == Mode::cfb || mode == Mode::cfb8)) {
     const ContextPool::Lease blocks = key.blocks(Direction::encrypt).borrow();
     const auto ecb = [&](std::uint8_t* text, std::size_t count) { blocks->update(text, text, 16 * count); };
     return mode == Mode::cfb ? staged_cfb_decrypt<16>(piece, ecb) : staged_cfb8_decrypt<16>(piece, ecb);
   }
   const ContextPool::Lease context = key.mode(m.direction).borrow();
-  if (mode != Mode::ecb) context->start(piece.chain);
+  if (mode != Mode::ecb) context->start(mode == Mode::ctr ? counter_at(m, piece).data() : piece.chain);
   update_with_padding(
       m, piece, [&](const std::uint8_t* in, std::uint8_t* out, std::size_t len) { context->update(in, out, len); });
+}
+
+void run_aes_piece(AesKey& key, const Message& m, const Piece& piece) {
+  const cpu::AesLanes* const code = own_aes(m.algorithm().mode.id, m.direction, piece.len);
+  if (code == nullptr) return run_libcrypto_piece(key, m, piece);
+  run_own_piece(*code, key, m, piece);
 }
 
 }  // namespace warpcipher

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES in every mode but GCM, a piece at a time.
+// AES in every mode but GCM, a piece at a time, by this library's own code or by libcrypto, whichever is faster.
 #pragma once
 
 #include "batch/message.hpp"
@@ -8,8 +8,17 @@
 
 namespace warpcipher {
 
-// Transforms `piece` of `m` with one pass of libcrypto. Pieces of a message may run in any order and at the same time
-// when the mode is parallel in this direction; else the piece must be the whole message.
+// Transforms `piece` of `m`. Pieces of a message may run in any order and at the same time when the mode is parallel in
+// this direction; else the piece must be the whole message.
 void run_aes_piece(AesKey& key, const Message& m, const Piece& piece);
+
+// The library's own code if it is to take pieces of `len` bytes of that mode, else nullptr. It takes short ones, since
+// a call of libcrypto takes 0.3 us, and others where it is found to be faster.
+const cpu::AesLanes* own_aes(Mode mode, Direction direction, std::size_t len);
+
+// What the two do. `code` is one of cpu::aes_lanes_list(), the same in all calls with that key; the mode is ECB, CTR,
+// XTS, or CBC, CFB or CFB8 in decryption.
+void run_own_piece(const cpu::AesLanes& code, AesKey& key, const Message& m, const Piece& piece);
+void run_libcrypto_piece(AesKey& key, const Message& m, const Piece& piece);
 
 }  // namespace warpcipher

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // AES-GCM by AES instructions and carry-less products of one instruction set, for short messages, where the calls into
-// libcrypto take longer than the work, and for all where it is faster. gcm_lanes_pclmul.cpp,
-// gcm_lanes_vpclmul.cpp and gcm_lanes_vpclmul512.cpp define one each, from one source (gcm_lanes_code.hpp);
-// gcm_lanes.cpp chooses.
+// libcrypto take longer than the work, and for all where it is faster. lanes_pclmul.cpp, lanes_vpclmul.cpp and
+// lanes_vpclmul512.cpp define one GcmLanes each, from one source (gcm_lanes_code.hpp); lanes.cpp lists what the
+// processor has.
 #pragma once
 
 #include <cstddef>

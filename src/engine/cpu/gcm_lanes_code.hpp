@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The source that gcm_lanes_*.cpp compile, each for its own instruction set: AES-GCM (SP 800-38D) with several vectors
-// of blocks in flight. All of it is in an unnamed namespace: a function that the linker could merge with another file's
-// copy might run instructions that the processor lacks.
+// The source that lanes_*.cpp compile, each for its own instruction set: AES-GCM (SP 800-38D) with several vectors of
+// blocks in flight. All of it is in an unnamed namespace, for the reason that aes_instructions.hpp gives.
 //
 // GHASH works on blocks with their bytes reversed, whose bit i is the coefficient of x^(127 - i). A carry-less product
 // of two such is the product times x, so each power of H is kept divided by x (shifted left by one bit, and reduced);
@@ -15,14 +14,12 @@
 
 #include <cstring>
 
-#include "engine/cpu/aes_instructions.hpp"
 #include "engine/cpu/gcm_lanes.hpp"
+#include "engine/cpu/lane_rounds.hpp"
 
 namespace warpcipher::cpu {
 namespace {
 
-inline __m128i reversing_bytes() { return _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
-inline __m128i reverse_block(__m128i block) { return _mm_shuffle_epi8(block, reversing_bytes()); }
 inline __m128i swap_halves(__m128i a) { return _mm_shuffle_epi32(a, 0x4e); }
 inline __m128i add(__m128i a, __m128i b) { return _mm_xor_si128(a, b); }
 
@@ -101,26 +98,18 @@ struct GcmLanesCode {
 
  private:
   static __m128i encrypt_block(const GcmLaneKey& key, __m128i block) {
-    block = add(block, load_block(key.round_keys[0]));
-    for (int r = 1; r < key.rounds; ++r) block = _mm_aesenc_si128(block, load_block(key.round_keys[r]));
-    return _mm_aesenclast_si128(block, load_block(key.round_keys[key.rounds]));
+    return transform_block<true>(key.round_keys, key.rounds, block);
   }
 
   // The next group of encrypted counters. `counter` has its bytes reversed, so that the 32 bits that count (inc32:
   // section 6.2) are the first word of a block.
   static void make_key_stream(const GcmLaneKey& key, Vector& counter, Vector (&blocks)[vectors]) {
     const Vector step = Lanes::from_block(_mm_set_epi32(0, 0, 0, static_cast<int>(Lanes::blocks)));
-    Vector round_key = Lanes::from_block(load_block(key.round_keys[0]));
     for (std::size_t v = 0; v < vectors; ++v) {
-      blocks[v] = Lanes::exclusive_or(Lanes::swap_bytes(counter), round_key);
+      blocks[v] = Lanes::swap_bytes(counter);
       counter = Lanes::add_words(counter, step);
     }
-    for (int r = 1; r < key.rounds; ++r) {
-      round_key = Lanes::from_block(load_block(key.round_keys[r]));
-      for (std::size_t v = 0; v < vectors; ++v) blocks[v] = Lanes::encrypt_round(blocks[v], round_key);
-    }
-    round_key = Lanes::from_block(load_block(key.round_keys[key.rounds]));
-    for (std::size_t v = 0; v < vectors; ++v) blocks[v] = Lanes::encrypt_last(blocks[v], round_key);
+    transform_vectors<Lanes, true>(key.round_keys, key.rounds, blocks);
   }
 
   // Sums of products that wait for their reduction: Karatsuba's three.
@@ -172,14 +161,14 @@ struct GcmLanesCode {
                           std::uint8_t* out, std::size_t len) {
     alignas(64) std::uint8_t text[group_len];
     const std::size_t used = (len + vector_len - 1) / vector_len;
-    std::memcpy(text, in, len);
+    copy_short(text, in, len);
     std::memset(text + len, 0, vector_len * used - len);
     Vector hashed[vectors];
     for (std::size_t v = 0; v < used; ++v) {
       hashed[v] = Lanes::load(text + vector_len * v);
       Lanes::store(text + vector_len * v, Lanes::exclusive_or(hashed[v], blocks[v]));
     }
-    std::memcpy(out, text, len);
+    copy_short(out, text, len);
     if constexpr (Encrypt) {
       std::memset(text + len, 0, vector_len * used - len);
       for (std::size_t v = 0; v < used; ++v) hashed[v] = Lanes::load(text + vector_len * v);
@@ -194,7 +183,7 @@ struct GcmLanesCode {
       const std::size_t part = len < group_len ? len : group_len;
       const std::size_t used = (part + vector_len - 1) / vector_len;
       alignas(64) std::uint8_t padded[group_len];
-      std::memcpy(padded, bytes, part);
+      copy_short(padded, bytes, part);
       std::memset(padded + part, 0, vector_len * used - part);
       Vector text[vectors];
       for (std::size_t v = 0; v < used; ++v) text[v] = Lanes::load(padded + vector_len * v);

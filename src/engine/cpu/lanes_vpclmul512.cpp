@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES-GCM four blocks at a time in each vector: VAES and VPCLMULQDQ on 512 bits. The build compiles this file, and no
+// AES four blocks at a time in each vector: VAES and VPCLMULQDQ on 512 bits. The build compiles this file, and no
 // other, for them.
 
 #if defined(__x86_64__)
@@ -14,6 +14,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
+#include "engine/cpu/aes_lanes_code.hpp"
 #include "engine/cpu/gcm_lanes_code.hpp"
 
 namespace warpcipher::cpu {
@@ -33,11 +34,26 @@ struct FourBlocks {
   static Vector load(const std::uint8_t* p) { return _mm512_loadu_si512(p); }
   static void store(std::uint8_t* p, Vector v) { _mm512_storeu_si512(p, v); }
   static Vector add_words(Vector a, Vector b) { return _mm512_add_epi32(a, b); }
+  static Vector add_longs(Vector a, Vector b) { return _mm512_add_epi64(a, b); }
   static Vector exclusive_or(Vector a, Vector b) { return _mm512_xor_si512(a, b); }
   static Vector swap_bytes(Vector v) { return _mm512_shuffle_epi8(v, from_block(reversing_bytes())); }
   static Vector swap_halves(Vector v) { return _mm512_shuffle_epi32(v, static_cast<_MM_PERM_ENUM>(0x4e)); }
   static Vector encrypt_round(Vector v, Vector key) { return _mm512_aesenc_epi128(v, key); }
   static Vector encrypt_last(Vector v, Vector key) { return _mm512_aesenclast_epi128(v, key); }
+  static Vector decrypt_round(Vector v, Vector key) { return _mm512_aesdec_epi128(v, key); }
+  static Vector decrypt_last(Vector v, Vector key) { return _mm512_aesdeclast_epi128(v, key); }
+  static Vector shift_left(Vector v, Vector bits) { return _mm512_sllv_epi64(v, bits); }
+  static Vector shift_right(Vector v, Vector bits) { return _mm512_srlv_epi64(v, bits); }
+  template <int Bytes>
+  static Vector shift_bytes_left(Vector v) {
+    return _mm512_bslli_epi128(v, Bytes);
+  }
+  template <int Bytes>
+  static Vector shift_bytes_right(Vector v) {
+    return _mm512_bsrli_epi128(v, Bytes);
+  }
+  // `before`, then the blocks of v but the last.
+  static Vector shift_in(__m128i before, Vector v) { return _mm512_alignr_epi64(v, from_block(before), 6); }
   template <int Halves>
   static Vector multiply(Vector a, Vector b) {
     return _mm512_clmulepi64_epi128(a, b, Halves);
@@ -46,6 +62,7 @@ struct FourBlocks {
 
 }  // namespace
 
+constinit const AesLanes aes_lanes_vaes512 = make_aes_lanes<FourBlocks>("vaes512");
 constinit const GcmLanes gcm_lanes_vaes512 = make_gcm_lanes<FourBlocks>("vaes512");
 
 }  // namespace warpcipher::cpu

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rounds of AES over vectors in flight: what gcm_lanes_code.hpp and aes_lanes_code.hpp share. All of it is in an
+// unnamed namespace, for the reason that aes_instructions.hpp gives.
+#pragma once
+
+#include "engine/cpu/aes_instructions.hpp"
+
+namespace warpcipher::cpu {
+namespace {
+
+using RoundKeys = std::uint8_t[15][16];
+
+inline __m128i reversing_bytes() { return _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
+inline __m128i reverse_block(__m128i block) { return _mm_shuffle_epi8(block, reversing_bytes()); }
+
+template <bool Encrypt>
+__m128i transform_block(const RoundKeys& keys, int rounds, __m128i block) {
+  block = _mm_xor_si128(block, load_block(keys[0]));
+  for (int r = 1; r < rounds; ++r) {
+    const __m128i key = load_block(keys[r]);
+    block = Encrypt ? _mm_aesenc_si128(block, key) : _mm_aesdec_si128(block, key);
+  }
+  const __m128i key = load_block(keys[rounds]);
+  return Encrypt ? _mm_aesenclast_si128(block, key) : _mm_aesdeclast_si128(block, key);
+}
+
+template <class Lanes, bool Encrypt>
+[[gnu::always_inline]] inline void run_round(typename Lanes::Vector (&blocks)[Lanes::vectors],
+                                             const std::uint8_t* round_key) {
+  const typename Lanes::Vector key = Lanes::from_block(load_block(round_key));
+  for (auto& block : blocks) block = Encrypt ? Lanes::encrypt_round(block, key) : Lanes::decrypt_round(block, key);
+}
+
+// Calls meanwhile(r) in round r, from 1 to 9, for work that is to fill the gaps between the rounds. Nine rounds, those
+// of AES-128, are unrolled: in a loop the compiler moves each block from register to register.
+template <class Lanes, bool Encrypt, class Meanwhile>
+[[gnu::always_inline]] inline void transform_vectors(const RoundKeys& keys, int rounds,
+                                                     typename Lanes::Vector (&blocks)[Lanes::vectors],
+                                                     const Meanwhile& meanwhile) {
+  typename Lanes::Vector key = Lanes::from_block(load_block(keys[0]));
+  for (auto& block : blocks) block = Lanes::exclusive_or(block, key);
+#pragma GCC unroll 9
+  for (std::size_t r = 1; r < 10; ++r) {
+    run_round<Lanes, Encrypt>(blocks, keys[r]);
+    meanwhile(r);
+  }
+  for (int r = 10; r < rounds; ++r) run_round<Lanes, Encrypt>(blocks, keys[r]);
+  key = Lanes::from_block(load_block(keys[rounds]));
+  for (auto& block : blocks) block = Encrypt ? Lanes::encrypt_last(block, key) : Lanes::decrypt_last(block, key);
+}
+
+template <class Lanes, bool Encrypt>
+[[gnu::always_inline]] inline void transform_vectors(const RoundKeys& keys, int rounds,
+                                                     typename Lanes::Vector (&blocks)[Lanes::vectors]) {
+  transform_vectors<Lanes, Encrypt>(keys, rounds, blocks, [](std::size_t) {});
+}
+
+}  // namespace
+}  // namespace warpcipher::cpu
