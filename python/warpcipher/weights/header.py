@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The header of a safetensors file, read strictly and with bounded memory.
+
+    +----------------+-----------------------------------------+-----------------------+
+    | length 8, LE   | JSON of that length, padded with spaces | data: the tensors     |
+    +----------------+-----------------------------------------+-----------------------+
+
+    {"__metadata__": {text: text, ...},
+     name: {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...}
+
+The offsets count from the beginning of the data; the tensors cover the data without a gap. A file
+comes from outside, so this is no general reader of JSON: whatever the format does not have is
+refused where it stands, before memory is spent on it. What is kept is at most a fixed multiple of
+the header, which has at most `MAX_HEADER_SIZE` bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from ..formats import FormatError
+from .dtypes import DTYPES
+
+LENGTH_SIZE = 8
+MAX_HEADER_SIZE = 100_000_000
+"""Of the JSON, in bytes: the limit of the safetensors library."""
+MAX_DIMENSIONS = 64
+"""Of a tensor: the limit of NumPy and PyTorch."""
+MAX_NUMBER = (1 << 63) - 1
+METADATA = "__metadata__"
+
+_scan_string = json.decoder.scanstring  # type: ignore[attr-defined]
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
+_FIELD = re.compile(
+    r'[ \t\n\r]*"(dtype|shape|data_offsets)"[ \t\n\r]*:[ \t\n\r]*'
+    r'(?:"([^"\\\x00-\x1f]{0,32})"|\[([0-9, \t\n\r]{0,2048})\])[ \t\n\r]*'
+)
+"""One field of a tensor: its name, and a short text or a short list of numbers."""
+
+
+class TensorInfo(NamedTuple):
+    """A tensor of a file.
+
+    dtype: a name in `DTYPES`. shape: as the file has it. start, end: where its bytes lie, counted
+    from the beginning of the data.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.end - self.start
+
+
+class Header(NamedTuple):
+    """A header that was checked.
+
+    data_start: where the data begins in the file. data_size: its bytes. tensors: by name, in the
+    order of their bytes. metadata: empty where the file has none.
+    """
+
+    data_start: int
+    data_size: int
+    tensors: dict[str, TensorInfo]
+    metadata: dict[str, str]
+
+
+def read_header(read: Callable[[int, int], bytes], size: int) -> Header:
+    """Reads and checks the header of a safetensors file of `size` bytes.
+
+    read: gives `length` bytes from `offset` on. Raises FormatError, and what `read` raises.
+    """
+    if size < LENGTH_SIZE:
+        raise FormatError(f"no safetensors file: {size} bytes, and the header's length alone has 8")
+    length = int.from_bytes(read(0, LENGTH_SIZE), "little")
+    if length > min(MAX_HEADER_SIZE, size - LENGTH_SIZE):
+        raise FormatError(
+            f"no safetensors file: it claims a header of {length} bytes, and the file has "
+            f"{size - LENGTH_SIZE} more, of which a header may have {MAX_HEADER_SIZE}"
+        )
+    data_start = LENGTH_SIZE + length
+    tensors, metadata = parse(read(LENGTH_SIZE, length))
+    data_size = size - data_start
+    return Header(data_start, data_size, _in_order(tensors, data_size), metadata)
+
+
+def parse(text: bytes) -> tuple[dict[str, TensorInfo], dict[str, str]]:
+    """The tensors and the metadata in the JSON of a header, each tensor checked by itself.
+
+    Raises FormatError with the place of the fault.
+    """
+    try:
+        # The first byte is "{" in every file of the format, so that readers can tell it by that.
+        scanner = _Scanner(text.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise FormatError(f"header: byte {error.start} is not UTF-8") from None
+    tensors: dict[str, TensorInfo] = {}
+    metadata: dict[str, str] | None = None
+    if text[:1] != b"{":
+        raise FormatError('header: it begins with no "{"')
+    for name in scanner.members():
+        if name == METADATA:
+            if metadata is not None:
+                raise scanner.error(f"{METADATA} stands there twice")
+            metadata = scanner.texts()
+        elif name in tensors:
+            raise scanner.error(f"tensor {shown(name)} stands there twice")
+        else:
+            tensors[name] = scanner.tensor(name)
+    scanner.expect_end()
+    return tensors, metadata or {}
+
+
+def shown(name: str) -> str:
+    """The name of a tensor, fit for an error."""
+    return ascii(name if len(name) <= 80 else name[:77] + "...")
+
+
+def tensor_size(dtype: str, shape: Iterable[int]) -> int:
+    """Bytes of a tensor. Raises FormatError for an unknown dtype, half bytes and sizes beyond
+    2^63."""
+    if dtype not in DTYPES:
+        raise FormatError(f"unknown dtype {dtype!a}: there are {', '.join(DTYPES)}")
+    bits = math.prod(shape) * DTYPES[dtype].bits
+    if bits % 8:
+        raise FormatError(f"{bits} bits of {dtype} are no whole number of bytes")
+    if bits // 8 > MAX_NUMBER:
+        raise FormatError(f"{bits // 8} bytes are more than a file can have")
+    return bits // 8
+
+
+def _in_order(tensors: dict[str, TensorInfo], data_size: int) -> dict[str, TensorInfo]:
+    """The tensors by their place. Raises FormatError where they overlap, leave a gap, or do not end
+    with the data."""
+    ordered = dict(sorted(tensors.items(), key=lambda item: item[1][2:]))
+    end = 0
+    for name, info in ordered.items():
+        if info.start != end:
+            what = "overlaps what is before it" if info.start < end else "leaves a gap before it"
+            raise FormatError(
+                f"header: tensor {shown(name)} begins at byte {info.start}, and {what}: "
+                f"that ends at byte {end}"
+            )
+        end = info.end
+    if end != data_size:
+        what = "truncated" if data_size < end else "too long"
+        raise FormatError(f"{what}: the tensors have {end} bytes, and the file has {data_size}")
+    return ordered
+
+
+class _Scanner:
+    """A place in the text of a header."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def error(self, what: str) -> FormatError:
+        return FormatError(f"header: at character {self._at}: {what}")
+
+    def _skip(self) -> str:
+        """The next character that is no space; empty at the end."""
+        match = _SPACE.match(self._text, self._at)
+        self._at = match.end() if match else self._at
+        return self._text[self._at : self._at + 1]
+
+    def _take(self, expected: str) -> str:
+        """One of the characters in `expected`."""
+        found = self._skip()
+        if not found or found not in expected:
+            what = " or ".join(f'"{character}"' for character in expected)
+            raise self.error(f"expected {what}, found {ascii(found) if found else 'the end'}")
+        self._at += 1
+        return found
+
+    def _string(self) -> str:
+        self._take('"')
+        try:
+            found: tuple[str, int] = _scan_string(self._text, self._at, True)
+            found[0].encode("utf-8")
+        except json.JSONDecodeError as error:
+            raise self.error(f"{error.msg.lower()}, in a text") from None
+        except UnicodeEncodeError:
+            raise self.error("a text holds half a surrogate pair") from None
+        self._at = found[1]
+        return found[0]
+
+    def members(self) -> Iterable[str]:
+        """The names of an object's members; the caller takes each value before the next."""
+        self._take("{")
+        if self._skip() == "}":
+            self._at += 1
+            return
+        while True:
+            name = self._string()
+            self._take(":")
+            yield name
+            if self._take(",}") == "}":
+                return
+
+    def texts(self) -> dict[str, str]:
+        """An object of texts."""
+        found: dict[str, str] = {}
+        for name in self.members():
+            if name in found:
+                raise self.error(f"{METADATA} has {shown(name)} twice")
+            found[name] = self._string()
+        return found
+
+    def tensor(self, name: str) -> TensorInfo:
+        """The value of a tensor: its three fields, in any order."""
+        self._take("{")
+        text: str | None = None
+        lists: dict[str, tuple[int, ...]] = {}
+        for index in range(3):
+            match = _FIELD.match(self._text, self._at)
+            field = match[1] if match else ""
+            is_text = match is not None and match[2] is not None
+            if not match or is_text != (field == "dtype") or field in lists or (is_text and text):
+                raise self.error(
+                    f"tensor {shown(name)}: expected a dtype, a shape and two data_offsets, each "
+                    "once: a short text and lists of whole numbers"
+                )
+            if is_text:
+                text = match[2]
+            else:
+                lists[field] = self._numbers(name, match[3])
+            self._at = match.end()
+            self._take(",}"[index == 2])
+        shape, offsets = lists["shape"], lists["data_offsets"]
+        if len(shape) > MAX_DIMENSIONS:
+            raise self.error(f"tensor {shown(name)} has {len(shape)} dimensions, at most 64 may be")
+        if len(offsets) != 2 or offsets[0] > offsets[1]:
+            raise self.error(
+                f"tensor {shown(name)} has data_offsets {list(offsets)[:4]}: expected its "
+                "begin and its end"
+            )
+        try:
+            size = tensor_size(str(text), shape)
+        except FormatError as error:
+            raise self.error(f"tensor {shown(name)}: {error}") from None
+        if size != offsets[1] - offsets[0]:
+            raise self.error(
+                f"tensor {shown(name)} has {offsets[1] - offsets[0]} bytes, and its dtype and "
+                f"shape make {size}"
+            )
+        return TensorInfo(str(text), shape, *offsets)
+
+    def _numbers(self, name: str, text: str) -> tuple[int, ...]:
+        parts = [part.strip(" \t\n\r") for part in text.split(",")]
+        if parts == [""]:
+            return ()
+        for part in parts:
+            if not _NUMBER.fullmatch(part) or int(part) > MAX_NUMBER:
+                raise self.error(
+                    f"tensor {shown(name)}: {part[:20]!a} is no whole number below 2^63"
+                )
+        return tuple(map(int, parts))
+
+    def expect_end(self) -> None:
+        """Raises FormatError where more than spaces follows."""
+        if self._skip():
+            raise self.error("something follows the header's last brace")
+
+
+def build(
+    tensors: Iterable[tuple[str, str, tuple[int, ...]]], metadata: Mapping[str, str] | None
+) -> tuple[bytes, dict[str, TensorInfo]]:
+    """A header for tensors given as name, dtype and shape, and where each one's bytes go.
+
+    The bytes, with length and padding, are those that the safetensors library writes: the tensors
+    by alignment, then by name. Raises FormatError where no header can hold it.
+    """
+    ranks = {name: rank for rank, name in enumerate(DTYPES)}
+    ranked = sorted(tensors, key=lambda entry: (-ranks.get(entry[1], 0), entry[0]))
+    placed: dict[str, TensorInfo] = {}
+    end = 0
+    for name, dtype, shape in ranked:
+        if name == METADATA:
+            raise FormatError(f"a tensor cannot be called {METADATA}: that is the metadata's place")
+        if name in placed:
+            raise FormatError(f"tensor {shown(name)} was given twice")
+        begin, end = end, end + tensor_size(dtype, shape)
+        placed[name] = TensorInfo(dtype, shape, begin, end)
+    return encode(placed, metadata), placed
+
+
+def encode(tensors: Mapping[str, TensorInfo], metadata: Mapping[str, str] | None) -> bytes:
+    """Length, JSON and padding of a header. Raises FormatError where it is too long."""
+    text = canonical(tensors, metadata)
+    text += b" " * (-len(text) % 8)  # so that the data is aligned
+    if len(text) > MAX_HEADER_SIZE:
+        raise FormatError(f"the header has {len(text)} bytes, at most {MAX_HEADER_SIZE} may be")
+    return len(text).to_bytes(LENGTH_SIZE, "little") + text
+
+
+def canonical(tensors: Mapping[str, TensorInfo], metadata: Mapping[str, str] | None) -> bytes:
+    """The JSON of a header as safetensors and cryptotensors write it: no spaces, the metadata by
+    name, the tensors in the order given. metadata: None leaves it away."""
+    document: dict[str, object] = {}
+    if metadata is not None:
+        document[METADATA] = dict(sorted(metadata.items()))
+    for name, info in tensors.items():
+        document[name] = {
+            "dtype": info.dtype,
+            "shape": info.shape,
+            "data_offsets": (info.start, info.end),
+        }
+    try:
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    except UnicodeEncodeError:
+        raise FormatError("a name or the metadata holds half a surrogate pair") from None
