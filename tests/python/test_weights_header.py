@@ -38,7 +38,7 @@ def test_a_header_is_read() -> None:
     assert found.tensors["y"].size == 1
     assert found.metadata == {"a": "b", "\u00e9": "\n"}
     assert found.data_size == 25
-    assert read(image(" {}   ".strip() + "   ", 0)).tensors == {}
+    assert read(image("{}   ", 0)).tensors == {}
 
 
 def test_spaces_and_the_order_of_fields_are_free() -> None:
@@ -187,7 +187,7 @@ def test_a_changed_header_is_read_as_json_reads_it_or_refused(data: st.DataObjec
     except FormatError:
         return
     document = json.loads(text)
-    assert found.metadata == document.pop("__metadata__", {})
+    assert found.metadata == document.pop("__metadata__", None)
     assert found.tensors == {
         name: (entry["dtype"], tuple(entry["shape"]), *entry["data_offsets"])
         for name, entry in document.items()

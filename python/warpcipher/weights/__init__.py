@@ -1,2 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encrypted models, in the shape that users know from safetensors."""
+"""Encrypted models, in the shape that users know from safetensors.
+
+    from warpcipher import weights
+
+    weights.save_file(tensors, "model.safetensors.cobblestone", key=key)
+    tensors = weights.load_file("model.safetensors.cobblestone", key=key, device="cuda:0")
+    with weights.safe_open("model.safetensors.cobblestone", "pt", key=key) as model:
+        part = model.get_slice("lm_head.weight")[rank * rows : (rank + 1) * rows]
+
+What `warpcipher encrypt model.safetensors` writes is such a file; docs/weights.md has the rest.
+"""
+
+from __future__ import annotations
+
+from .header import TensorInfo
+from .opening import Model, TensorSlice, load_file, safe_open
+from .saving import save_file
+
+__all__ = ["Model", "TensorInfo", "TensorSlice", "load_file", "safe_open", "save_file"]

@@ -66,13 +66,13 @@ class Header(NamedTuple):
     """A header that was checked.
 
     data_start: where the data begins in the file. data_size: its bytes. tensors: by name, in the
-    order of their bytes. metadata: empty where the file has none.
+    order of their bytes. metadata: None where the file has none.
     """
 
     data_start: int
     data_size: int
     tensors: dict[str, TensorInfo]
-    metadata: dict[str, str]
+    metadata: dict[str, str] | None
 
 
 def read_header(read: Callable[[int, int], bytes], size: int) -> Header:
@@ -94,7 +94,7 @@ def read_header(read: Callable[[int, int], bytes], size: int) -> Header:
     return Header(data_start, data_size, _in_order(tensors, data_size), metadata)
 
 
-def parse(text: bytes) -> tuple[dict[str, TensorInfo], dict[str, str]]:
+def parse(text: bytes) -> tuple[dict[str, TensorInfo], dict[str, str] | None]:
     """The tensors and the metadata in the JSON of a header, each tensor checked by itself.
 
     Raises FormatError with the place of the fault.
@@ -118,7 +118,7 @@ def parse(text: bytes) -> tuple[dict[str, TensorInfo], dict[str, str]]:
         else:
             tensors[name] = scanner.tensor(name)
     scanner.expect_end()
-    return tensors, metadata or {}
+    return tensors, metadata
 
 
 def shown(name: str) -> str:

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Array libraries: memory that tensors are read into, and tensors as views of it.
+
+No library is imported before a caller asks for it. A new one is a class, and a line in
+`_FRAMEWORKS`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Protocol
+
+from .dtypes import DTYPES, FROM_ML_DTYPES
+from .header import shown
+from .memory import allocate
+
+
+class Framework(Protocol):
+    """What is needed of an array library. A block is a flat array of bytes; slices of it are views.
+
+    host: blocks lie in host memory, and `memory` gives a memoryview of one.
+    """
+
+    host: bool
+
+    def block(self, size: int) -> Any:
+        """A new block; its content is not set."""
+
+    def memory(self, block: Any) -> Any:
+        """What is read into to fill the block: a memoryview, or the array on a GPU itself."""
+
+    def copy_in(self, block: Any, data: memoryview) -> None:
+        """Copies host memory into a block of the same size."""
+
+    def rows(self, block: Any, count: int, stride: int, length: int) -> Any:
+        """The view of `count` rows of `length` bytes whose begins are `stride` bytes apart."""
+
+    def wipe(self, block: Any) -> None:
+        """Overwrites a block with zeros."""
+
+    def tensor(self, block: Any, dtype: str, shape: tuple[int, ...], name: str) -> Any:
+        """The block as a tensor: a view, or a copy where the place does not suit the dtype.
+
+        name: of the tensor, for errors. TypeError: the library has no such dtype.
+        """
+
+    def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
+        """A part of a tensor, with memory of its own."""
+
+
+class _NumPy:
+    host = True
+
+    def __init__(self) -> None:
+        self._numpy: Any = importlib.import_module("numpy")
+
+    def block(self, size: int) -> Any:
+        return self._numpy.frombuffer(allocate(size), self._numpy.uint8)
+
+    def memory(self, block: Any) -> Any:
+        return memoryview(block)
+
+    def copy_in(self, block: Any, data: memoryview) -> None:
+        block[:] = self._numpy.frombuffer(data, self._numpy.uint8)
+
+    def rows(self, block: Any, count: int, stride: int, length: int) -> Any:
+        as_strided = self._numpy.lib.stride_tricks.as_strided
+        return as_strided(block, (count, length), (stride, 1))
+
+    def wipe(self, block: Any) -> None:
+        block[:] = 0
+
+    def _dtype(self, dtype: str, name: str) -> Any:
+        known = DTYPES[dtype].numpy
+        if known is None:
+            raise no_dtype(name, dtype, "NumPy, CuPy and JAX have no such dtype")
+        if known not in FROM_ML_DTYPES:
+            return self._numpy.dtype(known)
+        try:
+            return self._numpy.dtype(getattr(importlib.import_module("ml_dtypes"), known))
+        except ImportError:
+            hint = 'NumPy has it from the package ml_dtypes: install that, or use framework="pt"'
+        except AttributeError:
+            hint = "this version of ml_dtypes does not have it: install a later one"
+        raise no_dtype(name, dtype, hint)
+
+    def tensor(self, block: Any, dtype: str, shape: tuple[int, ...], name: str) -> Any:
+        kind = self._dtype(dtype, name)
+        if block.ctypes.data % kind.alignment:
+            block = block.copy()
+        return block.view(kind).reshape(shape)
+
+    def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
+        return tensor[index].copy()
+
+
+class _CuPy:
+    """Memory of CuPy's pool on one GPU."""
+
+    host = False
+
+    def __init__(self, device: int) -> None:
+        self._cupy: Any = importlib.import_module("cupy")
+        self._device = device
+
+    def block(self, size: int) -> Any:
+        with self._cupy.cuda.Device(self._device):
+            return self._cupy.empty(size, self._cupy.uint8)
+
+    def memory(self, block: Any) -> Any:
+        return block
+
+    def copy_in(self, block: Any, data: memoryview) -> None:
+        with self._cupy.cuda.Device(self._device):
+            block.set(importlib.import_module("numpy").frombuffer(data, "uint8"))
+
+    def rows(self, block: Any, count: int, stride: int, length: int) -> Any:
+        return self._cupy.lib.stride_tricks.as_strided(block, (count, length), (stride, 1))
+
+    def wipe(self, block: Any) -> None:
+        block[:] = 0
+
+    def tensor(self, block: Any, dtype: str, shape: tuple[int, ...], name: str) -> Any:
+        known = DTYPES[dtype].numpy
+        if known is None or known in FROM_ML_DTYPES:
+            raise no_dtype(name, dtype, 'CuPy has no such dtype: use framework="pt"')
+        kind = self._cupy.dtype(known)
+        if block.data.ptr % kind.itemsize:
+            block = block.copy()
+        return block.view(kind).reshape(shape)
+
+    def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
+        return tensor[index].copy()
+
+
+class _Torch:
+    """host: memory of this package; else memory of PyTorch's allocator on the device."""
+
+    def __init__(self, device: int | None) -> None:
+        self._torch: Any = importlib.import_module("torch")
+        self._device = device
+        self.host = device is None
+
+    def block(self, size: int) -> Any:
+        uint8 = self._torch.uint8
+        if self._device is not None:
+            return self._torch.empty(size, dtype=uint8, device=f"cuda:{self._device}")
+        if size == 0:  # which frombuffer refuses
+            return self._torch.empty(0, dtype=uint8)
+        return self._torch.frombuffer(allocate(size), dtype=uint8)
+
+    def memory(self, block: Any) -> Any:
+        if not self.host:
+            return block
+        # Not by way of NumPy, which PyTorch may have been built or installed without.
+        import ctypes
+
+        size = block.numel()
+        return memoryview((ctypes.c_ubyte * size).from_address(block.data_ptr())).cast("B")
+
+    def copy_in(self, block: Any, data: memoryview) -> None:
+        block.copy_(self._torch.frombuffer(data, dtype=self._torch.uint8))
+
+    def rows(self, block: Any, count: int, stride: int, length: int) -> Any:
+        return block.as_strided((count, length), (stride, 1), block.storage_offset())
+
+    def wipe(self, block: Any) -> None:
+        block.zero_()
+
+    def tensor(self, block: Any, dtype: str, shape: tuple[int, ...], name: str) -> Any:
+        known = DTYPES[dtype].torch
+        if known is None:
+            raise no_dtype(name, dtype, "PyTorch has no such dtype")
+        kind = getattr(self._torch, known, None)
+        if kind is None:
+            raise no_dtype(name, dtype, f"PyTorch {self._torch.__version__} does not have {known}")
+        if DTYPES[dtype].bits == 4:
+            if not shape or shape[-1] % 2:
+                raise no_dtype(
+                    name, dtype, "PyTorch has pairs of it, and its last dimension is odd"
+                )
+            shape = (*shape[:-1], shape[-1] // 2)
+        if block.data_ptr() % kind.itemsize or block.storage_offset() % kind.itemsize:
+            block = block.clone()
+        return block.view(kind).view(shape)
+
+    def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
+        return tensor[index].clone()
+
+
+class _Jax(_NumPy):
+    """Arrays of JAX, which are copies: its arrays have memory of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._jax: Any = importlib.import_module("jax")
+
+    def _dtype(self, dtype: str, name: str) -> Any:
+        kind = super()._dtype(dtype, name)
+        if self._jax.dtypes.canonicalize_dtype(kind) != kind:
+            raise no_dtype(
+                name, dtype, 'JAX has 64 bits after jax.config.update("jax_enable_x64", True)'
+            )
+        return kind
+
+    def tensor(self, block: Any, dtype: str, shape: tuple[int, ...], name: str) -> Any:
+        host = super().tensor(block, dtype, shape, name)
+        return self._jax.device_put(host, self._jax.devices("cpu")[0], may_alias=False)
+
+    def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
+        return tensor[index]
+
+
+def no_dtype(name: str, dtype: str, why: str) -> TypeError:
+    return TypeError(f"tensor {shown(name)} is {dtype}: {why}")
+
+
+_NAMES = {
+    "np": "np",
+    "numpy": "np",
+    "pt": "pt",
+    "torch": "pt",
+    "pytorch": "pt",
+    "jax": "jax",
+    "flax": "jax",
+    "cupy": "cupy",
+}
+"""What safetensors calls the frameworks, and the name of one that it does not have."""
+
+
+def get(framework: str, device: str | int) -> Framework:
+    """The framework of that name for a device. Raises ValueError and ImportError."""
+    name = _NAMES.get(framework) if isinstance(framework, str) else None
+    if name is None:
+        raise ValueError(f"framework is {framework!r}: expected one of {', '.join(_NAMES)}")
+    ordinal = cuda_ordinal(device)
+    if name == "pt":
+        return _Torch(ordinal)
+    if name == "cupy":
+        if ordinal is None:
+            raise ValueError('device is "cpu": arrays of CuPy lie on a GPU, "cuda:0" for example')
+        return _CuPy(ordinal)
+    if ordinal is not None:
+        raise ValueError(
+            f'device is {device!r}: framework "{name}" loads to "cpu", "pt" and "cupy" to a GPU'
+        )
+    return _Jax() if name == "jax" else _NumPy()
+
+
+def cuda_ordinal(device: object) -> int | None:
+    """The GPU that a device names in the words of safetensors; None for "cpu". Raises
+    ValueError."""
+    text = str(device)  # a torch.device too
+    if text == "cpu":
+        return None
+    if text == "cuda":
+        return 0
+    number = text.removeprefix("cuda:")
+    if not isinstance(device, bool) and number.isascii() and number.isdigit():
+        return int(number)
+    raise ValueError(f'device is {device!r}: expected "cpu", "cuda", "cuda:0" or a GPU\'s number')

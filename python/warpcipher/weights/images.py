@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bytes of a safetensors file, wherever they come from: a plain file, or one that is encrypted
+in a format of `warpcipher.formats`. What is given out of an encrypted one was authenticated."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from .. import formats
+from .._uncopied import Uncopied
+from ..formats import FormatError
+
+PIECE = 16 << 20
+"""Bytes that one thread reads of a plain file in one go."""
+
+
+class Image(Protocol):
+    """A safetensors file as plaintext. size: its bytes."""
+
+    size: int
+
+    def read(self, offset: int, out: Any) -> None:
+        """Fills `out`, a memoryview of bytes or an array on a GPU, from `offset` on.
+
+        Raises InvalidTag, FormatError (the file became shorter) and OSError; the content of `out`
+        is then not to be used.
+        """
+
+    def close(self) -> None:
+        """Wipes keys and lets go of the file. Idempotent."""
+
+
+class PlainImage(Uncopied):
+    """A file that is not encrypted, read by all cores."""
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._lock = threading.Lock()
+        try:
+            self.size = os.fstat(self._descriptor).st_size
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self, offset: int, out: Any) -> None:
+        parts = [
+            (offset + start, out[start : start + PIECE]) for start in range(0, len(out), PIECE)
+        ]
+        if len(parts) < 2:
+            for part in parts:
+                self._fill(*part)
+            return
+        with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as pool:
+            for done in [pool.submit(self._fill, *part) for part in parts]:
+                done.result()
+
+    def _fill(self, offset: int, out: memoryview) -> None:
+        if self._descriptor < 0:
+            raise ValueError("read of a closed file")
+        while len(out):
+            count = os.preadv(self._descriptor, [out], offset)
+            if count == 0:
+                raise FormatError(f"the file ended at byte {offset} while it was read")
+            offset += count
+            out = out[count:]
+
+    def close(self) -> None:
+        with self._lock:
+            descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class FormatImage(Uncopied):
+    """A file in one of `formats.FORMATS` that authenticates. Reads of several threads queue up:
+    each of them uses all cores."""
+
+    def __init__(self, path: str, key: object, context: bytes) -> None:
+        options = formats.Options(context=context)
+        self._file = formats.open(path, key, options=options)
+        self._lock = threading.Lock()
+        self.size = self._file.seek(0, os.SEEK_END)
+
+    def read(self, offset: int, out: Any) -> None:
+        with self._lock:
+            self._file.seek(offset)
+            done = self._file.readinto(out)
+        if done != len(out):
+            raise FormatError(f"the plaintext ended at byte {offset + done} while it was read")
+
+    def close(self) -> None:
+        with self._lock:
+            self._file.close()

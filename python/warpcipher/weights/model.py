@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One file of tensors, whatever protects it: its header, and its data by place."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from .._uncopied import Uncopied
+from ..formats import FormatError
+from .frameworks import Framework
+from .header import Header, read_header
+from .images import FormatImage, Image, PlainImage
+from .memory import allocate
+
+ENCRYPTION = "__encryption__"
+"""The metadata of a cryptotensors file that says how each tensor is encrypted."""
+
+
+class TensorFile(Protocol):
+    """header: checked, and authenticated where the file is encrypted. metadata: the user's part of
+    the header's."""
+
+    header: Header
+    metadata: dict[str, str] | None
+
+    def read(self, framework: Framework, offset: int, block: Any) -> None:
+        """Fills a block from byte `offset` of the data on. Raises InvalidTag, FormatError and
+        OSError; the content of the block is then not to be used."""
+
+    def close(self) -> None:
+        """Wipes keys and lets go of the file. Idempotent."""
+
+
+class SafetensorsFile(Uncopied):
+    """A safetensors file, plain or as a whole inside of an encrypted one."""
+
+    def __init__(self, image: Image) -> None:
+        self._image = image
+        try:
+            self.header = read_header(self._bytes, image.size)
+            self.metadata = self.header.metadata
+        except BaseException:
+            self.close()
+            raise
+
+    def _bytes(self, offset: int, length: int) -> bytes:
+        found = bytearray(length)
+        self._image.read(offset, memoryview(found))
+        return bytes(found)
+
+    def read(self, framework: Framework, offset: int, block: Any) -> None:
+        place = self.header.data_start + offset
+        if framework.host or isinstance(self._image, FormatImage):
+            self._image.read(place, framework.memory(block))
+        else:  # nothing is decrypted, so it may pass through host memory
+            host = allocate(len(block))
+            self._image.read(place, host)
+            framework.copy_in(block, host)
+
+    def close(self) -> None:
+        self._image.close()
+
+
+def open_file(path: str, key: object, context: bytes) -> TensorFile:
+    """The file at a path. key: None for one that is not encrypted, which is taken by no other.
+
+    Raises InvalidTag, FormatError, ValueError, TypeError and OSError.
+    """
+    if key is not None:
+        return SafetensorsFile(FormatImage(path, key, context))
+    if context:
+        raise ValueError("a context was given and no key: a plain file has none")
+    file = SafetensorsFile(PlainImage(path))
+    if file.metadata is not None and ENCRYPTION in file.metadata:
+        file.close()
+        raise FormatError("the file is encrypted in the format cryptotensors: give its key")
+    return file

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`load_file` and `safe_open`: tensors out of a model, in the shape that users know from
+safetensors."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from .._uncopied import Uncopied
+from ..formats import FormatError
+from . import frameworks
+from .frameworks import Framework
+from .header import TensorInfo, shown
+from .model import TensorFile, open_file
+from .shards import files_of
+from .slices import box, read_box
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Model(Uncopied):
+    """An open model, of one file or several; a context manager. Made by `safe_open`.
+
+    Reads of several threads are safe. Headers are checked when it is opened, tensors when they are
+    read.
+    """
+
+    def __init__(
+        self, files: dict[str, set[str] | None], key: object, context: bytes, framework: Framework
+    ) -> None:
+        self._framework = framework
+        self._files: list[TensorFile] = []
+        self._places: dict[str, TensorFile] = {}
+        try:
+            for path, promised in files.items():
+                self._add(path, promised, key, context)
+        except BaseException:
+            self.close()
+            raise
+
+    def _add(self, path: str, promised: set[str] | None, key: object, context: bytes) -> None:
+        name = os.path.basename(path)  # noqa: PTH119
+        file = open_file(path, key, context)
+        self._files.append(file)
+        held = file.header.tensors.keys()
+        if promised is not None and held != promised:
+            lacks = sorted(promised - held)
+            more = sorted(held - promised)
+            what = f"does not hold {shown(lacks[0])}" if lacks else f"also holds {shown(more[0])}"
+            raise FormatError(f"{name} {what}, by the index: file and index do not belong together")
+        for tensor in held:
+            if tensor in self._places:
+                raise FormatError(f"{name} holds {shown(tensor)}, which another file has too")
+            self._places[tensor] = file
+
+    def _file(self, name: str) -> TensorFile:
+        if name not in self._places:
+            what = "the model is closed" if not self._files else f"no tensor {shown(str(name))}"
+            raise KeyError(what)
+        return self._places[name]
+
+    def keys(self) -> list[str]:
+        """The names of the tensors, sorted."""
+        return sorted(self._places)
+
+    def offset_keys(self) -> list[str]:
+        """The names in the order of the tensors' bytes."""
+        return list(self._places)
+
+    def metadata(self) -> dict[str, str] | None:
+        """The metadata of the header, None where there is none; of several files what all of them
+        say."""
+        first, *others = (file.metadata for file in self._files)
+        if first is None:
+            return None
+        return {
+            name: text
+            for name, text in first.items()
+            if all(other is not None and other.get(name) == text for other in others)
+        }
+
+    def info(self, name: str) -> TensorInfo:
+        """Dtype, shape and place of a tensor. KeyError: there is none of that name."""
+        return self._file(name).header.tensors[name]
+
+    def get_tensor(self, name: str) -> Any:
+        """One tensor, with memory of its own. Reads and decrypts the chunks that hold it.
+
+        Raises KeyError, TypeError (the library has no such dtype), InvalidTag, FormatError and
+        OSError.
+        """
+        return self.get_slice(name)[...]
+
+    def get_slice(self, name: str) -> TensorSlice:
+        """A tensor that is read when it is indexed: `get_slice(name)[:, 128:256]` reads and
+        decrypts only the chunks that hold that part."""
+        return TensorSlice(self._file(name), name, self._framework)
+
+    def close(self) -> None:
+        """Wipes keys and lets go of the files. Tensors that were given out stay."""
+        self._places.clear()
+        while self._files:
+            self._files.pop().close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<warpcipher.weights.Model of {len(self._places)} tensors>"
+
+
+class TensorSlice(Uncopied):
+    """A tensor that is read when it is indexed. Made by `Model.get_slice`."""
+
+    def __init__(self, file: TensorFile, name: str, framework: Framework) -> None:
+        self._file = file
+        self._name = name
+        self._framework = framework
+        self._info = file.header.tensors[name]
+
+    def get_shape(self) -> list[int]:
+        """The shape of the whole tensor."""
+        return list(self._info.shape)
+
+    def get_dtype(self) -> str:
+        """The dtype, as safetensors names it."""
+        return self._info.dtype
+
+    def __getitem__(self, index: object) -> Any:
+        """The part of the tensor, with memory of its own: ints, slices with a positive step, and
+        one ellipsis, as NumPy takes them. Raises IndexError, TypeError and what `get_tensor`
+        raises."""
+        wanted = box(index, self._info.shape)
+        if wanted.shape == self._info.shape and wanted.rest is None:
+            return self._whole()
+
+        def read(offset: int, block: Any) -> None:
+            self._file.read(self._framework, offset, block)
+
+        return read_box(self._framework, read, self._name, self._info, wanted)
+
+    def _whole(self) -> Any:
+        block = read_block(self._framework, self._file, self._info.start, self._info.size)
+        return self._framework.tensor(block, self._info.dtype, self._info.shape, self._name)
+
+
+def read_block(framework: Framework, file: TensorFile, offset: int, size: int) -> Any:
+    """A block with bytes of a file's data; it is wiped where they are not authentic."""
+    block = framework.block(size)
+    if size:
+        try:
+            file.read(framework, offset, block)
+        except BaseException:
+            framework.wipe(block)
+            raise
+    return block
+
+
+def safe_open(
+    path: str | os.PathLike[str],
+    framework: str = "pt",
+    device: str | int = "cpu",
+    *,
+    key: object = None,
+    context: bytes = b"",
+) -> Model:
+    """Opens a model to read tensors of it, or parts of tensors.
+
+    The arguments are those of `load_file`. Raises InvalidTag where the key does not open the file,
+    FormatError where a header is not right, ValueError, TypeError, ImportError and OSError.
+    """
+    chosen = frameworks.get(framework, device)
+    return Model(files_of(path, key, context), key, context, chosen)
+
+
+def load_file(
+    path: str | os.PathLike[str],
+    key: object = None,
+    device: str | int = "cpu",
+    framework: str = "pt",
+    *,
+    context: bytes = b"",
+) -> dict[str, Any]:
+    """All tensors of a model, by name.
+
+    path: a safetensors file, plain or encrypted; the index JSON of a sharded model; or a directory
+    with such files.
+    key: what `warpcipher.formats.open` takes: then every file must be encrypted with it, and a
+    plain one is refused. None: the files are plain.
+    device: "cpu", "cuda", "cuda:0" or the number of a GPU.
+    framework: "pt" (PyTorch), "np" (NumPy), "jax" or "cupy".
+    context: the context that the files were encrypted with.
+
+    The tensors of a file are views of one block of memory, which lives as long as one of them.
+    No tensor is given out before all of them were authenticated. Raises InvalidTag, FormatError,
+    ValueError, TypeError (the library has no such dtype), ImportError, MemoryError and OSError;
+    what was decrypted is then wiped.
+    """
+    chosen = frameworks.get(framework, device)
+    tensors: dict[str, Any] = {}
+    blocks: list[Any] = []
+    with Model(files_of(path, key, context), key, context, chosen) as model:
+        try:
+            for file in model._files:
+                block = read_block(chosen, file, 0, file.header.data_size)
+                blocks.append(block)
+                for name, info in file.header.tensors.items():
+                    part = block[info.start : info.end]
+                    tensors[name] = chosen.tensor(part, info.dtype, info.shape, name)
+        except BaseException:
+            tensors.clear()
+            for block in blocks:
+                chosen.wipe(block)
+            raise
+    return tensors

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of several files: the index JSON that names them, or a directory.
+
+{"metadata": {...}, "weight_map": {name of a tensor: name of a file beside the index, ...}}
+
+An index says which files there are and which tensors they hold; nothing in it is believed beyond
+that. One that is encrypted in a format of `warpcipher.formats`, as `warpcipher encrypt` leaves it
+in a directory, is decrypted with the model's key.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+
+from .. import formats
+from ..formats import FORMATS, FormatError
+from .header import MAX_HEADER_SIZE, shown
+
+INDEX_SUFFIX = ".safetensors.index.json"
+FILE_SUFFIX = ".safetensors"
+_EXTENSIONS = tuple(entry.extension for entry in FORMATS.values() if entry.authenticated)
+
+
+def files_of(
+    path: str | os.PathLike[str], key: object, context: bytes
+) -> dict[str, set[str] | None]:
+    """The files of the model at a path: a file, an index or a directory.
+
+    Of each the tensors that an index promises; None without one. Raises FormatError, ValueError,
+    OSError and what opening an encrypted index raises.
+    """
+    place = Path(os.fsdecode(path))
+    if place.is_dir():
+        return _of_directory(place, key, context)
+    if _bare(place.name).endswith(".json"):
+        return _of_index(place, key, context)
+    return {str(place): None}
+
+
+def _bare(name: str) -> str:
+    """A file's name without the extension of an encrypted file."""
+    for extension in _EXTENSIONS:
+        if name.endswith(extension):
+            return name[: -len(extension)]
+    return name
+
+
+def _of_directory(folder: Path, key: object, context: bytes) -> dict[str, set[str] | None]:
+    names = sorted(entry.name for entry in folder.iterdir())
+    indexes = [name for name in names if _bare(name).endswith(INDEX_SUFFIX)]
+    if len(indexes) > 1:
+        raise ValueError(f"{folder} has several indexes: name one of {', '.join(indexes)}")
+    if indexes:
+        return _of_index(folder / indexes[0], key, context)
+    files = [name for name in names if _bare(name).endswith(FILE_SUFFIX)]
+    if not files:
+        raise ValueError(f"{folder} has no file *{FILE_SUFFIX} and no *{INDEX_SUFFIX}")
+    bare = [_bare(name) for name in files]
+    for name in files:
+        if bare.count(_bare(name)) > 1:
+            raise ValueError(f"{folder} has {_bare(name)} more than once: name the file to load")
+    return {str(folder / name): None for name in files}
+
+
+def _of_index(index: Path, key: object, context: bytes) -> dict[str, set[str] | None]:
+    promised: dict[str, set[str] | None] = {}
+    folder = index.parent
+    for tensor, name in _weight_map(index, key, context).items():
+        # No path: an index comes from outside.
+        if not _is_file_name(name):
+            raise FormatError(
+                f"{index.name}: tensor {shown(tensor)} is in {shown(name)}: expected the name of a "
+                "file beside the index"
+            )
+        tensors = promised.setdefault(name, set())
+        if tensors is not None:
+            tensors.add(tensor)
+    return {_existing(folder, name, key): tensors for name, tensors in sorted(promised.items())}
+
+
+def _is_file_name(name: str) -> bool:
+    return name not in ("", os.curdir, os.pardir) and not any(c in name for c in ("/", "\0"))
+
+
+def _existing(folder: Path, name: str, key: object) -> str:
+    """The file of that name, or the encrypted one that was made of it."""
+    candidates = [folder / (name + extension) for extension in dict.fromkeys(_EXTENSIONS)]
+    if key is not None:
+        for candidate in candidates:
+            if candidate.exists():
+                return str(candidate)
+    return str(folder / name)
+
+
+def _weight_map(index: Path, key: object, context: bytes) -> dict[str, str]:
+    text = _text(index, key, context)
+    try:
+        document = json.loads(text, object_pairs_hook=_members)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{index.name} is no index of a model: {error}") from None
+    found = document.get("weight_map") if isinstance(document, dict) else None
+    if (
+        not isinstance(found, dict)
+        or not found
+        or not all(isinstance(v, str) for v in found.values())
+    ):
+        raise FormatError(
+            f'{index.name} is no index of a model: expected "weight_map", an object of file names'
+        )
+    return found
+
+
+def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return found
+
+
+def _text(index: Path, key: object, context: bytes) -> bytes:
+    if _bare(index.name) == index.name:
+        with io.FileIO(index) as file:
+            return _bounded(file, index)
+    options = formats.Options(context=context)
+    with formats.open(index, key, options=options) as decrypted:
+        return _bounded(decrypted, index)
+
+
+def _bounded(file: io.FileIO | io.BufferedReader, index: Path) -> bytes:
+    size = file.seek(0, os.SEEK_END)
+    if size > MAX_HEADER_SIZE:
+        raise FormatError(f"{index.name} has {size} bytes, an index at most {MAX_HEADER_SIZE}")
+    file.seek(0)
+    return file.read()

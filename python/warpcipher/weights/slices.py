@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of a tensor, read without the rest of it: which bytes an index needs, and in which rows
+they lie."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any, NamedTuple
+
+from .dtypes import DTYPES
+from .frameworks import Framework
+from .header import TensorInfo, shown
+
+Read = Callable[[int, Any], None]
+"""`read(offset, block)` fills a block from a byte of the data on."""
+
+SMALLEST_GAP = 64 << 10
+"""Bytes between two rows that are read and thrown away: a few chunks of a file, which cost less
+than a read of their own."""
+GROUP = 8 << 20
+"""Bytes of rows and gaps that are read at once."""
+
+
+class Box(NamedTuple):
+    """What an index takes of a tensor.
+
+    ranges: first and end index that are read of each dimension. rest: the index that takes the
+    result out of what was read; None where that is the result.
+    """
+
+    ranges: tuple[tuple[int, int], ...]
+    rest: tuple[int | slice, ...] | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of what is read."""
+        return tuple(end - first for first, end in self.ranges)
+
+
+def box(index: object, shape: tuple[int, ...]) -> Box:
+    """The box of an index as NumPy has it: ints, slices with a positive step, one ellipsis.
+
+    Raises IndexError and TypeError.
+    """
+    entries = list(index) if isinstance(index, tuple) else [index]
+    ellipses = [place for place, entry in enumerate(entries) if entry is Ellipsis]
+    if len(ellipses) > 1:
+        raise IndexError("an index has one ellipsis at most")
+    if len(entries) - len(ellipses) > len(shape):
+        raise IndexError(f"{len(entries)} indices for a tensor of {len(shape)} dimensions")
+    fill = [slice(None)] * (len(shape) - len(entries) + len(ellipses))
+    place = ellipses[0] if ellipses else len(entries)
+    entries[place : place + len(ellipses)] = fill
+    ranges: list[tuple[int, int]] = []
+    rest: list[int | slice] = []
+    for dimension, (entry, length) in enumerate(zip(entries, shape, strict=True)):
+        first, end, after = _range(entry, length, dimension)
+        ranges.append((first, end))
+        rest.append(after)
+    whole = all(entry == slice(None) for entry in rest)
+    return Box(tuple(ranges), None if whole else tuple(rest))
+
+
+def _range(entry: object, length: int, dimension: int) -> tuple[int, int, int | slice]:
+    """First and end index to read, and the index of what is wanted in that."""
+    if isinstance(entry, slice):
+        first, end, step = entry.indices(length)
+        if step < 1:
+            raise IndexError(f"a step of {step} for dimension {dimension}: expected 1 or more")
+        count = len(range(first, end, step))
+        if count == 0:
+            return first, first, slice(None)
+        end = first + (count - 1) * step + 1
+        return first, end, slice(None) if step == 1 else slice(None, None, step)
+    try:
+        number = operator.index(entry)  # type: ignore[arg-type]
+    except TypeError:
+        number = None
+    if number is None or isinstance(entry, bool):
+        raise TypeError(
+            f"an index of {type(entry).__name__} for dimension {dimension}: expected an int, a "
+            "slice or ..."
+        )
+    if not -length <= number < length:
+        raise IndexError(f"index {number} for dimension {dimension}, which has {length}")
+    return number % length, number % length + 1, 0
+
+
+def read_box(framework: Framework, read: Read, name: str, info: TensorInfo, wanted: Box) -> Any:
+    """The tensor that a box takes."""
+    bits = DTYPES[info.dtype].bits
+    if bits % 8:
+        raise TypeError(
+            f"tensor {shown(name)} is {info.dtype}, whose elements share bytes: read it whole"
+        )
+    out = framework.block(math.prod(wanted.shape) * bits // 8)
+    if len(out):
+        try:
+            _fill(framework, read, info, wanted, bits // 8, out)
+        except BaseException:
+            framework.wipe(out)
+            raise
+    tensor = framework.tensor(out, info.dtype, wanted.shape, name)
+    return tensor if wanted.rest is None else framework.item(tensor, wanted.rest)
+
+
+def _fill(
+    framework: Framework, read: Read, info: TensorInfo, wanted: Box, item: int, out: Any
+) -> None:
+    """Reads row by row where rows are far apart, else groups of rows with the gaps between them."""
+    done = 0
+    for start, count, stride, length in _rows(info.shape, wanted.ranges, item):
+        group = 1 if stride - length >= SMALLEST_GAP else max(1, GROUP // stride)
+        for row in range(0, count, group):
+            taken = min(group, count - row)
+            part = out[done : done + taken * length]
+            first = info.start + start + row * stride
+            if taken == 1 or stride == length:
+                read(first, part)
+            else:
+                block = framework.block((taken - 1) * stride + length)
+                read(first, block)
+                part.reshape(taken, length)[:] = framework.rows(block, taken, stride, length)
+            done += taken * length
+
+
+def _rows(
+    shape: tuple[int, ...], ranges: tuple[tuple[int, int], ...], item: int
+) -> Iterator[tuple[int, int, int, int]]:
+    """Sets of rows that are evenly apart, in the order of the result: offset of the first, their
+    number, bytes from one to the next, bytes of each."""
+    strides = [item] * (len(shape) + 1)
+    for dimension in range(len(shape) - 1, -1, -1):
+        strides[dimension] = strides[dimension + 1] * shape[dimension]
+    # strides[d + 1] is the distance of neighbours in dimension d. A row runs through the last
+    # dimension that is not taken whole, and all behind it.
+    cut = len(shape) - 1
+    while cut > 0 and ranges[cut] == (0, shape[cut]):
+        cut -= 1
+    if not shape:
+        yield 0, 1, item, item
+        return
+    first, end = ranges[cut]
+    length = (end - first) * strides[cut + 1]
+    if cut == 0:
+        yield first * strides[1], 1, length, length
+        return
+    # Rows stay evenly apart over a dimension that is taken whole.
+    over = cut - 1
+    count = ranges[over][1] - ranges[over][0]
+    while over > 0 and ranges[over] == (0, shape[over]):
+        over -= 1
+        count *= ranges[over][1] - ranges[over][0]
+    begin = ranges[over][0] * strides[over + 1] + first * strides[cut + 1]
+    for outer in product(*(range(*entry) for entry in ranges[:over])):
+        start = sum(index * strides[d + 1] for d, index in enumerate(outer))
+        yield begin + start, count, strides[cut], length
