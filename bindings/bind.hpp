@@ -12,6 +12,7 @@ void bind_aead(nanobind::module_& m);
 void bind_cipher(nanobind::module_& m);
 void bind_columns(nanobind::module_& m);
 void bind_device(nanobind::module_& m);
+void bind_file(nanobind::module_& m);
 void bind_lists(nanobind::module_& m);
 void bind_messages(nanobind::module_& m);
 void bind_pinned(nanobind::module_& m);

@@ -16,6 +16,7 @@
 #include "errors.hpp"
 #include "gil.hpp"
 #include "integers.hpp"
+#include "keys.hpp"
 #include "mode/algorithm.hpp"
 #include "operand.hpp"
 #include "run_one.hpp"
@@ -24,56 +25,6 @@ namespace nb = nanobind;
 
 namespace warpcipher::python {
 namespace {
-
-// The keys of a batch as Python gives them: a Key, the bytes of one, or a sequence of either.
-class Keys {
- public:
-  Keys(const Algorithm& algorithm, nb::handle object) {
-    const bool one = nb::isinstance<Key>(object) || PyObject_CheckBuffer(object.ptr());
-    if (one) {
-      add(algorithm, object);
-      return;
-    }
-    if (!PySequence_Check(object.ptr()) || PyUnicode_Check(object.ptr())) {
-      throw_type_error("keys is " + type_name_of(object) + ": expected bytes, a Key, or a sequence of them");
-    }
-    pointers_.reserve(static_cast<std::size_t>(nb::len(object)));
-    for (nb::handle item : nb::iter(object)) add(algorithm, item);
-  }
-
-  std::span<const Key* const> pointers() const { return pointers_; }
-  const std::vector<nb::object>& objects() const { return objects_; }
-
- private:
-  void add(const Algorithm& algorithm, nb::handle item) {
-    if (!nb::isinstance<Key>(item)) {
-      objects_.push_back(nb::type<Key>()(algorithm.name, item));
-    } else {
-      objects_.push_back(nb::borrow(item));
-    }
-    const Key* key = nb::inst_ptr<Key>(objects_.back());
-    if (&key->algorithm() != &algorithm) {
-      throw Error(Status::invalid_argument, "key " + std::to_string(pointers_.size()) + " is for " +
-                                                std::string(key->algorithm().name) + ", the batch is " +
-                                                std::string(algorithm.name));
-    }
-    pointers_.push_back(key);
-  }
-
-  std::vector<nb::object> objects_;
-  std::vector<const Key*> pointers_;
-};
-
-std::vector<std::uint32_t> narrow(std::span<const std::uint64_t> values) {
-  std::vector<std::uint32_t> result(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i] > UINT32_MAX) {
-      throw Error(Status::invalid_argument, "key_index holds " + std::to_string(values[i]) + ", no key has that index");
-    }
-    result[i] = static_cast<std::uint32_t>(values[i]);
-  }
-  return result;
-}
 
 // What decides the size of a message's output.
 struct Shape {
@@ -118,15 +69,6 @@ nb::object make_output(std::size_t size, bool gaps) {
   return array;
 }
 
-// An empty column stands for an absent one further down, so one that was given is checked here.
-void check_given(nb::handle object, const Integers& column, const char* name, std::size_t count) {
-  if (!object.is_none() && column.values().size() != count) {
-    throw Error(Status::invalid_argument, std::string(name) + " has " + std::to_string(column.values().size()) +
-                                              " entries, expected one for each of " + std::to_string(count) +
-                                              " messages");
-  }
-}
-
 // The length of each of the IVs. A single nonce for several messages would do, cut up, as AEADs take nonces of any
 // length.
 std::size_t iv_len_of(std::size_t size, std::size_t count, const Algorithm& algorithm, bool decrypt) {
@@ -152,16 +94,6 @@ nb::tuple to_tuple(std::span<const Result> results) {
     written[i] = results[i].status == Status::ok ? results[i].written : 0;
   }
   return nb::make_tuple(as_bytes(written.data(), 8 * written.size()), as_bytes(status.data(), status.size()));
-}
-
-std::string text_of(nb::handle object, const char* name) {
-  if (!PyUnicode_Check(object.ptr())) {
-    throw_type_error(std::string(name) + " is " + type_name_of(object) + ": expected a name");
-  }
-  Py_ssize_t size = 0;
-  const char* text = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
-  if (text == nullptr) throw nb::python_error();
-  return {text, static_cast<std::size_t>(size)};
 }
 
 // The arguments of a batch: a ColumnsCall of python/warpcipher/columns.py. Columns are host memory, or Spans.
@@ -208,11 +140,11 @@ nb::tuple run(nb::handle call_object) {
   const Operand in(call.data, "data", Operand::Use::read);
   const std::size_t count = lengths.values().size();
 
-  check_given(call.offsets, offsets, "offsets", count);
-  check_given(call.key_index, key_index, "key_index", count);
-  check_given(call.aad_offsets, aad_offsets, "aad_offsets", count);
-  check_given(call.aad_lengths, aad_lengths, "aad_lengths", count);
-  check_given(call.out_offsets, out_offsets, "out_offsets", count);
+  check_given(call.offsets, offsets, "offsets", count, "messages");
+  check_given(call.key_index, key_index, "key_index", count, "messages");
+  check_given(call.aad_offsets, aad_offsets, "aad_offsets", count, "messages");
+  check_given(call.aad_lengths, aad_lengths, "aad_lengths", count, "messages");
+  check_given(call.out_offsets, out_offsets, "out_offsets", count, "messages");
 
   nb::object output = call.out;
   if (call.out.is_none()) {
@@ -351,7 +283,7 @@ void bind_columns(nb::module_& m) {
         const Call call(object);
         const Integers sizes(call.lengths, "lengths");
         const Integers starts(call.out_offsets, "out_offsets");
-        check_given(call.out_offsets, starts, "out_offsets", sizes.values().size());
+        check_given(call.out_offsets, starts, "out_offsets", sizes.values().size(), "messages");
         return output_span(call.shape, sizes.values(), starts.values());
       },
       nb::arg("call"), nb::sig("def columns_output_size(call: object) -> int"),

@@ -38,6 +38,7 @@ WARPCIPHER_MODULE(_native, m) {
   bind_aead(m);
   bind_messages(m);
   bind_columns(m);
+  bind_file(m);
   bind_pinned(m);
   bind_queue(m);
   bind_timing(m);

@@ -100,6 +100,8 @@ class DeviceEngine : public Engine {
 
   virtual void copy_to_device(void* device, const void* host, std::size_t size, Stream stream) = 0;
   virtual void copy_to_host(void* host, const void* device, std::size_t size, Stream stream) = 0;
+  // Between ranges of device memory that do not overlap.
+  virtual void copy_on_device(void* to, const void* from, std::size_t size, Stream stream) = 0;
   // Copies from or to page-locked memory, in any order: one call costs the device less than many. None is empty.
   virtual void copy_all_to_device(std::span<const DeviceCopy> copies, Stream stream) = 0;
   virtual void copy_all_to_host(std::span<const DeviceCopy> copies, Stream stream) = 0;

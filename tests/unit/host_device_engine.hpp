@@ -162,6 +162,9 @@ class HostDeviceEngine final : public DeviceEngine {
   void copy_to_host(void* host, const void* device, std::size_t size, Stream stream) override {
     queue(stream).work.push_back([=] { copy(host, device, size); });
   }
+  void copy_on_device(void* to, const void* from, std::size_t size, Stream stream) override {
+    queue(stream).work.push_back([=] { copy(to, from, size); });
+  }
   void clear(void* device, std::size_t size, Stream stream) override {
     queue(stream).work.push_back([=] { std::memset(device, 0, size); });
   }

@@ -35,7 +35,8 @@ from .base import (
     Options,
     PieceCipher,
 )
-from .reader import DecryptingReader, SeekableReader
+from .file_chunks import read_chunks
+from .reader import DecryptedFile, DecryptingReader, SeekableReader
 from .registry import FORMATS, get, key_sizes, resolve, take
 from .stream import decrypt_stream, encrypt_stream
 from .tink_keyset import TEMPLATES, Keyset
@@ -49,8 +50,9 @@ def open(
     *,
     format: str = "auto",
     options: Options | None = None,
-) -> io.BufferedReader:
-    """Opens an encrypted file as a buffered, seekable, read-only binary file object.
+) -> DecryptedFile:
+    """Opens an encrypted file as a buffered, seekable, read-only binary file object, which also
+    reads into arrays, in host memory or on a GPU.
 
     file: a path, or a seekable binary file object opened for reading, which stays open after
     close().
@@ -66,7 +68,7 @@ def open(
         raw = DecryptingReader(io.FileIO(file), chosen, key, options, close_source=True)
     else:
         raw = DecryptingReader(file, chosen, key, options, close_source=False)
-    return io.BufferedReader(raw, buffer_size=16 << 10)
+    return DecryptedFile(raw)
 
 
 def detect(header: Buffer, key: object, *, context: bytes = b"") -> str | None:
@@ -132,6 +134,7 @@ __all__ = [
     "TEMPLATES",
     "Buffer",
     "Candidate",
+    "DecryptedFile",
     "Decryptor",
     "Encryptor",
     "FileInfo",
@@ -148,6 +151,7 @@ __all__ = [
     "info",
     "key_sizes",
     "open",
+    "read_chunks",
     "resolve",
     "take",
 ]

@@ -12,10 +12,13 @@ import os
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .. import _native
 from .._uncopied import Uncopied
+
+if TYPE_CHECKING:
+    from .._types import StreamLike
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 ReadAt = Callable[[int, int], bytes]
@@ -215,11 +218,36 @@ class Encryptor(PieceCipher):
 
 
 class Decryptor(PieceCipher):
-    """Decrypts one file, in order or from any chunk."""
+    """Decrypts one file, in order or from any chunk.
+
+    reads_ranges: `read_range` works: the chunks are authenticated each by itself.
+    """
+
+    reads_ranges = False
 
     @abc.abstractmethod
     def seek(self, chunk: int, read_at: ReadAt) -> None:
         """Makes chunk number `chunk` the one that `process` takes next."""
+
+    def read_range(
+        self,
+        source: int | Buffer,
+        begin: int,
+        file_size: int,
+        position: int,
+        length: int,
+        out: Any,
+        stream: StreamLike = None,
+    ) -> None:
+        """Decrypts `length` bytes of plaintext from `position` on to the beginning of `out`, on all
+        cores or on the GPU that `out` lies on. Independent of `seek` and `process`; several threads
+        may read at a time.
+
+        source: a descriptor of the encrypted file, of file_size bytes; or those of its bytes that
+                begin with byte number `begin`, and hold all chunks of the range.
+        Raises as `read_chunks`.
+        """
+        raise ValueError("this format does not authenticate its parts: read it into host memory")
 
     def plaintext_size(self, file_size: int, read_at: ReadAt) -> int:
         """Plaintext bytes of a file of `file_size` bytes. Raises FormatError where none has that

@@ -10,11 +10,15 @@ from array import array
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import accumulate
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import warpcipher as wc
 
-from .base import Decryptor, Encryptor, Layout, ReadAt, wipe
+from .base import Buffer, Decryptor, Encryptor, Layout, ReadAt, wipe
+from .file_chunks import FileChunksCall, RegularChunksCall, authentication_failed, run
+
+if TYPE_CHECKING:
+    from .._types import StreamLike
 
 GCM_TAG_SIZE = 16
 
@@ -38,26 +42,33 @@ class NonceColumn:
     def __init__(
         self, template: bytes, capacity: int, counter_shift: int, final_shift: int | None
     ) -> None:
+        self.template = template
+        self.counter_shift = counter_shift
+        self.final_shift = final_shift
         self._width = len(template)
         self._capacity = capacity
-        self._counter_shift = counter_shift
-        self._final_shift = final_shift
         self._ones, self._ramp = _column_constants(len(template), capacity)
         self._base = int.from_bytes(template * capacity, "big")
 
     def build(self, first: int, count: int, final: bool) -> bytes:
         """`count` nonces (at most the capacity) from chunk `first` on; `final` marks the last of
         them."""
-        column = self._base ^ ((self._ramp + first * self._ones) << self._counter_shift)
+        column = self._base ^ ((self._ramp + first * self._ones) << self.counter_shift)
         column >>= 8 * self._width * (self._capacity - count)
-        if final and self._final_shift is not None:
-            column ^= 1 << self._final_shift
+        if final and self.final_shift is not None:
+            column ^= 1 << self.final_shift
         return column.to_bytes(self._width * count, "big")
 
 
 class ChunkCipher(Protocol):
     """Seals and opens the consecutive chunks of a piece. Lengths are those of the input's
-    chunks."""
+    chunks.
+
+    nonces:    of the chunks.
+    file_call: for the native reader: what it needs to know of the cipher; the chunks are left out.
+    """
+
+    nonces: NonceColumn
 
     def seal(
         self, first: int, lengths: array[int], data: memoryview, out: memoryview, final: bool
@@ -66,6 +77,8 @@ class ChunkCipher(Protocol):
     def open(
         self, first: int, lengths: array[int], data: memoryview, out: memoryview, final: bool
     ) -> int: ...
+
+    def file_call(self, source: int | Buffer, out: Any) -> FileChunksCall: ...
 
     def close(self) -> None: ...
 
@@ -76,7 +89,7 @@ class GcmChunks:
     def __init__(self, key: bytearray, nonces: NonceColumn, engine: str) -> None:
         self._algorithm = f"aes-{8 * len(key)}-gcm"
         self._key: wc.Key | None = native_key(self._algorithm, key)
-        self._nonces = nonces
+        self.nonces = nonces
         self._engine = engine
 
     def seal(
@@ -89,7 +102,7 @@ class GcmChunks:
             open_key(self._key),
             data,
             lengths=lengths,
-            ivs=self._nonces.build(first, len(lengths), final),
+            ivs=self.nonces.build(first, len(lengths), final),
             out=out[:size],
             engine=self._engine,
         ).raise_for_status()
@@ -105,7 +118,7 @@ class GcmChunks:
             open_key(self._key),
             data,
             lengths=lengths,
-            ivs=self._nonces.build(first, len(lengths), final),
+            ivs=self.nonces.build(first, len(lengths), final),
             out=out[:size],
             engine=self._engine,
         )
@@ -119,6 +132,16 @@ class GcmChunks:
             wipe(out[:size])
             raise
         return size
+
+    def file_call(self, source: int | Buffer, out: Any) -> FileChunksCall:
+        return FileChunksCall(
+            source=source,
+            algorithm=self._algorithm,
+            keys=open_key(self._key),
+            out=out,
+            tag_length=GCM_TAG_SIZE,
+            engine=self._engine,
+        )
 
     def close(self) -> None:
         self._key = None
@@ -150,7 +173,7 @@ class CtrHmacChunks:
         self._mac_key = mac_key
         self._mac_hash = mac_hash
         self._tag_size = tag_size
-        self._nonces = nonces
+        self.nonces = nonces
         self._engine = engine
         self._pool: ThreadPoolExecutor | None = None
 
@@ -200,7 +223,7 @@ class CtrHmacChunks:
         self, first: int, lengths: array[int], data: memoryview, out: memoryview, final: bool
     ) -> int:
         size = len(data) + self._tag_size * len(lengths)
-        nonces = self._nonces.build(first, len(lengths), final)
+        nonces = self.nonces.build(first, len(lengths), final)
         ends = array("Q", accumulate(length + self._tag_size for length in lengths))
         offsets = array("Q", [0]) + ends[:-1]
         self._crypt("encrypt", nonces, data, None, lengths, out[:size], offsets)
@@ -212,7 +235,7 @@ class CtrHmacChunks:
         self, first: int, lengths: array[int], data: memoryview, out: memoryview, final: bool
     ) -> int:
         size = len(data) - self._tag_size * len(lengths)
-        nonces = self._nonces.build(first, len(lengths), final)
+        nonces = self.nonces.build(first, len(lengths), final)
         ends = array("Q", accumulate(lengths))
         offsets = array("Q", [0]) + ends[:-1]
         texts = array("Q", (length - self._tag_size for length in lengths))
@@ -225,6 +248,18 @@ class CtrHmacChunks:
             )
         self._crypt("decrypt", nonces, data, offsets, texts, out[:size], None)
         return size
+
+    def file_call(self, source: int | Buffer, out: Any) -> FileChunksCall:
+        return FileChunksCall(
+            source=source,
+            algorithm=self._algorithm,
+            keys=open_key(self._key),
+            out=out,
+            tag_length=self._tag_size,
+            mac_hash=self._mac_hash,
+            mac_key=self._mac_key,
+            engine=self._engine,
+        )
 
     def close(self) -> None:
         self._key = None
@@ -246,15 +281,6 @@ def open_key(key: wc.Key | None) -> wc.Key:
     if key is None:
         raise ValueError("this encryptor or decryptor is closed")
     return key
-
-
-def authentication_failed(chunk: int) -> Exception:
-    """The error of a chunk whose tag does not match."""
-    error: Exception = wc.InvalidTag(
-        f"chunk {chunk} failed authentication: wrong key or context, or the file was damaged, cut, "
-        "reordered or added to"
-    )
-    return error
 
 
 class ChunkEncryptor(Encryptor):
@@ -283,6 +309,8 @@ class ChunkEncryptor(Encryptor):
 class ChunkDecryptor(Decryptor):
     """Decrypts a file whose chunks are sealed by a `ChunkCipher`."""
 
+    reads_ranges = True
+
     def __init__(self, layout: Layout, cipher: ChunkCipher) -> None:
         count = layout.chunks_per_piece()
         self.layout = layout
@@ -300,6 +328,33 @@ class ChunkDecryptor(Decryptor):
 
     def seek(self, chunk: int, read_at: ReadAt) -> None:
         self._next = chunk
+
+    def read_range(
+        self,
+        source: int | Buffer,
+        begin: int,
+        file_size: int,
+        position: int,
+        length: int,
+        out: Any,
+        stream: StreamLike = None,
+    ) -> None:
+        layout, nonces = self.layout, self._cipher.nonces
+        regular = RegularChunksCall(
+            header=layout.header_size,
+            chunk=layout.chunk,
+            overhead=layout.overhead,
+            first_lacks=layout.chunk - layout.first_chunk,
+            size=layout.plaintext_size(file_size),
+            chunks=layout.chunk_count(file_size),
+            base=nonces.template,
+            counter_shift=nonces.counter_shift,
+            final_shift=-1 if nonces.final_shift is None else nonces.final_shift,
+            position=position,
+            length=length,
+        )
+        call = self._cipher.file_call(source, out)
+        run(call._replace(begin=begin, regular=regular), stream)
 
     def close(self) -> None:
         self._cipher.close()

@@ -1,21 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
 """A read-only, seekable file object over an encrypted file: decrypts only the chunks that a read
-touches."""
+touches, and ahead of reads that follow each other.
+
+    long reads            straight to the caller's memory, of the host or of a GPU, on all cores
+    short, in order       from a window that is decrypted ahead, on all cores
+    short, anywhere       from a cache of single chunks
+"""
 
 from __future__ import annotations
 
 import io
 import os
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+import warpcipher as wc
+
+from .. import _later, _native
 from .._uncopied import Uncopied
+from ..arguments import PLAIN
 from .base import Decryptor, Format, FormatError, Options, wipe
 from .whole import Reader, file_size, read_whole
 
+if TYPE_CHECKING:
+    from .._types import Data, StreamLike
+
 CACHE_BYTES = 4 << 20
 """Decrypted chunks kept for small reads; at least one chunk is kept, whatever its size."""
+
+FIRST_WINDOW = 128 << 10
+"""What is decrypted ahead when reads begin to follow each other: it doubles from there."""
+
+LAST_WINDOW = 4 << 20
+"""The most that is decrypted ahead. Two cores, reads of 64 KiB: 1 MiB, 4 MiB and 16 MiB FILL_IN."""
+
+DIRECT = 1 << 20
+"""A longer read goes straight to the caller's memory."""
+
+LOAD = 64 << 20
+"""The most that is held of an encrypted file that has no descriptor to read from."""
 
 
 class SeekableReader(Reader, Protocol):
@@ -31,9 +56,9 @@ class DecryptingReader(Uncopied, io.RawIOBase):
     BufferedReader.
 
     source: a seekable binary file object, read from its beginning. Not safe for concurrent use by
-    itself (BufferedReader's lock makes it so). The final chunk is authenticated before the
-    constructor returns, so the size is to be trusted; every other chunk is when it is read. Raises
-    InvalidTag or FormatError.
+    itself (BufferedReader's lock makes it so), but for `read_range`. The final chunk is
+    authenticated before the constructor returns, so the size is to be trusted; every other chunk is
+    when it is read. Raises InvalidTag or FormatError.
     """
 
     def __init__(
@@ -50,7 +75,14 @@ class DecryptingReader(Uncopied, io.RawIOBase):
         self._close_source = close_source
         self._decryptor: Decryptor | None = None
         self._cache: OrderedDict[int, bytearray] = OrderedDict()
+        self._window = bytearray()
+        self._window_start = 0
+        self._window_filled = 0
+        self._window_size = FIRST_WINDOW
         self._position = 0
+        self._expected = 0
+        self._source_lock = threading.Lock()
+        self._has_descriptor = has_descriptor(source)
         try:
             self._file_size = file_size(source, source.seek(0, os.SEEK_END))
             prefix = self._read_at(0, min(chosen.probe_size(key, options), self._file_size))
@@ -72,60 +104,182 @@ class DecryptingReader(Uncopied, io.RawIOBase):
 
     def _load(self, offset: int, length: int) -> bytearray:
         buffer = bytearray(length)
-        self._source.seek(offset)
-        done = read_whole(self._source, memoryview(buffer))
+        with self._source_lock:
+            self._source.seek(offset)
+            done = read_whole(self._source, memoryview(buffer))
         if done < length:
             raise FormatError(f"the encrypted file ended at byte {offset + done} while it was read")
         return buffer
 
-    def _decrypt(self, first: int, count: int, out: memoryview) -> int:
-        """Decrypts chunks into `out`, which holds all of them; returns the bytes of plaintext."""
+    def _open_decryptor(self) -> Decryptor:
         if self._decryptor is None:
             raise ValueError("read of a closed file")
+        return self._decryptor
+
+    def _chunk_end(self, index: int) -> int:
+        """The plaintext position where chunk `index` ends."""
+        return self._size if index + 1 >= self._chunks else self._layout.plaintext_start(index + 1)
+
+    def _decrypt(self, first: int, count: int, out: memoryview) -> int:
+        """Decrypts chunks into `out`, which holds all of their ciphertext; returns the bytes of
+        plaintext. For formats without ranges."""
+        decryptor = self._open_decryptor()
         start = self._layout.file_start(first)
         final = first + count == self._chunks
         end = self._file_size if final else self._layout.file_start(first + count)
-        self._decryptor.seek(first, self._read_at)
+        decryptor.seek(first, self._read_at)
         data = self._load(start, end - start)
-        return self._decryptor.process(memoryview(data), out, final=final)
+        return decryptor.process(memoryview(data), out, final=final)
+
+    def _fill(self, position: int, out: memoryview) -> None:
+        """Decrypts the plaintext from the beginning of a chunk on into `out`, which ends where a
+        chunk does."""
+        if self._open_decryptor().reads_ranges:
+            self.read_range(position, len(out), out)
+            return
+        first, _ = self._layout.locate(position)
+        start = position
+        while position < start + len(out):
+            count = self._layout.chunks_per_piece()
+            end = min(self._chunk_end(first + count - 1), start + len(out))
+            count = self._layout.locate(end - 1)[0] + 1 - first
+            if first + count == self._chunks:  # its padding comes with it
+                scratch = bytearray(self._file_size - self._layout.file_start(first))
+                self._decrypt(first, count, memoryview(scratch))
+                out[position - start : end - start] = memoryview(scratch)[: end - position]
+                wipe(scratch)
+            else:
+                self._decrypt(first, count, out[position - start : end - start])
+            first += count
+            position = end
+
+    def read_range(self, position: int, length: int, out: Any, stream: StreamLike = None) -> None:
+        """Decrypts `length` bytes from `position` on, which the file has, into the beginning of
+        `out`, in host memory or on a GPU. From any thread; the position of the file stays. Raises
+        as `read_chunks`; ValueError for a format without ranges."""
+        decryptor = self._open_decryptor()
+        if self._has_descriptor:
+            descriptor: int = self._source.fileno()  # type: ignore[attr-defined]
+            decryptor.read_range(descriptor, 0, self._file_size, position, length, out, stream)
+            return
+        begin, data = 0, bytearray()
+        if length and decryptor.reads_ranges:
+            first, last = (self._layout.locate(p)[0] for p in (position, position + length - 1))
+            begin = self._layout.file_start(first)
+            is_last = last + 1 == self._chunks
+            end = self._file_size if is_last else self._layout.file_start(last + 1)
+            data = self._load(begin, end - begin)
+        decryptor.read_range(data, begin, self._file_size, position, length, out, stream)
 
     def _chunk(self, index: int) -> bytearray:
         """The plaintext of one chunk, from the cache or decrypted into it."""
         if index in self._cache:
             self._cache.move_to_end(index)
             return self._cache[index]
-        end = self._file_size if index + 1 == self._chunks else self._layout.file_start(index + 1)
         while len(self._cache) >= self._cached:
             wipe(self._cache.popitem(last=False)[1])
-        plain = bytearray(end - self._layout.file_start(index))
-        size = self._decrypt(index, 1, memoryview(plain))
-        del plain[size:]
+        start = self._layout.plaintext_start(index)
+        if self._open_decryptor().reads_ranges:
+            plain = bytearray(self._chunk_end(index) - start)
+            self.read_range(start, len(plain), plain)
+            if not plain:
+                self._authenticate_empty(index)
+        else:
+            is_final = index + 1 == self._chunks
+            end = self._file_size if is_final else self._layout.file_start(index + 1)
+            plain = bytearray(end - self._layout.file_start(index))
+            del plain[self._decrypt(index, 1, memoryview(plain)) :]
         self._cache[index] = plain
         return plain
 
+    def _authenticate_empty(self, index: int) -> None:
+        """Checks the tag of a chunk without plaintext, which no range holds."""
+        self._decrypt(index, 1, memoryview(bytearray(self._layout.overhead)))
+
+    def _from_window(self, position: int, out: memoryview) -> int:
+        """Copies what the window holds from `position` on; 0 where it holds nothing of it."""
+        at = position - self._window_start
+        if not 0 <= at < self._window_filled:
+            return 0
+        count = min(len(out), self._window_filled - at)
+        with memoryview(self._window) as window:
+            out[:count] = window[at : at + count]
+        return count
+
+    def _move_window(self, position: int) -> bool:
+        """Decrypts ahead from the chunk that holds `position`; False where that failed, as where a
+        chunk is damaged that was not asked for."""
+        first, _ = self._layout.locate(position)
+        start = self._layout.plaintext_start(first)
+        end = start + self._window_size
+        last, _ = self._layout.locate(min(end, self._size) - 1)
+        if last > first and self._chunk_end(last) > end:
+            last -= 1
+        size = self._chunk_end(last) - start
+        self._drop_window(size)
+        try:
+            self._fill(start, memoryview(self._window))
+        except (wc.InvalidTag, FormatError, OSError):
+            self._drop_window(0)
+            return False
+        self._window_start, self._window_filled = start, size
+        self._window_size = min(2 * self._window_size, LAST_WINDOW)
+        return True
+
+    def _drop_window(self, size: int) -> None:
+        """Makes the window one of `size` bytes, whose content is of no use."""
+        if len(self._window) != size:
+            wipe(self._window)
+            self._window = bytearray(size)
+        self._window_filled = 0
+
     def readinto(self, buffer: object, /) -> int:
-        """Fills `buffer` from the current position; fewer bytes only at the end of the file."""
+        """Fills `buffer` from the current position; fewer bytes only at the end of the file. On an
+        exception what it wrote is zeros."""
         self._check_open()
         view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
         view = view[: max(0, min(len(view), self._size - self._position))]
         done = 0
-        while done < len(view):
-            index, within = self._layout.locate(self._position + done)
-            # Whole chunks but the final one go straight to the caller, a piece at a time.
-            last, _ = self._layout.locate(self._position + len(view))
-            whole = min(last, self._chunks - 1) - index if within == 0 else 0
-            if whole > 1:
-                whole = min(whole, self._layout.chunks_per_piece())
-                size = self._layout.plaintext_start(index + whole) - self._layout.plaintext_start(
-                    index
-                )
-                done += self._decrypt(index, whole, view[done : done + size])
-            else:
-                part = memoryview(self._chunk(index))[within : within + len(view) - done]
-                view[done : done + len(part)] = part
-                done += len(part)
-        self._position += done
+        try:
+            while done < len(view):
+                position = self._position + done
+                in_order = done > 0 or position == self._expected
+                done += self._read_some(position, view[done:], in_order)
+        except BaseException:
+            wipe(view[:done])
+            raise
+        self._position = self._expected = self._position + done
         return done
+
+    def _read_some(self, position: int, view: memoryview, in_order: bool) -> int:
+        """Some of the plaintext from `position` on, at least a byte. in_order: it follows what was
+        read before."""
+        count = self._from_window(position, view)
+        if count:
+            return count
+        long = DIRECT if in_order else min(DIRECT, self._layout.chunk + 1)
+        if len(view) >= long and self._open_decryptor().reads_ranges:
+            count = len(view) if self._has_descriptor else min(len(view), LOAD)
+            self.read_range(position, count, view)
+            return count
+        index, within = self._layout.locate(position)
+        if not in_order:
+            self._window_size = FIRST_WINDOW
+        elif self._chunks > 1 and index not in self._cache and self._move_window(position):
+            return self._from_window(position, view)
+        part = memoryview(self._chunk(index))[within : within + len(view)]
+        view[: len(part)] = part
+        return len(part)
+
+    def readall(self) -> bytes:
+        """All that follows the current position."""
+        self._check_open()
+        plain = bytearray(max(0, self._size - self._position))
+        try:
+            self.readinto(plain)
+            return bytes(plain)
+        finally:
+            wipe(plain)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         self._check_open()
@@ -159,6 +313,11 @@ class DecryptingReader(Uncopied, io.RawIOBase):
         return True
 
     @property
+    def reads_ranges(self) -> bool:
+        """Whether `read_range` works: chunks are authenticated each by itself."""
+        return self._open_decryptor().reads_ranges
+
+    @property
     def size(self) -> int:
         """Bytes of plaintext."""
         return self._size
@@ -169,9 +328,89 @@ class DecryptingReader(Uncopied, io.RawIOBase):
             for plain in self._cache.values():
                 wipe(plain)
             self._cache.clear()
+            self._drop_window(0)
             if self._decryptor is not None:
                 self._decryptor.close()
                 self._decryptor = None
             if self._close_source:
                 self._source.close()
         super().close()
+
+
+def has_descriptor(source: object) -> bool:
+    """Whether the bytes of a file object are those of its descriptor: a file that the system has.
+    Others have one too, such as `gzip.GzipFile`, whose bytes are not."""
+    if type(source) is io.BufferedReader:
+        source = source.raw
+    return type(source) is io.FileIO
+
+
+class DecryptedFile(Uncopied, io.BufferedReader):
+    """What `warpcipher.formats.open` returns: an ordinary buffered file object over the plaintext,
+    whose `readinto` also takes arrays, in host memory or on a GPU.
+
+    raw: a `DecryptingReader`; `raw.size` is the size of the plaintext.
+    """
+
+    raw: DecryptingReader
+
+    def __init__(self, raw: DecryptingReader) -> None:
+        super().__init__(raw, buffer_size=16 << 10)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Up to `size` bytes from the current position; all that follow for -1 or None."""
+        if size is None or size == -1:
+            size = max(0, self.raw.size - self.tell())
+        return super().read(size)
+
+    def readinto(self, out: Data, /, *, stream: StreamLike = None) -> int:
+        """Fills `out` from the current position; fewer bytes only at the end of the file. Returns
+        how many.
+
+        out:    a writable buffer or array. On a GPU plaintext exists in its memory alone:
+                ciphertext travels there in overlapped pieces. `raw` files go to host memory only.
+        stream: for an array on a GPU: its former uses are on this stream; None: on the current one
+                of its library. The call returns when all is there.
+
+        Every tag is checked before the call returns. On an exception `out` is zeros wherever the
+        call would have written, and the position stays. Raises as `read_chunks`.
+        """
+        if type(out) in PLAIN and memoryview(out).nbytes < DIRECT:  # type: ignore[arg-type]
+            return super().readinto(out)  # type: ignore[arg-type]
+        arrays = _later.load("arrays")
+        view = arrays.library_of(out, "out").view(out, "out", None, True)
+        if not isinstance(view, _native.Span) and not self.raw.reads_ranges:
+            return super().readinto(view)
+        position = self.tell()
+        size: int = arrays.size_of(view)
+        count = max(0, min(size, self.raw.size - position))
+        if count == 0:
+            return 0
+        self.raw.read_range(position, count, out, stream)
+        self.seek(position + count)
+        return count
+
+    def read_device(
+        self, offset: int, length: int, device: int | None = None
+    ) -> _native.DeviceArray:
+        """`length` bytes of plaintext from `offset` on, in new memory of a GPU. The position of the
+        file stays, and several threads may read at a time.
+
+        device: CUDA ordinal; None: the current device.
+
+        The array owns its memory, and wipes it at the end: any library takes it through DLPack or
+        the CUDA array interface. ValueError: the file has no such range. EngineError: no GPU.
+        Raises as `read_chunks`; then nothing is handed out.
+        """
+        for name, value in (("offset", offset), ("length", length)):
+            if value < 0:
+                raise ValueError(f"{name} is {value}: expected 0 or more")
+        if offset + length > self.raw.size:
+            raise ValueError(
+                f"the range [{offset}, +{length}) leaves the file, which has {self.raw.size} bytes"
+            )
+        array = _native.DeviceArray(
+            length, _native.pointer_device(0) if device is None else device, 0
+        )
+        self.raw.read_range(offset, length, array)
+        return array

@@ -49,6 +49,13 @@ Libcrypto::Libcrypto() {
   resolve(library, "EVP_KDF_CTX_new", f.EVP_KDF_CTX_new, missing);
   resolve(library, "EVP_KDF_CTX_free", f.EVP_KDF_CTX_free, missing);
   resolve(library, "EVP_KDF_derive", f.EVP_KDF_derive, missing);
+  resolve(library, "EVP_MAC_fetch", f.EVP_MAC_fetch, missing);
+  resolve(library, "EVP_MAC_free", f.EVP_MAC_free, missing);
+  resolve(library, "EVP_MAC_CTX_new", f.EVP_MAC_CTX_new, missing);
+  resolve(library, "EVP_MAC_CTX_free", f.EVP_MAC_CTX_free, missing);
+  resolve(library, "EVP_MAC_init", f.EVP_MAC_init, missing);
+  resolve(library, "EVP_MAC_update", f.EVP_MAC_update, missing);
+  resolve(library, "EVP_MAC_final", f.EVP_MAC_final, missing);
   resolve(library, "ERR_get_error", f.ERR_get_error, missing);
   resolve(library, "ERR_error_string_n", f.ERR_error_string_n, missing);
   resolve(library, "ERR_clear_error", f.ERR_clear_error, missing);

@@ -17,6 +17,8 @@ struct evp_cipher_st;
 struct evp_cipher_ctx_st;
 struct evp_kdf_st;
 struct evp_kdf_ctx_st;
+struct evp_mac_st;
+struct evp_mac_ctx_st;
 struct ossl_param_st;
 struct ossl_init_settings_st;
 }
@@ -63,6 +65,14 @@ struct LibcryptoFunctions {
   evp_kdf_ctx_st* (*EVP_KDF_CTX_new)(evp_kdf_st*);
   void (*EVP_KDF_CTX_free)(evp_kdf_ctx_st*);
   int (*EVP_KDF_derive)(evp_kdf_ctx_st*, unsigned char* key, std::size_t keylen, const ossl_param_st*);
+
+  evp_mac_st* (*EVP_MAC_fetch)(ossl_lib_ctx_st*, const char* algorithm, const char* properties);
+  void (*EVP_MAC_free)(evp_mac_st*);
+  evp_mac_ctx_st* (*EVP_MAC_CTX_new)(evp_mac_st*);
+  void (*EVP_MAC_CTX_free)(evp_mac_ctx_st*);
+  int (*EVP_MAC_init)(evp_mac_ctx_st*, const unsigned char* key, std::size_t keylen, const ossl_param_st*);
+  int (*EVP_MAC_update)(evp_mac_ctx_st*, const unsigned char* data, std::size_t datalen);
+  int (*EVP_MAC_final)(evp_mac_ctx_st*, unsigned char* out, std::size_t* outl, std::size_t outsize);
 
   unsigned long (*ERR_get_error)();
   void (*ERR_error_string_n)(unsigned long code, char* text, std::size_t len);

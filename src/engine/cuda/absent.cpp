@@ -40,6 +40,7 @@ class AbsentCudaEngine final : public DeviceEngine {
   AddressRange find_page_locked(const void*) const override { return {}; }
   void copy_to_device(void*, const void*, std::size_t, Stream) override { refuse(); }
   void copy_to_host(void*, const void*, std::size_t, Stream) override { refuse(); }
+  void copy_on_device(void*, const void*, std::size_t, Stream) override { refuse(); }
   void copy_all_to_device(std::span<const DeviceCopy>, Stream) override { refuse(); }
   void copy_all_to_host(std::span<const DeviceCopy>, Stream) override { refuse(); }
   void copy_many(const DeviceCopy*, std::size_t, Pace, Stream) override { refuse(); }

@@ -146,6 +146,9 @@ class CudaEngine final : public DeviceEngine {
   void copy_to_host(void* host, const void* device, std::size_t size, Stream stream) override {
     check(cudaMemcpyAsync(host, device, size, cudaMemcpyDeviceToHost, native(stream)), "copy from the device");
   }
+  void copy_on_device(void* to, const void* from, std::size_t size, Stream stream) override {
+    check(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, native(stream)), "copy on the device");
+  }
   void copy_all_to_device(std::span<const DeviceCopy> copies, Stream stream) override {
     cuda::copy_all(copies, cudaMemcpyHostToDevice, stream);
   }

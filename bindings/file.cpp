@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chunks of encrypted files, read into memory of the host or of a GPU.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bind.hpp"
+#include "core/wipe.hpp"
+#include "device.hpp"
+#include "errors.hpp"
+#include "file/read_chunks.hpp"
+#include "file/regular_chunks.hpp"
+#include "gil.hpp"
+#include "integers.hpp"
+#include "keys.hpp"
+#include "mode/algorithm.hpp"
+#include "operand.hpp"
+
+namespace nb = nanobind;
+
+namespace warpcipher::python {
+namespace {
+
+// The GIL is asked for no more often: another thread may take milliseconds to give it.
+constexpr std::chrono::milliseconds time_between_signals{100};
+
+// A descriptor of the call's own: another thread may close the file meanwhile, and its number be given anew.
+class Descriptor {
+ public:
+  explicit Descriptor(int given) : number_(fcntl(given, F_DUPFD_CLOEXEC, 0)) {
+    if (number_ >= 0) return;
+    PyErr_SetFromErrno(PyExc_OSError);
+    throw nb::python_error();
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { close(number_); }
+
+  int number() const { return number_; }
+
+ private:
+  const int number_;
+};
+
+// Throws what a handler of Python raises for a signal, such as KeyboardInterrupt.
+class Signals {
+ public:
+  void operator()() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < time_between_signals) return;
+    last_ = now;
+    const GilHeld held;
+    if (sheltered([] { return PyErr_CheckSignals(); }) != 0) throw nb::python_error();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+std::uint64_t number_of(nb::handle object) { return nb::cast<std::uint64_t>(object); }
+
+// A RegularChunksCall of python/warpcipher/formats/file_chunks.py.
+struct Regular {
+  explicit Regular(nb::handle call)
+      : base(call.attr("base"), "base", Operand::Use::read),
+        chunks(RegularLayout{number_of(call.attr("header")), number_of(call.attr("chunk")),
+                             number_of(call.attr("overhead")), number_of(call.attr("first_lacks")),
+                             number_of(call.attr("size")), number_of(call.attr("chunks"))},
+               RegularNonces{base.bytes(), nb::cast<unsigned>(call.attr("counter_shift")),
+                             nb::cast<int>(call.attr("final_shift"))},
+               number_of(call.attr("position")), number_of(call.attr("length"))) {}
+
+  Operand base;
+  RegularChunks chunks;
+};
+
+// The columns of a FileChunksCall of that file.
+struct ColumnsOfChunks {
+  explicit ColumnsOfChunks(nb::handle call)
+      : offsets(call.attr("offsets"), "offsets"),
+        lengths(call.attr("lengths"), "lengths"),
+        key_index(call.attr("key_index"), "key_index"),
+        out_offsets(call.attr("out_offsets"), "out_offsets"),
+        skips(call.attr("skips"), "skips"),
+        takes(call.attr("takes"), "takes"),
+        aad_offsets(call.attr("aad_offsets"), "aad_offsets"),
+        aad_lengths(call.attr("aad_lengths"), "aad_lengths"),
+        ivs(call.attr("ivs"), "ivs", Operand::Use::read_or_none),
+        aad(call.attr("aad"), "aad", Operand::Use::read_or_none),
+        tags(call.attr("tags"), "tags", Operand::Use::read_or_none),
+        key_numbers(narrow(key_index.values())) {
+    const std::size_t count = lengths.values().size();
+    const auto check = [&](const char* name, const Integers& column) {
+      check_given(call.attr(name), column, name, count, "chunks");
+    };
+    check("offsets", offsets);
+    check("key_index", key_index);
+    check("out_offsets", out_offsets);
+    check("skips", skips);
+    check("takes", takes);
+    check("aad_offsets", aad_offsets);
+    check("aad_lengths", aad_lengths);
+  }
+
+  void fill(FileChunks& chunks) const {
+    chunks.count = lengths.values().size();
+    chunks.file_offsets = offsets.values();
+    chunks.lengths = lengths.values();
+    chunks.key_index = key_numbers;
+    chunks.ivs = ivs.bytes();
+    chunks.aad = aad.bytes();
+    chunks.aad_offsets = aad_offsets.values();
+    chunks.aad_lengths = aad_lengths.values();
+    chunks.tags = tags.bytes();
+    chunks.out_offsets = out_offsets.values();
+    chunks.skips = skips.values();
+    chunks.takes = takes.values();
+  }
+
+  Integers offsets, lengths, key_index, out_offsets, skips, takes, aad_offsets, aad_lengths;
+  Operand ivs, aad, tags;
+  std::vector<std::uint32_t> key_numbers;
+};
+
+const char* name_of(ReadFailure::Kind kind) {
+  switch (kind) {
+    case ReadFailure::Kind::bad_tag:
+      return "tag";
+    case ReadFailure::Kind::ended:
+      return "ended";
+    case ReadFailure::Kind::error:
+      return "error";
+  }
+  return "";
+}
+
+nb::object read(nb::handle call) {
+  const Algorithm& algorithm = find_algorithm(text_of(call.attr("algorithm"), "algorithm"));
+  const Keys keys(algorithm, call.attr("keys"));
+  FileChunks chunks;
+  chunks.keys = keys.pointers();
+  std::optional<Regular> regular;
+  std::optional<ColumnsOfChunks> columns;
+  if (const nb::object of_file = call.attr("regular"); !of_file.is_none()) {
+    regular.emplace(of_file).chunks.fill(chunks);
+  } else {
+    columns.emplace(call).fill(chunks);
+    chunks.iv_len = nb::cast<std::size_t>(call.attr("iv_length"));
+  }
+  chunks.tag_len = nb::cast<std::size_t>(call.attr("tag_length"));
+  const nb::object mac = call.attr("mac_hash");
+  const std::string hash = mac.is_none() ? std::string() : text_of(mac, "mac_hash");
+  const Operand mac_key(call.attr("mac_key"), "mac_key", Operand::Use::read_or_none);
+  const SecretBytes mac_key_bytes(mac_key.bytes());  // another thread may wipe the caller's
+  chunks.mac = {hash, {mac_key_bytes.data(), mac_key_bytes.size()}};
+
+  const nb::object source = call.attr("source");
+  std::optional<Descriptor> descriptor;
+  std::optional<Operand> bytes;
+  if (PyLong_Check(source.ptr())) {
+    chunks.source.descriptor = descriptor.emplace(nb::cast<int>(source)).number();
+  } else {
+    chunks.source.bytes = bytes.emplace(source, "source", Operand::Use::read).bytes();
+    chunks.source.begin = number_of(call.attr("begin"));
+    if (bytes->device() != host_device) throw nb::value_error("source lies on a GPU: expected host memory or a file");
+  }
+
+  const Operand out(call.attr("out"), "out", Operand::Use::write);
+  chunks.out = {out.data(), out.size()};
+  chunks.memory = out.memory();
+  const std::string engine = text_of(call.attr("engine"), "engine");
+  const auto stream = reinterpret_cast<Stream>(nb::cast<std::uintptr_t>(call.attr("stream")));
+  ReadOptions options;
+  options.threads = nb::cast<std::size_t>(call.attr("threads"));
+  options.piece_len = nb::cast<std::size_t>(call.attr("piece_size"));
+  options.check = Signals();
+
+  std::optional<ReadFailure> failure;
+  {
+    const GilReleased released;
+    const DeviceScope scope(out.device());
+    failure = read_chunks(engine, chunks, stream, options);
+  }
+  if (!failure) return nb::none();
+  return nb::make_tuple(name_of(failure->kind), chunks.first_number + failure->chunk, failure->position,
+                        failure->error);
+}
+
+}  // namespace
+
+void bind_file(nb::module_& m) {
+  m.def(
+      "read_chunks", &read, nb::arg("call"),
+      nb::sig("def read_chunks(call: object) -> tuple[str, int, int, int] | None"),
+      "Fills `out` from the chunks of a FileChunksCall. None, or why not: \"tag\", \"ended\" or \"error\", the chunk, "
+      "the place in the file and the errno; `out` is then zeros wherever the chunks go.");
+}
+
+}  // namespace warpcipher::python

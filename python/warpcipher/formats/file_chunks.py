@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Authenticated chunks of a file, read and decrypted into memory of the host or of a GPU."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import warpcipher as wc
+
+from .. import _later, _native
+from ..arguments import PLAIN
+from .base import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._types import Buffer, Data, StreamLike
+
+
+class RegularChunksCall(NamedTuple):
+    """A range of plaintext in a file whose chunks all have one length: bindings/file.cpp reads it
+    by these names. All sizes in bytes.
+
+    header:        of the file.
+    chunk:         plaintext of a full chunk.
+    overhead:      what a chunk has more in the file.
+    first_lacks:   what the first chunk lacks to be a full one.
+    size:          plaintext of the file.
+    chunks:        of the file: how many.
+    base:          nonce(i) = base XOR (i << counter_shift) XOR (final ? 1 << final_shift : 0).
+    counter_shift: a multiple of 8.
+    final_shift:   -1: the final chunk is not marked.
+    position:      where the range begins.
+    length:        of the range.
+    """
+
+    header: int
+    chunk: int
+    overhead: int
+    first_lacks: int
+    size: int
+    chunks: int
+    base: bytes
+    counter_shift: int
+    final_shift: int
+    position: int
+    length: int
+
+
+class FileChunksCall(NamedTuple):
+    """The arguments of one read, as `read_chunks` has them: bindings/file.cpp reads them by these
+    names. Columns are absent where `regular` is given."""
+
+    source: Any
+    algorithm: str
+    keys: Any
+    out: Any
+    tag_length: int
+    regular: RegularChunksCall | None = None
+    begin: int = 0
+    offsets: Any = None
+    lengths: Any = None
+    key_index: Any = None
+    ivs: Any = None
+    iv_length: int = 12
+    aad: Any = None
+    aad_offsets: Any = None
+    aad_lengths: Any = None
+    tags: Any = None
+    mac_hash: str | None = None
+    mac_key: Any = None
+    out_offsets: Any = None
+    skips: Any = None
+    takes: Any = None
+    engine: str = "auto"
+    stream: int = 0
+    threads: int = 0
+    piece_size: int = 0
+
+
+def read_chunks(
+    source: int | Buffer,
+    algorithm: str,
+    keys: Buffer | wc.Key | Sequence[Buffer | wc.Key],
+    out: Data,
+    *,
+    offsets: Buffer | Sequence[int],
+    lengths: Buffer | Sequence[int],
+    ivs: Buffer | None = None,
+    iv_length: int = 12,
+    key_index: Buffer | Sequence[int] | None = None,
+    tags: Buffer | None = None,
+    tag_length: int = 16,
+    aad: Buffer | None = None,
+    aad_offsets: Buffer | Sequence[int] | None = None,
+    aad_lengths: Buffer | Sequence[int] | None = None,
+    out_offsets: Buffer | Sequence[int] | None = None,
+    skips: Buffer | Sequence[int] | None = None,
+    takes: Buffer | Sequence[int] | None = None,
+    engine: str = "auto",
+    stream: StreamLike = None,
+    threads: int = 0,
+    piece_size: int = 0,
+) -> None:
+    """Reads chunks of a file, each an AEAD message, and decrypts them into `out`, on a GPU or in
+    host memory: threads read, and ciphertext is decrypted as it comes. On a GPU plaintext exists in
+    its memory alone.
+
+    source:      a file descriptor that can be read at any place (`file.fileno()`), or the file's
+                 bytes.
+    algorithm:   of an AEAD, such as "aes-256-gcm".
+    keys:        bytes or a `Key` for all chunks, or a sequence of them with key_index.
+    out:         a writable buffer or array.
+    offsets:     where each chunk begins in the file.
+    lengths:     bytes of plaintext of each chunk, and so of ciphertext.
+    ivs:         iv_length bytes for each chunk; None: in the file, in front of each ciphertext.
+    key_index:   the key of each chunk, from 0.
+    tags:        tag_length bytes for each chunk; None: in the file, behind each ciphertext.
+    aad:         associated data: all of it for every chunk, or, with aad_offsets and aad_lengths,
+                 those ranges of it.
+    out_offsets: where each output begins in out; None: back to back.
+    skips:       with takes: the bytes wanted of each chunk, takes[i] from skips[i] on. None: all of
+                 each.
+    engine:      "auto" or a name of `warpcipher.engines()`.
+    stream:      for an `out` on a GPU: its former uses are on this stream; None: on the current one
+                 of its library. The call returns when all is there.
+    threads:     that read; 0: as many as the process has cores.
+    piece_size:  bytes that a thread reads at once; 0: what was measured to be best. A read to a GPU
+                 takes 512 MiB of page-locked memory at most, so fewer threads with longer pieces.
+
+    Returns when every tag was checked. On any exception `out` is zeros wherever the chunks go,
+    except on a ValueError, TypeError or BufferError for arguments that cannot be right: then
+    nothing is written. InvalidTag names the first chunk whose tag does not match, FormatError one
+    that the file ends in, OSError one that cannot be read; MemoryError, EngineError.
+    """
+    call = FileChunksCall(
+        source=source,
+        algorithm=algorithm,
+        keys=keys,
+        out=out,
+        tag_length=tag_length,
+        offsets=offsets,
+        lengths=lengths,
+        key_index=key_index,
+        ivs=ivs,
+        iv_length=iv_length,
+        aad=aad,
+        aad_offsets=aad_offsets,
+        aad_lengths=aad_lengths,
+        tags=tags,
+        out_offsets=out_offsets,
+        skips=skips,
+        takes=takes,
+        engine=engine,
+        threads=threads,
+        piece_size=piece_size,
+    )
+    run(call, stream)
+
+
+def run(call: FileChunksCall, stream: StreamLike = None) -> None:
+    """Reads what the call says. Raises as `read_chunks`."""
+    if stream is not None or type(call.out) not in PLAIN:
+        arrays = _later.load("arrays")
+        library = arrays.library_of(call.out, "out")
+        pointer = arrays.choose_stream(library, call.out, arrays.stream_pointer(stream))
+        call = call._replace(out=library.view(call.out, "out", pointer, True), stream=pointer)
+    failure = _native.read_chunks(call)
+    if failure is not None:
+        raise_failure(*failure)
+
+
+def raise_failure(kind: str, chunk: int, position: int, error: int) -> NoReturn:
+    """Raises what a failure of `_native.read_chunks` stands for."""
+    if kind == "tag":
+        raise authentication_failed(chunk)
+    if kind == "ended":
+        raise FormatError(
+            f"the encrypted file ended at byte {position} while it was read, in chunk {chunk}"
+        )
+    raise OSError(error, f"{os.strerror(error)}: byte {position} of the encrypted file")
+
+
+def authentication_failed(chunk: int) -> Exception:
+    """The error of a chunk whose tag does not match."""
+    error: Exception = wc.InvalidTag(
+        f"chunk {chunk} failed authentication: wrong key or context, or the file was damaged, cut, "
+        "reordered or added to"
+    )
+    return error

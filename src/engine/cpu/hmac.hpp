@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// HMAC (FIPS 198-1) by libcrypto, of many texts under one key.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "engine/cpu/libcrypto.hpp"
+
+namespace warpcipher {
+
+// Of one thread. The key is borrowed; libcrypto wipes what it derives from it.
+class Hmac {
+ public:
+  // `hash` is "sha1", "sha256" or "sha512". Throws Error{invalid_argument} for another, Error{engine_unavailable}
+  // without libcrypto, Error{engine_failure} when libcrypto refuses.
+  Hmac(std::string_view hash, std::span<const std::uint8_t> key);
+
+  // Whether the HMAC of the two parts, one behind the other, begins with `tag`: the time tells nothing. A tag that is
+  // longer than the hash never matches. Throws Error{engine_failure}.
+  bool matches(const std::array<std::span<const std::uint8_t>, 2>& parts, std::span<const std::uint8_t> tag);
+
+ private:
+  void begin(const ossl_param_st* params);
+
+  std::span<const std::uint8_t> key_;
+  std::unique_ptr<evp_mac_st, void (*)(evp_mac_st*)> mac_;
+  std::unique_ptr<evp_mac_ctx_st, void (*)(evp_mac_ctx_st*)> context_;
+};
+
+}  // namespace warpcipher

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// To device memory: see read_chunks.hpp.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <vector>
+
+#include "dispatch/columns.hpp"
+#include "file/chunk_mac.hpp"
+#include "file/reading.hpp"
+
+namespace warpcipher {
+namespace {
+
+constexpr std::size_t slots_of_thread = 2;
+// H200 and 16 threads, a file in memory: pieces of 16 MiB 39 GB/s, of 4 MiB 20. What is shorter than that for all
+// threads is shared among them.
+constexpr std::size_t most_piece_len = std::size_t{16} << 20;
+constexpr std::size_t least_piece_len = std::size_t{1} << 20;
+
+// One piece on its way to the device: page-locked memory that it is read into, as much memory of the device, and the
+// stream that orders its work. None of the functions but settle() waits.
+class FileSlot {
+ public:
+  FileSlot(std::string_view name, DeviceEngine& engine, Reading& reading, std::size_t room)
+      : name_(name), engine_(engine), reading_(reading), chunks_(reading.chunks()), room_(room) {}
+  FileSlot(const FileSlot&) = delete;
+  FileSlot& operator=(const FileSlot&) = delete;
+  // After an exception the stream may still use the memory.
+  ~FileSlot() {
+    if (!has_stream_) return;
+    try {
+      engine_.wait(stream_);
+    } catch (const Error&) {  // the error that brought us here is already reported
+    }
+    if (memory_ != nullptr) engine_.deallocate(memory_, room_, plaintext_len_, stream_);
+    if (pinned_ != nullptr) engine_.free_pinned(pinned_, room_, 0);
+    engine_.destroy_stream(stream_);
+  }
+
+  // Reads the next piece and starts its copy; false when there is none, or it failed. The slot is settled.
+  bool load(MacCheck& mac) {
+    if (!reading_.next(piece_)) return false;
+    reading_.naming(piece_, [&] { reserve(); });
+    if (!reading_.read(piece_, pinned_)) return false;
+    if (const auto failure = mac.find_bad_tag(piece_, pinned_)) {
+      reading_.fail(*failure);
+      return false;
+    }
+    reading_.naming(piece_, [&] { engine_.copy_to_device(memory_, pinned_, piece_.len, stream_); });
+    is_loaded_ = true;
+    return true;
+  }
+
+  bool is_loaded() const { return is_loaded_; }
+
+  // Decrypts what the slot holds, and returns when it is where it belongs.
+  void settle() {
+    reading_.naming(piece_, [&] { decrypt(); });
+    is_loaded_ = false;
+  }
+
+ private:
+  void decrypt() {
+    // Scratch of chunks of which a part is wanted: it is wiped, whatever happens.
+    plaintext_len_ = piece_.is_partial ? piece_.len : 0;
+    make_columns();
+    run_columns(name_, columns_, results_, stream_);
+    for (std::size_t k = 0; k < results_.size(); ++k) {
+      if (results_[k].status == Status::ok) continue;
+      reading_.fail({ReadFailure::Kind::bad_tag, piece_.items[k].chunk});
+      break;
+    }
+    if (piece_.is_partial) {
+      for (const FilePiece::Item& item : piece_.items) {
+        if (chunks_.take(item.chunk) == 0) continue;
+        engine_.copy_on_device(chunks_.out.data() + item.place, memory_ + item.at + chunks_.skip(item.chunk),
+                               chunks_.take(item.chunk), stream_);
+      }
+      engine_.clear(memory_, piece_.len, stream_);
+    }
+    engine_.wait(stream_);
+    plaintext_len_ = 0;
+  }
+
+  // The piece as a columnar batch: its chunks follow each other in the columns of the file.
+  void make_columns() {
+    const std::size_t first = piece_.items.front().chunk, count = piece_.items.size();
+    const std::size_t tag_len = chunks_.has_mac() ? 0 : chunks_.tag_len;
+    in_offsets_.clear();
+    in_lengths_.clear();
+    out_offsets_.clear();
+    for (const FilePiece::Item& item : piece_.items) {
+      in_offsets_.push_back(item.at);
+      in_lengths_.push_back(chunks_.lengths[item.chunk] + tag_len);
+      out_offsets_.push_back(piece_.is_partial ? item.at : item.place);
+    }
+    columns_ = {};
+    columns_.direction = Direction::decrypt;
+    columns_.memory = Memory::device;
+    columns_.count = count;
+    columns_.in = {memory_, piece_.len};
+    columns_.in_offsets = in_offsets_;
+    columns_.in_lengths = in_lengths_;
+    columns_.out = piece_.is_partial ? std::span<std::uint8_t>(memory_, piece_.len) : chunks_.out;
+    columns_.out_offsets = out_offsets_;
+    columns_.tag_len = tag_len;
+    columns_.iv_len = chunks_.iv_len;
+    if (chunks_.has_iv_in_file()) {
+      ivs_.resize(count * chunks_.iv_len);
+      for (std::size_t k = 0; k < count; ++k) {
+        std::copy_n(iv_of(chunks_, piece_.items[k], pinned_), chunks_.iv_len, ivs_.data() + k * chunks_.iv_len);
+      }
+      columns_.ivs = ivs_;
+    } else {
+      columns_.ivs = chunks_.ivs.subspan(first * chunks_.iv_len, count * chunks_.iv_len);
+    }
+    columns_.aad = chunks_.aad;
+    if (!chunks_.aad_offsets.empty()) {
+      columns_.aad_offsets = chunks_.aad_offsets.subspan(first, count);
+      columns_.aad_lengths = chunks_.aad_lengths.subspan(first, count);
+    }
+    choose_keys(first, count);
+    results_.assign(count, {});
+  }
+
+  // Of many keys those that the piece needs, as they lie: each piece sends them to the device.
+  void choose_keys(std::size_t first, std::size_t count) {
+    columns_.keys = chunks_.keys.first(1);
+    if (chunks_.key_index.empty()) return;
+    const std::span<const std::uint32_t> numbers = chunks_.key_index.subspan(first, count);
+    const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
+    columns_.keys = chunks_.keys.subspan(*least, *most - *least + 1);
+    if (*least == *most) return;
+    key_index_.assign(numbers.begin(), numbers.end());
+    for (std::uint32_t& number : key_index_) number -= *least;
+    columns_.key_index = key_index_;
+  }
+
+  // Only once there is a piece: page-locked memory is costly.
+  void reserve() {
+    if (memory_ != nullptr) return;
+    stream_ = engine_.create_stream();
+    has_stream_ = true;
+    pinned_ = static_cast<std::uint8_t*>(engine_.allocate_pinned(room_));
+    memory_ = static_cast<std::uint8_t*>(engine_.allocate(room_, stream_));
+  }
+
+  const std::string_view name_;
+  DeviceEngine& engine_;
+  Reading& reading_;
+  const FileChunks& chunks_;
+  const std::size_t room_;
+  Stream stream_ = nullptr;
+  bool has_stream_ = false;
+  std::uint8_t* pinned_ = nullptr;
+  std::uint8_t* memory_ = nullptr;  // of the device
+  FilePiece piece_;
+  bool is_loaded_ = false;
+  std::size_t plaintext_len_ = 0;  // of memory_: to be wiped
+  Columns columns_;
+  std::vector<std::uint64_t> in_offsets_, in_lengths_, out_offsets_;
+  std::vector<std::uint32_t> key_index_;
+  std::vector<std::uint8_t> ivs_;
+  std::vector<Result> results_;
+};
+
+class DeviceWorker {
+ public:
+  DeviceWorker(std::string_view name, DeviceEngine& engine, Reading& reading, int device, Stream stream,
+               std::size_t room)
+      : engine_(engine),
+        scope_(engine, device),
+        stream_(stream),
+        mac_(reading.chunks()),
+        slots_{FileSlot(name, engine, reading, room), FileSlot(name, engine, reading, room)} {}
+
+  void work() {
+    for (std::size_t turn = 0;; ++turn) {
+      FileSlot& slot = slots_[turn % slots_of_thread];
+      settle(slot);
+      if (slot.load(mac_)) continue;
+      // What was read before is finished: of chunks that fail the first is told.
+      for (std::size_t k = 1; k < slots_of_thread; ++k) settle(slots_[(turn + k) % slots_of_thread]);
+      return;
+    }
+  }
+
+ private:
+  void settle(FileSlot& slot) {
+    if (!slot.is_loaded()) return;
+    // What the caller has put on the stream may still use `out`.
+    if (!may_write_) engine_.wait(stream_);
+    may_write_ = true;
+    slot.settle();
+  }
+
+  DeviceEngine& engine_;
+  const SelectedDevice scope_;  // before the slots, and so there when they go
+  const Stream stream_;
+  MacCheck mac_;
+  std::array<FileSlot, slots_of_thread> slots_;
+  bool may_write_ = false;
+};
+
+}  // namespace
+
+std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& engine, const FileChunks& chunks,
+                                          Stream stream, const ReadOptions& options) {
+  const std::uint64_t total = PieceCutter::total_len(chunks);
+  const std::size_t longest = PieceCutter::most_chunk_len(chunks);
+  std::size_t threads = options.threads != 0 ? options.threads : ThreadPool::instance().threads();
+  const std::size_t piece_len =
+      options.piece_len != 0
+          ? options.piece_len
+          : static_cast<std::size_t>(std::clamp<std::uint64_t>(std::bit_ceil(total / (slots_of_thread * threads) + 1),
+                                                               least_piece_len, most_piece_len));
+  const std::size_t room = std::max(piece_len, longest);
+  const std::size_t pieces = static_cast<std::size_t>((total + room - 1) / room);
+  threads = std::min(
+      {threads, std::max<std::size_t>(pieces, 1), std::max<std::size_t>(most_slots_len / (slots_of_thread * room), 1)});
+  Reading reading(chunks, options, room);
+  const int device = engine.current_device();
+  return reading.run(threads, [&] { DeviceWorker(name, engine, reading, device, stream, room).work(); });
+}
+
+}  // namespace warpcipher

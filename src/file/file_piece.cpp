@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file/file_piece.hpp"
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace warpcipher {
+namespace {
+
+constexpr std::size_t alignment = 16;  // what GPUs load at once
+constexpr std::size_t most_vectors = 64;
+
+constexpr std::size_t aligned(std::size_t n) { return (n + alignment - 1) / alignment * alignment; }
+
+// What a chunk takes of a buffer. A tag that is given lies behind the ciphertext as one from the file does.
+std::size_t room_of(const FileChunks& c, std::size_t i) { return c.iv_len_in_file() + c.lengths[i] + c.tag_len; }
+
+// The chunk of a piece that holds a byte of the file.
+std::size_t chunk_at(const FileChunks& c, const FilePiece& piece, std::uint64_t position) {
+  for (const FilePiece::Item& item : piece.items) {
+    const std::uint64_t begin = c.file_offsets[item.chunk];
+    if (position >= begin && position - begin < c.len_in_file(item.chunk)) return item.chunk;
+  }
+  return piece.items.front().chunk;
+}
+
+// Reads extents that follow each other in the file, from `first` to `end`.
+std::optional<ReadFailure> read_extents(const FileChunks& c, const FilePiece& piece, std::size_t first, std::size_t end,
+                                        std::uint8_t* buffer, const std::function<void()>& check) {
+  std::size_t done = 0;  // of the extent `first`
+  while (first < end) {
+    std::array<iovec, most_vectors> vectors;
+    std::size_t count = 0;
+    for (std::size_t i = first; i < end && count < most_vectors; ++i) {
+      const std::size_t skipped = i == first ? done : 0;
+      vectors[count++] = {buffer + piece.extents[i].at + skipped, piece.extents[i].len - skipped};
+    }
+    const std::uint64_t position = piece.extents[first].file_offset + done;
+    const ssize_t got =
+        preadv(c.source.descriptor, vectors.data(), static_cast<int>(count), static_cast<off_t>(position));
+    if (got < 0 && errno == EINTR) {
+      check();
+      continue;
+    }
+    if (got < 0) return ReadFailure{ReadFailure::Kind::error, chunk_at(c, piece, position), position, errno};
+    if (got == 0) return ReadFailure{ReadFailure::Kind::ended, chunk_at(c, piece, position), position, 0};
+    for (std::size_t left = static_cast<std::size_t>(got); left != 0;) {
+      const std::size_t part = std::min(left, piece.extents[first].len - done);
+      left -= part;
+      done += part;
+      if (done == piece.extents[first].len) {
+        ++first;
+        done = 0;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<ReadFailure> read_all(const FileChunks& c, const FilePiece& piece, std::uint8_t* buffer,
+                                    const std::function<void()>& check) {
+  const std::vector<FilePiece::Extent>& extents = piece.extents;
+  for (std::size_t first = 0; first < extents.size();) {
+    std::size_t end = first + 1;
+    while (end < extents.size() && extents[end - 1].file_offset + extents[end - 1].len == extents[end].file_offset) {
+      ++end;
+    }
+    if (const auto failure = read_extents(c, piece, first, end, buffer, check)) return failure;
+    first = end;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool PieceCutter::next(FilePiece& piece) {
+  piece.items.clear();
+  piece.extents.clear();
+  piece.len = 0;
+  const std::lock_guard lock(mutex_);
+  const FileChunks& c = chunks_;
+  for (; next_ < c.count; ++next_) {
+    const std::size_t i = next_;
+    const bool is_partial = !c.is_whole(i);
+    if (!piece.empty() && is_partial != piece.is_partial) break;
+    piece.is_partial = is_partial;
+    const std::uint64_t file_offset = c.file_offsets[i];
+    const std::size_t len = c.len_in_file(i);
+    const bool follows = !piece.extents.empty() &&
+                         piece.extents.back().file_offset + piece.extents.back().len == file_offset &&
+                         piece.extents.back().at + piece.extents.back().len == piece.len;
+    const std::size_t begin = follows ? piece.len : aligned(piece.len);
+    const std::size_t room = room_of(c, i);
+    if (!piece.empty() && (begin > room_ || room > room_ - begin)) break;
+    if (follows) {
+      piece.extents.back().len += len;
+    } else if (len != 0) {
+      piece.extents.push_back({file_offset, begin, len});
+    }
+    piece.len = begin + room;
+    const std::uint64_t place = c.out_offsets.empty() ? place_ : c.out_offsets[i];
+    piece.items.push_back({i, begin + c.iv_len_in_file(), place});
+    place_ += c.take(i);
+  }
+  return !piece.empty();
+}
+
+std::size_t PieceCutter::most_chunk_len(const FileChunks& c) {
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < c.count; ++i) most = std::max(most, room_of(c, i));
+  return most;
+}
+
+std::uint64_t PieceCutter::total_len(const FileChunks& c) {
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < c.count; ++i) total += room_of(c, i);
+  return total;
+}
+
+std::optional<ReadFailure> read_piece(const FileChunks& c, const FilePiece& piece, std::uint8_t* buffer,
+                                      const std::function<void()>& check) {
+  if (c.source.descriptor >= 0) {
+    if (const auto failure = read_all(c, piece, buffer, check)) return failure;
+  } else {
+    for (const FilePiece::Extent& extent : piece.extents) {
+      std::memcpy(buffer + extent.at, c.source.bytes.data() + (extent.file_offset - c.source.begin), extent.len);
+    }
+  }
+  if (!c.tags.empty()) {
+    for (const FilePiece::Item& item : piece.items) {
+      std::memcpy(buffer + item.at + c.lengths[item.chunk], c.tags.data() + item.chunk * c.tag_len, c.tag_len);
+    }
+  }
+  return std::nullopt;
+}
+
+const std::uint8_t* iv_of(const FileChunks& c, const FilePiece::Item& item, const std::uint8_t* buffer) {
+  return c.has_iv_in_file() ? buffer + item.at - c.iv_len : c.ivs.data() + item.chunk * c.iv_len;
+}
+
+}  // namespace warpcipher

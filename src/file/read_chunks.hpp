@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads chunks of an encrypted file into memory of the host or of a device: threads read, and ciphertext is decrypted
+// as it comes. To a device:
+//
+//   threads     read 0    read 2    read 4              each thread has two slots of page-locked memory, takes the
+//               read 1    read 3    read 5              next piece by itself, and settles a slot before it reads
+//   to device        [0][1]    [2][3]    [4][5]         into it again: its copy has long arrived by then
+//   kernels               [0][1]    [2][3]    [4][5]    tags, then text, from the slot's device memory to `out`
+//
+// A slot holds ciphertext alone, so no plaintext is ever in host memory. To the host: each thread reads a piece into a
+// buffer that stays in its cache, and decrypts it to where it belongs.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "engine/stream.hpp"
+#include "file/file_chunks.hpp"
+#include "file/file_piece.hpp"
+
+namespace warpcipher {
+
+struct ReadOptions {
+  std::size_t threads = 0;      // that read, the caller's among them; 0: as many as the process has cores
+  std::size_t piece_len = 0;    // bytes that a thread reads at once; 0: what was measured to be best
+  std::function<void()> check;  // called on the caller's thread, between pieces; may throw, and ends the call so
+};
+
+// Page-locked memory that one call takes at most, and the longest chunk that goes to a device: two are on their way.
+inline constexpr std::size_t most_slots_len = std::size_t{512} << 20;
+inline constexpr std::size_t most_device_chunk_len = most_slots_len / 2;
+
+// Fills `out` where the chunks say. Returns when all is there, or has failed: after a failure or an exception all that
+// they say is zeros. Of chunks that failed the first is told. engine: as of run(), where the plaintext goes. stream: in
+// device memory, what is on it now may use `out` until it is done.
+//
+// Throws Error{invalid_argument}, and nothing has been written; Error{engine_unavailable, engine_failure,
+// out_of_memory}; what options.check throws.
+std::optional<ReadFailure> read_chunks(std::string_view engine, const FileChunks& chunks, Stream stream,
+                                       const ReadOptions& options);
+
+}  // namespace warpcipher
