@@ -32,6 +32,7 @@ struct Options {
   bool large = true;
   bool host_data = false;
   bool columns = false;
+  bool files = false;
   std::string only;
   unsigned sample = 1;
   unsigned part = 0;  // of `parts`: the steps whose number is part modulo parts

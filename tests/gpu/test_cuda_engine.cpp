@@ -3,13 +3,14 @@
 // edges of blocks and tiles, alignments, in place or not, alone or in batches, with both forms of the lane tables. A
 // plain program, because the machines with GPUs have nothing but the toolkit:
 //
-//   test_cuda_engine [--quick] [--sample N] [--no-large] [--only ALGORITHM] [--host-data | --columns] [--part I/N]
+//   test_cuda_engine [--quick] [--sample N] [--no-large] [--only ALGORITHM] [--host-data | --columns | --files] [--part
+//   I/N]
 //   [--seed N]
 //
 // --quick keeps texts small, for compute-sanitizer and the emulated GPU; --sample runs alone only each Nth of the texts
 // that get a launch of their own (the launches of many messages run whole), since compute-sanitizer is slow by launch.
 // Prints a line for each algorithm; exits 1 when anything differs. --host-data runs the tests of host data
-// alone, --columns those of columnar batches.
+// alone, --columns those of columnar batches, --files those of chunks of files.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -21,6 +22,7 @@
 #include "columns.hpp"
 #include "core/error.hpp"
 #include "engine/cuda/engine.hpp"
+#include "file_chunks.hpp"
 #include "force.hpp"
 #include "host_data.hpp"
 #include "kernels.hpp"
@@ -63,6 +65,8 @@ Options parse(int argc, char** argv) {
       options.large = false;
     } else if (argument == "--host-data") {
       options.host_data = true;
+    } else if (argument == "--files") {
+      options.files = true;
     } else if (argument == "--columns") {
       options.columns = true;
     } else if (argument == "--only" && i + 1 < argc) {
@@ -76,10 +80,11 @@ Options parse(int argc, char** argv) {
     } else if (argument == "--seed" && i + 1 < argc) {
       seed = std::strtoull(argv[++i], nullptr, 10);
     } else {
-      std::fprintf(stderr,
-                   "usage: %s [--quick] [--sample N] [--no-large] [--only ALGORITHM] [--host-data | --columns] "
-                   "[--part I/N] [--seed N]\n",
-                   argv[0]);
+      std::fprintf(
+          stderr,
+          "usage: %s [--quick] [--sample N] [--no-large] [--only ALGORITHM] [--host-data | --columns | --files] "
+          "[--part I/N] [--seed N]\n",
+          argv[0]);
       std::exit(2);
     }
   }
@@ -106,6 +111,7 @@ int run_all(const Options& options) {
   for (const std::string& device : engine.devices()) std::printf("%s\n", device.c_str());
   unsigned step = 0;
   const auto is_mine = [&] { return step++ % options.parts == options.part; };
+  if (options.files) return test_file_chunks(options.quick, options.only, is_mine) == 0 ? 0 : 1;
   if (options.host_data) return test_host_data(options.quick, options.only, is_mine) == 0 ? 0 : 1;
   Stream stream = cuda_engine().create_stream();
   if (options.columns) return test_columns(options.quick, options.only, is_mine, stream) == 0 ? 0 : 1;
@@ -150,6 +156,7 @@ int run_all(const Options& options) {
   failures += test_columns(options.quick, options.only, is_mine, stream);
   if (options.only.empty() && is_mine()) failures += test_refusal();
   failures += test_host_data(options.quick, options.only, is_mine);
+  failures += test_file_chunks(options.quick, options.only, is_mine);
   if (options.large && is_mine()) failures += test_large(stream, options.only);
   cuda_engine().destroy_stream(stream);
   std::printf(failures == 0 ? "all ok\n" : "%d FAILED\n", failures);

@@ -198,7 +198,7 @@ def test_long_segments(stored: Callable[[Case, bytes], Path]) -> None:
 def test_raw_files_are_read_into_host_memory() -> None:
     numpy = pytest.importorskip("numpy")
     options = formats.Options(algorithm="aes-128-cbc", iv=bytes(16))
-    plain, out = paint((3 << 20) + 5), io.BytesIO()
+    plain, out = paint((3 << 20) + 50), io.BytesIO()
     formats.encrypt_stream(io.BytesIO(plain), out, bytes(16), format="raw", options=options)
     with formats.open(out, bytes(16), format="raw", options=options) as file:
         array = numpy.zeros(3 << 20, numpy.uint8)
