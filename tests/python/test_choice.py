@@ -148,7 +148,7 @@ def test_the_environment_forces_kernels() -> None:
 def test_a_value_that_forces_nothing_is_refused(name: str, expected: str) -> None:
     done = forced(**{name: "fastest"})
     assert done.returncode == 1
-    says = f"ValueError: WARPCIPHER_{name} is 'fastest': expected {expected} or nothing"
+    says = f"ValueError: WARPCIPHER_{name} is 'fastest': expected {expected}, or no value"
     assert done.stderr.splitlines()[-1] == says
 
 

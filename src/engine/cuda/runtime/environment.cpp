@@ -16,7 +16,7 @@ std::string_view forced_value(const char* variable, std::span<const std::string_
   std::string expected;
   for (const std::string_view each : values) expected += (expected.empty() ? "" : ", ") + std::string(each);
   throw Error(Status::invalid_argument, std::string(variable) + " is '" + std::string(forced.substr(0, 16)) +
-                                            "': expected " + expected + " or nothing");
+                                            "': expected " + expected + ", or no value");
 }
 
 }  // namespace warpcipher::cuda
