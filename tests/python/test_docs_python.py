@@ -17,6 +17,7 @@ PAGES = {
     "guides/ml.md": (4, "refused"),
     "guides/services.md": (3, "rewritten"),
     "index.md": (1, ""),
+    "parquet.md": (1, ""),
     "python.md": (9, "reference True"),
     "search.md": (3, "keys/s"),
 }

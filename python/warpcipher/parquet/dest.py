@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a file is written to: a path, which gets its name when all is written, or a file object."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeAlias, Union
+
+from ..formats.whole import Writer
+
+Dest: TypeAlias = Union[str, "os.PathLike[str]", Writer]
+
+
+@contextlib.contextmanager
+def writing(dest: Dest) -> Iterator[Writer]:
+    """A writer for `dest`. A path is written under another name beside it, which replaces what was
+    there at the end, and vanishes on an error. A file object stays open."""
+    if not isinstance(dest, (str, os.PathLike)):
+        if not hasattr(dest, "write"):
+            raise TypeError(f"dest is {type(dest).__name__}: expected a path or a binary file")
+        yield dest
+        return
+    if isinstance(dest, str) and "://" in dest:
+        with _open_url(dest) as file:
+            yield file
+        return
+    path = Path(dest)
+    part = path.with_name(f".warpcipher-{os.urandom(8).hex()}.part")
+    mask = os.umask(0o077)
+    os.umask(mask)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
+            yield file
+            os.fchmod(file.fileno(), 0o666 & ~mask)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _open_url(url: str) -> Any:
+    from .source import load_fsspec
+
+    return load_fsspec(url).open(url, "wb")

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory of a GPU, by way of CuPy: ciphertext goes there, plaintext is made there."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+class Device:
+    """One GPU. device: its CUDA ordinal, or "cuda:N"."""
+
+    def __init__(self, device: int | str) -> None:
+        ordinal = str(device).removeprefix("cuda:")
+        if not ordinal.isdigit():
+            raise ValueError(f"device is {device!r}: expected the number of a GPU, or 'cuda:0'")
+        try:
+            self._cupy: Any = importlib.import_module("cupy")
+        except ImportError:
+            raise ValueError("device= needs CuPy: pip install cupy-cuda13x") from None
+        self._device = self._cupy.cuda.Device(int(ordinal))
+
+    def empty(self, size: int) -> Any:
+        """An array of bytes there, with any content."""
+        with self._device:
+            return self._cupy.empty(size, "uint8")
+
+    def send(self, data: memoryview | bytearray) -> Any:
+        """A copy of the bytes there."""
+        with self._device:
+            return self._cupy.asarray(self._host(data))
+
+    def scatter(self, data: bytearray, places: list[tuple[int, int]], out: Any) -> None:
+        """Writes pieces that lie back to back in `data` to (start, size) in `out`."""
+        import numpy
+
+        index = numpy.concatenate(
+            [numpy.arange(start, start + size) for start, size in places] or [numpy.arange(0)]
+        )
+        with self._device:
+            out[self._cupy.asarray(index)] = self._cupy.asarray(self._host(data))
+
+    @staticmethod
+    def _host(data: memoryview | bytearray) -> Any:
+        import numpy
+
+        return numpy.frombuffer(data, "uint8")

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The end of a file: found, decrypted or verified, and decoded (Encryption.md 5.4, 5.5).
+
+PAR1 ... FileMetaData | length | PAR1                            not encrypted
+PAR1 ... FileMetaData | nonce 12 | tag 16 | length | PAR1        encrypted columns, signed footer
+PARE ... FileCryptoMetaData | footer module | length | PARE      encrypted footer
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import NamedTuple
+
+import warpcipher as wc
+
+from ..formats import FormatError
+from . import metadata as md
+from .keyring import KeyRing, Keys
+from .modules import (
+    ALGORITHMS,
+    FOOTER,
+    LENGTH,
+    NONCE,
+    OVERHEAD,
+    TAG,
+    FileCrypto,
+    Place,
+    not_authentic,
+    open_module,
+)
+from .source import Source
+from .thrift import BINARY, TRUE, Struct, read, read_whole
+
+PLAIN_MAGIC = b"PAR1"
+ENCRYPTED_MAGIC = b"PARE"
+SIGNATURE = NONCE + TAG
+_GUESS = 64 << 10
+
+
+class Footer(NamedTuple):
+    """A decoded footer.
+
+    fields:       FileMetaData.
+    encrypted:    the footer is; False: it is plain, and signed where there is a `crypto`.
+    crypto:       None where the file is not encrypted.
+    key:          the footer's key; None without `crypto`, or where it was not needed.
+    key_metadata: what the file says of that key.
+    prefix:       the AAD prefix: b"" where there is none.
+    stored:       whether the prefix lies in the file.
+    """
+
+    fields: Struct
+    encrypted: bool
+    crypto: FileCrypto | None
+    key: bytes | None
+    key_metadata: bytes
+    prefix: bytes
+    stored: bool
+
+
+def tail(source: Source) -> tuple[bytes, bytes]:
+    """The magic of a file and what lies between its columns and its length."""
+    size = source.size
+    if size < 12:
+        raise FormatError(f"{size} bytes are too few for a Parquet file")
+    start = max(0, size - _GUESS)
+    end = bytes(source.read(start, size - start))
+    magic = end[-4:]
+    first = bytes(source.read(0, 4))
+    if magic not in (PLAIN_MAGIC, ENCRYPTED_MAGIC) or first != magic:
+        raise FormatError(f"not a Parquet file: it begins with {first!r} and ends with {magic!r}")
+    length = int.from_bytes(end[-8:-4], "little")
+    if length > size - 12:
+        raise FormatError(f"a footer of {length} bytes does not fit a file of {size}: cut short?")
+    if length + 8 <= len(end):
+        return magic, end[-8 - length : -8]
+    return magic, bytes(source.read(size - 8 - length, length))
+
+
+def read_footer(
+    source: Source,
+    keys: Keys | None,
+    aad_prefix: bytes | None,
+    *,
+    check_footer: bool,
+    engine: str,
+) -> tuple[Footer, KeyRing | None]:
+    """The footer of a file, authentic, and the finder of its keys.
+
+    Raises FormatError, InvalidTag, MissingKeyError, ValueError.
+    """
+    magic, data = tail(source)
+    if magic == ENCRYPTED_MAGIC:
+        if keys is None:
+            raise ValueError("the footer is encrypted: give keys")
+        ring = KeyRing(keys)
+        return _read_encrypted(data, ring, aad_prefix, engine), ring
+    fields, end = read(data, md.FOOTER_SHAPE, "the footer")
+    algorithm = md.substruct(fields, md.ENCRYPTION_ALGORITHM)
+    if algorithm is None:
+        if keys is not None or aad_prefix:
+            raise ValueError(
+                "the file is not encrypted, and keys or an AAD prefix were given: an attacker may "
+                "have exchanged it; read it without them if it is meant to be plain"
+            )
+        if end != len(data):
+            raise FormatError(f"the footer: {len(data) - end} bytes follow its end")
+        return Footer(fields, False, None, None, b"", b"", True), None
+    if len(data) - end != SIGNATURE:
+        raise FormatError(
+            f"the footer is followed by {len(data) - end} bytes: expected its signature of "
+            f"{SIGNATURE}"
+        )
+    if keys is None:
+        raise ValueError("columns of the file are encrypted: give keys")
+    ring = KeyRing(keys)
+    crypto, prefix, stored = _algorithm(algorithm, aad_prefix)
+    metadata = md.binary(fields, md.FOOTER_KEY_METADATA, "the footer's key metadata") or b""
+    key = None
+    if check_footer:
+        key = ring.footer(metadata)
+        verify(data[:end], data[end:], key, crypto)
+    return Footer(fields, False, crypto, key, metadata, prefix, stored), ring
+
+
+def _read_encrypted(data: bytes, ring: KeyRing, aad_prefix: bytes | None, engine: str) -> Footer:
+    outer, end = read(data, md.FILE_CRYPTO_SHAPE, "the file's crypto metadata")
+    algorithm = md.substruct(outer, md.CRYPTO_ALGORITHM)
+    if algorithm is None:
+        raise FormatError("the file's crypto metadata names no encryption algorithm")
+    if len(data) - end < OVERHEAD:
+        raise FormatError(f"the footer's module has {len(data) - end} bytes: cut short")
+    crypto, prefix, stored = _algorithm(algorithm, aad_prefix)
+    metadata = md.binary(outer, md.CRYPTO_KEY_METADATA, "the footer's key metadata") or b""
+    key = ring.footer(metadata)
+    module = data[end:]
+    length = int.from_bytes(module[:LENGTH], "little") + LENGTH
+    plain = open_module(module[:length], key, crypto, Place(FOOTER), engine)
+    if length != len(module):
+        raise FormatError(f"the footer: {len(module) - length} bytes follow its module")
+    fields = read_whole(plain, md.FOOTER_SHAPE, "the footer")
+    return Footer(fields, True, crypto, key, metadata, prefix, stored)
+
+
+def _algorithm(union: Struct, aad_prefix: bytes | None) -> tuple[FileCrypto, bytes, bool]:
+    """What a file says of its algorithm, with the AAD prefix that holds: from the file, or the
+    caller's."""
+    if len(union) != 1 or next(iter(union)) not in (1, 2):
+        raise FormatError(f"unknown encryption algorithm {sorted(union)}: {', '.join(ALGORITHMS)}")
+    number = next(iter(union))
+    fields = md.substruct(union, number)
+    if fields is None:
+        raise FormatError("the encryption algorithm is no struct")
+    stored = md.binary(fields, md.AAD_PREFIX, "the AAD prefix")
+    unique = md.binary(fields, md.AAD_FILE_UNIQUE, "the file's unique AAD") or b""
+    supply = fields.get(md.SUPPLY_AAD_PREFIX, (0, False))[1] is True
+    if supply and not aad_prefix:
+        raise ValueError("the file was written with an AAD prefix that is not in it: give it")
+    if aad_prefix and not supply and not stored:
+        raise ValueError("an AAD prefix was given, and the file was written without one")
+    if aad_prefix and stored and not hmac.compare_digest(stored, aad_prefix):
+        raise ValueError(
+            f"the file's AAD prefix is {stored!r}, given was {aad_prefix!r}: another file?"
+        )
+    prefix = aad_prefix or stored or b""
+    return FileCrypto(ALGORITHMS[number - 1], prefix + unique), prefix, not supply
+
+
+def signature(footer: bytes, key: bytes, crypto: FileCrypto, nonce: bytes) -> bytes:
+    """nonce || tag of a plaintext footer."""
+    aad = crypto.module_aad(Place(FOOTER))
+    return nonce + wc.aead.AESGCM(key).encrypt(nonce, footer, aad)[-TAG:]
+
+
+def verify(footer: bytes, given: bytes, key: bytes, crypto: FileCrypto) -> None:
+    """InvalidTag where a plaintext footer is not what was signed."""
+    if not hmac.compare_digest(signature(footer, key, crypto, given[:NONCE]), given):
+        raise not_authentic(Place(FOOTER))
+
+
+def algorithm_struct(crypto: FileCrypto, prefix: bytes, stored: bool) -> Struct:
+    """EncryptionAlgorithm, as a writer puts it into a file."""
+    fields: Struct = {md.AAD_FILE_UNIQUE: (BINARY, crypto.aad[len(prefix) :])}
+    if prefix and stored:
+        fields[md.AAD_PREFIX] = BINARY, prefix
+    elif prefix:
+        fields[md.SUPPLY_AAD_PREFIX] = TRUE, True
+    return {ALGORITHMS.index(crypto.algorithm) + 1: (12, fields)}

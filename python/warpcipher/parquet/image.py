@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plain Parquet image of a file: chunks, Bloom filters, indexes, footer.
+
+Chunks go through in groups: while one is decrypted, the next is read and the one before is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from ..formats.base import wipe
+from ..formats.whole import Writer, write_whole
+from .device import Device
+from .extras import bloom, column_index, moved_offset_index
+from .file import Chunk, File
+from .footer import PLAIN_MAGIC
+from .opening import Opened, Opening
+from .plain_metadata import Extras, plain_footer
+
+GROUP_SIZE = 16 << 20
+"""Bytes of chunks that are decrypted at once. Measured: docs/performance.md."""
+
+Progress = Callable[[int], object]
+_FIRST = len(PLAIN_MAGIC)
+
+
+def groups_of(chunks: Sequence[Chunk], limit: int = GROUP_SIZE) -> list[list[Chunk]]:
+    """The chunks in the order of the file, in groups of about `limit` bytes."""
+    groups: list[list[Chunk]] = []
+    size = limit
+    for chunk in sorted(chunks, key=lambda chunk: (chunk.start, chunk.row_group, chunk.column)):
+        if size >= limit:
+            groups.append([])
+            size = 0
+        groups[-1].append(chunk)
+        size += chunk.size
+    return groups
+
+
+class Image:
+    """The image of some row groups and columns of a file."""
+
+    def __init__(self, file: File, row_groups: Sequence[int], columns: Sequence[int]) -> None:
+        self._file = file
+        self._row_groups = row_groups
+        self.chunks = file.chunks(row_groups, columns)
+        self.opened: dict[tuple[int, int], Opened] = {}
+        self._extras: dict[tuple[int, int], Extras] = {}
+
+    def _openings(self, pool: ThreadPoolExecutor, device: Device | None) -> Iterator[Opening]:
+        """The groups, each read while the one before is decrypted."""
+        groups = groups_of(self.chunks)
+        coming: Future[Opening] | None = None
+        for number in range(len(groups)):
+            if coming is None:
+                coming = pool.submit(Opening, self._file, groups[number], _FIRST, device)
+            opening = coming.result()
+            if number + 1 < len(groups):
+                after = opening.start + opening.size
+                coming = pool.submit(Opening, self._file, groups[number + 1], after, device)
+            for opened in opening.opened:
+                self.opened[opened.chunk.row_group, opened.chunk.column] = opened
+            yield opening
+
+    def in_memory(self, device: Device | None = None) -> Any:
+        """The image's beginning: magic and chunks, in host memory or on a device.
+
+        Decrypted chunks are never longer than encrypted ones, so there is room for all.
+        """
+        room = _FIRST + sum(chunk.size for chunk in self.chunks)
+        if device is not None:
+            out = device.empty(room)
+            out[:_FIRST] = device.send(bytearray(PLAIN_MAGIC))
+        else:
+            out = memoryview(bytearray(room))
+            out[:_FIRST] = PLAIN_MAGIC
+        end = _FIRST
+        try:
+            with ThreadPoolExecutor(1, "warpcipher-read") as pool:
+                for opening in self._openings(pool, device):
+                    end = opening.start + opening.size
+                    opening.run(out[opening.start : end])
+        except BaseException:
+            if device is None:
+                wipe(out)
+            raise
+        return out[:end]
+
+    def write(self, writer: Writer, progress: Progress | None) -> int:
+        """Writes all of it; returns the bytes written. progress: called with the number of bytes of
+        chunks that are done. On an error what was written is incomplete."""
+        write_whole(writer, memoryview(PLAIN_MAGIC))
+        position = _FIRST
+        done = 0
+        writing: Future[None] | None = None
+        with ThreadPoolExecutor(2, "warpcipher-parquet") as pool:
+            for opening in self._openings(pool, None):
+                out = memoryview(bytearray(opening.size))
+                opening.run(out)
+                if writing is not None:
+                    writing.result()
+                writing = pool.submit(write_whole, writer, out)
+                position += opening.size
+                done += sum(opened.chunk.size for opened in opening.opened)
+                if progress is not None:
+                    progress(done)
+            if writing is not None:
+                writing.result()
+        rest = self.tail(position)
+        write_whole(writer, memoryview(rest))
+        return position + len(rest)
+
+    def tail(self, position: int) -> bytes:
+        """What follows the chunks, which end at `position`: Bloom filters, indexes, footer."""
+        out = bytearray()
+
+        def put(data: bytes | None) -> tuple[int, int] | None:
+            if data is None:
+                return None
+            out.extend(data)
+            return position + len(out) - len(data), len(data)
+
+        keys = sorted(self.opened)
+        found = {key: bloom(self._file, self.opened[key].chunk) for key in keys}
+        blooms = {key: put(b"".join(entry) if entry else None) for key, entry in found.items()}
+        columns = {key: put(column_index(self._file, self.opened[key].chunk)) for key in keys}
+        offsets = {key: put(moved_offset_index(self._file, self.opened[key])) for key in keys}
+        extras = {key: Extras(columns[key], offsets[key], blooms[key]) for key in keys}
+        return bytes(out) + enclosed(self.footer(extras))
+
+    def footer(self, extras: dict[tuple[int, int], Extras] | None = None) -> bytes:
+        """The footer; without extras there are no indexes and no Bloom filters."""
+        return plain_footer(self._file, self._row_groups, self.opened, extras or {})
+
+
+def enclosed(footer: bytes) -> bytes:
+    """A footer as a plain file ends."""
+    return footer + len(footer).to_bytes(4, "little") + PLAIN_MAGIC

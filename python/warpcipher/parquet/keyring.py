@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The keys of a file, found by what the file says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from ..keys import KeySource, resolve
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+Key: TypeAlias = "Buffer | KeySource | Callable[[bytes], Buffer | KeySource]"
+Keys: TypeAlias = "Key | Mapping[bytes | str, Key]"
+"""The one key of a uniform file; or a mapping from key metadata (bytes) or, for columns, names
+(str) to keys; or a function or a source of `warpcipher.keys` that is asked with the key metadata. A
+footer without key metadata is b""."""
+
+KEY_SIZES = (16, 24, 32)
+
+
+class MissingKeyError(ValueError):
+    """No key was given for a footer or a column."""
+
+
+class KeyRing:
+    """Finds keys, and asks for each once."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+        self._found: dict[tuple[bytes, str | None], bytes] = {}
+
+    def footer(self, metadata: bytes) -> bytes:
+        """The footer's key."""
+        return self._find(metadata, None)
+
+    def column(self, name: str, metadata: bytes) -> bytes:
+        """The key of a column that has one of its own."""
+        return self._find(metadata, name)
+
+    def _find(self, metadata: bytes, column: str | None) -> bytes:
+        asked = metadata, None if self._is_asked else column
+        if asked not in self._found:
+            self._found[asked] = self._ask(metadata, column)
+        return self._found[asked]
+
+    @property
+    def _is_asked(self) -> bool:
+        return callable(self._keys) or isinstance(self._keys, KeySource)
+
+    def _ask(self, metadata: bytes, column: str | None) -> bytes:
+        who = "the footer" if column is None else f"column {column}"
+        key: object = self._keys
+        if isinstance(self._keys, Mapping):
+            # Without key metadata b"" is the footer: a column is found by its name.
+            key = self._keys.get(metadata) if metadata or column is None else None
+            if column is not None:
+                key = self._keys.get(column, key)
+        elif column is not None and not self._is_asked:
+            raise MissingKeyError(
+                f"{who} has a key of its own (key metadata {shown(metadata)}), and one key was "
+                "given for the whole file: give a mapping of key metadata to keys"
+            )
+        if key is None:
+            raise MissingKeyError(f"no key for {who} (key metadata {shown(metadata)})")
+        return check_key(key, f"the key of {who}", metadata)
+
+
+def check_key(key: object, what: str, metadata: bytes = b"") -> bytes:
+    """The bytes of an AES key, asked for where it is a source or a function."""
+    try:
+        found = resolve(key, metadata, sizes=KEY_SIZES, keyset=False, what=what)
+    except KeyError:
+        raise MissingKeyError(f"{what} is not known (key metadata {shown(metadata)})") from None
+    if len(found) not in KEY_SIZES:
+        raise ValueError(f"{what} has {len(found)} bytes: AES takes 16, 24 or 32")
+    return found
+
+
+def shown(metadata: bytes) -> str:
+    """Key metadata for an error: it is no secret, but it may be long."""
+    return repr(metadata) if len(metadata) <= 80 else f"{metadata[:80]!r}..."

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encrypted modules: their layout, their AADs, and runs over many of them (Encryption.md 4.4, 5.1).
+
+    GCM  length u32 LE | nonce 12 | ciphertext | tag 16
+    CTR  length u32 LE | nonce 12 | ciphertext           pages of AES_GCM_CTR_V1 alone
+
+The length counts what follows it. AAD = prefix || file's unique || kind || row group || column
+|| page, ordinals as i16 LE; the footer has no ordinals, and data pages and their headers alone have
+the last.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import warpcipher as wc
+
+from ..formats import FormatError
+from ..formats.base import wipe
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+FOOTER, COLUMN_METADATA, DATA_PAGE, DICTIONARY_PAGE, DATA_HEADER, DICTIONARY_HEADER = range(6)
+COLUMN_INDEX, OFFSET_INDEX, BLOOM_HEADER, BLOOM_BITSET = range(6, 10)
+NAMES = (
+    "footer",
+    "column metadata",
+    "data page",
+    "dictionary page",
+    "data page header",
+    "dictionary page header",
+    "column index",
+    "offset index",
+    "bloom filter header",
+    "bloom filter bitset",
+)
+
+GCM = "AES_GCM_V1"
+GCM_CTR = "AES_GCM_CTR_V1"
+ALGORITHMS = (GCM, GCM_CTR)
+LENGTH, NONCE, TAG = 4, 12, 16
+OVERHEAD = LENGTH + NONCE + TAG
+CTR_OVERHEAD = LENGTH + NONCE
+MOST_ORDINAL = 32767
+
+_I16 = struct.Struct("<h").pack
+_TWO = struct.Struct("<Bhh").pack
+_U32 = struct.Struct("<I").unpack_from
+
+
+class Place(NamedTuple):
+    """Which module: its kind, the row group, the column's ordinal and name, the page."""
+
+    kind: int
+    row_group: int = -1
+    column: int = -1
+    name: str = ""
+    page: int = -1
+
+    def __str__(self) -> str:
+        if self.kind == FOOTER:
+            return "the footer"
+        page = f", page {self.page}" if self.page >= 0 else ""
+        return f"column {self.name}, row group {self.row_group}{page}, {NAMES[self.kind]}"
+
+
+class FileCrypto(NamedTuple):
+    """What all modules of a file share. aad: the prefix and the file's unique bytes."""
+
+    algorithm: str
+    aad: bytes
+
+    @property
+    def page_overhead(self) -> int:
+        """Bytes that a page grows by."""
+        return CTR_OVERHEAD if self.algorithm == GCM_CTR else OVERHEAD
+
+    def module_aad(self, place: Place) -> bytes:
+        """The AAD of a module."""
+        if place.kind == FOOTER:
+            return self.aad + b"\0"
+        found = self.aad + _TWO(place.kind, place.row_group, place.column)
+        return found + _I16(place.page) if place.kind in (DATA_PAGE, DATA_HEADER) else found
+
+    def page_aads(
+        self, row_group: int, column: int, dictionary: bool, count: int
+    ) -> tuple[list[bytes], list[bytes]]:
+        """The AADs of the headers and of the pages of a chunk with `count` pages in all."""
+        data = range(count - dictionary)
+        both = []
+        for first, rest in ((DICTIONARY_HEADER, DATA_HEADER), (DICTIONARY_PAGE, DATA_PAGE)):
+            before = self.aad + _TWO(rest, row_group, column)
+            aads = [before + _I16(page) for page in data]
+            if dictionary:
+                aads.insert(0, self.aad + _TWO(first, row_group, column))
+            both.append(aads)
+        return both[0], both[1]
+
+
+def walk(data: memoryview, start: int, end: int, what: str) -> list[int]:
+    """Where the modules between start and end begin, by their lengths, and `end` itself."""
+    positions = []
+    pos = start
+    while pos < end:
+        if pos + LENGTH > end:
+            break
+        positions.append(pos)
+        pos += _U32(data, pos)[0] + LENGTH
+    if pos != end or start > end:
+        raise FormatError(
+            f"{what}: the lengths of its modules do not add up to its {end - start} bytes"
+        )
+    positions.append(end)
+    return positions
+
+
+class Batch:
+    """Modules that are decrypted or encrypted in as few runs as there are algorithms: one, unless
+    a file has keys of several sizes, or pages in CTR.
+
+    Decryption: `add` takes positions of modules in the input and of plaintexts in the output.
+    Encryption: the other way round; lengths and nonces are then written into the output.
+    """
+
+    def __init__(self, engine: str, *, encrypt: bool = False) -> None:
+        self._engine = engine
+        self._encrypt = encrypt
+        self._groups: dict[tuple[str, bool], _Group] = {}
+
+    def add(
+        self,
+        key: bytes,
+        modules: Sequence[int],
+        plain: Sequence[int],
+        lengths: Sequence[int],
+        aads: Sequence[bytes] | None,
+        places: Any,
+    ) -> None:
+        """Adds modules under one key.
+
+        modules: where each begins, at its length. plain: where each plaintext begins. lengths: of
+        the plaintexts. aads: None for pages in CTR. places: a function from the number of a module
+        in this call to its `Place`, for errors.
+        """
+        mode = "gcm" if aads is not None else "ctr"
+        algorithm = f"aes-{8 * len(key)}-{mode}"
+        group = self._groups.setdefault((algorithm, aads is not None), _Group())
+        group.add(key, modules, plain, lengths, aads, places)
+
+    def run(self, data: Any, out: Any, nonces: memoryview | None = None) -> None:
+        """Runs them. Data and out must not overlap.
+
+        nonces: decryption reads the nonces from here; None: from data, which is then host memory.
+        Raises InvalidTag with the place of the first module that is not authentic.
+        """
+        for (algorithm, authenticated), group in self._groups.items():
+            group.run(algorithm, authenticated, self._encrypt, self._engine, data, out, nonces)
+
+
+class _Group:
+    """The modules of one algorithm."""
+
+    def __init__(self) -> None:
+        self._keys: dict[bytes, int] = {}
+        self._key_index = array("I")
+        self._modules = array("Q")
+        self._plain = array("Q")
+        self._lengths = array("Q")
+        self._aads: list[bytes] = []
+        self._places: list[tuple[int, Any]] = []
+
+    def add(
+        self,
+        key: bytes,
+        modules: Sequence[int],
+        plain: Sequence[int],
+        lengths: Sequence[int],
+        aads: Sequence[bytes] | None,
+        places: Any,
+    ) -> None:
+        number = self._keys.setdefault(key, len(self._keys))
+        self._places.append((len(self._modules), places))
+        self._key_index.extend([number] * len(modules))
+        self._modules.extend(modules)
+        self._plain.extend(plain)
+        self._lengths.extend(lengths)
+        if aads is not None:
+            self._aads += aads
+
+    def run(
+        self,
+        algorithm: str,
+        authenticated: bool,
+        encrypt: bool,
+        engine: str,
+        data: Any,
+        out: Any,
+        nonces: memoryview | None,
+    ) -> None:
+        count = len(self._modules)
+        if not count:
+            return
+        gain = TAG if authenticated else 0
+        texts = array("Q", [at + LENGTH + NONCE for at in self._modules])
+        sealed = array("Q", [length + gain for length in self._lengths])
+        if encrypt:
+            ivs = self._write_heads(memoryview(out), sealed)
+        else:
+            view = memoryview(data) if nonces is None else nonces
+            ivs = b"".join([view[at + 4 : at + 16] for at in self._modules])
+        options: dict[str, Any] = {}
+        if authenticated:
+            sizes = array("Q", map(len, self._aads))
+            options = {
+                "aad": b"".join(self._aads),
+                "aad_lengths": sizes,
+                "aad_offsets": _ends(sizes),
+            }
+        else:
+            ivs = b"".join([ivs[at : at + 12] + b"\0\0\0\1" for at in range(0, 12 * count, 12)])
+        many = len(self._keys) > 1
+        done = wc.run_columns(
+            algorithm,
+            "encrypt" if encrypt else "decrypt",
+            list(self._keys) if many else next(iter(self._keys)),
+            data,
+            lengths=self._lengths if encrypt else sealed,
+            offsets=self._plain if encrypt else texts,
+            key_index=self._key_index if many else None,
+            ivs=ivs,
+            out=out,
+            out_offsets=texts if encrypt else self._plain,
+            engine=engine,
+            **options,
+        )
+        try:
+            done.raise_for_status()
+        except wc.InvalidTag:
+            wipe_any(out)
+            bad = next(i for i, status in enumerate(done.status) if status != wc.Status.OK)
+            raise not_authentic(self._place(bad)) from None
+
+    def _write_heads(self, out: memoryview, sealed: array[int]) -> bytes:
+        """Lengths and fresh nonces before the texts; returns the nonces."""
+        import secrets
+
+        nonces = secrets.token_bytes(NONCE * len(self._modules))
+        pack = struct.Struct("<I12s").pack_into
+        for i, (at, length) in enumerate(zip(self._modules, sealed, strict=True)):
+            pack(out, at, length + NONCE, nonces[12 * i : 12 * i + 12])
+        return nonces
+
+    def _place(self, number: int) -> Place:
+        first, places = next(entry for entry in reversed(self._places) if entry[0] <= number)
+        found: Place = places(number - first)
+        return found
+
+
+def _ends(sizes: array[int]) -> array[int]:
+    """Where each of ranges that lie back to back begins."""
+    from itertools import accumulate
+
+    return array("Q", [0, *accumulate(sizes)][:-1])
+
+
+def wipe_any(buffer: Any) -> None:
+    """Zeros a buffer in host memory. What a failed run leaves on a device is freed with it."""
+    if isinstance(buffer, (bytearray, memoryview)):
+        wipe(buffer)
+
+
+def not_authentic(place: Place) -> Exception:
+    """The error of a module whose tag does not match."""
+    error: Exception = wc.InvalidTag(
+        f"{place}: failed authentication: wrong key or AAD prefix, or it was damaged, exchanged or "
+        "moved"
+    )
+    return error
+
+
+def open_module(
+    module: Buffer, key: bytes, crypto: FileCrypto, place: Place, engine: str = "auto"
+) -> bytes:
+    """The plaintext of one GCM module, which begins with its length."""
+    view = memoryview(module).cast("B")
+    if len(view) < OVERHEAD or _U32(view)[0] != len(view) - LENGTH:
+        raise FormatError(f"{place}: {len(view)} bytes are no module, or its length says otherwise")
+    out = bytearray(len(view) - OVERHEAD)
+    batch = Batch(engine)
+    batch.add(key, [0], [0], [len(out)], [crypto.module_aad(place)], lambda _: place)
+    batch.run(view, out)
+    return bytes(out)
+
+
+def seal_module(
+    text: bytes, key: bytes, crypto: FileCrypto, place: Place, engine: str = "auto"
+) -> bytes:
+    """The GCM module of a plaintext, under a fresh nonce."""
+    out = bytearray(len(text) + OVERHEAD)
+    batch = Batch(engine, encrypt=True)
+    batch.add(key, [0], [0], [len(text)], [crypto.module_aad(place)], lambda _: place)
+    batch.run(text, out)
+    return bytes(out)

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The calls that read: `open`, `read_table`, `to_plain`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from .dest import Dest, writing
+from .device import Device
+from .file import File
+from .footer import PLAIN_MAGIC
+from .image import Image, Progress, enclosed
+from .keyring import Keys
+from .plain_metadata import overview
+from .source import SourceLike
+
+if TYPE_CHECKING:
+    import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+
+@dataclass(frozen=True)
+class ChunkData:
+    """A column of a row group without encryption.
+
+    row_group, column: which. data: its bytes as a plain file has them, pages with their headers: a
+    memoryview, or an array on the device. offset: where the footer says that they begin.
+    """
+
+    row_group: int
+    column: str
+    offset: int
+    data: Any = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ColumnChunks:
+    """What `ParquetFile.column_chunks` gives.
+
+    footer: the plain FileMetaData that describes the chunks.
+    """
+
+    chunks: tuple[ChunkData, ...]
+    footer: bytes = field(repr=False)
+
+
+class ParquetFile(File):
+    """An open Parquet file, encrypted or not. `open` makes it.
+
+    Nothing but the footer is read until data is asked for. Close it, or use it in a `with`.
+    """
+
+    @property
+    def metadata(self) -> bytes:
+        """The shortest plain Parquet file with this schema, these statistics and no data, for
+        `pyarrow.parquet.read_metadata(io.BytesIO(...))`. Sizes and offsets are those of the
+        encrypted file; columns without a key are empty in it."""
+        return PLAIN_MAGIC + enclosed(overview(self))
+
+    def column_chunks(
+        self,
+        row_groups: Iterable[int] | None = None,
+        columns: Iterable[str] | None = None,
+        *,
+        device: int | str | None = None,
+    ) -> ColumnChunks:
+        """The decrypted chunks of these row groups and columns (None: all), in the order asked for.
+
+        columns: whole paths ("a.b") or what they begin with ("a"). device: the number of a GPU, or
+        "cuda:N": pages are decrypted there and host memory sees their ciphertext alone; needs CuPy.
+        The footer has the chosen row groups; columns that were not chosen are empty in it. All
+        chunks are authentic (pages of AES_GCM_CTR_V1, and columns that are not encrypted, have no
+        tags), or none is returned. Raises as `open`; InvalidTag names column, row group and page.
+        """
+        image = Image(self, self.choose_row_groups(row_groups), self.choose_columns(columns))
+        memory = image.in_memory(None if device is None else Device(device))
+        found = []
+        for chunk in image.chunks:
+            opened = image.opened[chunk.row_group, chunk.column]
+            data = memory[opened.start : opened.start + opened.size]
+            found.append(ChunkData(chunk.row_group, chunk.name, opened.start, data))
+        return ColumnChunks(tuple(found), image.footer())
+
+
+def open(
+    source: SourceLike,
+    keys: Keys | None = None,
+    *,
+    aad_prefix: bytes | None = None,
+    check_footer: bool = True,
+    engine: str = "auto",
+) -> ParquetFile:
+    """Opens a Parquet file with modular encryption; reads its footer and nothing else.
+
+    source:       a path, a URL that fsspec knows ("s3://..."), bytes, or a binary file object that
+                  can seek, which stays open.
+    keys:         bytes: the one key of a file whose columns have no keys of their own; a mapping of
+                  key metadata (bytes) or, for columns, names (str) to keys; or a function of the
+                  key metadata. Keys have 16, 24 or 32 bytes. None: the file is not encrypted; an
+                  encrypted one is refused, and so is a plain one where keys are given.
+    aad_prefix:   the prefix that the file was written with. Needed where the file does not hold it;
+                  compared where it does.
+    check_footer: False leaves the signature of a plaintext footer unverified: for who has the keys
+                  of columns alone. Sizes, offsets and statistics may then be anyone's.
+    engine:       what decrypts: "auto" or a name of `warpcipher.engines()`.
+
+    Raises InvalidTag (not authentic: wrong key or prefix, damage),
+    FormatError (not a Parquet file, cut short), MissingKeyError, ValueError, OSError.
+    """
+    return ParquetFile(
+        source, keys, aad_prefix=aad_prefix, check_footer=check_footer, engine=engine
+    )
+
+
+def read_table(
+    source: SourceLike | ParquetFile,
+    keys: Keys | None = None,
+    columns: Iterable[str] | None = None,
+    aad_prefix: bytes | None = None,
+    *,
+    row_groups: Iterable[int] | None = None,
+    engine: str = "auto",
+) -> pyarrow.Table:
+    """The table in a file, as `pyarrow.Table`; pyarrow decodes what was decrypted here.
+
+    source: as `open` takes it, or a file that is open. columns, row_groups: None is all; nothing
+    else is read, and no other keys are needed. Raises as `ParquetFile.column_chunks`.
+    """
+    parquet = _pyarrow_parquet()
+    arrow = importlib.import_module("pyarrow")
+    with _opened(source, keys, aad_prefix, engine) as file:
+        names = columns if columns is None or isinstance(columns, str) else list(columns)
+        image = Image(file, file.choose_row_groups(row_groups), file.choose_columns(names))
+        memory = image.in_memory()
+        # Behind the chunks in the same buffer: pyarrow reads one file.
+        footer = enclosed(image.footer())
+        whole = memory.obj
+        end = len(memory)
+        memory.release()
+        del whole[end:]
+        whole += footer
+    # Not through a data set, which reads a whole struct where a part of it was asked for.
+    with parquet.ParquetFile(arrow.BufferReader(arrow.py_buffer(whole))) as reader:
+        table = reader.read(columns=names)
+    in_order = names is not None and set(names) == set(table.column_names)
+    return table.select(names) if in_order else table
+
+
+def to_plain(
+    source: SourceLike | ParquetFile,
+    keys: Keys | None = None,
+    dest: Dest | None = None,
+    *,
+    aad_prefix: bytes | None = None,
+    engine: str = "auto",
+    progress: Progress | None = None,
+) -> bytearray | int:
+    """A plain Parquet file with the content of an encrypted one, which any reader reads.
+
+    Pages are not decoded: encodings, compression, statistics, indexes and Bloom filters stay.
+    dest: a path, which is replaced when all is written; a URL that fsspec knows; a binary file
+    object; None returns the file as a bytearray. Otherwise returns the bytes written. progress:
+    called with the number of encrypted bytes that are done. Raises as `ParquetFile.column_chunks`;
+    what a file object took until then is incomplete: discard it.
+    """
+    with _opened(source, keys, aad_prefix, engine) as file:
+        image = Image(file, file.choose_row_groups(None), file.choose_columns(None))
+        if dest is not None:
+            with writing(dest) as writer:
+                return image.write(writer, progress)
+        memory = image.in_memory()
+        rest = image.tail(len(memory))
+        whole: bytearray = memory.obj
+        end = len(memory)
+        memory.release()
+        del whole[end:]
+        whole += rest
+        return whole
+
+
+class _Borrowed:
+    """A file that stays open."""
+
+    def __init__(self, file: ParquetFile) -> None:
+        self._file = file
+
+    def __enter__(self) -> ParquetFile:
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def _opened(
+    source: SourceLike | ParquetFile,
+    keys: Keys | None,
+    aad_prefix: bytes | None,
+    engine: str,
+) -> ParquetFile | _Borrowed:
+    if not isinstance(source, ParquetFile):
+        return open(source, keys, aad_prefix=aad_prefix, engine=engine)
+    if keys is not None or aad_prefix is not None:
+        raise ValueError("the file is open: keys and AAD prefix were given to `open`")
+    return _Borrowed(source)
+
+
+def _pyarrow_parquet() -> Any:
+    try:
+        return importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise ValueError("read_table needs pyarrow: pip install 'warpcipher[parquet]'") from None

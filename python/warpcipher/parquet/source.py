@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a file is read from: a path, a URL that fsspec knows, bytes, or a file object."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
+
+from ..formats import FormatError
+from ..formats.whole import file_size, read_whole
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer, Self
+
+SourceLike: TypeAlias = Union[str, "os.PathLike[str]", "Buffer", Any]
+
+_MOST_AT_ONCE = 1 << 30
+
+
+class Source:
+    """Random access to a file. `read` gives views; they hold for as long as someone has them."""
+
+    def __init__(self, source: SourceLike) -> None:
+        self._bytes: memoryview | None = None
+        self._descriptor = -1
+        self._file: Any = None
+        self._close_file = False
+        self._lock = threading.Lock()
+        if isinstance(source, str) and "://" in source:
+            source = load_fsspec(source).open(source, "rb").open()
+            self._close_file = True
+        if isinstance(source, (str, os.PathLike)):
+            self.name = os.fspath(source)
+            self._descriptor = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC)
+            self.size = os.fstat(self._descriptor).st_size
+        elif hasattr(source, "readinto") and hasattr(source, "seek"):
+            self.name = str(getattr(source, "name", "the file"))
+            self._file = source
+            self.size = file_size(source, source.seek(0, os.SEEK_END))
+        else:
+            try:
+                self._bytes = memoryview(source).cast("B")
+            except TypeError:
+                raise TypeError(
+                    f"source is {type(source).__name__}: expected a path, bytes, or a binary file "
+                    "object that can seek"
+                ) from None
+            self.name = "the file"
+            self.size = len(self._bytes)
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """Exactly these bytes; FormatError where the file does not have them."""
+        buffer, (position,) = self.read_spans([(offset, length)])
+        return buffer[position : position + length]
+
+    def read_spans(self, spans: Sequence[tuple[int, int]]) -> tuple[memoryview, list[int]]:
+        """Several (offset, length) in one buffer, and where in it each begins.
+
+        Of bytes the buffer is the source itself: nothing is copied.
+        """
+        for offset, length in spans:
+            if offset < 0 or length < 0 or offset + length > self.size:
+                raise FormatError(
+                    f"{length} bytes at {offset} are not in the file, which has {self.size}"
+                )
+        if self._bytes is not None:
+            return self._bytes, [offset for offset, _ in spans]
+        buffer = memoryview(bytearray(sum(length for _, length in spans)))
+        positions: list[int] = []
+        filled = 0
+        runs: list[list[int]] = []  # offset in the file, in the buffer, length
+        for offset, length in spans:
+            positions.append(filled)
+            if runs and runs[-1][0] + runs[-1][2] == offset:
+                runs[-1][2] += length
+            else:
+                runs.append([offset, filled, length])
+            filled += length
+        for offset, position, length in runs:
+            self._fill(offset, buffer[position : position + length])
+        return buffer, positions
+
+    def _fill(self, offset: int, view: memoryview) -> None:
+        if self._descriptor < 0:
+            if self._file is None:
+                raise ValueError("read of a file that is closed")
+            with self._lock:
+                self._file.seek(offset)
+                done = read_whole(self._file, view)
+        else:
+            done = 0
+            while done < len(view):
+                part = view[done : done + _MOST_AT_ONCE]
+                count = os.preadv(self._descriptor, [part], offset + done)
+                if not count:
+                    break
+                done += count
+        if done < len(view):
+            raise FormatError(f"the file ended at byte {offset + done} while it was read")
+
+    def close(self) -> None:
+        """Closes what was opened here."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        if self._close_file and self._file is not None:
+            self._file.close()
+        self._file = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def load_fsspec(url: str) -> Any:
+    """fsspec, for the URL that needs it."""
+    try:
+        return importlib.import_module("fsspec")
+    except ImportError:
+        raise ValueError(
+            f"{url.partition('://')[0]}:// needs fsspec: pip install 'warpcipher[parquet]'"
+        ) from None

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of pyarrow and Polars read here: tables equal to their own, plain images that every reader
+takes."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+import warpcipher as wc
+from parquet_cases import CTR, GCM, KEY, KEYS, pq, read_plain, table, write
+from warpcipher import parquet
+from warpcipher.formats import FormatError
+from warpcipher.parquet import metadata as md
+from warpcipher.parquet.thrift import read_whole
+
+PREFIXES: tuple[dict[str, Any], ...] = (
+    {},
+    {"aad_prefix": b"table 1"},
+    {"aad_prefix": b"table 1", "store_aad_prefix": False},
+)
+
+
+@pytest.mark.parametrize("algorithm", [GCM, CTR])
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+@pytest.mark.parametrize("size", KEYS)
+@pytest.mark.parametrize("prefix", PREFIXES, ids=["no prefix", "stored", "supplied"])
+def test_every_way_to_encrypt(
+    algorithm: str, plaintext_footer: bool, size: int, prefix: dict[str, Any]
+) -> None:
+    content = table()
+    options = {"encryption_algorithm": algorithm, "plaintext_footer": plaintext_footer}
+    aad = prefix.get("aad_prefix")
+    for version, more in itertools.product(("1.0", "2.0"), (False, True)):
+        data = write(
+            content,
+            KEYS[size],
+            **options,
+            **prefix,
+            data_page_version=version,
+            write_page_index=more,
+            write_page_checksum=more,
+        )
+        assert parquet.read_table(data, KEYS[size], aad_prefix=aad).equals(content)
+        image = parquet.to_plain(data, KEYS[size], aad_prefix=aad)
+        assert read_plain(image).equals(content)
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd", "lz4", "brotli"])
+def test_every_compression(compression: str) -> None:
+    data = write(table(), compression=compression)
+    assert parquet.read_table(data, KEY).equals(table())
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("checksum", [False, True])
+def test_a_plain_image_is_read_by_all(tmp_path: Path, version: str, checksum: bool) -> None:
+    polars = pytest.importorskip("polars")
+    duckdb = pytest.importorskip("duckdb")
+    data = write(
+        table(), data_page_version=version, write_page_checksum=checksum, write_page_index=True
+    )
+    path = tmp_path / "plain.parquet"
+    assert parquet.to_plain(data, KEY, path) == path.stat().st_size
+    assert path.read_bytes() == bytes(parquet.to_plain(data, KEY))
+    assert pq.read_table(path, page_checksum_verification=True).equals(table())
+    assert polars.read_parquet(path).equals(polars.from_arrow(table()))
+    rows = duckdb.sql(f"select a, s, l, t from '{path}' order by a").fetchall()  # noqa: S608
+    expected = table().to_pylist()
+    assert [dict(zip("aslt", row, strict=True)) for row in rows] == expected
+
+
+def test_an_image_says_what_it_holds() -> None:
+    """Sizes and offsets of the footer and of the offset index are those of the image."""
+    data = write(table(), write_page_index=True)
+    plain = write(table(), None, write_page_index=True)
+    image = bytes(parquet.to_plain(data, KEY))
+    ours, theirs = (pq.read_metadata(io.BytesIO(each)) for each in (image, plain))
+    assert ours.schema.equals(theirs.schema)
+    for group, column in itertools.product(range(ours.num_row_groups), range(ours.num_columns)):
+        mine, other = (each.row_group(group).column(column).to_dict() for each in (ours, theirs))
+        for name in ("file_offset", "data_page_offset", "dictionary_page_offset"):
+            mine.pop(name), other.pop(name)
+        # Headers keep their length, which may be a byte more than they need.
+        for name in ("total_compressed_size", "total_uncompressed_size"):
+            assert 0 <= mine.pop(name) - other.pop(name) < 100
+        assert mine == other
+    with parquet.open(image) as file:
+        for chunk in file.chunks(range(file.num_row_groups), range(len(file.names))):
+            start, length = (chunk.fields[number][1] for number in (4, 5))
+            index = read_whole(image[start : start + length], md.OFFSET_INDEX_SHAPE, "index")
+            end = chunk.meta[md.DATA_PAGE_OFFSET][1]
+            for location in index[md.PAGE_LOCATIONS][1][1]:
+                assert location[md.LOCATION_OFFSET][1] == end
+                end += location[md.LOCATION_SIZE][1]
+            assert end == chunk.start + chunk.size
+
+
+def test_page_indexes_of_an_image_serve_a_filter() -> None:
+    polars = pytest.importorskip("polars")
+    image = bytes(parquet.to_plain(write(table(), write_page_index=True), KEY))
+    found = polars.scan_parquet(io.BytesIO(image)).filter(polars.col("a") == 333).collect()
+    assert found["a"].to_list() == [333]
+    assert pq.read_table(io.BytesIO(image), filters=[("a", "=", 333)]).num_rows == 1
+
+
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+@pytest.mark.parametrize("prefix", [None, b"part 0"])
+@pytest.mark.parametrize("columns", [None, ["a"], ["a", "l.list.element"]])
+def test_files_of_polars(
+    plaintext_footer: bool, prefix: bytes | None, columns: list[str] | None
+) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.from_arrow(table().select(["a", "s", "l"]))
+    keys: dict[bytes | str, bytes] = {b"": KEY}
+    own = {name: bytes([i]) * (16, 32)[i % 2] for i, name in enumerate(columns or ())}
+    keys |= own
+    sink = io.BytesIO()
+    frame.write_parquet(
+        sink,
+        row_group_size=200,
+        encryption=polars.ParquetEncryptionProperties(
+            footer_key=KEY,
+            column_keys=own or None,
+            plaintext_footer=plaintext_footer,
+            aad_prefix=prefix,
+        ),
+    )
+    data = sink.getvalue()
+    assert polars.from_arrow(parquet.read_table(data, keys, aad_prefix=prefix)).equals(frame)
+    image = bytes(parquet.to_plain(data, keys, aad_prefix=prefix))
+    assert polars.read_parquet(io.BytesIO(image)).equals(frame)
+    with parquet.open(data, keys, aad_prefix=prefix) as file:
+        kinds = {each.name: each.encryption for each in file.columns()}
+    if columns is None:
+        assert set(kinds.values()) == {"footer key"}
+    else:
+        assert kinds == {name: "column key" if name in columns else "none" for name in kinds}
+
+
+def test_a_column_without_its_key_can_be_left_out() -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.from_arrow(table().select(["a", "s"]))
+    sink = io.BytesIO()
+    frame.write_parquet(
+        sink,
+        encryption=polars.ParquetEncryptionProperties(
+            footer_key=KEY, column_keys={"a": KEYS[32]}, plaintext_footer=True
+        ),
+    )
+    data = sink.getvalue()
+    with parquet.open(data, {b"": KEY}) as file:
+        assert parquet.read_table(file, columns=["s"]).num_columns == 1
+        with pytest.raises(parquet.MissingKeyError, match="no key for column a"):
+            parquet.read_table(file)
+        with pytest.raises(parquet.MissingKeyError, match="no key for column a"):
+            parquet.to_plain(file)
+        assert pq.read_metadata(io.BytesIO(file.metadata)).num_rows == 500
+    with pytest.raises(parquet.MissingKeyError, match="one key was given for the whole file"):
+        parquet.read_table(data, KEY)
+    # And who has the column's key alone leaves the signature unverified.
+    with pytest.raises(parquet.MissingKeyError, match="no key for the footer"):
+        parquet.open(data, {"a": KEYS[32]})
+    with parquet.open(data, {"a": KEYS[32]}, check_footer=False) as file:
+        assert parquet.read_table(file, columns=["a"]).num_rows == 500
+
+
+def test_projection_and_row_groups() -> None:
+    content = table()
+    data = write(content)
+    whole = read_plain(parquet.to_plain(data, KEY))
+    assert parquet.read_table(data, KEY, ["s", "a"]).equals(content.select(["s", "a"]))
+    some = parquet.read_table(data, KEY, ["t.v"])
+    assert some.equals(pq.ParquetFile(io.BytesIO(parquet.to_plain(data, KEY))).read(["t.v"]))
+    assert parquet.read_table(data, KEY, row_groups=[1]).equals(whole.slice(200, 200))
+    assert parquet.read_table(data, KEY, row_groups=[2, 0])["a"].to_pylist() == [
+        *range(400, 500),
+        *range(200),
+    ]
+    assert parquet.read_table(data, KEY, []).num_columns == 0
+    for bad, says in (({"columns": ["x"]}, "no column 'x'"), ({"row_groups": [3]}, "no row group")):
+        with pytest.raises(ValueError, match=says):
+            parquet.read_table(data, KEY, **bad)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="names one twice"):
+        parquet.read_table(data, KEY, row_groups=[1, 1])
+    with pytest.raises(TypeError, match="columns is a str"):
+        parquet.read_table(data, KEY, "a")
+
+
+def test_column_chunks_are_what_their_footer_says() -> None:
+    data = write(table())
+    with parquet.open(data, KEY) as file:
+        found = file.column_chunks([0, 2], ["a", "t"])
+        names = [(chunk.row_group, chunk.column) for chunk in found.chunks]
+    assert names == [(g, n) for g in (0, 2) for n in ("a", "t.u", "t.v.w")]
+    # Chunks laid down where the footer says make a file.
+    size = max(chunk.offset + len(chunk.data) for chunk in found.chunks)
+    image = bytearray(size)
+    image[:4] = b"PAR1"
+    for chunk in found.chunks:
+        image[chunk.offset : chunk.offset + len(chunk.data)] = chunk.data
+    image += found.footer + len(found.footer).to_bytes(4, "little") + b"PAR1"
+    again = pq.ParquetFile(io.BytesIO(image))
+    assert again.metadata.num_rows == 300
+    assert again.read(["a"])["a"].to_pylist() == [*range(200), *range(400, 500)]
+
+
+def test_metadata_is_readable_before_data_is_read() -> None:
+    data = write(table(), write_statistics=True)
+    with parquet.open(data, KEY) as file:
+        assert (file.num_rows, file.num_row_groups) == (500, 3)
+        assert file.names == ("a", "s", "l.list.element", "t.u", "t.v.w")
+        seen = pq.read_metadata(io.BytesIO(file.metadata))
+    assert (seen.num_rows, seen.num_columns) == (500, 5)
+    assert seen.row_group(1).column(0).statistics.min == 200
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("key", [KEY, None])
+def test_the_smallest_tables(rows: int, key: bytes | None) -> None:
+    data = write(table(rows), key)
+    assert parquet.read_table(data, key).equals(table(rows))
+    assert read_plain(parquet.to_plain(data, key)).equals(table(rows))
+
+
+def test_a_table_without_columns() -> None:
+    data = write(table().select([]))
+    assert parquet.read_table(data, KEY).num_columns == 0
+    assert read_plain(parquet.to_plain(data, KEY)).num_columns == 0
+
+
+def test_every_kind_of_source(tmp_path: Path) -> None:
+    data = write(table())
+    path = tmp_path / "t.parquet"
+    path.write_bytes(data)
+    with path.open("rb") as file:
+        for source in (path, str(path), data, bytearray(data), memoryview(data), file):
+            assert parquet.read_table(source, KEY).equals(table())
+        assert not file.closed
+    pytest.importorskip("fsspec")
+    assert parquet.read_table(f"file://{path}", KEY).equals(table())
+    with pytest.raises(TypeError, match="source is int"):
+        parquet.open(3, KEY)
+    with pytest.raises(FileNotFoundError):
+        parquet.open(tmp_path / "none", KEY)
+
+
+def test_every_kind_of_destination(tmp_path: Path) -> None:
+    data = write(table())
+    expected = bytes(parquet.to_plain(data, KEY))
+    sink = io.BytesIO()
+    done: list[int] = []
+    assert parquet.to_plain(data, KEY, sink, progress=done.append) == len(expected)
+    assert sink.getvalue() == expected
+    assert done == sorted(done)
+    assert len(data) > done[-1] > len(data) // 2
+    path = tmp_path / "plain"
+    path.write_bytes(b"before")
+    damaged = bytearray(data)
+    damaged[200] ^= 1
+    with pytest.raises(wc.InvalidTag):
+        parquet.to_plain(damaged, KEY, path)
+    assert path.read_bytes() == b"before"
+    assert [each.name for each in tmp_path.iterdir()] == ["plain"]
+    with pytest.raises(TypeError, match="dest is int"):
+        parquet.to_plain(data, KEY, 3)  # type: ignore[arg-type]
+
+
+def test_many_groups_of_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    from warpcipher.parquet import image
+
+    data = write(table())
+    whole = bytes(parquet.to_plain(data, KEY))
+    groups_of = image.groups_of
+    monkeypatch.setattr(image, "groups_of", lambda chunks: groups_of(chunks, 1))
+    sink = io.BytesIO()
+    parquet.to_plain(data, KEY, sink)
+    assert sink.getvalue() == whole
+    assert parquet.read_table(data, KEY).equals(table())
+
+
+def test_keys_from_a_function() -> None:
+    asked: list[bytes] = []
+
+    def find(metadata: bytes) -> bytes:
+        asked.append(metadata)
+        return KEY
+
+    assert parquet.read_table(write(table()), find).num_rows == 500
+    assert asked == [b""]
+
+
+def test_keys_from_a_source(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.touch(0o600)
+    path.write_text(KEY.hex())
+    source = wc.keys.from_file(path)
+    assert parquet.read_table(write(table()), source).num_rows == 500
+    assert parquet.read_table(write(table()), {b"": source}).num_rows == 500
+
+
+@pytest.mark.parametrize(
+    ("keys", "error", "says"),
+    [
+        (KEYS[32], wc.InvalidTag, "the footer: failed authentication"),
+        ({b"other": KEY}, parquet.MissingKeyError, "no key for the footer"),
+        ({b"": b"short"}, ValueError, "has 5 bytes: AES takes 16, 24 or 32"),
+        (lambda _: "text", TypeError, "the key is str: give bytes"),
+        (lambda _: {}[1], parquet.MissingKeyError, "the key of the footer is not known"),
+        (None, ValueError, "the footer is encrypted: give keys"),
+    ],
+)
+def test_wrong_and_missing_keys(keys: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says) as caught:
+        parquet.read_table(write(table()), keys)
+    assert KEY.hex() not in str(caught.value)
+
+
+def test_prefixes_that_are_wrong() -> None:
+    given = {"aad_prefix": b"one"}
+    stored, supplied = write(table(), **given), write(table(), **given, store_aad_prefix=False)
+    with pytest.raises(ValueError, match="the file's AAD prefix is b'one', given was b'two'"):
+        parquet.open(stored, KEY, aad_prefix=b"two")
+    with pytest.raises(ValueError, match="an AAD prefix that is not in it"):
+        parquet.open(supplied, KEY)
+    with pytest.raises(wc.InvalidTag, match="the footer"):
+        parquet.open(supplied, KEY, aad_prefix=b"two")
+    with pytest.raises(ValueError, match="the file was written without one"):
+        parquet.open(write(table()), KEY, aad_prefix=b"one")
+    parquet.open(stored, KEY, aad_prefix=b"one").close()
+
+
+def test_a_plain_file_is_no_encrypted_one() -> None:
+    plain = write(table(), None)
+    assert parquet.read_table(plain).equals(table())
+    with pytest.raises(ValueError, match="the file is not encrypted, and keys"):
+        parquet.read_table(plain, KEY)
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1" + bytes(20), b"PAR1" + bytes(8) + b"PARE"])
+def test_what_is_no_parquet_file(data: bytes) -> None:
+    with pytest.raises(FormatError, match="Parquet file"):
+        parquet.open(data, KEY)
