@@ -5,6 +5,7 @@
 
     table = parquet.read_table("t.parquet", key)               # pyarrow.Table
     parquet.to_plain("t.parquet", key, "plain.parquet")        # for any other reader
+    parquet.encrypt("plain.parquet", "t.parquet", parquet.EncryptionConfig(key))
     with parquet.open("t.parquet", {b"key-id": key}) as file:
         chunks = file.column_chunks(columns=["a"], device=0)
 
@@ -12,6 +13,8 @@ Everything of the format: AES_GCM_V1 and AES_GCM_CTR_V1, uniform files and colum
 and signed plaintext footers, AAD prefixes, page indexes, Bloom filters. docs/parquet.md explains.
 """
 
+from .config import EncryptionConfig
+from .encrypting import encrypt, rekey
 from .file import ColumnInfo
 from .keyring import MissingKeyError
 from .reading import ChunkData, ColumnChunks, ParquetFile, open, read_table, to_plain
@@ -20,9 +23,12 @@ __all__ = [
     "ChunkData",
     "ColumnChunks",
     "ColumnInfo",
+    "EncryptionConfig",
     "MissingKeyError",
     "ParquetFile",
+    "encrypt",
     "open",
     "read_table",
+    "rekey",
     "to_plain",
 ]

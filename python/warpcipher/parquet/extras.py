@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from ..formats import FormatError
 from . import metadata as md
 from .file import Chunk, File
@@ -13,31 +16,60 @@ from .modules import (
     LENGTH,
     OFFSET_INDEX,
     OVERHEAD,
-    open_module,
+    open_modules,
 )
 from .opening import Opened
-from .plain_metadata import move_offset_index
-from .thrift import read
+from .thrift import Struct, read, read_whole
 
 _LONGEST_BLOOM_HEADER = 64
 
 
-def column_index(file: File, chunk: Chunk) -> bytes | None:
-    """The ColumnIndex of a chunk, decrypted; None where it has none."""
-    return _index(file, chunk, COLUMN_INDEX, md.COLUMN_INDEX_OFFSET, md.COLUMN_INDEX_LENGTH)
+class Extras(NamedTuple):
+    """The plain bytes of each, None where a chunk has none. offset_index: decoded, with the offsets
+    of the file. bloom: header and bits."""
+
+    column_index: bytes | None
+    offset_index: Struct | None
+    bloom: tuple[bytes, bytes] | None
 
 
-def offset_index(file: File, chunk: Chunk) -> bytes | None:
-    """The OffsetIndex of a chunk, decrypted; None where it has none. Its offsets are the file's."""
-    return _index(file, chunk, OFFSET_INDEX, md.OFFSET_INDEX_OFFSET, md.OFFSET_INDEX_LENGTH)
+def read_extras(file: File, chunks: Sequence[Chunk]) -> list[Extras]:
+    """What belongs to these chunks, all modules of all in one batch."""
+    parts = [
+        {
+            COLUMN_INDEX: _index(
+                file, chunk, COLUMN_INDEX, md.COLUMN_INDEX_OFFSET, md.COLUMN_INDEX_LENGTH
+            ),
+            OFFSET_INDEX: _index(
+                file, chunk, OFFSET_INDEX, md.OFFSET_INDEX_OFFSET, md.OFFSET_INDEX_LENGTH
+            ),
+            **_bloom(file, chunk),
+        }
+        for chunk in chunks
+    ]
+    if file.crypto is not None:
+        sealed = [
+            (found, kind, (part, chunk.key, chunk.place(kind)))
+            for chunk, found in zip(chunks, parts, strict=True)
+            if chunk.key is not None
+            for kind, part in found.items()
+            if part is not None
+        ]
+        plain = open_modules([module for _, _, module in sealed], file.crypto, file.engine)
+        for (found, kind, _), text in zip(sealed, plain, strict=True):
+            found[kind] = text
+    return [_decoded(chunk, found) for chunk, found in zip(chunks, parts, strict=True)]
 
 
-def moved_offset_index(file: File, opened: Opened) -> bytes | None:
-    """The OffsetIndex of a chunk as an image has it."""
-    data = offset_index(file, opened.chunk)
-    if data is None:
-        return None
-    return move_offset_index(data, opened, str(opened.chunk.place(OFFSET_INDEX)))
+def _decoded(chunk: Chunk, found: dict[int, bytes | None]) -> Extras:
+    index = found[OFFSET_INDEX]
+    header, bits = found.get(BLOOM_HEADER), found.get(BLOOM_BITSET)
+    what = str(chunk.place(OFFSET_INDEX))
+    return Extras(
+        found[COLUMN_INDEX],
+        None if index is None else read_whole(index, md.OFFSET_INDEX_SHAPE, what),
+        None if header is None or bits is None else (header, bits),
+    )
 
 
 def _index(
@@ -48,30 +80,56 @@ def _index(
     place = chunk.place(kind)
     offset = md.integer(chunk.fields, offset_field, f"{place}: its offset")
     length = md.integer(chunk.fields, length_field, f"{place}: its length")
-    data = file.source.read(offset, length)
-    if chunk.key is None or file.crypto is None:
-        return bytes(data)
-    return open_module(data, chunk.key, file.crypto, place, file.engine)
+    return bytes(file.source.read(offset, length))
 
 
-def bloom(file: File, chunk: Chunk) -> tuple[bytes, bytes] | None:
-    """The Bloom filter of a chunk, header and bits, decrypted; None where it has none."""
+def _bloom(file: File, chunk: Chunk) -> dict[int, bytes | None]:
     if md.BLOOM_OFFSET not in chunk.meta:
-        return None
+        return {}
     place = chunk.place(BLOOM_HEADER)
     offset = md.integer(chunk.meta, md.BLOOM_OFFSET, f"{place}: its offset")
-    if chunk.key is None or file.crypto is None:
-        left = file.source.size - offset
+    if chunk.key is None:
+        left = max(file.source.size - offset, 0)
         head = bytes(file.source.read(offset, min(_LONGEST_BLOOM_HEADER, left)))
         fields, end = read(head, md.BLOOM_SHAPE, str(place))
         size = md.integer(fields, md.BLOOM_BYTES, f"{place}: the size of its bits")
-        return head[:end], bytes(file.source.read(offset + end, size))
-    found = []
+        return {
+            BLOOM_HEADER: head[:end],
+            BLOOM_BITSET: bytes(file.source.read(offset + end, size)),
+        }
+    found: dict[int, bytes | None] = {}
     for kind in (BLOOM_HEADER, BLOOM_BITSET):
         length = int.from_bytes(file.source.read(offset, LENGTH), "little") + LENGTH
         if length < OVERHEAD:
             raise FormatError(f"{chunk.place(kind)}: a module of {length} bytes")
-        module = file.source.read(offset, length)
-        found.append(open_module(module, chunk.key, file.crypto, chunk.place(kind), file.engine))
+        found[kind] = bytes(file.source.read(offset, length))
         offset += length
-    return found[0], found[1]
+    return found
+
+
+def move_offset_index(index: Struct, opened: Opened, what: str) -> Struct:
+    """An OffsetIndex whose pages lie where the image has them."""
+    locations = md.structs(index, md.PAGE_LOCATIONS, what)
+    if opened.chunk.key is None:
+        by = opened.start - opened.chunk.start
+        for location in locations:
+            offset = md.integer(location, md.LOCATION_OFFSET, f"{what}: an offset") + by
+            md.set_integer(location, md.LOCATION_OFFSET, max(offset, 0))
+        return index
+    return place_pages(index, opened.pages, what)
+
+
+def place_pages(index: Struct, pages: Sequence[tuple[int, int, int]], what: str) -> Struct:
+    """An OffsetIndex with each page (where it was, where it is, its size now) moved.
+
+    Raises FormatError where it does not have these pages.
+    """
+    locations = md.structs(index, md.PAGE_LOCATIONS, what)
+    if len(locations) != len(pages):
+        raise FormatError(f"{what}: it has {len(locations)} pages, and the chunk {len(pages)}")
+    for location, (before, now, size) in zip(locations, pages, strict=True):
+        if md.integer(location, md.LOCATION_OFFSET, f"{what}: an offset") != before:
+            raise FormatError(f"{what}: a page is not where it says")
+        md.set_integer(location, md.LOCATION_OFFSET, now)
+        md.set_integer(location, md.LOCATION_SIZE, size)
+    return index

@@ -12,7 +12,7 @@ from ..formats import FormatError
 from . import metadata as md
 from .footer import read_footer
 from .keyring import Keys, MissingKeyError
-from .modules import COLUMN_METADATA, LENGTH, MOST_ORDINAL, OVERHEAD, Batch, FileCrypto, Place
+from .modules import COLUMN_METADATA, MOST_ORDINAL, FileCrypto, Place, open_modules
 from .source import Source, SourceLike
 from .thrift import Struct, read_whole
 
@@ -188,51 +188,28 @@ class File(Uncopied):
         self, found: list[tuple[int, int, Struct]], keys: list[bytes | None]
     ) -> list[Struct]:
         """The ColumnMetaData of each chunk; those that are modules of their own in one batch."""
-        batch = Batch(self.engine)
-        sealed = bytearray()
-        sizes: list[int] = []
-        total = 0
+        modules = []
         metas: list[Struct | None] = []
         for (number, column, fields), key in zip(found, keys, strict=True):
             module = md.binary(fields, md.ENCRYPTED_METADATA, "encrypted column metadata")
             name = self.leaves[column].name
-            if key is None or module is None or self.crypto is None:
+            if key is None or module is None:
                 meta = md.substruct(fields, md.META_DATA)
                 if meta is None:
                     raise FormatError(f"column {name}, row group {number}: there is no metadata")
                 metas.append(meta)
                 continue
             place = Place(COLUMN_METADATA, self._ordinal(number), column, name)
-            length = int.from_bytes(module[:LENGTH], "little") + LENGTH
-            if length != len(module) or length < OVERHEAD:
-                raise FormatError(f"{place}: {len(module)} bytes, and its length says {length}")
-            size = length - OVERHEAD
-            aad = [self.crypto.module_aad(place)]
-            batch.add(key, [len(sealed)], [total], [size], aad, lambda _, place=place: place)
-            total += size
-            sealed += module
-            sizes.append(size)
+            modules.append((module, key, place))
             metas.append(None)
-        plain = bytearray(total)
-        batch.run(bytes(sealed), plain)
-        return self._decode_metas(found, metas, bytes(plain), sizes)
-
-    def _decode_metas(
-        self,
-        found: list[tuple[int, int, Struct]],
-        metas: list[Struct | None],
-        plain: bytes,
-        sizes: list[int],
-    ) -> list[Struct]:
-        decoded: list[Struct] = []
-        at = 0
-        lengths = iter(sizes)
-        for (number, column, _), meta in zip(found, metas, strict=True):
+        if self.crypto is None:
+            return [meta for meta in metas if meta is not None]
+        texts = iter(zip(open_modules(modules, self.crypto, self.engine), modules, strict=True))
+        decoded = []
+        for meta in metas:
             if meta is None:
-                end = at + next(lengths)
-                what = f"column {self.leaves[column].name}, row group {number}: its metadata"
-                meta = read_whole(plain[at:end], md.COLUMN_META_SHAPE, what)
-                at = end
+                text, (_, _, place) = next(texts)
+                meta = read_whole(text, md.COLUMN_META_SHAPE, str(place))
             decoded.append(meta)
         return decoded
 

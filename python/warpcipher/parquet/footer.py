@@ -26,7 +26,7 @@ from .modules import (
     FileCrypto,
     Place,
     not_authentic,
-    open_module,
+    open_modules,
 )
 from .source import Source
 from .thrift import BINARY, TRUE, Struct, read, read_whole
@@ -135,7 +135,7 @@ def _read_encrypted(data: bytes, ring: KeyRing, aad_prefix: bytes | None, engine
     key = ring.footer(metadata)
     module = data[end:]
     length = int.from_bytes(module[:LENGTH], "little") + LENGTH
-    plain = open_module(module[:length], key, crypto, Place(FOOTER), engine)
+    (plain,) = open_modules([(module[:length], key, Place(FOOTER))], crypto, engine)
     if length != len(module):
         raise FormatError(f"the footer: {len(module) - length} bytes follow its module")
     fields = read_whole(plain, md.FOOTER_SHAPE, "the footer")

@@ -13,11 +13,13 @@ from typing import Any
 from ..formats.base import wipe
 from ..formats.whole import Writer, write_whole
 from .device import Device
-from .extras import bloom, column_index, moved_offset_index
+from .extras import move_offset_index, read_extras
 from .file import Chunk, File
 from .footer import PLAIN_MAGIC
+from .modules import OFFSET_INDEX
 from .opening import Opened, Opening
-from .plain_metadata import Extras, plain_footer
+from .plain_metadata import Places, plain_footer
+from .thrift import write
 
 GROUP_SIZE = 16 << 20
 """Bytes of chunks that are decrypted at once. Measured: docs/performance.md."""
@@ -47,9 +49,8 @@ class Image:
         self._row_groups = row_groups
         self.chunks = file.chunks(row_groups, columns)
         self.opened: dict[tuple[int, int], Opened] = {}
-        self._extras: dict[tuple[int, int], Extras] = {}
 
-    def _openings(self, pool: ThreadPoolExecutor, device: Device | None) -> Iterator[Opening]:
+    def openings(self, pool: ThreadPoolExecutor, device: Device | None = None) -> Iterator[Opening]:
         """The groups, each read while the one before is decrypted."""
         groups = groups_of(self.chunks)
         coming: Future[Opening] | None = None
@@ -79,7 +80,7 @@ class Image:
         end = _FIRST
         try:
             with ThreadPoolExecutor(1, "warpcipher-read") as pool:
-                for opening in self._openings(pool, device):
+                for opening in self.openings(pool, device):
                     end = opening.start + opening.size
                     opening.run(out[opening.start : end])
         except BaseException:
@@ -96,7 +97,7 @@ class Image:
         done = 0
         writing: Future[None] | None = None
         with ThreadPoolExecutor(2, "warpcipher-parquet") as pool:
-            for opening in self._openings(pool, None):
+            for opening in self.openings(pool):
                 out = memoryview(bytearray(opening.size))
                 opening.run(out)
                 if writing is not None:
@@ -123,16 +124,23 @@ class Image:
             return position + len(out) - len(data), len(data)
 
         keys = sorted(self.opened)
-        found = {key: bloom(self._file, self.opened[key].chunk) for key in keys}
-        blooms = {key: put(b"".join(entry) if entry else None) for key, entry in found.items()}
-        columns = {key: put(column_index(self._file, self.opened[key].chunk)) for key in keys}
-        offsets = {key: put(moved_offset_index(self._file, self.opened[key])) for key in keys}
-        extras = {key: Extras(columns[key], offsets[key], blooms[key]) for key in keys}
-        return bytes(out) + enclosed(self.footer(extras))
+        extras = read_extras(self._file, [self.opened[key].chunk for key in keys])
+        blooms = [put(b"".join(each.bloom) if each.bloom else None) for each in extras]
+        columns = [put(each.column_index) for each in extras]
+        offsets = []
+        for key, each in zip(keys, extras, strict=True):
+            index = None
+            if each.offset_index is not None:
+                opened = self.opened[key]
+                what = str(opened.chunk.place(OFFSET_INDEX))
+                index = write(move_offset_index(each.offset_index, opened, what))
+            offsets.append(put(index))
+        places = map(Places, columns, offsets, blooms)
+        return bytes(out) + enclosed(self.footer(dict(zip(keys, places, strict=True))))
 
-    def footer(self, extras: dict[tuple[int, int], Extras] | None = None) -> bytes:
-        """The footer; without extras there are no indexes and no Bloom filters."""
-        return plain_footer(self._file, self._row_groups, self.opened, extras or {})
+    def footer(self, places: dict[tuple[int, int], Places] | None = None) -> bytes:
+        """The footer; without places there are no indexes and no Bloom filters."""
+        return plain_footer(self._file, self._row_groups, self.opened, places or {})
 
 
 def enclosed(footer: bytes) -> bytes:

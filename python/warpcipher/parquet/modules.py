@@ -11,9 +11,11 @@ the last.
 
 from __future__ import annotations
 
+import secrets
 import struct
 from array import array
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import warpcipher as wc
@@ -246,8 +248,6 @@ class _Group:
 
     def _write_heads(self, out: memoryview, sealed: array[int]) -> bytes:
         """Lengths and fresh nonces before the texts; returns the nonces."""
-        import secrets
-
         nonces = secrets.token_bytes(NONCE * len(self._modules))
         pack = struct.Struct("<I12s").pack_into
         for i, (at, length) in enumerate(zip(self._modules, sealed, strict=True)):
@@ -262,8 +262,6 @@ class _Group:
 
 def _ends(sizes: array[int]) -> array[int]:
     """Where each of ranges that lie back to back begins."""
-    from itertools import accumulate
-
     return array("Q", [0, *accumulate(sizes)][:-1])
 
 
@@ -282,26 +280,39 @@ def not_authentic(place: Place) -> Exception:
     return error
 
 
-def open_module(
-    module: Buffer, key: bytes, crypto: FileCrypto, place: Place, engine: str = "auto"
-) -> bytes:
-    """The plaintext of one GCM module, which begins with its length."""
-    view = memoryview(module).cast("B")
-    if len(view) < OVERHEAD or _U32(view)[0] != len(view) - LENGTH:
-        raise FormatError(f"{place}: {len(view)} bytes are no module, or its length says otherwise")
-    out = bytearray(len(view) - OVERHEAD)
+def open_modules(
+    modules: Sequence[tuple[Buffer, bytes, Place]], crypto: FileCrypto, engine: str = "auto"
+) -> list[bytes]:
+    """The plaintexts of GCM modules, each (module from its length on, key, place), in one batch."""
+    data = bytearray()
     batch = Batch(engine)
-    batch.add(key, [0], [0], [len(out)], [crypto.module_aad(place)], lambda _: place)
-    batch.run(view, out)
-    return bytes(out)
+    ends = [0]
+    for module, key, place in modules:
+        view = memoryview(module).cast("B")
+        if len(view) < OVERHEAD or _U32(view)[0] != len(view) - LENGTH:
+            raise FormatError(f"{place}: {len(view)} bytes, and its length says otherwise")
+        size = len(view) - OVERHEAD
+        aads = [crypto.module_aad(place)]
+        batch.add(key, [len(data)], [ends[-1]], [size], aads, lambda _, place=place: place)
+        data += view
+        ends.append(ends[-1] + size)
+    out = bytearray(ends[-1])
+    batch.run(data, out)
+    return [bytes(out[start:end]) for start, end in pairwise(ends)]
 
 
-def seal_module(
-    text: bytes, key: bytes, crypto: FileCrypto, place: Place, engine: str = "auto"
-) -> bytes:
-    """The GCM module of a plaintext, under a fresh nonce."""
-    out = bytearray(len(text) + OVERHEAD)
+def seal_modules(
+    texts: Sequence[tuple[bytes, bytes, Place]], crypto: FileCrypto, engine: str = "auto"
+) -> list[bytes]:
+    """The GCM modules of plaintexts, each (plaintext, key, place), under fresh nonces."""
     batch = Batch(engine, encrypt=True)
-    batch.add(key, [0], [0], [len(text)], [crypto.module_aad(place)], lambda _: place)
-    batch.run(text, out)
-    return bytes(out)
+    ends = [0]
+    start = 0
+    for text, key, place in texts:
+        aads = [crypto.module_aad(place)]
+        batch.add(key, [ends[-1]], [start], [len(text)], aads, lambda _, place=place: place)
+        start += len(text)
+        ends.append(ends[-1] + len(text) + OVERHEAD)
+    out = bytearray(ends[-1])
+    batch.run(b"".join(text for text, _, _ in texts), out)
+    return [bytes(out[start:end]) for start, end in pairwise(ends)]

@@ -7,11 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..formats import FormatError
 from . import metadata as md
 from .file import File
 from .opening import Opened
-from .thrift import I32, I64, LIST, STRUCT, Struct, read_whole, write
+from .thrift import I32, I64, LIST, STRUCT, Struct, write
 
 _ENCRYPTION = (md.CRYPTO_METADATA, md.ENCRYPTED_METADATA)
 _INDEXES = (
@@ -22,7 +21,7 @@ _INDEXES = (
 )
 
 
-class Extras(NamedTuple):
+class Places(NamedTuple):
     """Where what belongs to a chunk lies in the image, (offset, length) each; None: not there."""
 
     column_index: tuple[int, int] | None = None
@@ -30,10 +29,10 @@ class Extras(NamedTuple):
     bloom: tuple[int, int] | None = None
 
 
-NO_EXTRAS = Extras()
+NOWHERE = Places()
 
 
-def plain_chunk(opened: Opened, extras: Extras) -> Struct:
+def plain_chunk(opened: Opened, places: Places) -> Struct:
     """The ColumnChunk of a chunk in an image."""
     chunk = opened.chunk
     fields = dict(chunk.fields)
@@ -41,10 +40,10 @@ def plain_chunk(opened: Opened, extras: Extras) -> Struct:
         fields.pop(number, None)
     had_offset = md.integer(fields, md.FILE_OFFSET, "an offset", 0)
     md.set_integer(fields, md.FILE_OFFSET, opened.start if had_offset else 0)
-    fields[md.META_DATA] = STRUCT, _plain_meta(opened, extras)
+    fields[md.META_DATA] = STRUCT, _plain_meta(opened, places)
     for entry, offset, length in (
-        (extras.offset_index, md.OFFSET_INDEX_OFFSET, md.OFFSET_INDEX_LENGTH),
-        (extras.column_index, md.COLUMN_INDEX_OFFSET, md.COLUMN_INDEX_LENGTH),
+        (places.offset_index, md.OFFSET_INDEX_OFFSET, md.OFFSET_INDEX_LENGTH),
+        (places.column_index, md.COLUMN_INDEX_OFFSET, md.COLUMN_INDEX_LENGTH),
     ):
         if entry is not None:
             fields[offset] = I64, entry[0]
@@ -52,14 +51,14 @@ def plain_chunk(opened: Opened, extras: Extras) -> Struct:
     return fields
 
 
-def _plain_meta(opened: Opened, extras: Extras) -> Struct:
+def _plain_meta(opened: Opened, places: Places) -> Struct:
     chunk = opened.chunk
     meta = dict(chunk.meta)
     meta.pop(md.BLOOM_OFFSET, None)
     meta.pop(md.BLOOM_LENGTH, None)
-    if extras.bloom is not None:
-        meta[md.BLOOM_OFFSET] = I64, extras.bloom[0]
-        meta[md.BLOOM_LENGTH] = I32, extras.bloom[1]
+    if places.bloom is not None:
+        meta[md.BLOOM_OFFSET] = I64, places.bloom[0]
+        meta[md.BLOOM_LENGTH] = I32, places.bloom[1]
     # It counts what the encryption of the page headers added, but not that of the pages.
     unpacked = md.integer(meta, md.UNCOMPRESSED_SIZE, "a size") - opened.shrunk
     md.set_integer(meta, md.UNCOMPRESSED_SIZE, max(unpacked, 0))
@@ -81,7 +80,7 @@ def plain_footer(
     file: File,
     row_groups: Sequence[int],
     opened: Mapping[tuple[int, int], Opened],
-    extras: Mapping[tuple[int, int], Extras],
+    places: Mapping[tuple[int, int], Places],
 ) -> bytes:
     """The footer of an image of these row groups; columns that are not in `opened` are empty."""
     fields = dict(file.footer.fields)
@@ -100,7 +99,7 @@ def plain_footer(
                 meta = file.stub(number, column)
                 columns.append({md.FILE_OFFSET: (I64, 0), md.META_DATA: (STRUCT, meta)})
                 continue
-            chunk = plain_chunk(found, extras.get((number, column), NO_EXTRAS))
+            chunk = plain_chunk(found, places.get((number, column), NOWHERE))
             columns.append(chunk)
             unpacked += chunk[md.META_DATA][1][md.UNCOMPRESSED_SIZE][1]
             packed += found.size
@@ -137,25 +136,3 @@ def overview(file: File) -> bytes:
         for chunk in file.chunks(groups, file.readable())
     }
     return plain_footer(file, groups, opened, {})
-
-
-def move_offset_index(data: bytes, opened: Opened, what: str) -> bytes:
-    """An OffsetIndex whose pages lie where the image has them."""
-    fields = read_whole(data, md.OFFSET_INDEX_SHAPE, what)
-    locations = md.structs(fields, md.PAGE_LOCATIONS, what)
-    if opened.chunk.key is None:
-        by = opened.start - opened.chunk.start
-        for location in locations:
-            offset = md.integer(location, md.LOCATION_OFFSET, f"{what}: an offset") + by
-            md.set_integer(location, md.LOCATION_OFFSET, max(offset, 0))
-        return write(fields)
-    if len(locations) != len(opened.pages):
-        raise FormatError(
-            f"{what}: it has {len(locations)} pages, and the chunk has {len(opened.pages)}"
-        )
-    for location, (in_file, in_image, size) in zip(locations, opened.pages, strict=True):
-        if md.integer(location, md.LOCATION_OFFSET, f"{what}: an offset") != in_file:
-            raise FormatError(f"{what}: a page is not where it says")
-        md.set_integer(location, md.LOCATION_OFFSET, in_image)
-        md.set_integer(location, md.LOCATION_SIZE, size)
-    return write(fields)

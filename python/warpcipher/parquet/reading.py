@@ -130,7 +130,7 @@ def read_table(
     """
     parquet = _pyarrow_parquet()
     arrow = importlib.import_module("pyarrow")
-    with _opened(source, keys, aad_prefix, engine) as file:
+    with opened_file(source, keys, aad_prefix, engine) as file:
         names = columns if columns is None or isinstance(columns, str) else list(columns)
         image = Image(file, file.choose_row_groups(row_groups), file.choose_columns(names))
         memory = image.in_memory()
@@ -165,7 +165,7 @@ def to_plain(
     called with the number of encrypted bytes that are done. Raises as `ParquetFile.column_chunks`;
     what a file object took until then is incomplete: discard it.
     """
-    with _opened(source, keys, aad_prefix, engine) as file:
+    with opened_file(source, keys, aad_prefix, engine) as file:
         image = Image(file, file.choose_row_groups(None), file.choose_columns(None))
         if dest is not None:
             with writing(dest) as writer:
@@ -193,12 +193,13 @@ class _Borrowed:
         pass
 
 
-def _opened(
+def opened_file(
     source: SourceLike | ParquetFile,
     keys: Keys | None,
     aad_prefix: bytes | None,
     engine: str,
 ) -> ParquetFile | _Borrowed:
+    """A file for a `with`: opened for it, or open before and after."""
     if not isinstance(source, ParquetFile):
         return open(source, keys, aad_prefix=aad_prefix, engine=engine)
     if keys is not None or aad_prefix is not None:

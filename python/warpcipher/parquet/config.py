@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a file is to be encrypted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from .file import File
+from .keyring import Key, check_key
+from .modules import ALGORITHMS, GCM
+
+
+class ColumnKey(NamedTuple):
+    """The key of a column. metadata: what the file is to say of it; own: it is not the footer's."""
+
+    key: bytes
+    metadata: bytes
+    own: bool
+
+
+@dataclass(frozen=True)
+class EncryptionConfig:
+    """How `encrypt` encrypts a file. Keys have 16, 24 or 32 bytes, or are sources of
+    `warpcipher.keys`.
+
+    footer_key:          encrypts the footer, or signs it.
+    footer_key_metadata: what the file says of it, for the reader to find it by.
+    column_keys:         columns with keys of their own: a path in the schema ("a.b"), or what it
+                         begins with, to a key. One key for several columns is one key.
+    column_key_metadata: what the file says of these keys, by the same names.
+    columns:             the other columns to encrypt, with the footer's key; None: all of them, and
+                         () leaves them plain.
+    algorithm:           "AES_GCM_V1", or "AES_GCM_CTR_V1", whose pages are not authenticated.
+    plaintext_footer:    the footer stays readable and is signed; statistics of encrypted columns
+                         are not in it.
+    aad_prefix:          bound to every module, so that the file cannot pass for another.
+    store_aad_prefix:    False: readers must be given the prefix.
+    """
+
+    footer_key: Key = field(repr=False)
+    footer_key_metadata: bytes = b""
+    column_keys: Mapping[str, Key] = field(default_factory=dict, repr=False)
+    column_key_metadata: Mapping[str, bytes] = field(default_factory=dict)
+    columns: Sequence[str] | None = None
+    algorithm: str = GCM
+    plaintext_footer: bool = False
+    aad_prefix: bytes = b""
+    store_aad_prefix: bool = True
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ALGORITHMS:
+            raise ValueError(f"algorithm is {self.algorithm!r}: expected {' or '.join(ALGORITHMS)}")
+        if isinstance(self.columns, str):
+            raise TypeError("columns is a str: expected a sequence of names")
+        for name in self.column_key_metadata:
+            if name not in self.column_keys:
+                raise ValueError(f"column_key_metadata names {name!r}, and column_keys does not")
+        if not self.store_aad_prefix and not self.aad_prefix:
+            raise ValueError("store_aad_prefix is False, and there is no aad_prefix")
+
+    def resolve(self, file: File) -> tuple[bytes, list[ColumnKey | None]]:
+        """The footer's key, and that of each column of the file; None: it stays plain."""
+        footer = check_key(self.footer_key, "the footer's key", self.footer_key_metadata)
+        plain = ColumnKey(footer, b"", False)
+        chosen = set(file.choose_columns(self.columns))
+        found = [plain if i in chosen else None for i in range(len(file.leaves))]
+        for name, key in self.column_keys.items():
+            metadata = self.column_key_metadata.get(name, b"")
+            own = ColumnKey(check_key(key, f"the key of column {name}", metadata), metadata, True)
+            for column in file.choose_columns([name]):
+                before = found[column]
+                if before is not None and before.own:
+                    raise ValueError(f"column {file.names[column]} is named twice in column_keys")
+                found[column] = own
+        return footer, found

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The calls that write: `encrypt` and `rekey`. Pages are encrypted as they are, not decoded."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from ..formats.whole import Writer, write_whole
+from . import metadata as md
+from .config import ColumnKey, EncryptionConfig
+from .dest import Dest, writing
+from .extras import place_pages, read_extras
+from .file import File
+from .footer import ENCRYPTED_MAGIC, PLAIN_MAGIC, algorithm_struct, signature
+from .image import Image, Progress
+from .keyring import Keys
+from .modules import (
+    BLOOM_BITSET,
+    BLOOM_HEADER,
+    COLUMN_INDEX,
+    COLUMN_METADATA,
+    FOOTER,
+    MOST_ORDINAL,
+    NONCE,
+    OFFSET_INDEX,
+    FileCrypto,
+    Place,
+    seal_modules,
+)
+from .reading import ParquetFile, opened_file
+from .sealing import Sealed, Sealing
+from .source import SourceLike
+from .thrift import BINARY, I16, I32, I64, LIST, STRUCT, Struct, write
+
+MOST_MESSAGES = 1 << 32
+"""Under one key, with random nonces: NIST SP 800-38D, section 8.3."""
+UNIQUE = 8
+"""Bytes of the file's own part of each AAD, as pyarrow and parquet-java make them."""
+
+_Chunk = tuple[int, int]
+
+
+def encrypt(
+    source: SourceLike | ParquetFile,
+    dest: Dest,
+    config: EncryptionConfig,
+    *,
+    engine: str = "auto",
+    progress: Progress | None = None,
+) -> int:
+    """Encrypts a plain Parquet file without decoding a page; returns the bytes written.
+
+    Encodings, compression, statistics, indexes and Bloom filters stay as they are. Nonces are
+    random. source, dest, progress: as for `to_plain`; progress counts plain bytes. Raises
+    ValueError where the file goes beyond the format's limits (32,768 row groups, columns, and pages
+    of a chunk; 2^32 modules under one key), FormatError where it is not what Parquet says.
+    """
+    with opened_file(source, None, None, engine) as file:
+        if file.crypto is not None:
+            raise ValueError("the file is encrypted already: `rekey` gives it other keys")
+        return _write(file, dest, config, progress)
+
+
+def rekey(
+    source: SourceLike | ParquetFile,
+    dest: Dest,
+    keys: Keys | None,
+    config: EncryptionConfig,
+    *,
+    aad_prefix: bytes | None = None,
+    engine: str = "auto",
+    progress: Progress | None = None,
+) -> int:
+    """Writes an encrypted file anew under other keys; returns the bytes written.
+
+    Every module is decrypted and encrypted again, so that the old keys open nothing of it;
+    plaintext is in memory alone. keys, aad_prefix: of the source. config: of the result, which may
+    differ in everything. Raises as `to_plain` and `encrypt`.
+    """
+    with opened_file(source, keys, aad_prefix, engine) as file:
+        if file.crypto is None:
+            raise ValueError("the file is not encrypted: `encrypt` encrypts it")
+        return _write(file, dest, config, progress)
+
+
+def _write(file: File, dest: Dest, config: EncryptionConfig, progress: Progress | None) -> int:
+    job = _Encryption(file, config)
+    with writing(dest) as writer:
+        return job.run(writer, progress)
+
+
+class _Encryption:
+    """The encryption of one file."""
+
+    def __init__(self, file: File, config: EncryptionConfig) -> None:
+        self._file = file
+        self._config = config
+        self._footer_key, self._columns = config.resolve(file)
+        encrypted = any(key is not None for key in self._columns)
+        for what, count in (
+            ("row groups", file.num_row_groups),
+            ("columns", len(file.leaves)),
+        ):
+            if encrypted and count > MOST_ORDINAL + 1:
+                raise ValueError(f"{count} {what}: the format numbers {MOST_ORDINAL + 1}")
+        unique = secrets.token_bytes(UNIQUE)
+        self._crypto = FileCrypto(config.algorithm, config.aad_prefix + unique)
+        everything = range(file.num_row_groups), range(len(file.leaves))
+        self._image = Image(file, *map(list, everything))
+        self._sealed: dict[_Chunk, Sealed] = {}
+        self._messages: Counter[bytes] = Counter()
+        self._tail = bytearray()
+
+    def run(self, writer: Writer, progress: Progress | None) -> int:
+        """Writes the file."""
+        magic = PLAIN_MAGIC if self._config.plaintext_footer else ENCRYPTED_MAGIC
+        write_whole(writer, memoryview(magic))
+        position = len(magic)
+        done = 0
+        coming: Future[None] | None = None
+        with ThreadPoolExecutor(2, "warpcipher-parquet") as pool:
+            for opening in self._image.openings(pool):
+                plain = memoryview(bytearray(opening.size))
+                opening.run(plain)
+                sealing = Sealing(plain, opening.start, position, self._crypto, self._file.engine)
+                for opened in opening.opened:
+                    chunk = opened.chunk
+                    key = self._columns[chunk.column]
+                    self._sealed[chunk.row_group, chunk.column] = (
+                        sealing.copy(opened)
+                        if key is None
+                        else sealing.add(opened, chunk.row_group, key.key)
+                    )
+                    if key is not None:
+                        sealed = self._sealed[chunk.row_group, chunk.column]
+                        self._count(key.key, sealed.modules)
+                out = memoryview(bytearray(sealing.size))
+                sealing.run(out)
+                if coming is not None:
+                    coming.result()
+                coming = pool.submit(write_whole, writer, out)
+                position += sealing.size
+                done += sum(opened.chunk.size for opened in opening.opened)
+                if progress is not None:
+                    progress(done)
+            if coming is not None:
+                coming.result()
+        tail = self._finish(position, magic)
+        write_whole(writer, memoryview(tail))
+        return position + len(tail)
+
+    def _count(self, key: bytes, modules: int) -> None:
+        self._messages[key] += modules
+        if self._messages[key] > MOST_MESSAGES:
+            raise ValueError(
+                f"more than {MOST_MESSAGES} modules under one key, which random nonces do not "
+                "bear: use column keys"
+            )
+
+    def _finish(self, position: int, magic: bytes) -> bytes:
+        """What follows the chunks: Bloom filters, indexes, footer."""
+        order = sorted(self._sealed)
+        texts: list[tuple[_Chunk, int, bytes]] = []
+        extras = read_extras(self._file, [self._sealed[at].opened.chunk for at in order])
+        for at, extra in zip(order, extras, strict=True):
+            if extra.bloom is not None:
+                texts.append((at, BLOOM_HEADER, extra.bloom[0]))
+                texts.append((at, BLOOM_BITSET, extra.bloom[1]))
+        for at, extra in zip(order, extras, strict=True):
+            if extra.column_index is not None:
+                texts.append((at, COLUMN_INDEX, extra.column_index))
+        for at, extra in zip(order, extras, strict=True):
+            if extra.offset_index is not None:
+                index = self._move_index(self._sealed[at], extra.offset_index)
+                texts.append((at, OFFSET_INDEX, write(index)))
+        out = bytearray()
+        places: dict[tuple[_Chunk, int], tuple[int, int]] = {}
+        for (at, kind, _), module in zip(texts, self._seal(texts), strict=True):
+            places[at, kind] = position + len(out), len(module)
+            out += module
+        return bytes(out) + self._footer(places) + magic
+
+    def _move_index(self, sealed: Sealed, index: Struct) -> Struct:
+        """The OffsetIndex of the source as the result has it."""
+        chunk = sealed.opened.chunk
+        what = str(chunk.place(OFFSET_INDEX))
+        locations = md.structs(index, md.PAGE_LOCATIONS, what)
+        if self._columns[chunk.column] is None and not sealed.pages:  # plain, and stays so
+            by = sealed.start - chunk.start
+            for location in locations:
+                offset = md.integer(location, md.LOCATION_OFFSET, f"{what}: an offset")
+                md.set_integer(location, md.LOCATION_OFFSET, max(offset + by, 0))
+            return index
+        # Pages were found in the plain image; the index speaks of the source.
+        known = {image: before for before, image, _ in sealed.opened.pages}
+        by = chunk.start - sealed.opened.start
+        pages = [(known.get(at, at + by), now, size) for at, now, size in sealed.pages]
+        return place_pages(index, pages, what)
+
+    def _seal(self, texts: list[tuple[_Chunk, int, bytes]]) -> list[bytes]:
+        """Modules of encrypted columns, the text itself of others."""
+        found: list[tuple[bytes, bytes, Place]] = []
+        for (group, column), kind, text in texts:
+            key = self._columns[column]
+            if key is not None:
+                self._count(key.key, 1)
+                found.append((text, key.key, self._place(group, column, kind)))
+        sealed = iter(seal_modules(found, self._crypto, self._file.engine))
+        return [text if self._columns[at[1]] is None else next(sealed) for at, _, text in texts]
+
+    def _place(self, group: int, column: int, kind: int) -> Place:
+        return Place(kind, group, column, self._file.leaves[column].name)
+
+    def _footer(self, places: dict[tuple[_Chunk, int], tuple[int, int]]) -> bytes:
+        """The footer, as it stands before the last magic."""
+        fields = dict(self._file.footer.fields)
+        for number in (md.ENCRYPTION_ALGORITHM, md.FOOTER_KEY_METADATA):
+            fields.pop(number, None)
+        metas = {at: self._meta(at, places) for at in self._sealed}
+        modules = self._seal_metas(metas)
+        groups = []
+        for number in range(self._file.num_row_groups):
+            group = dict(self._file.row_groups[number])
+            columns = []
+            unpacked = packed = 0
+            for column in range(len(self._file.leaves)):
+                at = number, column
+                columns.append(self._column(at, metas[at], modules.get(at), places))
+                unpacked += self._sealed[at].unpacked
+                packed += self._sealed[at].size
+            group[md.COLUMNS] = LIST, (STRUCT, columns)
+            md.set_integer(group, md.TOTAL_BYTE_SIZE, unpacked)
+            md.set_integer(group, md.GROUP_COMPRESSED_SIZE, packed)
+            md.set_integer(group, md.ORDINAL, number, I16)
+            starts = [self._sealed[number, column].start for column in range(len(columns))]
+            md.set_integer(group, md.GROUP_OFFSET, min(starts, default=4))
+            groups.append(group)
+        fields[md.ROW_GROUPS] = LIST, (STRUCT, groups)
+        return self._seal_footer(fields)
+
+    def _seal_footer(self, fields: Struct) -> bytes:
+        config = self._config
+        algorithm = algorithm_struct(self._crypto, config.aad_prefix, config.store_aad_prefix)
+        self._count(self._footer_key, 1)
+        if config.plaintext_footer:
+            fields[md.ENCRYPTION_ALGORITHM] = STRUCT, algorithm
+            if config.footer_key_metadata:
+                fields[md.FOOTER_KEY_METADATA] = BINARY, config.footer_key_metadata
+            plain = write(fields)
+            nonce = secrets.token_bytes(NONCE)
+            found = plain + signature(plain, self._footer_key, self._crypto, nonce)
+        else:
+            outer: Struct = {md.CRYPTO_ALGORITHM: (STRUCT, algorithm)}
+            if config.footer_key_metadata:
+                outer[md.CRYPTO_KEY_METADATA] = BINARY, config.footer_key_metadata
+            module = (write(fields), self._footer_key, Place(FOOTER))
+            found = write(outer) + seal_modules([module], self._crypto, self._file.engine)[0]
+        return found + len(found).to_bytes(4, "little")
+
+    def _meta(self, at: _Chunk, places: dict[tuple[_Chunk, int], tuple[int, int]]) -> Struct:
+        """The ColumnMetaData of a chunk in the result."""
+        sealed = self._sealed[at]
+        meta = dict(sealed.opened.chunk.meta)
+        for number in (md.INDEX_PAGE_OFFSET, md.BLOOM_OFFSET, md.BLOOM_LENGTH):
+            meta.pop(number, None)
+        md.set_integer(meta, md.UNCOMPRESSED_SIZE, sealed.unpacked)
+        md.set_integer(meta, md.COMPRESSED_SIZE, sealed.size)
+        md.set_integer(meta, md.DATA_PAGE_OFFSET, sealed.data)
+        meta.pop(md.DICTIONARY_PAGE_OFFSET, None)
+        if sealed.dictionary:
+            meta[md.DICTIONARY_PAGE_OFFSET] = I64, sealed.start
+        if (at, BLOOM_HEADER) in places:
+            start, head = places[at, BLOOM_HEADER]
+            _, bits = places[at, BLOOM_BITSET]
+            meta[md.BLOOM_OFFSET] = I64, start
+            meta[md.BLOOM_LENGTH] = I32, head + bits
+        return meta
+
+    def _seal_metas(self, metas: dict[_Chunk, Struct]) -> dict[_Chunk, bytes]:
+        """The metadata that is a module of its own: of columns with keys of their own, and of all
+        encrypted ones where the footer is plain."""
+        chosen = []
+        for at in metas:
+            key = self._columns[at[1]]
+            if key is not None and (key.own or self._config.plaintext_footer):
+                self._count(key.key, 1)
+                chosen.append((at, key.key))
+        modules = seal_modules(
+            [(write(metas[at]), key, self._place(*at, COLUMN_METADATA)) for at, key in chosen],
+            self._crypto,
+            self._file.engine,
+        )
+        return {at: module for (at, _), module in zip(chosen, modules, strict=True)}
+
+    def _column(
+        self,
+        at: _Chunk,
+        meta: Struct,
+        module: bytes | None,
+        places: dict[tuple[_Chunk, int], tuple[int, int]],
+    ) -> Struct:
+        """A ColumnChunk of the result."""
+        sealed = self._sealed[at]
+        fields = dict(sealed.opened.chunk.fields)
+        for number in range(md.META_DATA, md.ENCRYPTED_METADATA + 1):
+            fields.pop(number, None)
+        had_offset = md.integer(fields, md.FILE_OFFSET, "an offset", 0)
+        md.set_integer(fields, md.FILE_OFFSET, sealed.start if had_offset else 0)
+        for kind, offset, length in (
+            (OFFSET_INDEX, md.OFFSET_INDEX_OFFSET, md.OFFSET_INDEX_LENGTH),
+            (COLUMN_INDEX, md.COLUMN_INDEX_OFFSET, md.COLUMN_INDEX_LENGTH),
+        ):
+            if (at, kind) in places:
+                fields[offset] = I64, places[at, kind][0]
+                fields[length] = I32, places[at, kind][1]
+        key = self._columns[at[1]]
+        if key is not None:
+            fields[md.CRYPTO_METADATA] = STRUCT, self._crypto_metadata(at[1], key)
+        if module is not None:
+            fields[md.ENCRYPTED_METADATA] = BINARY, module
+            if self._config.plaintext_footer:
+                shown = {number: meta[number] for number in meta if number not in md.SENSITIVE}
+                fields[md.META_DATA] = STRUCT, shown
+        else:
+            fields[md.META_DATA] = STRUCT, meta
+        return fields
+
+    def _crypto_metadata(self, column: int, key: ColumnKey) -> Struct:
+        if not key.own:
+            return {md.WITH_FOOTER_KEY: (STRUCT, {})}
+        path = [part.encode() for part in self._file.leaves[column].path]
+        own: Struct = {md.COLUMN_KEY_PATH: (LIST, (BINARY, path))}
+        if key.metadata:
+            own[md.COLUMN_KEY_METADATA] = BINARY, key.metadata
+        return {md.WITH_COLUMN_KEY: (STRUCT, own)}

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files encrypted here, read by pyarrow, Polars and here again."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+import warpcipher as wc
+from parquet_cases import CTR, GCM, KEY, KEYS, encryption, modules_of, pq, read_plain, table, write
+from warpcipher import parquet
+from warpcipher.formats import FormatError
+from warpcipher.parquet import EncryptionConfig, encrypting, footer, modules, thrift
+from warpcipher.parquet import metadata as md
+from warpcipher.parquet.source import Source
+
+
+def sealed(plain: bytes, config: EncryptionConfig) -> bytes:
+    sink = io.BytesIO()
+    assert parquet.encrypt(plain, sink, config) == len(sink.getvalue())
+    return sink.getvalue()
+
+
+def read_by_pyarrow(data: bytes, key: bytes, prefix: bytes | None = None) -> Any:
+    options = {} if prefix is None else {"aad_prefix": prefix}
+    properties = encryption.create_decryption_properties(key, **options)
+    return pq.read_table(io.BytesIO(data), decryption_properties=properties)
+
+
+@pytest.mark.parametrize("algorithm", [GCM, CTR])
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+@pytest.mark.parametrize("size", KEYS)
+@pytest.mark.parametrize("prefix", [b"", b"table 1"])
+@pytest.mark.parametrize("stored", [True, False])
+def test_every_way_to_encrypt_is_read_by_pyarrow(
+    algorithm: str, plaintext_footer: bool, size: int, prefix: bytes, stored: bool
+) -> None:
+    if not prefix and not stored:
+        pytest.skip("there is nothing to store")
+    content = table()
+    config = EncryptionConfig(
+        KEYS[size],
+        algorithm=algorithm,
+        plaintext_footer=plaintext_footer,
+        aad_prefix=prefix,
+        store_aad_prefix=stored,
+    )
+    for version, more in itertools.product(("1.0", "2.0"), (False, True)):
+        plain = write(
+            content,
+            None,
+            data_page_version=version,
+            write_page_index=more,
+            write_page_checksum=more,
+        )
+        data = sealed(plain, config)
+        assert read_by_pyarrow(data, KEYS[size], prefix or None).equals(content)
+        assert parquet.read_table(data, KEYS[size], aad_prefix=prefix or None).equals(content)
+        image = parquet.to_plain(data, KEYS[size], aad_prefix=prefix or None)
+        assert read_plain(image).equals(content)
+
+
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+@pytest.mark.parametrize("columns", [(), None, ("s",)])
+def test_column_keys_are_read_by_polars(
+    plaintext_footer: bool, columns: tuple[str, ...] | None
+) -> None:
+    polars = pytest.importorskip("polars")
+    content = table().select(["a", "s", "l"])
+    plain = write(content, None, write_page_index=True)
+    other = bytes(16)  # Polars takes no keys of 24 bytes
+    own = {"a": KEYS[32], "l": other}
+    config = EncryptionConfig(
+        KEY,
+        column_keys=own,
+        column_key_metadata={"l": b"key of l"},
+        footer_key_metadata=b"of the footer",
+        columns=columns,
+        plaintext_footer=plaintext_footer,
+        aad_prefix=b"p",
+    )
+    data = sealed(plain, config)
+    if columns == ():  # Polars knows columns with keys of their own, and plain ones
+        frame = polars.read_parquet(
+            io.BytesIO(data),
+            decryption=polars.ParquetDecryptionProperties(
+                footer_key=KEY,
+                column_keys={"a": KEYS[32], "l.list.element": other},
+            ),
+        )
+        assert frame.equals(polars.from_arrow(content))
+    keys = {b"of the footer": KEY, "a": KEYS[32], b"key of l": other}
+    assert parquet.read_table(data, keys).equals(content)
+    with parquet.open(data, keys) as file:
+        found = {each.name: each for each in file.columns()}
+        seen = pq.read_metadata(io.BytesIO(file.metadata))
+    assert found["a"] == ("a", "column key", b"")
+    assert found["l.list.element"] == ("l.list.element", "column key", b"key of l")
+    assert found["s"].encryption == ("none" if columns == () else "footer key")
+    assert seen.row_group(0).column(0).statistics.max == 199
+    if plaintext_footer:
+        # Statistics are in the plain footer for columns that are plain.
+        fields, _ = thrift.read(footer.tail(Source(data))[1], md.FOOTER_SHAPE, "footer")
+        chunks = fields[md.ROW_GROUPS][1][1][0][md.COLUMNS][1][1]
+        shown = [12 in chunk[md.META_DATA][1] for chunk in chunks]
+        assert shown == [False, columns == (), False]
+    for name in ("a", "s", "l"):
+        assert parquet.read_table(data, keys, [name]).equals(content.select([name]))
+
+
+def test_what_pyarrow_wrote_and_what_is_encrypted_here_have_the_same_parts() -> None:
+    options: dict[str, Any] = {"write_page_index": True}
+    theirs = write(table(), **options)
+    ours = sealed(write(table(), None, **options), EncryptionConfig(KEY))
+    names = [[m.name for m in modules_of(data, KEY)] for data in (theirs, ours)]
+    assert names[0] == names[1]
+    both = [modules_of(data, KEY)[:-1] for data in (theirs, ours)]
+    for mine, other in zip(*both, strict=True):
+        assert abs((mine.end - mine.start) - (other.end - other.start)) <= 8, mine.name
+    metadata = []
+    for data in (theirs, ours):
+        with parquet.open(data, KEY) as file:
+            metadata.append(pq.read_metadata(io.BytesIO(file.metadata)).row_group(0).to_dict())
+    for column, other in zip(*(entry["columns"] for entry in metadata), strict=True):
+        assert column["total_uncompressed_size"] == other["total_uncompressed_size"]
+        assert column["total_compressed_size"] == other["total_compressed_size"]
+        assert column["statistics"] == other["statistics"]
+
+
+def bloom_file(folder: Path) -> bytes:
+    """A plain file with Bloom filters and dictionaries, by DuckDB."""
+    duckdb = pytest.importorskip("duckdb")
+    path = folder / "bloom.parquet"
+    content = "select (range % 50) * 3 as k, 'v' || (range % 9) as v from range(3000)"
+    duckdb.sql(content).write_parquet(str(path), row_group_size=2048)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("algorithm", [GCM, CTR])
+def test_bloom_filters_stay(tmp_path: Path, algorithm: str) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    plain = bloom_file(tmp_path)
+    data = sealed(plain, EncryptionConfig(KEY, algorithm=algorithm))
+    assert any("filter bits" in module.name for module in modules_of(data, KEY))
+    path = tmp_path / "again.parquet"
+    parquet.to_plain(data, KEY, path)
+    query = f"select bloom_filter_excludes from parquet_bloom_probe('{path}', 'k', 151)"  # noqa: S608
+    assert {row[0] for row in duckdb.sql(query).fetchall()} == {True}
+    query = query.replace("151", "30")
+    assert {row[0] for row in duckdb.sql(query).fetchall()} == {False}
+    assert read_plain(path.read_bytes()).equals(read_plain(plain))
+    # And from a plain file to a plain file.
+    assert read_plain(parquet.to_plain(plain)).equals(read_plain(plain))
+
+
+def test_rekey_changes_everything_that_config_says(tmp_path: Path) -> None:
+    content = table()
+    first = write(content, aad_prefix=b"p", write_page_index=True)
+    path = tmp_path / "second"
+    parquet.rekey(first, path, KEY, EncryptionConfig(KEYS[32], algorithm=CTR))
+    second = path.read_bytes()
+    assert read_by_pyarrow(second, KEYS[32]).equals(content)
+    with pytest.raises(wc.InvalidTag):
+        parquet.open(second, KEY)
+    sink = io.BytesIO()
+    config = EncryptionConfig(KEY, column_keys={"a": KEYS[24]}, columns=["s", "t.v"])
+    parquet.rekey(second, sink, KEYS[32], config)
+    third = sink.getvalue()
+    keys = {b"": KEY, "a": KEYS[24]}
+    assert parquet.read_table(third, keys).equals(content)
+    assert read_plain(parquet.to_plain(third, keys)).equals(content)
+    with parquet.open(third, keys) as file:
+        assert [each.encryption for each in file.columns()] == [
+            "column key",
+            "footer key",
+            "none",
+            "none",
+            "footer key",
+        ]
+    with pytest.raises(ValueError, match="the footer is encrypted: give keys"):
+        parquet.encrypt(second, io.BytesIO(), config)
+    with pytest.raises(ValueError, match="the file is not encrypted: `encrypt`"):
+        parquet.rekey(write(content, None), io.BytesIO(), None, config)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("algorithm", [GCM, CTR])
+def test_the_smallest_tables(rows: int, algorithm: str) -> None:
+    config = EncryptionConfig(KEY, algorithm=algorithm)
+    for content in (table(rows), table(rows).select([])):
+        plain = write(content, None)
+        expected = pq.ParquetFile(io.BytesIO(plain)).read()
+        data = sealed(plain, config)
+        assert parquet.read_table(data, KEY).equals(expected)
+        assert read_by_pyarrow(data, KEY).equals(read_plain(plain))
+
+
+def test_no_nonce_comes_twice() -> None:
+    plain = write(table(), None, write_page_index=True)
+    nonces = []
+    for _ in range(2):
+        data = sealed(plain, EncryptionConfig(KEY))
+        found = modules_of(data, KEY)[:-1]
+        nonces += [data[module.start + 4 : module.start + 16] for module in found]
+    assert len(nonces) > 200
+    assert len(set(nonces)) == len(nonces)
+
+
+def test_beyond_the_limits_of_the_format(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    plain = write(table(), None)
+    path = tmp_path / "out"
+    monkeypatch.setattr(encrypting, "MOST_MESSAGES", 20)
+    with pytest.raises(ValueError, match="more than 20 modules under one key"):
+        parquet.encrypt(plain, path, EncryptionConfig(KEY))
+    monkeypatch.undo()
+    for name, most, says in (
+        ("warpcipher.parquet.encrypting.MOST_ORDINAL", 1, "3 row groups: the format numbers 2"),
+        ("warpcipher.parquet.encrypting.MOST_ORDINAL", 3, "5 columns: the format numbers 4"),
+        ("warpcipher.parquet.sealing.MOST_ORDINAL", 3, "pages: the format numbers 4"),
+    ):
+        monkeypatch.setattr(name, most)
+        with pytest.raises(ValueError, match=says):
+            parquet.encrypt(plain, path, EncryptionConfig(KEY))
+        monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
+    assert modules.MOST_ORDINAL == 32767
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"footer_key": b"short"}, ValueError, "the footer's key has 5 bytes"),
+        ({"algorithm": "AES"}, ValueError, "algorithm is 'AES': expected AES_GCM_V1 or"),
+        ({"columns": ["x"]}, ValueError, "no column 'x'"),
+        ({"columns": "a"}, TypeError, "columns is a str"),
+        ({"column_keys": {"x": KEY}}, ValueError, "no column 'x'"),
+        ({"column_keys": {"t": KEY, "t.u": KEY}}, ValueError, "column t.u is named twice"),
+        ({"column_key_metadata": {"a": b"x"}}, ValueError, "column_keys does not"),
+        ({"store_aad_prefix": False}, ValueError, "there is no aad_prefix"),
+    ],
+)
+def test_configurations_that_cannot_be(
+    options: dict[str, Any], error: type[Exception], says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=says):
+        parquet.encrypt(
+            write(table(), None), tmp_path / "x", EncryptionConfig(**{"footer_key": KEY, **options})
+        )
+    assert list(tmp_path.iterdir()) == []
+    assert KEY.hex() not in repr(EncryptionConfig(KEY))
+    assert repr(KEY) not in repr(EncryptionConfig(KEY))
+
+
+def test_a_damaged_plain_file_is_refused() -> None:
+    plain = bytearray(write(table(), None))
+    plain[4:12] = b"\xff" * 8  # the first page header
+    with pytest.raises(FormatError, match="column a, row group 0: a page header"):
+        sealed(bytes(plain), EncryptionConfig(KEY))
