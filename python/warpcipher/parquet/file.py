@@ -225,12 +225,15 @@ class File(Uncopied):
         size = md.integer(meta, md.COMPRESSED_SIZE, f"{what}: its size")
         # A dictionary without a data page behind it, of a row group without rows, leaves that at 0.
         has_dictionary = dictionary > 0 and (dictionary < start or not start)
+        first = start
         if has_dictionary:
             start = dictionary
         if start + size > self.source.size:
             raise FormatError(
                 f"{what}: {size} bytes at {start} are not in the file, which has {self.source.size}"
             )
+        if first > start + size:
+            raise FormatError(f"{what}: its data pages begin at {first}, behind its end")
         ordinal = self._ordinal(number)
         if key is not None and max(ordinal, column) > MOST_ORDINAL:
             raise FormatError(f"{what}: ordinals of encrypted chunks end at {MOST_ORDINAL}")
