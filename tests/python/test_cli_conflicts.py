@@ -86,11 +86,13 @@ def test_force_keeps_the_other_inputs(folder: Path, names_given: tuple[str, str]
 def test_force_keeps_the_inputs_of_a_tree_that_is_its_own_output(folder: Path) -> None:
     (folder / "t").mkdir()
     (folder / "t/a").write_bytes(b"1")
-    run("encrypt", "--key", "key", "t", "-o", "t", cwd=folder)
+    done = run("encrypt", "--key", "key", "t", "-o", "t", cwd=folder, expect=2)
+    assert b"t holds what would not belong to the tree: t/a: name a new folder" in done.stderr
+    run("encrypt", "--no-manifest", "--key", "key", "t", "-o", "t", cwd=folder)
     assert names(folder / "t") == {"a", "a.cobblestone"}
     refuse(
         folder,
-        *("encrypt", "--force", "--key", "key", "t", "-o", "t"),
+        *("encrypt", "--no-manifest", "--force", "--key", "key", "t", "-o", "t"),
         text=f"t/a.cobblestone is the input t/a.cobblestone, {KEEPING}",
     )
 

@@ -233,7 +233,9 @@ def test_unreadable_input_and_folder(tmp_path: Path) -> None:
         assert refuse_with("a") == b"warpcipher: a: Permission denied\n"
         locked = refuse_with("key", "-o", "locked/")
         assert locked == b"warpcipher: locked/key.cobblestone: Permission denied\n"
-        assert refuse_with("tree") == b"warpcipher: tree/sub: Permission denied\n"
-        assert names(tmp_path / "tree.cobblestone") == {"b.cobblestone"}
+        assert refuse_with("tree") == (
+            b"warpcipher: tree/sub: Permission denied\nwarpcipher: 1 file done, 1 failed\n"
+        )
+        assert names(tmp_path / "tree.cobblestone") == {"b.cobblestone", "MANIFEST.warpcipher"}
     finally:
         (tmp_path / "tree/sub").chmod(0o700)

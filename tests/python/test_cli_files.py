@@ -205,19 +205,18 @@ def test_tree_is_recreated(tmp_path: Path) -> None:
     make_key(tmp_path)
     files = build_tree(tmp_path / "tree")
     report = run_json("encrypt", "--key", "key", "tree/", cwd=tmp_path)
-    assert {entry["input"] for entry in report["skipped"]} == {
-        "tree/link",
-        "tree/dangling",
-        "tree/sub/linked-folder",
-        "tree/sub/pipe",
-    }
+    assert {entry["input"] for entry in report["skipped"]} == {"tree/sub/pipe"}
     folders = {"sub", "sub/deep", "sub/deep/er", "läst", "empty"}
     sealed = tmp_path / "tree.cobblestone"
-    assert names(sealed) == folders | {name + ".cobblestone" for name in files}
+    sealed_names = {name + ".cobblestone" for name in files}
+    assert names(sealed) == folders | sealed_names | {"MANIFEST.warpcipher"}
     assert mode(sealed / "sub") == 0o711
     assert mode(sealed / "empty") == 0o500
     run("decrypt", "--key", "key", "tree.cobblestone", "-o", "back", cwd=tmp_path)
-    assert names(tmp_path / "back") == folders | set(files)
+    links = {"link", "dangling", "sub/linked-folder"}
+    assert names(tmp_path / "back") == folders | set(files) | links
+    for name in links:
+        assert (tmp_path / "back" / name).readlink() == (tmp_path / "tree" / name).readlink()
     for name, content in files.items():
         assert (tmp_path / "back" / name).read_bytes() == content
     for folder in (tmp_path / "tree/empty", sealed / "empty", tmp_path / "back/empty"):
@@ -231,10 +230,15 @@ def test_tree_decrypts_to_its_own_name(tmp_path: Path) -> None:
     run("encrypt", "--key", "key", "t", cwd=tmp_path)
     (tmp_path / "t/a").unlink()
     (tmp_path / "t").rmdir()
-    (tmp_path / "t.cobblestone/README").write_bytes(b"not encrypted")
-    done = run("decrypt", "--key", "key", "t.cobblestone", cwd=tmp_path)
-    assert b"README: skipped" in done.stderr
+    run("decrypt", "--key", "key", "t.cobblestone", cwd=tmp_path)
     assert names(tmp_path / "t") == {"a"}
+    (tmp_path / "t.cobblestone/README").write_bytes(b"not encrypted")
+    options = ("decrypt", "--key", "key", "t.cobblestone", "-o", "u")
+    done = run(*options, cwd=tmp_path, expect=3)
+    assert b"nothing is decrypted: added: README" in done.stderr
+    done = run(*options, "--no-manifest", cwd=tmp_path)
+    assert b"README: skipped" in done.stderr
+    assert names(tmp_path / "u") == {"a"}
 
 
 def test_tree_and_files_side_by_side(tmp_path: Path) -> None:
@@ -243,7 +247,7 @@ def test_tree_and_files_side_by_side(tmp_path: Path) -> None:
     (tmp_path / "t/a").write_bytes(b"1")
     (tmp_path / "b").write_bytes(b"2")
     run("encrypt", "--key", "key", "t", "b", "-o", "out", cwd=tmp_path)
-    tree = {"t.cobblestone", "t.cobblestone/a.cobblestone"}
+    tree = {"t.cobblestone", "t.cobblestone/a.cobblestone", "t.cobblestone/MANIFEST.warpcipher"}
     assert names(tmp_path / "out") == tree | {"b.cobblestone"}
 
 
@@ -254,7 +258,8 @@ def test_output_tree_is_not_followed_out_of(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "out/sub").symlink_to(tmp_path / "elsewhere")
-    run("encrypt", "--key", "key", "t", "-o", "out", cwd=tmp_path, expect=4)
+    run("encrypt", "--key", "key", "t", "-o", "out", cwd=tmp_path, expect=2)
+    run("encrypt", "--no-manifest", "--key", "key", "t", "-o", "out", cwd=tmp_path, expect=4)
     assert names(tmp_path / "elsewhere") == set()
 
 

@@ -15,6 +15,7 @@ COMMANDS = (
     "keygen",
     "encrypt",
     "decrypt",
+    "check",
     "info",
     "bench",
     "tune",

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from .errors import EPILOG, Command
-from .transfer import Settings, Transfer, transfer_options
+from .settings import Settings, transfer_options
+from .transfer import Transfer
 
 
 @click.command(cls=Command, epilog=EPILOG)
@@ -24,4 +25,4 @@ def decrypt(**given: Any) -> None:
     warpcipher decrypt --key my.key report.pdf.cobblestone
     warpcipher decrypt --key my.key -o - photos.tar.cobblestone | tar x
     """
-    Transfer(Settings.of(given), encrypt=False).run()
+    Transfer(Settings.of(given), "decrypt").run()

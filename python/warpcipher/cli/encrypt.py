@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from .errors import EPILOG, Command
-from .transfer import Settings, Transfer, transfer_options
+from .settings import Settings, transfer_options
+from .transfer import Transfer
 
 
 @click.command(cls=Command, epilog=EPILOG)
@@ -25,4 +26,4 @@ def encrypt(**given: Any) -> None:
     warpcipher encrypt --key my.key -o backup/ photos notes.txt
     tar c photos | warpcipher encrypt --key my.key - > photos.tar.cobblestone
     """
-    Transfer(Settings.of(given), encrypt=True).run()
+    Transfer(Settings.of(given), "encrypt").run()

@@ -20,8 +20,24 @@ def named(error: OSError, path: str) -> OSError:
     return OSError(error.errno, error.strerror, path)
 
 
+def default_mode(mode: int) -> int:
+    """What the umask leaves of a mode."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mode & ~mask
+
+
+def written(count: int, path: str) -> int:
+    """What a write returned, which is no number of bytes where nothing could be written: a loop
+    over it would never end."""
+    if count <= 0:
+        raise OSError(errno.EIO, "nothing could be written", path)
+    return count
+
+
 class InputFile:
-    """A file, pipe or device that is read to its end. size, mode: None where it has none."""
+    """A file, pipe or device that is read to its end. size, mode, times (of access and change, in
+    nanoseconds): None where it has none."""
 
     def __init__(self, descriptor: int, path: str) -> None:
         self.descriptor = descriptor
@@ -34,6 +50,7 @@ class InputFile:
         self.is_regular = kind == stat.S_IFREG
         self.size = status.st_size if self.is_regular else None
         self.mode = status.st_mode & 0o777 if self.is_regular else None
+        self.times = (status.st_atime_ns, status.st_mtime_ns) if self.is_regular else None
         # Standard input may stand in the middle of a file.
         self._start = os.lseek(descriptor, 0, os.SEEK_CUR) if self.is_regular else 0
         if self.is_regular:
@@ -97,7 +114,29 @@ class StandardOutput:
         self.count += count
         return count
 
-    def commit(self, mode: int | None) -> None:
+    def commit(self, mode: int | None, times: tuple[int, int] | None = None) -> None:
+        """Nothing is left to do."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class Nowhere:
+    """The target of a file that is only checked."""
+
+    path = "nowhere"
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def write(self, data: memoryview, /) -> int:
+        self.count += len(data)
+        return len(data)
+
+    def commit(self, mode: int | None, times: tuple[int, int] | None = None) -> None:
         """Nothing is left to do."""
 
     def __enter__(self) -> Self:

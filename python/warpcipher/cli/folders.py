@@ -100,28 +100,38 @@ def not_a_folder(path: str) -> CliError:
     return usage(f"{shown(path)} exists and is not a directory")
 
 
-def finish(base: str, parts: tuple[str, ...], mode: int) -> None:
-    """Gives a folder its mode, if this run made it and nothing else was put in its place."""
+def finish(
+    base: str, parts: tuple[str, ...], mode: int, times: tuple[int, int] | None, *, always: bool
+) -> None:
+    """Gives a folder its mode and times, if this run made it (always: an earlier one may have) and
+    nothing else was put in its place."""
     path = os.path.join(base, *parts)
-    if path not in _made:
+    made = _made.get(path)
+    if made is None and not always:
         return
-    folder = open_folder(base, parts)
     try:
-        if identity_of(os.fstat(folder)) == _made[path].identity:
+        folder = open_folder(base, parts)
+    except FileNotFoundError:
+        return  # it held nothing but what failed
+    try:
+        if made is None or identity_of(os.fstat(folder)) == made.identity:
             os.fchmod(folder, mode)
+            if times is not None:
+                os.utime(folder, ns=times)
     finally:
         os.close(folder)
 
 
 def remove_empty() -> None:
     """Removes the folders that this run made and that hold nothing."""
-    for (base, parts), identity in reversed(list(_made.values())):
+    for path, ((base, parts), identity) in reversed(list(_made.items())):
         with contextlib.suppress(OSError):
             parent = open_folder(base, parts[:-1])
             try:
                 status = os.stat(parts[-1], dir_fd=parent, follow_symlinks=False)
                 if identity_of(status) == identity:
                     os.rmdir(parts[-1], dir_fd=parent)
+                    del _made[path]
             finally:
                 os.close(parent)
 

@@ -9,14 +9,14 @@
     several      each as above       OUT is a directory, made if missing, that takes them
     - (stdin)    standard output     OUT
 
-Decryption takes the suffix away. In trees, symbolic links and special files are skipped and told
-of; nothing is followed out of the tree.
+Decryption takes the suffix away. Special files in trees are skipped and told of; symbolic links are
+not followed but kept in the tree's manifest, and refused where there is none.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from . import files, folders
@@ -41,25 +41,49 @@ class Place:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Job:
-    """One input and its output; None is a standard stream."""
+    """One input and its output; None is a standard stream, or nothing where files are checked.
+
+    tree, name: where it belongs to a tree, and its name there, as it is before encryption.
+    status: of the input, where it was looked at.
+    """
 
     source: Place | None
     target: Place | None
+    tree: Tree | None = None
+    name: str = ""
+    status: os.stat_result | None = None
+
+    @property
+    def path(self) -> str:
+        return "standard input" if self.source is None else self.source.path
+
+
+@dataclass(eq=False)
+class Tree:
+    """A directory that is an input, and what was found in it.
+
+    folders: their status; links: their targets, both by name ("" is the root). others: what has no
+    place in an encrypted tree, by name, and the reason.
+    """
+
+    source: str
+    target: str
+    jobs: list[Job] = field(default_factory=list)
+    folders: dict[str, os.stat_result] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
+    others: dict[str, str] = field(default_factory=dict)
+    failed: bool = False
 
 
 @dataclass
 class Plan:
-    """All that is to do.
-
-    folder: that of -o for several inputs, which may be missing. folders: those of output trees,
-    with their final permissions.
-    """
+    """All that is to do. folder: that of -o for several inputs, which may be missing."""
 
     folder: str | None = None
     jobs: list[Job] = field(default_factory=list)
-    folders: list[tuple[str, tuple[str, ...], int]] = field(default_factory=list)
+    trees: list[Tree] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     failures: list[tuple[str, CliError]] = field(default_factory=list)
 
@@ -67,9 +91,11 @@ class Plan:
 class Naming:
     """The default name of an output, from its input's."""
 
-    def __init__(self, suffix: str, *, encrypt: bool) -> None:
+    def __init__(self, suffix: str, *, encrypt: bool, nowhere: bool = False) -> None:
+        """nowhere: there are no outputs."""
         self.suffix = suffix
         self.encrypt = encrypt
+        self.nowhere = nowhere
 
     def __call__(self, name: str) -> str | None:
         """None where a name to decrypt has not the suffix."""
@@ -102,7 +128,8 @@ def make_plan(inputs: tuple[str, ...], output: str | None, naming: Naming) -> Pl
             continue
         path = given.rstrip("/") or given[:1]
         if os.path.isdir(path):
-            _plan_tree(plan, path, _tree_target(path, output, several, naming), naming)
+            target = path if naming.nowhere else _tree_target(path, output, several, naming)
+            _plan_tree(plan, path, target, naming)
         else:
             _plan_file(plan, path, output, naming)
     return plan
@@ -130,6 +157,9 @@ def _place(path: str) -> Place:
 
 def _plan_file(plan: Plan, path: str, output: str | None, naming: Naming) -> None:
     source = _place(path)
+    if naming.nowhere:
+        plan.jobs.append(Job(source, None))
+        return
     if output is None:
         target = Place(source.base, (naming.of_input(path),))
     elif output == STANDARD:
@@ -152,60 +182,63 @@ def _tree_target(path: str, output: str | None, several: bool, naming: Naming) -
 
 
 def _plan_tree(plan: Plan, root: str, target: str, naming: Naming) -> None:
-    if os.path.lexists(target) and not os.path.isdir(target):
+    if not naming.nowhere and os.path.lexists(target) and not os.path.isdir(target):
         raise folders.not_a_folder(target)
+    tree = find_tree(root, target, naming, plan.failures)
+    plan.trees.append(tree)
+    plan.jobs += tree.jobs
+
+
+def find_tree(root: str, target: str, naming: Naming, failures: list[tuple[str, CliError]]) -> Tree:
+    """Looks through a directory; what cannot be read goes to `failures`."""
+    tree = Tree(root, target)
     waiting: list[tuple[str, ...]] = [()]
     while waiting:
         parts = waiting.pop()
         try:
             folder = folders.open_folder(root, parts)
+            try:
+                tree.folders["/".join(parts)] = os.fstat(folder)
+                _look(tree, folder, parts, waiting, naming)
+            finally:
+                os.close(folder)
         except OSError as error:
-            _fail(plan, os.path.join(root, *parts), error)
-            continue
-        try:
-            plan.folders.append((target, parts, os.fstat(folder).st_mode & 0o777))
-            for entry in _entries(plan, folder, root, parts):
-                below = (*parts, entry.name)
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(below)
-                    continue
-                name = naming(entry.name)
-                if name is None:
-                    path = Place(root, below).path
-                    plan.skipped.append((path, f"its name does not end in {naming.suffix}"))
-                    continue
-                plan.jobs.append(
-                    Job(
-                        Place(root, below, beneath=True),
-                        Place(target, (*parts, name), beneath=True),
-                    )
-                )
-        finally:
-            os.close(folder)
+            tree.failed = True
+            path = os.path.join(root, *parts)
+            if (failure := translate(error, shown(path))) is None:
+                raise
+            failures.append((path, failure))
+    return tree
 
 
-def _entries(
-    plan: Plan, folder: int, root: str, parts: tuple[str, ...]
-) -> Iterator[os.DirEntry[str]]:
-    """The regular files and folders of a folder, by name; the others are noted as skipped."""
+def _look(
+    tree: Tree,
+    folder: int,
+    parts: tuple[str, ...],
+    waiting: list[tuple[str, ...]],
+    naming: Naming,
+) -> None:
+    """Finds what one folder of a tree holds; folders in it go to `waiting`."""
     with os.scandir(folder) as found:
         entries = sorted(found, key=lambda entry: entry.name)
     for entry in entries:
+        below = (*parts, entry.name)
+        path = "/".join(below)
         if entry.is_symlink():
-            reason = "a symbolic link"
-        elif entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False):
-            yield entry
-            continue
+            tree.links[path] = os.readlink(entry.name, dir_fd=folder)
+        elif entry.is_dir(follow_symlinks=False):
+            waiting.append(below)
+        elif not entry.is_file(follow_symlinks=False):
+            tree.others[path] = "not a regular file"
+        elif (name := naming(entry.name)) is None:
+            tree.others[path] = f"its name does not end in {naming.suffix}"
         else:
-            reason = "not a regular file"
-        plan.skipped.append((Place(root, (*parts, entry.name)).path, reason))
-
-
-def _fail(plan: Plan, path: str, error: OSError) -> None:
-    translated = translate(error)
-    if translated is None:
-        raise error
-    plan.failures.append((path, translated))
+            output = None if naming.nowhere else Place(tree.target, (*parts, name), beneath=True)
+            member = path if naming.encrypt else "/".join((*parts, name))
+            status = entry.stat(follow_symlinks=False)
+            tree.jobs.append(
+                Job(Place(tree.source, below, beneath=True), output, tree, member, status)
+            )
 
 
 def open_source(place: Place | None) -> files.InputFile:
@@ -233,26 +266,7 @@ def open_source(place: Place | None) -> files.InputFile:
         raise
 
 
-def open_target(
-    place: Place | None, *, force: bool, kept: Mapping[folders.Identity, str]
-) -> OutputFile | files.StandardOutput:
+def open_target(place: Place, *, force: bool, kept: Mapping[folders.Identity, str]) -> OutputFile:
     """Opens an output under its temporary name. Raises CliError where it may not be replaced."""
-    if place is None:
-        return files.StandardOutput()
     folder = folders.open_folder(place.base, place.parts[:-1], create=place.beneath)
     return OutputFile(folder, place.parts[-1], place.path, force=force, kept=kept)
-
-
-def make_folders(plan: Plan) -> None:
-    """Makes the folder of -o for several inputs, and those of the output trees, empty ones too."""
-    if plan.folder is not None:
-        folders.make_folder(plan.folder)
-    for base, parts, _ in plan.folders:
-        folders.make_folder(base)
-        os.close(folders.open_folder(base, parts, create=True))
-
-
-def finish_folders(plan: Plan) -> None:
-    """Gives the folders that this run made the permissions of their inputs, the deepest first."""
-    for base, parts, mode in reversed(plan.folders):
-        folders.finish(base, parts, mode)

@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING
 
 from .cleanup import temporaries
 from .errors import CliError, SystemRefusedError, shown, usage
-from .files import named
+from .files import default_mode, named, written
 from .folders import Identity, identity_of, open_folder
+from .manifest import HEAD_SIZE
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -37,7 +38,7 @@ _RENAME_NOREPLACE = 1  # linux/fs.h
 
 
 class OutputFile:
-    """A file that gets its name from `commit`, and vanishes without it.
+    """A file that gets its name from `commit`, and vanishes without it. head: its first bytes.
 
     folder: descriptor of its folder, which the object closes. force: it may replace a regular file.
     kept: what it may not replace all the same, and what an error calls it.
@@ -54,6 +55,7 @@ class OutputFile:
     ) -> None:
         self.path = path
         self.count = 0
+        self.head = b""
         self._folder = folder
         self._name = name
         self._force = force
@@ -85,6 +87,8 @@ class OutputFile:
             count = os.write(self._descriptor, data)
         except OSError as error:
             raise named(error, self.path) from None
+        if len(self.head) < HEAD_SIZE:
+            self.head += data[: min(count, HEAD_SIZE - len(self.head))]
         self.count += count
         return count
 
@@ -92,13 +96,16 @@ class OutputFile:
         """Writes all that the file shall hold, and commits it."""
         rest = memoryview(data)
         while rest:
-            rest = rest[self.write(rest) :]
+            rest = rest[written(self.write(rest), self.path) :]
         self.commit(mode)
 
-    def commit(self, mode: int | None) -> None:
-        """Makes the file durable and gives it its name. mode: None takes what the umask leaves."""
+    def commit(self, mode: int | None, times: tuple[int, int] | None = None) -> None:
+        """Makes the file durable and gives it its name. mode: None takes what the umask leaves;
+        times: of access and change, in nanoseconds, None leaves them."""
         try:
-            os.fchmod(self._descriptor, 0o666 & ~_current_umask() if mode is None else mode)
+            os.fchmod(self._descriptor, default_mode(0o666) if mode is None else mode)
+            if times is not None:
+                os.utime(self._descriptor, ns=times)
             os.fsync(self._descriptor)
             if self._force:
                 self._replace()
@@ -252,9 +259,3 @@ def exists(path: str) -> CliError:
 
 def never_overwritten(path: str, what: str) -> CliError:
     return usage(f"{shown(path)} is {what}, which is never overwritten")
-
-
-def _current_umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

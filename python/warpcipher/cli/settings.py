@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of `encrypt`, `decrypt` and `check`, and what they say together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from . import completion, keys
+from .errors import usage
+from .jobs import STANDARD
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_READING = (
+    click.argument(
+        "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(readable=False)
+    ),
+    *keys.OPTIONS,
+    click.option(
+        "--format",
+        "format_name",
+        metavar="NAME",
+        default="auto",
+        shell_complete=completion.formats,
+        help="File format; by default the one the key is for.",
+    ),
+    click.option(
+        "--engine",
+        metavar="NAME",
+        default="auto",
+        shell_complete=completion.engines,
+        help="What computes: auto (default) or a name from `warpcipher info --engines`.",
+    ),
+    click.option(
+        "--context", metavar="TEXT", help="Bound to the file and not stored in it; UTF-8."
+    ),
+    click.option("--context-hex", metavar="HEX", help="The same in hex digits."),
+    click.option(
+        "--no-manifest",
+        is_flag=True,
+        help="Trees without a manifest: nothing binds their files together.",
+    ),
+)
+_WRITING = (
+    click.option(
+        "-o", "--output", metavar="PATH", help="Output file or directory; - is standard output."
+    ),
+    click.option("-f", "--force", is_flag=True, help="Replace outputs that exist."),
+    click.option(
+        "--skip-existing",
+        is_flag=True,
+        help="Go on with an earlier run: leave outputs that are there.",
+    ),
+    click.option(
+        "--update",
+        is_flag=True,
+        help="The same, and do again what has changed since.",
+    ),
+    click.option("--no-preserve", is_flag=True, help="Do not keep times and permissions."),
+    click.option(
+        "--algorithm",
+        metavar="NAME",
+        shell_complete=completion.algorithms,
+        help="Format raw: such as aes-256-ctr.",
+    ),
+    click.option(
+        "--key-hex",
+        metavar="HEX",
+        help="Format raw: the key. Others can see it in the process list.",
+    ),
+    click.option("--iv-hex", metavar="HEX", help="Format raw: the IV or nonce."),
+    click.option("--no-padding", is_flag=True, help="Format raw, ECB and CBC: no PKCS#7 padding."),
+)
+_TELLING = (
+    click.option("-q", "--quiet", is_flag=True, help="No progress bar and no summary."),
+    click.option(
+        "--json", "as_json", is_flag=True, help="Print results as JSON on standard output."
+    ),
+)
+
+
+def transfer_options(function: Function) -> Function:
+    for option in reversed((*_READING, *_WRITING, *_TELLING)):
+        function = option(function)
+    return function
+
+
+def check_options(function: Function) -> Function:
+    for option in reversed((*_READING, *_TELLING)):
+        function = option(function)
+    return function
+
+
+@dataclass
+class Settings:
+    """The options of a run, as given."""
+
+    paths: tuple[str, ...]
+    key: keys.Choice
+    format_name: str
+    engine: str
+    context: str | None
+    context_hex: str | None
+    no_manifest: bool
+    quiet: bool
+    as_json: bool
+    output: str | None = None
+    force: bool = False
+    skip_existing: bool = False
+    update: bool = False
+    no_preserve: bool = False
+    algorithm: str | None = None
+    key_hex: str | None = None
+    iv_hex: str | None = None
+    no_padding: bool = False
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> Settings:
+        """From the arguments of a command. Raises CliError for options that do not go together,
+        before anything is read."""
+        settings = cls(key=keys.Choice.take(given), **given)
+        settings._check()
+        return settings
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether outputs of an earlier run may be there."""
+        return self.skip_existing or self.update
+
+    def _check(self) -> None:
+        if self.as_json and (
+            self.output == STANDARD or (not self.output and STANDARD in self.paths)
+        ):
+            raise usage("--json and the output both want standard output: name a file with -o")
+        if self.force and self.goes_on:
+            raise usage(
+                "--force does everything again: it goes with neither --skip-existing nor --update"
+            )
+        if self.skip_existing and self.update:
+            raise usage("give one of --skip-existing and --update, which does more")
+        if self.goes_on and (self.output == STANDARD or STANDARD in self.paths):
+            raise usage("--skip-existing and --update are for files: standard streams have no past")
+        raw = self.format_name == "raw"
+        if not raw:
+            for option, value in (
+                ("--algorithm", self.algorithm),
+                ("--key-hex", self.key_hex),
+                ("--iv-hex", self.iv_hex),
+                ("--no-padding", self.no_padding or None),
+            ):
+                if value is not None:
+                    raise usage(f"{option} belongs to --format raw")
+        if bool(self.key) == (self.key_hex is not None):
+            hint = " or, for format raw, --key-hex HEX" if raw else ""
+            raise usage(f"give one key, with --key FILE{hint}")
+        if self.key.takes_standard_input and STANDARD in self.paths:
+            raise usage("the key and the input both want standard input: name a file for one")
+        if raw and self.algorithm is None:
+            raise usage(
+                "format raw needs --algorithm NAME: `warpcipher info --algorithms` lists them"
+            )

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+# The names are text that the user gave, as everywhere here:
+# ruff: noqa: PTH112, PTH116, PTH118
+"""The trees of a run: opened before the first file, asked for each, finished after the last."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Literal
+
+from . import files, folders, jobs, links
+from .errors import CliError, complain, shown, translate, usage
+from .outputs import OutputFile
+from .report import Report
+from .settings import Settings
+from .trees import Growing, Sealed, Whole, is_own, root_above
+
+if TYPE_CHECKING:
+    from warpcipher.formats import Options
+
+DEFAULT_FOLDER_MODE = 0o777
+
+
+class Trees:
+    """The trees of one run of `encrypt`, `decrypt` or `check`; what it finds wrong is reported."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        sealed: Sealed,
+        report: Report,
+        kept: dict[folders.Identity, str],
+        task: Literal["encrypt", "decrypt", "check"],
+    ) -> None:
+        self._settings = settings
+        self._sealed = sealed
+        self._report = report
+        self._kept = kept
+        self._encrypt = task == "encrypt"
+        self._check = task == "check"
+        self._growing: dict[jobs.Tree | None, Growing] = {}
+        self._whole: dict[jobs.Tree | None, Whole] = {}
+
+    @property
+    def _bound(self) -> bool:
+        """Whether trees have a manifest."""
+        return self._sealed.format.authenticated and not self._settings.no_manifest
+
+    def add(self, job: jobs.Job, source: files.InputFile, output: OutputFile) -> None:
+        """A file is done."""
+        if job.tree in self._growing:
+            self._growing[job.tree].add(job, source, output)
+
+    def save(self) -> None:
+        """Keeps what is done of a run that ends with an error, which counts more than one here."""
+        with contextlib.suppress(Exception):
+            for growing in self._growing.values():
+                growing.save()
+
+    def open(self, plan: jobs.Plan) -> None:
+        """Finds what trees have of a manifest. One that does not match is left out of the run."""
+        for tree in plan.trees:
+            others = [
+                (os.path.join(tree.source, name), reason)
+                for name, reason in tree.others.items()
+                if self._encrypt or not is_own(name)
+            ]
+            if not self._bound:
+                self._refuse_links(tree)
+                plan.skipped += others
+            elif self._encrypt:
+                growing = Growing(tree, self._sealed, self._kept)
+                growing.check_target(replaces=self._settings.force or self._settings.goes_on)
+                self._growing[tree] = growing
+                plan.skipped += others
+            else:
+                try:
+                    self._whole[tree] = Whole(tree, self._sealed)
+                except CliError as error:
+                    self._report.fail(tree.source, error, complain)
+                    plan.jobs = [job for job in plan.jobs if job.tree is not tree]
+
+    def _refuse_links(self, tree: jobs.Tree) -> None:
+        why = "a manifest alone keeps symbolic links, and this tree has none"
+        for name in tree.links:
+            path = os.path.join(tree.source, name)
+            self._report.fail(path, usage(f"{shown(path)} is a symbolic link: {why}"), complain)
+
+    def decide(self, job: jobs.Job) -> tuple[bool, str]:
+        """Whether the output may be replaced, and why there is nothing to do ("": there is)."""
+        update = self._settings.update
+        if job.tree in self._growing:
+            return self._growing[job.tree].decide(job, update=update)
+        if job.target is None or job.source is None:
+            return False, ""
+        try:
+            there = os.stat(job.target.path, follow_symlinks=False)
+        except OSError:
+            return False, ""
+        if job.tree in self._whole:
+            entry = self._whole[job.tree].files[job.name]
+            same_time = self._settings.no_preserve or there.st_mtime_ns == entry.mtime
+            if there.st_size == entry.size and same_time:
+                return False, "complete"
+            changed = entry.mtime
+        else:
+            if not update:
+                return False, "complete"
+            changed = os.stat(job.source.path).st_mtime_ns
+        if update and there.st_mtime_ns < changed:
+            return True, ""
+        return False, "complete" if update else "its output exists and differs"
+
+    def make_roots(self, plan: jobs.Plan) -> None:
+        if self._check:
+            return
+        if plan.folder is not None:
+            folders.make_folder(plan.folder)
+        for tree in plan.trees:
+            if not self._is_left_out(tree):
+                folders.make_folder(tree.target)
+
+    def _is_left_out(self, tree: jobs.Tree) -> bool:
+        return self._bound and tree not in self._growing and tree not in self._whole
+
+    def options_of(self, job: jobs.Job, source: files.InputFile) -> Options:
+        """The options of a file: its name is in the context where its tree has a manifest."""
+        if job.tree in self._growing or job.tree in self._whole:
+            return self._sealed.options_of(job.name)
+        if self._encrypt or not self._sealed.format.authenticated or not source.is_regular:
+            return self._sealed.options
+        # One file of a tree, or a tree that lost its manifest.
+        name = job.name
+        if job.tree is None:
+            root = None if job.source is None else root_above(source.path)
+            if root is None:
+                return self._sealed.options
+            name = os.path.relpath(source.path, root).removesuffix(self._sealed.format.extension)
+        named = self._sealed.options_of(name)
+        return named if self._sealed.opens(source.descriptor, named) else self._sealed.options
+
+    def attributes(
+        self, job: jobs.Job, source: files.InputFile
+    ) -> tuple[int | None, tuple[int, int] | None]:
+        """The mode and times that the output gets."""
+        if self._settings.no_preserve:
+            return None, None
+        if job.tree in self._whole:
+            entry = self._whole[job.tree].files[job.name]
+            return entry.mode, (entry.mtime, entry.mtime)
+        return source.mode, source.times
+
+    def finish(self, plan: jobs.Plan) -> None:
+        """Trees get their empty folders, links and manifest; folders their modes and times."""
+        if self._check:
+            return
+        if self._report.failures:
+            folders.remove_empty()
+        for tree in plan.trees:
+            if self._is_left_out(tree) or not os.path.isdir(tree.target):
+                continue
+            for name in self._folders_of(tree):
+                parts = tuple(name.split("/")) if name else ()
+                os.close(folders.open_folder(tree.target, parts, create=True))
+            if tree in self._whole:
+                self._make_links(tree)
+            if tree in self._growing:
+                self._growing[tree].finish()
+        for tree in plan.trees:
+            if not self._is_left_out(tree):
+                self._finish_folders(tree)
+
+    def _folders_of(self, tree: jobs.Tree) -> dict[str, tuple[int, int, int]]:
+        """Mode, time of access and of change of each folder, by name, outer ones first."""
+        if tree in self._whole:
+            listed = self._whole[tree].manifest.of_kind("folder")
+            return {entry.name: (entry.mode, entry.mtime, entry.mtime) for entry in listed}
+        return {
+            name: (status.st_mode & 0o777, status.st_atime_ns, status.st_mtime_ns)
+            for name, status in tree.folders.items()
+        }
+
+    def _finish_folders(self, tree: jobs.Tree) -> None:
+        preserve = not self._settings.no_preserve
+        for name, (mode, *times) in reversed(self._folders_of(tree).items()):
+            folders.finish(
+                tree.target,
+                tuple(name.split("/")) if name else (),
+                mode if preserve else files.default_mode(DEFAULT_FOLDER_MODE),
+                (times[0], times[1]) if preserve else None,
+                always=self._settings.goes_on,
+            )
+
+    def _make_links(self, tree: jobs.Tree) -> None:
+        for entry in self._whole[tree].manifest.of_kind("link"):
+            place = jobs.Place(tree.target, tuple(entry.name.split("/")), beneath=True)
+            try:
+                links.make(
+                    place,
+                    entry.target,
+                    force=self._settings.force or self._settings.goes_on,
+                    kept=self._kept,
+                )
+            except (OSError, CliError) as error:
+                failure = translate(error, shown(place.path))
+                if failure is None:
+                    raise
+                self._report.fail(place.path, failure, complain)

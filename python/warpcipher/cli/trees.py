@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+# The names are text that the user gave, as everywhere here:
+# ruff: noqa: PTH112, PTH118
+"""Trees with a manifest: what an encryption adds to it, and what a tree must match to be decrypted.
+
+sealed   reads and writes manifests, and knows the contexts of a tree's files
+growing  a tree while it is encrypted: what an earlier run has done, what this one adds
+whole    a tree that is decrypted or checked, against its manifest
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from . import folders
+from .errors import NotAuthenticError, shown, usage
+from .jobs import Job, Naming, Tree, find_tree
+from .manifest import (
+    HEAD_SIZE,
+    JOURNAL,
+    NAME,
+    Entry,
+    Manifest,
+    ManifestError,
+    context_of_file,
+    context_of_manifest,
+    head_of,
+)
+from .outputs import OutputFile
+
+if TYPE_CHECKING:
+    from warpcipher.formats import Format, Options
+
+LONGEST = 1 << 30
+"""Bytes of the largest manifest that is read."""
+LEAST_SECONDS = 1.0
+"""Between two writes of a journal, and at least SHARE times what the last one took."""
+SHARE = 20
+SHOWN = 5
+"""Names of each kind that an error shows."""
+
+
+class Sealed:
+    """The key, format and options of a run, as far as trees need them."""
+
+    def __init__(self, key: object, chosen: Format, options: Options) -> None:
+        self.format = chosen
+        self._key = key
+        self.options = options
+
+    def options_of(self, name: str) -> Options:
+        """Those of a file of a tree that has a manifest."""
+        return replace(self.options, context=context_of_file(self.options.context, name))
+
+    def _options_of_manifest(self, kind: str) -> Options:
+        return replace(self.options, context=context_of_manifest(self.options.context, kind))
+
+    def opens(self, descriptor: int, options: Options) -> bool:
+        """Whether the key opens the header of a file, which stays where it is."""
+        from warpcipher import InvalidTag
+        from warpcipher.formats import FormatError
+
+        size = self.format.probe_size(self._key, options)
+        try:
+            self.format.decryptor(self._key, os.pread(descriptor, size, 0), options).close()
+        except (InvalidTag, FormatError, OSError):
+            return False
+        return True
+
+    def read(self, root: str, kind: str) -> Manifest | None:
+        """The manifest (kind "manifest") or journal ("journal") of a tree; None: it has none."""
+        from warpcipher import InvalidTag
+        from warpcipher.formats import FormatError, decrypt_stream
+
+        path = os.path.join(root, NAME if kind == "manifest" else JOURNAL)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        text = io.BytesIO()
+        with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123
+            if os.fstat(descriptor).st_size > LONGEST:
+                raise usage(f"{shown(path)} has more than {LONGEST} bytes: that is no manifest")
+            try:
+                decrypt_stream(
+                    file,
+                    text,
+                    self._key,
+                    format=self.format.name,
+                    options=self._options_of_manifest(kind),
+                )
+                return Manifest.from_bytes(text.getvalue())
+            except (InvalidTag, FormatError):
+                raise NotAuthenticError(
+                    f"{shown(path)} is not the {kind} of a tree with this key and context, or was "
+                    "changed: nothing of the tree is trusted"
+                ) from None
+            except ManifestError as error:
+                raise NotAuthenticError(f"{shown(path)}: {error}") from None
+
+    def write(
+        self, root: str, manifest: Manifest, kind: str, kept: Mapping[folders.Identity, str]
+    ) -> None:
+        """Gives a tree its manifest or journal, in the place of the one that it has."""
+        from warpcipher.formats import encrypt_stream
+
+        name = NAME if kind == "manifest" else JOURNAL
+        folder = folders.open_folder(root, ())
+        path = os.path.join(root, name)
+        with OutputFile(folder, name, path, force=True, kept=kept) as output:
+            encrypt_stream(
+                io.BytesIO(manifest.to_bytes()),
+                output,
+                self._key,
+                format=self.format.name,
+                options=self._options_of_manifest(kind),
+            )
+            output.commit(None)
+
+
+def read_head(path: str) -> str:
+    """The head of an encrypted file; "" where it cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return head_of(os.pread(descriptor, HEAD_SIZE, 0))
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
+
+
+def is_own(name: str) -> bool:
+    """Whether a name in an encrypted tree is the manifest's, the journal's, or that of an output
+    which a run that was killed left."""
+    last = name.rpartition("/")[2]
+    return name in (NAME, JOURNAL) or (last.startswith(".warpcipher-") and last.endswith(".part"))
+
+
+class Growing:
+    """A tree while it is encrypted."""
+
+    def __init__(self, tree: Tree, sealed: Sealed, kept: Mapping[folders.Identity, str]) -> None:
+        """Raises CliError where the manifest that is there cannot be read."""
+        self.tree = tree
+        self._sealed = sealed
+        self._kept = kept
+        self._there: dict[str, Job] = {}
+        self._before = before = sealed.read(tree.target, "manifest")
+        journal = sealed.read(tree.target, "journal")
+        self._has_journal = journal is not None
+        self._known: dict[str, Entry] = dict(before.entries) if before else {}
+        if journal is not None and journal.base == (before.id if before else None):
+            self._known.update(journal.entries)
+        self._made = Manifest(
+            sealed.format.name, dict(self._known), base=before.id if before else None
+        )
+        self._add_folders_and_links()
+        self._next_write = time.monotonic() + LEAST_SECONDS
+        self._added = 0
+
+    def check_target(self, *, replaces: bool) -> None:
+        """Looks at what is in the output's place. Raises CliError where it is a tree already, which
+        may not be replaced or gone on with, or has what would not belong to the tree."""
+        target = self.tree.target
+        if self._before is not None and not replaces:
+            raise usage(
+                f"{shown(target)} exists: use --update to encrypt what has changed since, --force "
+                "to replace its files, or name another output"
+            )
+        if not os.path.isdir(target):
+            return
+        naming = Naming(self._sealed.format.extension, encrypt=False)
+        found = find_tree(target, target, naming, [])
+        self._there = {job.name: job for job in found.jobs}
+        planned = {job.name for job in self.tree.jobs}
+        strange = [
+            *(
+                job.path
+                for name, job in self._there.items()
+                if name not in planned | self._known.keys()
+            ),
+            *(
+                os.path.join(target, name)
+                for name in (*found.links, *found.others)
+                if not is_own(name)
+            ),
+            *(
+                os.path.join(target, name)
+                for name in found.folders
+                if name not in self.tree.folders and name not in self._known
+            ),
+        ]
+        if strange:
+            raise usage(
+                f"{shown(target)} holds what would not belong to the tree: {_listed(strange)}: "
+                "name a new folder, or take --no-manifest"
+            )
+        for name in self.tree.folders.keys() | self.tree.links.keys():
+            if name in self._known and self._known[name].kind == "file":
+                raise usage(
+                    f"{shown(os.path.join(self.tree.source, name))} was a file when the tree was "
+                    f"encrypted: remove its output, or name a new folder"
+                )
+
+    def _add_folders_and_links(self) -> None:
+        for name, status in self.tree.folders.items():
+            self._made.entries[name] = Entry(
+                name, "folder", status.st_mode & 0o777, status.st_mtime_ns
+            )
+        for name, target in self.tree.links.items():
+            self._made.entries[name] = Entry(name, "link", target=target)
+
+    def decide(self, job: Job, *, update: bool) -> tuple[bool, str]:
+        """What an earlier run leaves to do of a file: whether its output may be replaced, and why
+        there is nothing to do ("": there is)."""
+        there = self._there.get(job.name)
+        if there is None or there.status is None or job.status is None:
+            return False, ""
+        entry = self._known.get(job.name)
+        vouched = (
+            entry is not None
+            and entry.kind == "file"
+            and entry.sealed == there.status.st_size
+            and entry.head == read_head(there.path)
+        )
+        if entry is None or not vouched:
+            # An earlier run made it after it last wrote the journal; or it is not ours.
+            return self._is_ours(there), ""
+        if (entry.size, entry.mtime) == (job.status.st_size, job.status.st_mtime_ns):
+            if update:
+                self._made.entries[job.name] = replace(entry, mode=job.status.st_mode & 0o777)
+            return False, "complete"
+        return (True, "") if update else (False, "changed since: --update encrypts it again")
+
+    def _is_ours(self, there: Job) -> bool:
+        with contextlib.suppress(OSError):
+            descriptor = os.open(there.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                return self._sealed.opens(descriptor, self._sealed.options_of(there.name))
+            finally:
+                os.close(descriptor)
+        return False
+
+    def add(self, job: Job, source: Any, output: OutputFile) -> None:
+        """A file of the tree is done. Writes the journal from time to time."""
+        self._made.entries[job.name] = Entry(
+            job.name,
+            "file",
+            source.mode,
+            source.times[1],
+            source.count,
+            output.count,
+            head_of(output.head),
+        )
+        self._added += 1
+        if (now := time.monotonic()) > self._next_write:
+            self.save()
+            end = time.monotonic()
+            self._next_write = end + max(LEAST_SECONDS, SHARE * (end - now))
+
+    def save(self) -> None:
+        """Writes what is done, for a run that goes on."""
+        if self._added:
+            self._has_journal = True
+            self._sealed.write(self.tree.target, self._made, "journal", self._kept)
+
+    def finish(self) -> None:
+        """Everything that can be done is done: the tree gets its manifest, unless outputs that this
+        run could not replace would not belong to it."""
+        if not self._there.keys() <= self._made.entries.keys():
+            return
+        unchanged = self._before is not None and self._before.entries == self._made.entries
+        if not unchanged:
+            self._made.made = int(time.time())
+            self._sealed.write(self.tree.target, self._made, "manifest", self._kept)
+        if self._has_journal:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(self.tree.target, JOURNAL))  # noqa: PTH108
+
+
+class Whole:
+    """A tree that is decrypted or checked, and matches its manifest."""
+
+    def __init__(self, tree: Tree, sealed: Sealed) -> None:
+        """Raises CliError, which names what was exchanged, renamed, changed, missing or added."""
+        self.tree = tree
+        manifest = sealed.read(tree.source, "manifest")
+        if manifest is None:
+            raise NotAuthenticError(_without(tree.source))
+        self.manifest = manifest
+        self.files = {entry.name: entry for entry in manifest.of_kind("file")}
+        problems = self._compare()
+        if problems:
+            raise NotAuthenticError(
+                f"{shown(tree.source)} does not match its manifest, and nothing is decrypted: "
+                + "; ".join(f"{what}: {_listed(names)}" for what, names in problems.items())
+            )
+
+    def _compare(self) -> dict[str, list[str]]:
+        """Names of what does not match, by what is wrong with it."""
+        there = {job.name: job for job in self.tree.jobs}
+        owners = {entry.head: name for name, entry in self.files.items()}
+        problems: dict[str, list[str]] = {}
+
+        def note(what: str, name: str) -> None:
+            problems.setdefault(what, []).append(name)
+
+        renamed = set()
+        for name, job in there.items():
+            head = read_head(job.path)
+            entry = self.files.get(name)
+            if entry is not None and entry.head == head:
+                if job.status is None or job.status.st_size != entry.sealed:
+                    note("cut or added to", name)
+            elif head in owners:
+                owner = owners[head]
+                note("exchanged or renamed", f"{name} is {owner}")
+                renamed.add(owner)
+            elif entry is not None:
+                note("of another tree, of another time, or damaged", name)
+            else:
+                note("added", name)
+        for name in self.files:
+            if name not in there and name not in renamed:
+                note("missing", name)
+        folders_listed = {entry.name for entry in self.manifest.of_kind("folder")}
+        for name in sorted(folders_listed - self.tree.folders.keys()):
+            note("missing", name + "/")
+        for name in sorted(self.tree.folders.keys() - folders_listed):
+            note("added", name + "/")
+        for name in (*self.tree.links, *self.tree.others):
+            if not is_own(name):
+                note("added", name)
+        return problems
+
+
+def _without(root: str) -> str:
+    """What to say of a tree that has no manifest."""
+    if os.path.lexists(os.path.join(root, JOURNAL)):
+        return (
+            f"{shown(root)} has no manifest yet: the run that encrypted it did not end; run it "
+            "again with --skip-existing"
+        )
+    above = root_above(root)
+    if above is not None:
+        return f"{shown(root)} is part of the tree {shown(above)}: name that"
+    return (
+        f"{shown(root)} has no manifest ({NAME}): it was removed, or the tree was encrypted "
+        "without one; --no-manifest decrypts what is there, unchecked"
+    )
+
+
+def root_above(path: str) -> str | None:
+    """The nearest folder above that has a manifest."""
+    folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
+    while True:
+        if os.path.lexists(os.path.join(folder, NAME)):
+            return folder
+        above = os.path.dirname(folder)  # noqa: PTH120
+        if above == folder:
+            return None
+        folder = above
+
+
+def _listed(names: list[str]) -> str:
+    some = ", ".join(shown(name) for name in names[:SHOWN])
+    return f"{some} and {len(names) - SHOWN} more" if len(names) > SHOWN else some

@@ -1,0 +1,419 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trees are bound: whatever is exchanged, renamed, rolled back, cut, removed or added is named, and
+nothing is decrypted. Peers reproduce the contexts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli_support import make_key, names, run, run_json
+from warpcipher import formats
+from warpcipher.cli import manifest
+
+DOCS = Path(__file__).parents[2] / "docs"
+FILES = {"a": b"1", "b": b"2" * 50_000, "sub/a": b"3", "sub/deep/c": b"", "tä\n": b"5"}
+ODD = ["-dash", "new\nline", os.fsdecode(b"\xff\xfe"), "esc\x1b[31m", "x" * 230, ".hidden", "a b"]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A folder with a key, a tree t of FILES, and t.cobblestone."""
+    make_key(tmp_path)
+    for name, content in FILES.items():
+        (tmp_path / "t" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "t" / name).write_bytes(content)
+    (tmp_path / "t/empty").mkdir()
+    (tmp_path / "t/link").symlink_to("sub/a")
+    os.utime(tmp_path / "t/a", ns=(10**18, 10**18 + 123456789))
+    (tmp_path / "t/sub").chmod(0o750)
+    os.utime(tmp_path / "t/sub", ns=(10**18, 10**18 + 5))
+    run("encrypt", "--key", "key", "t", cwd=tmp_path)
+    return tmp_path
+
+
+def sealed(tree: Path, name: str = "") -> Path:
+    return tree / "t.cobblestone" / (name + ".cobblestone" if name else "")
+
+
+def refused(tree: Path, text: str, *options: str) -> None:
+    """decrypt and check say it, with exit code 3, and write nothing."""
+    before = names(tree)
+    for command in (("decrypt", "-o", "back"), ("check",)):
+        done = run(*command, "--key", "key", *options, "t.cobblestone", cwd=tree, expect=3)
+        assert text in done.stderr.decode(), done.stderr
+        assert done.stderr.count(b"\n") == 1
+    assert names(tree) == before
+
+
+def content_of(root: Path) -> dict[str, tuple[int, int, bytes | str]]:
+    """Mode, time and content of all below a folder; links have neither mode nor time here."""
+    found: dict[str, tuple[int, int, bytes | str]] = {}
+    for path in [root, *root.rglob("*")]:
+        status = path.lstat()
+        if path.is_symlink():
+            found[str(path.relative_to(root))] = 0, 0, str(path.readlink())
+            continue
+        content = path.read_bytes() if path.is_file() else ""
+        name = str(path.relative_to(root))
+        found[name] = stat.S_IMODE(status.st_mode), status.st_mtime_ns, content
+    return found
+
+
+def test_a_tree_comes_back_with_times_modes_and_links(tree: Path) -> None:
+    run("decrypt", "--key", "key", "t.cobblestone", "-o", "back", cwd=tree)
+    assert content_of(tree / "back") == content_of(tree / "t")
+    run("check", "--key", "key", "t.cobblestone", cwd=tree)
+    document = run_json("check", "--key", "key", "t.cobblestone", cwd=tree)
+    assert document["ok"] is True
+    assert {result["output"] for result in document["results"]} == {None}
+    assert sum(result["output_bytes"] for result in document["results"]) == sum(
+        map(len, FILES.values())
+    )
+
+
+def test_no_preserve_keeps_neither(tree: Path) -> None:
+    (tree / "t/a").chmod(0o600)
+    options = ("--no-preserve", "--key", "key")
+    run("encrypt", *options, "--force", "t", cwd=tree, umask=0o022)
+    assert stat.S_IMODE(sealed(tree, "a").stat().st_mode) == 0o644
+    run("decrypt", *options, "t.cobblestone", "-o", "back", cwd=tree, umask=0o022)
+    assert stat.S_IMODE((tree / "back/a").stat().st_mode) == 0o644
+    assert stat.S_IMODE((tree / "back/sub").stat().st_mode) == 0o755
+    assert (tree / "back/a").stat().st_mtime_ns > 1.5 * 10**18
+
+
+def exchange(tree: Path) -> None:
+    a, b = sealed(tree, "a"), sealed(tree, "sub/a")
+    content = a.read_bytes()
+    a.write_bytes(b.read_bytes())
+    b.write_bytes(content)
+
+
+def roll_back(tree: Path) -> None:
+    old = sealed(tree, "a").read_bytes()
+    (tree / "t/a").write_bytes(b"9")
+    run("encrypt", "--update", "--key", "key", "t", cwd=tree)
+    run("check", "--key", "key", "t.cobblestone", cwd=tree)
+    sealed(tree, "a").write_bytes(old)
+
+
+def roll_back_the_manifest(tree: Path) -> None:
+    old = (sealed(tree) / manifest.NAME).read_bytes()
+    (tree / "t/a").write_bytes(b"9")
+    run("encrypt", "--update", "--key", "key", "t", cwd=tree)
+    (sealed(tree) / manifest.NAME).write_bytes(old)
+
+
+def cut(tree: Path) -> None:
+    with sealed(tree, "b").open("r+b") as file:
+        file.truncate(40_000)
+
+
+def append(tree: Path) -> None:
+    with sealed(tree, "b").open("ab") as file:
+        file.write(b"x")
+
+
+def other_tree(tree: Path) -> None:
+    (tree / "u").mkdir()
+    (tree / "u/x").write_bytes(b"x")
+    run("encrypt", "--key", "key", "u", cwd=tree)
+    shutil.copy(tree / "u.cobblestone" / manifest.NAME, sealed(tree))
+
+
+def member_as_manifest(tree: Path) -> None:
+    shutil.copy(sealed(tree, "a"), sealed(tree) / manifest.NAME)
+
+
+def damage_the_manifest(tree: Path) -> None:
+    data = bytearray((sealed(tree) / manifest.NAME).read_bytes())
+    data[len(data) // 2] ^= 1
+    (sealed(tree) / manifest.NAME).write_bytes(data)
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "exchanged": (exchange, "exchanged or renamed: a is sub/a, sub/a is a"),
+    "renamed": (
+        lambda tree: sealed(tree, "a").rename(sealed(tree, "z")),
+        "exchanged or renamed: z is a",
+    ),
+    "renamed over": (
+        lambda tree: sealed(tree, "a").rename(sealed(tree, "b")),
+        "exchanged or renamed: b is a",
+    ),
+    "copied": (
+        lambda tree: shutil.copy(sealed(tree, "a"), sealed(tree, "sub/z")),
+        "exchanged or renamed: sub/z is a",
+    ),
+    "moved folder": (
+        lambda tree: (sealed(tree) / "sub").rename(sealed(tree) / "sup"),
+        "exchanged or renamed: sup/a is sub/a, sup/deep/c is sub/deep/c; missing: sub/, sub/deep/; "
+        "added: sup/, sup/deep/",
+    ),
+    "rolled back": (roll_back, "of another tree, of another time, or damaged: a"),
+    "manifest rolled back": (
+        roll_back_the_manifest,
+        "of another tree, of another time, or damaged: a",
+    ),
+    "removed": (lambda tree: sealed(tree, "sub/deep/c").unlink(), "missing: sub/deep/c"),
+    "folder removed": (lambda tree: (sealed(tree) / "empty").rmdir(), "missing: empty/"),
+    "folder added": (lambda tree: (sealed(tree) / "new").mkdir(), "added: new/"),
+    "file added": (lambda tree: (sealed(tree) / "x").write_bytes(b""), "added: x"),
+    "sealed file added": (
+        lambda tree: sealed(tree, "x").write_bytes(os.urandom(100)),
+        "added: x",
+    ),
+    "link added": (lambda tree: (sealed(tree) / "l").symlink_to("a"), "added: l"),
+    "file is a link": (
+        lambda tree: (
+            sealed(tree, "a").rename(tree / "x"),
+            sealed(tree, "a").symlink_to(tree / "x"),
+        ),
+        "missing: a; added: a.cobblestone",
+    ),
+    "cut": (cut, "cut or added to: b"),
+    "added to": (append, "cut or added to: b"),
+    "manifest removed": (
+        lambda tree: (sealed(tree) / manifest.NAME).unlink(),
+        "has no manifest (MANIFEST.warpcipher): it was removed, or the tree was encrypted without",
+    ),
+    "manifest of another tree": (other_tree, "does not match its manifest"),
+    "a member for the manifest": (
+        member_as_manifest,
+        "is not the manifest of a tree with this key",
+    ),
+    "manifest damaged": (damage_the_manifest, "is not the manifest of a tree with this key"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_was_changed_is_named(tree: Path, change: str) -> None:
+    apply, text = CHANGES[change]
+    apply(tree)
+    refused(tree, text)
+
+
+def test_another_key_or_context(tree: Path) -> None:
+    refused(tree, "is not the manifest of a tree with this key and context", "--context", "x")
+    (tree / "key").write_bytes(os.urandom(32))
+    refused(tree, "is not the manifest of a tree with this key and context")
+
+
+def test_damage_inside_a_file_is_found_by_its_chunk(tree: Path) -> None:
+    data = bytearray(sealed(tree, "b").read_bytes())
+    data[30_000] ^= 1
+    sealed(tree, "b").write_bytes(data)
+    done = run("check", "--key", "key", "t.cobblestone", cwd=tree, expect=3)
+    assert b"b.cobblestone: chunk 1 failed" in done.stderr
+    assert b"4 files done, 1 failed" in done.stderr
+    run("decrypt", "--key", "key", "t.cobblestone", "-o", "back", cwd=tree, expect=3)
+    assert "b" not in names(tree / "back")
+
+
+def test_many_names_are_cut_short(tree: Path) -> None:
+    for number in range(20):
+        (sealed(tree) / f"x{number:02}").write_bytes(b"")
+    refused(tree, "added: x00, x01, x02, x03, x04 and 15 more")
+
+
+def test_part_of_a_tree_and_one_file_of_it(tree: Path) -> None:
+    done = run("decrypt", "--key", "key", "t.cobblestone/sub", "-o", "x", cwd=tree, expect=3)
+    assert b"t.cobblestone/sub is part of the tree" in done.stderr
+    run("decrypt", "--key", "key", "t.cobblestone/sub/a.cobblestone", "-o", "x", cwd=tree)
+    assert (tree / "x").read_bytes() == FILES["sub/a"]
+    shutil.copy(sealed(tree, "a"), sealed(tree, "sub/a"))
+    done = run("decrypt", "--key", "key", sealed(tree, "sub/a"), "-o", "y", cwd=tree, expect=3)
+    assert b"wrong key or context" in done.stderr
+
+
+def test_trees_of_before_and_trees_that_lost_their_manifest(tree: Path) -> None:
+    (sealed(tree) / manifest.NAME).unlink()
+    run("decrypt", "--no-manifest", "--key", "key", "t.cobblestone", "-o", "back", cwd=tree)
+    assert (tree / "back/sub/a").read_bytes() == FILES["sub/a"]
+    exchange(tree)
+    done = run(
+        *("decrypt", "--no-manifest", "--key", "key", "t.cobblestone", "-o", "again"),
+        cwd=tree,
+        expect=3,
+    )
+    assert b"4 files" not in done.stderr
+    assert "a" not in names(tree / "again"), "its name is in its context"
+    (tree / "t/link").unlink()
+    run("encrypt", "--no-manifest", "--key", "key", "t", "-o", "plain", cwd=tree)
+    assert manifest.NAME not in names(tree / "plain")
+    done = run("decrypt", "--key", "key", "plain", "-o", "no", cwd=tree, expect=3)
+    assert b"--no-manifest decrypts what is there" in done.stderr
+    run("decrypt", "--no-manifest", "--key", "key", "plain", "-o", "yes", cwd=tree)
+    assert (tree / "yes/sub/a").read_bytes() == FILES["sub/a"]
+    with formats.open(tree / "plain/a.cobblestone", (tree / "key").read_bytes()) as file:
+        assert file.read() == FILES["a"], "its context is empty, as before"
+
+
+def test_links_without_a_manifest_are_refused(tree: Path) -> None:
+    document = run_json(
+        *("encrypt", "--no-manifest", "--key", "key", "t", "-o", "o"), cwd=tree, expect=2
+    )
+    assert document["ok"] is False
+    assert [entry["input"] for entry in document["failures"]] == ["t/link"]
+    assert len(document["results"]) == len(FILES)
+
+
+def test_a_folder_with_other_files_becomes_no_tree(tree: Path) -> None:
+    (tree / "out").mkdir()
+    (tree / "out/other").write_bytes(b"x")
+    done = run("encrypt", "--key", "key", "t", "-o", "out", cwd=tree, expect=2)
+    assert b"out holds what would not belong to the tree: out/other: name a new" in done.stderr
+    assert names(tree / "out") == {"other"}
+    done = run("encrypt", "--key", "key", "t", cwd=tree, expect=2)
+    assert b"t.cobblestone exists: use --update" in done.stderr
+
+
+def test_a_wrong_key_leaves_no_folders(tree: Path) -> None:
+    make_key(tree, "other")
+    (tree / "t/link").unlink()
+    run("encrypt", "--no-manifest", "--key", "key", "t", "-o", "old", cwd=tree)
+    for options in (
+        ("t.cobblestone",),
+        ("--no-manifest", "t.cobblestone"),
+        ("--no-manifest", "old"),
+    ):
+        before = names(tree)
+        done = run("decrypt", "--key", "other", *options, "-o", "back", cwd=tree, expect=3)
+        assert names(tree) == before
+    assert done.stderr.count(b"\n") == 5, "three of five alike, how many more, and the numbers"
+    assert b"2 more files failed alike: ...: the header's key commitment" in done.stderr
+    assert b"0 files done, 5 failed" in done.stderr
+
+
+@pytest.mark.parametrize("which", ["cobblestone-128", "tink"])
+def test_other_formats(tree: Path, which: str) -> None:
+    make_key(tree, "k2", "--format", which)
+    run("encrypt", "--key", "k2", "t", "-o", "o", cwd=tree)
+    run("decrypt", "--key", "k2", "o", "-o", "back", cwd=tree)
+    assert content_of(tree / "back") == content_of(tree / "t")
+    suffix = formats.get(which).extension
+    (tree / f"o/a{suffix}").rename(tree / f"o/b{suffix}")
+    done = run("decrypt", "--key", "k2", "o", "-o", "again", cwd=tree, expect=3)
+    assert b"b is a" in done.stderr
+
+
+def test_odd_names(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    for name in ODD:
+        (tmp_path / "t" / name).mkdir(parents=True)
+        (tmp_path / "t" / name / name).write_bytes(os.fsencode(name))
+        (tmp_path / "t" / (name + "l")).symlink_to(name)
+    run("encrypt", "--key", "key", "t", cwd=tmp_path)
+    run("decrypt", "--key", "key", "t.cobblestone", "-o", "back", cwd=tmp_path)
+    assert content_of(tmp_path / "back") == content_of(tmp_path / "t")
+
+
+def test_a_manifest_in_the_input_is_a_file_like_others(tree: Path) -> None:
+    run("encrypt", "--key", "key", "t.cobblestone", "-o", "twice", cwd=tree)
+    run("decrypt", "--key", "key", "twice", "-o", "once", cwd=tree)
+    run("decrypt", "--key", "key", "once", "-o", "back", cwd=tree)
+    assert content_of(tree / "back") == content_of(tree / "t")
+
+
+def test_links_never_replace_the_key(tree: Path) -> None:
+    (tree / "t/sub/deep/key").symlink_to("x")
+    run("encrypt", "--update", "--key", "key", "t", cwd=tree)
+    (tree / "back/sub/deep").mkdir(parents=True)
+    shutil.copy(tree / "key", tree / "back/sub/deep/key")
+    (tree / "back/sub/deep/key").chmod(0o600)
+    key = "back/sub/deep/key"
+    done = run(
+        "decrypt", "--force", "--key", key, "t.cobblestone", "-o", "back", cwd=tree, expect=2
+    )
+    assert b"is the key file, which is never overwritten" in done.stderr
+    assert (tree / key).read_bytes() == (tree / "key").read_bytes()
+
+
+def test_pyca_reads_files_and_the_manifest(tree: Path) -> None:
+    """docs/trees.md, to the byte."""
+    pytest.importorskip("cryptography.cobblestone")
+    key = (tree / "key").read_bytes()
+    context = b"\0warpcipher.tree.v1/file\0sub/a"
+    assert manifest.context_of_file(b"", "sub/a") == context
+    assert decrypt_with_pyca(key, sealed(tree, "sub/a").read_bytes(), context) == FILES["sub/a"]
+    text = decrypt_with_pyca(
+        key,
+        (sealed(tree) / manifest.NAME).read_bytes(),
+        b"\0warpcipher.tree.v1/manifest\0",
+    )
+    first, *entries = map(json.loads, text.splitlines())
+    assert first["tree"] == "warpcipher.tree.v1"
+    assert first["entries"] == len(entries)
+    by_name = {entry["name"]: entry for entry in entries}
+    head = hashlib.sha256(sealed(tree, "b").read_bytes()[:128]).hexdigest()
+    assert by_name["b"]["head"] == head
+    assert by_name["link"] == {"name": "link", "kind": "link", "target": "sub/a"}
+
+
+def test_examples_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cryptography.cobblestone")
+    make_key(tmp_path)
+    (tmp_path / "photos/2024").mkdir(parents=True)
+    (tmp_path / "photos/2024/a.jpg").write_bytes(b"photo")
+    run("encrypt", "--key", "key", "photos", cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", (DOCS / "trees.md").read_text(), re.DOTALL)
+    given = {"key": (tmp_path / "key").read_bytes(), "photo": b"photo"}
+    exec(compile(block, "docs/trees.md", "exec"), given)  # noqa: S102
+
+
+def decrypt_with_pyca(key: bytes, data: bytes, context: bytes) -> bytes:
+    from cryptography.cobblestone import Cobblestone256Decryptor
+
+    decryptor = Cobblestone256Decryptor(key, context)
+    plain: bytes = decryptor.update(data) + decryptor.finalize()
+    return plain
+
+
+def test_manifests_that_lie_are_refused() -> None:
+    good = manifest.Manifest("cobblestone-256", made=5)
+    good.entries = {
+        entry.name: entry
+        for entry in (
+            manifest.Entry("", "folder"),
+            manifest.Entry("sub", "folder", 0o700, 5),
+            manifest.Entry("sub/a", "file", 0o600, 5, 1, 73, "00"),
+            manifest.Entry("l", "link", target="sub"),
+        )
+    }
+    data = good.to_bytes()
+    assert manifest.Manifest.from_bytes(data).entries == good.entries
+    for old, new in (
+        (b'"sub/a"', b'"sub/.."'),
+        (b'"sub/a"', b'"/etc/x"'),
+        (b'"sub/a"', b'"l/x"'),
+        (b'"sub/a"', b'"sup/x"'),
+        (b'"sub/a"', b'"sub/a\\u0000"'),
+        (b'"kind": "file"', b'"kind": "pipe"'),
+        (b'"size": 1', b'"size": -1'),
+        (b'"size": 1', b'"size": "1"'),
+        (b'"mode": 384', b'"mode": 2432'),
+        (b'"entries": 4', b'"entries": 5'),
+        (b'"sealed"', b'"other"'),
+        (b"warpcipher.tree.v1", b"warpcipher.tree.v9"),
+    ):
+        assert old in data
+        with pytest.raises(manifest.ManifestError, match="the manifest"):
+            manifest.Manifest.from_bytes(data.replace(old, new, 1))
+    choose = random.Random(5)
+    for _ in range(300):
+        bad = bytearray(data)
+        bad[choose.randrange(len(bad))] = choose.randrange(256)
+        try:
+            manifest.Manifest.from_bytes(bytes(bad))
+        except manifest.ManifestError:
+            continue
