@@ -13,8 +13,19 @@ What `warpcipher encrypt model.safetensors` writes is such a file; docs/weights.
 
 from __future__ import annotations
 
+from .cryptotensors_key import CryptotensorsKey
+from .cryptotensors_saving import rewrap
 from .header import TensorInfo
 from .opening import Model, TensorSlice, load_file, safe_open
 from .saving import save_file
 
-__all__ = ["Model", "TensorInfo", "TensorSlice", "load_file", "safe_open", "save_file"]
+__all__ = [
+    "CryptotensorsKey",
+    "Model",
+    "TensorInfo",
+    "TensorSlice",
+    "load_file",
+    "rewrap",
+    "safe_open",
+    "save_file",
+]

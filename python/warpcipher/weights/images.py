@@ -4,10 +4,11 @@ in a format of `warpcipher.formats`. What is given out of an encrypted one was a
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from .. import formats
 from .._uncopied import Uncopied
@@ -15,6 +16,9 @@ from ..formats import FormatError
 
 PIECE = 16 << 20
 """Bytes that one thread reads of a plain file in one go."""
+
+MOST_PARTS = 1024
+"""Of one system call: IOV_MAX."""
 
 
 class Image(Protocol):
@@ -58,20 +62,48 @@ class PlainImage(Uncopied):
                 done.result()
 
     def _fill(self, offset: int, out: memoryview) -> None:
+        self.scatter(offset, [out])
+
+    def scatter(self, offset: int, parts: list[memoryview]) -> None:
+        """Fills the parts, one behind the other, from `offset` on, in this thread."""
         if self._descriptor < 0:
             raise ValueError("read of a closed file")
-        while len(out):
-            count = os.preadv(self._descriptor, [out], offset)
+        while parts:
+            count = os.preadv(self._descriptor, parts[:MOST_PARTS], offset)
+            if count == 0 and any(map(len, parts)):
+                raise FormatError(f"the file ended at byte {offset} while it was read")
+            offset += count
+            while parts and count >= len(parts[0]):
+                count -= len(parts[0])
+                parts = parts[1:]
+            if count:
+                parts = [parts[0][count:], *parts[1:]]
+
+    def copy_to(self, file: BinaryIO, offset: int) -> None:
+        """Writes what is behind `offset` to a file, by the kernel; file systems may share it."""
+        left = self.size - offset
+        while left:
+            count = _copy(self._descriptor, file.fileno(), left, offset)
             if count == 0:
                 raise FormatError(f"the file ended at byte {offset} while it was read")
             offset += count
-            out = out[count:]
+            left -= count
 
     def close(self) -> None:
         with self._lock:
             descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
+
+
+def _copy(source: int, target: int, size: int, offset: int) -> int:
+    """Copies up to `size` bytes to where the target stands; returns how many."""
+    try:
+        return os.copy_file_range(source, target, size, offset)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise
+        return os.sendfile(target, source, offset, size)
 
 
 class FormatImage(Uncopied):

@@ -6,14 +6,15 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from .._uncopied import Uncopied
-from ..formats import FormatError
+from ..formats import FormatError, Options
+from ..formats.registry import take
+from .cryptotensors import CryptotensorsFile
+from .cryptotensors_header import ENCRYPTION
+from .cryptotensors_key import CryptotensorsKey
 from .frameworks import Framework
 from .header import Header, read_header
 from .images import FormatImage, Image, PlainImage
 from .memory import allocate
-
-ENCRYPTION = "__encryption__"
-"""The metadata of a cryptotensors file that says how each tensor is encrypted."""
 
 
 class TensorFile(Protocol):
@@ -61,11 +62,22 @@ class SafetensorsFile(Uncopied):
         self._image.close()
 
 
+def resolved(key: object) -> object:
+    """The key itself where a source or a function was given for it: asked once for all files."""
+    if key is None or isinstance(key, CryptotensorsKey):
+        return key
+    return take("auto", key, Options())[1]
+
+
 def open_file(path: str, key: object, context: bytes) -> TensorFile:
     """The file at a path. key: None for one that is not encrypted, which is taken by no other.
 
     Raises InvalidTag, FormatError, ValueError, TypeError and OSError.
     """
+    if isinstance(key, CryptotensorsKey):
+        if context:
+            raise ValueError("a context was given: a cryptotensors file has none")
+        return CryptotensorsFile(path, key)
     if key is not None:
         return SafetensorsFile(FormatImage(path, key, context))
     if context:
@@ -73,5 +85,7 @@ def open_file(path: str, key: object, context: bytes) -> TensorFile:
     file = SafetensorsFile(PlainImage(path))
     if file.metadata is not None and ENCRYPTION in file.metadata:
         file.close()
-        raise FormatError("the file is encrypted in the format cryptotensors: give its key")
+        raise FormatError(
+            "the file is encrypted in the format cryptotensors: give its keys as a CryptotensorsKey"
+        )
     return file

@@ -12,7 +12,7 @@ from ..formats import FormatError
 from . import frameworks
 from .frameworks import Framework
 from .header import TensorInfo, shown
-from .model import TensorFile, open_file
+from .model import TensorFile, open_file, resolved
 from .shards import files_of
 from .slices import box, read_box
 
@@ -174,7 +174,7 @@ def safe_open(
     The arguments are those of `load_file`. Raises InvalidTag where the key does not open the file,
     FormatError where a header is not right, ValueError, TypeError, ImportError and OSError.
     """
-    chosen = frameworks.get(framework, device)
+    chosen, key = frameworks.get(framework, device), resolved(key)
     return Model(files_of(path, key, context), key, context, chosen)
 
 
@@ -190,8 +190,8 @@ def load_file(
 
     path: a safetensors file, plain or encrypted; the index JSON of a sharded model; or a directory
     with such files.
-    key: what `warpcipher.formats.open` takes: then every file must be encrypted with it, and a
-    plain one is refused. None: the files are plain.
+    key: what `warpcipher.formats.open` takes, or a `CryptotensorsKey`: then every file must be
+    encrypted with it, and a plain one is refused. None: the files are plain.
     device: "cpu", "cuda", "cuda:0" or the number of a GPU.
     framework: "pt" (PyTorch), "np" (NumPy), "jax" or "cupy".
     context: the context that the files were encrypted with.
@@ -201,7 +201,7 @@ def load_file(
     ValueError, TypeError (the library has no such dtype), ImportError, MemoryError and OSError;
     what was decrypted is then wiped.
     """
-    chosen = frameworks.get(framework, device)
+    chosen, key = frameworks.get(framework, device), resolved(key)
     tensors: dict[str, Any] = {}
     blocks: list[Any] = []
     with Model(files_of(path, key, context), key, context, chosen) as model:

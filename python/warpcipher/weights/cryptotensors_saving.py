@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes cryptotensors files, and wraps the keys of one anew.
+
+The header comes first in the file, and holds the tags of all chunks. Its length does not depend on
+their values, so the data is written behind its place, and it last.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import IO
+
+import warpcipher as wc
+
+from ..formats.whole import write_whole
+from .cryptotensors_header import (
+    CHUNK_SIZE,
+    DEFAULT_POLICY,
+    IV_SIZE,
+    POLICY,
+    RESERVED,
+    TAG_SIZE,
+    Scheme,
+    chunk_count,
+    chunk_ivs,
+    counter_of,
+    encoded,
+    opened,
+    sign,
+    unwrap,
+    user_metadata,
+    wrap,
+    write_metadata,
+)
+from .cryptotensors_key import CryptotensorsKey
+from .entries import Entry
+from .header import Header, TensorInfo, encode, read_header
+from .images import PlainImage
+from .output import replaced
+
+PIECE = 8 << 20
+"""Bytes of plaintext that one call encrypts."""
+
+
+def write_file(
+    path: str | os.PathLike[str],
+    entries: Mapping[str, Entry],
+    placed: Mapping[str, TensorInfo],
+    metadata: Mapping[str, str] | None,
+    key: CryptotensorsKey,
+) -> None:
+    """Writes a file of version 2. placed: where each tensor's bytes go."""
+    user = dict(metadata or {})
+    taken = [name for name in RESERVED if name in user]
+    if taken:
+        raise ValueError(f"metadata has {taken[0]}, which is a name of the format")
+    wrapping = key.wrapping_key(key.key_id, (16, 32))
+    private = key.signing_key(key.sign_key_id)
+    algorithm = f"aes-{8 * len(wrapping)}-gcm"
+    scheme = Scheme(algorithm, len(wrapping), CHUNK_SIZE, key.key_id, key.sign_key_id)
+    tensor_keys = {name: os.urandom(len(wrapping)) for name in placed}
+    ivs = {name: _base_iv(chunk_count(info.size, CHUNK_SIZE)) for name, info in placed.items()}
+    wrapped = wrap(tensor_keys, wrapping, scheme)
+    tags = {
+        name: bytes(TAG_SIZE * chunk_count(info.size, CHUNK_SIZE)) for name, info in placed.items()
+    }
+
+    def header() -> bytes:
+        encryption = {
+            name: {**fields, "base_iv": encoded(ivs[name]), "tags": encoded(tags[name])}
+            for name, fields in wrapped.items()
+        }
+        unsigned = write_metadata(user, scheme, encryption, DEFAULT_POLICY)
+        return encode(placed, sign(placed, unsigned, private))
+
+    length = len(header())
+    with replaced(path) as file:
+        file.seek(length)
+        for name in placed:
+            data = entries[name].data()
+            tags[name] = _write_tensor(file, data, algorithm, tensor_keys[name], ivs[name])
+        made = header()
+        if len(made) != length:
+            raise RuntimeError("the header's length depends on its tags")
+        file.seek(0)
+        write_whole(file, memoryview(made))
+
+
+def _base_iv(chunks: int) -> bytes:
+    """Random, and with room for the numbers of all chunks."""
+    while True:
+        found = os.urandom(IV_SIZE)
+        if counter_of(found) + chunks <= 1 << 32:
+            return found
+
+
+def _write_tensor(
+    file: IO[bytes], data: memoryview, algorithm: str, key: bytes, base_iv: bytes
+) -> bytes:
+    """Writes the ciphertext; returns the tags."""
+    native = wc.Key(algorithm, key)
+    tags = bytearray()
+    step = PIECE // CHUNK_SIZE
+    for first in range(0, chunk_count(len(data), CHUNK_SIZE), step):
+        part = data[first * CHUNK_SIZE : (first + step) * CHUNK_SIZE]
+        count = chunk_count(len(part), CHUNK_SIZE)
+        lengths = [min(CHUNK_SIZE, len(part) - i * CHUNK_SIZE) for i in range(count)]
+        sealed = wc.run_columns(
+            algorithm,
+            "encrypt",
+            [native],
+            part,
+            lengths=lengths,
+            key_index=[0] * count,
+            ivs=chunk_ivs(base_iv, first, count),
+        ).raise_for_status()
+        view, at = memoryview(sealed.out), 0
+        for length in lengths:
+            write_whole(file, view[at : at + length])
+            tags += view[at + length : at + length + TAG_SIZE]
+            at += length + TAG_SIZE
+    return bytes(tags)
+
+
+def rewrap(
+    path: str | os.PathLike[str],
+    key: CryptotensorsKey,
+    new_key: CryptotensorsKey,
+    out: str | os.PathLike[str] | None = None,
+) -> None:
+    """Changes the wrapping key and the signing key of a cryptotensors file; its data stays.
+
+    key:     of the file as it is: wraps and verifies.
+    new_key: of the file as it shall be: wraps, with a key of the same size, and signs.
+    out:     the file that is written; None replaces the file at `path` in one step.
+
+    Only the header is decrypted and made anew: the data is copied, by the file system where it can
+    share it. Keys of tensors stay the same, so who had the old wrapping key and kept them can still
+    read the data. Raises InvalidTag, FormatError, ValueError, OSError; then nothing was written.
+    """
+    image = PlainImage(os.fsdecode(path))
+    try:
+
+        def read(offset: int, length: int) -> bytes:
+            found = bytearray(length)
+            image.scatter(offset, [memoryview(found)])
+            return bytes(found)
+
+        header = read_header(read, image.size)
+        made = _rewrapped(header, key, new_key)
+        with replaced(path if out is None else out) as file:
+            write_whole(file, memoryview(made))
+            image.copy_to(file, header.data_start)
+    finally:
+        image.close()
+
+
+def _rewrapped(header: Header, key: CryptotensorsKey, new_key: CryptotensorsKey) -> bytes:
+    """The header with keys wrapped anew."""
+    scheme, wrapped = opened(header, key)
+    metadata = header.metadata or {}
+    sizes = (scheme.key_size,)
+    tensor_keys = unwrap(wrapped, key.wrapping_key(scheme.key_id, sizes), scheme)
+    changed = scheme._replace(key_id=new_key.key_id, sign_key_id=new_key.sign_key_id)
+    fresh = wrap(tensor_keys, new_key.wrapping_key(new_key.key_id, sizes), scheme)
+    encryption = {
+        name: {
+            **fields,
+            "base_iv": encoded(wrapped[name].base_iv),
+            "tags": encoded(wrapped[name].tags),
+        }
+        for name, fields in fresh.items()
+    }
+    unsigned = write_metadata(user_metadata(metadata), changed, encryption, metadata[POLICY])
+    signed = sign(header.tensors, unsigned, new_key.signing_key(new_key.sign_key_id))
+    return encode(header.tensors, signed)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ed25519 signatures (RFC 8032) by libcrypto, which the `cpu` engine loads too."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from .._errors import EngineError
+
+KEY_SIZE = 32
+SIGNATURE_SIZE = 64
+_ED25519 = 1087  # NID_ED25519 of OpenSSL's obj_mac.h
+
+
+@lru_cache(maxsize=1)
+def _libcrypto() -> Any:
+    """The library with the types of what is called. Raises EngineError where it is missing."""
+    try:
+        library = ctypes.CDLL("libcrypto.so.3")
+    except OSError as error:
+        raise EngineError(f"Ed25519 needs OpenSSL 3: {error}") from None
+    pointer, size, text = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p
+    for name, result, arguments in (
+        ("EVP_PKEY_new_raw_public_key", pointer, (ctypes.c_int, pointer, text, size)),
+        ("EVP_PKEY_new_raw_private_key", pointer, (ctypes.c_int, pointer, text, size)),
+        ("EVP_PKEY_get_raw_public_key", ctypes.c_int, (pointer, pointer, pointer)),
+        ("EVP_PKEY_free", None, (pointer,)),
+        ("EVP_MD_CTX_new", pointer, ()),
+        ("EVP_MD_CTX_free", None, (pointer,)),
+        ("EVP_DigestVerifyInit", ctypes.c_int, (pointer,) * 5),
+        ("EVP_DigestVerify", ctypes.c_int, (pointer, text, size, text, size)),
+        ("EVP_DigestSignInit", ctypes.c_int, (pointer,) * 5),
+        ("EVP_DigestSign", ctypes.c_int, (pointer, pointer, pointer, text, size)),
+    ):
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+@contextlib.contextmanager
+def _key(kind: str, key: bytes) -> Iterator[int]:
+    if len(key) != KEY_SIZE:
+        raise ValueError(f"an Ed25519 key has {KEY_SIZE} bytes, got {len(key)}")
+    library = _libcrypto()
+    made = getattr(library, f"EVP_PKEY_new_raw_{kind}_key")(_ED25519, None, key, len(key))
+    if not made:
+        raise EngineError("libcrypto takes no Ed25519 key: its providers may not have it")
+    try:
+        yield made
+    finally:
+        library.EVP_PKEY_free(made)
+
+
+@contextlib.contextmanager
+def _context(init: str, key: int) -> Iterator[int]:
+    library = _libcrypto()
+    made = library.EVP_MD_CTX_new()
+    if not made:
+        raise MemoryError("libcrypto: EVP_MD_CTX_new")
+    try:
+        if getattr(library, init)(made, None, None, None, key) != 1:
+            raise EngineError(f"libcrypto: {init} failed for Ed25519")
+        yield made
+    finally:
+        library.EVP_MD_CTX_free(made)
+
+
+def verify(public_key: bytes, signature: bytes, message: bytes) -> bool:
+    """Whether the signature is that of the message. Raises ValueError for a key of another size."""
+    with _key("public", public_key) as key, _context("EVP_DigestVerifyInit", key) as context:
+        result = _libcrypto().EVP_DigestVerify(
+            context, signature, len(signature), message, len(message)
+        )
+    return bool(result == 1)
+
+
+def sign(private_key: bytes, message: bytes) -> bytes:
+    """The signature, 64 bytes. Raises ValueError for a key of another size."""
+    out = ctypes.create_string_buffer(SIGNATURE_SIZE)
+    size = ctypes.c_size_t(SIGNATURE_SIZE)
+    with _key("private", private_key) as key, _context("EVP_DigestSignInit", key) as context:
+        done = _libcrypto().EVP_DigestSign(context, out, ctypes.byref(size), message, len(message))
+        if done != 1:
+            raise EngineError("libcrypto: EVP_DigestSign failed for Ed25519")
+    return out.raw
+
+
+def public_key_of(private_key: bytes) -> bytes:
+    """The public key of a private one."""
+    out = ctypes.create_string_buffer(KEY_SIZE)
+    size = ctypes.c_size_t(KEY_SIZE)
+    with _key("private", private_key) as key:
+        if _libcrypto().EVP_PKEY_get_raw_public_key(key, out, ctypes.byref(size)) != 1:
+            raise EngineError("libcrypto: EVP_PKEY_get_raw_public_key failed for Ed25519")
+    return out.raw

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors to save: arrays of any library as dtype, shape and bytes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .dtypes import DTYPES
+from .header import shown
+
+
+class Entry:
+    """A tensor to save.
+
+    dtype, shape: as the header has them. data: gives its bytes when they are written, so that a
+    copy, where one is needed, is there for one tensor at a time.
+    """
+
+    def __init__(self, dtype: str, shape: tuple[int, ...], data: Callable[[], memoryview]) -> None:
+        self.dtype = dtype
+        self.shape = shape
+        self.data = data
+
+
+_BY_NUMPY = {entry.numpy: name for name, entry in DTYPES.items() if entry.numpy}
+_BY_TORCH = {entry.torch: name for name, entry in DTYPES.items() if entry.torch}
+
+
+def entry_of(name: object, tensor: Any) -> Entry:
+    """A tensor of any of the libraries. Raises TypeError."""
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a tensor is {type(name).__name__}: expected str")
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(tensor, torch.Tensor):
+        return _torch_entry(name, tensor)
+    dtype = getattr(tensor, "dtype", None)
+    known = _BY_NUMPY.get(getattr(dtype, "name", ""))
+    if known is None or (not hasattr(tensor, "__array__") and not hasattr(tensor, "get")):
+        what = type(tensor).__name__ + (f" of {dtype}" if dtype is not None else "")
+        raise TypeError(
+            f"tensor {shown(name)} is {what}: expected an array of NumPy, PyTorch, CuPy or JAX, of "
+            "a dtype that safetensors has"
+        )
+    return Entry(known, tuple(tensor.shape), lambda: _array_bytes(tensor))
+
+
+def _array_bytes(tensor: Any) -> memoryview:
+    import numpy
+
+    on_gpu = hasattr(tensor, "__cuda_array_interface__") and hasattr(tensor, "get")
+    array: Any = numpy.ascontiguousarray(tensor.get() if on_gpu else tensor)
+    if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
+        array = array.byteswap()
+    return memoryview(array.reshape(-1).view(numpy.uint8))
+
+
+def _torch_entry(name: str, tensor: Any) -> Entry:
+    torch = sys.modules["torch"]
+    known = _BY_TORCH.get(str(tensor.dtype).removeprefix("torch."))
+    if known is None or tensor.layout is not torch.strided or tensor.is_quantized:
+        raise TypeError(
+            f"tensor {shown(name)} is a torch.Tensor of {tensor.dtype}, {tensor.layout}: expected "
+            "a dense one, of a dtype that safetensors has"
+        )
+    if tensor.is_meta:
+        raise TypeError(f"tensor {shown(name)} is on the device meta: it has no values")
+    shape = tuple(tensor.shape)
+    if DTYPES[known].bits == 4:
+        shape = (*shape[:-1], 2 * shape[-1]) if shape else (2,)
+    return Entry(known, shape, lambda: _torch_bytes(tensor))
+
+
+def _torch_bytes(tensor: Any) -> memoryview:
+    import ctypes
+
+    torch = sys.modules["torch"]
+    plain = tensor.detach().resolve_conj().resolve_neg().contiguous().cpu()
+    flat = plain.view(-1).view(torch.uint8) if plain.dim() else plain.reshape(1).view(torch.uint8)
+    held = (ctypes.c_ubyte * flat.numel()).from_address(flat.data_ptr())
+    held.tensor = flat  # the memory lives as long as the view
+    return memoryview(held).cast("B")

@@ -1,0 +1,453 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cryptotensors files: those of the library load here and ours load there; what is changed in one
+is found."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from warpcipher import InvalidTag, algorithms, keys, weights
+from warpcipher.formats import FormatError
+from warpcipher.weights import cryptotensors, cryptotensors_saving, ed25519, header
+from warpcipher.weights.cryptotensors_header import (
+    ENCRYPTION,
+    KEYS,
+    SIGNATURE,
+    chunk_ivs,
+    sign,
+)
+from weights_cases import METADATA, assert_same, painted, tensors
+
+np = pytest.importorskip("numpy", reason="NumPy is not installed")
+peer = pytest.importorskip("cryptotensors.numpy", reason="cryptotensors is not installed")
+
+WRAPPING, SEED = bytes(range(32)), bytes(range(32, 64))
+PUBLIC = ed25519.public_key_of(SEED)
+KEY = weights.CryptotensorsKey(WRAPPING, sign=SEED, key_id="w", sign_key_id="s")
+READER = weights.CryptotensorsKey(WRAPPING, verify=PUBLIC)
+
+
+def text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def jwks(wrapping: bytes = WRAPPING, seed: bytes = SEED, alg: str = "aes256gcm") -> dict[str, Any]:
+    """The keys as the library takes them."""
+    public = text(ed25519.public_key_of(seed))
+    return {
+        "enc_key": {"kty": "oct", "alg": alg, "k": text(wrapping), "kid": "w"},
+        "sign_key": {"kty": "okp", "alg": "ed25519", "d": text(seed), "x": public, "kid": "s"},
+    }
+
+
+def library_loads(path: Path, keys: dict[str, Any]) -> dict[str, Any]:
+    import cryptotensors
+
+    cryptotensors.register_direct_key_provider(keys=list(keys.values()))
+    return dict(peer.load_file(path))
+
+
+def load(path: Path, key: object = READER) -> dict[str, Any]:
+    return weights.load_file(path, key, framework="np")
+
+
+@pytest.mark.parametrize("chunk_size", [None, 1, 1000, 4096])
+@pytest.mark.parametrize("alg", ["aes256gcm", "aes128gcm", "chacha20poly1305"])
+def test_files_of_the_library_load_here(alg: str, chunk_size: int | None, tmp_path: Path) -> None:
+    model = tensors()
+    wrapping = WRAPPING[:16] if "128" in alg else WRAPPING
+    config = {**jwks(wrapping, alg=alg), **({"chunk_size": chunk_size} if chunk_size else {})}
+    metadata = {"format": "pt", "note": 'a "quoted" \u00e9\u2028 \x7f\x01 text\n'}
+    peer.save_file(model, tmp_path / "x", metadata=metadata, config=config)
+    key = weights.CryptotensorsKey(wrapping, verify=PUBLIC)
+    if alg == "chacha20poly1305" and alg not in {a.name.replace("-", "") for a in algorithms()}:
+        with pytest.raises(FormatError, match="chacha20poly1305, which this version cannot"):
+            load(tmp_path / "x", key)
+        return
+    assert_same(load(tmp_path / "x", key), model)
+    with weights.safe_open(tmp_path / "x", "np", key=key) as opened:
+        assert opened.metadata() == metadata
+        assert_same({name: opened.get_tensor(name) for name in model}, model)
+        for index in (np.s_[3:5], np.s_[:, 2:9], np.s_[7, 8], np.s_[::3, 1:2]):
+            assert np.array_equal(opened.get_slice("embed")[index], model["embed"][index])
+
+
+@pytest.mark.parametrize("size", [16, 32])
+def test_ours_load_in_the_library(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from safetensors import safe_open
+
+    monkeypatch.setattr(cryptotensors_saving, "CHUNK_SIZE", 1000)
+    monkeypatch.setattr(cryptotensors_saving, "PIECE", 3000)
+    model = {**tensors(), 'a "quoted" \u00e9\n': np.arange(3)}
+    wrapping = WRAPPING[:size]
+    key = weights.CryptotensorsKey(wrapping, sign=SEED, key_id="w", sign_key_id="s")
+    weights.save_file(model, tmp_path / "x", key, METADATA)
+    assert_same(load(tmp_path / "x", key), model)
+    alg = f"aes{8 * size}gcm"
+    assert_same(library_loads(tmp_path / "x", jwks(wrapping, alg=alg)), model)
+    with safe_open(tmp_path / "x", "np") as plain:  # a safetensors file, of ciphertext
+        assert plain.get_slice("embed").get_shape() == [40, 37]
+        assert not np.array_equal(plain.get_tensor("embed"), model["embed"])
+
+
+def test_no_plaintext_is_in_the_file(tmp_path: Path) -> None:
+    model = {"a": np.full(100_000, 0x5A, np.uint8)}
+    weights.save_file(model, tmp_path / "x", KEY)
+    data = (tmp_path / "x").read_bytes()
+    assert b"\x5a" * 4 not in data
+    assert WRAPPING not in data
+    assert b'"k"' not in data
+    assert b'"d"' not in data
+
+
+def test_keys_as_json_web_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tensors()
+    weights.save_file(model, tmp_path / "x", KEY)
+    pair = list(jwks().values())
+    others = list(jwks(bytes(32), bytes(32)).values())
+    for entry in others:
+        entry["kid"] = "another"
+    url = [{**pair[0], "k": base64.urlsafe_b64encode(WRAPPING).decode().rstrip("=")}, pair[1]]
+    file = tmp_path / "keys.json"
+    file.write_text(json.dumps({"keys": pair}))
+    monkeypatch.setenv("MODEL_KEYS", json.dumps(pair))
+    for document in (
+        {"keys": pair},
+        json.dumps({"keys": others + pair}),
+        json.dumps(pair).encode(),
+        {"keys": url},
+        keys.from_file(file),
+        keys.from_env("MODEL_KEYS"),
+    ):
+        assert_same(load(tmp_path / "x", weights.CryptotensorsKey.from_jwk(document)), model)
+    saver = weights.CryptotensorsKey.from_jwk({"keys": pair})
+    weights.save_file(model, tmp_path / "y", saver)
+    assert_same(library_loads(tmp_path / "y", jwks()), model)
+    several = [*others, *({**entry, "kid": "third"} for entry in others)]
+    key = weights.CryptotensorsKey.from_jwk({"keys": several})
+    with pytest.raises(ValueError, match="no JSON Web Key with the field x has the id 's'"):
+        load(tmp_path / "x", key)
+
+
+def test_functions_are_given_the_key_ids(tmp_path: Path) -> None:
+    model = tensors()
+    weights.save_file(model, tmp_path / "x", KEY)
+    asked: list[object] = []
+
+    def give(key: bytes) -> Any:
+        return lambda key_id: (asked.append(key_id), key)[1]
+
+    key = weights.CryptotensorsKey(give(WRAPPING), verify=give(PUBLIC))
+    assert_same(load(tmp_path / "x", key), model)
+    assert asked == ["s", "w"]
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ("{", "are no JSON"),
+        ("[" * 100_000, "are no JSON"),
+        ("1", "no JSON Web Key Set"),
+        ('{"keys": [1]}', "no JSON Web Key Set"),
+        ('{"keys": []}', '0 of type "oct"'),
+        (json.dumps(jwks()["enc_key"]), '0 of type "okp"'),
+        (json.dumps([{**jwks()["enc_key"], "k": "?secret?"}, jwks()["sign_key"]]), "field k"),
+        (json.dumps([{**jwks()["enc_key"], "k": 5}, jwks()["sign_key"]]), "field k"),
+    ],
+)
+def test_bad_json_web_keys(document: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        weights.CryptotensorsKey.from_jwk(document)
+    assert "secret" not in str(caught.value)
+    with pytest.raises(TypeError, match="JSON Web Keys are"):
+        weights.CryptotensorsKey.from_jwk(5)
+
+
+def test_keys_are_not_shown() -> None:
+    shown = repr(KEY) + repr(weights.CryptotensorsKey.from_jwk({"keys": list(jwks().values())}))
+    assert "x1f" not in shown
+    assert text(WRAPPING) not in shown
+
+
+def test_wrong_keys(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    weights.save_file(tensors(), path, KEY)
+    other = ed25519.public_key_of(bytes(32))
+    for key, message in (
+        (weights.CryptotensorsKey(WRAPPING, verify=other), "signature is not that"),
+        (weights.CryptotensorsKey(bytes(32), verify=PUBLIC), "wrapping key does not open"),
+    ):
+        with pytest.raises(InvalidTag, match=message):
+            load(path, key)
+    for key, message in (
+        (weights.CryptotensorsKey(WRAPPING), "no key to check it with"),
+        (weights.CryptotensorsKey(WRAPPING[:16], verify=PUBLIC), "has 32 bytes, got 16"),
+        (weights.CryptotensorsKey(WRAPPING, verify=PUBLIC[:31]), "has 32 bytes, got 31"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            load(path, key)
+    with pytest.raises(FormatError, match="give its keys as a CryptotensorsKey"):
+        load(path, None)
+    with pytest.raises((InvalidTag, FormatError)):
+        load(path, WRAPPING)
+    with pytest.raises(ValueError, match="a cryptotensors file has none"):
+        weights.load_file(path, READER, framework="np", context=b"c")
+
+
+def test_the_signature_is_checked_before_the_wrapping_key_is_asked_for(tmp_path: Path) -> None:
+    def fail(_: object) -> bytes:
+        raise AssertionError
+
+    weights.save_file(tensors(), tmp_path / "x", KEY)
+    key = weights.CryptotensorsKey(fail, verify=ed25519.public_key_of(bytes(32)))
+    with pytest.raises(InvalidTag, match="signature"):
+        load(tmp_path / "x", key)
+
+
+def test_a_plain_file_is_refused_with_a_key(tmp_path: Path) -> None:
+    weights.save_file(tensors(), tmp_path / "x")
+    with pytest.raises(FormatError, match="no cryptotensors file"):
+        load(tmp_path / "x")
+
+
+def test_every_damaged_or_moved_chunk_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cryptotensors_saving, "CHUNK_SIZE", 512)
+    monkeypatch.setattr(cryptotensors, "SLOT", 2048)
+    model = {"a": np.arange(2000, dtype=np.uint16), "b": np.arange(2000, dtype=np.uint16)}
+    path = tmp_path / "x"
+    weights.save_file(model, path, KEY)
+    sealed = path.read_bytes()
+    start = len(sealed) - 8000
+    with weights.safe_open(path, "np", key=READER) as opened:
+        for name in model:
+            info = opened.info(name)
+            for place in range(start + info.start, start + info.end, 512):
+                painted(path, place, 3)
+                with pytest.raises(InvalidTag, match=f"tensor '{name}' is not authentic"):
+                    opened.get_tensor(name)
+                with pytest.raises(InvalidTag):
+                    load(path)
+                painted(path, place, 3)
+        assert_same({name: opened.get_tensor(name) for name in model}, model)
+    for first, second in ((0, 512), (0, 4000), (1024, 5024)):  # swapped, and of another tensor
+        one, other = sealed[start + first :][:512], sealed[start + second :][:512]
+        swapped = bytearray(sealed)
+        swapped[start + first : start + first + 512] = other
+        swapped[start + second : start + second + 512] = one
+        path.write_bytes(swapped)
+        with pytest.raises(InvalidTag):
+            load(path)
+    for cut in (1, 512, 8000):
+        path.write_bytes(sealed[:-cut])
+        with pytest.raises(FormatError, match="truncated"):
+            load(path)
+
+
+def test_every_bit_of_the_header_is_signed(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    weights.save_file({"a": np.arange(3, dtype=np.uint8), "bb": np.zeros((1, 2))}, path, KEY)
+    length = len(path.read_bytes()) - 3 - 16
+    for place in range(length):
+        painted(path, place)
+        with pytest.raises((InvalidTag, FormatError)):
+            load(path)
+        painted(path, place)
+    assert load(path)["a"].tolist() == [0, 1, 2]
+
+
+def resigned(path: Path, **changes: Any) -> None:
+    """The header with changes to its metadata, signed anew: what the owner of the key may do."""
+    data = path.read_bytes()
+    found = header.read_header(lambda offset, size: data[offset : offset + size], len(data))
+    metadata = {k: v for k, v in (found.metadata or {}).items() if k != SIGNATURE}
+    for name, change in changes.items():
+        document = json.loads(metadata[name])
+        change(document)
+        metadata[name] = json.dumps(document)
+    made = header.encode(found.tensors, sign(found.tensors, metadata, SEED))
+    path.write_bytes(made + data[found.data_start :])
+
+
+BAD_FIELDS: dict[str, tuple[str, Any, str]] = {
+    "version 1": (KEYS, lambda d: d.update(version="1"), "version '1': expected '2'"),
+    "no version": (KEYS, lambda d: d.pop("version"), "version 'None'"),
+    "chunks of nothing": (KEYS, lambda d: d.update(chunk_size=0), "no chunk_size"),
+    "huge chunks": (KEYS, lambda d: d.update(chunk_size=1 << 40), "no chunk_size"),
+    "chunks of a fraction": (KEYS, lambda d: d.update(chunk_size=1.5), "no chunk_size"),
+    "no keys": (KEYS, lambda d: d.pop("enc"), "does not describe the keys"),
+    "an algorithm": (KEYS, lambda d: d["enc"].update(alg="rot13"), "algorithm 'rot13'"),
+    "a signature": (KEYS, lambda d: d["sign"].update(alg="rsa"), "another signature"),
+    "a long text": (KEYS, lambda d: d.update(x="y" * 70_000), "at most 65536"),
+    "a tensor too many": (ENCRYPTION, lambda d: d.update(x=d["embed"]), "no tensor is called so"),
+    "a field less": (ENCRYPTION, lambda d: d["embed"].pop("tags"), "expected tags, 16 bytes"),
+    "no object": (ENCRYPTION, lambda d: d.update(embed=3), "expected wrapped_key, 32 bytes"),
+    "no base64": (ENCRYPTION, lambda d: d["embed"].update(base_iv="?"), "expected base_iv"),
+    "a tag too many": (
+        ENCRYPTION,
+        lambda d: d["embed"].update(tags=text(bytes(32))),
+        "expected tags, 16 bytes",
+    ),
+    "a short IV": (ENCRYPTION, lambda d: d["embed"].update(key_iv=text(bytes(11))), "key_iv, 12"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FIELDS)
+def test_a_signed_header_is_checked_too(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    weights.save_file(tensors(), path, KEY)
+    resigned(path)
+    assert_same(load(path), tensors())
+    field, change, message = BAD_FIELDS[name]
+    resigned(path, **{field: change})
+    with pytest.raises(FormatError, match=message):
+        load(path)
+
+
+def test_a_damaged_wrapped_key_is_an_invalid_tag(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    weights.save_file(tensors(), path, KEY)
+    resigned(path, **{ENCRYPTION: lambda d: d["ids"].update(wrapped_key=text(bytes(32)))})
+    with pytest.raises(InvalidTag, match="wrapping key"):
+        load(path)
+
+
+def test_the_chunk_of_a_tensor_without_bytes_is_checked(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    weights.save_file(tensors(), path, KEY)
+    resigned(path, **{ENCRYPTION: lambda d: d["none"].update(tags=text(bytes(16)))})
+    with pytest.raises(InvalidTag, match="chunk 0 of tensor 'none'"):
+        load(path)
+
+
+def test_ivs_count_up_in_four_bytes(tmp_path: Path) -> None:
+    base = bytes(8) + b"\xff\xff\xff\xfd"
+    assert chunk_ivs(base, 1, 2) == bytes(8) + b"\xff\xff\xff\xfe" + bytes(8) + b"\xff\xff\xff\xff"
+    path = tmp_path / "x"
+    weights.save_file({"a": np.zeros(1)}, path, KEY)
+    resigned(
+        path,
+        **{
+            KEYS: lambda d: d.update(chunk_size=2),
+            ENCRYPTION: lambda d: d["a"].update(base_iv=text(base), tags=text(bytes(64))),
+        },
+    )
+    with pytest.raises(FormatError, match="more chunks than its base_iv can number"):
+        load(path)
+
+
+def test_unencrypted_tensors_are_refused_unless_asked_for(tmp_path: Path) -> None:
+    model = tensors()
+    path = tmp_path / "x"
+    peer.save_file(model, path, config={**jwks(), "tensors": ["embed", "ids"]})
+    with pytest.raises(FormatError, match=r"leaves tensor '.*' unencrypted"):
+        load(path)
+    with weights.safe_open(path, "np", key=READER) as opened:
+        assert np.array_equal(opened.get_tensor("embed"), model["embed"])
+        with pytest.raises(FormatError, match="leaves tensor 'mask' unencrypted"):
+            opened.get_tensor("mask")
+    lenient = weights.CryptotensorsKey(WRAPPING, verify=PUBLIC, plain_tensors=True)
+    assert_same(load(path, lenient), model)
+
+
+def test_what_cannot_be_saved(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    for key, message in (
+        (READER, "give sign="),
+        (weights.CryptotensorsKey(bytes(24), sign=SEED), "has 16 or 32 bytes, got 24"),
+        (weights.CryptotensorsKey(WRAPPING, sign=SEED[:5]), "has 32 bytes, got 5"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            weights.save_file(tensors(), path, key)
+    with pytest.raises(ValueError, match="a name of the format"):
+        weights.save_file(tensors(), path, KEY, {SIGNATURE: ""})
+    with pytest.raises(ValueError, match="no context"):
+        weights.save_file(tensors(), path, KEY, context=b"c")
+    with pytest.raises(ValueError, match="goes with format cryptotensors"):
+        weights.save_file(tensors(), path, KEY, format="tink")
+    with pytest.raises(ValueError, match="as a CryptotensorsKey"):
+        weights.save_file(tensors(), path, WRAPPING, format="cryptotensors")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_rewrap_changes_the_keys_and_not_the_data(in_place: bool, tmp_path: Path) -> None:
+    model = tensors()
+    path = tmp_path / "x"
+    peer.save_file(model, path, metadata=METADATA, config={**jwks(), "chunk_size": 1000})
+    before = path.read_bytes()
+    seed = bytes(range(100, 132))
+    new = weights.CryptotensorsKey(bytes(range(50, 82)), sign=seed, key_id="w", sign_key_id="s")
+    target = path if in_place else tmp_path / "y"
+    weights.rewrap(path, READER, new, None if in_place else target)
+    size = sum(tensor.nbytes for tensor in model.values())
+    assert target.read_bytes()[-size:] == before[-size:]
+    assert in_place or path.read_bytes() == before
+    assert_same(load(target, new), model)
+    with weights.safe_open(target, "np", key=new) as opened:
+        assert opened.metadata() == METADATA
+    with pytest.raises(InvalidTag):
+        load(target)
+    assert_same(library_loads(target, jwks(bytes(range(50, 82)), seed)), model)
+    weights.rewrap(target, new, KEY)
+    assert_same(load(target), model)
+
+
+def test_what_the_library_rewraps_loads_here(tmp_path: Path) -> None:
+    import cryptotensors as library
+
+    weights.save_file(tensors(), tmp_path / "x", KEY)
+    new = jwks(bytes(32), bytes(32))
+    old = library.DeserializeCryptoConfig(**jwks()).to_dict()
+    library.rewrap_file(str(tmp_path / "x"), new, old)
+    key = weights.CryptotensorsKey.from_jwk({"keys": list(new.values())})
+    assert_same(load(tmp_path / "x", key), tensors())
+
+
+def test_a_rewrap_that_fails_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    weights.save_file(tensors(), path, KEY)
+    before = path.read_bytes()
+    wrong = weights.CryptotensorsKey(bytes(32), verify=PUBLIC)
+    unsigned = weights.CryptotensorsKey(WRAPPING, verify=PUBLIC)
+    short = weights.CryptotensorsKey(WRAPPING[:16], sign=SEED)
+    with pytest.raises(InvalidTag):
+        weights.rewrap(path, wrong, KEY)
+    with pytest.raises(ValueError, match="give sign="):
+        weights.rewrap(path, READER, unsigned)
+    with pytest.raises(ValueError, match="has 32 bytes, got 16"):
+        weights.rewrap(path, READER, short)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_ed25519_is_that_of_rfc_8032() -> None:
+    """Section 7.1, test 2; and signatures of another library."""
+    seed = bytes.fromhex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb")
+    public = bytes.fromhex("3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c")
+    signature = bytes.fromhex(
+        "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da"
+        "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00"
+    )
+    assert ed25519.public_key_of(seed) == public
+    assert ed25519.sign(seed, b"\x72") == signature
+    assert ed25519.verify(public, signature, b"\x72")
+    assert not ed25519.verify(public, signature, b"\x73")
+    assert not ed25519.verify(public, signature[:-1], b"\x72")
+    assert not ed25519.verify(public, b"", b"\x72")
+    for function in (ed25519.sign, ed25519.public_key_of):
+        with pytest.raises(ValueError, match="has 32 bytes, got 31"):
+            function(seed[:31], *([b""] if function is ed25519.sign else []))
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    other = Ed25519PrivateKey.generate()
+    message = bytes(1000)
+    assert ed25519.sign(other.private_bytes_raw(), message) == other.sign(message)
+    assert ed25519.verify(other.public_key().public_bytes_raw(), other.sign(message), message)
