@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models in PyTorch, and in transformers. Runs where they are installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from warpcipher import InvalidTag, weights
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+peer = pytest.importorskip("safetensors.torch", reason="safetensors is not installed")
+
+KEY = bytes(range(32))
+SEED = bytes(range(32, 64))
+DTYPES = (
+    "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 bfloat16 float32 float64 "
+    "complex64 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu "
+    "float4_e2m1fn_x2"
+).split()
+
+
+def tensors() -> dict[str, Any]:
+    torch.manual_seed(0)
+    model = {
+        name: torch.randint(0, 2, (4, 16), dtype=torch.uint8).view(getattr(torch, name))
+        for name in DTYPES
+    }
+    return {**model, "scalar": torch.tensor(1.5), "none": torch.zeros(0, 3)}
+
+
+def same(one: Any, other: Any) -> bool:
+    return bool(
+        one.dtype == other.dtype
+        and one.shape == other.shape
+        and torch.equal(bytes_of(one), bytes_of(other))
+    )
+
+
+def bytes_of(tensor: Any) -> Any:
+    return tensor.reshape(-1).view(torch.uint8) if tensor.numel() else torch.zeros(0)
+
+
+@pytest.mark.parametrize(
+    "key", [None, KEY, weights.CryptotensorsKey(KEY, sign=SEED)], ids=["plain", "gcm", "crypto"]
+)
+def test_every_dtype(key: object, tmp_path: Path) -> None:
+    model = tensors()
+    weights.save_file(model, tmp_path / "x", key, {"format": "pt"})
+    found = weights.load_file(tmp_path / "x", key)
+    assert found.keys() == model.keys()
+    with weights.safe_open(tmp_path / "x", key=key) as opened:
+        for name, tensor in model.items():
+            assert same(found[name], tensor), name
+            assert same(opened.get_tensor(name), tensor), name
+            assert not found[name].requires_grad
+    if key is None:
+        theirs = {name: tensor for name, tensor in model.items() if "float4" not in name}
+        weights.save_file(theirs, tmp_path / "y", None, {"format": "pt"})
+        assert (tmp_path / "y").read_bytes() == peer.save(theirs, {"format": "pt"})
+
+
+def test_tensors_that_are_not_plain(tmp_path: Path) -> None:
+    shared = torch.arange(12.0).reshape(3, 4)
+    model = {
+        "turned": shared.T,
+        "part": shared[1:, ::2],
+        "shared": shared,
+        "parameter": torch.nn.Parameter(torch.ones(2)),
+        "conjugate": torch.tensor([1 + 2j], dtype=torch.complex64).conj(),
+        "repeated": torch.tensor(3).expand(4),
+    }
+    weights.save_file(model, tmp_path / "x", KEY)
+    for name, tensor in weights.load_file(tmp_path / "x", KEY).items():
+        assert torch.equal(tensor, model[name].detach()), name
+
+
+def test_what_cannot_be_saved(tmp_path: Path) -> None:
+    for tensor, message in (
+        (torch.zeros(2, dtype=torch.complex128), "torch.complex128"),
+        (torch.zeros(2, 2).to_sparse(), "torch.sparse_coo"),
+        (torch.zeros(2, device="meta"), "it has no values"),
+    ):
+        with pytest.raises(TypeError, match=f"tensor 'x' is .*{message}"):
+            weights.save_file({"x": tensor}, tmp_path / "x", KEY)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parts_of_tensors(tmp_path: Path) -> None:
+    weight = torch.arange(60 * 50, dtype=torch.bfloat16).reshape(60, 50)
+    weights.save_file({"w": weight}, tmp_path / "x", KEY)
+    with weights.safe_open(tmp_path / "x", "pt", key=KEY) as model:
+        part = model.get_slice("w")
+        for index in ((slice(3, 9),), (slice(None), slice(10, 20)), (5,), (..., 7)):
+            assert torch.equal(part[index], weight[index])
+            assert part[index].untyped_storage().nbytes() == 2 * part[index].numel()
+
+
+def test_ranks_of_a_model_read_their_share(tmp_path: Path) -> None:
+    """Column and row parallel: what each rank computes adds up to the whole."""
+    torch.manual_seed(0)
+    up, down, x = torch.randn(64, 16), torch.randn(16, 64), torch.randn(2, 16)
+    weights.save_file({"up": up, "down": down}, tmp_path / "x", KEY)
+    total = torch.zeros(2, 16)
+    with weights.safe_open(tmp_path / "x", key=KEY) as model:
+        for rank in range(4):
+            part = slice(16 * rank, 16 * rank + 16)
+            hidden = x @ model.get_slice("up")[part].T
+            total += torch.relu(hidden) @ model.get_slice("down")[:, part].T
+    assert torch.allclose(total, torch.relu(x @ up.T) @ down.T, atol=1e-4)
+
+
+def test_memory_is_wiped_where_a_tag_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from warpcipher.weights import frameworks
+
+    blocks: list[memoryview] = []
+    allocate = frameworks.allocate
+    monkeypatch.setattr(
+        frameworks, "allocate", lambda size: (blocks.append(allocate(size)), blocks[-1])[1]
+    )
+    path = tmp_path / "x"
+    weights.save_file({"a": torch.ones(1 << 20)}, path, KEY)
+    data = bytearray(path.read_bytes())
+    data[-100_000] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(InvalidTag):
+        weights.load_file(path, KEY)
+    assert [bytes(block).count(0) == len(block) for block in blocks] == [True]
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_transformers_model_gives_the_same_logits(shards: int, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    config = transformers.LlamaConfig(
+        vocab_size=100,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+    )
+    torch.manual_seed(0)
+    model = transformers.LlamaForCausalLM(config).eval()
+    model.save_pretrained(tmp_path, max_shard_size="1MB" if shards == 1 else "40KB")
+    plain = sorted(tmp_path.glob("*.safetensors"))
+    assert (len(plain) > 1) == (shards > 1)
+    for path in plain:
+        weights.save_file(weights.load_file(path), f"{path}.cobblestone", KEY)
+        path.unlink()
+    state = weights.load_file(tmp_path, KEY)
+    loaded = transformers.LlamaForCausalLM.from_pretrained(None, config=config, state_dict=state)
+    tokens = torch.arange(20).reshape(2, 10)
+    with torch.no_grad():
+        assert torch.equal(loaded.eval()(tokens).logits, model(tokens).logits)
