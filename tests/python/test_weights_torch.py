@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 from warpcipher import InvalidTag, weights
+from warpcipher.weights import dtypes
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 peer = pytest.importorskip("safetensors.torch", reason="safetensors is not installed")
 
 KEY = bytes(range(32))
 SEED = bytes(range(32, 64))
-DTYPES = (
-    "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 bfloat16 float32 float64 "
-    "complex64 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu "
-    "float4_e2m1fn_x2"
-).split()
+DTYPES = [
+    entry.torch for entry in dtypes.DTYPES.values() if entry.torch and hasattr(torch, entry.torch)
+]
 
 
 def tensors() -> dict[str, Any]:
