@@ -199,10 +199,14 @@ class Cipher(Uncopied):
         out: Any,
         stream: StreamLike,
     ) -> Any:
-        if out is None and stream is None and type(data) in PLAIN:
-            return _native.crypt(
-                self._key, decrypt, self._padded, self._engine, data, None, iv, aad, tag_length, 0
+        if stream is None and type(data) in PLAIN and (out is None or type(out) in PLAIN):
+            done = _native.crypt(
+                self._key, decrypt, self._padded, self._engine, data, out, iv, aad, tag_length, 0
             )
+            if out is None:
+                return done
+            size = out.nbytes if type(out) is memoryview else len(out)
+            return out if done == size else memoryview(out).cast("B")[:done]
         return _later.load("arrays").crypt(
             self._key, decrypt, self._padded, self._engine, data, out, iv, aad, tag_length, stream
         )

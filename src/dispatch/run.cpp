@@ -91,12 +91,14 @@ bool run_as_columns(std::string_view engine_name, std::span<const Message> messa
   return true;
 }
 
-// One message in device memory, without the arrays of a batch.
-Result run_one_on_device(DeviceEngine& device, const Message& message, Stream stream) {
-  Result result{device.run_one(message, stream), 0};
+// One message where it lies, without the arrays of a batch.
+Result run_one(Engine& engine, const Message& message, Stream stream) {
+  Result result{engine.run_one(message, stream), 0};
   if (result.status != Status::ok) return result;
   result.written = message.output_len();
-  if (takes_padding_off(message)) take_padding_off(device, {&message, 1}, {&result, 1}, stream);
+  if (!takes_padding_off(message)) return result;
+  if (message.memory == Memory::host) return take_padding_off(message);
+  take_padding_off(static_cast<DeviceEngine&>(engine), {&message, 1}, {&result, 1}, stream);
   return result;
 }
 
@@ -113,8 +115,8 @@ void run(std::string_view engine_name, std::span<const Message> messages, std::s
   const Selection selection = select_engines(engine_name, messages);
   Engine& engine = *selection.engine;
   if (messages.empty()) return;
-  if (messages.size() == 1 && messages[0].memory == Memory::device) {
-    results[0] = run_one_on_device(static_cast<DeviceEngine&>(engine), messages[0], stream);
+  if (messages.size() == 1 && messages[0].memory == engine.memory() && selection.beside == nullptr) {
+    results[0] = run_one(engine, messages[0], stream);
     return;
   }
   std::vector<Status> statuses(messages.size(), Status::ok);

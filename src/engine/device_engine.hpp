@@ -57,8 +57,7 @@ class DeviceEngine : public Engine {
   virtual void wait(Stream stream) = 0;
   virtual bool is_done(Stream stream) = 0;  // whether wait() would return at once
 
-  // As run() of one message, without a plan.
-  virtual Status run_one(const Message& message, Stream stream) = 0;
+  Status run_one(const Message& message, Stream stream) override = 0;  // without a plan
 
   // As run(), for messages that lie in memory of allocate() of the current device: where they lie is not looked up.
   virtual void run_allocated(const Plan& plan, std::span<Status> statuses, Stream stream) = 0;

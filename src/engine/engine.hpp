@@ -43,6 +43,13 @@ class Engine {
   // device enqueues it on `stream` and waits only when the plan holds AEAD decryption, whose status the host must know.
   // Throws Error{engine_failure, out_of_memory}. Safe from any thread.
   virtual void run(const Plan& plan, std::span<Status> statuses, Stream stream) = 0;
+
+  // run() of one message, whose status it returns. An engine that needs no plan for it makes none.
+  virtual Status run_one(const Message& message, Stream stream) {
+    Status status = Status::ok;
+    run(make_plan({&message, 1}, tile_units()), {&status, 1}, stream);
+    return status;
+  }
 };
 
 // Every engine of this build, whether it can run here or not.

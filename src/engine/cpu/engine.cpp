@@ -14,8 +14,8 @@
 #include "core/fork.hpp"
 #include "core/thread_pool.hpp"
 #include "core/wipe.hpp"
+#include "engine/cpu/aes_lanes.hpp"
 #include "engine/cpu/execute.hpp"
-#include "engine/cpu/gcm_lanes.hpp"
 #include "engine/cpu/libcrypto.hpp"
 #include "engine/cpu/piece.hpp"
 #include "engine/cpu/schedule.hpp"
@@ -24,8 +24,8 @@ namespace warpcipher {
 namespace {
 
 // A run that fails in the middle must not leave text whose tag nobody has looked at.
-void wipe_unverified(const Plan& plan) {
-  for (const Message& m : plan.messages) {
+void wipe_unverified(std::span<const Message> messages) {
+  for (const Message& m : messages) {
     if (m.is_authenticated_decryption()) secure_wipe(m.out, m.in_len);
   }
 }
@@ -85,23 +85,33 @@ class CpuEngine final : public Engine {
 
   void run(const Plan& plan, std::span<Status> statuses, Stream) override {
     for (Status& status : statuses) status = Status::ok;
+    guarded(plan.messages, [&] {
+      ThreadPool& pool = ThreadPool::instance();
+      run_schedule(plan, make_schedule(plan, pool.threads()), pool, statuses);
+    });
+  }
+
+  Status run_one(const Message& message, Stream stream) override {
+    if (!is_small(message)) return Engine::run_one(message, stream);
+    Status status = Status::ok;
+    guarded({&message, 1}, [&] { status = run_message(message); });
+    return status;
+  }
+
+ private:
+  template <class Work>
+  static void guarded(std::span<const Message> messages, const Work& work) {
     try {
-      if (plan.messages.size() == 1 && is_small(plan.messages[0])) {
-        run_messages(plan, {0, Grain::not_split, 0, 1}, statuses);
-      } else {
-        ThreadPool& pool = ThreadPool::instance();
-        run_schedule(plan, make_schedule(plan, pool.threads()), pool, statuses);
-      }
+      work();
     } catch (const std::bad_alloc&) {
-      wipe_unverified(plan);
+      wipe_unverified(messages);
       throw Error(Status::out_of_memory, "the cpu engine ran out of host memory");
     } catch (...) {
-      wipe_unverified(plan);
+      wipe_unverified(messages);
       throw;
     }
   }
 
- private:
   static bool is_small(const Message& m) {
     const WorkCost cost = cost_of(m.algorithm(), m.direction);
     return m.in_len < min_shared_cost / cost.byte;
@@ -110,7 +120,7 @@ class CpuEngine final : public Engine {
   const std::string description_ =
       "AES by OpenSSL's libcrypto" +
       (Libcrypto::instance().version().empty() ? "" : " (" + Libcrypto::instance().version() + ")") +
-      (cpu::gcm_lanes_list().empty() ? "" : ", short GCM by " + std::string(cpu::gcm_lanes_list()[0]->name)) +
+      (cpu::aes_lanes_list().empty() ? "" : " or own " + std::string(cpu::aes_lanes_list()[0]->name) + " code") +
       ", DES bitsliced, on all cores";
   const Instructions instructions_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cpu/execute.hpp"
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -46,6 +47,10 @@ void run_piece(const Message& m, const Piece& piece) {
   }
 }
 
+void run_serial(const Algorithm& algorithm, std::span<const Message* const> messages) {
+  (is_aes(algorithm.cipher.id) ? run_aes_serial : run_des_serial)(messages);
+}
+
 void run_tile(const Message& m, std::uint32_t index, SplitWork& work, std::uint64_t tile, std::uint64_t tiles,
               std::span<Status> statuses) {
   const std::size_t block = m.algorithm().block_len();
@@ -83,20 +88,37 @@ void run_gcm_messages(const Plan& plan, std::span<const std::uint32_t> indices, 
   }
 }
 
-}  // namespace
+Status run_gcm(const Message& m) {
+  AesKey& key = AesKey::of(*m.key);
+  return is_own_gcm(m) ? OwnGcm(key).run(m) : run_gcm_message(key, *key.mode(m.direction).borrow(), m);
+}
 
+// One grain of whole messages.
 void run_messages(const Plan& plan, const Grain& grain, std::span<Status> statuses) {
   const Group& group = plan.groups[grain.group];
   const auto indices = std::span(group.messages).subspan(grain.first, grain.last - grain.first);
   if (group.algorithm->is_aead()) {
     run_gcm_messages(plan, indices, statuses);
-  } else if (serial_lanes(group) > 1) {
+  } else if (serial_lanes(*group.algorithm, group.direction) > 1) {
     std::vector<const Message*> messages;
     for (const std::uint32_t i : indices) messages.push_back(&plan.messages[i]);
-    (is_aes(group.algorithm->cipher.id) ? run_aes_serial : run_des_serial)(messages);
+    run_serial(*group.algorithm, messages);
   } else {
     for (const std::uint32_t i : indices) run_piece(plan.messages[i], whole_piece(plan.messages[i]));
   }
+}
+
+}  // namespace
+
+Status run_message(const Message& message) {
+  const Algorithm& algorithm = message.algorithm();
+  if (algorithm.is_aead()) return run_gcm(message);
+  if (serial_lanes(algorithm, message.direction) > 1) {
+    run_serial(algorithm, std::array{&message});
+  } else {
+    run_piece(message, whole_piece(message));
+  }
+  return Status::ok;
 }
 
 void run_schedule(const Plan& plan, const Schedule& schedule, ThreadPool& pool, std::span<Status> statuses) {

@@ -13,7 +13,7 @@ namespace warpcipher {
 // the text of other messages may then be at their out or not.
 void run_schedule(const Plan& plan, const Schedule& schedule, ThreadPool& pool, std::span<Status> statuses);
 
-// One grain of whole messages, on this thread.
-void run_messages(const Plan& plan, const Grain& grain, std::span<Status> statuses);
+// One whole message, on this thread.
+Status run_message(const Message& message);
 
 }  // namespace warpcipher

@@ -53,9 +53,9 @@ WorkCost cost_of(const Algorithm& algorithm, Direction direction) {
   return {message, 1};
 }
 
-std::size_t serial_lanes(const Group& group) {
-  if (group.parallel) return 1;
-  return is_aes(group.algorithm->cipher.id) ? aes_serial_lanes(*group.algorithm, group.direction) : des_serial_lanes();
+std::size_t serial_lanes(const Algorithm& algorithm, Direction direction) {
+  if (algorithm.parallel(direction)) return 1;
+  return is_aes(algorithm.cipher.id) ? aes_serial_lanes(algorithm, direction) : des_serial_lanes();
 }
 
 Schedule make_schedule(const Plan& plan, std::size_t threads) {
@@ -70,7 +70,7 @@ Schedule make_schedule(const Plan& plan, std::size_t threads) {
     const bool whole = group.algorithm->is_aead() && group.direction == Direction::decrypt && !gives_decryption_tags();
     const bool is_serial_des = !group.parallel && !is_aes(group.algorithm->cipher.id);
     // Serial DES does as many messages as it has lanes at the price of one. AES has few lanes: other cores come first.
-    const std::uint64_t lanes = serial_lanes(group);
+    const std::uint64_t lanes = serial_lanes(*group.algorithm, group.direction);
     const std::uint64_t together =
         is_serial_des ? lanes : std::clamp<std::uint64_t>(group.messages.size() / threads, 1, lanes);
     std::uint64_t first = 0, gathered = 0;

@@ -48,8 +48,8 @@ struct Schedule {
   bool shared = false;  // worth more than one thread
 };
 
-// Messages of a serial group that one core does side by side; 1 for others.
-std::size_t serial_lanes(const Group& group);
+// Messages of a serial mode that one core does side by side; 1 for other modes.
+std::size_t serial_lanes(const Algorithm& algorithm, Direction direction);
 
 // `threads` counts the caller. A message is split when its mode allows and it would keep one thread busy while others
 // have nothing left: whole messages are as fast or faster. The plan must have been made for tiles of cpu_tile_units.
