@@ -19,10 +19,6 @@ constexpr std::size_t tag_len = 16;
 constexpr std::size_t min_nonce_len = 8;
 constexpr std::size_t max_nonce_len = 128;
 
-bool is_plain(nb::handle object) {
-  return PyBytes_CheckExact(object.ptr()) || PyByteArray_CheckExact(object.ptr()) || PyMemoryView_Check(object.ptr());
-}
-
 class AesGcm {
  public:
   AesGcm(nb::handle key, std::string engine) : engine_(std::move(engine)) {

@@ -2,6 +2,7 @@
 // Keys, and one message of any algorithm.
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "bind.hpp"
@@ -20,6 +21,17 @@ void init_key(Key* self, std::string_view algorithm, nb::handle key) {
   new (self) Key(found, bytes.bytes());
 }
 
+nb::object crypt_to_bytes(const Request& request, std::string_view engine, const Operand& in, const Operand& iv,
+                          const Operand& aad) {
+  if (in.device() != host_device) throw nb::value_error("out is needed for data on a GPU");
+  const std::size_t size = output_len(request, in.size());
+  nb::object result = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
+  if (!result.is_valid()) throw nb::python_error();
+  auto* bytes = reinterpret_cast<std::uint8_t*>(PyBytes_AsString(result.ptr()));
+  const Message message = make_message(request, in, bytes, size, iv, aad);
+  return shortened(std::move(result), run_one(message, engine, nullptr, host_device));
+}
+
 nb::object crypt(nb::handle_t<Key> key_object, bool decrypt, bool padded, std::string_view engine, nb::handle data,
                  nb::handle out, nb::handle iv, nb::handle aad, nb::handle tag_length, std::uintptr_t stream) {
   const Key& key = nb::cast<const Key&>(key_object);
@@ -28,16 +40,7 @@ nb::object crypt(nb::handle_t<Key> key_object, bool decrypt, bool padded, std::s
   const Operand iv_bytes(iv, "iv", Operand::Use::read_or_none);
   const Operand aad_bytes(aad, "aad", Operand::Use::read_or_none);
   const auto pointer = reinterpret_cast<Stream>(stream);
-  if (out.is_none()) {
-    if (in.device() != host_device) throw nb::value_error("out is needed for data on a GPU");
-    nb::object result =
-        nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(output_len(request, in.size()))));
-    if (!result.is_valid()) throw nb::python_error();
-    auto* bytes = reinterpret_cast<std::uint8_t*>(PyBytes_AsString(result.ptr()));
-    const auto size = static_cast<std::size_t>(PyBytes_Size(result.ptr()));
-    const Message message = make_message(request, in, bytes, size, iv_bytes, aad_bytes);
-    return shortened(std::move(result), run_one(message, engine, pointer, host_device));
-  }
+  if (out.is_none()) return crypt_to_bytes(request, engine, in, iv_bytes, aad_bytes);
   const Operand target(out, "out", Operand::Use::write);
   check_places(in, target);
   const Message message = make_message(request, in, target.data(), target.size(), iv_bytes, aad_bytes);
@@ -47,6 +50,44 @@ nb::object crypt(nb::handle_t<Key> key_object, bool decrypt, bool padded, std::s
                     in.device(), pointer);
   }
   return nb::int_(written);
+}
+
+// What a Cipher does with bytes, bytearrays and memoryviews. On 64 bytes most of a call is the cost of passing
+// arguments, so this keeps what all calls of a Cipher share.
+class PlainCipher {
+ public:
+  PlainCipher(nb::handle_t<Key> key, bool padded, std::string engine)
+      : key_object_(nb::borrow(key)),
+        key_(nb::cast<const Key&>(key)),
+        padding_(padding_of(key_.algorithm(), padded)),
+        engine_(std::move(engine)) {}
+
+  nb::object crypt(Direction direction, nb::handle data, nb::handle out, nb::handle iv, nb::handle aad,
+                   nb::handle tag_length) const {
+    if (!is_plain(data) || (!out.is_none() && !is_plain(out))) return nb::none();
+    const Request request{key_, direction, padding_, tag_len_of(key_.algorithm(), tag_length)};
+    const Operand in(data, "data", Operand::Use::read);
+    const Operand iv_bytes(iv, "iv", Operand::Use::read_or_none);
+    const Operand aad_bytes(aad, "aad", Operand::Use::read_or_none);
+    if (out.is_none()) return crypt_to_bytes(request, engine_, in, iv_bytes, aad_bytes);
+    const Operand target(out, "out", Operand::Use::write);
+    const Message message = make_message(request, in, target.data(), target.size(), iv_bytes, aad_bytes);
+    const std::size_t written = run_one(message, engine_, nullptr, host_device);
+    if (written == target.size()) return nb::borrow(out);
+    return nb::int_(written);
+  }
+
+ private:
+  const nb::object key_object_;
+  const Key& key_;
+  const Padding padding_;
+  const std::string engine_;
+};
+
+template <Direction direction>
+nb::object crypt_plain(const PlainCipher& self, nb::handle data, nb::handle out, nb::handle iv, nb::handle aad,
+                       nb::handle tag_length) {
+  return self.crypt(direction, data, out, iv, aad, tag_length);
 }
 
 }  // namespace
@@ -62,6 +103,23 @@ void bind_cipher(nb::module_& m) {
       .def_prop_ro(
           "algorithm", [](const Key& self) { return self.algorithm().name; }, "The algorithm's name.")
       .def("__repr__", [](const Key& self) { return "<warpcipher.Key " + std::string(self.algorithm().name) + ">"; });
+  const char* const plain_doc =
+      "The text as bytes, or `out` where it is given and full; the number of bytes written where it is longer. None "
+      "where data or out is no bytes, bytearray or memoryview: then nothing was done.";
+  nb::class_<PlainCipher>(m, "PlainCipher", "One message of a key on bytes, bytearrays and memoryviews.")
+      .def(nb::init<nb::handle_t<Key>, bool, std::string>(), nb::arg("key"), nb::arg("padded"), nb::arg("engine"),
+           nb::sig("def __init__(self, key: Key, padded: bool, engine: str) -> None"),
+           "ValueError: padding for an algorithm that takes none.")
+      .def("encrypt", &crypt_plain<Direction::encrypt>, nb::arg("data").none(), nb::arg("out").none(),
+           nb::arg("iv").none(), nb::arg("aad").none(), nb::arg("tag_length").none(),
+           nb::sig("def encrypt(self, data: object, out: object, iv: object, aad: object, tag_length: int) -> "
+                   "typing.Any"),
+           plain_doc)
+      .def("decrypt", &crypt_plain<Direction::decrypt>, nb::arg("data").none(), nb::arg("out").none(),
+           nb::arg("iv").none(), nb::arg("aad").none(), nb::arg("tag_length").none(),
+           nb::sig("def decrypt(self, data: object, out: object, iv: object, aad: object, tag_length: int) -> "
+                   "typing.Any"),
+           plain_doc);
   m.def("crypt", &crypt, nb::arg("key"), nb::arg("decrypt"), nb::arg("padded"), nb::arg("engine"), nb::arg("data"),
         nb::arg("out").none(), nb::arg("iv").none(), nb::arg("aad").none(), nb::arg("tag_length").none(),
         nb::arg("stream"),

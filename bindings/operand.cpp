@@ -164,6 +164,10 @@ Operand::~Operand() {
   if (exported_) PyBuffer_Release(&buffer_);
 }
 
+bool is_plain(nb::handle object) {
+  return PyBytes_CheckExact(object.ptr()) || PyByteArray_CheckExact(object.ptr()) || PyMemoryView_Check(object.ptr());
+}
+
 std::string place(const Operand& operand) {
   return operand.device() == host_device ? "host memory" : "GPU " + std::to_string(operand.device());
 }

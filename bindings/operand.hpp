@@ -25,6 +25,9 @@ struct Span {
   nanobind::object owner;
 };
 
+// Whether the object is bytes, a bytearray or a memoryview itself: everything else passes through warpcipher.arrays.
+bool is_plain(nanobind::handle object);
+
 // Holds the object, and the buffer it exports, for as long as it lives. The GIL is held at both ends of that life.
 class Operand {
  public:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _later, _native
 from ._uncopied import Uncopied
-from .arguments import PLAIN, is_padded, make_key
+from .arguments import is_padded, make_key
 
 if TYPE_CHECKING:
     from ._types import ArrayT, Buffer, BufferT, Data, StreamLike
@@ -24,7 +24,7 @@ class Cipher(Uncopied):
     Safe to use from several threads. ValueError: unknown algorithm or padding, wrong length of key.
     """
 
-    __slots__ = ("_engine", "_key", "_padded")
+    __slots__ = ("_decrypt", "_encrypt", "_engine", "_key", "_padded")
 
     def __init__(
         self,
@@ -36,9 +36,10 @@ class Cipher(Uncopied):
     ) -> None:
         self._key = make_key(algorithm, key)
         self._padded = is_padded(padding)
-        if self._padded:
-            _native.output_size(self._key, False, True, 0, 16)  # refuses algorithms without padding
         self._engine = engine
+        plain = _native.PlainCipher(self._key, self._padded, engine)
+        self._encrypt = plain.encrypt
+        self._decrypt = plain.decrypt
 
     @property
     def algorithm(self) -> str:
@@ -119,6 +120,10 @@ class Cipher(Uncopied):
         Returns the new object; or `out` if it is full, else a view of the bytes written.
         Work on a GPU is enqueued on the stream and not waited for.
         """
+        if stream is None:
+            done = self._encrypt(data, out, iv, aad, tag_length)
+            if done is not None:
+                return done if type(done) is not int else memoryview(out).cast("B")[:done]
         return self._run(False, data, iv, aad, tag_length, out, stream)
 
     @overload
@@ -187,6 +192,10 @@ class Cipher(Uncopied):
         On a GPU an AEAD and padded data are waited for, since the result must be known; nothing
         else is.
         """
+        if stream is None:
+            done = self._decrypt(data, out, iv, aad, tag_length)
+            if done is not None:
+                return done if type(done) is not int else memoryview(out).cast("B")[:done]
         return self._run(True, data, iv, aad, tag_length, out, stream)
 
     def _run(
@@ -199,14 +208,6 @@ class Cipher(Uncopied):
         out: Any,
         stream: StreamLike,
     ) -> Any:
-        if stream is None and type(data) in PLAIN and (out is None or type(out) in PLAIN):
-            done = _native.crypt(
-                self._key, decrypt, self._padded, self._engine, data, out, iv, aad, tag_length, 0
-            )
-            if out is None:
-                return done
-            size = out.nbytes if type(out) is memoryview else len(out)
-            return out if done == size else memoryview(out).cast("B")[:done]
         return _later.load("arrays").crypt(
             self._key, decrypt, self._padded, self._engine, data, out, iv, aad, tag_length, stream
         )
