@@ -133,7 +133,7 @@ def test_nothing_is_left_of_a_run_that_failed(tmp_path: Path) -> None:
         (("--row-seconds", "0"), 2, "row-seconds is 0.0"),
         (("--device", "-1"), 2, "device is -1"),
         (("--folder", "nowhere"), 2, "folder is 'nowhere', which is not a directory"),
-        (("--against", "gpg"), 2, "against is 'gpg': expected openssl"),
+        (("--against", "gpg"), 2, "against is 'gpg': expected openssl or pyca"),
         (("--json", "--csv"), 2, "--json and --csv both"),
         (("--engine", "cpu", "--residence", "device"), 5, "engine cpu runs on host memory"),
         (("--png", "nowhere/x"), 4, "No such file"),

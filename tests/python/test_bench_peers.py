@@ -6,12 +6,16 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from bench_support import ALGORITHMS, QUICK
+import warpcipher as wc
+from bench_support import ALGORITHMS, ENGINES, QUICK
 from cli_support import run, run_json
-from warpcipher.bench import openssl
+from warpcipher.bench import openssl, pyca
+from warpcipher.bench.cases import Case
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command")
@@ -58,3 +62,58 @@ def test_against_openssl_without_openssl(tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": str(tmp_path)}
     done = run("bench", "--against", "openssl", cwd=tmp_path, expect=2, env=environment)
     assert "no openssl is on PATH" in done.stderr.decode()
+
+
+AES = [entry for name, entry in ALGORITHMS.items() if name.startswith("aes-")]
+
+
+def case_of(info: wc.AlgorithmInfo, direction: str, size: int, message: int) -> Case:
+    return Case(info, direction, size, message, "pageable", ENGINES["cpu"])
+
+
+def test_against_pyca(tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    names = ("--algorithm", "aes-256-xts", "--algorithm", "des-ecb", "--size", "8192")
+    document = run_json(*QUICK, *names, "--against", "pyca", cwd=tmp_path)
+    bytes_to_bytes, into = document["peers"]
+    assert bytes_to_bytes["command"] == "run_columns(...) beside encryptor, update, finalize"
+    assert into["command"] == "run_columns(..., out=) beside encryptor, update_into, finalize"
+    assert bytes_to_bytes["message"] == 4096
+    assert bytes_to_bytes["size"] == 8192
+    assert bytes_to_bytes["version"].startswith("cryptography ")
+    assert into["gigabytes_per_second"]["median"] > 0
+    assert into["ratio"]["count"] >= 3
+    assert [entry["reason"] for entry in document["skipped"] if entry["engine"] == "pyca"] == [
+        "pyca is compared in AES alone"
+    ]
+
+
+@pytest.mark.parametrize("direction", ["encrypt", "decrypt"])
+@pytest.mark.parametrize("info", AES, ids=lambda info: info.name)
+def test_pyca_makes_the_same(info: wc.AlgorithmInfo, direction: str) -> None:
+    """In every mode, of one message and of several: where they differ `measure` raises."""
+    pytest.importorskip("cryptography")
+    for message in (320, 128):
+        case = case_of(info, direction, 320, message)
+        rows = pyca.measure(pyca.library(), case, 0.0, 1)
+        assert [row.ratio.count for row in rows if row.ratio is not None] == [1, 1]
+
+
+def test_a_difference_from_pyca_ends_the_run() -> None:
+    wrong = SimpleNamespace(encrypt=lambda nonce, data, aad: bytes(len(data) + 16))
+    peer = pyca.Library(SimpleNamespace(AESGCM=lambda key: wrong), None, "")
+    case = case_of(ALGORITHMS["aes-128-gcm"], "encrypt", 64, 64)
+    with pytest.raises(wc.EngineError, match="differ in aes-128-gcm encrypt 64 B"):
+        pyca.measure(peer, case, 0.0, 1)
+
+
+def test_against_pyca_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(pyca.MissingError, match="pip install 'cryptography>=50'"):
+        pyca.library()
+
+
+def test_pyca_is_not_compared_with_a_gpu() -> None:
+    device = Case(AES[0], "encrypt", 64, 64, "device", ENGINES["cuda"])
+    assert "host memory" in pyca.refusal(device)
+    assert pyca.refusal(case_of(AES[0], "encrypt", 64, 64)) == ""

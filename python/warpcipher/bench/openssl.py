@@ -78,6 +78,7 @@ def measure(
         processes,
         Spread.of(rates),
         shlex.join(["openssl", *arguments[1:]]),
+        message,
     )
 
 

@@ -35,6 +35,9 @@ CSV_COLUMNS = (
     "percent_of_link",
     "percent_of_host",
     "percent_of_file",
+    "ratio_median",
+    "ratio_least",
+    "ratio_most",
     "device",
     "driver",
     "command",
@@ -85,9 +88,9 @@ def _peer_fields(report: Report, peer: PeerRow) -> dict[str, object]:
     return {
         "algorithm": peer.algorithm,
         "direction": peer.direction,
-        "size": peer.message,
+        "size": peer.size,
         "message": peer.message,
-        "messages": 1,
+        "messages": -(-peer.size // peer.message),
         "residence": "cache",
         "engine": peer.peer,
         **_spread("gb_per_s", peer.gigabytes_per_second, 1),
@@ -95,6 +98,7 @@ def _peer_fields(report: Report, peer: PeerRow) -> dict[str, object]:
         "device": f"{report.machine.cpu.model}, {peer.processes} processes",
         "driver": peer.version,
         "command": peer.command,
+        **({} if peer.ratio is None else _spread("ratio", peer.ratio, 1)),
         "version": report.version,
         "started": report.started,
     }
@@ -129,9 +133,10 @@ def line(news: object) -> str:
     if isinstance(news, Row):
         return _row_line(news)
     if isinstance(news, PeerRow):
-        what = f"{news.algorithm:14} {news.direction} {shown_size(news.message):>8}"
+        what = f"{news.algorithm:14} {news.direction} {shown_size(news.size):>8}"
         rate = _shown_spread(news.gigabytes_per_second)
-        return f"{what} {'':8} {'cache':8} {news.peer:9} {rate} GB/s  {news.command}"
+        ratio = "" if news.ratio is None else f"ours {news.ratio.median:.2f} times that  "
+        return f"{what} {'':8} {'cache':8} {news.peer:9} {rate} GB/s  {ratio}{news.command}"
     if isinstance(news, Skipped):
         size = "" if news.size is None else shown_size(news.size)
         parts = (news.algorithm, news.direction, size, news.residence, news.engine)

@@ -132,7 +132,13 @@ class Skipped:
 
 @dataclass(frozen=True)
 class PeerRow:
-    """Another program on the same machine, on all cores; `command` is what was run."""
+    """A peer on the same machine; `command` is what was run.
+
+    openssl: a program, on all cores, over messages in its cache.
+    pyca:    a library in this process, on one core, over the texts of a row, by turns with this
+             library. ratio: this library's rate over the peer's in each pair of turns; None where
+             there were no turns. size: bytes of text of all messages.
+    """
 
     peer: str
     version: str
@@ -142,6 +148,8 @@ class PeerRow:
     processes: int
     gigabytes_per_second: Spread
     command: str
+    size: int
+    ratio: Spread | None = None
 
 
 @dataclass

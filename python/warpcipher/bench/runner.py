@@ -15,7 +15,7 @@ from typing import TypeAlias
 import warpcipher as wc
 from warpcipher import _native
 
-from . import bounds, cases, machine, measure, memory, openssl
+from . import bounds, cases, machine, measure, memory, openssl, pyca
 from .results import Bound, Machine, PeerRow, Report, Row, Skipped
 from .settings import Settings
 
@@ -39,6 +39,7 @@ class _Run:
         self._settings = settings.effective()
         self._observe = observe
         self._openssl = openssl.program() if settings.against == "openssl" else None
+        self._pyca = pyca.library() if settings.against == "pyca" else None
         self._repetitions_of_peer = 1 if settings.quick else 3
         if not Path(self._settings.folder).is_dir():
             raise ValueError(f"folder is {self._settings.folder!r}, which is not a directory")
@@ -148,6 +149,18 @@ class _Run:
             known.append((case.size, row.seconds.median))
             self._report.rows.append(row)
             self._observe(row)
+            if self._pyca is not None:
+                self._run_pyca(self._pyca, case)
+
+    def _run_pyca(self, peer: pyca.Library, case: cases.Case) -> None:
+        refusal = pyca.refusal(case)
+        if refusal:
+            self._skip(replace(case.skipped(refusal), engine="pyca"))
+            return
+        settings = self._settings
+        for found in pyca.measure(peer, case, settings.row_seconds, settings.repetitions):
+            self._report.peers.append(found)
+            self._observe(found)
 
     def _run_openssl(self, path: str) -> None:
         its_version = openssl.version(path)

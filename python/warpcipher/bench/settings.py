@@ -12,7 +12,7 @@ import warpcipher as wc
 DIRECTIONS = ("encrypt", "decrypt")
 RESIDENCES = ("device", "pinned", "pageable", "file")
 """Where text and result lie. pinned: page-locked host memory."""
-PEERS = ("openssl",)
+PEERS = ("openssl", "pyca")
 AUTO = "auto"
 """The engine that the library would choose. It is measured only when it is asked for."""
 

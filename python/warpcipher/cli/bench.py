@@ -79,7 +79,11 @@ def _engines(_context: click.Context, _parameter: click.Parameter, incomplete: s
 )
 @click.option("--device", metavar="N", type=int, default=0, help="The GPU; 0.")
 @click.option("--folder", metavar="DIR", help="For --residence file; the system's for temporaries.")
-@click.option("--against", metavar="NAME", help="Run a peer too: openssl (openssl speed -multi).")
+@click.option(
+    "--against",
+    metavar="NAME",
+    help="Run a peer too: openssl (its speed -multi) or pyca (by turns).",
+)
 @click.option("--quick", is_flag=True, help="Small and short, to try the command; not to quote.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")

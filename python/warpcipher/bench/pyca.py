@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pyca/cryptography beside the library: the same texts in the same process, by turns, so that
+whatever else the machine does slows both."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import time
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import warpcipher as wc
+
+from .cases import TAG_SIZE, Case
+from .results import PeerRow, Spread
+
+CIPHERS = ("aes-128", "aes-192", "aes-256")
+IN_A_ROW = 0.0005
+"""Seconds of calls that one takes before it is the other's turn: less than a scheduler gives."""
+MOST_PAIRS = 41
+
+Call = Callable[[], Any]
+
+
+class MissingError(ValueError):
+    """pyca/cryptography is not installed."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """pyca/cryptography's modules, and its version with that of its OpenSSL."""
+
+    aead: Any
+    ciphers: Any
+    version: str
+
+    def mode(self, name: str, iv: bytes) -> Any:
+        """A mode's object. CFB, CFB8 and OFB have moved to its module of decrepit ones."""
+        modes, upper = self.ciphers.modes, name.upper()
+        if name in ("cfb", "cfb8", "ofb"):
+            modes = importlib.import_module("cryptography.hazmat.decrepit.ciphers.modes")
+        return modes.ECB() if name == "ecb" else getattr(modes, upper)(iv)
+
+
+def library() -> Library:
+    """MissingError: it is not installed here."""
+    try:
+        package = importlib.import_module("cryptography")
+        ciphers = importlib.import_module("cryptography.hazmat.primitives.ciphers")
+        aead = importlib.import_module("cryptography.hazmat.primitives.ciphers.aead")
+        backend = importlib.import_module("cryptography.hazmat.backends.openssl.backend").backend
+    except ImportError:
+        raise MissingError(
+            "--against pyca needs the package cryptography: pip install 'cryptography>=50'"
+        ) from None
+    version = f"cryptography {package.__version__}, {backend.openssl_version_text()}"
+    return Library(aead, ciphers, version)
+
+
+def refusal(case: Case) -> str:
+    """Why the peer has nothing to compare a case with; empty where it has."""
+    if case.algorithm.name.rpartition("-")[0] not in CIPHERS:
+        return "pyca is compared in AES alone"
+    if case.residence not in ("pageable", "pinned") or case.engine.memory == "device":
+        return "pyca works on host memory, and is compared with an engine that does"
+    return ""
+
+
+def measure(peer: Library, case: Case, seconds: float, repetitions: int) -> list[PeerRow]:
+    """Both ways of calling: bytes to bytes, and into a buffer. EngineError: the two differ."""
+    pair = _Pair(peer, case)
+    rows = []
+    for into in (False, True):
+        own, other = pair.calls(into)
+        pair.check(own, other, into)
+        rates, ratios = _by_turns(own, other, case.size, seconds, repetitions)
+        rows.append(
+            PeerRow(
+                "pyca",
+                peer.version,
+                case.algorithm.name,
+                case.direction,
+                case.message,
+                1,
+                Spread.of(rates),
+                pair.shown(into),
+                case.size,
+                Spread.of(ratios),
+            )
+        )
+    return rows
+
+
+def _by_turns(
+    own: Call, other: Call, size: int, seconds: float, repetitions: int
+) -> tuple[list[float], list[float]]:
+    """GB/s of `other`, and the rate of `own` over its rate, of each pair."""
+    once = max(_time(own, 1), 1e-9)
+    calls = max(1, round(IN_A_ROW / once))
+    end = time.perf_counter() + seconds
+    rates: list[float] = []
+    ratios: list[float] = []
+    while len(rates) < max(repetitions, MOST_PAIRS):
+        if len(rates) >= repetitions and time.perf_counter() > end:
+            break
+        mine, theirs = _time(own, calls), _time(other, calls)
+        rates.append(size * calls / theirs / 1e9)
+        ratios.append(theirs / mine)
+    return rates, ratios
+
+
+def _time(call: Call, calls: int) -> float:
+    turns = range(calls)
+    start = time.perf_counter()
+    for _ in turns:
+        call()
+    return time.perf_counter() - start
+
+
+class _Pair:
+    """The calls of both on the same messages under one key, with buffers that stay in the cache
+    where they fit."""
+
+    def __init__(self, peer: Library, case: Case) -> None:
+        info, self._case, self._peer = case.algorithm, case, peer
+        self._mode = info.name.rpartition("-")[2]
+        self._encrypting = case.direction == "encrypt"
+        self._key_bytes = os.urandom(info.key_size)
+        self._key = wc.Key(info.name, self._key_bytes)
+        self._cipher = wc.Cipher(info.name, self._key, engine=case.engine.name)
+        self._ivs = [os.urandom(info.iv_size) for _ in case.lengths]
+        self._texts = [os.urandom(length) for length in case.lengths]
+        growth = TAG_SIZE if info.is_aead else 0
+        if growth and not self._encrypting:
+            pairs = zip(self._texts, self._ivs, strict=True)
+            self._texts = [self._cipher.encrypt(text, iv=iv) for text, iv in pairs]
+            growth = -growth
+        self._sizes = [len(text) + growth for text in self._texts]
+        self._out = bytearray(sum(self._sizes))
+        # update_into asks for room for a block more than it writes.
+        room = 0 if info.is_aead else info.block_size - 1
+        self._their_out = [bytearray(size + room) for size in self._sizes]
+
+    def calls(self, into: bool) -> tuple[Call, Call]:
+        """Ours and theirs: both return what they made, in one piece or in one for each message;
+        into: they fill buffers."""
+        one = self._their_aead(into) if self._case.algorithm.is_aead else self._theirs(into)
+        work = list(zip(range(len(self._texts)), self._texts, self._their_out, strict=True))
+        if len(work) == 1:
+            return self._own(into), lambda: one(*work[0])
+        return self._own(into), lambda: [one(*message) for message in work]
+
+    def _own(self, into: bool) -> Call:
+        case, out = self._case, self._out if into else None
+        if case.message < case.size:
+            source, ivs = b"".join(self._texts), b"".join(self._ivs) or None
+            lengths = array("Q", map(len, self._texts))
+            return lambda: wc.run_columns(
+                case.algorithm.name,
+                case.direction,
+                self._key,
+                source,
+                lengths=lengths,
+                ivs=ivs,
+                out=out,
+                engine=case.engine.name,
+            ).raise_for_status()
+        method = self._cipher.encrypt if self._encrypting else self._cipher.decrypt
+        text, iv = self._texts[0], self._ivs[0] or None
+        if into:
+            return lambda: method(text, iv=iv, out=out)
+        return lambda: method(text, iv=iv)
+
+    def _their_aead(self, into: bool) -> Callable[[int, bytes, bytearray], Any]:
+        peer, ivs = self._peer.aead.AESGCM(self._key_bytes), self._ivs
+        if into:
+            method = peer.encrypt_into if self._encrypting else peer.decrypt_into
+            return lambda i, text, out: method(ivs[i], text, None, out)
+        method = peer.encrypt if self._encrypting else peer.decrypt
+        return lambda i, text, out: method(ivs[i], text, None)
+
+    def _theirs(self, into: bool) -> Callable[[int, bytes, bytearray], Any]:
+        ciphers, ivs = self._peer.ciphers, self._ivs
+        key = ciphers.algorithms.AES(self._key_bytes)
+        keyed = [ciphers.Cipher(key, self._peer.mode(self._mode, iv)) for iv in ivs]
+        start = [cipher.encryptor if self._encrypting else cipher.decryptor for cipher in keyed]
+        if self._mode == "ctr":  # alone in that a context takes a new IV
+            context = start[0]()
+
+            def one(i: int, text: bytes, out: bytearray) -> Any:
+                context.reset_nonce(ivs[i])
+                return context.update_into(text, out) if into else context.update(text)
+
+            return one
+
+        def another(i: int, text: bytes, out: bytearray) -> Any:
+            context = start[i]()
+            done = context.update_into(text, out) if into else context.update(text)
+            context.finalize()
+            return done
+
+        return another
+
+    def check(self, own: Call, other: Call, into: bool) -> None:
+        """Runs both once, and compares what they made."""
+        made, theirs = own(), other()
+        if into:
+            made = bytes(self._out)
+            pairs = zip(self._their_out, self._sizes, strict=True)
+            theirs = [bytes(out[:size]) for out, size in pairs]
+        elif isinstance(made, wc.Columns):
+            made = bytes(made.out)
+        if made != (b"".join(theirs) if isinstance(theirs, list) else theirs):
+            raise wc.EngineError(
+                f"engine {self._case.engine.name} and pyca/cryptography differ in "
+                f"{self._case.shown}: nothing of it is worth measuring"
+            )
+
+    def shown(self, into: bool) -> str:
+        """What is called: ours beside theirs."""
+        verb, out = self._case.direction, ", out=" if into else ""
+        split = self._case.message < self._case.size
+        own = f"run_columns(...{out})" if split else f"Cipher.{verb}(data{out})"
+        update = "update_into" if into else "update"
+        if self._case.algorithm.is_aead:
+            theirs = f"AESGCM.{verb}{'_into' if into else ''}"
+        elif self._mode == "ctr":
+            theirs = f"reset_nonce, {update}"
+        else:
+            theirs = f"{verb}or, {update}, finalize"
+        return f"{own} beside {theirs}"
