@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loader for vLLM: with a stand-in for vLLM's registry, and with vLLM where it is installed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from warpcipher import InvalidTag, keys, weights
+from warpcipher.weights import ed25519, vllm_loader
+
+KEY = bytes(range(32))
+
+
+@pytest.mark.parametrize(
+    ("config", "error", "message"),
+    [
+        ({}, ValueError, "0 keys are named"),
+        ({"key_file": "a", "key_env": "b"}, ValueError, "2 keys are named"),
+        ({"key": "secret"}, ValueError, "'key' is unknown"),
+        ({"key_file": 5}, TypeError, "key_file is no str"),
+        ({"key_command": "cat x"}, TypeError, "key_command is no list"),
+        ({"key_file": "a", "context": 5}, TypeError, "is no"),
+        ({"key_file": "a", "keys": "pem"}, ValueError, 'keys is "jwk" or "raw"'),
+    ],
+)
+def test_bad_configurations(config: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message) as caught:
+        vllm_loader.key_of(config)
+    assert "secret" not in str(caught.value)
+
+
+def test_keys_from_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "k").write_bytes(KEY)
+    monkeypatch.setenv("MODEL_KEY", KEY.hex())
+    for config in (
+        {"key_file": str(tmp_path / "k")},
+        {"key_env": "MODEL_KEY"},
+        {"key_command": ["cat", str(tmp_path / "k")]},
+    ):
+        key, context = vllm_loader.key_of({**config, "context": "c"})
+        assert keys.resolve(key, sizes=(32,)) == KEY
+        assert context == b"c"
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What a stand-in for vLLM's module was told."""
+    known: dict[str, Any] = {}
+
+    class BaseModelLoader:
+        def __init__(self, load_config: Any) -> None:
+            self.load_config = load_config
+
+    module = ModuleType("vllm.model_executor.model_loader")
+    module.BaseModelLoader = BaseModelLoader  # type: ignore[attr-defined]
+    module.register_model_loader = (  # type: ignore[attr-defined]
+        lambda name: lambda loader: known.update({name: loader})
+    )
+    for name in ("vllm", "vllm.model_executor"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    vllm_loader.register()
+    return known
+
+
+def loader_of(registry: dict[str, Any], **config: Any) -> Any:
+    return registry["warpcipher"](SimpleNamespace(model_loader_extra_config=config))
+
+
+@pytest.mark.parametrize("crypto", [False, True])
+def test_the_loader_fills_a_model(crypto: bool, tmp_path: Path, registry: dict[str, Any]) -> None:
+    import base64
+    import json
+
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+    class Layer(torch.nn.Linear):  # type: ignore[misc, name-defined]
+        def load_weights(self, found: Any) -> set[str]:
+            parameters = dict(self.named_parameters())
+            loaded = set()
+            for name, tensor in found:
+                parameters[name].data.copy_(tensor)
+                loaded.add(name)
+            return loaded
+
+    source, target = Layer(4, 3), Layer(4, 3)
+    key: object = KEY
+    config = {"key_file": str(tmp_path / "k")}
+    (tmp_path / "k").write_bytes(KEY)
+    if crypto:
+        key = weights.CryptotensorsKey(KEY, sign=KEY)
+        encoded = [base64.b64encode(part).decode() for part in (KEY, ed25519.public_key_of(KEY))]
+        pair = [{"kty": "oct", "k": encoded[0]}, {"kty": "okp", "x": encoded[1]}]
+        (tmp_path / "k").write_text(json.dumps({"keys": pair}))
+        config["keys"] = "jwk"
+    weights.save_file(source.state_dict(), tmp_path / "model.safetensors", key)
+    model_config = SimpleNamespace(model=str(tmp_path), quantization=None)
+    loader = loader_of(registry, **config)
+    loader.download_model(model_config)
+    loader.load_weights(target, model_config)
+    for name, tensor in source.state_dict().items():
+        assert torch.equal(target.state_dict()[name], tensor)
+    weights.save_file({"weight": source.weight}, tmp_path / "model.safetensors", key)
+    with pytest.raises(ValueError, match="no weights for 'bias'"):
+        loader.load_weights(target, model_config)
+    data = bytearray((tmp_path / "model.safetensors").read_bytes())
+    data[-1] ^= 1
+    (tmp_path / "model.safetensors").write_bytes(data)
+    with pytest.raises(InvalidTag):
+        loader.load_weights(target, model_config)
+
+
+def test_models_of_a_hub_are_refused(registry: dict[str, Any]) -> None:
+    loader = loader_of(registry, key_env="MODEL_KEY")
+    with pytest.raises(ValueError, match="takes a directory, and 'org/model' is none"):
+        loader.download_model(SimpleNamespace(model="org/model"))
+
+
+def test_the_entry_point_names_the_function() -> None:
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    assert '[project.entry-points."vllm.general_plugins"]' in text
+    line = next(line for line in text.splitlines() if "vllm_loader" in line)
+    name, value = (part.strip().strip('"') for part in line.split("="))
+    point = importlib.metadata.EntryPoint(name, value, "vllm.general_plugins")
+    assert point.load() is vllm_loader.register
+
+
+@pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed")
+def test_the_loader_is_in_the_registry_of_vllm() -> None:
+    loaders = importlib.import_module("vllm.model_executor.model_loader")
+    config = importlib.import_module("vllm.config.load")
+    vllm_loader.register()
+    load_config = config.LoadConfig(
+        load_format="warpcipher", model_loader_extra_config={"key_env": "MODEL_KEY"}
+    )
+    loader = loaders.get_model_loader(load_config)
+    assert type(loader).__name__ == "WarpcipherModelLoader"
