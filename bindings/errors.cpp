@@ -44,6 +44,8 @@ void set_error(const Error& error) {
       return engine_error.set(error.what());
     case Status::out_of_memory:
       return PyErr_SetString(PyExc_MemoryError, error.what());
+    case Status::read_failed:
+      return PyErr_SetString(PyExc_OSError, error.what());
     case Status::ok:
     case Status::invalid_argument:
     case Status::invalid_padding:
@@ -92,7 +94,8 @@ void bind_status(nb::module_& m) {
       .value("INVALID_PADDING", Status::invalid_padding, "PKCS#7 padding did not match; the output is zeros.")
       .value("ENGINE_UNAVAILABLE", Status::engine_unavailable, "The engine asked for is unknown or cannot run here.")
       .value("ENGINE_FAILURE", Status::engine_failure, "The engine failed while it ran.")
-      .value("OUT_OF_MEMORY", Status::out_of_memory, "There was no memory for the work.");
+      .value("OUT_OF_MEMORY", Status::out_of_memory, "There was no memory for the work.")
+      .value("READ_FAILED", Status::read_failed, "A file could not be read, or ends too early.");
 }
 
 void throw_invalid_tag() { throw_status(Status::invalid_tag, ""); }

@@ -43,7 +43,8 @@ typedef enum wc_status {
   WC_INVALID_PADDING = 3,    /* PKCS#7 padding did not match; the output is zeros */
   WC_ENGINE_UNAVAILABLE = 4, /* the engine is unknown, cannot run here, or failed its self-test */
   WC_ENGINE_FAILURE = 5,     /* CUDA or libcrypto failed while running */
-  WC_OUT_OF_MEMORY = 6
+  WC_OUT_OF_MEMORY = 6,
+  WC_READ_FAILED = 7         /* a file could not be read, or ends too early */
 } wc_status;
 
 /* Which way a message goes. */
@@ -236,6 +237,50 @@ typedef struct wc_columns {
  * at on the host, message by message. Either way the call waits until all checks are done, so for what is on the stream
  * before it where the columns lie in device memory; work enqueued later may change the columns. */
 WC_API wc_status wc_run_columns(const char *engine, wc_result *results, const wc_columns *columns, void *stream);
+
+/* ---- chunks of an encrypted file ------------------------------------------------------------------------------- */
+
+/* Chunks of a file, each an AEAD message, as arrays: [IV] ciphertext [tag], the IV in the file where ivs is NULL, the
+ * tag where tags is NULL. All arrays lie in host memory. Zero the struct first, then set what applies. */
+typedef struct wc_file_chunks {
+  int file; /* a descriptor that takes pread(); its position stays */
+  const void *bytes; /* the file's content, of bytes_len bytes, instead; NULL: the file */
+  size_t bytes_len;
+  const wc_key *const *keys; /* key_count keys of the same AEAD */
+  size_t key_count;
+  const uint32_t *key_index; /* count entries below key_count; NULL where there is one key */
+  size_t count; /* chunks */
+  const uint64_t *offsets; /* count entries: of the first byte of each in the file */
+  const uint64_t *lengths; /* count entries: of plaintext, and so of ciphertext; at most 2^28 to a device */
+  const void *ivs; /* count * iv_len bytes; NULL: in front of each ciphertext */
+  size_t iv_len;
+  const void *tags; /* count * tag_len bytes; NULL: behind each ciphertext */
+  size_t tag_len; /* as in wc_message */
+  const void *aad; /* one buffer of aad_len bytes */
+  size_t aad_len;
+  const uint64_t *aad_offsets; /* count entries, with aad_lengths; NULL: every chunk takes the whole of aad */
+  const uint64_t *aad_lengths;
+  wc_memory memory; /* of out; device: the one that is current for the calling thread */
+  void *out; /* one buffer of out_len bytes */
+  size_t out_len;
+  const uint64_t *out_offsets; /* count entries: of the bytes wanted; NULL: back to back */
+  const uint64_t *skips; /* count entries, with takes: of chunk i takes[i] bytes are wanted, from skips[i] on */
+  const uint64_t *takes; /* NULL: all of each */
+  size_t threads; /* that read, the caller's among them; 0: as many as the process has cores */
+  size_t piece_len; /* bytes that a thread reads at once; 0: what was measured to be best */
+} wc_file_chunks;
+
+/* Reads chunks and decrypts them into `out`: threads read, and ciphertext is decrypted as it comes. To a device it
+ * travels through page-locked memory, 512 MiB at most, and plaintext is in device memory alone.
+ *
+ * engine   as in wc_run, of the memory that `out` lies in.
+ * *failed  gets the index of the chunk that WC_INVALID_TAG or WC_READ_FAILED is about, the first of several; count
+ *          otherwise. NULL allowed.
+ * stream   a cudaStream_t of the device that holds `out`, or NULL: what is on it now may use `out` until it is done.
+ *
+ * Returns when all is there and every tag was checked. WC_INVALID_ARGUMENT: nothing was written. On any other failure
+ * `out` holds zeros wherever the chunks go. */
+WC_API wc_status wc_read_chunks(const char *engine, size_t *failed, const wc_file_chunks *chunks, void *stream);
 
 /* ---- one message in host memory, the common case -------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@ static_assert(int{WC_INVALID_PADDING} == static_cast<int>(Status::invalid_paddin
 static_assert(int{WC_ENGINE_UNAVAILABLE} == static_cast<int>(Status::engine_unavailable));
 static_assert(int{WC_ENGINE_FAILURE} == static_cast<int>(Status::engine_failure));
 static_assert(int{WC_OUT_OF_MEMORY} == static_cast<int>(Status::out_of_memory));
+static_assert(int{WC_READ_FAILED} == static_cast<int>(Status::read_failed));
 
 thread_local std::string last_error;
 
@@ -95,6 +96,8 @@ const char* wc_status_text(wc_status status) {
       return "engine failure";
     case WC_OUT_OF_MEMORY:
       return "out of memory";
+    case WC_READ_FAILED:
+      return "read failed";
   }
   return "unknown status";
 }

@@ -3,9 +3,11 @@
 // own, and exceptions as a status and a text.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <new>
+#include <span>
 #include <string_view>
 
 #include "batch/key.hpp"
@@ -42,6 +44,12 @@ void require(bool condition, const char* text);
 
 inline const std::uint8_t* bytes(const void* p) { return static_cast<const std::uint8_t*>(p); }
 inline std::uint8_t* bytes(void* p) { return static_cast<std::uint8_t*>(p); }
+
+// An array of a property of each of `count` messages or chunks; a null pointer is no array.
+template <class T>
+std::span<T> column(T* entries, std::size_t count) {
+  return entries != nullptr ? std::span<T>(entries, count) : std::span<T>();
+}
 
 // These throw Error{invalid_argument} for a value that the enumeration lacks.
 Direction to_direction(wc_direction direction);

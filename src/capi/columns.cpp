@@ -12,6 +12,7 @@
 #include "warpcipher.h"
 
 using warpcipher::capi::bytes;
+using warpcipher::capi::column;
 using warpcipher::capi::engine_name;
 using warpcipher::capi::guarded;
 using warpcipher::capi::report;
@@ -19,15 +20,6 @@ using warpcipher::capi::require;
 using warpcipher::capi::to_direction;
 using warpcipher::capi::to_memory;
 using warpcipher::capi::to_padding;
-
-namespace {
-
-template <class T>
-std::span<T> column(T* entries, std::size_t count) {
-  return entries != nullptr ? std::span<T>(entries, count) : std::span<T>();
-}
-
-}  // namespace
 
 wc_status wc_run_columns(const char* engine, wc_result* results, const wc_columns* columns, void* stream) {
   return guarded([&] {

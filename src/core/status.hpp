@@ -13,6 +13,7 @@ enum class Status : int {
   engine_unavailable = 4,  // the engine asked for is unknown, cannot run here, or failed its self-test
   engine_failure = 5,      // the engine failed while running: CUDA or libcrypto said so
   out_of_memory = 6,
+  read_failed = 7,  // a file could not be read, or ends too early
 };
 
 }  // namespace warpcipher
