@@ -9,12 +9,14 @@
 
 namespace warpcipher {
 
-// Of one thread.
+// Of one thread; another takes a copy.
 class MacCheck {
  public:
   explicit MacCheck(const FileChunks& chunks) : chunks_(chunks) {
     if (chunks.has_mac()) hmac_.emplace(chunks.mac.hash, chunks.mac.key);
   }
+  MacCheck(const MacCheck&) = default;
+  MacCheck& operator=(const MacCheck&) = delete;
 
   // The first chunk of a piece whose tag does not match what the buffer holds of it.
   std::optional<ReadFailure> find_bad_tag(const FilePiece& piece, const std::uint8_t* buffer) {

@@ -167,12 +167,12 @@ class FileSlot {
 
 class DeviceWorker {
  public:
-  DeviceWorker(std::string_view name, DeviceEngine& engine, Reading& reading, int device, Stream stream,
-               std::size_t room)
+  DeviceWorker(std::string_view name, DeviceEngine& engine, Reading& reading, const MacCheck& mac, int device,
+               Stream stream, std::size_t room)
       : engine_(engine),
         scope_(engine, device),
         stream_(stream),
-        mac_(reading.chunks()),
+        mac_(mac),
         slots_{FileSlot(name, engine, reading, room), FileSlot(name, engine, reading, room)} {}
 
   void work() {
@@ -220,8 +220,9 @@ std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& e
   threads = std::min(
       {threads, std::max<std::size_t>(pieces, 1), std::max<std::size_t>(most_slots_len / (slots_of_thread * room), 1)});
   Reading reading(chunks, options, room);
+  const MacCheck mac(chunks);
   const int device = engine.current_device();
-  return reading.run(threads, [&] { DeviceWorker(name, engine, reading, device, stream, room).work(); });
+  return reading.run(threads, [&] { DeviceWorker(name, engine, reading, mac, device, stream, room).work(); });
 }
 
 }  // namespace warpcipher

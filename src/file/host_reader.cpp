@@ -17,8 +17,8 @@ constexpr std::size_t wanted_pieces = 4;  // of each thread, so that threads end
 
 class HostWorker {
  public:
-  HostWorker(std::string_view engine, Reading& reading, std::size_t room)
-      : engine_(engine), reading_(reading), chunks_(reading.chunks()), buffer_(room), mac_(chunks_) {}
+  HostWorker(std::string_view engine, Reading& reading, const MacCheck& mac, std::size_t room)
+      : engine_(engine), reading_(reading), chunks_(reading.chunks()), buffer_(room), mac_(mac) {}
 
   void work() {
     while (reading_.next(piece_)) {
@@ -88,8 +88,9 @@ std::optional<ReadFailure> read_to_host(std::string_view engine, const FileChunk
   const std::size_t room = std::max(piece_len, PieceCutter::most_chunk_len(chunks));
   const std::size_t pieces = static_cast<std::size_t>((total + room - 1) / room);
   Reading reading(chunks, options, room);
+  const MacCheck mac(chunks);
   return reading.run(std::clamp<std::size_t>(pieces, 1, most_threads),
-                     [&] { HostWorker(engine, reading, room).work(); });
+                     [&] { HostWorker(engine, reading, mac, room).work(); });
 }
 
 }  // namespace warpcipher

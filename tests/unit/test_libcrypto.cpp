@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hand-made declarations of libcrypto against OpenSSL's headers, where they are installed, and HKDF against RFC
-// 5869.
+// The hand-made declarations of libcrypto against OpenSSL's headers, where they are installed, HKDF against RFC
+// 5869, and HMAC against RFC 4231 and RFC 2202.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "engine/cpu/hkdf.hpp"
+#include "engine/cpu/hmac.hpp"
 #include "engine/cpu/libcrypto.hpp"
 
 #if __has_include(<openssl/evp.h>)
@@ -42,6 +43,7 @@ WARPCIPHER_SAME_TYPE(EVP_KDF_derive);
 WARPCIPHER_SAME_TYPE(EVP_MAC_fetch);
 WARPCIPHER_SAME_TYPE(EVP_MAC_free);
 WARPCIPHER_SAME_TYPE(EVP_MAC_CTX_new);
+WARPCIPHER_SAME_TYPE(EVP_MAC_CTX_dup);
 WARPCIPHER_SAME_TYPE(EVP_MAC_CTX_free);
 WARPCIPHER_SAME_TYPE(EVP_MAC_init);
 WARPCIPHER_SAME_TYPE(EVP_MAC_update);
@@ -157,6 +159,36 @@ TEST(Hkdf, RefusesUnknownHashesAndLengths) {
       EXPECT_EQ(error.status(), Status::invalid_argument);
     }
   }
+}
+
+// RFC 4231, section 4.3; RFC 2202, section 3, case 2.
+TEST(Hmac, GivesTheAnswersOfItsRfcs) {
+  SKIP_WITHOUT_LIBCRYPTO();
+  const std::string key = "Jefe", text = "what do ya want for nothing?";
+  const Bytes key_bytes(key.begin(), key.end()), first(text.begin(), text.begin() + 9),
+      rest(text.begin() + 9, text.end());
+  for (const auto& [hash, hex] : {std::pair{"sha1", "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79"},
+                                  {"sha256", "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+                                  {"sha512",
+                                   "164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea2505549758bf75c05a994a6d0"
+                                   "34f65f8f0e6fdcaeab1a34d4a6b"
+                                   "4b636e070a38bce737"}}) {
+    const Bytes tag = from_hex(hex);
+    Hmac hmac(hash, key_bytes);
+    Hmac copy(hmac);
+    for (int i = 0; i < 2; ++i) {  // one text after another
+      EXPECT_TRUE(hmac.matches({{first, rest}}, tag)) << hash;
+      EXPECT_FALSE(hmac.matches({{rest, first}}, tag)) << hash;
+    }
+    EXPECT_TRUE(copy.matches({{first, rest}}, {tag.data(), 10}));
+    Bytes other = tag;
+    other.back() ^= 1;
+    EXPECT_FALSE(copy.matches({{first, rest}}, other)) << hash;
+    other = tag;
+    other.push_back(0);
+    EXPECT_FALSE(copy.matches({{first, rest}}, other)) << "longer than the hash";
+  }
+  EXPECT_THROW(Hmac("md5", key_bytes), Error);
 }
 
 }  // namespace

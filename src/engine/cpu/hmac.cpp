@@ -31,19 +31,25 @@ const Libcrypto& usable_libcrypto() {
 
 }  // namespace
 
-Hmac::Hmac(std::string_view hash, std::span<const std::uint8_t> key)
-    : key_(key), mac_(nullptr, nullptr), context_(nullptr, nullptr) {
+Hmac::Hmac(std::string_view hash, std::span<const std::uint8_t> key) : key_(key), context_(nullptr, nullptr) {
   const char* const name = libcrypto_name(hash);
   const Libcrypto& libcrypto = usable_libcrypto();
   const NotAtFork scope;  // libcrypto fetches what it needs, and holds locks meanwhile
-  mac_ = {libcrypto->EVP_MAC_fetch(nullptr, "HMAC", nullptr), libcrypto->EVP_MAC_free};
-  if (!mac_) libcrypto.fail("EVP_MAC_fetch(HMAC)");
-  context_ = {libcrypto->EVP_MAC_CTX_new(mac_.get()), libcrypto->EVP_MAC_CTX_free};
+  const std::unique_ptr<evp_mac_st, void (*)(evp_mac_st*)> mac(libcrypto->EVP_MAC_fetch(nullptr, "HMAC", nullptr),
+                                                               libcrypto->EVP_MAC_free);
+  if (!mac) libcrypto.fail("EVP_MAC_fetch(HMAC)");
+  context_ = {libcrypto->EVP_MAC_CTX_new(mac.get()), libcrypto->EVP_MAC_CTX_free};
   if (!context_) libcrypto.fail("EVP_MAC_CTX_new(HMAC)");
   const LibcryptoParam params[] = {{"digest", libcrypto_constant::param_utf8_string, const_cast<char*>(name),
                                     std::string_view(name).size(), libcrypto_constant::param_unmodified},
                                    {nullptr, 0, nullptr, 0, 0}};
   begin(reinterpret_cast<const ossl_param_st*>(params));
+}
+
+Hmac::Hmac(const Hmac& other)
+    : key_(other.key_),
+      context_(Libcrypto::instance()->EVP_MAC_CTX_dup(other.context_.get()), other.context_.get_deleter()) {
+  if (!context_) Libcrypto::instance().fail("EVP_MAC_CTX_dup(HMAC)");
 }
 
 // With the key each time: OpenSSL before 3.0.3 takes none for nothing to be done.

@@ -13,12 +13,17 @@
 
 namespace warpcipher {
 
-// Of one thread. The key is borrowed; libcrypto wipes what it derives from it.
+// Of one thread; another takes a copy. The key is borrowed; libcrypto wipes what it derives from it.
 class Hmac {
  public:
   // `hash` is "sha1", "sha256" or "sha512". Throws Error{invalid_argument} for another, Error{engine_unavailable}
   // without libcrypto, Error{engine_failure} when libcrypto refuses.
   Hmac(std::string_view hash, std::span<const std::uint8_t> key);
+
+  // As the other, whatever that has hashed. Asks libcrypto for no algorithm: that leaves a thread with memory that goes
+  // only if the thread ends before libcrypto does. Throws Error{engine_failure}.
+  Hmac(const Hmac& other);
+  Hmac& operator=(const Hmac&) = delete;
 
   // Whether the HMAC of the two parts, one behind the other, begins with `tag`: the time tells nothing. A tag that is
   // longer than the hash never matches. Throws Error{engine_failure}.
@@ -28,7 +33,6 @@ class Hmac {
   void begin(const ossl_param_st* params);
 
   std::span<const std::uint8_t> key_;
-  std::unique_ptr<evp_mac_st, void (*)(evp_mac_st*)> mac_;
   std::unique_ptr<evp_mac_ctx_st, void (*)(evp_mac_ctx_st*)> context_;
 };
 

@@ -52,6 +52,7 @@ Libcrypto::Libcrypto() {
   resolve(library, "EVP_MAC_fetch", f.EVP_MAC_fetch, missing);
   resolve(library, "EVP_MAC_free", f.EVP_MAC_free, missing);
   resolve(library, "EVP_MAC_CTX_new", f.EVP_MAC_CTX_new, missing);
+  resolve(library, "EVP_MAC_CTX_dup", f.EVP_MAC_CTX_dup, missing);
   resolve(library, "EVP_MAC_CTX_free", f.EVP_MAC_CTX_free, missing);
   resolve(library, "EVP_MAC_init", f.EVP_MAC_init, missing);
   resolve(library, "EVP_MAC_update", f.EVP_MAC_update, missing);

@@ -69,6 +69,7 @@ struct LibcryptoFunctions {
   evp_mac_st* (*EVP_MAC_fetch)(ossl_lib_ctx_st*, const char* algorithm, const char* properties);
   void (*EVP_MAC_free)(evp_mac_st*);
   evp_mac_ctx_st* (*EVP_MAC_CTX_new)(evp_mac_st*);
+  evp_mac_ctx_st* (*EVP_MAC_CTX_dup)(const evp_mac_ctx_st*);
   void (*EVP_MAC_CTX_free)(evp_mac_ctx_st*);
   int (*EVP_MAC_init)(evp_mac_ctx_st*, const unsigned char* key, std::size_t keylen, const ossl_param_st*);
   int (*EVP_MAC_update)(evp_mac_ctx_st*, const unsigned char* data, std::size_t datalen);
