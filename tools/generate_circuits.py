@@ -128,16 +128,10 @@ def lut3_expressions() -> str:
         parameters = ", ".join(
             f"Word {name}" if name in identifiers(used) else "Word" for name in INPUT_TABLES
         )
-        out.append(f"template <>\nstruct Lut3Expression<0x{table:02x}> {{")
-        out.append("  template <class Word>")
-        head = f"  WARPCIPHER_INLINE static constexpr Word apply({parameters}) {{"
-        if len(body) == 1 and len(head) + len(body[0]) <= 107:
-            out.append(f"{head} {body[0]} }}")
-        else:
-            out.append(head)
-            out.extend(f"    {line}" for line in body)
-            out.append("  }")
-        out.append("};")
+        out.append(
+            f"template <> struct Lut3Expression<0x{table:02x}> {{ template <class Word> "
+            f"WARPCIPHER_INLINE static constexpr Word apply({parameters}) {{ {used} }} }};"
+        )
     out.append("\n}  // namespace warpcipher::detail")
     return "\n".join(out) + "\n"
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from . import _native
+from .arguments import is_decrypt
 
 
 @dataclass(frozen=True)
@@ -135,19 +136,13 @@ def explain(
     """
     found = _native.explain(
         algorithm,
-        _is_decrypt(direction),
+        is_decrypt(direction),
         _counted("messages", messages),
         _counted("size", size),
         _counted("keys", keys),
         _counted("device", device, 1 << 31),
     )
     return tuple(_decision(subject, candidates) for subject, candidates in found)
-
-
-def _is_decrypt(direction: str) -> bool:
-    if direction not in ("encrypt", "decrypt"):
-        raise ValueError(f"direction is {direction!r}: expected 'encrypt' or 'decrypt'")
-    return direction == "decrypt"
 
 
 def _counted(name: str, value: int, bound: int = 1 << 63) -> int:

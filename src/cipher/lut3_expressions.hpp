@@ -11,1303 +11,261 @@ namespace warpcipher::detail {
 template <unsigned Table>
 struct Lut3Expression;
 
-template <>
-struct Lut3Expression<0x00> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word, Word, Word) { return Word{}; }
-};
-template <>
-struct Lut3Expression<0x01> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) & ~(b | c); }
-};
-template <>
-struct Lut3Expression<0x02> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & ~(a | b); }
-};
-template <>
-struct Lut3Expression<0x03> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return (~a) & ~b; }
-};
-template <>
-struct Lut3Expression<0x04> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) & ~c; }
-};
-template <>
-struct Lut3Expression<0x05> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return (~a) & ~c; }
-};
-template <>
-struct Lut3Expression<0x06> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b ^ c) & ~a; }
-};
-template <>
-struct Lut3Expression<0x07> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) & ~(b & c); }
-};
-template <>
-struct Lut3Expression<0x08> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & (b & ~a); }
-};
-template <>
-struct Lut3Expression<0x09> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) & ~(b ^ c); }
-};
-template <>
-struct Lut3Expression<0x0a> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return c & ~a; }
-};
-template <>
-struct Lut3Expression<0x0b> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) & ~(b & ~c); }
-};
-template <>
-struct Lut3Expression<0x0c> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return b & ~a; }
-};
-template <>
-struct Lut3Expression<0x0d> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) & ~(c & ~b); }
-};
-template <>
-struct Lut3Expression<0x0e> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b | c) & ~a; }
-};
-template <>
-struct Lut3Expression<0x0f> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word) { return ~a; }
-};
-template <>
-struct Lut3Expression<0x10> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & ~b) & ~c; }
-};
-template <>
-struct Lut3Expression<0x11> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return (~b) & ~c; }
-};
-template <>
-struct Lut3Expression<0x12> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ c) & ~b; }
-};
-template <>
-struct Lut3Expression<0x13> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) & ~(a & c); }
-};
-template <>
-struct Lut3Expression<0x14> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) & ~c; }
-};
-template <>
-struct Lut3Expression<0x15> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~c) & ~(a & b); }
-};
-template <>
-struct Lut3Expression<0x16> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (a ^ b)) & ~(a & b); }
-};
-template <>
-struct Lut3Expression<0x17> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~((a & b) ^ (c & (a ^ b))); }
-};
-template <>
-struct Lut3Expression<0x18> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) & (a ^ c); }
-};
-template <>
-struct Lut3Expression<0x19> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (~b)) & ~(a & b); }
-};
-template <>
-struct Lut3Expression<0x1a> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ c) & ~(a & b); }
-};
-template <>
-struct Lut3Expression<0x1b> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ ((a ^ b) & ~c); }
-};
-template <>
-struct Lut3Expression<0x1c> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) & ~(a & c); }
-};
-template <>
-struct Lut3Expression<0x1d> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ ((a ^ c) & ~b); }
-};
-template <>
-struct Lut3Expression<0x1e> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a ^ (b | c); }
-};
-template <>
-struct Lut3Expression<0x1f> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~(a & (b | c)); }
-};
-template <>
-struct Lut3Expression<0x20> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & (a & ~b); }
-};
-template <>
-struct Lut3Expression<0x21> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (~a)) & ~b; }
-};
-template <>
-struct Lut3Expression<0x22> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return c & ~b; }
-};
-template <>
-struct Lut3Expression<0x23> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c | (~a)) & ~b; }
-};
-template <>
-struct Lut3Expression<0x24> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) & ~(a ^ c); }
-};
-template <>
-struct Lut3Expression<0x25> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (~a)) & ~(a & b); }
-};
-template <>
-struct Lut3Expression<0x26> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b ^ c) & ~(a & b); }
-};
-template <>
-struct Lut3Expression<0x27> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (c & (a ^ b)); }
-};
-template <>
-struct Lut3Expression<0x28> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & (a ^ b); }
-};
-template <>
-struct Lut3Expression<0x29> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~((a & b) | (c ^ (a ^ b))); }
-};
-template <>
-struct Lut3Expression<0x2a> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & ~(a & b); }
-};
-template <>
-struct Lut3Expression<0x2b> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) {
-    return ~((a & b) ^ ((a ^ b) & ~c));
-  }
-};
-template <>
-struct Lut3Expression<0x2c> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) & ~(a & ~c); }
-};
-template <>
-struct Lut3Expression<0x2d> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (c & ~b); }
-};
-template <>
-struct Lut3Expression<0x2e> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) ^ (b | c); }
-};
-template <>
-struct Lut3Expression<0x2f> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) | (c & ~b); }
-};
-template <>
-struct Lut3Expression<0x30> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return a & ~b; }
-};
-template <>
-struct Lut3Expression<0x31> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) & ~(c & ~a); }
-};
-template <>
-struct Lut3Expression<0x32> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | c) & ~b; }
-};
-template <>
-struct Lut3Expression<0x33> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word) { return ~b; }
-};
-template <>
-struct Lut3Expression<0x34> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) & ~(c & ~a); }
-};
-template <>
-struct Lut3Expression<0x35> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & ~b) ^ ((~a) & ~c); }
-};
-template <>
-struct Lut3Expression<0x36> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b ^ (a | c); }
-};
-template <>
-struct Lut3Expression<0x37> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~(b & (a | c)); }
-};
-template <>
-struct Lut3Expression<0x38> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) & (a | c); }
-};
-template <>
-struct Lut3Expression<0x39> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) ^ (c & ~a); }
-};
-template <>
-struct Lut3Expression<0x3a> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) ^ (a | c); }
-};
-template <>
-struct Lut3Expression<0x3b> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) | (c & ~a); }
-};
-template <>
-struct Lut3Expression<0x3c> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return a ^ b; }
-};
-template <>
-struct Lut3Expression<0x3d> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) | ((~a) & ~c); }
-};
-template <>
-struct Lut3Expression<0x3e> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) | (c & ~a); }
-};
-template <>
-struct Lut3Expression<0x3f> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return ~(a & b); }
-};
-template <>
-struct Lut3Expression<0x40> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) & ~c; }
-};
-template <>
-struct Lut3Expression<0x41> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b ^ (~a)) & ~c; }
-};
-template <>
-struct Lut3Expression<0x42> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ c) & ~(a ^ b); }
-};
-template <>
-struct Lut3Expression<0x43> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b ^ (~a)) & ~(a & c); }
-};
-template <>
-struct Lut3Expression<0x44> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return b & ~c; }
-};
-template <>
-struct Lut3Expression<0x45> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b | (~a)) & ~c; }
-};
-template <>
-struct Lut3Expression<0x46> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b ^ c) & ~(a & ~b); }
-};
-template <>
-struct Lut3Expression<0x47> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (b & (a ^ c)); }
-};
-template <>
-struct Lut3Expression<0x48> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b & (a ^ c); }
-};
-template <>
-struct Lut3Expression<0x49> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) {
-    return ~((a & ~b) | (c ^ (a ^ b)));
-  }
-};
-template <>
-struct Lut3Expression<0x4a> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ c) & ~(a & ~b); }
-};
-template <>
-struct Lut3Expression<0x4b> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (b & ~c); }
-};
-template <>
-struct Lut3Expression<0x4c> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b & ~(a & c); }
-};
-template <>
-struct Lut3Expression<0x4d> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) {
-    return ~((b & ~a) ^ (c | (a ^ b)));
-  }
-};
-template <>
-struct Lut3Expression<0x4e> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a ^ (c | (a ^ b)); }
-};
-template <>
-struct Lut3Expression<0x4f> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) | (b & ~c); }
-};
-template <>
-struct Lut3Expression<0x50> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return a & ~c; }
-};
-template <>
-struct Lut3Expression<0x51> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | (~b)) & ~c; }
-};
-template <>
-struct Lut3Expression<0x52> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ c) & ~(b & ~a); }
-};
-template <>
-struct Lut3Expression<0x53> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) ^ (c | (~a)); }
-};
-template <>
-struct Lut3Expression<0x54> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) & ~c; }
-};
-template <>
-struct Lut3Expression<0x55> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word, Word, Word c) { return ~c; }
-};
-template <>
-struct Lut3Expression<0x56> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c ^ (a | b); }
-};
-template <>
-struct Lut3Expression<0x57> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~(c & (a | b)); }
-};
-template <>
-struct Lut3Expression<0x58> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) & (a ^ c); }
-};
-template <>
-struct Lut3Expression<0x59> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c ^ (a | (~b)); }
-};
-template <>
-struct Lut3Expression<0x5a> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return a ^ c; }
-};
-template <>
-struct Lut3Expression<0x5b> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ ((a | b) & ~c); }
-};
-template <>
-struct Lut3Expression<0x5c> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) ^ (a & c); }
-};
-template <>
-struct Lut3Expression<0x5d> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) | (~c); }
-};
-template <>
-struct Lut3Expression<0x5e> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) | (a ^ c); }
-};
-template <>
-struct Lut3Expression<0x5f> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return ~(a & c); }
-};
-template <>
-struct Lut3Expression<0x60> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a & (b ^ c); }
-};
-template <>
-struct Lut3Expression<0x61> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) {
-    return ~((b & ~a) | (c ^ (a ^ b)));
-  }
-};
-template <>
-struct Lut3Expression<0x62> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b ^ c) & ~(b & ~a); }
-};
-template <>
-struct Lut3Expression<0x63> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b ^ (c | (~a)); }
-};
-template <>
-struct Lut3Expression<0x64> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) & (b ^ c); }
-};
-template <>
-struct Lut3Expression<0x65> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c ^ (b | (~a)); }
-};
-template <>
-struct Lut3Expression<0x66> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return b ^ c; }
-};
-template <>
-struct Lut3Expression<0x67> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b ^ c) | ((~a) & ~b); }
-};
-template <>
-struct Lut3Expression<0x68> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) & ~(c ^ (a ^ b)); }
-};
-template <>
-struct Lut3Expression<0x69> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (b ^ c); }
-};
-template <>
-struct Lut3Expression<0x6a> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c ^ (a & b); }
-};
-template <>
-struct Lut3Expression<0x6b> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~((a | b) & (c ^ (a ^ b))); }
-};
-template <>
-struct Lut3Expression<0x6c> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b ^ (a & c); }
-};
-template <>
-struct Lut3Expression<0x6d> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) {
-    return ~((c ^ (a ^ b)) & ~(b & ~a));
-  }
-};
-template <>
-struct Lut3Expression<0x6e> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) | (b ^ c); }
-};
-template <>
-struct Lut3Expression<0x6f> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) | (b ^ c); }
-};
-template <>
-struct Lut3Expression<0x70> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a & ~(b & c); }
-};
-template <>
-struct Lut3Expression<0x71> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) {
-    return ~((b & ~a) ^ (c & ~(a ^ b)));
-  }
-};
-template <>
-struct Lut3Expression<0x72> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b ^ (c | (a ^ b)); }
-};
-template <>
-struct Lut3Expression<0x73> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) | (a & ~c); }
-};
-template <>
-struct Lut3Expression<0x74> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) ^ (b & c); }
-};
-template <>
-struct Lut3Expression<0x75> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & ~b) | (~c); }
-};
-template <>
-struct Lut3Expression<0x76> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & ~b) | (b ^ c); }
-};
-template <>
-struct Lut3Expression<0x77> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return ~(b & c); }
-};
-template <>
-struct Lut3Expression<0x78> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a ^ (b & c); }
-};
-template <>
-struct Lut3Expression<0x79> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) {
-    return ~((c ^ (a ^ b)) & ~(a & ~b));
-  }
-};
-template <>
-struct Lut3Expression<0x7a> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & ~b) | (a ^ c); }
-};
-template <>
-struct Lut3Expression<0x7b> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) | (a ^ c); }
-};
-template <>
-struct Lut3Expression<0x7c> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) | (a & ~c); }
-};
-template <>
-struct Lut3Expression<0x7d> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) | (~c); }
-};
-template <>
-struct Lut3Expression<0x7e> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) | (a ^ c); }
-};
-template <>
-struct Lut3Expression<0x7f> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~(c & (a & b)); }
-};
-template <>
-struct Lut3Expression<0x80> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & (a & b); }
-};
-template <>
-struct Lut3Expression<0x81> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (~a)) & ~(a ^ b); }
-};
-template <>
-struct Lut3Expression<0x82> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & ~(a ^ b); }
-};
-template <>
-struct Lut3Expression<0x83> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c | (~a)) & ~(a ^ b); }
-};
-template <>
-struct Lut3Expression<0x84> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b & ~(a ^ c); }
-};
-template <>
-struct Lut3Expression<0x85> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (~a)) & ~(a & ~b); }
-};
-template <>
-struct Lut3Expression<0x86> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (a ^ b)) & ~(a & ~b); }
-};
-template <>
-struct Lut3Expression<0x87> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (b & c); }
-};
-template <>
-struct Lut3Expression<0x88> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return b & c; }
-};
-template <>
-struct Lut3Expression<0x89> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b | (~a)) & ~(b ^ c); }
-};
-template <>
-struct Lut3Expression<0x8a> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & ~(a & ~b); }
-};
-template <>
-struct Lut3Expression<0x8b> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (b & ~(a ^ c)); }
-};
-template <>
-struct Lut3Expression<0x8c> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b & ~(a & ~c); }
-};
-template <>
-struct Lut3Expression<0x8d> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (c & ~(a ^ b)); }
-};
-template <>
-struct Lut3Expression<0x8e> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) ^ (c & ~(a ^ b)); }
-};
-template <>
-struct Lut3Expression<0x8f> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) | (b & c); }
-};
-template <>
-struct Lut3Expression<0x90> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a & ~(b ^ c); }
-};
-template <>
-struct Lut3Expression<0x91> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (~b)) & ~(b & ~a); }
-};
-template <>
-struct Lut3Expression<0x92> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (a ^ b)) & ~(b & ~a); }
-};
-template <>
-struct Lut3Expression<0x93> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) ^ (a & c); }
-};
-template <>
-struct Lut3Expression<0x94> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) & (c ^ (a ^ b)); }
-};
-template <>
-struct Lut3Expression<0x95> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) ^ (~c); }
-};
-template <>
-struct Lut3Expression<0x96> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c ^ (a ^ b); }
-};
-template <>
-struct Lut3Expression<0x97> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) {
-    return ~((a | b) & ~(c ^ (a ^ b)));
-  }
-};
-template <>
-struct Lut3Expression<0x98> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) & ~(b ^ c); }
-};
-template <>
-struct Lut3Expression<0x99> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return c ^ (~b); }
-};
-template <>
-struct Lut3Expression<0x9a> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c ^ (a & ~b); }
-};
-template <>
-struct Lut3Expression<0x9b> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) ^ (c & (a | b)); }
-};
-template <>
-struct Lut3Expression<0x9c> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b ^ (a & ~c); }
-};
-template <>
-struct Lut3Expression<0x9d> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) | (c ^ (~b)); }
-};
-template <>
-struct Lut3Expression<0x9e> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) | (c ^ (a ^ b)); }
-};
-template <>
-struct Lut3Expression<0x9f> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~(a & (b ^ c)); }
-};
-template <>
-struct Lut3Expression<0xa0> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return a & c; }
-};
-template <>
-struct Lut3Expression<0xa1> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (~a)) & ~(b & ~a); }
-};
-template <>
-struct Lut3Expression<0xa2> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & ~(b & ~a); }
-};
-template <>
-struct Lut3Expression<0xa3> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) ^ (c | (~a)); }
-};
-template <>
-struct Lut3Expression<0xa4> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) & ~(a ^ c); }
-};
-template <>
-struct Lut3Expression<0xa5> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return c ^ (~a); }
-};
-template <>
-struct Lut3Expression<0xa6> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c ^ (b & ~a); }
-};
-template <>
-struct Lut3Expression<0xa7> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (c & (a | b)); }
-};
-template <>
-struct Lut3Expression<0xa8> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & (a | b); }
-};
-template <>
-struct Lut3Expression<0xa9> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c ^ ((~a) & ~b); }
-};
-template <>
-struct Lut3Expression<0xaa> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word, Word, Word c) { return c; }
-};
-template <>
-struct Lut3Expression<0xab> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c | ((~a) & ~b); }
-};
-template <>
-struct Lut3Expression<0xac> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) ^ (a & ~c); }
-};
-template <>
-struct Lut3Expression<0xad> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) | (c ^ (~a)); }
-};
-template <>
-struct Lut3Expression<0xae> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c | (b & ~a); }
-};
-template <>
-struct Lut3Expression<0xaf> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return c | (~a); }
-};
-template <>
-struct Lut3Expression<0xb0> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a & ~(b & ~c); }
-};
-template <>
-struct Lut3Expression<0xb1> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (c | (a ^ b)); }
-};
-template <>
-struct Lut3Expression<0xb2> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) ^ (c | (a ^ b)); }
-};
-template <>
-struct Lut3Expression<0xb3> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) | (a & c); }
-};
-template <>
-struct Lut3Expression<0xb4> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a ^ (b & ~c); }
-};
-template <>
-struct Lut3Expression<0xb5> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & ~b) | (c ^ (~a)); }
-};
-template <>
-struct Lut3Expression<0xb6> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & ~b) | (c ^ (a ^ b)); }
-};
-template <>
-struct Lut3Expression<0xb7> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~(b & (a ^ c)); }
-};
-template <>
-struct Lut3Expression<0xb8> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) ^ (b & ~c); }
-};
-template <>
-struct Lut3Expression<0xb9> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & ~b) | (c ^ (~b)); }
-};
-template <>
-struct Lut3Expression<0xba> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c | (a & ~b); }
-};
-template <>
-struct Lut3Expression<0xbb> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return c | (~b); }
-};
-template <>
-struct Lut3Expression<0xbc> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) | (a & c); }
-};
-template <>
-struct Lut3Expression<0xbd> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) | (c ^ (~a)); }
-};
-template <>
-struct Lut3Expression<0xbe> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c | (a ^ b); }
-};
-template <>
-struct Lut3Expression<0xbf> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c | (~(a & b)); }
-};
-template <>
-struct Lut3Expression<0xc0> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return a & b; }
-};
-template <>
-struct Lut3Expression<0xc1> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b ^ (~a)) & ~(c & ~a); }
-};
-template <>
-struct Lut3Expression<0xc2> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | c) & ~(a ^ b); }
-};
-template <>
-struct Lut3Expression<0xc3> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return b ^ (~a); }
-};
-template <>
-struct Lut3Expression<0xc4> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b & ~(c & ~a); }
-};
-template <>
-struct Lut3Expression<0xc5> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) ^ ((~a) & ~c); }
-};
-template <>
-struct Lut3Expression<0xc6> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b ^ (c & ~a); }
-};
-template <>
-struct Lut3Expression<0xc7> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (b & (a | c)); }
-};
-template <>
-struct Lut3Expression<0xc8> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b & (a | c); }
-};
-template <>
-struct Lut3Expression<0xc9> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b ^ ((~a) & ~c); }
-};
-template <>
-struct Lut3Expression<0xca> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) ^ (c & ~a); }
-};
-template <>
-struct Lut3Expression<0xcb> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c & ~a) | (b ^ (~a)); }
-};
-template <>
-struct Lut3Expression<0xcc> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word) { return b; }
-};
-template <>
-struct Lut3Expression<0xcd> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b | ((~a) & ~c); }
-};
-template <>
-struct Lut3Expression<0xce> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b | (c & ~a); }
-};
-template <>
-struct Lut3Expression<0xcf> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return b | (~a); }
-};
-template <>
-struct Lut3Expression<0xd0> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a & ~(c & ~b); }
-};
-template <>
-struct Lut3Expression<0xd1> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (b | (a ^ c)); }
-};
-template <>
-struct Lut3Expression<0xd2> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a ^ (c & ~b); }
-};
-template <>
-struct Lut3Expression<0xd3> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & ~c) | (b ^ (~a)); }
-};
-template <>
-struct Lut3Expression<0xd4> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) ^ ((a ^ b) & ~c); }
-};
-template <>
-struct Lut3Expression<0xd5> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) | (~c); }
-};
-template <>
-struct Lut3Expression<0xd6> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) | (c ^ (a ^ b)); }
-};
-template <>
-struct Lut3Expression<0xd7> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~(c & (a ^ b)); }
-};
-template <>
-struct Lut3Expression<0xd8> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a ^ (c & (a ^ b)); }
-};
-template <>
-struct Lut3Expression<0xd9> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) | (c ^ (~b)); }
-};
-template <>
-struct Lut3Expression<0xda> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) | (a ^ c); }
-};
-template <>
-struct Lut3Expression<0xdb> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ c) | (b ^ (~a)); }
-};
-template <>
-struct Lut3Expression<0xdc> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b | (a & ~c); }
-};
-template <>
-struct Lut3Expression<0xdd> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return b | (~c); }
-};
-template <>
-struct Lut3Expression<0xde> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b | (a ^ c); }
-};
-template <>
-struct Lut3Expression<0xdf> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~(c & (a & ~b)); }
-};
-template <>
-struct Lut3Expression<0xe0> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a & (b | c); }
-};
-template <>
-struct Lut3Expression<0xe1> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (b | c); }
-};
-template <>
-struct Lut3Expression<0xe2> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) ^ (c & ~b); }
-};
-template <>
-struct Lut3Expression<0xe3> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & c) | (b ^ (~a)); }
-};
-template <>
-struct Lut3Expression<0xe4> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b ^ (c & (a ^ b)); }
-};
-template <>
-struct Lut3Expression<0xe5> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) | (c ^ (~a)); }
-};
-template <>
-struct Lut3Expression<0xe6> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) | (b ^ c); }
-};
-template <>
-struct Lut3Expression<0xe7> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b ^ c) | (b ^ (~a)); }
-};
-template <>
-struct Lut3Expression<0xe8> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) ^ (c & (a ^ b)); }
-};
-template <>
-struct Lut3Expression<0xe9> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) {
-    return ~((c ^ (a ^ b)) & ~(a & b));
-  }
-};
-template <>
-struct Lut3Expression<0xea> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c | (a & b); }
-};
-template <>
-struct Lut3Expression<0xeb> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c | (b ^ (~a)); }
-};
-template <>
-struct Lut3Expression<0xec> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b | (a & c); }
-};
-template <>
-struct Lut3Expression<0xed> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b | (c ^ (~a)); }
-};
-template <>
-struct Lut3Expression<0xee> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return b | c; }
-};
-template <>
-struct Lut3Expression<0xef> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) | (b | c); }
-};
-template <>
-struct Lut3Expression<0xf0> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word) { return a; }
-};
-template <>
-struct Lut3Expression<0xf1> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a | ((~b) & ~c); }
-};
-template <>
-struct Lut3Expression<0xf2> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a | (c & ~b); }
-};
-template <>
-struct Lut3Expression<0xf3> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return a | (~b); }
-};
-template <>
-struct Lut3Expression<0xf4> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a | (b & ~c); }
-};
-template <>
-struct Lut3Expression<0xf5> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return a | (~c); }
-};
-template <>
-struct Lut3Expression<0xf6> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a | (b ^ c); }
-};
-template <>
-struct Lut3Expression<0xf7> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~(c & (b & ~a)); }
-};
-template <>
-struct Lut3Expression<0xf8> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a | (b & c); }
-};
-template <>
-struct Lut3Expression<0xf9> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a | (c ^ (~b)); }
-};
-template <>
-struct Lut3Expression<0xfa> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return a | c; }
-};
-template <>
-struct Lut3Expression<0xfb> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) | (a | c); }
-};
-template <>
-struct Lut3Expression<0xfc> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return a | b; }
-};
-template <>
-struct Lut3Expression<0xfd> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) | (~c); }
-};
-template <>
-struct Lut3Expression<0xfe> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c | (a | b); }
-};
-template <>
-struct Lut3Expression<0xff> {
-  template <class Word>
-  WARPCIPHER_INLINE static constexpr Word apply(Word, Word, Word) { return ~Word{}; }
-};
+template <> struct Lut3Expression<0x00> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word, Word, Word) { return Word{}; } };
+template <> struct Lut3Expression<0x01> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) & ~(b | c); } };
+template <> struct Lut3Expression<0x02> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & ~(a | b); } };
+template <> struct Lut3Expression<0x03> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return (~a) & ~b; } };
+template <> struct Lut3Expression<0x04> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) & ~c; } };
+template <> struct Lut3Expression<0x05> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return (~a) & ~c; } };
+template <> struct Lut3Expression<0x06> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b ^ c) & ~a; } };
+template <> struct Lut3Expression<0x07> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) & ~(b & c); } };
+template <> struct Lut3Expression<0x08> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & (b & ~a); } };
+template <> struct Lut3Expression<0x09> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) & ~(b ^ c); } };
+template <> struct Lut3Expression<0x0a> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return c & ~a; } };
+template <> struct Lut3Expression<0x0b> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) & ~(b & ~c); } };
+template <> struct Lut3Expression<0x0c> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return b & ~a; } };
+template <> struct Lut3Expression<0x0d> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) & ~(c & ~b); } };
+template <> struct Lut3Expression<0x0e> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b | c) & ~a; } };
+template <> struct Lut3Expression<0x0f> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word) { return ~a; } };
+template <> struct Lut3Expression<0x10> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & ~b) & ~c; } };
+template <> struct Lut3Expression<0x11> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return (~b) & ~c; } };
+template <> struct Lut3Expression<0x12> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ c) & ~b; } };
+template <> struct Lut3Expression<0x13> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) & ~(a & c); } };
+template <> struct Lut3Expression<0x14> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) & ~c; } };
+template <> struct Lut3Expression<0x15> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~c) & ~(a & b); } };
+template <> struct Lut3Expression<0x16> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (a ^ b)) & ~(a & b); } };
+template <> struct Lut3Expression<0x17> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~((a & b) ^ (c & (a ^ b))); } };
+template <> struct Lut3Expression<0x18> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) & (a ^ c); } };
+template <> struct Lut3Expression<0x19> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (~b)) & ~(a & b); } };
+template <> struct Lut3Expression<0x1a> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ c) & ~(a & b); } };
+template <> struct Lut3Expression<0x1b> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ ((a ^ b) & ~c); } };
+template <> struct Lut3Expression<0x1c> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) & ~(a & c); } };
+template <> struct Lut3Expression<0x1d> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ ((a ^ c) & ~b); } };
+template <> struct Lut3Expression<0x1e> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a ^ (b | c); } };
+template <> struct Lut3Expression<0x1f> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~(a & (b | c)); } };
+template <> struct Lut3Expression<0x20> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & (a & ~b); } };
+template <> struct Lut3Expression<0x21> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (~a)) & ~b; } };
+template <> struct Lut3Expression<0x22> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return c & ~b; } };
+template <> struct Lut3Expression<0x23> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c | (~a)) & ~b; } };
+template <> struct Lut3Expression<0x24> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) & ~(a ^ c); } };
+template <> struct Lut3Expression<0x25> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (~a)) & ~(a & b); } };
+template <> struct Lut3Expression<0x26> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b ^ c) & ~(a & b); } };
+template <> struct Lut3Expression<0x27> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (c & (a ^ b)); } };
+template <> struct Lut3Expression<0x28> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & (a ^ b); } };
+template <> struct Lut3Expression<0x29> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~((a & b) | (c ^ (a ^ b))); } };
+template <> struct Lut3Expression<0x2a> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & ~(a & b); } };
+template <> struct Lut3Expression<0x2b> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~((a & b) ^ ((a ^ b) & ~c)); } };
+template <> struct Lut3Expression<0x2c> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) & ~(a & ~c); } };
+template <> struct Lut3Expression<0x2d> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (c & ~b); } };
+template <> struct Lut3Expression<0x2e> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) ^ (b | c); } };
+template <> struct Lut3Expression<0x2f> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) | (c & ~b); } };
+template <> struct Lut3Expression<0x30> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return a & ~b; } };
+template <> struct Lut3Expression<0x31> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) & ~(c & ~a); } };
+template <> struct Lut3Expression<0x32> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | c) & ~b; } };
+template <> struct Lut3Expression<0x33> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word) { return ~b; } };
+template <> struct Lut3Expression<0x34> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) & ~(c & ~a); } };
+template <> struct Lut3Expression<0x35> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & ~b) ^ ((~a) & ~c); } };
+template <> struct Lut3Expression<0x36> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b ^ (a | c); } };
+template <> struct Lut3Expression<0x37> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~(b & (a | c)); } };
+template <> struct Lut3Expression<0x38> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) & (a | c); } };
+template <> struct Lut3Expression<0x39> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) ^ (c & ~a); } };
+template <> struct Lut3Expression<0x3a> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) ^ (a | c); } };
+template <> struct Lut3Expression<0x3b> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) | (c & ~a); } };
+template <> struct Lut3Expression<0x3c> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return a ^ b; } };
+template <> struct Lut3Expression<0x3d> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) | ((~a) & ~c); } };
+template <> struct Lut3Expression<0x3e> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) | (c & ~a); } };
+template <> struct Lut3Expression<0x3f> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return ~(a & b); } };
+template <> struct Lut3Expression<0x40> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) & ~c; } };
+template <> struct Lut3Expression<0x41> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b ^ (~a)) & ~c; } };
+template <> struct Lut3Expression<0x42> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ c) & ~(a ^ b); } };
+template <> struct Lut3Expression<0x43> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b ^ (~a)) & ~(a & c); } };
+template <> struct Lut3Expression<0x44> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return b & ~c; } };
+template <> struct Lut3Expression<0x45> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b | (~a)) & ~c; } };
+template <> struct Lut3Expression<0x46> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b ^ c) & ~(a & ~b); } };
+template <> struct Lut3Expression<0x47> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (b & (a ^ c)); } };
+template <> struct Lut3Expression<0x48> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b & (a ^ c); } };
+template <> struct Lut3Expression<0x49> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~((a & ~b) | (c ^ (a ^ b))); } };
+template <> struct Lut3Expression<0x4a> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ c) & ~(a & ~b); } };
+template <> struct Lut3Expression<0x4b> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (b & ~c); } };
+template <> struct Lut3Expression<0x4c> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b & ~(a & c); } };
+template <> struct Lut3Expression<0x4d> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~((b & ~a) ^ (c | (a ^ b))); } };
+template <> struct Lut3Expression<0x4e> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a ^ (c | (a ^ b)); } };
+template <> struct Lut3Expression<0x4f> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) | (b & ~c); } };
+template <> struct Lut3Expression<0x50> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return a & ~c; } };
+template <> struct Lut3Expression<0x51> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | (~b)) & ~c; } };
+template <> struct Lut3Expression<0x52> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ c) & ~(b & ~a); } };
+template <> struct Lut3Expression<0x53> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) ^ (c | (~a)); } };
+template <> struct Lut3Expression<0x54> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) & ~c; } };
+template <> struct Lut3Expression<0x55> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word, Word, Word c) { return ~c; } };
+template <> struct Lut3Expression<0x56> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c ^ (a | b); } };
+template <> struct Lut3Expression<0x57> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~(c & (a | b)); } };
+template <> struct Lut3Expression<0x58> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) & (a ^ c); } };
+template <> struct Lut3Expression<0x59> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c ^ (a | (~b)); } };
+template <> struct Lut3Expression<0x5a> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return a ^ c; } };
+template <> struct Lut3Expression<0x5b> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ ((a | b) & ~c); } };
+template <> struct Lut3Expression<0x5c> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) ^ (a & c); } };
+template <> struct Lut3Expression<0x5d> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) | (~c); } };
+template <> struct Lut3Expression<0x5e> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) | (a ^ c); } };
+template <> struct Lut3Expression<0x5f> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return ~(a & c); } };
+template <> struct Lut3Expression<0x60> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a & (b ^ c); } };
+template <> struct Lut3Expression<0x61> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~((b & ~a) | (c ^ (a ^ b))); } };
+template <> struct Lut3Expression<0x62> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b ^ c) & ~(b & ~a); } };
+template <> struct Lut3Expression<0x63> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b ^ (c | (~a)); } };
+template <> struct Lut3Expression<0x64> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) & (b ^ c); } };
+template <> struct Lut3Expression<0x65> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c ^ (b | (~a)); } };
+template <> struct Lut3Expression<0x66> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return b ^ c; } };
+template <> struct Lut3Expression<0x67> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b ^ c) | ((~a) & ~b); } };
+template <> struct Lut3Expression<0x68> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) & ~(c ^ (a ^ b)); } };
+template <> struct Lut3Expression<0x69> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (b ^ c); } };
+template <> struct Lut3Expression<0x6a> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c ^ (a & b); } };
+template <> struct Lut3Expression<0x6b> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~((a | b) & (c ^ (a ^ b))); } };
+template <> struct Lut3Expression<0x6c> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b ^ (a & c); } };
+template <> struct Lut3Expression<0x6d> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~((c ^ (a ^ b)) & ~(b & ~a)); } };
+template <> struct Lut3Expression<0x6e> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) | (b ^ c); } };
+template <> struct Lut3Expression<0x6f> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) | (b ^ c); } };
+template <> struct Lut3Expression<0x70> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a & ~(b & c); } };
+template <> struct Lut3Expression<0x71> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~((b & ~a) ^ (c & ~(a ^ b))); } };
+template <> struct Lut3Expression<0x72> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b ^ (c | (a ^ b)); } };
+template <> struct Lut3Expression<0x73> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) | (a & ~c); } };
+template <> struct Lut3Expression<0x74> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) ^ (b & c); } };
+template <> struct Lut3Expression<0x75> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & ~b) | (~c); } };
+template <> struct Lut3Expression<0x76> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & ~b) | (b ^ c); } };
+template <> struct Lut3Expression<0x77> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return ~(b & c); } };
+template <> struct Lut3Expression<0x78> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a ^ (b & c); } };
+template <> struct Lut3Expression<0x79> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~((c ^ (a ^ b)) & ~(a & ~b)); } };
+template <> struct Lut3Expression<0x7a> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & ~b) | (a ^ c); } };
+template <> struct Lut3Expression<0x7b> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) | (a ^ c); } };
+template <> struct Lut3Expression<0x7c> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) | (a & ~c); } };
+template <> struct Lut3Expression<0x7d> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) | (~c); } };
+template <> struct Lut3Expression<0x7e> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) | (a ^ c); } };
+template <> struct Lut3Expression<0x7f> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~(c & (a & b)); } };
+template <> struct Lut3Expression<0x80> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & (a & b); } };
+template <> struct Lut3Expression<0x81> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (~a)) & ~(a ^ b); } };
+template <> struct Lut3Expression<0x82> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & ~(a ^ b); } };
+template <> struct Lut3Expression<0x83> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c | (~a)) & ~(a ^ b); } };
+template <> struct Lut3Expression<0x84> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b & ~(a ^ c); } };
+template <> struct Lut3Expression<0x85> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (~a)) & ~(a & ~b); } };
+template <> struct Lut3Expression<0x86> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (a ^ b)) & ~(a & ~b); } };
+template <> struct Lut3Expression<0x87> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (b & c); } };
+template <> struct Lut3Expression<0x88> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return b & c; } };
+template <> struct Lut3Expression<0x89> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b | (~a)) & ~(b ^ c); } };
+template <> struct Lut3Expression<0x8a> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & ~(a & ~b); } };
+template <> struct Lut3Expression<0x8b> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (b & ~(a ^ c)); } };
+template <> struct Lut3Expression<0x8c> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b & ~(a & ~c); } };
+template <> struct Lut3Expression<0x8d> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (c & ~(a ^ b)); } };
+template <> struct Lut3Expression<0x8e> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) ^ (c & ~(a ^ b)); } };
+template <> struct Lut3Expression<0x8f> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) | (b & c); } };
+template <> struct Lut3Expression<0x90> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a & ~(b ^ c); } };
+template <> struct Lut3Expression<0x91> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (~b)) & ~(b & ~a); } };
+template <> struct Lut3Expression<0x92> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (a ^ b)) & ~(b & ~a); } };
+template <> struct Lut3Expression<0x93> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) ^ (a & c); } };
+template <> struct Lut3Expression<0x94> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) & (c ^ (a ^ b)); } };
+template <> struct Lut3Expression<0x95> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) ^ (~c); } };
+template <> struct Lut3Expression<0x96> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c ^ (a ^ b); } };
+template <> struct Lut3Expression<0x97> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~((a | b) & ~(c ^ (a ^ b))); } };
+template <> struct Lut3Expression<0x98> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) & ~(b ^ c); } };
+template <> struct Lut3Expression<0x99> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return c ^ (~b); } };
+template <> struct Lut3Expression<0x9a> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c ^ (a & ~b); } };
+template <> struct Lut3Expression<0x9b> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) ^ (c & (a | b)); } };
+template <> struct Lut3Expression<0x9c> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b ^ (a & ~c); } };
+template <> struct Lut3Expression<0x9d> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) | (c ^ (~b)); } };
+template <> struct Lut3Expression<0x9e> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) | (c ^ (a ^ b)); } };
+template <> struct Lut3Expression<0x9f> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~(a & (b ^ c)); } };
+template <> struct Lut3Expression<0xa0> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return a & c; } };
+template <> struct Lut3Expression<0xa1> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c ^ (~a)) & ~(b & ~a); } };
+template <> struct Lut3Expression<0xa2> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & ~(b & ~a); } };
+template <> struct Lut3Expression<0xa3> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) ^ (c | (~a)); } };
+template <> struct Lut3Expression<0xa4> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) & ~(a ^ c); } };
+template <> struct Lut3Expression<0xa5> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return c ^ (~a); } };
+template <> struct Lut3Expression<0xa6> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c ^ (b & ~a); } };
+template <> struct Lut3Expression<0xa7> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (c & (a | b)); } };
+template <> struct Lut3Expression<0xa8> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c & (a | b); } };
+template <> struct Lut3Expression<0xa9> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c ^ ((~a) & ~b); } };
+template <> struct Lut3Expression<0xaa> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word, Word, Word c) { return c; } };
+template <> struct Lut3Expression<0xab> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c | ((~a) & ~b); } };
+template <> struct Lut3Expression<0xac> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) ^ (a & ~c); } };
+template <> struct Lut3Expression<0xad> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) | (c ^ (~a)); } };
+template <> struct Lut3Expression<0xae> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c | (b & ~a); } };
+template <> struct Lut3Expression<0xaf> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return c | (~a); } };
+template <> struct Lut3Expression<0xb0> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a & ~(b & ~c); } };
+template <> struct Lut3Expression<0xb1> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (c | (a ^ b)); } };
+template <> struct Lut3Expression<0xb2> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b & ~a) ^ (c | (a ^ b)); } };
+template <> struct Lut3Expression<0xb3> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) | (a & c); } };
+template <> struct Lut3Expression<0xb4> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a ^ (b & ~c); } };
+template <> struct Lut3Expression<0xb5> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & ~b) | (c ^ (~a)); } };
+template <> struct Lut3Expression<0xb6> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & ~b) | (c ^ (a ^ b)); } };
+template <> struct Lut3Expression<0xb7> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~(b & (a ^ c)); } };
+template <> struct Lut3Expression<0xb8> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) ^ (b & ~c); } };
+template <> struct Lut3Expression<0xb9> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & ~b) | (c ^ (~b)); } };
+template <> struct Lut3Expression<0xba> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c | (a & ~b); } };
+template <> struct Lut3Expression<0xbb> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return c | (~b); } };
+template <> struct Lut3Expression<0xbc> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) | (a & c); } };
+template <> struct Lut3Expression<0xbd> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ b) | (c ^ (~a)); } };
+template <> struct Lut3Expression<0xbe> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c | (a ^ b); } };
+template <> struct Lut3Expression<0xbf> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c | (~(a & b)); } };
+template <> struct Lut3Expression<0xc0> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return a & b; } };
+template <> struct Lut3Expression<0xc1> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b ^ (~a)) & ~(c & ~a); } };
+template <> struct Lut3Expression<0xc2> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | c) & ~(a ^ b); } };
+template <> struct Lut3Expression<0xc3> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return b ^ (~a); } };
+template <> struct Lut3Expression<0xc4> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b & ~(c & ~a); } };
+template <> struct Lut3Expression<0xc5> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) ^ ((~a) & ~c); } };
+template <> struct Lut3Expression<0xc6> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b ^ (c & ~a); } };
+template <> struct Lut3Expression<0xc7> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (b & (a | c)); } };
+template <> struct Lut3Expression<0xc8> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b & (a | c); } };
+template <> struct Lut3Expression<0xc9> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b ^ ((~a) & ~c); } };
+template <> struct Lut3Expression<0xca> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) ^ (c & ~a); } };
+template <> struct Lut3Expression<0xcb> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (c & ~a) | (b ^ (~a)); } };
+template <> struct Lut3Expression<0xcc> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word) { return b; } };
+template <> struct Lut3Expression<0xcd> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b | ((~a) & ~c); } };
+template <> struct Lut3Expression<0xce> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b | (c & ~a); } };
+template <> struct Lut3Expression<0xcf> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return b | (~a); } };
+template <> struct Lut3Expression<0xd0> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a & ~(c & ~b); } };
+template <> struct Lut3Expression<0xd1> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (b | (a ^ c)); } };
+template <> struct Lut3Expression<0xd2> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a ^ (c & ~b); } };
+template <> struct Lut3Expression<0xd3> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & ~c) | (b ^ (~a)); } };
+template <> struct Lut3Expression<0xd4> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) ^ ((a ^ b) & ~c); } };
+template <> struct Lut3Expression<0xd5> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) | (~c); } };
+template <> struct Lut3Expression<0xd6> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) | (c ^ (a ^ b)); } };
+template <> struct Lut3Expression<0xd7> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~(c & (a ^ b)); } };
+template <> struct Lut3Expression<0xd8> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a ^ (c & (a ^ b)); } };
+template <> struct Lut3Expression<0xd9> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) | (c ^ (~b)); } };
+template <> struct Lut3Expression<0xda> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) | (a ^ c); } };
+template <> struct Lut3Expression<0xdb> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a ^ c) | (b ^ (~a)); } };
+template <> struct Lut3Expression<0xdc> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b | (a & ~c); } };
+template <> struct Lut3Expression<0xdd> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return b | (~c); } };
+template <> struct Lut3Expression<0xde> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b | (a ^ c); } };
+template <> struct Lut3Expression<0xdf> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~(c & (a & ~b)); } };
+template <> struct Lut3Expression<0xe0> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a & (b | c); } };
+template <> struct Lut3Expression<0xe1> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) ^ (b | c); } };
+template <> struct Lut3Expression<0xe2> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) ^ (c & ~b); } };
+template <> struct Lut3Expression<0xe3> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & c) | (b ^ (~a)); } };
+template <> struct Lut3Expression<0xe4> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b ^ (c & (a ^ b)); } };
+template <> struct Lut3Expression<0xe5> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) | (c ^ (~a)); } };
+template <> struct Lut3Expression<0xe6> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) | (b ^ c); } };
+template <> struct Lut3Expression<0xe7> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (b ^ c) | (b ^ (~a)); } };
+template <> struct Lut3Expression<0xe8> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a & b) ^ (c & (a ^ b)); } };
+template <> struct Lut3Expression<0xe9> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~((c ^ (a ^ b)) & ~(a & b)); } };
+template <> struct Lut3Expression<0xea> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c | (a & b); } };
+template <> struct Lut3Expression<0xeb> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c | (b ^ (~a)); } };
+template <> struct Lut3Expression<0xec> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b | (a & c); } };
+template <> struct Lut3Expression<0xed> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return b | (c ^ (~a)); } };
+template <> struct Lut3Expression<0xee> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word, Word b, Word c) { return b | c; } };
+template <> struct Lut3Expression<0xef> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~a) | (b | c); } };
+template <> struct Lut3Expression<0xf0> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word) { return a; } };
+template <> struct Lut3Expression<0xf1> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a | ((~b) & ~c); } };
+template <> struct Lut3Expression<0xf2> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a | (c & ~b); } };
+template <> struct Lut3Expression<0xf3> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return a | (~b); } };
+template <> struct Lut3Expression<0xf4> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a | (b & ~c); } };
+template <> struct Lut3Expression<0xf5> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return a | (~c); } };
+template <> struct Lut3Expression<0xf6> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a | (b ^ c); } };
+template <> struct Lut3Expression<0xf7> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return ~(c & (b & ~a)); } };
+template <> struct Lut3Expression<0xf8> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a | (b & c); } };
+template <> struct Lut3Expression<0xf9> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return a | (c ^ (~b)); } };
+template <> struct Lut3Expression<0xfa> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word, Word c) { return a | c; } };
+template <> struct Lut3Expression<0xfb> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (~b) | (a | c); } };
+template <> struct Lut3Expression<0xfc> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word) { return a | b; } };
+template <> struct Lut3Expression<0xfd> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return (a | b) | (~c); } };
+template <> struct Lut3Expression<0xfe> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word a, Word b, Word c) { return c | (a | b); } };
+template <> struct Lut3Expression<0xff> { template <class Word> WARPCIPHER_INLINE static constexpr Word apply(Word, Word, Word) { return ~Word{}; } };
 
 }  // namespace warpcipher::detail

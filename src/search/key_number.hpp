@@ -23,7 +23,6 @@ class KeyNumber {
   constexpr std::uint64_t limb(std::size_t index) const { return limbs_[index]; }
   constexpr void set_limb(std::size_t index, std::uint64_t value) { limbs_[index] = value; }
   constexpr std::uint64_t low64() const { return limbs_[0]; }
-  constexpr bool fits64() const { return (limbs_[1] | limbs_[2] | limbs_[3] | limbs_[4]) == 0; }
 
   constexpr bool bit(std::size_t index) const { return (limbs_[index / 64] >> index % 64 & 1u) != 0; }
   constexpr void set_bit(std::size_t index) { limbs_[index / 64] |= std::uint64_t{1} << index % 64; }

@@ -38,9 +38,6 @@ namespace warpcipher::search {
 // of the key schedule alone.
 std::span<const std::uint16_t> fastest_first(CipherId cipher);
 
-// Whether bit `bit` (as above) of a key is a parity bit.
-constexpr bool is_parity_bit(CipherId cipher, std::size_t bit) { return !is_aes(cipher) && bit % 8 == 7; }
-
 const CipherInfo& cipher_info(CipherId cipher);
 
 class KeySpace {

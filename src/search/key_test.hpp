@@ -43,9 +43,6 @@ class KeyTest {
   // Whether a key of the cipher's length turns every pair right. On the host, in time that depends on no secret.
   bool passes(const std::uint8_t* key) const;
 
-  // Wrong keys that pass all pairs, expected in a space, as log2: log2(N) - bits().
-  double log2_false_positives(const KeySpace& space) const { return space.log2_size() - bits_; }
-
  private:
   CipherId cipher_;
   std::size_t block_len_;

@@ -192,7 +192,8 @@ void check_generic(CipherId cipher, std::size_t unknown, bool lists, bool decryp
     }
   }
   const auto space = std::make_shared<const KeySpace>(key_template);
-  const std::uint64_t size = space->size().fits64() ? space->size().low64() : ~std::uint64_t{0};
+  const KeyNumber most(~std::uint64_t{0});
+  const std::uint64_t size = std::min(space->size(), most).low64();
   const std::uint64_t count = std::min<std::uint64_t>(size, 1 + random_below(3000));
   const KeyNumber first(size == count ? 0 : random_below(std::min<std::uint64_t>(size - count, 1u << 20)));
   const auto test = make_test(*space, first + KeyNumber(count - 1), decrypt, known_bits);

@@ -45,8 +45,6 @@ TEST(KeyNumberTest, CarriesBorrowsAndShifts) {
   EXPECT_EQ((power(200) << 56), power(256));
   EXPECT_EQ((power(64) << 64) >> 128, one);
   EXPECT_LT(all, power(256));
-  EXPECT_TRUE(KeyNumber(~std::uint64_t{0}).fits64());
-  EXPECT_FALSE(power(64).fits64());
   EXPECT_DOUBLE_EQ(power(256).to_double(), std::ldexp(1.0, 256));
 }
 
@@ -57,7 +55,7 @@ TEST(FastestFirstTest, HoldsEachKeyBitOnceAndNoParity) {
     EXPECT_EQ(bits.size(), order.size()) << info.name;
     EXPECT_EQ(order.size(), is_aes(info.id) ? 8 * info.key_len : 7 * info.key_len) << info.name;
     EXPECT_TRUE(
-        std::none_of(order.begin(), order.end(), [&](std::uint16_t bit) { return is_parity_bit(info.id, bit); }));
+        std::none_of(order.begin(), order.end(), [&](std::uint16_t bit) { return !is_aes(info.id) && bit % 8 == 7; }));
     EXPECT_LT(*bits.rbegin(), 8 * info.key_len);
   }
 }
@@ -237,10 +235,6 @@ TEST(KeyTestTest, MasksDirectionsAndSeveralPairs) {
     EXPECT_TRUE(test.passes(key.data()));
     key[2] ^= 0x10;
     EXPECT_FALSE(test.passes(key.data()));
-    KeyTemplate key_template;
-    key_template.cipher = info.id;
-    const KeySpace space(key_template);
-    EXPECT_DOUBLE_EQ(test.log2_false_positives(space), space.log2_size() - test.bits());
   }
   EXPECT_THROW(KeyTest(CipherId::des, {}), Error);
   const BlockPair empty;

@@ -10,7 +10,6 @@
 namespace warpcipher::search::cpu {
 
 inline constexpr std::size_t most_aes_loop_bits = 12;
-inline constexpr std::size_t most_aes_key_words = 8;
 
 // What one search has in common: constant while it runs. Words are as they lie in memory, the first byte lowest.
 struct AesPlan {

@@ -50,9 +50,7 @@ class DesPlacement {
   DesPlacement(const DesCircuit& circuit, std::span<const Comparison> compared, const Levels& levels,
                const DesPolicy& policy);
 
-  std::size_t level_count() const { return levels_.count(); }
-
-  // The loop that computes a node: 0 the innermost, level_count() - 1 outside of all.
+  // The loop that computes a node: 0 the innermost, the last level outside of all.
   std::size_t level_of(NodeId node) const;
 
   // Computed in its loop in the order of the circuit. In the innermost, that is what the comparisons take from the

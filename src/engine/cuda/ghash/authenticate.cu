@@ -123,9 +123,9 @@ void authenticate(const Device& device, Stream stream, const HashBatch& batch, s
                         wanted);
   }
   const ChunkList list{
-      batch.views,     batch.masks,      batch.first_chunk,     static_cast<std::uint32_t>(batch.work.messages),
-      wanted.of_key(), wanted.squares,   upload.device(powers), upload.device(sums),
-      batch.chunks,    batch.work.blocks};
+      batch.views,     batch.masks,    batch.first_chunk,     static_cast<std::uint32_t>(batch.work.messages),
+      wanted.of_key(), wanted.squares, upload.device(powers), upload.device(sums),
+      batch.chunks};
   run_kernels(device, stream, algorithm, list, batch.work.most_blocks, batch.chunk_blocks, verdicts);
 }
 
@@ -167,7 +167,6 @@ void authenticate_one(const Device& device, Stream stream, GhashAlgorithm algori
                        upload.device(powers),
                        upload.device(sums),
                        view.chunks(),
-                       work.blocks,
                        joins_at_once ? upload.device(joining) : nullptr};
   run_kernels(device, stream, algorithm, list, work.most_blocks, wanted.chunk_blocks, verdicts);
 }

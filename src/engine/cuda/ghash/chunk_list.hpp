@@ -26,7 +26,6 @@ struct ChunkList {
   const gf128::Element* powers;
   gf128::Element* sums;  // of each chunk, to be written
   std::uint64_t chunks;
-  std::uint64_t blocks;  // of all chunks
   // nullptr, or what a block of threads joins the chunks of the one message by, P = H^c: lane l of a warp P^(31-l), and
   // from joining_of_warps on warp w P^(32 (15-w)).
   const gf128::Element* joining = nullptr;
