@@ -17,6 +17,7 @@ COMMANDS = (
     "decrypt",
     "check",
     "info",
+    "parquet",
     "bench",
     "tune",
     "search",

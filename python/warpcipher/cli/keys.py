@@ -120,6 +120,15 @@ class Choice:
             return keys.from_descriptor(self.fd)
         return _file(str(self.file))
 
+    def resolve(self, sizes: tuple[int, ...], what: str) -> bytes:
+        """A key that is no keyset. Raises as `read`."""
+        if self.kms is not None:
+            raise usage(f"--kms decrypts a Tink keyset, and expected was {what}")
+        try:
+            return self._source().resolve(sizes=sizes, keyset=False, what=what)
+        except ValueError as error:
+            raise usage(str(error)) from None
+
     def read(self, format_name: str, algorithm: str | None, *, named: str | None = None) -> Key:
         """The key, for a format ("auto": what the key is for). named: what an error calls the
         algorithm.

@@ -17,16 +17,27 @@ from .config import EncryptionConfig
 from .encrypting import encrypt, rekey
 from .file import ColumnInfo
 from .keyring import MissingKeyError
-from .reading import ChunkData, ColumnChunks, ParquetFile, open, read_table, to_plain
+from .reading import (
+    ChunkData,
+    ColumnChunks,
+    FileInfo,
+    ParquetFile,
+    inspect,
+    open,
+    read_table,
+    to_plain,
+)
 
 __all__ = [
     "ChunkData",
     "ColumnChunks",
     "ColumnInfo",
     "EncryptionConfig",
+    "FileInfo",
     "MissingKeyError",
     "ParquetFile",
     "encrypt",
+    "inspect",
     "open",
     "read_table",
     "rekey",

@@ -60,6 +60,42 @@ class EncryptionConfig:
         if not self.store_aad_prefix and not self.aad_prefix:
             raise ValueError("store_aad_prefix is False, and there is no aad_prefix")
 
+    @classmethod
+    def like(
+        cls,
+        file: File,
+        footer_key: Key,
+        column_keys: Mapping[str, Key] | None = None,
+        *,
+        footer_key_metadata: bytes = b"",
+        column_key_metadata: Mapping[str, bytes] | None = None,
+    ) -> EncryptionConfig:
+        """The configuration of an encrypted file that is open, with other keys: for `rekey`.
+
+        Raises ValueError where a column has a key of its own and `column_keys` has none for it.
+        """
+        if file.crypto is None:
+            raise ValueError("the file is not encrypted: it has no configuration")
+        own = dict(column_keys or {})
+        new = set().union(*(file.choose_columns([name]) for name in own))
+        under_footer_key = []
+        for number, column in enumerate(file.columns()):
+            if column.encryption == "footer key" and number not in new:
+                under_footer_key.append(column.name)
+            if column.encryption == "column key" and number not in new:
+                raise ValueError(f"column {column.name} has a key of its own: give it a new one")
+        return cls(
+            footer_key,
+            footer_key_metadata,
+            own,
+            column_key_metadata or {},
+            under_footer_key,
+            file.crypto.algorithm,
+            not file.footer.encrypted,
+            file.footer.prefix,
+            file.footer.stored,
+        )
+
     def resolve(self, file: File) -> tuple[bytes, list[ColumnKey | None]]:
         """The footer's key, and that of each column of the file; None: it stays plain."""
         footer = check_key(self.footer_key, "the footer's key", self.footer_key_metadata)

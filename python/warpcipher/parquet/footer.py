@@ -142,18 +142,50 @@ def _read_encrypted(data: bytes, ring: KeyRing, aad_prefix: bytes | None, engine
     return Footer(fields, True, crypto, key, metadata, prefix, stored)
 
 
-def _algorithm(union: Struct, aad_prefix: bytes | None) -> tuple[FileCrypto, bytes, bool]:
-    """What a file says of its algorithm, with the AAD prefix that holds: from the file, or the
-    caller's."""
+def describe(source: Source) -> tuple[str, str, bytes, bytes, bool]:
+    """What a file says of its encryption without a key: its kind, the algorithm, the footer's key
+    metadata, the AAD prefix, and whether one must be given."""
+    magic, data = tail(source)
+    if magic == ENCRYPTED_MAGIC:
+        kind = "encrypted footer"
+        fields, _ = read(data, md.FILE_CRYPTO_SHAPE, "the file's crypto metadata")
+        union = md.substruct(fields, md.CRYPTO_ALGORITHM) or {}
+        number = md.CRYPTO_KEY_METADATA
+    else:
+        kind = "signed footer"
+        fields, _ = read(data, md.FOOTER_SHAPE, "the footer")
+        found = md.substruct(fields, md.ENCRYPTION_ALGORITHM)
+        number = md.FOOTER_KEY_METADATA
+        if found is None:
+            return "none", "", b"", b"", False
+        union = found
+    name, inner = _named_algorithm(union)
+    prefix = md.binary(inner, md.AAD_PREFIX, "the AAD prefix") or b""
+    metadata = md.binary(fields, number, "the footer's key metadata") or b""
+    return kind, name, metadata, prefix, _needs_prefix(inner)
+
+
+def _needs_prefix(fields: Struct) -> bool:
+    return fields.get(md.SUPPLY_AAD_PREFIX, (0, False))[1] is True
+
+
+def _named_algorithm(union: Struct) -> tuple[str, Struct]:
     if len(union) != 1 or next(iter(union)) not in (1, 2):
         raise FormatError(f"unknown encryption algorithm {sorted(union)}: {', '.join(ALGORITHMS)}")
     number = next(iter(union))
     fields = md.substruct(union, number)
     if fields is None:
         raise FormatError("the encryption algorithm is no struct")
+    return ALGORITHMS[number - 1], fields
+
+
+def _algorithm(union: Struct, aad_prefix: bytes | None) -> tuple[FileCrypto, bytes, bool]:
+    """What a file says of its algorithm, with the AAD prefix that holds: from the file, or the
+    caller's."""
+    name, fields = _named_algorithm(union)
     stored = md.binary(fields, md.AAD_PREFIX, "the AAD prefix")
     unique = md.binary(fields, md.AAD_FILE_UNIQUE, "the file's unique AAD") or b""
-    supply = fields.get(md.SUPPLY_AAD_PREFIX, (0, False))[1] is True
+    supply = _needs_prefix(fields)
     if supply and not aad_prefix:
         raise ValueError("the file was written with an AAD prefix that is not in it: give it")
     if aad_prefix and not supply and not stored:
@@ -163,7 +195,7 @@ def _algorithm(union: Struct, aad_prefix: bytes | None) -> tuple[FileCrypto, byt
             f"the file's AAD prefix is {stored!r}, given was {aad_prefix!r}: another file?"
         )
     prefix = aad_prefix or stored or b""
-    return FileCrypto(ALGORITHMS[number - 1], prefix + unique), prefix, not supply
+    return FileCrypto(name, prefix + unique), prefix, not supply
 
 
 def signature(footer: bytes, key: bytes, crypto: FileCrypto, nonce: bytes) -> bytes:

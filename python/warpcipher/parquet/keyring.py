@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 Key: TypeAlias = "Buffer | KeySource | Callable[[bytes], Buffer | KeySource]"
 Keys: TypeAlias = "Key | Mapping[bytes | str, Key]"
 """The one key of a uniform file; or a mapping from key metadata (bytes) or, for columns, names
-(str) to keys; or a function or a source of `warpcipher.keys` that is asked with the key metadata. A
-footer without key metadata is b""."""
+(str) to keys, in which b"" is the footer; or a function or a source of `warpcipher.keys` that is
+asked with the key metadata."""
 
 KEY_SIZES = (16, 24, 32)
 
@@ -53,10 +53,9 @@ class KeyRing:
         who = "the footer" if column is None else f"column {column}"
         key: object = self._keys
         if isinstance(self._keys, Mapping):
-            # Without key metadata b"" is the footer: a column is found by its name.
-            key = self._keys.get(metadata) if metadata or column is None else None
-            if column is not None:
-                key = self._keys.get(column, key)
+            # b"" is the footer, whatever its key metadata; a column without any has its name.
+            key = self._keys.get(metadata) if metadata else None
+            key = self._keys.get(b"" if column is None else column, key)
         elif column is not None and not self._is_asked:
             raise MissingKeyError(
                 f"{who} has a key of its own (key metadata {shown(metadata)}), and one key was "

@@ -6,16 +6,16 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .dest import Dest, writing
 from .device import Device
 from .file import File
-from .footer import PLAIN_MAGIC
+from .footer import PLAIN_MAGIC, describe
 from .image import Image, Progress, enclosed
 from .keyring import Keys
 from .plain_metadata import overview
-from .source import SourceLike
+from .source import Source, SourceLike
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -112,6 +112,29 @@ def open(
     return ParquetFile(
         source, keys, aad_prefix=aad_prefix, check_footer=check_footer, engine=engine
     )
+
+
+class FileInfo(NamedTuple):
+    """What a file tells without a key.
+
+    encryption:     "none", "encrypted footer", or "signed footer": columns may be encrypted, and
+                    the footer is plain.
+    algorithm:      "AES_GCM_V1" or "AES_GCM_CTR_V1"; "" without encryption.
+    key_metadata:   of the footer's key.
+    aad_prefix:     where the file holds one. needs_prefix: the reader must be given it.
+    """
+
+    encryption: str
+    algorithm: str
+    key_metadata: bytes
+    aad_prefix: bytes
+    needs_prefix: bool
+
+
+def inspect(source: SourceLike) -> FileInfo:
+    """What a file tells without a key, none of it verified. Raises FormatError, OSError."""
+    with Source(source) as file:
+        return FileInfo(*describe(file))
 
 
 def read_table(

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands of `warpcipher parquet` share: keys, the run over all files, the report."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from . import cleanup, completion, conflicts, folders, jobs, keys
+from .errors import CliError, complain, shown, translate, usage, warn
+from .outputs import OutputFile
+from .progress import Progress, on_terminal, readable_size
+
+if TYPE_CHECKING:
+    from warpcipher.parquet import ColumnInfo
+
+SUFFIX = ".parquet"
+KEY_SIZES = (16, 24, 32)
+Function = TypeVar("Function", bound=Callable[..., Any])
+Work = Callable[[Any, Any, Callable[[int], object]], Any]
+
+_OPTIONS = (
+    click.option(
+        "-o",
+        "--output",
+        metavar="PATH",
+        required=True,
+        help="Output file or directory; - is standard output.",
+    ),
+    click.option("-f", "--force", is_flag=True, help="Replace outputs that exist."),
+    click.option(
+        "--engine",
+        metavar="NAME",
+        default="auto",
+        shell_complete=completion.engines,
+        help="What computes: auto (default) or a name from `warpcipher info --engines`.",
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="No progress bar and no summary."),
+    click.option(
+        "--json", "as_json", is_flag=True, help="Print results as JSON on standard output."
+    ),
+)
+
+
+def file_options(function: Function) -> Function:
+    """Adds the options of a command that writes files."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def encoded(text: str | None) -> bytes | None:
+    """An option's text as bytes."""
+    return None if text is None else os.fsencode(text)
+
+
+def needed(choice: keys.Choice) -> keys.Choice:
+    """The choice of a key, which must be there."""
+    if not choice:
+        raise usage("give the key, with --key FILE")
+    return choice
+
+
+def key_bytes(choice: keys.Choice) -> bytes:
+    """An AES key. Raises CliError, OSError."""
+    return bytes(choice.resolve(KEY_SIZES, "an AES key"))
+
+
+def column_keys(given: tuple[str, ...]) -> dict[str, bytes]:
+    """The keys of COLUMN=FILE options."""
+    found = {}
+    for entry in given:
+        name, equals, path = entry.rpartition("=")
+        if not equals or not name:
+            raise usage("--column-key takes COLUMN=FILE")
+        found[name] = key_bytes(keys.Choice(file=path))
+    return found
+
+
+def reading_keys(choice: keys.Choice, given: tuple[str, ...]) -> Any:
+    """Keys as `warpcipher.parquet.open` takes them."""
+    footer = key_bytes(choice)
+    own = column_keys(given)
+    return {b"": footer, **own} if own else footer
+
+
+class _Naming(jobs.Naming):
+    """Outputs have the names of their inputs, in another folder."""
+
+    def __init__(self) -> None:
+        super().__init__(SUFFIX, encrypt=False)
+
+    def __call__(self, name: str) -> str | None:
+        return name if name.endswith(SUFFIX) else None
+
+    def of_input(self, path: str) -> str:
+        return os.path.basename(path)  # noqa: PTH119 - text that the user gave
+
+
+@dataclass
+class Result:
+    """One file. Sizes in bytes."""
+
+    input: str
+    output: str
+    input_bytes: int
+    output_bytes: int
+    seconds: float
+
+
+@dataclass
+class Run:
+    """One run over files."""
+
+    paths: tuple[str, ...]
+    output: str
+    force: bool
+    engine: str
+    quiet: bool
+    as_json: bool
+    key_files: tuple[str | None, ...]
+
+    @classmethod
+    def take(
+        cls,
+        paths: tuple[str, ...],
+        given: dict[str, Any],
+        choice: keys.Choice,
+        named: tuple[str, ...],
+    ) -> Run:
+        """Takes the options of `file_options`. named: COLUMN=FILE options, whose files are keys."""
+        if jobs.STANDARD in paths:
+            raise usage("a Parquet file is read from its end: standard input (-) cannot be one")
+        if given["as_json"] and given["output"] == jobs.STANDARD:
+            raise usage("--json and the output both want standard output: name a file with -o")
+        files = tuple(entry.rpartition("=")[2] for entry in named)
+        return cls(paths, **given, key_files=(choice.path, *files))
+
+    def each(self, work: Work) -> None:
+        """Does every file, whichever fails. Exits with the code of the first that failed.
+
+        work: (source, target, progress) of one file.
+        """
+        results: list[Result] = []
+        failures: list[tuple[str, CliError]] = []
+        try:
+            plan = jobs.make_plan(self.paths, self.output, _Naming())
+            kept: dict[folders.Identity, str] = {}
+            for path in self.key_files:
+                kept |= conflicts.refuse(plan, path)
+            for _, failure in plan.failures:
+                complain(failure.message)
+            failures += plan.failures
+            for path, reason in plan.skipped:
+                warn(f"{shown(path)}: skipped: {reason}")
+            jobs.make_folders(plan)
+            self._run_all(plan, work, kept, results, failures)
+            jobs.finish_folders(plan)
+        except BaseException:
+            cleanup.remove_unfinished()
+            raise
+        finally:
+            folders.forget()
+        if self.as_json:
+            document = {
+                "ok": not failures,
+                "results": [asdict(result) for result in results],
+                "failures": [
+                    {"input": path, "error": error.message, "exit_code": error.exit_code}
+                    for path, error in failures
+                ],
+                "skipped": [{"input": path, "reason": reason} for path, reason in plan.skipped],
+            }
+            click.echo(json.dumps(document, indent=2))
+        if failures:
+            raise click.exceptions.Exit(failures[0][1].exit_code)
+
+    def _run_all(
+        self,
+        plan: jobs.Plan,
+        work: Work,
+        kept: dict[folders.Identity, str],
+        results: list[Result],
+        failures: list[tuple[str, CliError]],
+    ) -> None:
+        watched = on_terminal() and not self.quiet
+        sizes = [_size(job) for job in plan.jobs]
+        with Progress(sum(sizes), visible=watched) as progress:
+            for job, size in zip(plan.jobs, sizes, strict=True):
+                path = "" if job.source is None else job.source.path
+                try:
+                    result = self._one(job, work, kept, progress)
+                except Exception as error:
+                    failure = translate(error, shown(path))
+                    if failure is None:
+                        raise
+                    progress.say(f"warpcipher: {failure.message}")
+                    failures.append((path, failure))
+                else:
+                    results.append(result)
+                    if watched:
+                        progress.say(
+                            f"{shown(result.input)} -> {shown(result.output)}: "
+                            f"{readable_size(result.output_bytes)} in {result.seconds:.1f} s"
+                        )
+                progress.next_file(size)
+
+    def _one(
+        self, job: jobs.Job, work: Work, kept: dict[folders.Identity, str], progress: Progress
+    ) -> Result:
+        start = time.perf_counter()
+        with jobs.open_source(job.source) as source:
+            file = io.FileIO(source.descriptor, closefd=False)
+            target = jobs.open_target(job.target, force=self.force, kept=kept)
+            with target:
+                work(file, target, progress.at)
+                target.commit(source.mode)
+            if isinstance(target, OutputFile):
+                kept[target.identity] = "an output of this run"
+            return Result(
+                input=source.path,
+                output=jobs.STANDARD if job.target is None else target.path,
+                input_bytes=os.fstat(source.descriptor).st_size,
+                output_bytes=target.count,
+                seconds=round(time.perf_counter() - start, 6),
+            )
+
+
+def _size(job: jobs.Job) -> int:
+    try:
+        status = os.stat("" if job.source is None else job.source.path)  # noqa: PTH116
+    except OSError:
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+
+def describe(path: str, found: Any, prefix: bytes | None) -> dict[str, Any]:
+    """What can be said of a file, with or without its keys."""
+    from warpcipher import parquet as tables
+
+    seen = tables.inspect(path)
+    entry: dict[str, Any] = {
+        "path": path,
+        "encryption": seen.encryption,
+        "algorithm": seen.algorithm or None,
+        "key_metadata": _shown(seen.key_metadata),
+        "aad_prefix": _shown(seen.aad_prefix),
+        "needs_aad_prefix": seen.needs_prefix,
+    }
+    if found is None and seen.encryption != "none":
+        return entry
+    plain = seen.encryption == "none"
+    with tables.open(path, None if plain else found, aad_prefix=None if plain else prefix) as file:
+        entry["rows"] = file.num_rows
+        entry["row_groups"] = file.num_row_groups
+        entry["columns"] = [_column(column) for column in file.columns()]
+    return entry
+
+
+def _column(column: ColumnInfo) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "encryption": column.encryption,
+        "key_metadata": _shown(column.key_metadata),
+    }
+
+
+def _shown(data: bytes) -> str | None:
+    """Bytes that may be text."""
+    return data.decode("utf-8", "backslashreplace") if data else None
+
+
+def print_entry(entry: dict[str, Any]) -> None:
+    """What `describe` found, for people."""
+    algorithm = f", {entry['algorithm']}" if entry["algorithm"] else ""
+    click.echo(f"{shown(entry['path'])}: encryption: {entry['encryption']}{algorithm}")
+    if entry["key_metadata"]:
+        click.echo(f"  key metadata  {shown(entry['key_metadata'])}")
+    if entry["aad_prefix"]:
+        click.echo(f"  AAD prefix    {shown(entry['aad_prefix'])}")
+    if entry["needs_aad_prefix"]:
+        click.echo("  AAD prefix    not in the file: give it")
+    if "rows" in entry:
+        click.echo(f"  rows          {entry['rows']} in {entry['row_groups']} row groups")
+        for column in entry["columns"]:
+            metadata = f" ({shown(column['key_metadata'])})" if column["key_metadata"] else ""
+            click.echo(f"  column        {shown(column['name'])}: {column['encryption']}{metadata}")

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`warpcipher parquet`: info, decrypt, encrypt, rekey."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_support import names, run, run_json, temporaries
+from parquet_cases import KEY, KEYS, read_plain, table, write
+from warpcipher import parquet
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, key in (("key", KEY), ("new", KEYS[32]), ("column", KEYS[24])):
+        path = tmp_path / name
+        path.touch(0o600)
+        path.write_bytes(key)
+    (tmp_path / "plain.parquet").write_bytes(write(table(), None))
+    (tmp_path / "t.parquet").write_bytes(write(table(), aad_prefix=b"p 1"))
+    return tmp_path
+
+
+def test_decrypt_and_encrypt(folder: Path) -> None:
+    run("parquet", "decrypt", "--key", "key", "-o", "out", "t.parquet", cwd=folder)
+    assert read_plain((folder / "out").read_bytes()).equals(table())
+    options = ("--algorithm", "AES_GCM_CTR_V1", "--plaintext-footer", "--key-metadata", "k 7")
+    prefix = ("--aad-prefix", "x", "--no-store-prefix")
+    command = ("parquet", "encrypt", "--key", "key", "--column-key", "a=column", "--column", "s")
+    done = run_json(*command, *options, *prefix, "-o", "again", "plain.parquet", cwd=folder)
+    assert done["ok"]
+    assert done["results"][0]["output_bytes"] == (folder / "again").stat().st_size
+    seen = parquet.inspect(folder / "again")
+    assert seen == ("signed footer", "AES_GCM_CTR_V1", b"k 7", b"", True)
+    keys = {b"k 7": KEY, "a": KEYS[24]}
+    assert parquet.read_table(folder / "again", keys, aad_prefix=b"x").equals(table())
+    command = ("parquet", "decrypt", "--key", "key", "--column-key", "a=column")
+    run(*command, "--aad-prefix", "x", "-o", "back", "again", cwd=folder)
+    assert read_plain((folder / "back").read_bytes()).equals(table())
+    out = run("parquet", "decrypt", "--key", "key", "-o", "-", "t.parquet", cwd=folder).stdout
+    assert read_plain(out).equals(table())
+
+
+def test_rekey_keeps_the_rest(folder: Path) -> None:
+    command = ("parquet", "encrypt", "--key", "key", "--column-key", "a=column", "--column", "s")
+    run(*command, "--plaintext-footer", "--aad-prefix", "p", "-o", "x", "plain.parquet", cwd=folder)
+    command = ("parquet", "rekey", "--key", "key", "--column-key", "a=column", "--new-key", "new")
+    run(*command, "--new-column-key", "a=key", "-o", "y", "x", cwd=folder)
+    assert parquet.inspect(folder / "y") == parquet.inspect(folder / "x")
+    kinds = []
+    for name, keys in (("x", {b"": KEY, "a": KEYS[24]}), ("y", {b"": KEYS[32], "a": KEY})):
+        with parquet.open(folder / name, keys) as file:
+            kinds.append([column.encryption for column in file.columns()])
+        assert parquet.read_table(folder / name, keys).equals(table())
+    assert kinds[0] == kinds[1] == ["column key", "footer key", "none", "none", "none"]
+    failed = run(*command, "-o", "z", "x", cwd=folder, expect=2)
+    assert b"column a has a key of its own: give it a new one" in failed.stderr
+    assert not (folder / "z").exists()
+
+
+def test_many_files_and_directories(folder: Path) -> None:
+    tree = folder / "tree/below"
+    tree.mkdir(parents=True)
+    for path in (folder / "tree/one.parquet", tree / "two.parquet"):
+        path.write_bytes(write(table(50)))
+    (tree / "notes.txt").write_text("no table")
+    (folder / "bad.parquet").write_bytes(write(table(50), KEYS[32]))
+    command = ("parquet", "decrypt", "--key", "key", "-o", "out", "t.parquet", "bad.parquet")
+    done = run_json(*command, "tree", cwd=folder, expect=3)
+    assert not done["ok"]
+    assert [entry["input"] for entry in done["failures"]] == ["bad.parquet"]
+    assert "the footer: failed authentication" in done["failures"][0]["error"]
+    assert [entry["input"] for entry in done["skipped"]] == ["tree/below/notes.txt"]
+    out = folder / "out"
+    assert names(out) >= {"t.parquet", "tree/one.parquet", "tree/below/two.parquet"}
+    assert "bad.parquet" not in names(out)
+    assert read_plain((out / "tree/below/two.parquet").read_bytes()).equals(table(50))
+    assert temporaries(folder) == []
+
+
+def test_info(folder: Path) -> None:
+    found = run_json("parquet", "info", "t.parquet", "plain.parquet", cwd=folder)["files"]
+    assert found[0] == {
+        "path": "t.parquet",
+        "encryption": "encrypted footer",
+        "algorithm": "AES_GCM_V1",
+        "key_metadata": None,
+        "aad_prefix": "p 1",
+        "needs_aad_prefix": False,
+    }
+    assert found[1]["encryption"] == "none"
+    assert found[1]["rows"] == 500
+    found = run_json("parquet", "info", "--key", "key", "t.parquet", cwd=folder)["files"]
+    assert (found[0]["rows"], found[0]["row_groups"]) == (500, 3)
+    assert found[0]["columns"][0] == {
+        "name": "a",
+        "encryption": "footer key",
+        "key_metadata": None,
+    }
+    text = run("parquet", "info", "--key", "key", "t.parquet", cwd=folder).stdout.decode()
+    assert "t.parquet: encryption: encrypted footer, AES_GCM_V1\n" in text
+    assert "  column        t.v.w: footer key\n" in text
+    run("parquet", "info", "--key", "new", "t.parquet", cwd=folder, expect=3)
+    run("parquet", "info", "key", cwd=folder, expect=3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("decrypt", "-o", "x", "t.parquet"), 2, "give the key, with --key FILE"),
+        (("decrypt", "--key", "new", "-o", "x", "t.parquet"), 3, "the footer: failed"),
+        (("decrypt", "--key", "key", "-o", "x", "plain.parquet"), 2, "the file is not encrypted"),
+        (("decrypt", "--key", "key", "-o", "x", "none"), 4, "No such file"),
+        (("decrypt", "--key", "key", "-o", "x", "-"), 2, "standard input (-) cannot be one"),
+        (("decrypt", "--key", "key", "-o", "key", "t.parquet"), 2, "never overwritten"),
+        (("decrypt", "--key", "key", "-o", "t.parquet", "t.parquet"), 2, "never overwritten"),
+        (("decrypt", "--key", "key", "-o", "new", "t.parquet"), 2, "new exists: use --force"),
+        (("decrypt", "--key", "key", "-o", "-", "--json", "t.parquet"), 2, "--json and the out"),
+        (
+            ("decrypt", "--key", "key", "--column-key", "a", "-o", "x", "t.parquet"),
+            2,
+            "--column-key takes COLUMN=FILE",
+        ),
+        (
+            ("encrypt", "--key", "key", "--column", "y", "-o", "x", "plain.parquet"),
+            2,
+            "no column 'y'",
+        ),
+        (("encrypt", "--key", "key", "-o", "x", "t.parquet"), 2, "the footer is encrypted"),
+        (("encrypt", "--key", "t.parquet", "-o", "x", "plain.parquet"), 2, "an AES key"),
+        (
+            ("rekey", "--key", "key", "--new-key", "new", "-o", "x", "plain.parquet"),
+            2,
+            "the file is not encrypted",
+        ),
+        (("info", "--aad-prefix", "p", "t.parquet"), 2, "give the footer's key, too"),
+    ],
+)
+def test_failures(folder: Path, arguments: tuple[str, ...], code: int, says: str) -> None:
+    before = names(folder)
+    done = run("parquet", *arguments, cwd=folder, expect=code)
+    assert says in done.stderr.decode()
+    assert KEY.hex() not in done.stderr.decode()
+    assert names(folder) == before
