@@ -18,6 +18,7 @@ COMMANDS = (
     "check",
     "info",
     "parquet",
+    "rewrap",
     "bench",
     "tune",
     "search",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import stat
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import completion, keys
+from . import completion, keys, models
 from .errors import (
     EPILOG,
     NOT_AUTHENTIC,
@@ -25,7 +26,7 @@ from .errors import (
 
 if TYPE_CHECKING:
     from warpcipher import EngineInfo
-    from warpcipher.formats import Candidate, FileInfo
+    from warpcipher.formats import Candidate
 
 Entry = dict[str, Any]
 
@@ -70,7 +71,8 @@ def info(
 ) -> None:
     """Tell what encrypted files may be, without their key; and what this installation can do.
 
-    The formats have no magic number, so that without the key the size and the first byte tell which
+    Of models it lists the tensors: of a file that is encrypted as a whole with --key alone. The
+    formats have no magic number, so that without the key the size and the first byte tell which
     formats a file can be. With --key the answer is certain: exit code 3 means that the key does not
     open the file.
     """
@@ -90,8 +92,9 @@ def info(
     document: Entry = {"version": wc.__version__}
     code = 0
     if paths:
-        key = choice_of_key.read("auto", None) if choice_of_key else None
-        document["files"], code = _files(paths, key, keys.read_context(context, context_hex))
+        document["files"], code = _files(
+            paths, choice_of_key, keys.read_context(context, context_hex)
+        )
     if formats:
         document["formats"] = _formats()
     if algorithms:
@@ -109,27 +112,37 @@ def info(
         raise click.exceptions.Exit(code)
 
 
-def _files(paths: tuple[str, ...], key: keys.Key | None, context: bytes) -> tuple[list[Entry], int]:
+def _files(paths: tuple[str, ...], choice: keys.Choice, context: bytes) -> tuple[list[Entry], int]:
     """An entry for each file, and the exit code of the first that failed."""
-    from warpcipher import formats
+    from warpcipher import InvalidTag
+    from warpcipher.formats import FormatError
 
     found: list[Entry] = []
     code = 0
+    read_key = functools.cache(lambda: choice.read("auto", None) if choice else None)
+    read_web_keys = functools.cache(lambda: choice.read_web_keys() if choice else None)
     for path in paths:
+        key: object = None
         try:
             _check_file(path)
-            answer = formats.info(path, key, context=context)
-        except (OSError, CliError, formats.FormatError) as error:
+            signed = models.is_cryptotensors(path)
+        except (OSError, CliError) as error:
             failure = translate(error, shown(path))
-            if failure is None:
-                raise
+        else:
+            key = read_web_keys() if signed else read_key()
+            try:
+                entry = _signed(path, key) if signed else _file(path, key, context)
+                failure = None
+            except (OSError, InvalidTag, FormatError) as error:
+                failure = translate(error, shown(path))
+        if failure is not None:
             complain(failure.message)
             code = code or failure.exit_code
             continue
-        if key is not None and not answer.certain:
+        if key is not None and not entry["certain"]:
             complain(f"{shown(path)}: the key does not open it, with {_context_shown(context)}")
             code = code or NOT_AUTHENTIC
-        found.append(_file(path, answer))
+        found.append(entry)
     return found, code
 
 
@@ -144,17 +157,30 @@ def _context_shown(context: bytes) -> str:
     return f"a context of {counted(len(context), 'byte')}" if context else "no context"
 
 
-def _file(path: str, answer: FileInfo) -> Entry:
-    from warpcipher.formats import FORMATS
+def _signed(path: str, key: object) -> Entry:
+    """A cryptotensors file, whose header says what it is."""
+    size = os.stat(path).st_size  # noqa: PTH116
+    model = models.describe(path, key, b"")
+    return {"path": path, "size": size, "certain": True, "candidates": [], "model": model}
 
+
+def _file(path: str, key: object, context: bytes) -> Entry:
+    from warpcipher import formats
+
+    answer = formats.info(path, key, context=context)
     candidates = [
-        _candidate(entry, path.endswith(FORMATS[entry.format].extension))
+        _candidate(entry, path.endswith(formats.FORMATS[entry.format].extension))
         for entry in answer.candidates
     ]
     candidates.sort(
         key=lambda entry: not entry["name_fits"]
     )  # stable: the formats' order otherwise
-    return {"path": path, "size": answer.size, "certain": answer.certain, "candidates": candidates}
+    certain = answer.certain
+    model = models.describe(path, key, context) if certain or key is None else None
+    if key is None and model is not None:
+        certain, candidates = True, []  # plain tensors, and nothing encrypted
+    entry = {"path": path, "size": answer.size, "certain": certain, "candidates": candidates}
+    return entry if model is None else {**entry, "model": model}
 
 
 def _candidate(entry: Candidate, name_fits: bool) -> Entry:
@@ -322,3 +348,5 @@ def _print_file(entry: Entry) -> None:
             click.echo(f"    plaintext  {candidate['plaintext_size']} bytes")
             click.echo(f"    chunks     {candidate['chunks']} of {candidate['chunk_size']} bytes")
         click.echo(f"    key        {candidate['key']}")
+    if "model" in entry:
+        models.show(entry["model"])

@@ -17,6 +17,7 @@ from .errors import counted, shown, usage, warn
 if TYPE_CHECKING:
     from warpcipher.formats import Keyset
     from warpcipher.keys import KeySource
+    from warpcipher.weights import CryptotensorsKey
 
 Key = Union[bytearray, "Keyset"]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -159,6 +160,18 @@ class Choice:
         except FormatError as error:
             if len(key) in sizes:
                 return bytearray(key)
+            raise usage(f"{source.name}: {error}") from None
+
+    def read_web_keys(self) -> CryptotensorsKey:
+        """The JSON Web Keys of a cryptotensors file. Raises CliError and OSError."""
+        from warpcipher.weights import CryptotensorsKey
+
+        if self.kms is not None:
+            raise usage("--kms decrypts a Tink keyset: JSON Web Keys are none")
+        source = self._source()
+        try:
+            return CryptotensorsKey.from_jwk(source)
+        except ValueError as error:
             raise usage(f"{source.name}: {error}") from None
 
 

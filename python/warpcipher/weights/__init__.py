@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from .cryptotensors_key import CryptotensorsKey
 from .cryptotensors_saving import rewrap
+from .describe import ModelInfo, describe, is_cryptotensors
 from .header import TensorInfo
 from .opening import Model, TensorSlice, load_file, safe_open
 from .saving import save_file
@@ -22,8 +23,11 @@ from .saving import save_file
 __all__ = [
     "CryptotensorsKey",
     "Model",
+    "ModelInfo",
     "TensorInfo",
     "TensorSlice",
+    "describe",
+    "is_cryptotensors",
     "load_file",
     "rewrap",
     "safe_open",

@@ -128,12 +128,15 @@ def rewrap(
     key: CryptotensorsKey,
     new_key: CryptotensorsKey,
     out: str | os.PathLike[str] | None = None,
+    *,
+    replace: bool = True,
 ) -> None:
     """Changes the wrapping key and the signing key of a cryptotensors file; its data stays.
 
     key:     of the file as it is: wraps and verifies.
     new_key: of the file as it shall be: wraps, with a key of the same size, and signs.
     out:     the file that is written; None replaces the file at `path` in one step.
+    replace: whether a file that is there is replaced by `out`; else FileExistsError.
 
     Only the header is decrypted and made anew: the data is copied, by the file system where it can
     share it. Keys of tensors stay the same, so who had the old wrapping key and kept them can still
@@ -149,7 +152,7 @@ def rewrap(
 
         header = read_header(read, image.size)
         made = _rewrapped(header, key, new_key)
-        with replaced(path if out is None else out) as file:
+        with replaced(path if out is None else out, replace=replace or out is None) as file:
             write_whole(file, memoryview(made))
             image.copy_to(file, header.data_start)
     finally:

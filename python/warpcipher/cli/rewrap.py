@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`warpcipher rewrap`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from . import keys
+from .errors import EPILOG, Command, shown, usage
+from .outputs import exists
+from .progress import on_terminal
+
+
+@click.command(cls=Command, epilog=EPILOG)
+@click.argument("path", metavar="FILE", type=click.Path(readable=False))
+@keys.key_options
+@click.option("--new-key", metavar="FILE", help="The new JSON Web Keys; - is standard input.")
+@click.option("--new-key-env", metavar="NAME", help="They are in this environment variable.")
+@click.option("--new-key-command", metavar="COMMAND", help="They are what this command prints.")
+@click.option("-o", "--output", metavar="OUT", help="Write OUT and leave FILE as it is.")
+@click.option("-f", "--force", is_flag=True, help="Replace OUT where it exists.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+def rewrap(
+    path: str,
+    new_key: str | None,
+    new_key_env: str | None,
+    new_key_command: str | None,
+    output: str | None,
+    force: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Change the keys of a cryptotensors FILE: the one that wraps and the one that signs.
+
+    Keys are JSON Web Key Sets, with a key of type oct and one of type okp; the new ones sign, so
+    that their okp key has its private part. The data is not decrypted and stays as it is. FILE is
+    replaced in one step, or left as it is after an error.
+
+    \b
+    warpcipher rewrap --key old.json --new-key new.json model.safetensors
+    """
+    from warpcipher import weights
+
+    old = keys.Choice.take(given)
+    new = keys.Choice(file=new_key, env=new_key_env, command=new_key_command)
+    if not old:
+        raise usage("give the file's keys: --key FILE")
+    if sum(value is not None for value in (new_key, new_key_env, new_key_command)) != 1:
+        raise usage("give the new keys: one of --new-key, --new-key-env and --new-key-command")
+    if old.takes_standard_input and new.takes_standard_input:
+        raise usage("both keys are to come from standard input: name a file for one")
+    if force and output is None:
+        raise usage("--force is for --output: FILE is replaced without it")
+    old_key, fresh_key = old.read_web_keys(), new.read_web_keys()
+    try:
+        weights.rewrap(path, old_key, fresh_key, output, replace=force)
+    except FileExistsError:
+        raise exists(str(output)) from None
+    if as_json:
+        made = {
+            "path": path if output is None else output,
+            "key_id": fresh_key.key_id,
+            "sign_key_id": fresh_key.sign_key_id,
+        }
+        click.echo(json.dumps(made, indent=2))
+    elif on_terminal():
+        click.echo(f"{shown(path if output is None else output)}: its keys are new", err=True)
