@@ -8,9 +8,9 @@ a CPU.
     wc.aead.AESGCM(key).encrypt(nonce, data, aad)          # as pyca/cryptography's class
 
 `Batch` and `run_columns` take many messages at once, `Queue` makes batches of messages that come
-one by one; `formats` reads and writes encrypted files, `parquet` encrypted tables; `keys` finds
-keys where they are kept; `search` recovers a lost or partly known key from plaintext and ciphertext
-(its parts: `keysearch`).
+one by one; `formats` reads and writes encrypted files, `weights` encrypted models, `parquet`
+encrypted tables; `keys` finds keys where they are kept; `search` recovers a lost or partly known key
+from plaintext and ciphertext (its parts: `keysearch`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .columns import Columns, run_columns
 from .engines import AlgorithmInfo, EngineInfo, algorithms, engines
 
 if TYPE_CHECKING:
-    from . import formats, keys, keysearch, parquet, tuning
+    from . import formats, keys, keysearch, parquet, tuning, weights
     from .batch_run import BatchRun
     from .keysearch import search
     from .queue import Queue, QueueFuture, QueueStatistics
@@ -69,6 +69,7 @@ __all__ = [
     "run_columns",
     "search",
     "tuning",
+    "weights",
 ]
 
 
@@ -81,6 +82,7 @@ _LATER = {
     "parquet": "parquet",
     "search": "keysearch",
     "tuning": "tuning",
+    "weights": "weights",
     "Queue": "queue",
     "QueueFuture": "queue",
     "QueueStatistics": "queue",

@@ -39,7 +39,9 @@ def test_every_public_name_of_the_package_is_on_a_page() -> None:
     assert named - public - {"bench", "lab"} == set()
 
 
-@pytest.mark.parametrize("name", ["", "aead", "bench", "formats", "keysearch", "parquet", "tuning"])
+@pytest.mark.parametrize(
+    "name", ["", "aead", "bench", "formats", "keys", "keysearch", "parquet", "tuning", "weights"]
+)
 def test_every_public_name_has_a_docstring(name: str) -> None:
     module = importlib.import_module("warpcipher" + ("." + name if name else ""))
     names = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]

@@ -120,7 +120,7 @@ TEST_P(CpuAesLanes, GoOnInTheMiddle) {
 
 INSTANTIATE_TEST_SUITE_P(Each, CpuAesLanes,
                          testing::ValuesIn(cpu::aes_lanes_list().begin(), cpu::aes_lanes_list().end()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& one) { return std::string(one.param->name); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CpuAesLanes);
 
 TEST(CpuAesModes, TakeOwnCodeForShortPieces) {

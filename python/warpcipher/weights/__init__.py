@@ -16,6 +16,7 @@ from __future__ import annotations
 from .cryptotensors_key import CryptotensorsKey
 from .cryptotensors_saving import rewrap
 from .describe import ModelInfo, describe, is_cryptotensors
+from .ed25519 import public_key_of as public_key
 from .header import TensorInfo
 from .opening import Model, TensorSlice, load_file, safe_open
 from .saving import save_file
@@ -29,6 +30,7 @@ __all__ = [
     "describe",
     "is_cryptotensors",
     "load_file",
+    "public_key",
     "rewrap",
     "safe_open",
     "save_file",
