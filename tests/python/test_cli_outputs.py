@@ -176,7 +176,7 @@ def test_folder_put_in_the_place_of_one_that_was_made_is_left_alone(tmp_path: Pa
     os.close(folders.open_folder(base, ("made",), create=True))
     (tmp_path / "made").rename(tmp_path / "moved")
     (tmp_path / "made").mkdir(0o700)
-    folders.finish(base, ("made",), 0o755)
+    folders.finish(base, ("made",), 0o755, None, always=False)
     assert (tmp_path / "made").stat().st_mode & 0o777 == 0o700
     folders.remove_empty()
     assert names(tmp_path) == {"made", "moved"}
