@@ -10,7 +10,7 @@
 
 namespace warpcipher {
 
-// As wc_columns in warpcipher.h, which says what each field means; spans that may be absent are empty then.
+// As wc_columns in warpcipher.h, which says what each field means; a span that is absent is empty.
 struct Columns {
   Direction direction = Direction::encrypt;
   Padding padding = Padding::none;
@@ -18,7 +18,7 @@ struct Columns {
   Memory columns_memory = Memory::host;     // of all other arrays, and of the results
   std::span<const Key* const> keys;         // of one algorithm; or
   const Algorithm* algorithm = nullptr;     // this one, and
-  std::span<const std::uint8_t> key_bytes;  // its keys, one behind the other
+  std::span<const std::uint8_t> key_bytes;  // the bytes of its keys, one after another
   std::span<const std::uint32_t> key_index;
   std::size_t count = 0;
   std::span<const std::uint8_t> in;
@@ -32,9 +32,9 @@ struct Columns {
   std::span<const std::uint64_t> aad_offsets;
   std::span<const std::uint64_t> aad_lengths;
   std::size_t tag_len = 0;
-  // `in` and `out` are no buffers, but span texts that lie in memory of their own each: see MessageColumns.
+  // Each text has memory of its own. `in` and `out` then span all of them: see MessageColumns.
   bool scattered = false;
-  std::uint64_t texts_len = 0;  // of all inputs, where they are scattered
+  std::uint64_t texts_len = 0;  // of all inputs, where texts are scattered
 
   const Algorithm& algorithm_of_all() const { return algorithm != nullptr ? *algorithm : keys[0]->algorithm(); }
   std::size_t key_count() const { return algorithm != nullptr ? key_bytes.size() / algorithm->key_len() : keys.size(); }

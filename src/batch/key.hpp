@@ -35,8 +35,8 @@ class Key {
   const std::uint8_t* bytes() const noexcept { return bytes_.data(); }
   std::size_t size() const noexcept { return bytes_.size(); }
 
-  // Sixteen bytes that two AES keys share only if their bytes are the same: the encryption under the key of a block
-  // that is random in each process. Tells keys apart without comparing secrets byte by byte. Made on first use.
+  // Sixteen bytes that are equal for two AES keys only if the keys are equal: the encryption, under the key, of a block
+  // that is random in each process. It distinguishes keys without comparing secrets byte by byte. Made on first use.
   const std::array<std::uint8_t, 16>& fingerprint() const;
 
   // The state of one engine, made by `make(const Key&) -> std::unique_ptr<State>` on first use. Safe from any thread.

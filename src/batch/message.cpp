@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checks of messages: everything that comes from outside is looked at here, once, before an engine runs.
+// The checks of messages: everything from outside is checked here, once, before an engine runs.
 #include "batch/message.hpp"
 
 #include <string>
@@ -125,9 +125,9 @@ class Check {
   const std::size_t count_;
 };
 
-// Whether a message is right, as far as that can be said without a branch for each mode: of a batch that mixes modes
-// the processor would guess half of them wrong. What this does not accept, Check looks at: most of it is wrong. Padding
-// comes there too, and empty texts without a place.
+// A fast check without a branch for each mode: in a batch that mixes modes the processor would mispredict half of those
+// branches. False does not mean that the message is wrong: Check decides then. That includes messages with padding, and
+// empty texts with a null pointer.
 bool is_plainly_right(const Message& m) {
   if (m.key == nullptr) return false;
   const Algorithm& algorithm = m.algorithm();
@@ -153,11 +153,11 @@ bool is_plainly_right(const Message& m) {
   return !wrong;
 }
 
-// Messages that a thread looks at in one go.
+// Messages that a thread checks at a time.
 constexpr std::size_t checked_at_once = 2048;
 
 void check_each(std::span<const Message> messages, std::size_t begin, std::size_t end) {
-  constexpr std::size_t ahead = 16;  // messages; this is the first to read them
+  constexpr std::size_t ahead = 16;  // messages to prefetch: nothing has read them before
   for (std::size_t i = begin; i < end; ++i) {
     if (ahead < end - i) {
       __builtin_prefetch(&messages[i + ahead]);
@@ -178,7 +178,7 @@ void check_serially(std::span<const Message> messages) {
   check_nonces(messages);
 }
 
-// The checks between messages read what the checks of each have let through.
+// The checks between messages rely on the checks of each message.
 void check_on_all_cores(std::span<const Message> messages) {
   ThreadPool& pool = ThreadPool::instance();
   pool.parallel_for(messages.size(), checked_at_once,
@@ -216,7 +216,7 @@ void check_messages(std::span<const Message> messages) {
   try {
     check_on_all_cores(messages);
   } catch (const Error&) {
-    check_serially(messages);  // tells of the first message that is wrong, whichever thread found one
+    check_serially(messages);  // reports the first wrong message, not the one that some thread found first
     throw;
   }
 }

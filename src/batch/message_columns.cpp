@@ -26,7 +26,7 @@ std::uintptr_t address(const void* p) { return reinterpret_cast<std::uintptr_t>(
 std::size_t tag_len_at_input(const Message& m) { return m.direction == Direction::decrypt ? m.tag_len : 0; }
 std::size_t tag_len_at_output(const Message& m) { return m.direction == Direction::encrypt ? m.tag_len : 0; }
 
-// Whether the message has its tag where columns have it.
+// Whether the tag of the message follows its text, as in columns.
 bool has_tag_in_place(const Message& m) {
   if (m.tag_len == 0) return true;
   return m.tag == (m.direction == Direction::encrypt ? m.out + m.output_len() : m.in + m.in_len);
@@ -39,7 +39,7 @@ bool is_like(const Message& m, const Message& first) {
 
 }  // namespace
 
-// What a pass over some messages finds.
+// What one core finds in its part of the messages.
 struct MessageColumns::Bounds {
   std::uintptr_t in_begin = UINTPTR_MAX, in_end = 0;
   std::uintptr_t out_begin = UINTPTR_MAX, out_end = 0;
@@ -82,7 +82,7 @@ std::optional<MessageColumns> MessageColumns::make(std::span<const Message> mess
   Bounds all;
   ThreadPool::instance().parallel_for(messages.size(), at_once, [&](std::size_t begin, std::size_t end) {
     Bounds some;
-    if (begin != 0) {  // across the seam to the messages before
+    if (begin != 0) {  // also compare with the last message of the part before
       const Message& before = messages[begin - 1];
       if (before.key != nullptr) some.last_out = address(before.out) + before.output_len() + tag_len_at_output(before);
     }
@@ -166,8 +166,8 @@ void MessageColumns::place_aad(std::span<const Message> messages) {
   columns_.aad = {aad_.get(), len};
 }
 
-// A key may get more than one number: it is only derived more than once. Keys that take turns are found in a table of
-// those seen last.
+// A key may get more than one number; then the GPU derives it more than once, which is harmless. A table of the keys
+// seen last finds keys that alternate.
 void MessageColumns::number_keys(std::span<const Message> messages) {
   const std::size_t count = messages.size();
   const auto pointers = make_array<const Key*>(count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages given as objects, made columns in one pass over them on all cores: a device that plans columnar batches
-// itself then needs nothing more of the host.
+// Turns messages given as objects into columns, in one pass over them on all cores. A device that plans columnar
+// batches itself then needs nothing else from the host.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace warpcipher {
 
 class MessageColumns {
  public:
-  // The columns of messages in device memory. Nothing where columns cannot say it: messages that differ in algorithm,
-  // direction, padding, or the length of IV or tag; a tag that does not follow its text; a message that
-  // check_messages() refuses by itself. What there is between messages (overlaps, nonces used twice) is not looked at.
+  // The columns of messages in device memory. Nothing where columns cannot describe the messages: they differ in
+  // algorithm, direction, padding, or the length of IV or tag; a tag does not follow its text; or check_messages()
+  // refuses one of them by itself. This does not check messages against each other (overlaps, nonces used twice).
   static std::optional<MessageColumns> make(std::span<const Message> messages);
 
   // `in` and `out` span the addresses of all texts (Columns::scattered). They refer to this object and to the keys.
@@ -32,7 +32,7 @@ class MessageColumns {
  private:
   MessageColumns() = default;
 
-  // Uninitialised, so that the cores that write it first bring the pages in.
+  // Uninitialised, so that the cores which write it first also map its pages.
   template <class T>
   using Array = std::unique_ptr<T[]>;
 

@@ -18,8 +18,8 @@ namespace {
 
 bool seals(const Message& m) { return m.direction == Direction::encrypt && m.algorithm().is_aead(); }
 
-// Multiplication to 128 bits, folded, under numbers drawn anew in each process: nobody can choose nonces that meet in
-// one place of the table.
+// A hash: a product of 128 bits, folded, with factors that are random in each process. So nobody can choose nonces that
+// collide in the table.
 class NonceHash {
  public:
   NonceHash() {
@@ -50,8 +50,9 @@ int compare_nonces(const Message& x, const Message& y) {
   return std::memcmp(x.iv, y.iv, x.iv_len);
 }
 
-// Messages whose nonce another message has too; the same one may be listed more than once. A table of first
-// occurrences, open addressing: half the hash beside the message's number, so that other nonces are hardly ever read.
+// Lists messages whose nonce another message also has; a message may be listed more than once. The table holds first
+// occurrences, with open addressing. Each entry has half of the hash and the number of the message, so the nonces of
+// other messages are hardly ever read.
 std::vector<std::uint32_t> find_repeated(std::span<const Message> messages, std::size_t sealing) {
   static constinit FirstUse<NonceHash> instance;
   const NonceHash& hash_of = instance.get();
@@ -75,7 +76,7 @@ std::vector<std::uint32_t> find_repeated(std::span<const Message> messages, std:
     }
     table[place] = {upper, i + 1};
   };
-  // Places in a large table are far apart: those of a few messages are fetched at the same time.
+  // Entries of a large table are in different cache lines: those of a few messages are fetched at the same time.
   constexpr std::size_t at_once = 32;
   std::uint32_t numbers[at_once];
   std::uint64_t hashes[at_once];
@@ -106,7 +107,7 @@ std::size_t count_sealing(std::span<const Message> messages) {
   return sealing;
 }
 
-// Keys that are different objects may have the same bytes: their fingerprints tell.
+// Different key objects may have the same bytes: compare fingerprints.
 int compare_keys(const Key& x, const Key& y) {
   if (&x == &y) return 0;
   if (x.size() != y.size()) return x.size() < y.size() ? -1 : 1;
@@ -115,7 +116,7 @@ int compare_keys(const Key& x, const Key& y) {
 
 }  // namespace
 
-// Most batches use one key, or nonces that are all different: keys are looked at only where nonces are the same.
+// In most batches there is one key, or all nonces differ. So keys are compared only where nonces are equal.
 void check_nonces(std::span<const Message> messages) {
   if (messages.size() < 2) return;
   const std::size_t sealing = count_sealing(messages);

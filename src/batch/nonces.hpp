@@ -8,9 +8,9 @@
 
 namespace warpcipher {
 
-// SP 800-38D, section 8: a nonce used twice under one key gives the key stream and the hash key away. Throws
-// Error{invalid_argument} that names the two messages when a batch would do so with an AEAD. Every message has passed
-// its own checks. Takes time in proportion to the messages, whoever chose the nonces.
+// SP 800-38D, section 8: a nonce used twice under one key reveals the key stream and the hash key. Throws
+// Error{invalid_argument} that names the two messages when a batch would do so with an AEAD. Every message must have
+// passed its own checks. The time is proportional to the number of messages, even if an attacker chose the nonces.
 void check_nonces(std::span<const Message> messages);
 
 }  // namespace warpcipher

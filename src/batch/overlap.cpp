@@ -25,7 +25,7 @@ struct Ranges {
   std::uintptr_t begin = UINTPTR_MAX;
   std::uintptr_t end = 0;
 
-  // A tag right behind its text makes one range with it.
+  // A tag that directly follows its text makes one range with it.
   void add(const std::uint8_t* data, std::size_t len, std::size_t index) {
     if (len == 0) return;
     const auto message = static_cast<std::uint32_t>(index);
@@ -54,13 +54,13 @@ void sort_disjoint(std::vector<Range>& writes) {
   }
 }
 
-// Messages that a core looks at in one go; fewer take less time than another takes to wake.
+// Messages that a core checks at a time. For fewer, waking another core would take longer than the check.
 constexpr std::size_t messages_at_once = 8192;
 
-// Ranges further apart lie in two buffers, between which there may be a third.
+// Ranges that are further apart count as two buffers: a third may lie between them.
 constexpr std::size_t most_gap = std::size_t{64} << 10;
 
-// From the first to the last byte of ranges that ascend, gaps and all.
+// From the first to the last byte of ascending ranges, with the gaps between them.
 struct Stretch {
   std::uintptr_t begin;
   std::uintptr_t end;
@@ -76,12 +76,12 @@ void add_range(std::vector<Stretch>& stretches, const std::uint8_t* data, std::s
   }
 }
 
-// What some messages read and write. Tags that do not lie right behind a text may have a place of their own.
+// What some messages read and write. Tags that do not directly follow a text may lie in a buffer of their own.
 struct Stretches {
   std::vector<Stretch> reads, writes, tags_read, tags_written;
 
   void add(const Message& m) {
-    // In place what is read is what the same message writes, and no one else may.
+    // In place a message reads what it writes itself, and no other message may write there.
     if (m.in != m.out || m.in_len > m.output_len()) add_range(reads, m.in, m.in_len);
     add_range(writes, m.out, m.output_len());
     if (m.tag_len == 0) return;
@@ -104,7 +104,7 @@ struct Stretches {
 
   std::size_t count() const { return reads.size() + writes.size() + tags_read.size() + tags_written.size(); }
 
-  // Whether no two that are written meet, nor one of these and one that is read.
+  // Whether written stretches overlap neither each other nor stretches that are read.
   bool are_apart() {
     std::sort(writes.begin(), writes.end(), [](Stretch a, Stretch b) { return a.begin < b.begin; });
     for (std::size_t i = 1; i < writes.size(); ++i) {
@@ -118,9 +118,9 @@ struct Stretches {
   }
 };
 
-// Whether no message reads or writes where another writes, as far as a few stretches tell: one way to be right, which
-// needs no lists. Most batches are so: texts lie one behind the other in a buffer, or in one of each client, and
-// results in another or in place.
+// A fast check without lists: true means that no message reads or writes where another writes. It treats the memory as
+// a few stretches. Most batches pass: texts follow each other in one buffer, or in one for each client, and results do
+// so in another or in place.
 bool are_plainly_apart(std::span<const Message> messages) {
   constexpr std::size_t most = 1024;  // of some messages
   Stretches all;
@@ -152,10 +152,10 @@ void check_overlap_between(std::span<const Message> messages) {
   }
   sort_disjoint(writes.list);
   if (reads.end <= writes.begin || writes.end <= reads.begin) return;  // two buffers, the usual case
-  auto first = writes.list.begin();  // of the writes that end behind the beginning of `read`
+  auto first = writes.list.begin();  // of the writes that end after the beginning of `read`
   std::uintptr_t last_begin = 0;
   for (const Range& read : reads.list) {
-    // Reads mostly come in order too, in place above all: then the search goes on where the last one ended.
+    // Reads are mostly in order too, above all in place: then the search continues where the last one ended.
     const auto before = [&](const Range& w) { return w.end <= read.begin; };
     if (read.begin < last_begin || (first != writes.list.end() && first + 1 < writes.list.end() && before(first[1]))) {
       first = std::partition_point(writes.list.begin(), writes.list.end(), before);

@@ -10,9 +10,9 @@
 namespace warpcipher {
 namespace {
 
-// Numbers the kinds of messages, those that make a group, in the order of first sight. Kinds may follow each other in
-// any order, so what is done for each message takes no branch that depends on them: guessed wrong every other time, it
-// took half as long again as the rest.
+// Numbers the kinds of messages in the order in which they first occur; a kind becomes a group. Kinds may alternate, so
+// the code for a message has no branch that depends on its kind: mispredicted every other time, such a branch took half
+// as long as the rest together.
 class Kinds {
  public:
   std::uint8_t number(const Message& message) {
@@ -28,7 +28,7 @@ class Kinds {
   std::vector<Group>& groups() { return groups_; }
 
  private:
-  static constexpr int table_log = 7;  // there are fewer kinds than 128; two that meet in one place only take longer
+  static constexpr int table_log = 7;  // there are fewer than 128 kinds; a collision only costs time
 
   struct Entry {
     const Algorithm* algorithm = nullptr;
@@ -55,7 +55,7 @@ class Kinds {
   std::vector<Group> groups_;
 };
 
-// The groups, each with its messages in the order that they were given in.
+// The groups, each with its messages in the given order.
 std::vector<Group> group_messages(std::span<const Message> messages) {
   Kinds kinds;
   std::vector<std::uint8_t> number_of(messages.size());
@@ -74,8 +74,8 @@ std::vector<Group> group_messages(std::span<const Message> messages) {
   return std::move(groups);
 }
 
-// A radix sort by bytes of the lengths, of those alone that differ. By comparisons it took as long as the rest of the
-// plan, for which a GPU waits.
+// A radix sort by the bytes of the lengths; bytes that are the same in all lengths are skipped. A sort by comparisons
+// took as long as the rest of the plan, and a GPU waits for the plan.
 void sort_longest_first(std::vector<std::uint32_t>& order, std::span<const Message> messages) {
   struct Entry {
     std::uint64_t key;
@@ -98,7 +98,7 @@ void sort_longest_first(std::vector<std::uint32_t>& order, std::span<const Messa
   for (std::size_t k = 0; k < order.size(); ++k) order[k] = entries[k].message;
 }
 
-// 0: serial. 2: the host waits for the verdicts of tags, so nothing should have to wait behind it.
+// 0: serial. 2: the host waits for the verdicts of tags, so this group comes last and delays no other.
 int rank_of(const Group& group, std::span<const Message> messages) {
   if (!group.parallel) return 0;
   return messages[group.messages[0]].is_authenticated_decryption() ? 2 : 1;

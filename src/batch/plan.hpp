@@ -7,17 +7,17 @@
 //   messages      [  m0 (5 tiles) | m1 (0) | m2 (2 tiles) ]
 //   first_tile    [  0              5        5              7 ]      prefix sums, one more than messages
 //
-// so that any worker finds the message of tile t by binary search, and every unit of every message lies in exactly one
-// tile. Messages of a serial group are sorted by length, longest first: lanes of a warp then end together, and cores
-// take the long ones first.
+// So any worker finds the message of tile t by binary search, and every unit of every message lies in exactly one tile.
+// Messages of a serial group are sorted by length, longest first: the lanes of a warp then end together, and cores take
+// the long ones first.
 //
-// However many messages there are, a serial group takes as long as its longest. So serial groups stand first, that with
-// the longest message at their head, and what stands behind them can fill the lanes that they leave idle:
+// A serial group takes as long as its longest message, however many it has. So serial groups come first, the one with
+// the longest message at the head. Groups that follow can use the lanes that they leave idle:
 //
 //   groups        [ serial, 2048 blocks | serial, 90 blocks | parallel | parallel | parallel, text after a verdict ]
 //   beside          2: these begin at once, each for itself   the others follow each other
 //
-// The order that messages were given in changes none of this.
+// The order in which messages were given changes none of this.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ struct Group {
   std::vector<std::uint32_t> messages;    // indices into Plan::messages
   std::vector<std::uint64_t> first_tile;  // parallel groups alone: messages.size() + 1 prefix sums
 
-  std::uint64_t most_units = 0;  // of a message: in a serial group, what one lane does in a row
+  std::uint64_t most_units = 0;  // of a message: in a serial group, one lane computes so many one after another
 
   std::uint64_t tiles() const { return parallel ? first_tile.back() : messages.size(); }
 };
@@ -45,7 +45,7 @@ struct Plan {
   std::span<const Message> messages;
   std::uint32_t tile_units;
   std::vector<Group> groups;
-  std::size_t beside = 0;  // of the groups, so many run beside those behind them: serial ones, but never the last
+  std::size_t beside = 0;  // so many serial groups run at the same time as those that follow
 };
 
 // A tile: units [first_unit, first_unit + units) of messages[message].

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What came of a message.
+// The result of a message.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of the tag that an engine of the host, or src/transfer, has computed of an AEAD message.
+// What a host engine, or src/transfer, does with the tag that it has computed for an AEAD message.
 #pragma once
 
 #include <cstring>
@@ -9,8 +9,8 @@
 
 namespace warpcipher {
 
-// Writes the tag (16 bytes) where it is wanted, or compares it in constant time with the one that came. False when that
-// does not match: then the text must be wiped.
+// Encryption: writes the tag (16 bytes). Decryption: compares it in constant time with the given one. False when they
+// differ: then the caller must wipe the text.
 [[nodiscard]] inline bool settle_tag(const Message& message, const std::uint8_t* tag) {
   if (message.direction == Direction::decrypt && !message.compute_tag) {
     return equal_constant_time(tag, message.tag, message.tag_len);

@@ -119,7 +119,7 @@ std::vector<Message> to_messages(const Columns& c) {
   return messages;
 }
 
-// As messages, from columns in host memory.
+// Runs columns in host memory as messages.
 void run_as_messages(std::string_view engine, Columns c, std::span<Result> results, Stream stream) {
   std::deque<Key> made;
   std::vector<const Key*> keys;
@@ -135,11 +135,11 @@ void run_as_messages(std::string_view engine, Columns c, std::span<Result> resul
   if (c.direction == Direction::encrypt) {
     for (Result& result : results) result.written += c.tag_len;
   }
-  // Work on the stream may still read the schedules of keys that end here.
+  // The keys end here, but work on the stream may still read their schedules.
   if (!made.empty() && c.memory == Memory::device) select_device_engine(engine).wait(stream);
 }
 
-// Columns of a device, on the host.
+// A copy on the host of columns in device memory.
 class HostColumns {
  public:
   HostColumns(const Columns& columns, DeviceEngine& engine, Stream stream)

@@ -2,7 +2,7 @@
 // One known answer for every algorithm. Text: the four blocks of SP 800-38A, appendix F (the modes that take any length
 // leave the last three bytes off); AES keys, IVs and counters are those of that appendix, so AES answers of ECB, CBC,
 // CFB, OFB and CTR are the published ones. GCM: nonce and AAD of the GCM specification's test case 4. The remaining
-// answers were computed with OpenSSL 3. All in hexadecimal; an AEAD's tag stands behind its ciphertext.
+// answers were computed with OpenSSL 3. All in hexadecimal; an AEAD's tag follows its ciphertext.
 #pragma once
 
 #include <cstddef>

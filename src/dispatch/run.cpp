@@ -16,11 +16,11 @@
 namespace warpcipher {
 namespace {
 
-// Results that a core fills in at one go; fewer take less time than another takes to wake.
+// Results that a core fills in at a time. For fewer, waking another core would take longer than the work.
 constexpr std::size_t results_at_once = 16384;
 
-// The number of padding bytes at the end of a block (RFC 5652, section 6.3), or 0 when it is not padding. All bytes of
-// the block are looked at, so the time does not tell where they differ.
+// The number of padding bytes at the end of a block (RFC 5652, section 6.3), or 0 when it is not padding. It reads all
+// bytes of the block, so the time does not reveal where they differ.
 std::size_t padding_len(const std::uint8_t* block, std::size_t block_len) {
   const std::uint32_t n = block[block_len - 1];
   std::uint32_t bad = n == 0 || n > block_len;
@@ -35,13 +35,13 @@ bool takes_padding_off(const Message& message) {
   return message.padding == Padding::pkcs7 && message.direction == Direction::decrypt;
 }
 
-// What came of a message that had so many bytes of padding, 0: none that is right.
+// The result of a message with this many bytes of padding; 0: its padding is wrong.
 Result without_padding(const Message& message, std::size_t padding) {
   if (padding == 0) return {Status::invalid_padding, 0};
   return {Status::ok, message.in_len - padding};
 }
 
-// Looks at the last decrypted block; wipes the text when it is not padded.
+// Checks the padding in the last decrypted block; wipes the text when the padding is wrong.
 Result take_padding_off(const Message& message) {
   const std::size_t block_len = message.algorithm().block_len();
   const std::size_t padding = padding_len(message.out + message.in_len - block_len, block_len);
@@ -49,7 +49,7 @@ Result take_padding_off(const Message& message) {
   return without_padding(message, padding);
 }
 
-// The same where messages lie in device memory, for those that are padded and did not fail.
+// The same for messages in device memory, those that are padded and did not fail.
 void take_padding_off(DeviceEngine& device, std::span<const Message> messages, std::span<Result> results,
                       Stream stream) {
   std::vector<const Message*> padded;
@@ -64,8 +64,8 @@ void take_padding_off(DeviceEngine& device, std::span<const Message> messages, s
   }
 }
 
-// Runs many messages in device memory as columns that the device checks and plans; false where they are left to the
-// host, and nothing has been written then.
+// Runs many messages in device memory as columns, which the device checks and plans. False: the host must run them;
+// nothing has been written then.
 bool run_as_columns(std::string_view engine_name, std::span<const Message> messages, std::span<Result> results,
                     Stream stream) {
   if (messages.size() < 2 || messages[0].memory != Memory::device) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The front door of the library's C++ side: checks messages, chooses the engine, brings host data to a device engine,
-// runs, and takes padding off. The C ABI and the Python bindings call this and nothing deeper.
+// The entry point of the library in C++: checks messages, chooses the engine, brings host data to a device engine, runs
+// the messages, and removes padding. The C ABI and the Python bindings call this and nothing deeper.
 #pragma once
 
 #include <span>
@@ -13,9 +13,8 @@ namespace warpcipher {
 
 // Runs messages with the engine of that name ("auto" chooses; WARPCIPHER_ENGINE overrides "auto") and fills one result
 // each. Host memory: returns when done. Device memory: enqueues on `stream`, and waits for it only where the host must
-// know what came out (AEAD decryption, padded decryption). A failed tag or padding is a result, not an exception;
-// throws Error for everything else, then nothing has been written unless the status is engine_failure or
-// out_of_memory.
+// know the result (AEAD decryption, padded decryption). A wrong tag or padding is a result, not an exception. Throws
+// Error for everything else; then nothing has been written, unless the status is engine_failure or out_of_memory.
 void run(std::string_view engine, std::span<const Message> messages, std::span<Result> results,
          Stream stream = nullptr);
 

@@ -13,8 +13,8 @@
 namespace warpcipher {
 namespace {
 
-// Before anything is measured. Bitsliced triple DES on a CPU is slower than a link once the copies are long enough to
-// hide their latency.
+// The choice before the tuner has measured. Bitsliced triple DES on a CPU is slower than a link, once the copies are
+// long enough to hide their latency.
 constexpr std::size_t des_bytes_worth_a_copy = std::size_t{4} << 20;
 
 Choice choose_unmeasured(std::span<const JobPart> job) {
@@ -39,7 +39,7 @@ Engine* usable(std::string_view name) {
   return nullptr;
 }
 
-// Whether most of the text lies in page-locked memory. A few messages speak for all.
+// Whether most of the text lies in page-locked memory, estimated from a sample of the messages.
 bool is_pinned(const DeviceEngine& engine, std::span<const Message> messages) {
   constexpr std::size_t samples = 4;
   std::size_t pinned = 0;
@@ -55,14 +55,14 @@ bool is_constant_in_time(const Engine& engine, std::span<const JobPart> job) {
                      [&](const JobPart& part) { return engine.constant_time(*part.algorithm); });
 }
 
-// The name that a call gave, or what the environment puts in place of "auto".
+// The name that the call gave, or the one with which the environment overrides "auto".
 std::string_view name_or_override(std::string_view name) {
   if (!name.empty() && name != "auto") return name;
   const char* const forced = std::getenv("WARPCIPHER_ENGINE");
   return forced != nullptr && *forced != '\0' ? forced : "auto";
 }
 
-// The engine of that name. Where the environment named it the error says so: the call did not.
+// The engine of that name. If the name came from the environment, the error says so.
 Engine& find_named(std::string_view name, bool by_environment) {
   if (!by_environment) return find_engine(name);
   try {
@@ -79,7 +79,7 @@ Selection choose_engines(std::span<const Message> messages) {
   const std::vector<JobPart> job = describe(messages);
   const std::shared_ptr<const Tuning> tuning = current_tuning();
   const RateTable* const rates = tuning->rates ? &*tuning->rates : nullptr;
-  // The driver is asked only when a device could win: its start takes longer than most work.
+  // The driver is asked only when a device could be faster: starting the driver takes longer than most work.
   const Choice pageable = choose_where(job, false, rates);
   const Choice pinned = choose_where(job, true, rates);
   if (pageable.where == Where::cpu && pinned.where == Where::cpu) return {&find_engine("cpu")};
@@ -119,7 +119,7 @@ Selection select_engines(std::string_view given, std::span<const Message> messag
                                               "' runs on host memory and the data lies on a GPU: copy it to the host, "
                                               "or use engine 'cuda'");
   }
-  if (engine.memory() == Memory::device) current_tuning();  // puts the policies of its kernels to use
+  if (engine.memory() == Memory::device) current_tuning();  // applies the tuned policies to its kernels
   require_self_test(*selection.engine);
   if (selection.beside != nullptr) require_self_test(*selection.beside);
   return selection;

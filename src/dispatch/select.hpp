@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the engine for a batch: the one that the caller named, or the fastest for where the data lies, or both.
+// Chooses the engines for a batch: the one that the caller named, or the fastest for the data's residence, or both.
 #pragma once
 
 #include <span>
@@ -15,10 +15,10 @@ enum class Where : std::uint8_t { cpu, device, both };
 
 struct Choice {
   Where where = Where::cpu;
-  double cpu_share = 0;  // of the bytes, when both work
+  double cpu_share = 0;  // of the bytes, where both work
 };
 
-// A smaller batch stays on the CPU without a look at the rates. H200 and 16 cores, 64 KiB: AES 0.02 ms on the CPU and
+// A smaller batch stays on the CPU; the rates are not consulted. H200 and 16 cores, 64 KiB: AES 0.02 ms on the CPU and
 // 0.05 through the GPU, triple DES 0.067 and 0.062; 256 KiB of triple DES 0.27 and 0.07.
 inline constexpr std::size_t least_device_len = std::size_t{64} << 10;
 

@@ -26,7 +26,7 @@ Bytes from_hex(std::string_view text) {
   return bytes;
 }
 
-// A known answer with buffers to run it in; the tag is kept behind the text.
+// A known answer with buffers to run it in; the tag follows the text.
 struct Case {
   explicit Case(const KnownAnswer& answer)
       : key(find_algorithm(answer.algorithm), from_hex(answer.key)),
@@ -108,7 +108,7 @@ void run_on(Engine& engine, std::span<const Message> messages, std::span<Status>
   }
 }
 
-// The name of the first thing that came out wrong, or nothing.
+// The name of the first wrong result, or nothing.
 std::string find_wrong_answer(Engine& engine) {
   std::deque<Case> cases;
   for (const KnownAnswer& answer : known_answers) cases.emplace_back(answer);
@@ -150,7 +150,7 @@ void require_self_test(Engine& engine) {
   static constinit std::array<FirstUse<Outcome>, engine_count> outcomes{};
   const Outcome& outcome =
       outcomes[static_cast<std::size_t>(engine.id())].get([&] { return Outcome{&engine, find_wrong_answer(engine)}; });
-  // Tests make further engines of an id: what was found holds for the one it was found of.
+  // Tests make several engines with one id: an outcome belongs to the engine that was tested.
   const std::string wrong = outcome.engine == &engine ? outcome.wrong : find_wrong_answer(engine);
   if (!wrong.empty()) {
     throw Error(Status::engine_unavailable, "engine '" + std::string(engine.name()) +

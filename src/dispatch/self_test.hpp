@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The known-answer self-test: an engine runs nothing for anyone before it has reproduced an answer of every algorithm.
+// The known-answer self-test: an engine must reproduce one answer of every algorithm before it runs anything else.
 #pragma once
 
 #include "engine/engine.hpp"

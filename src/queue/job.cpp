@@ -7,7 +7,8 @@
 namespace warpcipher {
 namespace {
 
-// What a message costs beside its bytes: descriptors here and in the engine. Bounds the number of empty messages.
+// What a message costs in addition to its bytes: descriptors here and in the engine. Bounds the number of empty
+// messages.
 constexpr std::size_t descriptor_len = 512;
 
 }  // namespace
@@ -57,14 +58,14 @@ bool Job::wait_for(std::chrono::microseconds time) const {
   return changed_.wait_for(lock, time, [&] { return ended(); });
 }
 
-// After a fork the mutex may be locked for ever.
+// After a fork the mutex may stay locked for ever.
 void Job::check_process() const {
   if (process_ != fork_count()) {
     throw Error(Status::engine_failure, "the job belongs to the process before the fork, whose queue does the work");
   }
 }
 
-// Nearly no job is waited for at the moment when it is done: then nobody need be woken.
+// When a job is done usually no thread waits for it yet; then no thread is woken.
 void Job::set_state(State state) {
   if (state == State::running) return state_.store(state, std::memory_order_release);  // for which nobody waits
   state_.store(state, std::memory_order_seq_cst);

@@ -74,9 +74,9 @@ class Job {
 
   void check();
 
-  // These members are written by one core and read by another, so they lie side by side. The submitter writes them
-  // before it pushes the job onto the stack; afterwards the queue's mutex guards them. They are not aligned to cache
-  // lines: aligned memory costs malloc more time than all other steps of a submission.
+  // One core writes these members and another reads them, so they are adjacent. The submitter writes them before it
+  // pushes the job onto the stack; afterwards the queue's mutex guards them. They are not aligned to cache lines:
+  // aligned memory costs malloc more time than all other steps of a submission.
   Job* next_in_stack_ = nullptr;
   std::shared_ptr<Job> self_;  // keeps the job alive while it waits
   std::size_t text_len_ = 0;

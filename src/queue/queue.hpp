@@ -82,7 +82,7 @@ class Queue {
   // Runs payloads with the engine of that name ("auto" chooses for each payload). Throws Error{invalid_argument} for a
   // limit of 0, max_in_flight aside, Error{engine_unavailable} when that engine cannot run.
   explicit Queue(const std::string& engine, const QueueLimits& limits = {}, Listener listener = {});
-  // With a runner of one's own, which is taken for one on the CPU.
+  // With the caller's own runner, which counts as one on the CPU.
   explicit Queue(Runner runner, const QueueLimits& limits = {}, Listener listener = {});
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;

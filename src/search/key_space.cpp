@@ -168,7 +168,8 @@ bool KeySpace::complete(Choice& choice, std::size_t list, int cost) const {
   return cost == 0;
 }
 
-// The next combination: the last list that has another candidate of a reachable cost moves on; then the next total.
+// The next combination: advances the last list that has another candidate with a reachable cost; if none has, takes the
+// next total cost.
 bool KeySpace::advance(Choice& choice, int& cost) const {
   int rest = 0;  // of the lists from i on
   for (std::size_t i = template_.lists.size(); i-- > 0;) {

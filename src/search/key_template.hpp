@@ -15,8 +15,8 @@ namespace warpcipher::search {
 
 inline constexpr std::size_t max_key_len = 32;
 
-// One value that a key byte may have, and how unlikely it is: costs of bytes add up, as logarithms of probabilities
-// do, and keys are searched in order of their total. A list without an order has one cost throughout.
+// One value that a key byte may have, and its cost. Costs of bytes add up, as logarithms of probabilities do, and keys
+// are searched in the order of their total cost. In a list without an order all costs are equal.
 struct Candidate {
   std::uint8_t value;
   std::uint8_t cost;  // 0: the most likely
@@ -34,8 +34,8 @@ struct CandidateList {
 struct KeyTemplate {
   CipherId cipher = CipherId::aes_128;
 
-  // Bit by bit over the key's bytes; what lies past the key's end is not read. A bit of value counts where known has a
-  // one. Bytes that have a list are taken from it alone.
+  // Bits of the key's bytes; bytes past the key's end are not read. A bit of value counts where known has a one. A byte
+  // with a list takes its values from the list only.
   std::array<std::uint8_t, max_key_len> value{};
   std::array<std::uint8_t, max_key_len> known{};
   std::vector<CandidateList> lists;  // at most one for each byte

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells the right key from a wrong one: pairs of blocks that belong together, wholly or partly known. CBC and CTR
-// become such pairs by adding the IV, the block before or the counter.
+// What distinguishes the right key from wrong ones: pairs of blocks that belong together, fully or partly known. In CBC
+// and CTR the IV, the block before or the counter is added first.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ namespace warpcipher::search {
 
 inline constexpr std::size_t max_block_len = 16;
 
-// The right key turns `in` into `expected` wherever `mask` has ones. `in` is the side that is known in full: plaintext
-// (decrypt false), or ciphertext whose plaintext is partly known (decrypt true). Bytes past the block's end are zero.
+// The right key transforms `in` into `expected` wherever `mask` has ones. `in` is fully known: the plaintext (decrypt
+// false), or the ciphertext of a partly known plaintext (decrypt true). Bytes past the block's end are zero.
 struct BlockPair {
   bool decrypt = false;
   std::array<std::uint8_t, max_block_len> in{};
@@ -32,15 +32,16 @@ class KeyTest {
   CipherId cipher() const { return cipher_; }
   std::size_t block_len() const { return block_len_; }
 
-  // The pair that tells most comes first: an engine tests that one, and may leave the others to `passes`. Where its
-  // mask is all ones, decrypt is false: an engine that would rather decrypt exchanges in and expected.
+  // The pair with the most known bits comes first: an engine tests this pair, and may leave the others to passes(). If
+  // its mask is all ones, decrypt is false; an engine that prefers to decrypt exchanges in and expected.
   std::span<const BlockPair> pairs() const { return pairs_; }
 
   // Bits compared by the first pair, and by all.
   int first_bits() const { return first_bits_; }
   int bits() const { return bits_; }
 
-  // Whether a key of the cipher's length turns every pair right. On the host, in time that depends on no secret.
+  // Whether a key of the cipher's length transforms every pair correctly. On the host, in time that depends on no
+  // secret.
   bool passes(const std::uint8_t* key) const;
 
  private:

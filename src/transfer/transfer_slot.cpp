@@ -135,7 +135,8 @@ bool TransferSlot::is_authentic(const TransferPiece::Item& item, const std::uint
   return false;
 }
 
-// Settles the tags, and has the cores copy results that are in the bounce buffer. None of a text whose tag is wrong.
+// Settles the tags, and has the cores copy results that are in the bounce buffer. Nothing is copied of a text whose tag
+// is wrong.
 void TransferSlot::collect() {
   const std::span<const TransferPiece::Item> items = piece_.items();
   const TagPlaces tags = mode_->tag_places(piece_);

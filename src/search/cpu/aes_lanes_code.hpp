@@ -3,10 +3,10 @@
 // in an unnamed namespace or inlined by force: a function that the linker could merge with another file's copy might
 // run instructions that the processor lacks.
 //
-// Key schedules are computed by words: a vector holds one word of each key, element i that of key i, so that an XOR of
-// KeyExpansion (FIPS 197, section 5.2) serves all keys. For a round four such vectors are transposed, 4 by 4 in each
-// 128-bit lane, into four vectors of round keys: the round key of key 4 l + j is in lane l of vector j, and so is its
-// state. SubWord is AESENCLAST on bytes that were moved so that its ShiftRows puts them back.
+// Key schedules are computed by words: element i of a vector is a word of key i, so that one XOR of KeyExpansion (FIPS
+// 197, section 5.2) works for all keys. For a round, four such vectors are transposed, 4 by 4 in each 128-bit lane,
+// into four vectors of round keys: lane l of vector j has the round key of key 4 l + j; its state is in the same lane.
+// SubWord is AESENCLAST; the bytes are permuted beforehand, and its ShiftRows moves them back.
 #pragma once
 
 #include <cstring>
@@ -26,7 +26,7 @@ struct AesCode {
   static constexpr int schedule_words = 4 * (rounds + 1);
 
   struct Masks {
-    Vector rotated;  // RotWord and SubWord's answer to ShiftRows
+    Vector rotated;  // RotWord, and the permutation that ShiftRows undoes
     Vector straight;
   };
 
@@ -107,8 +107,8 @@ struct AesCode {
     return column_of(state, plan.column) ^ words[4 * rounds + plan.column];
   }
 
-  // The compared column of the plaintexts of plan.in. The straight inverse cipher (section 5.3): InvMixColumns is
-  // AESENCLAST, which AESDEC undoes but for it.
+  // The compared column of the plaintexts of plan.in. The inverse cipher of section 5.3. InvMixColumns alone is AESDEC
+  // after AESENCLAST: their other steps cancel.
   static WARPCIPHER_INLINE Vector decrypt(const AesPlan& plan, Vector* words, const Masks& masks) {
 #pragma GCC unroll 64
     for (int i = KeyWords; i < schedule_words; ++i) expand_word(words, i, masks);
@@ -147,7 +147,7 @@ struct AesCode {
     std::size_t found = 0;
     const std::uint32_t count = std::uint32_t{1} << plan.loop_bits;
     for (std::uint32_t step = 0; step < count; ++step) {
-      // In the order of Gray's code: one key bit changes a step.
+      // In the order of a Gray code: one key bit changes in each step.
       const std::uint32_t loop = step ^ step >> 1;
       if (step > 0) {
         const int changed = __builtin_ctz(step);

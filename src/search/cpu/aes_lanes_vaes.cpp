@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES key search on 256-bit vectors: two AES blocks an instruction. The build compiles this file with -mvaes -mavx2.
+// AES key search on 256-bit vectors: two AES blocks for each instruction. The build compiles this file with -mvaes
+// -mavx2.
 
 #if defined(__x86_64__)
 

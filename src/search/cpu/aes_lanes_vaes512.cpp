@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES key search on 512-bit vectors: four AES blocks an instruction. The build compiles this file with -mvaes -mavx512f
-// -mavx512bw.
+// AES key search on 512-bit vectors: four AES blocks for each instruction. The build compiles this file with -mvaes
+// -mavx512f -mavx512bw.
 
 #if defined(__x86_64__)
 
@@ -9,7 +9,7 @@
 #endif
 
 #if defined(__GNUC__) && !defined(__clang__)
-// The intrinsics of GCC 12 are reported for a register that they leave undefined on purpose (GCC bug 105593).
+// GCC 12 warns about its own intrinsics, which leave a register undefined on purpose (GCC bug 105593).
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif

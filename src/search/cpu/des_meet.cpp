@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the instruction set, and finds which S-boxes the loop bits reach.
+// Chooses the instruction set, and finds the S-boxes that depend on loop bits.
 #include "search/cpu/des_meet.hpp"
 
 #include <algorithm>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// DES key search, bitsliced, from both ends of a fully known pair of blocks. R15 is the ciphertext's; rounds 16 and 15
-// backwards and rounds 1 to 13 forwards give R13 twice, and a wrong key is told by the first S-boxes of rounds 13 and
-// 15 (each compares four bits). What the loop bits change least is computed once for a block of keys and looked up:
+// DES key search, bitsliced, from both ends of a fully known pair of blocks. The ciphertext gives R15. Rounds 16 and 15
+// backwards and rounds 1 to 13 forwards both give R13. The first S-boxes of rounds 13 and 15 reject nearly every wrong
+// key; each compares four bits. Rounds that depend on few loop bits are computed once for a block of keys, and looked
+// up:
 //
 //   round 1             always: its S-boxes see known text and six key bits each
 //   round 2             where no loop bit is in round 1's subkey, so that R1 is the same in the whole loop
@@ -25,18 +26,18 @@ inline constexpr std::size_t most_des_loop_bits = 8;
 inline constexpr int memo_count = 3;
 inline constexpr int memo_rounds[memo_count] = {0, 1, 15};
 
-// What one search has in common: constant while it runs. Plain arrays, as no inline function of the standard library
-// may be compiled for one instruction set and linked into all.
+// What does not change during a search. Plain arrays: an inline function of the standard library must not be compiled
+// for one instruction set and linked into all.
 struct DesMeetPlan {
   std::uint64_t plaintext;   // load_le64
   std::uint64_t ciphertext;  // load_le64
   std::size_t loop_bits;
-  std::uint8_t loop_planes[most_des_loop_bits];  // the key plane of each
+  std::uint8_t loop_planes[most_des_loop_bits];  // the key plane of each loop bit
   const std::uint8_t* subkey_planes;             // bitslice::subkey_planes
   bool memo_round2;                              // R1 is the same for the whole loop
 
-  // For each of memo_rounds: the loop bits that are in the subkey of each S-box, and where its results lie among the
-  // results of the round: 2^count sets of four planes each.
+  // For each of memo_rounds and each S-box: the loop bits in its subkey, and the position of its results among those of
+  // the round. Its results are 2^count sets of four planes.
   struct Box {
     std::uint8_t count;
     std::uint8_t bits[6];  // positions in loop_planes
@@ -44,11 +45,11 @@ struct DesMeetPlan {
   };
   Box boxes[memo_count][8];
 
-  // For each value of the loop and S-box: which set.
+  // The set for each value of the loop and each S-box.
   std::uint8_t sets[memo_count][1u << most_des_loop_bits][8];
 };
 
-// Sets of one round, at most: all loop bits in one S-box (which has six), or shared out.
+// The most sets that a round can have: all loop bits in one S-box (which has six key bits), or spread over several.
 inline constexpr std::size_t most_sets = (1u << 6) + 7 + 4;
 
 // loop_bits: key bits from 0, the most significant of the first byte; at most most_des_loop_bits.
@@ -59,8 +60,9 @@ struct DesMeetLanes {
   std::size_t lanes;
   std::size_t workspace_len;  // bytes, aligned to 64
 
-  // Tests a block: keys are `lanes` times 8 bytes in which the loop bits are zero. Writes (lane << loop_bits | loop) of
-  // each key that agrees in R13 to candidates, which has room for all; returns how many. Leaves secrets in workspace.
+  // Tests a block: `keys` are `lanes` times 8 bytes whose loop bits are zero. For each key with a match in R13, it
+  // writes (lane << loop_bits | loop) to candidates, which has room for all. It returns their number. It leaves secrets
+  // in workspace.
   std::size_t (*search)(const DesMeetPlan& plan, const std::uint8_t* keys, void* workspace, std::uint32_t* candidates);
 };
 

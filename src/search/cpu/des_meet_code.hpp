@@ -22,7 +22,7 @@ struct DesMeetCode {
   // Everything that depends on keys; wiped by the caller.
   struct Workspace {
     Word planes[64];
-    Word base[memo_count][32];  // the results of the S-boxes that no loop bit reaches, and what they add to
+    Word base[memo_count][32];  // the results of S-boxes without loop bits, and the half that f is added to
     Word sets[memo_count][most_sets][4];
     Word left[32];
     Word right[32];
@@ -33,7 +33,7 @@ struct DesMeetCode {
   using Schedule = bitslice::PlaneSchedule<Word>;
   using Subkey = typename Schedule::Subkey;
 
-  // Left and right half of a known block after IP, one bit in all lanes.
+  // The left and the right half of a known block after IP, each bit in all lanes.
   static void spread(Word (&left)[32], Word (&right)[32], std::uint64_t block) {
     Word planes[64];
     for (int m = 0; m < 64; ++m) planes[m] = Word{} - (block >> m & 1u);
@@ -74,7 +74,7 @@ struct DesMeetCode {
     }(std::make_integer_sequence<int, 8>{});
   }
 
-  // What a looked-up round gives for one value of the loop.
+  // The result of a looked-up round for one value of the loop.
   static WARPCIPHER_INLINE void look_up(const DesMeetPlan& plan, const Workspace& work, std::size_t memo, std::size_t loop,
                             Word (&out)[32]) {
     std::memcpy(out, work.base[memo], sizeof out);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// DES and triple DES, bitsliced. One unknown DES key and a fully known pair: from both ends (des_meet.hpp). Otherwise
-// the whole cipher, by the code of the `cpu` engine: two unknown keys, or a partly known block.
+// DES and triple DES, bitsliced. With one unknown DES key and a fully known pair, the search works from both ends
+// (des_meet.hpp). Otherwise (several unknown keys, or a partly known block) it computes the whole cipher by the code of
+// the `cpu` engine.
 #include <cstring>
 
 #include "cipher/des_bitslice.hpp"
@@ -17,7 +18,7 @@ namespace {
 namespace bitslice = des::bitslice;
 
 constexpr std::size_t block_len = 8;
-constexpr std::size_t best_loop_bits = 6;  // further ones gain less than a percent
+constexpr std::size_t best_loop_bits = 6;  // more gain less than a percent
 
 class MeetCode {
  public:
@@ -94,7 +95,7 @@ class WholeCode {
  private:
   std::size_t pass_len() const { return lanes_->lanes * block_len; }
 
-  // In each pass that takes the key bit.
+  // Sets the bit in each pass that uses it.
   void set_plane(std::uint8_t* planes, std::size_t bit, bool value) const {
     const std::size_t word_len = lanes_->lanes / 8;
     const auto plane = static_cast<std::size_t>(bitslice::plane_of_bit(static_cast<int>(bit % 64) + 1));

@@ -33,7 +33,7 @@ KeyNumber LaneKeys::base_of(const KeyNumber& number) const {
 
 LaneKeys::Walk::Walk(const LaneKeys& lane_keys, const KeyNumber& base) : lane_keys_(lane_keys), base_(base) {
   if (lane_keys.by_bits_) return;
-  cursor_.emplace(lane_keys.space_, base);  // all free bits are in the loop: they are zero in base
+  cursor_.emplace(lane_keys.space_, base);  // all free bits are loop bits, which are zero in base
   combinations_left_ = (lane_keys.space_.size() - base) >> lane_keys.loop_bits_;
 }
 

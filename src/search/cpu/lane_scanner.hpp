@@ -33,8 +33,8 @@ class AlignedBytes {
 };
 
 // Code: std::size_t search(const std::uint8_t* keys, void* workspace, std::uint32_t* candidates) const, as
-// DesMeetLanes::search says. searched: the space that lanes are filled from. space and test: the original ones, which
-// number keys alike and decide.
+// DesMeetLanes::search says. searched: the space from which lanes are filled. space and test: the original ones; they
+// number keys alike, and the test decides.
 template <class Code>
 class LaneScanner final : public Scanner {
  public:

@@ -17,13 +17,14 @@ class Scanner {
  public:
   virtual ~Scanner() = default;
 
-  // What runs: the instruction set, for people.
+  // What runs, for people to read: the instruction set.
   virtual std::string name() const = 0;
 
-  // A range that takes about ten milliseconds: a power of two. Best are ranges that start at a multiple of it.
+  // The length of a range that takes about ten milliseconds: a power of two. Ranges that start at a multiple of it are
+  // fastest.
   virtual std::uint64_t grain() const = 0;
 
-  // Appends the numbers first to first + count - 1 that pass the whole test. Any number of threads at once.
+  // Appends those numbers from first to first + count - 1 that pass the whole test. Any number of threads may call it.
   virtual void run(const KeyNumber& first, std::uint64_t count, std::vector<KeyNumber>& hits) const = 0;
 };
 

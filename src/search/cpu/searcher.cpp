@@ -16,7 +16,7 @@ namespace cpu {
 
 namespace {
 
-// Any search, with nothing special: processors without AES instructions.
+// Takes any search, key by key; AES on processors without AES instructions.
 class PlainScanner final : public Scanner {
  public:
   PlainScanner(SpacePointer space, TestPointer test) : space_(std::move(space)), test_(std::move(test)) {}
@@ -66,14 +66,14 @@ class CpuTask final : public SearchTask {
 
   std::uint64_t run(const KeyNumber& first, std::uint64_t count, std::vector<KeyNumber>& hits,
                     const std::atomic<bool>& cancel) override {
-    // A turn is all or nothing, so that what a cancelled run has tested is a range.
+    // A turn runs to its end or not at all, so that a cancelled run has tested one range without gaps.
     ThreadPool& pool = ThreadPool::instance();
     const std::uint64_t grain = scanner_->grain();
     const std::uint64_t turn = 4 * pool.threads() * grain;
     for (std::uint64_t done = 0; done < count;) {
       if (cancel.load(std::memory_order_relaxed)) return done;
       const KeyNumber begin = first + KeyNumber(done);
-      // The first piece ends at a multiple of the grain; the others are whole.
+      // The first part ends at a multiple of the grain; all others are whole grains.
       const std::uint64_t skew = begin.low64() % grain;
       const std::uint64_t taken = std::min(turn - skew, count - done);
       const auto pieces = static_cast<std::size_t>((skew + taken + grain - 1) / grain);

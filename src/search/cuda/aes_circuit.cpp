@@ -115,7 +115,8 @@ void choose_levels(std::size_t key_words, std::span<AesGroup> groups, std::span<
     for (std::size_t i = 0; i < groups.size(); ++i) of_levels[groups[i].level] *= turns[i];
     return AesCircuit(key_words, groups, levels).cost(of_levels);
   };
-  // From the innermost outwards: the best choice of up to three of the groups that are left, the others further out.
+  // From the innermost level outwards: the best choice of up to three groups of those that are left. All others are
+  // further out.
   for (std::uint8_t level = 0; level + 1u < levels; ++level) {
     std::vector<std::size_t> left;
     for (std::size_t i = 0; i < groups.size(); ++i) {

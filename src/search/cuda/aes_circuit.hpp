@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES as a search computes it: table lookups joined by exclusive or, with no key and no text in it. Every lookup knows
-// the innermost loop that changes the byte it looks up, so that it is made there, or further out.
+// AES as a search computes it: table lookups and XORs, without key and text. Every lookup knows the innermost loop that
+// changes its byte, and is computed in that loop, not further in.
 //
-// A key is a base, which is the same for all turns of a thread, and the bits of the loops. The words of its schedule
-// (FIPS 197, section 5.2) are linear in the key words and in the S-box values that SubWord gives; written down as the
-// sets of those terms of which they are the sum, what cancels is gone:
+// A key is a base, which is the same for all turns of a thread, plus the bits of the loops. The words of its schedule
+// (FIPS 197, section 5.2) are linear in the key words and in the S-box values of SubWord. So a word is stored as the
+// set of terms whose sum it is; terms that cancel disappear:
 //
 //   w11 = w7 ^ w10 = w1 ^ w3 ^ SubWord(RotWord(w7)) ^ 2      (AES-128: no w2, though w7 and w10 have it)
 //
@@ -28,8 +28,8 @@ struct AesGroup {
 
 inline constexpr std::size_t most_aes_groups = 12;
 
-// What the words of the schedule are sums of. Numbers of terms: key words (less their loop bits), loop bits by group,
-// words of the text, S-box values by SubWord and byte.
+// The terms of sums. Their numbers are in this order: key words (without their loop bits), loop bits by group, words of
+// the text, S-box values by SubWord and byte.
 using Terms = std::bitset<80>;
 inline constexpr std::size_t group_terms = 8;
 inline constexpr std::size_t text_terms = group_terms + most_aes_groups;
@@ -44,14 +44,14 @@ struct Sum {
 
 class AesCircuit {
  public:
-  // levels: of loops; what is in none of them has level `levels`.
+  // levels: of loops. A term that is in no loop has level `levels`.
   AesCircuit(std::size_t key_words, std::span<const AesGroup> groups, std::size_t levels);
 
   std::size_t key_words() const { return key_words_; }
   std::size_t rounds() const { return key_words_ + 6; }
   std::size_t levels() const { return levels_; }
 
-  // Word `index` of the schedule; of its S-box values after the last whole round key, those alone that byte `byte` has.
+  // Word `index` of the schedule. Of the S-box values after the last whole round key it has only those in byte `byte`.
   Sum word(std::size_t index, std::size_t byte) const;
 
   // Column `column` of the text, with the first round key.
@@ -59,25 +59,25 @@ class AesCircuit {
 
   std::size_t level(std::size_t term) const { return terms_[term].level; }
   std::size_t level(const Sum& sum) const;                         // of its innermost term
-  std::size_t byte_level(const Sum& sum, std::size_t byte) const;  // of the innermost in that byte
+  std::size_t byte_level(const Sum& sum, std::size_t byte) const;  // of its innermost term in that byte
 
-  // Of byte `byte` of a column after round `round`, 0 to rounds() - 2.
+  // The level of byte `byte` of a column after round `round`, 0 to rounds() - 2.
   std::size_t state_level(std::size_t round, std::size_t column, std::size_t byte) const {
     return state_levels_[round][column][byte];
   }
 
-  // Where an S-box value comes from, and the byte of the sum that it is.
+  // Where an S-box value comes from, and its byte in the sum.
   struct Lookup {
     std::size_t word, from, to;
   };
   Lookup lookup(std::size_t term) const;
 
-  // Lookups for a turn of the innermost loop, on the average; turns: of all loops of each level.
+  // The average number of lookups in a turn of the innermost loop. turns: of all loops of each level.
   double cost(std::span<const double> turns) const;
 
  private:
   struct Term {
-    std::uint8_t bytes = 0xf;  // that it is in, as a mask
+    std::uint8_t bytes = 0xf;  // the bytes of the sum that it is in, as a mask
     std::size_t level = 0;
   };
 
@@ -89,7 +89,8 @@ class AesCircuit {
   std::vector<std::array<std::array<std::size_t, 4>, 4>> state_levels_;
 };
 
-// Loops for groups that have so many turns each: the levels (at most `levels`) that leave the least lookups for a turn.
+// Chooses the level of each group, with at most `levels` levels, so that a turn needs the fewest lookups. turns: of
+// each group's loop.
 void choose_levels(std::size_t key_words, std::span<AesGroup> groups, std::span<const double> turns,
                    std::size_t levels);
 

@@ -56,7 +56,7 @@ class Writer {
 
   // --- the state ---
 
-  // A column after a round, for the sake of one byte: without what changes further in.
+  // A column after a round, to read one byte of it: without the terms that change further in.
   Register state(std::size_t round, std::size_t column, std::size_t byte) {
     return state_outside(round, column, circuit_.state_level(round, column, byte));
   }
@@ -85,7 +85,8 @@ class Writer {
     return plain;
   }
 
-  // Of the sum of a round's lookups, with or without the schedule's word, what changes in no loop further in.
+  // The part of a sum that changes in no loop further in: of the lookups of a round and, unless `word` is empty, of the
+  // word of the schedule.
   Register state_outside(std::size_t round, std::size_t column, std::size_t level) {
     if (round == 0) return schedule_.write(schedule_.outside(circuit_.first_state(column), level));
     const Sum word = schedule_.outside(circuit_.word(4 * round + column, 0), level);
@@ -138,7 +139,7 @@ class Writer {
     line(t, "mov.u32 %base, kept");
     line(t, "mad.lo.u32 %lane, %lane, 4, %base");
     line(t, "ld.param.u64 %entries, " + ptx::address("parameters", offsetof(AesParameters, entries)));
-    text_.label(t, "$fill");  // a row a warp
+    text_.label(t, "$fill");  // each warp fills one row at a time
     line(t, "mul.wide.u32 %place64, %row, 4");
     line(t, "add.u64 %place64, %place64, %entries");
     line(t, "ld.global.u32 %entry0, [%place64+0]");
@@ -154,7 +155,7 @@ class Writer {
     line(t, "@!%any bra $fill");
     line(t, "bar.sync 0");
 
-    // A thread past the last unit repeats unit 0, and reports nothing: votes are for whole warps.
+    // A thread past the last unit repeats unit 0 and reports nothing: votes need whole warps.
     load_parameter("%units", offsetof(AesParameters, units));
     line(t, "setp.ge.u32 %spare, %unit, %units");
     line(t, "mov.u32 %idle, 0");
@@ -178,7 +179,7 @@ class Writer {
     line(t, "mov.u32 %turn, 0");
   }
 
-  // A column before the last round gives one byte of each column of the ciphertext.
+  // A column before the last round determines one byte of each column of the ciphertext.
   void compare() {
     const std::size_t last = circuit_.rounds();
     Register differences;
@@ -226,7 +227,7 @@ class Writer {
     line(0, "ret");
   }
 
-  // On to the next turn where no key of the warp is left.
+  // Jumps to the next turn when no key of the warp is left.
   void leave_if_none(const Register& differences) {
     line(0, "setp.eq.u32 %left, " + differences + ", 0");
     line(0, "vote.sync.any.pred %any, %left, 0xffffffff");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of the key schedule in an AES search kernel: each sum in the innermost loop that changes it, from sums that
-// are there already.
+// The words of the key schedule in an AES search kernel. Each sum is computed in the innermost loop that changes it,
+// from sums that exist already.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,16 @@ class AesScheduleWriter {
   AesScheduleWriter(const AesCircuit& circuit, AesText& text)
       : circuit_(circuit), text_(text), values_(circuit.levels() + 1) {}
 
-  // Those terms of a sum that no loop further in than `level` changes.
+  // The terms of a sum that change in no loop further in than `level`.
   Sum outside(const Sum& sum, std::size_t level) const;
 
-  // The register of a sum, made from up to three others and from terms, whatever takes the fewest operations.
+  // The register of a sum. It is made from up to three other sums and from terms, with the fewest operations.
   Register write(const Sum& sum);
 
   // The register of a term of its own: a key word, a loop's bits, or a word of the text.
   static Register plain_term(std::size_t term);
 
-  // A register that has the S-box value `term` in the byte where the sum takes it.
+  // A register with the S-box value `term` in the byte where the sum needs it.
   Register sbox_entry(std::size_t term);
 
  private:

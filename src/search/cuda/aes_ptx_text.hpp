@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of an AES search kernel while it is written: one body for each loop, and the instructions that sums and
-// lookups take.
+// The text of an AES search kernel: one body for each loop, and the instructions for sums and lookups.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +20,7 @@ class AesText {
   // levels: of loops. tables: 4, or 2, where T2 and T3 are T0 and T1 rotated.
   AesText(std::size_t levels, std::size_t tables) : bodies_(levels + 1), tables_(tables) {}
 
-  // The level of what is in no loop.
+  // The level of instructions outside all loops.
   std::size_t top() const { return bodies_.size() - 1; }
   const std::string& body(std::size_t level) const { return bodies_[level]; }
   std::size_t register_count() const { return register_count_; }
@@ -84,7 +83,7 @@ class AesText {
   }
 
  private:
-  std::vector<std::string> bodies_;  // by level; what is in no loop is last
+  std::vector<std::string> bodies_;  // by level; the last is outside all loops
   std::size_t tables_;
   std::size_t register_count_ = 0;
 };

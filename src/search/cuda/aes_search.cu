@@ -71,7 +71,7 @@ class FastAesSearch final : public AesSearch {
  private:
   static constexpr std::size_t levels = 3;
 
-  // Of a loop, its bits of the number are `count` from `first` on.
+  // A loop has bits first to first + count - 1 of the key number.
   struct Loop {
     AesGroup group;
     std::uint32_t bits, first, count;
@@ -140,7 +140,7 @@ class FastAesSearch final : public AesSearch {
     module_->launch((units + policy_.threads - 1) / policy_.threads, policy_.threads, shared_len_, p, buffer.stream());
   }
 
-  // The kernel was compiled here and now, by this driver: it must show what it can do.
+  // This driver has just compiled the kernel, so the kernel must pass a self-test.
   void find_planted_key() {
     std::random_device random;
     const std::size_t bits = std::min<std::size_t>(space().free_bits().size(), 32);
@@ -192,7 +192,7 @@ AesPolicy choose_aes_policy(const warpcipher::cuda::Device& device) {
 }
 
 bool suits_fast_aes(const KeySpace& space, const KeyTest& test, const UnitLoops& loops) {
-  constexpr int fewest_bits = 24;  // of the ciphertext: what passes goes to the host
+  constexpr int fewest_bits = 24;  // of the ciphertext: keys that pass go to the host
   return !test.pairs().front().decrypt && test.first_bits() >= fewest_bits && space.free_bits().size() >= loops.many;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AES searches. One is part of the library: lane tables (engine/cuda/lane_table/table_layout.hpp), a key a thread,
-// the key schedule made along with the rounds, and only as much of the last two rounds as two bytes of the ciphertext
-// take; what passes that is computed in full. Where it is the plaintext that is known in part, keys are tested by
-// decryption. The other has a kernel of its own for each template (aes_ptx.hpp), and searches short ranges as the first
-// does.
+// The AES searches. The kernel of the first is part of the library. It uses lane tables
+// (engine/cuda/lane_table/table_layout.hpp) and tests one key in each thread. It computes the key schedule along with
+// the rounds, and of the last two rounds only what two bytes of the ciphertext need; keys that pass are computed in
+// full. If the plaintext is known only in part, it tests keys by decryption. The second search writes a kernel for each
+// template (aes_ptx.hpp), and searches short ranges as the first does.
 #pragma once
 
 #include "engine/cuda/runtime/device.hpp"
@@ -16,15 +16,15 @@ namespace warpcipher::search::cuda {
 std::unique_ptr<UnitSearch> make_aes_search(std::shared_ptr<const KeySpace> space, std::shared_ptr<const KeyTest> test,
                                             std::uint32_t multiprocessors);
 
-// What suits a device.
+// The best policy for a device.
 AesPolicy choose_aes_policy(const warpcipher::cuda::Device& device);
 
-// Whether the template has loops.many free bits, the plaintext is known in full and the ciphertext by 24 bits (one of
-// them may be a counter and a key stream).
+// Whether the template has loops.many free bits, the plaintext is known in full, and 24 bits of the ciphertext are
+// known. (The pair may also be a counter and a key stream.)
 bool suits_fast_aes(const KeySpace& space, const KeyTest& test, const UnitLoops& loops);
 
-// On the current device, which memory has been allocated on. Compiles the kernel, and finds a planted key with it.
-// Throws Error{engine_failure}.
+// On the current device, where memory has been allocated. Compiles the kernel, and finds a planted key with it. Throws
+// Error{engine_failure}.
 std::unique_ptr<UnitSearch> make_fast_aes_search(std::shared_ptr<const KeySpace> space,
                                                  std::shared_ptr<const KeyTest> test, std::uint32_t multiprocessors,
                                                  const UnitLoops& loops, const AesPolicy& policy);

@@ -11,12 +11,12 @@ namespace {
 
 namespace lane_table = warpcipher::cuda::lane_table;
 using warpcipher::cuda::byte_permute;
-using Tables = lane_table::Tables64;  // fits every GPU, two blocks of it the large ones
+using Tables = lane_table::Tables64;  // fits every GPU; large ones have room for two blocks
 
 constexpr std::uint32_t threads = AesUnits::threads;
 
-// Whether the key encrypts `in` to what is expected of it: in full, in constant time, from code that is shared with the
-// host. For few keys, or for who must.
+// Whether the key encrypts `in` to the expected block: in full, in constant time, by code that is shared with the host.
+// It is slow: for few keys.
 template <int KeyWords>
 __device__ __noinline__ bool encrypts(const AesUnits& p, const std::uint32_t (&key)[KeyWords]) {
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(key);
@@ -75,10 +75,10 @@ __device__ __forceinline__ void expand(std::uint32_t (&w)[4 * (KeyWords + 7)], c
   }
 }
 
-// Encryption. Whether bytes 0 and 13 of the ciphertext are those expected. They come from column 0 after the last round
-// but one: of the rest, what they do not need is dead code.
+// Encryption. Whether bytes 0 and 13 of the ciphertext are as expected. They depend on column 0 after the next-to-last
+// round; the compiler removes all that they do not need.
 struct Forwards {
-  static constexpr int blocks = 2;  // of a multiprocessor
+  static constexpr int blocks = 2;  // on a multiprocessor
 
   __device__ __forceinline__ static void fill() { lane_table::fill_tables<Tables, false>(); }
 
@@ -123,8 +123,8 @@ __device__ __forceinline__ std::uint32_t inverse_mix(std::uint32_t x) {
   return double_bytes(both) ^ rotated ^ byte_permute(both, 0, 0x1032);
 }
 
-// Decryption, for a plaintext of which not all is known: the equivalent inverse cipher (section 5.3.5) with the entries
-// of td0 beside those of te0, which the schedule needs. All that is known is compared.
+// Decryption, for a partly known plaintext: the equivalent inverse cipher (section 5.3.5). It needs td0, and te0 for
+// the schedule. It compares all known bits.
 struct Backwards {
   static constexpr int blocks = 1;  // the whole schedule is in registers
 
@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(threads, Direction::blocks) search_kernel(cons
     }
     const std::uint32_t next = turn + 1;
     if (next < turns) {
-      std::uint32_t bit = 0;  // that a Gray code changes next
+      std::uint32_t bit = 0;  // that the Gray code changes next
       while ((next >> bit & 1u) == 0) ++bit;
 #pragma unroll
       for (int i = 0; i < KeyWords; ++i) key[i] ^= p.toggles[bit][i];

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t half_key = 28;
 
-// Rounds, by pairs, before which the halves of the key turn by one bit and not by two: 1 and 9, 2 and 16.
+// Pairs of rounds before which the halves of the key rotate by one bit, not by two: 1 and 9, 2 and 16.
 constexpr unsigned single_turns[] = {0x11, 0x81};
 
 class Writer {
@@ -47,7 +47,7 @@ class Writer {
   void line(const std::string& text) { text_ += text + ";\n"; }
   void label(const std::string& text) { text_ += text + ":\n"; }
   static std::string varying(std::size_t i) { return "%vary" + std::to_string(i); }
-  // Of the present pass: the halves change places from one to the next.
+  // The halves of the present pass: they are exchanged from one pass to the next.
   std::string half(bool right, std::size_t i) const {
     return (right != (pass_ % 2 != 0) ? "%right" : "%left") + std::to_string(i);
   }
@@ -91,7 +91,7 @@ class Writer {
       line("st.shared.u32 " + key_word("%slots", word) + ", " + value);
   }
 
-  // The bits of a key that are the same in all that a thread has noted.
+  // The key bits that are the same in all keys that a thread has noted.
   void store_fixed_bits(std::size_t key) {
     for (std::size_t position = des_key_bits * key; position < des_key_bits * (key + 1); ++position) {
       if (which(position) < 0) store_key(position, operand(check_.masks[position]));
@@ -114,7 +114,7 @@ class Writer {
     line("@!%any bra.uni $checked");
   }
 
-  // Up to 32 keys of the notes, the first in the highest bit; %valid has a one for each of them.
+  // Takes up to 32 keys from the notes, the first in the highest bit; %valid has a one for each.
   void collect() {
     for (std::size_t i = 0; i < check_.varying.size(); ++i) line("mov.u32 " + varying(i) + ", 0");
     line("mov.u32 %valid, 0");
@@ -124,7 +124,7 @@ class Writer {
     line("@%load ld.local.v2.u32 {%word, %its_turn}, [%note]");
     line("@%load not.b32 %word, %word");
     line("setp.ne.u32 %some, %word, 0");
-    line("and.pred %load, %load, %some");  // the end stays the end
+    line("and.pred %load, %load, %some");  // at the end of the notes, stay there
     line("@%load add.u32 %note, %note, 8");
     line("bfind.u32 %lane, %word");
     line("shl.b32 %bit, 1, %lane");  // 0 where there is none
@@ -152,9 +152,9 @@ class Writer {
 
   bool decrypts() const { return check_.passes[pass_].backwards; }
 
-  // Sixteen rounds, two a turn of the loop. Afterwards the right half is R16 and the left one L16.
+  // Sixteen rounds, two in each turn of the loop. Afterwards the right half is R16 and the left half L16.
   void run_pass() {
-    // Backwards from the last round's, which are rotated by 28; the first step goes nowhere.
+    // Backwards from the last round, whose halves are rotated by 28; the first step rotates by 0.
     const std::size_t start = decrypts() ? half_key + 1 : 0;
     line("add.u32 %key, %slots, " + std::to_string(4 * start * check_.threads));
     line("mov.u32 %pair, 0");
@@ -167,7 +167,7 @@ class Writer {
     line("@%on bra " + pair);
   }
 
-  // The right half, or in every second round the left one, goes into f.
+  // f takes the right half, and in every second round the left half.
   void add_round(bool second) {
     const std::uint32_t stride = 4 * check_.threads;
     line("shr.u32 %step, " + std::to_string(single_turns[second ? 1 : 0]) + ", %pair");
@@ -186,7 +186,7 @@ class Writer {
     for (NodeId node = 0; node < nodes.size(); ++node) {
       const Node& source = nodes[node];
       if (source.kind == Node::Kind::keyed) {
-        // Round 16's bits are those that are not rotated.
+        // In round 16 the bits are not rotated.
         constexpr std::size_t last = 15;
         const std::size_t position = des::bitslice::subkey_positions[des::bitslice::subkey_bits * last + source.table];
         line("ld.shared.u32 %bit, " + key_word("%key", position < half_key ? position : position + half_key));

@@ -11,7 +11,7 @@ namespace warpcipher::search::cuda {
 
 namespace {
 
-// What the S-boxes of cipher/circuits.hpp are run on to be written down instead of computed.
+// A word type for the S-boxes of cipher/circuits.hpp that records their gates instead of computing them.
 struct Signal {
   DesCircuit* circuit = nullptr;
   NodeId node = 0;
@@ -30,7 +30,7 @@ constexpr auto make_sboxes(std::index_sequence<Box...>) {
 
 constexpr std::array sboxes = make_sboxes(std::make_index_sequence<8>{});
 
-// Takes halves 17 and 16 of a pass for its own halves 0 and 1, and makes those halves of the pass of its 17 and 16.
+// Its halves 0 and 1 are halves 17 and 16 of the pass before; its halves 17 and 16 are halves 0 and 1 of the next pass.
 DesPass inverse(DesPass pass) {
   pass.backwards = !pass.backwards;
   return pass;
@@ -87,7 +87,7 @@ DesCircuit::Half DesCircuit::add_round(const Half& left, const Half& right, cons
   });
 }
 
-// The first rounds of a pass: the halves `left` and `right` become those after them.
+// The first rounds of a pass: replaces the halves `left` and `right` by those after these rounds.
 void DesCircuit::add_rounds(Half& left, Half& right, const DesPass& pass, int count) {
   for (int round = 1; round <= count; ++round) {
     const Half next = add_round(left, right, pass, round);
@@ -96,7 +96,7 @@ void DesCircuit::add_rounds(Half& left, Half& right, const DesPass& pass, int co
   }
 }
 
-// All rounds of a pass: the halves `left` and `right` become halves 0 and 1 of the next one.
+// All rounds of a pass: replaces the halves `left` and `right` by halves 0 and 1 of the next pass.
 void DesCircuit::add_pass(Half& left, Half& right, const DesPass& pass) {
   if (!pass.known) {
     add_rounds(left, right, pass, 16);
@@ -150,7 +150,7 @@ DesCircuit::DesCircuit(std::span<const DesPass> passes, std::uint64_t mask) : pa
   const Half expected_left = input_half(96);
   for (const DesPass& pass : passes) add_pass(left, right, pass);
   std::swap(left, right);
-  for (std::size_t i = 0; i < 32; ++i) {  // R16 comes first: what IP makes the left half of a ciphertext
+  for (std::size_t i = 0; i < 32; ++i) {  // R16 comes first: IP makes it the left half of a ciphertext
     const auto compare = [&](std::size_t bit, const Half& half, const Half& expected, std::size_t at) {
       const int plane = des::bitslice::plane_of_bit(des::initial_permutation[bit]);
       if ((mask >> plane & 1u) == 0) return;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// DES and triple DES as a search computes them: a circuit of three-input gates over words, one key a bit, with no key
-// and no text in it. The forward half runs from what goes into the cipher, the backward half from what comes out; a key
-// is right when they meet. Every node knows the key bits that it depends on, so that work can be placed in the
-// outermost loop that has them all.
+// DES and triple DES as a search computes them: a circuit of three-input gates over words with one key in each bit,
+// without key and text. The forward half starts at the input block, the backward half at the output block; for the
+// right key they are equal where they meet. Every node knows the key bits that it depends on, so that it can be
+// computed in the outermost loop that has all of them.
 //
 // Half blocks of a pass are numbered as the Feistel network makes them: half 0 is L0, half 1 is R0, half i + 1 is R_i,
 // up to half 17 = R16. So half 16 = L16 and
 //
 //   half[i + 1] = half[i - 1] ^ f(half[i], K_i)      i = 1 ... 16, either way round
 //
-// From one pass to the next FP and IP cancel, and what is left is that the halves change places: half 17 is half 0 of
-// the next pass, half 16 its half 1.
+// From one pass to the next FP and IP cancel, and only the exchange of the halves is left: half 17 is half 0 of the
+// next pass, half 16 is its half 1.
 //
 // Key bits are named by their position in PC-1's output, from 0 to 55, those of the second key from 56 on, and so on.
 #pragma once
@@ -51,11 +51,11 @@ class KeyBits {
   std::array<std::uint64_t, (most_key_bits + 63) / 64> words_{};
 };
 
-// One run of DES: with which of the keys, from 0, and whether it decrypts.
+// One pass of DES: the number of its key, from 0, and whether it decrypts.
 struct DesPass {
   std::uint8_t key = 0;
   bool backwards = false;
-  bool known = false;  // none of the key's bits changes within a launch: the circuit has the pass as a whole
+  bool known = false;  // no bit of the key changes within a launch: the circuit has the pass as one node
 };
 
 struct Node {
@@ -68,16 +68,16 @@ struct Node {
   Kind kind;
   std::uint8_t table;
   NodeId a, b, c;
-  KeyBits keys;  // what it depends on
+  KeyBits keys;  // the key bits that it depends on
 };
 
-// A known pass: what goes into it, halves 0 and 1.
+// The inputs of a known pass: halves 0 and 1.
 struct WholePass {
   DesPass pass;
   std::array<NodeId, 64> from;
 };
 
-// Where the forward and the backward half of a circuit meet: at a half, 2 to 15, of a pass that is not a known one.
+// Where the forward and the backward half of a circuit meet: at half 2 to 15 of a pass that is not a known pass.
 struct Meeting {
   std::size_t pass;
   int half;
@@ -90,16 +90,16 @@ struct Comparison {
 
 class DesCircuit {
  public:
-  // Every bit of the block expected is known. comparisons() has 32 pairs, four for each S-box, in the order of the
-  // S-boxes.
+  // For an expected block whose bits are all known. comparisons() has 32 pairs, four for each S-box, in the order of
+  // the S-boxes.
   DesCircuit(std::span<const DesPass> passes, const Meeting& meeting);
 
-  // Only the bits with a one in `mask` are (bit i: byte i / 8, bit i % 8 of it): all rounds forward. comparisons() has
-  // one pair for each of them.
+  // For an expected block of which only the bits with a one in `mask` are known (bit i: bit i % 8 of byte i / 8). It
+  // computes all rounds forward. comparisons() has one pair for each known bit.
   DesCircuit(std::span<const DesPass> passes, std::uint64_t mask);
 
-  // One round, whichever: inputs 0 to 31 are the left half, 32 to 63 the right one; a keyed node's `table` is the
-  // number of its bit in the subkey, from 0. comparisons()[i] has bit i of the new half, and of the left one that it
+  // Any one round: inputs 0 to 31 are the left half, 32 to 63 the right half. The `table` of a keyed node is the number
+  // of its bit in the subkey, from 0. comparisons()[i] has bit i of the new half, and bit i of the left half that it
   // replaces.
   static DesCircuit one_round();
 
@@ -107,7 +107,7 @@ class DesCircuit {
   std::span<const WholePass> whole_passes() const { return whole_passes_; }
   bool meets() const { return meets_; }  // whether there is a backward half
 
-  // Which of the bits expected are known: bit i for input 64 + i.
+  // The known bits of the expected block: bit i for input 64 + i.
   std::uint64_t known() const { return known_; }
   std::span<const Node> nodes() const { return nodes_; }
   std::span<const Comparison> comparisons() const { return comparisons_; }

@@ -59,7 +59,7 @@ class GenericDes final : public UnitSearch {
 }  // namespace
 
 UnitCounts des_units_of(std::uint32_t multiprocessors) {
-  // Of a multiprocessor: four blocks, what its shared memory and registers have room for.
+  // Blocks on a multiprocessor: four fit in its shared memory and registers.
   constexpr std::uint64_t units = std::uint64_t{4} * DesUnits::threads * DesUnits::lanes;
   return {multiprocessors * units, std::bit_ceil(std::uint64_t{multiprocessors}) * units};
 }

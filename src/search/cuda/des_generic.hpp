@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The DES search that takes anything: a key for each of the 32 bits of a word. DES and triple DES, any template, any
-// mask, nothing compiled at run time. For what has too few free bits in one key for a kernel of its own, or too few
-// keys to wait for one.
+// The DES search that takes any template and mask: DES and triple DES, one key in each of the 32 bits of a word, with a
+// kernel of the library. It is for templates with too few free bits in one key for a kernel of their own, and for
+// searches that are too short to wait until one is compiled.
 #pragma once
 
 #include "search/cuda/unit_search.hpp"
 
 namespace warpcipher::search::cuda {
 
-// Of a device with that many multiprocessors.
+// For a device with that many multiprocessors.
 UnitCounts des_units_of(std::uint32_t multiprocessors);
 
 // On the current device.

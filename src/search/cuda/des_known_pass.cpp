@@ -15,7 +15,7 @@ namespace {
 constexpr int rounds = 16;
 constexpr std::size_t subkey_bits = 48;
 constexpr std::size_t half_bits = 32;
-constexpr std::size_t masks_of_round = half_bits + 16;  // for each bit, then for those that two S-boxes take
+constexpr std::size_t masks_of_round = half_bits + 16;  // for each bit, then for the bits that two S-boxes take
 constexpr std::size_t masks_of_load = 4;
 constexpr std::size_t words_in = rounds * masks_of_round;
 constexpr std::size_t words_out = words_in + half_bits;
@@ -23,7 +23,8 @@ static_assert(known_pass_words == words_out + half_bits);
 
 constexpr std::size_t none = subkey_bits;
 
-// Which bits of a subkey each bit of a half meets: the first S-box that takes it, and the second or `none`.
+// The subkey bits that are added to each bit of a half: for the first S-box that takes it, and for the second, or
+// `none`.
 struct Uses {
   std::array<std::size_t, half_bits> first, second;
 };
@@ -96,7 +97,7 @@ class Writer {
     line("add.u32 " + reg("pair") + ", " + reg("pair") + ", 1");
     line("setp.ne.u32 " + reg("on") + ", " + reg("pair") + ", " + std::to_string(rounds / 2));
     line("@" + reg("on") + " bra " + label);
-    // Now half 0 of the registers is half 16 with its key added, half 1 is half 17, without.
+    // Now half 0 of the registers is half 16 with its key added; half 1 is half 17 without a key.
     for (std::size_t i = 0; i < half_bits; ++i) line("mov.u32 " + pass_.to[i] + ", " + half(1, i));
     for (std::size_t i = 0; i < half_bits; i += masks_of_load) {
       load(pass_.shared, words_out + i, i);
@@ -133,7 +134,7 @@ class Writer {
   }
 
   static std::string address(const std::string& base, std::size_t word) { return ptx::address(base, 4 * word); }
-  // Volatile, or the compiler would carry it in registers after all.
+  // Volatile: otherwise the compiler would keep it in registers.
   void store(std::size_t word, const std::string& value) {
     line("st.volatile.shared.u32 " + address(pass_.shared, word) + ", " + value);
   }
@@ -153,7 +154,7 @@ class Writer {
     line("mad.lo.u32 " + to + ", " + reg("sum") + ", " + mask_name + ", " + from);
   }
 
-  // Half `other` of the registers becomes the one after next; the other one goes into f.
+  // Replaces half `other` of the registers by the half after next; f takes the other half.
   void add_round(std::size_t other) {
     for (std::size_t i = 0; i < masks_of_round; i += masks_of_load) load(reg("at"), masks_of_round * other + i, i);
     for (std::size_t i = 0; i < shared_bits.size(); ++i) {

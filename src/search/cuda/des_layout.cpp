@@ -22,7 +22,7 @@ std::vector<NodeId> roots_of(std::span<const Comparison> comparisons) {
   return roots;
 }
 
-// How many gates depend on which key bits.
+// The number of gates that depend on each set of key bits.
 struct GateCount {
   KeyBits keys;
   double gates;
@@ -49,7 +49,7 @@ std::vector<GateCount> count_gates(const DesCircuit& circuit, std::span<const No
   return counts;
 }
 
-// Gates computed for a turn of the innermost loop, on the average.
+// The average number of gates in a turn of the innermost loop.
 double cost(std::span<const GateCount> counts, const Levels& levels) {
   double sum = 0;
   for (const GateCount& count : counts) {
@@ -58,23 +58,23 @@ double cost(std::span<const GateCount> counts, const Levels& levels) {
   return sum;
 }
 
-// What is compared, and loops from the innermost on.
+// A choice: what is compared, and the loops from the innermost on.
 struct Choice {
   double cost;
   std::size_t set;  // of comparisons
   std::vector<std::uint8_t> loops;
 };
 
-// The choices that are worth going on with. What is best for one loop alone need not be best for more.
+// The choices to extend. The best choice for one loop is not always part of the best for more loops.
 constexpr std::size_t kept_choices = 32;
-constexpr std::size_t chosen_together = 4;  // loops; further out one after the other does
+constexpr std::size_t chosen_together = 4;  // loops; further out, choosing one after another is good enough
 
 void keep_best(std::vector<Choice>& choices, std::size_t count) {
   std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) { return a.cost < b.cost; });
   if (choices.size() > count) choices.resize(count);
 }
 
-// Each choice with each bit as the next loop.
+// Extends each choice by each bit as the next loop.
 std::vector<Choice> extend(std::span<const Choice> choices, std::span<const std::vector<GateCount>> counts,
                            std::span<const std::uint8_t> positions, std::size_t bits) {
   std::vector<Choice> longer;
@@ -140,7 +140,7 @@ DesLayout choose_layout(const DesCircuit& circuit, std::span<const std::uint8_t>
     sets.emplace_back(comparisons.begin(), comparisons.begin() + loop_comparisons);
   }
 
-  // The loops and the set, together.
+  // Chooses the loops and the set together.
   std::vector<std::vector<GateCount>> counts;
   std::vector<Choice> choices;
   for (std::size_t i = 0; i < sets.size(); ++i) {
@@ -157,7 +157,7 @@ DesLayout choose_layout(const DesCircuit& circuit, std::span<const std::uint8_t>
   compared = sets[choices.front().set];
   const std::vector<NodeId> roots = roots_of(compared);
 
-  // Lanes: bits that the innermost loop uses least, for adding them takes the pipe of the gates.
+  // Lanes: the bits that the innermost loop uses least, because adding a lane's bit uses the pipe of the gates.
   std::vector<bool> needed(circuit.nodes().size());
   mark_needed(circuit, roots, needed);
   const Levels levels(positions, layout.loops);

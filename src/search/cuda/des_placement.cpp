@@ -10,7 +10,7 @@ namespace warpcipher::search::cuda {
 
 namespace {
 
-// A slot is not given up for more gates than these, but where there is no other way.
+// A slot is given up for more gates than these only if there is no other way.
 constexpr std::size_t most_gates_again = 12;
 
 }  // namespace
@@ -45,7 +45,7 @@ bool DesPlacement::is_sum(NodeId node) const {
   return source.kind == Node::Kind::gate && source.table == xor_table && source.a == source.c;
 }
 
-// Of a gate or a known pass.
+// The operands of a gate or a known pass.
 template <class Use>
 void DesPlacement::each_source(NodeId node, Use&& use) const {
   const Node& computed = circuit_.nodes()[node];
@@ -69,9 +69,9 @@ void DesPlacement::take_slot(NodeId node) {
   if (slots_[node] == no_slot) slots_[node] = slot_count_++;
 }
 
-// The nodes that are read in a loop further in than the one that computes them. A key bit is added anew where the node
-// that it is added to has a slot anyway, and that needs one where the key bit is of a loop further in: without it the
-// node would be computed again there, which a known pass cannot be.
+// The nodes that are read in a loop further in than the one that computes them: they need slots. A keyed node needs
+// none if its base has a slot: the key bit is added again. The base needs a slot if the key bit belongs to a loop
+// further in: otherwise the base would be computed again there, which is not possible for a known pass.
 void DesPlacement::choose_slots(std::span<const Comparison> compared) {
   std::vector<NodeId> keyed;
   const auto read = [&](NodeId node, std::size_t level) {
@@ -99,7 +99,7 @@ void DesPlacement::choose_slots(std::span<const Comparison> compared) {
   }
 }
 
-// Gives up the slots of nodes that cost the fewest gates to compute again from other slots.
+// Gives up the slots of the nodes that need the fewest gates to be computed again from other slots.
 void DesPlacement::drop_slots(std::uint32_t most) {
   std::vector<std::size_t> reader(needed_.size(), levels_.count());  // the innermost level that reads a slot
   for (NodeId node = 0; node < needed_.size(); ++node) {
@@ -135,7 +135,7 @@ void DesPlacement::drop_slots(std::uint32_t most) {
       if (slot->cost < (best == kept.end() ? std::numeric_limits<double>::infinity() : best->cost)) best = slot;
     }
     if (best == kept.end()) {
-      if (most_gates > needed_.size()) break;  // what is left is nodes with a key bit each: less than any device has
+      if (most_gates > needed_.size()) break;  // only nodes with one key bit are left
       most_gates *= 2;
       for (Kept& slot : kept) slot.measured = false;
       continue;
@@ -151,8 +151,8 @@ void DesPlacement::drop_slots(std::uint32_t most) {
   for (const Kept& slot : kept) slots_[slot.node] = slot_count_++;
 }
 
-// The gates that give a node from slots and inputs; 0 where they are too many, or there are none. leaves: gets the
-// slots. marks: of each node, who looked at it last.
+// The number of gates that compute a node from slots and inputs; 0 if they are too many, or none is possible. leaves:
+// gets the slots. marks: the last visitor of each node.
 std::size_t DesPlacement::count_again(NodeId root, std::size_t most, std::vector<NodeId>& marks,
                                       std::vector<NodeId>& leaves) const {
   leaves.clear();

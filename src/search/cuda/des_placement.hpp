@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where each node of the circuit is computed, and which of them lie in shared memory between the loops.
+// Where each node of the circuit is computed, and which nodes are kept in shared memory between the loops.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace warpcipher::search::cuda {
 
-// How the kernel is written; never changes the result. H200, launches of 2^34 keys, G keys/s; of 20 random templates
-// the one with the most gates:
+// How the kernel is written; never changes the result. H200, launches of 2^34 keys, G keys/s, for the template with the
+// most gates of 20 random ones:
 //
 //   this                            205.8 (best bits unknown: 212.3)
 //   barriers                        none: 192.6, 2: 206.5, 4: 204.4
@@ -21,25 +21,25 @@ namespace warpcipher::search::cuda {
 //   slots 120: 205.9                levels 8: 205.1
 //   three S-boxes in the loops, further ones at once where a key passes: 195.0 (best bits: 202.3)
 //
-// Computing what the innermost bit changes, but the next ones do not, for both its values further out leaves 1850 to
-// 1990 gates where there are 1990 to 2080, but keeps more than shared memory holds for three granules; with two the
-// pipe is 79% busy (ncu). By these counts that gains 2% at best.
+// Not done: nodes that depend on the innermost bit, but not on the next ones, could be computed further out for both
+// its values. That leaves 1850 to 1990 gates of 1990 to 2080, but needs more shared memory than there is for three
+// granules; with two granules the pipe is 79% busy (ncu). By these counts it would gain 2% at best.
 //
-// ncu: the logic pipe is 84% busy, of 4.8 cycles that a warp takes for an instruction it waits 1.4 for that pipe, 1.3
-// for its turn, 0.6 for the instruction before, 0.3 for operands, 0.06 at the barrier, 0.01 for instructions.
+// ncu: the logic pipe is 84% busy. Of the 4.8 cycles from one instruction of a warp to the next it waits 1.4 for that
+// pipe, 1.3 for its turn, 0.6 for the instruction before, 0.3 for operands, 0.06 at the barrier, 0.01 for instructions.
 //
 // Two-key triple DES with the outer key unknown: 9060 to 9120 gates, of which the known pass is 3504, and no spills. At
-// one gate a clock and lane of the logic pipe (64 of 132 multiprocessors at 1.98 GHz) that is 59 G keys/s at most;
-// measured: 49.8, so the pipe is as busy as for DES. More needs fewer gates.
+// 64 gates for each clock and multiprocessor (132 of them at 1.98 GHz) the bound is 59 G keys/s. Measured: 49.8, so the
+// pipe is as busy as for DES, and only fewer gates would be faster.
 //
-// fold takes 132 of 760 multiply-adds off a turn of the innermost loop, and adds no gate (SASS, sm_90).
+// fold removes 132 of 760 multiply-adds from a turn of the innermost loop, and adds no gate (SASS, sm_90).
 struct DesPolicy {
-  std::uint32_t granules = 3;  // that a block works on, side by side
+  std::uint32_t granules = 3;  // that a block tests at the same time
   std::uint32_t slots = 148;   // words that a thread may have in shared memory
-  std::uint32_t levels = 4;    // loops, from the innermost, that have work of their own; further out: once a thread
+  std::uint32_t levels = 4;    // innermost loops that have nodes of their own; other nodes: once for each thread
   std::uint32_t barriers = 1;  // in a turn of the innermost loop
   bool multiply = true;        // key bits on the multiply pipe
-  bool fold = true;            // key bits in the gate that makes a bit of a half, where one S-box takes it
+  bool fold = true;            // add a key bit in the gate that computes a bit, if only one S-box takes the bit
   friend bool operator==(const DesPolicy&, const DesPolicy&) = default;
 };
 
@@ -53,8 +53,8 @@ class DesPlacement {
   // The loop that computes a node: 0 the innermost, the last level outside of all.
   std::size_t level_of(NodeId node) const;
 
-  // Computed in its loop in the order of the circuit. In the innermost, that is what the comparisons take from the
-  // forward half; the rest is computed where it is asked for.
+  // Whether the node is computed in the order of the circuit. In the innermost loop those are the nodes of the forward
+  // half that the comparisons need; the others are computed when they are first needed.
   bool at_once(NodeId node) const;
 
   // The word of shared memory that holds a node for the loops further in, or no_slot.
@@ -64,7 +64,7 @@ class DesPlacement {
   // A bit of a half block: left ^ (an S-box's output).
   bool is_sum(NodeId node) const;
 
-  // The one keyed node that takes a sum of the innermost loop, or the node itself where there is none or are several.
+  // The only keyed node that uses a sum of the innermost loop; the node itself if there is none, or more than one.
   NodeId only_use(NodeId node) const { return only_use_[node]; }
 
  private:

@@ -66,7 +66,7 @@ class Writer {
     line("ld.volatile.shared.u32 " + name(reg) + ", " + address);
     return reg;
   }
-  // Volatile, or the compiler would carry it in registers after all.
+  // Volatile: otherwise the compiler would keep it in registers.
   void store_shared(const std::string& address, const std::string& value) {
     line("st.volatile.shared.u32 " + address + ", " + value);
   }
@@ -78,8 +78,8 @@ class Writer {
 
   // --- values ---
 
-  // Computes a node. A bit of a half block that one S-box takes gets its key bit in the same gate; the gate that makes
-  // the half after next of it takes the key bit out again.
+  // Computes a node. If only one S-box takes a bit of a half block, the same gate adds its key bit; the gate that
+  // computes the half after next removes the key bit again.
   void settle(NodeId node) {
     if (registers_[node] != no_register) return;
     const NodeId use = placement_.only_use(node);
@@ -93,13 +93,13 @@ class Writer {
     remember(use, lut3(ptx::xor3_table, left, right, mask_of(use)));
   }
 
-  // Whether the node is there with its key bit only.
+  // Whether the node is available only with its key bit added.
   bool is_folded(NodeId node) const {
     const NodeId use = placement_.only_use(node);
     return use != node && registers_[node] == no_register && registers_[use] != no_register && policy_.fold;
   }
 
-  // The register that holds a node at the present level; writes what is needed to have it there.
+  // The register that holds a node at the present level; writes the instructions that compute it, if needed.
   std::uint32_t value(NodeId node) {
     if (registers_[node] != no_register) return registers_[node];
     const Node& source = circuit_.nodes()[node];
@@ -134,7 +134,7 @@ class Writer {
     return reg;
   }
 
-  // Gives a register to each bit of what a known pass makes.
+  // Gives each output bit of a known pass a register.
   void run_known_pass(std::size_t number) {
     KnownPass pass = known_pass(number);
     const WholePass& whole = circuit_.whole_passes()[number];
@@ -195,7 +195,7 @@ class Writer {
     return mask[0] == '[' ? name(load_shared(mask)) : mask;
   }
 
-  // What registers hold is not carried into a loop: slots are.
+  // Registers are not kept from one loop to the next; slots are.
   void forget() {
     for (const NodeId node : present_) registers_[node] = no_register;
     present_.clear();
@@ -211,7 +211,8 @@ class Writer {
     line("mov.u32 %slots, kept");
     line("mad.lo.u32 %slots, %thread, 4, %slots");
     load_parameter("%two", offsetof(DesParameters, two));
-    // Through memory, so that it stays in a register: a multiply-add takes one operand from elsewhere, which is %two.
+    // Through memory, so that it stays in a register: only one operand of a multiply-add may come from elsewhere, and
+    // that is %two.
     load_parameter("%one", offsetof(DesParameters, one));
     store_shared("[%slots]", "%one");
     line("ld.volatile.shared.u32 %one, [%slots]");
@@ -244,7 +245,7 @@ class Writer {
     line("mov.u32 %turn, 0");
   }
 
-  // Of the bits of all keys that the circuit has.
+  // The positions of the bits of all keys that the circuit has.
   std::vector<std::size_t> key_positions() const {
     std::array<bool, most_des_keys> used{};
     for (const DesPass& pass : circuit_.passes()) used[pass.key] = true;
@@ -264,7 +265,8 @@ class Writer {
     }
   }
 
-  // The masks of block bits, the same for a granule's threads but not for the block's: too many for registers.
+  // The masks of block bits: the same for the threads of a granule, but not of a block. They are too many for
+  // registers.
   void store_block_masks() {
     line("mov.u32 %group_masks, kept");
     line("mad.lo.u32 %group_masks, %group, " + std::to_string(4 * group_words()) + ", %group_masks");
@@ -277,7 +279,7 @@ class Writer {
   }
   std::size_t block_mask_words() const { return policy_.granules > 1 ? group_words() * policy_.granules : 0; }
 
-  // The masks of known passes, the same for a launch: behind those of block bits.
+  // The masks of known passes, the same for a launch. They follow those of block bits.
   KnownPass known_pass(std::size_t number) const {
     KnownPass pass;
     pass.pass = circuit_.whole_passes()[number].pass;
@@ -299,7 +301,7 @@ class Writer {
     }
     if (count > 0) line("bar.sync 0");
   }
-  // Of a thread: slots, and in their place a key of its own for each bit of a word.
+  // Shared words of a thread: slots; later, in the same place, a key for each bit of a word.
   std::size_t slot_words() const { return std::max<std::size_t>(placement_.slot_count(), DesCheck::key_words); }
   std::size_t group_words() const { return (layout_.blocks.size() + 31) / 32 * 32; }
 
@@ -316,14 +318,15 @@ class Writer {
     }
   }
 
-  // Barriers, each in the middle of its part of the turn (see the header): between turns warps have unlike work.
+  // Barriers, each in the middle of its part of the turn (des_ptx.hpp says why). Not between turns, where the work of
+  // warps differs.
   void keep_in_step() {
     if (barriers_ >= policy_.barriers || 2 * gates_ * policy_.barriers < gates_of_turn_ * (2 * barriers_ + 1)) return;
     line("bar.sync 0");
     ++barriers_;
   }
 
-  // Notes the word of keys where one of them may be right.
+  // Notes the word of keys if one of them may be right.
   void compare() {
     std::uint32_t differences = no_register;
     for (const Comparison& comparison : compared_) {
@@ -338,7 +341,7 @@ class Writer {
     line("add.u32 %turn, %turn, 1");
   }
 
-  // Each loop's bit goes from zeros to ones for its second turn, and back.
+  // The bit of each loop changes from zeros to ones for its second turn, and back.
   void end() {
     for (std::size_t i = 0; i < layout_.loops.size(); ++i) {
       line("not.b32 " + loop(i) + ", " + loop(i));

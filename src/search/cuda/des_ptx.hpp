@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search kernel for DES, written as PTX for one template: which bits of the key are unknown, not what the others
-// are. So neither the text nor what the driver makes of it and keeps on disk holds any of the key, and one kernel
-// serves all values of the known bits. The driver alone compiles it; no toolkit is needed.
+// The search kernel for DES, written as PTX for one template. It depends on which bits of the key are unknown, not on
+// the values of the others. So neither the PTX nor the driver's compiled copy on disk contains any part of the key, and
+// one kernel works for all values of the known bits. The driver compiles it; no toolkit is needed.
 //
-// A thread has 32 keys in a word, and a loop for each of the layout's loop bits, of two turns, one in the other. A node
-// of the circuit is computed in the innermost loop whose bit it depends on, or further out; what crosses a loop's
-// border lies in shared memory, a slot for each node and thread, so that registers are for the innermost loop.
+// A thread has 32 keys in a word. It has nested loops of two turns, one for each of the layout's loop bits. A node of
+// the circuit is computed in the innermost loop on whose bit it depends, or further out. A node that a loop further in
+// reads is kept in shared memory, in a slot for each node and thread, so that the innermost loop has all registers.
 //
-// Adding a key bit. The logic pipe is what limits the search, so a bit that is the same in all 32 keys of a word, a
-// mask k of ones or zeros, is added on the multiply pipe: x ^ k = (2 x + 1) k + x, which for k = -1 is -x - 1 = ~x.
-// That takes two multiply-adds, the first shared by the uses of x. Or it costs nothing: in the three-input gate that
-// makes x.
+// Adding a key bit. The logic pipe limits the search. So a bit that is the same in all 32 keys of a word, a mask k of
+// ones or zeros, is added on the multiply pipe: x ^ k = (2 x + 1) k + x, which for k = -1 is -x - 1 = ~x. That takes
+// two multiply-adds; the first is shared by all uses of x. Or the three-input gate that computes x adds it, at no cost.
 //
-// One key in 2^8 passes the loops. A turn notes the word of its keys, where it has such a key, and goes on: what else
-// the warp did for it, most of its lanes would do for nothing, and other warps would wait. When the loops are over, the
-// thread tests what it has noted, 32 keys at once, each with a key of its own (des_check.hpp).
+// One key in 2^8 passes the loops. If a turn has such a key, it notes the word of its keys and continues: testing it at
+// once would keep most lanes of the warp busy for nothing, and other warps waiting. After the loops the thread tests
+// the noted keys in full, 32 at a time, one in each bit of a word (des_check.hpp).
 //
-// The innermost loop is some 45 KB of code, more than the caches next to the schedulers hold. Barriers keep the warps
-// of a block close together, so that what one fetches serves all; that is also why one large block is better than
-// several.
+// The innermost loop has about 45 KB of code, more than the caches next to the schedulers hold. Barriers keep the warps
+// of a block close together, so that they share each fetch. For the same reason one large block is faster than several
+// small ones.
 #pragma once
 
 #include <cstddef>
@@ -31,20 +30,20 @@
 
 namespace warpcipher::search::cuda {
 
-// What a launch gets by value. A bit that varies within the launch has a plane of 0.
+// The parameters of a launch. A bit that varies within the launch has a plane of 0.
 struct DesParameters {
   std::uint32_t planes[most_key_bits];  // 0 or ~0, by position
   std::uint32_t inputs[des_inputs];     // 0 or ~0, as Node::table numbers them
   std::uint32_t one = 1, two = 2;       // unknown to the compiler, which would turn the products into shifts
   std::uint32_t zero = 0;               // unknown to it too, or it would unroll the loops
   std::uint32_t granule;                // the low bits of the number of the first granule
-  std::uint32_t capacity;               // hits that there is room for
+  std::uint32_t capacity;               // hits that the buffer has room for
   std::uint32_t unused = 0;
   std::uint64_t hits;  // address: the number of hits, as 32 bits of 128, then the hits
 };
 static_assert(sizeof(DesParameters) == 1216, "the kernel reads it by offsets");
 
-// Keys of one turn of one thread that passed.
+// Keys of one turn of a thread that passed.
 struct DesHit {
   std::uint32_t granule;  // from the first of the launch
   std::uint32_t thread;   // within the granule
@@ -55,14 +54,14 @@ struct DesHit {
 struct DesKernel {
   static constexpr const char* name = "search_des";
   std::string ptx;
-  std::size_t shared_len;  // bytes a block
+  std::size_t shared_len;  // bytes for each block
   std::uint32_t threads;   // of a block
-  std::uint32_t granules;  // that a block works on
-  double gates;            // of a turn, on the average
+  std::uint32_t granules;  // that a block tests at the same time
+  double gates;            // average of a turn
 };
 
-// compared: what the loops compare of the circuit; the known bits of the block are compared of what passes there.
-// Throws Error{engine_failure} where the placement has no slot for a bit of a known pass that a loop further in reads.
+// compared: the comparisons in the loops. Keys that pass there are compared in all known bits of the block. Throws
+// Error{engine_failure} if a loop further in reads a bit of a known pass for which the placement has no slot.
 DesKernel write_des_kernel(const DesCircuit& circuit, std::span<const Comparison> compared,
                            std::span<const std::uint8_t> positions, const DesLayout& layout, const DesPolicy& policy);
 

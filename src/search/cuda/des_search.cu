@@ -24,14 +24,14 @@ namespace {
 
 namespace bitslice = des::bitslice;
 
-// Half 12 or 11: the backward half is short enough to be hoisted nearly whole. Which of the two takes fewer gates is
-// up to the bits that are unknown: 2090 and 2110 where all are; half 13: 2110, 14: 2200.
+// Half 12 or 11: the backward half is then so short that nearly all of it is hoisted. Which of the two needs fewer
+// gates depends on the unknown bits: 2090 and 2110 if all are unknown. Half 13 needs 2110, half 14 needs 2200.
 constexpr std::array meeting_halves{12, 11};
 
 using Block = std::array<std::uint8_t, 8>;
 
-// What a kernel is for: the lowest free bits that vary in its launches, and the passes of the cipher that it runs. The
-// passes before and behind are undone at each launch.
+// What a kernel covers: the lowest free bits, which vary in its launches, and the passes of the cipher that it runs.
+// The host undoes the passes before and after these at each launch.
 struct Target {
   std::size_t bits;
   int first_pass;
@@ -40,8 +40,8 @@ struct Target {
 
 std::size_t key_of(std::uint16_t key_bit) { return key_bit / 64u; }
 
-// The passes from the first whose key has one of the lowest `bits` free bits to the last. Behind that, passes can be
-// undone where the whole block is known.
+// From the first to the last pass whose key has one of the lowest `bits` free bits. Passes after the last can be undone
+// only if the whole block is known.
 Target passes_of(const KeySpace& space, const KeyTest& test, std::size_t bits) {
   std::array<bool, most_des_keys> varying{};
   for (const std::uint16_t bit : space.free_bits().first(bits)) varying[key_of(bit)] = true;
@@ -62,8 +62,8 @@ Target passes_of(const KeySpace& space, const KeyTest& test, std::size_t bits) {
   return target;
 }
 
-// Where one key has enough of the lowest free bits, its bits alone, if that takes no more than one pass: that is the
-// fastest. Else all that a launch has room for.
+// If one key has enough of the lowest free bits, and that needs one pass only: the bits of this key, which is fastest.
+// Else all bits that a launch has room for.
 std::optional<Target> find_target(const KeySpace& space, const KeyTest& test, const DesShape& shape) {
   const auto free_bits = space.free_bits();
   const std::size_t room = shape.launch_bits();
@@ -115,13 +115,13 @@ void set_inputs(std::uint32_t* inputs, const Block& block) {
 
 std::uint64_t mask_of(const BlockPair& pair) { return load_le64(pair.mask.data()); }
 
-// More than any kernel asks for.
+// More than any kernel needs.
 constexpr std::size_t most_slots = 250;
 
-// Planted keys that a new kernel has to find: a fault that shows for one text in two goes unseen once in 16.
+// Planted keys that a new kernel must find. A fault that shows for every second text goes unnoticed once in 16 times.
 constexpr int self_tests = 4;
 
-// The work of a kernel's turn: gates, but with fewer warps to choose from the pipe waits more (ncu: 84% busy with three
+// The cost of a turn: its gates, adjusted because with fewer warps the pipe waits more (ncu: 84% busy with three
 // granules, 79% with two).
 double work_of(const DesKernel& kernel) {
   constexpr std::array busy{0.6, 0.79, 0.84};
@@ -139,7 +139,7 @@ std::vector<DesPolicy> des_policies(const warpcipher::cuda::Device& device) {
     if (fitting < fewest_slots && granules > 1) continue;
     DesPolicy policy;
     policy.granules = granules;
-    // What a granule's block bits take, as if they were slots of all its threads.
+    // The shared memory that a granule's block bits need, in slots of all its threads.
     policy.slots = static_cast<std::uint32_t>(std::min<std::size_t>(fitting - (granules > 1 ? 1 : 0), most_slots));
     policies.push_back(policy);
   }
@@ -200,7 +200,7 @@ class DesSearch::Run final : public LaunchRanges {
  private:
   std::size_t block_bits() const { return layout_.blocks.size(); }
 
-  // In the last pass, or in the one before: where its key's bits are the loops, the last one is hoisted.
+  // In the last pass, or in the one before: if the loops have bits of that key, the last pass is hoisted.
   std::vector<Meeting> meetings() const {
     std::vector<Meeting> found;
     for (std::size_t pass = target_.passes.size() > 1 ? 1 : 0; pass < target_.passes.size(); ++pass) {
@@ -210,7 +210,7 @@ class DesSearch::Run final : public LaunchRanges {
     return found;
   }
 
-  // Fewer slots, where known passes take shared memory.
+  // Known passes need shared memory, which leaves fewer slots.
   DesPolicy with_room(DesPolicy policy, const DesCircuit& circuit) const {
     const std::size_t words = known_pass_words * circuit.whole_passes().size();
     const std::size_t threads = std::size_t{policy.granules} << shape_.thread_bits;
@@ -218,7 +218,7 @@ class DesSearch::Run final : public LaunchRanges {
     return policy;
   }
 
-  // Bits above those of a launch are fixed for it.
+  // Bits above those of a launch are constant for it.
   std::uint64_t room(std::uint64_t at) const override {
     const std::uint64_t all = std::uint64_t{1} << block_bits();
     return all - ((first_granule_ + KeyNumber(at)).low64() & (all - 1));
@@ -263,11 +263,11 @@ class DesSearch::Run final : public LaunchRanges {
     module_->launch(blocks, kernel_.threads, kernel_.shared_len, *parameters, buffer.stream());
   }
 
-  // The numbers of a hit that lie in `count` granules from `granule` on.
+  // The numbers of a hit that lie in the `count` granules of a launch.
   template <class Use>
   void each_number(const KeyNumber& granule, std::uint64_t count, const HitWords& words, Use&& use) const {
     const auto hit = std::bit_cast<DesHit>(words);
-    if (hit.granule >= count) return;  // the last block has some to spare
+    if (hit.granule >= count) return;  // the last block has spare granules
     std::uint64_t bits = scatter(layout_.threads, hit.thread) | scatter(layout_.loops, hit.turn);
     for (std::uint32_t lane = 0; lane < 32; ++lane) {
       if ((hit.lanes >> lane & 1u) == 0) continue;
@@ -291,8 +291,8 @@ class DesSearch::Run final : public LaunchRanges {
     });
   }
 
-  // The kernel was written and compiled here and now: it must show what it can do. With several texts, for what a fault
-  // in a gate breaks it breaks for some of them only.
+  // The kernel was written and compiled just now, so it must pass a self-test. The test uses several texts, because a
+  // faulty gate gives wrong results for some texts only.
   void find_planted_keys() {
     std::random_device random;
     HitBuffer buffer(kernel_.granules << (shape_.loop_bits + shape_.thread_bits));

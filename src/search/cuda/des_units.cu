@@ -17,7 +17,7 @@ constexpr std::uint32_t threads = DesUnits::threads;
 constexpr std::uint32_t lanes = DesUnits::lanes;
 constexpr std::uint32_t planes_of_key = 64;
 
-// A key for each bit of the words, in shared memory, the threads' words side by side.
+// A key for each bit of the words, in shared memory; the words of the threads are interleaved.
 struct SharedSchedule {
   struct Subkey {
     const std::uint32_t* planes;
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(threads) generic_kernel(const __grid_constant_
     }
     const std::uint32_t next = turn + 1;
     if (next < turns) {
-      std::uint32_t bit = 0;  // that a Gray code changes next
+      std::uint32_t bit = 0;  // that the Gray code changes next
       while ((next >> bit & 1u) == 0) ++bit;
       planes[p.toggles[bit] * threads] ^= ~0u;
     }

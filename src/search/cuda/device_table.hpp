@@ -8,8 +8,9 @@
 
 namespace warpcipher::search::cuda {
 
-// A copy of a constant array on the current device, for kernels on any stream. Streams of the library's own do not wait
-// for the default one, and cudaMemcpy from pageable memory returns before the copy has arrived: this waits for it.
+// A copy of a constant array on the current device, for kernels on any stream. Streams of the library do not wait for
+// the default stream, and cudaMemcpy from pageable memory may return before the copy has arrived. So the constructor
+// waits for the copy.
 template <class Array>
 class DeviceTable {
  public:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large the launches of a search are: long enough that starting one costs nothing, short enough to stop soon, and
-// never smaller than what fills the device. A unit takes one lane the same time however few there are: smaller launches
-// than that would not be shorter, and the search would stand nearly still. Then the units themselves are too long.
+// The size of a search's launches: long enough that the cost of starting one does not matter, short enough that the
+// search stops soon, and large enough to fill the device. A lane takes the same time for a unit, however few units
+// there are. So a launch that does not fill the device is not shorter, only slower; if launches still take too long,
+// the units themselves are too long.
 #pragma once
 
 #include <algorithm>
@@ -18,17 +19,17 @@ class LaunchSize {
  public:
   explicit LaunchSize(const LaunchTimes& times = {}) : times_(times) {}
 
-  // Units of the largest launch, and of the smallest one that fills the device.
+  // Units of the largest launch, and of the smallest launch that fills the device.
   void limit(std::uint64_t fewest, std::uint64_t most) {
     most_ = std::max<std::uint64_t>(most, 1);
     fewest_ = std::clamp<std::uint64_t>(fewest, 1, most_);
     units_ = std::clamp(units_ == 0 ? most_ / 8 : units_, fewest_, most_);
   }
 
-  // Of the next launch, where there are so many left.
+  // Units of the next launch, if so many are left.
   std::uint64_t units() const { return units_; }
 
-  // A launch of so many units took so long.
+  // Records how long a launch of so many units took.
   void took(std::uint64_t units, double seconds) {
     const bool too_long = seconds > times_.longest;
     if (!too_long) consecutive_long_ = 0;
@@ -47,12 +48,12 @@ class LaunchSize {
     }
   }
 
-  // Whether units of half the length, or of twice it, would do better. Not after one launch: something else may have
-  // kept the machine.
+  // Whether units of half the length, or of twice the length, would be better. One launch is not enough to tell: the
+  // machine may have been busy.
   bool units_too_long() const { return consecutive_long_ >= 3; }
   bool units_too_short() const { return consecutive_short_ >= 3; }
 
-  // The question is settled; resized: units have another length from the next call of limit() on.
+  // Starts counting again. resized: units have another length from the next call of limit() on.
   void start_again(bool resized) {
     if (resized) units_ = 0;
     consecutive_long_ = consecutive_short_ = 0;

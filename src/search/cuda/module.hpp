@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel that is compiled at run time, by the driver: PTX in, launches out. The driver is looked up when first
-// needed, as the CUDA runtime does, and keeps what it compiled on disk (CUDA_CACHE_PATH says where).
+// A kernel from PTX, which the driver compiles at run time. The driver library is loaded when it is first needed, as
+// the CUDA runtime does. The driver keeps compiled kernels on disk (in CUDA_CACHE_PATH).
 #pragma once
 
 #include <cuda.h>
@@ -20,7 +20,7 @@ namespace warpcipher::search::cuda {
 
 class Module {
  public:
-  // For the current device, which the runtime has used already. parameters: one struct, by value. Throws
+  // For the current device, on which the runtime has been used. parameters: one struct, by value. Throws
   // Error{engine_failure}.
   Module(const std::string& ptx, const char* name, std::size_t shared_len) {
     check(driver().load(&module_, ptx.c_str(), 0, nullptr, nullptr), "compile a search kernel");

@@ -22,17 +22,17 @@ namespace {
 using warpcipher::cuda::Device;
 using warpcipher::cuda::DeviceScope;
 
-// A kernel of its own takes a second to compile when it is seen for the first time, one of three passes two or three.
-// The other one tests so many keys in a fraction of that.
+// Compiling a kernel for the template takes a second the first time; with three passes, two or three seconds. The
+// kernel of the library tests this many keys in a fraction of that time.
 constexpr double least_log2_size = 34;
 constexpr double least_log2_passes = 36;
 constexpr std::uint64_t least_count = std::uint64_t{1} << 24;
 
-// With a block known in part, the AES kernel that is part of the library computes every key in full: where the other
-// one can be had, it wins from here on.
+// If the block is known in part, the AES kernel of the library computes every key in full. From this number of keys on,
+// a kernel for the template is faster, if there is one.
 constexpr std::uint32_t least_log2_masked = 20;
 
-// The driver's own calls need the context that the runtime makes current when a thread first needs it.
+// Calls of the driver API need a current context. The runtime makes one current when a thread first needs it.
 void bind_context() { cudaFree(nullptr); }
 
 class CudaTask final : public SearchTask {
@@ -85,7 +85,7 @@ class CudaTask final : public SearchTask {
 
  private:
   const Device device_;
-  std::unique_ptr<UnitSearch> units_;  // AES, and what fast_ is not for
+  std::unique_ptr<UnitSearch> units_;  // AES, and all searches that fast_ cannot run
   std::optional<DesSearch> fast_;
   std::size_t passes_ = 0;  // of it
 };

@@ -14,7 +14,7 @@ namespace warpcipher::search::cuda {
 
 namespace {
 
-constexpr std::size_t group_bits = 8;  // units whose keys follow from one
+constexpr std::size_t group_bits = 8;  // units whose keys are computed from one key
 
 }  // namespace
 
@@ -65,7 +65,7 @@ void UnitSearch::launch(HitBuffer& buffer, std::uint64_t at, std::uint64_t count
   start(buffer, device_keys.data(), static_cast<std::uint32_t>(count));
 }
 
-// The first key of each unit. Within a combination of candidates they follow from 256 masks.
+// Computes the first key of each unit. Within a combination of candidates, 256 masks give them from one key.
 void UnitSearch::write_keys(std::uint64_t at, std::uint64_t count, std::uint8_t* keys) {
   const std::size_t key_len = space_->key_len();
   const auto free_bits = space_->free_bits().subspan(loops_);
@@ -92,7 +92,8 @@ void UnitSearch::write_keys(std::uint64_t at, std::uint64_t count, std::uint8_t*
   }
 }
 
-// The key of the first unit of a group. Where a group is a whole combination, the cursor goes from one to the next.
+// The key of the first unit of a group. If a group is a whole combination, the cursor steps from one combination to the
+// next.
 void UnitSearch::base_key(const KeyNumber& unit, std::uint8_t* key) {
   const KeyNumber number = unit << loops_;
   const std::size_t free_bits = space_->free_bits().size();

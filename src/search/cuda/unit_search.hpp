@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A search whose keys are made on the host: a unit is the keys of 2^loops consecutive numbers; the host writes the
-// first key of each, the kernel changes the free bits of its loop in the order of a Gray code. That takes any template,
-// with candidate lists as without.
+// A search whose first keys are made on the host. A unit is the keys of 2^loops consecutive numbers. The host writes
+// the first key of each unit; the kernel changes the free bits of its loop in the order of a Gray code. This works for
+// any template, with or without candidate lists.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace warpcipher::search::cuda {
 
-// Units of a launch: fewest that fill the device, and the most.
+// Units of a launch: the fewest that fill the device, and the most.
 struct UnitCounts {
   std::uint64_t fewest, most;
 };
@@ -38,11 +38,11 @@ class UnitSearch : public LaunchRanges {
   // what number_of takes), mask of units from that one on, any}.
   virtual void start(HitBuffer& buffer, const std::uint8_t* keys, std::uint32_t units) = 0;
 
-  // What the second word of a hit adds to the number of its unit's first key.
+  // The offset from the number of its unit's first key that the second word of a hit stands for.
   virtual std::uint32_t number_of(std::uint32_t turn) const { return turn; }
 
   const KeySpace& space() const { return *space_; }
-  // Whether units can have fewer loops than UnitLoops says. Those of a kernel that has loops of its own cannot.
+  // Whether units can have fewer loops than UnitLoops says. The units of a kernel for the template cannot.
   virtual bool divisible() const { return true; }
 
   const BlockPair& pair() const { return test_->pairs().front(); }
@@ -61,7 +61,7 @@ class UnitSearch : public LaunchRanges {
   const std::shared_ptr<const KeyTest> test_;
   const UnitCounts units_;
   const UnitLoops unit_loops_;
-  std::uint32_t most_loops_ = UnitLoops::most;  // that this device has the time for
+  std::uint32_t most_loops_ = UnitLoops::most;  // that this device is fast enough for
   std::uint32_t wanted_loops_ = 0;              // of the present range
   std::uint32_t loops_ = 0;                     // of a unit
   KeyNumber first_, end_, first_unit_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The searcher that tests one key after the other: slow and obvious, what the others are tested against.
+// The searcher that tests one key after another: slow and obvious. The others are tested against it.
 #pragma once
 
 #include "search/searcher.hpp"
