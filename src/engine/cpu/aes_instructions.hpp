@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files for AES instructions share. All of it is in an unnamed namespace: a function that the linker could
+// What all files with AES instructions share. All of it is in an unnamed namespace: a function that the linker could
 // merge with another file's copy might run instructions that the processor lacks.
 #pragma once
 

@@ -64,7 +64,7 @@ class SerialRun {
   // The last one may be short, or made of padding alone.
   static std::size_t blocks_left(const Lane& lane) { return (lane.message->output_len() - lane.done + 15) / 16; }
 
-  // Gives lanes that are done another message, and closes up those that there is none for.
+  // Gives each lane whose message is done the next message. Where none is left, the last lane moves into its place.
   void fill() {
     for (std::size_t l = 0; l < count_;) {
       if (blocks_left(lanes_[l]) != 0 || begins(l)) {
@@ -106,12 +106,13 @@ class SerialRun {
     state_->in[l] = m.in + lanes_[l].done;
     if (text_len == len) return;
     if (text_len != 0) std::memcpy(state_->out[l], state_->in[l], text_len);
-    // RFC 5652, section 6.3. Without padding what is behind the text of a mode of streams is not brought out.
+    // RFC 5652, section 6.3. In a stream mode bring_out() leaves these bytes behind.
     std::memset(state_->out[l] + text_len, static_cast<int>(16 - m.in_len % 16), len - text_len);
     state_->in[l] = state_->out[l];
   }
 
-  // Some blocks at a time: texts and results that lie 4 KiB apart share few lines of the cache.
+  // Results are copied some blocks at a time: texts and results that lie a multiple of 4 KiB apart share few lines of
+  // the cache.
   void bring_out(std::size_t l, std::size_t len) {
     Lane& lane = lanes_[l];
     const std::size_t made_len = std::min(len, lane.message->output_len() - lane.done);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cipher contexts of libcrypto, keyed once and used many times. A key schedule costs more than a short message, so a
-// pool keeps the contexts of one key; a message borrows one and sets its IV.
+// Cipher contexts of libcrypto. A key schedule takes longer than a short message, so a pool keeps the contexts of one
+// key. A message borrows one of them and sets its IV.
 #pragma once
 
 #include <array>

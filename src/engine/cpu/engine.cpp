@@ -23,7 +23,7 @@
 namespace warpcipher {
 namespace {
 
-// A run that fails in the middle must not leave text whose tag nobody has looked at.
+// A run that fails in the middle must not leave text whose tag was not checked.
 void wipe_unverified(std::span<const Message> messages) {
   for (const Message& m : messages) {
     if (m.is_authenticated_decryption()) secure_wipe(m.out, m.in_len);

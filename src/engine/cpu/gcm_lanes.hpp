@@ -16,8 +16,8 @@ struct alignas(32) GcmLaneKey {
   static constexpr std::size_t most_powers = 32;
 
   std::uint8_t round_keys[15][16];
-  // H^16, H^15 ... H, as many as the code has blocks in flight, then zeros for a vector that reaches past the end. Each
-  // as gcm_lanes_code.hpp multiplies by it, and the sum of its halves.
+  // The powers of H from H^n to H, where n is the number of blocks in flight, then zeros for a vector that reaches past
+  // the end. They have the form that gcm_lanes_code.hpp multiplies by. `sums` has the sum of the halves of each.
   std::uint8_t powers[most_powers + 3][16];
   std::uint8_t sums[most_powers + 3][16];
   int rounds;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one worker does at a time: a message, or a part of a long one that can be transformed on its own.
+// A piece: a message, or a part of a long message that can be transformed alone. A worker takes one at a time.
 #pragma once
 
 #include <algorithm>

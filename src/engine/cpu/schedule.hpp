@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a plan is shared out between cores: a list of grains, each enough work to be worth fetching, that threads take in
-// order. A pure function, so that it can be tested without threads.
+// The schedule of a plan: a list of grains that threads take in order. A grain is enough work to be worth fetching. A
+// pure function makes it, so it is tested without threads.
 #pragma once
 
 #include <cstddef>
