@@ -14,7 +14,7 @@ from .dest import Dest, writing
 from .extras import place_pages, read_extras
 from .file import File
 from .footer import ENCRYPTED_MAGIC, PLAIN_MAGIC, algorithm_struct, signature
-from .image import Image, Progress
+from .image import Image, Progress, Turns
 from .keyring import Keys
 from .modules import (
     BLOOM_BITSET,
@@ -40,6 +40,7 @@ UNIQUE = 8
 """Bytes of the file's own part of each AAD, as pyarrow and parquet-java make them."""
 
 _Chunk = tuple[int, int]
+_THREADS = "warpcipher-parquet"
 
 
 def encrypt(
@@ -120,9 +121,13 @@ class _Encryption:
         position = len(magic)
         done = 0
         coming: Future[None] | None = None
-        with ThreadPoolExecutor(2, "warpcipher-parquet") as pool:
+        with (
+            ThreadPoolExecutor(2, "warpcipher-parquet") as pool,
+            Turns() as plains,
+            Turns() as outs,
+        ):
             for opening in self._image.openings(pool):
-                plain = memoryview(bytearray(opening.size))
+                plain = plains.take(opening.size)
                 opening.run(plain)
                 sealing = Sealing(plain, opening.start, position, self._crypto, self._file.engine)
                 for opened in opening.opened:
@@ -136,7 +141,7 @@ class _Encryption:
                     if key is not None:
                         sealed = self._sealed[chunk.row_group, chunk.column]
                         self._count(key.key, sealed.modules)
-                out = memoryview(bytearray(sealing.size))
+                out = outs.take(sealing.size)
                 sealing.run(out)
                 if coming is not None:
                     coming.result()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..formats.base import wipe
 from ..formats.whole import Writer, write_whole
@@ -21,8 +21,11 @@ from .opening import Opened, Opening
 from .plain_metadata import Places, plain_footer
 from .thrift import write
 
-GROUP_SIZE = 16 << 20
-"""Bytes of chunks that are decrypted at once. Measured: docs/performance.md."""
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+GROUP_SIZE = 4 << 20
+"""Bytes of chunks that are decrypted at once: what is read is decrypted while it is in a cache."""
 
 Progress = Callable[[int], object]
 _FIRST = len(PLAIN_MAGIC)
@@ -41,6 +44,29 @@ def groups_of(chunks: Sequence[Chunk], limit: int = GROUP_SIZE) -> list[list[Chu
     return groups
 
 
+class Turns:
+    """Two buffers that take turns, the one being written while the other is filled. They are wiped
+    at the end."""
+
+    def __init__(self) -> None:
+        self._buffers = [bytearray(), bytearray()]
+
+    def take(self, size: int) -> memoryview:
+        """The buffer that was not taken last."""
+        self._buffers.reverse()
+        if len(self._buffers[0]) < size:
+            wipe(self._buffers[0])
+            self._buffers[0] = bytearray(size)
+        return memoryview(self._buffers[0])[:size]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for buffer in self._buffers:
+            wipe(buffer)
+
+
 class Image:
     """The image of some row groups and columns of a file."""
 
@@ -51,43 +77,61 @@ class Image:
         self.opened: dict[tuple[int, int], Opened] = {}
 
     def openings(self, pool: ThreadPoolExecutor, device: Device | None = None) -> Iterator[Opening]:
-        """The groups, each read while the one before is decrypted."""
-        groups = groups_of(self.chunks)
-        coming: Future[Opening] | None = None
-        for number in range(len(groups)):
-            if coming is None:
-                coming = pool.submit(Opening, self._file, groups[number], _FIRST, device)
-            opening = coming.result()
-            if number + 1 < len(groups):
-                after = opening.start + opening.size
-                coming = pool.submit(Opening, self._file, groups[number + 1], after, device)
-            for opened in opening.opened:
-                self.opened[opened.chunk.row_group, opened.chunk.column] = opened
-            yield opening
+        """The groups, each read while the one before is decrypted.
 
-    def in_memory(self, device: Device | None = None) -> Any:
-        """The image's beginning: magic and chunks, in host memory or on a device.
-
-        Decrypted chunks are never longer than encrypted ones, so there is room for all.
+        Two buffers take turns: memory that is new costs as much as reading does.
         """
-        room = _FIRST + sum(chunk.size for chunk in self.chunks)
-        if device is not None:
-            out = device.empty(room)
-            out[:_FIRST] = device.send(bytearray(PLAIN_MAGIC))
-        else:
-            out = memoryview(bytearray(room))
-            out[:_FIRST] = PLAIN_MAGIC
-        end = _FIRST
+        groups = groups_of(self.chunks)
+        most = self.most(groups)
+        rooms = (bytearray(most), bytearray(most))
+        after = _FIRST
+        coming: Future[Opening] | None = None
+        for number in range(len(groups) + 1):
+            opening = None if coming is None else coming.result()
+            if opening is not None:
+                after = opening.start + opening.size
+            if number < len(groups):
+                coming = pool.submit(
+                    Opening, self._file, groups[number], after, device, rooms[number % 2]
+                )
+            if opening is not None:
+                for opened in opening.opened:
+                    self.opened[opened.chunk.row_group, opened.chunk.column] = opened
+                yield opening
+
+    @staticmethod
+    def most(groups: Sequence[Sequence[Chunk]]) -> int:
+        """Bytes of the largest group."""
+        return max((sum(chunk.size for chunk in group) for group in groups), default=0)
+
+    @property
+    def room(self) -> int:
+        """Bytes that hold the magic and the chunks: decrypted they are never longer."""
+        return _FIRST + sum(chunk.size for chunk in self.chunks)
+
+    def fill(self, out: memoryview) -> int:
+        """Writes the image's beginning, magic and chunks, into host memory that has `room`; returns
+        how long it is."""
+        out[:_FIRST] = PLAIN_MAGIC
         try:
-            with ThreadPoolExecutor(1, "warpcipher-read") as pool:
-                for opening in self.openings(pool, device):
-                    end = opening.start + opening.size
-                    opening.run(out[opening.start : end])
+            return self._fill(out, None)
         except BaseException:
-            if device is None:
-                wipe(out)
+            wipe(out)
             raise
-        return out[:end]
+
+    def on_device(self, device: Device) -> Any:
+        """The image's beginning in memory of a device."""
+        out = device.empty(self.room)
+        out[:_FIRST] = device.send(bytearray(PLAIN_MAGIC))
+        return out[: self._fill(out, device)]
+
+    def _fill(self, out: Any, device: Device | None) -> int:
+        end = _FIRST
+        with ThreadPoolExecutor(1, "warpcipher-read") as pool:
+            for opening in self.openings(pool, device):
+                end = opening.start + opening.size
+                opening.run(out[opening.start : end])
+        return end
 
     def write(self, writer: Writer, progress: Progress | None) -> int:
         """Writes all of it; returns the bytes written. progress: called with the number of bytes of
@@ -96,9 +140,9 @@ class Image:
         position = _FIRST
         done = 0
         writing: Future[None] | None = None
-        with ThreadPoolExecutor(2, "warpcipher-parquet") as pool:
+        with Turns() as turns, ThreadPoolExecutor(2, "warpcipher-parquet") as pool:
             for opening in self.openings(pool):
-                out = memoryview(bytearray(opening.size))
+                out = turns.take(opening.size)
                 opening.run(out)
                 if writing is not None:
                     writing.result()

@@ -63,18 +63,23 @@ class Opening:
     """The decryption of some chunks into one buffer, in two steps: `__init__` reads the ciphertext
     and finds every module, `run` decrypts.
 
-    start: where the first chunk lies in the image.
+    start: where the first chunk lies in the image. room: for the ciphertext, until `run` is over.
     opened: what became of each chunk. size: bytes of all.
     """
 
     def __init__(
-        self, file: File, chunks: Sequence[Chunk], start: int, device: Device | None = None
+        self,
+        file: File,
+        chunks: Sequence[Chunk],
+        start: int,
+        device: Device | None = None,
+        room: bytearray | None = None,
     ) -> None:
         self._crypto = file.crypto
         self.start = start
         self._device = device
         self._data, positions = file.source.read_spans(
-            [(chunk.start, chunk.size) for chunk in chunks]
+            [(chunk.start, chunk.size) for chunk in chunks], room
         )
         self._pages = Batch(file.engine)
         # On a GPU the headers, a few bytes each, are decrypted here and sent behind.

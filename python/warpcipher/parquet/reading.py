@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import mmap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -75,7 +76,11 @@ class ParquetFile(File):
         tags), or none is returned. Raises as `open`; InvalidTag names column, row group and page.
         """
         image = Image(self, self.choose_row_groups(row_groups), self.choose_columns(columns))
-        memory = image.in_memory(None if device is None else Device(device))
+        if device is None:
+            memory: Any = memoryview(mmap.mmap(-1, image.room))
+            memory = memory[: image.fill(memory)]
+        else:
+            memory = image.on_device(Device(device))
         found = []
         for chunk in image.chunks:
             opened = image.opened[chunk.row_group, chunk.column]
@@ -112,6 +117,9 @@ def open(
     return ParquetFile(
         source, keys, aad_prefix=aad_prefix, check_footer=check_footer, engine=engine
     )
+
+
+_FOOTER_ROOM = 4 << 20
 
 
 class FileInfo(NamedTuple):
@@ -156,16 +164,18 @@ def read_table(
     with opened_file(source, keys, aad_prefix, engine) as file:
         names = columns if columns is None or isinstance(columns, str) else list(columns)
         image = Image(file, file.choose_row_groups(row_groups), file.choose_columns(names))
-        memory = image.in_memory()
-        # Behind the chunks in the same buffer: pyarrow reads one file.
+        # Fresh pages of the system: nothing is zeroed twice. The rest is room for the footer.
+        whole = mmap.mmap(-1, image.room + _FOOTER_ROOM)
+        end = image.fill(memoryview(whole))
         footer = enclosed(image.footer())
-        whole = memory.obj
-        end = len(memory)
-        memory.release()
-        del whole[end:]
-        whole += footer
+        data: Any = whole
+        if end + len(footer) <= len(whole):
+            whole[end : end + len(footer)] = footer
+            data = memoryview(whole)[: end + len(footer)]
+        else:
+            data = whole[:end] + footer
     # Not through a data set, which reads a whole struct where a part of it was asked for.
-    with parquet.ParquetFile(arrow.BufferReader(arrow.py_buffer(whole))) as reader:
+    with parquet.ParquetFile(arrow.BufferReader(arrow.py_buffer(data))) as reader:
         table = reader.read(columns=names)
     in_order = names is not None and set(names) == set(table.column_names)
     return table.select(names) if in_order else table
@@ -193,13 +203,10 @@ def to_plain(
         if dest is not None:
             with writing(dest) as writer:
                 return image.write(writer, progress)
-        memory = image.in_memory()
-        rest = image.tail(len(memory))
-        whole: bytearray = memory.obj
-        end = len(memory)
-        memory.release()
-        del whole[end:]
-        whole += rest
+        whole = bytearray(image.room)
+        with memoryview(whole) as memory:
+            end = image.fill(memory)
+        whole[end:] = image.tail(end)
         return whole
 
 

@@ -56,10 +56,13 @@ class Source:
         buffer, (position,) = self.read_spans([(offset, length)])
         return buffer[position : position + length]
 
-    def read_spans(self, spans: Sequence[tuple[int, int]]) -> tuple[memoryview, list[int]]:
+    def read_spans(
+        self, spans: Sequence[tuple[int, int]], room: bytearray | None = None
+    ) -> tuple[memoryview, list[int]]:
         """Several (offset, length) in one buffer, and where in it each begins.
 
-        Of bytes the buffer is the source itself: nothing is copied.
+        room: a buffer with room for all, which is overwritten; None makes one. Of bytes the result
+        is the source itself: nothing is copied.
         """
         for offset, length in spans:
             if offset < 0 or length < 0 or offset + length > self.size:
@@ -68,7 +71,8 @@ class Source:
                 )
         if self._bytes is not None:
             return self._bytes, [offset for offset, _ in spans]
-        buffer = memoryview(bytearray(sum(length for _, length in spans)))
+        size = sum(length for _, length in spans)
+        buffer = memoryview(bytearray(size) if room is None else room)[:size]
         positions: list[int] = []
         filled = 0
         runs: list[list[int]] = []  # offset in the file, in the buffer, length
