@@ -9,16 +9,18 @@ a CPU.
 
 `Batch` and `run_columns` take many messages at once, `Queue` makes batches of messages that come
 one by one; `formats` reads and writes encrypted files, `weights` encrypted models, `parquet`
-encrypted tables; `keys` finds keys where they are kept; `search` recovers a lost or partly known key
-from plaintext and ciphertext (its parts: `keysearch`).
+encrypted tables; `keys` finds keys where they are kept; `search` recovers a lost or partly known
+key from plaintext and ciphertext (its parts: `keysearch`).
 """
 
 from __future__ import annotations
 
 import sys
 
-# `python -m warpcipher.cli` imports this first; argv[0] is "-m" until it is found.
-if sys.argv[:1] == ["-m"] and any(text.endswith("warpcipher.cli") for text in sys.orig_argv):
+# `python -m warpcipher` imports this first; argv[0] is "-m" until it is found.
+if sys.argv[:1] == ["-m"] and any(
+    text.endswith(("warpcipher", "warpcipher.cli")) for text in sys.orig_argv
+):
     from warpcipher_command import end_on_sigint
 
     end_on_sigint()

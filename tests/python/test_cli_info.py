@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -201,3 +202,81 @@ def test_completion_offers_commands_and_values(tmp_path: Path) -> None:
 
 def test_completion_of_an_unknown_shell(tmp_path: Path) -> None:
     run("completion", "tcsh", cwd=tmp_path, expect=2)
+
+
+FOREIGN = {
+    "age": b"age-encryption.org/v1\n-> X25519 abc\n",
+    "age armored": b"-----BEGIN AGE ENCRYPTED FILE-----\nYWdl\n",
+    "openssl": b"Salted__" + bytes(40),
+    "openssl base64": b"U2FsdGVkX1+abcdefgh\n",
+    "gpg armored": b"-----BEGIN PGP MESSAGE-----\n\nhQEM\n",
+    "luks": b"LUKS\xba\xbe\x00\x02" + bytes(600),
+    "safetensors": (60).to_bytes(8, "little") + b'{"a": {"dtype": "F32"}}'.ljust(60) + bytes(8),
+    "pem": b"-----BEGIN PRIVATE KEY-----\nMIIE\n",
+}
+
+
+@pytest.mark.parametrize("which", FOREIGN)
+def test_files_of_other_programs_are_known(tmp_path: Path, which: str) -> None:
+    (tmp_path / "file").write_bytes(FOREIGN[which])
+    (entry,) = run_json("info", "file", cwd=tmp_path)["files"]
+    assert entry["foreign"]["name"] == which.partition(" ")[0]
+    assert entry["candidates"] == []
+    make_key(tmp_path)
+    done = run("info", "--key", "key", "file", cwd=tmp_path, expect=3)
+    assert f"; it is {entry['foreign']['description']}".encode() in done.stderr
+    shown = run("info", "file", cwd=tmp_path).stdout.decode()
+    assert f"is {entry['foreign']['name']}: " in shown
+
+
+def test_what_only_looks_like_gpg_may_be_a_format_of_ours_too() -> None:
+    from warpcipher.formats.foreign import identify
+
+    for beginning in (b"\x85\x01\x0c\x03" + bytes(8) + b"\x01", b"\x8c\x0d\x04\x09\x03\x08"):
+        found = identify(beginning + bytes(300), 400)
+        assert found is not None
+        assert (found.name, found.certain) == ("gpg", False)
+    assert identify(b"", 0) is None
+    assert identify(b"\x18" + bytes(511), 10_000) is None
+    assert identify((10**9).to_bytes(8, "little") + b'{"a', 10**10) is None
+
+
+@pytest.mark.parametrize("name", ["AES-256-CTR", "aes_256_ctr", "AES256CTR"])
+def test_algorithms_in_any_case(tmp_path: Path, name: str) -> None:
+    options = ("--format", "raw", "--algorithm", name, "--key-hex", "00" * 32)
+    done = run("encrypt", *options, "--iv-hex", "00" * 16, "-", cwd=tmp_path, stdin=b"x")
+    assert f"warpcipher: {name!r} is aes-256-ctr\n".encode() in done.stderr
+
+
+def test_algorithms_that_are_meant(tmp_path: Path) -> None:
+    for name, like in (("aes-256-crt", b"aes-256-ctr"), ("aes256gmc", b"aes-256-gcm")):
+        done = run("info", "--choice", name, cwd=tmp_path, expect=2)
+        assert b"did you mean " in done.stderr
+        assert like in done.stderr
+    done = run("info", "--choice", "rot13", cwd=tmp_path, expect=2)
+    assert b"unknown algorithm 'rot13': `warpcipher info --algorithms`" in done.stderr
+    pair = ("--pair", "00" * 16 + ":" + "00" * 16)
+    done = run(
+        "verify", "--algorithm", "AES-128", *pair, "--key-hex", "00" * 16, cwd=tmp_path, expect=6
+    )
+    assert b"'AES-128' is aes-128" in done.stderr
+
+
+def test_python_dash_m_is_the_command(tmp_path: Path) -> None:
+    for module in ("warpcipher", "warpcipher.cli"):
+        done = subprocess.run(
+            [sys.executable, "-m", module, "--version"], capture_output=True, check=True
+        )
+        assert done.stdout.startswith(b"warpcipher ")
+
+
+def test_help_has_the_exit_codes_of_its_command(tmp_path: Path) -> None:
+    for command, there, absent in (
+        ("encrypt", "  3    not", "  6 "),
+        ("keygen", "  4    the", "  3 "),
+        ("search", "  6    no key in the range", "  3 "),
+        ("verify", "  6    the key does not pass", "  7 "),
+    ):
+        text = run(command, "--help", cwd=tmp_path).stdout.decode()
+        assert there in text
+        assert absent not in text

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from cli_support import make_key, names, run
+from warpcipher import _descriptors
 from warpcipher.cli import folders, outputs
 
 RUN = "from warpcipher.cli import main\nmain()\n"
@@ -153,7 +154,7 @@ def can_rename_noreplace(folder: Path) -> bool:
     (folder / "old").touch()
     descriptor = folders.open_folder(str(folder), ())
     try:
-        return outputs.rename_noreplace(descriptor, "old", "new")
+        return _descriptors.rename_noreplace(descriptor, "old", "new")
     finally:
         os.close(descriptor)
         for name in ("old", "new"):

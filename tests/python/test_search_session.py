@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import warpcipher as wc
-from warpcipher.keysearch import CheckpointError, Pair, Search, Template
+from warpcipher.keysearch import CheckpointError, Pair, Search, Template, session
 from warpcipher.keysearch.ranges import RangeSet
 from warpcipher.keysearch.session import Checkpoint, Identity, State, _digest
 
@@ -247,3 +248,53 @@ def test_version_in_the_error_is_short(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"is of version '9+[.]{3}, expected 1") as raised:
         Checkpoint(path, IDENTITY).load()
     assert len(str(raised.value)) < 1000
+
+
+def test_a_checkpoint_exchanged_in_the_last_moment_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another program's file gets the name between the look and the renaming."""
+    path = tmp_path / "c"
+    checkpoint = Checkpoint(path, IDENTITY)
+    checkpoint.save(State())
+    look = session._same_file
+
+    def late(descriptor: int, of: Path) -> bool:
+        found = look(descriptor, of)
+        if of == path and found:
+            path.unlink()
+            path.write_text("precious")
+        return found
+
+    monkeypatch.setattr(session, "_same_file", late)
+    with pytest.raises(CheckpointError, match="was replaced by another program: not saved"):
+        checkpoint.save(State())
+    assert path.read_text() == "precious"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["c"]
+
+
+def test_a_name_taken_in_the_last_moment_is_kept_without_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "c"
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, "no links here")
+
+    def late(self: Path) -> bool:
+        self.write_text("precious")
+        return False
+
+    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(type(path), "exists", late)
+    with pytest.raises(CheckpointError, match="has appeared meanwhile"):
+        Checkpoint(path, IDENTITY).save(State())
+    assert path.read_text() == "precious"
+
+
+def test_a_write_of_nothing_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "write", lambda *_: 0)
+    with pytest.raises(OSError, match="nothing could be written"):
+        Checkpoint(tmp_path / "c", IDENTITY).save(State())
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,7 @@ import click
 
 from . import completion
 from .conflicts import Folders
-from .errors import EPILOG, Command, usage
+from .errors import ENGINE, Command, epilog, usage
 from .outputs import open_output
 from .progress import on_terminal
 
@@ -25,7 +25,7 @@ def _engines(_context: click.Context, _parameter: click.Parameter, incomplete: s
     return [name for name in names if name.startswith(incomplete)]
 
 
-@click.command(cls=Command, epilog=EPILOG)
+@click.command(cls=Command, epilog=epilog(ENGINE))
 @click.option(
     "--algorithm",
     "algorithms",

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from .errors import EPILOG, Command, usage
+from .errors import ENGINE, NOT_AUTHENTIC, Command, epilog, usage
 from .settings import Settings, check_options
 from .transfer import Transfer
 
 
-@click.command(cls=Command, epilog=EPILOG)
+@click.command(cls=Command, epilog=epilog(NOT_AUTHENTIC, ENGINE))
 @check_options
 def check(**given: Any) -> None:
     """Tell whether encrypted files and trees are whole and authentic; nothing is written.

@@ -56,3 +56,22 @@ def engines(_context: click.Context, _parameter: click.Parameter, incomplete: st
     import warpcipher as wc
 
     return _beginning(("auto", *(entry.name for entry in wc.engines())), incomplete)
+
+
+def searched_algorithms(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    from warpcipher.keysearch.pairs import MODES
+
+    return [
+        name
+        for name in algorithms(_context, _parameter, incomplete)
+        if name.rsplit("-", 1)[1] in MODES
+    ]
+
+
+def searchers(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    from warpcipher import keysearch
+
+    names = ("auto", *(entry.name for entry in keysearch.searchers()))
+    return [name for name in names if name.startswith(incomplete)]

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from .errors import EPILOG, Command
+from .errors import ENGINE, NOT_AUTHENTIC, Command, epilog
 from .settings import Settings, transfer_options
 from .transfer import Transfer
 
 
-@click.command(cls=Command, epilog=EPILOG)
+@click.command(cls=Command, epilog=epilog(NOT_AUTHENTIC, ENGINE))
 @transfer_options
 def encrypt(**given: Any) -> None:
     """Encrypt files, directory trees or standard input (-).

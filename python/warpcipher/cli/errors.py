@@ -17,20 +17,39 @@ ENGINE = 5
 NOT_FOUND = 6
 INTERRUPTED = 7
 
-EPILOG = """
-\b
-Exit codes:
-  0    done
-  1    a bug in warpcipher
-  2    error of use: an option, a key of the wrong size, an output that exists
-  3    not authentic: wrong key, or a damaged, truncated or foreign file
-  4    the system refused: missing file, no permission, disk full, no memory
-  5    the engine is unknown, cannot run here, or failed
-  6    search: no key in the range passes; verify: this key does not
-  7    search: ended by SIGINT, SIGTERM or SIGHUP, and what is done was saved
-  129, 130, 143   ended by SIGHUP, SIGINT, SIGTERM; nothing half written remains
-  141  the reader of standard output went away
-"""
+_MEANINGS = {
+    str(OK): "done",
+    str(BUG): "a bug in warpcipher",
+    str(USAGE): "error of use: an option, a key of the wrong size, an output that exists",
+    str(NOT_AUTHENTIC): "not authentic: wrong key, or a damaged, truncated or foreign file",
+    str(SYSTEM): "the system refused: missing file, no permission, disk full, no memory",
+    str(ENGINE): "the engine is unknown, cannot run here, or failed",
+    str(NOT_FOUND): "search: no key in the range passes; verify: the key does not pass",
+    str(INTERRUPTED): "search: ended by SIGINT, SIGTERM or SIGHUP, and what is done was saved",
+    "129, 130, 143": "ended by SIGHUP, SIGINT, SIGTERM; nothing half written remains",
+    "141": "the reader of standard output went away",
+}
+_OF_FEW = (NOT_AUTHENTIC, ENGINE, NOT_FOUND, INTERRUPTED)
+
+
+def epilog(*codes: int, who: str = "") -> str:
+    """The end of a command's help: the exit codes of all commands, and these of the others. who:
+    the command, where a code has a meaning for each."""
+    lines = [
+        f"  {code:<4} {_meaning(meaning, who)}" if len(code) < 5 else f"  {code}   {meaning}"
+        for code, meaning in _MEANINGS.items()
+        if not code.isdigit() or int(code) not in _OF_FEW or int(code) in codes
+    ]
+    return "\n".join(["\n\b", "Exit codes:", *lines, ""])
+
+
+def _meaning(text: str, who: str) -> str:
+    own = [part for part in text.split("; ") if who and part.startswith(f"{who}: ")]
+    return own[0].removeprefix(f"{who}: ") if own else text
+
+
+EPILOG = epilog(*_OF_FEW)
+"""Of the group: all of them."""
 
 
 class CliError(click.ClickException):

@@ -27,14 +27,6 @@ def default_mode(mode: int) -> int:
     return mode & ~mask
 
 
-def written(count: int, path: str) -> int:
-    """What a write returned, which is no number of bytes where nothing could be written: a loop
-    over it would never end."""
-    if count <= 0:
-        raise OSError(errno.EIO, "nothing could be written", path)
-    return count
-
-
 class InputFile:
     """A file, pipe or device that is read to its end. size, mode, times (of access and change, in
     nanoseconds): None where it has none."""

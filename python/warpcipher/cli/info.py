@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from . import algorithms as names_of_algorithms
 from . import completion, keys, models
 from .errors import (
-    EPILOG,
+    ENGINE,
     NOT_AUTHENTIC,
     CliError,
     Command,
     complain,
     counted,
+    epilog,
     shown,
     translate,
     usage,
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 Entry = dict[str, Any]
 
 
-@click.command(cls=Command, epilog=EPILOG)
+@click.command(cls=Command, epilog=epilog(NOT_AUTHENTIC, ENGINE))
 @click.argument("paths", metavar="[FILE]...", nargs=-1, type=click.Path(readable=False))
 @keys.key_options
 @click.option("--context", metavar="TEXT", help="The context that FILE was encrypted with; UTF-8.")
@@ -45,6 +47,7 @@ Entry = dict[str, Any]
     "--choice",
     metavar="ALGORITHM",
     shell_complete=completion.algorithms,
+    callback=names_of_algorithms.of_option,
     help="Tell which kernels a GPU runs for a batch in its memory, and why.",
 )
 @click.option("--messages", metavar="N", type=int, help="Messages of the batch.  [default: 1]")
@@ -140,7 +143,10 @@ def _files(paths: tuple[str, ...], choice: keys.Choice, context: bytes) -> tuple
             code = code or failure.exit_code
             continue
         if key is not None and not entry["certain"]:
-            complain(f"{shown(path)}: the key does not open it, with {_context_shown(context)}")
+            foreign = entry["foreign"]
+            what = f"; it is {foreign['description']}" if foreign else ""
+            told = _context_shown(context)
+            complain(f"{shown(path)}: the key does not open it, with {told}{what}")
             code = code or NOT_AUTHENTIC
         found.append(entry)
     return found, code
@@ -161,7 +167,14 @@ def _signed(path: str, key: object) -> Entry:
     """A cryptotensors file, whose header says what it is."""
     size = os.stat(path).st_size  # noqa: PTH116
     model = models.describe(path, key, b"")
-    return {"path": path, "size": size, "certain": True, "candidates": [], "model": model}
+    return {
+        "path": path,
+        "size": size,
+        "certain": True,
+        "candidates": [],
+        "foreign": None,
+        "model": model,
+    }
 
 
 def _file(path: str, key: object, context: bytes) -> Entry:
@@ -179,7 +192,14 @@ def _file(path: str, key: object, context: bytes) -> Entry:
     model = models.describe(path, key, context) if certain or key is None else None
     if key is None and model is not None:
         certain, candidates = True, []  # plain tensors, and nothing encrypted
-    entry = {"path": path, "size": answer.size, "certain": certain, "candidates": candidates}
+    foreign = answer.foreign if model is None else None
+    entry = {
+        "path": path,
+        "size": answer.size,
+        "certain": certain,
+        "candidates": candidates,
+        "foreign": None if foreign is None else foreign._asdict(),
+    }
     return entry if model is None else {**entry, "model": model}
 
 
@@ -339,6 +359,10 @@ def _print_choice(entry: Entry) -> None:
 
 def _print_file(entry: Entry) -> None:
     click.echo(f"{shown(entry['path'])}: {entry['size']} bytes")
+    if (foreign := entry["foreign"]) is not None:
+        verdict = "is" if foreign["certain"] else "may be"
+        click.echo(f"  {verdict} {foreign['name']}: {foreign['description']}")
+        click.echo(f"    opened by  {foreign['hint']}")
     for candidate in entry["candidates"]:
         verdict = "is" if entry["certain"] else "may be"
         click.echo(f"  {verdict} {candidate['format']}: {candidate['description']}")

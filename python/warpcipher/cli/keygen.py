@@ -8,8 +8,8 @@ import os
 
 import click
 
-from . import completion, keys
-from .errors import EPILOG, Command, shown, usage
+from . import algorithms, completion, keys
+from .errors import Command, epilog, shown, usage
 from .outputs import open_output
 from .progress import on_terminal
 
@@ -17,7 +17,7 @@ DEFAULT_FORMAT = "cobblestone-256"
 DEFAULT_TEMPLATE = "AES256_GCM_HKDF_1MB"
 
 
-@click.command(cls=Command, epilog=EPILOG)
+@click.command(cls=Command, epilog=epilog())
 @click.argument("path", metavar="FILE", type=click.Path(readable=False))
 @click.option(
     "--format",
@@ -37,6 +37,7 @@ DEFAULT_TEMPLATE = "AES256_GCM_HKDF_1MB"
     "--algorithm",
     metavar="NAME",
     shell_complete=completion.algorithms,
+    callback=algorithms.of_option,
     help="Format raw: the algorithm the key is for.",
 )
 @click.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .errors import EPILOG, Command, shown, usage
+from .errors import ENGINE, Command, epilog, shown, usage
 from .folders import open_folder
 from .outputs import check_target, open_output
 from .progress import on_terminal
@@ -27,7 +27,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, incomplete: str
     return [name for name in (*lab.PAPERS, ALL, TIMELINE) if name.startswith(incomplete)]
 
 
-@click.command(cls=Command, epilog=EPILOG)
+@click.command(cls=Command, epilog=epilog(ENGINE))
 @click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=_names)
 @click.option("--quick", is_flag=True, help="Small and short, to try the command; not to quote.")
 @click.option(

@@ -23,9 +23,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from warpcipher._descriptors import rename_noreplace, written
+
 from .cleanup import temporaries
 from .errors import CliError, SystemRefusedError, shown, usage
-from .files import default_mode, named, written
+from .files import default_mode, named
 from .folders import Identity, identity_of, open_folder
 from .manifest import HEAD_SIZE
 
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
-_NO_SUCH_RENAME = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
-_RENAME_NOREPLACE = 1  # linux/fs.h
 
 
 class OutputFile:
@@ -210,23 +210,6 @@ def open_output(path: str, *, force: bool) -> OutputFile:
     if name in ("", ".", ".."):
         raise usage(f"{shown(path) or 'an empty name'} names no file")
     return OutputFile(open_folder(base or ".", ()), name, path, force=force)
-
-
-def rename_noreplace(folder: int, old: str, new: str) -> bool:
-    """Renames within a folder. FileExistsError: the new name is taken. False: it cannot be done
-    here (the kernel, the file system or the C library does not have it), and nothing happened."""
-    try:
-        import ctypes
-
-        function = ctypes.CDLL(None, use_errno=True).renameat2
-    except (ImportError, OSError, AttributeError):
-        return False
-    if function(folder, os.fsencode(old), folder, os.fsencode(new), _RENAME_NOREPLACE) == 0:
-        return True
-    code = ctypes.get_errno()
-    if code in _NO_SUCH_RENAME:
-        return False
-    raise OSError(code, os.strerror(code))
 
 
 def check_target(

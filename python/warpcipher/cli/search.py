@@ -13,8 +13,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from . import cleanup, completion
-from .errors import EPILOG, INTERRUPTED, NOT_FOUND, Command, counted, shown, usage, warn
+from . import algorithms, cleanup, completion
+from .errors import ENGINE, INTERRUPTED, NOT_FOUND, Command, counted, epilog, shown, usage, warn
 from .keys import parse_hex
 from .pace import PaceWarning
 from .progress import Progress, on_terminal
@@ -25,23 +25,6 @@ if TYPE_CHECKING:
 LONGEST_FILE = 1 << 24
 SAME_SIGNAL = 1.0  # seconds
 WORTH_TELLING = 1e-3  # expected false positives from which on a key may well be a wrong one
-
-
-def _algorithms(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    from warpcipher.keysearch.pairs import MODES
-
-    return [
-        name
-        for name in completion.algorithms(_context, _parameter, incomplete)
-        if name.rsplit("-", 1)[1] in MODES
-    ]
-
-
-def _searchers(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    from warpcipher.keysearch import searchers
-
-    names = ("auto", *(entry.name for entry in searchers()))
-    return [name for name in names if name.startswith(incomplete)]
 
 
 def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,7 +48,8 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--algorithm",
             metavar="NAME",
             required=True,
-            shell_complete=_algorithms,
+            shell_complete=completion.searched_algorithms,
+            callback=algorithms.of_search,
             help="A cipher in ECB, CBC, CFB, OFB or CTR: des-ecb, aes-128-cbc.",
         ),
     ):
@@ -73,7 +57,7 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command(cls=Command, epilog=EPILOG)
+@click.command(cls=Command, epilog=epilog(ENGINE, NOT_FOUND, INTERRUPTED, who="search"))
 @pair_options
 @click.option(
     "--template",
@@ -96,7 +80,7 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--engine",
     metavar="NAME",
     default="auto",
-    shell_complete=_searchers,
+    shell_complete=completion.searchers,
     help="What searches; auto, the fastest that can run here.",
 )
 @click.option(
@@ -188,7 +172,8 @@ def search(
         keys = "1 wrong key is" if expected == "1" else f"{expected} wrong keys are"
         warn(f"about {keys} expected to pass: check what is found, or give more pairs")
     _stop_on_signals(made)
-    code = _run_json(made, output) if as_json else _run(made, output)
+    where = None if no_checkpoint else checkpoint or made.identity.name
+    code = _run_json(made, output, where) if as_json else _run(made, output, where)
     if code:
         raise click.exceptions.Exit(code)
 
@@ -323,7 +308,7 @@ def show_time(seconds: float) -> str:
     return f"{seconds:.3g} seconds"
 
 
-def _run(made: Search, output: IO[str]) -> int:
+def _run(made: Search, output: IO[str], checkpoint: str | None) -> int:
     from warpcipher.keysearch.template import show_count
 
     told = 0
@@ -339,7 +324,15 @@ def _run(made: Search, output: IO[str]) -> int:
         if on_terminal() or not made.keys:
             for line in _summary(made, last.done, last.seconds, show_count):
                 bar.say(f"warpcipher: {line}")
+            if made.result == "cancelled" and checkpoint is not None:
+                bar.say(f"warpcipher: {_going_on(checkpoint)}")
     return _exit_code(made)
+
+
+def _going_on(checkpoint: str) -> str:
+    if not Path(checkpoint).exists():
+        return "nothing was noted yet: run the same command again to begin anew"
+    return f"what is done is in {shown(checkpoint)}: run the same command again to go on"
 
 
 def _summary(
@@ -358,7 +351,7 @@ def _summary(
     return [*lines, f"{state}, {show_time(seconds)}"]
 
 
-def _run_json(made: Search, output: IO[str]) -> int:
+def _run_json(made: Search, output: IO[str], checkpoint: str | None) -> int:
     told = 0
     pace = PaceWarning()
     _emit("start", _facts(made), output)
@@ -383,7 +376,12 @@ def _run_json(made: Search, output: IO[str]) -> int:
             },
             output,
         )
-    _emit("end", {"result": made.result, "keys": [key.hex() for key in made.keys]}, output)
+    end = {
+        "result": made.result,
+        "keys": [key.hex() for key in made.keys],
+        "checkpoint": checkpoint if checkpoint and Path(checkpoint).exists() else None,
+    }
+    _emit("end", end, output)
     return _exit_code(made)
 
 

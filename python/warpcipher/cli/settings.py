@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from . import completion, keys
+from . import algorithms, completion, keys
 from .errors import usage
 from .jobs import STANDARD
 
@@ -65,6 +65,7 @@ _WRITING = (
         "--algorithm",
         metavar="NAME",
         shell_complete=completion.algorithms,
+        callback=algorithms.of_option,
         help="Format raw: such as aes-256-ctr.",
     ),
     click.option(

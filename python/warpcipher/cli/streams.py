@@ -18,6 +18,8 @@ import signal
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from warpcipher._descriptors import write_all
+
 from . import cleanup
 
 if TYPE_CHECKING:
@@ -41,11 +43,9 @@ class _Output(io.RawIOBase):
         return True
 
     def write(self, data: Buffer, /) -> int:
-        rest = memoryview(data).cast("B")
-        size = len(rest)
+        size = memoryview(data).nbytes
         try:
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+            write_all(self._descriptor, data)
         except BrokenPipeError:
             cleanup.die(signal.SIGPIPE)
         except OSError as error:
@@ -57,10 +57,8 @@ class _Messages(_Output):
     """Standard error: what cannot be written is lost."""
 
     def write(self, data: Buffer, /) -> int:
-        rest = memoryview(data).cast("B")
         with contextlib.suppress(OSError):
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+            write_all(self._descriptor, data)
         return memoryview(data).nbytes
 
 

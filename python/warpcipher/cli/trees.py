@@ -181,13 +181,9 @@ class Growing:
         naming = Naming(self._sealed.format.extension, encrypt=False)
         found = find_tree(target, target, naming, [])
         self._there = {job.name: job for job in found.jobs}
-        planned = {job.name for job in self.tree.jobs}
+        ours = self._known.keys() | {job.name for job in self.tree.jobs}
         strange = [
-            *(
-                job.path
-                for name, job in self._there.items()
-                if name not in planned | self._known.keys()
-            ),
+            *(job.path for name, job in self._there.items() if name not in ours),
             *(
                 os.path.join(target, name)
                 for name in (*found.links, *found.others)

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import click
 
-from .errors import EPILOG, Command, usage
+from .errors import ENGINE, Command, epilog, usage
 from .progress import on_terminal
 
 
-@click.command(cls=Command, epilog=EPILOG)
+@click.command(cls=Command, epilog=epilog(ENGINE))
 @click.option("--quick", is_flag=True, help="Short and rough, to try the command; nothing is kept.")
 @click.option("--forget", is_flag=True, help="Remove what was kept instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import click
 
-from .errors import EPILOG, NOT_FOUND, Command, counted, usage
+from .errors import NOT_FOUND, Command, counted, epilog, usage
 from .keys import Choice, key_options, parse_hex
 from .search import pair_options, read_pairs
 
 
-@click.command(cls=Command, epilog=EPILOG)
+@click.command(cls=Command, epilog=epilog(NOT_FOUND, who="verify"))
 @pair_options
 @key_options
 @click.option("--key-hex", metavar="HEX", help="The key; whoever lists processes sees it.")

@@ -36,6 +36,8 @@ from .base import (
     PieceCipher,
 )
 from .file_chunks import read_chunks
+from .foreign import PREFIX_SIZE, Foreign
+from .foreign import identify as _identify
 from .reader import DecryptedFile, DecryptingReader, SeekableReader
 from .registry import FORMATS, get, key_sizes, resolve, take
 from .stream import decrypt_stream, encrypt_stream
@@ -90,11 +92,12 @@ def detect(header: Buffer, key: object, *, context: bytes = b"") -> str | None:
 @dataclass(frozen=True)
 class FileInfo:
     """What can be said of a file. certain: a key was given and opens it; otherwise candidates only
-    fit by shape."""
+    fit by shape. foreign: what it is of another program, by its beginning; None: nothing known."""
 
     size: int
     certain: bool
     candidates: tuple[Candidate, ...]
+    foreign: Foreign | None = None
 
 
 def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInfo:
@@ -106,17 +109,22 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
     with Path(path).open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
+        beginning = file.read(PREFIX_SIZE)
+        foreign = _identify(beginning, size)
         if key is None:
-            first = file.read(1)
-            shapes = (entry.shape(first, size) for entry in FORMATS.values())
-            return FileInfo(size, False, tuple(shape for shape in shapes if shape is not None))
+            if foreign is not None and foreign.certain:
+                return FileInfo(size, False, (), foreign)
+            shapes = (entry.shape(beginning[:1], size) for entry in FORMATS.values())
+            fit = tuple(shape for shape in shapes if shape is not None)
+            return FileInfo(size, False, fit, foreign)
+        file.seek(0)
         options = Options(context=context)
         chosen, key = take("auto", key, options)
         prefix = file.read(chosen.probe_size(key, options))
     try:
         decryptor = chosen.decryptor(key, prefix, options)
     except (wc.InvalidTag, FormatError):
-        return FileInfo(size, False, ())
+        return FileInfo(size, False, (), foreign)
     decryptor.close()
     layout = decryptor.layout
     found = Candidate(
@@ -138,6 +146,7 @@ __all__ = [
     "Decryptor",
     "Encryptor",
     "FileInfo",
+    "Foreign",
     "Format",
     "FormatError",
     "Keyset",

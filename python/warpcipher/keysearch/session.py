@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._descriptors import rename_exchange, rename_noreplace, write_all
 from .ranges import RangeSet
 
 if TYPE_CHECKING:
@@ -124,16 +125,12 @@ class Checkpoint:
         descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             self._lock(descriptor)
-            rest = memoryview(json.dumps(document, indent=1).encode() + b"\n")
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
+            write_all(descriptor, json.dumps(document, indent=1).encode() + b"\n")
             os.fsync(descriptor)
             if self._descriptor is None:
                 self._take_name(temporary)
             else:
-                if not _same_file(self._descriptor, self.path):
-                    raise CheckpointError(f"{self.path} was replaced by another program: not saved")
-                os.replace(temporary, self.path)  # noqa: PTH105
+                self._replace(self._descriptor, temporary)
         except BaseException:
             os.close(descriptor)
             with contextlib.suppress(OSError):
@@ -192,6 +189,27 @@ class Checkpoint:
         if not stat.S_ISREG(mode):
             raise CheckpointError(f"{self.path} is no regular file: name one for the checkpoint")
 
+    def _replace(self, mine: int, temporary: Path) -> None:
+        """A later version: it takes the place of the one before alone, which is looked at once it
+        has the temporary's name and nobody can exchange it any more. Where names cannot be
+        exchanged, a file that gets the name after the look is replaced."""
+        other = CheckpointError(f"{self.path} was replaced by another program: not saved")
+        if not _same_file(mine, self.path):
+            raise other
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if not rename_exchange(folder, temporary.name, self.path.name):
+                os.replace(temporary, self.path)  # noqa: PTH105
+                return
+            if not _same_file(mine, temporary):
+                rename_exchange(folder, temporary.name, self.path.name)
+                raise other
+        except FileNotFoundError:
+            raise other from None
+        finally:
+            os.close(folder)
+        temporary.unlink()
+
     def _take_name(self, temporary: Path) -> None:
         """The first version: another's file of that name stays."""
         try:
@@ -205,9 +223,22 @@ class Checkpoint:
                 self.path.exists()
             ):
                 raise
-            os.replace(temporary, self.path)  # noqa: PTH105 - a file system without links
+            self._rename_new(temporary)  # a file system without links
         else:
             temporary.unlink()
+
+    def _rename_new(self, temporary: Path) -> None:
+        """Renames the temporary, and replaces nothing where the file system can promise that."""
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if not rename_noreplace(folder, temporary.name, self.path.name):
+                os.replace(temporary, self.path)  # noqa: PTH105
+        except FileExistsError:
+            raise CheckpointError(
+                f"{self.path} has appeared meanwhile: another search uses that name"
+            ) from None
+        finally:
+            os.close(folder)
 
     def _lock(self, descriptor: int) -> None:
         try:

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m warpcipher`: the command, for where it is not on the path."""
+
+from .cli import main
+
+main()

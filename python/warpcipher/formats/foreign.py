@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of other programs, known by how they begin: they are told of, not read."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class Foreign(NamedTuple):
+    """A kind of file. certain: its beginning is too long for chance. hint: what opens it."""
+
+    name: str
+    description: str
+    hint: str
+    certain: bool = True
+
+
+PREFIX_SIZE = 512
+"""Bytes of a file that `identify` looks at."""
+
+_AGE = Foreign("age", "encrypted by age", "age -d")
+_GPG = Foreign("gpg", "an OpenPGP message", "gpg -d")
+_OPENSSL = Foreign(
+    "openssl",
+    "encrypted by `openssl enc` with a password",
+    "openssl enc -d, with the cipher and the options that it was encrypted with",
+)
+_KEYS = Foreign("pem", "a PEM: a key or a certificate", "openssl pkey, openssl x509")
+
+_BEGINNINGS = (
+    (rb"age-encryption\.org/v\d", _AGE),
+    (rb"-----BEGIN AGE ENCRYPTED FILE-----", _AGE),
+    (rb"-----BEGIN PGP MESSAGE-----", _GPG),
+    (rb"-----BEGIN [A-Z0-9 ]{1,40}-----", _KEYS),
+    (rb"Salted__", _OPENSSL),
+    (rb"U2FsdGVkX1", _OPENSSL),
+    (rb"LUKS\xba\xbe\x00[\x01\x02]", Foreign("luks", "a LUKS volume", "cryptsetup open")),
+    # RFC 9580, 4.2: a packet with a session key encrypted to a public key (version 3, 6) or with a
+    # password (4, 5, 6), in the old form of a header and in the new one.
+    (rb"(?:\x84[\x10-\xff]|\x85..)\x03.{8}[\x01\x02\x10\x12]", _GPG._replace(certain=False)),
+    (rb"\x8c[\x04-\x40][\x04\x05][\x01-\x0d][\x00\x01\x03\x04]", _GPG._replace(certain=False)),
+    (rb"\xc1(?:[\x10-\xbf]|[\xc0-\xdf].)[\x03\x06]", _GPG._replace(certain=False)),
+    (rb"\xc3[\x04-\x40][\x04\x05\x06][\x01-\x0d][\x00\x01\x03\x04]", _GPG._replace(certain=False)),
+)
+_LONGEST_HEADER = 100_000_000
+"""Of a safetensors file, as its own library has it."""
+
+
+def identify(prefix: bytes, size: int) -> Foreign | None:
+    """What a file of `size` bytes is that begins with `prefix`, PREFIX_SIZE bytes or all of it;
+    None where it is nothing known. An encrypted file of a format here has no such beginning, but by
+    chance where the answer is not certain."""
+    for beginning, found in _BEGINNINGS:
+        if re.match(beginning, prefix, re.DOTALL):
+            return found
+    header = int.from_bytes(prefix[:8], "little")
+    if re.match(rb'\{\s*["}]', prefix[8:]) and 2 <= header <= min(_LONGEST_HEADER, size - 8):
+        return Foreign("safetensors", "tensors, not encrypted", "safetensors.safe_open")
+    return None
