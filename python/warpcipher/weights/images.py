@@ -14,7 +14,7 @@ from .. import formats
 from .._uncopied import Uncopied
 from ..formats import FormatError
 
-PIECE = 16 << 20
+PIECE = 4 << 20
 """Bytes that one thread reads of a plain file in one go."""
 
 MOST_PARTS = 1024
