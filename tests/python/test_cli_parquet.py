@@ -72,6 +72,7 @@ def test_many_files_and_directories(folder: Path) -> None:
     assert [entry["input"] for entry in done["failures"]] == ["bad.parquet"]
     assert "the footer: failed authentication" in done["failures"][0]["error"]
     assert [entry["input"] for entry in done["skipped"]] == ["tree/below/notes.txt"]
+    assert (folder / "out/tree/below").stat().st_mode == tree.stat().st_mode
     out = folder / "out"
     assert names(out) >= {"t.parquet", "tree/one.parquet", "tree/below/two.parquet"}
     assert "bad.parquet" not in names(out)

@@ -4,20 +4,20 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import stat
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from . import cleanup, completion, conflicts, folders, jobs, keys
-from .errors import CliError, complain, shown, translate, usage, warn
+from . import cleanup, completion, conflicts, files, folders, jobs, keys
+from .errors import complain, shown, translate, usage
 from .outputs import OutputFile
-from .progress import Progress, on_terminal, readable_size
+from .progress import Progress, on_terminal
+from .report import Report, Result
 
 if TYPE_CHECKING:
     from warpcipher.parquet import ColumnInfo
@@ -106,17 +106,6 @@ class _Naming(jobs.Naming):
 
 
 @dataclass
-class Result:
-    """One file. Sizes in bytes."""
-
-    input: str
-    output: str
-    input_bytes: int
-    output_bytes: int
-    seconds: float
-
-
-@dataclass
 class Run:
     """One run over files."""
 
@@ -141,76 +130,60 @@ class Run:
             raise usage("a Parquet file is read from its end: standard input (-) cannot be one")
         if given["as_json"] and given["output"] == jobs.STANDARD:
             raise usage("--json and the output both want standard output: name a file with -o")
-        files = tuple(entry.rpartition("=")[2] for entry in named)
-        return cls(paths, **given, key_files=(choice.path, *files))
+        others = tuple(entry.rpartition("=")[2] for entry in named)
+        return cls(paths, **given, key_files=(choice.path, *others))
 
     def each(self, work: Work) -> None:
         """Does every file, whichever fails. Exits with the code of the first that failed.
 
         work: (source, target, progress) of one file.
         """
-        results: list[Result] = []
-        failures: list[tuple[str, CliError]] = []
+        report = Report()
         try:
             plan = jobs.make_plan(self.paths, self.output, _Naming())
             kept: dict[folders.Identity, str] = {}
             for path in self.key_files:
                 kept |= conflicts.refuse(plan, path)
-            for _, failure in plan.failures:
-                complain(failure.message)
-            failures += plan.failures
+            for path, failure in plan.failures:
+                report.fail(path, failure, complain)
             for path, reason in plan.skipped:
-                warn(f"{shown(path)}: skipped: {reason}")
-            jobs.make_folders(plan)
-            self._run_all(plan, work, kept, results, failures)
-            jobs.finish_folders(plan)
+                report.skip(path, reason)
+            _make_folders(plan, report)
+            self._run_all(plan, work, kept, report)
+            for tree in plan.trees:
+                for name, status in sorted(tree.folders.items(), reverse=True):
+                    parts = tuple(name.split("/")) if name else ()
+                    mode = status.st_mode & 0o777
+                    folders.finish(tree.target, parts, mode, None, always=False)
         except BaseException:
             cleanup.remove_unfinished()
             raise
         finally:
             folders.forget()
+        report.end(always=on_terminal() and not self.quiet)
         if self.as_json:
-            document = {
-                "ok": not failures,
-                "results": [asdict(result) for result in results],
-                "failures": [
-                    {"input": path, "error": error.message, "exit_code": error.exit_code}
-                    for path, error in failures
-                ],
-                "skipped": [{"input": path, "reason": reason} for path, reason in plan.skipped],
-            }
-            click.echo(json.dumps(document, indent=2))
-        if failures:
-            raise click.exceptions.Exit(failures[0][1].exit_code)
+            click.echo(report.to_json())
+        if report.failures:
+            raise click.exceptions.Exit(report.failures[0][1].exit_code)
 
     def _run_all(
-        self,
-        plan: jobs.Plan,
-        work: Work,
-        kept: dict[folders.Identity, str],
-        results: list[Result],
-        failures: list[tuple[str, CliError]],
+        self, plan: jobs.Plan, work: Work, kept: dict[folders.Identity, str], report: Report
     ) -> None:
         watched = on_terminal() and not self.quiet
         sizes = [_size(job) for job in plan.jobs]
         with Progress(sum(sizes), visible=watched) as progress:
             for job, size in zip(plan.jobs, sizes, strict=True):
-                path = "" if job.source is None else job.source.path
                 try:
                     result = self._one(job, work, kept, progress)
                 except Exception as error:
-                    failure = translate(error, shown(path))
+                    failure = translate(error, shown(job.path))
                     if failure is None:
                         raise
-                    progress.say(f"warpcipher: {failure.message}")
-                    failures.append((path, failure))
+                    report.fail(job.path, failure, lambda text: progress.say(f"warpcipher: {text}"))
                 else:
-                    results.append(result)
+                    report.results.append(result)
                     if watched:
-                        progress.say(
-                            f"{shown(result.input)} -> {shown(result.output)}: "
-                            f"{readable_size(result.output_bytes)} in {result.seconds:.1f} s"
-                        )
+                        progress.say(result.summary())
                 progress.next_file(size)
 
     def _one(
@@ -219,19 +192,38 @@ class Run:
         start = time.perf_counter()
         with jobs.open_source(job.source) as source:
             file = io.FileIO(source.descriptor, closefd=False)
-            target = jobs.open_target(job.target, force=self.force, kept=kept)
-            with target:
+            with (
+                files.StandardOutput()
+                if job.target is None
+                else jobs.open_target(job.target, force=self.force, kept=kept)
+            ) as target:
                 work(file, target, progress.at)
                 target.commit(source.mode)
             if isinstance(target, OutputFile):
                 kept[target.identity] = "an output of this run"
+            size = os.fstat(source.descriptor).st_size
+            seconds = time.perf_counter() - start
             return Result(
                 input=source.path,
                 output=jobs.STANDARD if job.target is None else target.path,
-                input_bytes=os.fstat(source.descriptor).st_size,
+                format="parquet",
+                input_bytes=size,
                 output_bytes=target.count,
-                seconds=round(time.perf_counter() - start, 6),
+                seconds=round(seconds, 6),
+                bytes_per_second=round(size / seconds, 1),
             )
+
+
+def _make_folders(plan: jobs.Plan, report: Report) -> None:
+    """Makes the folder of -o for several inputs and those of the output trees; tells what of the
+    trees is left out."""
+    if plan.folder is not None:
+        folders.make_folder(plan.folder)
+    for tree in plan.trees:
+        folders.make_folder(tree.target)
+        left_out = {**dict.fromkeys(tree.links, "a symbolic link"), **tree.others}
+        for name, reason in sorted(left_out.items()):
+            report.skip(f"{tree.source}/{name}", reason)
 
 
 def _size(job: jobs.Job) -> int:

@@ -16,7 +16,9 @@ and signed plaintext footers, AAD prefixes, page indexes, Bloom filters. docs/pa
 from .config import EncryptionConfig
 from .encrypting import encrypt, rekey
 from .file import ColumnInfo
+from .iceberg import StandardKeyMetadata, open_data_file, read_data_file
 from .keyring import MissingKeyError
+from .kms import KmsClient, KmsKeys
 from .reading import (
     ChunkData,
     ColumnChunks,
@@ -34,11 +36,16 @@ __all__ = [
     "ColumnInfo",
     "EncryptionConfig",
     "FileInfo",
+    "KmsClient",
+    "KmsKeys",
     "MissingKeyError",
     "ParquetFile",
+    "StandardKeyMetadata",
     "encrypt",
     "inspect",
     "open",
+    "open_data_file",
+    "read_data_file",
     "read_table",
     "rekey",
     "to_plain",

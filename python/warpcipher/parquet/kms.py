@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keys that a key management service wrapped, as pyarrow, Spark and parquet-java store them: key
+material of type PKMT1 in JSON, in the file's key metadata or in a file beside the table.
+
+    single wrapping   wrappedDEK = the KMS' wrapping of the data key
+    double wrapping   wrappedDEK = base64(nonce 12 | AES-GCM of the data key under a key encryption
+                      key | tag 16), AAD = that key's id; wrappedKEK = the KMS' wrapping of it
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, Union
+
+import warpcipher as wc
+
+from ..formats import FormatError
+from .config import EncryptionConfig
+
+TableLike: TypeAlias = Union[str, "os.PathLike[str]"]
+
+_TYPE = "PKMT1"
+_FOOTER = "footerKey"
+_KEK_BYTES, _ID_BYTES, _NONCE = 16, 16, 12
+
+
+class KmsClient(Protocol):
+    """What wraps and unwraps keys; `pyarrow.parquet.encryption.KmsClient` is one."""
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str, /) -> bytes | str:
+        """The key as the KMS wraps it under that master key, in text that JSON can hold."""
+
+    def unwrap_key(self, wrapped_key: Any, master_key_identifier: str, /) -> bytes:
+        """The key again."""
+
+
+class KmsKeys:
+    """Keys from a KMS, for `keys=`, and for `encrypt`.
+
+    client: wraps and unwraps. table: where key material is not in the table itself, the path of the
+    table: material is read from `_KEY_MATERIAL_FOR_<name>.json` beside it, and `save` writes it.
+    What a file says of a KMS' instance and URL is not used: the client is the caller's.
+    """
+
+    def __init__(self, client: KmsClient, table: TableLike | None = None) -> None:
+        self._client = client
+        self._table = None if table is None else Path(table)
+        self._external: dict[str, str] | None = None
+        self._new: dict[str, str] = {}
+        self._keks: dict[tuple[str, str], bytes] = {}
+        self._fresh: dict[str, tuple[bytes, bytes, str]] = {}
+
+    def __call__(self, key_metadata: bytes) -> bytes:
+        """The key that key metadata stands for.
+
+        Raises FormatError where it is no key material, OSError, and what the client raises.
+        """
+        material = _parse(key_metadata, "the key metadata")
+        if material.get("internalStorage") is False:
+            material = self._look_up(_text(material, "keyReference"))
+        master, wrapped = _text(material, "masterKeyID"), _text(material, "wrappedDEK")
+        if material.get("doubleWrapping") is not True:
+            return self._client.unwrap_key(wrapped, master)
+        identity = _text(material, "keyEncryptionKeyID")
+        wrapped_kek = _text(material, "wrappedKEK")
+        if (identity, wrapped_kek) not in self._keks:
+            kek = self._client.unwrap_key(wrapped_kek, master)
+            self._keks[identity, wrapped_kek] = kek
+        sealed = _decode(wrapped, "wrappedDEK")
+        box = wc.aead.AESGCM(self._keks[identity, wrapped_kek])
+        if len(sealed) <= _NONCE:
+            raise FormatError(f"wrappedDEK has {len(sealed)} bytes: cut short")
+        try:
+            aad = _decode(identity, "keyEncryptionKeyID")
+            return box.decrypt(sealed[:_NONCE], sealed[_NONCE:], aad)
+        except wc.InvalidTag:
+            raise wc.InvalidTag(
+                f"the data key under master key {master!r} is not authentic"
+            ) from None
+
+    def _look_up(self, reference: str) -> dict[str, Any]:
+        if self._table is None:
+            raise ValueError(
+                "the key material lies in a file of its own: name the table with "
+                "KmsKeys(client, table=...)"
+            )
+        if self._external is None:
+            path = material_path(self._table)
+            self._external = _parse(path.read_bytes(), path.name)
+        found = self._external.get(reference)
+        if not isinstance(found, str):
+            raise FormatError(f"{material_path(self._table).name} has no key {reference!r}")
+        return _parse(found.encode(), f"the key material of {reference!r}")
+
+    def new_key(
+        self,
+        master_key_id: str,
+        *,
+        footer: bool = False,
+        double_wrapping: bool = True,
+        bits: int = 128,
+    ) -> tuple[bytes, bytes]:
+        """A fresh data key, and the key metadata by which a reader gets it from the KMS."""
+        if bits not in (128, 192, 256):
+            raise ValueError(f"bits is {bits}: expected 128, 192 or 256")
+        key = secrets.token_bytes(bits // 8)
+        material: dict[str, Any] = {
+            "keyMaterialType": _TYPE,
+            "isFooterKey": footer,
+            "masterKeyID": master_key_id,
+            "doubleWrapping": double_wrapping,
+        }
+        if footer:
+            material |= {"kmsInstanceID": "DEFAULT", "kmsInstanceURL": "DEFAULT"}
+        if double_wrapping:
+            kek, identity, wrapped_kek = self._kek(master_key_id)
+            nonce = secrets.token_bytes(_NONCE)
+            sealed = nonce + wc.aead.AESGCM(kek).encrypt(nonce, key, identity)
+            material["wrappedDEK"] = base64.b64encode(sealed).decode()
+            material["keyEncryptionKeyID"] = base64.b64encode(identity).decode()
+            material["wrappedKEK"] = wrapped_kek
+        else:
+            material["wrappedDEK"] = _as_text(self._client.wrap_key(key, master_key_id))
+        if self._table is None:
+            return key, json.dumps({**material, "internalStorage": True}).encode()
+        reference = _FOOTER if footer else f"columnKey{len(self._new) - (_FOOTER in self._new)}"
+        self._new[reference] = json.dumps(material)
+        outer = {"keyMaterialType": _TYPE, "internalStorage": False, "keyReference": reference}
+        return key, json.dumps(outer).encode()
+
+    def _kek(self, master_key_id: str) -> tuple[bytes, bytes, str]:
+        """One key encryption key for all data keys of a master key: the KMS is asked once."""
+        if master_key_id not in self._fresh:
+            kek = secrets.token_bytes(_KEK_BYTES)
+            wrapped = _as_text(self._client.wrap_key(kek, master_key_id))
+            self._fresh[master_key_id] = kek, secrets.token_bytes(_ID_BYTES), wrapped
+        return self._fresh[master_key_id]
+
+    def config(
+        self,
+        footer: str,
+        columns: Mapping[str, str] | None = None,
+        *,
+        double_wrapping: bool = True,
+        bits: int = 128,
+        **options: Any,
+    ) -> EncryptionConfig:
+        """An `EncryptionConfig` with fresh data keys. footer, columns: ids of master keys, for the
+        footer and by the names of columns. options: others of `EncryptionConfig`."""
+        how = {"double_wrapping": double_wrapping, "bits": bits}
+        key, metadata = self.new_key(footer, footer=True, **how)  # type: ignore[arg-type]
+        own = {
+            name: self.new_key(master, **how)  # type: ignore[arg-type]
+            for name, master in (columns or {}).items()
+        }
+        return EncryptionConfig(
+            key,
+            metadata,
+            {name: entry[0] for name, entry in own.items()},
+            {name: entry[1] for name, entry in own.items()},
+            **options,
+        )
+
+    def save(self) -> None:
+        """Writes the key material of new keys beside the table, whose name it takes part in.
+
+        Raises ValueError where material lies in the table, or there is none.
+        """
+        if self._table is None or not self._new:
+            raise ValueError("there is no key material to write beside a table")
+        path = material_path(self._table)
+        part = path.with_name(f".warpcipher-{os.urandom(8).hex()}.part")
+        try:
+            part.write_text(json.dumps(self._new))
+            part.replace(path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+
+    def __repr__(self) -> str:
+        return f"<KmsKeys of {type(self._client).__name__}>"
+
+
+def material_path(table: TableLike) -> Path:
+    """Where the external key material of a table lies."""
+    path = Path(table)
+    return path.with_name(f"_KEY_MATERIAL_FOR_{path.name}.json")
+
+
+def _parse(text: bytes, what: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise FormatError(f"{what} is no JSON: expected key material of type {_TYPE}") from None
+    if not isinstance(found, dict):
+        raise FormatError(f"{what} is no JSON object: expected key material of type {_TYPE}")
+    kind = found.get("keyMaterialType")
+    if kind not in (None, _TYPE):
+        raise FormatError(f"{what} has key material of type {kind!r}: expected {_TYPE}")
+    return found
+
+
+def _text(material: dict[str, Any], name: str) -> str:
+    found = material.get(name)
+    if not isinstance(found, str):
+        raise FormatError(f"key material without {name}")
+    return found
+
+
+def _decode(text: str, name: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise FormatError(f"{name} is no base64") from None
+
+
+def _as_text(wrapped: bytes | str) -> str:
+    return wrapped if isinstance(wrapped, str) else bytes(wrapped).decode("ascii")
