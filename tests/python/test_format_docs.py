@@ -15,11 +15,12 @@ PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="u
 
 
 def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numpy")
     monkeypatch.chdir(tmp_path)
     plain = paint(100_000)
     Path("plain").write_bytes(plain)
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     names: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, "docs/formats.md", "exec"), names)  # noqa: S102
@@ -28,6 +29,7 @@ def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert file.read() == plain
     with formats.open("bare", names["key"], format="raw", options=names["options"]) as file:
         assert file.read() == plain
+    assert names["numbers"].tobytes() == plain[4:4004]
     assert names["keyset"] == formats.Keyset.from_json(names["text"])
     assert len(names["keyset"].keys) == 2
 
