@@ -15,6 +15,7 @@ key from plaintext and ciphertext (its parts: `keysearch`).
 
 from __future__ import annotations
 
+import copyreg
 import sys
 
 # `python -m warpcipher` imports this first; argv[0] is "-m" until it is found.
@@ -27,10 +28,11 @@ if sys.argv[:1] == ["-m"] and any(
 
 from typing import TYPE_CHECKING
 
-from . import _later, aead
+from . import _later, _signatures, aead
 from ._errors import EngineError, InvalidTag
 from ._native import DeviceArray, Key, PinnedBuffer, Status, pinned
 from ._native import version as __version__
+from ._uncopied import refuse_key
 from .batch import Batch, Handle
 from .cipher import Cipher
 from .columns import Columns, run_columns
@@ -89,6 +91,16 @@ _LATER = {
     "QueueFuture": "queue",
     "QueueStatistics": "queue",
 }
+
+
+# Of native classes: what they hold stays in the process.
+for _native_class, _model in ((Key, _signatures.key), (aead.AESGCM, _signatures.aead)):
+    copyreg.pickle(_native_class, refuse_key)
+    _native_class.__signature__ = _signatures.Like(_model)  # type: ignore[union-attr]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> object:

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from typing_extensions import Buffer as Buffer
 
 StreamLike: TypeAlias = object
 """None, an int as DLPack has it, or a stream object of an array library: docs/python.md."""
+
+
+Direction: TypeAlias = Literal["encrypt", "decrypt"]
+"""So that a checker sees "encrpyt". Algorithms are any str: programs compute them, and their list
+grows."""
 
 
 class DLPackArray(Protocol):

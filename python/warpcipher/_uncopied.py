@@ -4,15 +4,33 @@ and neither would know of the other."""
 
 from __future__ import annotations
 
-from typing import NoReturn, SupportsIndex
+from typing import ClassVar, NoReturn, SupportsIndex
 
 
 class Uncopied:
-    """A base whose objects `copy.copy`, `copy.deepcopy` and `pickle` refuse with TypeError."""
+    """A base whose objects `copy.copy`, `copy.deepcopy` and `pickle` refuse with TypeError.
+
+    _instead: what to do instead, for the error.
+    """
 
     __slots__ = ()
+    _instead: ClassVar[str] = "make a new one"
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError(
-            f"{type(self).__name__} objects cannot be copied or pickled: make a new one"
+            f"{type(self).__name__} objects cannot be copied or pickled: {self._instead}"
         )
+
+
+INSTEAD_OF_A_KEY = (
+    "pickle the algorithm's name and where the key is (warpcipher.keys.from_env, from_file, "
+    "from_command), and make one where it is used"
+)
+
+
+def refuse_key(key: object) -> NoReturn:
+    """The reducer of native objects that hold a key, for `copyreg`."""
+    raise TypeError(
+        f"{type(key).__name__} objects cannot be copied or pickled, as a pickle would hold the "
+        f"key: {INSTEAD_OF_A_KEY}"
+    )

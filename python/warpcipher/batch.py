@@ -11,7 +11,7 @@ from ._uncopied import Uncopied
 from .arguments import PLAIN, is_decrypt, is_padded, make_key
 
 if TYPE_CHECKING:
-    from ._types import ArrayT, Buffer, BufferT, Data, StreamLike
+    from ._types import ArrayT, Buffer, BufferT, Data, Direction, StreamLike
     from .batch_run import BatchRun
 
 ResultT = TypeVar("ResultT")
@@ -69,6 +69,8 @@ class Batch(Uncopied):
     engine: "auto" or a name of `engines()`.
     """
 
+    _instead = "add its messages to a new one in the process that runs them"
+
     def __init__(self, engine: str = "auto") -> None:
         self._engine = engine
         self._messages = _native.Messages()
@@ -81,7 +83,7 @@ class Batch(Uncopied):
     def add(
         self,
         algorithm: str,
-        direction: str,
+        direction: Direction,
         key: Buffer | _native.Key,
         data: ArrayT,
         *,
@@ -96,7 +98,7 @@ class Batch(Uncopied):
     def add(
         self,
         algorithm: str,
-        direction: str,
+        direction: Direction,
         key: Buffer | _native.Key,
         data: Buffer,
         *,
@@ -111,7 +113,7 @@ class Batch(Uncopied):
     def add(
         self,
         algorithm: str,
-        direction: str,
+        direction: Direction,
         key: Buffer | _native.Key,
         data: Data,
         *,
@@ -126,7 +128,7 @@ class Batch(Uncopied):
     def add(
         self,
         algorithm: str,
-        direction: str,
+        direction: Direction,
         key: Buffer | _native.Key,
         data: Data,
         *,
@@ -140,7 +142,7 @@ class Batch(Uncopied):
     def add(
         self,
         algorithm: str,
-        direction: str,
+        direction: Direction,
         key: Buffer | _native.Key,
         data: Any,
         *,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _later, _native
-from ._uncopied import Uncopied
+from ._uncopied import INSTEAD_OF_A_KEY, Uncopied
 from .arguments import is_padded, make_key
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ class Cipher(Uncopied):
     """
 
     __slots__ = ("_decrypt", "_encrypt", "_engine", "_key", "_padded")
+    _instead = INSTEAD_OF_A_KEY
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from ._types import ArrayT, Buffer, Data, DataT, StreamLike
+    from ._types import ArrayT, Buffer, Data, DataT, Direction, StreamLike
 
 OutT = TypeVar("OutT")
 
@@ -100,7 +100,7 @@ class Columns(Generic[OutT]):
 @overload
 def run_columns(
     algorithm: str,
-    direction: str,
+    direction: Direction,
     keys: Buffer | _native.Key | Sequence[Buffer | _native.Key],
     data: ArrayT,
     *,
@@ -123,7 +123,7 @@ def run_columns(
 @overload
 def run_columns(
     algorithm: str,
-    direction: str,
+    direction: Direction,
     keys: Buffer | _native.Key | Sequence[Buffer | _native.Key],
     data: Buffer,
     *,
@@ -146,7 +146,7 @@ def run_columns(
 @overload
 def run_columns(
     algorithm: str,
-    direction: str,
+    direction: Direction,
     keys: Buffer | _native.Key | Sequence[Buffer | _native.Key],
     data: Data,
     *,
@@ -168,7 +168,7 @@ def run_columns(
 
 def run_columns(
     algorithm: str,
-    direction: str,
+    direction: Direction,
     keys: Buffer | _native.Key | Sequence[Buffer | _native.Key],
     data: Any,
     *,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from ._types import ArrayT, Buffer, BufferT, Data
+    from ._types import ArrayT, Buffer, BufferT, Data, Direction
 
 # Every native queue whose workers may still be at work. They need the interpreter to settle
 # futures, so all is finished before it goes; a queue that is dropped stays here until it is done.
@@ -175,6 +175,8 @@ class Queue(Uncopied):
     no number, or not in its range. EngineError: the engine cannot run here.
     """
 
+    _instead = "make one in each process; messages are what to pickle"
+
     def __init__(
         self,
         engine: str = "auto",
@@ -210,7 +212,7 @@ class Queue(Uncopied):
     def submit(
         self,
         algorithm: str,
-        direction: str,
+        direction: Direction,
         key: Buffer | _native.Key,
         data: ArrayT,
         *,
@@ -227,7 +229,7 @@ class Queue(Uncopied):
     def submit(
         self,
         algorithm: str,
-        direction: str,
+        direction: Direction,
         key: Buffer | _native.Key,
         data: Buffer,
         *,
@@ -244,7 +246,7 @@ class Queue(Uncopied):
     def submit(
         self,
         algorithm: str,
-        direction: str,
+        direction: Direction,
         key: Buffer | _native.Key,
         data: Data,
         *,
@@ -261,7 +263,7 @@ class Queue(Uncopied):
     def submit(
         self,
         algorithm: str,
-        direction: str,
+        direction: Direction,
         key: Buffer | _native.Key,
         data: Data,
         *,
@@ -277,7 +279,7 @@ class Queue(Uncopied):
     def submit(
         self,
         algorithm: str,
-        direction: str,
+        direction: Direction,
         key: Buffer | _native.Key,
         data: Any,
         *,

@@ -61,3 +61,16 @@ def test_exceptions() -> None:
     assert issubclass(wc.InvalidTag, Exception)
     assert not issubclass(wc.InvalidTag, ValueError)
     assert issubclass(wc.EngineError, RuntimeError)
+
+
+def test_dir_has_every_name() -> None:
+    assert set(wc.__all__) <= set(dir(wc))
+
+
+def test_signatures_are_found() -> None:
+    import inspect
+
+    for name in ("Cipher", "Batch", "Queue", "run_columns", "algorithms", "engines", "search"):
+        assert inspect.signature(getattr(wc, name)).parameters or name in ("algorithms", "engines")
+    assert str(inspect.signature(wc.Key)) == "(algorithm: 'str', key: 'object') -> 'None'"
+    assert list(inspect.signature(wc.aead.AESGCM).parameters) == ["key", "engine"]

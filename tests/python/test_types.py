@@ -86,6 +86,9 @@ REFUSED = (
     'wc.Cipher("aes-128-ctr", bytes(16)).decrypt([1, 2])',
     "wc.aead.AESGCM(bytes(16)).encrypt(bytes(12), 3, None)",
     'wc.Batch().add("aes-128-ctr", "encrypt", bytes(16), "text")',
+    'wc.Batch().add("aes-128-ctr", "encrpyt", bytes(16), b"text")',
+    'wc.run_columns("aes-128-ctr", "decypt", bytes(16), b"text", lengths=[4])',
+    'wc.Queue().submit("aes-128-ctr", "ENCRYPT", bytes(16), b"text")',
 )
 
 

@@ -77,3 +77,18 @@ def test_results_and_errors_are_data() -> None:
     for error in (wc.InvalidTag("no"), wc.EngineError("none")):
         again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
         assert (type(again), again.args) == (type(error), error.args)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        ("Key", "where the key is .warpcipher.keys.from_env"),
+        ("AESGCM", "where the key is .warpcipher.keys.from_env"),
+        ("Cipher", "where the key is .warpcipher.keys.from_env"),
+        ("Batch", "add its messages to a new one in the process that runs them"),
+        ("Queue", "make one in each process"),
+    ],
+)
+def test_errors_say_what_to_do_instead(make: str, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        pickle.dumps(OBJECTS[make]())

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 import warpcipher as wc
 from warpcipher.formats.raw import WHOLE_LIMITS
@@ -14,6 +15,9 @@ from .machine import available_memory
 from .results import Machine, Skipped
 from .settings import AUTO, MESSAGE, Effective, shown_size
 
+if TYPE_CHECKING:
+    from .._types import Direction
+
 TAG_SIZE = 16
 
 
@@ -22,7 +26,7 @@ class Case:
     """One row to be. message: bytes of each message, the last may be shorter."""
 
     algorithm: wc.AlgorithmInfo
-    direction: str
+    direction: Direction
     size: int
     message: int
     residence: str
@@ -83,7 +87,9 @@ def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[Skipp
                     for size in settings.sizes:
                         info = algorithms[name]
                         message = message_size(info, direction, size, settings.message)
-                        case = Case(info, direction, size, message, residence, engine)
+                        case = Case(
+                            info, cast("Direction", direction), size, message, residence, engine
+                        )
                         why_not = _refuse_size(case, settings, machine)
                         if why_not:
                             skipped.append(case.skipped(why_not))

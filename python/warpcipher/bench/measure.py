@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from array import array
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import warpcipher as wc
 from warpcipher import _native, formats
@@ -17,6 +17,9 @@ from .machine import cpu_clock_mhz
 from .memory import Arena, Slots
 from .results import Bound, Machine, Row
 from .settings import Effective
+
+if TYPE_CHECKING:
+    from .._types import Direction
 
 CHECKED_SIZE = 16 << 10
 FILE_FILLING = 4 << 20
@@ -63,7 +66,7 @@ class Call:
         method = self._cipher.encrypt if direction == "encrypt" else self._cipher.decrypt
         return method(source, iv=self._ivs, out=target, stream=self._stream)
 
-    def _run(self, direction: str, source: Any, target: Any) -> wc.Columns[Any]:
+    def _run(self, direction: Direction, source: Any, target: Any) -> wc.Columns[Any]:
         return wc.run_columns(
             self._case.algorithm.name,
             direction,

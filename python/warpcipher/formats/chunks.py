@@ -18,7 +18,7 @@ from .base import Buffer, Decryptor, Encryptor, Layout, ReadAt, wipe
 from .file_chunks import FileChunksCall, RegularChunksCall, authentication_failed, run
 
 if TYPE_CHECKING:
-    from .._types import StreamLike
+    from .._types import Direction, StreamLike
 
 GCM_TAG_SIZE = 16
 
@@ -198,7 +198,7 @@ class CtrHmacChunks:
 
     def _crypt(
         self,
-        direction: str,
+        direction: Direction,
         nonces: bytes,
         data: memoryview,
         offsets: array[int] | None,

@@ -16,6 +16,7 @@ GCM and XTS take the message whole, up to a limit.
 from __future__ import annotations
 
 import hmac
+from typing import TYPE_CHECKING
 
 import warpcipher as wc
 
@@ -36,6 +37,9 @@ from .base import (
 )
 from .chunks import native_key, open_key
 
+if TYPE_CHECKING:
+    from .._types import Direction
+
 CHUNK_SIZE = 64 << 10
 """The step of random access; the bytes do not depend on it."""
 CHAINED_MODES = ("ecb", "cbc", "cfb", "cfb8", "ofb", "ctr")
@@ -47,7 +51,7 @@ XTS_SHORTEST = 16
 class _RawCipher(PieceCipher):
     """One file's algorithm, key and chaining value, in one direction."""
 
-    def __init__(self, key: object, options: Options, direction: str) -> None:
+    def __init__(self, key: object, options: Options, direction: Direction) -> None:
         algorithm = options.algorithm
         if algorithm is None:
             raise ValueError("format raw needs an algorithm, such as aes-256-ctr")
