@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device would run for a batch, and why: for people. Nothing here is asked when a batch is run.
+// What a device would run for a batch, and why: for people. Running a batch does not use it.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct BatchShape {
   Direction direction = Direction::encrypt;
   std::uint64_t messages = 1;
   std::uint64_t size = 0;  // bytes of text each
-  std::uint64_t keys = 1;  // that they are dealt to
+  std::uint64_t keys = 1;  // keys that the messages share
 };
 
 struct Candidate {

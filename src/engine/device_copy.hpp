@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between device memory and page-locked memory that are listed rather than made one by one.
+// Lists of copies between device memory and page-locked memory.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,17 @@
 
 namespace warpcipher {
 
-// A copy of a list, made by a device, which reads it so, or by the cores of the host.
+// An entry of a list. A device performs the copy, and reads this layout; or the cores of the host do.
 struct DeviceCopy {
   void* to;
   const void* from;
   std::size_t len;
 };
 
-// How much of the link a kernel takes that makes the copies of a list.
+// How much of the link a kernel uses that performs the copies of a list.
 enum class Pace : std::uint8_t {
   full,
-  gentle,  // what leaves the most to a copy engine that moves texts the other way meanwhile
+  gentle,  // leaves most of the link to a copy engine that moves texts the other way at the same time
 };
 
 }  // namespace warpcipher

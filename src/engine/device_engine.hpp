@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine of a device offers beside running plans: its memory and its streams, so that src/transfer can bring
-// host data to it without knowing which device it is.
+// What a device engine offers in addition to running plans: memory and streams, so that src/transfer can bring host
+// data to any kind of device.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace warpcipher {
 
-// Bytes of memory, as addresses; empty: none.
+// A range of memory, by its addresses; may be empty.
 struct AddressRange {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
@@ -35,21 +35,22 @@ class DeviceEngine : public Engine {
  public:
   Memory memory() const final { return Memory::device; }
 
-  // The devices that large host data are dealt to, the calling thread's current one first. Throws
+  // The devices among which large host data are divided, the calling thread's current device first. Throws
   // Error{invalid_argument} when the user's choice of devices cannot be read.
   virtual std::vector<int> devices_for_host_data() const = 0;
 
-  // The device that is current for the calling thread; and makes another current, and returns the one that was.
+  // The current device of the calling thread. The other function makes another device current, and returns the former
+  // one.
   virtual int current_device() const = 0;
   virtual int select_device(int device) = 0;
 
-  // The policies of a device, and the choice of a value for those that begin later. An empty value goes back to the
-  // default; a device, name or value that there is not changes nothing. From any thread.
+  // The policies of a device; and the choice of a value, for runs that begin later. An empty value restores the
+  // default; an unknown device, name or value changes nothing. From any thread.
   virtual std::vector<Policy> policies(int device) const = 0;
   virtual void choose_policy(int device, std::string_view name, std::string_view value) = 0;
 
   // Which kernels a batch of that shape would run on a device, and why. Throws Error{invalid_argument} for a shape that
-  // no batch has, Error{engine_unavailable} where the engine cannot run.
+  // no batch has, Error{engine_unavailable} if the engine cannot run.
   virtual std::vector<Decision> explain(const BatchShape& shape, int device) const = 0;
 
   virtual Stream create_stream() = 0;
@@ -59,25 +60,25 @@ class DeviceEngine : public Engine {
 
   Status run_one(const Message& message, Stream stream) override = 0;  // without a plan
 
-  // As run(), for messages that lie in memory of allocate() of the current device: where they lie is not looked up.
+  // As run(), for messages in memory of allocate() on the current device: it does not look up where they lie.
   virtual void run_allocated(const Plan& plan, std::span<Status> statuses, Stream stream) = 0;
 
-  // Runs `count` data units of XTS of one key and length, of which `first` is the first, in memory of allocate(): they
-  // lie in a row, as do their IVs in host memory, which stay until the stream has passed.
+  // Runs `count` data units of XTS of one key and length in memory of allocate(); `first` is the first. They follow
+  // each other without gaps, and so do their IVs in host memory, which must stay until the stream has passed.
   virtual void run_sectors(const Message& first, std::size_t count, Stream stream) = 0;
 
   // Runs a columnar batch whose text lies in device memory, checked and planned on the device, and fills in the
-  // results. Returns ok, invalid_tag or invalid_padding, as the batch came out; nothing when it leaves the batch to
-  // run() of the messages: where that is as fast, it cannot run the batch so, or it found fault with it. Then nothing
-  // has been written. The number of entries in each column has been checked. Throws Error{invalid_argument} for arrays
-  // that are not in the memory they are said to be in.
+  // results. Returns ok, invalid_tag or invalid_padding for the batch. Returns nothing if the caller must run() the
+  // messages instead: because that is as fast, because it cannot run such a batch, or because it found an error. Then
+  // nothing has been written. The caller has checked the number of entries in each column. Throws
+  // Error{invalid_argument} for arrays that are not in the kind of memory that the caller says.
   virtual std::optional<Status> run_columns(const Columns&, std::span<Result>, Stream) { return std::nullopt; }
 
-  // From how many messages on columns of the host take run_columns() less time than messages take run().
+  // From this many messages on, run_columns() of columns in host memory is faster than run() of the messages.
   virtual std::size_t least_columns() const { return SIZE_MAX; }
 
-  // Takes PKCS#7 padding off decrypted messages in device memory, all at once. lengths[i] becomes the bytes of padding
-  // that message i had, or 0 where it is not right: then its text is wiped. Waits for the stream.
+  // Removes PKCS#7 padding from decrypted messages in device memory, all at once. Sets lengths[i] to the bytes of
+  // padding of message i, or to 0 if it is wrong: then its text is wiped. Waits for the stream.
   virtual void take_padding_off(std::span<const Message* const> messages, std::span<std::uint32_t> lengths,
                                 Stream stream) = 0;
 
@@ -90,22 +91,21 @@ class DeviceEngine : public Engine {
   virtual void* allocate_pinned(std::size_t size) = 0;
   virtual void free_pinned(void* memory, std::size_t size, std::size_t used) noexcept = 0;
 
-  // True when the host memory from `memory` on is page-locked, whoever locked it, so that copies need no help.
+  // True if the host memory at `memory` is page-locked, by whatever code, so that copies need no help from the cores.
   virtual bool is_pinned(const void* memory, std::size_t size) const = 0;
 
-  // The page-locked memory around `memory` that the device itself may write to, at the address that the host has for
-  // it.
+  // The page-locked range around `memory` that the device can write to at the host's address.
   virtual AddressRange find_page_locked(const void* memory) const = 0;
 
   virtual void copy_to_device(void* device, const void* host, std::size_t size, Stream stream) = 0;
   virtual void copy_to_host(void* host, const void* device, std::size_t size, Stream stream) = 0;
   // Between ranges of device memory that do not overlap.
   virtual void copy_on_device(void* to, const void* from, std::size_t size, Stream stream) = 0;
-  // Copies from or to page-locked memory, in any order: one call costs the device less than many. None is empty.
+  // Copies from or to page-locked memory, in any order: one call for many is cheaper for the device. No copy is empty.
   virtual void copy_all_to_device(std::span<const DeviceCopy> copies, Stream stream) = 0;
   virtual void copy_all_to_host(std::span<const DeviceCopy> copies, Stream stream) = 0;
-  // Many short copies at once, between device memory and what find_page_locked() told of, either way. The list is
-  // device memory, too.
+  // Many short copies at once, between device memory and ranges of find_page_locked(), in either direction. The list is
+  // in device memory.
   virtual void copy_many(const DeviceCopy* copies, std::size_t count, Pace pace, Stream stream) = 0;
   virtual void clear(void* device, std::size_t size, Stream stream) = 0;
 };
@@ -119,7 +119,7 @@ class SelectedDevice {
   ~SelectedDevice() {
     try {
       engine_.select_device(former_);
-    } catch (const Error&) {  // the driver is gone: there is nothing to go back to
+    } catch (const Error&) {  // the driver is gone: there is no device to restore
     }
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine is: it runs plans. And the list of engines, in order of preference for host data.
+// An engine runs plans. Also the list of engines, in the order of preference for host data.
 #pragma once
 
 #include <cstdint>
@@ -21,27 +21,27 @@ class Engine {
   virtual std::string_view name() const = 0;
   virtual std::string_view description() const = 0;
 
-  // Where the messages it runs must lie.
+  // The kind of memory in which its messages must lie.
   virtual Memory memory() const = 0;
 
-  // False when the time of this algorithm here may depend on keys or data: `auto` then never takes it.
+  // False if the time of this algorithm may depend on keys or data on this engine: then `auto` never uses it.
   virtual bool constant_time(const Algorithm& algorithm) const = 0;
 
-  // Empty when the engine can run here, else why it cannot and what to do about it. Looks once, cheap afterwards.
+  // Empty when the engine can run here, else why it cannot and what to do about it. Checks once; later calls are cheap.
   virtual const std::string& unavailable_reason() const = 0;
 
   // The devices it runs on, one line each: name, memory, driver. Empty when it cannot run.
   virtual std::vector<std::string> devices() const = 0;
 
-  // The tile size its plans are made with, in units.
+  // The tile size of its plans, in units.
   virtual std::uint32_t tile_units() const = 0;
 
   // Runs a plan whose messages lie in memory(). Writes out (and tag when encrypting an AEAD), never IV, AAD or in
-  // (unless in == out). A message whose tag does not match gets status invalid_tag and in_len zeros at out; the others
-  // of the batch are not disturbed. PKCS#7 is applied when encrypting; when decrypting, the padding is left on for the
-  // caller to take off. A message may be empty. An engine of the host returns when the work is done. An engine of a
-  // device enqueues it on `stream` and waits only when the plan holds AEAD decryption, whose status the host must know.
-  // Throws Error{engine_failure, out_of_memory}. Safe from any thread.
+  // (unless in == out). A message whose tag does not match gets status invalid_tag and in_len zeros at out; other
+  // messages of the batch are not affected. Encryption adds PKCS#7 padding; after decryption the caller removes it. A
+  // message may be empty. A host engine returns when the work is done. A device engine enqueues it on `stream`, and
+  // waits only if the plan has AEAD decryption, whose status the host must know. Throws Error{engine_failure,
+  // out_of_memory}. Safe from any thread.
   virtual void run(const Plan& plan, std::span<Status> statuses, Stream stream) = 0;
 
   // run() of one message, whose status it returns. An engine that needs no plan for it makes none.

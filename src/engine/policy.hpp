@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A choice between ways to compute the same, that the tuner (src/tuning/tuner.hpp) may make by measurement. Never
-// changes a result.
+// A choice between ways to compute the same result. The tuner (src/tuning/tuner.hpp) may make it by measurement.
 #pragma once
 
 #include <string>
@@ -14,7 +13,7 @@ struct Policy {
   std::vector<std::string_view> values;  // that can run here, the shipped default first
   std::string_view value;                // in use
   std::string reason;                    // why that one
-  std::string_view algorithm;            // whose rate tells which value is best
+  std::string_view algorithm;            // the best value is the one with which it is fastest
 };
 
 }  // namespace warpcipher

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream of a device, for those that need no more of an engine.
+// A stream of a device, for code that needs nothing else of an engine.
 #pragma once
 
 namespace warpcipher {

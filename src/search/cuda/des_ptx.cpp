@@ -211,8 +211,7 @@ class Writer {
     line("mov.u32 %slots, kept");
     line("mad.lo.u32 %slots, %thread, 4, %slots");
     load_parameter("%two", offsetof(DesParameters, two));
-    // Through memory, so that it stays in a register: only one operand of a multiply-add may come from elsewhere, and
-    // that is %two.
+    // Through memory, so that it stays in a register: a multiply-add takes one operand from elsewhere, which is %two.
     load_parameter("%one", offsetof(DesParameters, one));
     store_shared("[%slots]", "%one");
     line("ld.volatile.shared.u32 %one, [%slots]");
@@ -265,8 +264,7 @@ class Writer {
     }
   }
 
-  // The masks of block bits: the same for the threads of a granule, but not of a block. They are too many for
-  // registers.
+  // The masks of block bits, equal in a granule but not in a block: too many for registers.
   void store_block_masks() {
     line("mov.u32 %group_masks, kept");
     line("mad.lo.u32 %group_masks, %group, " + std::to_string(4 * group_words()) + ", %group_masks");
@@ -318,8 +316,7 @@ class Writer {
     }
   }
 
-  // Barriers, each in the middle of its part of the turn (des_ptx.hpp says why). Not between turns, where the work of
-  // warps differs.
+  // Barriers in the middle of each part of the turn (see the header): between turns the work of warps differs.
   void keep_in_step() {
     if (barriers_ >= policy_.barriers || 2 * gates_ * policy_.barriers < gates_of_turn_ * (2 * barriers_ + 1)) return;
     line("bar.sync 0");

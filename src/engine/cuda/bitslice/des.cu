@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bitsliced DES (cipher/des_bitslice.hpp): eight lanes share a tile of 256 units, lane q takes units q, q + 8, ... q +
-// 248 as the 32 bits of its words, so that the lanes' loads are neighbours.
+// Bitsliced DES (cipher/des_bitslice.hpp): eight lanes share a tile of 256 units. Lane q takes units q, q + 8, ... q +
+// 248 as the 32 bits of its words, so that the loads of the lanes are adjacent.
 //
-// The masks of the key bits lie in shared memory: those of all rounds when the whole batch has one key; else those of
-// a round of each tile, and of the next, where its eight lanes make them, each the six of an S-box. (All of a schedule
-// would be 9 KiB of masks a key in device memory, and a load of four tiles' masks four wavefronts.)
+// The masks of the key bits are in shared memory. If the whole batch has one key, they are those of all rounds. Else
+// they are those of the present round of each tile and of the next; the eight lanes of the tile make them, each the six
+// masks of one S-box. (Masks of a whole schedule would take 9 KiB of device memory for each key, and loading the masks
+// of four tiles would take four wavefronts.)
 //
 // When out == in, the lanes of a warp write only after all of them have read; the block before a tile comes from
 // `chains`.
 //
-// Tiles that are whole and aligned, four of a warp at once, are loaded and stored without a test, so that all loads are
-// on their way together. For all others one loop takes a unit at a time, whatever it needs.
+// If the four tiles of a warp are whole and aligned, they are loaded and stored without tests, so that all loads are in
+// flight at the same time. For all other tiles a loop handles one unit at a time, with all tests.
 #include "engine/cuda/bitslice/des.hpp"
 
 #include "cipher/des_sbox_subkey.hpp"
@@ -41,7 +42,7 @@ struct Source : TileList {
   std::uint32_t rounds;
 };
 
-// As des::bitslice::MaskSchedule, of the key of a lane's tile. Every lane takes part in subkey().
+// As des::bitslice::MaskSchedule, for the key of a lane's tile. Every lane takes part in subkey().
 class TileSchedule {
  public:
   using Subkey = des::bitslice::MaskSchedule<std::uint32_t>::Subkey;
@@ -52,7 +53,8 @@ class TileSchedule {
     six_ = reinterpret_cast<const std::uint8_t*>(global(first)) + 4 * (box_ % 2) + 3 - box_ / 2;
   }
 
-  // The masks of two rounds take turns: who makes the next has left the last behind, as all have passed __syncwarp().
+  // The masks alternate between two buffers. A lane that writes the next ones cannot overwrite masks in use: all lanes
+  // have passed __syncwarp().
   __device__ __forceinline__ Subkey subkey(int round) const {
     const std::uint32_t six = six_[sizeof(uint2) * warp_len * static_cast<std::uint32_t>(round)];
     std::uint32_t* const masks = masks_ + round % 2 * round_masks;
@@ -132,8 +134,8 @@ struct LaneTile {
   }
 };
 
-// Each mode: what goes into the cipher for a unit, and what is added to what comes out. All of `add` happens before the
-// first store of a warp. Whole: the tile is.
+// For each mode: the input of the cipher for a unit, and what is added to its output. A warp calls all `add` before its
+// first store. Whole: the tile is whole.
 
 struct EcbMode {
   static constexpr std::uint32_t unit_len = 8;
@@ -202,8 +204,8 @@ struct Cfb8Decryption {
   }
 };
 
-// Calls function(unit, first word, second word) for the lane's units. Whole: unrolled; else a loop of one body, through
-// which the rows go round.
+// Calls function(unit, first word, second word) for the lane's units. Whole: unrolled. Else a loop with one body, in
+// which the rows rotate.
 template <bool Whole, class Function>
 __device__ __forceinline__ void for_each_unit(std::uint32_t (&rows)[64], Function&& function) {
   const std::uint32_t first_unit = lane_index() % tile_lanes;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bitslice family as the execution of a batch calls it: DES and triple DES in the modes that run in
-// parallel, 32 blocks a lane.
+// The bitslice family: DES and triple DES in parallel modes, with 32 blocks in each lane.
 #pragma once
 
 #include "engine/cuda/inputs/message_view.hpp"
@@ -18,8 +17,8 @@ class DesSchedules;
 
 namespace warpcipher::cuda::bitslice {
 
-// Messages of DES or triple DES in a parallel mode. schedules: of keys. in_place: some `in` is its
-// `out`.
+// Runs messages of DES or triple DES in a parallel mode. schedules: one for each key. in_place: for some message, in ==
+// out.
 void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, Direction direction,
                const TileList& list, const DesSchedules& schedules, bool in_place);
 

@@ -11,7 +11,7 @@ namespace warpcipher::cuda {
 
 // DeviceEngine::least_columns(). WARPCIPHER_COLUMNS forces one way for all batches.
 constexpr std::size_t least_columns(const Overrides& overrides) {
-  if (overrides.columns == ForcedColumns::none) return 512;  // fewer take the host less time than the launches
+  if (overrides.columns == ForcedColumns::none) return 512;  // for fewer, the host is faster than the launches
   return overrides.columns == ForcedColumns::device ? 1 : SIZE_MAX;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every choice of kernels depends on, besides the batch.
+// What every choice of kernels depends on, in addition to the batch.
 #pragma once
 
 #include "engine/cuda/choice/overrides.hpp"
@@ -14,7 +14,7 @@ struct Conditions {
   Tuned tuned{};
 };
 
-// What holds for a launch that begins now. Throws as overrides().
+// The conditions of a launch that begins now. Throws as overrides().
 inline Conditions conditions_of(const Device& device) { return {device, overrides(), tuned_of(device)}; }
 
 }  // namespace warpcipher::cuda

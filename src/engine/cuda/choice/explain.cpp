@@ -18,7 +18,7 @@ struct Names {
   std::string_view description;
 };
 
-// By the number of the enum.
+// Indexed by the values of the enum.
 constexpr std::array<Names, 2> layouts{
     {{"128 KiB", "all four tables, without a rotation"}, {"64 KiB", "two tables, with a rotation a column"}}};
 constexpr std::array<Names, 4> counters{
@@ -170,7 +170,7 @@ class Explanation {
   const BatchShape& shape_;
   const Mode mode_;
   const std::uint64_t units_;  // of a message
-  const std::uint64_t tiles_;  // of all
+  const std::uint64_t tiles_;  // of all messages
   const std::uint32_t rounds_;
   TableLayout layout_ = TableLayout::tables_128;
   std::vector<Decision> all_;

@@ -9,8 +9,8 @@
 
 namespace warpcipher::cuda {
 
-// DeviceEngine::explain(), for a device that may be made up. Throws Error{invalid_argument} for a shape that no batch
-// has, and what the choices throw.
+// DeviceEngine::explain(), for any device, which need not exist. Throws Error{invalid_argument} for a shape that no
+// batch has, and what the choices throw.
 std::vector<Decision> explain(const Conditions& now, const BatchShape& shape);
 
 }  // namespace warpcipher::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which algorithm hashes a group of messages of GCM: candidates in the order of preference, why one is refused, and the
-// choice, as lane_table.hpp has them.
+// Which algorithm hashes a group of GCM messages: the candidates in the order of preference, why one is refused, and
+// the choice, as in lane_table.hpp.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ inline constexpr std::array ghash_candidates{GhashAlgorithm::tensor_warpgroups, 
                                              GhashAlgorithm::tensor_many_keys,  GhashAlgorithm::scalar};
 Refusal refuse(const Conditions& now, const ghash::Work& work, GhashAlgorithm algorithm);
 
-// WARPCIPHER_GHASH forces one. "warpgroups" and "rows" have no kernel for many keys, "rows" none for long messages, and
-// leave those as they are. Throws Error{engine_failure} where the device cannot run the forced one.
+// WARPCIPHER_GHASH forces one. "warpgroups" and "rows" have no kernel for many keys, and "rows" has none for long
+// messages: then they force nothing. Throws Error{engine_failure} if the device cannot run the forced one.
 GhashAlgorithm choose_ghash(const Conditions& now, const ghash::Work& work);
 
 }  // namespace warpcipher::cuda

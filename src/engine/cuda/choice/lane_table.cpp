@@ -11,30 +11,31 @@ namespace {
 using lane_table::PackedLayout;
 using lane_table::SerialText;
 
-// 69 MB on H200, whose last tiles are then made up for: 134 MB 886 GB/s, by tables alone 835, 67 MB 762 and 772.
-constexpr std::uint64_t least_counter_tiles = 128;  // of a multiprocessor
-// 69 MB on H200. AES-128 at 67 MB, both kinds and tables alone: ECB 742 and 665, CBC 657 and 649, CFB 654 and 644 GB/s;
-// at 34 MB ECB 602 and 612.
+// 69 MB on H200. From there on the hybrid kernel is faster in spite of its slower last tiles: 134 MB at 886 GB/s, with
+// tables alone at 835; 67 MB at 762 and 772.
+constexpr std::uint64_t least_counter_tiles = 128;  // for each multiprocessor
+// 69 MB on H200. AES-128 at 67 MB, hybrid and tables alone: ECB 742 and 665, CBC 657 and 649, CFB 654 and 644 GB/s; at
+// 34 MB ECB 602 and 612.
 constexpr std::uint64_t least_text_tiles = 128;
-// Sectors of 4 KiB and of 512 bytes in columns on an H200, so and as other batches, of all that a call takes: 16 MiB
-// 0.06 and 0.10 ms, 1 MiB 0.04 and 0.08. Less was not measured.
+// Sectors of 4 KiB and of 512 bytes in columns on an H200, time of the whole call by this kernel and as another batch:
+// 16 MiB 0.06 and 0.10 ms, 1 MiB 0.04 and 0.08 ms. Less was not measured.
 constexpr std::uint64_t least_row_tiles = 1;
-// A speculative launch that fails costs two launches and a wait. It fails more often where the text does not fill its
-// buffers, and is tried from 16 MiB on.
+// A speculative launch that fails costs two launches and a wait. It fails more often if the text does not fill its
+// buffers; then it is tried from 16 MiB on only.
 constexpr std::uint64_t least_loose_row_tiles = 31;
-constexpr std::uint64_t least_packed_warps = 8;  // fewer do not hide each other's waits: tiles are shorter
-constexpr std::uint32_t least_staged_warps = 8;  // fewer take long to fill the tables
+constexpr std::uint64_t least_packed_warps = 8;  // fewer do not hide latencies: tiles are shorter
+constexpr std::uint32_t least_staged_warps = 8;  // with fewer, filling the tables takes too long
 constexpr std::uint64_t least_tiles_of_message = 3;
 
 Refusal forced_by(const Variable& variable) { return {Reason::forced, 0, 0, variable.name}; }
 
-// Unless there are so many for each multiprocessor.
+// Not needed if there are this many for each multiprocessor.
 Refusal refuse_few(const Conditions& now, Reason reason, std::uint64_t given, std::uint64_t least) {
   const std::uint64_t bound = least * now.device.multiprocessors;
   return given >= bound ? Refusal{} : Refusal{reason, given, bound};
 }
 
-// Warps of logic want whole tiles: a part of a tile takes them as long as the whole.
+// Warps of logic need whole tiles: for them a part of a tile takes as long as a whole one.
 bool are_mostly_whole(std::uint64_t units, std::uint64_t tiles) {
   return 2 * units > std::uint64_t{tile_units} * tiles;
 }
@@ -218,7 +219,7 @@ SectorKernel choose_sectors(const Conditions& now, const SectorWork& work) {
   return first_accepted(sector_candidates, [&](SectorKernel candidate) { return refuse(now, work, candidate); });
 }
 
-// Few messages wait for their own chain alone (serial_aes.cu): for them a block has fewer warps, and each more
+// Few messages wait only for their own chains (serial_aes.cu). For them a block has fewer warps, and each warp more
 // registers.
 Refusal refuse(const Conditions& now, TableLayout layout, const SerialWork& work, SerialWarps warps) {
   if (work.rounds != 10) return warps == SerialWarps::sixteen ? Refusal{Reason::registers} : Refusal{};
@@ -232,7 +233,8 @@ SerialChoice choose_serial(const Conditions& now, const SerialWork& work) {
   const TableLayout layout = choose_table_layout(now);
   const SerialWarps warps =
       first_accepted(serial_candidates, [&](SerialWarps candidate) { return refuse(now, layout, work, candidate); });
-  // GPUs of 64 KiB have tables and nothing else (7.5); those of 99 KiB room for the text of eight warps.
+  // GPUs with 64 KiB of shared memory (7.5) have room for the tables only; those with 99 KiB also have room for the
+  // text of eight warps.
   const bool is_staged = !work.by_bytes && lane_table::count_staged_warps(now.device, layout) >= least_staged_warps;
   return {layout, warps, is_staged ? SerialText::staged : SerialText::direct};
 }

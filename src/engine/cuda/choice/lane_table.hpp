@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which AES kernel takes a launch. For each question: the candidates in the order of preference, why one of them is
-// refused, and the choice, which is the first that is not. Nothing is allocated here but for an error.
+// refused, and the choice, which is the first that is not refused. Only errors allocate memory here.
 //
 // The variables of the environment (overrides.hpp) force a candidate where the device can run it.
 #pragma once
@@ -28,13 +28,12 @@ using lane_table::TextKernel;
 // --- tables ---
 inline constexpr std::array layout_candidates{TableLayout::tables_128, TableLayout::tables_64};
 Refusal refuse(const Conditions& now, TableLayout layout);
-// Throws Error{engine_failure} where the device has too little shared memory for the layout that is forced, or for any.
+// Throws Error{engine_failure} if the device has too little shared memory for the forced layout, or for any layout.
 TableLayout choose_table_layout(const Conditions& now);
 
 // The choices below throw as choose_table_layout().
 
-// --- counter mode of a batch ---
-// Of one message or more, of one key length.
+// --- counter mode of a batch --- One or more messages, with keys of one length.
 struct CounterWork {
   std::uint64_t messages;
   std::uint64_t tiles;
@@ -47,7 +46,7 @@ struct CounterWork {
 inline constexpr std::array counter_candidates{CounterKernel::hybrid_packed, CounterKernel::packed,
                                                CounterKernel::hybrid, CounterKernel::tiles};
 Refusal refuse(const Conditions& now, TableLayout layout, const CounterWork& work, CounterKernel kernel);
-// Where a kernel of these finds its keys.
+// Where a counter kernel finds its keys.
 inline constexpr std::array key_candidates{KeySource::parameter, KeySource::bytes, KeySource::round_keys};
 Refusal refuse(TableLayout layout, const CounterWork& work, CounterKernel kernel, KeySource keys);
 CounterChoice choose_counter(const Conditions& now, const CounterWork& work);

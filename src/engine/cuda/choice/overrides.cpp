@@ -22,7 +22,8 @@ struct alignas(8) Known {
   bool is_read = false;
 };
 
-// Not under the guard of a static variable (core/fork.hpp): threads that come first at once read the same.
+// Not a static variable with a guard (core/fork.hpp): several threads may read the environment at first, and read the
+// same.
 constinit std::atomic<Known> known{};
 static_assert(decltype(known)::is_always_lock_free, "each launch reads it");
 

@@ -20,7 +20,7 @@ struct Variable {
   const char* name;
   std::span<const std::string_view> values;
 
-  // Of a value of the enum.
+  // The name of a value of the enum.
   template <class Forced>
   std::string_view value_of(Forced forced) const {
     return forced == Forced::none ? std::string_view() : values[static_cast<std::size_t>(forced) - 1];
@@ -51,14 +51,14 @@ struct Overrides {
   bool operator==(const Overrides&) const = default;
 };
 
-// Reads the environment. Throws Error{invalid_argument} that names a variable whose value is none of those expected.
+// Reads the environment. Throws Error{invalid_argument} that names a variable with an unexpected value.
 Overrides read_overrides();
 
-// What the environment had at the first call, or at the last reread_overrides(). Throws as read_overrides() as long as
-// it has not been read without an error. From any thread.
+// What the environment said at the first call, or at the last reread_overrides(). Throws as read_overrides() until one
+// reading has had no error. From any thread.
 Overrides overrides();
 
-// Reads the environment anew, for tests that change it. Throws as read_overrides(), and then changes nothing.
+// Reads the environment again, for tests that change it. If it throws, as read_overrides(), it changes nothing.
 void reread_overrides();
 
 }  // namespace warpcipher::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choices between compiled kernels that the tuner may make for a device, and the defaults that hold without it,
-// each with the figure that chose it.
+// The choices between compiled kernels that the tuner may make for a device, and the defaults without a tuner, each
+// with the measurement behind it.
 #pragma once
 
 #include <string_view>
@@ -14,7 +14,8 @@ namespace warpcipher::cuda {
 // Throws as overrides().
 std::vector<Policy> policies(const Device& device);
 
-// An empty value: back to the default. Changes nothing where the name or value is unknown, or the device cannot run it.
+// An empty value restores the default. An unknown name or value, or a value that the device cannot run, changes
+// nothing.
 void choose_policy(const Device& device, std::string_view name, std::string_view value);
 
 }  // namespace warpcipher::cuda

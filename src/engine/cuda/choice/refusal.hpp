@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a candidate was refused: plain numbers where a launch asks, text where a person does (explain.hpp).
+// Why a candidate was refused: plain numbers for a launch, text for people (explain.hpp).
 #pragma once
 
 #include <array>
@@ -54,7 +54,7 @@ struct Refusal {
 // For people; empty for Reason::none.
 std::string to_text(const Refusal& refusal);
 
-// The first of the candidates that is not refused; the last where all are.
+// The first candidate that is not refused; the last if all are refused.
 template <class Candidate, std::size_t N, class Refuse>
 Candidate first_accepted(const std::array<Candidate, N>& candidates, Refuse&& refuse) {
   for (std::size_t i = 0; i + 1 < N; ++i) {

@@ -22,7 +22,7 @@ struct alignas(4) Tuned {
   bool operator==(const Tuned&) const = default;
 };
 
-// Of a device; from any thread.
+// The choices for a device; from any thread.
 Tuned tuned_of(const Device& device);
 
 }  // namespace warpcipher::cuda

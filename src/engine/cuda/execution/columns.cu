@@ -43,7 +43,7 @@ namespace {
 
 constexpr std::size_t results_at_once = 16384;
 
-// Everything that is the same for all messages. What is wrong here is for run() to say.
+// Checks everything that is the same for all messages. run() reports the errors.
 bool can_run(const Columns& c) {
   const Algorithm& algorithm = c.algorithm_of_all();
   if (c.padding != Padding::none && !algorithm.takes_padding()) return false;
@@ -117,14 +117,14 @@ class ColumnsRun {
       if (algorithm_.mode.id != Mode::ctr) aes_keys_.derive();  // a kernel of CTR may do that itself
     }
     batch_.des_keys = {bytes, key_len, keys_, algorithm_.inverse(c_.direction)};
-    if (algorithm_.mode.id == Mode::xts && c_.algorithm != nullptr) {  // a Key has been asked already
+    if (algorithm_.mode.id == Mode::xts && c_.algorithm != nullptr) {  // a Key has been checked already
       check_key_halves(batch_.device, stream_, bytes, key_len, keys_, &summary_of_device()->bad);
     }
   }
 
   void summarize() {
     const bool is_gcm = batch_.is_gcm();
-    // Texts may fill less of their buffer: then they are cut into fewer chunks than would be best.
+    // Texts may not fill their buffer; then they are cut into fewer chunks than would be best.
     if (is_gcm) {
       const std::uint64_t most_len = c_.scattered ? c_.texts_len : std::min(view_.in_len, view_.out_len);
       placed_.set_chunk_blocks(ghash::estimate_chunk_blocks(batch_.device, most_len / 16));
@@ -160,15 +160,15 @@ class ColumnsRun {
     batch_.hashes.algorithm = choose_ghash(conditions_of(batch_.device), batch_.hashes.work);
   }
 
-  // A kernel will put the summary into the mailbox.
+  // Expects a kernel to put the summary into the mailbox.
   void begin_speculation() {
     mailbox_.emplace(stream_);
     speculation_.summary = summary_of_device();
     speculation_.mailbox = mailbox_->get();
   }
 
-  // Starts the text of a counter mode before the summary is known (speculation.hpp). Returns false, and the summary is
-  // known, where the suitable kernel does not check the assumption. Where GCM decrypts, tags come first.
+  // Starts the text of a counter mode before the summary is known (speculation.hpp). False: the suitable kernel does
+  // not check the assumption; then the summary is known. Not for decryption of GCM, which checks tags first.
   bool start_counters() {
     const bool counts = algorithm_.mode.id == Mode::ctr || (batch_.is_gcm() && encrypting_);
     if (counts && count_ != 0) {
@@ -181,7 +181,7 @@ class ColumnsRun {
       try {
         is_started = start_text(alike, speculation_);
       } catch (...) {
-        mailbox_->expect();  // of two kernels the first may be on its way
+        mailbox_->expect();  // the first of two kernels may be in flight
         throw;
       }
       if (is_started) {
@@ -193,21 +193,21 @@ class ColumnsRun {
     return false;
   }
 
-  // Of a message, were all as long as each other.
+  // The units of a message if all have the same length.
   std::uint64_t estimate_text_len() const {
     if (c_.scattered) return c_.texts_len / count_;
     const std::uint64_t room = view_.out_len / count_ > view_.tag_len ? view_.out_len / count_ - view_.tag_len : 0;
     return std::min(view_.in_len / count_, room);
   }
 
-  // The same for data units of XTS that may be sectors, whose summary the kernel makes itself. Returns false, and
-  // launches nothing, where they are not.
+  // The same for data units of XTS that may be sectors; the kernel makes their summary itself. False: they cannot be
+  // sectors; nothing has been launched.
   bool start_sectors() {
     const bool is_xts = algorithm_.mode.id == Mode::xts;
     if (!is_xts || only_key_ == nullptr) return false;
     const SectorWork work{view_.count, view_.room()};
     if (choose_sectors(conditions_of(batch_.device), work) != SectorKernel::rows) return false;
-    if (view_.aad_offsets != nullptr || view_.aad_lengths != nullptr) return false;  // to be checked, too
+    if (view_.aad_offsets != nullptr || view_.aad_lengths != nullptr) return false;  // they need a check, too
     begin_speculation();
     speculation_.most_units = UINT64_MAX;
     lane_table::start_hybrid_rows(batch_.device, stream_, view_, *only_key_, aes_keys_.rounds(), speculation_);
@@ -215,7 +215,7 @@ class ColumnsRun {
     return true;
   }
 
-  // Waits until the kernel that was started tells the summary; true where the assumption held.
+  // Waits until the started kernel has sent the summary. True: the assumption held.
   bool await_mailbox() {
     mailbox_->wait();
     summary_ = speculation_.mailbox->summary;
@@ -235,7 +235,7 @@ class ColumnsRun {
     check_nonces(batch_.device, stream_, batch_.views, masks, count_, table, summary_of_device());
   }
 
-  // Fills in the results. words: what Outcome has; without them all is known without asking the device.
+  // Fills in the results. words: as in Outcome; without them, the host need not read anything from the device.
   Status settle(const std::uint32_t* words, std::span<Result> results) {
     const Outcome outcome{summary_.most_units << view_.unit_log, words,
                           batch_.is_gcm() ? Status::invalid_tag : Status::invalid_padding,

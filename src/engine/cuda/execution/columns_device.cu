@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t texts_at_once = 16384;
 
-// Where texts lie in memory of their own each, and columns on the host. What is wrong is for run() to say.
+// For texts with memory of their own each, and columns on the host. run() reports the errors.
 const Device& device_of_texts(const Columns& c) {
   std::atomic<int> found{-1};
   ThreadPool::instance().parallel_for(c.count, texts_at_once, [&](std::size_t begin, std::size_t end) {

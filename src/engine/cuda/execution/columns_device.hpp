@@ -7,8 +7,8 @@
 
 namespace warpcipher::cuda {
 
-// The device of all arrays that are said to lie in device memory. Throws Error{invalid_argument} where one does not, or
-// where they lie on several.
+// The device of all arrays that are said to lie in device memory. Throws Error{invalid_argument} if one does not, or if
+// they lie on several devices.
 const Device& device_of(const Columns& columns);
 
 }  // namespace warpcipher::cuda

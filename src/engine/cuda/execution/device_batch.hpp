@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A batch as the GPU runs it: messages of one algorithm and direction, and all that its kernels read, in device memory.
-// Two ways lead here: messages that the host knows one by one (message_batch.hpp), and columns of which the GPU makes
-// the views itself (column_batch.hpp). One function runs what comes of either (execute()).
+// It comes from messages that the host knows one by one (message_batch.hpp), or from columns whose views the GPU makes
+// itself (columns.hpp). execute() runs both.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@ struct DeviceBatch {
   Stream stream;
   const Algorithm& algorithm;
   Direction direction;
-  MessageView* views = nullptr;               // `start`: the IV; once first blocks are encrypted what comes of it
+  MessageView* views = nullptr;               // `start`: the IV; later the encrypted first block, or the first counter
   const std::uint64_t* first_tile = nullptr;  // prefix sums, one more than messages; not for serial modes
   std::uint32_t messages = 0;
   std::uint64_t tiles = 0;
   std::uint64_t units = 0;        // of all messages
   std::uint64_t most_units = 0;   // of one
-  bool in_place = true;           // some messages may lie where their output goes
-  bool is_ordered = false;        // serial modes: views come in the order of their length
+  bool in_place = true;           // some messages may run in place
+  bool is_ordered = false;        // serial modes: views are in the order of length
   bool computes_tags = false;     // GCM decryption: write the tags that the texts should have
   const Key* only_key = nullptr;  // of all messages, where the host has it
   AesKeys* aes_keys = nullptr;
@@ -38,22 +38,22 @@ struct DeviceBatch {
 
   bool is_gcm() const { return algorithm.mode.id == Mode::gcm; }
   bool is_aes() const { return warpcipher::is_aes(algorithm.cipher.id); }
-  // Whether tags are checked before text is written: then execute() needs a word a message.
+  // Whether tags are checked before text is written: then execute() needs one word for each message.
   bool checks_tags() const { return is_gcm() && direction == Direction::decrypt && !computes_tags; }
 };
 
-// Encrypts one block a message, before the text: GCM's E(J0), which goes to `masks` and leaves the first counter in the
-// view, and the first tweak of XTS. Nothing for other modes. Derives the keys.
+// Encrypts the first block of each message, before the text. GCM: E(J0), which goes to `masks`; the view then has the
+// first counter. XTS: the first tweak. Nothing for other modes. Derives the keys.
 void encrypt_first_blocks(const DeviceBatch& batch, Block* masks);
 
-// Enqueues text and tags. verdicts: device memory, a word a message, where checks_tags(); 0 becomes of a message whose
-// tag does not match, of which zeros are written. Such text is not read before its tag was found right, not even in
-// place. has_text: start_text() has begun the text.
+// Enqueues text and tags. verdicts: device memory, one word for each message, if checks_tags(). A message with a wrong
+// tag gets verdict 0, and its text is zeros. Such text is not decrypted before its tag has been verified, not even in
+// place. has_text: start_text() has started the text.
 void execute(const DeviceBatch& batch, std::uint32_t* verdicts, bool has_text = false);
 
-// Starts the text of a counter mode before the host knows what the batch is like (speculation.hpp): its tiles and units
-// are those of messages all alike. Fills in the rest of the speculation; false where the kernel for such a batch does
-// not check it itself: then nothing was launched.
+// Starts the text of a counter mode before the host knows the plan (speculation.hpp): tiles and units are those of
+// messages of one length. Fills in the rest of the speculation. False: the kernel for such a batch does not check the
+// assumption itself; nothing has been launched.
 bool start_text(const DeviceBatch& batch, Speculation& speculation);
 
 }  // namespace warpcipher::cuda

@@ -30,7 +30,7 @@ lane_table::CounterBatch counter_batch(const DeviceBatch& b) {
           b.only_key};
 }
 
-// Some kernels make round keys themselves. For others they are there afterwards.
+// Derives round keys, unless the kernel makes them itself.
 CounterChoice choose_kernel(const DeviceBatch& b) {
   const CounterChoice choice =
       choose_counter(conditions_of(b.device), {b.messages, b.tiles, b.units, b.most_units, b.aes_keys->rounds(),
@@ -58,7 +58,7 @@ void run_tiles(const DeviceBatch& b) {
                         {{list}, b.aes_keys->rounds(), b.aes_keys->round_keys()}, b.in_place, b.only_key);
 }
 
-// The numbers of views by length; nullptr where they may stay as they are.
+// The numbers of views in the order of length; nullptr: the order of the views is good enough.
 class LengthOrder {
  public:
   explicit LengthOrder(const DeviceBatch& b) {

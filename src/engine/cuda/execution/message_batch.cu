@@ -20,7 +20,7 @@
 namespace warpcipher::cuda {
 namespace {
 
-// The IV, or for GCM J0.
+// The IV; J0 for GCM.
 Block first_block_of(const Message& message) {
   if (message.algorithm().mode.id != Mode::gcm) return to_block(message.iv, message.iv_len);
   std::uint8_t counter[16];
@@ -79,7 +79,7 @@ void MessageBatch::number_keys() {
   if (keys_.size() == 1) batch_.only_key = keys_[0];
 }
 
-// What is the same for all messages, or a sum over them.
+// Sets what is equal for all messages, or is a sum over them.
 void MessageBatch::measure() {
   batch_.messages = static_cast<std::uint32_t>(group_.size());
   batch_.tiles = group_.first_tile.empty() ? 0 : group_.first_tile.back();
@@ -167,7 +167,7 @@ TextChoice choose_text_of(const Message& message, const Conditions& now) {
       now, {message.algorithm().mode.id, true, addresses % 16 == 0, true, tiles_of(message.units()), message.units()});
 }
 
-// GCM, as execute() orders it: text last where a tag is checked first.
+// GCM, in the order of execute(): if a tag is checked first, the text comes last.
 Status run_gcm_message(const Message& message, const Device& device, Stream stream) {
   std::uint8_t counter[16], mask[16];
   ghash::make_first_counter(message, counter);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages that the host knows one by one, made a DeviceBatch. The host sends descriptors, IVs, AAD and keys once; the
-// GPU derives the rest, so that a batch with a key for every message costs the host no more than a copy.
+// Makes a DeviceBatch of messages that the host knows one by one. The host sends descriptors, IVs, AAD and keys once.
+// The GPU derives the rest, so a key for each message costs the host no more than a copy.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace warpcipher::cuda {
 
-// messages[numbers[i]] for all i: of one algorithm and direction, in the order in which they are run. Where the mode is
-// parallel, first_tile has the prefix sums of their tiles, one more than numbers; else it is empty, and the messages
-// come in the order of their length, longest first.
+// messages[numbers[i]] for all i: messages of one algorithm and direction, in the order in which they run. In a
+// parallel mode, first_tile has the prefix sums of their tiles, one more than numbers. Else it is empty, and the
+// messages are in the order of length, longest first.
 struct MessageGroup {
   std::span<const Message> messages;
   std::span<const std::uint32_t> numbers;
@@ -27,12 +27,12 @@ struct MessageGroup {
 
 class MessageBatch {
  public:
-  // Enqueues what execute() needs. Throws Error{engine_failure} where there are more tiles than a launch takes.
+  // Enqueues what execute() needs. Throws Error{engine_failure} if there are more tiles than a launch can have.
   MessageBatch(const MessageGroup& group, const Device& device, Stream stream);
   MessageBatch(const MessageBatch&) = delete;
   MessageBatch& operator=(const MessageBatch&) = delete;
 
-  // Runs it, and sets statuses[group.numbers[i]] where a message is authenticated and decrypted: for that it waits.
+  // Runs the batch. For AEAD decryption it sets statuses[group.numbers[i]], and waits for that.
   void run(std::span<Status> statuses) const;
 
  private:
@@ -55,7 +55,7 @@ class MessageBatch {
   Upload::Array<Block> masks_{};
 };
 
-// One message, without the arrays of a batch where its mode allows that. Waits only where a tag is checked.
+// Runs one message, without the arrays of a batch if its mode allows that. Waits only if a tag is checked.
 Status run_message(const Message& message, const Device& device, Stream stream);
 
 // DeviceEngine::take_padding_off().

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding taken off messages that the host knows of.
+// Removes the padding of messages that the host knows one by one.
 #include <cuda_runtime_api.h>
 
 #include "engine/cuda/execution/message_batch.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data units of XTS of one key and length that follow each other, as do their IVs: sectors of a disk image. The first
-// and their number tell of all, so that the host lists none. They run as a columnar batch that is known to be right.
+// one and their number describe all, so the host lists none. They run as a columnar batch that is known to be correct.
 #pragma once
 
 #include <cstddef>

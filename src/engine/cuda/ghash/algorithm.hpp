@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways to compute GHASH by name, and what each demands of a device. choice/ghash.hpp decides between them. Host
-// code alone, so that a choice can be made and tested without a GPU.
+// The algorithms of GHASH, and what each needs of a device. choice/ghash.hpp chooses. Host code only, so that the
+// choice can be tested without a GPU.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 namespace warpcipher::cuda::ghash {
 
 enum class GhashAlgorithm : std::uint8_t {
-  few_lanes,          // carryless products on the multiply pipe, four lanes a message: many short ones
-  tensor_rows,        // the same by the matrices of one key (message_rows.cuh)
-  scalar,             // the same, a warp a chunk: any GPU, texts that are few and not long
+  few_lanes,          // carryless products on the multiply pipe, four lanes for each message: many short messages
+  tensor_rows,        // many short messages, by the matrices of one key (message_rows.cuh)
+  scalar,             // as few_lanes, with a warp for each chunk: any GPU, few texts that are not long
   tensor_one_key,     // the matrices of one key, shared by the warps of a block
-  tensor_warpgroups,  // the same by asynchronous products (warpgroup.hpp): long texts on compute capability 9.0
+  tensor_warpgroups,  // likewise, by asynchronous products (warpgroup.hpp): long texts on compute capability 9.0
   tensor_many_keys,   // every warp has its own
 };
 
-// What a group is to GHASH. Blocks are of AAD and text.
+// What GHASH must know of a group. Blocks are those of AAD and text.
 struct Work {
   std::size_t messages;
   std::size_t keys;
@@ -27,10 +27,10 @@ struct Work {
   std::uint64_t most_blocks;  // of one message
 };
 
-// Longer messages are faster otherwise than by few_lanes and tensor_rows, whatever the keys.
+// For longer messages, other algorithms are faster than few_lanes and tensor_rows.
 inline constexpr std::uint64_t most_blocks_of_short = 512;
 
-// Shared memory of a block, in bytes. tensor.cu and warpgroup_sm90a.cu check that their kernels ask for as much.
+// Shared memory of a block, in bytes. tensor.cu and warpgroup_sm90a.cu check that their kernels use as much.
 inline constexpr std::size_t one_key_shared_len = 100864;
 inline constexpr std::size_t many_keys_shared_len = 162816;
 inline constexpr std::size_t warpgroup_shared_len = 70144;
@@ -39,7 +39,7 @@ constexpr std::size_t tensor_shared_len(std::size_t keys) {
   return keys == 1 ? one_key_shared_len : many_keys_shared_len;
 }
 
-// Whether the device can hash on tensor cores, messages of so many keys.
+// Whether the device can hash messages with so many keys on tensor cores.
 inline bool has_tensor_ghash(const Device& device, std::size_t keys = 1) {
   return (device.major == 8 || device.major == 9) && device.shared_len >= tensor_shared_len(keys);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of GHASH are given, and their order.
+// Prepares the inputs of GHASH's kernels, and launches the kernels in order.
 #include <algorithm>
 #include <bit>
 
@@ -18,8 +18,8 @@ namespace {
 
 using gf128::Element;
 
-constexpr std::uint32_t least_chunk_log = 8;         // scalar: below 256 blocks, joining lanes costs more than hashing
-constexpr std::uint64_t wanted_chunks = 8192;        // scalar: some for every warp of the largest GPUs
+constexpr std::uint32_t least_chunk_log = 8;         // scalar: 256 blocks; for fewer, joining lanes is slower
+constexpr std::uint64_t wanted_chunks = 8192;        // scalar: several for every warp of the largest GPUs
 constexpr std::uint64_t least_tensor_chunk = 512;    // blocks
 constexpr std::uint64_t tensor_chunks_of_warp = 4;   // of a batch, so that warps end together
 constexpr std::uint64_t tensor_chunk_multiple = 64;  // blocks of a step
@@ -44,7 +44,7 @@ Powers powers_for(GhashAlgorithm algorithm, std::uint64_t most_blocks, std::uint
   return {algorithm == GhashAlgorithm::scalar ? scalar_squares : tensor_squares, chunk_squares, chunk_blocks};
 }
 
-// From the list to tags or verdicts.
+// Runs the kernels, from the list to tags or verdicts.
 void run_kernels(const Device& device, Stream stream, GhashAlgorithm algorithm, const ChunkList& list,
                  std::uint64_t most_blocks, std::uint64_t chunk_blocks, std::uint32_t* verdicts) {
   if (algorithm == GhashAlgorithm::few_lanes) return hash_short(device, stream, list, verdicts);
@@ -83,7 +83,8 @@ void make_first_counter(const Message& message, std::uint8_t (&counter)[16]) {
   gf128::store(counter, hash);
 }
 
-// Scalar: a power of two, for some chunks a warp. Tensor: one message is shared out evenly, a batch in smaller pieces.
+// Scalar: a power of two, for several chunks for each warp. Tensor: one message is divided evenly; a batch has smaller
+// chunks.
 std::uint64_t chunk_blocks_for(const Device& device, GhashAlgorithm algorithm, const Work& work) {
   if (!has_chunks(algorithm)) return 1;
   if (algorithm == GhashAlgorithm::scalar) {

@@ -3,15 +3,15 @@
 //
 //   P_k = sum of X_i H^(e-1-i) over the chunk's blocks, e its end
 //
-// on tensor cores (tensor.cuh, warpgroup.cuh) or by the kernel here. Then a warp or a block of threads a message sums
-// P_k (H^c)^(K-1-k), c the blocks of a chunk and K the number of chunks, which is the same sum again with H^c for H,
-// adds the lengths and makes or checks the tag.
+// on tensor cores (tensor.cuh, warpgroup.cuh) or by the kernel here. Then a warp, or a block of threads, takes each
+// message: it sums P_k (H^c)^(K-1-k), where c is the number of blocks of a chunk and K the number of chunks. This is
+// the same sum with H^c in place of H. It adds the lengths, and writes or checks the tag.
 //
 // Here lane l of w lanes takes blocks l, l + w, ... by Horner's rule in H^w; then products join the lanes. All factors
 // are powers 2^j of H or of H^c.
 //
-// Where messages are many and short, joining 32 lanes would cost more than hashing: four lanes take a message whole,
-// its tag included, here or, with one key, on tensor cores (message_rows.cuh).
+// For many short messages, joining 32 lanes would take longer than hashing. So four lanes take a whole message, with
+// its tag: here or, with one key, on tensor cores (message_rows.cuh).
 #include "engine/cuda/ghash/chunks.hpp"
 
 #include <algorithm>
@@ -29,14 +29,14 @@ namespace {
 using gf128::Element;
 
 constexpr std::uint32_t warp_log = 5;
-constexpr std::uint32_t block_log = 9;                // more threads would leave a lane too few registers for a product
+constexpr std::uint32_t block_log = 9;                // with more threads a lane has too few registers for a product
 constexpr std::uint64_t chunks_for_wide_finish = 64;  // of one message
 constexpr std::uint32_t threads = 256;
 constexpr std::uint32_t few_log = 2;  // the lanes that take a short message
 static_assert(scalar_squares == warp_log + 1 && chunk_squares_of_finish == 2 * warp_log &&
               short_squares == few_log + 1);
-// Blocks a multiprocessor of the kernel for short messages: four leave a lane 64 registers, which is enough for sm_90
-// (H200: 2% faster than three); for sm_100 and sm_120 80 are too few.
+// Blocks on a multiprocessor of the kernel for short messages. With four a lane has 64 registers, which is enough for
+// sm_90 (H200: 2% faster than three). On sm_100 and sm_120 even 80 registers are too few.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 constexpr std::uint32_t short_blocks = 2;
 #else
@@ -53,7 +53,8 @@ __device__ __forceinline__ Element join_lanes(Element x, const Element* powers) 
   return x;
 }
 
-// Joins lanes by a power each: the sum of x power over the warp, in all lanes. A product in place of five in a row.
+// Joins lanes with a power for each: the sum of x * power over the warp, in all lanes. One product in place of five
+// dependent ones.
 __device__ __forceinline__ Element join_lanes_by(const Element& x, const Element& power) {
   Element sum = gf128::gcm_multiply(x, power);
 #pragma unroll
@@ -63,8 +64,8 @@ __device__ __forceinline__ Element join_lanes_by(const Element& x, const Element
   return sum;
 }
 
-// Lane `lane`'s part of the sum of X_i P^(n-1-i) for i from 0 to n - 1, where 2^log lanes take every 2^log-th block
-// each. power is P^(2^log). load(i) gives X_i.
+// One lane's part of the sum of X_i P^(n-1-i) for i from 0 to n - 1. 2^log lanes share the sum; each takes every
+// 2^log-th block. power is P^(2^log). load(i) gives X_i.
 template <class Load>
 __device__ __forceinline__ Element sum_of_lane(std::uint64_t n, std::uint32_t lane, std::uint32_t log,
                                                const Element& power, Load&& load) {
@@ -153,15 +154,15 @@ __global__ void __launch_bounds__(Lanes <= warp_len ? threads : Lanes)
       hash = sum_of_chunks<Lanes>(list, message);
     }
     if (threadIdx.x % Lanes != 0) continue;
-    const Element* const powers = list.powers_of(view.key);  // H, H^2: so neither product waits for the other
+    const Element* const powers = list.powers_of(view.key);  // H, H^2: the two products are independent
     hash = gf128::add(gf128::gcm_multiply(hash, powers[1]), gf128::gcm_multiply(view.lengths(), powers[0]));
     settle(list, message, view, hash, verdicts);
   }
 }
 
-// Short messages, four lanes each: the lengths are one more block of the row X_0 ... X_n-1, of which lane l takes
-// every fourth from the end, 3 - l blocks before it; at last its sum is multiplied by H^(4-l), so that one product a
-// lane joins them.
+// Short messages, four lanes each. The lengths are one more block of the sequence X_0 ... X_n-1. Lane l takes every
+// fourth block, counted back from the block that is 3 - l before the last. At the end it multiplies its sum by H^(4-l);
+// so one product in each lane joins the lanes.
 __global__ void __launch_bounds__(threads, short_blocks)
     hash_short_kernel(const __grid_constant__ ChunkList list, std::uint32_t* verdicts) {
   constexpr std::uint32_t lanes = 1u << few_log;

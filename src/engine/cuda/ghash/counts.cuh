@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The accumulator of GHASH on tensor cores: the counts that a warp keeps in registers over a segment, and the sums in
-// GF(2) that they stand for.
+// The accumulator of GHASH on tensor cores: the counts that a warp keeps in registers during a segment, and the sums in
+// GF(2) that they represent.
 #pragma once
 
 #include "engine/cuda/ghash/instructions.cuh"
@@ -8,8 +8,8 @@
 
 namespace warpcipher::cuda::ghash {
 
-// One product of 16 rows and 128 columns a warp, fragment C of matrix.hpp: lane 4 g + t has of row g, even words and
-// odd words, the columns whose parities are word t.
+// A product of 16 rows and 128 columns for each warp, as fragment C of matrix.hpp: of row g, even words and odd words,
+// lane 4 g + t has the columns whose parities are word t.
 struct Counts {
   std::int32_t of_tile[tiles_of_product][4];
 
@@ -39,7 +39,7 @@ struct Counts {
     count_ones(of_tile[n], blocks, mask0, mask1);
   }
 
-  // The same in place of what has been counted: of the words that the parities were, which begin the next segment.
+  // Replaces the counts by those for the words that the parities have become, which begin the next segment.
   __device__ __forceinline__ void begin(std::uint32_t n, std::uint32_t even, std::uint32_t odd, std::uint32_t mask) {
     count_ones_anew(of_tile[n], even, odd, mask);
   }

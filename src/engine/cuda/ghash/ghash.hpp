@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The authentication half of GCM (SP 800-38D) on the GPU: what the execution of a batch calls, whatever computes GHASH
-// inside.
+// The authentication half of GCM (SP 800-38D) on the GPU: the interface, the same for all algorithms of GHASH.
 #pragma once
 
 #include <cstdint>
@@ -23,23 +22,23 @@ namespace warpcipher::cuda::ghash {
 struct HashBatch {
   const HashView* views;
   const Block* masks;                        // E(J0) of each message
-  const gf128::Element* hash_keys;           // H of each key; not read where the host knows the keys
+  const gf128::Element* hash_keys;           // H of each key; not read if the host knows the keys
   const std::uint64_t* first_chunk;          // of each message, and at the end `chunks`
-  std::span<const Key* const> keys_of_host;  // all keys by their numbers, where the host has derived H of them; or none
+  std::span<const Key* const> keys_of_host;  // all keys by number, if the host has derived their H; or none
   GhashAlgorithm algorithm;
   std::uint64_t chunk_blocks;  // of all views, as chunk_blocks_for() said
   std::uint64_t chunks;
   Work work;
 };
 
-// The blocks of a chunk that suit a batch.
+// The best number of blocks in a chunk for a batch.
 std::uint64_t chunk_blocks_for(const Device& device, GhashAlgorithm algorithm, const Work& work);
 
-// The same for a batch of about `blocks` blocks, before it is known what its messages are like.
+// The same for a batch of about `blocks` blocks, before its messages are known.
 std::uint64_t estimate_chunk_blocks(const Device& device, std::uint64_t blocks);
 
 // Hashes AAD and ciphertext of every message. verdicts == nullptr: writes the tags. Else compares with the tags in
-// constant time and sets verdicts[i] (device memory, one word a message) to 1 where they match, else 0.
+// constant time and sets verdicts[i] (device memory, one word for each message) to 1 if they match, else to 0.
 void authenticate(const Device& device, Stream stream, const HashBatch& batch, std::uint32_t* verdicts);
 
 // The same for one message. algorithm: for work_of(). mask: E(J0).
@@ -49,7 +48,7 @@ void authenticate_one(const Device& device, Stream stream, GhashAlgorithm algori
 // One message as work by itself.
 Work work_of(const Message& message);
 
-// The view of a message without its AAD, which the host has, and its chunks.
+// The view of a message without its AAD, which is in host memory, and without chunks.
 HashView hash_view_of(const Message& message);
 
 // J0 of a message (section 7.1, step 2), computed on the host.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The machine operations of GHASH on tensor cores, one function each. Compute capabilities 8.x and 9.0 have the one-bit
-// matrix instruction; older ones lack it, newer ones get a slow imitation made of others. The kernel has no code there.
+// matrix instruction. Older ones lack it, and newer ones emulate it slowly by other instructions; for these the kernel
+// has no code.
 #pragma once
 
 #include "engine/cuda/runtime/intrinsics.cuh"
@@ -30,17 +31,18 @@ __device__ __forceinline__ void count_ones_anew(std::int32_t (&c)[4], std::uint3
       : "r"(a0), "r"(a1), "r"(b0), "r"(0));
 }
 
-// What follows is kept in its order by the compiler (volatile), but ordinary loads may pass it.
+// The compiler keeps the order of these operations (volatile), but may move ordinary loads across them.
 
-// cp.async.cg.shared.global: copies 16 bytes past the L1 cache, in the background. Both addresses are multiples of 16.
+// cp.async.cg.shared.global: copies 16 bytes in the background, bypassing the L1 cache. Both addresses are multiples of
+// 16.
 __device__ __forceinline__ void copy_in_background(SharedAddress to, const uint4* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
 }
 
-// cp.async.commit_group: what this thread has copied since the last one is a group.
+// cp.async.commit_group: the copies of this thread since the last group become a group.
 __device__ __forceinline__ void end_copy_group() { asm volatile("cp.async.commit_group;"); }
 
-// cp.async.wait_group: until all groups of this thread but the last N have arrived.
+// cp.async.wait_group: waits until all groups of this thread but the last N have arrived.
 template <int N>
 __device__ __forceinline__ void wait_for_copy_groups() {
   asm volatile("cp.async.wait_group %0;" ::"n"(N));

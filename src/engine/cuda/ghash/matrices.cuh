@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrices of a key that GHASH on tensor cores multiplies by (tensor.cuh says when, matrix.hpp how they lie), made
-// by the warps that use them.
+// The matrices of a key by which GHASH on tensor cores multiplies. The warps that use them make them. tensor.cuh says
+// when they are used, matrix.hpp draws their layout.
 #pragma once
 
 #include "engine/cuda/ghash/matrix.hpp"
@@ -20,12 +20,11 @@ __device__ __forceinline__ gf128::Element from_lane(gf128::Element a, std::uint3
 
 constexpr std::uint32_t log_2(std::uint32_t x) { return x <= 1 ? 0 : 1 + log_2(x / 2); }
 
-// What the makers of matrices have in common.
+// Shared by all that make matrices.
 class MatrixParts {
  protected:
-  // H^exponent in lane l, for the exponent that lane l % Width gives. Lanes l, l + Width, ... share the work: each
-  // takes a pair of bits, first_bit(pair) and the next, and then they multiply what they have. The exponents are
-  // public.
+  // H^exponent in lane l, for the exponent of lane l % Width. Lanes l, l + Width, ... share the work: each takes a pair
+  // of bits, first_bit(pair) and the next, and then they multiply their results. The exponents are public.
   template <std::uint32_t Width, std::uint32_t Pairs, class FirstBit>
   __device__ __forceinline__ static gf128::Element power(const gf128::Element* powers_of_two, std::uint32_t exponent,
                                                          FirstBit&& first_bit) {
@@ -45,8 +44,8 @@ class MatrixParts {
     }
   }
 
-  // Lane 4 g + t makes what it will read as fragment B: column g, block t. `words` are those of a sequence from word
-  // 3 - v on, where v is the word of the product that column g is of; `all` is the sequence.
+  // Lane 4 g + t makes the part of fragment B that it will read: column g, block t. `words` are the words of a sequence
+  // from word 3 - v on, where column g belongs to word v of the product; `all` is the sequence.
   template <std::uint32_t Count>
   __device__ __forceinline__ static void pick_words(const std::uint32_t (&all)[Count + 3],
                                                     std::uint32_t (&words)[Count]) {
@@ -76,8 +75,8 @@ class MatrixParts {
     }
   };
 
-  // Word t of the lane's mask, which meets word t of products that have not been mended. Every lane gives the same
-  // sequence.
+  // Word t of the lane's mask, for word t of products that have not been corrected by mend(). Every lane passes the
+  // same sequence.
   struct SegmentWords {
     std::uint32_t words[2];  // of word t
     std::uint32_t first[2];  // of word 0
@@ -102,14 +101,14 @@ class MatrixParts {
   };
 };
 
-// Matrices as mma.sync reads them: four powers of H a step, and that between segments.
+// Matrices as mma.sync reads them: four powers of H for each step, and the power between segments.
 template <int Steps>
 struct StepMatrices : MatrixParts {
   static constexpr std::uint32_t powers = powers_of_step * Steps;
 
   // Lane 4 g + t: words 0 and 2 of the mask of column g, for the power of block t, of n-tiles 2 i and 2 i + 1.
   uint4 step[Steps][tiles_of_product / 2][warp_len];
-  // Lane 4 g + t: word t of the mask of column g, for the power that a segment is away from the next.
+  // Lane 4 g + t: word t of the mask of column g, for the power between two segments.
   std::uint32_t segment[tiles_of_product][warp_len];
 
  protected:
@@ -130,8 +129,8 @@ struct StepMatrices : MatrixParts {
   }
 };
 
-// The powers of a key that the matrices of four steps are made of, where there are many keys: a lane makes those of a
-// key, in a kernel before, which costs a warp less than to make them for itself.
+// The powers of a key from which the matrices of four steps are made, for batches with many keys. A kernel beforehand
+// makes them, one key in each lane; that is cheaper than if each warp made them for itself.
 //
 //   place      0 1 2      3 4 ... 17      18 ... 21      22 ... 25        26 ... 29        30
 //   power      1 2 3      4 8 ... 60      64 ... 67      128 ... 131      192 ... 195      256
@@ -140,7 +139,7 @@ struct PowerTable {
   static constexpr std::uint32_t len = 31;
   static constexpr std::uint32_t of_segment = len - 1;
 
-  // Of a power that is there.
+  // The position of a power that the table has.
   static constexpr __host__ __device__ std::uint32_t place_of(std::uint32_t power) {
     if (power < 4) return power - 1;
     if (power < blocks_of_step) return 2 + power / 4;
@@ -176,7 +175,7 @@ struct Matrices : StepMatrices<Steps> {
   static constexpr std::uint32_t squares = log_blocks_of_step + log_2(Steps) + 1;
   static_assert((Steps & (Steps - 1)) == 0, "H^(64 Steps) is one of the squares");
 
-  // Lane 4 g + t: what the row that Rows::join() gives the lane is multiplied by.
+  // Lane 4 g + t: the factor of the row that Rows::join() gives the lane.
   gf128::Element joining[warp_len];
 
   // Called by all lanes of Warps warps, of which this is number `warp`; they must be synchronised before and after.

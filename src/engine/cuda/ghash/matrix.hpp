@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multiplication by a fixed element P of GF(2^128) as a 128 x 128 matrix over GF(2), in the bit order that blocks have
-// in memory, and where the one-bit matrix instruction wants its pieces. Plain functions of host and device, so that the
-// layout is tested without a GPU.
+// Multiplication by a fixed element P of GF(2^128) as a 128 x 128 matrix over GF(2), in the bit order of blocks in
+// memory, and the layout that the one-bit matrix instruction needs. Plain functions for host and device, so that the
+// layout can be tested without a GPU.
 //
-// Bit b of word w of a block (words little-endian as loaded) is the coefficient of x^(32 w + (b ^ 7)): GCM counts from
-// the first byte's most significant bit (SP 800-38D, section 6.3).
+// Bit b of word w of a block (words little-endian as loaded) is the coefficient of x^(32 w + (b ^ 7)): GCM counts bits
+// from the most significant bit of the first byte (SP 800-38D, section 6.3).
 //
-// Output bit b of word v of X * P is the parity of X & mask(v, b). A warp feeds 32 blocks, lane l with block l, to
-// mma.m16n8k256 just as they were loaded: words 0 to 3 of the block are the lane's four registers of A. So, l = 4 g +
+// Output bit b of word v of X * P is the parity of X & mask(v, b). A warp passes 32 blocks, block l in lane l, to
+// mma.m16n8k256 as they were loaded: words 0 to 3 of the block are the lane's four registers of A. So, with l = 4 g +
 // t,
 //
 //   A  row g      word 0 and word 2 of blocks 4 g + t   k = 32 t ... and k = 128 + 32 t ...
@@ -16,13 +16,13 @@
 //   C  row g      columns 2 t, 2 t + 1                  the product of the even words
 //      row g + 8  the same columns                      x^-32 times the product of the odd words
 //
-// Column 2 v + j of n-tile n is output bit 2 n + j of word v: then the parities that a lane collects over the 16
-// n-tiles are word t of the product as it lies in memory, and can be an operand themselves.
+// Column 2 v + j of n-tile n is output bit 2 n + j of word v. Then the parities that a lane collects over the 16
+// n-tiles are word t of the product, as in memory, and can be an operand themselves.
 //
-// No matrix need be transposed. Let L(Y) be Y's coefficient of x^127, and s_n = L(P x^n). Then L(X P x^j) is the sum of
-// X_i s_(i+j): a column is 128 neighbours of one sequence, found by a shift. L(Y x^j) is Y's coefficient of x^(127-j),
-// but from j = 121 on more is added, as x^128 = x^7 + x^2 + x + 1: products have seven coefficients off, until
-// mend() puts them right.
+// No matrix needs to be transposed. Let L(Y) be Y's coefficient of x^127, and s_n = L(P x^n). Then L(X P x^j) is the
+// sum of X_i s_(i+j): a column is 128 consecutive elements of one sequence, found by a shift. L(Y x^j) is Y's
+// coefficient of x^(127-j), except that from j = 121 on other coefficients are added, because x^128 = x^7 + x^2 + x +
+// 1. So seven coefficients of a product are wrong until mend() corrects them.
 #pragma once
 
 #include <cstdint>
@@ -56,8 +56,8 @@ WARPCIPHER_HD constexpr gf128::Element times_x(gf128::Element a, std::uint32_t n
           (a.low >> n) | (a.high << (64 - n))};
 }
 
-// What L(Y x^j) are, the one for j as the coefficient of x^(127-j), and Y from them. The seven lowest coefficients take
-// in the highest.
+// Y from the values L(Y x^j), with the value for j as the coefficient of x^(127-j). The highest coefficients are added
+// to the seven lowest.
 WARPCIPHER_HD constexpr gf128::Element mend(gf128::Element a) {
   return {a.high ^ a.low << 57 ^ a.low << 62 ^ a.low << 63, a.low};
 }
@@ -102,19 +102,19 @@ WARPCIPHER_HD constexpr std::uint32_t begin_of(std::uint32_t tile, std::uint32_t
   return 30 - ((2 * tile) ^ 6) + column % 2;  // 31 - (bit ^ 7)
 }
 
-// That word: `word` and `next` are those of the sequence. It meets a block as it lies in memory.
+// That word, for a block as in memory. `word` and `next` are words of the sequence.
 WARPCIPHER_HD constexpr std::uint32_t mask_word(std::uint32_t word, std::uint32_t next, std::uint32_t begin) {
   return byte_swap32(window(word, next, begin));
 }
 
-// What is added to word 3 of a mask, of whose word 0 these are the words of the sequence, so that it meets products
-// that have not been mended.
+// The value to add to word 3 of a mask so that it fits products that have not been corrected by mend(). `word` and
+// `next` are the words of the sequence for word 0 of the mask.
 WARPCIPHER_HD constexpr std::uint32_t mask_of_mending(std::uint32_t word, std::uint32_t next, std::uint32_t begin) {
   const std::uint32_t first = window(word, next, begin);
   return byte_swap32(first >> 25 ^ first >> 30 ^ first >> 31);
 }
 
-// What mending adds to word 0 of a block whose word 3 is `last`, as in memory.
+// The correction of word 0 of a block whose word 3 is `last`, as in memory.
 WARPCIPHER_HD constexpr std::uint32_t word_of_mending(std::uint32_t last) {
   const std::uint32_t word = byte_swap32(last);
   return byte_swap32(word << 25 ^ word << 30 ^ word << 31);

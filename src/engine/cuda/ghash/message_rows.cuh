@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// GHASH of many short messages of one key on tensor cores, a message a row: a warp takes eight messages, four lanes
-// each, from the first block to the tag, so that nothing is joined and no product of two elements is computed.
+// GHASH of many short messages of one key on tensor cores, one message in each row of the matrix. A warp takes eight
+// messages, four lanes each, from the first block to the tag. So it joins no lanes, and computes no products of two
+// elements.
 //
-// The blocks of AAD and text and that of the lengths are one row X_0 ... X_n-1, whose hash is the sum of X_i H^(n-i).
-// Rows are aligned at their ends and filled up with zeros in front. A step is four blocks of each message, which meet
-// four powers of H (matrix.hpp; lane l = 4 g + t):
+// The blocks of AAD and text and the block of the lengths are one row X_0 ... X_n-1, whose hash is the sum of X_i
+// H^(n-i). Rows are aligned at their ends, with zeros in front. A step multiplies four blocks of each message by four
+// powers of H (matrix.hpp; lane l = 4 g + t):
 //
 //   step     0         1                     S-1
 //   row g    0 0 0 A   T T T T   ...   T T T L     t = 0 to 3, times H^(4 S), H^(4 S - 1) ... H^2, H^1
 //
-// A segment is up to Steps steps, of which the first may be shorter; between two the rows are multiplied by
-// H^(4 Steps). At the end word t of a message's hash, even words and odd words, is with lane 4 g + t.
+// A segment has up to Steps steps; the first segment may be shorter. Between two segments the rows are multiplied by
+// H^(4 Steps). At the end lane 4 g + t has word t of a message's hash, even words and odd words.
 //
-// The time depends on the lengths alone.
+// The time depends only on the lengths.
 #pragma once
 
 #include "engine/cuda/ghash/counts.cuh"
@@ -23,7 +24,7 @@ namespace warpcipher::cuda::ghash {
 inline constexpr std::uint32_t lanes_of_message = 4;
 inline constexpr std::uint32_t messages_of_warp = warp_len / lanes_of_message;
 
-// InFlight: steps that are on their way from memory.
+// InFlight: steps whose loads are in flight.
 template <int Steps, int InFlight, std::uint32_t Threads>
 struct MessageRowsPolicy {
   static constexpr int steps = Steps;
@@ -39,7 +40,7 @@ struct MessageMatrices : StepMatrices<Steps> {
   using StepMatrices<Steps>::powers;
   static constexpr std::uint32_t squares = log_2(powers) + 1;
 
-  // As Matrices::fill(). Number k is of H^(powers - k): the first of them is also that between segments.
+  // As Matrices::fill(). Matrix k is for H^(powers - k); the first is also the matrix between segments.
   template <std::uint32_t Warps>
   __device__ __forceinline__ void fill(const gf128::Element* powers_of_two, std::uint32_t warp) {
     constexpr std::uint32_t share = (Steps + Warps - 1) / Warps;  // steps of a warp: warp, warp + Warps, ...
@@ -72,7 +73,7 @@ class RowOfMessage {
     const auto text = reinterpret_cast<std::uintptr_t>(global(view.text));
     const auto whole = text % 16 != 0 ? 0 : static_cast<std::int32_t>(view.text_len / 16);
     origin_ = text + 16 * (std::int64_t{first_} - aad_blocks);
-    // Steps whose block lies whole and aligned in the text.
+    // Steps whose block is whole and aligned in the text.
     direct_begin_ = steps_before(aad_blocks);
     direct_end_ = steps_before(aad_blocks + whole);
   }
@@ -103,7 +104,7 @@ class RowOfMessage {
   }
 
  private:
-  // How many steps have the lane's block before number i.
+  // The number of steps whose block of this lane is before block i.
   __device__ __forceinline__ std::int32_t steps_before(std::int32_t i) const {
     const auto lanes = static_cast<std::int32_t>(lanes_of_message);
     return i <= first_ ? 0 : (i - first_ + lanes - 1) / lanes;
@@ -228,7 +229,7 @@ __global__ void __launch_bounds__(Policy::threads, 1)
     const std::uint32_t mask_word =
         (list.masks != nullptr ? list.masks[message] : view.mask).words[lane_index() % lanes_of_message];
 
-    // Steps go in groups of what is in flight, and the last ends a segment: those before step 0 are left out.
+    // Steps are in groups of those in flight, and the last group ends a segment. Steps before step 0 are skipped.
     const auto end = static_cast<std::int32_t>(steps);
     std::int32_t step = end - (end + in_flight - 1) / in_flight * in_flight;
     auto place = static_cast<std::uint32_t>((Policy::steps - (end - step) % Policy::steps) % Policy::steps);
@@ -251,10 +252,10 @@ __global__ void __launch_bounds__(Policy::threads, 1)
     }
     settle_word(view, message, is_there, sums.word() ^ mask_word, verdicts);
   }
-  __syncthreads();  // what is left in shared memory tells the key
+  __syncthreads();  // shared memory still has values that reveal the key
   for (std::uint32_t i = threadIdx.x; i < sizeof matrices / sizeof(uint4); i += Policy::threads) shared_memory[i] = {};
 #else
-  __trap();  // choose_ghash() never chooses it there
+  __trap();  // choose_ghash() never chooses it for such a device
 #endif
 }
 

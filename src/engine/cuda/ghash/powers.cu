@@ -22,7 +22,7 @@ WARPCIPHER_HD inline void fill_squares(Element* powers, Element hash_key, std::u
   }
 }
 
-// Of all keys, a lane each.
+// The powers of all keys, one key in each lane.
 __global__ void __launch_bounds__(threads)
     fill_squares_of_keys(Element* powers, const Element* hash_keys, std::uint32_t keys, std::uint32_t squares,
                          std::uint32_t chunk_squares, std::uint64_t chunk_blocks) {
@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-// PowerTable, and the powers of H^c behind it, for all keys, a lane each.
+// A PowerTable and, after it, the powers of H^c, for all keys, one key in each lane.
 __global__ void __launch_bounds__(threads)
     fill_tables_of_keys(Element* powers, const Element* hash_keys, std::uint32_t keys, std::uint32_t chunk_squares,
                         std::uint64_t chunk_blocks) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The powers of hash keys that the kernels of GHASH read: made on the host for keys that it knows, else on the GPU.
+// The powers of hash keys that the kernels of GHASH read: the host makes them for the keys that it knows, else the GPU.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Powers {
 // Of one key, on the host. Not for Powers::in_table.
 void fill_powers(gf128::Element* powers, gf128::Element hash_key, const Powers& wanted);
 
-// The powers that ChunkList::joining tells of, on the host. power: H^c.
+// The powers of ChunkList::joining, on the host. power: H^c.
 void fill_joining(gf128::Element* joining, gf128::Element power);
 
 // Of all keys, on the GPU: pointers to device memory.

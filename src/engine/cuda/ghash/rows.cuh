@@ -7,7 +7,7 @@
 
 namespace warpcipher::cuda::ghash {
 
-// The rows of a warp: what has been summed so far.
+// The rows of a warp: the sums so far.
 template <int Steps>
 class Rows {
  public:
@@ -16,7 +16,7 @@ class Rows {
     for (std::uint32_t o = 0; o < loads_of_step; ++o) counts_[o].clear();
   }
 
-  // The B operands of the first half of a step, which the step before has loaded.
+  // The B operands of the first half of a step, which the step before loads.
   struct Ready {
     uint4 columns[4];
   };
@@ -27,7 +27,7 @@ class Rows {
     for (std::uint32_t i = 0; i < 4; ++i) columns[i] = matrices.step[s][4 * half + i][lane_index()];
   }
 
-  // Step s of a segment; `ready` is its own before and that of step `next` after.
+  // Runs step s of a segment. Before, `ready` has its own operands; afterwards those of step `next`.
   __device__ __forceinline__ void add(const Matrices<Steps>& matrices, std::uint32_t s, std::uint32_t next,
                                       Ready& ready, const uint4 (&x)[loads_of_step]) {
     uint4 second[4];

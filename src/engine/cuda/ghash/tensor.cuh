@@ -1,34 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // GHASH on tensor cores: a warp sums X_i H^(n-1-i) over n blocks with the one-bit matrix instruction, which counts the
-// ones of A & B for 16 rows and 8 columns at a time. Multiplication by a power of H is a matrix B (matrix.hpp), blocks
-// are A as they lie in memory; counts pile up over a whole segment, and only their parity is taken.
+// ones of A & B for 16 rows and 8 columns at a time. Multiplication by a power of H is a matrix B (matrix.hpp). Blocks
+// are A, as they are in memory. Counts accumulate over a whole segment; only their parity matters.
 //
-// A step is 64 consecutive blocks: two loads of 16 bytes a lane, load o giving lane l block 32 o + l. The four blocks
-// of a group of lanes share two rows of the instruction, one for even and one for odd words, and meet four powers of H:
+// A step is 64 consecutive blocks: two loads of 16 bytes in each lane, where load o gives lane l block 32 o + l. The
+// four blocks of a group of lanes share two rows of the instruction, one for even and one for odd words, and are
+// multiplied by four powers of H:
 //
 //   load o   | block 32 o + 0, 1, 2, 3 | 4, 5, 6, 7 | ...  | 28, 29, 30, 31 |
 //   rows       (o, even and odd, g = 0)   (g = 1)     ...    (g = 7)          times H^3, H^2, H^1, H^0
 //
-// A segment is Steps steps; step s multiplies by H^(64 (Steps - 1 - s)) as well. Between segments each row's parity,
-// which is again a block in memory order, is multiplied by H^(64 Steps) (Horner's rule). At the end each lane
-// multiplies the row it has by the power of H that the row is away from the last block, and the products are added up.
+// A segment is Steps steps; step s multiplies by H^(64 (Steps - 1 - s)) as well. Between segments the parity of each
+// row, which is again a block in memory order, is multiplied by H^(64 Steps) (Horner's rule). At the end each lane
+// multiplies its row by the power of H that corresponds to the row's distance from the last block, and the products are
+// added.
 //
-// Blocks come through a ring in shared memory, copied in the background: loads into registers would wait for each
-// other, as the compiler has but six scoreboards to tell them apart.
+// Blocks are copied to a ring in shared memory in the background. Loads into registers would wait for each other,
+// because the compiler has only six scoreboards to distinguish them.
 //
-// The time depends on the number of blocks alone: matrices are read by position, never by value.
+// The time depends only on the number of blocks: matrices are read by position, never by value.
 #pragma once
 
 #include "engine/cuda/ghash/rows.cuh"
 
 namespace warpcipher::cuda::ghash {
 
-// Whose matrices: of the one key of all messages, filled once by the whole block, or each warp its own, filled anew
-// whenever the warp comes to another key.
+// Whose matrices: one key for all messages, filled once by the whole block; or each warp has its own, and fills them
+// again for each new key.
 enum class Sharing { one_key, many_keys };
 
-// Steps: of a segment. Depth: steps of the ring, which hold the one in use and those that are on their way. Threads: of
-// a block; with many keys, where shared memory is short, at most.
+// Steps: of a segment. Depth: steps of the ring, for the step in use and those in flight. Threads: of a block; with
+// many keys the most, because there may be too little shared memory.
 template <int Steps, int Depth, Sharing Keys, std::uint32_t Threads = 256>
 struct TensorPolicy {
   static constexpr int steps = Steps;
@@ -47,9 +49,9 @@ struct TensorPolicy {
   static constexpr std::size_t shared_len = shared_len_of(warps);
 };
 
-// A chunk in steps, the first filled up with `missing` blocks of zeros at its front, the last at place Steps - 1 of its
-// segment. Step i passes through slot i % Depth of the ring. A lane reads from the ring only what it has put there, so
-// lanes never wait for each other.
+// A chunk in steps. The first has `missing` blocks of zeros in front; the last is step Steps - 1 of its segment. Step i
+// uses slot i % Depth of the ring. A lane reads from the ring only what it has copied itself, so lanes never wait for
+// each other.
 template <class Policy>
 class ChunkHash {
  public:
@@ -73,7 +75,7 @@ class ChunkHash {
     int step = first_ - depth_;
 #pragma unroll 1
     while (step < end_) {
-      const int fetched = step + depth_;  // the first that a group starting here fetches
+      const int fetched = step + depth_;  // the first step that a group starting here fetches
       const bool group = step % depth_ == 0 && step >= first_ && fetched <= end_ &&
                          (fetched == end_ || (fetched >= direct_begin_ && fetched + depth_ <= direct_end_));
       if (group) {
@@ -116,7 +118,7 @@ class ChunkHash {
     for (std::uint32_t o = 0; o < loads_of_step; ++o) copy_in_background(slot(step, o), blocks + warp_len * o);
   }
 
-  // Depth steps from a multiple of Depth; those that they fetch, if any, are all direct.
+  // Runs Depth steps from a multiple of Depth; all steps that they fetch are direct.
   __device__ __forceinline__ void run_group(int group, bool fetch) {
     const std::uint32_t first_place = steps_ > depth_ ? static_cast<std::uint32_t>(group) % steps_ : 0;
     const uint4* const fetched = blocks_of(group + depth_);
@@ -135,7 +137,7 @@ class ChunkHash {
     }
   }
 
-  // Any step, also one of those before the first, which only fetch.
+  // Runs any step, also one before the first, which only fetches.
   __device__ __forceinline__ void run_step(int step) {
     uint4 next[loads_of_step] = {};
     if (step + 1 >= first_) take_next(step, next);
@@ -169,7 +171,7 @@ class ChunkHash {
   Rows<steps_> rows_;
   typename Rows<steps_>::Ready ready_;
   uint4 x_[loads_of_step];  // of the step to be run
-  std::uintptr_t origin_;   // where the lane's block of a direct step 0 would be: maybe before the text
+  std::uintptr_t origin_;   // where the lane's block of a direct step 0 would be; may be before the text
   std::uint64_t missing_;
   int first_;
   int end_;
@@ -189,7 +191,7 @@ __global__ void __launch_bounds__(Policy::threads, 1) hash_chunks_by_matrix(cons
   Matrices<Policy::steps>& matrices = all_matrices[one_key ? 0 : warp];
   const std::uint32_t warps_of_block = blockDim.x / warp_len;
   auto& ring = reinterpret_cast<typename Policy::Ring*>(all_matrices + (one_key ? 1 : warps_of_block))[warp];
-  [[maybe_unused]] std::uint32_t key = 0xffffffffu;  // whose matrices are there
+  [[maybe_unused]] std::uint32_t key = 0xffffffffu;  // the key whose matrices the warp has
   if constexpr (one_key) {
     matrices.template fill<Policy::warps>(list.powers, warp);
     __syncthreads();
@@ -208,11 +210,11 @@ __global__ void __launch_bounds__(Policy::threads, 1) hash_chunks_by_matrix(cons
     const gf128::Element sum = ChunkHash<Policy>(chunk, matrices, ring).sum();
     if (lane_index() == 0) list.sums[number] = sum;
   }
-  __syncthreads();  // what is left in shared memory tells the key
+  __syncthreads();  // shared memory still has values that reveal the key
   for (std::uint32_t i = threadIdx.x; i < Policy::shared_len_of(warps_of_block) / sizeof(uint4); i += blockDim.x)
     shared_memory[i] = {};
 #else
-  __trap();  // choose_ghash() never chooses it there
+  __trap();  // choose_ghash() never chooses it for such a device
 #endif
 }
 

@@ -20,7 +20,7 @@ std::uint32_t tensor_warps(const Device& device, GhashAlgorithm algorithm);
 
 void hash_on_tensor_cores(const Device& device, Stream stream, GhashAlgorithm algorithm, const ChunkList& list);
 
-// GhashAlgorithm::tensor_rows, tags included: of the list views, masks, messages and powers, tensor_squares of them.
+// GhashAlgorithm::tensor_rows, with tags. Of the list it reads views, masks, messages and tensor_squares powers.
 // verdicts: as authenticate().
 void hash_rows(const Device& device, Stream stream, const ChunkList& list, std::uint32_t* verdicts);
 

@@ -12,7 +12,7 @@ __device__ __forceinline__ gf128::Element from_lane_xor(const gf128::Element& a,
   return {cuda::from_lane_xor(a.high, mask), cuda::from_lane_xor(a.low, mask)};
 }
 
-// Block `i` of text of `len` bytes, zeros behind its end.
+// Block `i` of a text of `len` bytes; zeros after its end.
 __device__ __forceinline__ Block load_block(const std::uint8_t* text, std::uint64_t len, std::uint64_t i) {
   const std::uint8_t* p = global(text) + 16 * i;
   const std::uint64_t left = len - 16 * i;
@@ -34,8 +34,9 @@ struct Chunk {
                           : load_block(view.text, view.text_len, i - aad_blocks);
   }
 
-  // Blocks [begin, end) that lie whole, aligned and side by side in memory: block i at origin + 16 i. Of AAD and
-  // ciphertext, whichever ends the chunk. An address, not a pointer: block 0 may be none of the text's.
+  // Blocks [begin, end) that are whole, aligned and contiguous in memory: block i is at origin + 16 i. They belong to
+  // AAD or ciphertext, whichever ends the chunk. origin is an address, not a pointer: block 0 may not belong to the
+  // text.
   struct Direct {
     std::uintptr_t origin;
     std::uint64_t begin;
@@ -55,7 +56,7 @@ struct Chunk {
   }
 };
 
-// Chunk `number` of the group, of a message that is known.
+// Chunk `number` of the group, of a known message.
 __device__ __forceinline__ Chunk chunk_at(const ChunkList& list, std::uint32_t message, std::uint64_t number) {
   const HashView& view = list.views[message];
   const std::uint64_t after = (list.first_chunk[message + 1] - 1 - number) * view.chunk_blocks;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// GHASH by the asynchronous products of compute capability 9.0: as tensor.cuh, but four warps, a warpgroup, share what
-// they read of the matrices, so that shared memory is no limit and text goes from memory straight to registers:
+// GHASH by the asynchronous products of compute capability 9.0: as tensor.cuh, but four warps, a warpgroup, share each
+// read of the matrices. So shared memory is not the limit, and text goes from memory directly to registers:
 //
 //   step      32 consecutive blocks of a chunk, lane l with block l, as fragment A of matrix.hpp: 16 rows a warp
 //   segment   Steps steps; step s multiplies by H^(32 (Steps - 1 - s)) as well
 //
-// Each warp hashes a chunk of its own; the four of a warpgroup go through as many segments as the longest of them
-// needs, the others with zeros at their front. Steps come in groups: while one is multiplied, the next is on its way.
+// Each warp hashes its own chunk. The four warps of a warpgroup run as many segments as the longest chunk needs;
+// shorter chunks have zeros in front. Steps are in groups: while one group is multiplied, the next is loaded.
 #pragma once
 
 #include "engine/cuda/ghash/counts.cuh"
@@ -25,9 +25,9 @@ struct SharedMatrices : MatrixParts {
   static constexpr std::uint32_t squares = log_blocks + log_2(Steps) + 1;
   static_assert((Steps & (Steps - 1)) == 0, "H^(32 Steps) is one of the squares");
 
-  // As multiply_by_shared() reads it; the last is of H^(32 Steps), for rows in the lower half of k.
+  // In the layout of multiply_by_shared(). The last is for H^(32 Steps), for rows in the lower half of k.
   std::uint32_t matrix[Steps + 1][shared_matrix_len / 4];
-  // Lane 4 g + t: what row g of the even (t = 0) or odd words (t = 1) is multiplied by at the end.
+  // Lane 4 g + t: the factor of row g of the even (t = 0) or odd words (t = 1) at the end.
   gf128::Element joining[warp_len];
 
   // Called by all lanes of Warps warps, of which this is number `warp`; fill_rest() by those of one more.
@@ -86,7 +86,7 @@ struct WarpgroupPolicy {
   static_assert(Threads % (warps_of_group * warp_len) == 0, "whole warpgroups");
 };
 
-// A warp's chunk, with as many blocks of zeros in front as fill the segments. There may be no chunk: only zeros then.
+// A warp's chunk, with blocks of zeros in front that fill the segments. Without a chunk there are only zeros.
 template <class Policy>
 class WarpgroupHash {
  public:
@@ -188,19 +188,19 @@ class WarpgroupHash {
   SharedAddress address_;  // of the first matrix
   std::uint32_t segments_;
   std::uint64_t missing_;
-  std::uintptr_t origin_;  // where the lane's block of step 0 would be: maybe before the text
+  std::uintptr_t origin_;  // where the lane's block of step 0 would be; may be before the text
   std::uint32_t direct_begin_;
   std::uint32_t direct_end_;
 };
 
-// The chunk of a warp, number `first` + part, which may not be there, and the most blocks of those of its warpgroup.
+// The chunk of a warp, number `first` + part, which may not exist, and the most blocks of a chunk in its warpgroup.
 struct OwnChunk {
   Chunk chunk;
   bool is_there;
   std::uint64_t most_blocks;
 };
 
-// Lanes 0 to 3 look for the chunks of the four warps; each warp takes its own from there.
+// Lanes 0 to 3 find the chunks of the four warps; each warp takes its own from there.
 __device__ __forceinline__ OwnChunk find_chunks_of_group(const ChunkList& list, std::uint64_t first,
                                                          std::uint32_t part) {
   const std::uint64_t left = list.chunks - first;
@@ -245,11 +245,11 @@ __global__ void __launch_bounds__(Policy::threads, 1) hash_chunks_by_warpgroup(c
     const gf128::Element sum = WarpgroupHash<Policy>(own.chunk, own.is_there, segments, matrices).sum();
     if (own.is_there && lane_index() == 0) list.sums[first + part] = sum;
   }
-  __syncthreads();  // what is left in shared memory tells the key
+  __syncthreads();  // shared memory still has values that reveal the key
   for (std::uint32_t i = threadIdx.x; i < Policy::shared_len / sizeof(uint4); i += Policy::threads)
     shared_memory[i] = {};
 #else
-  __trap();  // it is compiled for sm_90a alone
+  __trap();  // it is compiled for sm_90a only
 #endif
 }
 

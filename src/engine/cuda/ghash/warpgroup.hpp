@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// GHASH by warpgroups, for compute capability 9.0: compiled for sm_90a alone.
+// GHASH by warpgroups, for compute capability 9.0: compiled for sm_90a only.
 #pragma once
 
 #include "engine/cuda/ghash/tensor.hpp"
 
 namespace warpcipher::cuda::ghash {
 
-// What a chunk had better be a multiple of: the blocks of a segment.
+// The blocks of a segment; chunks should be multiples of this.
 inline constexpr std::uint64_t warpgroup_chunk_multiple = 512;
 
 // Warps that hash chunks at the same time.

@@ -7,20 +7,21 @@
 
 namespace warpcipher::cuda::ghash {
 
-// What a B of 256 x 128 bits is read from: 2 x 16 pieces of 8 columns and 128 bits of k, 128 bytes each, a row of 16
-// bytes a column; the upper half of k 2 KiB behind the lower (PTX manual, "Strides", K-major without swizzling).
+// The layout of a B of 256 x 128 bits: 2 x 16 pieces of 8 columns and 128 bits of k. A piece has 128 bytes, with 16
+// bytes for each column. The upper half of k is 2 KiB after the lower (PTX manual, "Strides", K-major without
+// swizzling).
 inline constexpr std::uint32_t shared_matrix_len = 4096;
 inline constexpr std::uint32_t shared_matrix_half = 2048;
 
-// fence.proxy.async: what this thread has stored to shared memory may be read by products, after a barrier.
+// fence.proxy.async: after a barrier, products may read what this thread has stored to shared memory.
 __device__ __forceinline__ void show_shared_memory_to_products() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// wgmma.fence: before the first product that reads registers written since.
+// wgmma.fence: before the first product that reads registers written since the last fence.
 __device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
-// wgmma.commit_group and wgmma.wait_group 0: until the products have been added, and their registers may be used.
+// wgmma.commit_group and wgmma.wait_group 0: waits until the products have been added and their registers may be used.
 __device__ __forceinline__ void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wait_for_products() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
 
@@ -50,8 +51,8 @@ __device__ __forceinline__ void multiply_by_shared(std::int32_t (&c)[16][4], con
       : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(descriptor), "r"(Add ? 1 : 0));
 }
 
-// ld.global.v4.u32, where it stands: the compiler would move a load to its first use, behind the products it is to run
-// beside.
+// ld.global.v4.u32, at this point: the compiler would move an ordinary load to its first use, after the products that
+// should run at the same time.
 __device__ __forceinline__ uint4 load_ahead(const std::uint8_t* p) {
   uint4 x;
   asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "l"(p));

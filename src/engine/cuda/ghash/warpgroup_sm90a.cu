@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In a file, and a library, of its own: code for sm_90a runs on nothing but compute capability 9.0.
+// In a file and a library of its own: code for sm_90a runs only on compute capability 9.0.
 #include "engine/cuda/ghash/warpgroup.cuh"
 #include "engine/cuda/ghash/warpgroup.hpp"
 #include "engine/cuda/runtime/launch.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AES keys of a batch where kernels can read them. Of few keys the host has derived all that is needed (keys.hpp),
-// and sends it. Of many it sends the bytes alone, and the GPU derives the rest when it is asked for.
+// The AES keys of a batch in device memory. For few keys the host has derived all that kernels need (keys.hpp), and
+// sends it. For many keys it sends only their bytes; the GPU derives the rest on request.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -22,21 +22,23 @@ class Key;
 
 namespace warpcipher::cuda {
 
-// A lane of the GPU takes longer over a key schedule than the host took in the key's first call, and a launch more.
+// A lane of the GPU takes longer for a key schedule than the host took in the key's first call, and a launch takes
+// longer still.
 inline constexpr std::size_t most_keys_of_host = 4;
 
 class AesKeys {
  public:
   AesKeys(const Device& device, Stream stream, const Algorithm& algorithm, Direction direction);
 
-  // Few keys of the host: reserve() comes before, fill() after `upload` is allocated. They stay with the caller.
+  // Few keys of the host: call reserve() before `upload` is allocated, fill() after that. The caller keeps the keys
+  // alive.
   void reserve(Upload& upload, std::span<const Key* const> keys);
   void fill(Upload& upload);
 
-  // Keys whose bytes lie in device memory, one after the other.
+  // Keys whose bytes lie in device memory, one after another.
   void take_bytes(const std::uint8_t* bytes, std::uint32_t count);
 
-  // Enqueues the derivation, unless that is done.
+  // Enqueues the derivation, unless it is done.
   void derive();
 
   std::uint32_t rounds() const { return static_cast<std::uint32_t>(algorithm_.cipher.key_len / 4 + 6); }
@@ -45,7 +47,7 @@ class AesKeys {
   const std::uint8_t* bytes() const { return bytes_; }              // nullptr: the host has derived
 
   // Device memory; nullptr before derive().
-  const uint4* round_keys() const { return round_keys_; }         // most_round_keys a key
+  const uint4* round_keys() const { return round_keys_; }         // most_round_keys for each key
   const uint4* tweak_keys() const { return tweak_keys_; }         // XTS: likewise
   const gf128::Element* hash_keys() const { return hash_keys_; }  // GCM
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t piece_len = std::size_t{2} << 20;
 constexpr std::size_t share_len = std::size_t{128} << 10;  // of one core
-constexpr std::size_t least_len = std::size_t{512} << 10;  // less is not worth waking the cores
+constexpr std::size_t least_len = std::size_t{512} << 10;  // for less, waking the cores takes too long
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns of the host on their way to the device. The runtime copies from pageable memory with one core, at 8 GB/s on
-// the machine of docs/performance.md: here all cores copy into page-locked memory, and the link takes it from
-// there meanwhile.
+// the machine of docs/performance.md. Here all cores copy into page-locked memory, and the link moves the data from
+// there at the same time.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,11 @@ class ColumnUpload {
   ColumnUpload& operator=(const ColumnUpload&) = delete;
   ~ColumnUpload();
 
-  // Sends what is not secret: page-locked memory is not wiped. `host` may change once this returns, unless the
-  // application has locked its pages: then once the stream has passed the copy.
+  // Sends data that is not secret: the page-locked memory is not wiped. `host` may change once this returns; if the
+  // application has locked its pages, only once the stream has passed the copy.
   void send(void* device, const void* host, std::size_t size);
 
-  // Gives page-locked memory back; the stream has passed all copies.
+  // Gives page-locked memory back; the stream must have passed all copies.
   void release() noexcept;
 
  private:

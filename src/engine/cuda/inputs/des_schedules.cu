@@ -12,7 +12,7 @@ constexpr std::uint32_t threads = 128;
 
 struct Expansion {
   DesKeys keys;
-  const MessageView* views;    // nullptr: a schedule a key
+  const MessageView* views;    // nullptr: one schedule for each key
   const std::uint32_t* order;  // of the views
   std::uint32_t schedules;
   uint2* subkeys;
@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(threads) expand_kernel(const __grid_constant__
   const std::uint64_t end = (std::uint64_t{expansion.schedules} + warp_len - 1) / warp_len * warp_len * rounds;
   for (std::uint64_t n = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; n < end; n += stride) {
     const std::uint64_t row = n / warp_len;
-    const std::uint64_t group = rounds == 16 ? row / 16 : row / 48;  // constants: a division takes longer than the rest
+    const std::uint64_t group = rounds == 16 ? row / 16 : row / 48;  // constants: division is slow
     const std::uint64_t schedule = group * warp_len + n % warp_len;
     if (schedule >= expansion.schedules) continue;
     std::uint64_t key = schedule;

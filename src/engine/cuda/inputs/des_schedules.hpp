@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Key schedules of DES as kernels read them, made on the GPU from the bytes of the keys, a lane a round.
+// Key schedules of DES as kernels read them. The GPU makes them from the bytes of the keys, one lane for each round.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,7 +14,7 @@
 
 namespace warpcipher::cuda {
 
-// Keys one behind the other, in device memory.
+// Keys in device memory, one after another.
 struct DesKeys {
   const std::uint8_t* bytes;
   std::uint32_t key_len;
@@ -24,13 +24,13 @@ struct DesKeys {
   WARPCIPHER_HD std::uint32_t rounds() const { return key_len == 8 ? 16 : 48; }
 };
 
-// Key schedules in device memory, of a key each or of a message each, in groups of 32 as a warp with a message a lane
-// reads them: round r (in the order of use) of schedule s is subkeys()[32 (rounds (s / 32) + r) + s % 32], packed as in
-// cipher/des_sbox_subkey.hpp.
+// Key schedules in device memory, one for each key or one for each message. They are in groups of 32, as a warp reads
+// them that has a message in each lane: round r (in the order of use) of schedule s is subkeys()[32 (rounds (s / 32) +
+// r) + s % 32], packed as in cipher/des_sbox_subkey.hpp.
 class DesSchedules {
  public:
-  // A schedule a key; or, for views of messages that have more keys than one, a schedule a message, in that order
-  // (nullptr: as they are).
+  // Makes a schedule for each key; or, for views of messages with several keys, a schedule for each message, in the
+  // given order (nullptr: in the order of the views).
   DesSchedules(const Device& device, Stream stream, const DesKeys& keys, const MessageView* views = nullptr,
                std::uint32_t messages = 0, const std::uint32_t* order = nullptr);
 

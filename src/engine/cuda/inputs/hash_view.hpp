@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message as GHASH sees it: AAD and ciphertext, each padded with zeros to blocks, are one row of blocks X_0 ...
-// X_n-1, cut from the back into chunks of c blocks (only the first is short).
+// A message as GHASH sees it: AAD and ciphertext, each padded with zeros to blocks, are one sequence of blocks X_0 ...
+// X_n-1. It is cut from the end into chunks of c blocks, so that only the first may be shorter.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct HashView {
   std::uint64_t chunk_blocks;
   std::uint32_t tag_len;
   std::uint32_t key;  // its number in the group's table of powers
-  Block mask;  // E(J0), where no array of masks has it
+  Block mask;  // E(J0), unless an array of masks has it
 
   WARPCIPHER_HD std::uint64_t aad_blocks() const { return (aad_len + 15) / 16; }
   WARPCIPHER_HD std::uint64_t blocks() const { return aad_blocks() + (text_len + 15) / 16; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Page-locked memory through which a speculative launch (speculation.hpp) tells the host what it found, while it runs.
+// Page-locked memory through which a speculative launch (speculation.hpp) sends the batch summary to the host while it
+// runs.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -28,7 +29,7 @@ class HostMailbox {
 
   Mailbox* get() const { return mailbox_; }
 
-  // A kernel that will give it has been launched.
+  // Call this when a kernel has been launched that will fill it.
   void expect() { expected_ = true; }
 
   void wait() const {

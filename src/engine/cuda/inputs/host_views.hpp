@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views of messages as the host fills them in.
+// Views of messages, filled in by the host.
 #pragma once
 
 #include <cstddef>

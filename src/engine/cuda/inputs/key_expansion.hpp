@@ -21,18 +21,18 @@ struct KeyExpansion {
   std::uint32_t count;        // of keys
   bool inverse;               // for decryption (FIPS 197, section 5.3.5)
   uint4* round_keys;          // most_round_keys for each key
-  gf128::Element* hash_keys;  // nullptr, or with it E(0) of each key
+  gf128::Element* hash_keys;  // E(0) of each key; nullptr: not wanted
 };
 
-// AES key schedules, a lane each.
+// AES key schedules, one in each lane.
 void expand_keys(const Device& device, Stream stream, const KeyExpansion& expansion);
 
 // The same for the second halves of XTS keys, which only encrypt (IEEE 1619, section 5.1). first_halves: the expansion
-// of the first.
+// of the first halves.
 void expand_tweak_keys(const Device& device, Stream stream, const KeyExpansion& first_halves, uint4* round_keys);
 
-// Sets *bad when the two halves of an XTS key are equal (Key::Key refuses it). keys: `count` of `key_len` bytes, one
-// behind the other. Takes the same time wherever halves differ.
+// Sets *bad when the two halves of an XTS key are equal (Key::Key refuses such a key). keys: `count` keys of `key_len`
+// bytes, one after another. The time does not depend on where halves differ.
 void check_key_halves(const Device& device, Stream stream, const std::uint8_t* keys, std::uint32_t key_len,
                       std::uint32_t count, std::uint32_t* bad);
 

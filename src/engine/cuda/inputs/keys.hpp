@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CUDA engine derives on the host, in constant time, from the key of a message that runs alone: once in the
-// key's life. Batches with many keys derive theirs on the GPU
-// (aes_keys.hpp).
+// What the CUDA engine derives on the host, in constant time, from the key of a message that runs alone; once for each
+// key. Batches with many keys derive theirs on the GPU (aes_keys.hpp).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ struct AesKeyState final : KeyState {
 
   aes::Schedule schedule;   // encryption; XTS: of the key for the data
   gf128::Element hash_key;  // GCM: H
-  // Round keys in the order they are added, as little-endian columns.
+  // Round keys in the order of use, as little-endian columns.
   std::uint32_t encryption_words[60];
   std::uint32_t decryption_words[60];
   std::uint32_t tweak_words[60];  // XTS: of the key for tweaks, which encrypts in both directions
@@ -31,11 +30,10 @@ struct AesKeyState final : KeyState {
 
 const AesKeyState& aes_key_state(const Key& key);
 
-// The keys of a group, each numbered once: a hash table of addresses, as there may be a key for each of a million
-// messages.
+// The keys of a group, each with a number. A hash table of addresses, because a million messages may have a key each.
 class KeyList {
  public:
-  // The number of a key, from 0, in the order of first sight.
+  // The number of a key, from 0, in the order of first use.
   std::uint32_t number(const Key& key) {
     if (!keys_.empty() && keys_[last_] == &key) return last_;
     if (2 * keys_.size() >= table_.size()) grow();
@@ -52,7 +50,7 @@ class KeyList {
  private:
   static constexpr std::uint32_t empty = 0xffffffffu;
 
-  // Where the key is, or an empty place for it.
+  // The entry of the key, or an empty entry for it.
   std::size_t place_of(const Key& key) const {
     constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15u;  // spreads addresses (Knuth, volume 3, section 6.4)
     const std::uint64_t hash = reinterpret_cast<std::uintptr_t>(&key) * golden_ratio;

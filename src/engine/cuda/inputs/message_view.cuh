@@ -17,7 +17,7 @@ struct TileView {
   Text text;
 };
 
-// Where the message of a tile would lie were all messages of the group as long as each other.
+// The position of a tile's message if all messages of the group had the same length.
 __device__ __forceinline__ std::uint32_t estimate_message(std::uint32_t count, std::uint64_t tiles,
                                                           std::uint64_t tile) {
   const float position = static_cast<float>(tile) * (static_cast<float>(count) / static_cast<float>(tiles));
@@ -25,9 +25,9 @@ __device__ __forceinline__ std::uint32_t estimate_message(std::uint32_t count, s
   return speculation < count ? speculation : count - 1;
 }
 
-// The largest position with first_tile[position] <= tile, that is the message that holds the tile, of `tiles`. The
-// lanes of a warp probe 32 places at once: first around the estimate, then 32 evenly over what is left, so
-// 65,536 messages of any lengths take five steps, and messages of one length one.
+// The largest position with first_tile[position] <= tile: the message that contains the tile. The lanes of a warp probe
+// 32 positions at once: first around the estimate, then evenly over what is left. So 65,536 messages of any lengths
+// take five steps, and messages of one length take one step.
 __device__ __forceinline__ std::uint32_t find_message(const std::uint64_t* first_tile, std::uint32_t count,
                                                       std::uint64_t tiles, std::uint64_t tile) {
   std::uint32_t low = 0;
@@ -47,8 +47,8 @@ __device__ __forceinline__ std::uint32_t find_message(const std::uint64_t* first
   return low;
 }
 
-// The same for lanes that look for different tiles: away from the estimate in growing steps until the message lies
-// between two probes, then by halves.
+// The same for lanes that look for different tiles: in growing steps away from the estimate until the message lies
+// between two probes, then by bisection.
 __device__ __forceinline__ std::uint32_t find_message_alone(const std::uint64_t* first_tile, std::uint32_t count,
                                                             std::uint64_t tiles, std::uint64_t tile) {
   std::uint32_t low = 0;
@@ -72,8 +72,8 @@ __device__ __forceinline__ std::uint32_t cut_to_32_bits(std::uint64_t x) {
 }
 
 // unit_len: bytes of a unit. number_in_message: of the tile, from 0. lead (below units_of_tile): the tiles of the
-// message begin that many units earlier, so that the first is shorter and the last has what is left, up to twice as
-// much.
+// message begin that many units earlier. So the first tile is shorter, and the last has the rest, up to twice as many
+// units.
 __device__ __forceinline__ TileView make_tile(const MessageView& view, std::uint32_t message, std::uint64_t number,
                                               std::uint64_t number_in_message, std::uint32_t units_of_tile,
                                               std::uint32_t unit_len, std::uint32_t lead = 0) {

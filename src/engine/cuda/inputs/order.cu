@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A counting sort: how many messages each class has, where each class begins, and then every message takes the next
-// place of its class. The lanes of a warp that hit on one class count as one, for batches of few lengths.
+// A counting sort: it counts the messages of each class, finds where each class begins, and then gives each message the
+// next position in its class. Lanes of a warp with the same class share one atomic operation, for batches of few
+// lengths.
 #include "engine/cuda/inputs/order.hpp"
 
 #include "engine/cuda/runtime/intrinsics.cuh"
@@ -10,8 +11,8 @@ namespace warpcipher::cuda {
 namespace {
 
 constexpr std::uint32_t threads = 128;
-constexpr std::uint32_t exact = 128;       // lengths below have a class each
-constexpr std::uint32_t of_doubling = 64;  // classes from there to twice as long, and so on
+constexpr std::uint32_t exact = 128;       // each length below has its own class
+constexpr std::uint32_t of_doubling = 64;  // classes for lengths up to twice as long, and so on
 
 // Longest first: class 0.
 __device__ __forceinline__ std::uint32_t class_of(std::uint64_t units) {
@@ -24,7 +25,7 @@ __device__ __forceinline__ std::uint32_t class_of(std::uint64_t units) {
 }
 static_assert(exact + 57 * of_doubling <= length_classes);
 
-// Adds the lanes of each class to its count. Returns what the count was for the lane; every lane takes part.
+// Adds the lanes of each class to its count. Returns the count before the lane was added. Every lane takes part.
 __device__ __forceinline__ std::uint32_t count_lanes(std::uint32_t* counts, std::uint32_t number, bool is_there) {
   const std::uint32_t alike = lanes_alike(is_there ? number : length_classes);
   const std::uint32_t below = alike & ((1u << lane_index()) - 1);
@@ -34,7 +35,7 @@ __device__ __forceinline__ std::uint32_t count_lanes(std::uint32_t* counts, std:
          static_cast<std::uint32_t>(__popc(below));
 }
 
-// Calls body(message, is_there) by whole warps.
+// Calls body(message, is_there) in whole warps.
 template <class Body>
 __device__ __forceinline__ void for_each_message(std::uint32_t messages, Body&& body) {
   const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;

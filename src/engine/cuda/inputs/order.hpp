@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages of a serial mode in the order of their length, so that the lanes of a warp end together and the longest
-// begin first. Lengths fall into classes that differ by less than a sixty-fourth, and messages of a class come in any
-// order: more would gain nothing.
+// begin first. The lengths of a class differ by less than a sixty-fourth; messages of a class are in any order. A finer
+// order would gain nothing.
 #pragma once
 
 #include <cstdint>

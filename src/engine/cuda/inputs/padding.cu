@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t threads = 128;
 
-// As padding_len() in src/dispatch/run.cpp, of the last `block_len` bytes of a block of 16.
+// As padding_len() in src/dispatch/run.cpp, for the last `block_len` bytes of a block of 16.
 __device__ __forceinline__ std::uint32_t padding_len(const Block& block, std::uint32_t block_len) {
   const std::uint32_t n = block.words[3] >> 24;
   std::uint32_t bad = static_cast<std::uint32_t>(n == 0) | static_cast<std::uint32_t>(n > block_len);
@@ -21,7 +21,7 @@ __device__ __forceinline__ std::uint32_t padding_len(const Block& block, std::ui
   return bad == 0 ? n : 0;
 }
 
-// By all lanes of a warp.
+// Every lane of the warp takes part.
 __device__ __forceinline__ void wipe_text(std::uint8_t* text, std::uint64_t len) {
   std::uint64_t done = 0;
   if (reinterpret_cast<std::uintptr_t>(text) % 16 == 0) {

@@ -36,7 +36,7 @@ const T* PlacedColumns::place(std::span<const T> column) {
   return reinterpret_cast<const T*>(copies_.back()->data());
 }
 
-// Fills in all that is no column.
+// Fills in all that is not a column.
 void PlacedColumns::describe() {
   const Algorithm& algorithm = c_.algorithm_of_all();
   const bool is_gcm = algorithm.mode.id == Mode::gcm;

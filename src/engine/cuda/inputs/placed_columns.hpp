@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The columns of a batch where kernels can read them: those of the host are copied to the device, those of a device are
-// used where they lie.
+// The columns of a batch in device memory: columns of the host are copied there; columns of a device are used where
+// they lie.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ class PlacedColumns {
   const ColumnView& view() const { return view_; }
   void set_chunk_blocks(std::uint64_t blocks) { view_.chunk_blocks = blocks; }
 
-  // The bytes of the keys, one behind the other; enqueues their copy. At most once.
+  // The bytes of the keys, one after another; enqueues their copy. Call it at most once.
   const std::uint8_t* place_key_bytes();
 
-  // Gives page-locked memory back; the stream has passed all copies.
+  // Gives page-locked memory back; the stream must have passed all copies.
   void release() noexcept { upload_.release(); }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When CBC, CFB or CFB8 is decrypted in place, the ciphertext before a tile may be gone by the time the tile is worked
-// on: it is saved first.
+// Decryption of CBC, CFB and CFB8 in place may overwrite the ciphertext before a tile before the tile is decrypted. So
+// that ciphertext is saved first.
 #pragma once
 
 #include "engine/cuda/inputs/message_view.hpp"
@@ -18,7 +18,7 @@ namespace warpcipher::cuda {
 void save_ciphertext(const Device& device, Stream stream, const Algorithm& algorithm, const TileList& list,
                      Block* saved_ciphertext);
 
-// Whether decryption of the algorithm looks at the block before.
+// Whether decryption of the algorithm reads the block before.
 bool reads_previous_block(const Algorithm& algorithm, Direction direction);
 
 }  // namespace warpcipher::cuda

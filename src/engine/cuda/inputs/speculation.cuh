@@ -7,7 +7,7 @@
 
 namespace warpcipher::cuda {
 
-// Tells the host; false where the kernel must end, having done nothing. Every thread of the grid asks.
+// Fills the mailbox. False: the kernel must end without doing anything. Every thread of the grid calls it.
 __device__ __forceinline__ bool may_start(const Speculation& speculation) {
   if (speculation.summary == nullptr) return true;
   const BatchSummary summary = *speculation.summary;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speculative launches: the text of a batch is started before the host knows what the batch is like. The GPU makes the
-// plan (summary.hpp). If the host waited for it and then launched a kernel, the GPU would be idle for 30 us. So the
+// Speculative launches: the host launches the kernel for the text of a batch before it knows the plan. The GPU makes
+// the plan (summary.hpp). If the host waited for it and then launched a kernel, the GPU would be idle for 30 us. So the
 // host assumes that all messages have the same length and launches the kernel for that; the kernel checks the
 // assumption:
 //
 //   host     ... plan, text | waits for the mailbox                     | holds: done    no: text as the summary says
 //   device   plan ........... text: fills the mailbox; holds? no: ends
 //
-// Nothing is written where the summary is bad, or the assumption does not hold.
+// If the summary is bad, or the assumption does not hold, nothing is written.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 
 namespace warpcipher::cuda {
 
-// What the host must know before it starts the work. Types as atomic operations take them.
+// What the host must know before it starts the work. The types are those of atomic operations.
 struct BatchSummary {
   std::uint32_t bad;     // not 0: some message is wrong, or may be
-  std::uint32_t failed;  // messages whose tag or padding is not right: once they have run
+  std::uint32_t failed;  // messages whose tag or padding is wrong; set after they have run
   unsigned long long units;
   unsigned long long most_units;
   unsigned long long hash_blocks;  // of AAD and text
@@ -30,7 +30,7 @@ struct BatchSummary {
   unsigned long long first_out;
 };
 
-// What a kernel tells the host, in page-locked memory.
+// What a kernel sends to the host, in page-locked memory.
 struct Mailbox {
   BatchSummary summary;
   std::uint32_t is_there;  // not 0: all of it
@@ -41,9 +41,9 @@ struct Speculation {
   Mailbox* mailbox = nullptr;
   std::uint64_t least_units = 0;    // of all messages
   std::uint64_t most_units = 0;     // of one
-  std::uint32_t units_of_tile = 0;  // not 0: the units of a tile; more than half of them must be there
+  std::uint32_t units_of_tile = 0;  // not 0: the units of a tile; more than half of them must exist
   // Not 0: another kernel on the same stream takes batches of this many units, in messages of no more than others_most.
-  // It fills the mailbox, too: `mailbox` is nullptr here.
+  // That kernel fills the mailbox: `mailbox` is nullptr here.
   std::uint64_t others_units = 0;
   std::uint64_t others_most = 0;
 };

@@ -46,7 +46,7 @@ __device__ __forceinline__ Sums last_of_lanes(const Sums& a) {
           from_lane(a.chunks, warp_len - 1)};
 }
 
-// Sums up to and with each lane.
+// Inclusive sums over the lanes.
 __device__ __forceinline__ Sums scan_lanes(Sums sums) {
 #pragma unroll
   for (std::uint32_t distance = 1; distance < warp_len; distance *= 2) {
@@ -56,7 +56,7 @@ __device__ __forceinline__ Sums scan_lanes(Sums sums) {
   return sums;
 }
 
-// Lengths of a message; cut, so that sums of two do not overflow. What is cut is wrong anyway.
+// Lengths of a message, limited so that the sum of two does not overflow. A length above the limit is wrong anyway.
 struct Lengths {
   std::uint64_t in;
   std::uint64_t text;
@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(scan_threads)
   }
 }
 
-// A message: where it lies, whether it is right, its views.
+// Finds the position of a message, checks it, and fills in its views.
 class MessageChecker {
  public:
   __device__ __forceinline__ MessageChecker(const ColumnView& columns, std::uint32_t i, const Sums& before)
@@ -244,8 +244,9 @@ class MessageChecker {
   }
 
  private:
-  // Outputs come in the order of the messages, so that each need look only at its neighbours. Where in and out share
-  // memory, what a message reads lies between the outputs of its neighbours, and is its own output or apart from it.
+  // Outputs are in the order of the messages, so each message is checked against its neighbours only. If in and out
+  // share memory, the input of a message must lie between the outputs of its neighbours, and must be its own output or
+  // not overlap it.
   __device__ __forceinline__ bool keeps_to_itself() const {
     const std::uint64_t end = out_ + lengths_.out;
     std::uint64_t end_before = out_;
@@ -357,7 +358,8 @@ __global__ void __launch_bounds__(threads)
     const std::uint32_t word = outcome.words == nullptr ? 0 : outcome.words[i];
     const bool is_good = outcome.words == nullptr || word != 0;
     const std::uint64_t len = views != nullptr ? views[i].out_len : outcome.text_len;
-    // With what lies between them: of a line of which parts are written, the memory must read the rest first.
+    // Writes the padding of each result too: for a line that is written in part, the memory would have to read the rest
+    // first.
     static_assert(sizeof(Result) == 16 && offsetof(Result, written) == 8, "a result is a status and a length");
     const auto status = static_cast<std::uint32_t>(is_good ? Status::ok : outcome.failure);
     auto* const words = reinterpret_cast<std::uint64_t*>(results + i);

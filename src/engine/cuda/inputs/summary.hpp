@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan of a columnar batch, made on the GPU: what src/dispatch/columns.cpp, check_messages() and make_plan() do on
-// the host. A batch passes here only if it would pass there; one whose outputs do not come in the order of its messages
-// may be turned away though it is right.
+// the host. A batch passes here only if it would pass there. A correct batch may be refused if its outputs are not in
+// the order of its messages.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace warpcipher::cuda {
 
-// Columns as kernels read them: all arrays in device memory, in and out too.
+// Columns as kernels read them: all arrays, in and out included, are in device memory.
 struct ColumnView {
   const std::uint64_t* in_lengths;   // nullptr: in_len_of_all
   const std::uint64_t* in_offsets;   // nullptr: back to back
@@ -31,7 +31,7 @@ struct ColumnView {
   std::uint64_t in_len;
   std::uint64_t out_len;
   std::uint64_t aad_len;
-  std::uint64_t in_len_of_all;   // of each message, where there are no in_lengths
+  std::uint64_t in_len_of_all;   // of each message, if there are no in_lengths
   std::uint64_t least_text_len;  // of a message
   std::uint64_t most_text_len;
   std::uint64_t chunk_blocks;  // GCM: of GHASH
@@ -39,8 +39,8 @@ struct ColumnView {
   std::uint32_t keys;
   std::uint32_t tag_len;
   std::uint32_t iv_len;     // 0, 8, 16, or for GCM 12
-  std::uint32_t block_log;  // of bytes: 4, or for DES 3
-  std::uint32_t unit_log;   // the same, or for CFB8 0
+  std::uint32_t block_log;  // log2 of a block's bytes: 4, or 3 for DES
+  std::uint32_t unit_log;   // the same, or 0 for CFB8
   bool whole_blocks;        // texts must be multiples of a block
   bool steals;              // XTS: the last unit takes what is left of a block
   bool pads;                // PKCS#7 is added
@@ -55,8 +55,8 @@ struct ColumnView {
   }
 };
 
-// Sums over messages, for places back to back and the numbers of tiles and chunks. They stop at a limit that no place
-// reaches.
+// Sums over messages: positions of texts back to back, and numbers of tiles and chunks. They saturate at a limit that
+// no position reaches.
 struct Sums {
   std::uint64_t in;
   std::uint64_t out;
@@ -79,7 +79,7 @@ struct SummaryBuffers {
   std::uint64_t* first_chunk;  // GCM: likewise
 };
 
-// Fills the buffers from the columns. Where a message is wrong its views mean nothing, but its key is one that exists.
+// Fills the buffers from the columns. The views of a wrong message are meaningless, but its key exists.
 void summarize_columns(const Device& device, Stream stream, const ColumnView& columns, const SummaryBuffers& buffers);
 
 struct NonceTable {
@@ -88,18 +88,19 @@ struct NonceTable {
   std::uint64_t seeds[3];  // random
 };
 
-// Sets summary->bad when two messages have the same key and nonce. With E(J0) of each message in `masks` no key need be
-// looked at: the same nonce gives the same E(J0) under the same key, and under another with a chance of 2^-128.
+// Sets summary->bad when two messages have the same key and nonce. With E(J0) of each message in `masks` no keys need
+// to be compared: the same nonce gives the same E(J0) under the same key, and under another key only with probability
+// 2^-128.
 void check_nonces(const Device& device, Stream stream, const MessageView* views, const Block* masks,
                   std::uint32_t messages, const NonceTable& table, BatchSummary* summary);
 
-// What came of the messages of a batch.
+// The outcome of the messages of a batch.
 struct Outcome {
-  std::uint64_t text_len;      // of each, where there are no views
+  std::uint64_t text_len;      // of each message, if there are no views
   const std::uint32_t* words;  // 0: failed; nullptr: none did
-  Status failure;              // of those
-  std::uint32_t added;         // bytes written beside the text
-  bool takes_off;              // other words are lengths of padding, which the text had
+  Status failure;              // of the failed ones
+  std::uint32_t added;         // bytes written in addition to the text
+  bool takes_off;              // other words are lengths of padding, which the text included
 };
 
 // Results in device memory. Counts summary->failed.

@@ -10,16 +10,16 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// The shared memory that the launch gave.
+// The dynamic shared memory of the launch.
 extern __shared__ uint4 shared_tables[];
 
-// Where the tables begin in the block's shared memory, and the word at such an address. As numbers, so that where they
-// begin can be part of a sum that is made anyway.
+// Where the tables begin in the block's shared memory, and the word at an address. Addresses are numbers, so that the
+// beginning of the tables can be added in a sum that is computed anyway.
 __device__ __forceinline__ std::uint32_t tables_address() {
 #if defined(__CUDA_ARCH__)
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(shared_tables));
 #else
-  return 1024;  // as on a GPU, whose driver keeps what is before
+  return 1024;  // as on a GPU, where the driver reserves the first KiB
 #endif
 }
 __device__ __forceinline__ std::uint32_t load_shared(std::uint32_t address) {
@@ -54,9 +54,9 @@ __device__ __forceinline__ void fill_tables() {
   }
 }
 
-// Encrypts (or, Inverse, decrypts: section 5.3.5) N independent blocks of a lane at once. Key: a source's
-// (source.cuh); round(r) gives the words of AddRoundKey number r in the order they are added. Rounds: 10 or 14 unrolls
-// them, so that keys that are kernel parameters become operands of the logic; 0 takes the number at run time.
+// Encrypts (or, Inverse, decrypts: section 5.3.5) N independent blocks of a lane at once. Key: a source's (source.cuh);
+// round(r) gives the words of AddRoundKey number r in the order of use. Rounds: with 10 or 14 the rounds are unrolled,
+// so that keys that are kernel parameters become operands of the logic; with 0 their number is read at run time.
 template <class Tables, bool Inverse, int Rounds, class Key>
 class LaneCipher {
  public:
@@ -75,7 +75,7 @@ class LaneCipher {
     run_from<1>(blocks);
   }
 
-  // Rounds 1 and 2 of a block, without what its byte 15 adds to them.
+  // Rounds 1 and 2 of a block without the contribution of byte 15.
   __device__ __forceinline__ CommonRounds common_rounds(const Block& block) const {
     static_assert(!Inverse, "counters are encrypted, whatever the direction of the message");
     const Block s = block ^ key_.round(0);
@@ -88,7 +88,7 @@ class LaneCipher {
     return {first.words[0] ^ mix<0b0111>(s.words[0], s.words[1], s.words[2], 0), missing ^ key_.round(2)};
   }
 
-  // What byte 15 adds to column 0 of round 1, for the N blocks whose byte 15 is last ^ 32 n.
+  // The contribution of byte 15 to column 0 of round 1, for the N blocks whose byte 15 is last ^ 32 n.
   template <int N>
   __device__ __forceinline__ void last_byte_entries(std::uint32_t (&entries)[N], std::uint32_t last) const {
     static_assert(N <= 8, "byte 15 has room for eight rows of 32");
@@ -101,7 +101,7 @@ class LaneCipher {
     return entry<3>(address<3>(last << 24 ^ key_.round(0).words[3]));
   }
 
-  // Encrypts N blocks that have `common` in common and differ in byte 15, which adds entries[n].
+  // Encrypts N blocks that share `common` and differ in byte 15, whose contribution is entries[n].
   template <int N>
   __device__ __forceinline__ void encrypt_rest(Block (&blocks)[N], const CommonRounds& common,
                                                const std::uint32_t (&entries)[N]) const {
@@ -118,7 +118,7 @@ class LaneCipher {
     };
   }
 
-  // The rounds behind after_common().
+  // The rounds after after_common().
   template <int N>
   __device__ __forceinline__ void encrypt_rest(Block (&blocks)[N]) const {
     run_from<3>(blocks);
@@ -128,7 +128,7 @@ class LaneCipher {
   // The rounds from number First, which is odd; so are those before the last, whatever the key's length.
   template <std::uint32_t First, int N>
   __device__ __forceinline__ void run_from(Block (&blocks)[N]) const {
-    if constexpr (Rounds != 0 && (N > 1 || Key::in_registers)) {  // the odd single block is not worth the code
+    if constexpr (Rounds != 0 && (N > 1 || Key::in_registers)) {  // a single block is not worth the code
 #pragma unroll
       for (std::uint32_t r = First; r < Rounds; ++r) round(blocks, key_.round(r));
     } else {
@@ -142,7 +142,7 @@ class LaneCipher {
     last_round(blocks, key_.round(rounds_));
   }
 
-  // Of the row for byte `Byte` of the word.
+  // The address of the row for byte `Byte` of the word.
   template <std::uint32_t Byte>
   __device__ __forceinline__ std::uint32_t address(std::uint32_t word) const {
     if constexpr (Tables::row_log == 8) {
@@ -152,7 +152,7 @@ class LaneCipher {
     }
   }
 
-  // What lies at an address in table Table: 0 or 1 where there is one plane.
+  // The entry at an address in table Table; with one plane Table is 0 or 1.
   template <std::uint32_t Table>
   __device__ __forceinline__ std::uint32_t load(std::uint32_t address) const {
     static_assert(Table / 2 < Tables::planes, "this layout has no such table");
@@ -164,7 +164,7 @@ class LaneCipher {
     }
   }
 
-  // The same for T_Row, which may have to be made of another table.
+  // The same for T_Row, which may be computed from another table.
   template <std::uint32_t Row>
   __device__ __forceinline__ std::uint32_t entry(std::uint32_t address) const {
     if constexpr (Row / 2 < Tables::planes) {
@@ -242,7 +242,7 @@ class LaneCipher {
 
   const Key& key_;
   const std::uint32_t rounds_;
-  const std::uint32_t lane_;  // what the lane adds to addresses; where those are sums, with where the tables begin
+  const std::uint32_t lane_;  // added to addresses; if these are sums, it includes where the tables begin
 };
 
 }  // namespace warpcipher::cuda::lane_table

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counter mode (SP 800-38A, section 6.5), and GCM's inside it, with what neighbouring counters have in common
-// computed once: 256 counters that differ in the last byte alone share most of rounds 1 and 2 (CommonRounds).
+// The counter mode (SP 800-38A, section 6.5), also inside GCM. What consecutive counters share is computed once: 256
+// counters that differ only in the last byte share most of rounds 1 and 2 (CommonRounds).
 //
-// Tiles therefore begin where that byte is 0, so many units before the message as its first counter says:
+// So tiles begin where that byte is 0. The first tile begins before the message, by as many units as the last byte of
+// the first counter says:
 //
 //   counter's last byte   fe ff | 00 01 ... ff | 00 01 ... ff | 00 ... 17
 //   unit                   0  1 |  2  3 ... 101|102 ...    201|202 ... 219   (hexadecimal)
 //   tile                   0    |  1           |  2                          the last takes what is left
 //
-// and every carry, past 8, 32 or 128 bits, falls between two of them.
+// So every carry, past 8, 32 or 128 bits, is between two tiles.
 #pragma once
 
 #include "engine/cuda/lane_table/common_rounds.cuh"
@@ -34,7 +35,7 @@ struct CounterMode {
   static constexpr bool runs_of_tiles = true;
   using Parameters = CounterParameters;
 
-  // So few blocks cost more with the common rounds than without.
+  // For so few blocks, the common rounds cost more than they save.
   static constexpr std::uint32_t few = 2 * warp_len;
   static constexpr std::uint32_t carry = 256;
   static constexpr std::uint32_t group = blocks_in_flight * warp_len;
@@ -42,8 +43,8 @@ struct CounterMode {
 
   static __device__ __forceinline__ std::uint32_t lead(const MessageView& view) { return view.start.words[3] >> 24; }
 
-  // The last byte, below 32, of the counters of a lane in rows of 32. Lane l stores to block l of 32 in memory,
-  // wherever the text begins, so that eight lanes store to one line.
+  // The last byte, below 32, of a lane's counters in rows of 32. Lane l stores to block l of 32 in memory, wherever the
+  // text begins, so that eight lanes store to one line.
   static __device__ __forceinline__ std::uint32_t column_of_lane(const MessageView& view) {
     const auto begin = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(view.out) / 16);
     return (lane_index() + lead(view) - begin) % warp_len;
@@ -71,7 +72,7 @@ struct CounterMode {
       std::uint32_t rest = whole > end ? whole - end : 0;
       if (end > whole) end = whole;
       if (end > done + few) {
-        // A group for its first few blocks would be a group too many.
+        // The first few blocks of a group would cost as much as a whole group.
         const std::uint32_t tail = (last + end - done) % group;
         if (tail <= warp_len && end - done > group) end -= tail;
         const CommonRounds common = find_common(cipher, tile, number / carry, parameters);
@@ -85,7 +86,7 @@ struct CounterMode {
   }
 
  private:
-  // Blocks [done, end), the first with `last` in its counter's last byte, no carry among them. A lane takes every 32nd.
+  // Blocks [done, end). The last byte of the first counter is `last`; there is no carry. A lane takes every 32nd block.
   template <class Cipher>
   __device__ __forceinline__ void encrypt_rows(const Cipher& cipher, const Text& text, const CommonRounds& common,
                                                std::uint32_t done, std::uint32_t end, std::uint32_t last) {
@@ -100,7 +101,7 @@ struct CounterMode {
       if constexpr (Cipher::key_in_registers) cipher.last_byte_entries(halves[0], row + column);
       cipher.encrypt_rest(blocks, common, halves[0]);
       if constexpr (!Cipher::key_in_registers) turn_halves();
-      const std::uint32_t index = row + column - last;  // may lie before the first
+      const std::uint32_t index = row + column - last;  // may be before the first block
       const std::int64_t offset = 16 * std::int64_t{static_cast<std::int32_t>(done + index)};
       Block texts[blocks_in_flight];
 #pragma unroll
@@ -126,7 +127,7 @@ struct CounterMode {
     }
   }
 
-  // The same for any text, every block with a counter of its own.
+  // The same for any text, with a separate counter for every block.
   template <class Cipher>
   static __device__ __forceinline__ void encrypt_few(const Cipher& cipher, Text text, const TileView& tile,
                                                      std::uint32_t done, std::uint32_t end, bool wrap_32) {
@@ -141,8 +142,8 @@ struct CounterMode {
     }
   }
 
-  // Lane l computes the common rounds of the warp's tile after the next l, should it be of the same message and not
-  // the odd end of a last tile: so 32 tiles cost what one would.
+  // Lane l computes the common rounds of one tile: the warp's tile after the next l, if that belongs to the same
+  // message and is not a short last tile. So 32 tiles cost as much as one.
   template <class Cipher>
   __device__ __forceinline__ CommonRounds find_common(const Cipher& cipher, const TileView& tile, std::uint64_t number,
                                                       const Parameters& parameters) {
@@ -169,8 +170,8 @@ struct CounterMode {
   }
 
   std::uint32_t column = 0;  // of the lane's counters in rows of 32
-  // What byte 15 adds to rows 0 to 3 and 4 to 7 of every tile of the message; between tiles in this order. Where
-  // registers are short it is looked up for each group anew.
+  // The contribution of byte 15 to rows 0 to 3 and 4 to 7 of every tile of the message, in this order between tiles. If
+  // registers are short, it is looked up again for each group.
   std::uint32_t halves[2][blocks_in_flight] = {};
   CommonRounds ahead{};
   std::uint32_t message = 0xffffffffu;

@@ -50,7 +50,7 @@ struct CounterRun {
   void run_round_keys(const MessageList& list) const {
     const BatchSource source{list, batch.rounds, batch.round_keys};
     switch (choice.kernel) {
-      case CounterKernel::hybrid_packed:  // never chosen for keys that are no parameter
+      case CounterKernel::hybrid_packed:  // never chosen if the key is not a parameter
       case CounterKernel::packed:
         return launch_packed(device, stream, choice.layout, source, packed(), speculation);
       case CounterKernel::hybrid:
@@ -92,7 +92,7 @@ bool start_counter_batch(const Device& device, Stream stream, const CounterBatch
   const CounterParameters counting{wrap_32, nullptr};
   const CounterRun run{device, stream, batch, choice, counting, own};
   if (choice.kernel == CounterKernel::hybrid_packed) {
-    // For messages all of one length. The packed kernel, launched after it, takes others.
+    // For messages of one length. The packed kernel, launched after it, takes others.
     own.least_units = batch.units;
     own.most_units = batch.most_units;
     run();

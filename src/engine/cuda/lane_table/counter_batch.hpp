@@ -28,7 +28,7 @@ struct CounterBatch {
   std::uint32_t messages;
   std::uint32_t rounds;
   const uint4* round_keys;   // most_round_keys for each key; KeySource::bytes: not read
-  const std::uint8_t* keys;  // as they were given, one behind the other; nullptr: not on the device
+  const std::uint8_t* keys;  // as given, one after another; nullptr: not on the device
   const Key* only_key;       // of all messages, or nullptr
 };
 
@@ -36,9 +36,8 @@ struct CounterBatch {
 void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, const CounterChoice& choice,
                        bool wrap_32, const std::uint32_t* verdicts);
 
-// The same before the host knows the batch: its tiles and units are those of messages all alike. Fills in
-// the rest of the speculation. Returns false, and launches nothing, where the kernel for such a batch does not check
-// it.
+// The same before the host knows the batch: tiles and units are those of messages of one length. Fills in the rest of
+// the speculation. False: the kernel for such a batch does not check the assumption; nothing has been launched.
 bool start_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, CounterChoice choice,
                          bool wrap_32, Speculation& speculation);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// DES by lane tables, for the serial modes, where a lane has just one block at a time and bitslicing would leave it
-// idle. Each S-box and the permutation P after it are one table of 64 words; as in table_layout.hpp every lane has its
-// own copy in its own bank, so the time depends on nothing secret. Four planes of 16 KiB, two S-boxes a plane:
+// DES by lane tables, for the serial modes: there a lane has only one block at a time, so bitslicing would waste its
+// work. Each S-box and the permutation P after it are one table of 64 words; as in table_layout.hpp every lane has its
+// own copy in its own bank, so the time depends on nothing secret. Four planes of 16 KiB, with two S-boxes each:
 //
 //   row x    bytes 0..127: S1[x] for lanes 0 to 31    bytes 128..255: S2[x] for lanes 0 to 31       (plane 0)
 //            S3, S4 (plane 1); S5, S6 (plane 2); S7, S8 (plane 3)
@@ -69,7 +69,7 @@ struct SerialDes {
   Key key;
   std::uint32_t rounds;  // 16 or 48
 
-  // Encrypts words[0] and words[1], loaded little-endian; gives zeros in the others.
+  // Encrypts words[0] and words[1], loaded little-endian; the other words of the result are zeros.
   __device__ __forceinline__ Block operator()(const Block& block) const {
     const std::uint32_t lane = 4 * lane_index();
     std::uint32_t left = byte_swap(block.words[0]);
@@ -83,18 +83,18 @@ struct SerialDes {
     uint2 second = key.round(1);
 #pragma unroll 1
     for (std::uint32_t pass = 0; pass < rounds; pass += 16) {
-#pragma unroll 2  // so that subkeys need not move from register to register
+#pragma unroll 2  // so that subkeys need not be moved between registers
       for (std::uint32_t r = 0; r < 16; r += 2) {
         const uint2 this_round = first;
         const uint2 next_round = second;
-        if (r + 2 < 16 || pass + 16 < rounds) {  // two rounds ahead: where keys are many they lie in the L2 cache
+        if (r + 2 < 16 || pass + 16 < rounds) {  // two rounds ahead: with many keys, subkeys are in the L2 cache
           first = key.round(pass + r + 2);
           second = key.round(pass + r + 3);
         }
         left ^= substitute(right, this_round, lane);
         right ^= substitute(left, next_round, lane);
       }
-      const std::uint32_t half = left;  // the halves change places after the last round of a pass
+      const std::uint32_t half = left;  // the halves are exchanged after the last round of a pass
       left = right;
       right = half;
     }

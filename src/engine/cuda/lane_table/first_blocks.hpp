@@ -21,8 +21,9 @@ struct FirstBlocks {
   Block* masks;
 };
 
-// Encrypts views[i].start under key views[i].key, a lane each. With masks the result goes there, and start to the
-// counter that follows (inc32: SP 800-38D, section 6.2); without, it becomes start. Pointers are to device memory.
+// Encrypts views[i].start under key views[i].key, one message in each lane. With masks: the result goes there, and
+// start becomes the next counter (inc32: SP 800-38D, section 6.2). Without: start becomes the result. Pointers are to
+// device memory.
 void encrypt_first_blocks(const Device& device, Stream stream, TableLayout layout, const FirstBlocks& batch);
 
 }  // namespace warpcipher::cuda::lane_table

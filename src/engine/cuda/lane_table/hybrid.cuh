@@ -5,9 +5,10 @@
 //   0 to 7         logic alone (aes_slices.hpp)
 //   8 to 31        lane tables
 //
-// Either kind takes a tile of 256 units whenever it has done one, so the pipes set the proportion: of counters about
-// one tile in seven goes to logic. The addresses of the tables come from the multiply pipe (Tables128ByProduct), and
-// rounds are a loop in both kinds: unrolled, the code of two kinds is more than the instruction caches feed.
+// A warp of either kind takes the next tile of 256 units when it has finished one, so the speed of the pipes sets the
+// proportion: for counters, logic gets about one tile in seven. The addresses of the tables come from the multiply pipe
+// (Tables128ByProduct). Rounds are a loop in both kinds: the unrolled code of two kinds would exceed the instruction
+// caches.
 //
 //   kernel                tiles of
 //   hybrid_counter.cuh    one long message in counter mode
@@ -15,7 +16,7 @@
 //   hybrid_packed.cuh     a batch of short messages of one length in counter mode, several to a tile
 //   hybrid_text.cuh       the modes that put text through the cipher
 //
-// Each kernel has loops of its own over tiles, and code of its own around the rounds: their registers are tuned.
+// Each kernel has its own loops over tiles, and its own code around the rounds, because their registers are tuned.
 #pragma once
 
 #include "cipher/aes_slices.hpp"
@@ -25,13 +26,13 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// How many deals the block has had, in shared memory.
+// The number of deals of the block so far, in shared memory.
 __device__ __forceinline__ std::uint32_t* count_of_deals() {
   return &shared_tables[Tables128ByProduct::shared_len / sizeof(uint4)].x;
 }
 
-// Deals a block's `count` tiles, from number `first` on every stride-th, to the warps of the block. Every lane takes
-// part in everything. Run: the tiles of a deal where there are many, but for the last.
+// Deals the `count` tiles of a block to its warps: every stride-th tile from number `first` on. Every lane takes part
+// in all functions. Run: the tiles of a deal if there are many tiles. The last deals have one tile each.
 template <std::uint32_t Run = HybridPolicy::run>
 class TileDealer {
  public:
@@ -45,20 +46,20 @@ class TileDealer {
     if (is_sliced) enough_ -= count_ / 2 < HybridPolicy::reserved ? count_ / 2 : HybridPolicy::reserved;
   }
 
-  // Every gridDim.x-th of the tiles from `first` to before `end`.
+  // Every gridDim.x-th tile from `first` on, before `end`.
   static __device__ __forceinline__ TileDealer of_grid(std::uint32_t first, std::uint32_t end, bool is_sliced) {
     const std::uint32_t own = first + blockIdx.x;
     return {own, own < end ? (end - own + gridDim.x - 1) / gridDim.x : 0, gridDim.x, is_sliced};
   }
 
-  // The block's share of `tiles` tiles, which are neighbours.
+  // The block's share of `tiles` tiles: consecutive ones.
   static __device__ __forceinline__ TileDealer of_neighbours(std::uint64_t tiles, bool is_sliced) {
     const auto first = from_lane(static_cast<std::uint32_t>(tiles * blockIdx.x / gridDim.x), 0);
     const auto end = from_lane(static_cast<std::uint32_t>(tiles * (blockIdx.x + 1) / gridDim.x), 0);
     return {first, end - first, 1, is_sliced};
   }
 
-  // False when none is left for the caller.
+  // False: no tile is left for the caller.
   __device__ __forceinline__ bool take(std::uint32_t& tile) {
     if (next_ == end_) {
       if (end_ > enough_) return false;
@@ -90,9 +91,9 @@ struct HybridWarp {
   bool is_sliced;        // works by logic
 };
 
-// What every hybrid kernel does, a block of block_threads for each multiprocessor: fills the tables, has the warp do
-// work(key, cipher, warp), and wipes what the key left. Key: one of hybrid_keys.cuh. cipher: by tables; logic takes the
-// rounds before its own from it.
+// The body of every hybrid kernel, with a block of block_threads on each multiprocessor: fills the tables, calls
+// work(key, cipher, warp) in each warp, and wipes the key. Key: one of hybrid_keys.cuh. cipher: by tables; warps of
+// logic use it for the rounds before their own.
 template <class Key, bool Inverse, class Work>
 __device__ __forceinline__ void run_hybrid(const typename Key::Source& source, Work&& work) {
   fill_tables<Tables128ByProduct, Inverse>();
@@ -107,8 +108,8 @@ __device__ __forceinline__ void run_hybrid(const typename Key::Source& source, W
   key.wipe();
 }
 
-// The rounds of logic, from the first that `key` has masks for to the last but for its AddRoundKey: columns[c][n] is
-// then column c of the lane's block n.
+// The rounds of logic, from the first for which `key` has masks to the last without its AddRoundKey. Afterwards
+// columns[c][n] is column c of the lane's block n.
 template <bool Inverse, class Key>
 __device__ __forceinline__ void run_sliced_rounds(aes::Slices& state, const Key& key, std::uint32_t rounds,
                                                   std::uint32_t (&columns)[4][8]) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hybrid kernels (hybrid.cuh): what the host prepares for them.
+// Hybrid kernels (hybrid.cuh): the host's part.
 #pragma once
 
 #include <cstdint>

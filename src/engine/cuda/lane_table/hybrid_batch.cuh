@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The counter mode of a batch of long messages, with one key or many, by a hybrid kernel (hybrid.cuh). Both kinds of
-// warps have the common rounds of 256 counters that differ in the last byte alone (counter.cuh); tables
-// have those of neighbouring tiles at once, so deals are of neighbours.
+// warps use the common rounds of 256 counters that differ only in the last byte (counter.cuh). Warps of tables compute
+// those of consecutive tiles together, so a deal has consecutive tiles.
 #pragma once
 
 #include "engine/cuda/inputs/speculation.cuh"
@@ -10,15 +10,15 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// The host may have assumed their number.
+// The number of tiles; the host may have assumed another.
 __device__ __forceinline__ std::uint64_t tiles_of(const MessageList& list) { return list.first_tile[list.messages]; }
 
-// Finds the messages of a warp's tiles, most of which are neighbours. All lanes ask for the same tile. Not by
-// find_message: where the compiler cannot know that all leave a loop at once, what lanes tell each other in it costs
-// the registers that a warp has in common.
+// Finds the messages of a warp's tiles, most of which are consecutive. All lanes ask for the same tile. It does not use
+// find_message(): if the compiler cannot know that all lanes leave a loop together, shuffles in the loop cost uniform
+// registers.
 class TileFinder {
  public:
-  // True where the tile is of another message than the one before.
+  // True: the tile belongs to another message than the tile before.
   __device__ __forceinline__ bool move_to(const MessageList& list, std::uint32_t number) {
     if (number - first_ < count_) return false;
     message_ = from_lane(find_message_alone(list.first_tile, list.messages, tiles_of(list), number), 0);
@@ -40,18 +40,18 @@ class TileFinder {
   std::uint32_t count_ = 0;  // of its tiles
 };
 
-// How many blocks behind a tile's begin the 256 counters begin that block `done` is one of; may be negative. `number`
-// counts such tiles of counters from the message's first.
+// Block `done` is one of 256 counters that differ only in the last byte. Returns how many blocks after the tile's
+// beginning these counters begin; may be negative. `number` counts such sets of counters from the message's first.
 __device__ __forceinline__ std::uint32_t begin_of_counters(const TileView& tile, std::uint32_t done,
                                                            std::uint64_t& number) {
-  const std::uint64_t before = tile.first_unit + CounterMode::lead(tile.view);  // counted as the last byte counts
+  const std::uint64_t before = tile.first_unit + CounterMode::lead(tile.view);  // counted by the last byte
   number = (before + done) / CounterMode::carry;
   return static_cast<std::uint32_t>(CounterMode::carry * number - before);
 }
 
-// Encrypts, as SlicedCounter (hybrid_counter.cuh), the blocks of a tile of whole blocks from `done` on whose counters
-// differ in the last byte alone. The tile may lack some of the 256 at either end. Returns the number of the first
-// behind them. Where the tile lies is found once more behind the rounds: for them it would take registers.
+// Encrypts, as SlicedCounter (hybrid_counter.cuh), the blocks from `done` on whose counters differ only in the last
+// byte. The tile has whole blocks; it may lack some of the 256 at either end. Returns the number of the first block
+// after them. The position of the tile is computed again after the rounds, to save registers during them.
 template <class Cipher, class Key>
 __device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& cipher, const Key& key,
                                                              const typename Key::Source& source,
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(block_threads, 1)
         const bool is_good = parameters.verdicts == nullptr || parameters.verdicts[tile.message] != 0;
         std::uint32_t done = 0;
         if (all_lanes(is_good && tile.text.aligned && tile.text.in_len >= 16 * tile.units)) {
-          // A few blocks at the end would cost less by tables, but their code is more than the instruction caches feed.
+          // A few blocks at the end would be cheaper by tables, but the code for that exceeds the instruction caches.
           const std::uint32_t units = from_lane(tile.units, 0);
           while (done < units) {
             done = from_lane(run_sliced_counters(cipher, key, source, finder, number, done, parameters.wrap_32), 0);

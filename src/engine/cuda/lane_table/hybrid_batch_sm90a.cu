@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In a library of its own (CMakeLists.txt): for the one compute capability that it was measured on.
+// In a library of its own (CMakeLists.txt), for the only compute capability on which it was measured.
 #include "engine/cuda/lane_table/hybrid_batch.cuh"
 #include "engine/cuda/lane_table/hybrid_launch.hpp"
 #include "engine/cuda/runtime/launch.hpp"

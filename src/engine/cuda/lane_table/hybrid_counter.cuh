@@ -11,7 +11,7 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// Encrypts tiles of 256 whole blocks, the last byte of whose counters begins at 0, by logic. As in CounterMode a lane
+// Encrypts, by logic, tiles of 256 whole blocks whose counters begin with a last byte of 0. As in CounterMode, a lane
 // takes the counters whose last byte is `column` + 32 n.
 class SlicedCounter {
  public:
@@ -50,14 +50,14 @@ class SlicedCounter {
  private:
   std::uint32_t lead_;
   std::uint32_t column_;
-  std::uint32_t entries_[8];  // what the last byte adds (LaneCipher::last_byte_entries)
+  std::uint32_t entries_[8];  // the contribution of the last byte (LaneCipher::last_byte_entries)
 };
 
 // parameters.stride is the number of blocks, two or more. The message has three tiles or more, and in and out are
 // multiples of 16.
 //
-// The first lane warp of the first block begins with the message's first tile, that of the last block with the last:
-// their ends may be anywhere.
+// The first warp of tables in the first block begins with the message's first tile, and that in the last block with the
+// last tile: these two may be partial.
 static __global__ void __launch_bounds__(block_threads, 1)
     hybrid_counter_kernel(const __grid_constant__ CounterSource<SingleSource> source,
                           const __grid_constant__ CounterParameters parameters) {

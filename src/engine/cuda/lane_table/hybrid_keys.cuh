@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of hybrid kernels (hybrid.cuh): one for all tiles, which is a kernel parameter, or that of the message that a
-// warp is at, which the warp keeps in shared memory:
+// Keys of hybrid kernels (hybrid.cuh): one key for all tiles, which is a kernel parameter; or the key of a warp's
+// present message, which the warp keeps in shared memory:
 //
 //   tables   the dealer's count   15 round keys         for each warp   masks for each warp of logic
 //   128 KiB  16 bytes             7.5 KiB                               11 KiB: 8 x 4 words a round, from round 3 on
 //
-// There a whole warp reads a round key in two wavefronts, in global memory it would take four. Each has
+// There a warp reads a round key in two wavefronts; in global memory it would take four. Each kind of key has
 //
 //   Source        what the kernel is given
 //   first_sliced  the first round that there are masks for
@@ -41,16 +41,16 @@ struct OnlyKey : ParameterKey {
   __device__ __forceinline__ void wipe() {}
 };
 
-// The key of the message that the warp is at.
+// The key of the warp's present message.
 class WarpKey {
  public:
   using Source = BatchSource;
   static constexpr std::uint32_t first_sliced = first_sliced_round;
   static constexpr bool in_registers = false;
-  static constexpr std::uint32_t run = 8;  // most deals change the key: H200, 4096 messages of 256 KiB 1.125 ms with 4
+  static constexpr std::uint32_t run = 8;  // most deals change the key: H200, 4096 messages of 256 KiB: 1.125 ms with 4
 
   // Masks of one round in shared memory: of rows 0 and 1, bits 0 to 7, then of rows 2 and 3. With all four rows of a
-  // bit side by side registers would not do.
+  // bit adjacent, there would be too few registers.
   class Masks {
    public:
     explicit __device__ __forceinline__ Masks(const uint4* words) : pairs_(reinterpret_cast<const uint2*>(words)) {}
@@ -85,7 +85,7 @@ class WarpKey {
     if (lane_index() <= source.rounds) round_keys()[lane_index()] = __ldg(source.key_at(number).words + lane_index());
     __syncwarp();
     if (!is_sliced_) return;
-    const std::uint32_t row = lane_index() / 16 * 2 + lane_index() % 2;  // of the lane's word of the masks
+    const std::uint32_t row = lane_index() / 16 * 2 + lane_index() % 2;  // the row of the lane's word of the masks
     const aes::MaskBits bits = aes::mask_bits(lane_index() % 16 / 2);
     auto* const words = reinterpret_cast<std::uint32_t*>(masks());
 #pragma unroll 1

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hybrid kernels as the host launches them. Each *_sm90a.cu has its own, in a library of their own
-// (CMakeLists.txt): for the one compute capability that they were measured on.
+// The hybrid kernels as the host launches them. Each *_sm90a.cu has its own. They are in a library of their own
+// (CMakeLists.txt), for the only compute capability on which they were measured.
 #pragma once
 
 #include "engine/cuda/inputs/speculation.hpp"

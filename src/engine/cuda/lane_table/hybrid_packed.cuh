@@ -6,10 +6,10 @@
 //   place        | 0 ...  23  | 24 ...       47  | 48 ...            | 216 ... 239 | 240 ... 255
 //   row: lane    | 0: 0 to 23 | 0: 24 to 1: 15   | 1: 16 to 2: 7     | 6: 24 to 7: 15
 //
-// Lane l computes the common rounds (counter.cuh) of message i + l from its first counter on, lane 16 + l those behind
-// the carry of the last byte, of which a message has one at most. The lane of a place has its message's from there by
-// shuffles. So they are computed once for a tile, whatever carries in it, and rows of text are read and written whole:
-// where a lane has blocks of one message alone (packed.cuh), its neighbours' lie in other lines of memory.
+// Lane l computes the common rounds (counter.cuh) of message i + l for the counters before a carry of the last byte;
+// lane 16 + l for those after it. A message has at most one such carry. Other lanes get them by shuffles. So common
+// rounds are computed once for a tile, and rows of text are read and written whole. (In packed.cuh a lane has blocks of
+// one message only, so adjacent lanes access different lines of memory.)
 #pragma once
 
 #include "engine/cuda/inputs/speculation.cuh"
@@ -21,7 +21,7 @@ namespace warpcipher::cuda::lane_table {
 // The messages of a tile. Every lane takes part in find_common() and after_common().
 class PackedMessages {
  public:
-  // Which message, counted from the tile's first, and which of its units.
+  // A message, counted from the tile's first, and one of its units.
   struct MessageUnit {
     std::uint32_t message;
     std::uint32_t unit;
@@ -50,7 +50,7 @@ class PackedMessages {
   __device__ __forceinline__ const MessageView& own_view() const { return views_[own_message()]; }
   __device__ __forceinline__ bool own_is_good() const { return is_good(own_message()); }
 
-  // The block at a place; of length 0 where there is none.
+  // The block at a place; of length 0 if there is none.
   __device__ __forceinline__ Text text(const MessageUnit& place) const {
     if (!has(place)) return {};
     const MessageView& view = views_[first_ + place.message];
@@ -103,13 +103,13 @@ class PackedMessages {
   CommonRounds common_{};
 };
 
-// Where the texts of a tile lie, of each lane's own message.
+// Where the texts of a tile lie; each lane has its own message.
 class PlainTexts {
  public:
   explicit __device__ __forceinline__ PlainTexts(const PackedMessages& tile) : PlainTexts(tile.own_view()) {}
 
-  // Whether add() can be: all are as long as there is room for and aligned, the high halves of their addresses are
-  // alike, and the messages are good.
+  // Whether add() may be called: all texts have the full length and are aligned, the high halves of their addresses are
+  // equal, and the messages are good.
   __device__ __forceinline__ bool are_plain(const PackedMessages& tile, const PackedLayout& layout) const {
     const MessageView& view = tile.own_view();
     const std::uint32_t len = 16 * layout.of_message;
@@ -117,7 +117,7 @@ class PlainTexts {
                      high_half(view.out) == out_high_ && in_ + len > in_ && out_ + len > out_ && tile.own_is_good());
   }
 
-  // XORs the keystream of the lane's blocks in N rows to them.
+  // XORs the key stream to the lane's blocks in N rows.
   template <int N>
   __device__ __forceinline__ void add(const PackedMessages& tile, std::uint32_t row, const Block (&blocks)[N]) const {
     Block texts[N];
@@ -188,7 +188,7 @@ __device__ __forceinline__ void run_packed(const Cipher& cipher, const PackedMes
 template <class Cipher, class Key>
 __device__ __forceinline__ void run_packed_sliced(const Cipher& cipher, const Key& key, std::uint32_t rounds,
                                                   const PackedMessages& tile) {
-  constexpr std::uint32_t half = 4;  // of the rows: code for all of them is more than the instruction caches feed
+  constexpr std::uint32_t half = 4;  // of the rows: code for all rows exceeds the instruction caches
   std::uint32_t columns[4][8] = {};
 #pragma unroll 1
   for (std::uint32_t row = 0; row < 2 * half; row += half) {
@@ -204,7 +204,7 @@ __device__ __forceinline__ void run_packed_sliced(const Cipher& cipher, const Ke
   }
   aes::Slices state = aes::Slices::of_columns(columns);
 #pragma unroll 1
-  for (std::uint32_t r = Key::first_sliced; r <= rounds; ++r) {  // one S-box for all rounds: its code is the most
+  for (std::uint32_t r = Key::first_sliced; r <= rounds; ++r) {  // one S-box for all rounds: it is most of the code
     state.sub_bytes();
     if (r != rounds) state.mix_columns(key.sliced(r));
   }
@@ -234,7 +234,7 @@ __device__ __forceinline__ void run_packed_sliced(const Cipher& cipher, const Ke
   }
 }
 
-// Tiles whose texts are not plain are left to tables, whoever takes them.
+// Tiles with texts that are not plain use tables, in either kind of warp.
 static __global__ void __launch_bounds__(block_threads, 1)
     hybrid_packed_kernel(const __grid_constant__ CounterSource<OneKeySource> source,
                          const __grid_constant__ CounterParameters parameters,

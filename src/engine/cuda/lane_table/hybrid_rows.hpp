@@ -13,8 +13,8 @@ class Key;
 
 namespace warpcipher::cuda::lane_table {
 
-// Runs data units of one key as a speculative launch, where SectorKernel::rows is the choice for them. Fills in
-// its summary too, which must hold zeros: bad where the data units are no sectors, and then no text is written.
+// Runs data units of one key as a speculative launch, if SectorKernel::rows was chosen. Also fills in its summary,
+// which must be zeros before. If the data units are not sectors the summary is bad, and no text is written.
 void start_hybrid_rows(const Device& device, Stream stream, const ColumnView& columns, const Key& key,
                        std::uint32_t rounds, const Speculation& speculation);
 

@@ -16,7 +16,7 @@ namespace warpcipher::cuda::lane_table {
 
 // The text of sectors that the summary has found.
 struct RowSource {
-  MessageView view;  // its in and out are those of the buffers
+  MessageView view;  // its in and out are the buffers
   Speculation speculation;
   std::uint32_t rounds;
   std::uint32_t schedule[most_schedule_words];
@@ -36,12 +36,12 @@ struct RowTweaks {
 struct RowPlanning {
   ColumnView columns;
   BatchSummary* summary;
-  Block* tweaks;  // room for the rows that the buffers have room for
+  Block* tweaks;  // one for each row that fits in the buffers
   std::uint32_t rounds;
-  std::uint32_t schedule[most_schedule_words];  // of the key for tweaks
+  std::uint32_t schedule[most_schedule_words];  // of the tweak key
 };
 
-// Looks whether columns are sectors, and makes the tweaks of their rows.
+// Checks that the columns are sectors, and computes the tweaks of their rows.
 void plan_rows(const Device& device, Stream stream, const RowPlanning& planning);
 
 void launch_hybrid_rows(const Device& device, Stream stream, bool inverse, const TextSource<RowSource>& text,

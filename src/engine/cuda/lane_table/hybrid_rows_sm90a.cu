@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// XTS for data units no longer than a tile that follow each other, as the sectors of a disk do, by a hybrid kernel
-// (hybrid_text.cuh). They are one text then, cut into tiles anywhere between rows of 32 blocks; each row has a first
-// tweak of its own, which a kernel before this one makes:
+// XTS by a hybrid kernel (hybrid_text.cuh) for data units that follow each other, as the sectors of a disk do, and are
+// no longer than a tile. They are one text, cut into tiles of whole rows of 32 blocks. Each row has its own first
+// tweak, which another kernel computes beforehand:
 //
 //   data units   [     512 bytes     |     512 bytes     | ...        [         1024 bytes           | ...
 //   rows         [        0          |        1          | ...        [       0       |       1      |
 //   tweaks       [        T0         |        T1         | ...        [       T0      | T0 alpha^32  |
 //
-// With a tile for each data unit a lane has one block on its way at a time, and what is done once for a tile is done
-// for every 32 blocks: 512 bytes took twice as long as 4 KiB.
+// With a tile for each data unit, a lane would have only one block in flight, and the work for each tile would be done
+// for every 32 blocks: data units of 512 bytes took twice as long as those of 4 KiB.
 //
-// Nor have they views, which for 2^21 of them were a tenth of the call: the kernel that makes the tweaks looks into the
-// columns whether the data units are such, and the text is a speculative launch (speculation.hpp).
+// They also have no views, which took a tenth of the call for 2^21 data units. The kernel that makes the tweaks checks
+// in the columns that the data units are sectors, and the text is a speculative launch (speculation.hpp).
 //
-// In a library of its own (CMakeLists.txt): for the one compute capability that it was measured on.
+// In a library of its own (CMakeLists.txt), for the only compute capability on which it was measured.
 #include "engine/cuda/inputs/speculation.cuh"
 #include "engine/cuda/lane_table/hybrid_rows_launch.hpp"
 #include "engine/cuda/lane_table/hybrid_text.cuh"
@@ -25,7 +25,7 @@ __device__ __forceinline__ std::uint32_t RowSource::count_tiles() const {
   return from_lane(static_cast<std::uint32_t>(speculation.summary->tiles), 0);
 }
 
-// What decides which way to go comes from lane 0, as in UnitSource.
+// Values that control branches come from lane 0, as in UnitSource.
 template <class Mode>
 __device__ __forceinline__ TileView RowSource::find(std::uint32_t number) const {
   const BatchSummary& summary = *speculation.summary;
@@ -64,7 +64,7 @@ struct XtsRows {
       }
       cipher(blocks);
 #pragma unroll
-      for (int n = 0; n < step.blocks; ++n) {  // tweaks are read again, rather than kept
+      for (int n = 0; n < step.blocks; ++n) {  // tweaks are read again, not kept in registers
         text.store_if<step.whole>(base + lane_index() + warp_len * n, blocks[n] ^ tweaks.at(row + n));
       }
     });
@@ -93,8 +93,8 @@ class SlicedText<XtsRows<Inverse>> {
 
 namespace {
 
-// What a warp has made for 32 data units, of which `units` are there, and those of their further rows: in the order of
-// memory, for a lane that stored the rows of its own would store parts of 32 lines at once.
+// Stores the tweaks that a warp has made for 32 data units, of which `units` exist, and those of their other rows. They
+// are stored in the order of memory: if each lane stored its own rows, a store would touch 32 lines.
 __device__ __forceinline__ void store_rows(Block* to, const Block& tweak, std::uint32_t rows, std::uint32_t units) {
   if (rows == 1) {
     if (lane_index() < units) to[lane_index()] = tweak;
@@ -118,9 +118,9 @@ __device__ __forceinline__ void store_rows(Block* to, const Block& tweak, std::u
   }
 }
 
-// N times the data units of a warp, from number `first` on every `stride`-th: their first tweaks, and those of their
-// further rows. False where they are no part of the text that the summary says. Every lane takes part; one that is
-// behind the last does as the last does, but for storing.
+// N sets of data units of a warp, every `stride`-th from number `first` on: computes their first tweaks, and those of
+// their other rows. False: they are not part of the text in the summary. Every lane takes part; lanes past the last
+// data unit repeat the last, but store nothing.
 template <int N, class Cipher>
 __device__ __forceinline__ bool plan_units(const RowPlanning& planning, const Cipher& cipher, const BatchSummary& text,
                                            std::uint64_t first, std::uint64_t stride) {
@@ -152,7 +152,7 @@ __device__ __forceinline__ bool plan_units(const RowPlanning& planning, const Ci
   return true;
 }
 
-// What the text is if all data units are like the first and follow it; bad where they cannot.
+// The text if all data units are like the first and follow it; bad if they cannot be.
 __device__ __forceinline__ BatchSummary summarize_first(const ColumnView& c) {
   BatchSummary text{};
   const std::uint64_t len = c.in_len_at(0);
@@ -172,7 +172,7 @@ __device__ __forceinline__ BatchSummary summarize_first(const ColumnView& c) {
   return text;
 }
 
-// A lane one data unit or several.
+// Each lane takes one data unit or several.
 __global__ void __launch_bounds__(block_threads, 1) plan_rows_kernel(const __grid_constant__ RowPlanning planning) {
   const BatchSummary text = summarize_first(planning.columns);
   std::uint32_t& bad = planning.summary->bad;
@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(block_threads, 1) plan_rows_kernel(const __gri
     summary.tiles = text.tiles;
     summary.first_in = text.first_in;
     summary.first_out = text.first_out;
-    if (text.bad != 0) bad = 1;  // else others may have said so
+    if (text.bad != 0) bad = 1;  // do not clear it: other lanes may have set it
   }
   if (text.bad != 0) return;
   fill_tables<Tables128, false>();
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(block_threads, 1) plan_rows_kernel(const __gri
 #pragma unroll 1
   for (; right && i + stride * (blocks_in_flight - 1) + warp_len <= count; i += stride * blocks_in_flight) {
     right = plan_units<blocks_in_flight>(planning, cipher, text, i, stride);
-    // Where others have found fault, the rest need not be looked at.
+    // If another lane has found an error, the rest need not be checked.
     right = right && all_lanes(*const_cast<volatile std::uint32_t*>(&bad) == 0);
   }
 #pragma unroll 1

@@ -5,8 +5,8 @@
 //   0 to 7         logic alone (aes_slices.hpp)       520 operations of the logic pipe, 550 where the cipher is inverse
 //   8 to 31        lane tables (modes.cuh)            105 operations of the logic pipe, 170 to 177 wavefronts
 //
-// Tables are run by the modes' own structs. What a mode does around the cipher in logic is its SlicedText here: a lane
-// has a block of each of the eight rows of a tile,
+// Warps of tables run the structs of modes.cuh. For warps of logic, SlicedText is what a mode does around the cipher. A
+// lane has one block of each of the eight rows of a tile:
 //
 //   fits()     where there is one: whether a tile that is whole is one for logic
 //   load(n)    what the cipher is given for unit 32 n + lane: for n = 0 to 7, once each, and before anything is stored
@@ -57,7 +57,8 @@ class SlicedText<EcbMode<Inverse>> {
   TileRows rows_;
 };
 
-// For modes that chain. Rows are stored from the last to the first, so in place the block before a row is still there.
+// For modes that chain. Rows are stored from the last to the first, so that in place the block before a row still has
+// its ciphertext.
 class ChainedText {
  public:
   __device__ __forceinline__ ChainedText(const TileView& tile, const ChainParameters& parameters)
@@ -102,8 +103,8 @@ class SlicedText<CfbDecryption> : public ChainedText {
   }
 };
 
-// What of the tile decides which way to go comes from lane 0: of what is read from memory the compiler cannot know that
-// all lanes have the same, and would keep from loops the registers that a warp has in common.
+// Values of the tile that control branches come from lane 0. The compiler cannot know that a value from memory is equal
+// in all lanes; without this, loops could not use uniform registers.
 template <class Mode>
 __device__ __forceinline__ TileView UnitSource::find(std::uint32_t number) const {
   const TileView tile = make_tile(views[number], number, number, 0, tile_units, Mode::unit_len);
@@ -119,7 +120,7 @@ __device__ __forceinline__ TileView UnitSource::find(std::uint32_t number) const
 template <bool Inverse>
 class SlicedText<XtsMode<Inverse>> {
  public:
-  // None of its bytes are left for ciphertext stealing: the tile is a data unit.
+  // There is no ciphertext stealing in it: the tile is a data unit of whole blocks.
   static __device__ __forceinline__ bool fits(const TileView& tile) { return tile.text.in_len == 16 * tile_units; }
 
   __device__ __forceinline__ SlicedText(const TileView& tile, const NoParameters&)
@@ -130,7 +131,7 @@ class SlicedText<XtsMode<Inverse>> {
     return block;
   }
   __device__ __forceinline__ void store(std::uint32_t first, Block (&blocks)[blocks_in_flight]) const {
-    Block tweak = own();  // again, rather than kept
+    Block tweak = own();  // computed again to save registers
 #pragma unroll
     for (std::uint32_t n = 0; n < first; ++n) tweak = next_row(tweak);
 #pragma unroll
@@ -149,7 +150,7 @@ class SlicedText<XtsMode<Inverse>> {
   Block tweak_;
 };
 
-// Whether a tile is one for logic.
+// Whether logic can take the tile.
 template <class Mode>
 __device__ __forceinline__ bool is_whole(const TileView& tile) {
   bool whole = tile.text.aligned && tile.units == tile_units && tile.text.in_len >= 16 * tile_units;
@@ -194,11 +195,11 @@ __device__ __forceinline__ std::uint32_t tiles_to_deal(const Source& source) {
   }
 }
 
-// Whether a mode wants to know where a tile begins: XTS its tweak.
+// Whether a mode must be told where a tile begins: XTS, for its tweak.
 template <class Mode>
 inline constexpr bool begins_tiles = requires(Mode mode, Block first) { mode.begin(first); };
 
-// What of the tiles is not whole or not aligned is left to tables, whoever takes it.
+// Tiles that are not whole or not aligned use tables, in either kind of warp.
 template <class Mode, class Source>
 __global__ void __launch_bounds__(block_threads, 1)
     hybrid_text_kernel(const __grid_constant__ TextSource<Source> source,

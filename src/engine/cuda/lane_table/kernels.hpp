@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AES kernels of the family by name, what the host must decide before it launches one, and what each demands of a
-// device. choice/lane_table.hpp decides. Host code alone, so that a choice can be made and tested without a GPU.
+// The AES kernels of the family, what the host must choose before it launches one, and what each needs of a device.
+// choice/lane_table.hpp chooses. Host code only, so that the choice can be tested without a GPU.
 #pragma once
 
 #include <cstddef>
@@ -60,7 +60,7 @@ enum class SectorKernel : std::uint8_t {
 enum class SerialWarps : std::uint8_t { twelve, sixteen };
 
 enum class SerialText : std::uint8_t {
-  staged,  // passes through shared memory, in lines of the cache
+  staged,  // text passes through shared memory, in whole cache lines
   direct,
 };
 
@@ -75,16 +75,16 @@ struct SerialChoice {
 // Dynamic shared memory of a block of a hybrid kernel: tables and, after them, the count of tiles dealt out.
 inline constexpr std::size_t hybrid_shared_len = Tables128ByProduct::shared_len + 16;
 
-// Whether the device has hybrid kernels: they are compiled for the compute capability that they were measured on.
+// Whether the device has hybrid kernels: they are compiled only for the compute capability on which they were measured.
 inline bool has_hybrid(const Device& device) {
   return device.major == 9 && device.minor == 0 && device.multiprocessors > 1 && device.shared_len >= hybrid_shared_len;
 }
 
-// Blocks of a message that hybrid_packed takes.
+// The most blocks of a message for hybrid_packed.
 inline constexpr std::uint64_t most_units_of_hybrid_packed = 256;
 
-// Longer messages are cut into tiles, for more warps than one to share. 131,072 messages of 512 blocks on an H200,
-// packed and as tiles: one key 1.34 and 1.32 ms (by the hybrid kernel 1.22), a key each 1.49 and 1.39.
+// Longer messages are cut into tiles, which several warps share. 131,072 messages of 512 blocks on an H200, packed and
+// as tiles: with one key 1.34 and 1.32 ms (hybrid kernel: 1.22), with a key each 1.49 and 1.39 ms.
 inline constexpr std::uint64_t most_units_of_packed = 511;
 // A group of lanes that takes a message much longer than the others keeps the launch waiting.
 inline constexpr std::uint64_t most_steps_of_packed = 64;
@@ -98,13 +98,13 @@ constexpr std::uint64_t most_packed_units(std::uint32_t group_log) {
 inline constexpr std::uint64_t row_len = 16 * 32;  // bytes: a block for each lane of a warp
 inline constexpr std::uint64_t tile_len = 16 * tile_units;
 
-// Serial kernel, AES-128: each of 16 warps has the registers that its round keys take, 128 a thread. With 12 there are
-// 168: all that longer keys have room for, and more than those of AES-128 need.
+// Serial kernel, AES-128: with 16 warps a thread has 128 registers, enough for its round keys. With 12 warps it has
+// 168: more than AES-128 needs, and as many as longer keys can get.
 constexpr std::uint32_t count_of(SerialWarps warps) { return warps == SerialWarps::twelve ? 12 : 16; }
-inline constexpr std::uint32_t serial_chunk_len = 128;                     // of each message: a line of the cache
+inline constexpr std::uint32_t serial_chunk_len = 128;                     // of each message: a cache line
 inline constexpr std::uint32_t serial_staged_len = 32 * serial_chunk_len;  // of a warp
 
-// Warps whose text shared memory has room for, after the tables.
+// The warps whose text fits in shared memory after the tables.
 inline std::uint32_t count_staged_warps(const Device& device, TableLayout layout) {
   const std::size_t tables = layout == TableLayout::tables_128 ? Tables128::shared_len : Tables64::shared_len;
   return static_cast<std::uint32_t>((device.shared_len - tables) / serial_staged_len);
@@ -116,7 +116,7 @@ struct PackedLayout {
 
   std::uint32_t of_message;  // U
   std::uint32_t messages;    // M
-  std::uint32_t reciprocal;  // of U, by which the message of a place is a product
+  std::uint32_t reciprocal;  // of U: the message of a place is then a product
 
   explicit WARPCIPHER_HD constexpr PackedLayout(std::uint32_t most_units)
       : of_message(most_units),

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The modes that run in parallel, as what a warp does with one tile. Each is a struct with
+// The parallel modes: what a warp does with one tile. Each mode is a struct with
 //
 //   inverse     whether the cipher runs backwards
 //   unit_len    bytes of a unit
-//   Parameters  what the host tells it beside messages and keys
+//   Parameters  what the host passes in addition to messages and keys
 //   unrolled    false: not worth a kernel for each key length
 //   lead()      where tiles need not begin with the message: how many units earlier they do
 //   tile()      called by all lanes of a warp; keeps what it likes between the tiles of a warp
 //
 // Lane l takes units l, l + 32, ... so that a warp's loads are contiguous. When out == in, a warp writes a group of
-// units only after all its lanes have read what they need of it; what lies before the tile comes from `chains`, saved
-// before the kernel started, because another warp may have overwritten it.
+// units only after all its lanes have read what they need of it. The block before the tile comes from the saved
+// ciphertext, because another warp may have overwritten it.
 #pragma once
 
 #include "engine/cuda/lane_table/modes.hpp"
@@ -25,7 +25,7 @@ struct Step {
 };
 
 // Calls step(Step, unit) for units [0, units) of a tile, 128 at a time while they are whole and aligned, then 32 at a
-// time. The lane's n-th block of a step is unit + 32 n.
+// time. The lane's block n of a step is unit + 32 n.
 template <class Function>
 __device__ __forceinline__ void for_each_step(const Text& text, std::uint32_t units, Function&& step) {
   constexpr std::uint32_t group = blocks_in_flight * warp_len;
@@ -66,8 +66,9 @@ __device__ __forceinline__ Block block_before(const TileView& tile, const ChainP
   return load_bytes(tile.text.in - 16, 16);
 }
 
-// A step's blocks of ciphertext. Each lane keeps its own: the block before is one lane below, or in lane 31 one row
-// earlier, and comes by shuffles, which cost less than to read it again, 16 bytes off the lines of the cache.
+// A step's blocks of ciphertext. Each lane keeps its own blocks. The block before is in the lane below, or in lane 31
+// of the row before. It comes by shuffles, which are cheaper than reading it again at addresses that are not aligned
+// with cache lines.
 template <class S>
 struct Ciphertext {
   Block own[S::blocks];
@@ -77,7 +78,7 @@ struct Ciphertext {
     for (int n = 0; n < S::blocks; ++n) own[n] = text.load_if<S::whole>(base + lane_index() + warp_len * n);
   }
 
-  // before: the block before the step; after, the last of the step. It counts in lane 0 alone.
+  // before: the block before the step; afterwards the last block of the step. Only lane 0 uses it.
   __device__ __forceinline__ void get_previous(Block (&previous)[S::blocks], Block& before) const {
     const bool first = lane_index() == 0;
 #pragma unroll
@@ -150,7 +151,7 @@ struct CfbDecryption {
 // The whole tile is in registers before its first byte is written.
 struct Cfb8Decryption {
   static constexpr bool inverse = false;
-  static constexpr bool unrolled = false;  // a mode of old links, a sixteenth as fast in any case
+  static constexpr bool unrolled = false;  // a mode for old links, which has a sixteenth of the speed anyway
   static constexpr std::uint32_t unit_len = 1;
   using Parameters = ChainParameters;
 

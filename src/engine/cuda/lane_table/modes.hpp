@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The modes that run in parallel, by name, and what the host tells each beside messages and keys (modes.cuh).
+// The parallel modes, and what the host passes to each in addition to messages and keys (modes.cuh).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counter mode for batches of short messages. A tile a warp would leave most lanes idle: here several messages
-// share a warp, each with a group of G = 1, 2, 4 ... 32 lanes, and a lane takes four blocks of its message at a time:
+// The counter mode for batches of short messages. With one tile in each warp most lanes would be idle. Here several
+// messages share a warp, each with a group of G = 1, 2, 4 ... 32 lanes, and a lane takes four blocks of its message at
+// a time:
 //
 //   G = 4         message i       message i + 1      ...   message i + 7
 //   lane          0  1  2  3      4  5  6  7               28 29 30 31
@@ -9,8 +10,8 @@
 //                 8  9 10 11                  ...
 //                12 13 14 15
 //
-// A lane computes the common rounds of its four counters itself (CommonRounds), and once more where the last byte
-// carries among them: 27 lookups for 4 x 27 saved. A round key that is read once serves four blocks a lane.
+// A lane computes the common rounds of its four counters itself (CommonRounds), and once more if the last byte carries
+// among them: 27 lookups, which save 4 x 27. One read of a round key is enough for four blocks in each lane.
 #pragma once
 
 #include "engine/cuda/inputs/speculation.cuh"
@@ -21,9 +22,9 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// Many messages, each with a key of 128 bits of which a lane makes the round keys as it goes (FIPS 197, section 5.2):
-// the lookups of a round key cost half of what it costs to read one for each of eight messages, and no kernel need make
-// them before. In the layout Tables128.
+// Many messages, each with a key of 128 bits. A lane computes the round keys when it needs them (FIPS 197, section
+// 5.2): the lookups cost half as much as reading a round key for each of eight messages, and no other kernel must make
+// them beforehand. In the layout Tables128.
 struct RawKeySource : MessageList {
   std::uint32_t rounds;  // 10
   const std::uint8_t* keys;
@@ -68,8 +69,9 @@ struct RawKeySource : MessageList {
   }
 };
 
-// XORs the keystream of four whole blocks a lane to texts that are aligned, where four lanes have a message: lanes l
-// and l + 4 of eight trade half of theirs, so that eight lanes have a line of memory of one message, not halves of two.
+// XORs the key stream to four whole blocks in each lane, for aligned texts with four lanes each: of eight lanes, lanes
+// l and l + 4 exchange half of their blocks, so that eight lanes access one line of one message, not half lines of two
+// messages.
 //
 //   lanes          0 to 3                    4 to 7
 //   before         blocks l + 4 n of A       blocks l - 4 + 4 n of B
@@ -106,8 +108,8 @@ __device__ __forceinline__ void store_lines(const Text& text, std::uint32_t unit
   }
 }
 
-// Four blocks of a message, from `unit` on every `step`th: those behind the end of the text are left out. Writes zeros
-// where the message is not good. Every lane of the warp takes part.
+// Four blocks of a message, every `step`th from `unit` on, without those past the end of the text. Writes zeros if the
+// message is not good. Every lane of the warp takes part.
 template <class Cipher>
 __device__ __forceinline__ void encrypt_four(const Cipher& cipher, const MessageView& view, const Text& text,
                                              bool is_good, std::uint32_t unit, std::uint32_t step, bool wrap_32) {
@@ -172,7 +174,7 @@ __global__ void __launch_bounds__(block_threads, 1)
     const typename Source::Key key = source.key_at(view.key);
     const LaneCipher<Tables, false, Rounds, typename Source::Key> cipher(key, source.rounds);
     const bool is_good = parameters.verdicts == nullptr || parameters.verdicts[message] != 0;
-    // Lanes whose message is done go along, so that all take part in what asks all lanes.
+    // Lanes whose message is done continue too, because some operations need all lanes.
     for (std::uint32_t unit = lane; !all_lanes(16 * (unit - lane) >= len); unit += blocks_in_flight * group_len) {
       encrypt_four(cipher, view, text, is_good, unit, group_len, parameters.wrap_32);
     }

@@ -12,7 +12,7 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// What of the parameters does not depend on the key.
+// The parameters that do not depend on the key.
 struct PackedParameters {
   std::uint32_t group_log;        // log2 of G
   bool wrap_32;                   // as CounterParameters
@@ -23,7 +23,7 @@ struct PackedParameters {
 void launch_packed(const Device& device, Stream stream, const OneKeySource& batch, const PackedParameters& parameters,
                    const Speculation& speculation);
 
-// Messages with a key of 128 bits each, whose round keys the kernel makes, by tables_128. keys: one behind the other.
+// Messages with a key of 128 bits each, whose round keys the kernel makes, by tables_128. keys: one after another.
 void launch_packed(const Device& device, Stream stream, const MessageList& list, const std::uint8_t* keys,
                    const PackedParameters& parameters, const Speculation& speculation);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of tiles of a parallel mode read.
+// The inputs of the tile kernels of a parallel mode.
 #include "engine/cuda/lane_table/parallel.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one kernel of all parallel modes: persistent blocks, tables filled once a block, a warp a tile.
+// The kernel of all parallel modes: persistent blocks, tables filled once for each block, one warp for each tile.
 #pragma once
 
 #include <type_traits>
@@ -13,8 +13,8 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// Whether a mode's batches of one key have kernels of their own (OneKeySource), and its single messages have not: XTS,
-// whose keys are of 10 or 14 rounds.
+// Whether batches of one key have kernels of their own (OneKeySource) in a mode, and single messages do not: XTS, whose
+// keys have 10 or 14 rounds.
 template <class Mode>
 inline constexpr bool keeps_one_key = requires { Mode::many_messages; };
 
@@ -22,8 +22,8 @@ inline constexpr bool keeps_one_key = requires { Mode::many_messages; };
 template <class Mode>
 inline constexpr bool takes_one_key = keeps_one_key<Mode> || requires { Mode::runs_of_tiles; };
 
-// Where messages have many tiles each, a warp keeps to a run of neighbours, for what a mode computes once for the tiles
-// of a message; a single message's are dealt out in turn.
+// If messages have many tiles each, a warp takes consecutive tiles, so that a mode computes values of the message once
+// for several tiles. The tiles of a single message are dealt in turn.
 template <class Mode, class Source>
 inline constexpr bool takes_runs = !std::is_same_v<Source, SingleSource> && requires { Mode::runs_of_tiles; };
 
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(block_threads, 1)
                     const __grid_constant__ typename Mode::Parameters parameters) {
   fill_tables<Tables, Mode::inverse>();
   __syncthreads();
-  // Neighbouring tiles go to different multiprocessors, so that a short message keeps as many as it can busy.
+  // Consecutive tiles go to different multiprocessors, so that a short message keeps many of them busy.
   const std::uint32_t first = blockIdx.x + gridDim.x * warp_index();
   const std::uint32_t stride = gridDim.x * (blockDim.x / warp_len);
   Mode mode;
@@ -94,7 +94,7 @@ void launch_parallel(const ParallelLaunch& run, Parameters parameters) {
     if (run.layout == TableLayout::tables_64) return launch_kernel<Mode, Tables64, 0>(run, *run.single, parameters);
     if constexpr (requires { Mode::unrolled; }) {
       launch_kernel<Mode, Tables128, 0>(run, *run.single, parameters);
-    } else {  // without this branch the kernels that nobody launches would be compiled
+    } else {  // without this branch, kernels that are never launched would be compiled
       launch_unrolled(*run.single);
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host side of the lane-table family asks its kernels for. Each mode's kernels are compiled in a file of their
-// own.
+// The kernels of the lane-table family, as the host launches them. The kernels of each mode are compiled in a file of
+// their own.
 #pragma once
 
 #include "engine/cuda/lane_table/kernels.hpp"
@@ -19,8 +19,8 @@ struct Message;
 
 namespace warpcipher::cuda::lane_table {
 
-// One of the sources is set. one_key: only for modes that take it, with keys of 10 or 14 rounds, and in the layout
-// tables_128; those that keep it have no `single`.
+// Exactly one source is set. one_key: only for modes that have it, with keys of 10 or 14 rounds, and in the layout
+// tables_128; these modes have no `single`.
 struct ParallelLaunch {
   const Device& device;
   Stream stream;
@@ -30,13 +30,13 @@ struct ParallelLaunch {
   const BatchSource* batch = nullptr;
 };
 
-// A batch in a mode that is neither CTR nor GCM. in_place: some messages lie where their output goes. only_key: of all
-// messages, or nullptr.
+// A batch in a mode that is neither CTR nor GCM. in_place: some messages run in place. only_key: of all messages, or
+// nullptr.
 void run_tiles(const Device& device, Stream stream, const Algorithm& algorithm, Direction direction,
                const TextChoice& choice, const BatchSource& batch, bool in_place, const Key* only_key);
 
-// One message of at least a unit, in any parallel mode but XTS; of GCM the counter mode inside it. start: the IV or the
-// first counter. verdict: device memory; where it is 0, zeros are written in place of text. nullptr: it is good.
+// One message of at least a unit, in any parallel mode but XTS; for GCM, its counter mode. start: the IV or the first
+// counter. verdict: device memory; if it is 0, zeros are written in place of text. nullptr: the message is good.
 void run_one(const Device& device, Stream stream, const TextChoice& choice, const Message& message, const Block& start,
              const std::uint32_t* verdict);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The serial modes, a message a lane: CBC, CFB and CFB8 encryption, and OFB (SP 800-38A, sections 6.2 to 6.4), in one
-// kernel for all of them. Messages come sorted by length, so that the lanes of a warp end together.
+// The serial modes, with one message in each lane: CBC, CFB and CFB8 encryption, and OFB (SP 800-38A, sections 6.2 to
+// 6.4), all in one kernel. Messages come sorted by length, so that the lanes of a warp end together.
 #pragma once
 
 #include "engine/cuda/inputs/message_view.cuh"
@@ -50,7 +50,7 @@ __device__ __forceinline__ void store_part(const MessageView& view, std::uint64_
   }
 }
 
-// Where the text of a block goes, each all ones or zero:
+// Masks, all ones or zero, that say where the text of a block is added:
 //
 //   output = E(chain ^ (text & into_cipher))
 //   out    = output ^ (text & into_output)
@@ -91,7 +91,7 @@ __device__ __forceinline__ Block next_block(const Cipher& cipher, const Feedback
   return output ^ mask(text, feedback.into_output);
 }
 
-// Moves the register of CFB8 on by a byte.
+// Shifts the register of CFB8 by a byte.
 template <std::uint32_t Words>
 __device__ __forceinline__ void shift_in(Block& chain, std::uint32_t byte) {
 #pragma unroll
@@ -125,7 +125,7 @@ __device__ __forceinline__ void run_message(const Cipher& cipher, const Feedback
   }
 }
 
-inline constexpr std::uint32_t least_serial_warps = 8;  // of a block: fewer take long to fill the tables
+inline constexpr std::uint32_t least_serial_warps = 8;  // of a block: with fewer, filling the tables takes too long
 
 // A block for each multiprocessor as long as there are warps for it.
 inline LaunchShape serial_configuration(const Device& device, std::uint32_t messages, std::uint32_t most_warps) {
@@ -137,7 +137,7 @@ inline LaunchShape serial_configuration(const Device& device, std::uint32_t mess
   return {blocks, warps_of_block * warp_len};
 }
 
-// Calls body(first) for each group of 32 messages, with the number of its first, by all lanes of a warp.
+// Calls body(first) for each group of 32 messages, with the number of its first message, in all lanes of a warp.
 template <class Body>
 __device__ __forceinline__ void for_each_group(std::uint32_t messages, Body&& body) {
   const std::uint32_t groups = (messages + warp_len - 1) / warp_len;

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lane's round keys stay in registers, so a key for each message costs what one key for all does. Each lane walks
-// through a message of its own, and for the lanes of a warp to load 16 bytes from 32 places at once would take 32 lines
-// of the cache where four hold as much. So the warp loads and stores together, eight lanes a message, and what a lane
-// needs of the others crosses in shared memory:
+// A lane's round keys stay in registers, so a key for each message costs no more than one key for all. Each lane has
+// its own message. If each lane loaded its own 16 bytes, a load would touch 32 cache lines, where four would be enough.
+// So the warp loads and stores together, with eight lanes for each message, and lanes exchange text through shared
+// memory:
 //
 //   load j   lanes 0 to 7: blocks 0 to 7 of message j    lanes 8 to 15: of message 8 + j    ...
 //   cipher   lane l: blocks 0 to 7 of message l, each replaced by what comes of it
 //   store j  as load j
 //
-// One H200, CBC encryption of 2^18 messages of 4 KiB: 680 GB/s, with a key each 676, where lanes that load for
-// themselves reach 284. With the round keys of one key as kernel parameters and 32 warps, or 24, it was 602 and 671:
-// shared memory holds chunks of half the length for so many. The bound is 719: 160 lookups of 32 blocks and 26
-// wavefronts for their text and its addresses.
+// H200, CBC encryption of 2^18 messages of 4 KiB: 680 GB/s; with a key each 676. If lanes load their own text, 284.
+// With the round keys of one key as kernel parameters: 602 with 32 warps, 671 with 24; for so many, shared memory has
+// room for chunks of half the length only. The bound is 719: 160 lookups for 32 blocks, and 26 wavefronts for their
+// text and its addresses.
 //
-// Few messages wait for their own chain alone. For them a kernel of fewer warps has the registers for all lookups of a
-// round at once, and for the next chunk on its way: a chain of 2048 blocks takes 1.1 ms where 16 warps take 1.6.
+// Few messages wait only for their own chains. For them a kernel with fewer warps has registers for all lookups of a
+// round at the same time, and for loading the next chunk meanwhile: a chain of 2048 blocks takes 1.1 ms, with 16 warps
+// 1.6 ms.
 #include "engine/cuda/lane_table/serial_aes.hpp"
 
 #include "engine/cuda/lane_table/cipher.cuh"
@@ -33,7 +34,7 @@ constexpr std::uint32_t roomy_warps = count_of(SerialWarps::twelve);
 struct SerialParameters {
   SerialBatch batch;
   Feedback feedback;
-  bool staged;  // shared memory has staged_len bytes for each warp behind the tables
+  bool staged;  // shared memory has staged_len bytes for each warp after the tables
 };
 
 template <int Rounds>
@@ -66,8 +67,8 @@ struct SerialAes {
   }
 };
 
-// The chunk of each lane's message in shared memory. Block b of message m lies in place b ^ m % 8 of its row, so that
-// neither eight messages at one block nor eight blocks of one message meet in a bank.
+// The chunk of each lane's message in shared memory. Block b of message m is at position b ^ m % 8 of its row, so that
+// neither eight messages at one block nor eight blocks of one message share a bank.
 class Stage {
  public:
   template <class Tables>
@@ -79,7 +80,7 @@ class Stage {
     return blocks_[message * chunk_blocks + (block ^ message % chunk_blocks)];
   }
 
-  // What lanes left there may be plaintext; others may still read it.
+  // The chunks may be plaintext; other lanes may still read them.
   __device__ __forceinline__ void wipe() const {
     __syncwarp();
 #pragma unroll
@@ -111,8 +112,8 @@ struct LaneTexts {
   }
 };
 
-// The chunks of the messages that are whole and aligned; all lanes take part. Returns how many bytes of its message a
-// lane has done. Ahead: the text of the next chunk is on its way, to registers, while this one is encrypted.
+// Encrypts the chunks that are whole and aligned in all messages; all lanes take part. Returns how many bytes of its
+// message a lane has done. Ahead: loads the text of the next chunk into registers while this one is encrypted.
 template <bool Ahead, class Cipher>
 __device__ __forceinline__ std::uint64_t run_chunks(const Cipher& cipher, const Feedback& feedback,
                                                     const MessageView& view, bool is_there, const Stage& stage,
@@ -150,7 +151,7 @@ __device__ __forceinline__ std::uint64_t run_chunks(const Cipher& cipher, const 
       for (std::uint32_t b = 0; b < chunk_blocks; ++b) {
         if constexpr (!Ahead) given = stage.at(lane, b);
         const Block block{{given.x, given.y, given.z, given.w}};
-        if constexpr (Ahead) given = stage.at(lane, (b + 1) % chunk_blocks);  // behind the last nobody reads it
+        if constexpr (Ahead) given = stage.at(lane, (b + 1) % chunk_blocks);  // after the last block nothing reads it
         const Block made = next_block(cipher, feedback, block, chain);
         stage.at(lane, b) = make_uint4(made.words[0], made.words[1], made.words[2], made.words[3]);
       }

@@ -7,7 +7,7 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// How many units earlier than the message its tiles begin.
+// How many units before the message its tiles begin.
 template <class Mode>
 __device__ __forceinline__ std::uint32_t lead_of(const MessageView& view) {
   if constexpr (requires { Mode::lead(view); }) {

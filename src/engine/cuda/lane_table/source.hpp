@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the parallel kernel finds its tiles and keys: in its parameters (one message), in device memory (a batch), or
-// keys here and tiles there (a batch with one key, for the modes whose messages are short: XTS).
+// keys in parameters and tiles in device memory (a batch with one key, for the mode with short messages: XTS).
 //
-// A source's Key has `Block round(r)`, and in_registers: whether what it gives lies in registers rather than in
-// operands of the logic, so that a mode had better be sparing with its own.
+// A source's Key has `Block round(r)`, and in_registers: whether round keys are in registers, not in operands of the
+// logic; then a mode should use few registers.
 #pragma once
 
 #include <cuda_runtime.h>

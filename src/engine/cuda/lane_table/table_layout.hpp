@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lane-table family: AES from tables in shared memory of which every lane has its own copy in its own bank, so that
-// no two lanes of a warp ever meet in a bank, whatever the data: the time depends on nothing secret.
+// two lanes of a warp never share a bank, whatever the data: the time depends on no secret.
 //
 // A row of 256 bytes for each byte value x (256 rows, 64 KiB a plane):
 //
@@ -30,8 +30,8 @@ struct Tables128 {
   static constexpr std::uint32_t table_at(std::uint32_t address) { return address / 65536 * 2 + address / 128 % 2; }
 };
 
-// The same four tables one behind the other, in rows of 128 bytes: the address is then a product, byte times 128 plus
-// four times the lane, and comes from the multiply pipe (dot_product). For kernels that need the logic pipe for more.
+// The same four tables one after another, in rows of 128 bytes. The address is then a product, byte times 128 plus four
+// times the lane, which the multiply pipe computes (dot_product). For kernels that need the logic pipe for other work.
 struct Tables128ByProduct {
   static constexpr std::uint32_t planes = 2;
   static constexpr std::uint32_t shared_len = planes * 65536;
@@ -40,7 +40,7 @@ struct Tables128ByProduct {
   static constexpr std::uint32_t table_at(std::uint32_t address) { return address / 32768; }
 };
 
-// Plane 0 alone; what comes from T2 and T3 is rotated by 16 once a column. For all other GPUs (7.5, 8.6, 8.9, 12.0).
+// Plane 0 only; the sum of T2 and T3 is rotated by 16 once for each column. For all other GPUs (7.5, 8.6, 8.9, 12.0).
 struct Tables64 {
   static constexpr std::uint32_t planes = 1;
   static constexpr std::uint32_t shared_len = planes * 65536;
@@ -49,7 +49,7 @@ struct Tables64 {
   static constexpr std::uint32_t table_at(std::uint32_t address) { return address / 128 % 2; }
 };
 
-// More than this and a block would not fit its 64 registers a thread on any GPU.
+// With more threads, a block could not have 64 registers for each thread on any GPU.
 inline constexpr std::uint32_t block_threads = 1024;
 
 enum class TableLayout : std::uint8_t { tables_128, tables_64 };

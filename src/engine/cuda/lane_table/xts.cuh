@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// XTS (IEEE 1619, section 5.3): the tweak of block j is T * alpha^j. A tile's first tweak is a jump from the message's
-// first, which lane l makes for the warp's tile after the next l: two products in GF(2^128) for 32 tiles. Inside a tile
-// tweaks follow by shifts, so no lane waits for another's.
+// XTS (IEEE 1619, section 5.3): the tweak of block j is T * alpha^j. The first tweak of a tile is computed from the
+// message's first by a jump; lane l does so for the warp's tile after the next l: two products in GF(2^128) for 32
+// tiles. Inside a tile each lane computes its tweaks by shifts, so no lane waits for another.
 #pragma once
 
 #include "cipher/gf128.hpp"
@@ -11,8 +11,8 @@ namespace warpcipher::cuda::lane_table {
 
 // Tweaks are blocks here: the coefficient of x^i is bit i % 32 of words[i / 32].
 
-// What x^128 * leaving adds to words 0 and 1: leaving * (x^7 + x^2 + x + 1), but for the 1. As products, which leave
-// the logic to the cipher.
+// What x^128 * leaving adds to words 0 and 1: leaving * (x^7 + x^2 + x + 1), without the 1. Computed by products, which
+// leaves the logic pipe to the cipher.
 __device__ __forceinline__ std::uint64_t fold_tweak(std::uint32_t leaving) {
   return std::uint64_t{leaving} * 2 ^ std::uint64_t{leaving} * 4 ^ std::uint64_t{leaving} * 128;
 }
@@ -98,7 +98,7 @@ struct XtsMode {
   // The same in all lanes: the tweak of the next tile's first block.
   __device__ __forceinline__ void begin(const Block& first) { tweak = first; }
 
-  // How many bytes of a last block that is not whole the tile has behind it. Every lane takes part.
+  // The bytes after the tile of a last block that is not whole. Every lane takes part.
   static __device__ __forceinline__ std::uint32_t tail_of(const TileView& tile) {
     const bool last = tile.first_unit + tile.units == tile.view.units;
     return from_lane(last ? static_cast<std::uint32_t>(tile.view.in_len % 16) : 0, 0);
@@ -108,7 +108,7 @@ struct XtsMode {
   __device__ __forceinline__ void tile(const Cipher& cipher, const TileView& tile, const Parameters&) {
     const std::uint32_t tail = tail_of(tile);
     const std::uint32_t plain_units = tail != 0 ? tile.units - 1 : tile.units;
-    Text text = tile.text;  // of the blocks that steal nothing, which are whole
+    Text text = tile.text;  // the whole blocks, without ciphertext stealing
     text.in_len = text.out_len = 16 * plain_units;
     text.pad = 0;
     for_each_step(text, plain_units, [&](auto step, std::uint32_t base) {
@@ -120,7 +120,7 @@ struct XtsMode {
         at = next_row(at);
       }
       cipher(blocks);
-      at = shift_tweak(tweak, lane_index());  // again, rather than kept: registers are what the cipher is short of
+      at = shift_tweak(tweak, lane_index());  // computed again, not kept: the cipher needs the registers
 #pragma unroll
       for (int n = 0; n < step.blocks; ++n) {
         const std::uint32_t unit = base + lane_index() + warp_len * n;
@@ -136,7 +136,7 @@ struct XtsMode {
   }
 
  private:
-  // Ciphertext stealing (section 5.3.2, and 5.4.2 for decryption, which takes the two tweaks the other way round): the
+  // Ciphertext stealing (section 5.3.2, and 5.4.2 for decryption, which uses the two tweaks in the other order): the
   // last whole block, number `unit` of the tile, and the `tail` bytes after it.
   template <class Cipher>
   __device__ __forceinline__ void steal(const Cipher& cipher, const Text& text, std::uint32_t unit,
@@ -166,8 +166,8 @@ struct XtsMode {
     store_bytes(text.out + 16 * unit, 16, block[0] ^ second);
   }
 
-  Block tweak{};  // of the tile's next unit that is a multiple of 32, the same in all lanes
-  Block ahead{};  // in lane l the first tweak of the tile that has turn l
+  Block tweak{};  // the tweak of the tile's next unit that is a multiple of 32, equal in all lanes
+  Block ahead{};  // in lane l: the first tweak of the tile with turn l
   std::uint32_t turn = warp_len;
 };
 

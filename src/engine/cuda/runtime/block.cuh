@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A 128-bit block in registers, and the text of a tile: how blocks come from and go to memory of any alignment and
-// length.
+// A 128-bit block in registers, and the text of a tile: loads and stores blocks at any alignment and of any length.
 #pragma once
 
 #include "engine/cuda/runtime/block.hpp"
@@ -41,16 +40,17 @@ __device__ __forceinline__ void store_bytes(std::uint8_t* p, std::uint32_t len, 
   }
 }
 
-// The part of a message's text that one tile covers. Lengths count from the tile's start, and are cut to 32 bits.
+// The part of a message's text that one tile covers. Lengths count from the start of the tile, and are limited to 32
+// bits.
 struct Text {
   const std::uint8_t* in;
   std::uint8_t* out;
   std::uint32_t in_len;
-  std::uint32_t out_len;  // more than in_len where padding is added
+  std::uint32_t out_len;  // more than in_len if padding is added
   std::uint32_t pad;      // the byte that follows the text: PKCS#7's, or 0
   bool aligned;           // in and out are multiples of 16
 
-  // Block number `unit` of the tile, which may end early or lie behind the end.
+  // Block number `unit` of the tile. It may be short, or past the end.
   __device__ __forceinline__ Block load(std::uint32_t unit) const {
     const std::uint32_t offset = 16 * unit;
     if (aligned && offset + 16 <= in_len) return load_aligned(in + offset);

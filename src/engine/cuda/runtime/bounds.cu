@@ -35,7 +35,7 @@ PipeRate measure_pipe(Pipe pipe, std::uint32_t operations, Stream stream) {
   const StreamBuffer sink(std::size_t{blocks} * threads * sizeof(std::uint32_t), stream);
   auto* const elapsed = reinterpret_cast<Elapsed*>(results.data());
   auto* const rest = reinterpret_cast<std::uint32_t*>(sink.data());
-  // With more than half of the shared memory taken, no two blocks share a multiprocessor.
+  // More than half of the shared memory: so no two blocks share a multiprocessor.
   launch_pipe(pipe, blocks, device.shared_len, elapsed, rest, loops, stream);
   std::vector<Elapsed> host(blocks);
   const auto native = static_cast<cudaStream_t>(stream);

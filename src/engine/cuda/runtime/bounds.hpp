@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a multiprocessor can do at most, measured on the spot: benchmarks hold kernels against these rates, not against
-// a datasheet. The clock comes with them, read on the device itself while it works.
+// The highest rates of a multiprocessor, measured on this device: benchmarks compare kernels with these rates, not with
+// a datasheet. The clock is read on the device at the same time.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ enum class Pipe : std::uint8_t {
 };
 
 struct PipeRate {
-  double per_clock;  // operations of one lane, a clock and multiprocessor
+  double per_clock;  // operations of lanes for each clock and multiprocessor
   double clock_hz;   // of the multiprocessors, meanwhile
 };
 
-// Runs one block of 1024 threads on each multiprocessor of the current device, each thread `operations` of them
-// (rounded up to a whole loop), and waits. 2^17 take about two milliseconds. Throws Error{engine_failure,
+// Runs one block of 1024 threads on each multiprocessor of the current device, and waits. Each thread performs
+// `operations` operations, rounded up to a whole loop. 2^17 take about two milliseconds. Throws Error{engine_failure,
 // out_of_memory}.
 PipeRate measure_pipe(Pipe pipe, std::uint32_t operations, Stream stream);
 

@@ -26,7 +26,7 @@ __device__ __forceinline__ std::uint64_t nanoseconds_now() {
   return now;
 }
 
-// lop3.b32 with the table of a ^ b ^ c. Volatile: what is measured must not be optimised away.
+// lop3.b32 with the table of a ^ b ^ c. Volatile: the compiler must not remove what is measured.
 __device__ __forceinline__ void logic(std::uint32_t& a, std::uint32_t b, std::uint32_t c) {
 #if defined(__CUDA_ARCH__)
   asm volatile("lop3.b32 %0, %0, %1, %2, 0x96;" : "+r"(a) : "r"(b), "r"(c));
@@ -36,14 +36,14 @@ __device__ __forceinline__ void logic(std::uint32_t& a, std::uint32_t b, std::ui
 }
 
 struct SharedLoads {
-  // Each step a row further: lane i of every warp stays in bank i. Volatile: every load is made.
+  // Each step loads from the next row: lane i of every warp stays in bank i. Volatile: the compiler keeps every load.
   static __device__ __forceinline__ void step(std::uint32_t (&values)[saved_ciphertext],
                                               const volatile std::uint32_t* own, std::uint32_t row) {
 #pragma unroll
     for (std::uint32_t i = 0; i < saved_ciphertext; i += 2) {
       const std::uint32_t first = own[(row * saved_ciphertext + i) * warp_len];
       const std::uint32_t second = own[(row * saved_ciphertext + i + 1) * warp_len];
-      logic(values[i], first, second);  // one for two loads, on a pipe that does twice as many: never the limit
+      logic(values[i], first, second);  // one for two loads, on a pipe of twice the rate: never the limit
     }
   }
 };

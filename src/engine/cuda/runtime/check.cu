@@ -10,7 +10,7 @@ namespace warpcipher::cuda {
 void throw_failure(const char* text) { throw Error(Status::engine_failure, text); }
 
 void throw_error(cudaError_t error, const char* doing) {
-  cudaGetLastError();  // forgets an error that is not sticky, so that the next call does not report it again
+  cudaGetLastError();  // clears an error that is not sticky, so that the next call does not report it again
   std::string text =
       std::string("CUDA failed to ") + doing + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")";
   if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorUnsupportedPtxVersion) {

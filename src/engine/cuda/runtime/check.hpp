@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns errors of the CUDA runtime into warpcipher::Error. Text is built only when something failed.
+// Turns errors of the CUDA runtime into warpcipher::Error. Builds text only for a failure.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 namespace warpcipher::cuda {
 
-// Throws Error{engine_failure}: for where a kernel is launched, which would have to compile <string> otherwise.
+// Throws Error{engine_failure}. For files with kernels, which need not include <string> then.
 [[noreturn]] void throw_failure(const char* text);
 
 // `doing` completes "CUDA failed to ...".

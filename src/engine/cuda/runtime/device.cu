@@ -32,7 +32,7 @@ constexpr const char* lost_reason =
     "with exec (in Python the start method 'spawn'), or use engine 'cpu'";
 
 std::string no_device_reason(cudaError_t error, int driver_version) {
-  if (error == cudaErrorInitializationError && fork_count() != 0) return lost_reason;  // started by someone else
+  if (error == cudaErrorInitializationError && fork_count() != 0) return lost_reason;  // started by other code
   if (driver_version == 0) return "no NVIDIA driver found: install one, or use engine 'cpu'";
   if (error == cudaErrorInsufficientDriver) {
     return "the NVIDIA driver supports CUDA " + version_text(driver_version) + " and this build needs CUDA " +
@@ -50,7 +50,7 @@ int attribute(cudaDeviceAttr which, int device) {
   return cudaDeviceGetAttribute(&value, which, device) == cudaSuccess ? value : 0;
 }
 
-// In which process look() asked the driver: 1 + fork_count(), or 0 where there is none to be lost.
+// The process in which look() asked the driver: 1 + fork_count(); 0: the driver has not been started.
 std::atomic<unsigned> process_of_driver{0};
 
 Devices look() {
@@ -100,7 +100,8 @@ Devices look() {
 void enter_context() {
   thread_local bool entered = false;
   if (entered) return;
-  // What is made lies in a context. cudaSetDevice would do too, but leave a context of the application's own.
+  // Creating an object makes the context current. cudaSetDevice would do so too, but would replace a context that the
+  // application has made.
   cudaEvent_t event = nullptr;
   if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess) {
     cudaGetLastError();
@@ -110,7 +111,7 @@ void enter_context() {
   entered = true;
 }
 
-// The runtime has no such question, so the driver's own function is looked up in it.
+// The runtime has no such function, so the driver's is looked up.
 AddressRange find_allocation(const void* pointer) {
   enter_context();
   using GetAddressRange = int (*)(unsigned long long*, std::size_t*, unsigned long long);  // cuMemGetAddressRange
@@ -138,8 +139,8 @@ AddressRange find_allocation(const void* pointer) {
 
 namespace {
 
-// The device that `pointer` lies on; `before`, the device of what came before it (-1: none), where all reach it. `what`
-// says for an error what is there.
+// The device that `pointer` lies on; `before`, the device of the pointers before (-1: none), if all devices can access
+// it. `what` names the memory in an error.
 int find_device_of(const void* pointer, const std::string& what, int before) {
   cudaPointerAttributes attributes{};
   const cudaError_t error = cudaPointerGetAttributes(&attributes, pointer);

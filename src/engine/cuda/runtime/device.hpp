@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs of this machine, looked up once and without ever throwing, and which of them messages lie on.
+// The GPUs of this machine, looked up once without throwing; and on which of them messages lie.
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@ struct Devices {
 // Asks the driver on the first call. Creates no context. None where is_lost_at_fork().
 const Devices& devices();
 
-// True in the child of a process that had started the driver: nothing of it works there, nor is memory there that the
-// parent page-locked. What is let go of is left as it is then.
+// True in the child of a process that had started the driver. There the driver does not work, and memory that the
+// parent page-locked does not exist. Destructors then free nothing.
 bool is_lost_at_fork() noexcept;
 
 // The device of that index; throws Error{engine_failure} when it is older than this library supports.
@@ -34,31 +34,31 @@ const Device& find_device(int index);
 // text.
 const Device& device_of(std::span<const Message> messages);
 
-// Gives this thread the context of its device, as calls do that make or launch something. Before that the driver knows
-// no memory: what the first payload of a new thread had in page-locked memory was taken for pageable. Where that
-// fails it stays so.
+// Makes the context of this thread's device current, as allocations and launches do. Without a context the driver does
+// not recognise memory: page-locked memory in the first payload of a new thread was taken for pageable. Does nothing if
+// that fails.
 void enter_context();
 
-// The allocation that holds a pointer to device memory or to page-locked host memory; empty when the driver does not
-// tell.
+// The allocation that contains a pointer to device memory or to page-locked host memory; empty if the driver does not
+// know.
 AddressRange find_allocation(const void* pointer);
 
-// The device of many pointers. They mostly come from a few allocations, so those seen last are remembered: a question
-// to the driver costs more than the rest of what the host does for a short message.
+// The device of many pointers. Most lie in a few allocations, so those seen last are cached: asking the driver costs
+// more than the rest of the host's work for a short message.
 class TextLocator {
  public:
   // Throws Error{invalid_argument} that names `what` of the message when it is not device memory, or lies on another
   // GPU than those before it.
   void add(const void* pointer, const char* what, std::size_t message);
 
-  int device() const { return device_; }  // -1: no pointer told
+  int device() const { return device_; }  // -1: no pointer so far
 
  private:
   std::array<AddressRange, 4> seen_{};
   int device_ = -1;
 };
 
-// The device of a few buffers that are said to lie in device memory.
+// The device of a few buffers that should lie in device memory.
 class BufferLocator {
  public:
   // Throws Error{invalid_argument} that names `what` when it does not, or lies on another GPU than those before it.
@@ -74,9 +74,9 @@ class BufferLocator {
 // The calling thread's current device; throws Error{engine_failure} when it is too old.
 const Device& current_device();
 
-// The devices that large host data are dealt to, as WARPCIPHER_DEVICES says: "all", or numbers such as "0,2" (as
-// cudaSetDevice takes them, so after CUDA_VISIBLE_DEVICES). Unset or empty: the current device alone, for a first use
-// of another device makes a context there, and in a machine shared by processes each has its own. The current device
+// The devices among which large host data are divided, as WARPCIPHER_DEVICES says: "all", or numbers such as "0,2" (as
+// cudaSetDevice takes them, so after CUDA_VISIBLE_DEVICES). Unset or empty: only the current device. Using another
+// device would make a context there, and processes that share a machine often have a device each. The current device
 // comes first if it is among them. Throws Error{invalid_argument}.
 std::vector<int> devices_for_host_data();
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU as the choice of kernels sees it: for the headers that kernels include, which leave out what takes a compiler
-// long (docs/building.md).
+// What the choice of kernels knows of a GPU. A small header for kernel files, which compile slowly (docs/building.md).
 #pragma once
 
 #include <cstddef>

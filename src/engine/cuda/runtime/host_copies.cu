@@ -18,16 +18,16 @@ namespace warpcipher::cuda {
 namespace {
 
 constexpr std::uint32_t threads = 512;
-// H200, 256 texts of 16 KiB out while a copy engine brings as much in: 2, 4, 8 and 16 blocks 46.8, 47.2, 47.0 and 39.3
-// GB/s each way.
+// H200, 256 texts of 16 KiB out while a copy engine brings as much in: 2, 4, 8 and 16 blocks move 46.8, 47.2, 47.0 and
+// 39.3 GB/s each way.
 constexpr std::uint32_t full_blocks = 8;
-// H200, eight payloads of a queue, their texts brought in by copy engines: 1 and 2 blocks 40.2 to 41.7 and 37.7 to 38.1
-// GB/s, 4, 8 and 16 on another machine 36.1, 35.4 and 33.2. One batch of 16,384 texts in pieces: 1, 2 and 8
-// blocks 29.8, 25.1 and 23.8: beside 8 a piece was in only when the one before it had gone out.
+// H200, eight payloads of a queue, whose texts copy engines bring in: 1 block 40.2 to 41.7 GB/s, 2 blocks 37.7 to 38.1;
+// on another machine 4, 8 and 16 blocks 36.1, 35.4 and 33.2. One batch of 16,384 texts in pieces: 1, 2 and 8 blocks
+// 29.8, 25.1 and 23.8: with 8 blocks, a piece was in only when the piece before it had gone out.
 constexpr std::uint32_t gentle_blocks = 1;
 constexpr std::uint32_t in_flight = 4;  // loads of a lane
 
-// Lanes side by side, so that a step of a warp is one request of the link.
+// Lanes copy adjacent words, so that a step of a warp is one request on the link.
 template <class Word>
 __device__ __forceinline__ void copy_words(std::uint8_t* to, const std::uint8_t* from, std::size_t len) {
   auto* const out = reinterpret_cast<Word*>(to);
@@ -44,7 +44,7 @@ __device__ __forceinline__ void copy_words(std::uint8_t* to, const std::uint8_t*
   for (; i < words; i += warp_len) out[i] = in[i];
 }
 
-// A warp a copy.
+// One warp for each copy.
 __global__ void __launch_bounds__(threads) copy_many_kernel(const DeviceCopy* copies, std::uint32_t count) {
   const std::uint32_t warps = gridDim.x * (blockDim.x / warp_len);
   for (std::uint32_t i = (blockIdx.x * blockDim.x + threadIdx.x) / warp_len; i < count; i += warps) {
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(threads) copy_many_kernel(const DeviceCopy* co
 }
 
 #if CUDART_VERSION >= 13000
-// Forced to calls for initcheck: that of CUDA 13.0 does not see what a batch of copies writes.
+// For initcheck, force calls: the initcheck of CUDA 13.0 does not see what a batch of copies writes.
 bool in_batches() {
   static constexpr std::array<std::string_view, 2> ways{"batches", "calls"};
   static constinit FirstUse<bool> are_calls;
@@ -90,7 +90,7 @@ void copy_all(std::span<const DeviceCopy> copies, cudaMemcpyKind kind, Stream st
     cudaMemcpyAttributes attributes{};
     attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
     attributes.flags = cudaMemcpyFlagPreferOverlapWithCompute;
-    std::size_t first = 0;  // that the attributes hold for
+    std::size_t first = 0;  // the first copy with these attributes
     check(cudaMemcpyBatchAsync(to.data(), from.data(), lens.data(), copies.size(), &attributes, &first, 1,
                                native(stream)),
           what);

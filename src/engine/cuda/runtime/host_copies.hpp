@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many copies between device memory and page-locked host memory at once. A copy engine needs 3 us for each copy that is
-// a launch of its own, but not for those of a batch: H200, ranges of 64 KiB and more to the device move at 53 GB/s, and
-// at 45 while a kernel stores what comes back; shorter ones cost the host 1 to 8 us each. A kernel's loads and stores
-// move any copies at 48 and 50 GB/s, but at 28 to 37 at the same time.
+// its own call, but not for the copies of a batch. H200: ranges of 64 KiB and more to the device move at 53 GB/s, and
+// at 45 GB/s while a kernel stores results to the host; shorter ranges cost the host 1 to 8 us each. A kernel moves any
+// copies at 48 GB/s (loads) and 50 GB/s (stores), but at 28 to 37 GB/s when both run at the same time.
 #pragma once
 
 #include <cuda_runtime_api.h>

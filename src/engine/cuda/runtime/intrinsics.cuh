@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few machine operations that kernels need and C++ has no word for, one function each.
+// The machine operations that kernels need and C++ lacks, one function each.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,8 +10,8 @@ namespace warpcipher::cuda {
 
 inline constexpr std::uint32_t warp_len = 32;
 
-// Promises that p points at global memory. The compiler cannot know it of a pointer that it reads from memory, and
-// would take the slower generic loads and stores.
+// Promises that p points to global memory. The compiler cannot know this of a pointer that it reads from memory; it
+// would use the slower generic loads and stores.
 template <class T>
 __device__ __forceinline__ T* global(T* p) {
 #if defined(__CUDA_ARCH__)
@@ -20,7 +20,7 @@ __device__ __forceinline__ T* global(T* p) {
   return p;
 }
 
-// What lies at an address of global memory: a promise that the compiler keeps to where the load depends on a condition.
+// Loads from global memory: a promise that the compiler also uses when the load depends on a condition.
 template <class T>
 __device__ __forceinline__ T* global_at(std::uint64_t address) {
 #if defined(__CUDA_ARCH__)
@@ -60,7 +60,7 @@ __device__ __forceinline__ Word from_lane(Word x, std::uint32_t source) {
   return __shfl_sync(0xffffffffu, x, static_cast<int>(source));
 }
 
-// A bit for each lane in which `x` holds; every lane takes part.
+// A bit for each lane in which `x` is true; every lane takes part.
 __device__ __forceinline__ std::uint32_t lanes_with(bool x) { return __ballot_sync(0xffffffffu, x); }
 
 // A bit for each lane that has the same x; every lane takes part.
@@ -69,8 +69,8 @@ __device__ __forceinline__ std::uint32_t lanes_alike(std::uint32_t x) { return _
 // Whether `x` holds in every lane; every lane takes part.
 __device__ __forceinline__ bool all_lanes(bool x) { return lanes_with(x) == 0xffffffffu; }
 
-// The number of the warp in its block. From lane 0, so that the compiler knows it to be the same in all lanes, and with
-// it what is computed from it: such values get registers of their own, one for a warp.
+// The number of the warp in its block. It comes from lane 0, so that the compiler knows that it, and all that is
+// computed from it, is equal in all lanes: such values use uniform registers, one for the warp.
 __device__ __forceinline__ std::uint32_t warp_index() { return from_lane(threadIdx.x / warp_len, 0); }
 
 // The value of the lane `distance` below; lanes less than `distance` keep their own. Every lane takes part.

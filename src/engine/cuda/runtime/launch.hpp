@@ -20,7 +20,7 @@ struct LaunchShape {
   std::size_t shared_len = 0;  // dynamic shared memory, bytes
 };
 
-// Blocks of `threads` for as many lanes, but no more than so many a multiprocessor: kernels go round for what is left.
+// Enough blocks of `threads` threads for all lanes, up to a limit for each multiprocessor: kernels loop over the rest.
 inline LaunchShape shape_of_lanes(const Device& device, std::uint64_t lanes, std::uint32_t threads,
                                   std::uint32_t most_of_multiprocessor) {
   const std::uint64_t wanted = (lanes + threads - 1) / threads;

@@ -19,13 +19,13 @@
 namespace warpcipher::cuda {
 namespace {
 
-// What a pool keeps when a stream is synchronised, rather than giving it back to the driver: enough for the descriptors
-// and scratch of large batches, a million messages with a key each where the device has 64 GiB.
+// What a pool keeps, and does not return to the driver, when a stream is synchronised: enough for the descriptors and
+// scratch of large batches, for example a million messages with a key each on a device with 64 GiB.
 constexpr std::uint64_t least_kept_len = std::uint64_t{256} << 20;
 constexpr std::uint64_t kept_part = 64;  // of the device's memory
 
-// One pool a device for the life of the process: the driver frees it with the context, and freeing it here could run
-// after the driver has shut down.
+// One pool for each device, for the life of the process. The driver frees it with the context; a destructor here could
+// run after the driver has shut down.
 cudaMemPool_t pool() {
   struct Pools {
     std::mutex mutex;
@@ -50,13 +50,13 @@ cudaMemPool_t pool() {
   return created;
 }
 
-// Sizes are rounded up, by a quarter at most, so that a call finds what another left.
+// Sizes are rounded up, by a quarter at most, so that a call can use memory that another call has freed.
 std::size_t room_for(std::size_t size) {
   const std::size_t step = std::max<std::size_t>(std::bit_floor(size) / 4, 512);
   return (size + step - 1) / step * step;
 }
 
-// Memory that was freed on streams of the library's own, by stream.
+// Memory that was freed on the library's own streams, by stream.
 class KeptMemory {
  public:
   // Never destroyed: the driver may be gone by then.
@@ -81,7 +81,7 @@ class KeptMemory {
     blocks_.erase(found);
   }
 
-  // nullptr: there is none of about that size.
+  // nullptr: there is no block of about that size.
   void* take(std::size_t size, Stream stream) noexcept {
     const std::size_t room = room_for(size);
     const std::lock_guard lock(mutex_);
@@ -99,7 +99,7 @@ class KeptMemory {
     return nullptr;
   }
 
-  // False when it is to be freed.
+  // False: the caller must free it.
   bool give(void* memory, std::size_t size, Stream stream) noexcept {
     const std::size_t room = room_for(size);
     const std::lock_guard lock(mutex_);
@@ -150,12 +150,12 @@ void Upload::allocate(Stream stream, Wiping wiping) {
   device_ = std::make_unique<StreamBuffer>(size_, stream, wiping);
 }
 
-// From pageable memory the runtime copies into its own staging before it returns, so the host side may be wiped at
-// once. It stages up to 64 KiB without waiting for the stream (CUDA's programming guide, "Asynchronous Concurrent
-// Execution"); more waits for all that the stream has to do. A queue lost 16% of its rate by one copy of 76 KiB (H200).
+// The runtime copies pageable memory into a buffer of its own before it returns, so the host side may be wiped at once.
+// Up to 64 KiB do not wait for the stream (CUDA's programming guide, "Asynchronous Concurrent Execution"); larger
+// copies wait for all work on the stream. One copy of 76 KiB cost a queue 16% of its rate (H200).
 void Upload::send() {
   constexpr std::size_t most_staged = std::size_t{64} << 10;
-  constexpr std::size_t worth_waiting = std::size_t{1} << 20;  // more calls would take as long as the wait
+  constexpr std::size_t worth_waiting = std::size_t{1} << 20;  // more calls than that would take as long as the wait
   const std::size_t piece = sent_ <= worth_waiting ? most_staged : sent_;
   for (std::size_t offset = 0; offset < sent_; offset += piece) {
     check(cudaMemcpyAsync(device_->data() + offset, host_.data() + offset, std::min(piece, sent_ - offset),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host keeps of device memory (stream_buffer.hpp): streams that keep theirs, and arrays on their way to it.
+// Device memory that the host manages (stream_buffer.hpp): memory kept for a stream, and arrays that are sent to the
+// device.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +11,15 @@
 
 namespace warpcipher::cuda {
 
-// What is freed on this stream is kept for what is allocated on it next, without the driver: that takes its time, and
-// makes a stream wait for another whose memory it is given. keep: streams of the library's own. let_go: before such a
-// stream is destroyed.
+// Memory that is freed on this stream is kept for the next allocation on it, without the driver. The driver is slow,
+// and makes a stream wait for another one whose memory it reuses. keep: for the library's own streams. let_go: before
+// such a stream is destroyed.
 void keep_memory_of(Stream stream);
 void let_memory_go(Stream stream) noexcept;
 
 // Arrays made on the host and read by kernels: reserved first, then filled, then sent in one copy. Both sides are
-// wiped. What kernels alone write lies behind them, so that it costs no allocation and no wipe of its own.
+// wiped. Arrays that only kernels write follow them in the same memory, so that they need no allocation and no wipe of
+// their own.
 //
 //   Upload upload;
 //   const auto keys = upload.reserve<std::uint32_t>(n);
@@ -40,7 +42,7 @@ class Upload {
     return array;
   }
 
-  // Not sent. Comes after what is.
+  // Not sent; follows the arrays that are.
   template <class T>
   Array<T> reserve_on_device(std::size_t count) {
     static_assert(alignof(T) <= alignment, "arrays start at multiples of 16 bytes");

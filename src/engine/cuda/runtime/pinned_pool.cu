@@ -21,8 +21,8 @@ namespace warpcipher::cuda {
 namespace {
 
 constexpr std::size_t least_len = std::size_t{64} << 10;
-// The pipeline's largest pieces. What is larger was asked for by a user, or holds one long message: such sizes seldom
-// come twice, and one of them would fill the pool.
+// The largest pieces of host transfers. Larger blocks were requested by a user, or hold one long message: such sizes
+// seldom recur, and one of them would fill the pool.
 constexpr std::size_t most_kept_of_one = std::size_t{16} << 20;
 constexpr std::size_t most_kept_len = std::size_t{256} << 20;
 
@@ -31,8 +31,8 @@ struct Kept {
   void* memory;
 };
 
-// Sizes are powers of two, so that a call finds what another left; the oldest come first. Never destroyed: the driver
-// may be gone by then.
+// Sizes are powers of two, so that a call can use a block that another call has freed; the oldest block is first. Never
+// destroyed: the driver may be gone by then.
 struct Pool {
   std::mutex mutex;
   std::deque<Kept> kept;
@@ -48,7 +48,7 @@ std::size_t room_for(std::size_t size) {
   return size <= most_kept_of_one ? std::bit_ceil(std::max(size, least_len)) : size;
 }
 
-// What the driver knows of memory; nothing where it does not tell.
+// The driver's attributes of memory; nothing if it has none.
 cudaPointerAttributes attributes_of(const void* memory) {
   enter_context();
   cudaPointerAttributes attributes{};
@@ -85,7 +85,7 @@ void give_pinned(void* memory, std::size_t size, std::size_t used) noexcept {
     cudaFreeHost(memory);
     return;
   }
-  std::vector<void*> freed;  // outside of the lock: the driver takes its time
+  std::vector<void*> freed;  // outside of the lock: the driver is slow
   try {
     const std::lock_guard lock(pool().mutex);
     std::deque<Kept>& kept = pool().kept;
@@ -97,7 +97,7 @@ void give_pinned(void* memory, std::size_t size, std::size_t used) noexcept {
       pool().kept_len -= kept.front().room;
       kept.pop_front();
     }
-  } catch (const std::bad_alloc&) {  // no room to remember it: freed like one too many
+  } catch (const std::bad_alloc&) {  // no memory to keep it: free it
     if (memory != nullptr) cudaFreeHost(memory);
   }
   for (void* const one : freed) cudaFreeHost(one);

@@ -12,7 +12,7 @@ namespace warpcipher::cuda {
 // engine_failure}.
 void* take_pinned(std::size_t size);
 
-// Wipes the first `used` bytes and keeps the memory (`size` as given to take_pinned) for later, or frees it when enough
+// Wipes the first `used` bytes and keeps the memory (`size` as given to take_pinned) for later, or frees it if enough
 // is kept.
 void give_pinned(void* memory, std::size_t size, std::size_t used) noexcept;
 
@@ -20,7 +20,7 @@ void give_pinned(void* memory, std::size_t size, std::size_t used) noexcept;
 // another library.
 bool is_pinned(const void* memory, std::size_t size);
 
-// The page-locked memory around `memory` that kernels reach at the same address; empty when there is none.
+// The page-locked range around `memory` that kernels can access at the same address; empty if there is none.
 AddressRange find_page_locked(const void* memory);
 
 }  // namespace warpcipher::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory ordered on a stream. Everything a run needs beside the text (descriptors, schedules, scratch) comes
-// from here and is wiped on the same stream before it is freed, so the host never waits for it.
+// Device memory ordered on a stream. Everything that a run needs in addition to the text (descriptors, schedules,
+// scratch) is allocated here. It is wiped on the same stream before it is freed, so the host never waits for that.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace warpcipher::cuda {
 
-// Memory of the library's own pool on the current device, which keeps what was freed for the next call. Throws
+// Memory from the library's pool on the current device, which keeps freed memory for the next call. Throws
 // Error{out_of_memory, engine_failure}.
 void* allocate(std::size_t size, Stream stream);
 

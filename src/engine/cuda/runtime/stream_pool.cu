@@ -17,7 +17,7 @@
 namespace warpcipher::cuda {
 namespace {
 
-// Of a device: the rings of a few payloads of a queue.
+// Kept for each device: enough for the rings of a few payloads of a queue.
 constexpr std::size_t most_kept = 64;
 
 // Never destroyed: the driver may be gone by then.
@@ -32,13 +32,13 @@ Pool& pool() {
   return instance.get();
 }
 
-// An event at what is on a stream now.
+// An event after all work that is on a stream now.
 cudaError_t mark(Stream stream, cudaEvent_t& event) {
   const cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
   return error != cudaSuccess ? error : cudaEventRecord(event, native(stream));
 }
 
-// What `later` gets from now on waits for what is on `earlier` now.
+// Later work on `later` waits for the work that is on `earlier` now.
 cudaError_t order(Stream earlier, Stream later) {
   cudaEvent_t reached = nullptr;
   cudaError_t error = mark(earlier, reached);
@@ -77,7 +77,7 @@ void give_stream(Stream stream) noexcept {
       return;
     }
     pool().device_of.erase(found);
-  } catch (const std::bad_alloc&) {  // no room to remember it: destroyed like one too many
+  } catch (const std::bad_alloc&) {  // no memory to keep it: destroy it
   }
   let_memory_go(stream);
   cudaStreamDestroy(native(stream));

@@ -9,16 +9,16 @@
 
 namespace warpcipher::cuda {
 
-// A stream of the current device that does not wait for the default one. It may still have work of its former user in
-// front of what comes, nothing else. Throws Error{engine_failure}.
+// A stream of the current device that does not wait for the default stream. Work of its former user may still be on it.
+// Throws Error{engine_failure}.
 Stream take_stream();
 
-// Gives a stream of take_stream() back, from any device. What is on it goes on.
+// Gives a stream of take_stream() back, from any device. Work on it continues.
 void give_stream(Stream stream) noexcept;
 
-// Streams for the groups of a plan that need not wait for each other (plan.hpp). The longest chain stays on the run's
-// own: it is what the run takes, and so waits for no other stream before it, and for none that is not done long since
-// behind it.
+// Streams for the groups of a plan that need not wait for each other (plan.hpp). The longest chain stays on the stream
+// of the run: it takes as long as the whole run, so it must not wait for another stream before it, and after it the
+// others are done already.
 //
 //   stream    ... --+-- serial group, the longest ---------+--> what the caller puts there next
 //   side 0          +-- parallel groups --+----------------+
@@ -41,7 +41,7 @@ class SideStreams {
 
   const Stream stream_;
   const std::size_t beside_;
-  void* begun_ = nullptr;  // an event: where `stream_` was
+  void* begun_ = nullptr;  // an event: the work on `stream_` at the beginning
   std::array<Stream, 1 + most_chains> sides_{};
 };
 
