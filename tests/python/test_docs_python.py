@@ -33,7 +33,13 @@ def is_here(needs: str) -> bool:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_examples(
+    name: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)  # some write files
     least, printed = PAGES[name]
     text = (DOCS / name).read_text(encoding="utf-8")
     blocks = list(BLOCK.finditer(text))
