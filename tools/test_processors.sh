@@ -14,7 +14,7 @@ build=$PWD/build/processors
 say() { printf 'processors: %s\n' "$*"; }
 
 configure() { # FOLDER OPTION...
-  cmake -S . -B "$1" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DWARPCIPHER_CUDA=OFF \
+  cmake -S . -B "$1" -G Ninja -DCMAKE_BUILD_TYPE=Release -DWARPCIPHER_CUDA=OFF \
     -DCMAKE_COMPILE_WARNING_AS_ERROR=ON -DWARPCIPHER_BUILD_TESTS=ON -DWARPCIPHER_BUILD_GPU_TESTS=OFF \
     -DWARPCIPHER_BUILD_LAB=OFF -DWARPCIPHER_BUILD_PYTHON=OFF "${@:2}" >/dev/null
 }
@@ -58,7 +58,7 @@ arm() {
   cmake -S /usr/src/googletest -B "$build/arm/gtest" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$toolchain" -DBUILD_GMOCK=OFF \
     -DCMAKE_INSTALL_PREFIX="$build/arm/installed" >/dev/null
   cmake --build "$build/arm/gtest" -j "$jobs" --target install >/dev/null
-  configure "$build/arm/build" -DCMAKE_TOOLCHAIN_FILE="$toolchain" -DCMAKE_PREFIX_PATH="$build/arm/installed"
+  configure "$build/arm/build" -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DCMAKE_TOOLCHAIN_FILE="$toolchain" -DCMAKE_PREFIX_PATH="$build/arm/installed"
   cmake --build "$build/arm/build" -j "$jobs" --target warpcipher warpcipher_cpu_tests >/dev/null
   say "ARMv8: the library and its tests compile"
   command -v qemu-aarch64 >/dev/null || { say "ARMv8 not run: no qemu-aarch64 (Debian: qemu-user)"; return; }
