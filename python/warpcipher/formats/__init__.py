@@ -11,7 +11,7 @@ writes it.
         file.seek(1 << 30)
         file.read(100)
 
-Formats: `cobblestone-128`, `cobblestone-256`, `tink`, `raw`; docs/formats.md draws them.
+Formats: `cobblestone-128`, `cobblestone-256`, `tink`, `ags1`, `raw`; docs/formats.md draws them.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from __future__ import annotations
 import warpcipher as wc
 
 from .. import keys
+from .ags1 import Ags1
 from .base import Format, Options
 from .cobblestone import Cobblestone
 from .raw import Raw
@@ -18,6 +19,7 @@ FORMATS: dict[str, Format] = {
         Cobblestone(128),
         Cobblestone(256),
         Tink(),
+        Ags1(),
         Raw(),
     )
 }
@@ -89,6 +91,9 @@ def key_sizes(name: str, algorithm: str | None) -> tuple[int, ...]:
         raise ValueError(
             f"unknown algorithm {algorithm!r}: `warpcipher info --algorithms` lists them"
         )
+    several: tuple[int, ...] | None = getattr(FORMATS.get(name), "key_sizes", None)
+    if several is not None:
+        return several
     sizes = {
         int(getattr(entry, "key_size", 0))
         for entry in FORMATS.values()
