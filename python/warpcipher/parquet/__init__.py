@@ -19,6 +19,7 @@ from .file import ColumnInfo
 from .iceberg import StandardKeyMetadata, open_data_file, read_data_file
 from .keyring import MissingKeyError
 from .kms import KmsClient, KmsKeys
+from .many import find_files, read_dataset, read_tables
 from .reading import (
     ChunkData,
     ColumnChunks,
@@ -42,11 +43,14 @@ __all__ = [
     "ParquetFile",
     "StandardKeyMetadata",
     "encrypt",
+    "find_files",
     "inspect",
     "open",
     "open_data_file",
     "read_data_file",
+    "read_dataset",
     "read_table",
+    "read_tables",
     "rekey",
     "to_plain",
 ]

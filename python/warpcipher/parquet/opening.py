@@ -79,7 +79,7 @@ class Opening:
         self.start = start
         self._device = device
         self._data, positions = file.source.read_spans(
-            [(chunk.start, chunk.size) for chunk in chunks], room
+            [(chunk.start, chunk.size) for chunk in chunks], room, packed=device is not None
         )
         self._pages = Batch(file.engine)
         # On a GPU the headers, a few bytes each, are decrypted here and sent behind.

@@ -57,19 +57,23 @@ class Source:
         return buffer[position : position + length]
 
     def read_spans(
-        self, spans: Sequence[tuple[int, int]], room: bytearray | None = None
+        self,
+        spans: Sequence[tuple[int, int]],
+        room: bytearray | None = None,
+        *,
+        packed: bool = False,
     ) -> tuple[memoryview, list[int]]:
         """Several (offset, length) in one buffer, and where in it each begins.
 
         room: a buffer with room for all, which is overwritten; None makes one. Of bytes the result
-        is the source itself: nothing is copied.
+        is the source itself and nothing is copied, unless the spans are to be packed.
         """
         for offset, length in spans:
             if offset < 0 or length < 0 or offset + length > self.size:
                 raise FormatError(
                     f"{length} bytes at {offset} are not in the file, which has {self.size}"
                 )
-        if self._bytes is not None:
+        if self._bytes is not None and not packed:
             return self._bytes, [offset for offset, _ in spans]
         size = sum(length for _, length in spans)
         buffer = memoryview(bytearray(size) if room is None else room)[:size]
@@ -88,7 +92,10 @@ class Source:
         return buffer, positions
 
     def _fill(self, offset: int, view: memoryview) -> None:
-        if self._descriptor < 0:
+        if self._bytes is not None:
+            view[:] = self._bytes[offset : offset + len(view)]
+            done = len(view)
+        elif self._descriptor < 0:
             if self._file is None:
                 raise ValueError("read of a file that is closed")
             with self._lock:

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parquet chunks that are decrypted on a GPU: the same as in host memory."""
+
+from __future__ import annotations
+
+import pytest
+import warpcipher as wc
+from parquet_cases import CTR, GCM, KEY, table, write
+from warpcipher import parquet
+
+cupy = pytest.importorskip("cupy")
+
+
+@pytest.mark.parametrize("algorithm", [GCM, CTR])
+@pytest.mark.parametrize("rows", [500, 200_000])
+def test_chunks_are_those_of_host_memory(algorithm: str, rows: int) -> None:
+    data = write(table(rows), encryption_algorithm=algorithm, row_group_size=100_000)
+    with parquet.open(data, KEY) as file:
+        there, here = file.column_chunks(device=0), file.column_chunks()
+    assert there.footer == here.footer
+    for one, other in zip(there.chunks, here.chunks, strict=True):
+        assert one.data.device.id == 0
+        assert cupy.asnumpy(one.data).tobytes() == bytes(other.data)
+
+
+def test_a_changed_page_is_refused() -> None:
+    damaged = bytearray(write(table()))
+    damaged[600] ^= 1
+    with parquet.open(damaged, KEY) as file, pytest.raises(wc.InvalidTag, match="column a, row"):
+        file.column_chunks(device=0)
