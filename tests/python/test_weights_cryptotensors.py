@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from warpcipher import InvalidTag, algorithms, keys, weights
 from warpcipher.formats import FormatError
-from warpcipher.weights import cryptotensors, cryptotensors_saving, ed25519, header
+from warpcipher.weights import cryptotensors_saving, ed25519, header
 from warpcipher.weights.cryptotensors_header import (
     ENCRYPTION,
     KEYS,
@@ -220,7 +220,6 @@ def test_every_damaged_or_moved_chunk_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cryptotensors_saving, "CHUNK_SIZE", 512)
-    monkeypatch.setattr(cryptotensors, "SLOT", 2048)
     model = {"a": np.arange(2000, dtype=np.uint16), "b": np.arange(2000, dtype=np.uint16)}
     path = tmp_path / "x"
     weights.save_file(model, path, KEY)

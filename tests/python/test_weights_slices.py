@@ -57,7 +57,7 @@ def test_a_part_is_what_numpy_takes(gap: int, model: Any, data: st.DataObject) -
     index = data.draw(index_of(shape))
     expected = values[str(shape)][index]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slices, "SMALLEST_GAP", gap)
+        patch.setattr(opened._files[0], "unit", gap)
         patch.setattr(slices, "GROUP", 64)
         found = opened.get_slice(str(shape))[index]
     assert found.shape == expected.shape

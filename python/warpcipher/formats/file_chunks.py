@@ -161,14 +161,20 @@ def read_chunks(
 
 def run(call: FileChunksCall, stream: StreamLike = None) -> None:
     """Reads what the call says. Raises as `read_chunks`."""
+    failure = failure_of(call, stream)
+    if failure is not None:
+        raise_failure(*failure)
+
+
+def failure_of(call: FileChunksCall, stream: StreamLike = None) -> tuple[str, int, int, int] | None:
+    """Reads what the call says. Returns what `raise_failure` takes, for callers that can say more
+    of a chunk than its number; None: all was read. Raises what else `read_chunks` raises."""
     if stream is not None or type(call.out) not in PLAIN:
         arrays = _later.load("arrays")
         library = arrays.library_of(call.out, "out")
         pointer = arrays.choose_stream(library, call.out, arrays.stream_pointer(stream))
         call = call._replace(out=library.view(call.out, "out", pointer, True), stream=pointer)
-    failure = _native.read_chunks(call)
-    if failure is not None:
-        raise_failure(*failure)
+    return _native.read_chunks(call)
 
 
 def raise_failure(kind: str, chunk: int, position: int, error: int) -> NoReturn:

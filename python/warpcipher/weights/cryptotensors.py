@@ -1,52 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data of a cryptotensors file: ciphertext is read into slots with each chunk's tag behind it,
-and decrypted from there to where the tensors go."""
+"""The data of a cryptotensors file: its chunks as columns for `formats.read_chunks`, which reads
+and decrypts them to where the tensors go, in host memory or on a GPU."""
 
 from __future__ import annotations
 
 import bisect
-import os
-import threading
-from collections import OrderedDict
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from array import array
+from typing import Any
 
 import warpcipher as wc
 
 from .._uncopied import Uncopied
 from ..formats import FormatError
-from .cryptotensors_header import (
-    TAG_SIZE,
-    chunk_ivs,
-    opened,
-    unwrap,
-    user_metadata,
-)
+from ..formats.file_chunks import FileChunksCall, failure_of, raise_failure
+from .cryptotensors_header import TAG_SIZE, chunk_ivs, opened, unwrap, user_metadata
 from .cryptotensors_key import CryptotensorsKey
 from .frameworks import Framework
-from .header import read_header, shown
+from .header import TensorInfo, read_header, shown
 from .images import PlainImage
 from .memory import allocate
-
-SLOT = 4 << 20
-"""Bytes of ciphertext that one call reads and decrypts; a chunk longer than that is a slot."""
-CACHED = 8 << 20
-"""Bytes of decrypted chunks that are kept for reads of parts."""
-
-
-class _Run(NamedTuple):
-    """Consecutive chunks of a tensor that are decrypted to one place.
-
-    first, chunks: number of the first, and how many. start: where the first begins in the data.
-    size: bytes of all.
-    """
-
-    name: str
-    first: int
-    chunks: int
-    start: int
-    size: int
 
 
 class CryptotensorsFile(Uncopied):
@@ -58,15 +30,12 @@ class CryptotensorsFile(Uncopied):
     def __init__(self, path: str, key: CryptotensorsKey) -> None:
         self._image = PlainImage(path)
         self._plain_tensors = key.plain_tensors
-        self._cache: OrderedDict[tuple[str, int], bytearray] = OrderedDict()
-        self._slots: list[bytearray] = []  # of ciphertext, one for each thread that reads
-        self._lock = threading.Lock()
         try:
             self.header = read_header(self._bytes, self._image.size)
             scheme, self._wrapped = opened(self.header, key)
             self.metadata: dict[str, str] | None = user_metadata(self.header.metadata or {}) or None
+            self.unit = scheme.chunk_size
             self._algorithm = scheme.algorithm
-            self._chunk = scheme.chunk_size
             wrapping = key.wrapping_key(scheme.key_id, (scheme.key_size,))
             self._keys = {
                 name: wc.Key(scheme.algorithm, found)
@@ -86,26 +55,24 @@ class CryptotensorsFile(Uncopied):
 
     def _check_empty(self) -> None:
         """Checks the one chunk of each tensor that has no bytes: no read will come to it."""
-        for name in self._wrapped:
-            info = self.header.tensors[name]
-            if not info.size:
-                self._decrypt(_Run(name, 0, 1, info.start, 0), memoryview(b""))
+        for name, entry in self._wrapped.items():
+            if self.header.tensors[name].size == 0:
+                try:
+                    wc.run_columns(
+                        self._algorithm,
+                        "decrypt",
+                        self._keys[name],
+                        entry.tags,
+                        lengths=[TAG_SIZE],
+                        ivs=entry.base_iv,
+                    ).raise_for_status()
+                except wc.InvalidTag:
+                    raise _not_authentic(name, 0) from None
 
     def read(self, framework: Framework, offset: int, block: Any) -> None:
         """See `TensorFile`."""
-        if framework.host:
-            self._read(offset, framework.memory(block))
-            return
-        host = allocate(len(block))
-        try:
-            self._read(offset, host)
-            framework.copy_in(block, host)
-        finally:
-            _wipe(host)
-
-    def _read(self, offset: int, out: memoryview) -> None:
-        runs: list[tuple[_Run, memoryview]] = []
-        end = offset + len(out)
+        end = offset + len(block)
+        chunks = _Chunks(self.unit)
         index = max(0, bisect.bisect_right(self._starts, offset) - 1)
         for name in self._names[index:]:
             info = self.header.tensors[name]
@@ -114,123 +81,111 @@ class CryptotensorsFile(Uncopied):
             first, last = max(offset, info.start), min(end, info.end)
             if first >= last:
                 continue
-            part = out[first - offset : last - offset]
             if name in self._wrapped:
-                runs += self._runs(name, first - info.start, part)
-            elif self._plain_tensors:
-                self._image.read(self.header.data_start + first, part)
+                entry = self._wrapped[name]
+                place = self.header.data_start + info.start
+                taken = (first - info.start, last - info.start)
+                chunks.add(name, info, entry.base_iv, entry.tags, place, taken, first - offset)
             else:
-                raise FormatError(
-                    f"the file leaves tensor {shown(name)} unencrypted, so that nothing protects "
-                    "it: CryptotensorsKey(plain_tensors=True) takes it all the same"
-                )
-        if len(runs) < 2:
-            for run, part in runs:
-                self._decrypt(run, part)
+                self._read_plain(framework, name, first, block[first - offset : last - offset])
+        if chunks.names:
+            self._decrypt(chunks, framework.memory(block))
+
+    def _read_plain(self, framework: Framework, name: str, start: int, block: Any) -> None:
+        """Reads what nothing protects."""
+        if not self._plain_tensors:
+            raise FormatError(
+                f"the file leaves tensor {shown(name)} unencrypted, so that nothing protects it: "
+                "CryptotensorsKey(plain_tensors=True) takes it all the same"
+            )
+        if framework.host:
+            self._image.read(self.header.data_start + start, framework.memory(block))
             return
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            for done in [pool.submit(self._decrypt, run, part) for run, part in runs]:
-                done.result()
+        host = allocate(len(block))
+        self._image.read(self.header.data_start + start, host)
+        framework.copy_in(block, host)
 
-    def _runs(self, name: str, offset: int, out: memoryview) -> Iterator[tuple[_Run, memoryview]]:
-        """Runs of whole chunks; parts of chunks are copied from the cache."""
-        info, chunk = self.header.tensors[name], self._chunk
-        most = max(1, SLOT // chunk)
-        done = 0
-        while done < len(out):
-            index, within = divmod(offset + done, chunk)
-            left = len(out) - done
-            size = min(chunk, info.size - index * chunk)
-            if within or left < size:
-                part = memoryview(self._cached(name, index))[within : within + left]
-                out[done : done + len(part)] = part
-                done += len(part)
-                continue
-            count = min(most, left // chunk)
-            taken = count * chunk
-            if (
-                count < most
-                and left > taken
-                and left - taken == info.size - (index + count) * chunk
-            ):
-                count, taken = count + 1, left  # the last chunk of the tensor, which is shorter
-            yield (
-                _Run(name, index, count, info.start + index * chunk, taken),
-                out[done : done + taken],
-            )
-            done += taken
-
-    def _cached(self, name: str, index: int) -> bytearray:
-        """The plaintext of one chunk."""
-        with self._lock:
-            if (name, index) in self._cache:
-                self._cache.move_to_end((name, index))
-                return self._cache[name, index]
-        info = self.header.tensors[name]
-        start = index * self._chunk
-        plain = bytearray(min(self._chunk, info.size - start))
-        run = _Run(name, index, 1, info.start + start, len(plain))
-        self._decrypt(run, memoryview(plain))
-        with self._lock:
-            # What falls out is left to those who still copy of it, and not wiped.
-            while len(self._cache) >= max(1, CACHED // self._chunk):
-                self._cache.popitem(last=False)
-            self._cache[name, index] = plain
-        return plain
-
-    def _decrypt(self, run: _Run, out: memoryview) -> None:
-        """Reads and decrypts chunks. Raises InvalidTag; `out` then holds no plaintext."""
-        entry, chunk = self._wrapped[run.name], self._chunk
-        needed = run.size + run.chunks * TAG_SIZE
-        held = self._slots.pop() if self._slots else bytearray()
-        if len(held) < needed:
-            held = bytearray(needed)
-        slot = memoryview(held)[:needed]
-        parts, lengths, at = [], [], 0
-        for i in range(run.chunks):
-            size = min(chunk, run.size - i * chunk)
-            parts.append(slot[at : at + size])
-            tag = (run.first + i) * TAG_SIZE
-            slot[at + size : at + size + TAG_SIZE] = entry.tags[tag : tag + TAG_SIZE]
-            lengths.append(size + TAG_SIZE)
-            at += size + TAG_SIZE
-        if run.size:
-            self._image.scatter(self.header.data_start + run.start, parts)
-        key = self._keys.get(run.name)
-        if key is None:
+    def _decrypt(self, chunks: _Chunks, out: Any) -> None:
+        keys = [self._keys.get(name) for name in chunks.names]
+        if None in keys:
             raise ValueError("read of a closed file")
-        columns = wc.run_columns(
-            self._algorithm,
-            "decrypt",
-            key,
-            slot,
-            lengths=lengths,
-            ivs=chunk_ivs(entry.base_iv, run.first, run.chunks),
-            out=out if run.size else bytearray(),
-            engine="auto",
-        )
-        self._slots.append(held)
-        if any(columns.status):
-            bad = next(i for i, status in enumerate(columns.status) if status != wc.Status.OK)
-            _wipe(out)
-            raise wc.InvalidTag(
-                f"chunk {run.first + bad} of tensor {shown(run.name)} is not authentic: damaged, "
-                "or of another file"
+        failure = failure_of(
+            FileChunksCall(
+                source=self._image.fileno(),
+                algorithm=self._algorithm,
+                keys=keys,
+                out=out,
+                tag_length=TAG_SIZE,
+                offsets=chunks.offsets,
+                lengths=chunks.lengths,
+                key_index=chunks.key_index,
+                ivs=bytes(chunks.ivs),
+                tags=bytes(chunks.tags),
+                out_offsets=chunks.out_offsets,
+                skips=chunks.skips,
+                takes=chunks.takes,
             )
+        )
+        if failure is not None and failure[0] == "tag":
+            chunk = failure[1]
+            name = chunks.names[chunks.key_index[chunk]]
+            place = chunks.offsets[chunk] - self.header.data_start
+            raise _not_authentic(name, (place - self.header.tensors[name].start) // self.unit)
+        if failure is not None:
+            raise_failure(*failure)
 
     def close(self) -> None:
-        """Wipes keys and what was decrypted for parts, and closes the file."""
+        """Wipes keys and closes the file."""
         self._keys = {}
-        self._slots.clear()
-        with self._lock:
-            for plain in self._cache.values():
-                _wipe(memoryview(plain))
-            self._cache.clear()
         self._image.close()
 
 
-def _wipe(view: memoryview) -> None:
-    from ..formats.base import wipe
+def _not_authentic(name: str, chunk: int) -> wc.InvalidTag:
+    return wc.InvalidTag(
+        f"chunk {chunk} of tensor {shown(name)} is not authentic: damaged, or of another file"
+    )
 
-    if not view.readonly:
-        wipe(view)
+
+class _Chunks:
+    """The columns of chunks that one read takes; see `formats.read_chunks`."""
+
+    def __init__(self, unit: int) -> None:
+        self._unit = unit
+        self.names: list[str] = []
+        self.offsets = array("Q")
+        self.lengths = array("Q")
+        self.key_index = array("I")
+        self.out_offsets = array("Q")
+        self.skips = array("Q")
+        self.takes = array("Q")
+        self.ivs = bytearray()
+        self.tags = bytearray()
+
+    def add(
+        self,
+        name: str,
+        info: TensorInfo,
+        base_iv: bytes,
+        tags: bytes,
+        place: int,
+        taken: tuple[int, int],
+        out_offset: int,
+    ) -> None:
+        """The chunks that hold a range of a tensor. place: of the tensor in the file."""
+        unit, (start, end) = self._unit, taken
+        first, last = start // unit, (end - 1) // unit
+        for index in range(first, last + 1):
+            begin = index * unit
+            skip = max(start - begin, 0)
+            length = min(unit, info.size - begin)
+            take = min(end - begin, length) - skip
+            self.offsets.append(place + begin)
+            self.lengths.append(length)
+            self.key_index.append(len(self.names))
+            self.out_offsets.append(out_offset)
+            self.skips.append(skip)
+            self.takes.append(take)
+            out_offset += take
+        self.ivs += chunk_ivs(base_iv, first, last + 1 - first)
+        self.tags += tags[first * TAG_SIZE : (last + 1) * TAG_SIZE]
+        self.names.append(name)

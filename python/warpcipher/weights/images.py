@@ -66,10 +66,8 @@ class PlainImage(Uncopied):
 
     def scatter(self, offset: int, parts: list[memoryview]) -> None:
         """Fills the parts, one behind the other, from `offset` on, in this thread."""
-        if self._descriptor < 0:
-            raise ValueError("read of a closed file")
         while parts:
-            count = os.preadv(self._descriptor, parts[:MOST_PARTS], offset)
+            count = os.preadv(self.fileno(), parts[:MOST_PARTS], offset)
             if count == 0 and any(map(len, parts)):
                 raise FormatError(f"the file ended at byte {offset} while it was read")
             offset += count
@@ -79,11 +77,17 @@ class PlainImage(Uncopied):
             if count:
                 parts = [parts[0][count:], *parts[1:]]
 
+    def fileno(self) -> int:
+        """The descriptor, while the file is open."""
+        if self._descriptor < 0:
+            raise ValueError("read of a closed file")
+        return self._descriptor
+
     def copy_to(self, file: BinaryIO, offset: int) -> None:
         """Writes what is behind `offset` to a file, by the kernel; file systems may share it."""
         left = self.size - offset
         while left:
-            count = _copy(self._descriptor, file.fileno(), left, offset)
+            count = _copy(self.fileno(), file.fileno(), left, offset)
             if count == 0:
                 raise FormatError(f"the file ended at byte {offset} while it was read")
             offset += count
@@ -107,22 +111,16 @@ def _copy(source: int, target: int, size: int, offset: int) -> int:
 
 
 class FormatImage(Uncopied):
-    """A file in one of `formats.FORMATS` that authenticates. Reads of several threads queue up:
-    each of them uses all cores."""
+    """A file in one of `formats.FORMATS` that authenticates. Its reads go to host memory or to a
+    GPU, of several threads at a time."""
 
     def __init__(self, path: str, key: object, context: bytes) -> None:
         options = formats.Options(context=context)
         self._file = formats.open(path, key, options=options)
-        self._lock = threading.Lock()
-        self.size = self._file.seek(0, os.SEEK_END)
+        self.size = self._file.raw.size
 
     def read(self, offset: int, out: Any) -> None:
-        with self._lock:
-            self._file.seek(offset)
-            done = self._file.readinto(out)
-        if done != len(out):
-            raise FormatError(f"the plaintext ended at byte {offset + done} while it was read")
+        self._file.raw.read_range(offset, len(out), out)
 
     def close(self) -> None:
-        with self._lock:
-            self._file.close()
+        self._file.close()

@@ -16,13 +16,18 @@ from .header import Header, read_header
 from .images import FormatImage, Image, PlainImage
 from .memory import allocate
 
+UNIT = 64 << 10
+"""Of files that are plain or in a format of `formats`: a few chunks, which cost less than a read of
+their own."""
+
 
 class TensorFile(Protocol):
     """header: checked, and authenticated where the file is encrypted. metadata: the user's part of
-    the header's."""
+    the header's. unit: bytes that are read and decrypted together, and so at least."""
 
     header: Header
     metadata: dict[str, str] | None
+    unit: int
 
     def read(self, framework: Framework, offset: int, block: Any) -> None:
         """Fills a block from byte `offset` of the data on. Raises InvalidTag, FormatError and
@@ -37,6 +42,7 @@ class SafetensorsFile(Uncopied):
 
     def __init__(self, image: Image) -> None:
         self._image = image
+        self.unit = UNIT
         try:
             self.header = read_header(self._bytes, image.size)
             self.metadata = self.header.metadata

@@ -142,7 +142,7 @@ class TensorSlice(Uncopied):
         def read(offset: int, block: Any) -> None:
             self._file.read(self._framework, offset, block)
 
-        return read_box(self._framework, read, self._name, self._info, wanted)
+        return read_box(self._framework, read, self._name, self._info, wanted, self._file.unit)
 
     def _whole(self) -> Any:
         block = read_block(self._framework, self._file, self._info.start, self._info.size)

@@ -17,9 +17,6 @@ from .header import TensorInfo, shown
 Read = Callable[[int, Any], None]
 """`read(offset, block)` fills a block from a byte of the data on."""
 
-SMALLEST_GAP = 64 << 10
-"""Bytes between two rows that are read and thrown away: a few chunks of a file, which cost less
-than a read of their own."""
 GROUP = 8 << 20
 """Bytes of rows and gaps that are read at once."""
 
@@ -89,8 +86,11 @@ def _range(entry: object, length: int, dimension: int) -> tuple[int, int, int | 
     return number % length, number % length + 1, 0
 
 
-def read_box(framework: Framework, read: Read, name: str, info: TensorInfo, wanted: Box) -> Any:
-    """The tensor that a box takes."""
+def read_box(
+    framework: Framework, read: Read, name: str, info: TensorInfo, wanted: Box, smallest_gap: int
+) -> Any:
+    """The tensor that a box takes. smallest_gap: bytes between two rows; with fewer it costs less
+    to read them, and throw them away, than to read each row by itself."""
     bits = DTYPES[info.dtype].bits
     if bits % 8:
         raise TypeError(
@@ -99,7 +99,14 @@ def read_box(framework: Framework, read: Read, name: str, info: TensorInfo, want
     out = framework.block(math.prod(wanted.shape) * bits // 8)
     if len(out):
         try:
-            _fill(framework, read, info, wanted, bits // 8, out)
+            _fill(
+                framework,
+                read,
+                info,
+                _rows(info.shape, wanted.ranges, bits // 8),
+                smallest_gap,
+                out,
+            )
         except BaseException:
             framework.wipe(out)
             raise
@@ -108,12 +115,17 @@ def read_box(framework: Framework, read: Read, name: str, info: TensorInfo, want
 
 
 def _fill(
-    framework: Framework, read: Read, info: TensorInfo, wanted: Box, item: int, out: Any
+    framework: Framework,
+    read: Read,
+    info: TensorInfo,
+    rows: Iterator[tuple[int, int, int, int]],
+    smallest_gap: int,
+    out: Any,
 ) -> None:
     """Reads row by row where rows are far apart, else groups of rows with the gaps between them."""
     done = 0
-    for start, count, stride, length in _rows(info.shape, wanted.ranges, item):
-        group = 1 if stride - length >= SMALLEST_GAP else max(1, GROUP // stride)
+    for start, count, stride, length in rows:
+        group = 1 if stride - length >= smallest_gap else max(1, GROUP // stride)
         for row in range(0, count, group):
             taken = min(group, count - row)
             part = out[done : done + taken * length]
