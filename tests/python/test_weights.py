@@ -15,8 +15,8 @@ import pytest
 from format_cases import CASES, Case
 from warpcipher import InvalidTag, formats, weights
 from warpcipher.formats import FormatError
-from warpcipher.weights import memory
-from weights_cases import METADATA, assert_same, tensors
+from warpcipher.weights import frameworks, memory
+from weights_cases import METADATA, assert_same, painted, tensors
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")
 safetensors = pytest.importorskip("safetensors", reason="safetensors is not installed")
@@ -368,3 +368,38 @@ def test_dtypes_of_ml_dtypes(tmp_path: Path) -> None:
     }
     weights.save_file(model, tmp_path / "x", KEY)
     assert_same(weights.load_file(tmp_path / "x", KEY, framework="np"), model)
+
+
+class Elsewhere(frameworks._NumPy):
+    """A framework whose blocks are filled as those on a GPU are: as arrays, not as host memory."""
+
+    host = False
+
+    def memory(self, block: Any) -> Any:
+        assert isinstance(block, np.ndarray)
+        return block
+
+
+@pytest.mark.parametrize(
+    "key",
+    [None, KEY, weights.CryptotensorsKey(KEY, sign=KEY)],
+    ids=["plain", "cobblestone", "cryptotensors"],
+)
+def test_blocks_that_are_not_in_host_memory(
+    key: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x"
+    model = tensors(rows=400)
+    weights.save_file(model, path, key)
+    monkeypatch.setattr(frameworks, "get", lambda framework, device: Elsewhere())
+    blocks = kept(monkeypatch)
+    assert_same(weights.load_file(path, key, "cuda:0"), model)
+    with weights.safe_open(path, "pt", "cuda:0", key=key) as opened:
+        assert np.array_equal(opened.get_tensor("ids"), model["ids"])
+        assert np.array_equal(opened.get_slice("embed")[5:60, 3:9], model["embed"][5:60, 3:9])
+    if key is not None:
+        blocks.clear()
+        painted(path, path.stat().st_size - 20_000)
+        with pytest.raises(InvalidTag):
+            weights.load_file(path, key, "cuda:0")
+        assert [any(bytes(block)) for block in blocks] == [False]
