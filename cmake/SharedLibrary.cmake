@@ -22,7 +22,7 @@ install(
   TARGETS warpcipher
   EXPORT warpcipher
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library NAMELINK_COMPONENT library)
-install(FILES include/warpcipher.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT library)
+install(FILES include/warpcipher.h include/warpcipher.hpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT library)
 install(
   EXPORT warpcipher
   FILE warpcipherConfig.cmake

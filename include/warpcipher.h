@@ -25,6 +25,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of this header; wc_version() is of the library that runs. */
+#define WC_VERSION_MAJOR 0
+#define WC_VERSION_MINOR 1
+#define WC_VERSION_PATCH 0
+#define WC_VERSION "0.1.0"
+
 #if defined(__GNUC__)
 #define WC_API __attribute__((visibility("default")))
 #else

@@ -10,8 +10,8 @@ prefix=$PWD/build/prefix
 rm -rf "$prefix" build/examples
 cmake --install "$build" --prefix "$prefix" --component library >/dev/null
 
-headers=$(cd "$prefix/include" && find . -type f)
-[ "$headers" = ./warpcipher.h ] || { echo "installed headers are not warpcipher.h alone: $headers"; exit 1; }
+headers=$(cd "$prefix/include" && find . -type f | sort | tr '\n' ' ')
+[ "$headers" = "./warpcipher.h ./warpcipher.hpp " ] || { echo "other headers are installed: $headers"; exit 1; }
 
 library=$(find "$prefix" -name libwarpcipher.so)
 exported=$(nm -D --defined-only "$library" | awk '$2 != "A" {sub(/@.*/, "", $3); print $3}' | sort)
@@ -31,6 +31,12 @@ export PKG_CONFIG_PATH=${library%/*}/pkgconfig
 for source in examples/*.c; do
   # shellcheck disable=SC2046 # flags
   cc -std=c11 -Wall -Wextra -Werror "$source" -o build/examples/by_pkg_config $(pkg-config --cflags --libs warpcipher)
+  LD_LIBRARY_PATH=${library%/*} build/examples/by_pkg_config >/dev/null
+done
+for standard in c++17 c++20; do
+  # shellcheck disable=SC2046 # flags
+  c++ -std=$standard -Wall -Wextra -Wpedantic -Werror examples/seal.cpp -o build/examples/by_pkg_config \
+    $(pkg-config --cflags --libs warpcipher)
   LD_LIBRARY_PATH=${library%/*} build/examples/by_pkg_config >/dev/null
 done
 echo "installed package: headers, symbols, find_package and pkg-config are right"

@@ -81,6 +81,15 @@ def test_the_c_page_has_everything_of_the_header(site: ModuleType) -> None:
         assert re.search(rf"^   \.\. c:member:: .*\b{field}$", page, re.MULTILINE), field
 
 
+def test_the_version_stands_in_the_header_as_in_the_build() -> None:
+    build = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+    found = re.search(r"project\(warpcipher VERSION (\d+)\.(\d+)\.(\d+)", build)
+    assert found is not None
+    for name, value in zip(("MAJOR", "MINOR", "PATCH"), found.groups(), strict=True):
+        assert f"#define WC_VERSION_{name} {value}\n" in HEADER
+    assert f'#define WC_VERSION "{".".join(found.groups())}"\n' in HEADER
+
+
 def test_the_c_page_has_the_comments_of_members(site: ModuleType) -> None:
     page = site.page(HEADER)
     assert "2: a tag did not match; the output is zeros" in page
