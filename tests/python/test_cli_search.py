@@ -70,7 +70,8 @@ def test_json_lines(tmp_path: Path) -> None:
     assert events[0]["known_bits"] == 128
     (found,) = [entry for entry in events if entry["event"] == "found"]
     assert found["key"] == KEY.hex()
-    assert events[-1] == {"event": "end", "result": "found", "keys": [KEY.hex()]}
+    end = {"event": "end", "result": "found", "keys": [KEY.hex()], "checkpoint": None}
+    assert events[-1] == end
     progress = [entry for entry in events if entry["event"] == "progress"]
     assert progress[-1]["done"] <= progress[-1]["total"] == 4096
     assert progress[-1]["slow"] is False

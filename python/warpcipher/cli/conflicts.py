@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The names are text that the user gave, as everywhere here:
-# ruff: noqa: PTH116, PTH118
+# ruff: noqa: PTH116
 """Refuses a run whose outputs would replace its key, its inputs or each other.
 
 Files are compared by device and inode, so that links and several ways to one folder do not hide
@@ -67,7 +67,7 @@ def refuse(plan: Plan, key_file: str | None) -> dict[Identity, str]:
             continue
         path = job.target.path
         source = _shown_source(job.source)
-        entry = folders.entry(os.path.join(job.target.base, *job.target.parts))
+        entry = folders.entry(path)
         if entry in entries:
             raise _collision(entries[entry], source, path)
         entries[entry] = source
@@ -94,6 +94,8 @@ def _inputs(plan: Plan) -> dict[Identity, str]:
             status = os.fstat(0)
             if stat.S_ISREG(status.st_mode):
                 kept[identity_of(status)] = what
+        elif job.status is not None:  # a regular file of a tree, which is no link
+            kept[identity_of(job.status)] = f"the input {what}"
         else:
             kept.update(dict.fromkeys(_identities(job.source.path), f"the input {what}"))
     return kept

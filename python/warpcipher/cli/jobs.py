@@ -15,6 +15,7 @@ not followed but kept in the tree's manifest, and refused where there is none.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,7 +35,7 @@ class Place:
     parts: tuple[str, ...]
     beneath: bool = False
 
-    @property
+    @functools.cached_property
     def path(self) -> str:
         return (
             os.path.join(self.base, *self.parts) if self.base != "." else os.path.join(*self.parts)

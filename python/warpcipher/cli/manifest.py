@@ -49,7 +49,7 @@ def head_of(data: bytes) -> str:
     return hashlib.sha256(data[:HEAD_SIZE]).hexdigest()
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Entry:
     """Something in the tree. name: empty for the root. mtime: nanoseconds since 1970.
 
@@ -130,12 +130,14 @@ class Manifest:
         return made
 
     def _check(self, entry: Entry) -> None:
-        numbers = (entry.mode, entry.mtime, entry.size, entry.sealed)
-        texts = (entry.name, entry.target, entry.head)
+        numbers = {type(entry.mode), type(entry.mtime), type(entry.size), type(entry.sealed)}
+        texts = {type(entry.name), type(entry.target), type(entry.head)}
         if (
             entry.kind not in KINDS
-            or not all(isinstance(number, int) for number in numbers)
-            or not all(isinstance(text, str) and "\0" not in text for text in texts)
+            or numbers != {int}
+            or texts != {str}
+            or "\0" in entry.name
+            or "\0" in entry.target
             or not 0 <= entry.mode <= 0o777
             or min(entry.size, entry.sealed) < 0
         ):
