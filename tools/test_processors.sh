@@ -55,7 +55,7 @@ arm() {
   mkdir -p "$build/arm"
   printf 'set(CMAKE_SYSTEM_%s)\n' 'NAME Linux' 'PROCESSOR aarch64' >"$toolchain"
   printf 'set(CMAKE_%s_COMPILER aarch64-linux-gnu-%s)\n' C gcc CXX g++ >>"$toolchain"
-  cmake -S /usr/src/googletest -B "$build/arm/gtest" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$toolchain" -DBUILD_GMOCK=OFF \
+  cmake -S /usr/src/googletest -B "$build/arm/gtest" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$toolchain" -DBUILD_GMOCK=OFF -Wno-deprecated \
     -DCMAKE_INSTALL_PREFIX="$build/arm/installed" >/dev/null
   cmake --build "$build/arm/gtest" -j "$jobs" --target install >/dev/null
   configure "$build/arm/build" -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DCMAKE_TOOLCHAIN_FILE="$toolchain" -DCMAKE_PREFIX_PATH="$build/arm/installed"
