@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU engine: AES by OpenSSL's libcrypto, DES bitsliced, both spread over all cores.
+// The CPU engine: AES by libcrypto or own code, whichever is faster, and bitsliced DES, over all cores.
 #pragma once
 
 #include "engine/engine.hpp"
