@@ -148,6 +148,10 @@ test-gpu: ## GPU tests, offline, with what python3 can already import
 sanitize-gpu: ## The GPU tests' kernels under compute-sanitizer, after test-gpu
 	@tools/sanitize_gpu.sh
 
+.PHONY: test-processors
+test-processors: ## The CPU engine's tests on emulated processors, where qemu-user is; ARMv8 cross-compiled
+	@tools/test_processors.sh
+
 .PHONY: clean
 clean: ## Remove build/ and caches (not .venv)
 	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis python/warpcipher/_native.pyi python/warpcipher/_lab.pyi

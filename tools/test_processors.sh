@@ -9,6 +9,7 @@
 # qemu has no VAES: that runs where the tests run on a processor which has it. JOBS (all cores) compile at once.
 set -euo pipefail
 cd -P "$(dirname "$0")/.."
+PATH=$PWD/.venv/bin:$PATH # cmake and ninja of the venv that make sets up
 jobs=${JOBS:-$(nproc)}
 build=$PWD/build/processors
 say() { printf 'processors: %s\n' "$*"; }
