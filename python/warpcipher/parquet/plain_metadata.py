@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from . import metadata as md
-from .file import File
+from .file import Chunk, File
 from .opening import Opened
 from .thrift import I32, I64, LIST, STRUCT, Struct, write
 
@@ -124,15 +124,14 @@ def overview(file: File) -> bytes:
     """The footer with nothing but the encryption taken out: what is known before data is read.
     Sizes and offsets are those of the file; columns without a key are empty."""
     groups = range(len(file.row_groups))
-    opened = {
-        (chunk.row_group, chunk.column): Opened(
-            chunk,
-            chunk.start,
-            chunk.size,
-            md.integer(chunk.meta, md.DATA_PAGE_OFFSET, "an offset"),
-            [],
-            0,
-        )
-        for chunk in file.chunks(groups, file.readable())
-    }
-    return plain_footer(file, groups, opened, {})
+    return plain_footer(file, groups, in_place(file.chunks(groups, file.readable())), {})
+
+
+def in_place(chunks: Sequence[Chunk]) -> dict[tuple[int, int], Opened]:
+    """Chunks where they lie in the encrypted file, as if they were as long there."""
+    found = {}
+    for chunk in chunks:
+        first = md.integer(chunk.meta, md.DATA_PAGE_OFFSET, "an offset")
+        opened = Opened(chunk, chunk.start, chunk.size, first, [], 0)
+        found[chunk.row_group, chunk.column] = opened
+    return found

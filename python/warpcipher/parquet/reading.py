@@ -15,6 +15,7 @@ from .file import File
 from .footer import PLAIN_MAGIC, describe
 from .image import Image, Progress, enclosed
 from .keyring import Keys
+from .lazy import LazyImage
 from .plain_metadata import overview
 from .source import Source, SourceLike
 
@@ -119,9 +120,6 @@ def open(
     )
 
 
-_FOOTER_ROOM = 4 << 20
-
-
 class FileInfo(NamedTuple):
     """What a file tells without a key.
 
@@ -163,20 +161,10 @@ def read_table(
     arrow = importlib.import_module("pyarrow")
     with opened_file(source, keys, aad_prefix, engine) as file:
         names = columns if columns is None or isinstance(columns, str) else list(columns)
-        image = Image(file, file.choose_row_groups(row_groups), file.choose_columns(names))
-        # Fresh pages of the system: nothing is zeroed twice. The rest is room for the footer.
-        whole = mmap.mmap(-1, image.room + _FOOTER_ROOM)
-        end = image.fill(memoryview(whole))
-        footer = enclosed(image.footer())
-        data: Any = whole
-        if end + len(footer) <= len(whole):
-            whole[end : end + len(footer)] = footer
-            data = memoryview(whole)[: end + len(footer)]
-        else:
-            data = whole[:end] + footer
-    # Not through a data set, which reads a whole struct where a part of it was asked for.
-    with parquet.ParquetFile(arrow.BufferReader(arrow.py_buffer(data))) as reader:
-        table = reader.read(columns=names)
+        image = LazyImage(file, file.choose_row_groups(row_groups), file.choose_columns(names))
+        # Not through a data set, which reads a whole struct where a part of it was asked for.
+        with parquet.ParquetFile(arrow.PythonFile(image, mode="r")) as reader:
+            table = reader.read(columns=names)
     in_order = names is not None and set(names) == set(table.column_names)
     return table.select(names) if in_order else table
 
