@@ -221,11 +221,18 @@ def test_without_a_key_an_encrypted_file_is_no_model(tmp_path: Path) -> None:
         weights.load_file(tmp_path / "x", framework="np", context=b"c")
 
 
-@pytest.mark.parametrize("encrypted", [False, True])
-def test_a_file_that_shrinks_while_it_is_read(encrypted: bool, tmp_path: Path) -> None:
+every_key = pytest.mark.parametrize(
+    "key",
+    [None, KEY, weights.CryptotensorsKey(KEY, sign=KEY)],
+    ids=["plain", "cobblestone", "cryptotensors"],
+)
+
+
+@every_key
+def test_a_file_that_shrinks_while_it_is_read(key: object, tmp_path: Path) -> None:
     path = tmp_path / "x"
-    weights.save_file({"a": np.ones(1 << 18), "b": np.ones(4)}, path, KEY if encrypted else None)
-    with weights.safe_open(path, "np", key=KEY if encrypted else None) as model:
+    weights.save_file({"a": np.ones(1 << 18), "b": np.ones(4)}, path, key)
+    with weights.safe_open(path, "np", key=key) as model:
         os.truncate(path, 1 << 17)
         with pytest.raises(FormatError, match="while it was read"):
             model.get_tensor("a")
@@ -241,9 +248,10 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
             model.get_tensor("a")
 
 
-def test_several_threads_read_one_model(tmp_path: Path) -> None:
+@every_key
+def test_several_threads_read_one_model(key: object, tmp_path: Path) -> None:
     model = {f"t{i}": np.full(30_000, i, np.float32) for i in range(16)}
-    weights.save_file(model, tmp_path / "x", KEY)
+    weights.save_file(model, tmp_path / "x", key)
     failed: list[BaseException] = []
 
     def work(start: int) -> None:
@@ -255,13 +263,27 @@ def test_several_threads_read_one_model(tmp_path: Path) -> None:
         except BaseException as error:
             failed.append(error)
 
-    with weights.safe_open(tmp_path / "x", "np", key=KEY) as opened:
+    with weights.safe_open(tmp_path / "x", "np", key=key) as opened:
         threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
     assert failed == []
+
+
+def test_memory_that_cannot_be_had() -> None:
+    with pytest.raises(MemoryError, match="bytes for tensors"):
+        memory.allocate(1 << 60)
+
+
+@every_key
+def test_a_read_of_a_closed_model_is_refused(key: object, tmp_path: Path) -> None:
+    weights.save_file({"a": np.ones(3)}, tmp_path / "x", key)
+    with weights.safe_open(tmp_path / "x", "np", key=key) as model:
+        part = model.get_slice("a")
+    with pytest.raises(ValueError, match="closed"):
+        part[1:]
 
 
 def _sum(path: str) -> float:
@@ -380,11 +402,7 @@ class Elsewhere(frameworks._NumPy):
         return block
 
 
-@pytest.mark.parametrize(
-    "key",
-    [None, KEY, weights.CryptotensorsKey(KEY, sign=KEY)],
-    ids=["plain", "cobblestone", "cryptotensors"],
-)
+@every_key
 def test_blocks_that_are_not_in_host_memory(
     key: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,17 @@ def test_an_encrypted_index(tmp_path: Path) -> None:
         weights.load_file(tmp_path, framework="np")
 
 
+def test_a_cryptotensors_model_of_several_files(tmp_path: Path) -> None:
+    key = weights.CryptotensorsKey(KEY, sign=KEY)
+    model = shard(tmp_path, None)
+    for path in tmp_path.glob("*.safetensors"):
+        part = weights.load_file(path, framework="np")
+        weights.save_file(part, f"{path}.cobblestone", KEY)  # another one, which is not taken
+        weights.save_file(part, path, key)
+    assert_same(weights.load_file(tmp_path, key, framework="np"), model)
+    assert_same(weights.load_file(tmp_path, KEY, framework="np"), model)
+
+
 def test_a_single_file_in_a_directory(tmp_path: Path) -> None:
     model = tensors()
     weights.save_file(model, tmp_path / "model.safetensors.tink.cobblestone", KEY)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from .. import formats
 from ..formats import FORMATS, FormatError
+from .cryptotensors_key import CryptotensorsKey
 from .header import MAX_HEADER_SIZE, shown
 
 INDEX_SUFFIX = ".safetensors.index.json"
@@ -88,7 +89,7 @@ def _is_file_name(name: str) -> bool:
 def _existing(folder: Path, name: str, key: object) -> str:
     """The file of that name, or the encrypted one that was made of it."""
     candidates = [folder / (name + extension) for extension in dict.fromkeys(_EXTENSIONS)]
-    if key is not None:
+    if key is not None and not isinstance(key, CryptotensorsKey):
         for candidate in candidates:
             if candidate.exists():
                 return str(candidate)
