@@ -11,6 +11,8 @@ import random
 import re
 import shutil
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -202,6 +204,37 @@ def test_what_was_changed_is_named(tree: Path, change: str) -> None:
     refused(tree, text)
 
 
+def test_a_file_exchanged_after_the_look_is_refused(tree: Path) -> None:
+    roll_back(tree)
+    script = (
+        "from warpcipher.cli import main, trees; trees.Whole._compare = lambda self: {}; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "decrypt", "--key", "key", "t.cobblestone", "-o", "back"],
+        cwd=tree,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert b"a.cobblestone was exchanged after the tree was compared" in done.stderr
+    assert "a" not in names(tree / "back")
+
+
+def test_tink_reads_a_file_of_a_tree(tree: Path) -> None:
+    tink = pytest.importorskip("tink")
+    from tink import secret_key_access, streaming_aead
+
+    make_key(tree, "keyset", "--format", "tink")
+    run("encrypt", "--key", "keyset", "t", "-o", "o", cwd=tree)
+    streaming_aead.register()
+    text = (tree / "keyset").read_text()
+    handle = tink.json_proto_keyset_format.parse(text, secret_key_access.TOKEN)
+    cipher = handle.primitive(streaming_aead.StreamingAead)
+    with (tree / "o/sub/a.tink").open("rb") as file:
+        opened = cipher.new_decrypting_stream(file, b"\0warpcipher.tree.v1/file\0sub/a")
+        assert opened.read() == FILES["sub/a"]
+
+
 def test_another_key_or_context(tree: Path) -> None:
     refused(tree, "is not the manifest of a tree with this key and context", "--context", "x")
     (tree / "key").write_bytes(os.urandom(32))
@@ -250,6 +283,9 @@ def test_trees_of_before_and_trees_that_lost_their_manifest(tree: Path) -> None:
     (tree / "t/link").unlink()
     run("encrypt", "--no-manifest", "--key", "key", "t", "-o", "plain", cwd=tree)
     assert manifest.NAME not in names(tree / "plain")
+    run("encrypt", "--key", "key", "t", "-o", "bound", cwd=tree)
+    done = run("encrypt", "--no-manifest", "--key", "key", "t", "-o", "bound", cwd=tree, expect=2)
+    assert b"bound has a manifest, which files without one would not match" in done.stderr
     done = run("decrypt", "--key", "key", "plain", "-o", "no", cwd=tree, expect=3)
     assert b"--no-manifest decrypts what is there" in done.stderr
     run("decrypt", "--no-manifest", "--key", "key", "plain", "-o", "yes", cwd=tree)

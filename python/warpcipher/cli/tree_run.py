@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from . import files, folders, jobs, links
 from .errors import CliError, complain, shown, translate, usage
+from .manifest import NAME
 from .outputs import OutputFile
 from .report import Report
 from .settings import Settings
@@ -68,6 +69,7 @@ class Trees:
             ]
             if not self._bound:
                 self._refuse_links(tree)
+                self._refuse_bound(tree)
                 plan.skipped += others
             elif self._encrypt:
                 growing = Growing(tree, self._sealed, self._kept)
@@ -86,6 +88,13 @@ class Trees:
         for name in tree.links:
             path = os.path.join(tree.source, name)
             self._report.fail(path, usage(f"{shown(path)} is a symbolic link: {why}"), complain)
+
+    def _refuse_bound(self, tree: jobs.Tree) -> None:
+        if self._encrypt and os.path.lexists(os.path.join(tree.target, NAME)):
+            raise usage(
+                f"{shown(tree.target)} has a manifest, which files without one would not match: "
+                "name another output, or leave --no-manifest out"
+            )
 
     def decide(self, job: jobs.Job) -> tuple[bool, str]:
         """Whether the output may be replaced, and why there is nothing to do ("": there is)."""
@@ -126,6 +135,8 @@ class Trees:
 
     def options_of(self, job: jobs.Job, source: files.InputFile) -> Options:
         """The options of a file: its name is in the context where its tree has a manifest."""
+        if job.tree in self._whole:
+            self._whole[job.tree].look_again(job, source.descriptor)
         if job.tree in self._growing or job.tree in self._whole:
             return self._sealed.options_of(job.name)
         if self._encrypt or not self._sealed.format.authenticated or not source.is_regular:

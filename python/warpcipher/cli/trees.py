@@ -301,6 +301,15 @@ class Whole:
                 + "; ".join(f"{what}: {_listed(names)}" for what, names in problems.items())
             )
 
+    def look_again(self, job: Job, descriptor: int) -> None:
+        """Raises CliError where what is open now is not what was compared with the manifest."""
+        entry = self.files[job.name]
+        size = os.fstat(descriptor).st_size
+        if size != entry.sealed or head_of(os.pread(descriptor, HEAD_SIZE, 0)) != entry.head:
+            raise NotAuthenticError(
+                f"{shown(job.path)} was exchanged after the tree was compared with its manifest"
+            )
+
     def _compare(self) -> dict[str, list[str]]:
         """Names of what does not match, by what is wrong with it."""
         there = {job.name: job for job in self.tree.jobs}
