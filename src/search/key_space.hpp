@@ -62,7 +62,6 @@ class KeySpace {
 
   // In the order of bytes; each list is in the order of its candidates. Parity bits of all values are zero.
   std::span<const CandidateList> lists() const { return template_.lists; }
-  const KeyNumber& combinations() const { return combinations_; }
 
   // The key of a number below size(): key_len() bytes. DES keys get odd parity.
   void key_at(const KeyNumber& number, std::uint8_t* key) const;
