@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // AES-GCM with the signatures, the bytes and the conditions of errors of pyca/cryptography's class. Bytes-like data are
-// done right here, arrays go to warpcipher.arrays.
+// handled here, arrays by warpcipher.arrays.
 #include <string>
 
 #include "bind.hpp"
@@ -102,7 +102,7 @@ nb::object generate_key(nb::handle bit_length) {
     PyErr_Clear();
     throw_type_error("bit_length is " + type_name_of(bit_length) + ": expected an int");
   }
-  int too_large = 0;  // -1 is returned then, which no key has
+  int too_large = 0;  // then it returns -1, which no key has
   const long bits = PyLong_AsLongAndOverflow(index.ptr(), &too_large);
   if (bits != 128 && bits != 192 && bits != 256) throw nb::value_error("bit_length must be 128, 192, or 256");
   const nb::module_ os = nb::module_::import_("os");

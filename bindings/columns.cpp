@@ -26,7 +26,7 @@ namespace nb = nanobind;
 namespace warpcipher::python {
 namespace {
 
-// What decides the size of a message's output.
+// What the size of a message's output depends on.
 struct Shape {
   bool decrypt;
   bool padded;
@@ -61,7 +61,7 @@ Shape make_shape(const Algorithm& algorithm, bool decrypt, bool padded, nb::hand
           tag_len_of(algorithm, tag_length)};
 }
 
-// A bytearray for the output. Gaps between outputs are zeros: nobody gets to see what lay there before.
+// A bytearray for the output. Gaps between outputs are zeros, so that nobody sees former contents of the memory.
 nb::object make_output(std::size_t size, bool gaps) {
   nb::object array = nb::steal(PyByteArray_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
   if (!array.is_valid()) throw nb::python_error();
@@ -69,8 +69,8 @@ nb::object make_output(std::size_t size, bool gaps) {
   return array;
 }
 
-// The length of each of the IVs. A single nonce for several messages would do, cut up, as AEADs take nonces of any
-// length.
+// The length of each IV. AEADs take nonces of any length, so without this check a single nonce would be split among
+// several messages.
 std::size_t iv_len_of(std::size_t size, std::size_t count, const Algorithm& algorithm, bool decrypt) {
   const auto refuse = [&](const char* why) {
     throw Error(Status::invalid_argument,

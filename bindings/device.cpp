@@ -43,13 +43,13 @@ struct Kept {
   std::vector<nb::object> objects;
 };
 
-// Guarded by the GIL. Freed by release_kept at exit, so that no object is let go after the interpreter.
+// Guarded by the GIL. release_kept frees it at exit, so that no object outlives the interpreter.
 std::deque<Kept>& kept() {
   static auto* list = new std::deque<Kept>;
   return *list;
 }
 
-// Events of a device that may be recorded anew: to make one takes longer than to record it. Guarded by the GIL.
+// Events of a device that may be recorded again: making one takes longer than recording it. Guarded by the GIL.
 std::vector<cudaEvent_t>& spare_events(int device) {
   static auto* const lists = new std::unordered_map<int, std::vector<cudaEvent_t>>;
   return (*lists)[device];
@@ -68,8 +68,8 @@ cudaEvent_t take_event(int device) {
   return event;
 }
 
-// Lets go of what is done, the oldest first; with `wait`, of everything. In the child of a fork the driver does not
-// tell.
+// Releases objects whose work is done, the oldest first; with `wait`, all objects. In the child of a fork the driver
+// does not work.
 void sweep(bool wait) {
   if (cuda::is_lost_at_fork()) {
     const std::deque<Kept> gone = std::exchange(kept(), {});
@@ -84,7 +84,7 @@ void sweep(bool wait) {
       return;
     }
     spare_events(oldest.device).push_back(oldest.done);
-    const Kept gone = std::move(oldest);  // its objects' destructors may come back here
+    const Kept gone = std::move(oldest);  // destructors of its objects may call this function
     kept().pop_front();
   }
 }
@@ -120,7 +120,7 @@ void release_done() { sweep(false); }
 
 static void release_kept() { sweep(true); }
 
-// Makes `stream` wait for what is now on `other`.
+// Makes `stream` wait for the work that is now on `other`.
 static void stream_wait(std::uintptr_t stream, std::uintptr_t other, int device) {
   const DeviceScope scope(device);
   cudaEvent_t done = nullptr;
@@ -136,7 +136,7 @@ static int pointer_device(std::uintptr_t pointer) {
   check(cudaPointerGetAttributes(&attributes, reinterpret_cast<const void*>(pointer)), "cudaPointerGetAttributes");
   if (attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged) return attributes.device;
   if (pointer != 0) throw nb::buffer_error("the array's pointer is not memory of a CUDA device");
-  int current = 0;  // an empty array lies nowhere
+  int current = 0;  // an empty array has no memory
   check(cudaGetDevice(&current), "cudaGetDevice");
   return current;
 }
@@ -270,7 +270,7 @@ void bind_device(nb::module_& m) {
   m.def("stream_wait", &stream_wait, nb::arg("stream"), nb::arg("other"), nb::arg("device"),
         "Makes `stream` wait for the work that is now on stream `other` of the same device.");
   m.def("pointer_device", &pointer_device, nb::arg("pointer"), "The CUDA ordinal of the device that holds a pointer.");
-  // Objects kept for streams must go before the interpreter does.
+  // Objects kept for streams must be released before the interpreter ends.
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&release_kept));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the bindings need of CUDA: the right device current, streams that wait for each other, and Python objects kept
-// until a stream has passed them. Without the CUDA engine no device memory ever gets here, and these do nothing.
+// until a stream has passed them. Without the CUDA engine there is no device memory, and these functions do nothing.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -23,11 +23,11 @@ class DeviceScope {
   int former_;
 };
 
-// Keeps the objects (keys, IVs, AAD, arrays that arrived by DLPack) until all that is now on `stream` is done. Objects
-// kept by earlier calls are let go once their work is done. The GIL is held.
+// Keeps the objects (keys, IVs, AAD, arrays that arrived by DLPack) until all that is now on `stream` is done. Releases
+// objects of earlier calls whose work is done. The GIL is held.
 void keep_until_done(std::vector<nanobind::object> objects, int device, Stream stream);
 
-// Lets go of kept objects whose work is done. The GIL is held.
+// Releases kept objects whose work is done. The GIL is held.
 void release_done();
 
 }  // namespace warpcipher::python

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Letting go of the interpreter's lock (the GIL), and taking it back where the interpreter may be going.
+// Releasing the interpreter's lock (the GIL), and taking it back while the interpreter may be finalizing.
 //
 // Before Python 3.14 a thread that takes the GIL while the interpreter finalizes, to return to Python code or in it, is
-// ended by pthread_exit. That unwinds its stack by force, which lets go of Python objects without the GIL, and
-// terminates the process at the first frame that is noexcept, as destructors and nanobind's calls are. Daemon threads
-// meet this whenever they are in a call at exit. A `Shelter` stops that unwinding in the frame where it starts, and the
-// thread sleeps until the process ends, as in Python 3.14. To ask first whether the interpreter finalizes would not
-// do: it may begin to between the question and the taking.
+// ended by pthread_exit. That unwinds its stack by force: it releases Python objects without the GIL, and terminates
+// the process at the first noexcept frame, such as a destructor or a call of nanobind. This happens to daemon threads
+// that are in a call at exit. A `Shelter` stops that unwinding in the frame where it starts, and the thread sleeps
+// until the process ends, as in Python 3.14. Asking first whether the interpreter finalizes is not enough: it may begin
+// to do so between the question and the taking.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -22,9 +22,9 @@ namespace warpcipher::python {
   for (;;) pause();
 }
 
-// For a call in which the interpreter may end the thread. Frames between must hold nothing that needs the GIL to go. A
-// forced unwinding is told from an exception by the count of exceptions in flight, which it does not add to. `catch`
-// would not do: within the handler of an exception the C++ runtime terminates at a second one that is not its own.
+// For a call in which the interpreter may end the thread. Frames in between must hold nothing whose release needs the
+// GIL. A forced unwinding differs from an exception in that it does not increase the count of exceptions in flight.
+// `catch` does not work: in the handler of an exception, the C++ runtime terminates at a second, foreign one.
 class Shelter {
  public:
   Shelter() noexcept : exceptions_(std::uncaught_exceptions()) {}
@@ -41,7 +41,7 @@ class Shelter {
   bool left_ = false;
 };
 
-// What `call` returns. For calls of Python functions: the GIL is held.
+// Returns what `call` returns. For calls of Python functions: the GIL is held.
 template <class Call>
 auto sheltered(const Call& call) {
   Shelter shelter;
@@ -79,7 +79,7 @@ class GilHeld {
 
  private:
   static PyGILState_STATE take() {
-    // A thread that is not Python's needs the interpreter to become so.
+    // A thread that Python does not know can take the GIL only while the interpreter exists.
     if (PyGILState_GetThisThreadState() == nullptr && Py_IsInitialized() == 0) sleep_until_exit();
     return PyGILState_Ensure();
   }

@@ -102,8 +102,8 @@ class Messages {
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
 
-  // Checks one message, on its own, and takes it up. Returns where its text will be: `out`, or a new bytes object whose
-  // content is not defined before the run.
+  // Checks one message by itself, and adds it. Returns the object that will hold its text: `out`, or a new bytes object
+  // whose content is undefined before the run.
   nb::object add(nb::handle_t<Key> key_object, bool decrypt, bool padded, nb::handle data, nb::handle out,
                  nb::handle iv, nb::handle aad, nb::handle tag_length) {
     const Key& key = nb::cast<const Key&>(key_object);
@@ -130,7 +130,7 @@ class Messages {
     return outcomes_of(messages_, results);
   }
 
-  // ended: called with the outcomes, or with None where no message was run. Afterwards there are no messages here.
+  // ended: called with the outcomes, or with None if no message was run. Afterwards there are no messages here.
   std::shared_ptr<StartedBatch> start(std::string_view engine, std::uintptr_t stream, nb::object ended) {
     auto batch = std::make_shared<StartedBatch>(engine, std::exchange(entries_, {}), std::exchange(messages_, {}),
                                                 std::move(ended));

@@ -11,8 +11,8 @@ namespace nb = nanobind;
 namespace warpcipher::python {
 namespace {
 
-// What a daemon thread holds at exit stays, and in the child of a fork what the parent's other threads held then: no
-// leaks to warn of.
+// Objects that a daemon thread holds at exit are never released; neither are, in the child of a fork, those of the
+// parent's other threads. These are not leaks to warn of.
 void pardon_lost_threads(pid_t imported_in) {
   if (getpid() != imported_in) return nb::set_leak_warnings(false);
   const nb::object threads = nb::module_::import_("threading").attr("enumerate")();

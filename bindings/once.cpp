@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's own API throughout: nanobind is not ready before the content is made, and never where an import is refused.
+// Uses only Python's own API: nanobind is not ready before the content is made, and never if the import is refused.
 #include "once.hpp"
 
 #include <string_view>
@@ -42,7 +42,7 @@ nb::object make_content(PyObject* module, PyObject* (*make)()) {
   return content;
 }
 
-// Kept in the interpreter's own dictionary, which is let go of after all modules.
+// Kept in the interpreter's dictionary, which is released after all modules.
 nb::object find_content(PyObject* module, PyObject* (*make)()) {
   PyObject* kept = PyInterpreterState_GetDict(PyInterpreterState_Get());
   const nb::object key = nb::steal(PyUnicode_FromFormat("warpcipher %p", reinterpret_cast<void*>(make)));

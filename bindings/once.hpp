@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Extension modules whose content is made once in a process. Statics, exception translators and nanobind's table of
-// types are the process's: to make them again breaks those in use. So an import that comes again, after the module was
-// removed from sys.modules, gets a new module object with the content that there is, and one that cannot be served is
-// refused before anything is touched.
+// Extension modules whose content is made once in a process. Static variables, exception translators and nanobind's
+// table of types belong to the process: making them again breaks those in use. So a repeated import, after the module
+// was removed from sys.modules, gets a new module object with the existing content. An import that cannot work is
+// refused before anything changes.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,10 +10,10 @@
 namespace warpcipher::python {
 
 // Fills a module that the interpreter has just made. `make`, called once, is the PyInit function of the content.
-// Returns 0; or -1 and sets ImportError: in a subinterpreter, and where the interpreter runs without its lock.
+// Returns 0; or -1 and sets ImportError: in a subinterpreter, and if the interpreter runs without its lock.
 int fill_module(PyObject* module, PyObject* (*make)()) noexcept;
 
-// What the PyInit function of a module returns whose content `make` makes.
+// The result of the PyInit function of a module whose content `make` makes.
 template <PyObject* (*make)()>
 PyObject* init_module(const char* name) {
   static PyModuleDef_Slot slots[] = {
@@ -28,7 +28,7 @@ PyObject* init_module(const char* name) {
 
 }  // namespace warpcipher::python
 
-// NB_MODULE for a module of which there is one.
+// NB_MODULE for a module that exists once in a process.
 #define WARPCIPHER_MODULE(name, variable)                                    \
   extern "C" PyObject* PyInit_##name##_content();                            \
   extern "C" NB_EXPORT PyObject* PyInit_##name() {                           \

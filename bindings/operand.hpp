@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes that a Python object lends to a run: a bytes object, anything with the buffer protocol, or a Span, which is
-// how the array libraries' memory arrives (python/warpcipher/arrays makes them).
+// The bytes that a Python object lends to a run: a bytes object, anything with the buffer protocol, or a Span, which
+// python/warpcipher/arrays makes for the memory of array libraries.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -25,7 +25,7 @@ struct Span {
   nanobind::object owner;
 };
 
-// Whether the object is bytes, a bytearray or a memoryview itself: everything else passes through warpcipher.arrays.
+// Whether the object itself is bytes, a bytearray or a memoryview: all others pass through warpcipher.arrays.
 bool is_plain(nanobind::handle object);
 
 // Holds the object, and the buffer it exports, for as long as it lives. The GIL is held at both ends of that life.

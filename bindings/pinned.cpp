@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Page-locked host memory for Python, from the pool that the pipeline takes its own from. Ordinary memory where there
-// is no GPU, so that a program need not care.
+// Page-locked host memory for Python, from the same pool as that of host transfers. Without a GPU it is ordinary
+// memory, so that a program works the same.
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -16,10 +16,10 @@ namespace nb = nanobind;
 namespace warpcipher::python {
 namespace {
 
-// What ordinary memory is aligned to: a page, as page-locked memory is.
+// The alignment of ordinary memory: a page, as for page-locked memory.
 constexpr std::size_t page_len = 4096;
 
-// The engine that locks pages, or nullptr and why there is none.
+// The engine that locks pages; or nullptr, and why there is none.
 DeviceEngine* locking_engine(std::string& reason) {
   for (Engine* engine : engines()) {
     if (engine->memory() != Memory::device) continue;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue for Python: jobs that hold the Python objects they borrow, and futures told from the queue's workers.
+// The queue for Python: jobs that hold the Python objects they borrow, and futures that the queue's workers settle.
 //
-// Workers take the GIL once a payload, to settle all its futures, and never hold the queue's lock meanwhile. So a
-// thread that holds the GIL may take that lock.
+// Workers take the GIL once for each payload, to settle all its futures, and never hold the queue's lock meanwhile. So
+// a thread that holds the GIL may take that lock.
 #include "queue/queue.hpp"
 
 #include <pthread.h>
@@ -24,7 +24,7 @@ namespace nb = nanobind;
 namespace warpcipher::python {
 namespace {
 
-// What a job borrows from Python, until it is settled. Made and let go of with the GIL held.
+// What a job borrows from Python until it is settled. Made and released with the GIL held.
 struct Held {
   Held(nb::handle key_object, nb::handle data, nb::handle out_object, nb::handle iv_object, nb::handle aad_object)
       : in(data, "data", Operand::Use::read),
@@ -44,17 +44,18 @@ class PythonJob final : public Job {
  public:
   PythonJob(const Message& message, std::unique_ptr<Held> held) : Job(message), held_(std::move(held)) {}
 
-  // Not settled: the child of a fork, where nobody will. The objects stay; there may be no GIL to let them go with.
+  // Objects are still held only in the child of a fork, where no worker settles the job. They are not released: the
+  // thread may not hold the GIL.
   ~PythonJob() override { static_cast<void>(held_.release()); }
 
-  // Lets go of all it held, and tells the future. The GIL is held.
+  // Releases all objects, and settles the future. The GIL is held.
   void settle() {
     const nb::object future = std::move(held_->future);
     Status status = results()[0].status;
     std::string text = failure();
     nb::object result, error;
     if (state() == State::done && status == Status::ok) {
-      // The library of the caller's `out` has its say in the result. What it raises, of whatever kind, is the outcome.
+      // The library of the caller's `out` makes the result. If it raises anything, that is the outcome.
       try {
         result = make_result();
       } catch (const nb::python_error& raised) {
@@ -82,11 +83,11 @@ class PythonJob final : public Job {
     if (!told) tell([&] { future.attr("_ended_before")(); });
   }
 
-  // Lets go of all it held. The GIL is held.
+  // Releases all objects. The GIL is held.
   void drop() { held_.reset(); }
 
  private:
-  // False when the future refused: its user ended it behind the queue's back.
+  // False if the future refused, because its user has already settled it.
   template <class Call>
   static bool tell(const Call& call) {
     try {
@@ -108,7 +109,7 @@ class PythonJob final : public Job {
   std::unique_ptr<Held> held_;
 };
 
-// Python's hold of a job.
+// The object by which Python holds a job.
 struct JobHandle {
   std::shared_ptr<PythonJob> job;
 };
@@ -215,7 +216,7 @@ class PythonQueue {
 
   static std::uint64_t this_thread() { return static_cast<std::uint64_t>(pthread_self()); }
 
-  // Most calls find room at once, and keep the GIL. One that waits looks for signals now and then, so that an
+  // Most calls find room at once, and keep the GIL. A call that waits checks for signals regularly, so that an
   // interrupt ends it.
   void hand_over(const std::shared_ptr<PythonJob>& job, std::uint64_t submitter, std::int64_t timeout_us) {
     using std::chrono::microseconds;
@@ -241,11 +242,11 @@ class PythonQueue {
     if (admission == Queue::Admission::closed) throw_closed();
   }
 
-  std::uint64_t refused_ = 0;  // by this side: a call of submit may try more than once
+  std::uint64_t refused_ = 0;  // counted here: one call of submit may try more than once
   Queue queue_;
 };
 
-// Raises what a status and its text stand for.
+// Raises the exception for a status and its text.
 void raise_failure(Status status, const std::string& text) {
   if (text.empty()) throw_status(status, "");
   throw Error(status, text);

@@ -20,7 +20,7 @@ namespace nb = nanobind;
 namespace warpcipher::python {
 namespace {
 
-// Bytes a second of the longest text measured, by both engines at once; 0 where one alone is as fast.
+// Bytes a second of the longest text measured, by both engines at once; 0 if one engine alone is as fast.
 double rate_of_both(const Algorithm& algorithm, Direction direction, const Rates& rates, bool pinned) {
   if (!rates.together(pinned).pays()) return 0;
   const Cost& device = rates.device(pinned);

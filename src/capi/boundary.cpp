@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What C values mean to the library, and what becomes of its errors: the last one's text, a thread's own.
+// Converts C values to those of the library, and keeps the text of the last error for each thread.
 #include "capi/boundary.hpp"
 
 #include <string>

@@ -59,7 +59,7 @@ Message to_message(const wc_message& m);
 
 wc_result to_result(const Result& result);
 
-// WC_OK, or what fail() makes of a tag or padding that does not match.
+// WC_OK, or the status of fail() for a tag or padding that does not match.
 wc_status report(Status status);
 
 // A null pointer stands for "auto".

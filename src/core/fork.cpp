@@ -12,9 +12,9 @@ namespace {
 
 std::atomic<unsigned> forks{0};
 
-// Threads inside a NotAtFork, in lines of the cache by thread, and forks that wait for them. A thread counts itself and
-// then looks for forks, a fork counts itself and then looks for threads: of the two one sees the other (all of it in
-// one order, memory_order_seq_cst).
+// Counts threads inside a NotAtFork, in a cache line for each thread, and forks that wait for them. A thread counts
+// itself and then looks for forks; a fork counts itself and then looks for threads. All of this has one order
+// (memory_order_seq_cst), so at least one of the two sees the other.
 struct alignas(64) Inside {
   std::atomic<std::uint32_t> threads{0};
 };
@@ -22,7 +22,7 @@ constexpr unsigned log_stripes = 4;
 constinit std::array<Inside, 1 << log_stripes> inside{};
 constinit std::atomic<std::uint32_t> forking{0};
 
-thread_local unsigned depth = 0;  // scopes of this thread
+thread_local unsigned depth = 0;  // nested scopes of this thread
 
 constexpr std::chrono::seconds most_wait{1};
 
@@ -58,7 +58,7 @@ void after_fork_in_child() {
   forking.store(0, std::memory_order_seq_cst);
 }
 
-// When the library is loaded: later, a thread could fork while another registers.
+// Done when the library is loaded: later, a thread could fork while another one registers.
 [[maybe_unused]] const int registered = pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
 
 }  // namespace

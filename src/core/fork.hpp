@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library keeps through a fork. The child has one thread, the one that forked, and the memory as it was at
-// that moment: a lock that another thread held stays locked there, and what another thread was making stays unfinished.
+// Makes the library work in the child of a fork. The child has one thread, the one that forked, and the memory of that
+// moment: a lock that another thread held stays locked, and an object that another thread was making stays unfinished.
 // So
 //   - nothing is made under the compiler's guard of a static variable: FirstUse and Once know which process makes;
 //   - locks that the child may want are taken inside a NotAtFork, for whose end a fork waits;
@@ -16,13 +16,14 @@
 
 namespace warpcipher {
 
-// Forks that this process descends from since the library was loaded: a number that tells a child from its parent.
+// The number of forks between the process that loaded the library and this one: it distinguishes a child from its
+// parent.
 unsigned fork_count() noexcept;
 
-// A scope that a fork by another thread waits for, a second at most. For short work that holds a lock, our own or one
-// inside libcrypto or the loader, and never waits for a thread, a device or Python's GIL, for the thread that forks may
-// hold it. The limit is for work that waits, unknown to us, for a lock that the forking thread has taken in a fork
-// handler of someone else, such as an allocator's. Scopes may lie inside each other.
+// A fork by another thread waits for the end of this scope, at most for a second. For short work that holds a lock, our
+// own or one inside libcrypto or the loader. The work must never wait for a thread, a device or Python's GIL, which the
+// forking thread may hold. The limit exists because the work may wait, without our knowledge, for a lock that the
+// forking thread has taken in another fork handler, such as an allocator's. Scopes may be nested.
 class NotAtFork {
  public:
   NotAtFork() noexcept;
@@ -31,8 +32,8 @@ class NotAtFork {
   NotAtFork& operator=(const NotAtFork&) = delete;
 };
 
-// Runs something once, as std::call_once: others wait, and an exception leaves it to the next. What another thread was
-// running at a fork, the child runs again, over whatever that thread has left.
+// Runs something once, as std::call_once: other threads wait, and after an exception the next thread runs it. If
+// another thread was running it at a fork, the child runs it again, over what that thread has left.
 class Once {
  public:
   constexpr Once() noexcept = default;
@@ -61,7 +62,7 @@ class Once {
 };
 
 // A value that is made on first use and never destroyed, for static variables: threads may use it while the process
-// ends. A half-made value that a child finds is made anew in the same place.
+// ends. If a child finds a half-made value, it makes the value again in the same place.
 template <class T>
 class FirstUse {
  public:

@@ -32,7 +32,7 @@ std::optional<std::string> first_line(const std::string& path) {
   return line;
 }
 
-// Cores that a quota in microseconds a period comes to, or none when there is no limit.
+// The cores that a quota in microseconds for each period amounts to; none if there is no limit.
 std::optional<std::size_t> cores_of_quota(const std::string& quota, const std::string& period) {
   long long quota_us = 0, period_us = 0;
   if (!(std::istringstream(quota) >> quota_us) || !(std::istringstream(period) >> period_us)) return std::nullopt;
@@ -135,7 +135,7 @@ struct ThreadPool::Impl {
     workers.clear();
   }
 
-  // Takes pieces of a loop until none is left. Keeps the first exception and lets the loop end early.
+  // Takes pieces of a loop until none is left. After an exception, keeps it and ends the loop early.
   void work(Loop& loop) {
     try {
       while (true) {
@@ -160,7 +160,7 @@ struct ThreadPool::Impl {
         loops.remove(&loop);
         continue;
       }
-      // The next thread that looks for work takes another loop, if there is one.
+      // Moves the loop to the end, so that the next thread takes another one, if there is one.
       loops.splice(loops.end(), loops, loops.begin());
       ++loop.helpers;
       lock.unlock();
@@ -185,7 +185,7 @@ struct ThreadPool::Impl {
     }
   }
 
-  // No thread begins to work on the loop any more; returns when those that did have ended.
+  // Keeps further threads from the loop, and waits until those that work on it have ended.
   void withdraw(Loop& loop) {
     std::unique_lock lock(mutex);
     loops.remove(&loop);
@@ -203,8 +203,8 @@ struct ThreadPool::Impl {
   bool stopping = false;
 };
 
-// The pool of the process, and what becomes of it at a fork and at the end. After a fork the parent's pool is memory
-// without threads, perhaps with a locked mutex: it is neither used nor freed.
+// The pool of the process, and its treatment at a fork and at exit. After a fork the parent's pool is memory without
+// threads, perhaps with a locked mutex: it is neither used nor freed.
 struct ThreadPool::ProcessPool {
   std::atomic<ThreadPool*> current{nullptr};
 
@@ -236,7 +236,7 @@ ThreadPool& ThreadPool::instance() {
   return *found;
 }
 
-// A handler that cannot be registered leaves the end to the destructor.
+// If the handler cannot be registered, the destructor ends the threads.
 void ThreadPool::stop_at_exit() {
   static_cast<void>(std::atexit([] { ProcessPool::the.stop(); }));
 }

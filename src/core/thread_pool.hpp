@@ -21,7 +21,7 @@ class ThreadPool {
   // that cleans up at exit and that those threads call. Without it they end when this library's objects do.
   static void stop_at_exit();
 
-  // A pool of its own, of `threads` (>= 1) with the callers; its threads start with the first loop.
+  // A separate pool of `threads` (>= 1) threads, the callers included. Its threads start with the first loop.
   explicit ThreadPool(std::size_t threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -42,9 +42,9 @@ class ThreadPool {
     });
   }
 
-  // Threads of the pool that work beside one thread, which goes on meanwhile: up to `count` of those that are free call
-  // body() once each. Perhaps none comes, so the thread must not depend on them. The destructor waits for those that
-  // began, so the body must end soon once it is told to. An exception of a body is dropped.
+  // Threads of the pool that help one thread, which continues meanwhile: up to `count` free threads call body() once
+  // each. There may be none, so the thread must not depend on them. The destructor waits for those that have started,
+  // so the body must be able to end soon. An exception of a body is dropped.
   class Beside;
 
  private:

@@ -40,7 +40,7 @@ struct Gcm {
     return true;
   }
 
-  // Decrypts whatever the tag is, and writes the one that the text should have through m.tag.
+  // Decrypts without a check of the tag, and writes the tag that the text should have to m.tag.
   template <class C>
   static void decrypt_unchecked(const C& cipher, const ModeInput& m) {
     std::uint8_t hash_key[16], counter0[16], tag[16];

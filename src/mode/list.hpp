@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of modes. A new mode is a header beside this one and a line here.
+// The list of modes. A new mode is a header in this folder and a line here.
 #pragma once
 
 #include <tuple>

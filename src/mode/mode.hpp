@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a mode of operation is: the facts that engines, checks and plans need, and the input of the mode functions.
+// A mode of operation: the facts that engines, checks and plans need, and the input of the mode functions.
 //
 // Each mode header holds a struct with `info` and two templates, `encrypt` and `decrypt`, over a block cipher C:
 //   static constexpr std::size_t C::block_len;
