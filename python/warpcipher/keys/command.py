@@ -13,6 +13,7 @@ import selectors
 import shlex
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Sequence
 
@@ -24,12 +25,19 @@ SHOWN_ERRORS = 2000
 """Bytes of a failed command's standard error that are shown: its end."""
 POLL_SECONDS = 0.05
 
+START_SECONDS = 5
+"""How long a process that must end itself waits for a command to be known that is being started."""
+
 _running: set[int] = set()
 """The process groups of commands that run now."""
+_starting: set[threading.Thread] = set()
 
 
 def end_running() -> None:
-    """Ends the commands that run now, for a process that must end itself."""
+    """Ends the commands that run now, for a process that must end itself, from a signal handler."""
+    deadline = time.monotonic() + START_SECONDS
+    while _starting and time.monotonic() < deadline:
+        time.sleep(0.001)
     for group in list(_running):
         _end_group(group)
 
@@ -52,18 +60,9 @@ class _Command(KeySource):
         if key_id is not None:
             environment[b"WARPCIPHER_KEY_ID"] = _id_bytes(key_id)
         try:
-            process = subprocess.Popen(
-                self._arguments,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment,
-                bufsize=0,
-                start_new_session=True,
-            )
+            process = _start(self._arguments, environment)
         except OSError as error:
             raise OSError(error.errno, error.strerror, self.name) from None
-        _running.add(process.pid)
         try:
             output, errors = self._collect(process)
         finally:
@@ -112,6 +111,52 @@ class _Command(KeySource):
             raise TimeoutError(
                 f"{self.name} did not end within {self._timeout:g} seconds{_told(errors)}"
             )
+
+
+def _start(arguments: list[str], environment: dict[bytes, bytes]) -> subprocess.Popen[bytes]:
+    """Starts a command that end_running() knows from its first moment on.
+
+    In a thread: a signal handler, which runs in the main thread, could otherwise come between the
+    command's start and the note of it.
+    """
+    outcome: list[subprocess.Popen[bytes] | Exception] = []
+
+    def start() -> None:
+        try:
+            process = subprocess.Popen(
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                bufsize=0,
+                start_new_session=True,
+            )
+            _running.add(process.pid)
+            outcome.append(process)
+        except Exception as error:
+            outcome.append(error)
+        finally:
+            _starting.discard(thread)
+
+    thread = threading.Thread(target=start, name="warpcipher.keys")
+    _starting.add(thread)
+    try:
+        thread.start()
+        thread.join()
+    except BaseException:  # an interrupt: nobody will wait for the command
+        if thread.ident is not None:
+            thread.join(START_SECONDS)
+        _starting.discard(thread)
+        for process in outcome:
+            if isinstance(process, subprocess.Popen):
+                _end_group(process.pid)
+                _running.discard(process.pid)
+        raise
+    (started,) = outcome
+    if isinstance(started, Exception):
+        raise started
+    return started
 
 
 def _ending(code: int) -> str:
