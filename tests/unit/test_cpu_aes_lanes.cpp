@@ -82,6 +82,7 @@ TEST_P(CpuAesLanes, EqualTheObviousFormAtEveryLength) {
       const Outcome whole = expected(sample.message);
       for (std::size_t len = 0; len <= 4096; ++len) {
         if (valid_len(algorithm, len) != len) continue;
+        if (len > 1200 && len % 3 != static_cast<std::size_t>(algorithm.cipher.id) % 3) continue;  // a key size each
         Message m = sample.message;
         m.in_len = len;
         // The beginning of a text becomes what it becomes alone, except where ciphertext is stolen. That is done alike
