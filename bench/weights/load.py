@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import base64
 import os
+import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -24,6 +25,13 @@ from warpcipher.weights import ed25519
 TENSOR = 32 << 20
 ONE = "layer0"
 Action = Callable[[], Any]
+
+
+class Times(NamedTuple):
+    """Seconds of each call: on the clock, and of all cores."""
+
+    wall: list[float]
+    cpu: list[float]
 
 
 def main() -> None:
@@ -66,26 +74,36 @@ def measure(folder: Path, count: int, device: str, repetitions: int) -> list[Row
     saves = savers(model, folder / "saved", key, signed, device)
     gigabytes = count * TENSOR / 1e9
     rows = [
-        Row(name, "GB/s", [gigabytes / taken for taken in times])
+        Row(
+            name,
+            "GB/s",
+            [gigabytes / taken for taken in times.wall],
+            f"{gigabytes / statistics.median(times.cpu):.3g} GB a second of CPU time",
+        )
         for name, times in in_turns({**loads, **saves}, repetitions).items()
     ]
     parts = in_turns(parts_of(paths, key, signed, framework, device), repetitions)
-    rows += [Row(name, "ms", [1e3 * taken for taken in times]) for name, times in parts.items()]
+    for name, times in parts.items():
+        used = f"{1e3 * statistics.median(times.cpu):.3g} ms of CPU time"
+        rows.append(Row(name, "ms", [1e3 * taken for taken in times.wall], used))
     return rows
 
 
-def in_turns(actions: dict[str, Action], repetitions: int) -> dict[str, list[float]]:
-    """Seconds of each action, after one round that is not counted."""
-    taken: dict[str, list[float]] = {name: [] for name in actions}
-    for turn in range(repetitions + 1):
+def in_turns(actions: dict[str, Action], repetitions: int) -> dict[str, Times]:
+    """Seconds of each action. Before each timed call the same is done once: what is measured is not
+    what the one before left, such as memory in pages of another size."""
+    taken = {name: Times([], []) for name in actions}
+    for _ in range(repetitions):
         for name, action in actions.items():
-            start = time.perf_counter()
-            result = action()
-            wait()
-            seconds = time.perf_counter() - start
-            del result
-            if turn:
-                taken[name].append(seconds)
+            for timed in (False, True):
+                wall, cpu = time.perf_counter(), time.process_time()
+                result = action()
+                wait()
+                wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+                del result
+                if timed:
+                    taken[name].wall.append(wall)
+                    taken[name].cpu.append(cpu)
     return taken
 
 
