@@ -75,6 +75,19 @@ void run_many() {
   batch.wait();
   expect(batch.done() && batch.result(index).written == in.size() && out == one, "and so does a batch");
 
+  std::fill(out.begin(), out.end(), static_cast<unsigned char>(0));
+  warpcipher::queue queue("cpu");
+  const warpcipher::job job = queue.submit(warpcipher::message(key, WC_ENCRYPT, out, in, iv));
+  expect(job.wait() == in.size() && job.done() && out == one, "and a queue");
+  queue.close();
+  expect(queue.statistics().messages == 1, "which counts");
+  try {
+    queue.submit(warpcipher::message(key, WC_ENCRYPT, out, in, iv));
+    expect(false, "a closed queue throws");
+  } catch (const warpcipher::error& error) {
+    expect(error.status() == WC_QUEUE_CLOSED, "it says so");
+  }
+
   const std::string text = "not a block";
   const warpcipher::key cbc("aes-128-cbc", std::vector<int>(4));
   std::vector<char> padded(16), plain(16);

@@ -11,6 +11,7 @@
 #define WARPCIPHER_HPP
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -205,6 +206,71 @@ class batch {
     void operator()(wc_batch *owned) const noexcept { wc_batch_free(owned); }
   };
   std::unique_ptr<wc_batch, free> owned_;
+};
+
+/* A message in a queue, to wait for: wc_job. Empty when default-made. */
+class job {
+ public:
+  job() noexcept = default;
+  explicit job(wc_job *owned) noexcept : owned_(owned) {}
+  /* Waits until the message is done; throws what it failed with. Returns the bytes of text written. */
+  std::size_t wait() const {
+    wc_result result{};
+    check(wc_job_wait(nullptr, &result, owned_.get(), -1));
+    return result.written;
+  }
+  bool done() const {
+    int done = 0;
+    (void)wc_job_wait(&done, nullptr, owned_.get(), 0);
+    return done != 0;
+  }
+  wc_job *get() const noexcept { return owned_.get(); }
+
+ private:
+  struct free {
+    void operator()(wc_job *owned) const noexcept { wc_job_free(owned); }
+  };
+  std::unique_ptr<wc_job, free> owned_;
+};
+
+/* Messages that come one by one from many threads: wc_queue. The destructor waits until all are done. */
+class queue {
+ public:
+  explicit queue(const char *engine = nullptr, const wc_queue_limits &limits = {}) {
+    wc_queue *made = nullptr;
+    check(wc_queue_new(&made, engine, &limits));
+    owned_.reset(made);
+  }
+  /* wc_queue_submit; throws an error with WC_QUEUE_FULL or WC_QUEUE_CLOSED where the message was not taken. */
+  job submit(const wc_message &message, std::uint64_t submitter = 0, std::int64_t timeout_us = -1) {
+    wc_job *made = nullptr;
+    check(wc_queue_submit(owned_.get(), &made, &message, submitter, timeout_us, nullptr, nullptr));
+    return job(made);
+  }
+  /* The same with a callback, which must not throw, in place of a job. */
+  void submit(const wc_message &message, wc_queue_callback callback, void *context, std::uint64_t submitter = 0,
+              std::int64_t timeout_us = -1) {
+    check(wc_queue_submit(owned_.get(), nullptr, &message, submitter, timeout_us, callback, context));
+  }
+  bool cancel(const job &job) {
+    int cancelled = 0;
+    check(wc_queue_cancel(&cancelled, owned_.get(), job.get()));
+    return cancelled != 0;
+  }
+  void flush() { check(wc_queue_flush(owned_.get())); }
+  void close(bool cancel = false) { check(wc_queue_close(owned_.get(), cancel ? 1 : 0)); }
+  wc_queue_statistics statistics() const {
+    wc_queue_statistics now{};
+    check(wc_queue_stats(&now, owned_.get()));
+    return now;
+  }
+  wc_queue *get() const noexcept { return owned_.get(); }
+
+ private:
+  struct free {
+    void operator()(wc_queue *owned) const noexcept { wc_queue_free(owned); }
+  };
+  std::unique_ptr<wc_queue, free> owned_;
 };
 
 }  // namespace warpcipher

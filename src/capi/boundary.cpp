@@ -25,13 +25,15 @@ const char* failure_text(Status status) {
 
 }  // namespace
 
-wc_status fail(Status status, const char* text) noexcept {
+wc_status fail(Status status, const char* text) noexcept { return fail(static_cast<wc_status>(status), text); }
+
+wc_status fail(wc_status status, const char* text) noexcept {
   try {
     last_error = text;
   } catch (const std::bad_alloc&) {
     last_error.clear();
   }
-  return static_cast<wc_status>(status);
+  return status;
 }
 
 void require(bool condition, const char* text) {
@@ -98,6 +100,12 @@ const char* wc_status_text(wc_status status) {
       return "out of memory";
     case WC_READ_FAILED:
       return "read failed";
+    case WC_QUEUE_FULL:
+      return "queue full";
+    case WC_QUEUE_CLOSED:
+      return "queue closed";
+    case WC_CANCELLED:
+      return "cancelled";
   }
   return "unknown status";
 }

@@ -24,6 +24,7 @@ namespace warpcipher::capi {
 
 // Keeps the text for wc_last_error() of this thread. Returns the status as the C ABI has it.
 wc_status fail(Status status, const char* text) noexcept;
+wc_status fail(wc_status status, const char* text) noexcept;  // for one that the library itself lacks
 
 // Runs `body`, which returns a wc_status, and keeps exceptions from crossing into C.
 template <class Body>

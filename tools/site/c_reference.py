@@ -25,6 +25,7 @@ _COMMENT = re.compile(r"/\*(.*?)\*/", re.DOTALL)
 _SECTION = re.compile(r" -{2,} (.*?) -{2,} ")
 _TYPE = re.compile(r"typedef (enum|struct) (\w+)(?: \{(.*)\})? \2;", re.DOTALL)
 _FUNCTION = re.compile(r"WC_API (.*);", re.DOTALL)
+_CALLBACK = re.compile(r"typedef \w[\w ]*\(\*(\w+)\)\([^;]*\);", re.DOTALL)
 # A member and the comment after it: `WC_OK = 0,  /* ... */`, `size_t len; /* ... */`.
 _MEMBER = re.compile(r"\s*([^,;/]+?)\s*(?:[,;]|(?=/\*)|$)[ \t]*(?:/\*(.*?)\*/)?", re.DOTALL)
 
@@ -101,13 +102,23 @@ def _entry(declaration: str, more: list[str], comment: list[str] | None) -> list
     """A type, or functions that share a comment."""
     found = _TYPE.fullmatch(declaration)
     function = _FUNCTION.fullmatch(declaration)
-    if found is None and function is None:
+    callback = _CALLBACK.fullmatch(declaration)
+    if found is None and function is None and callback is None:
         raise HeaderError(f"not understood: {_one_line(declaration)[:80]!r}")
     if comment is None:
         raise HeaderError(f"no comment describes {_one_line(declaration)[:80]!r}")
     if found is not None:
         body = _members(found[3], found[1]) if found[3] else []
         return [f".. c:{found[1]}:: {found[2]}", "", *_described(comment, "   "), *body]
+    if callback is not None:
+        shown = _one_line(declaration.removesuffix(";"))
+        return [
+            f".. c:type:: {callback[1]}",
+            "",
+            f"   ``{shown}``",
+            "",
+            *_described(comment, "   "),
+        ]
     signatures = [_one_line(text.removeprefix("WC_API ").removesuffix(";")) for text in more]
     return [
         f".. c:function:: {_one_line(declaration.removeprefix('WC_API ').removesuffix(';'))}",
