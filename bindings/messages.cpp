@@ -78,11 +78,18 @@ class StartedBatch {
  private:
   void tell(const std::vector<Result>* results) noexcept {
     const GilHeld held;
+    // Whatever fails, Python objects are let go here, and whoever waits is told.
+    std::deque<Entry> entries = std::move(entries_);
+    const nb::object ended = std::move(ended_);
+    nb::object outcomes = nb::none();
     try {
-      const nb::object outcomes = results == nullptr ? nb::none() : nb::object(outcomes_of(messages_, *results));
-      const nb::object ended = std::move(ended_);
+      if (results != nullptr) outcomes = outcomes_of(messages_, *results);
+    } catch (nb::python_error& raised) {
+      raised.discard_as_unraisable("the results of a warpcipher.BatchRun");
+    }
+    try {
       sheltered([&] {
-        entries_.clear();
+        entries.clear();
         ended(outcomes);
       });
     } catch (nb::python_error& raised) {

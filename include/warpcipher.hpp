@@ -63,6 +63,11 @@ class basic_view {
   constexpr basic_view(Data *data, std::size_t size) noexcept : data_(data), size_(size) {}
   template <typename Item, std::size_t count, typename = std::enable_if_t<fits<Item>>>
   constexpr basic_view(Item (&items)[count]) noexcept : data_(items), size_(sizeof items) {}
+  // A literal is longer than its text by a zero byte: give std::string_view(text).
+  template <std::size_t count>
+  basic_view(const char (&literal)[count]) = delete;
+  template <typename Other, typename = std::enable_if_t<std::is_void_v<Other> && std::is_const_v<Data>>>
+  constexpr basic_view(const basic_view<Other> &other) noexcept : data_(other.data()), size_(other.size()) {}
   template <typename Range, typename = std::enable_if_t<fits<item<Range>>>,
             typename = decltype(std::declval<Range &>().size())>
   constexpr basic_view(Range &&range) noexcept : data_(range.data()), size_(range.size() * sizeof(item<Range>)) {}

@@ -111,6 +111,9 @@ class Check {
         (overlap(m_.tag, m_.tag_len, m_.out, out_len) || overlap(m_.tag, m_.tag_len, m_.in, m_.in_len))) {
       fail("the tag overlaps the text");
     }
+    // Parts of a text run side by side, and each reads the IV.
+    if (overlap(m_.iv, m_.iv_len, m_.out, out_len)) fail("the IV overlaps out: give a copy of it");
+    if (overlap(m_.aad, m_.aad_len, m_.out, out_len)) fail("the AAD overlaps out: give a copy of it");
   }
 
   static bool overlap(const std::uint8_t* a, std::size_t a_len, const std::uint8_t* b, std::size_t b_len) {
@@ -138,6 +141,7 @@ bool is_plainly_right(const Message& m) {
   constexpr std::uint32_t tag_lens = 1u << 4 | 1u << 8 | 0x1fu << 12;  // SP 800-38D, section 5.2.1.2
   const auto in = reinterpret_cast<std::uintptr_t>(m.in), out = reinterpret_cast<std::uintptr_t>(m.out);
   const auto tag = reinterpret_cast<std::uintptr_t>(m.tag);
+  const auto iv = reinterpret_cast<std::uintptr_t>(m.iv), aad = reinterpret_cast<std::uintptr_t>(m.aad);
   const std::size_t len = m.in_len;
   bool wrong = m.padding != Padding::none;
   wrong |= (mode.id == Mode::xts) & ((len < xts_least_text_len) | (len > xts_most_text_len));
@@ -147,6 +151,8 @@ bool is_plainly_right(const Message& m) {
   wrong |= (len > gcm_most_text_len) | (m.out_len < len) | (m.tag_len > 16);
   wrong |= (m.out_len > most_buffer_len) | (m.iv_len > most_buffer_len) | (m.aad_len > most_buffer_len);
   wrong |= (in != out) & (in < out + len) & (out < in + len);
+  wrong |= (iv < out + len) & (out < iv + m.iv_len);
+  wrong |= (aad < out + len) & (out < aad + m.aad_len);
   wrong |= (m.aad_len + m.tag_len != 0) & !aead;
   wrong |= aead & ((tag == 0) | ((tag_lens >> (m.tag_len & 31) & 1) == 0));
   wrong |= aead & (((tag < in + len) & (in < tag + m.tag_len)) | ((tag < out + len) & (out < tag + m.tag_len)));

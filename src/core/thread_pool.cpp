@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/thread_pool.hpp"
 
-#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
@@ -21,6 +19,7 @@
 #include <vector>
 
 #include "core/fork.hpp"
+#include "core/signals.hpp"
 
 namespace warpcipher {
 namespace {
@@ -110,19 +109,15 @@ struct ThreadPool::Impl {
 
   explicit Impl(std::size_t threads) : helper_count(threads - 1) {}
 
-  // Threads start with every signal blocked, so that handlers run on the application's own threads. A machine that
-  // refuses more threads gets a smaller pool: the callers still do all the work.
+  // A machine that refuses more threads gets a smaller pool: the callers still do all the work.
   void start() {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const SignalsBlocked blocked;
     try {
       workers.reserve(helper_count);
       while (workers.size() < helper_count) workers.emplace_back([this] { help(); });
     } catch (const std::system_error&) {
     } catch (const std::bad_alloc&) {
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   void stop() {

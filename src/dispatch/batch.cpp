@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/signals.hpp"
 #include "dispatch/select.hpp"
 #include "engine/device_engine.hpp"
 
@@ -50,6 +51,7 @@ void Batch::start(Stream stream, WhenDone when_done) {
   const std::lock_guard lock(mutex_);
   if (started_) fail("the batch has been started before");
   results_.resize(messages_.size());
+  failure_ = nullptr;  // of a start that found no thread
   int device = -1;
   try {
     if (lies_on_device(messages_)) device = select_device_engine(engine_).current_device();
@@ -57,6 +59,7 @@ void Batch::start(Stream stream, WhenDone when_done) {
     failure_ = std::current_exception();  // wait() throws it, as all that keeps the batch from running
   }
   try {
+    const SignalsBlocked blocked;
     thread_ =
         std::thread([this, stream, device, when_done = std::move(when_done)] { work(stream, device, when_done); });
   } catch (const std::system_error& error) {

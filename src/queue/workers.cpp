@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The workers of a queue: when they sleep, what they launch, and how jobs end.
-#include <pthread.h>
-
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <system_error>
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/signals.hpp"
 #include "queue/state.hpp"
 #include "transfer/bounce_buffer.hpp"
 
@@ -189,12 +187,9 @@ void Queue::State::begin_to_close() {
   turn_away();
 }
 
-// Threads start with every signal blocked, so that handlers run on the application's own threads.
 void Queue::State::start(const std::shared_ptr<State>& state) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
+    const SignalsBlocked blocked;
     state->threads.reserve(state->limits.max_in_flight);
     while (state->threads.size() < state->limits.max_in_flight) {
       state->threads.emplace_back([state] { state->be_worker(); });
@@ -203,7 +198,6 @@ void Queue::State::start(const std::shared_ptr<State>& state) {
     }
   } catch (const std::system_error&) {  // no more threads: fewer payloads are in flight
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (state->threads.empty()) {
     throw Error(Status::engine_failure, "a queue needs a thread, and the system refuses one");
   }

@@ -91,6 +91,8 @@ TEST(CheckMessages, RefusesNullPointersAndOverlap) {
   expect_says(refusal_of("aes-128-ctr", 16, [](Message& m) { m.key = nullptr; }), {"key is missing"});
   expect_says(refusal_of("aes-128-ctr", 16, [](Message& m) { m.in = m.out + 1; }), {"overlap"});
   expect_says(refusal_of("aes-128-gcm", 32, [](Message& m) { m.tag = m.out + 8; }), {"tag overlaps"});
+  expect_says(refusal_of("aes-128-ctr", 32, [](Message& m) { m.iv = m.out + 31; }), {"IV overlaps"});
+  expect_says(refusal_of("aes-128-gcm", 32, [](Message& m) { m.aad = m.out, m.aad_len = 1; }), {"AAD overlaps"});
   EXPECT_EQ(refusal_of("aes-128-ctr", 16, [](Message& m) { m.in = m.out; }), "accepted");
   EXPECT_EQ(refusal_of("aes-128-gcm", 0, [](Message& m) { m.in = nullptr, m.out = nullptr; }), "accepted");
 }

@@ -146,7 +146,10 @@ struct AesLanesCode {
     const std::size_t body = stolen == 0 ? len : len - stolen - 16;  // without the block that is stolen from
     const std::size_t whole = body / group_len * group_len;
     run_groups(step, in, out, whole);
-    if (stolen == 0) return run_groups(step, in + whole, out + whole, body - whole);
+    if (stolen == 0) {
+      run_groups(step, in + whole, out + whole, body - whole);
+      return forget(tweaks, sizeof tweaks);
+    }
 
     alignas(64) std::uint8_t tweak_bytes[group_len];
     for (std::size_t v = 0; v < vectors; ++v) Lanes::store(tweak_bytes + vector_len * v, now[v]);
@@ -154,6 +157,7 @@ struct AesLanesCode {
     run_groups(step, in + whole, out + whole, body - whole);
     steal<Encrypt>(key, tweak, in + body, out + body, stolen);
     forget(tweak_bytes, sizeof tweak_bytes);
+    forget(tweaks, sizeof tweaks);
   }
 
  private:

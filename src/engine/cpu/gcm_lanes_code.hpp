@@ -148,6 +148,7 @@ struct GcmLanesCode {
       if (v == 0) x = Lanes::exclusive_or(x, Lanes::load(start));
       sum.add_product(x, key.powers[place + Lanes::blocks * v], key.sums[place + Lanes::blocks * v]);
     }
+    forget(start, sizeof start);
     return sum.reduced();
   }
 
