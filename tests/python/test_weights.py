@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import io
 import itertools
-import multiprocessing
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,11 @@ peer = pytest.importorskip("safetensors.numpy")
 
 KEY = bytes(range(32))
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+every_key = pytest.mark.parametrize(
+    "key",
+    [None, KEY, weights.CryptotensorsKey(KEY, sign=KEY)],
+    ids=["plain", "cobblestone", "cryptotensors"],
+)
 
 
 def saved(folder: Path, case: Case | None, model: dict[str, Any], name: str = "model") -> Path:
@@ -219,83 +222,6 @@ def test_without_a_key_an_encrypted_file_is_no_model(tmp_path: Path) -> None:
         weights.load_file(tmp_path / "x", framework="np")
     with pytest.raises(ValueError, match="a context was given and no key"):
         weights.load_file(tmp_path / "x", framework="np", context=b"c")
-
-
-every_key = pytest.mark.parametrize(
-    "key",
-    [None, KEY, weights.CryptotensorsKey(KEY, sign=KEY)],
-    ids=["plain", "cobblestone", "cryptotensors"],
-)
-
-
-@every_key
-def test_a_file_that_shrinks_while_it_is_read(key: object, tmp_path: Path) -> None:
-    path = tmp_path / "x"
-    weights.save_file({"a": np.ones(1 << 18), "b": np.ones(4)}, path, key)
-    with weights.safe_open(path, "np", key=key) as model:
-        os.truncate(path, 1 << 17)
-        with pytest.raises(FormatError, match="while it was read"):
-            model.get_tensor("a")
-
-
-def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "x"
-    weights.save_file({"a": np.ones(1 << 18)}, path, KEY)
-    with weights.safe_open(path, "np", key=KEY) as model:
-        weights.save_file({"a": np.zeros(1 << 18)}, tmp_path / "y", KEY)
-        path.write_bytes((tmp_path / "y").read_bytes())
-        with pytest.raises(InvalidTag):
-            model.get_tensor("a")
-
-
-@every_key
-def test_several_threads_read_one_model(key: object, tmp_path: Path) -> None:
-    model = {f"t{i}": np.full(30_000, i, np.float32) for i in range(16)}
-    weights.save_file(model, tmp_path / "x", key)
-    failed: list[BaseException] = []
-
-    def work(start: int) -> None:
-        try:
-            for i in range(64):
-                name = f"t{(start + i) % 16}"
-                assert np.array_equal(opened.get_tensor(name), model[name])
-                assert np.array_equal(opened.get_slice(name)[5000:6000], model[name][5000:6000])
-        except BaseException as error:
-            failed.append(error)
-
-    with weights.safe_open(tmp_path / "x", "np", key=key) as opened:
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert failed == []
-
-
-def test_memory_that_cannot_be_had() -> None:
-    with pytest.raises(MemoryError, match="bytes for tensors"):
-        memory.allocate(1 << 60)
-
-
-@every_key
-def test_a_read_of_a_closed_model_is_refused(key: object, tmp_path: Path) -> None:
-    weights.save_file({"a": np.ones(3)}, tmp_path / "x", key)
-    with weights.safe_open(tmp_path / "x", "np", key=key) as model:
-        part = model.get_slice("a")
-    with pytest.raises(ValueError, match="closed"):
-        part[1:]
-
-
-def _sum(path: str) -> float:
-    return float(sum(t.sum() for t in weights.load_file(path, KEY, framework="np").values()))
-
-
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_several_processes_read_one_file(method: str, tmp_path: Path) -> None:
-    path = tmp_path / "x"
-    weights.save_file({f"t{i}": np.full(30_000, i, np.float64) for i in range(8)}, path, KEY)
-    with multiprocessing.get_context(method).Pool(2) as pool:
-        assert pool.map(_sum, [str(path)] * 4) == [28 * 30_000.0] * 4
 
 
 BAD_TENSORS: dict[str, tuple[Any, str]] = {
