@@ -34,8 +34,8 @@ FIRST_WINDOW = 128 << 10
 """What is decrypted ahead when reads begin to follow each other: it doubles from there."""
 
 LAST_WINDOW = 4 << 20
-"""The most that is decrypted ahead. Processor time of a 2-core EPYC, reads of 64 KiB: 1 MiB 0.74 ns a
-byte, 2 MiB to 16 MiB 0.62 to 0.65."""
+"""The most that is decrypted ahead. Processor time of a 2-core EPYC, reads of 64 KiB: 1 MiB 0.74 ns
+a byte, 2 MiB to 16 MiB 0.62 to 0.65."""
 
 DIRECT = 1 << 20
 """A longer read goes straight to the caller's memory."""
