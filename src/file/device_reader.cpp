@@ -52,10 +52,9 @@ class FileSlot {
     return true;
   }
 
-  bool is_loaded() const { return is_loaded_; }
-
-  // Decrypts what the slot holds, and returns when it is where it belongs.
+  // Decrypts what the slot holds, if anything, and returns when it is where it belongs.
   void settle() {
+    if (!is_loaded_) return;
     reading_.naming(piece_, [&] { decrypt(); });
     is_loaded_ = false;
   }
@@ -168,39 +167,26 @@ class FileSlot {
 class DeviceWorker {
  public:
   DeviceWorker(std::string_view name, DeviceEngine& engine, Reading& reading, const MacCheck& mac, int device,
-               Stream stream, std::size_t room)
-      : engine_(engine),
-        scope_(engine, device),
-        stream_(stream),
+               std::size_t room)
+      : scope_(engine, device),
         mac_(mac),
         slots_{FileSlot(name, engine, reading, room), FileSlot(name, engine, reading, room)} {}
 
   void work() {
     for (std::size_t turn = 0;; ++turn) {
       FileSlot& slot = slots_[turn % slots_of_thread];
-      settle(slot);
+      slot.settle();
       if (slot.load(mac_)) continue;
       // What was read before is finished: of chunks that fail the first is told.
-      for (std::size_t k = 1; k < slots_of_thread; ++k) settle(slots_[(turn + k) % slots_of_thread]);
+      for (std::size_t k = 1; k < slots_of_thread; ++k) slots_[(turn + k) % slots_of_thread].settle();
       return;
     }
   }
 
  private:
-  void settle(FileSlot& slot) {
-    if (!slot.is_loaded()) return;
-    // What the caller has put on the stream may still use `out`.
-    if (!may_write_) engine_.wait(stream_);
-    may_write_ = true;
-    slot.settle();
-  }
-
-  DeviceEngine& engine_;
   const SelectedDevice scope_;  // before the slots, and so there when they go
-  const Stream stream_;
   MacCheck mac_;
   std::array<FileSlot, slots_of_thread> slots_;
-  bool may_write_ = false;
 };
 
 }  // namespace
@@ -212,7 +198,7 @@ std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& e
   std::size_t threads = options.threads != 0 ? options.threads : ThreadPool::instance().threads();
   const std::size_t piece_len =
       options.piece_len != 0
-          ? options.piece_len
+          ? std::min(options.piece_len, most_device_chunk_len)
           : static_cast<std::size_t>(std::clamp<std::uint64_t>(std::bit_ceil(total / (slots_of_thread * threads) + 1),
                                                                least_piece_len, most_piece_len));
   const std::size_t room = std::max(piece_len, longest);
@@ -221,8 +207,10 @@ std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& e
       {threads, std::max<std::size_t>(pieces, 1), std::max<std::size_t>(most_slots_len / (slots_of_thread * room), 1)});
   Reading reading(chunks, options, room);
   const MacCheck mac(chunks);
+  // What the caller has put on the stream may still use `out`. On this thread: the stream may be its own default one.
+  engine.wait(stream);
   const int device = engine.current_device();
-  return reading.run(threads, [&] { DeviceWorker(name, engine, reading, mac, device, stream, room).work(); });
+  return reading.run(threads, [&] { DeviceWorker(name, engine, reading, mac, device, room).work(); });
 }
 
 }  // namespace warpcipher
