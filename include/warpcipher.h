@@ -11,9 +11,9 @@
  *   - A length above 2^56, such as an unsigned subtraction below zero gives, is WC_INVALID_ARGUMENT: no memory is that
  *     long. So is a count above 2^32 - 1.
  *   - A pointer to zero bytes may be NULL. Other pointers must not be NULL unless the comment allows it.
- *   - `in` and `out` may be the same pointer (in place); otherwise they must not overlap, nor may a tag overlap any, nor
- *     an IV or AAD overlap `out`.
- *     Messages of one call write to places of their own, which no other of them reads. Text needs no alignment.
+ *   - `in` and `out` may be the same pointer (in place); otherwise they must not overlap, nor may a tag overlap any,
+ * nor an IV or AAD overlap `out`. Messages of one call write to places of their own, which no other of them reads. Text
+ * needs no alignment.
  *   - Handles may be used from several threads at once. Only the freeing of a handle needs care by the caller.
  *   - IVs, nonces and AAD lie in host memory, in wc_columns where it says. Text and tags lie where wc_message.memory
  *     says. Text in host memory goes to the engine "cuda" through the current device, or through those that the
