@@ -31,7 +31,7 @@ bool is_own_faster(Mode mode, Direction direction) {
   static constinit std::array<std::array<FirstUse<bool>, 2>, 8> faster{};
   static_assert(static_cast<int>(Mode::xts) == 7, "a place for each mode");
   return faster.at(static_cast<std::size_t>(mode)).at(static_cast<std::size_t>(direction)).get([&] {
-    std::vector<std::uint8_t> text(timed_len), out(timed_len);
+    std::vector<std::uint8_t> text(timed_len), by_own(timed_len), by_libcrypto(timed_len);
     text[0] = 1;  // the halves of an XTS key differ
     const std::array<std::string_view, 8> names{"ecb", "cbc", "cfb", "cfb8", "ofb", "ctr", "gcm", "xts"};
     const Algorithm& algorithm = find_algorithm("aes-128-" + std::string(names.at(static_cast<std::size_t>(mode))));
@@ -42,11 +42,14 @@ bool is_own_faster(Mode mode, Direction direction) {
     m.in = m.iv = text.data();
     m.in_len = m.out_len = text.size();
     m.iv_len = algorithm.mode.iv == IvRule::none ? 0 : 16;
-    m.out = out.data();
+    Message other = m;
+    m.out = by_own.data();
+    other.out = by_libcrypto.data();
     AesKey& state = AesKey::of(key);
-    const Piece piece = whole_piece(m);
     const cpu::AesLanes& code = *cpu::aes_lanes_list().front();
-    return is_faster([&] { run_own_piece(code, state, m, piece); }, [&] { run_libcrypto_piece(state, m, piece); });
+    return is_faster(
+        algorithm.name.data(), [&] { run_own_piece(code, state, m, whole_piece(m)); }, by_own,
+        [&] { run_libcrypto_piece(state, other, whole_piece(other)); }, by_libcrypto);
   });
 }
 
