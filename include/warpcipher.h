@@ -276,8 +276,9 @@ typedef struct wc_file_chunks {
   const uint64_t *out_offsets; /* count entries: of the bytes wanted; NULL: back to back */
   const uint64_t *skips; /* count entries, with takes: of chunk i takes[i] bytes are wanted, from skips[i] on */
   const uint64_t *takes; /* NULL: all of each */
-  size_t threads; /* that read, the caller's among them; 0: as many as the process has cores */
-  size_t piece_len; /* bytes that a thread reads at once; 0: what was measured to be best */
+  size_t threads; /* that read, the caller's among them; 0: as many as the process has cores; more are not used */
+  size_t piece_len; /* bytes that a thread reads at once, or a whole chunk if that is longer; 0: what was measured to be
+                       best. No longer than all chunks together, and 2^28 to a device */
 } wc_file_chunks;
 
 /* Reads chunks and decrypts them into `out`: threads read, and ciphertext is decrypted as it comes. To a device it

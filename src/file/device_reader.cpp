@@ -194,17 +194,15 @@ class DeviceWorker {
 std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& engine, const FileChunks& chunks,
                                           Stream stream, const ReadOptions& options) {
   const std::uint64_t total = PieceCutter::total_len(chunks);
-  const std::size_t longest = PieceCutter::most_chunk_len(chunks);
-  std::size_t threads = options.threads != 0 ? options.threads : ThreadPool::instance().threads();
   const std::size_t piece_len =
       options.piece_len != 0
-          ? std::min(options.piece_len, most_device_chunk_len)
-          : static_cast<std::size_t>(std::clamp<std::uint64_t>(std::bit_ceil(total / (slots_of_thread * threads) + 1),
-                                                               least_piece_len, most_piece_len));
-  const std::size_t room = std::max(piece_len, longest);
+          ? options.piece_len
+          : static_cast<std::size_t>(std::clamp<std::uint64_t>(
+                std::bit_ceil(total / (slots_of_thread * options.threads) + 1), least_piece_len, most_piece_len));
+  const std::size_t room = PieceCutter::room_for(chunks, std::min(piece_len, most_device_chunk_len));
   const std::size_t pieces = static_cast<std::size_t>((total + room - 1) / room);
-  threads = std::min(
-      {threads, std::max<std::size_t>(pieces, 1), std::max<std::size_t>(most_slots_len / (slots_of_thread * room), 1)});
+  const std::size_t threads = std::min({options.threads, std::max<std::size_t>(pieces, 1),
+                                        std::max<std::size_t>(most_slots_len / (slots_of_thread * room), 1)});
   Reading reading(chunks, options, room);
   const MacCheck mac(chunks);
   // What the caller has put on the stream may still use `out`. On this thread: the stream may be its own default one.

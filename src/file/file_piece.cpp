@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t alignment = 16;  // what GPUs load at once
 constexpr std::size_t most_vectors = 64;
+// Chunks may be the same bytes over and over: what they take together could be beyond 64 bits.
+constexpr std::uint64_t most_total = std::uint64_t{1} << 62;
 
 constexpr std::size_t aligned(std::size_t n) { return (n + alignment - 1) / alignment * alignment; }
 
@@ -117,8 +119,13 @@ std::size_t PieceCutter::most_chunk_len(const FileChunks& c) {
 
 std::uint64_t PieceCutter::total_len(const FileChunks& c) {
   std::uint64_t total = 0;
-  for (std::size_t i = 0; i < c.count; ++i) total += room_of(c, i);
+  for (std::size_t i = 0; i < c.count; ++i) total = std::min(total + room_of(c, i), most_total);
   return total;
+}
+
+std::size_t PieceCutter::room_for(const FileChunks& c, std::size_t piece_len) {
+  const std::uint64_t most = total_len(c) + alignment * c.count;
+  return std::max(most_chunk_len(c), static_cast<std::size_t>(std::min<std::uint64_t>(piece_len, most)));
 }
 
 std::optional<ReadFailure> read_piece(const FileChunks& c, const FilePiece& piece, std::uint8_t* buffer,

@@ -62,6 +62,9 @@ class PieceCutter {
   static std::size_t most_chunk_len(const FileChunks& chunks);
   static std::uint64_t total_len(const FileChunks& chunks);
 
+  // Of a buffer for pieces of piece_len bytes: the longest chunk fits, and no byte is beyond what all chunks take.
+  static std::size_t room_for(const FileChunks& chunks, std::size_t piece_len);
+
  private:
   const FileChunks& chunks_;
   const std::size_t room_;

@@ -92,16 +92,15 @@ class HostWorker {
 
 std::optional<ReadFailure> read_to_host(std::string_view engine, const FileChunks& chunks, const ReadOptions& options) {
   const std::uint64_t total = PieceCutter::total_len(chunks);
-  const std::size_t most_threads = options.threads != 0 ? options.threads : ThreadPool::instance().threads();
   const std::size_t piece_len = options.piece_len != 0
                                     ? options.piece_len
                                     : static_cast<std::size_t>(std::clamp<std::uint64_t>(
-                                          total / (wanted_pieces * most_threads), least_piece_len, most_piece_len));
-  const std::size_t room = std::max(piece_len, PieceCutter::most_chunk_len(chunks));
+                                          total / (wanted_pieces * options.threads), least_piece_len, most_piece_len));
+  const std::size_t room = PieceCutter::room_for(chunks, piece_len);
   const std::size_t pieces = static_cast<std::size_t>((total + room - 1) / room);
   Reading reading(chunks, options, room);
   const MacCheck mac(chunks);
-  return reading.run(std::clamp<std::size_t>(pieces, 1, most_threads),
+  return reading.run(std::clamp<std::size_t>(pieces, 1, options.threads),
                      [&] { HostWorker(engine, reading, mac, room).work(); });
 }
 

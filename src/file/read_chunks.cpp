@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/read_chunks.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "dispatch/select.hpp"
@@ -54,9 +55,12 @@ std::optional<ReadFailure> wiping(Read&& read, Wipe&& wipe) {
 }  // namespace
 
 std::optional<ReadFailure> read_chunks(std::string_view engine, const FileChunks& chunks, Stream stream,
-                                       const ReadOptions& options) {
+                                       const ReadOptions& asked) {
   check_file_chunks(chunks);
   if (chunks.count == 0) return std::nullopt;
+  ReadOptions options = asked;
+  const std::size_t most_threads = ThreadPool::instance().threads();
+  options.threads = asked.threads == 0 ? most_threads : std::min(asked.threads, most_threads);
   if (chunks.memory == Memory::host) {
     return wiping([&] { return read_to_host(engine, chunks, options); }, [&] { wipe_on_host(chunks); });
   }

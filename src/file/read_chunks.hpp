@@ -23,8 +23,11 @@
 namespace warpcipher {
 
 struct ReadOptions {
-  std::size_t threads = 0;      // that read, the caller's among them; 0: as many as the process has cores
-  std::size_t piece_len = 0;    // bytes that a thread reads at once; 0: what was measured to be best
+  // That read, the caller's among them; 0: as many as the process has cores. More than that are not used.
+  std::size_t threads = 0;
+  // Bytes that a thread reads at once, or a whole chunk if that is longer; 0: what was measured to be best. A piece is
+  // no longer than all chunks together, and to a device no longer than most_device_chunk_len.
+  std::size_t piece_len = 0;
   std::function<void()> check;  // called on the caller's thread, between pieces; may throw, and ends the call so
 };
 

@@ -96,7 +96,8 @@ class Reading {
   std::exception_ptr exception_;
 };
 
-// The two ways: as read_chunks(), for chunks that were checked; what failed is not wiped.
+// The two ways: as read_chunks(), for chunks that were checked and 1 to as many threads as the pool has; what failed is
+// not wiped.
 std::optional<ReadFailure> read_to_host(std::string_view engine, const FileChunks& chunks, const ReadOptions& options);
 std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& engine, const FileChunks& chunks,
                                           Stream stream, const ReadOptions& options);

@@ -289,10 +289,10 @@ Layout random_layout(bool quick, bool is_aead) {
 }
 
 ReadOptions random_options() {
-  const std::size_t threads[] = {0, 1, 2, 5}, pieces[] = {1, 5000, 20000, 0};
+  const std::size_t threads[] = {0, 1, 2, 5, SIZE_MAX / 2 + 1}, pieces[] = {1, 5000, 20000, 0, SIZE_MAX};
   ReadOptions options;
-  options.threads = threads[random_below(4)];
-  options.piece_len = pieces[random_below(4)];
+  options.threads = threads[random_below(5)];
+  options.piece_len = pieces[random_below(5)];
   return options;
 }
 

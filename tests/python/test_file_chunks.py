@@ -254,6 +254,15 @@ def test_nothing_to_read() -> None:
     formats.read_chunks(b"", GCM, bytes(32), bytearray(), offsets=[], lengths=[], ivs=b"")
 
 
+@pytest.mark.parametrize("threads", [1 << 61, 1 << 62, (1 << 64) - 1])
+@pytest.mark.parametrize("piece_size", [0, 1 << 40, (1 << 64) - 1])
+def test_more_threads_and_longer_pieces_than_there_can_be(threads: int, piece_size: int) -> None:
+    made = make_chunks(10, [100])
+    out = bytearray(100)
+    made.read(made.data, out, threads=threads, piece_size=piece_size)
+    assert out == made.expected()
+
+
 def test_beyond_4_gib(tmp_path: Path) -> None:
     plain, nonce, key = paint(40000), bytes(range(12)), bytes(32)
     offset = (5 << 30) + 3

@@ -125,9 +125,11 @@ def read_chunks(
     engine:      "auto" or a name of `warpcipher.engines()`.
     stream:      for an `out` on a GPU: its former uses are on this stream; None: on the current one
                  of its library. The call returns when all is there.
-    threads:     that read; 0: as many as the process has cores.
-    piece_size:  bytes that a thread reads at once; 0: what was measured to be best. A read to a GPU
-                 takes 512 MiB of page-locked memory at most, so fewer threads with longer pieces.
+    threads:     that read; 0: as many as the process has cores. More than that are not used.
+    piece_size:  bytes that a thread reads at once, or a whole chunk if that is longer; 0: what was
+                 measured to be best. A piece is no longer than all chunks together. A read to a GPU
+                 takes 512 MiB of page-locked memory at most, so pieces of 256 MiB at most, and
+                 fewer threads with longer pieces.
 
     Returns when every tag was checked. On any exception `out` is zeros wherever the chunks go,
     except on a ValueError, TypeError or BufferError for arguments that cannot be right: then
