@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -62,18 +63,18 @@ class Signals {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-std::uint64_t number_of(nb::handle object) { return nb::cast<std::uint64_t>(object); }
+// Of a named tuple's field.
+std::uint64_t field_of(nb::handle call, const char* name) { return number_of(call.attr(name), name); }
 
 // A RegularChunksCall of python/warpcipher/formats/file_chunks.py.
 struct Regular {
   explicit Regular(nb::handle call)
       : base(call.attr("base"), "base", Operand::Use::read),
-        chunks(RegularLayout{number_of(call.attr("header")), number_of(call.attr("chunk")),
-                             number_of(call.attr("overhead")), number_of(call.attr("first_lacks")),
-                             number_of(call.attr("size")), number_of(call.attr("chunks"))},
+        chunks(RegularLayout{field_of(call, "header"), field_of(call, "chunk"), field_of(call, "overhead"),
+                             field_of(call, "first_lacks"), field_of(call, "size"), field_of(call, "chunks")},
                RegularNonces{base.bytes(), nb::cast<unsigned>(call.attr("counter_shift")),
                              nb::cast<int>(call.attr("final_shift"))},
-               number_of(call.attr("position")), number_of(call.attr("length"))) {}
+               field_of(call, "position"), field_of(call, "length")) {}
 
   Operand base;
   RegularChunks chunks;
@@ -94,6 +95,9 @@ struct ColumnsOfChunks {
         aad(call.attr("aad"), "aad", Operand::Use::read_or_none),
         tags(call.attr("tags"), "tags", Operand::Use::read_or_none),
         key_numbers(narrow(key_index.values())) {
+    for (Integers* const column : {&offsets, &lengths, &out_offsets, &skips, &takes, &aad_offsets, &aad_lengths}) {
+      column->own();  // another thread may change them, and `out` may be the same memory
+    }
     const std::size_t count = lengths.values().size();
     const auto check = [&](const char* name, const Integers& column) {
       check_given(call.attr(name), column, name, count, "chunks");
@@ -150,9 +154,9 @@ nb::object read(nb::handle call) {
     regular.emplace(of_file).chunks.fill(chunks);
   } else {
     columns.emplace(call).fill(chunks);
-    chunks.iv_len = nb::cast<std::size_t>(call.attr("iv_length"));
+    chunks.iv_len = field_of(call, "iv_length");
   }
-  chunks.tag_len = nb::cast<std::size_t>(call.attr("tag_length"));
+  chunks.tag_len = field_of(call, "tag_length");
   const nb::object mac = call.attr("mac_hash");
   const std::string hash = mac.is_none() ? std::string() : text_of(mac, "mac_hash");
   const Operand mac_key(call.attr("mac_key"), "mac_key", Operand::Use::read_or_none);
@@ -163,10 +167,10 @@ nb::object read(nb::handle call) {
   std::optional<Descriptor> descriptor;
   std::optional<Operand> bytes;
   if (PyLong_Check(source.ptr())) {
-    chunks.source.descriptor = descriptor.emplace(nb::cast<int>(source)).number();
+    chunks.source.descriptor = descriptor.emplace(static_cast<int>(number_of(source, "source", INT_MAX))).number();
   } else {
     chunks.source.bytes = bytes.emplace(source, "source", Operand::Use::read).bytes();
-    chunks.source.begin = number_of(call.attr("begin"));
+    chunks.source.begin = field_of(call, "begin");
     if (bytes->device() != host_device) throw nb::value_error("source lies on a GPU: expected host memory or a file");
   }
 
@@ -174,10 +178,10 @@ nb::object read(nb::handle call) {
   chunks.out = {out.data(), out.size()};
   chunks.memory = out.memory();
   const std::string engine = text_of(call.attr("engine"), "engine");
-  const auto stream = reinterpret_cast<Stream>(nb::cast<std::uintptr_t>(call.attr("stream")));
+  const auto stream = reinterpret_cast<Stream>(field_of(call, "stream"));
   ReadOptions options;
-  options.threads = nb::cast<std::size_t>(call.attr("threads"));
-  options.piece_len = nb::cast<std::size_t>(call.attr("piece_size"));
+  options.threads = field_of(call, "threads");
+  options.piece_len = field_of(call, "piece_size");
   options.check = Signals();
 
   std::optional<ReadFailure> failure;

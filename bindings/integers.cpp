@@ -38,6 +38,21 @@ char integer_format(const char* format) {
 
 }  // namespace
 
+std::uint64_t number_of(nb::handle object, const char* name, std::uint64_t most) {
+  const nb::object index = nb::steal(PyNumber_Index(object.ptr()));
+  if (!index.is_valid()) {
+    PyErr_Clear();
+    throw_type_error(std::string(name) + " is " + type_name_of(object) + ": expected an int");
+  }
+  const unsigned long long value = PyLong_AsUnsignedLongLong(index.ptr());
+  const bool is_outside = value == static_cast<unsigned long long>(-1) && PyErr_Occurred() != nullptr;
+  if (is_outside) PyErr_Clear();
+  if (is_outside || value > most) {
+    throw nb::value_error((std::string(name) + " is outside 0 to " + std::to_string(most)).c_str());
+  }
+  return value;
+}
+
 Integers::Integers(nb::handle object, const char* name) {
   if (object.is_none()) return;
   if (PyObject_CheckBuffer(object.ptr())) {
@@ -108,6 +123,12 @@ bool Integers::borrow_buffer(const char* name) {
     refuse_negative(name);
   }
   return true;
+}
+
+void Integers::own() {
+  if (values_.data() == copied_.data()) return;
+  copied_.assign(values_.begin(), values_.end());
+  values_ = copied_;
 }
 
 Integers::~Integers() {

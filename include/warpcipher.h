@@ -251,7 +251,8 @@ WC_API wc_status wc_run_columns(const char *engine, wc_result *results, const wc
 /* ---- chunks of an encrypted file ------------------------------------------------------------------------------- */
 
 /* Chunks of a file, each an AEAD message, as arrays: [IV] ciphertext [tag], the IV in the file where ivs is NULL, the
- * tag where tags is NULL. All arrays lie in host memory. Zero the struct first, then set what applies. */
+ * tag where tags is NULL. All arrays lie in host memory and stay as they are during the call; they and bytes are apart
+ * from out. Zero the struct first, then set what applies. */
 typedef struct wc_file_chunks {
   int file; /* a descriptor that takes pread(); its position stays */
   const void *bytes; /* the file's content, of bytes_len bytes, instead; NULL: the file */

@@ -122,12 +122,38 @@ void check_outputs(const FileChunks& c) {
   }
 }
 
+// What is read must not lie where text is written: a failure would wipe it, and columns are read more than once. Device
+// memory that the host can read has one address for both.
+void check_apart_from_out(const FileChunks& c) {
+  const auto check = [&](const char* what, const void* data, std::size_t len) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(data), out = reinterpret_cast<std::uintptr_t>(c.out.data());
+    if (len == 0 || c.out.empty() || begin >= out + c.out.size() || out >= begin + len) return;
+    fail(std::string(what) + " overlaps out: text is not decrypted in place here, give separate buffers");
+  };
+  const auto check_column = [&](const char* what, const auto& column) {
+    check(what, column.data(), column.size_bytes());
+  };
+  if (c.source.descriptor < 0) check_column("source", c.source.bytes);
+  check_column("ivs", c.ivs);
+  check_column("tags", c.tags);
+  check_column("aad", c.aad);
+  check_column("file_offsets", c.file_offsets);
+  check_column("lengths", c.lengths);
+  check_column("key_index", c.key_index);
+  check_column("aad_offsets", c.aad_offsets);
+  check_column("aad_lengths", c.aad_lengths);
+  check_column("out_offsets", c.out_offsets);
+  check_column("skips", c.skips);
+  check_column("takes", c.takes);
+}
+
 }  // namespace
 
 void check_file_chunks(const FileChunks& c) {
   constexpr std::uint64_t most_offset = std::uint64_t{1} << 62;  // far from the end of off_t
   check_columns(c);
   check_algorithm(c);
+  check_apart_from_out(c);
   std::uint64_t next = 0;
   for (std::size_t i = 0; i < c.count; ++i) {
     if (c.lengths[i] > most_buffer_len) fail(i, "has " + std::to_string(c.lengths[i]) + " bytes: more than 2^56");

@@ -30,7 +30,8 @@ struct ChunkMac {
 //   [IV]  ciphertext  [tag]           IV: where `ivs` is empty and iv_len is not 0;  tag: where `tags` is empty
 //   ^ file_offsets[i]
 //
-// Spans that may be absent are empty then. Everything is borrowed for the call; all but `out` lies in host memory.
+// Spans that may be absent are empty then. Everything is borrowed for the call, and nobody changes it meanwhile; all
+// but `out` lies in host memory, and none of it in `out`.
 struct FileChunks {
   ChunkSource source;
   std::size_t count = 0;
@@ -72,7 +73,8 @@ struct FileChunks {
 };
 
 // Throws Error{invalid_argument} that names the chunk where the columns cannot be right: lengths of columns, a range
-// outside of its buffer, outputs that overlap, an algorithm that authenticates nothing, a key index.
+// outside of its buffer, outputs that overlap, anything that is read and overlaps `out`, an algorithm that
+// authenticates nothing, a key index.
 void check_file_chunks(const FileChunks& chunks);
 
 }  // namespace warpcipher

@@ -7,6 +7,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string>
+
+#include "core/error.hpp"
 
 namespace warpcipher {
 namespace {
@@ -20,6 +23,14 @@ constexpr std::size_t aligned(std::size_t n) { return (n + alignment - 1) / alig
 
 // What a chunk takes of a buffer. A tag that is given lies behind the ciphertext as one from the file does.
 std::size_t room_of(const FileChunks& c, std::size_t i) { return c.iv_len_in_file() + c.lengths[i] + c.tag_len; }
+
+void check_fit(const FileChunks& c, std::size_t i, bool has_room, std::uint64_t place) {
+  const std::uint64_t len = c.lengths[i], skip = c.skip(i), take = c.take(i);
+  const bool fits = skip <= len && take <= len - skip && place <= c.out.size() && take <= c.out.size() - place;
+  if (has_room && fits) return;
+  throw Error(Status::invalid_argument,
+              "chunk " + std::to_string(i) + " changed while it was read: the columns must stay as they are");
+}
 
 // The chunk of a piece that holds a byte of the file.
 std::size_t chunk_at(const FileChunks& c, const FilePiece& piece, std::uint64_t position) {
@@ -98,13 +109,14 @@ bool PieceCutter::next(FilePiece& piece) {
     const std::size_t begin = follows ? piece.len : aligned(piece.len);
     const std::size_t room = room_of(c, i);
     if (!piece.empty() && (begin > room_ || room > room_ - begin)) break;
+    const std::uint64_t place = c.out_offsets.empty() ? place_ : c.out_offsets[i];
+    check_fit(c, i, room <= room_, place);
     if (follows) {
       piece.extents.back().len += len;
     } else if (len != 0) {
       piece.extents.push_back({file_offset, begin, len});
     }
     piece.len = begin + room;
-    const std::uint64_t place = c.out_offsets.empty() ? place_ : c.out_offsets[i];
     piece.items.push_back({i, begin + c.iv_len_in_file(), place});
     place_ += c.take(i);
   }

@@ -55,7 +55,8 @@ class PieceCutter {
   // room: bytes of a buffer; at least most_chunk_len().
   PieceCutter(const FileChunks& chunks, std::size_t room) : chunks_(chunks), room_(room) {}
 
-  // False when all have been given out.
+  // False when all have been given out. Throws Error{invalid_argument} at a chunk that does not fit where it belongs,
+  // though chunks were checked: somebody changes them meanwhile.
   bool next(FilePiece& piece);
 
   // The bytes that the longest chunk takes of a buffer, and that all take together.

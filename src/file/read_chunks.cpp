@@ -11,17 +11,18 @@
 namespace warpcipher {
 namespace {
 
-// Calls body(begin, len) for the ranges of `out` that are written to; those that touch are one.
+// Calls body(begin, len) for the ranges of `out` that are written to; those that touch are one. None leaves `out`,
+// though somebody changes the columns.
 template <class Body>
 void for_outputs(const FileChunks& c, Body&& body) {
   std::uint64_t begin = 0, end = 0;
   for (std::size_t i = 0; i < c.count; ++i) {
-    const std::uint64_t place = c.out_offsets.empty() ? end : c.out_offsets[i];
+    const std::uint64_t place = std::min<std::uint64_t>(c.out_offsets.empty() ? end : c.out_offsets[i], c.out.size());
     if (place != end) {
       if (end != begin) body(begin, end - begin);
       begin = place;
     }
-    end = place + c.take(i);
+    end = place + std::min<std::uint64_t>(c.take(i), c.out.size() - place);
   }
   if (end != begin) body(begin, end - begin);
 }

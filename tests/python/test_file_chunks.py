@@ -5,93 +5,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
 import warpcipher as wc
+from chunk_cases import GCM, Chunks, make_chunks
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from format_cases import paint
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from warpcipher import formats
-
-GCM = "aes-256-gcm"
-
-
-@dataclass
-class Chunks:
-    """A file of chunks of any layout, and the columns that describe it."""
-
-    data: bytearray
-    plain: list[bytes]
-    keys: list[bytes]
-    columns: dict[str, Any] = field(default_factory=dict)
-
-    def expected(self) -> bytes:
-        skips = self.columns.get("skips") or [0] * len(self.plain)
-        takes = self.columns.get("takes") or [len(text) for text in self.plain]
-        return b"".join(
-            text[skip : skip + take]
-            for text, skip, take in zip(self.plain, skips, takes, strict=True)
-        )
-
-    def read(self, source: Any, out: Any, **changes: Any) -> None:
-        formats.read_chunks(source, GCM, self.keys, out, **{**self.columns, **changes})
-
-
-def make_chunks(
-    seed: int,
-    lengths: list[int],
-    *,
-    keys: int = 1,
-    iv_in_file: bool = False,
-    tags_given: bool = False,
-    aad: bool = False,
-    gaps: bool = False,
-    parts: bool = False,
-) -> Chunks:
-    draw = random.Random(seed)
-    made = Chunks(bytearray(draw.randbytes(draw.randrange(80))), [], [])
-    made.keys = [draw.randbytes(32) for _ in range(keys)]
-    nonces, tags, texts, offsets, key_index = b"", b"", b"", [], []
-    ranges: list[tuple[int, int]] = []
-    for length in lengths:
-        plain, nonce = draw.randbytes(length), draw.randbytes(12)
-        text = draw.randbytes(draw.randrange(30)) if aad else b""
-        number = draw.randrange(keys)
-        sealed = AESGCM(made.keys[number]).encrypt(nonce, plain, text)
-        if gaps:
-            made.data += draw.randbytes(draw.randrange(50))
-        offsets.append(len(made.data))
-        made.data += (nonce if iv_in_file else b"") + sealed[:length]
-        made.data += b"" if tags_given else sealed[length:]
-        made.plain.append(plain)
-        key_index.append(number)
-        ranges.append((len(texts), len(text)))
-        texts, nonces, tags = texts + text, nonces + nonce, tags + sealed[length:]
-    made.columns = {"offsets": offsets, "lengths": lengths, "ivs": None if iv_in_file else nonces}
-    if keys > 1:
-        made.columns["key_index"] = key_index
-    if tags_given:
-        made.columns["tags"] = tags
-    if aad:
-        made.columns["aad"] = texts
-        made.columns["aad_offsets"] = [start for start, _ in ranges]
-        made.columns["aad_lengths"] = [size for _, size in ranges]
-    if parts:
-        skips = [draw.randrange(length + 1) for length in lengths]
-        made.columns["skips"] = skips
-        made.columns["takes"] = [
-            draw.randrange(length - skip + 1) for length, skip in zip(lengths, skips, strict=True)
-        ]
-    return made
 
 
 @pytest.fixture
@@ -248,6 +176,54 @@ def test_other_arguments_that_are_wrong() -> None:
         formats.read_chunks(made.data, GCM, [bytes(32), bytes(32)], bytearray(10), **made.columns)
     with pytest.raises(wc.EngineError, match="unknown engine"):
         made.read(made.data, bytearray(10), engine="nope")
+
+
+@pytest.mark.parametrize("name", ["source", "ivs", "tags", "aad"])
+def test_what_is_read_is_apart_from_out(name: str) -> None:
+    """A failure would wipe the caller's only copy."""
+    made = make_chunks(11, [40, 60], tags_given=True, aad=True)
+    given = bytes(made.data) if name == "source" else made.columns[name]
+    memory = bytearray(given + b"\xa5" * 150)
+    before = bytes(memory)
+    shared = memoryview(memory)[: len(given)]
+    out = memoryview(memory)[len(given) - 1 :]
+    source = shared if name == "source" else made.data
+    changes = {} if name == "source" else {name: shared}
+    with pytest.raises(ValueError, match=f"{name} overlaps out"):
+        made.read(source, out, **changes)
+    assert memory == before
+    made.read(source, out[1:], **changes)
+    assert out[1:101] == made.expected()
+
+
+@pytest.mark.parametrize("name", ["offsets", "lengths", "out_offsets", "skips", "takes"])
+def test_columns_that_out_overwrites(name: str) -> None:
+    made = make_chunks(12, [16] * 8, parts=True)
+    made.columns["out_offsets"] = [16 * i for i in range(8)]
+    out = bytearray(128)
+    column = memoryview(out)[:64].cast("Q")
+    for i, value in enumerate(made.columns[name]):
+        column[i] = value
+    expected = bytearray(out)
+    skips, takes = made.columns["skips"], made.columns["takes"]
+    for i, text in enumerate(made.plain):
+        expected[16 * i : 16 * i + takes[i]] = text[skips[i] : skips[i] + takes[i]]
+    made.read(made.data, out, threads=1, piece_size=1, **{name: column})
+    assert out == expected
+
+
+@pytest.mark.parametrize("name", ["threads", "piece_size", "tag_length", "iv_length", "source"])
+def test_numbers_that_are_none(name: str) -> None:
+    made = make_chunks(13, [10])
+    wrong = [(-1, ValueError), (1 << 64, ValueError)]
+    if name != "source":
+        wrong += [("3", TypeError), (1.5, TypeError), (None, TypeError)]
+    for value, error in wrong:
+        out = bytearray(b"\xa5" * 10)
+        arguments = {"source": made.data, name: value}
+        with pytest.raises(error, match=f"^{name} is "):
+            made.read(arguments.pop("source"), out, **arguments)
+        assert out == b"\xa5" * 10
 
 
 def test_nothing_to_read() -> None:

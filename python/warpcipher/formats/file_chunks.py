@@ -111,7 +111,7 @@ def read_chunks(
                  bytes.
     algorithm:   of an AEAD, such as "aes-256-gcm".
     keys:        bytes or a `Key` for all chunks, or a sequence of them with key_index.
-    out:         a writable buffer or array.
+    out:         a writable buffer or array, apart from source, ivs, tags and aad.
     offsets:     where each chunk begins in the file.
     lengths:     bytes of plaintext of each chunk, and so of ciphertext.
     ivs:         iv_length bytes for each chunk; None: in the file, in front of each ciphertext.

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pieces of a file's chunks, and reading them (file/file_piece.hpp).
+#include "file/file_piece.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "support.hpp"
+
+namespace warpcipher {
+namespace {
+
+constexpr std::size_t count = 4, len = 100, tag_len = 16, sealed_len = len + tag_len;
+
+struct Columns {
+  explicit Columns() {
+    for (std::size_t i = 0; i < count; ++i) file_offsets.push_back(i * sealed_len);
+    chunks.count = count;
+    chunks.source.bytes = sealed;
+    chunks.file_offsets = file_offsets;
+    chunks.lengths = lengths;
+    chunks.takes = takes;
+    chunks.skips = skips;
+    chunks.ivs = ivs;
+    chunks.iv_len = 12;
+    chunks.tag_len = tag_len;
+    chunks.out = out;
+  }
+
+  test::Bytes sealed = test::Bytes(count * sealed_len), ivs = test::Bytes(12 * count), out = test::Bytes(count * len);
+  std::vector<std::uint64_t> file_offsets, lengths = std::vector<std::uint64_t>(count, len), takes = lengths,
+                                           skips = std::vector<std::uint64_t>(count, 0);
+  FileChunks chunks;
+};
+
+TEST(FilePiece, RoomIsForTheLongestChunkAndNoMoreThanAllTake) {
+  Columns c;
+  EXPECT_EQ(PieceCutter::room_for(c.chunks, 1), sealed_len);
+  EXPECT_EQ(PieceCutter::room_for(c.chunks, 300), 300u);
+  const std::size_t most = PieceCutter::room_for(c.chunks, SIZE_MAX);
+  EXPECT_GE(most, count * sealed_len);
+  EXPECT_LT(most, (count + 1) * sealed_len);
+  PieceCutter cutter(c.chunks, most);
+  FilePiece piece;
+  ASSERT_TRUE(cutter.next(piece));
+  EXPECT_EQ(piece.items.size(), count);
+  EXPECT_FALSE(cutter.next(piece));
+}
+
+TEST(FilePiece, LengthsThatSumToMoreThan64BitsHold) {
+  Columns c;
+  for (std::uint64_t& length : c.lengths) length = std::uint64_t{1} << 62;
+  EXPECT_EQ(PieceCutter::total_len(c.chunks), std::uint64_t{1} << 62);
+}
+
+// What a column holds where another thread changed it after the check.
+TEST(FilePiece, AChunkThatNoLongerFitsIsRefused) {
+  const auto refused = [](auto&& change) {
+    Columns c;
+    PieceCutter cutter(c.chunks, 2 * sealed_len);
+    FilePiece piece;
+    ASSERT_TRUE(cutter.next(piece));
+    ASSERT_EQ(piece.items.back().chunk, 1u);
+    change(c);
+    EXPECT_THROW(cutter.next(piece), Error);
+  };
+  refused([](Columns& c) { c.lengths[2] = c.takes[2] = 2 * sealed_len; });
+  refused([](Columns& c) { c.takes[2] = len + 1; });
+  refused([](Columns& c) { c.skips[2] = 1; });
+  refused([](Columns& c) { c.chunks.out = c.chunks.out.first(3 * len - 1); });
+}
+
+}  // namespace
+}  // namespace warpcipher
