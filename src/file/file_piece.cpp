@@ -32,11 +32,11 @@ void check_fit(const FileChunks& c, std::size_t i, bool has_room, std::uint64_t 
               "chunk " + std::to_string(i) + " changed while it was read: the columns must stay as they are");
 }
 
-// The chunk of a piece that holds a byte of the file.
-std::size_t chunk_at(const FileChunks& c, const FilePiece& piece, std::uint64_t position) {
+// The chunk of a piece that a byte of the buffer is of.
+std::size_t chunk_at(const FileChunks& c, const FilePiece& piece, std::size_t at) {
   for (const FilePiece::Item& item : piece.items) {
-    const std::uint64_t begin = c.file_offsets[item.chunk];
-    if (position >= begin && position - begin < c.len_in_file(item.chunk)) return item.chunk;
+    const std::size_t begin = item.at - c.iv_len_in_file();
+    if (at >= begin && at - begin < c.len_in_file(item.chunk)) return item.chunk;
   }
   return piece.items.front().chunk;
 }
@@ -59,8 +59,11 @@ std::optional<ReadFailure> read_extents(const FileChunks& c, const FilePiece& pi
       check();
       continue;
     }
-    if (got < 0) return ReadFailure{ReadFailure::Kind::error, chunk_at(c, piece, position), position, errno};
-    if (got == 0) return ReadFailure{ReadFailure::Kind::ended, chunk_at(c, piece, position), position, 0};
+    if (got <= 0) {
+      const int error = got < 0 ? errno : 0;
+      const std::size_t chunk = chunk_at(c, piece, piece.extents[first].at + done);
+      return ReadFailure{got < 0 ? ReadFailure::Kind::error : ReadFailure::Kind::ended, chunk, position, error};
+    }
     for (std::size_t left = static_cast<std::size_t>(got); left != 0;) {
       const std::size_t part = std::min(left, piece.extents[first].len - done);
       left -= part;
@@ -140,10 +143,18 @@ std::size_t PieceCutter::room_for(const FileChunks& c, std::size_t piece_len) {
   return std::max(most_chunk_len(c), static_cast<std::size_t>(std::min<std::uint64_t>(piece_len, most)));
 }
 
-std::optional<ReadFailure> read_piece(const FileChunks& c, const FilePiece& piece, std::uint8_t* buffer,
+void FilePiece::cut(std::size_t chunk) {
+  const auto end = std::find_if(items.begin(), items.end(), [&](const Item& item) { return item.chunk >= chunk; });
+  if (end != items.end()) len = end->at;
+  items.erase(end, items.end());
+}
+
+std::optional<ReadFailure> read_piece(const FileChunks& c, FilePiece& piece, std::uint8_t* buffer,
                                       const std::function<void()>& check) {
+  std::optional<ReadFailure> failure;
   if (c.source.descriptor >= 0) {
-    if (const auto failure = read_all(c, piece, buffer, check)) return failure;
+    failure = read_all(c, piece, buffer, check);
+    if (failure) piece.cut(failure->chunk);
   } else {
     for (const FilePiece::Extent& extent : piece.extents) {
       std::memcpy(buffer + extent.at, c.source.bytes.data() + (extent.file_offset - c.source.begin), extent.len);
@@ -154,7 +165,7 @@ std::optional<ReadFailure> read_piece(const FileChunks& c, const FilePiece& piec
       std::memcpy(buffer + item.at + c.lengths[item.chunk], c.tags.data() + item.chunk * c.tag_len, c.tag_len);
     }
   }
-  return std::nullopt;
+  return failure;
 }
 
 const std::uint8_t* iv_of(const FileChunks& c, const FilePiece::Item& item, const std::uint8_t* buffer) {

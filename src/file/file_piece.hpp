@@ -34,6 +34,9 @@ struct FilePiece {
   bool is_partial = false;  // of none of its chunks all is wanted: all go through scratch memory
 
   bool empty() const { return items.empty(); }
+
+  // Leaves the chunks before one.
+  void cut(std::size_t chunk);
 };
 
 // Why chunks could not be read: everything that is no fault of the caller or of an engine.
@@ -75,8 +78,9 @@ class PieceCutter {
 };
 
 // Reads the extents of a piece into its buffer, and puts tags that are given where they belong. check: called when a
-// signal interrupted the read; may throw. Nothing: all was read.
-std::optional<ReadFailure> read_piece(const FileChunks& chunks, const FilePiece& piece, std::uint8_t* buffer,
+// signal interrupted the read; may throw. Nothing: all was read. After a failure the piece has the chunks before the
+// one that failed, which are there.
+std::optional<ReadFailure> read_piece(const FileChunks& chunks, FilePiece& piece, std::uint8_t* buffer,
                                       const std::function<void()>& check);
 
 // The IV of an item, in the buffer or in its column.

@@ -33,11 +33,11 @@ class Reading {
     return cutter_.next(piece);
   }
 
-  // Reads a piece into a buffer; false where that failed.
-  bool read(const FilePiece& piece, std::uint8_t* buffer) {
-    const auto failure = read_piece(chunks_, piece, buffer, [this] { check(); });
-    if (failure) fail(*failure);
-    return !failure;
+  // Reads a piece into a buffer. Where that failed the piece is cut to the chunks before: one of them may fail too.
+  // False where there are none.
+  bool read(FilePiece& piece, std::uint8_t* buffer) {
+    if (const auto failure = read_piece(chunks_, piece, buffer, [this] { check(); })) fail(*failure);
+    return !piece.empty();
   }
 
   // The first chunk is kept: pieces are given out in order, and those that were are finished.

@@ -317,9 +317,12 @@ void test_failures(const Algorithm& algorithm, bool quick, Test& test) {
     const std::size_t bad = random_below(chunks.count());
     const bool cuts = i % 2 == 0 && chunks.len_in_file(bad) != 0;
     std::uint64_t end = 0;
+    const bool is_later_cut = i % 4 == 1 && chunks.len_in_file(chunks.count() - 1) != 0;
     if (cuts) {
       end = chunks.cut(bad);
     } else {
+      // A read failure behind it comes first, and is not the first chunk's.
+      if (is_later_cut && bad + 1 != chunks.count()) chunks.cut(chunks.count() - 1);
       for (std::size_t k = bad; k < chunks.count(); k += 3) chunks.damage(k);
     }
     std::optional<ReadFailure> failure;

@@ -117,6 +117,31 @@ def test_a_file_that_ends_too_early(file: Callable[[bytes], BinaryIO]) -> None:
     assert not any(out)
 
 
+@pytest.mark.parametrize("parts", [False, True])
+@pytest.mark.parametrize("tags_given", [False, True])
+def test_a_bad_chunk_before_the_end_of_the_file(
+    file: Callable[[bytes], BinaryIO], parts: bool, tags_given: bool
+) -> None:
+    """The first that failed is named, though the end is noticed before any tag is checked."""
+    made = make_chunks(14, [1000] * 8, parts=parts, tags_given=tags_given)
+    data = bytearray(made.data)
+    for bad in (4, 2):
+        data[made.columns["offsets"][bad]] ^= 1
+    out = bytearray(b"\xa5" * 8000)
+    total = len(made.expected())
+    with pytest.raises(wc.InvalidTag, match="chunk 2 failed"):
+        made.read(file(data[: made.columns["offsets"][6] + 9]).fileno(), out, piece_size=1 << 20)
+    assert out == bytes(total) + b"\xa5" * (8000 - total)
+
+
+def test_the_same_chunk_twice_of_a_file_that_ends(file: Callable[[bytes], BinaryIO]) -> None:
+    made = make_chunks(15, [1000])
+    part = {name: value * 2 for name, value in made.columns.items()}
+    end = made.columns["offsets"][0] + 500
+    with pytest.raises(formats.FormatError, match=f"ended at byte {end} .* in chunk 0"):
+        made.read(file(made.data[:end]).fileno(), bytearray(2000), **part)
+
+
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     made = make_chunks(5, [10])
     out = bytearray(b"\xa5" * 10)
