@@ -51,9 +51,10 @@ class Descriptor {
 // Throws what a handler of Python raises for a signal, such as KeyboardInterrupt.
 class Signals {
  public:
-  void operator()() {
+  // interrupted: by a signal, whose handler may have to run now: the read may take long, and no other comes.
+  void operator()(bool interrupted) {
     const auto now = std::chrono::steady_clock::now();
-    if (now - last_ < time_between_signals) return;
+    if (!interrupted && now - last_ < time_between_signals) return;
     last_ = now;
     const GilHeld held;
     if (sheltered([] { return PyErr_CheckSignals(); }) != 0) throw nb::python_error();

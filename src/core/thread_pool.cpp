@@ -194,8 +194,8 @@ struct ThreadPool::Impl {
   std::vector<std::thread> workers;
   std::mutex mutex;
   std::condition_variable wake;
-  std::list<Loop*> loops;  // those that may have pieces left
-  bool stopping = false;
+  std::list<Loop*> loops;             // those that may have pieces left
+  std::atomic<bool> stopping{false};  // set under the mutex
 };
 
 // The pool of the process, and its treatment at a fork and at exit. After a fork the parent's pool is memory without
@@ -238,6 +238,8 @@ void ThreadPool::stop_at_exit() {
 
 ThreadPool::ThreadPool(std::size_t threads) : impl_(std::make_unique<Impl>(threads)) {}
 ThreadPool::~ThreadPool() { impl_->stop(); }
+
+bool ThreadPool::is_stopping() const noexcept { return impl_->stopping; }
 
 std::size_t ThreadPool::threads() const noexcept { return impl_->helper_count + 1; }
 

@@ -30,6 +30,9 @@ class ThreadPool {
   // Threads that work on one loop, the caller included.
   std::size_t threads() const noexcept;
 
+  // Whether the threads are to end, and somebody waits for it: long work that another thread finishes ends early then.
+  bool is_stopping() const noexcept;
+
   // Calls body(begin, end) for pieces of [0, count), at most `grain` (>= 1) indices each, in any order, on the caller's
   // thread and on those of the pool that are free; returns when all are done. The first exception that a body throws
   // is thrown here, and pieces not begun by then are left out. Any thread may call, also from inside a body: the

@@ -28,7 +28,9 @@ struct ReadOptions {
   // Bytes that a thread reads at once, or a whole chunk if that is longer; 0: what was measured to be best. A piece is
   // no longer than all chunks together, and to a device no longer than most_device_chunk_len.
   std::size_t piece_len = 0;
-  std::function<void()> check;  // called on the caller's thread, between pieces; may throw, and ends the call so
+  // Called on the caller's thread between pieces, and where a signal interrupted a read; may throw, and ends the call
+  // so.
+  std::function<void(bool interrupted)> check;
 };
 
 // Page-locked memory that one call takes at most, and the longest chunk that goes to a device: two are on their way.

@@ -26,17 +26,19 @@ class Reading {
 
   const FileChunks& chunks() const { return chunks_; }
 
-  // The next piece for this thread; false when there is none, or something failed.
+  // The next piece for this thread; false when there is none, or something failed. At exit a thread of the pool ends
+  // early: exit waits for it, and the caller's thread, which it does not wait for, reads the rest.
   bool next(FilePiece& piece) {
     if (stopped_.load(std::memory_order_relaxed)) return false;
-    check();
+    if (pool_.is_stopping() && std::this_thread::get_id() != caller_) return false;
+    check(false);
     return cutter_.next(piece);
   }
 
   // Reads a piece into a buffer. Where that failed the piece is cut to the chunks before: one of them may fail too.
   // False where there are none.
   bool read(FilePiece& piece, std::uint8_t* buffer) {
-    if (const auto failure = read_piece(chunks_, piece, buffer, [this] { check(); })) fail(*failure);
+    if (const auto failure = read_piece(chunks_, piece, buffer, [this] { check(true); })) fail(*failure);
     return !piece.empty();
   }
 
@@ -60,7 +62,7 @@ class Reading {
       }
     };
     {
-      const ThreadPool::Beside helpers(ThreadPool::instance(), threads - 1, guarded);
+      const ThreadPool::Beside helpers(pool_, threads - 1, guarded);
       guarded();
     }
     if (exception_) std::rethrow_exception(exception_);
@@ -82,13 +84,14 @@ class Reading {
   }
 
  private:
-  void check() const {
-    if (options_.check && std::this_thread::get_id() == caller_) options_.check();
+  void check(bool interrupted) const {
+    if (options_.check && std::this_thread::get_id() == caller_) options_.check(interrupted);
   }
 
   const FileChunks& chunks_;
   const ReadOptions& options_;
   PieceCutter cutter_;
+  ThreadPool& pool_ = ThreadPool::instance();
   const std::thread::id caller_ = std::this_thread::get_id();
   std::atomic<bool> stopped_{false};
   std::mutex mutex_;

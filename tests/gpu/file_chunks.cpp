@@ -356,7 +356,7 @@ void test_remains(const Algorithm& algorithm, Test& test) {
   });
   test.check(!shows, "plaintext in page-locked memory");
   for (void* const memory : kept) engine.free_pinned(memory, room, room);
-  options.check = [calls = 0]() mutable {
+  options.check = [calls = 0](bool) mutable {
     if (++calls == 3) throw std::runtime_error("interrupted");
   };
   options.piece_len = 20000;

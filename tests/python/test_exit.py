@@ -23,6 +23,9 @@ CALLS = {
     "a queue": "q = wc.Queue(engine='cpu')\n"
     "q.submit('aes-128-ctr', 'encrypt', key, text, iv=iv).result()\n"
     "q.close()",
+    "chunks of a file": "sealed = box.encrypt(nonce, text, None)\n"
+    "wc.formats.read_chunks(sealed, 'aes-128-gcm', key, bytearray(65536), engine='cpu',\n"
+    "    offsets=[0], lengths=[65536], ivs=nonce, threads=2, piece_size=1)",
     "a search": "for _ in wc.search('des-ecb', [(iv[:8], iv[:8])], engine='cpu'): pass",
     "Python code": "box.encrypt(nonce, memoryview(text).cast('H'), None)",
     "another module's": "wc.aead.AESGCM.generate_key(128)",
@@ -89,6 +92,32 @@ def test_a_leak_is_told_where_nothing_excuses_it() -> None:
         [sys.executable, "-c", LEAK], capture_output=True, text=True, timeout=60, check=False
     )
     assert "leaked 1 instances" in done.stderr
+
+
+READ = """
+import threading, time
+from array import array
+import warpcipher as wc
+from warpcipher import formats
+key, nonce, size, count = bytes(16), bytes(12), 1 << 20, 1 << 22
+sealed = wc.aead.AESGCM(key, engine="cpu").encrypt(nonce, bytes(size), None)
+zeros = array("Q", bytes(8 * count))
+lengths = array("Q", [size]) * count
+ivs = nonce * count
+def read():
+    formats.read_chunks(sealed, "aes-128-gcm", key, bytearray(), engine="cpu", offsets=zeros,
+                        lengths=lengths, ivs=ivs, skips=zeros, takes=zeros)
+threading.Thread(target=read, daemon=True).start()
+time.sleep(1)
+"""
+
+
+def test_the_interpreter_does_not_wait_for_a_daemon_that_reads_a_file() -> None:
+    """4 TiB, the same chunk over and over, take many minutes on any machine."""
+    done = subprocess.run(
+        [sys.executable, "-c", READ], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)

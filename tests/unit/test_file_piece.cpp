@@ -3,9 +3,30 @@
 #include "file/file_piece.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
 
 #include "core/error.hpp"
+#include "file/reading.hpp"
 #include "support.hpp"
+
+namespace {
+int interruptions = 0;  // of reads to come
+}
+
+// Instead of the C library's: no file of a test is so slow that a signal interrupts a read.
+extern "C" ssize_t preadv(int file, const iovec* vectors, int count, off_t offset) {
+  if (interruptions > 0) {
+    --interruptions;
+    errno = EINTR;
+    return -1;
+  }
+  return syscall(SYS_preadv, file, vectors, count, offset, 0);
+}
 
 namespace warpcipher {
 namespace {
@@ -68,6 +89,27 @@ TEST(FilePiece, AChunkThatNoLongerFitsIsRefused) {
   refused([](Columns& c) { c.takes[2] = len + 1; });
   refused([](Columns& c) { c.skips[2] = 1; });
   refused([](Columns& c) { c.chunks.out = c.chunks.out.first(3 * len - 1); });
+}
+
+TEST(FilePiece, AReadThatASignalInterruptsIsTold) {
+  Columns c;
+  FilePiece piece;
+  std::FILE* const file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  ASSERT_EQ(pwrite(fileno(file), c.sealed.data(), c.sealed.size(), 0), static_cast<ssize_t>(c.sealed.size()));
+  c.chunks.source = {fileno(file), {}, 0};
+  std::vector<bool> calls;
+  ReadOptions options;
+  options.check = [&](bool interrupted) { calls.push_back(interrupted); };
+  Reading reading(c.chunks, options, PieceCutter::room_for(c.chunks, SIZE_MAX));
+  ASSERT_TRUE(reading.next(piece));
+  EXPECT_EQ(calls, std::vector<bool>{false});
+  interruptions = 2;
+  test::Bytes buffer(piece.len);
+  EXPECT_TRUE(reading.read(piece, buffer.data()));
+  EXPECT_EQ(calls, (std::vector<bool>{false, true, true}));
+  EXPECT_EQ(piece.items.size(), count);
+  std::fclose(file);
 }
 
 }  // namespace
