@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,30 @@ def test_where_material_is_missing_or_wrong(tmp_path: Path) -> None:
     with pytest.raises(PermissionError, match="no master key other"):
         keys.new_key("other")
     assert key.hex() not in repr(keys)
+
+
+def test_no_key_is_lost_where_a_table_has_material_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.parquet"
+    keys = parquet.KmsKeys(Kms(), path)
+    key, metadata = keys.new_key("footer master", footer=True)
+    with pytest.raises(ValueError, match="there is a new footer key already"):
+        keys.new_key("footer master", footer=True)
+    keys.save()
+    other = parquet.KmsKeys(Kms(), path)
+    other_key, other_metadata = other.new_key("footer master", footer=True)
+    with pytest.raises(FileExistsError, match="a file may need its keys"):
+        other.save()
+    assert parquet.KmsKeys(Kms(), path)(metadata) == key
+    assert other(metadata) == key
+    other.save(replace=True)
+    assert other(other_metadata) == parquet.KmsKeys(Kms(), path)(other_metadata) == other_key
+    assert [each.name for each in tmp_path.iterdir()] == [material_path(path).name]
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    other.save(replace=True)
+    assert len(synced) == 1
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import os
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +268,42 @@ def test_every_kind_of_destination(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["plain"]
     with pytest.raises(TypeError, match="dest is int"):
         parquet.to_plain(data, KEY, 3)  # type: ignore[arg-type]
+
+
+def test_an_object_of_a_url_is_replaced_whole_or_not_at_all() -> None:
+    fsspec = pytest.importorskip("fsspec")
+    data = write(table())
+    url = "memory://warpcipher-tests/plain.parquet"
+    system = fsspec.filesystem("memory")
+    system.pipe(url, b"before")
+    damaged = bytearray(data)
+    damaged[len(data) // 2] ^= 1
+    with pytest.raises(wc.InvalidTag):
+        parquet.to_plain(damaged, KEY, url)
+    assert system.cat(url) == b"before"
+    with pytest.raises(wc.InvalidTag):
+        parquet.rekey(damaged, url, KEY, parquet.EncryptionConfig(KEYS[32]))
+    assert system.cat(url) == b"before"
+    assert len(system.ls("/warpcipher-tests")) == 1
+    parquet.to_plain(data, KEY, url)
+    assert read_plain(system.cat(url)).equals(table())
+    system.rm("/warpcipher-tests", recursive=True)
+
+
+def test_a_path_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "plain"
+    there: list[tuple[int, bool]] = []
+    fsync = os.fsync
+
+    def spy(descriptor: int) -> None:
+        fsync(descriptor)
+        there.append((os.fstat(descriptor).st_size, path.exists()))
+
+    monkeypatch.setattr(os, "fsync", spy)
+    size = parquet.to_plain(write(table()), KEY, path)
+    assert there == [(size, False)]
 
 
 def test_many_groups_of_chunks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,14 @@ from warpcipher import parquet
 from warpcipher.formats import FormatError
 from warpcipher.parquet import EncryptionConfig, footer, image, thrift
 from warpcipher.parquet import metadata as md
-from warpcipher.parquet.modules import FOOTER, Place, seal_modules
+from warpcipher.parquet.modules import (
+    FOOTER,
+    MOST_MODULES,
+    NONCE,
+    Place,
+    seal_modules,
+    walk,
+)
 from warpcipher.parquet.source import Source
 
 hypothesis = pytest.importorskip("hypothesis")
@@ -207,6 +214,23 @@ def test_lengths_of_modules_that_lie(value: int) -> None:
         changed = bytearray(data)
         changed[module.start : module.start + 4] = value.to_bytes(4, "little")
         refuse_plain(bytes(changed), KEY)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (bytes(1 << 20), "a module of 0 bytes is shorter than its nonce"),
+        ((NONCE.to_bytes(4, "little") + bytes(NONCE)) * (MOST_MODULES + 1), "more than 65538 mod"),
+    ],
+)
+def test_lengths_that_are_not_authentic_take_no_memory_without_bound(
+    data: bytes, says: str
+) -> None:
+    most = data[: MOST_MODULES * (4 + NONCE)]
+    if most[0]:
+        assert len(walk(memoryview(most), 0, len(most), "x")) == MOST_MODULES + 1
+    with pytest.raises(FormatError, match=says):
+        walk(memoryview(data), 0, len(data), "x")
 
 
 def forged(change: Callable[[thrift.Struct], object]) -> bytes:

@@ -259,3 +259,34 @@ def test_a_damaged_plain_file_is_refused() -> None:
     plain[4:12] = b"\xff" * 8  # the first page header
     with pytest.raises(FormatError, match="column a, row group 0: a page header"):
         sealed(bytes(plain), EncryptionConfig(KEY))
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_plain_columns_of_a_row_group_without_rows(dictionary: bool) -> None:
+    """pyarrow gives them 0 as the offset of their data."""
+    sink = io.BytesIO()
+    content = table(5).select(["a", "s"])
+    with pq.ParquetWriter(sink, content.schema, use_dictionary=dictionary) as writer:
+        writer.write_table(content.slice(0, 0))
+        writer.write_table(content)
+    plain = sink.getvalue()
+    data = sealed(plain, EncryptionConfig(KEY, columns=["a"]))
+    with parquet.open(plain) as before, parquet.open(data, KEY) as after:
+        was, now = (file.chunks([0], [1])[0].meta for file in (before, after))
+    assert was[md.DATA_PAGE_OFFSET] == now[md.DATA_PAGE_OFFSET] == (thrift.I64, 0)
+    assert parquet.read_table(data, KEY).equals(content)
+    assert read_by_pyarrow(data, KEY).equals(content)
+
+
+@pytest.mark.parametrize("number", [md.TOTAL_BYTE_SIZE, md.GROUP_COMPRESSED_SIZE, md.ORDINAL])
+def test_plain_files_with_other_types_in_their_footer(number: int) -> None:
+    plain = write(table(50), None)
+    text = footer.tail(Source(plain))[1]
+    with parquet.open(plain) as file:
+        fields = file.footer.fields
+    fields[md.ROW_GROUPS][1][1][0][number] = thrift.BINARY, b"x"
+    changed = thrift.write(fields)
+    data = plain[: -8 - len(text)] + changed + len(changed).to_bytes(4, "little") + b"PAR1"
+    sink = io.BytesIO()
+    with pytest.raises(FormatError, match=f"metadata field {number}|expected an integer"):
+        parquet.encrypt(data, sink, EncryptionConfig(KEY))

@@ -17,7 +17,8 @@ Dest: TypeAlias = Union[str, "os.PathLike[str]", Writer]
 @contextlib.contextmanager
 def writing(dest: Dest) -> Iterator[Writer]:
     """A writer for `dest`. A path is written under another name beside it, which replaces what was
-    there at the end, and vanishes on an error. A file object stays open."""
+    there when all is on the disk, and vanishes on an error; an object of a URL is replaced at the
+    end, or not at all. A file object stays open."""
     if not isinstance(dest, (str, os.PathLike)):
         if not hasattr(dest, "write"):
             raise TypeError(f"dest is {type(dest).__name__}: expected a path or a binary file")
@@ -36,13 +37,19 @@ def writing(dest: Dest) -> Iterator[Writer]:
         with os.fdopen(descriptor, "wb", buffering=0) as file:
             yield file
             os.fchmod(file.fileno(), 0o666 & ~mask)
+            os.fsync(file.fileno())
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
 
 
-def _open_url(url: str) -> Any:
+@contextlib.contextmanager
+def _open_url(url: str) -> Iterator[Any]:
+    """A transaction of fsspec: closing the file alone would give a part of it the final name. The
+    file system is one of its own, because a transaction takes in all that is written through it."""
     from .source import load_fsspec
 
-    return load_fsspec(url).open(url, "wb")
+    system, path = load_fsspec(url).core.url_to_fs(url, skip_instance_cache=True)
+    with system.transaction, system.open(path, "wb") as file:
+        yield file

@@ -21,7 +21,9 @@ from typing import Any, Protocol, TypeAlias, Union
 import warpcipher as wc
 
 from ..formats import FormatError
+from ..formats.whole import write_whole
 from .config import EncryptionConfig
+from .dest import writing
 
 TableLike: TypeAlias = Union[str, "os.PathLike[str]"]
 
@@ -44,8 +46,9 @@ class KmsKeys:
     """Keys from a KMS, for `keys=`, and for `encrypt`.
 
     client: wraps and unwraps. table: where key material is not in the table itself, the path of the
-    table: material is read from `_KEY_MATERIAL_FOR_<name>.json` beside it, and `save` writes it.
-    What a file says of a KMS' instance and URL is not used: the client is the caller's.
+    table, one Parquet file: material is read from `_KEY_MATERIAL_FOR_<name>.json` beside it, and
+    `save` writes it. What a file says of a KMS' instance and URL is not used: the client is the
+    caller's.
     """
 
     def __init__(self, client: KmsClient, table: TableLike | None = None) -> None:
@@ -129,6 +132,11 @@ class KmsKeys:
             material["wrappedDEK"] = _as_text(self._client.wrap_key(key, master_key_id))
         if self._table is None:
             return key, json.dumps({**material, "internalStorage": True}).encode()
+        if footer and _FOOTER in self._new:
+            raise ValueError(
+                f"there is a new footer key already: {self._table} is one file and has one; make a "
+                "KmsKeys for each file"
+            )
         reference = _FOOTER if footer else f"columnKey{len(self._new) - (_FOOTER in self._new)}"
         self._new[reference] = json.dumps(material)
         outer = {"keyMaterialType": _TYPE, "internalStorage": False, "keyReference": reference}
@@ -167,21 +175,22 @@ class KmsKeys:
             **options,
         )
 
-    def save(self) -> None:
+    def save(self, *, replace: bool = False) -> None:
         """Writes the key material of new keys beside the table, whose name it takes part in.
 
-        Raises ValueError where material lies in the table, or there is none.
+        replace: it may replace material that is there, whose keys are then lost. Raises ValueError
+        where material lies in the table, or there is none; FileExistsError.
         """
         if self._table is None or not self._new:
             raise ValueError("there is no key material to write beside a table")
         path = material_path(self._table)
-        part = path.with_name(f".warpcipher-{os.urandom(8).hex()}.part")
-        try:
-            part.write_text(json.dumps(self._new))
-            part.replace(path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+        if path.exists() and not replace:
+            raise FileExistsError(
+                f"{path} exists, and a file may need its keys: save(replace=True) replaces it"
+            )
+        with writing(path) as file:
+            write_whole(file, memoryview(json.dumps(self._new).encode()))
+        self._external = None
 
     def __repr__(self) -> str:
         return f"<KmsKeys of {type(self._client).__name__}>"

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..formats import FormatError
-from .thrift import BINARY, I32, I64, LIST, Shape, Struct
+from .thrift import BINARY, I16, I32, I64, LIST, Shape, Struct
 
 # FileMetaData
 SCHEMA, NUM_ROWS, ROW_GROUPS = 2, 3, 4
@@ -140,8 +140,14 @@ def substruct(fields: Struct, number: int) -> Struct | None:
 
 
 def set_integer(fields: Struct, number: int, value: int, kind: int = I64) -> None:
-    """Sets a field, of its own type where it is there already."""
-    fields[number] = (fields[number][0] if number in fields else kind), value
+    """Sets a field, of its own type where it is there already; FormatError where that is none of
+    an integer."""
+    own = fields[number][0] if number in fields else kind
+    if own not in (I16, I32, I64):
+        raise FormatError(
+            f"field {number} of the metadata has type {abs(own)}: expected an integer"
+        )
+    fields[number] = own, value
 
 
 def leaves(footer: Struct) -> tuple[Leaf, ...]:

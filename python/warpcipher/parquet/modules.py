@@ -48,6 +48,8 @@ LENGTH, NONCE, TAG = 4, 12, 16
 OVERHEAD = LENGTH + NONCE + TAG
 CTR_OVERHEAD = LENGTH + NONCE
 MOST_ORDINAL = 32767
+MOST_MODULES = 2 * (MOST_ORDINAL + 2)
+"""Of a chunk: a header and a page for each data page, and for the dictionary."""
 
 _I16 = struct.Struct("<h").pack
 _TWO = struct.Struct("<Bhh").pack
@@ -104,14 +106,23 @@ class FileCrypto(NamedTuple):
 
 
 def walk(data: memoryview, start: int, end: int, what: str) -> list[int]:
-    """Where the modules between start and end begin, by their lengths, and `end` itself."""
-    positions = []
+    """Where the modules of a chunk between start and end begin, by their lengths, and `end` itself.
+
+    Raises FormatError, and at once where there are more than the format numbers: nothing is
+    authentic yet.
+    """
+    positions: list[int] = []
     pos = start
     while pos < end:
         if pos + LENGTH > end:
             break
+        length = _U32(data, pos)[0]
+        if length < NONCE:
+            raise FormatError(f"{what}: a module of {length} bytes is shorter than its nonce")
+        if len(positions) == MOST_MODULES:
+            raise FormatError(f"{what}: more than {MOST_MODULES} modules")
         positions.append(pos)
-        pos += _U32(data, pos)[0] + LENGTH
+        pos += length + LENGTH
     if pos != end or start > end:
         raise FormatError(
             f"{what}: the lengths of its modules do not add up to its {end - start} bytes"

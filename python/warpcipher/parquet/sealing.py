@@ -71,7 +71,9 @@ class Sealing:
         start = self.start + self.size
         self.size += opened.size
         unpacked = md.integer(opened.chunk.meta, md.UNCOMPRESSED_SIZE, "a size") - opened.shrunk
-        data = start + opened.data - opened.start
+        # 0, of a row group without rows, says that there is no data page, and stays so.
+        had_data = md.integer(opened.chunk.meta, md.DATA_PAGE_OFFSET, "an offset")
+        data = start + opened.data - opened.start if had_data else 0
         moved = [(before, start + before - opened.start, size) for _, before, size in opened.pages]
         return Sealed(
             opened, start, opened.size, data, opened.chunk.dictionary, moved, max(unpacked, 0), 0
@@ -145,7 +147,7 @@ class Sealing:
         )
         start = self.start + self.size
         size = out - self.size
-        ends = [*head_at[1:], out]
+        ends = [*head_at, out][1:]
         moved = [
             (page[0] + self._base, self.start + head, after - head)
             for page, head, after in zip(pages, head_at, ends, strict=True)
