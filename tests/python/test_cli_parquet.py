@@ -42,6 +42,27 @@ def test_decrypt_and_encrypt(folder: Path) -> None:
     assert read_plain(out).equals(table())
 
 
+@pytest.mark.parametrize(("options", "kind"), [((), "footer key"), (("--others-plain",), "none")])
+def test_columns_without_a_key_of_their_own(
+    folder: Path, options: tuple[str, ...], kind: str
+) -> None:
+    command = ("parquet", "encrypt", "--key", "key", "--column-key", "a=column", *options)
+    run(*command, "-o", "x", "plain.parquet", cwd=folder)
+    with parquet.open(folder / "x", {b"": KEY, "a": KEYS[24]}) as file:
+        kinds = [column.encryption for column in file.columns()]
+    assert kinds == ["column key", *[kind] * 4]
+
+
+def test_rekey_says_what_it_is_told_of_the_new_key(folder: Path) -> None:
+    command = ("parquet", "encrypt", "--key", "key", "--key-metadata", "old")
+    run(*command, "-o", "x", "plain.parquet", cwd=folder)
+    command = ("parquet", "rekey", "--key", "key", "--new-key", "new")
+    for options, says in ((("--key-metadata", "of 2026"), b"of 2026"), ((), b"")):
+        run(*command, *options, "-f", "-o", "y", "x", cwd=folder)
+        assert parquet.inspect(folder / "y").key_metadata == says
+        assert parquet.read_table(folder / "y", {says: KEYS[32]}).equals(table())
+
+
 def test_rekey_keeps_the_rest(folder: Path) -> None:
     command = ("parquet", "encrypt", "--key", "key", "--column-key", "a=column", "--column", "s")
     run(*command, "--plaintext-footer", "--aad-prefix", "p", "-o", "x", "plain.parquet", cwd=folder)

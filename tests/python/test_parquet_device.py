@@ -14,7 +14,8 @@ import pytest
 import warpcipher as wc
 from parquet_cases import CTR, GCM, KEY, table, write
 from warpcipher import parquet
-from warpcipher.parquet import opening
+from warpcipher.formats.base import wipe
+from warpcipher.parquet import image, lazy, opening
 
 numpy = pytest.importorskip("numpy")
 
@@ -94,6 +95,71 @@ def test_a_changed_page_is_refused(cupy: types.ModuleType) -> None:
     damaged[600] ^= 1
     with parquet.open(damaged, KEY) as file, pytest.raises(wc.InvalidTag, match="column a, row"):
         file.column_chunks(device=0)
+
+
+def test_nothing_is_left_on_the_device_of_what_failed(
+    cupy: types.ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of a chunk that failed, nor of those before it; nor where the footer fails."""
+    made: list[Any] = []
+    monkeypatch.setattr(
+        cupy, "empty", lambda size, dtype: made.append(numpy.full(size, 0xEE, dtype)) or made[-1]
+    )
+    monkeypatch.setattr(image.groups_of, "__defaults__", (1,))
+    data = write(table())
+    for at in (len(data) // 2, None):
+        damaged = bytearray(data)
+        if at is not None:
+            damaged[at] ^= 1
+        else:
+            monkeypatch.setattr(image.Image, "footer", fail)
+        with parquet.open(damaged, KEY) as file, pytest.raises((wc.InvalidTag, FailedError)):
+            file.column_chunks(device=0)
+        assert made[-1].nbytes > 1000
+        assert set(made[-1].tolist()) <= {0, 0xEE}  # what was never written is 0xEE
+
+
+class FailedError(Exception):
+    """What `fail` raises."""
+
+
+def fail(*_: object) -> bytes:
+    raise FailedError
+
+
+def test_no_plaintext_is_freed_as_it_is_where_the_end_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[Any] = []
+    fill = image.Image.fill
+
+    def spy(self: Any, out: memoryview) -> int:
+        seen.append(out.obj)
+        end = fill(self, out)
+        assert any(memoryview(out.obj))
+        return end
+
+    monkeypatch.setattr(image.Image, "fill", spy)
+    monkeypatch.setattr(image.Image, "footer", fail)
+    with pytest.raises(FailedError):
+        parquet.to_plain(write(table()), KEY)
+    with parquet.open(write(table()), KEY) as file, pytest.raises(FailedError):
+        file.column_chunks()
+    assert len(seen) == 2
+    assert not any(any(memoryview(buffer)) for buffer in seen)
+
+
+def test_a_chunk_that_is_read_in_parts_is_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
+    wiped: list[bytearray] = []
+    monkeypatch.setattr(lazy, "wipe", lambda buffer: (wiped.append(buffer), wipe(buffer)))
+    with parquet.open(write(table()), KEY) as file:
+        source = lazy.LazyImage(file, [0], [0])
+        (chunk,) = file.chunks([0], [0])
+        source.seek(chunk.start + 50)
+        assert any(source.read(100))
+    (plain,) = wiped
+    assert len(plain) > 100
+    assert not any(plain)
 
 
 @pytest.mark.parametrize("device", ["gpu", -1, "cuda:"])

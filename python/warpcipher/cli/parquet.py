@@ -25,6 +25,9 @@ COLUMN_KEY = click.option(
 AAD_PREFIX = click.option(
     "--aad-prefix", metavar="TEXT", help="What the file is bound to by its AAD prefix; UTF-8."
 )
+KEY_METADATA = click.option(
+    "--key-metadata", metavar="TEXT", help="What the file says of the footer's key."
+)
 
 
 @click.group(epilog=EPILOG)
@@ -114,13 +117,18 @@ def decrypt(
     help="Encrypt this column with the footer's key, and no others that have no key.",
 )
 @click.option(
+    "--others-plain",
+    is_flag=True,
+    help="Leave all columns in plaintext that neither --column nor --column-key names.",
+)
+@click.option(
     "--algorithm",
     type=click.Choice(["AES_GCM_V1", "AES_GCM_CTR_V1"]),
     default="AES_GCM_V1",
     help="AES_GCM_CTR_V1 does not authenticate pages.  [default: AES_GCM_V1]",
 )
 @click.option("--plaintext-footer", is_flag=True, help="Sign the footer and leave it readable.")
-@click.option("--key-metadata", metavar="TEXT", help="What the file says of the footer's key.")
+@KEY_METADATA
 @AAD_PREFIX
 @click.option("--no-store-prefix", is_flag=True, help="Leave the AAD prefix out of the file.")
 @file_options
@@ -128,6 +136,7 @@ def encrypt(
     paths: tuple[str, ...],
     column_keys: tuple[str, ...],
     columns: tuple[str, ...],
+    others_plain: bool,
     algorithm: str,
     plaintext_footer: bool,
     key_metadata: str | None,
@@ -137,7 +146,8 @@ def encrypt(
 ) -> None:
     """Encrypt plain Parquet files.
 
-    All columns are encrypted with the key, or those that --column and --column-key name.
+    All columns are encrypted: those of --column-key with their own keys, the others with the
+    footer's. --column and --others-plain leave columns in plaintext.
 
     \b
     warpcipher parquet encrypt --key my.key -o people.parquet plain.parquet
@@ -151,7 +161,7 @@ def encrypt(
         footer_key=parquet_run.key_bytes(choice),
         footer_key_metadata=parquet_run.encoded(key_metadata) or b"",
         column_keys=own,
-        columns=columns if columns or own else None,
+        columns=columns if columns or others_plain else None,
         algorithm=algorithm,
         plaintext_footer=plaintext_footer,
         aad_prefix=parquet_run.encoded(aad_prefix) or b"",
@@ -177,6 +187,7 @@ def encrypt(
     multiple=True,
     help="The new key of a column.",
 )
+@KEY_METADATA
 @AAD_PREFIX
 @file_options
 def rekey(
@@ -184,10 +195,13 @@ def rekey(
     column_keys: tuple[str, ...],
     new_key: str,
     new_column_keys: tuple[str, ...],
+    key_metadata: str | None,
     aad_prefix: str | None,
     **given: Any,
 ) -> None:
     """Encrypt files anew under other keys; all else stays as it is in each file.
+
+    What a file said of its old keys is left out: --key-metadata says something of the new one.
 
     \b
     warpcipher parquet rekey --key old.key --new-key new.key -o new/ *.parquet
@@ -203,7 +217,9 @@ def rekey(
 
     def change(source: Any, target: Any, progress: Any) -> int:
         with tables.open(source, found, aad_prefix=prefix, engine=run.engine) as file:
-            config = tables.EncryptionConfig.like(file, new, own)
+            config = tables.EncryptionConfig.like(
+                file, new, own, footer_key_metadata=parquet_run.encoded(key_metadata) or b""
+            )
             return tables.rekey(file, target, None, config, progress=progress)
 
     run.each(change)

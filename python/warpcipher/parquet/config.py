@@ -72,6 +72,8 @@ class EncryptionConfig:
     ) -> EncryptionConfig:
         """The configuration of an encrypted file that is open, with other keys: for `rekey`.
 
+        Key metadata speaks of keys, so that of the file is not taken over: give that of the new
+        ones.
         Raises ValueError where a column has a key of its own and `column_keys` has none for it.
         """
         if file.crypto is None:

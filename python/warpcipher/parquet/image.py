@@ -16,7 +16,7 @@ from .device import Device
 from .extras import move_offset_index, read_extras
 from .file import Chunk, File
 from .footer import PLAIN_MAGIC
-from .modules import OFFSET_INDEX
+from .modules import OFFSET_INDEX, wipe_any
 from .opening import Opened, Opening
 from .plain_metadata import Places, plain_footer
 from .thrift import write
@@ -122,8 +122,12 @@ class Image:
     def on_device(self, device: Device) -> Any:
         """The image's beginning in memory of a device."""
         out = device.empty(self.room)
-        out[:_FIRST] = device.send(bytearray(PLAIN_MAGIC))
-        return out[: self._fill(out, device)]
+        try:
+            out[:_FIRST] = device.send(bytearray(PLAIN_MAGIC))
+            return out[: self._fill(out, device)]
+        except BaseException:
+            wipe_any(out)
+            raise
 
     def _fill(self, out: Any, device: Device | None) -> int:
         end = _FIRST

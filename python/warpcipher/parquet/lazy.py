@@ -14,6 +14,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Sequence
 
+from ..formats.base import wipe
 from .file import File
 from .footer import PLAIN_MAGIC
 from .image import enclosed
@@ -56,8 +57,12 @@ class LazyImage(io.RawIOBase):
         """The next bytes, in memory of their own."""
         left = max(self._size - self._position, 0)
         out = bytearray(left if size < 0 else min(size, left))
-        with self._lock:
-            self._fill(memoryview(out), self._position)
+        try:
+            with self._lock:
+                self._fill(memoryview(out), self._position)
+        except BaseException:
+            wipe(out)
+            raise
         self._position += len(out)
         return out
 
@@ -78,6 +83,7 @@ class LazyImage(io.RawIOBase):
                 plain = bytearray(opening.size)
                 opening.run(memoryview(plain))
                 _overlay(out, start, plain, chunk.start)
+                wipe(plain)
         _overlay(out, start, self._tail, self._file.source.size)
 
 

@@ -11,6 +11,7 @@ the last.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import struct
 from array import array
@@ -277,9 +278,12 @@ def _ends(sizes: array[int]) -> array[int]:
 
 
 def wipe_any(buffer: Any) -> None:
-    """Zeros a buffer in host memory. What a failed run leaves on a device is freed with it."""
+    """Zeros a buffer in host memory, or an array of a device."""
     if isinstance(buffer, (bytearray, memoryview)):
         wipe(buffer)
+        return
+    with contextlib.suppress(Exception):  # of a device that failed: the error under way says more
+        buffer[...] = 0
 
 
 def not_authentic(place: Place) -> Exception:

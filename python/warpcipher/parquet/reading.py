@@ -16,6 +16,7 @@ from .footer import PLAIN_MAGIC, describe
 from .image import Image, Progress, enclosed
 from .keyring import Keys
 from .lazy import LazyImage
+from .modules import wipe_any
 from .plain_metadata import overview
 from .source import Source, SourceLike
 
@@ -82,12 +83,17 @@ class ParquetFile(File):
             memory = memory[: image.fill(memory)]
         else:
             memory = image.on_device(Device(device))
+        try:
+            footer = image.footer()
+        except BaseException:
+            wipe_any(memory)
+            raise
         found = []
         for chunk in image.chunks:
             opened = image.opened[chunk.row_group, chunk.column]
             data = memory[opened.start : opened.start + opened.size]
             found.append(ChunkData(chunk.row_group, chunk.name, opened.start, data))
-        return ColumnChunks(tuple(found), image.footer())
+        return ColumnChunks(tuple(found), footer)
 
 
 def open(
@@ -192,9 +198,13 @@ def to_plain(
             with writing(dest) as writer:
                 return image.write(writer, progress)
         whole = bytearray(image.room)
-        with memoryview(whole) as memory:
-            end = image.fill(memory)
-        whole[end:] = image.tail(end)
+        try:
+            with memoryview(whole) as memory:
+                end = image.fill(memory)
+            whole[end:] = image.tail(end)
+        except BaseException:
+            wipe_any(whole)
+            raise
         return whole
 
 
