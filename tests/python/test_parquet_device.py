@@ -8,13 +8,15 @@ import contextlib
 import sys
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import warpcipher as wc
-from parquet_cases import CTR, GCM, KEY, table, write
+from parquet_cases import CTR, GCM, KEY, pa, pq, table, write
 from warpcipher import parquet
 from warpcipher.formats.base import wipe
+from warpcipher.parquet import device as device_module
 from warpcipher.parquet import image, lazy, opening
 
 numpy = pytest.importorskip("numpy")
@@ -32,6 +34,9 @@ class Device:
         self.used.append(self.ordinal)
 
     def __exit__(self, *_: object) -> None:
+        pass
+
+    def synchronize(self) -> None:
         pass
 
 
@@ -160,6 +165,58 @@ def test_a_chunk_that_is_read_in_parts_is_wiped(monkeypatch: pytest.MonkeyPatch)
     (plain,) = wiped
     assert len(plain) > 100
     assert not any(plain)
+
+
+def test_chunks_of_a_file_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(write(table(), aad_prefix=b"p", store_aad_prefix=False))
+    found = parquet.column_chunks(path, KEY, ["a"], b"p", row_groups=[1])
+    with parquet.open(path, KEY, aad_prefix=b"p") as file:
+        assert found == file.column_chunks([1], ["a"])
+    (chunk,) = found.chunks
+    assert (chunk.column, chunk.row_group) == ("a", 1)
+
+
+def test_a_table_needs_pylibcudf_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pylibcudf", None)
+    with pytest.raises(ImportError, match=r"read_table\(device=\) needs pylibcudf"):
+        parquet.read_table(write(table()), KEY, device=0)
+
+
+@pytest.mark.parametrize("columns", [None, ["a"], ["t", "a"]])
+def test_a_table_on_a_gpu_is_what_a_reader_finds_in_the_image(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch, columns: list[str] | None
+) -> None:
+    """pylibcudf's stand-in gives the bytes that it was to read, and the names."""
+
+    class Options:
+        def __init__(self, source: list[bytes]) -> None:
+            self.given: tuple[bytes, Any] = (source[0], None)
+
+        @classmethod
+        def builder(cls, source: list[bytes]) -> Any:
+            return types.SimpleNamespace(build=lambda: cls(source))
+
+        def set_column_names(self, names: list[str]) -> None:
+            self.given = self.given[0], names
+
+    def read_parquet(options: Options) -> Any:
+        data, names = options.given
+        return pq.read_table(pa.BufferReader(data), columns=names)
+
+    reader = types.SimpleNamespace(ParquetReaderOptions=Options, read_parquet=read_parquet)
+    cudf: Any = types.ModuleType("pylibcudf")
+    cudf.io = types.SimpleNamespace(SourceInfo=list, parquet=reader)
+    monkeypatch.setitem(sys.modules, "pylibcudf", cudf)
+    rmm: Any = types.ModuleType("rmm")
+    monkeypatch.setitem(sys.modules, "rmm", rmm)
+    monkeypatch.setattr(device_module.Device, "as_buffer", lambda self, array, rmm: array.tobytes())
+    cupy.concatenate = numpy.concatenate
+    found = parquet.read_table(write(table()), KEY, columns, device=0)
+    expected = table() if columns is None else table().select(columns)
+    assert found.select(expected.column_names).equals(expected)
+    assert len(found.column_names) == len(expected.column_names)
+    assert set(Device.used) == {0}
 
 
 @pytest.mark.parametrize("device", ["gpu", -1, "cuda:"])

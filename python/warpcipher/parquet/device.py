@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 
@@ -39,6 +40,26 @@ class Device:
         )
         with self._device:
             out[self._cupy.asarray(index)] = self._cupy.asarray(self._host(data))
+
+    def join(self, arrays: list[Any]) -> Any:
+        """A copy of arrays of bytes there, back to back."""
+        with self._device:
+            return self._cupy.concatenate(arrays)
+
+    def as_buffer(self, array: Any, rmm: Any) -> Any:
+        """A copy of the bytes as an `rmm.DeviceBuffer`, complete when this returns."""
+        with self._device:
+            self._cupy.cuda.get_current_stream().synchronize()
+            buffer = rmm.DeviceBuffer(ptr=array.data.ptr, size=array.nbytes)
+            self._device.synchronize()
+            return buffer
+
+    def within(self, call: Callable[[], Any]) -> Any:
+        """What the call returns, with this GPU as the current one; its work there is done."""
+        with self._device:
+            found = call()
+            self._device.synchronize()
+            return found
 
     @staticmethod
     def _host(data: memoryview | bytearray) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .cudf import Decoder
 from .dest import Dest, writing
 from .device import Device
 from .file import File
@@ -154,6 +155,7 @@ def read_table(
     keys: Keys | None = None,
     columns: Iterable[str] | None = None,
     aad_prefix: bytes | None = None,
+    device: int | str | None = None,
     *,
     row_groups: Iterable[int] | None = None,
     engine: str = "auto",
@@ -161,8 +163,17 @@ def read_table(
     """The table in a file, as `pyarrow.Table`; pyarrow decodes what was decrypted here.
 
     source: as `open` takes it, or a file that is open. columns, row_groups: None is all; nothing
-    else is read, and no other keys are needed. Raises as `ParquetFile.column_chunks`.
+    else is read, and no other keys are needed. device: a GPU, as for `ParquetFile.column_chunks`,
+    which decrypts and decodes; the result is then a `pylibcudf.io.types.TableWithMetadata`, whose
+    `tbl` is the table, and ImportError says that pylibcudf is not installed. Raises as
+    `ParquetFile.column_chunks`.
     """
+    if device is not None:
+        decoder = Decoder(device)
+        with opened_file(source, keys, aad_prefix, engine) as file:
+            names = columns if columns is None or isinstance(columns, str) else list(columns)
+            chosen = file.choose_row_groups(row_groups), file.choose_columns(names)
+            return decoder.table(Image(file, *chosen), names)
     parquet = _pyarrow_parquet()
     arrow = importlib.import_module("pyarrow")
     with opened_file(source, keys, aad_prefix, engine) as file:
@@ -173,6 +184,22 @@ def read_table(
             table = reader.read(columns=names)
     in_order = names is not None and set(names) == set(table.column_names)
     return table.select(names) if in_order else table
+
+
+def column_chunks(
+    source: SourceLike | ParquetFile,
+    keys: Keys | None = None,
+    columns: Iterable[str] | None = None,
+    aad_prefix: bytes | None = None,
+    device: int | str | None = None,
+    *,
+    row_groups: Iterable[int] | None = None,
+    engine: str = "auto",
+) -> ColumnChunks:
+    """The decrypted chunks of a file: `ParquetFile.column_chunks`, with the arguments of
+    `read_table`. Raises as both."""
+    with opened_file(source, keys, aad_prefix, engine) as file:
+        return file.column_chunks(row_groups, columns, device=device)
 
 
 def to_plain(
