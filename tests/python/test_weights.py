@@ -106,6 +106,8 @@ def test_no_metadata_is_none(tmp_path: Path) -> None:
             model.get_tensor("b")
     with pytest.raises(KeyError, match="closed"):
         model.get_tensor("a")
+    with pytest.raises(ValueError, match="the model is closed"):
+        model.metadata()
 
 
 def test_all_tensors_share_one_block(tmp_path: Path) -> None:
@@ -141,6 +143,11 @@ def test_big_endian_and_strided_arrays_are_saved_by_value(tmp_path: Path) -> Non
     found = weights.load_file(tmp_path / "x", KEY, framework="np")
     for name, tensor in model.items():
         assert np.array_equal(found[name], tensor)
+
+
+def test_auto_finds_the_formats_that_say_so() -> None:
+    found = {formats.resolve("auto", case.key).name for case in CASES}
+    assert found == {name for name, entry in formats.FORMATS.items() if entry.found_by_key}
 
 
 @every_case
@@ -248,8 +255,10 @@ def test_bad_arguments_are_refused(tmp_path: Path) -> None:
         weights.save_file({1: np.zeros(1)}, path)  # type: ignore[dict-item]
     with pytest.raises(TypeError, match="metadata has int by str"):
         weights.save_file(good, path, metadata={"a": 1})  # type: ignore[dict-item]
-    with pytest.raises(ValueError, match="authenticates nothing"):
-        weights.save_file(good, path, KEY, format="raw")
+    for name in ("raw", "ags1"):
+        expected = f"format is '{name}', which load_file cannot open: .* cobblestone-256, tink$"
+        with pytest.raises(ValueError, match=expected):
+            weights.save_file(good, path, KEY, format=name)
     with pytest.raises(ValueError, match="no key: the file would be plain"):
         weights.save_file(good, path, format="cobblestone-256")
     with pytest.raises(ValueError, match="no key: the file would be plain"):

@@ -135,6 +135,36 @@ def test_keys_as_json_web_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         load(tmp_path / "x", key)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_the_key_that_signs_is_the_one_that_verifies(known: bool, tmp_path: Path) -> None:
+    """A set may begin with public keys of others, and with keys that have no id."""
+    wrapping, pair = jwks().values()
+    other = {**jwks(bytes(32), bytes(32))["sign_key"], "kid": "another"}
+    del other["d"]
+    if not known:
+        del pair["kid"]
+    key = weights.CryptotensorsKey.from_jwk({"keys": [other, wrapping, pair]})
+    assert key.sign_key_id == ("s" if known else None)
+    weights.save_file(tensors(), tmp_path / "x", key)
+    assert_same(load(tmp_path / "x", key), tensors())
+    assert_same(load(tmp_path / "x"), tensors())
+
+
+def test_keys_of_two_pairs_save_nothing(tmp_path: Path) -> None:
+    wrapping, pair = jwks().values()
+    other = text(ed25519.public_key_of(bytes(32)))
+    weights.save_file(tensors(), tmp_path / "x", KEY)
+    for key in (
+        weights.CryptotensorsKey(WRAPPING, sign=SEED, verify=base64.b64decode(other)),
+        weights.CryptotensorsKey.from_jwk({"keys": [wrapping, {**pair, "x": other}]}),
+    ):
+        with pytest.raises(ValueError, match="give both keys of one pair"):
+            weights.save_file(tensors(), tmp_path / "y", key)
+        with pytest.raises(ValueError, match="give both keys of one pair"):
+            weights.rewrap(tmp_path / "x", KEY, key)
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
 def test_functions_are_given_the_key_ids(tmp_path: Path) -> None:
     model = tensors()
     weights.save_file(model, tmp_path / "x", KEY)

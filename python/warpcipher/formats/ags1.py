@@ -166,6 +166,7 @@ class Ags1(Format):
 
     name = "ags1"
     description = "Iceberg's AES GCM stream, AES-GCM in blocks of 1 MiB"
+    found_by_key = False
     extension = ".ags1"
     authenticated = True
     key_sizes = KEY_SIZES

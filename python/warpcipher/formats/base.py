@@ -278,12 +278,14 @@ class Format(abc.ABC):
 
     name:          as `format=` takes it.
     description:   one line for people.
+    found_by_key:  whether "auto" chooses it by the key; else it is opened by its name alone.
     extension:     of the names of encrypted files, with its dot.
     authenticated: whether a change of the file is detected.
     """
 
     name: str
     description: str
+    found_by_key: bool
     extension: str
     authenticated: bool
 

@@ -90,6 +90,7 @@ class Cobblestone(Format):
 
     authenticated = True
     extension = ".cobblestone"
+    found_by_key = True
 
     def __init__(self, bits: int) -> None:
         self.name = f"cobblestone-{bits}"

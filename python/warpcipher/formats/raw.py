@@ -275,6 +275,7 @@ class Raw(Format):
 
     name = "raw"
     description = "bare ciphertext as openssl enc -K -iv writes it: unauthenticated, GCM excepted"
+    found_by_key = False
     extension = ".enc"
     authenticated = False
 

@@ -96,6 +96,7 @@ class Tink(Format):
 
     name = "tink"
     description = "Tink streaming AEAD, AES-GCM-HKDF or AES-CTR-HMAC, with a Tink JSON keyset"
+    found_by_key = True
     extension = ".tink"
     authenticated = True
 

@@ -53,7 +53,8 @@ class CryptotensorsKey:
 
         Keys of type "oct" wrap ("k"), those of type "okp" verify ("x") and sign ("d"), in base64 or
         base64url. Of several keys of a type the one with the file's id is taken; to save, the
-        first. Raises ValueError and TypeError without showing a key.
+        first that wraps, and the first that signs. Raises ValueError and TypeError without showing
+        a key.
         """
         found = _parse(document)
         wrapping = [entry for entry in found if str(entry.get("kty")).lower() == "oct"]
@@ -67,8 +68,8 @@ class CryptotensorsKey:
             _chosen(wrapping, "k"),
             verify=_chosen(pairs, "x"),
             sign=_chosen(pairs, "d") if any("d" in entry for entry in pairs) else None,
-            key_id=_id(wrapping[0]),
-            sign_key_id=_id(pairs[0]),
+            key_id=_first_id(wrapping, "k"),
+            sign_key_id=_first_id(pairs, "d"),
             plain_tensors=plain_tensors,
         )
 
@@ -92,6 +93,17 @@ class CryptotensorsKey:
         if self.sign is None:
             raise ValueError("a cryptotensors file is signed when it is written: give sign=")
         return _sized(self.sign, key_id, (ed25519.KEY_SIZE,), "a private Ed25519 key")
+
+    def checked_signing_key(self) -> bytes:
+        """The private key for a file of `sign_key_id`. Raises ValueError where there is none, and
+        where these keys would not verify what it signs."""
+        private = self.signing_key(self.sign_key_id)
+        if self.verifying_key(self.sign_key_id) != ed25519.public_key_of(private):
+            raise ValueError(
+                f"the private key of id {self.sign_key_id!a} does not go with the public key that "
+                "verifies files of this id: give both keys of one pair"
+            )
+        return private
 
 
 def _sized(key: object, key_id: str | None, sizes: tuple[int, ...], what: str) -> bytes:
@@ -132,12 +144,17 @@ def _id(entry: dict[str, Any]) -> str | None:
     return kid if isinstance(kid, str) else None
 
 
+def _first_id(entries: list[dict[str, Any]], name: str) -> str | None:
+    """The id of the first entry that has the field."""
+    return next((_id(entry) for entry in entries if name in entry), None)
+
+
 def _chosen(entries: list[dict[str, Any]], name: str) -> Callable[[object], bytes]:
     """A function of the key's id that gives the field of the right entry."""
     found = [(_id(entry), _bytes(entry[name], name)) for entry in entries if name in entry]
 
     def choose(key_id: object) -> bytes:
-        fitting = [value for kid, value in found if kid == key_id] if key_id is not None else []
+        fitting = [value for kid, value in found if kid == key_id]
         if not fitting and (len(found) == 1 or key_id is None):
             fitting = [value for _, value in found]
         if not fitting:

@@ -56,7 +56,7 @@ def write_file(
     if taken:
         raise ValueError(f"metadata has {taken[0]}, which is a name of the format")
     wrapping = key.wrapping_key(key.key_id, (16, 32))
-    private = key.signing_key(key.sign_key_id)
+    private = key.checked_signing_key()
     algorithm = f"aes-{8 * len(wrapping)}-gcm"
     scheme = Scheme(algorithm, len(wrapping), CHUNK_SIZE, key.key_id, key.sign_key_id)
     tensor_keys = {name: os.urandom(len(wrapping)) for name in placed}
@@ -176,5 +176,5 @@ def _rewrapped(header: Header, key: CryptotensorsKey, new_key: CryptotensorsKey)
         for name, fields in fresh.items()
     }
     unsigned = write_metadata(user_metadata(metadata), changed, encryption, metadata[POLICY])
-    signed = sign(header.tensors, unsigned, new_key.signing_key(new_key.sign_key_id))
+    signed = sign(header.tensors, unsigned, new_key.checked_signing_key())
     return encode(header.tensors, signed)

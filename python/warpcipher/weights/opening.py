@@ -71,7 +71,9 @@ class Model(Uncopied):
 
     def metadata(self) -> dict[str, str] | None:
         """The metadata of the header, None where there is none; of several files what all of them
-        say."""
+        say. Raises ValueError after `close`."""
+        if not self._files:
+            raise ValueError("the model is closed: its metadata are read while it is open")
         first, *others = (file.metadata for file in self._files)
         if first is None:
             return None

@@ -16,6 +16,7 @@ from .cryptotensors_saving import write_file
 from .entries import entry_of
 from .header import build
 from .output import replaced
+from .shards import MODEL_FORMATS
 
 PLAIN, CRYPTOTENSORS = "safetensors", "cryptotensors"
 
@@ -36,8 +37,9 @@ def save_file(
     path: it has its name only when it is whole and on the disk; an existing file is replaced then.
     key: what `warpcipher.formats.open` takes, or a `CryptotensorsKey`. None: the file is plain.
     metadata: texts for the header, encrypted with the rest.
-    format: a name in `warpcipher.formats.FORMATS` that authenticates; "auto" takes it from the key,
-    a `CryptotensorsKey` is for "cryptotensors" alone.
+    format: "auto" takes it from the key; or the name of a format that authenticates and that a key
+    alone opens: "cobblestone-128", "cobblestone-256", "tink". A `CryptotensorsKey` is for
+    "cryptotensors" alone.
     context: bytes bound to the file and not stored in it.
 
     The plaintext is, byte for byte, the file that the safetensors library writes; of cryptotensors
@@ -66,8 +68,11 @@ def save_file(
         return
     options = Options(context=context)
     chosen, key = take(format, key, options)
-    if not chosen.authenticated:
-        raise ValueError(f"format {chosen.name} authenticates nothing: models are not stored in it")
+    if chosen.name not in MODEL_FORMATS:
+        raise ValueError(
+            f"format is {format!r}, which load_file cannot open: expected one of auto, "
+            f"{', '.join(MODEL_FORMATS)}"
+        )
     with replaced(path) as file:
         formats.encrypt_stream(parts, file, key, format=chosen.name, options=options)
 

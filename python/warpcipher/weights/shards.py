@@ -22,7 +22,11 @@ from .header import MAX_HEADER_SIZE, shown
 
 INDEX_SUFFIX = ".safetensors.index.json"
 FILE_SUFFIX = ".safetensors"
-_EXTENSIONS = tuple(entry.extension for entry in FORMATS.values() if entry.authenticated)
+MODEL_FORMATS = {
+    name: entry for name, entry in FORMATS.items() if entry.authenticated and entry.found_by_key
+}
+"""Formats of models: those that a key alone opens, as no other name is given to load one."""
+_EXTENSIONS = tuple(entry.extension for entry in MODEL_FORMATS.values())
 
 
 def files_of(
