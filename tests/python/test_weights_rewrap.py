@@ -73,6 +73,33 @@ def test_a_rewrap_that_fails_writes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_link_stays_and_its_file_has_the_new_key(tmp_path: Path) -> None:
+    (tmp_path / "blobs").mkdir()
+    blob, link = tmp_path / "blobs/x", tmp_path / "model"
+    weights.save_file(tensors(), blob, KEY)
+    link.symlink_to("blobs/x")
+    new = weights.CryptotensorsKey(bytes(range(50, 82)), sign=SEED)
+    weights.rewrap(link, KEY, new)
+    assert link.readlink() == Path("blobs/x")
+    assert_same(load(blob, new), tensors())
+    assert {path.name for path in tmp_path.rglob("*")} == {"blobs", "model", "x"}
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+@pytest.mark.parametrize("key", [None, WRAPPING, KEY], ids=["plain", "cobblestone", "signed"])
+def test_a_file_that_is_replaced_keeps_its_permissions(
+    mode: int, key: object, tmp_path: Path
+) -> None:
+    path = tmp_path / "x"
+    weights.save_file(tensors(), path, key)
+    path.chmod(mode)
+    weights.save_file(tensors(1), path, key)
+    assert path.stat().st_mode & 0o777 == mode
+    if key is KEY:
+        weights.rewrap(path, KEY, KEY)
+        assert path.stat().st_mode & 0o777 == mode
+
+
 def test_ed25519_is_that_of_rfc_8032() -> None:
     """Section 7.1, test 2; and signatures of another library."""
     seed = bytes.fromhex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb")

@@ -39,12 +39,23 @@ def die(number: int, reason: str = "") -> None:
     os.kill(os.getpid(), number)
 
 
+def remove(name: str) -> None:
+    """Removes a temporary, where it is there, and what is known of it."""
+    folder = temporaries.pop(name, None)
+    if folder is not None:
+        with contextlib.suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+
+
 def remove_unfinished() -> None:
     """Removes the temporaries, and the folders that were made and hold nothing; ends the command
     that was asked for a key."""
     if (commands := sys.modules.get("warpcipher.keys.command")) is not None:
         commands.end_running()
-    for name, folder in list(temporaries.items()):
-        with contextlib.suppress(OSError):
-            os.unlink(name, dir_fd=folder)
+    for name in list(temporaries):
+        remove(name)
+    if (output := sys.modules.get("warpcipher.weights.output")) is not None:
+        for path in list(output.unfinished):
+            with contextlib.suppress(OSError):
+                path.unlink()
     folders.remove_empty()

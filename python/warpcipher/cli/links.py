@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 
 from . import folders
+from .cleanup import remove, temporaries
 from .files import named
 from .jobs import Place
 from .outputs import check_target, exists
@@ -30,11 +31,13 @@ def make(place: Place, target: str, *, force: bool, kept: Mapping[folders.Identi
             os.symlink(target, name, dir_fd=folder)
             return
         temporary = f".warpcipher-{os.urandom(8).hex()}.part"
-        os.symlink(target, temporary, dir_fd=folder)
+        temporaries[temporary] = folder
         try:
+            os.symlink(target, temporary, dir_fd=folder)
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            temporaries.pop(temporary)
         except OSError:
-            os.unlink(temporary, dir_fd=folder)
+            remove(temporary)
             raise
     except FileExistsError:
         raise exists(place.path) from None

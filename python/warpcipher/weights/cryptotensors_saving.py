@@ -135,13 +135,18 @@ def rewrap(
 
     key:     of the file as it is: wraps and verifies.
     new_key: of the file as it shall be: wraps, with a key of the same size, and signs.
-    out:     the file that is written; None replaces the file at `path` in one step.
+    out:     the file that is written; None replaces the file at `path` in one step, where that is
+             a symbolic link the file that it points to. A file that is replaced keeps its
+             permissions.
     replace: whether a file that is there is replaced by `out`; else FileExistsError.
 
     Only the header is decrypted and made anew: the data is copied, by the file system where it can
     share it. Keys of tensors stay the same, so who had the old wrapping key and kept them can still
     read the data. Raises InvalidTag, FormatError, ValueError, OSError; then nothing was written.
     """
+    if out is None:  # a link stays one: what it points to is the file that is replaced
+        path = out = os.path.realpath(path)
+        replace = True
     image = PlainImage(os.fsdecode(path))
     try:
 
@@ -152,7 +157,7 @@ def rewrap(
 
         header = read_header(read, image.size)
         made = _rewrapped(header, key, new_key)
-        with replaced(path if out is None else out, replace=replace or out is None) as file:
+        with replaced(out, replace=replace) as file:
             write_whole(file, memoryview(made))
             image.copy_to(file, header.data_start)
     finally:

@@ -5,23 +5,33 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+unfinished: set[Path] = set()
+"""Temporaries that are being written: a program that a signal ends removes them before, as the
+command line does."""
 
 
 @contextlib.contextmanager
 def replaced(path: str | os.PathLike[str], *, replace: bool = True) -> Iterator[BinaryIO]:
     """A file that gets its name when all of it is written and on the disk; else nothing is left.
 
+    It has the permissions of a regular file that it replaces, from the beginning on.
     replace: False raises FileExistsError where something has the name.
     """
     place = Path(os.fsdecode(path))
+    permissions = _permissions(place) if replace else None
     temporary = place.with_name(f".warpcipher-{os.urandom(8).hex()}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(temporary, flags, 0o666)
+    unfinished.add(temporary)
     try:
+        descriptor = os.open(temporary, flags, 0o666 if permissions is None else 0o600)
         with open(descriptor, "wb", buffering=0) as file:  # noqa: PTH123
+            if permissions is not None:
+                os.fchmod(descriptor, permissions)
             yield file
             os.fsync(descriptor)
         if replace:
@@ -35,3 +45,14 @@ def replaced(path: str | os.PathLike[str], *, replace: bool = True) -> Iterator[
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    finally:
+        unfinished.discard(temporary)
+
+
+def _permissions(place: Path) -> int | None:
+    """Of the regular file at a path; None where there is none."""
+    try:
+        status = place.stat()
+    except FileNotFoundError:
+        return None
+    return stat.S_IMODE(status.st_mode) & 0o777 if stat.S_ISREG(status.st_mode) else None

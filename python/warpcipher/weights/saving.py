@@ -34,7 +34,8 @@ def save_file(
 
     tensors: by name: of NumPy, PyTorch, CuPy or JAX, in any mixture; one that is not contiguous is
     copied. Tensors that share memory are stored once each.
-    path: it has its name only when it is whole and on the disk; an existing file is replaced then.
+    path: it has its name only when it is whole and on the disk; an existing file is replaced then,
+    and its permissions stay.
     key: what `warpcipher.formats.open` takes, or a `CryptotensorsKey`. None: the file is plain.
     metadata: texts for the header, encrypted with the rest.
     format: "auto" takes it from the key; or the name of a format that authenticates and that a key
