@@ -167,13 +167,16 @@ class Opening:
 
     def _run_on_device(self, device: Device, out: Any) -> None:
         heads = bytearray(self._head_bytes)
-        self._heads.run(self._data, heads)
-        places = self._shrink(memoryview(heads), 0)
-        data = device.send(self._data)
-        self._pages.run(data, out, self._data)
-        for at, to, size in self._copies:
-            out[to : to + size] = data[at : at + size]
-        device.scatter(heads, places, out)
+        try:
+            self._heads.run(self._data, heads)
+            places = self._shrink(memoryview(heads), 0)
+            data = device.send(self._data)
+            self._pages.run(data, out, self._data)
+            for at, to, size in self._copies:
+                out[to : to + size] = data[at : at + size]
+            device.scatter(heads, places, out)
+        finally:
+            wipe_any(heads)
 
     def _shrink(self, out: memoryview, packed: int | None) -> list[tuple[int, int]]:
         """Mends the headers, which lie where they belong, or packed from there on; returns for each

@@ -38,14 +38,21 @@ class Framework(Protocol):
     def wipe(self, block: Any) -> None:
         """Overwrites a block with zeros."""
 
+    def aligned(self, block: Any, dtype: str) -> Any:
+        """The block itself, or a copy where its place does not suit the dtype."""
+
     def tensor(self, block: Any, dtype: str, shape: tuple[int, ...], name: str) -> Any:
-        """The block as a tensor: a view, or a copy where the place does not suit the dtype.
+        """An aligned block as a tensor: a view.
 
         name: of the tensor, for errors. TypeError: the library has no such dtype.
         """
 
     def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
         """A part of a tensor, with memory of its own."""
+
+    def given(self, tensor: Any) -> Any:
+        """What a caller is given for a tensor: itself, or a copy; then the tensor is wiped, also
+        after an error."""
 
 
 class _NumPy:
@@ -84,14 +91,17 @@ class _NumPy:
             hint = "this version of ml_dtypes does not have it: install a later one"
         raise no_dtype(name, dtype, hint)
 
+    def aligned(self, block: Any, dtype: str) -> Any:
+        return block if block.ctypes.data % _item_size(dtype) == 0 else block.copy()
+
     def tensor(self, block: Any, dtype: str, shape: tuple[int, ...], name: str) -> Any:
-        kind = self._dtype(dtype, name)
-        if block.ctypes.data % kind.alignment:
-            block = block.copy()
-        return block.view(kind).reshape(shape)
+        return block.view(self._dtype(dtype, name)).reshape(shape)
 
     def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
         return tensor[index].copy()
+
+    def given(self, tensor: Any) -> Any:
+        return tensor
 
 
 class _CuPy:
@@ -120,17 +130,20 @@ class _CuPy:
     def wipe(self, block: Any) -> None:
         block[:] = 0
 
+    def aligned(self, block: Any, dtype: str) -> Any:
+        return block if block.data.ptr % _item_size(dtype) == 0 else block.copy()
+
     def tensor(self, block: Any, dtype: str, shape: tuple[int, ...], name: str) -> Any:
         known = DTYPES[dtype].numpy
         if known is None or known in FROM_ML_DTYPES:
             raise no_dtype(name, dtype, 'CuPy has no such dtype: use framework="pt"')
-        kind = self._cupy.dtype(known)
-        if block.data.ptr % kind.itemsize:
-            block = block.copy()
-        return block.view(kind).reshape(shape)
+        return block.view(self._cupy.dtype(known)).reshape(shape)
 
     def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
         return tensor[index].copy()
+
+    def given(self, tensor: Any) -> Any:
+        return tensor
 
 
 class _Torch:
@@ -167,6 +180,11 @@ class _Torch:
     def wipe(self, block: Any) -> None:
         block.zero_()
 
+    def aligned(self, block: Any, dtype: str) -> Any:
+        size = _item_size(dtype)
+        fits = block.data_ptr() % size == 0 and block.storage_offset() % size == 0
+        return block if fits else block.clone()
+
     def tensor(self, block: Any, dtype: str, shape: tuple[int, ...], name: str) -> Any:
         known = DTYPES[dtype].torch
         if known is None:
@@ -180,16 +198,18 @@ class _Torch:
                     name, dtype, "PyTorch has pairs of it, and its last dimension is odd"
                 )
             shape = (*shape[:-1], shape[-1] // 2)
-        if block.data_ptr() % kind.itemsize or block.storage_offset() % kind.itemsize:
-            block = block.clone()
         return block.view(kind).view(shape)
 
     def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
         return tensor[index].clone()
 
+    def given(self, tensor: Any) -> Any:
+        return tensor
+
 
 class _Jax(_NumPy):
-    """Arrays of JAX, which are copies: its arrays have memory of their own."""
+    """Arrays of JAX, which are copies: its arrays have memory of their own, which nobody may write
+    to, so that they are made last."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -203,12 +223,17 @@ class _Jax(_NumPy):
             )
         return kind
 
-    def tensor(self, block: Any, dtype: str, shape: tuple[int, ...], name: str) -> Any:
-        host = super().tensor(block, dtype, shape, name)
-        return self._jax.device_put(host, self._jax.devices("cpu")[0], may_alias=False)
+    def given(self, tensor: Any) -> Any:
+        try:
+            copy = self._jax.device_put(tensor, self._jax.devices("cpu")[0], may_alias=False)
+            return copy.block_until_ready()  # else the tensor may be wiped before it is copied
+        finally:
+            self.wipe(tensor.reshape(-1).view(self._numpy.uint8))
 
-    def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
-        return tensor[index]
+
+def _item_size(dtype: str) -> int:
+    """Bytes of an element, or of what holds several."""
+    return max(1, DTYPES[dtype].bits // 8)
 
 
 def no_dtype(name: str, dtype: str, why: str) -> TypeError:

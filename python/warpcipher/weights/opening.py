@@ -14,7 +14,7 @@ from .frameworks import Framework
 from .header import TensorInfo, shown
 from .model import TensorFile, open_file, resolved
 from .shards import files_of
-from .slices import box, read_box
+from .slices import box, read_box, tensor_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -148,7 +148,7 @@ class TensorSlice(Uncopied):
 
     def _whole(self) -> Any:
         block = read_block(self._framework, self._file, self._info.start, self._info.size)
-        return self._framework.tensor(block, self._info.dtype, self._info.shape, self._name)
+        return tensor_of(self._framework, block, self._info.dtype, self._info.shape, self._name)
 
 
 def read_block(framework: Framework, file: TensorFile, offset: int, size: int) -> Any:
@@ -209,11 +209,17 @@ def load_file(
     with Model(files_of(path, key, context), key, context, chosen) as model:
         try:
             for file in model._files:
-                block = read_block(chosen, file, 0, file.header.data_size)
-                blocks.append(block)
+                blocks.append(read_block(chosen, file, 0, file.header.data_size))
+            for file, block in zip(model._files, tuple(blocks), strict=True):
                 for name, info in file.header.tensors.items():
                     part = block[info.start : info.end]
-                    tensors[name] = chosen.tensor(part, info.dtype, info.shape, name)
+                    fitting = chosen.aligned(part, info.dtype)
+                    if fitting is not part:
+                        blocks.append(fitting)
+                        chosen.wipe(part)
+                    tensors[name] = chosen.tensor(fitting, info.dtype, info.shape, name)
+            for name in tensors:
+                tensors[name] = chosen.given(tensors[name])
         except BaseException:
             tensors.clear()
             for block in blocks:

@@ -110,8 +110,33 @@ def read_box(
         except BaseException:
             framework.wipe(out)
             raise
-    tensor = framework.tensor(out, info.dtype, wanted.shape, name)
-    return tensor if wanted.rest is None else framework.item(tensor, wanted.rest)
+    return tensor_of(framework, out, info.dtype, wanted.shape, name, wanted.rest)
+
+
+def tensor_of(
+    framework: Framework,
+    block: Any,
+    dtype: str,
+    shape: tuple[int, ...],
+    name: str,
+    rest: tuple[int | slice, ...] | None = None,
+) -> Any:
+    """The tensor in a block of its own, or a part of it, as a caller is given it. Memory that is
+    not given out is wiped, after an error all. Raises TypeError: the library has no such dtype."""
+    fitting = block
+    given = False
+    try:
+        fitting = framework.aligned(block, dtype)
+        tensor = framework.tensor(fitting, dtype, shape, name)
+        found = tensor if rest is None else framework.item(tensor, rest)
+        found = framework.given(found)
+        given = rest is None
+        return found
+    finally:
+        if fitting is not block or not given:
+            framework.wipe(block)
+        if fitting is not block and not given:
+            framework.wipe(fitting)
 
 
 def _fill(
@@ -134,8 +159,11 @@ def _fill(
                 read(first, part)
             else:
                 block = framework.block((taken - 1) * stride + length)
-                read(first, block)
-                part.reshape(taken, length)[:] = framework.rows(block, taken, stride, length)
+                try:
+                    read(first, block)
+                    part.reshape(taken, length)[:] = framework.rows(block, taken, stride, length)
+                finally:
+                    framework.wipe(block)
             done += taken * length
 
 
