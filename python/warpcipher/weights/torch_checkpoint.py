@@ -25,6 +25,7 @@ from typing import Any
 
 from .. import formats
 from ..formats import Options
+from ..formats.base import wipe
 from ..formats.registry import take
 from ..formats.whole import write_whole
 from .model import resolved
@@ -88,6 +89,8 @@ class _EncryptedFiles(_filesystem.FileSystem):  # type: ignore[misc]
                 try:
                     yield writer
                     writer.finish()
+                    # PyTorch does so before the end is written.
+                    os.fsync(raw.fileno())
                 finally:
                     writer.discard()
         else:
@@ -137,6 +140,7 @@ class _EncryptingFile(io.RawIOBase):
             count = self._encryptor.process(held[: self._filled], out, final=final)
             write_whole(self._file, out[:count])
         if len(self._held) != self._encryptor.piece:
+            wipe(self._held)
             self._held = bytearray(self._encryptor.piece)
         self._filled = 0
 
@@ -146,5 +150,5 @@ class _EncryptingFile(io.RawIOBase):
 
     def discard(self) -> None:
         """Wipes what is left of the plaintext and the keys."""
-        self._held = bytearray(0)
+        wipe(self._held)
         self._encryptor.close()
