@@ -74,8 +74,8 @@ def info(
 ) -> None:
     """Tell what encrypted files may be, without their key; and what this installation can do.
 
-    Of models it lists the tensors: of a file that is encrypted as a whole with --key alone. The
-    formats have no magic number, so that without the key the size and the first byte tell which
+    Of models it lists the tensors: of a file that is encrypted as a whole with --key alone. Only
+    ags1 has a magic number: without the key the size and the first byte tell which of the other
     formats a file can be. With --key the answer is certain: exit code 3 means that the key does not
     open the file.
     """

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import os
 from collections.abc import Mapping
 
@@ -12,20 +12,48 @@ from . import folders
 from .cleanup import remove, temporaries
 from .files import named
 from .jobs import Place
-from .outputs import check_target, exists
+from .outputs import check_target
 
 
-def make(place: Place, target: str, *, force: bool, kept: Mapping[folders.Identity, str]) -> None:
-    """Makes a link, where it is not there. force: it may replace a file or another link.
+def _target(folder: int, name: str) -> str | None:
+    """What a link says; None where the name is that of no link."""
+    try:
+        return os.readlink(name, dir_fd=folder)
+    except OSError:
+        return None
 
-    Raises CliError where it may not have its name, OSError.
+
+def _exists(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def make(
+    place: Place,
+    target: str,
+    *,
+    force: bool,
+    update: bool,
+    kept: Mapping[folders.Identity, str],
+) -> None:
+    """Makes a link, where it is not there. force: it may replace a file or another link; update:
+    another link alone.
+
+    Raises FileExistsError where the name is taken by what it may not replace, CliError where it may
+    not have its name all the same, OSError.
     """
     folder = folders.open_folder(place.base, place.parts[:-1], create=True)
     name = place.parts[-1]
     try:
-        with contextlib.suppress(OSError):
-            if os.readlink(name, dir_fd=folder) == target:
-                return
+        there = _target(folder, name)
+        if there == target:
+            return
+        force = force or (update and there is not None)
+        if not force and _exists(folder, name):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         check_target(folder, name, place.path, force=force, kept=kept)
         if not force:
             os.symlink(target, name, dir_fd=folder)
@@ -39,8 +67,6 @@ def make(place: Place, target: str, *, force: bool, kept: Mapping[folders.Identi
         except OSError:
             remove(temporary)
             raise
-    except FileExistsError:
-        raise exists(place.path) from None
     except OSError as error:
         raise named(error, place.path) from None
     finally:

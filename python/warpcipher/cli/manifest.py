@@ -90,6 +90,7 @@ class Manifest:
         return (entry for entry in self.entries.values() if entry.kind == kind)
 
     def to_bytes(self) -> bytes:
+        """Raises ManifestError for entries that `from_bytes` would not accept."""
         first = {
             "tree": LABEL,
             "id": self.id,
@@ -99,6 +100,8 @@ class Manifest:
             "entries": len(self.entries),
         }
         ordered = sorted(self.entries.values(), key=lambda entry: entry.name)
+        for entry in ordered:
+            self._check(entry)
         lines = [json.dumps(first), *(json.dumps(entry.to_json()) for entry in ordered)]
         return ("\n".join(lines) + "\n").encode("ascii")
 
@@ -140,11 +143,13 @@ class Manifest:
             or "\0" in entry.target
             or not 0 <= entry.mode <= 0o777
             or min(entry.size, entry.sealed) < 0
+            or not -(1 << 63) <= entry.mtime // 10**9 < 1 << 63
         ):
             raise ManifestError("the manifest has an entry that no manifest has")
         if not entry.name and entry.kind == "folder":
             return
         folder, _, last = entry.name.rpartition("/")
         above = self.entries.get(folder)
-        if last in ("", ".", "..") or (folder and (above is None or above.kind != "folder")):
+        inside = not entry.name.startswith("/") and last not in ("", ".", "..")
+        if not inside or (folder and (above is None or above.kind != "folder")):
             raise ManifestError("the manifest has a name that leads out of the tree")

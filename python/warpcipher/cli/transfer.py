@@ -138,6 +138,11 @@ class Transfer:
                 f"format {self._format.name} with {algorithm} authenticates nothing: a change "
                 "goes unnoticed; prefer cobblestone-256"
             )
+        elif self._format.authenticated and not self._format.binds_chunks and not self._encrypt:
+            warn(
+                f"format {self._format.name} does not authenticate the end of a file: one that was "
+                "cut at the edge of a block passes; compare its length with one that you trust"
+            )
 
     def _refuse_one_iv_for_many(self, plan: jobs.Plan) -> None:
         """Decryption is free to: it is encryption that makes texts which share a key stream."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from . import files, folders, jobs, links
 from .errors import CliError, complain, shown, translate, usage
 from .manifest import NAME
-from .outputs import OutputFile
+from .outputs import OutputFile, exists
 from .report import Report
 from .settings import Settings
 from .trees import Growing, Sealed, Whole, is_own, root_above
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from warpcipher.formats import Options
 
 DEFAULT_FOLDER_MODE = 0o777
+DIFFERS = "its output exists and differs"
 
 
 class Trees:
@@ -71,6 +72,12 @@ class Trees:
                 self._refuse_links(tree)
                 self._refuse_bound(tree)
                 plan.skipped += others
+            elif not self._sealed.format.binds_chunks:
+                raise usage(
+                    f"{shown(tree.source)}: format {self._sealed.format.name} does not bind its "
+                    "blocks to their file, and a manifest could not tell those of an older version "
+                    "from new ones: take --no-manifest, or another format"
+                )
             elif self._encrypt:
                 growing = Growing(tree, self._sealed, self._kept)
                 growing.check_target(replaces=self._settings.force or self._settings.goes_on)
@@ -119,7 +126,7 @@ class Trees:
             changed = os.stat(job.source.path).st_mtime_ns
         if update and there.st_mtime_ns < changed:
             return True, ""
-        return False, "complete" if update else "its output exists and differs"
+        return False, "complete" if update else DIFFERS
 
     def make_roots(self, plan: jobs.Plan) -> None:
         if self._check:
@@ -210,9 +217,15 @@ class Trees:
                 links.make(
                     place,
                     entry.target,
-                    force=self._settings.force or self._settings.goes_on,
+                    force=self._settings.force,
+                    update=self._settings.update,
                     kept=self._kept,
                 )
+            except FileExistsError:
+                if self._settings.goes_on:
+                    self._report.skip(place.path, DIFFERS)
+                else:
+                    self._report.fail(place.path, exists(place.path), complain)
             except (OSError, CliError) as error:
                 failure = translate(error, shown(place.path))
                 if failure is None:

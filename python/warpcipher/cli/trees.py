@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import stat
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -62,13 +63,15 @@ class Sealed:
         return replace(self.options, context=context_of_manifest(self.options.context, kind))
 
     def opens(self, descriptor: int, options: Options) -> bool:
-        """Whether the key opens the header of a file, which stays where it is."""
+        """Whether the key opens the beginning of a file, which stays where it is."""
         from warpcipher import InvalidTag
         from warpcipher.formats import FormatError
 
-        size = self.format.probe_size(self._key, options)
+        def read_at(offset: int, length: int) -> bytes:
+            return os.pread(descriptor, length, offset)
+
         try:
-            self.format.decryptor(self._key, os.pread(descriptor, size, 0), options).close()
+            self.format.open_checked(self._key, read_at, options).close()
         except (InvalidTag, FormatError, OSError):
             return False
         return True
@@ -80,9 +83,11 @@ class Sealed:
 
         path = os.path.join(root, NAME if kind == "manifest" else JOURNAL)
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = _open_regular(path)
         except FileNotFoundError:
             return None
+        if descriptor is None:
+            raise NotAuthenticError(f"{shown(path)} is not a regular file: that is no {kind}")
         text = io.BytesIO()
         with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123
             if os.fstat(descriptor).st_size > LONGEST:
@@ -127,8 +132,10 @@ class Sealed:
 def read_head(path: str) -> str:
     """The head of an encrypted file; "" where it cannot be read."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = _open_regular(path)
     except OSError:
+        return ""
+    if descriptor is None:
         return ""
     try:
         return head_of(os.pread(descriptor, HEAD_SIZE, 0))
@@ -136,6 +143,16 @@ def read_head(path: str) -> str:
         return ""
     finally:
         os.close(descriptor)
+
+
+def _open_regular(path: str) -> int | None:
+    """A descriptor of a regular file that is no link; None for anything else, without waiting for
+    the other end of a pipe. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 def is_own(name: str) -> bool:
@@ -200,12 +217,17 @@ class Growing:
                 f"{shown(target)} holds what would not belong to the tree: {_listed(strange)}: "
                 "name a new folder, or take --no-manifest"
             )
-        for name in self.tree.folders.keys() | self.tree.links.keys():
-            if name in self._known and self._known[name].kind == "file":
-                raise usage(
-                    f"{shown(os.path.join(self.tree.source, name))} was a file when the tree was "
-                    f"encrypted: remove its output, or name a new folder"
-                )
+        files = {job.name for job in self.tree.jobs}
+        for names, kind in (
+            (self.tree.folders.keys() | self.tree.links.keys(), "file"),
+            (files | self.tree.links.keys(), "folder"),
+        ):
+            for name in sorted(names):
+                if name in self._known and self._known[name].kind == kind:
+                    raise usage(
+                        f"{shown(os.path.join(self.tree.source, name))} was a {kind} when the tree "
+                        "was encrypted, and its entry stays: name a new folder"
+                    )
 
     def _add_folders_and_links(self) -> None:
         for name, status in self.tree.folders.items():
@@ -239,7 +261,9 @@ class Growing:
 
     def _is_ours(self, there: Job) -> bool:
         with contextlib.suppress(OSError):
-            descriptor = os.open(there.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = _open_regular(there.path)
+            if descriptor is None:
+                return False
             try:
                 return self._sealed.opens(descriptor, self._sealed.options_of(there.name))
             finally:

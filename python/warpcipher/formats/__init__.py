@@ -39,7 +39,7 @@ from .file_chunks import read_chunks
 from .foreign import PREFIX_SIZE, Foreign
 from .foreign import identify as _identify
 from .reader import DecryptedFile, DecryptingReader, SeekableReader
-from .registry import FORMATS, get, key_sizes, resolve, take
+from .registry import FORMATS, get, key_sizes, resolve, take, take_for
 from .stream import decrypt_stream, encrypt_stream
 from .tink_keyset import TEMPLATES, Keyset
 
@@ -61,8 +61,8 @@ def open(
     key: 16 or 32 bytes (cobblestone), a `Keyset` or its JSON text (tink), the algorithm's key
     (raw); or what `warpcipher.keys` takes for one: a source, a function.
     format: a name in `FORMATS`; "auto" takes it from the key, see `resolve`.
-    The size is authenticated here and each chunk when it is read (raw: neither). `.raw.size` is the
-    size of the plaintext. Raises InvalidTag, FormatError, ValueError, OSError; so may every read.
+    The size is authenticated here (ags1, raw: not at all) and each chunk when it is read (raw: not,
+    but for GCM). `.raw.size` is the size of the plaintext. Raises InvalidTag, FormatError, ValueError, OSError; so may every read.
     """
     options = options or Options()
     chosen, key = take(format, key, options)
@@ -76,14 +76,16 @@ def open(
 def detect(header: Buffer, key: object, *, context: bytes = b"") -> str | None:
     """The format of the file that begins with `header` and belongs to `key`, or None.
 
-    No format here has a magic number, so bytes alone say nothing. A Cobblestone header commits to
-    its key: 56 bytes settle it. A Tink file is found by its first segment: give `probe_size` bytes
-    of the file, or all of it. `raw` is never found.
+    Only ags1 has a magic number; of the others bytes alone say nothing. A Cobblestone header
+    commits to its key: 56 bytes settle it. A Tink file is found by its first segment: give
+    `probe_size` bytes of the file, or all of it; an ags1 file by its first block: 36 bytes and the
+    block length that it begins with, or all of it. `raw` is never found.
     """
+    data = bytes(header)
     options = Options(context=context)
-    chosen, key = take("auto", key, options)
+    chosen, key = take_for(data, key, options)
     try:
-        chosen.decryptor(key, header, options).close()
+        chosen.open_checked(key, lambda at, size: data[at : at + size], options).close()
     except (wc.InvalidTag, FormatError):
         return None
     return chosen.name
@@ -114,22 +116,25 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
         if key is None:
             if foreign is not None and foreign.certain:
                 return FileInfo(size, False, (), foreign)
-            shapes = (entry.shape(beginning[:1], size) for entry in FORMATS.values())
+            shapes = (entry.shape(beginning, size) for entry in FORMATS.values())
             fit = tuple(shape for shape in shapes if shape is not None)
             return FileInfo(size, False, fit, foreign)
-        file.seek(0)
         options = Options(context=context)
-        chosen, key = take("auto", key, options)
-        prefix = file.read(chosen.probe_size(key, options))
-    try:
-        decryptor = chosen.decryptor(key, prefix, options)
-    except (wc.InvalidTag, FormatError):
-        return FileInfo(size, False, (), foreign)
+        chosen, key = take_for(beginning, key, options)
+
+        def read_at(at: int, length: int) -> bytes:
+            file.seek(at)
+            return file.read(length)
+
+        try:
+            decryptor = chosen.open_checked(key, read_at, options)
+        except (wc.InvalidTag, FormatError):
+            return FileInfo(size, False, (), foreign)
     decryptor.close()
     layout = decryptor.layout
     found = Candidate(
         chosen.name,
-        "the key opens its header",
+        f"the key opens its {'first block' if chosen.magic else 'header'}",
         layout.plaintext_size(size),
         layout.chunk,
         layout.chunk_count(size),

@@ -169,6 +169,8 @@ class Ags1(Format):
     found_by_key = False
     extension = ".ags1"
     authenticated = True
+    binds_chunks = False
+    magic = MAGIC
     key_sizes = KEY_SIZES
 
     def _key(self, key: object, options: Options) -> bytearray:
@@ -178,23 +180,45 @@ class Ags1(Format):
     def encryptor(self, key: object, options: Options) -> Encryptor:
         return _Encryptor(self._key(key, options), options)
 
-    def shape(self, first: bytes, size: int) -> Candidate | None:
-        if first != MAGIC[:1] or size < HEADER_SIZE + OVERHEAD:
+    def shape(self, prefix: bytes, size: int) -> Candidate | None:
+        try:
+            block = _block_size(prefix[:HEADER_SIZE])
+            blocks = layout(block)
+            plaintext_size, chunks = blocks.plaintext_size(size), blocks.chunk_count(size)
+        except FormatError:
             return None
-        return Candidate(self.name, "the first byte and the size fit")
+        reason = f"it begins with {MAGIC.decode()}, and the size fits"
+        return Candidate(self.name, reason, plaintext_size, block, chunks)
 
     def probe_size(self, key: object, options: Options) -> int:
         return HEADER_SIZE
 
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
-        header = bytes(prefix[:HEADER_SIZE])
-        if len(header) < HEADER_SIZE:
-            raise FormatError(
-                f"truncated: {len(header)} bytes, and the header alone has {HEADER_SIZE}"
-            )
-        if header[:4] != MAGIC:
-            raise FormatError(f"not an AGS1 stream: it begins with {header[:4]!r}, not {MAGIC!r}")
-        block = int.from_bytes(header[4:], "little")
-        if not 0 < block <= LONGEST_BLOCK:
-            raise FormatError(f"blocks of {block} bytes: expected 1 to {LONGEST_BLOCK}")
+        block = _block_size(bytes(prefix[:HEADER_SIZE]))
         return _Decryptor(block, self._key(key, options), options)
+
+    def open_checked(self, key: object, read_at: ReadAt, options: Options) -> Decryptor:
+        decryptor = self.decryptor(key, read_at(0, HEADER_SIZE), options)
+        block = read_at(HEADER_SIZE, decryptor.layout.chunk + OVERHEAD)
+        text = bytearray(max(len(block) - OVERHEAD, 0))
+        try:
+            decryptor.process(memoryview(block), memoryview(text), final=True)
+            decryptor.seek(0, read_at)
+        except BaseException:
+            decryptor.close()
+            raise
+        finally:
+            wipe(text)
+        return decryptor
+
+
+def _block_size(header: bytes) -> int:
+    """Bytes of text in a block, as the header says. Raises FormatError."""
+    if len(header) < HEADER_SIZE:
+        raise FormatError(f"truncated: {len(header)} bytes, and the header alone has {HEADER_SIZE}")
+    if header[:4] != MAGIC:
+        raise FormatError(f"not an AGS1 stream: it begins with {header[:4]!r}, not {MAGIC!r}")
+    block = int.from_bytes(header[4:], "little")
+    if not 0 < block <= LONGEST_BLOCK:
+        raise FormatError(f"blocks of {block} bytes: expected 1 to {LONGEST_BLOCK}")
+    return block

@@ -280,7 +280,11 @@ class Format(abc.ABC):
     description:   one line for people.
     found_by_key:  whether "auto" chooses it by the key; else it is opened by its name alone.
     extension:     of the names of encrypted files, with its dot.
-    authenticated: whether a change of the file is detected.
+    authenticated: whether a change within a chunk is detected, and chunks in another order.
+    binds_chunks:  whether chunks are bound to their file and its end, by a salt of its own: no
+                   chunk of an older version or of another file passes for one of this file, and no
+                   file passes that was cut at the edge of a chunk.
+    magic:         the bytes that every file begins with; empty: there are none.
     """
 
     name: str
@@ -288,14 +292,17 @@ class Format(abc.ABC):
     found_by_key: bool
     extension: str
     authenticated: bool
+    binds_chunks: bool
+    magic: bytes = b""
 
     @abc.abstractmethod
     def encryptor(self, key: object, options: Options) -> Encryptor:
         """Begins a file with fresh salts and nonces."""
 
     @abc.abstractmethod
-    def shape(self, first: bytes, size: int) -> Candidate | None:
-        """Whether a file of `size` bytes that begins with the byte `first` may have this format."""
+    def shape(self, prefix: bytes, size: int) -> Candidate | None:
+        """Whether a file of `size` bytes that begins with `prefix` may have this format. prefix: 8
+        bytes or more, or all of the file."""
 
     @abc.abstractmethod
     def probe_size(self, key: object, options: Options) -> int:
@@ -307,9 +314,17 @@ class Format(abc.ABC):
         """Reads the header in `prefix` and derives the keys. `layout.header_size` says how much of
         it was header.
 
-        Raises InvalidTag where key, context or header do not belong together, FormatError on a
-        short header.
+        Raises FormatError on a short header, and InvalidTag where the header or, with it, the first
+        chunk tells that key, context and header do not belong together: see `open_checked`.
         """
+
+    def open_checked(self, key: object, read_at: ReadAt, options: Options) -> Decryptor:
+        """The decryptor of a file whose beginning the key and context open for certain.
+
+        Raises InvalidTag and FormatError where they do not. Where the header commits to no key, the
+        format authenticates the first chunk. `raw` authenticates nothing.
+        """
+        return self.decryptor(key, read_at(0, self.probe_size(key, options)), options)
 
 
 def key_bytes(key: object, sizes: tuple[int, ...], who: str) -> bytearray:

@@ -89,6 +89,7 @@ class Cobblestone(Format):
     """`cobblestone-128` or `cobblestone-256`; the key is 16 or 32 uniformly random bytes."""
 
     authenticated = True
+    binds_chunks = True
     extension = ".cobblestone"
     found_by_key = True
 
@@ -108,7 +109,7 @@ class Cobblestone(Format):
         wipe(input_key)
         return ChunkEncryptor(LAYOUT, salt + keys.commitment, keys.cipher(options.engine))
 
-    def shape(self, first: bytes, size: int) -> Candidate | None:
+    def shape(self, prefix: bytes, size: int) -> Candidate | None:
         try:
             plaintext_size, chunks = LAYOUT.plaintext_size(size), LAYOUT.chunk_count(size)
         except FormatError:

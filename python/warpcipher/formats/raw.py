@@ -278,11 +278,12 @@ class Raw(Format):
     found_by_key = False
     extension = ".enc"
     authenticated = False
+    binds_chunks = False
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
         return RawEncryptor(key, options)
 
-    def shape(self, first: bytes, size: int) -> Candidate | None:
+    def shape(self, prefix: bytes, size: int) -> Candidate | None:
         return Candidate(self.name, "any bytes can be bare ciphertext")
 
     def probe_size(self, key: object, options: Options) -> int:

@@ -63,16 +63,33 @@ def take(name: str, key: object, options: Options) -> tuple[Format, object]:
 
     Raises what `resolve` and `warpcipher.keys.resolve` raise.
     """
-    if keys.is_deferred(key):
-        sizes = key_sizes(name, options.algorithm)
-        what = {"auto": "a key", "raw": f"a key of {options.algorithm}"}
-        key = keys.resolve(
-            key,
-            sizes=sizes,
-            keyset=name in ("auto", "tink"),
-            what=what.get(name, f"a {name} key"),
-        )
+    key = _asked(name, key, options)
     return resolve(name, key), key
+
+
+def take_for(prefix: bytes, key: object, options: Options) -> tuple[Format, object]:
+    """As `take` with "auto", for a file that begins with `prefix`: its magic number decides, where a
+    format has one and the key is of a size that it takes."""
+    key = _asked("auto", key, options)
+    if isinstance(key, (bytes, bytearray, memoryview)):
+        for entry in FORMATS.values():
+            named = entry.magic and prefix.startswith(entry.magic)
+            if named and len(key) in key_sizes(entry.name, None):
+                return entry, key
+    return resolve("auto", key), key
+
+
+def _asked(name: str, key: object, options: Options) -> object:
+    """The key itself, where a source or a function was given for it."""
+    if not keys.is_deferred(key):
+        return key
+    what = {"auto": "a key", "raw": f"a key of {options.algorithm}"}
+    return keys.resolve(
+        key,
+        sizes=key_sizes(name, options.algorithm),
+        keyset=name in ("auto", "tink"),
+        what=what.get(name, f"a {name} key"),
+    )
 
 
 def key_sizes(name: str, algorithm: str | None) -> tuple[int, ...]:

@@ -99,6 +99,7 @@ class Tink(Format):
     found_by_key = True
     extension = ".tink"
     authenticated = True
+    binds_chunks = True
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
         options.refuse_raw(self.name)
@@ -108,7 +109,8 @@ class Tink(Format):
         )
         return ChunkEncryptor(layout(primary), header, _cipher(primary, header, options))
 
-    def shape(self, first: bytes, size: int) -> Candidate | None:
+    def shape(self, prefix: bytes, size: int) -> Candidate | None:
+        first = prefix[:1]
         if first not in (b"\x18", b"\x28") or size < first[0] + MIN_TAG_SIZE:
             return None
         reason = f"the first byte is the length of a header ({first[0]}); sizes are in the keyset"
