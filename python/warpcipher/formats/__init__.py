@@ -62,7 +62,8 @@ def open(
     (raw); or what `warpcipher.keys` takes for one: a source, a function.
     format: a name in `FORMATS`; "auto" takes it from the key, see `resolve`.
     The size is authenticated here (ags1, raw: not at all) and each chunk when it is read (raw: not,
-    but for GCM). `.raw.size` is the size of the plaintext. Raises InvalidTag, FormatError, ValueError, OSError; so may every read.
+    but for GCM). `.raw.size` is the size of the plaintext. Raises InvalidTag, FormatError,
+    ValueError, OSError; so may every read.
     """
     options = options or Options()
     chosen, key = take(format, key, options)

@@ -68,8 +68,8 @@ def take(name: str, key: object, options: Options) -> tuple[Format, object]:
 
 
 def take_for(prefix: bytes, key: object, options: Options) -> tuple[Format, object]:
-    """As `take` with "auto", for a file that begins with `prefix`: its magic number decides, where a
-    format has one and the key is of a size that it takes."""
+    """As `take` with "auto", for a file that begins with `prefix`: its magic number decides, where
+    a format has one and the key is of a size that it takes."""
     key = _asked("auto", key, options)
     if isinstance(key, (bytes, bytearray, memoryview)):
         for entry in FORMATS.values():
