@@ -254,15 +254,16 @@ WC_API wc_status wc_run_columns(const char *engine, wc_result *results, const wc
  * tag where tags is NULL. All arrays lie in host memory and stay as they are during the call; they and bytes are apart
  * from out. Zero the struct first, then set what applies. */
 typedef struct wc_file_chunks {
-  int file; /* a descriptor that takes pread(); its position stays */
-  const void *bytes; /* the file's content, of bytes_len bytes, instead; NULL: the file */
+  int file; /* a descriptor that takes pread(); its position stays. 0 is one: give -1 for memory instead */
+  const void *bytes; /* the file's content instead, of bytes_len bytes; NULL: the file, or with file -1 no bytes */
   size_t bytes_len;
   const wc_key *const *keys; /* key_count keys of the same AEAD */
   size_t key_count;
   const uint32_t *key_index; /* count entries below key_count; NULL where there is one key */
   size_t count; /* chunks */
   const uint64_t *offsets; /* count entries: of the first byte of each in the file */
-  const uint64_t *lengths; /* count entries: of plaintext, and so of ciphertext; at most 2^28 to a device */
+  const uint64_t *lengths; /* count entries: of plaintext, and so of ciphertext. To a device a chunk takes at most 2^28
+                              bytes, its tag included, and its IV where that is in the file */
   const void *ivs; /* count * iv_len bytes; NULL: in front of each ciphertext */
   size_t iv_len;
   const void *tags; /* count * tag_len bytes; NULL: behind each ciphertext */

@@ -25,7 +25,6 @@ void check_pointers(const wc_file_chunks& c) {
   require(c.keys != nullptr && c.key_count != 0, "keys is a null pointer or key_count is 0");
   require(c.key_count <= UINT32_MAX, "key_count is above 2^32 - 1");
   require(c.bytes != nullptr || c.bytes_len == 0, "bytes is a null pointer");
-  require(c.bytes != nullptr || c.file >= 0, "bytes is a null pointer and file is negative");
   require(c.count == 0 || c.offsets != nullptr, "offsets is a null pointer");
   require(c.count == 0 || c.lengths != nullptr, "lengths is a null pointer");
   require(c.out != nullptr || c.out_len == 0, "out is a null pointer");
@@ -68,7 +67,7 @@ wc_status wc_read_chunks(const char* engine, size_t* failed, const wc_file_chunk
       keys.push_back(&c.keys[i]->key);
     }
     warpcipher::FileChunks converted;
-    converted.source.descriptor = c.bytes != nullptr ? -1 : c.file;
+    converted.source.descriptor = c.bytes != nullptr || c.file < 0 ? -1 : c.file;
     converted.source.bytes = {bytes(c.bytes), c.bytes_len};
     converted.count = c.count;
     converted.keys = keys;

@@ -77,6 +77,31 @@ TEST_F(FileChunks, FromAFileAndFromMemory) {
   EXPECT_EQ(out, text);
 }
 
+TEST_F(FileChunks, EmptyMemory) {
+  chunks.file = -1;
+  chunks.count = 0;
+  EXPECT_EQ(wc_read_chunks(nullptr, &failed, &chunks, nullptr), WC_OK) << wc_last_error();
+  EXPECT_EQ(failed, 0u);
+}
+
+TEST_F(FileChunks, OutInWhatIsRead) {
+  chunks.file = -1;
+  chunks.bytes = sealed.data();
+  chunks.bytes_len = sealed.size();
+  chunks.out = sealed.data() + 3;
+  const Bytes before = sealed;
+  EXPECT_EQ(wc_read_chunks(nullptr, &failed, &chunks, nullptr), WC_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(wc_last_error()).find("source overlaps out"), std::string::npos) << wc_last_error();
+  EXPECT_EQ(sealed, before);
+  chunks.bytes = before.data();
+  std::vector<std::uint64_t> lengths_in_out(count * len / 8, len);
+  chunks.lengths = lengths_in_out.data();
+  chunks.out = lengths_in_out.data();
+  EXPECT_EQ(wc_read_chunks(nullptr, &failed, &chunks, nullptr), WC_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(wc_last_error()).find("lengths overlaps out"), std::string::npos) << wc_last_error();
+  EXPECT_EQ(lengths_in_out, std::vector<std::uint64_t>(count * len / 8, len));
+}
+
 TEST_F(FileChunks, Parts) {
   const std::uint64_t skips[count] = {100, 0, 4999}, takes[count] = {4900, 5000, 1};
   chunks.skips = skips;
@@ -128,7 +153,7 @@ TEST_F(FileChunks, WhatCannotBeRightWritesNothing) {
   refused("lengths is a null pointer");
   chunks = right;
   chunks.file = -1;
-  refused("file is negative");
+  refused("chunk 0: in range");  // of no bytes
   chunks = right;
   chunks.out_len = 14999;
   refused("chunk 2: out range");
