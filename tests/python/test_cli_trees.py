@@ -7,7 +7,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import random
 import re
 import shutil
 import stat
@@ -330,7 +329,9 @@ def test_a_wrong_key_leaves_no_folders(tree: Path) -> None:
     assert b"0 files done, 5 failed" in done.stderr
 
 
-@pytest.mark.parametrize("which", ["cobblestone-128", "tink"])
+@pytest.mark.parametrize(
+    "which", [entry.name for entry in formats.FORMATS.values() if entry.binds_chunks]
+)
 def test_other_formats(tree: Path, which: str) -> None:
     make_key(tree, "k2", "--format", which)
     run("encrypt", "--key", "k2", "t", "-o", "o", cwd=tree)
@@ -413,43 +414,3 @@ def decrypt_with_pyca(key: bytes, data: bytes, context: bytes) -> bytes:
     decryptor = Cobblestone256Decryptor(key, context)
     plain: bytes = decryptor.update(data) + decryptor.finalize()
     return plain
-
-
-def test_manifests_that_lie_are_refused() -> None:
-    good = manifest.Manifest("cobblestone-256", made=5)
-    good.entries = {
-        entry.name: entry
-        for entry in (
-            manifest.Entry("", "folder"),
-            manifest.Entry("sub", "folder", 0o700, 5),
-            manifest.Entry("sub/a", "file", 0o600, 5, 1, 73, "00"),
-            manifest.Entry("l", "link", target="sub"),
-        )
-    }
-    data = good.to_bytes()
-    assert manifest.Manifest.from_bytes(data).entries == good.entries
-    for old, new in (
-        (b'"sub/a"', b'"sub/.."'),
-        (b'"sub/a"', b'"/etc/x"'),
-        (b'"sub/a"', b'"l/x"'),
-        (b'"sub/a"', b'"sup/x"'),
-        (b'"sub/a"', b'"sub/a\\u0000"'),
-        (b'"kind": "file"', b'"kind": "pipe"'),
-        (b'"size": 1', b'"size": -1'),
-        (b'"size": 1', b'"size": "1"'),
-        (b'"mode": 384', b'"mode": 2432'),
-        (b'"entries": 4', b'"entries": 5'),
-        (b'"sealed"', b'"other"'),
-        (b"warpcipher.tree.v1", b"warpcipher.tree.v9"),
-    ):
-        assert old in data
-        with pytest.raises(manifest.ManifestError, match="the manifest"):
-            manifest.Manifest.from_bytes(data.replace(old, new, 1))
-    choose = random.Random(5)
-    for _ in range(300):
-        bad = bytearray(data)
-        bad[choose.randrange(len(bad))] = choose.randrange(256)
-        try:
-            manifest.Manifest.from_bytes(bytes(bad))
-        except manifest.ManifestError:
-            continue

@@ -146,3 +146,32 @@ def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "short").write_bytes(bytes(16))
     run("encrypt", "--format", "ags1", "--key", "short", "-o", "x", "m.avro", cwd=tmp_path)
     assert ags1.BLOCK_SIZE == BLOCK
+
+
+def test_a_cut_file_passes_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "key").touch(0o600)
+    (tmp_path / "key").write_bytes(bytes(32))
+    cut = tmp_path / "cut.ags1"
+    cut.write_bytes(encrypt(paint(BLOCK + 5), bytes(32), b"")[: 8 + BLOCK + 28])
+    done = run("check", "--format", "ags1", "--key", "key", "cut.ags1", cwd=tmp_path)
+    assert b"compare its length with one that you trust" in done.stderr
+
+
+@pytest.mark.parametrize("key_size", [16, 24, 32])
+def test_the_magic_number_and_the_first_block_find_it(tmp_path: Path, key_size: int) -> None:
+    key, path = os.urandom(key_size), tmp_path / "stream"
+    path.write_bytes(peer(paint(300), key, PREFIX, 100))
+    data = path.read_bytes()
+    assert formats.detect(data[:136], key, context=PREFIX) == "ags1"
+    assert formats.detect(data[:135], key, context=PREFIX) is None
+    assert formats.detect(data, key) is None
+    assert formats.detect(data, bytes(key_size), context=PREFIX) is None
+    found = formats.info(path, key, context=PREFIX)
+    (one,) = found.candidates
+    assert found.certain
+    assert (one.format, one.plaintext_size, one.chunk_size, one.chunks) == ("ags1", 300, 100, 3)
+    assert formats.info(path, os.urandom(key_size), context=PREFIX).candidates == ()
+    (shape,) = [one for one in formats.info(path).candidates if one.format == "ags1"]
+    assert (shape.plaintext_size, shape.chunk_size, shape.chunks) == (300, 100, 3)
+    path.write_bytes(b"A" + bytes(200))
+    assert "ags1" not in {one.format for one in formats.info(path).candidates}

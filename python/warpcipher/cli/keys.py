@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,10 +23,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 STANDARD = "-"
 HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
-FEWEST_HEX_DIGITS = 14
-"""Of a DES key without its parity bits."""
-BASE64_DIGITS = (22, 32, 43, 86)
-"""Of keys of 16, 24, 32 and 64 bytes, without padding."""
 
 OPTIONS = (
     click.option(
@@ -206,13 +201,14 @@ def key_sizes(format_name: str, algorithm: str | None) -> tuple[int, ...]:
 def _file(path: str) -> KeySource:
     """The file of --key, with a warning where others may read it."""
     from warpcipher import keys
+    from warpcipher.keys.decode import may_be_key
 
     if not path:
         raise usage("--key names a file, and - is standard input")
     try:
         status = os.stat(path)  # noqa: PTH116 - of the name as it was given
     except OSError as error:
-        if not _may_be_key(path):
+        if not may_be_key(path):
             raise
         raise usage(
             f"--key names a file: what was given, {counted(len(path), 'character')} not repeated "
@@ -222,16 +218,3 @@ def _file(path: str) -> KeySource:
         mode = stat.S_IMODE(status.st_mode)
         warn(f"key file {shown(path)} is open to others (mode {mode:04o}): chmod 600 it")
     return keys.from_file(path)
-
-
-def _may_be_key(text: str) -> bool:
-    """Whether the text that was given as a name looks like the key: a keyset, hex, or base64."""
-    if "{" in text:
-        return True
-    digits = re.sub(r"^0[xX]|[\s:_-]", "", text.rpartition("/")[2])
-    if len(digits) >= FEWEST_HEX_DIGITS and HEX_DIGITS.issuperset(os.fsencode(digits)):
-        return True
-    bare = text.rstrip("=")
-    return bool(re.fullmatch(r"[A-Za-z0-9+/_-]+", bare)) and (
-        len(bare) in BASE64_DIGITS or len(text) > len(bare)
-    )

@@ -11,15 +11,16 @@ import contextlib
 import os
 import selectors
 import shlex
+import shutil
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Sequence
 
-from .decode import LONGEST, Encoding
+from .decode import LONGEST, Encoding, may_be_key
 from .source import KeyId, KeySource
-from .sources import shown
+from .sources import shown, unnamed
 
 SHOWN_ERRORS = 2000
 """Bytes of a failed command's standard error that are shown: its end."""
@@ -47,10 +48,21 @@ def _end_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
+def _has_ended(leader: int) -> bool:
+    """Whether a command has ended, which is not waited for: its number is given to no other."""
+    try:
+        return os.waitid(os.P_PID, leader, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # the system does not keep what has ended: SIGCHLD is ignored
+        return True
+
+
 class _Command(KeySource):
     def __init__(self, arguments: list[str], timeout: float, encoding: Encoding) -> None:
         # The arguments may hold what is not for everybody: the program alone is named.
-        super().__init__(f"the command {shown(arguments[0])}", encoding)
+        # And not even that where the key itself may have been given for the command.
+        program, line = arguments[0], " ".join(arguments)
+        secret = (may_be_key(program) or may_be_key(line)) and shutil.which(program) is None
+        super().__init__(f"the command {unnamed(line) if secret else shown(program)}", encoding)
         self._arguments = arguments
         self._timeout = timeout
 
@@ -66,9 +78,10 @@ class _Command(KeySource):
         try:
             output, errors = self._collect(process)
         finally:
+            # The number is the group's until the leader, which has ended, is waited for.
             _end_group(process.pid)
-            process.wait()
             _running.discard(process.pid)
+            process.wait()
             for stream in (process.stdout, process.stderr):
                 if stream is not None:
                     stream.close()
@@ -86,7 +99,7 @@ class _Command(KeySource):
                     selector.register(stream.fileno(), selectors.EVENT_READ, into)
             # What the command started may keep its streams open: its own end counts.
             while selector.get_map():
-                ended = process.poll() is not None
+                ended = _has_ended(process.pid)
                 ready = selector.select(0 if ended else POLL_SECONDS)
                 for entry, _ in ready:
                     part = os.read(entry.fd, 1 << 16)
@@ -101,7 +114,7 @@ class _Command(KeySource):
                 if ended and not ready:
                     break
                 self._check_time(deadline, errors)
-        while process.poll() is None:  # it closed its streams before it ended
+        while not _has_ended(process.pid):  # it closed its streams before it ended
             self._check_time(deadline, errors)
             time.sleep(POLL_SECONDS)
         return output, errors

@@ -21,6 +21,11 @@ LONGEST = 1 << 20
 SIZES = (8, 16, 24, 32, 64)
 """Of the keys of all algorithms, where the caller knows none."""
 
+_FEWEST_HEX_DIGITS = 14
+"""Of a DES key without its parity bits."""
+_BASE64_DIGITS = (22, 32, 43, 86)
+"""Of keys of 16, 24, 32 and 64 bytes, without padding."""
+
 _HEX = re.compile(rb"[0-9a-fA-F]+")
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]+={0,2}|[A-Za-z0-9_-]+={0,2}")
 _SPACE = b" \t\r\n\v\f"
@@ -188,3 +193,17 @@ def _expected(what: str, sizes: Collection[int], keyset: bool) -> str:
     counts = " or ".join(map(str, sizes or SIZES))
     also = ", or a Tink keyset in JSON" if keyset else ""
     return f"expected {what}: {counts} bytes, raw, in hex digits or in base64{also}"
+
+
+def may_be_key(text: str) -> bool:
+    """Whether text that was given as a name looks like the key itself: a keyset, hex or base64. An
+    error then does not repeat it."""
+    if "{" in text:
+        return True
+    digits = re.sub(r"^0[xX]|[\s:_-]", "", text.rpartition("/")[2])
+    if len(digits) >= _FEWEST_HEX_DIGITS and re.fullmatch(r"[0-9a-fA-F]+", digits):
+        return True
+    bare = text.rstrip("=")
+    return bool(re.fullmatch(r"[A-Za-z0-9+/_-]+", bare)) and (
+        len(bare) in _BASE64_DIGITS or len(text) > len(bare)
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from .decode import LONGEST, Encoding
+from .decode import LONGEST, Encoding, may_be_key
 from .source import KeyId, KeySource
 
 
@@ -14,11 +14,19 @@ def shown(name: str) -> str:
     return name if name.isprintable() else ascii(name)[1:-1]
 
 
+def unnamed(text: str) -> str:
+    """Stands for text that may be a key."""
+    return f"({len(text)} characters, not repeated: they may be a key)"
+
+
 class _Variable(KeySource):
     text = True
 
     def __init__(self, variable: str, encoding: Encoding) -> None:
-        super().__init__(f"environment variable {shown(variable)}", encoding)
+        # The key itself may have been given for the name; not, where there is such a variable.
+        named = os.fsencode(variable) in os.environb or not may_be_key(variable)
+        called = shown(variable) if named else unnamed(variable)
+        super().__init__(f"environment variable {called}", encoding)
         self._variable = variable
 
     def read(self, key_id: KeyId) -> bytes:

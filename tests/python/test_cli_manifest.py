@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What trees refuse: manifests that lie, formats that bind no blocks, entries that became of
+another kind, links in the place of a user's files."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from cli_support import make_key, names, run
+from warpcipher import formats
+from warpcipher.cli import manifest
+
+
+def test_manifests_that_lie_are_refused() -> None:
+    good = manifest.Manifest("cobblestone-256", made=5)
+    good.entries = {
+        entry.name: entry
+        for entry in (
+            manifest.Entry("", "folder"),
+            manifest.Entry("sub", "folder", 0o700, 5),
+            manifest.Entry("sub/a", "file", 0o600, 5, 1, 73, "00"),
+            manifest.Entry("l", "link", target="sub"),
+        )
+    }
+    data = good.to_bytes()
+    assert manifest.Manifest.from_bytes(data).entries == good.entries
+    for old, new in (
+        (b'"sub/a"', b'"sub/.."'),
+        (b'"sub/a"', b'"/etc/x"'),
+        (b'"l"', b'"/l"'),
+        (b'"mtime": 5', b'"mtime": 9223372036854775808000000000'),
+        (b'"sub/a"', b'"l/x"'),
+        (b'"sub/a"', b'"sup/x"'),
+        (b'"sub/a"', b'"sub/a\\u0000"'),
+        (b'"kind": "file"', b'"kind": "pipe"'),
+        (b'"size": 1', b'"size": -1'),
+        (b'"size": 1', b'"size": "1"'),
+        (b'"mode": 384', b'"mode": 2432'),
+        (b'"entries": 4', b'"entries": 5'),
+        (b'"sealed"', b'"other"'),
+        (b"warpcipher.tree.v1", b"warpcipher.tree.v9"),
+    ):
+        assert old in data
+        with pytest.raises(manifest.ManifestError, match="the manifest"):
+            manifest.Manifest.from_bytes(data.replace(old, new, 1))
+    choose = random.Random(5)
+    for _ in range(300):
+        bad = bytearray(data)
+        bad[choose.randrange(len(bad))] = choose.randrange(256)
+        try:
+            manifest.Manifest.from_bytes(bytes(bad))
+        except manifest.ManifestError:
+            continue
+
+
+def test_entries_are_checked_before_they_are_written() -> None:
+    made = manifest.Manifest("tink", {"d": manifest.Entry("d", "file")})
+    made.entries["d/x"] = manifest.Entry("d/x", "file")
+    with pytest.raises(manifest.ManifestError, match="leads out of the tree"):
+        made.to_bytes()
+
+
+def make_tree(folder: Path) -> Path:
+    make_key(folder)
+    (folder / "t/d").mkdir(parents=True)
+    (folder / "t/d/x").write_bytes(b"x")
+    (folder / "t/latest").symlink_to("d/x")
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_a_folder_that_became_something_else_is_refused(tmp_path: Path, kind: str) -> None:
+    make_tree(tmp_path)
+    run("encrypt", "--key", "key", "t", "-o", "o", cwd=tmp_path)
+    shutil.rmtree(tmp_path / "t/d")
+    if kind == "file":
+        (tmp_path / "t/d").write_bytes(b"now a file")
+    else:
+        (tmp_path / "t/d").symlink_to("/")
+    for _ in range(2):
+        done = run("encrypt", "--update", "--key", "key", "t", "-o", "o", cwd=tmp_path, expect=2)
+        assert b"t/d was a folder when the tree was encrypted" in done.stderr
+    run("check", "--key", "key", "o", cwd=tmp_path)
+
+
+def test_links_replace_no_file_of_the_user(tmp_path: Path) -> None:
+    make_tree(tmp_path)
+    run("encrypt", "--key", "key", "t", "-o", "o", cwd=tmp_path)
+    run("decrypt", "--key", "key", "o", "-o", "back", cwd=tmp_path)
+    link = tmp_path / "back/latest"
+    link.unlink()
+    link.symlink_to("elsewhere")
+    options = ("--key", "key", "o", "-o", "back")
+    done = run("decrypt", "--skip-existing", *options, cwd=tmp_path)
+    assert b"back/latest: skipped: its output exists and differs" in done.stderr
+    assert link.readlink() == Path("elsewhere")
+    run("decrypt", "--update", *options, cwd=tmp_path)
+    assert link.readlink() == Path("d/x")
+    link.unlink()
+    link.write_bytes(b"my own work")
+    done = run("decrypt", "--update", *options, cwd=tmp_path)
+    assert b"back/latest: skipped: its output exists and differs" in done.stderr
+    assert link.read_bytes() == b"my own work"
+    done = run("decrypt", *options, cwd=tmp_path, expect=2)
+    assert b"back/latest exists: use --force" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["encrypt", "decrypt"])
+def test_a_pipe_for_the_manifest_keeps_nobody_waiting(tmp_path: Path, command: str) -> None:
+    make_tree(tmp_path)
+    (tmp_path / "o").mkdir()
+    os.mkfifo(tmp_path / "o" / manifest.NAME)
+    paths = ("t", "-o", "o") if command == "encrypt" else ("o", "-o", "back")
+    done = run(command, "--key", "key", *paths, cwd=tmp_path, expect=3)
+    assert b"MANIFEST.warpcipher is not a regular file: that is no manifest" in done.stderr
+
+
+UNBOUND = [
+    entry.name
+    for entry in formats.FORMATS.values()
+    if entry.authenticated and not entry.binds_chunks
+]
+
+
+@pytest.mark.parametrize("which", UNBOUND)
+def test_formats_whose_blocks_are_not_bound_get_no_manifest(tmp_path: Path, which: str) -> None:
+    make_tree(tmp_path)
+    (tmp_path / "t/latest").unlink()
+    options = ("--format", which, "--key", "key")
+    done = run("encrypt", *options, "t", "-o", "o", cwd=tmp_path, expect=2)
+    assert b"take --no-manifest" in done.stderr
+    assert not (tmp_path / "o").exists()
+    run("encrypt", "--no-manifest", *options, "t", "-o", "o", cwd=tmp_path)
+    for command in (("check",), ("decrypt", "-o", "no")):
+        done = run(*command, *options, "o", cwd=tmp_path, expect=2)
+        assert b"take --no-manifest" in done.stderr
+    run("check", "--no-manifest", *options, "o", cwd=tmp_path)
+    done = run("decrypt", "--no-manifest", *options, "o", "-o", "back", cwd=tmp_path)
+    assert b"does not authenticate the end of a file" in done.stderr
+    assert names(tmp_path / "back") == {"d", "d/x"}
+    assert (tmp_path / "back/d/x").read_bytes() == b"x"
