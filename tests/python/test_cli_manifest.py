@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import pytest
 from cli_support import make_key, names, run
 from warpcipher import formats
 from warpcipher.cli import manifest
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_manifests_that_lie_are_refused() -> None:
@@ -143,3 +146,28 @@ def test_formats_whose_blocks_are_not_bound_get_no_manifest(tmp_path: Path, whic
     assert b"does not authenticate the end of a file" in done.stderr
     assert names(tmp_path / "back") == {"d", "d/x"}
     assert (tmp_path / "back/d/x").read_bytes() == b"x"
+
+
+def test_links_never_replace_the_key(tmp_path: Path) -> None:
+    make_tree(tmp_path)
+    (tmp_path / "t/d/key").symlink_to("x")
+    run("encrypt", "--key", "key", "t", "-o", "o", cwd=tmp_path)
+    (tmp_path / "back/d").mkdir(parents=True)
+    shutil.copy(tmp_path / "key", tmp_path / "back/d/key")
+    (tmp_path / "back/d/key").chmod(0o600)
+    key = "back/d/key"
+    done = run("decrypt", "--force", "--key", key, "o", "-o", "back", cwd=tmp_path, expect=2)
+    assert b"is the key file, which is never overwritten" in done.stderr
+    assert (tmp_path / key).read_bytes() == (tmp_path / "key").read_bytes()
+
+
+def test_examples_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cryptography.cobblestone")
+    make_key(tmp_path)
+    (tmp_path / "photos/2024").mkdir(parents=True)
+    (tmp_path / "photos/2024/a.jpg").write_bytes(b"photo")
+    run("encrypt", "--key", "key", "photos", cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", (DOCS / "trees.md").read_text(), re.DOTALL)
+    given = {"key": (tmp_path / "key").read_bytes(), "photo": b"photo"}
+    exec(compile(block, "docs/trees.md", "exec"), given)  # noqa: S102

@@ -7,7 +7,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import stat
 import subprocess
@@ -20,7 +19,6 @@ from cli_support import make_key, names, run, run_json
 from warpcipher import formats
 from warpcipher.cli import manifest
 
-DOCS = Path(__file__).parents[2] / "docs"
 FILES = {"a": b"1", "b": b"2" * 50_000, "sub/a": b"3", "sub/deep/c": b"", "tä\n": b"5"}
 ODD = ["-dash", "new\nline", os.fsdecode(b"\xff\xfe"), "esc\x1b[31m", "x" * 230, ".hidden", "a b"]
 
@@ -361,20 +359,6 @@ def test_a_manifest_in_the_input_is_a_file_like_others(tree: Path) -> None:
     assert content_of(tree / "back") == content_of(tree / "t")
 
 
-def test_links_never_replace_the_key(tree: Path) -> None:
-    (tree / "t/sub/deep/key").symlink_to("x")
-    run("encrypt", "--update", "--key", "key", "t", cwd=tree)
-    (tree / "back/sub/deep").mkdir(parents=True)
-    shutil.copy(tree / "key", tree / "back/sub/deep/key")
-    (tree / "back/sub/deep/key").chmod(0o600)
-    key = "back/sub/deep/key"
-    done = run(
-        "decrypt", "--force", "--key", key, "t.cobblestone", "-o", "back", cwd=tree, expect=2
-    )
-    assert b"is the key file, which is never overwritten" in done.stderr
-    assert (tree / key).read_bytes() == (tree / "key").read_bytes()
-
-
 def test_pyca_reads_files_and_the_manifest(tree: Path) -> None:
     """docs/trees.md, to the byte."""
     pytest.importorskip("cryptography.cobblestone")
@@ -394,18 +378,6 @@ def test_pyca_reads_files_and_the_manifest(tree: Path) -> None:
     head = hashlib.sha256(sealed(tree, "b").read_bytes()[:128]).hexdigest()
     assert by_name["b"]["head"] == head
     assert by_name["link"] == {"name": "link", "kind": "link", "target": "sub/a"}
-
-
-def test_examples_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("cryptography.cobblestone")
-    make_key(tmp_path)
-    (tmp_path / "photos/2024").mkdir(parents=True)
-    (tmp_path / "photos/2024/a.jpg").write_bytes(b"photo")
-    run("encrypt", "--key", "key", "photos", cwd=tmp_path)
-    monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(r"```python\n(.*?)```", (DOCS / "trees.md").read_text(), re.DOTALL)
-    given = {"key": (tmp_path / "key").read_bytes(), "photo": b"photo"}
-    exec(compile(block, "docs/trees.md", "exec"), given)  # noqa: S102
 
 
 def decrypt_with_pyca(key: bytes, data: bytes, context: bytes) -> bytes:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,6 +48,39 @@ def context_of_manifest(context: bytes, kind: str) -> bytes:
 def head_of(data: bytes) -> str:
     """The head of the encrypted file that begins with these bytes."""
     return hashlib.sha256(data[:HEAD_SIZE]).hexdigest()
+
+
+def read_head(path: str) -> str:
+    """The head of an encrypted file; "" where it cannot be read."""
+    try:
+        descriptor = open_regular(path)
+    except OSError:
+        return ""
+    if descriptor is None:
+        return ""
+    try:
+        return head_of(os.pread(descriptor, HEAD_SIZE, 0))
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
+
+
+def open_regular(path: str) -> int | None:
+    """A descriptor of a regular file that is no link; None for anything else, without waiting for
+    the other end of a pipe. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def is_own(name: str) -> bool:
+    """Whether a name in an encrypted tree is the manifest's, the journal's, or that of an output
+    which a run that was killed left."""
+    last = name.rpartition("/")[2]
+    return name in (NAME, JOURNAL) or (last.startswith(".warpcipher-") and last.endswith(".part"))
 
 
 @dataclass(slots=True)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Literal
 
 from . import files, folders, jobs, links
 from .errors import CliError, complain, shown, translate, usage
-from .manifest import NAME
+from .manifest import NAME, is_own
 from .outputs import OutputFile, exists
 from .report import Report
 from .settings import Settings
-from .trees import Growing, Sealed, Whole, is_own, root_above
+from .trees import Growing, Sealed, Whole, root_above
 
 if TYPE_CHECKING:
     from warpcipher.formats import Options

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import stat
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -32,6 +31,9 @@ from .manifest import (
     context_of_file,
     context_of_manifest,
     head_of,
+    is_own,
+    open_regular,
+    read_head,
 )
 from .outputs import OutputFile
 
@@ -83,7 +85,7 @@ class Sealed:
 
         path = os.path.join(root, NAME if kind == "manifest" else JOURNAL)
         try:
-            descriptor = _open_regular(path)
+            descriptor = open_regular(path)
         except FileNotFoundError:
             return None
         if descriptor is None:
@@ -127,39 +129,6 @@ class Sealed:
                 options=self._options_of_manifest(kind),
             )
             output.commit(None)
-
-
-def read_head(path: str) -> str:
-    """The head of an encrypted file; "" where it cannot be read."""
-    try:
-        descriptor = _open_regular(path)
-    except OSError:
-        return ""
-    if descriptor is None:
-        return ""
-    try:
-        return head_of(os.pread(descriptor, HEAD_SIZE, 0))
-    except OSError:
-        return ""
-    finally:
-        os.close(descriptor)
-
-
-def _open_regular(path: str) -> int | None:
-    """A descriptor of a regular file that is no link; None for anything else, without waiting for
-    the other end of a pipe. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    return None
-
-
-def is_own(name: str) -> bool:
-    """Whether a name in an encrypted tree is the manifest's, the journal's, or that of an output
-    which a run that was killed left."""
-    last = name.rpartition("/")[2]
-    return name in (NAME, JOURNAL) or (last.startswith(".warpcipher-") and last.endswith(".part"))
 
 
 class Growing:
@@ -261,7 +230,7 @@ class Growing:
 
     def _is_ours(self, there: Job) -> bool:
         with contextlib.suppress(OSError):
-            descriptor = _open_regular(there.path)
+            descriptor = open_regular(there.path)
             if descriptor is None:
                 return False
             try:
