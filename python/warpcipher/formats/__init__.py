@@ -35,10 +35,11 @@ from .base import (
     Options,
     PieceCipher,
 )
+from .decrypted_file import DecryptedFile
 from .file_chunks import read_chunks
 from .foreign import PREFIX_SIZE, Foreign
 from .foreign import identify as _identify
-from .reader import DecryptedFile, DecryptingReader, SeekableReader
+from .reader import DecryptingReader, SeekableReader
 from .registry import FORMATS, get, key_sizes, resolve, take, take_for
 from .stream import decrypt_stream, encrypt_stream
 from .tink_keyset import TEMPLATES, Keyset
