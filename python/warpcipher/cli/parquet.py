@@ -90,7 +90,7 @@ def decrypt(
 
     \b
     warpcipher parquet decrypt --key my.key -o plain.parquet people.parquet
-    warpcipher parquet decrypt --key my.key -o plain/ *.parquet
+    warpcipher parquet decrypt --key my.key -o plain/ people/
     """
     from warpcipher import parquet as tables
 
@@ -151,7 +151,7 @@ def encrypt(
 
     \b
     warpcipher parquet encrypt --key my.key -o people.parquet plain.parquet
-    warpcipher parquet encrypt --key my.key --column-key ssn=ssn.key -o secret/ *.parquet
+    warpcipher parquet encrypt --key my.key --column-key ssn=ssn.key -o secret/ people/
     """
     from warpcipher import parquet as tables
 
@@ -204,7 +204,7 @@ def rekey(
     What a file said of its old keys is left out: --key-metadata says something of the new one.
 
     \b
-    warpcipher parquet rekey --key old.key --new-key new.key -o new/ *.parquet
+    warpcipher parquet rekey --key old.key --new-key new.key -o new/ people/
     """
     from warpcipher import parquet as tables
 
