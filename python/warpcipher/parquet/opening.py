@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chunks decrypted: where every module of all of them lies, one batch over them, headers mended.
+"""Chunks decrypted: where every module of all of them lies, a batch over them, headers mended.
 
 In the output each chunk is contiguous, and the chunks follow each other without gaps: header, page,
 header, page. Chunks that are not encrypted are copied.
