@@ -189,9 +189,10 @@ def test_statuses_are_those_of_c() -> None:
     header = (Path(__file__).parents[2] / "include/warpcipher.h").read_text(encoding="utf-8")
     values = re.search(r"typedef enum wc_status \{(.*?)\}", header, re.DOTALL)
     assert values is not None
-    assert {status.name: status.value for status in wc.Status} == {
-        name: int(value) for name, value in re.findall(r"WC_([A-Z_]+) = (\d+)", values[1])
-    }
+    of_c = {name: int(value) for name, value in re.findall(r"WC_([A-Z_]+) = (\d+)", values[1])}
+    for raised in ("QUEUE_FULL", "QUEUE_CLOSED", "CANCELLED"):  # exceptions of Queue in Python
+        del of_c[raised]
+    assert {status.name: status.value for status in wc.Status} == of_c
     assert issubclass(wc.Status, IntEnum)
 
 
