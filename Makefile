@@ -128,7 +128,7 @@ gpu_tests = $(if $(shell nvidia-smi -L 2>/dev/null),tests/gpu)
 
 .PHONY: test
 test: build .venv/.stamp-test test-cpp test-install test-asan ## Everything that this machine can test; pytest comes last
-	@python -m pytest tests/python tests/interop tests/fuzz $(gpu_tests)
+	@tools/test_python.sh $(gpu_tests)
 
 # More of the random cases that `make test` has: LONG times as many, from SEED where it is given.
 LONG ?= 20
