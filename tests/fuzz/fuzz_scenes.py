@@ -7,6 +7,7 @@ import functools
 import io
 import json
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import warpcipher as wc
-from cli_support import names, temporaries
+from cli_support import names, run, temporaries
 from warpcipher import formats
 
 FAULTY = [sys.executable, str(Path(__file__).with_name("faulty_command.py"))]
@@ -140,8 +141,10 @@ def encrypt_list(scene: Scene, choose: random.Random) -> None:
 def decrypt_tree(scene: Scene, choose: random.Random) -> None:
     for name in ("a", "x/b", "x/y/c", "z/d"):
         text = any_text(choose)
-        scene.add(f"tree/{name}{SUFFIX}", seal(text))
+        scene.add(f"plain/{name}", text)
         scene.results[f"out/{name}"] = functools.partial(bytes.__eq__, text)
+    run("encrypt", "--key", "key", "plain", "-o", "tree", cwd=scene.folder)
+    shutil.rmtree(scene.folder / "plain")
     scene.arguments = ["decrypt", "--key", "key", "tree", "-o", "out"]
 
 

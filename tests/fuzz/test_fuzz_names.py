@@ -15,6 +15,7 @@ from cli_support import run
 from fuzz_scenes import KEY, SUFFIX
 
 LONGEST = 255
+MANIFEST = b"MANIFEST.warpcipher"
 PIECES = (
     b"\n", b"\r", b"\t", b"\x1b[31m", b"\x7f", b"\\", b"'", b'"', b"`", b"$(id)", b"%s", b"{}",
     b"*", b"?", b" ", b"  ", b".", b"..", b"...", b"~", b"-", b"--force", b"-o", b"=", b":", b"|",
@@ -35,8 +36,8 @@ def fits(name: bytes) -> bool:
 
 
 def make_tree(choose: random.Random, root: bytes) -> tuple[dict[bytes, bytes], set[bytes]]:
-    """Makes files, folders, links, pipes below `root`; returns the files whose encrypted names
-    exist, and what is passed over. All relative to root."""
+    """Makes files, folders, links, pipes below `root`; returns the files, and what is passed over:
+    links go into the manifest. All relative to root."""
     files: dict[bytes, bytes] = {}
     skipped: set[bytes] = set()
     folders = [b""]
@@ -53,7 +54,6 @@ def make_tree(choose: random.Random, root: bytes) -> tuple[dict[bytes, bytes], s
             folders.append(relative)
         elif what == "link":
             os.symlink(choose.choice((b"/", b".", b"nowhere", path)), path)
-            skipped.add(relative)
         elif what == "pipe":
             os.mkfifo(path)
             skipped.add(relative)
@@ -112,7 +112,8 @@ def test_tree_of_any_names(choose: random.Random, folder: Path) -> None:
     }
     assert len(report["failures"]) == len(files) - len(wanted)
     sealed = read_tree(os.fsencode(folder / "sealed"))
-    assert sealed.keys() == {name + SUFFIX.encode() for name in wanted}
+    assert sealed.keys() - {MANIFEST} == {name + SUFFIX.encode() for name in wanted}
+    assert MANIFEST in sealed
     run("decrypt", "--key", "key", "sealed", "-o", "back", cwd=folder)
     assert read_tree(os.fsencode(folder / "back")) == wanted
     assert read_tree(root).keys() == files.keys()  # inputs stay
