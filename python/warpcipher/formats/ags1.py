@@ -33,8 +33,7 @@ from .base import (
     key_bytes,
     wipe,
 )
-from .chunks import native_key, open_key
-from .file_chunks import authentication_failed
+from .chunks import native_key, open_columns, open_key
 
 MAGIC = b"AGS1"
 HEADER_SIZE = 8
@@ -135,29 +134,20 @@ class _Decryptor(_Blocks, Decryptor):
         starts = list(accumulate(lengths, initial=0))[:-1]
         size = len(data) - OVERHEAD * len(lengths)
         aad, aad_offsets, aad_lengths = self._take(len(starts))
-        try:
-            columns = wc.run_columns(
-                self._algorithm,
-                "decrypt",
-                open_key(self._key),
-                data,
-                lengths=[length - NONCE_SIZE for length in lengths],
-                offsets=[start + NONCE_SIZE for start in starts],
-                ivs=b"".join([data[start : start + NONCE_SIZE] for start in starts]),
-                aad=aad,
-                aad_offsets=aad_offsets,
-                aad_lengths=aad_lengths,
-                out=out[:size],
-                engine=self._engine,
-            )
-            columns.raise_for_status()
-        except wc.InvalidTag:
-            wipe(out[:size])
-            bad = next(i for i, status in enumerate(columns.status) if status != wc.Status.OK)
-            raise authentication_failed(first + bad) from None
-        except BaseException:
-            wipe(out[:size])
-            raise
+        open_columns(
+            first,
+            self._algorithm,
+            open_key(self._key),
+            data,
+            out[:size],
+            lengths=[length - NONCE_SIZE for length in lengths],
+            offsets=[start + NONCE_SIZE for start in starts],
+            ivs=b"".join([data[start : start + NONCE_SIZE] for start in starts]),
+            aad=aad,
+            aad_offsets=aad_offsets,
+            aad_lengths=aad_lengths,
+            engine=self._engine,
+        )
         return size
 
 

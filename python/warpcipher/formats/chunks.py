@@ -23,6 +23,23 @@ if TYPE_CHECKING:
 GCM_TAG_SIZE = 16
 
 
+def open_columns(
+    first: int, algorithm: str, key: wc.Key, data: memoryview, out: memoryview, **columns: Any
+) -> None:
+    """Decrypts chunks from number `first` on to `out` by one `run_columns`. On any failure `out` is
+    wiped; InvalidTag names the first chunk that is not authentic."""
+    try:
+        done = wc.run_columns(algorithm, "decrypt", key, data, out=out, **columns)
+        done.raise_for_status()
+    except wc.InvalidTag:
+        wipe(out)
+        bad = next(i for i, status in enumerate(done.status) if status != wc.Status.OK)
+        raise authentication_failed(first + bad) from None
+    except BaseException:
+        wipe(out)
+        raise
+
+
 @lru_cache(maxsize=8)
 def _column_constants(width: int, capacity: int) -> tuple[int, int]:
     """Columns of `width`-byte fields, each one integer: 1, 1, 1, ... and 0, 1, 2, ..."""
@@ -112,25 +129,16 @@ class GcmChunks:
         self, first: int, lengths: array[int], data: memoryview, out: memoryview, final: bool
     ) -> int:
         size = len(data) - GCM_TAG_SIZE * len(lengths)
-        columns = wc.run_columns(
+        open_columns(
+            first,
             self._algorithm,
-            "decrypt",
             open_key(self._key),
             data,
+            out[:size],
             lengths=lengths,
             ivs=self.nonces.build(first, len(lengths), final),
-            out=out[:size],
             engine=self._engine,
         )
-        try:
-            columns.raise_for_status()
-        except wc.InvalidTag:
-            wipe(out[:size])
-            bad = next(i for i, status in enumerate(columns.status) if status != wc.Status.OK)
-            raise authentication_failed(first + bad) from None
-        except BaseException:
-            wipe(out[:size])
-            raise
         return size
 
     def file_call(self, source: int | Buffer, out: Any) -> FileChunksCall:
