@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
 from ..formats.whole import Writer, write_whole
 from . import metadata as md
@@ -14,7 +14,7 @@ from .dest import Dest, writing
 from .extras import place_pages, read_extras
 from .file import File
 from .footer import ENCRYPTED_MAGIC, PLAIN_MAGIC, algorithm_struct, signature
-from .image import Image, Progress, Turns
+from .image import Behind, Image, Progress, Turns
 from .keyring import Keys
 from .modules import (
     BLOOM_BITSET,
@@ -120,12 +120,12 @@ class _Encryption:
         write_whole(writer, memoryview(magic))
         position = len(magic)
         done = 0
-        coming: Future[None] | None = None
         with (
             ThreadPoolExecutor(2, "warpcipher-parquet") as pool,
             Turns() as plains,
             Turns() as outs,
         ):
+            behind = Behind(pool, writer)
             for opening in self._image.openings(pool):
                 plain = plains.take(opening.size)
                 opening.run(plain)
@@ -143,15 +143,12 @@ class _Encryption:
                         self._count(key.key, sealed.modules)
                 out = outs.take(sealing.size)
                 sealing.run(out)
-                if coming is not None:
-                    coming.result()
-                coming = pool.submit(write_whole, writer, out)
+                behind.write(out)
                 position += sealing.size
                 done += sum(opened.chunk.size for opened in opening.opened)
                 if progress is not None:
                     progress(done)
-            if coming is not None:
-                coming.result()
+            behind.finish()
         tail = self._finish(position, magic)
         write_whole(writer, memoryview(tail))
         return position + len(tail)

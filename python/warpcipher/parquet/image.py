@@ -69,6 +69,24 @@ class Turns:
             wipe(buffer)
 
 
+class Behind:
+    """Writes each piece in a thread, while the next one is made."""
+
+    def __init__(self, pool: ThreadPoolExecutor, writer: Writer) -> None:
+        self._pool = pool
+        self._writer = writer
+        self._writing: Future[None] | None = None
+
+    def write(self, data: memoryview) -> None:
+        """Begins to write, once the piece before is written. Raises what that raised."""
+        self.finish()
+        self._writing = self._pool.submit(write_whole, self._writer, data)
+
+    def finish(self) -> None:
+        if self._writing is not None:
+            self._writing.result()
+
+
 class Image:
     """The image of some row groups and columns of a file."""
 
@@ -145,20 +163,17 @@ class Image:
         write_whole(writer, memoryview(PLAIN_MAGIC))
         position = _FIRST
         done = 0
-        writing: Future[None] | None = None
         with Turns() as turns, ThreadPoolExecutor(2, "warpcipher-parquet") as pool:
+            behind = Behind(pool, writer)
             for opening in self.openings(pool):
                 out = turns.take(opening.size)
                 opening.run(out)
-                if writing is not None:
-                    writing.result()
-                writing = pool.submit(write_whole, writer, out)
+                behind.write(out)
                 position += opening.size
                 done += sum(opened.chunk.size for opened in opening.opened)
                 if progress is not None:
                     progress(done)
-            if writing is not None:
-                writing.result()
+            behind.finish()
         rest = self.tail(position)
         write_whole(writer, memoryview(rest))
         return position + len(rest)
