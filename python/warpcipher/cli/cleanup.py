@@ -54,8 +54,8 @@ def remove_unfinished() -> None:
         commands.end_running()
     for name in list(temporaries):
         remove(name)
-    if (output := sys.modules.get("warpcipher.weights.output")) is not None:
-        for path in list(output.unfinished):
+    if (replaced := sys.modules.get("warpcipher.formats.replaced")) is not None:
+        for path in list(replaced.unfinished):
             with contextlib.suppress(OSError):
                 path.unlink()
     folders.remove_empty()

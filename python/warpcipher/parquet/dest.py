@@ -6,9 +6,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, TypeAlias, Union
 
+from ..formats.replaced import replaced
 from ..formats.whole import Writer
 
 Dest: TypeAlias = Union[str, "os.PathLike[str]", Writer]
@@ -28,20 +28,8 @@ def writing(dest: Dest) -> Iterator[Writer]:
         with _open_url(dest) as file:
             yield file
         return
-    path = Path(dest)
-    part = path.with_name(f".warpcipher-{os.urandom(8).hex()}.part")
-    mask = os.umask(0o077)
-    os.umask(mask)
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb", buffering=0) as file:
-            yield file
-            os.fchmod(file.fileno(), 0o666 & ~mask)
-            os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    with replaced(dest) as file:
+        yield file
 
 
 @contextlib.contextmanager

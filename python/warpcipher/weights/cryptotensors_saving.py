@@ -13,6 +13,7 @@ from typing import IO
 
 import warpcipher as wc
 
+from ..formats.replaced import replaced
 from ..formats.whole import write_whole
 from .cryptotensors_header import (
     CHUNK_SIZE,
@@ -37,7 +38,6 @@ from .cryptotensors_key import CryptotensorsKey
 from .entries import Entry
 from .header import Header, TensorInfo, encode, read_header
 from .images import PlainImage
-from .output import replaced
 
 PIECE = 8 << 20
 """Bytes of plaintext that one call encrypts."""

@@ -10,12 +10,12 @@ from typing import Any
 from .. import formats
 from ..formats import Options
 from ..formats.registry import take
+from ..formats.replaced import replaced
 from ..formats.whole import write_whole
 from .cryptotensors_key import CryptotensorsKey
 from .cryptotensors_saving import write_file
 from .entries import entry_of
 from .header import build
-from .output import replaced
 from .shards import MODEL_FORMATS
 
 PLAIN, CRYPTOTENSORS = "safetensors", "cryptotensors"
