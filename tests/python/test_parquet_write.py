@@ -156,6 +156,15 @@ def test_bloom_filters_stay(tmp_path: Path, algorithm: str) -> None:
     assert read_plain(parquet.to_plain(plain)).equals(read_plain(plain))
 
 
+def test_a_table_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(write(table()))
+    path.chmod(0o600)
+    parquet.rekey(path, path, KEY, EncryptionConfig(KEYS[32]))
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [entry.name for entry in tmp_path.iterdir()] == ["t.parquet"]
+
+
 def test_rekey_changes_everything_that_config_says(tmp_path: Path) -> None:
     content = table()
     first = write(content, aad_prefix=b"p", write_page_index=True)

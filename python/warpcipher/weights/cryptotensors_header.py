@@ -175,7 +175,7 @@ def counter_of(base_iv: bytes) -> int:
 
 
 def chunk_ivs(base_iv: bytes, first: int, count: int) -> bytes:
-    """The IVs of `count` chunks from number `first` on, one behind the other."""
+    """The IVs of `count` chunks from number `first` on, back to back."""
     start = counter_of(base_iv) + first
     return b"".join(base_iv[:8] + (start + i).to_bytes(4, "big") for i in range(count))
 

@@ -65,7 +65,7 @@ class PlainImage(Uncopied):
         self.scatter(offset, [out])
 
     def scatter(self, offset: int, parts: list[memoryview]) -> None:
-        """Fills the parts, one behind the other, from `offset` on, in this thread."""
+        """Fills the parts, back to back, from `offset` on, in this thread."""
         while parts:
             count = os.preadv(self.fileno(), parts[:MOST_PARTS], offset)
             if count == 0 and any(map(len, parts)):

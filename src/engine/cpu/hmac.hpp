@@ -25,7 +25,7 @@ class Hmac {
   Hmac(const Hmac& other);
   Hmac& operator=(const Hmac&) = delete;
 
-  // Whether the HMAC of the two parts, one behind the other, begins with `tag`: the time tells nothing. A tag that is
+  // Whether the HMAC of the two parts joined begins with `tag`. The time does not depend on the answer. A tag that is
   // longer than the hash never matches. Throws Error{engine_failure}.
   bool matches(const std::array<std::span<const std::uint8_t>, 2>& parts, std::span<const std::uint8_t> tag);
 

@@ -14,7 +14,7 @@ namespace {
 
 using Bytes = std::vector<unsigned char>;
 
-// Three chunks of 5000 bytes, one behind the other, and what reads them.
+// Three chunks of 5000 bytes, back to back, and what reads them.
 class FileChunks : public testing::Test {
  protected:
   static constexpr std::size_t count = 3, len = 5000, sealed_len = len + 16;
