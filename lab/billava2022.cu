@@ -6,7 +6,7 @@
 // S-box, round keys, text, result, the amounts of ShiftRows and the matrix of MixColumns lie in shared memory, copied
 // there by all threads of the block. The paper's grid covers the text once; so does this one.
 //
-// What stands in: the paper relies on a warp that runs in step; since Volta that is __syncwarp(). The paper tells
+// Substitutes: the paper relies on a warp that runs in step; since Volta that takes __syncwarp(). The paper says
 // neither how it counts nor where carries go: here each thread adds the block's number to the 128-bit counter.
 //
 // Timing: S-box lookups in shared memory (and in the CPU's cache) collide according to the data. Not constant time.

@@ -8,7 +8,7 @@
 
 namespace warpcipher::lab {
 
-// The block that stands `distance` behind `counter`: a big-endian number of 128 bits that wraps. Both are columns in
+// The block `distance` blocks after `counter`: a big-endian number of 128 bits that wraps. Both are columns in
 // the layout of cipher/aes_tables.hpp.
 __device__ __forceinline__ uint4 counter_behind(const std::uint32_t (&counter)[4], std::uint64_t distance) {
   const auto swap = [](std::uint32_t x) { return __byte_perm(x, 0, 0x0123); };

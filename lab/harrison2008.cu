@@ -3,8 +3,8 @@
 // memories (Table 1), AES-128 CTR with its tables in each of them (Table 2), strided sequential reads (Figure 6). Its
 // payloads are in harrison2008_payload.cu.
 //
-// What stands in: texture references are no more; texture objects over linear memory are fetched by the same units.
-// "Coherent" reads of constant memory are all of one address, as that memory serves one at a time; of the others,
+// Substitutes: CUDA no longer has texture references; the same units fetch texture objects over linear memory.
+// "Coherent" reads of constant memory all have one address, as that memory serves one at a time. In the other memories
 // neighbours read neighbouring words. Round keys and counter are a kernel parameter, in the constant bank, as the
 // paper's nonce.
 //
@@ -33,8 +33,8 @@ namespace {
 
 enum class Pattern : std::int64_t { uniform, neighbours, random };
 
-// Of the 4 KiB that are read, word number for read `i` of a thread. state: the thread's random numbers, a linear
-// congruential sequence (Knuth's constants), of which the high bits are used.
+// The index, in the 4 KiB that are read, of the word of a thread's read `i`. state: the thread's random numbers, a
+// linear congruential sequence (Knuth's constants) of which the high bits are used.
 template <Pattern ThePattern>
 WARPCIPHER_HD constexpr std::uint32_t place_of(std::uint32_t i, std::uint32_t thread, std::uint32_t& state) {
   if constexpr (ThePattern == Pattern::uniform) return i % 1024;
@@ -143,8 +143,8 @@ __device__ const Tables global_tables = make_tables(aes::te0);
 
 enum class Place { shared, constant, texture };
 
-// The tables as a texture, in memory of its own: cudaMalloc promises the alignment that textures must have. Of a
-// variable of the module, which asked for it by alignas, the driver of an H200 refused to make one.
+// The tables as a texture in memory of their own: cudaMalloc guarantees the alignment that textures need. For a
+// variable of the module with that alignas the driver of an H200 refused to make one.
 class TableTexture {
  public:
   explicit TableTexture(int device) : device_(device) {
@@ -182,7 +182,7 @@ class TableTexture {
   cudaTextureObject_t object_ = 0;
 };
 
-// The texture of kernels whose tables lie in one; of the others none.
+// The texture of kernels that have their tables in one; else none.
 template <Place ThePlace>
 class TextureOf {
  public:

@@ -2,8 +2,8 @@
 // Payloads of harrison2008: serialisation on the CPU, and a kernel that finds each thread's message by binary search
 // and holds both kinds of modes (a "fat kernel", section 5.2).
 //
-// What stands in: descriptors, schedules and thread index lay in texture memory, by texture references, which are no
-// more; here they are read through the read-only cache, which is what textures are read through.
+// Substitutes: descriptors, schedules and thread index were in texture memory, by texture references, which CUDA no
+// longer has. Here they are read through the read-only cache, which also serves textures.
 //
 // Timing: lookups in shared memory collide according to the data. Not constant time.
 #include "harrison2008_payload.hpp"
@@ -188,8 +188,8 @@ struct Boxes {
   }
 };
 
-// A message's last block with the padding that it wants, of which `in` has the first 16 - padding bytes. The one thread
-// of a warp that gets here makes the others wait (section 6.3).
+// A message's last block with its padding; `in` has the first 16 - padding bytes. The one thread of a warp that gets
+// here makes the others wait (section 6.3).
 __device__ inline uint4 padded_block(const uint4* in, std::uint32_t padding) {
   const uint4 text = padding == 16 ? make_uint4(0, 0, 0, 0) : *in;
   std::uint32_t words[4] = {text.x, text.y, text.z, text.w};
@@ -208,7 +208,7 @@ __global__ void run_payload(const uint4* in, uint4* out, Streams streams, Mappin
   const std::uint32_t thread = mapping.logical(blockIdx.x, threadIdx.x);
   if (thread == no_thread) return;
 
-  // The message whose first thread is the last not behind this one.
+  // The last message whose first thread is not after this one.
   std::uint32_t low = 0;
   for (std::uint32_t high = streams.count; high - low > 1;) {
     const std::uint32_t middle = (low + high) / 2;

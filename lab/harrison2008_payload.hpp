@@ -10,12 +10,12 @@
 
 namespace warpcipher::lab::harrison {
 
-// A message as a job takes it, in Setting::iv, one behind the other; their texts lie in the same order in Data::in,
-// each from a block's start on, and the results in Data::out.
+// A message as a job takes it: in Setting::iv, one after another. Their texts follow in the same order in Data::in,
+// each from the start of a block, and the results in Data::out.
 //
-// padding: what the GPU adds by PKCS #5 (section 6.3). 0 is none; n of 1 to 16 are the last n bytes of the last block,
-// of which Data::in has the first 16 - n bytes, and n that nobody reads. 16 is a block of its own, which Data::in
-// lacks.
+// padding: bytes that the GPU adds by PKCS #5 (section 6.3). 0: none. n from 1 to 16: the last n bytes of the last
+// block. Data::in has its first 16 - n bytes; the n after them are not read. 16 is a block of its own, which Data::in
+// does not have.
 struct Message {
   std::uint32_t blocks;  // of 16 bytes, 1 or more, with padding
   std::uint32_t serial;  // 0: CTR, a thread a block. 1: CBC encryption, a thread for the message
@@ -49,7 +49,7 @@ std::unique_ptr<Job> make_serialisation(const Setting& setting);
 
 #if WARPCIPHER_HAS_CUDA
 // Serialises, copies the streams to the GPU and runs the payload. striped: the second of the mappings of section 6.2
-// from physical to logical threads, else the first, for as many multiprocessors as the parameter of that name says.
+// from physical to logical threads, else the first, for the number of multiprocessors in the parameter of that name.
 std::unique_ptr<Job> make_payload(const Setting& setting, bool striped);
 #endif
 

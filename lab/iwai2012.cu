@@ -8,11 +8,11 @@
 //   AoS   b0c0 b0c1 b0c2 b0c3  b1c0 b1c1 ...          word c of block b at 4 b + c
 //   SoA   b0c0 b1c0 b2c0 ...   b0c1 b1c1 b2c1 ...     word c of block b at c * blocks + b
 //
-// There it lies twice: a round reads one copy and writes the other, so that one barrier a round is enough.
+// It is stored twice: a round reads one copy and writes the other, so that one barrier a round is enough.
 //
-// What stands in: round keys in "constant memory" are a kernel parameter, which lies in the constant bank. The
+// Substitutes: round keys in "constant memory" are a kernel parameter, which lies in the constant bank. The
 // paper's one-thread-a-plaintext grid (section 5.3.2) is the same loop with a grid that covers the text, so that it
-// runs once. The order of a barrier inside a warp was the hardware's in 2012; here as there it is __syncthreads().
+// runs once. In 2012 the hardware kept the threads of a warp in step; here, as there, the barrier is __syncthreads().
 //
 // Timing: lookups in shared memory collide, and in constant memory serialise, according to the data. Not constant time.
 #include <array>
@@ -102,7 +102,7 @@ class Lookup {
   const RoundKeys& keys_;
 };
 
-// Puts into shared memory what the policy wants there.
+// Copies to shared memory what the policy keeps there.
 template <class P>
 __device__ void fill_shared(std::uint32_t* shared, const RoundKeys& keys) {
   if constexpr (P::shared_tables) {
@@ -128,8 +128,8 @@ __global__ void encrypt_registers(const std::uint32_t* in, std::uint32_t* out, s
   }
 }
 
-// 16, 8 or 4 bytes a thread, the state in shared memory: V and VI of Table 5, and Table 6 but its last column. Every
-// thread of a block of threads makes as many turns, for the barriers; past the end they work on nothing.
+// 16, 8 or 4 bytes a thread, the state in shared memory: V and VI of Table 5, and Table 6 except its last column. All
+// threads of a block make the same number of turns, because of the barriers; past the end of the text they do nothing.
 template <class P>
 __global__ void encrypt_shared(const std::uint32_t* in, std::uint32_t* out, std::size_t count,
                                const __grid_constant__ RoundKeys keys) {
@@ -141,7 +141,7 @@ __global__ void encrypt_shared(const std::uint32_t* in, std::uint32_t* out, std:
   const unsigned blocks = blockDim.x / threads_a_block;  // of the cipher, in a turn
   const unsigned block = threadIdx.x / threads_a_block;
   const unsigned first_column = threadIdx.x % threads_a_block * columns;
-  // volatile: the state shall stay in shared memory, not be kept in registers beside it.
+  // volatile: keeps the state in shared memory, without a copy in registers.
   volatile std::uint32_t* const state = shared + P::text_at;
   const auto word = [&](unsigned copy, unsigned c) -> volatile std::uint32_t& {
     const unsigned place = P::text == Text::structures ? 4 * block + c : c * blocks + block;
@@ -292,7 +292,8 @@ std::span<const Variant> iwai2012() {
   [[maybe_unused]] constexpr Text registers = Text::registers;
   [[maybe_unused]] constexpr Text soa = Text::arrays;
   [[maybe_unused]] constexpr Text aos = Text::structures;
-  // Names: the bytes a thread; where T-boxes and round keys lie; the text's place; one T-box, where it is not four.
+  // Parts of a name: bytes a thread; where T-boxes and round keys are; where the text is; the number of T-boxes if not
+  // four.
   static const Variant list[] = {
       {"cpu", "T-boxes on one CPU thread (section 6.3.1)", false, false,
        [](const Setting& setting) { return std::make_unique<OneThread>(setting); }},

@@ -21,16 +21,16 @@
 
 namespace warpcipher::lab {
 
-// Whole numbers by name, each taken once with its limits; what nobody took is an error.
+// Whole numbers by name, each taken once with its limits; one that no variant takes is an error.
 class Parameters {
  public:
   Parameters() = default;
   explicit Parameters(std::map<std::string, std::int64_t> given) : given_(std::move(given)) {}
 
-  // The value, or `standard` where none was given. Throws Error{invalid_argument} outside `least` to `most`.
+  // The value, or `standard` if none was given. Throws Error{invalid_argument} outside `least` to `most`.
   std::int64_t take(const std::string& name, std::int64_t standard, std::int64_t least, std::int64_t most);
 
-  // Throws Error{invalid_argument} when a parameter was given that nothing took.
+  // Throws Error{invalid_argument} if a parameter was given that no variant took.
   void check_all_taken() const;
 
  private:
@@ -38,7 +38,7 @@ class Parameters {
   std::vector<std::string> known_;
 };
 
-// What a job is made from. key and iv are copied; the job wipes its copies when it goes. iv: where a job has many
+// What a job is made from. key and iv are copied; the job wipes its copies when it is destroyed. iv: for a job of many
 // messages, their descriptions, which hold their IVs.
 struct Setting {
   std::span<const std::uint8_t> key;
@@ -47,7 +47,8 @@ struct Setting {
   int device;
 };
 
-// Of one run: in host memory for a variant of the CPU, else in memory of the job's GPU. in and out may be the same.
+// The data of one run: in host memory for a variant of the CPU, else in memory of the job's GPU. in and out may be
+// equal.
 struct Data {
   const std::uint8_t* in;
   std::size_t in_len;

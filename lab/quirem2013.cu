@@ -9,7 +9,7 @@
 //   thread 0   columns 0 3 2 1      thread 1   columns 1 0 3 2      ...      rows 0 1 2 3: InvShiftRows
 //
 // In 2013 a warp ran in step, and that order was enough. Since Volta it is not: __syncwarp() stands where the paper
-// relied on it, and a form with shuffles instead of shared memory stands beside.
+// relied on it. A second form uses shuffles instead of shared memory.
 //
 // The paper does not say where its tables lie; its profile has no replays of shared memory, which tables there would
 // cause. Here they are in global memory, read through the read-only cache. Round keys are a kernel parameter.
@@ -85,7 +85,7 @@ __device__ __forceinline__ std::size_t thread_number() {
   return (std::size_t{blockIdx.y} * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x;
 }
 
-// Four threads a block. Exchange: exchange(own, step) is the column `step` to the left of the thread's own.
+// Four threads a block. Exchange: exchange(own, step) returns the column `step` to the left of the thread's own.
 template <bool Last, class Exchange>
 __device__ __forceinline__ std::uint32_t one_round(std::uint32_t own, const Exchange& exchange, std::uint32_t key) {
   std::uint32_t sum = key ^ row_of<0, Last>(own);
@@ -179,8 +179,8 @@ class Decryption final : public Job {
     }
   }
 
-  // data: as long as the grid covers, of which the parameter `text` says how much is text. What is behind is decrypted
-  // too, and of no use.
+  // data: as long as the grid covers. The parameter `text` says how much of it is text. The rest is decrypted too and
+  // not used.
   void run(const Data& data, Stream stream) override {
     check_message(data);
     const std::size_t covered = std::size_t{threads_} * form_.bytes;

@@ -3,15 +3,15 @@
 // AES-128 (sections 4 and 5). What is computed is in yang2007_search.hpp; section 6 is in yang2007_block.cu.
 //
 // A job is the paper's: threads that each go through as many iterations, 32 keys at a time. Plaintext and ciphertext
-// come as the job's iv, the keys' fixed bits as its key. A thread writes where it found a match, and the CPU looks
-// through what all wrote.
+// come as the job's iv, the keys' fixed bits as its key. A thread writes where it found a match; the CPU reads what all
+// threads wrote.
 //
-// What stands in: the paper's processors are 160 bits wide, of which DES takes two words of 64 bits and AES four of 32,
+// Substitutes: the paper's processors are 160 bits wide, of which DES takes two words of 64 bits and AES four of 32,
 // a column each; a lane here is 32 bits wide. So DES has 32 keys a thread where the paper has 64, and AES has the four
-// columns one after the other. Its state takes 128 registers; the round key, for which no more are left, lies in shared
-// memory, each thread's planes in a bank of its own. Key schedules made in advance lie in global memory.
+// columns one after the other. Its state takes 128 registers. The round key no longer fits in registers: it is in
+// shared memory, each thread's planes in a bank of its own. Key schedules made in advance are in global memory.
 //
-// No address and no branch depends on keys but the writing of a match: constant time.
+// No address and no branch depends on keys, except the writing of a match: constant time.
 #include "yang2007_search.hpp"
 
 #include <array>

@@ -2,7 +2,7 @@
 // yang2007, section 6: AES-128 decryption by blocks, a thread each, by T-tables: with integers, and with floating point
 // alone, as GPUs had it before 2007. There a state is sixteen floats, and XOR is arithmetic or a table.
 //
-// What stands in: the paper reads bytes from textures as floats from 0 to 1 and addresses textures by floats; here
+// Substitutes: the paper reads bytes from textures as floats from 0 to 1 and addresses textures by floats; here
 // bytes become floats from 0 to 255 when loaded and indices when looked up. Tables lie in global memory, read through
 // the read-only cache, which is what textures are read through. The paper's tables of pairs, which halve its lookups,
 // are not here.
@@ -55,7 +55,7 @@ __device__ __forceinline__ std::size_t thread_number() { return std::size_t{bloc
 
 // ---- integers (section 6.2) -----------------------------------------------------------------------------------------
 
-// Row r of a column: one table, turned; the paper's swizzles do that for nothing.
+// Row r of a column: one table, turned; the paper's swizzles do that at no cost.
 template <unsigned Row>
 __device__ __forceinline__ std::uint32_t row_of(std::uint32_t column) {
   const std::uint32_t word = __ldg(&global_table[column >> (8 * Row) & 0xff]);
@@ -93,7 +93,7 @@ __global__ void decrypt_integer(const uint4* in, uint4* out, std::size_t count,
 
 // ---- floating point alone (section 6.1) -----------------------------------------------------------------------------
 
-// Tables of XOR in device memory: 256 x 256 bytes, and 16 x 16 behind.
+// Tables of XOR in device memory: 256 x 256 bytes, then 16 x 16.
 constexpr std::size_t table16_at = 256 * 256;
 constexpr std::size_t tables_len = table16_at + 16 * 16;
 

@@ -20,8 +20,8 @@ std::unique_ptr<Job> make_block_integer(const Setting& setting);
 template <Xor How>
 std::unique_ptr<Job> make_block_float(const Setting& setting);
 
-// Additions alone (Table 3): parameter `xors`, so many a thread. Thread t starts with a = t % 256 and b = t / 256 %
-// 256; each turn adds b to a and counts b up by 37. Its result is a, in 4 bytes.
+// Additions alone (Table 3): parameter `xors`, their number for each thread. Thread t starts with a = t % 256 and b = t
+// / 256 % 256; each turn adds b to a and counts b up by 37. Its result is a, in 4 bytes.
 template <Xor How>
 std::unique_ptr<Job> make_xors(const Setting& setting);
 #endif

@@ -53,7 +53,7 @@ struct SlicedKey {
 };
 
 // MixColumns adds each sum of neighbouring rows t_r = a_r ^ a_{r+1} to two rows: out_r = 2 t_r ^ a_{r+1} ^ t_{r+2}. A
-// key k is added for nothing if t_r takes in m_r with 2 m_r ^ m_{r+2} = k_r, that is m_r = (2 k_r ^ k_{r+2}) / 5.
+// key k is added at no cost if t_r includes m_r with 2 m_r ^ m_{r+2} = k_r, that is m_r = (2 k_r ^ k_{r+2}) / 5.
 // key: the 16 bytes of a round key.
 constexpr SlicedKey slice_key(const std::uint8_t* key) {
   constexpr std::uint8_t fifth = detail::invert(5);
@@ -195,7 +195,7 @@ struct Slices {
   // ShiftRows or its inverse, then column c of the blocks: words[j] of block j, its bytes in memory's order.
   template <unsigned Column, bool Inverse = false>
   WARPCIPHER_INLINE constexpr void get_column(std::uint32_t (&words)[8]) const {
-    // Row 0 or 2 from columns 0 and 1, the row behind from 1 and 2, or from 3 and 0.
+    // Row 0 or 2 from columns 0 and 1, the row after it from 1 and 2, or from 3 and 0.
     constexpr std::uint32_t from_start = Inverse ? 0x4170 : 0x6150;
     constexpr std::uint32_t from_middle = Inverse ? 0x6352 : 0x4372;  // two columns further
     WARPCIPHER_UNROLL

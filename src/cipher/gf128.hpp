@@ -41,8 +41,8 @@ inline constexpr Element gcm_one{0x8000000000000000u, 0};
 
 namespace detail {
 
-// How a GPU multiplies integers. Of plain products of 32 bits nvcc makes such of 64 bits, and adds the zeros of their
-// upper halves: a quarter of GHASH. In the XTS kernels, which hardly multiply, the wide instruction spills registers.
+// How a GPU multiplies integers. nvcc widens plain products of 32 bits to 64 bits and adds the zeros of their upper
+// halves: a quarter of GHASH. In the XTS kernels, which hardly multiply, the wide instruction spills registers.
 enum class Factors { plain, wide };
 
 template <Factors Kind>

@@ -7,8 +7,8 @@
 
 namespace conformance {
 
-// thin: what differs from another form of the tables or size of the key was tested there. Then each length runs once
-// alone, in place or not in turn.
+// thin: another form of the tables or another key size was tested in full. Then each length runs once alone, by turns
+// in place and not.
 int test_algorithm(const Algorithm& algorithm, const Options& options, Stream stream, bool thin = false);
 
 // Every algorithm and both directions in one plan.

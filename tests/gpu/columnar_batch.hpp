@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A columnar batch of random messages for the tests of columns, and what should come of it.
+// A columnar batch of random messages for the tests of columns, and its expected output.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct Shape {
   bool pads = false;
   bool one_length = false;
   bool gaps = true;        // where there are offsets
-  std::size_t slack = 64;  // bytes of the buffers behind the last message
+  std::size_t slack = 64;  // bytes of the buffers after the last message
   bool messages = false;   // given as objects, in any order
 
   std::string text() const;
@@ -42,7 +42,7 @@ class ColumnarBatch {
  public:
   ColumnarBatch(const warpcipher::Algorithm& algorithm, const Shape& shape);
 
-  // What should come of it, by the oracle; the status of each message.
+  // The expected output, by the oracle, and the status of each message.
   std::vector<warpcipher::Result> expect(std::vector<std::uint8_t>& out) const;
 
   // Runs it; out gets the bytes of the output buffer, whatever happens.

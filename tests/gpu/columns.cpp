@@ -154,7 +154,7 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
     for (std::size_t variant = 0; variant < variants; ++variant) {
       Shape shape;
       shape.direction = direction;
-      // So many that serial modes take the kernel of many warps, on the emulated GPU and on a real one.
+      // Enough messages that serial modes take the kernel of many warps, on the emulated GPU and on a real one.
       const std::size_t many = algorithm.parallel(direction) ? 1100 : quick ? 1300 : 60000;
       const std::size_t longest = std::size_t{16} << random_below(lengths);
       shape.count = variant == 3 ? many : 1 + random_below(quick ? 90 : 3000);

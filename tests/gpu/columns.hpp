@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columnar batches that are planned on the GPU, against the oracle; what is wrong in one is refused as it is
-// on the host.
+// Columnar batches that are planned on the GPU, against the oracle. The GPU refuses a wrong batch with the error that
+// the host gives.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunks of an encrypted file read into device memory: what must come out was encrypted here. Slots are forced to be
-// small, so that every thread goes round its own many times.
+// Chunks of an encrypted file read into device memory; the test encrypted them. It forces small slots, so that every
+// thread reuses its own many times.
 #pragma once
 
 #include <functional>

@@ -21,7 +21,7 @@ int test_serial(const Algorithm& algorithm, const Options& options, Stream strea
 int test_hybrid_warps(const Algorithm& algorithm, const Options& options, Stream stream);
 
 // Short messages most of which have one length, packed into warps, and by two kinds of warps where one key allows it:
-// every number of them to a tile, some like no other, counters that carry anywhere.
+// every number of messages in a tile, some with a length of their own, counters that carry anywhere.
 int test_packed_alike(const Algorithm& algorithm, const Options& options, Stream stream);
 
 // Messages of about whole segments of GHASH by warpgroups (warpgroup.cuh), of one key and of a key each.

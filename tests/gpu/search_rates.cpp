@@ -19,12 +19,12 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 struct Rate {
-  double keys_per_second;  // of the search, without what was done before it
+  double keys_per_second;  // of the search alone, without its preparation
   double seconds, to_prepare;
 };
 
-// Searches on so many devices for so long, from the first key again after the last, which is the right one. Ranges are
-// dealt out as a session does.
+// Searches on that number of devices for that time. The last key is the right one; after it the search begins again at
+// the first. Ranges are dealt out as a session does.
 Rate rate_of(const KeyTemplate& key_template, double seconds, std::size_t devices) {
   const auto space = std::make_shared<const KeySpace>(key_template);
   const auto test =

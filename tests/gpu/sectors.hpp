@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columnar batches of XTS that are sectors of a disk: data units of whole rows of 32 blocks, one key, one behind the
-// other; those that are nearly so, or that only their buffers let take for such; and those that must be refused.
+// Columnar batches of XTS that are sectors of a disk: data units of whole rows of 32 blocks, one key, one after
+// another. Also batches that differ from this in one point, or that only look so by their buffers, and those that must
+// be refused.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The child of a process that has used a GPU: the driver does not work there, which the engine says, and what the child
-// inherited is let go of without it.
+// The child of a process that has used a GPU. The driver does not work there: the engine says so, and frees what the
+// child inherited without it.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fibers of the emulated GPU (see cuda_runtime.h). One block runs at a time; its threads are fibers that give way
+// The fibers of the emulated GPU (see cuda_runtime.h). One block runs at a time; its threads are fibers that yield
 // where CUDA's would wait.
 #include <algorithm>
 #include <cstdio>

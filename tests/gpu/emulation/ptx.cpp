@@ -97,7 +97,7 @@ void PtxKernel::parse_line(std::string line, std::map<std::string, std::uint32_t
     instruction.guard = static_cast<std::int32_t>(number_of(parts[0].substr(instruction.negated ? 2 : 1)));
     parts.erase(parts.begin());
   }
-  // Instructions whose operands are a register and so many sources.
+  // Instructions whose operands are a register and this number of sources.
   struct Plain {
     const char* name;
     Code code;

@@ -14,7 +14,7 @@ namespace emulation {
 
 class PtxKernel {
  public:
-  // Throws std::runtime_error that names the line which it does not understand.
+  // Throws std::runtime_error with the line that it does not understand.
   explicit PtxKernel(const std::string& text);
 
   const std::string& name() const { return name_; }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory, streams and events of the emulated GPUs. Work on a stream is kept and runs, in its stream's order but between
-// streams in a shuffled one, when something waits for it; now and then some runs earlier. So what reads a buffer too
-// early, or changes or frees one that a copy has yet to read, gives a wrong result or an error of the sanitizer. As in
-// CUDA, copies from pageable memory read it before they return, copies to it are waited for, and others run late.
+// Memory, streams and events of the emulated GPUs. Work on a stream is kept until something waits for it; then it runs,
+// in order within a stream and in a random order between streams. Some runs earlier, at random. So code that reads a
+// buffer too early, or changes or frees one that a copy has yet to read, gives a wrong result or an error of the
+// sanitizer. As in CUDA, copies from pageable memory read it before they return, copies to it are waited for, and
+// others run late.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -56,7 +57,7 @@ struct Range {
 using Ranges = std::map<const char*, Range>;
 
 std::recursive_mutex mutex;
-// Never destroyed: what is kept to the end of the process shall not count as leaked.
+// Never destroyed, so that what is kept to the end of the process does not count as leaked.
 Ranges& device_memory = *new Ranges;
 Ranges& pinned_memory = *new Ranges;
 CUstream_st default_streams[device_count] = {{.device = 0, .work = {}}, {.device = 1, .work = {}}};
@@ -77,7 +78,7 @@ CUstream_st& resolve(cudaStream_t stream) {
   return reinterpret_cast<std::uintptr_t>(stream) <= 2 ? default_streams[current_device] : *stream;
 }
 
-// Runs the next work of one stream, whichever chance picks. False when no stream has any that can run.
+// Runs the next work of one stream, picked at random. False if no stream has any that can run.
 bool step() {
   std::vector<CUstream_st*> ready;
   for (CUstream_st& stream : default_streams) {
@@ -282,7 +283,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t size, cudaMemcpyK
   if (kind != cudaMemcpyHostToDevice || find(pinned_memory, from) != nullptr) finish(stream);
   return error;
 }
-// In any order, each within an allocation on either side. Pageable memory is not needed of it.
+// In any order, each within an allocation on either side. Pageable memory is not supported.
 cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const std::size_t* sizes, std::size_t count,
                                  cudaMemcpyAttributes* attributes, std::size_t* attribute_begins,
                                  std::size_t attribute_count, cudaStream_t stream) {
