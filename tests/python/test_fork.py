@@ -164,6 +164,46 @@ def test_no_child_hangs_after_a_fork_in_another_threads_first_use(use: str) -> N
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+# A thread derives a file's keys while another one forks: by the end of the fork it must be done.
+DERIVING = """
+import hmac, io, os, threading
+from types import SimpleNamespace
+from warpcipher import formats
+from warpcipher.formats import cobblestone
+
+begun, may_end, inside = threading.Event(), threading.Event(), False
+
+def digest(*arguments):
+    global inside
+    inside = True
+    begun.set()
+    may_end.wait()
+    inside = False
+    return hmac.digest(*arguments)
+
+names = {name: getattr(hmac, name) for name in dir(hmac)}
+cobblestone.hmac = SimpleNamespace(**{**names, "digest": digest})
+use = lambda: formats.encrypt_stream(
+    io.BytesIO(b"text"), io.BytesIO(), bytes(32), format="cobblestone-256"
+)
+thread = threading.Thread(target=use)
+thread.start()
+begun.wait()
+threading.Timer(0.5, may_end.set).start()
+number = os.fork()
+if number == 0:
+    os._exit(1 if inside else 0)
+status = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+thread.join()
+raise SystemExit(status)
+"""
+
+
+def test_no_fork_while_a_thread_holds_libcryptos_locks() -> None:
+    done = run_forking("import warnings; warnings.simplefilter('ignore')\n" + DERIVING)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_child_does_not_wait_for_a_batch_of_its_parent() -> None:
     done = run_forking(LEFT_BEHIND)
     assert done.returncode == 0, done.stdout + done.stderr

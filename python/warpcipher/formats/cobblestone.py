@@ -20,6 +20,7 @@ import os
 
 import warpcipher as wc
 
+from .._not_at_fork import NOT_AT_FORK
 from .base import (
     Buffer,
     Candidate,
@@ -60,7 +61,9 @@ def hkdf_expand(prk: bytearray, info: bytes, length: int) -> bytearray:
     counter = 0
     while len(okm) < length:
         counter += 1
-        block = hmac.digest(prk, block + info + bytes([counter]), HASH)
+        # It works without the interpreter's lock, and takes libcrypto's own.
+        with NOT_AT_FORK:
+            block = hmac.digest(prk, block + info + bytes([counter]), HASH)
         okm += block
     wipe(memoryview(okm)[length:])
     return okm[:length]
