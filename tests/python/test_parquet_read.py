@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import warpcipher as wc
-from parquet_cases import CTR, GCM, KEY, KEYS, pq, read_plain, table, write
+from parquet_cases import CTR, GCM, KEY, KEYS, pq, read_by_pyarrow, read_plain, table, write
 from warpcipher import parquet
 from warpcipher.formats import FormatError
 from warpcipher.parquet import metadata as md
@@ -45,6 +45,13 @@ def test_every_way_to_encrypt(
             write_page_index=more,
             write_page_checksum=more,
         )
+        if algorithm == CTR and parquet.inspect(data).algorithm == GCM:
+            # pyarrow before 26.0.1: its signed footers promise tags that the pages do not have.
+            with pytest.raises(OSError, match="ecrypt"):
+                read_by_pyarrow(data, KEYS[size], aad)
+            with pytest.raises(wc.InvalidTag, match="column a, row group 0"):
+                parquet.read_table(data, KEYS[size], aad_prefix=aad)
+            continue
         assert parquet.read_table(data, KEYS[size], aad_prefix=aad).equals(content)
         image = parquet.to_plain(data, KEYS[size], aad_prefix=aad)
         assert read_plain(image).equals(content)

@@ -10,7 +10,18 @@ from typing import Any
 
 import pytest
 import warpcipher as wc
-from parquet_cases import CTR, GCM, KEY, KEYS, encryption, modules_of, pq, read_plain, table, write
+from parquet_cases import (
+    CTR,
+    GCM,
+    KEY,
+    KEYS,
+    modules_of,
+    pq,
+    read_by_pyarrow,
+    read_plain,
+    table,
+    write,
+)
 from warpcipher import parquet
 from warpcipher.formats import FormatError
 from warpcipher.parquet import EncryptionConfig, encrypting, footer, modules, thrift
@@ -22,12 +33,6 @@ def sealed(plain: bytes, config: EncryptionConfig) -> bytes:
     sink = io.BytesIO()
     assert parquet.encrypt(plain, sink, config) == len(sink.getvalue())
     return sink.getvalue()
-
-
-def read_by_pyarrow(data: bytes, key: bytes, prefix: bytes | None = None) -> Any:
-    options = {} if prefix is None else {"aad_prefix": prefix}
-    properties = encryption.create_decryption_properties(key, **options)
-    return pq.read_table(io.BytesIO(data), decryption_properties=properties)
 
 
 @pytest.mark.parametrize("algorithm", [GCM, CTR])
