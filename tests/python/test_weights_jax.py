@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from warpcipher import weights
+from warpcipher.weights import frameworks
 from weights_cases import assert_same, tensors
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
@@ -34,6 +35,26 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
         part = opened.get_slice("embed")[3:9, ::2]
         assert isinstance(part, jax.Array)
         assert np.array_equal(part, model["embed"][3:9, ::2])
+
+
+def test_memory_that_jax_takes_as_it_is_is_not_wiped() -> None:
+    """JAX copies what does not begin at a multiple of 64 bytes; that is wiped."""
+    jax_memory = frameworks.get("jax", "cpu")
+    for shape in ((), (1, 1), (0, 4), (37,)):
+        size = 4 * int(np.prod(shape))
+        block = jax_memory.block(size + 128)
+        first = -block.ctypes.data % 64
+        for place in range(first, first + 64, 4):
+            part = block[place : place + size]
+            part[:] = np.arange(1, size + 1)
+            expected = part.tobytes()
+            found = jax_memory.given(jax_memory.tensor(part, "I32", shape, "x"))
+            assert found.shape == shape
+            assert np.asarray(found).tobytes() == expected
+            is_same = size != 0 and found.unsafe_buffer_pointer() == part.ctypes.data
+            assert part.tobytes() == (expected if is_same else bytes(size))
+            assert not is_same or (place - first) % 64 == 0
+            del found
 
 
 def test_numbers_that_jax_would_round_are_refused(tmp_path: Path) -> None:

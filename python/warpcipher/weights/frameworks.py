@@ -51,8 +51,8 @@ class Framework(Protocol):
         """A part of a tensor, with memory of its own."""
 
     def given(self, tensor: Any) -> Any:
-        """What a caller is given for a tensor: itself, or a copy; then the tensor is wiped, also
-        after an error."""
+        """What a caller is given for a tensor: itself, another object with its memory, or a copy;
+        then the tensor is wiped, also after an error."""
 
 
 class _NumPy:
@@ -208,8 +208,8 @@ class _Torch:
 
 
 class _Jax(_NumPy):
-    """Arrays of JAX, which are copies: its arrays have memory of their own, which nobody may write
-    to, so that they are made last."""
+    """Arrays of JAX in host memory. Nobody may write to one, so they are made last: of the memory
+    of a block where its place suits JAX, which then keeps the block, and of a copy elsewhere."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -224,11 +224,16 @@ class _Jax(_NumPy):
         return kind
 
     def given(self, tensor: Any) -> Any:
+        is_same_memory = False
         try:
-            copy = self._jax.device_put(tensor, self._jax.devices("cpu")[0], may_alias=False)
-            return copy.block_until_ready()  # else the tensor may be wiped before it is copied
+            found = self._jax.device_put(tensor, self._jax.devices("cpu")[0])
+            found.block_until_ready()  # else the tensor may be wiped before it is copied
+            # may_alias=False does not prevent it: JAX takes aligned memory of NumPy as it is.
+            is_same_memory = found.unsafe_buffer_pointer() == tensor.ctypes.data
+            return found
         finally:
-            self.wipe(tensor.reshape(-1).view(self._numpy.uint8))
+            if not is_same_memory:
+                self.wipe(tensor.reshape(-1).view(self._numpy.uint8))
 
 
 def _item_size(dtype: str) -> int:
