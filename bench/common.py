@@ -76,14 +76,26 @@ def parser(description: str) -> argparse.ArgumentParser:
     return made
 
 
-def report(rows: list[Row], arguments: argparse.Namespace, **facts: object) -> None:
-    """Prints the rows with the machine and whatever else a reader needs to repeat them."""
+def show(row: Row, width: int) -> None:
+    """Prints a row of the table."""
+    print(
+        f"{row.name:{width}}  {row.median:10.4g} {row.unit:5}  ({row.spread})  {row.note}",
+        flush=True,
+    )
+
+
+def report(
+    rows: list[Row], arguments: argparse.Namespace, *, shown: bool = False, **facts: object
+) -> None:
+    """Prints the rows with the machine and whatever else a reader needs to repeat them. shown: a
+    table's rows were printed as they came."""
     facts = {**machine(), "repetitions": arguments.repetitions, **facts}
     if arguments.json:
         print(json.dumps({"facts": facts, "rows": [asdict(row) for row in rows]}, indent=1))
         return
     for name, value in facts.items():
         print(f"{name}: {value}")
-    width = max(len(row.name) for row in rows)
-    for row in rows:
-        print(f"{row.name:{width}}  {row.median:10.4g} {row.unit:5}  ({row.spread})  {row.note}")
+    if not shown:
+        width = max(len(row.name) for row in rows)
+        for row in rows:
+            show(row, width)

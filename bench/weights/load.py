@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model on a tmpfs to tensors, and tensors to a file: warpcipher.weights beside safetensors,
-cryptotensors and, on a GPU, fastsafetensors. The loaders take turns, so that all see the same
-machine."""
+cryptotensors and, on a GPU, fastsafetensors. Each row is printed when it is measured. The loaders
+take turns, so that all see the same machine.
+
+A model of 8 GiB to a GPU takes about a minute. What is slow there is measured with a smaller model,
+and its row says so."""
 
 from __future__ import annotations
 
@@ -18,12 +21,15 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import numpy as np
-from common import Row, parser, report
+from common import Row, parser, report, show
 from warpcipher import weights
 from warpcipher.weights import ed25519
 
 TENSOR = 32 << 20
 ONE = "layer0"
+MOST_SAVED = 1 << 30
+"""Bytes of the model that is saved, and that cryptotensors' own loader reads."""
+
 Action = Callable[[], Any]
 
 
@@ -34,6 +40,21 @@ class Times(NamedTuple):
     cpu: list[float]
 
 
+class Model(NamedTuple):
+    """The same tensors in three files."""
+
+    size: int
+    plain: Path
+    sealed: Path
+    signed: Path
+
+
+class Keys(NamedTuple):
+    key: bytes
+    seed: bytes
+    pair: weights.CryptotensorsKey
+
+
 def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--mib", type=int, default=1024, help="size of the model")
@@ -41,57 +62,188 @@ def main() -> None:
     arguments.add_argument("--device", default="cpu", help="cpu (NumPy), or cuda:0 (PyTorch)")
     options = arguments.parse_args()
     count = max(1, (options.mib << 20) // TENSOR)
+    key, seed = os.urandom(32), os.urandom(32)
+    pair = weights.CryptotensorsKey(key, sign=seed, key_id="enc", sign_key_id="sign")
+    bench = Bench(options.device, Keys(key, seed, pair), options.repetitions, not options.json)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        rows = measure(Path(folder), count, options.device, options.repetitions)
+        bench.run(Path(folder), count)
     report(
-        rows,
+        bench.rows,
         options,
         size=f"{count} tensors of {TENSOR >> 20} MiB",
         residence=f"{options.folder} to {options.device}",
+        shown=True,
     )
 
 
-def measure(folder: Path, count: int, device: str, repetitions: int) -> list[Row]:
-    rng = np.random.default_rng(0)
-    model: dict[str, Any] = {
-        f"layer{i}": rng.integers(0, 256, (1024, TENSOR >> 10), dtype=np.uint8)
-        for i in range(count)
-    }
-    key, seed = os.urandom(32), os.urandom(32)
-    signed = weights.CryptotensorsKey(key, sign=seed, key_id="enc", sign_key_id="sign")
-    paths = [folder / name for name in ("plain.safetensors", "sealed", "signed")]
-    for path, one in zip(paths, (None, key, signed), strict=True):
-        weights.save_file(model, path, one)
-    framework = "np" if device == "cpu" else "pt"
-    loads = loaders(paths, key, signed, framework, device)
-    loads |= peers(paths, key, seed, framework, device)
-    expected = model[ONE]
-    for name, load in loads.items():
-        found = load()[ONE]
-        host = found if isinstance(found, np.ndarray) else found.cpu().numpy()
-        if not np.array_equal(host, expected):
-            raise SystemExit(f"{name} loaded other values")
-    saves = savers(model, folder / "saved", key, signed, device)
-    gigabytes = count * TENSOR / 1e9
-    rows = [
-        Row(
-            name,
-            "GB/s",
-            [gigabytes / taken for taken in times.wall],
-            f"{gigabytes / statistics.median(times.cpu):.3g} GB a second of CPU time",
+class Bench:
+    """rows: what was measured. shows: prints them as they come."""
+
+    def __init__(self, device: str, keys: Keys, repetitions: int, shows: bool) -> None:
+        self.rows: list[Row] = []
+        self._device = device
+        self._framework = "np" if device == "cpu" else "pt"
+        self._keys = keys
+        self._repetitions = repetitions
+        self._shows = shows
+        # Equal tensors, in memory of their own in every file: making them takes no minute.
+        rng = np.random.default_rng(0)
+        self._tensor = rng.integers(0, 256, (1024, TENSOR >> 10), dtype=np.uint8)
+
+    def run(self, folder: Path, count: int) -> None:
+        few = min(count, MOST_SAVED // TENSOR)
+        small = self._model(folder / "small", few)
+        self._rates(self._savers(folder, few), small.size)
+        self._rates(self._slow_loaders(small), small.size)
+        if count != few:
+            for path in small[1:]:
+                path.unlink()
+        model = small if count == few else self._model(folder / "whole", count)
+        self._rates(self._loaders(model), model.size)
+        self._parts(model)
+        if self._device != "cpu":
+            for cores in (8, 4):
+                self._fewer_cores(model, cores)
+
+    def _model(self, folder: Path, count: int) -> Model:
+        folder.mkdir()
+        tensors = {f"layer{i}": self._tensor for i in range(count)}
+        model = Model(count * TENSOR, folder / "plain", folder / "sealed", folder / "signed")
+        for path, key in zip(model[1:], (None, self._keys.key, self._keys.pair), strict=True):
+            weights.save_file(tensors, path, key)
+        return model
+
+    def _rates(self, actions: dict[str, Action], size: int) -> None:
+        """GB/s of each; those that return tensors must return the right ones."""
+        for action in actions.values():
+            found = action()
+            if found is not None and not np.array_equal(on_host(found[ONE]), self._tensor):
+                raise SystemExit("other values were loaded")
+        for name, times in in_turns(actions, self._repetitions).items():
+            gigabytes = size / 1e9
+            used = gigabytes / statistics.median(times.cpu)
+            self._add(
+                f"{name}, {size >> 20} MiB",
+                "GB/s",
+                [gigabytes / taken for taken in times.wall],
+                f"{used:.3g} GB a second of CPU time",
+            )
+
+    def _add(self, *columns: Any) -> None:
+        row = Row(*columns)
+        self.rows.append(row)
+        if self._shows:
+            show(row, 50)
+
+    def _loaders(self, model: Model) -> dict[str, Action]:
+        def load(path: Path, key: object) -> Action:
+            return lambda: weights.load_file(path, key, self._device, self._framework)
+
+        found = {
+            "load plain, warpcipher": load(model.plain, None),
+            "load cobblestone-256, warpcipher": load(model.sealed, self._keys.key),
+            "load cryptotensors, warpcipher": load(model.signed, self._keys.pair),
+        }
+        if self._framework == "pt":
+            with named("fastsafetensors"):
+                found["load plain, fastsafetensors"] = fast(model.plain, self._device)
+        with named("safetensors"):
+            found["load plain, safetensors"] = peer(model.plain, self._device)
+        return found
+
+    def _slow_loaders(self, model: Model) -> dict[str, Action]:
+        found: dict[str, Action] = {}
+        with named("cryptotensors"):
+            found["load cryptotensors, cryptotensors"] = crypto(
+                model.signed, self._device, self._keys
+            )
+        return found
+
+    def _savers(self, folder: Path, count: int) -> dict[str, Action]:
+        path = folder / "saved"
+        # Of memory of their own: what shares memory stays in the processor's caches.
+        tensors: dict[str, Any] = {f"layer{i}": self._tensor.copy() for i in range(count)}
+        if self._device != "cpu":
+            import torch
+
+            tensors = {n: torch.from_numpy(t).to(self._device) for n, t in tensors.items()}
+
+        def save(key: object) -> Action:
+            return lambda: weights.save_file(tensors, path, key)
+
+        found = {
+            "save plain, warpcipher": save(None),
+            "save cobblestone-256, warpcipher": save(self._keys.key),
+            "save cryptotensors, warpcipher": save(self._keys.pair),
+        }
+        with named("safetensors"):
+            found["save plain, safetensors"] = peer_save(tensors, path, self._device)
+        return found
+
+    def _parts(self, model: Model) -> None:
+        """One tensor of 32 MiB, and the columns of one of four ranks, with opening the file."""
+
+        def read(path: Path, key: object, columns: bool) -> Action:
+            def action() -> Any:
+                with weights.safe_open(path, self._framework, self._device, key=key) as opened:
+                    part = opened.get_slice(ONE)
+                    width = part.get_shape()[1]
+                    return part[:, : width // 4] if columns else part[...]
+
+            return action
+
+        actions = {
+            f"{what}, {name}": read(path, key, columns)
+            for what, columns in (("one tensor", False), ("its columns", True))
+            for name, path, key in (
+                ("plain", model.plain, None),
+                ("cobblestone-256", model.sealed, self._keys.key),
+                ("cryptotensors", model.signed, self._keys.pair),
+            )
+        }
+        for name, times in in_turns(actions, self._repetitions).items():
+            used = f"{1e3 * statistics.median(times.cpu):.3g} ms of CPU time"
+            self._add(name, "ms", [1e3 * taken for taken in times.wall], used)
+
+    def _fewer_cores(self, model: Model, cores: int) -> None:
+        """The encrypted file in a process that has fewer cores."""
+        import subprocess
+
+        arguments = [str(model.sealed), self._device, str(cores), str(self._repetitions)]
+        done = subprocess.run(
+            [sys.executable, str(Path(__file__).with_name("few_cores.py")), *arguments],
+            input=self._keys.key,
+            capture_output=True,
+            check=True,
         )
-        for name, times in in_turns({**loads, **saves}, repetitions).items()
-    ]
-    parts = in_turns(parts_of(paths, key, signed, framework, device), repetitions)
-    for name, times in parts.items():
-        used = f"{1e3 * statistics.median(times.cpu):.3g} ms of CPU time"
-        rows.append(Row(name, "ms", [1e3 * taken for taken in times.wall], used))
-    return rows
+        seconds = [float(text) for text in done.stdout.split()]
+        rates = [model.size / 1e9 / taken for taken in seconds]
+        self._add(f"load cobblestone-256, {cores} cores, {model.size >> 20} MiB", "GB/s", rates)
+
+
+def on_host(tensor: Any) -> Any:
+    return tensor if isinstance(tensor, np.ndarray) else tensor.cpu().numpy()
+
+
+class named:  # noqa: N801
+    """A library whose rows are left out where it is not installed."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
+        if kind is None or not issubclass(kind, ImportError):
+            return False
+        print(f"{self._name} is not installed: left out", file=sys.stderr)
+        return True
 
 
 def in_turns(actions: dict[str, Action], repetitions: int) -> dict[str, Times]:
-    """Seconds of each action. Before each timed call the same is done once: what is measured is not
-    what the one before left, such as memory in pages of another size."""
+    """Seconds of each action. Before each timed call a short one is done once: what is measured is
+    not what the one before left, such as memory in pages of another size."""
     taken = {name: Times([], []) for name in actions}
     for _ in range(repetitions):
         for name, action in actions.items():
@@ -101,9 +253,10 @@ def in_turns(actions: dict[str, Action], repetitions: int) -> dict[str, Times]:
                 wait()
                 wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
                 del result
-                if timed:
+                if timed or wall > 0.5:
                     taken[name].wall.append(wall)
                     taken[name].cpu.append(cpu)
+                    break
     return taken
 
 
@@ -114,57 +267,42 @@ def wait() -> None:
         torch.cuda.synchronize()
 
 
-def loaders(
-    paths: list[Path], key: bytes, signed: object, framework: str, device: str
-) -> dict[str, Action]:
-    def load(path: Path, one: object) -> Action:
-        return lambda: weights.load_file(path, one, device, framework)
+def peer(path: Path, device: str) -> Action:
+    if device == "cpu":
+        from safetensors.numpy import load_file
 
-    plain, sealed, crypto = paths
-    return {
-        "load plain, warpcipher": load(plain, None),
-        "load cobblestone-256, warpcipher": load(sealed, key),
-        "load cryptotensors, warpcipher": load(crypto, signed),
-    }
+        return lambda: load_file(path)
+    from safetensors.torch import load_file as load_torch
+
+    return lambda: load_torch(path, device)
 
 
-def peers(
-    paths: list[Path], key: bytes, seed: bytes, framework: str, device: str
-) -> dict[str, Action]:
-    """The loaders of others; those that are not installed are left out and named."""
-    found: dict[str, Action] = {}
-    try:
-        if framework == "np":
-            from safetensors.numpy import load_file
+def peer_save(tensors: dict[str, Any], path: Path, device: str) -> Action:
+    if device == "cpu":
+        from safetensors.numpy import save_file
 
-            found["load plain, safetensors"] = lambda: load_file(paths[0])
-        else:
-            from safetensors.torch import load_file as load_torch
+        return lambda: save_file(tensors, path)
+    from safetensors.torch import save_file as save_torch
 
-            found["load plain, safetensors"] = lambda: load_torch(paths[0], device)
-    except ImportError:
-        print("safetensors is not installed: left out", file=sys.stderr)
-    try:
-        import cryptotensors
+    return lambda: save_torch(tensors, path)
 
-        text = [base64.b64encode(k).decode() for k in (key, ed25519.public_key_of(seed))]
-        pair = [
-            {"kty": "oct", "alg": "aes256gcm", "kid": "enc", "k": text[0]},
-            {"kty": "okp", "alg": "ed25519", "kid": "sign", "x": text[1]},
-        ]
-        cryptotensors.register_direct_key_provider(keys=pair)
-        if framework == "np":
-            from cryptotensors.numpy import load_file as load_crypto
 
-            found["load cryptotensors, cryptotensors"] = lambda: load_crypto(paths[2])
-    except ImportError:
-        print("cryptotensors is not installed: left out", file=sys.stderr)
-    if framework == "pt":
-        try:
-            found["load plain, fastsafetensors"] = fast(paths[0], device)
-        except ImportError:
-            print("fastsafetensors is not installed: left out", file=sys.stderr)
-    return found
+def crypto(path: Path, device: str, keys: Keys) -> Action:
+    import cryptotensors
+
+    text = [base64.b64encode(k).decode() for k in (keys.key, ed25519.public_key_of(keys.seed))]
+    pair = [
+        {"kty": "oct", "alg": "aes256gcm", "kid": "enc", "k": text[0]},
+        {"kty": "okp", "alg": "ed25519", "kid": "sign", "x": text[1]},
+    ]
+    cryptotensors.register_direct_key_provider(keys=pair)
+    if device == "cpu":
+        from cryptotensors.numpy import load_file
+
+        return lambda: load_file(path)
+    from cryptotensors.torch import load_file as load_torch
+
+    return lambda: load_torch(path, device)
 
 
 def fast(path: Path, device: str) -> Action:
@@ -177,54 +315,6 @@ def fast(path: Path, device: str) -> Action:
         return {name: files.get_tensor(name) for name in loader.get_keys()}
 
     return load
-
-
-def savers(
-    model: dict[str, Any], path: Path, key: bytes, signed: object, device: str
-) -> dict[str, Action]:
-    if device != "cpu":
-        import torch
-
-        model = {name: torch.from_numpy(tensor).to(device) for name, tensor in model.items()}
-    found: dict[str, Action] = {
-        "save plain, warpcipher": lambda: weights.save_file(model, path),
-        "save cobblestone-256, warpcipher": lambda: weights.save_file(model, path, key),
-        "save cryptotensors, warpcipher": lambda: weights.save_file(model, path, signed),
-    }
-    try:
-        if device == "cpu":
-            from safetensors.numpy import save_file
-        else:
-            from safetensors.torch import save_file
-        found["save plain, safetensors"] = lambda: save_file(model, path)
-    except ImportError:
-        pass
-    return found
-
-
-def parts_of(
-    paths: list[Path], key: bytes, signed: object, framework: str, device: str
-) -> dict[str, Action]:
-    """One tensor of 32 MiB, and the columns of one of four ranks, with opening the file."""
-
-    def read(path: Path, one: object, columns: bool) -> Action:
-        def action() -> Any:
-            with weights.safe_open(path, framework, device, key=one) as model:
-                part = model.get_slice(ONE)
-                width = part.get_shape()[1]
-                return part[:, : width // 4] if columns else part[...]
-
-        return action
-
-    return {
-        f"{what}, {name}": read(path, one, columns)
-        for what, columns in (("one tensor", False), ("its columns", True))
-        for name, path, one in (
-            ("plain", paths[0], None),
-            ("cobblestone-256", paths[1], key),
-            ("cryptotensors", paths[2], signed),
-        )
-    }
 
 
 if __name__ == "__main__":
