@@ -55,6 +55,15 @@ def test_page_has_every_variant_and_parameter(name: str) -> None:
         assert (DOCS / "lab" / picture).is_file()
 
 
+def test_published_rates_are_read_in_gigabytes() -> None:
+    """The papers' 35.2 Gbit/s and 6914 Mbit/s; what is no rate stays."""
+    iwai, harrison = published.load("iwai2012"), published.load("harrison2008")
+    assert iwai["table5"]["gb_per_s"]["16-shared-shared-registers"] == pytest.approx(4.4)
+    assert iwai["overlapped"]["hidden"] == 0.65
+    assert harrison["table2_gb_per_s"]["ctr-quad-shared"] == pytest.approx(0.86425)
+    assert harrison["table1_seconds"]["reads"] == 5_000_000_000
+
+
 def test_billava_measures_what_can_run(billava: lab.Report) -> None:
     measured = {entry.variant for entry in billava.measurements}
     skipped = {entry.what for entry in billava.skipped}
@@ -102,7 +111,7 @@ def test_bars_and_points_are_drawn() -> None:
         "b",
         "bars",
         "",
-        "Gbit/s",
+        "GB/s",
         (
             lab.Series("published", ("a", "b"), (1.0, 2.0), published=True),
             lab.Series("here", ("a",), (3.0,)),
@@ -123,6 +132,40 @@ def test_bars_and_points_are_drawn() -> None:
         assert plots.as_png(plot, "").startswith(b"\x89PNG")
 
 
+def test_bars_begin_at_zero_and_log_axes_have_dots() -> None:
+    """A bar on a logarithmic axis would begin nowhere, and its length would say nothing."""
+    pytest.importorskip("matplotlib")
+    series = (lab.Series("here", ("a", "b"), (0.25, 1000.0)),)
+    bars = lab.Plot("b", "bars", "", "GB/s", series, kind="bars")
+    for plot in (bars, replace(bars, log_y=True)):
+        (axes,) = plots.figure_of(plot, "").axes
+        assert bool(axes.patches) != plot.log_y
+        assert bool(axes.collections) == plot.log_y
+        assert axes.get_ylim()[0] == 0 or plot.log_y
+        assert [text.get_text() for text in axes.texts] == ["0.250", "1,000"]
+
+
+def test_points_stand_at_their_year_and_decades_are_numbers() -> None:
+    pytest.importorskip("matplotlib")
+    series = [lab.Series("published", (2005.0, 2012.0), (2e-4, 4.0), published=True)]
+    series += [lab.Series(f"{n}, here", (2026.0,) * 2, (100.0 * n, 300.0)) for n in range(1, 6)]
+    plot = lab.Plot("p", "", "year", "GB/s", tuple(series), kind="points", log_y=True)
+    figure = plots.figure_of(plot, "")
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    drawn = [x for points in axes.collections for x, _ in points.get_offsets()]
+    assert drawn[:2] == [2005, 2012]
+    assert all(round(x) == 2026 for x in drawn[2:])
+    assert list(axes.get_xticks()) == [2005, 2010, 2015, 2020, 2026]
+    assert {"0.001", "0.1", "1", "1,000"} <= {label.get_text() for label in axes.get_yticklabels()}
+
+
+def test_a_subtitle_names_a_machine_only_where_something_ran(billava: lab.Report) -> None:
+    assert billava.machine.cpu.model in plots.subtitle_of(billava)
+    nothing = plots.subtitle_of(replace(billava, measurements=[]))
+    assert nothing == "published values alone: nothing was measured"
+
+
 def test_lines_are_drawn_with_their_units() -> None:
     pytest.importorskip("matplotlib")
     sizes = tuple(float(1 << n) for n in range(4, 31))
@@ -130,7 +173,7 @@ def test_lines_are_drawn_with_their_units() -> None:
         "l",
         "lines",
         "bytes",
-        "Gbit/s",
+        "GB/s",
         tuple(lab.Series(f"{name}, a", sizes, sizes, name == "p") for name in "xxypzvw"),
         log_x=True,
         log_y=True,
@@ -257,7 +300,7 @@ def test_command_writes_files(tmp_path: Path) -> None:
 @without_gpu
 def test_command_has_a_timeline(tmp_path: Path) -> None:
     text = run("lab", "timeline", cwd=tmp_path).stdout.decode()
-    assert "| 2005 | Cook et al., OpenGL | GeForce3 Ti200 | 0.00153 |" in text
+    assert "| 2005 | Cook et al., OpenGL | GeForce3 Ti200 | 0.0001912 |" in text
     assert "- the kernels of the lab and of the product: no GPU" in text
 
 

@@ -13,7 +13,7 @@ import warpcipher as wc
 from ..bench import machine
 from . import published
 from .papers import PAPERS
-from .results import Measurement, Plot, Point, Report, Series, Table
+from .results import Measurement, Plot, Point, Report, Series, Table, shown
 from .runner import finish, started_now
 from .session import CHECKED, Session
 from .settings import Settings
@@ -58,7 +58,8 @@ def timeline(
     report = Report(
         paper=NAME,
         title=TITLE,
-        citation="Published values are hollow in the plot; the others were measured here.",
+        citation="Published values are hollow in the plot; the others were measured here. "
+        "What papers give in Gbit/s is shown in GB/s: an eighth of the number.",
         version=wc.__version__,
         started=start.text,
         quick=settings.quick,
@@ -80,7 +81,7 @@ def _published() -> list[Point]:
         Point(
             year=entry["year"],
             label=entry["label"],
-            gigabits=entry["gbps"],
+            gigabytes=entry["gb_per_s"],
             device=entry["device"],
             source=entry["source"],
             published=True,
@@ -120,17 +121,17 @@ def _product(session: Session) -> list[Point]:
 
 
 def _table(points: list[Point]) -> Table:
-    ordered = sorted(points, key=lambda point: (point.year, point.gigabits))
+    ordered = sorted(points, key=lambda point: (point.year, point.gigabytes))
     return Table(
         TITLE,
         "published values, where it says so; the rest was measured here, kernels alone",
-        ("year", "what", "device", "Gbit/s", "source"),
+        ("year", "what", "device", "GB/s", "source"),
         tuple(
             (
                 point.year,
                 point.label,
                 point.device,
-                point.gigabits,
+                point.gigabytes,
                 f"published: {point.source}" if point.published else point.source,
             )
             for point in ordered
@@ -145,24 +146,24 @@ def _plot(points: list[Point]) -> Plot:
         name = "published" if point.published else f"{point.label.partition(':')[0]}, here"
         groups.setdefault(name, []).append(point)
 
-    def shown(point: Point, group: list[Point]) -> str:
+    def name_of(point: Point, group: list[Point]) -> str:
         if point.published:
-            return f"{point.label}: {point.gigabits:g}"
-        best = max(group, key=lambda other: other.gigabits)
-        return f"{point.label}: {point.gigabits:,.0f}" if point is best else ""
+            return f"{point.label}: {shown(point.gigabytes)}"
+        best = max(group, key=lambda other: other.gigabytes)
+        return f"{point.label}: {shown(point.gigabytes)}" if point is best else ""
 
     return Plot(
         NAME,
         TITLE,
         "year",
-        "Gbit/s",
+        "GB/s",
         tuple(
             Series(
                 name,
                 tuple(float(point.year) for point in group),
-                tuple(point.gigabits for point in group),
+                tuple(point.gigabytes for point in group),
                 published=name == "published",
-                names=tuple(shown(point, group) for point in group),
+                names=tuple(name_of(point, group) for point in group),
             )
             for name, group in groups.items()
         ),

@@ -10,6 +10,7 @@ import math
 from statistics import fmean
 from typing import Any
 
+from ..bench.axes import label_decades, shown_figure
 from ..bench.plots import COLOURS, MARKERS, require
 from ..bench.settings import shown_size
 from .results import Plot, Report
@@ -25,19 +26,32 @@ MOST_LABELS = 10
 
 
 DASHES = ("--", ":", "-.")
-COLUMN = 0.5
-"""Of a plot of points, between series that were measured here."""
+COLUMN = 0.12
+"""Years between series that were measured here, around the year that they were measured in: so
+little that each stands at that year."""
 
-NAME_LINES = 34
+YEARS = 5
+"""Between labels of a plot of points over many."""
+
+NAME_LINES = 26
 """That stand above each other in a plot of points."""
 
 
 def as_png(plot: Plot, subtitle: str) -> bytes:
     """One picture. subtitle: what it was measured on."""
+    target = io.BytesIO()
+    # Without a date the same report gives the same bytes.
+    figure_of(plot, subtitle).savefig(target, format="png", dpi=150, metadata={"Software": None})
+    return target.getvalue()
+
+
+def figure_of(plot: Plot, subtitle: str) -> Any:
+    """The picture as matplotlib's Figure."""
     figures: Any = importlib.import_module("matplotlib.figure")
     figure = figures.Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
     axes = figure.subplots()
-    {"lines": _lines, "bars": _bars, "points": _points}[plot.kind](plot, axes)
+    draw = {"lines": _lines, "bars": _dots if plot.log_y else _bars, "points": _points}
+    draw[plot.kind](plot, axes)
     axes.set_xlabel(plot.x_label)
     axes.set_ylabel(plot.y_label)
     if plot.log_x:
@@ -45,17 +59,15 @@ def as_png(plot: Plot, subtitle: str) -> bytes:
         _label_powers(plot, axes)
     if plot.log_y:
         axes.set_yscale("log")
+        label_decades(axes.yaxis)
     axes.grid(alpha=0.3)
     axes.set_axisbelow(True)
     if len(plot.series) > MOST_BELOW:
-        figure.legend(loc="outside right center", fontsize=7, frameon=False)
+        figure.legend(loc="outside right center", fontsize=8, frameon=False)
     else:
-        figure.legend(loc="outside lower center", ncols=len(plot.series), fontsize=8, frameon=False)
-    axes.set_title(f"{plot.title}\n{subtitle}", fontsize=9)
-    target = io.BytesIO()
-    # Without a date the same report gives the same bytes.
-    figure.savefig(target, format="png", dpi=150, metadata={"Software": None})
-    return target.getvalue()
+        figure.legend(loc="outside lower center", ncols=len(plot.series), fontsize=9, frameon=False)
+    axes.set_title(f"{plot.title}\n{subtitle}", fontsize=11)
+    return figure
 
 
 def _label_powers(plot: Plot, axes: Any) -> None:
@@ -70,7 +82,9 @@ def _label_powers(plot: Plot, axes: Any) -> None:
 
 
 def subtitle_of(report: Report) -> str:
-    """The device and when: what stands under a picture's title."""
+    """What stands under a picture's title: the device and when, where anything was measured."""
+    if not report.measurements:
+        return "published values alone: nothing was measured"
     gpu = report.machine.gpu
     device = gpu.name if gpu is not None else report.machine.cpu.model
     quick = ", a quick run" if report.quick else ""
@@ -112,23 +126,53 @@ def _bars(plot: Plot, axes: Any) -> None:
             edgecolor=colour,
             color="none" if series.published else colour,
         )
-        axes.bar_label(
-            bars, [f"{y:.3g}" if y < 1000 else f"{y:,.0f}" for y in series.y], fontsize=6
-        )
+        axes.bar_label(bars, [shown_figure(y) for y in series.y], fontsize=8)
     axes.set_xticks(range(len(names)), names)
     axes.margins(y=0.1)
 
 
+def _dots(plot: Plot, axes: Any) -> None:
+    """What bars would be on a logarithmic axis, where a bar would begin nowhere: dots over names,
+    each with its figure."""
+    names = list(dict.fromkeys(name for series in plot.series for name in series.x))
+    width = 0.8 / len(plot.series)
+    for index, series in enumerate(plot.series):
+        places = [names.index(name) + (index + 0.5) * width - 0.4 for name in series.x]
+        colour = COLOURS[index % len(COLOURS)]
+        axes.scatter(
+            places,
+            series.y,
+            s=40,
+            label=series.label,
+            edgecolors=colour,
+            facecolors="none" if series.published else colour,
+            zorder=3,
+        )
+        for place, y in zip(places, series.y, strict=True):
+            axes.annotate(
+                shown_figure(y),
+                (place, y),
+                xytext=(0, 6),
+                textcoords="offset points",
+                ha="center",
+                fontsize=8,
+            )
+    axes.set_xticks(range(len(names)), names)
+    axes.margins(x=0.1, y=0.15)
+
+
 def _points(plot: Plot, axes: Any) -> None:
-    """Published ones have their names to the right of them all. Those measured here have one x:
-    each series gets a column of its own there, and names to the left of them all."""
+    """Published ones have their names to the right of them all. Those measured here have one x,
+    where each series gets a narrow column, and names to the left of them all."""
     here = [float(x) for series in plot.series for x in series.x if not series.published]
+    columns = [series.label for series in plot.series if not series.published]
     heights = [math.log10(y) for series in plot.series for y in series.y]
     gap = (max(heights) - min(heights)) / NAME_LINES
     named: dict[bool, list[tuple[float, float, str]]] = {True: [], False: []}
     for index, series in enumerate(plot.series):
         colour = COLOURS[index % len(COLOURS)]
-        column = 0 if series.published else COLUMN * index
+        place = 0.0 if series.published else columns.index(series.label) - (len(columns) - 1) / 2
+        column = COLUMN * place
         years = [float(x) + column for x in series.x]
         axes.scatter(
             years,
@@ -141,10 +185,15 @@ def _points(plot: Plot, axes: Any) -> None:
         )
         names = zip(years, series.y, series.names, strict=False)
         named[series.published] += [entry for entry in names if entry[2]]
+    _label_years(plot, axes)
     for published, entries in named.items():
         entries.sort(key=lambda entry: entry[1])
         places = spread([math.log10(y) for _, y, _ in entries], gap)
-        edge = max((x for x, _, _ in entries), default=0) + 1 if published else min(here, default=0)
+        edge = (
+            max((x for x, _, _ in entries), default=0) + 1
+            if published
+            else min(here, default=0) - 1
+        )
         for (x, y, name), place in zip(entries, places, strict=True):
             axes.annotate(
                 name,
@@ -152,7 +201,7 @@ def _points(plot: Plot, axes: Any) -> None:
                 xytext=(edge, 10**place),
                 ha="left" if published else "right",
                 va="center",
-                fontsize=7,
+                fontsize=8,
                 arrowprops={
                     "arrowstyle": "-",
                     "color": "0.7",
@@ -161,6 +210,16 @@ def _points(plot: Plot, axes: Any) -> None:
                     "relpos": (0 if published else 1, 0.5),
                 },
             )
+
+
+def _label_years(plot: Plot, axes: Any) -> None:
+    """The last year, and of a long time before it every fifth that is not close to it."""
+    years = [round(float(x)) for series in plot.series for x in series.x]
+    first, last = min(years), max(years)
+    step = YEARS if last - first > 2 * YEARS else 1
+    shown = [year for year in range(first, last) if year % step == 0 and last - year >= step / 2]
+    axes.set_xticks([*shown, last])
+    axes.minorticks_off()
 
 
 def spread(heights: list[float], gap: float) -> list[float]:

@@ -102,7 +102,7 @@ def line(news: object) -> str:
         parameters = ", ".join(f"{name} {value}" for name, value in news.parameters.items())
         time = bench_report.shown_time(news.seconds.median)
         rate = (
-            f"{news.gigabits:.4g} Gbit/s"
+            f"{news.gigabytes:.4g} GB/s"
             if news.unit == "bytes"
             else f"{news.rate.median:.4g} {news.unit}/s"
         )
@@ -110,7 +110,7 @@ def line(news: object) -> str:
             f"{time:>8}  {rate:>16}  {parameters}"
         )
     if isinstance(news, Point):
-        return f"{news.year} {news.gigabits:12.5g} Gbit/s  {news.label}, {news.device}"
+        return f"{news.year} {news.gigabytes:12.5g} GB/s  {news.label}, {news.device}"
     if isinstance(news, Skipped):
         return f"left out: {news.what}: {news.reason}"
     raise TypeError(f"no line for {type(news).__name__}")

@@ -42,9 +42,9 @@ class Measurement:
         return self.seconds.rate(self.amount)
 
     @property
-    def gigabits(self) -> float:
-        """Gbit/s, as papers count, of a measurement in bytes: the median."""
-        return self.amount * 8 / self.seconds.median / 1e9
+    def gigabytes(self) -> float:
+        """GB/s of a measurement in bytes: the median."""
+        return self.amount / self.seconds.median / 1e9
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Point:
 
     year: int
     label: str
-    gigabits: float
+    gigabytes: float
     device: str
     source: str
     published: bool

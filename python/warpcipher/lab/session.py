@@ -280,13 +280,13 @@ class Session:
             variant, size, seconds, checked, residence="device" if on_device else "host", **shown
         )
 
-    def point(self, label: str, found: Measurement, gigabits: float | None = None) -> Point:
-        """A measurement, for the timeline. gigabits: where it is not in bytes."""
+    def point(self, label: str, found: Measurement, gigabytes: float | None = None) -> Point:
+        """A measurement, for the timeline. gigabytes: where it is not in bytes."""
         gpu = self.machine.gpu
         return Point(
             year=datetime.now(timezone.utc).year,
             label=f"{self.paper}: {label}",
-            gigabits=found.gigabits if gigabits is None else gigabits,
+            gigabytes=found.gigabytes if gigabytes is None else gigabytes,
             device=gpu.name if gpu is not None else self.machine.cpu.model,
             source="measured here",
             published=False,

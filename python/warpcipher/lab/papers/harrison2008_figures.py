@@ -41,7 +41,7 @@ def _counts(session: Session, blocks: int) -> list[int]:
 
 
 def figures4and5(session: Session, runner: Runner) -> dict[str, dict[int, float]]:
-    """Gbit/s over message count: of Figure 4, and of Figure 5 for the serial mode."""
+    """GB/s over message count: of Figure 4, and of Figure 5 for the serial mode."""
     kept: dict[str, dict[int, float]] = {}
     for figure, serial, lengths in (
         ("figure4", False, PARALLEL_BLOCKS),
@@ -61,12 +61,12 @@ def figures4and5(session: Session, runner: Runner) -> dict[str, dict[int, float]
                             if way == STRIPED
                             else runner.product(blocks, count, keys, serial=serial)
                         )
-                        line[count] = blocks * count * 128 / seconds.median / 1e9
+                        line[count] = blocks * count * 16 / seconds.median / 1e9
                     label = f"{blocks} blocks, {way}" + (", a key each" if rekeyed else "")
                     lines[label] = line
         series = [Series(label, tuple(line), tuple(line.values())) for label, line in lines.items()]
         if not serial:
-            known = published.load(NAME)["generic_mbps"]["value"] / 1e3
+            known = published.load(NAME)["generic_gb_per_s"]["value"]
             ends = (1.0, float(MOST_MESSAGES))
             series.append(
                 Series("published maximum, with transfers", ends, (known, known), published=True)
@@ -76,7 +76,7 @@ def figures4and5(session: Session, runner: Runner) -> dict[str, dict[int, float]
                 figure,
                 f"Messages of a {'serial' if serial else 'parallel'} mode (Figure {figure[-1]})",
                 "messages",
-                "Gbit/s",
+                "GB/s",
                 tuple(series),
                 log_x=True,
                 log_y=True,
@@ -84,10 +84,10 @@ def figures4and5(session: Session, runner: Runner) -> dict[str, dict[int, float]
         )
         session.tables.append(
             Table(
-                f"{'Serial' if serial else 'Parallel'} messages, Gbit/s in device memory",
+                f"{'Serial' if serial else 'Parallel'} messages, GB/s in device memory",
                 f"Figure {figure[-1]}: the least and the largest payload; serialisation or "
                 "planning included",
-                ("messages of", "fewest messages", "Gbit/s", "most messages", "Gbit/s"),
+                ("messages of", "fewest messages", "GB/s", "most messages", "GB/s"),
                 tuple(
                     (label, min(line), line[min(line)], max(line), line[max(line)])
                     for label, line in lines.items()
@@ -114,7 +114,7 @@ def judge45(session: Session, lines: dict[str, dict[int, float]]) -> None:
         ),
         Conclusion(
             "serial modes need many messages: few leave the GPU empty",
-            f"2048 blocks, {few} message: {shown(serial[few])} Gbit/s serial, "
+            f"2048 blocks, {few} message: {shown(serial[few])} GB/s serial, "
             f"{shown(parallel[few])} parallel; {many} messages: {shown(serial[many])} and "
             f"{shown(parallel[many])} (the product's serial: {shown(product[many])})",
             serial[few] < parallel[few] / 4 and serial[many] > 4 * serial[few],
@@ -201,7 +201,7 @@ def padding(session: Session, runner: Runner) -> None:
                 (
                     f"{'serial' if serial else 'parallel'}, {blocks} blocks",
                     count,
-                    blocks * count * 128 / without / 1e9,
+                    blocks * count * 16 / without / 1e9,
                     *(f"{cost:.1%}" for cost in costs[-2:]),
                 )
             )
@@ -210,7 +210,7 @@ def padding(session: Session, runner: Runner) -> None:
             "What padding by the GPU costs",
             "section 6.3, which has no figures. Times over messages as long with their padding as "
             "others without",
-            ("messages of", "messages", "Gbit/s without", "5 bytes", "a whole block"),
+            ("messages of", "messages", "GB/s without", "5 bytes", "a whole block"),
             tuple(rows),
         )
     )

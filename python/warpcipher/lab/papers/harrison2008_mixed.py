@@ -56,14 +56,14 @@ def figure7(session: Session, runner: Runner) -> None:
     orders = mixed_payloads(7)
     size = 16 * sum(message.blocks for message in orders[0])
     names = tuple(f"payload {i + 1}" for i in range(len(orders)))
-    paper = [size * 8 / runner.paper(order, 1).median / 1e9 for order in orders]
-    product = [size * 8 / runner.batch(order, session.repetitions).median / 1e9 for order in orders]
+    paper = [size / runner.paper(order, 1).median / 1e9 for order in orders]
+    product = [size / runner.batch(order, session.repetitions).median / 1e9 for order in orders]
     session.plots.append(
         Plot(
             "figure7",
             "The same messages of both modes in seven orders (Figure 7)",
             "order",
-            "Gbit/s",
+            "GB/s",
             (Series(STRIPED, names, tuple(paper)), Series(PRODUCT, names, tuple(product))),
             kind="bars",
         )
@@ -79,7 +79,7 @@ def figure7(session: Session, runner: Runner) -> None:
     )
     session.tables.append(
         Table(
-            "Seven orders of the same messages, Gbit/s",
+            "Seven orders of the same messages, GB/s",
             "Figure 7 and section 7.3",
             ("order", "what it is", STRIPED, PRODUCT),
             tuple(zip(names, meaning, paper, product, strict=True)),
@@ -90,7 +90,7 @@ def figure7(session: Session, runner: Runner) -> None:
             "serial messages belong in full groups of 32, spread evenly, in order of their size: 7 "
             "is the best order, and 3 beats 1 and 2",
             ", ".join(f"{i + 1}: {shown(rate)}" for i, rate in enumerate(paper))
-            + f" Gbit/s; the product, which sorts by itself, {shown(min(product))} to "
+            + f" GB/s; the product, which sorts by itself, {shown(min(product))} to "
             f"{shown(max(product))}",
             paper[6] == max(paper) and paper[2] > max(paper[0], paper[1]),
         )

@@ -42,7 +42,7 @@ def run(session: Session) -> None:
         grid: {name: _measure(session, name, size, blocks, buffers) for name in kernels}
         for grid, blocks in grids.items()
     }
-    rates = {grid: {name: row[name].gigabits for name in row} for grid, row in found.items()}
+    rates = {grid: {name: row[name].gigabytes for name in row} for grid, row in found.items()}
     _tables(session, size, rates)
     _figure9(session, rates)
     _judge(session, rates[f"{scaled} blocks"], rates["no loop"], cpu)
@@ -65,38 +65,38 @@ def _measure(
 
 
 def _one_thread(session: Session) -> float:
-    """Gbit/s of the T-box code on one core."""
+    """GB/s of the T-box code on one core."""
     size = 1 << min(session.values["size"], 22)
     buffers = session.memory(CPU, size), session.memory(CPU, size)
     found = session.measure_cipher(CPU, ALGORITHM, size, CHECK_SIZES, buffers)
     one = published.load(NAME)["one_thread"]
     session.tables.append(
         Table(
-            f"One CPU thread, Gbit/s, {shown_size(size)}",
+            f"One CPU thread, GB/s, {shown_size(size)}",
             one["source"],
             ("form", "published", "here"),
-            (("T-boxes, C", one["gbps"], found.gigabits),),
+            (("T-boxes, C", one["gb_per_s"], found.gigabytes),),
         )
     )
-    return found.gigabits
+    return found.gigabytes
 
 
 def _tables(session: Session, size: int, rates: dict[str, dict[str, float]]) -> None:
     values = published.load(NAME)
-    known = {**values["table5"]["gbps"], **values["table6"]["gbps"]}
+    known = {**values["table5"]["gb_per_s"], **values["table6"]["gb_per_s"]}
     names = list(next(iter(rates.values())))
     threads = session.values["threads"]
     for title, source, chosen in (
-        ("16 bytes a thread", "Table 5", [n for n in names if n in values["table5"]["gbps"]]),
+        ("16 bytes a thread", "Table 5", [n for n in names if n in values["table5"]["gb_per_s"]]),
         (
             "8, 4 and 1 byte a thread",
             "Table 6, and section 6.3.2 for one T-box",
-            [name for name in names if name not in values["table5"]["gbps"]],
+            [name for name in names if name not in values["table5"]["gb_per_s"]],
         ),
     ):
         session.tables.append(
             Table(
-                f"Gbit/s, {title}, {shown_size(size)}, {threads} threads a block",
+                f"GB/s, {title}, {shown_size(size)}, {threads} threads a block",
                 source,
                 (
                     "bytes-T-box-keys-text",
@@ -127,14 +127,14 @@ def _best(rates: dict[str, float], granularity: int) -> float:
 
 def _figure9(session: Session, rates: dict[str, dict[str, float]]) -> None:
     values = published.load(NAME)
-    known = {**values["table5"]["gbps"], **values["table6"]["gbps"]}
+    known = {**values["table5"]["gb_per_s"], **values["table6"]["gb_per_s"]}
     names = tuple(f"{size} B/thread" for size in GRANULARITIES)
     session.plots.append(
         Plot(
             "figure9",
             "Best throughput of each granularity (Figure 9)",
             "granularity",
-            "Gbit/s",
+            "GB/s",
             (
                 Series(
                     "published, GTX 285",
@@ -155,7 +155,7 @@ def _figure9(session: Session, rates: dict[str, dict[str, float]]) -> None:
 
 _CLAIMS = (
     "16 bytes a thread is the fastest granularity, 8 and 4 about 30% slower",
-    "T-boxes belong in shared memory, not in constant memory (34.4 against 5.0 Gbit/s)",
+    "T-boxes belong in shared memory, not in constant memory (4.3 against 0.63 GB/s)",
     "four T-boxes beat one that is rotated, at every granularity (III over IV: 1.63 times)",
     "text in registers beats text in shared memory (by 15% to 35%)",
     "16 bytes a thread: SoA is faster than AoS",
@@ -189,8 +189,7 @@ def _judge(
     top = max(*rates.values(), *no_loop.values())
     verdicts = (
         (
-            ", ".join(f"{size} B/thread: {shown(best[size])}" for size in GRANULARITIES)
-            + " Gbit/s",
+            ", ".join(f"{size} B/thread: {shown(best[size])}" for size in GRANULARITIES) + " GB/s",
             best[16] == max(best.values()),
         ),
         (f"{shown(boxes)} times as fast in shared memory", boxes > 1),
@@ -237,15 +236,15 @@ def _overlap(session: Session, size: int, blocks: int) -> None:
     rows: list[tuple[str, float | None, float, float | None, float | None]] = [
         (
             "kernel alone",
-            values["table5"]["gbps"][BEST],
-            size * 8 / kernel.median / 1e9,
+            values["table5"]["gb_per_s"][BEST],
+            size / kernel.median / 1e9,
             None,
             None,
         ),
         (
             "with transfers, one after another",
-            values["with_transfer"]["gbps"],
-            size * 8 / serial.median / 1e9,
+            values["with_transfer"]["gb_per_s"],
+            size / serial.median / 1e9,
             None,
             0.0,
         ),
@@ -271,15 +270,15 @@ def _overlap(session: Session, size: int, blocks: int) -> None:
         rows.append(
             (
                 f"overlapped, {parts} parts",
-                known.get("gbps"),
-                found.gigabits,
+                known.get("gb_per_s"),
+                found.gigabytes,
                 known.get("hidden"),
                 hidden[parts],
             )
         )
     session.tables.append(
         Table(
-            f"Transfers and their overlap, {BEST}, {shown_size(size)}, Gbit/s",
+            f"Transfers and their overlap, {BEST}, {shown_size(size)}, GB/s",
             "section 6.4; hidden: the share of the transfer time that overlap saves",
             ("form", "published", "here", "hidden, published", "hidden, here"),
             tuple(rows),

@@ -318,7 +318,7 @@ def timeline(session: Session) -> list[Point]:
     for name in (AES, IN_ADVANCE):
         threads = _threads(session, name, gpu.multiprocessors)
         entry = _measure(session, name, threads, 1 << 6, check(session, name, BLOCK))
-        found.append(session.point(name, entry, entry.rate.median * 128 / 1e9))
+        found.append(session.point(name, entry, entry.rate.median * 16 / 1e9))
     return found + yang2007_block.timeline(session)
 
 
