@@ -111,6 +111,17 @@ def test_other_keys_contexts_and_plain_checkpoints_are_refused(tmp_path: Path) -
         EncryptedWriter(tmp_path, None)
 
 
+def test_a_loader_that_hides_what_reading_metadata_raises(tmp_path: Path) -> None:
+    """PyTorch 2.10 to 2.12 go on without metadata."""
+    save(tmp_path)
+    metadata = EncryptedReader(tmp_path, bytes(32)).read_metadata()
+    with pytest.raises(InvalidTag, match="key commitment"):
+        assert metadata.storage_data
+    with pytest.raises(FileNotFoundError):
+        EncryptedReader(tmp_path / "none", KEY).read_metadata()
+    assert EncryptedReader(tmp_path, KEY).read_metadata().storage_data
+
+
 def test_files_cannot_change_places(tmp_path: Path) -> None:
     save(tmp_path, thread_count=2)
     first, second = tmp_path / "__0_0.distcp", tmp_path / "__0_1.distcp"

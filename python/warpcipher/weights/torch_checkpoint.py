@@ -60,6 +60,27 @@ class EncryptedReader(_filesystem.FileSystemReader):  # type: ignore[misc]
         super().__init__(path, **options)
         self.fs = _EncryptedFiles(key, context)
 
+    def read_metadata(self, *arguments: Any, **options: Any) -> Any:
+        """The metadata. FileNotFoundError: there are none. Metadata that cannot be read for another
+        reason raise it when they are used: PyTorch before 2.13 says of all that is raised here that
+        "metadata is None"."""
+        try:
+            return super().read_metadata(*arguments, **options)
+        except FileNotFoundError:
+            raise  # PyTorch then looks for metadata of the rank's own
+        except Exception as error:
+            return _Unreadable(error)
+
+
+class _Unreadable:
+    """Metadata that could not be read, and why."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._error
+
 
 class _EncryptedFiles(_filesystem.FileSystem):  # type: ignore[misc]
     """Opens files encrypted."""
