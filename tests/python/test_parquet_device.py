@@ -5,7 +5,9 @@ runs without a GPU, and says nothing of one; tests/gpu has a test that needs one
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+import threading
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +17,10 @@ import pytest
 import warpcipher as wc
 from parquet_cases import CTR, GCM, KEY, pa, pq, table, write
 from warpcipher import parquet
+from warpcipher.formats import FormatError
 from warpcipher.formats.base import wipe
 from warpcipher.parquet import device as device_module
-from warpcipher.parquet import image, lazy, opening
+from warpcipher.parquet import image, lazy, opening, source
 
 numpy = pytest.importorskip("numpy")
 
@@ -40,13 +43,27 @@ class Device:
         pass
 
 
+class Array(numpy.ndarray):  # type: ignore[name-defined,misc]
+    """An array of the device."""
+
+    def set(self, data: Any) -> None:
+        self[...] = data
+
+
+def empty(size: int, dtype: str) -> Any:
+    return numpy.full(size, 0xEE, dtype).view(Array)
+
+
 @pytest.fixture
 def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
     module = types.ModuleType("cupy")
-    module.empty = lambda size, dtype: numpy.full(size, 0xEE, dtype)  # type: ignore[attr-defined]
+    module.empty = empty  # type: ignore[attr-defined]
     module.asarray = numpy.array  # type: ignore[attr-defined]
     module.ndarray = type("ndarray", (), {})  # type: ignore[attr-defined]
-    module.cuda = types.SimpleNamespace(Device=Device)  # type: ignore[attr-defined]
+    stream = types.SimpleNamespace(synchronize=lambda: None)
+    module.cuda = types.SimpleNamespace(  # type: ignore[attr-defined]
+        Device=Device, get_current_stream=lambda: stream
+    )
     monkeypatch.setitem(sys.modules, "cupy", module)
     Device.used.clear()
     yield module
@@ -97,6 +114,33 @@ def test_plaintext_of_pages_is_never_in_host_memory(
     assert in_host < pages // 2
 
 
+def test_pieces_are_read_by_many_threads(
+    cupy: types.ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(write(table()))
+    monkeypatch.setattr(source, "_PIECE", 100)
+    names = set()
+    fill = source.Source._fill
+
+    def spy(self: Any, offset: int, view: memoryview) -> None:
+        names.add(threading.current_thread().name.rpartition("_")[0])
+        assert len(view) <= 100 or "piece" not in threading.current_thread().name
+        fill(self, offset, view)
+
+    with parquet.open(path, KEY) as file:
+        here = file.column_chunks()
+        monkeypatch.setattr(source.Source, "_fill", spy)
+        there = file.column_chunks(device=0)
+    assert "warpcipher-read-piece" in names
+    for one, other in zip(there.chunks, here.chunks, strict=True):
+        assert one.data.tobytes() == bytes(other.data)
+    with parquet.open(path, KEY) as file:
+        os.truncate(path, path.stat().st_size // 3)
+        with pytest.raises(FormatError, match="ended at byte"):
+            file.column_chunks(device=0)
+
+
 def test_a_changed_page_is_refused(cupy: types.ModuleType) -> None:
     damaged = bytearray(write(table()))
     damaged[600] ^= 1
@@ -110,7 +154,7 @@ def test_nothing_is_left_on_the_device_of_what_failed(
     """Not of a chunk that failed, nor of those before it; nor where the footer fails."""
     made: list[Any] = []
     monkeypatch.setattr(
-        cupy, "empty", lambda size, dtype: made.append(numpy.full(size, 0xEE, dtype)) or made[-1]
+        cupy, "empty", lambda size, dtype: made.append(empty(size, dtype)) or made[-1]
     )
     monkeypatch.setattr(image.groups_of, "__defaults__", (1,))
     data = write(table())
@@ -122,8 +166,10 @@ def test_nothing_is_left_on_the_device_of_what_failed(
             monkeypatch.setattr(image.Image, "footer", fail)
         with parquet.open(damaged, KEY) as file, pytest.raises((wc.InvalidTag, FailedError)):
             file.column_chunks(device=0)
-        assert made[-1].nbytes > 1000
-        assert set(made[-1].tolist()) <= {0, 0xEE}  # what was never written is 0xEE
+        image_there = max(made, key=len)  # the others hold ciphertext
+        made.clear()
+        assert image_there.nbytes > 1000
+        assert set(image_there.tolist()) <= {0, 0xEE}  # what was never written is 0xEE
 
 
 class FailedError(Exception):

@@ -6,8 +6,10 @@ Chunks go through in groups: while one is decrypted, the next is read and the on
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ..formats.base import wipe
@@ -28,6 +30,8 @@ GROUP_SIZE = 4 << 20
 """Bytes of chunks that are decrypted at once: what is read is decrypted while it is in a cache."""
 DEVICE_GROUP_SIZE = 128 << 20
 """The same on a GPU, which long batches keep busy. Not measured yet."""
+MOST_READERS = 16
+"""Threads that read for a GPU. Copies to it are faster than what one thread reads."""
 
 Progress = Callable[[int], object]
 _FIRST = len(PLAIN_MAGIC)
@@ -96,14 +100,19 @@ class Image:
         self.chunks = file.chunks(row_groups, columns)
         self.opened: dict[tuple[int, int], Opened] = {}
 
-    def openings(self, pool: ThreadPoolExecutor, device: Device | None = None) -> Iterator[Opening]:
+    def openings(
+        self,
+        pool: ThreadPoolExecutor,
+        device: Device | None = None,
+        readers: Executor | None = None,
+    ) -> Iterator[Opening]:
         """The groups, each read while the one before is decrypted.
 
         Two buffers take turns: memory that is new costs as much as reading does.
         """
         groups = groups_of(self.chunks, GROUP_SIZE if device is None else DEVICE_GROUP_SIZE)
-        most = self.most(groups)
-        rooms = (bytearray(most), bytearray(most))
+        make_room = bytearray if device is None else device.room
+        rooms = [make_room(self.most(groups)) for _ in groups[:2]]
         after = _FIRST
         coming: Future[Opening] | None = None
         for number in range(len(groups) + 1):
@@ -111,8 +120,9 @@ class Image:
             if opening is not None:
                 after = opening.start + opening.size
             if number < len(groups):
+                room = rooms[number % 2]
                 coming = pool.submit(
-                    Opening, self._file, groups[number], after, device, rooms[number % 2]
+                    Opening, self._file, groups[number], after, device, room, readers
                 )
             if opening is not None:
                 for opened in opening.opened:
@@ -151,8 +161,10 @@ class Image:
 
     def _fill(self, out: Any, device: Device | None) -> int:
         end = _FIRST
-        with ThreadPoolExecutor(1, "warpcipher-read") as pool:
-            for opening in self.openings(pool, device):
+        threads = min(len(os.sched_getaffinity(0)), MOST_READERS)
+        many = None if device is None else ThreadPoolExecutor(threads, "warpcipher-read-piece")
+        with many or nullcontext() as readers, ThreadPoolExecutor(1, "warpcipher-read") as pool:
+            for opening in self.openings(pool, device, readers):
                 end = opening.start + opening.size
                 opening.run(out[opening.start : end])
         return end

@@ -8,9 +8,10 @@ header, page. Chunks that are not encrypted are copied.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..formats import FormatError
 from . import metadata as md
@@ -30,6 +31,9 @@ from .modules import (
     walk,
     wipe_any,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 
 @dataclass(slots=True)
@@ -64,6 +68,7 @@ class Opening:
     and finds every module, `run` decrypts.
 
     start: where the first chunk lies in the image. room: for the ciphertext, until `run` is over.
+    readers: threads that read it.
     opened: what became of each chunk. size: bytes of all.
     """
 
@@ -73,13 +78,17 @@ class Opening:
         chunks: Sequence[Chunk],
         start: int,
         device: Device | None = None,
-        room: bytearray | None = None,
+        room: Buffer | None = None,
+        readers: Executor | None = None,
     ) -> None:
         self._crypto = file.crypto
         self.start = start
         self._device = device
         self._data, positions = file.source.read_spans(
-            [(chunk.start, chunk.size) for chunk in chunks], room, packed=device is not None
+            [(chunk.start, chunk.size) for chunk in chunks],
+            room,
+            packed=device is not None,
+            readers=readers,
         )
         self._pages = Batch(file.engine)
         # On a GPU the headers, a few bytes each, are decrypted here and sent behind.

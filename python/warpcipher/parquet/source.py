@@ -7,6 +7,7 @@ import importlib
 import os
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from ..formats import FormatError
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 SourceLike: TypeAlias = Union[str, "os.PathLike[str]", "Buffer", Any]
 
 _MOST_AT_ONCE = 1 << 30
+_PIECE = 4 << 20
+"""Bytes that one of several threads reads at once."""
 
 
 class Source:
@@ -59,14 +62,16 @@ class Source:
     def read_spans(
         self,
         spans: Sequence[tuple[int, int]],
-        room: bytearray | None = None,
+        room: Buffer | None = None,
         *,
         packed: bool = False,
+        readers: Executor | None = None,
     ) -> tuple[memoryview, list[int]]:
         """Several (offset, length) in one buffer, and where in it each begins.
 
         room: a buffer with room for all, which is overwritten; None makes one. Of bytes the result
-        is the source itself and nothing is copied, unless the spans are to be packed.
+        is the source itself and nothing is copied, unless the spans are to be packed. readers:
+        threads that read pieces of a file at the same time.
         """
         for offset, length in spans:
             if offset < 0 or length < 0 or offset + length > self.size:
@@ -87,8 +92,17 @@ class Source:
             else:
                 runs.append([offset, filled, length])
             filled += length
-        for offset, position, length in runs:
-            self._fill(offset, buffer[position : position + length])
+        if readers is None or self._descriptor < 0:
+            for offset, position, length in runs:
+                self._fill(offset, buffer[position : position + length])
+            return buffer, positions
+        pieces = [
+            (offset + at, buffer[position + at : position + min(at + _PIECE, length)])
+            for offset, position, length in runs
+            for at in range(0, length, _PIECE)
+        ]
+        for _ in readers.map(self._fill, *zip(*pieces, strict=True) if pieces else ((), ())):
+            pass
         return buffer, positions
 
     def _fill(self, offset: int, view: memoryview) -> None:
