@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from format_cases import COBBLESTONES, Case, paint
 from warpcipher import formats
-from warpcipher.formats import base
+from warpcipher.formats import layout
 
 peer = pytest.importorskip("cryptography.cobblestone", reason="needs cryptography 50 or later")
 
@@ -22,11 +22,11 @@ def class_of(case: Case, kind: str) -> Any:
 
 
 @every_case
-@pytest.mark.parametrize("piece_size", [1 << 15, base.PIECE_SIZE])
+@pytest.mark.parametrize("piece_size", [1 << 15, layout.PIECE_SIZE])
 def test_the_peer_reads_what_is_written(
     case: Case, piece_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base, "PIECE_SIZE", piece_size)
+    monkeypatch.setattr(layout, "PIECE_SIZE", piece_size)
     for size in SIZES:
         decryptor = class_of(case, "Decryptor")(case.key, case.context)
         plain = decryptor.update(case.encrypt(paint(size))) + decryptor.finalize()
@@ -34,11 +34,11 @@ def test_the_peer_reads_what_is_written(
 
 
 @every_case
-@pytest.mark.parametrize("piece_size", [1 << 15, base.PIECE_SIZE])
+@pytest.mark.parametrize("piece_size", [1 << 15, layout.PIECE_SIZE])
 def test_what_the_peer_writes_is_read(
     case: Case, piece_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base, "PIECE_SIZE", piece_size)
+    monkeypatch.setattr(layout, "PIECE_SIZE", piece_size)
     for size in SIZES:
         encryptor = class_of(case, "Encryptor")(case.key, case.context)
         sealed = encryptor.update(paint(size)) + encryptor.finalize()

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from warpcipher import InvalidTag, formats
-from warpcipher.formats import base, cobblestone
+from warpcipher.formats import cobblestone, layout
 from warpcipher.formats.chunks import NonceColumn
 
 cryptography_vectors = pytest.importorskip("cryptography_vectors")
@@ -63,10 +63,10 @@ def sha256(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("sha256")
-@pytest.mark.parametrize("piece_size", [1 << 14, base.PIECE_SIZE], ids=["one chunk", "full"])
+@pytest.mark.parametrize("piece_size", [1 << 14, layout.PIECE_SIZE], ids=["one chunk", "full"])
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
 def test_vector(vector: dict[str, Any], piece_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "PIECE_SIZE", piece_size)
+    monkeypatch.setattr(layout, "PIECE_SIZE", piece_size)
     name = AEADS[vector["aead"]]
     key = bytes.fromhex(vector["key"])
     sealed = ciphertext_of(vector)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from format_cases import paint
 from warpcipher import formats
-from warpcipher.formats import base, whole
+from warpcipher.formats import layout, whole
 
 KEY = bytes(16)
 
@@ -58,7 +58,7 @@ every_answer = pytest.mark.parametrize(("answer", "kind", "text"), NEVER.values(
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "PIECE_SIZE", 1 << 16)
+    monkeypatch.setattr(layout, "PIECE_SIZE", 1 << 16)
 
 
 @every_answer

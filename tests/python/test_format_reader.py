@@ -12,14 +12,14 @@ from format_cases import CASES, SMALL_SEGMENTS, Case, paint
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from warpcipher import InvalidTag, formats
-from warpcipher.formats import base
+from warpcipher.formats import layout
 from warpcipher.formats.reader import DecryptingReader
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
 @every_case
-@pytest.mark.parametrize("piece_size", [1 << 10, base.PIECE_SIZE])
+@pytest.mark.parametrize("piece_size", [1 << 10, layout.PIECE_SIZE])
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -27,7 +27,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_reads_are_slices(
     case: Case, piece_size: int, monkeypatch: pytest.MonkeyPatch, data: st.DataObject
 ) -> None:
-    monkeypatch.setattr(base, "PIECE_SIZE", piece_size)
+    monkeypatch.setattr(layout, "PIECE_SIZE", piece_size)
     chunks = data.draw(st.integers(0, 40 if case in SMALL_SEGMENTS else 6))
     size = max(0, chunks * case.chunk + data.draw(st.integers(-case.chunk, case.chunk)))
     plain = paint(size)

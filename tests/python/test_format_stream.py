@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 from format_cases import CASES, Case, paint
 from warpcipher import EngineError, InvalidTag, formats
-from warpcipher.formats import base, stream
+from warpcipher.formats import base, layout, stream
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
-@pytest.fixture(params=[1 << 10, 1 << 16, base.PIECE_SIZE], ids=["1KiB", "64KiB", "full"])
+@pytest.fixture(params=[1 << 10, 1 << 16, layout.PIECE_SIZE], ids=["1KiB", "64KiB", "full"])
 def piece_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Pieces of several sizes, so that small files cross their edges."""
-    monkeypatch.setattr(base, "PIECE_SIZE", request.param)
+    monkeypatch.setattr(layout, "PIECE_SIZE", request.param)
     return int(request.param)
 
 
@@ -90,7 +90,7 @@ class Reluctant(io.RawIOBase):
 
 @every_case
 def test_short_reads_and_short_writes(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "PIECE_SIZE", 1 << 12)
+    monkeypatch.setattr(layout, "PIECE_SIZE", 1 << 12)
     plain = paint(3 * case.chunk + 5)
     out = Reluctant()
     formats.encrypt_stream(Dribble(plain), out, case.key, format=case.format, options=case.options)
@@ -124,7 +124,7 @@ def test_pipes_of_the_system() -> None:
 def test_progress_grows_to_the_size_of_the_input(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base, "PIECE_SIZE", 1 << 10)
+    monkeypatch.setattr(layout, "PIECE_SIZE", 1 << 10)
     plain = paint(20 * case.chunk)
     threads = set()
     seen = []
@@ -168,7 +168,7 @@ class Failing(io.RawIOBase):
 def test_a_failing_reader_or_writer_ends_the_run(
     good: int, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base, "PIECE_SIZE", 1 << 16)
+    monkeypatch.setattr(layout, "PIECE_SIZE", 1 << 16)
     with pytest.raises(error, match="on purpose"):
         formats.encrypt_stream(Failing(good, error), io.BytesIO(), bytes(16))
     with pytest.raises(error, match="on purpose"):
@@ -179,7 +179,7 @@ def test_a_failing_reader_or_writer_ends_the_run(
 
 
 def test_a_failing_progress_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "PIECE_SIZE", 1 << 16)
+    monkeypatch.setattr(layout, "PIECE_SIZE", 1 << 16)
 
     def progress(done: int) -> None:
         raise RuntimeError("on purpose")
@@ -238,7 +238,7 @@ def test_non_blocking_files_are_refused() -> None:
 def test_only_authenticated_pieces_are_written(
     damaged: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base, "PIECE_SIZE", 4 * 16400)
+    monkeypatch.setattr(layout, "PIECE_SIZE", 4 * 16400)
     case = CASES[0]
     plain = paint(256 * 16384 + 9)
     sealed = bytearray(case.encrypt(plain))
@@ -263,7 +263,7 @@ def test_plaintext_is_wiped_from_the_output_buffer_when_a_chunk_fails(case: Case
 
 
 def test_buffers_and_keys_are_wiped_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "PIECE_SIZE", 1 << 16)
+    monkeypatch.setattr(layout, "PIECE_SIZE", 1 << 16)
     slots: list[stream._Slot] = []
     original = stream._Slot.__init__
 

@@ -24,21 +24,12 @@ from typing import TypeAlias
 
 import warpcipher as wc
 
-from .base import (
-    Buffer,
-    Candidate,
-    Decryptor,
-    Encryptor,
-    Format,
-    FormatError,
-    Layout,
-    Options,
-    PieceCipher,
-)
+from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, PieceCipher
 from .decrypted_file import DecryptedFile
 from .file_chunks import read_chunks
 from .foreign import PREFIX_SIZE, Foreign
 from .foreign import identify as _identify
+from .layout import FormatError, Layout
 from .reader import DecryptingReader, SeekableReader
 from .registry import FORMATS, get, key_sizes, resolve, take, take_for
 from .stream import decrypt_stream, encrypt_stream

@@ -25,8 +25,6 @@ from .base import (
     Decryptor,
     Encryptor,
     Format,
-    FormatError,
-    Layout,
     Options,
     PieceCipher,
     ReadAt,
@@ -34,6 +32,7 @@ from .base import (
     wipe,
 )
 from .chunks import native_key, open_columns, open_key
+from .layout import FormatError, Layout
 
 MAGIC = b"AGS1"
 HEADER_SIZE = 8
@@ -164,7 +163,7 @@ class Ags1(Format):
     key_sizes = KEY_SIZES
 
     def _key(self, key: object, options: Options) -> bytearray:
-        options.refuse_raw(self.name)
+        options.refuse_others(self.name, "context")
         return key_bytes(key, KEY_SIZES, self.name)
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
@@ -180,7 +179,7 @@ class Ags1(Format):
         reason = f"it begins with {MAGIC.decode()}, and the size fits"
         return Candidate(self.name, reason, plaintext_size, block, chunks)
 
-    def probe_size(self, key: object, options: Options) -> int:
+    def probe_size(self, key: object, options: Options, prefix: Buffer = b"") -> int:
         return HEADER_SIZE
 
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:

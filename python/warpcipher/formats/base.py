@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a file format is: its layout in chunks, its encryptor and decryptor of pieces, its options.
+"""What a file format is: its encryptor and decryptor of pieces, its options.
 
 A chunk is the unit that a format authenticates (C2SP: chunk, Tink: segment). A piece is what one
 call encrypts or decrypts: many chunks in one buffer, so that calls cost little for each chunk.
@@ -8,14 +8,14 @@ call encrypts or decrypts: many chunks in one buffer, so that calls cost little 
 from __future__ import annotations
 
 import abc
-import os
-from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .. import _native
 from .._uncopied import Uncopied
+from .layout import Layout
+from .whole import Reader, Writer
 
 if TYPE_CHECKING:
     from .._types import StreamLike
@@ -23,17 +23,6 @@ if TYPE_CHECKING:
 Buffer: TypeAlias = bytes | bytearray | memoryview
 ReadAt = Callable[[int, int], bytes]
 """`read_at(offset, length)` of the encrypted file; shorter only at the end of the file."""
-
-PIECE_SIZE = min(max(os.cpu_count() or 1, 2), 8) << 19
-"""Bytes a piece aims at, 1 to 4 MiB: half a MiB feeds a core, and the less lies between reading and
-writing, the more of it is still in a cache. A chunk larger than this is a piece of its own."""
-
-MAX_CHUNKS_PER_PIECE = 4096
-"""Bounds the columns of nonces and lengths where a keyset asks for tiny segments."""
-
-
-class FormatError(ValueError):
-    """The file, keyset or option is not what the format says: truncated, malformed or unknown."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +35,7 @@ class Options:
     algorithm: of `raw` alone: a name of `warpcipher.algorithms()`.
     iv:        of `raw` alone: bytes of the length that the algorithm takes; None for ECB.
     padding:   of `raw` alone: "pkcs7" or "none"; "auto" is PKCS#7 for ECB and CBC, as openssl pads.
+    armor:     of `age` alone: encrypt to ASCII text. Reading finds out by itself.
     """
 
     context: bytes = b""
@@ -53,6 +43,7 @@ class Options:
     algorithm: str | None = None
     iv: bytes | None = field(default=None, repr=False)
     padding: Literal["auto", "pkcs7", "none"] = "auto"
+    armor: bool = False
 
     def __post_init__(self) -> None:
         for name, value in (("context", self.context), ("iv", self.iv)):
@@ -61,121 +52,21 @@ class Options:
         if self.padding not in ("auto", "pkcs7", "none"):
             raise ValueError(f"padding is {self.padding!r}: expected auto, pkcs7 or none")
 
-    def refuse_raw(self, format_name: str) -> None:
-        """Raises ValueError where an option of `raw` was given to another format."""
-        for name in ("algorithm", "iv"):
-            if getattr(self, name) is not None:
-                raise ValueError(f"format {format_name} takes no {name}: it belongs to format raw")
-        if self.padding != "auto":
-            raise ValueError(f"format {format_name} takes no padding: it belongs to format raw")
+    def refuse_others(self, format_name: str, *own: str) -> None:
+        """Raises ValueError where an option was given that is not the format's.
 
-
-@dataclass(frozen=True)
-class Layout:
-    """Where the chunks of a file lie. All sizes in bytes.
-
-    +--------+------------------------+------------------+-----+-----------------+
-    | header | chunk 0                | chunk 1          | ... | final chunk     |
-    |        | first_chunk + overhead | chunk + overhead |     | short, see below|
-    +--------+------------------------+------------------+-----+-----------------+
-
-    header_size: of the header.
-    chunk:       plaintext of a full chunk.
-    overhead:    of a chunk's tag.
-    first_chunk: plaintext of the first chunk, which the header may shorten.
-    final_short: the final chunk is always shorter than `chunk` and may be empty (C2SP). Otherwise
-                 it may be full, and it is empty only where the plaintext is (Tink, raw).
-    max_chunks:  the most that the format allows.
-    """
-
-    header_size: int
-    chunk: int
-    overhead: int
-    first_chunk: int
-    final_short: bool
-    max_chunks: int
-
-    def lengths(self, size: int, first: int, final: bool, *, sealed: bool) -> array[int]:
-        """The lengths of the chunks in a piece of `size` bytes that begins with chunk number
-        `first`.
-
-        sealed: the piece is ciphertext. Raises FormatError where no chunking fits: truncated.
+        own: what the format takes besides the engine.
         """
-        gain = self.overhead if sealed else 0
-        full = self.chunk + gain
-        head = (self.first_chunk if first == 0 else self.chunk) + gain
-        whole, rest = divmod(size - head, full) if size >= head else (-1, size)
-        whole += 1
-        lengths = array("Q", [head] + [full] * (whole - 1) if whole else [])
-        if not final:
-            if rest or not whole:
-                raise ValueError(
-                    f"a piece of {size} bytes, not the final one, is not made of whole chunks"
-                )
-        elif rest or self.final_short or not whole:
-            if sealed:
-                self._check_final(first + whole, rest)
-            lengths.append(rest)
-        if first + len(lengths) > self.max_chunks:
-            raise self._too_long()
-        return lengths
-
-    def _check_final(self, index: int, length: int) -> None:
-        """Raises FormatError where a final chunk, number `index`, cannot have `length` bytes of
-        ciphertext."""
-        if length < self.overhead or (length == self.overhead and index and not self.final_short):
-            where = f"{length} bytes into" if length else "before"
-            raise FormatError(f"truncated: the file ends {where} chunk {index}, its final chunk")
-
-    def _too_long(self) -> FormatError:
-        return FormatError(
-            f"too long: the format allows {self.max_chunks} chunks of {self.chunk} bytes"
-        )
-
-    def _shift(self) -> int:
-        """What the first chunk lacks to be a full one."""
-        return self.chunk - self.first_chunk
-
-    def chunk_count(self, file_size: int) -> int:
-        """Chunks of a file of `file_size` bytes. Raises FormatError where no file has that size."""
-        body = file_size - self.header_size
-        full = self.chunk + self.overhead
-        if body < self.overhead:
-            raise FormatError(
-                f"truncated: {file_size} bytes, and the shortest file of this format has "
-                f"{self.header_size + self.overhead}"
-            )
-        count, rest = divmod(body + self._shift(), full)
-        if rest or self.final_short or not body:
-            if count:
-                self._check_final(count, rest)
-            count += 1
-        if count > self.max_chunks:
-            raise self._too_long()
-        return count
-
-    def plaintext_size(self, file_size: int) -> int:
-        """Plaintext bytes of a file of `file_size` bytes (not yet authenticated by anything)."""
-        return file_size - self.header_size - self.chunk_count(file_size) * self.overhead
-
-    def locate(self, position: int) -> tuple[int, int]:
-        """The chunk that holds plaintext byte `position`, and the place of that byte in the
-        chunk."""
-        index, within = divmod(position + self._shift(), self.chunk)
-        return (index, within - self._shift()) if index == 0 else (index, within)
-
-    def plaintext_start(self, index: int) -> int:
-        """Plaintext position of the first byte of chunk `index`."""
-        return index * self.chunk - self._shift() if index else 0
-
-    def file_start(self, index: int) -> int:
-        """File offset of chunk `index`."""
-        full = self.chunk + self.overhead
-        return self.header_size + (index * full - self._shift() if index else 0)
-
-    def chunks_per_piece(self) -> int:
-        """Full chunks of one piece."""
-        return max(1, min(MAX_CHUNKS_PER_PIECE, PIECE_SIZE // (self.chunk + self.overhead)))
+        given = {
+            "context": (bool(self.context), ""),
+            "algorithm": (self.algorithm is not None, ": it belongs to format raw"),
+            "iv": (self.iv is not None, ": it belongs to format raw"),
+            "padding": (self.padding != "auto", ": it belongs to format raw"),
+            "armor": (self.armor, ": it belongs to format age"),
+        }
+        for name, (is_given, hint) in given.items():
+            if is_given and name not in own:
+                raise ValueError(f"format {format_name} takes no {name}{hint}")
 
 
 class PieceCipher(Uncopied, abc.ABC):
@@ -273,6 +164,18 @@ class Candidate:
     chunks: int | None = None
 
 
+class Wrapper(abc.ABC):
+    """A file that is written as text."""
+
+    @abc.abstractmethod
+    def write(self, data: memoryview, /) -> int:
+        """Writes all of `data`."""
+
+    @abc.abstractmethod
+    def finish(self) -> int:
+        """Writes what is left, and the end. Returns the bytes of the text."""
+
+
 class Format(abc.ABC):
     """A file format: an entry of `warpcipher.formats.FORMATS`.
 
@@ -280,10 +183,14 @@ class Format(abc.ABC):
     description:   one line for people.
     found_by_key:  whether "auto" chooses it by the key; else it is opened by its name alone.
     extension:     of the names of encrypted files, with its dot.
-    authenticated: whether a change within a chunk is detected, and chunks in another order.
+    authenticated: whether a change within a chunk is detected.
+    binds_order:   whether chunks in another order are detected, and one that is missing among
+                   others.
     binds_chunks:  whether chunks are bound to their file and its end, by a salt of its own: no
                    chunk of an older version or of another file passes for one of this file, and no
                    file passes that was cut at the edge of a chunk.
+    takes_context: whether a context can be bound to a file.
+    unwrap_size:   bytes of a file that tell whether it is text (`unwrapped`); 0: it never is.
     magic:         the bytes that every file begins with; empty: there are none.
     """
 
@@ -294,6 +201,9 @@ class Format(abc.ABC):
     authenticated: bool
     binds_chunks: bool
     magic: bytes = b""
+    binds_order: bool = True
+    takes_context: bool = True
+    unwrap_size: int = 0
 
     @abc.abstractmethod
     def encryptor(self, key: object, options: Options) -> Encryptor:
@@ -305,9 +215,37 @@ class Format(abc.ABC):
         bytes or more, or all of the file."""
 
     @abc.abstractmethod
-    def probe_size(self, key: object, options: Options) -> int:
-        """Bytes of the beginning of a file that `decryptor` wants; a shorter file is given
-        whole."""
+    def probe_size(self, key: object, options: Options, prefix: Buffer = b"") -> int:
+        """Bytes of the beginning of a file that `decryptor` wants, as far as `prefix`, which the
+        file begins with, tells; a shorter file is given whole."""
+
+    def beginning(
+        self, key: object, options: Options, read_at: Callable[[int, int], Buffer]
+    ) -> Buffer:
+        """What `decryptor` wants of a file."""
+        prefix: Buffer = b""
+        while len(prefix) < (size := self.probe_size(key, options, prefix)):
+            prefix = read_at(0, size)
+            if len(prefix) < size:
+                break
+        return prefix
+
+    def begins(self, prefix: bytes) -> bool:
+        """Whether `prefix` says that the file has this format."""
+        return bool(self.magic) and prefix.startswith(self.magic)
+
+    def knows(self, key: object) -> bool:
+        """Whether "auto" chooses this format by the key."""
+        return False
+
+    def unwrapped(self, prefix: bytes, reader: Reader) -> Reader | None:
+        """The file inside of `reader`, if that is text; None: it is not. prefix: the `unwrap_size`
+        bytes that come next from `reader`, or all of them."""
+        return None
+
+    def wrapped(self, writer: Writer, options: Options) -> Wrapper | None:
+        """What turns a file into text, if the options ask for that."""
+        return None
 
     @abc.abstractmethod
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
@@ -324,7 +262,7 @@ class Format(abc.ABC):
         Raises InvalidTag and FormatError where they do not. Where the header commits to no key, the
         format authenticates the first chunk. `raw` authenticates nothing.
         """
-        return self.decryptor(key, read_at(0, self.probe_size(key, options)), options)
+        return self.decryptor(key, self.beginning(key, options, read_at), options)
 
 
 def key_bytes(key: object, sizes: tuple[int, ...], who: str) -> bytearray:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chunked authenticated encryption, as C2SP and Tink both do it: nonces, the two chunk ciphers, and
+"""Chunked authenticated encryption, as C2SP, Tink and age do it: nonces, the two chunk ciphers, and
 the encryptor and decryptor of pieces over them. Each piece is one call of `run_columns`."""
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import warpcipher as wc
 
-from .base import Buffer, Decryptor, Encryptor, Layout, ReadAt, wipe
+from .base import Buffer, Decryptor, Encryptor, ReadAt, wipe
 from .file_chunks import FileChunksCall, RegularChunksCall, authentication_failed, run
+from .layout import Layout
 
 if TYPE_CHECKING:
     from .._types import Direction, StreamLike
 
-GCM_TAG_SIZE = 16
+TAG_SIZE = 16
 
 
 def open_columns(
@@ -100,19 +101,19 @@ class ChunkCipher(Protocol):
     def close(self) -> None: ...
 
 
-class GcmChunks:
-    """Chunks that are AES-GCM messages with no AAD: ciphertext || 16-byte tag."""
+class AeadChunks:
+    """Chunks that are AEAD messages with no AAD: ciphertext || 16-byte tag."""
 
-    def __init__(self, key: bytearray, nonces: NonceColumn, engine: str) -> None:
-        self._algorithm = f"aes-{8 * len(key)}-gcm"
-        self._key: wc.Key | None = native_key(self._algorithm, key)
+    def __init__(self, algorithm: str, key: bytearray, nonces: NonceColumn, engine: str) -> None:
+        self._algorithm = algorithm
+        self._key: wc.Key | None = native_key(algorithm, key)
         self.nonces = nonces
         self._engine = engine
 
     def seal(
         self, first: int, lengths: array[int], data: memoryview, out: memoryview, final: bool
     ) -> int:
-        size = len(data) + GCM_TAG_SIZE * len(lengths)
+        size = len(data) + TAG_SIZE * len(lengths)
         wc.run_columns(
             self._algorithm,
             "encrypt",
@@ -128,7 +129,7 @@ class GcmChunks:
     def open(
         self, first: int, lengths: array[int], data: memoryview, out: memoryview, final: bool
     ) -> int:
-        size = len(data) - GCM_TAG_SIZE * len(lengths)
+        size = len(data) - TAG_SIZE * len(lengths)
         open_columns(
             first,
             self._algorithm,
@@ -147,7 +148,7 @@ class GcmChunks:
             algorithm=self._algorithm,
             keys=open_key(self._key),
             out=out,
-            tag_length=GCM_TAG_SIZE,
+            tag_length=TAG_SIZE,
             engine=self._engine,
         )
 

@@ -21,19 +21,9 @@ import os
 import warpcipher as wc
 
 from .._not_at_fork import NOT_AT_FORK
-from .base import (
-    Buffer,
-    Candidate,
-    Decryptor,
-    Encryptor,
-    Format,
-    FormatError,
-    Layout,
-    Options,
-    key_bytes,
-    wipe,
-)
-from .chunks import GCM_TAG_SIZE, ChunkDecryptor, ChunkEncryptor, GcmChunks, NonceColumn
+from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, key_bytes, wipe
+from .chunks import TAG_SIZE, AeadChunks, ChunkDecryptor, ChunkEncryptor, NonceColumn
+from .layout import FormatError, Layout
 
 SALT_SIZE = 24
 COMMITMENT_SIZE = 32
@@ -47,7 +37,7 @@ INFO_PREFIX = b"c2sp.org/chunked-encryption@v1+"
 LAYOUT = Layout(
     header_size=HEADER_SIZE,
     chunk=CHUNK_SIZE,
-    overhead=GCM_TAG_SIZE,
+    overhead=TAG_SIZE,
     first_chunk=CHUNK_SIZE,
     final_short=True,
     max_chunks=MAX_CHUNKS,
@@ -82,10 +72,13 @@ class _FileKeys:
         self.commitment = bytes(okm[size + NONCE_SIZE :])
         wipe(okm)
 
-    def cipher(self, engine: str) -> GcmChunks:
+    def cipher(self, engine: str) -> AeadChunks:
         # One more than a piece has: a full final piece is followed by the empty final chunk.
         capacity = LAYOUT.chunks_per_piece() + 1
-        return GcmChunks(self.key, NonceColumn(self.base_nonce, capacity, 0, None), engine)
+        algorithm = f"aes-{8 * len(self.key)}-gcm"
+        return AeadChunks(
+            algorithm, self.key, NonceColumn(self.base_nonce, capacity, 0, None), engine
+        )
 
 
 class Cobblestone(Format):
@@ -102,7 +95,7 @@ class Cobblestone(Format):
         self.description = f"C2SP chunked encryption, AES-{bits}-GCM in chunks of 16 KiB"
 
     def _key(self, key: object, options: Options) -> bytearray:
-        options.refuse_raw(self.name)
+        options.refuse_others(self.name, "context")
         return key_bytes(key, (self.key_size,), self.name)
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
@@ -120,7 +113,7 @@ class Cobblestone(Format):
         reason = "the size fits; there is no magic number"
         return Candidate(self.name, reason, plaintext_size, CHUNK_SIZE, chunks)
 
-    def probe_size(self, key: object, options: Options) -> int:
+    def probe_size(self, key: object, options: Options, prefix: Buffer = b"") -> int:
         wipe(self._key(key, options))
         return HEADER_SIZE
 

@@ -21,14 +21,11 @@ from typing import TYPE_CHECKING
 import warpcipher as wc
 
 from .base import (
-    PIECE_SIZE,
     Buffer,
     Candidate,
     Decryptor,
     Encryptor,
     Format,
-    FormatError,
-    Layout,
     Options,
     PieceCipher,
     ReadAt,
@@ -36,6 +33,7 @@ from .base import (
     wipe,
 )
 from .chunks import native_key, open_key
+from .layout import PIECE_SIZE, FormatError, Layout
 
 if TYPE_CHECKING:
     from .._types import Direction
@@ -52,6 +50,7 @@ class _RawCipher(PieceCipher):
     """One file's algorithm, key and chaining value, in one direction."""
 
     def __init__(self, key: object, options: Options, direction: Direction) -> None:
+        options.refuse_others("raw", "context", "algorithm", "iv", "padding")
         algorithm = options.algorithm
         if algorithm is None:
             raise ValueError("format raw needs an algorithm, such as aes-256-ctr")
@@ -286,7 +285,7 @@ class Raw(Format):
     def shape(self, prefix: bytes, size: int) -> Candidate | None:
         return Candidate(self.name, "any bytes can be bare ciphertext")
 
-    def probe_size(self, key: object, options: Options) -> int:
+    def probe_size(self, key: object, options: Options, prefix: Buffer = b"") -> int:
         return 0
 
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:

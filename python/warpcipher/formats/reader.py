@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import warpcipher as wc
 
 from .._uncopied import Uncopied
-from .base import Decryptor, Format, FormatError, Options, wipe
+from .base import Decryptor, Format, Options, wipe
+from .layout import FormatError
 from .whole import Reader, file_size, read_whole
 
 if TYPE_CHECKING:
@@ -84,17 +85,40 @@ class DecryptingReader(Uncopied, io.RawIOBase):
         self._has_descriptor = has_descriptor(source)
         try:
             self._file_size = file_size(source, source.seek(0, os.SEEK_END))
-            prefix = self._read_at(0, min(chosen.probe_size(key, options), self._file_size))
+            self._unwrap(chosen)
+            prefix = chosen.beginning(key, options, self._read_start)
             self._decryptor = decryptor = chosen.decryptor(key, prefix, options)
             self._layout = decryptor.layout
             self._size = decryptor.plaintext_size(self._file_size, self._read_at)
             self._chunks = self._layout.chunk_count(self._file_size)
             self._cached = max(1, CACHE_BYTES // self._layout.chunk)
-            if chosen.authenticated:
+            if chosen.authenticated and self._chunks:
                 self._chunk(self._chunks - 1)
         except BaseException:
             self.close()
             raise
+
+    def _unwrap(self, chosen: Format) -> None:
+        """A file that is text is decoded, all of it: lines are not of one length for certain."""
+        if not chosen.unwrap_size:
+            return
+        prefix = self._read_start(0, chosen.unwrap_size)
+        self._source.seek(0)
+        inner = chosen.unwrapped(prefix, self._source)
+        if inner is None:
+            return
+        decoded = io.BytesIO()
+        buffer = memoryview(bytearray(1 << 20))
+        while count := read_whole(inner, buffer):
+            decoded.write(buffer[:count])
+        if self._close_source:
+            self._source.close()
+        self._source, self._close_source, self._has_descriptor = decoded, True, False
+        self._file_size = decoded.tell()
+
+    def _read_start(self, offset: int, length: int) -> bytes:
+        """As `_read_at`; fewer bytes only where the file has no more."""
+        return self._read_at(offset, max(0, min(length, self._file_size - offset)))
 
     def _read_at(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes of the encrypted file; FormatError where the file has become

@@ -53,9 +53,11 @@ def encrypt_stream(
     chosen, key = take(format, key, options)
     encryptor = chosen.encryptor(key, options)
     try:
-        headed = _HeadedWriter(writer, encryptor.header)
-        source = _Source(reader, b"")
-        return len(encryptor.header) + _pump(source, headed, encryptor, progress)
+        wrapper = chosen.wrapped(writer, options)
+        headed = _HeadedWriter(wrapper or writer, encryptor.header)
+        written = _pump(_Source(reader, b""), headed, encryptor, progress)
+        headed.finish()
+        return wrapper.finish() if wrapper else len(encryptor.header) + written
     finally:
         encryptor.close()
 
@@ -80,13 +82,15 @@ def decrypt_stream(
     _check_streams(reader, writer)
     options = options or Options()
     chosen, key = take(format, key, options)
-    probe = bytearray(chosen.probe_size(key, options))
     source = _Source(reader, b"")
-    prefix = memoryview(probe)[: source.fill(memoryview(probe))]
+    inner = chosen.unwrapped(bytes(source.peek(chosen.unwrap_size)), source)
+    if inner is not None:
+        source = _Source(inner, b"")
+    prefix = chosen.beginning(key, options, lambda _, size: source.peek(size))
     decryptor = chosen.decryptor(key, prefix, options)
     try:
-        source = _Source(reader, prefix[decryptor.layout.header_size :])
-        del probe, prefix  # the source lets go of it
+        source.skip(decryptor.layout.header_size)
+        del prefix  # the source lets go of it
         return _pump(source, writer, decryptor, progress)
     finally:
         decryptor.close()
@@ -116,6 +120,20 @@ class _Source:
         self._pending = rest if len(rest) > done else memoryview(bytes(rest))
         return done + read_whole(self._reader, buffer[done:], check)
 
+    def readinto(self, buffer: memoryview, /) -> int:
+        return self.fill(buffer)
+
+    def peek(self, size: int) -> memoryview:
+        """The next bytes, which stay; fewer than `size` only at the end of the stream."""
+        if size > len(self._pending):
+            grown = memoryview(bytearray(size))
+            self._pending = grown[: self.fill(grown)]
+        return self._pending[:size]
+
+    def skip(self, size: int) -> None:
+        """Drops bytes that were peeked at."""
+        self._pending = self._pending[size:]
+
 
 class _HeadedWriter:
     """Writes the header with the first data: an engine that fails at once leaves nothing."""
@@ -125,10 +143,14 @@ class _HeadedWriter:
         self._header = memoryview(header)
 
     def write(self, data: memoryview, /) -> int:
-        write_whole(self._writer, self._header)
-        self._header = memoryview(b"")
+        self.finish()
         write_whole(self._writer, data)
         return len(data)
+
+    def finish(self) -> None:
+        """Writes the header, where no data followed it."""
+        write_whole(self._writer, self._header)
+        self._header = memoryview(b"")
 
 
 class _Slot:

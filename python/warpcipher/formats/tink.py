@@ -21,25 +21,16 @@ import os
 
 import warpcipher as wc
 
-from .base import (
-    Buffer,
-    Candidate,
-    Decryptor,
-    Encryptor,
-    Format,
-    FormatError,
-    Layout,
-    Options,
-    wipe,
-)
+from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, wipe
 from .chunks import (
+    AeadChunks,
     ChunkCipher,
     ChunkDecryptor,
     ChunkEncryptor,
     CtrHmacChunks,
-    GcmChunks,
     NonceColumn,
 )
+from .layout import FormatError, Layout
 from .tink_keyset import NONCE_PREFIX_SIZE, Keyset, StreamingKey
 
 MAC_KEY_SIZE = 32
@@ -75,7 +66,7 @@ def _cipher(key: StreamingKey, header: bytes, options: Options) -> ChunkCipher:
     if key.mac_hash is None:
         # number || final flag are the last 5 of 12 bytes.
         nonces = NonceColumn(prefix + bytes(5), capacity, 8, 0)
-        return GcmChunks(aes_key, nonces, options.engine)
+        return AeadChunks(f"aes-{8 * len(aes_key)}-gcm", aes_key, nonces, options.engine)
     # number || final flag || 4 zero bytes are the last 9 of 16 bytes.
     nonces = NonceColumn(prefix + bytes(9), capacity, 40, 32)
     return CtrHmacChunks(aes_key, mac_key, key.mac_hash, key.tag_size, nonces, options.engine)
@@ -102,7 +93,7 @@ class Tink(Format):
     binds_chunks = True
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
-        options.refuse_raw(self.name)
+        options.refuse_others(self.name, "context")
         primary = as_keyset(key).primary
         header = bytes([primary.header_size]) + os.urandom(
             primary.derived_key_size + NONCE_PREFIX_SIZE
@@ -116,12 +107,12 @@ class Tink(Format):
         reason = f"the first byte is the length of a header ({first[0]}); sizes are in the keyset"
         return Candidate(self.name, reason)
 
-    def probe_size(self, key: object, options: Options) -> int:
+    def probe_size(self, key: object, options: Options, prefix: Buffer = b"") -> int:
         # The first segment, and one byte more that tells whether it is the final one.
         return max(one.segment_size for one in as_keyset(key).enabled) + 1
 
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
-        options.refuse_raw(self.name)
+        options.refuse_others(self.name, "context")
         keys = as_keyset(key).enabled
         shortest = min(one.header_size + one.tag_size for one in keys)
         if len(prefix) < shortest:

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the chunks of an encrypted file lie, and how they are cut into pieces."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from dataclasses import dataclass
+
+PIECE_SIZE = min(max(os.cpu_count() or 1, 2), 8) << 19
+"""Bytes a piece aims at, 1 to 4 MiB: half a MiB feeds a core, and the less lies between reading and
+writing, the more of it is still in a cache. A chunk larger than this is a piece of its own."""
+
+MAX_CHUNKS_PER_PIECE = 4096
+"""Bounds the columns of nonces and lengths where a keyset asks for tiny segments."""
+
+
+class FormatError(ValueError):
+    """The file, keyset or option is not what the format says: truncated, malformed or unknown."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the chunks of a file lie. All sizes in bytes.
+
+    +--------+------------------------+------------------+-----+-----------------+
+    | header | chunk 0                | chunk 1          | ... | final chunk     |
+    |        | first_chunk + overhead | chunk + overhead |     | short, see below|
+    +--------+------------------------+------------------+-----+-----------------+
+
+    header_size: of the header.
+    chunk:       plaintext of a full chunk.
+    overhead:    of a chunk's tag.
+    first_chunk: plaintext of the first chunk, which the header may shorten.
+    final_short: the final chunk is always shorter than `chunk` and may be empty (C2SP). Otherwise
+                 it may be full, and it is empty only where the plaintext is (Tink, age, raw).
+    max_chunks:  the most that the format allows.
+    has_empty:   an empty plaintext has one empty chunk; otherwise it has none (Crypt4GH).
+    """
+
+    header_size: int
+    chunk: int
+    overhead: int
+    first_chunk: int
+    final_short: bool
+    max_chunks: int
+    has_empty: bool = True
+
+    def lengths(self, size: int, first: int, final: bool, *, sealed: bool) -> array[int]:
+        """The lengths of the chunks in a piece of `size` bytes that begins with chunk number
+        `first`.
+
+        sealed: the piece is ciphertext. Raises FormatError where no chunking fits: truncated.
+        """
+        gain = self.overhead if sealed else 0
+        full = self.chunk + gain
+        head = (self.first_chunk if first == 0 else self.chunk) + gain
+        whole, rest = divmod(size - head, full) if size >= head else (-1, size)
+        whole += 1
+        lengths = array("Q", [head] + [full] * (whole - 1) if whole else [])
+        if not final:
+            if rest or not whole:
+                raise ValueError(
+                    f"a piece of {size} bytes, not the final one, is not made of whole chunks"
+                )
+        elif rest or self.final_short or not (whole or self._may_end_at(first)):
+            if sealed:
+                self._check_final(first + whole, rest)
+            lengths.append(rest)
+        if first + len(lengths) > self.max_chunks:
+            raise self._too_long()
+        return lengths
+
+    def _may_end_at(self, index: int) -> bool:
+        """Whether a file without chunk number `index` can be whole."""
+        return index == 0 and not self.has_empty
+
+    def _check_final(self, index: int, length: int) -> None:
+        """Raises FormatError where a final chunk, number `index`, cannot have `length` bytes of
+        ciphertext."""
+        may_be_empty = self.final_short or (index == 0 and self.has_empty)
+        if length < self.overhead or (length == self.overhead and not may_be_empty):
+            where = f"{length} bytes into" if length else "before"
+            raise FormatError(f"truncated: the file ends {where} chunk {index}, its final chunk")
+
+    def _too_long(self) -> FormatError:
+        return FormatError(
+            f"too long: the format allows {self.max_chunks} chunks of {self.chunk} bytes"
+        )
+
+    def _shift(self) -> int:
+        """What the first chunk lacks to be a full one."""
+        return self.chunk - self.first_chunk
+
+    def chunk_count(self, file_size: int) -> int:
+        """Chunks of a file of `file_size` bytes. Raises FormatError where no file has that size."""
+        body = file_size - self.header_size
+        full = self.chunk + self.overhead
+        if body == 0 and self._may_end_at(0):
+            return 0
+        if body < self.overhead:
+            shortest = self.header_size + (self.overhead if self.has_empty else 0)
+            raise FormatError(
+                f"truncated: {file_size} bytes, and the shortest file of this format has {shortest}"
+            )
+        count, rest = divmod(body + self._shift(), full)
+        if rest or self.final_short or not body:
+            if count:
+                self._check_final(count, rest)
+            count += 1
+        if count > self.max_chunks:
+            raise self._too_long()
+        return count
+
+    def plaintext_size(self, file_size: int) -> int:
+        """Plaintext bytes of a file of `file_size` bytes (not yet authenticated by anything)."""
+        return file_size - self.header_size - self.chunk_count(file_size) * self.overhead
+
+    def locate(self, position: int) -> tuple[int, int]:
+        """The chunk that holds plaintext byte `position`, and the place of that byte in the
+        chunk."""
+        index, within = divmod(position + self._shift(), self.chunk)
+        return (index, within - self._shift()) if index == 0 else (index, within)
+
+    def plaintext_start(self, index: int) -> int:
+        """Plaintext position of the first byte of chunk `index`."""
+        return index * self.chunk - self._shift() if index else 0
+
+    def file_start(self, index: int) -> int:
+        """File offset of chunk `index`."""
+        full = self.chunk + self.overhead
+        return self.header_size + (index * full - self._shift() if index else 0)
+
+    def chunks_per_piece(self) -> int:
+        """Full chunks of one piece."""
+        return max(1, min(MAX_CHUNKS_PER_PIECE, PIECE_SIZE // (self.chunk + self.overhead)))
