@@ -10,7 +10,7 @@ import warpcipher as wc
 
 from .. import _later, _native
 from ..arguments import PLAIN
-from .base import FormatError
+from .layout import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .base import FormatError
+from .layout import FormatError
 
 TYPE_URL_PREFIX = "type.googleapis.com/google.crypto.tink."
 GCM_HKDF = "AesGcmHkdfStreamingKey"
