@@ -13,9 +13,9 @@ namespace warpcipher {
 namespace {
 
 constexpr std::size_t slots_of_thread = 2;
-// H200, a file of 8 GiB in memory, AES-256-GCM in chunks of 16 KiB, GB/s by pieces of 1, 4, 8, 16 and 32 MiB: 16 threads
-// 26, 44.5, 31.5, 31, 11; 8 threads 18, 31, 29, 23, 13; 4 threads 11.6, 16.7, 15.8, 13, 11. What is shorter than that
-// for all threads is shared among them.
+// H200, a file of 8 GiB in memory, AES-256-GCM in chunks of 16 KiB, GB/s by pieces of 1, 4, 8, 16 and 32 MiB: 16
+// threads 26, 44.5, 31.5, 31, 11; 8 threads 18, 31, 29, 23, 13; 4 threads 11.6, 16.7, 15.8, 13, 11. What is shorter
+// than that for all threads is shared among them.
 constexpr std::size_t most_piece_len = std::size_t{4} << 20;
 constexpr std::size_t least_piece_len = std::size_t{1} << 20;
 
@@ -120,21 +120,8 @@ class FileSlot {
       columns_.aad_offsets = chunks_.aad_offsets.subspan(first, count);
       columns_.aad_lengths = chunks_.aad_lengths.subspan(first, count);
     }
-    choose_keys(first, count);
+    choose_keys(columns_, chunks_.keys, chunks_.key_index, first, count, key_index_);
     results_.assign(count, {});
-  }
-
-  // Of many keys those that the piece needs, as they lie: each piece sends them to the device.
-  void choose_keys(std::size_t first, std::size_t count) {
-    columns_.keys = chunks_.keys.first(1);
-    if (chunks_.key_index.empty()) return;
-    const std::span<const std::uint32_t> numbers = chunks_.key_index.subspan(first, count);
-    const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
-    columns_.keys = chunks_.keys.subspan(*least, *most - *least + 1);
-    if (*least == *most) return;
-    key_index_.assign(numbers.begin(), numbers.end());
-    for (std::uint32_t& number : key_index_) number -= *least;
-    columns_.key_index = key_index_;
   }
 
   // Only once there is a piece: page-locked memory is costly.

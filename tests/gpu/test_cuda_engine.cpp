@@ -23,6 +23,7 @@
 #include "core/error.hpp"
 #include "engine/cuda/engine.hpp"
 #include "file_chunks.hpp"
+#include "file_writes.hpp"
 #include "force.hpp"
 #include "host_data.hpp"
 #include "kernels.hpp"
@@ -111,7 +112,11 @@ int run_all(const Options& options) {
   for (const std::string& device : engine.devices()) std::printf("%s\n", device.c_str());
   unsigned step = 0;
   const auto is_mine = [&] { return step++ % options.parts == options.part; };
-  if (options.files) return test_file_chunks(options.quick, options.only, is_mine) == 0 ? 0 : 1;
+  const auto test_files = [&] {
+    return test_file_chunks(options.quick, options.only, is_mine) +
+           test_file_writes(options.quick, options.only, is_mine);
+  };
+  if (options.files) return test_files() == 0 ? 0 : 1;
   if (options.host_data) return test_host_data(options.quick, options.only, is_mine) == 0 ? 0 : 1;
   Stream stream = cuda_engine().create_stream();
   if (options.columns) return test_columns(options.quick, options.only, is_mine, stream) == 0 ? 0 : 1;
@@ -156,7 +161,7 @@ int run_all(const Options& options) {
   failures += test_columns(options.quick, options.only, is_mine, stream);
   if (options.only.empty() && is_mine()) failures += test_refusal();
   failures += test_host_data(options.quick, options.only, is_mine);
-  failures += test_file_chunks(options.quick, options.only, is_mine);
+  failures += test_files();
   if (options.large && is_mine()) failures += test_large(stream, options.only);
   cuda_engine().destroy_stream(stream);
   std::printf(failures == 0 ? "all ok\n" : "%d FAILED\n", failures);

@@ -222,7 +222,7 @@ cudaError_t cudaFree(void* memory) {
 }
 cudaError_t cudaMallocHost(void** memory, std::size_t size) {
   const Lock lock(mutex);
-  *memory = std::malloc(size);
+  *memory = std::calloc(size, 1);  // as from the system: nothing of the process's own
   if (*memory == nullptr) return cudaErrorMemoryAllocation;
   pinned_memory[static_cast<const char*>(*memory)] = {size, current_device};
   return cudaSuccess;

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What reading and writing of a file's chunks share: threads that take one piece after another until none is left or
+// one of them failed, and the keys of a piece.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "batch/columns.hpp"
+#include "core/error.hpp"
+#include "core/thread_pool.hpp"
+
+namespace warpcipher {
+
+class FileWork {
+ public:
+  // check: called on the caller's thread; see ReadOptions.
+  explicit FileWork(const std::function<void(bool interrupted)>& check) : check_(check) {}
+
+  // False: this thread takes no further piece, as something failed. At exit a thread of the pool ends early: exit waits
+  // for it, and the caller's thread, which it does not wait for, does the rest.
+  bool goes_on() const {
+    if (stopped_.load(std::memory_order_relaxed)) return false;
+    if (pool_.is_stopping() && !is_callers_thread()) return false;
+    check(false);
+    return true;
+  }
+
+  void stop() { stopped_ = true; }
+
+  // interrupted: a signal interrupted a system call.
+  void check(bool interrupted) const {
+    if (check_ && is_callers_thread()) check_(interrupted);
+  }
+
+  // Runs body() on `threads` threads, this one among them. Throws the first exception of any.
+  template <class Body>
+  void run(std::size_t threads, Body&& body) {
+    const auto guarded = [&] {
+      try {
+        body();
+      } catch (...) {
+        stop();
+        const std::lock_guard lock(mutex_);
+        if (!exception_) exception_ = std::current_exception();
+      }
+    };
+    {
+      const ThreadPool::Beside helpers(pool_, threads - 1, guarded);
+      guarded();
+    }
+    if (exception_) std::rethrow_exception(exception_);
+  }
+
+ private:
+  bool is_callers_thread() const { return std::this_thread::get_id() == caller_; }
+
+  const std::function<void(bool interrupted)>& check_;
+  ThreadPool& pool_ = ThreadPool::instance();
+  const std::thread::id caller_ = std::this_thread::get_id();
+  std::atomic<bool> stopped_{false};
+  std::mutex mutex_;
+  std::exception_ptr exception_;
+};
+
+// Runs call(); an Error of it says which chunks it was about.
+template <class Call>
+void naming_chunks(std::uint64_t first, std::uint64_t last, Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    const std::string chunks = first == last ? "chunk " + std::to_string(first)
+                                             : "chunks " + std::to_string(first) + " to " + std::to_string(last);
+    throw Error(error.status(), chunks + ": " + error.what());
+  }
+}
+
+// Sets the keys of `count` chunks from `first` on. Of many keys only those that they need, as they lie: each piece
+// sends them to the device. numbers: memory for key_index, which stays as long as the columns.
+inline void choose_keys(Columns& columns, std::span<const Key* const> keys, std::span<const std::uint32_t> key_index,
+                        std::size_t first, std::size_t count, std::vector<std::uint32_t>& numbers) {
+  columns.keys = keys.first(1);
+  if (key_index.empty()) return;
+  const std::span<const std::uint32_t> these = key_index.subspan(first, count);
+  const auto [least, most] = std::minmax_element(these.begin(), these.end());
+  columns.keys = keys.subspan(*least, *most - *least + 1);
+  if (*least == *most) return;
+  numbers.assign(these.begin(), these.end());
+  for (std::uint32_t& number : numbers) number -= *least;
+  columns.key_index = numbers;
+}
+
+}  // namespace warpcipher

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Encrypts texts on a device and writes them to a file as chunks: the counterpart of read_chunks(). Each thread has two
+// slots, and takes the next piece by itself:
+//
+//   device      gather 0, encrypt 0, copy to slot 0    gather 2, ...     plaintext stays in device memory
+//   thread                                             write 0           from page-locked memory, ciphertext alone
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "batch/message.hpp"
+#include "engine/stream.hpp"
+
+namespace warpcipher {
+
+// A part of the plaintext. In device memory: of any device that the current one can copy from.
+struct TextPart {
+  const std::uint8_t* data = nullptr;
+  std::uint64_t len = 0;
+  Memory memory = Memory::device;
+};
+
+// Chunks take the bytes of the parts, one after another. A chunk lies in the file as ciphertext [tag], from its offset
+// on. Everything is borrowed for the call, and nobody changes it meanwhile.
+struct ChunksToWrite {
+  int descriptor = -1;              // of a file that takes pwrite()
+  std::span<const TextPart> parts;  // together as long as all chunks
+  std::size_t count = 0;
+  std::span<const Key* const> keys;          // of one AEAD
+  std::span<const std::uint32_t> key_index;  // absent: all take the first key
+  std::span<const std::uint64_t> file_offsets;
+  std::span<const std::uint64_t> lengths;  // of plaintext
+  std::span<const std::uint8_t> ivs;       // iv_len bytes each
+  std::size_t iv_len = 0;
+  std::span<std::uint8_t> tags;  // where tags go, tag_len bytes each; absent: behind each ciphertext
+  std::size_t tag_len = 0;
+};
+
+struct WriteOptions {
+  std::size_t threads = 0;    // as of ReadOptions
+  std::size_t piece_len = 0;  // bytes of chunks that a thread takes at once; 0: what was measured to be best
+  std::function<void(bool interrupted)> check;
+};
+
+struct WriteFailure {
+  std::uint64_t position;
+  int error;  // errno
+};
+
+// Returns when all is written, or why it is not: then parts of it are. engine: as of run(). What is on the streams that
+// made the texts is done. The plaintext in the device memory of the call is wiped.
+//
+// Throws Error{invalid_argument}, and nothing has been written; Error{engine_unavailable, engine_failure,
+// out_of_memory}; what options.check throws.
+std::optional<WriteFailure> write_chunks(std::string_view engine, const ChunksToWrite& chunks,
+                                         const WriteOptions& options);
+
+}  // namespace warpcipher
