@@ -15,10 +15,12 @@ void bind_device(nanobind::module_& m);
 void bind_file(nanobind::module_& m);
 void bind_lists(nanobind::module_& m);
 void bind_messages(nanobind::module_& m);
+void bind_parquet(nanobind::module_& m);
 void bind_pinned(nanobind::module_& m);
 void bind_queue(nanobind::module_& m);
 void bind_search(nanobind::module_& m);
 void bind_span(nanobind::module_& m);
+void bind_thrift(nanobind::module_& m);
 void bind_timing(nanobind::module_& m);
 void bind_tuning(nanobind::module_& m);
 

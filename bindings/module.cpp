@@ -39,8 +39,10 @@ WARPCIPHER_MODULE(_native, m) {
   bind_messages(m);
   bind_columns(m);
   bind_file(m);
+  bind_parquet(m);
   bind_pinned(m);
   bind_queue(m);
+  bind_thrift(m);
   bind_timing(m);
   bind_tuning(m);
   bind_search(m);

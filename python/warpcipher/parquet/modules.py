@@ -15,12 +15,13 @@ import contextlib
 import secrets
 import struct
 from array import array
-from collections.abc import Sequence
-from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import warpcipher as wc
 
+from .. import _native
 from ..formats import FormatError
 from ..formats.base import wipe
 
@@ -55,6 +56,21 @@ MOST_MODULES = 2 * (MOST_ORDINAL + 2)
 _I16 = struct.Struct("<h").pack
 _TWO = struct.Struct("<Bhh").pack
 _U32 = struct.Struct("<I").unpack_from
+
+Column: TypeAlias = Sequence[int]
+"""A memoryview of 64-bit integers, or another sequence: an entry a module."""
+
+
+def column(data: bytes) -> memoryview:
+    """A column that native code gave as bytes."""
+    return memoryview(data).cast("Q")
+
+
+class Aads(NamedTuple):
+    """The AADs of some modules, back to back, and their sizes."""
+
+    data: bytes
+    sizes: Column
 
 
 class Place(NamedTuple):
@@ -92,44 +108,23 @@ class FileCrypto(NamedTuple):
         return found + _I16(place.page) if place.kind in (DATA_PAGE, DATA_HEADER) else found
 
     def page_aads(
-        self, row_group: int, column: int, dictionary: bool, count: int
-    ) -> tuple[list[bytes], list[bytes]]:
+        self, row_group: int, column_: int, dictionary: bool, count: int
+    ) -> tuple[Aads, Aads]:
         """The AADs of the headers and of the pages of a chunk with `count` pages in all."""
-        data = range(count - dictionary)
-        both = []
-        for first, rest in ((DICTIONARY_HEADER, DATA_HEADER), (DICTIONARY_PAGE, DATA_PAGE)):
-            before = self.aad + _TWO(rest, row_group, column)
-            aads = [before + _I16(page) for page in data]
-            if dictionary:
-                aads.insert(0, self.aad + _TWO(first, row_group, column))
-            both.append(aads)
-        return both[0], both[1]
+        heads, pages, sizes = _native.page_aads(self.aad, row_group, column_, dictionary, count)
+        return Aads(heads, column(sizes)), Aads(pages, column(sizes))
 
 
-def walk(data: memoryview, start: int, end: int, what: str) -> list[int]:
+def walk(data: memoryview, start: int, end: int, what: str) -> memoryview:
     """Where the modules of a chunk between start and end begin, by their lengths, and `end` itself.
 
     Raises FormatError, and at once where there are more than the format numbers: nothing is
     authentic yet.
     """
-    positions: list[int] = []
-    pos = start
-    while pos < end:
-        if pos + LENGTH > end:
-            break
-        length = _U32(data, pos)[0]
-        if length < NONCE:
-            raise FormatError(f"{what}: a module of {length} bytes is shorter than its nonce")
-        if len(positions) == MOST_MODULES:
-            raise FormatError(f"{what}: more than {MOST_MODULES} modules")
-        positions.append(pos)
-        pos += length + LENGTH
-    if pos != end or start > end:
-        raise FormatError(
-            f"{what}: the lengths of its modules do not add up to its {end - start} bytes"
-        )
-    positions.append(end)
-    return positions
+    try:
+        return column(_native.walk_modules(data, start, end))
+    except ValueError as error:
+        raise FormatError(f"{what}: {error}") from None
 
 
 class Batch:
@@ -148,11 +143,11 @@ class Batch:
     def add(
         self,
         key: bytes,
-        modules: Sequence[int],
-        plain: Sequence[int],
-        lengths: Sequence[int],
-        aads: Sequence[bytes] | None,
-        places: Any,
+        modules: Column,
+        plain: Column,
+        lengths: Column,
+        aads: Aads | None,
+        places: Callable[[int], Place],
     ) -> None:
         """Adds modules under one key.
 
@@ -180,30 +175,32 @@ class _Group:
 
     def __init__(self) -> None:
         self._keys: dict[bytes, int] = {}
-        self._key_index = array("I")
+        self._key_index = array("Q")
         self._modules = array("Q")
         self._plain = array("Q")
         self._lengths = array("Q")
         self._aads: list[bytes] = []
-        self._places: list[tuple[int, Any]] = []
+        self._aad_sizes = array("Q")
+        self._places: list[tuple[int, Callable[[int], Place]]] = []
 
     def add(
         self,
         key: bytes,
-        modules: Sequence[int],
-        plain: Sequence[int],
-        lengths: Sequence[int],
-        aads: Sequence[bytes] | None,
-        places: Any,
+        modules: Column,
+        plain: Column,
+        lengths: Column,
+        aads: Aads | None,
+        places: Callable[[int], Place],
     ) -> None:
         number = self._keys.setdefault(key, len(self._keys))
         self._places.append((len(self._modules), places))
-        self._key_index.extend([number] * len(modules))
-        self._modules.extend(modules)
-        self._plain.extend(plain)
-        self._lengths.extend(lengths)
+        self._key_index.extend(array("Q", [number]) * len(modules))
+        _extend(self._modules, modules)
+        _extend(self._plain, plain)
+        _extend(self._lengths, lengths)
         if aads is not None:
-            self._aads += aads
+            self._aads.append(aads.data)
+            _extend(self._aad_sizes, aads.sizes)
 
     def run(
         self,
@@ -218,24 +215,22 @@ class _Group:
         count = len(self._modules)
         if not count:
             return
-        gain = TAG if authenticated else 0
-        texts = array("Q", [at + LENGTH + NONCE for at in self._modules])
-        sealed = array("Q", [length + gain for length in self._lengths])
+        heads: Any = data if nonces is None else nonces
         if encrypt:
-            ivs = self._write_heads(memoryview(out), sealed)
-        else:
-            view = memoryview(data) if nonces is None else nonces
-            ivs = b"".join([view[at + 4 : at + 16] for at in self._modules])
+            heads = out
+            fresh = secrets.token_bytes(NONCE * count)
+            _native.write_module_heads(out, self._modules, self._lengths, fresh, not authenticated)
+        found = _native.module_texts(
+            heads, self._modules, self._lengths, self._aad_sizes, not authenticated
+        )
+        texts, sealed, starts = map(column, found[:3])
         options: dict[str, Any] = {}
         if authenticated:
-            sizes = array("Q", map(len, self._aads))
             options = {
                 "aad": b"".join(self._aads),
-                "aad_lengths": sizes,
-                "aad_offsets": _ends(sizes),
+                "aad_lengths": self._aad_sizes,
+                "aad_offsets": starts,
             }
-        else:
-            ivs = b"".join([ivs[at : at + 12] + b"\0\0\0\1" for at in range(0, 12 * count, 12)])
         many = len(self._keys) > 1
         done = wc.run_columns(
             algorithm,
@@ -245,7 +240,7 @@ class _Group:
             lengths=self._lengths if encrypt else sealed,
             offsets=self._plain if encrypt else texts,
             key_index=self._key_index if many else None,
-            ivs=ivs,
+            ivs=found[3],
             out=out,
             out_offsets=texts if encrypt else self._plain,
             engine=engine,
@@ -258,23 +253,16 @@ class _Group:
             bad = next(i for i, status in enumerate(done.status) if status != wc.Status.OK)
             raise not_authentic(self._place(bad)) from None
 
-    def _write_heads(self, out: memoryview, sealed: array[int]) -> bytes:
-        """Lengths and fresh nonces before the texts; returns the nonces."""
-        nonces = secrets.token_bytes(NONCE * len(self._modules))
-        pack = struct.Struct("<I12s").pack_into
-        for i, (at, length) in enumerate(zip(self._modules, sealed, strict=True)):
-            pack(out, at, length + NONCE, nonces[12 * i : 12 * i + 12])
-        return nonces
-
     def _place(self, number: int) -> Place:
         first, places = next(entry for entry in reversed(self._places) if entry[0] <= number)
-        found: Place = places(number - first)
-        return found
+        return places(number - first)
 
 
-def _ends(sizes: array[int]) -> array[int]:
-    """Where each of ranges that lie back to back begins."""
-    return array("Q", [0, *accumulate(sizes)][:-1])
+def _extend(to: array[int], values: Column) -> None:
+    if isinstance(values, memoryview):
+        to.frombytes(values.cast("B"))
+    else:
+        to.extend(values)
 
 
 def wipe_any(buffer: Any) -> None:
@@ -295,6 +283,10 @@ def not_authentic(place: Place) -> Exception:
     return error
 
 
+def _always(place: Place) -> Callable[[int], Place]:
+    return lambda _: place
+
+
 def open_modules(
     modules: Sequence[tuple[Buffer, bytes, Place]], crypto: FileCrypto, engine: str = "auto"
 ) -> list[bytes]:
@@ -307,8 +299,8 @@ def open_modules(
         if len(view) < OVERHEAD or _U32(view)[0] != len(view) - LENGTH:
             raise FormatError(f"{place}: {len(view)} bytes, and its length says otherwise")
         size = len(view) - OVERHEAD
-        aads = [crypto.module_aad(place)]
-        batch.add(key, [len(data)], [ends[-1]], [size], aads, lambda _, place=place: place)
+        aad = crypto.module_aad(place)
+        batch.add(key, [len(data)], [ends[-1]], [size], Aads(aad, [len(aad)]), _always(place))
         data += view
         ends.append(ends[-1] + size)
     out = bytearray(ends[-1])
@@ -324,8 +316,8 @@ def seal_modules(
     ends = [0]
     start = 0
     for text, key, place in texts:
-        aads = [crypto.module_aad(place)]
-        batch.add(key, [ends[-1]], [start], [len(text)], aads, lambda _, place=place: place)
+        aad = crypto.module_aad(place)
+        batch.add(key, [ends[-1]], [start], [len(text)], Aads(aad, [len(aad)]), _always(place))
         start += len(text)
         ends.append(ends[-1] + len(text) + OVERHEAD)
     out = bytearray(ends[-1])

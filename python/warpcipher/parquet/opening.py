@@ -11,23 +11,24 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .. import _native
 from ..formats import FormatError
 from . import metadata as md
 from .device import Device
 from .file import Chunk, File
-from .headers import shrink
 from .modules import (
     DATA_HEADER,
     DATA_PAGE,
     DICTIONARY_HEADER,
     DICTIONARY_PAGE,
-    MOST_ORDINAL,
     OVERHEAD,
     Batch,
+    Column,
     FileCrypto,
     Place,
+    column,
     walk,
     wipe_any,
 )
@@ -36,30 +37,54 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
+class Pages(NamedTuple):
+    """The pages of a chunk, headers included: where each lay in the file and lies in the image less
+    `moved`, and its bytes there."""
+
+    before: Column
+    now: Column
+    heads: Column
+    bodies: Column
+
+
 @dataclass(slots=True)
 class Opened:
     """Where a chunk lies once it is decrypted.
 
-    start, size: in the image. data: where its first data page is there. pages: of each data page of
-    an encrypted chunk where its header lay in the file and lies in the image, and the bytes of
-    header and page. shrunk: what the header of its pages lost.
+    start, size: in the image. data: where its first data page is there. shrunk: what the header of
+    its pages lost. moved: what the places of its pages lack: of those in the file, and in the
+    image.
     """
 
     chunk: Chunk
     start: int
     size: int
     data: int
-    pages: list[tuple[int, int, int]]
     shrunk: int
+    _pages: Pages | None = None
+    _moved: tuple[int, int] = (0, 0)
+
+    @property
+    def pages(self) -> list[tuple[int, int, int]]:
+        """Of each data page of an encrypted chunk: where its header lay in the file and lies in the
+        image, and the bytes of header and page."""
+        if self._pages is None:
+            return []
+        in_file, in_image = self._moved
+        return [
+            (before + in_file, now + in_image, head + body)
+            for before, now, head, body in zip(*self._pages, strict=True)
+        ][self.chunk.dictionary :]
 
 
 @dataclass(slots=True)
 class _Headers:
-    """The page headers of a chunk: where they go, their sizes, and those of their pages."""
+    """The page headers of a chunk: where they go, their sizes, and those of their plain pages."""
 
-    starts: list[int]
-    sizes: list[int]
-    pages: list[int]
+    starts: Column
+    sizes: Column
+    pages: Column
+    dictionary: bool
     place: Callable[[int], Place]
 
 
@@ -108,53 +133,44 @@ class Opening:
         self._copies.append((position, self.size, chunk.size))
         first = md.integer(chunk.meta, md.DATA_PAGE_OFFSET, "an offset") - chunk.start
         start = self.start + self.size
-        return Opened(chunk, start, chunk.size, start + first, [], 0)
+        return Opened(chunk, start, chunk.size, start + first, 0)
 
     def _add_encrypted(self, chunk: Chunk, key: bytes, crypto: FileCrypto, position: int) -> Opened:
         what = f"column {chunk.name}, row group {chunk.row_group}"
         modules = walk(self._data, position, position + chunk.size, what)
-        count, odd = divmod(len(modules) - 1, 2)
-        dictionary = int(chunk.dictionary)
-        if odd or not dictionary <= count <= MOST_ORDINAL + 1 + dictionary:
-            raise FormatError(
-                f"{what}: {len(modules) - 1} modules: expected a header and a page for each of up "
-                f"to {MOST_ORDINAL + 1} pages"
-            )
-        heads, pages, ends = modules[:-1:2], modules[1::2], modules[2::2]
         overhead = crypto.page_overhead
-        head_sizes = [page - head - OVERHEAD for head, page in zip(heads, pages, strict=True)]
-        page_sizes = [end - page - overhead for page, end in zip(pages, ends, strict=True)]
-        if count and min(*head_sizes, *page_sizes) < 0:
-            raise FormatError(f"{what}: a module is shorter than its nonce and tag")
-        both = [head + page for head, page in zip(head_sizes, page_sizes, strict=True)]
-        *head_outs, end = accumulate(both, initial=self.size)
-        page_outs = [out + size for out, size in zip(head_outs, head_sizes, strict=True)]
+        try:
+            head_bytes, page_bytes, end = _native.lay_out_pages(
+                modules, chunk.dictionary, overhead, self.size
+            )
+        except ValueError as error:
+            raise FormatError(f"{what}: {error}") from None
+        heads, head_outs, head_sizes = map(column, head_bytes)
+        pages, page_outs, page_sizes = map(column, page_bytes)
+        count = len(heads)
         head_aads, page_aads = crypto.page_aads(
             chunk.ordinal, chunk.column, chunk.dictionary, count
         )
         head_place = _places(chunk, DICTIONARY_HEADER, DATA_HEADER)
-        head_at = head_outs
+        head_at: Column = head_outs
         if self._device is not None:
             *head_at, self._head_bytes = accumulate(head_sizes, initial=self._head_bytes)
         self._heads.add(key, heads, head_at, head_sizes, head_aads, head_place)
         ctr = overhead != OVERHEAD
         page_place = _places(chunk, DICTIONARY_PAGE, DATA_PAGE)
         self._pages.add(key, pages, page_outs, page_sizes, None if ctr else page_aads, page_place)
-        sealed = [size + overhead for size in page_sizes]
-        self._headers.append(_Headers(head_outs, head_sizes, sealed, head_place))
-        in_file, start = chunk.start - position, self.start
+        self._headers.append(
+            _Headers(head_outs, head_sizes, page_sizes, chunk.dictionary, head_place)
+        )
+        data = head_outs[1] if chunk.dictionary and count > 1 else self.size
         return Opened(
             chunk,
-            start + self.size,
+            self.start + self.size,
             end - self.size,
-            start + (head_outs[1] if dictionary and count > 1 else self.size),
-            [
-                (head + in_file, start + out, size)
-                for head, out, size in zip(
-                    heads[dictionary:], head_outs[dictionary:], both[dictionary:], strict=True
-                )
-            ],
+            self.start + data,
             OVERHEAD * count,
+            Pages(heads, head_outs, head_sizes, page_sizes),
+            (chunk.start - position, self.start),
         )
 
     def run(self, out: Any) -> None:
@@ -189,20 +205,19 @@ class Opening:
 
     def _shrink(self, out: memoryview, packed: int | None) -> list[tuple[int, int]]:
         """Mends the headers, which lie where they belong, or packed from there on; returns for each
-        where it belongs, and its size."""
+        of packed ones where it belongs, and its size."""
         overhead = self._crypto.page_overhead if self._crypto is not None else 0
-        places = []
+        places: list[tuple[int, int]] = []
         for headers in self._headers:
-            for i, (start, size, sealed) in enumerate(
-                zip(headers.starts, headers.sizes, headers.pages, strict=True)
-            ):
-                at = start if packed is None else packed
-                out[at : at + size] = shrink(
-                    out[at : at + size], sealed, sealed - overhead, headers.place, i
-                )
-                if packed is not None:
-                    places.append((start, size))
-                    packed += size
+            starts = headers.starts
+            if packed is not None:
+                places += zip(starts, headers.sizes, strict=True)
+                *starts, packed = accumulate(headers.sizes, initial=packed)
+            wrong = _native.shrink_headers(
+                out, starts, headers.sizes, headers.pages, overhead, headers.dictionary
+            )
+            if wrong is not None:
+                raise FormatError(f"{headers.place(wrong[0])}: {wrong[1]}")
         return places
 
 

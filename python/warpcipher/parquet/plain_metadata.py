@@ -132,6 +132,6 @@ def in_place(chunks: Sequence[Chunk]) -> dict[tuple[int, int], Opened]:
     found = {}
     for chunk in chunks:
         first = md.integer(chunk.meta, md.DATA_PAGE_OFFSET, "an offset")
-        opened = Opened(chunk, chunk.start, chunk.size, first, [], 0)
+        opened = Opened(chunk, chunk.start, chunk.size, first, 0)
         found[chunk.row_group, chunk.column] = opened
     return found

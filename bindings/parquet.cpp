@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parquet's metadata and the modules of its chunks, for python/warpcipher/parquet. Columns go to Python as bytes of
+// 64-bit integers in native order.
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bind.hpp"
+#include "core/error.hpp"
+#include "integers.hpp"
+#include "operand.hpp"
+#include "parquet/page_header.hpp"
+#include "parquet/page_modules.hpp"
+#include "parquet/row_groups.hpp"
+
+namespace nb = nanobind;
+
+namespace warpcipher::python {
+namespace {
+
+using parquet::Bytes;
+using parquet::PlainChunk;
+using parquet::RowGroups;
+
+nb::bytes as_bytes(Bytes value) { return nb::bytes(value.data(), value.size()); }
+
+nb::bytes as_bytes(const parquet::Column& column) {
+  return nb::bytes(column.data(), sizeof(std::uint64_t) * column.size());
+}
+
+std::vector<std::uint8_t> copy_of(nb::handle object, const char* name) {
+  const Operand operand(object, name, Operand::Use::read);
+  return {operand.data(), operand.data() + operand.size()};
+}
+
+nb::bytes walk(nb::handle data, std::uint64_t start, std::uint64_t end) {
+  const Operand bytes(data, "data", Operand::Use::read);
+  return as_bytes(parquet::walk_modules(bytes.bytes(), start, end));
+}
+
+nb::tuple as_tuple(const parquet::ModuleColumns& columns) {
+  return nb::make_tuple(as_bytes(columns.modules), as_bytes(columns.outs), as_bytes(columns.sizes));
+}
+
+nb::tuple lay_out(nb::handle positions, bool dictionary, std::uint64_t overhead, std::uint64_t out) {
+  const Integers modules(positions, "positions");
+  const parquet::PageModules found = parquet::lay_out_pages(modules.values(), dictionary, overhead, out);
+  return nb::make_tuple(as_tuple(found.heads), as_tuple(found.pages), found.end);
+}
+
+nb::tuple aads(nb::handle prefix, std::int16_t row_group, std::int16_t column, bool dictionary, std::size_t count) {
+  if (count > parquet::most_modules) throw nb::value_error("more pages than the format numbers");
+  const Operand bytes(prefix, "prefix", Operand::Use::read);
+  const parquet::PageAads found = parquet::page_aads(bytes.bytes(), row_group, column, dictionary, count);
+  return nb::make_tuple(as_bytes(Bytes(found.heads)), as_bytes(Bytes(found.pages)), as_bytes(found.sizes));
+}
+
+nb::tuple texts(nb::handle data, nb::handle modules, nb::handle lengths, nb::handle aad_sizes, bool counter_mode) {
+  const Operand bytes(data, "data", Operand::Use::read);
+  const Integers positions(modules, "modules"), sizes(lengths, "lengths"), aads(aad_sizes, "aad_sizes");
+  const parquet::ModuleTexts found =
+      parquet::texts_of(bytes.bytes(), positions.values(), sizes.values(), aads.values(), counter_mode);
+  return nb::make_tuple(as_bytes(found.texts), as_bytes(found.sealed), as_bytes(found.aad_offsets),
+                        as_bytes(Bytes(found.ivs)));
+}
+
+void heads(nb::handle out, nb::handle modules, nb::handle lengths, nb::handle nonces, bool counter_mode) {
+  const Operand bytes(out, "out", Operand::Use::write);
+  const Operand random(nonces, "nonces", Operand::Use::read);
+  const Integers positions(modules, "modules"), sizes(lengths, "lengths");
+  parquet::write_heads({bytes.data(), bytes.size()}, positions.values(), sizes.values(), random.bytes(), counter_mode);
+}
+
+// Mends the headers at `starts` in `out`. None, or the first that is wrong, and why.
+nb::object shrink(nb::handle out, nb::handle starts_given, nb::handle sizes_given, nb::handle pages_given,
+                  std::uint64_t overhead, bool dictionary) {
+  const Operand bytes(out, "out", Operand::Use::write);
+  const Integers starts(starts_given, "starts");
+  const Integers sizes(sizes_given, "sizes");
+  const Integers pages(pages_given, "pages");
+  const std::size_t count = starts.values().size();
+  if (sizes.values().size() != count || pages.values().size() != count) {
+    throw nb::value_error("starts, sizes and pages are of different lengths");
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t start = starts.values()[i], size = sizes.values()[i], page = pages.values()[i];
+    if (start > bytes.size() || size > bytes.size() - start) throw nb::value_error("a header beyond the end of out");
+    try {
+      parquet::shrink_header({bytes.data() + start, static_cast<std::size_t>(size)}, page + overhead, page,
+                             dictionary && i == 0);
+    } catch (const Error& error) {
+      return nb::make_tuple(i, error.what());
+    }
+  }
+  return nb::none();
+}
+
+// As many 64-bit integers as PlainChunk has fields, a chunk.
+constexpr std::size_t plain_chunk_len = 12;
+
+PlainChunk plain_chunk_of(const std::uint64_t* v) {
+  return {v[0] != 0, v[1] != 0, v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11]};
+}
+
+std::vector<PlainChunk> plain_chunks_of(nb::handle object) {
+  const Integers given(object, "chunks");
+  if (given.values().size() % plain_chunk_len != 0) throw nb::value_error("chunks: expected twelve integers a chunk");
+  std::vector<PlainChunk> chunks;
+  chunks.reserve(given.values().size() / plain_chunk_len);
+  for (std::size_t i = 0; i < given.values().size(); i += plain_chunk_len) {
+    chunks.push_back(plain_chunk_of(given.values().data() + i));
+  }
+  return chunks;
+}
+
+nb::object bytes_or_none(const std::optional<Bytes>& value) {
+  if (!value) return nb::none();
+  return as_bytes(*value);
+}
+
+template <class Each>
+nb::list for_all(nb::handle groups_given, nb::handle columns_given, const Each& each) {
+  const Integers groups(groups_given, "groups");
+  const Integers columns(columns_given, "columns");
+  nb::list found;
+  for (const std::uint64_t group : groups.values()) {
+    for (const std::uint64_t column : columns.values()) found.append(each(group, column));
+  }
+  return found;
+}
+
+nb::list crypto(const RowGroups& self, nb::handle groups, nb::handle columns) {
+  return for_all(groups, columns, [&](auto group, auto column) { return bytes_or_none(self.crypto(group, column)); });
+}
+
+nb::list sealed_metadata(const RowGroups& self, nb::handle groups, nb::handle columns) {
+  return for_all(groups, columns,
+                 [&](auto group, auto column) { return bytes_or_none(self.sealed_metadata(group, column)); });
+}
+
+nb::tuple locate(const RowGroups& self, nb::handle groups, nb::handle columns, std::uint64_t file_size) {
+  parquet::Column start, size, data, ordinal, dictionary;
+  for_all(groups, columns, [&](auto group, auto column) {
+    const parquet::ChunkRange range = self.locate(group, column, file_size);
+    start.push_back(range.start);
+    size.push_back(range.size);
+    data.push_back(range.data);
+    ordinal.push_back(range.ordinal);
+    dictionary.push_back(range.dictionary ? 1 : 0);
+    return nb::none();
+  });
+  return nb::make_tuple(as_bytes(start), as_bytes(size), as_bytes(data), as_bytes(ordinal), as_bytes(dictionary));
+}
+
+// The chunks of these columns where they lie in the encrypted file, as if they were as long there.
+nb::bytes in_place(const RowGroups& self, nb::handle groups_given, nb::handle columns_given, std::uint64_t file_size) {
+  const Integers groups(groups_given, "groups");
+  const Integers columns(columns_given, "columns");
+  parquet::Column places(plain_chunk_len * self.columns() * groups.values().size());
+  std::uint64_t* place = places.data();
+  for (const std::uint64_t group : groups.values()) {
+    for (const std::uint64_t column : columns.values()) {
+      const parquet::ChunkRange range = self.locate(group, column, file_size);
+      const std::uint64_t encrypted = self.crypto(group, column) ? 1 : 0;
+      const std::uint64_t entry[plain_chunk_len] = {
+          1, encrypted,       range.start, range.size,      range.data, 0, parquet::absent,
+          0, parquet::absent, 0,           parquet::absent, 0};
+      std::memcpy(place + plain_chunk_len * column, entry, sizeof entry);
+    }
+    place += plain_chunk_len * self.columns();
+  }
+  return as_bytes(places);
+}
+
+nb::bytes write_plain(const RowGroups& self, nb::handle groups_given, nb::handle chunks_given, nb::list stubs_given) {
+  const Integers groups(groups_given, "groups");
+  const std::vector<PlainChunk> chunks = plain_chunks_of(chunks_given);
+  std::vector<std::vector<std::uint8_t>> stubs;
+  for (nb::handle stub : stubs_given) stubs.push_back(copy_of(stub, "stubs"));
+  const std::vector<std::uint8_t> list = self.write_plain(groups.values(), chunks, stubs);
+  return as_bytes(Bytes(list));
+}
+
+}  // namespace
+
+void bind_parquet(nb::module_& m) {
+  m.def("walk_modules", &walk, nb::arg("data"), nb::arg("start"), nb::arg("end"),
+        nb::sig("def walk_modules(data: typing_extensions.Buffer, start: int, end: int) -> bytes"),
+        "Where the modules between start and end begin, and `end`.");
+  m.def("lay_out_pages", &lay_out, nb::arg("positions"), nb::arg("dictionary"), nb::arg("overhead"), nb::arg("out"),
+        nb::sig("def lay_out_pages(positions: object, dictionary: bool, overhead: int, out: int) -> "
+                "tuple[tuple[bytes, bytes, bytes], tuple[bytes, bytes, bytes], int]"),
+        "Of the headers and of the pages of a chunk: modules, outputs, sizes; and the end of the outputs.");
+  m.def("page_aads", &aads, nb::arg("prefix"), nb::arg("row_group"), nb::arg("column"), nb::arg("dictionary"),
+        nb::arg("count"),
+        nb::sig("def page_aads(prefix: bytes, row_group: int, column: int, dictionary: bool, count: int) -> "
+                "tuple[bytes, bytes, bytes]"),
+        "The AADs of the headers of a chunk, those of its pages, and the sizes that both have.");
+  m.def("module_texts", &texts, nb::arg("data"), nb::arg("modules"), nb::arg("lengths"), nb::arg("aad_sizes"),
+        nb::arg("counter_mode"),
+        nb::sig("def module_texts(data: typing_extensions.Buffer, modules: object, lengths: object, aad_sizes: object, "
+                "counter_mode: bool) -> tuple[bytes, bytes, bytes, bytes]"),
+        "Where the texts of modules begin, their lengths with the tags, where their AADs begin, and their IVs.");
+  m.def("write_module_heads", &heads, nb::arg("out"), nb::arg("modules"), nb::arg("lengths"), nb::arg("nonces"),
+        nb::arg("counter_mode"),
+        nb::sig("def write_module_heads(out: typing_extensions.Buffer, modules: object, lengths: object, "
+                "nonces: bytes, counter_mode: bool) -> None"),
+        "Writes the lengths and nonces of modules.");
+  m.def("shrink_headers", &shrink, nb::arg("out"), nb::arg("starts"), nb::arg("sizes"), nb::arg("pages"),
+        nb::arg("overhead"), nb::arg("dictionary"),
+        nb::sig("def shrink_headers(out: typing_extensions.Buffer, starts: object, sizes: object, pages: object, "
+                "overhead: int, dictionary: bool) -> tuple[int, str] | None"),
+        "Mends page headers for pages without encryption. None, or the number of the first that is wrong, and why.");
+  nb::class_<RowGroups>(m, "RowGroups", "The row groups of a footer. ValueError says what is wrong in them.")
+      .def(
+          "__init__",
+          [](RowGroups* self, nb::handle list, std::vector<std::string> names) {
+            new (self) RowGroups(copy_of(list, "list"), std::move(names));
+          },
+          nb::arg("list"), nb::arg("names"),
+          nb::sig("def __init__(self, list: typing_extensions.Buffer, names: typing.Sequence[str]) -> None"))
+      .def("__len__", &RowGroups::size)
+      .def("rows", &RowGroups::rows, nb::arg("group"))
+      .def(
+          "chunk",
+          [](const RowGroups& self, std::size_t group, std::size_t column) {
+            return as_bytes(self.chunk(group, column));
+          },
+          nb::arg("group"), nb::arg("column"))
+      .def(
+          "metadata",
+          [](const RowGroups& self, std::size_t group, std::size_t column) {
+            return as_bytes(self.metadata(group, column));
+          },
+          nb::arg("group"), nb::arg("column"))
+      .def(
+          "set_metadata",
+          [](RowGroups& self, std::size_t group, std::size_t column, nb::handle text) {
+            self.set_metadata(group, column, copy_of(text, "text"));
+          },
+          nb::arg("group"), nb::arg("column"), nb::arg("text"),
+          nb::sig("def set_metadata(self, group: int, column: int, text: typing_extensions.Buffer) -> None"))
+      .def("crypto", &crypto, nb::arg("groups"), nb::arg("columns"),
+           nb::sig("def crypto(self, groups: object, columns: object) -> list[bytes | None]"))
+      .def("sealed_metadata", &sealed_metadata, nb::arg("groups"), nb::arg("columns"),
+           nb::sig("def sealed_metadata(self, groups: object, columns: object) -> list[bytes | None]"))
+      .def("ordinal", &RowGroups::ordinal, nb::arg("group"))
+      .def("locate", &locate, nb::arg("groups"), nb::arg("columns"), nb::arg("file_size"),
+           nb::sig("def locate(self, groups: object, columns: object, file_size: int) -> tuple[bytes, ...]"),
+           "Of each chunk: start, size, data, ordinal, dictionary.")
+      .def("in_place", &in_place, nb::arg("groups"), nb::arg("columns"), nb::arg("file_size"),
+           nb::sig("def in_place(self, groups: object, columns: object, file_size: int) -> bytes"),
+           "The chunks of write_plain where they lie in the encrypted file.")
+      .def("write_plain", &write_plain, nb::arg("groups"), nb::arg("chunks"), nb::arg("stubs"),
+           nb::sig("def write_plain(self, groups: object, chunks: object, stubs: list[bytes]) -> bytes"),
+           "The list of these row groups without encryption. chunks: twelve integers for each column of each.");
+}
+
+}  // namespace warpcipher::python

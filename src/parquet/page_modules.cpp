@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parquet/page_modules.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <string>
+
+#include "core/bytes.hpp"
+
+namespace warpcipher::parquet {
+namespace {
+
+enum ModuleType : std::uint8_t { data_page = 2, dictionary_page = 3, data_header = 4, dictionary_header = 5 };
+
+void store_le16(std::uint8_t* to, std::int64_t value) {
+  to[0] = static_cast<std::uint8_t>(value);
+  to[1] = static_cast<std::uint8_t>(value >> 8);
+}
+
+std::vector<std::uint8_t> aads_of(const PageAads& shape, Bytes prefix, std::int16_t row_group, std::int16_t column,
+                                  bool dictionary, ModuleType first, ModuleType rest) {
+  const std::size_t count = shape.sizes.size();
+  std::vector<std::uint8_t> aads(std::accumulate(shape.sizes.begin(), shape.sizes.end(), std::size_t{0}));
+  std::uint8_t* to = aads.data();
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool is_dictionary = dictionary && i == 0;
+    to = std::copy(prefix.begin(), prefix.end(), to);
+    *to = is_dictionary ? first : rest;
+    store_le16(to + 1, row_group);
+    store_le16(to + 3, column);
+    if (!is_dictionary) store_le16(to + 5, static_cast<std::int64_t>(i - (dictionary ? 1 : 0)));
+    to += is_dictionary ? 5 : 7;
+  }
+  return aads;
+}
+
+std::uint64_t text_size(std::uint64_t module, std::uint64_t overhead) {
+  if (module < overhead) refuse("a module is shorter than its nonce and tag");
+  return module - overhead;
+}
+
+}  // namespace
+
+Column walk_modules(Bytes data, std::uint64_t start, std::uint64_t end) {
+  Column positions;
+  std::uint64_t at = start;
+  while (at < end && end <= data.size() && end - at >= length_size) {
+    const std::uint64_t length = load_le32(data.data() + at);
+    if (length < nonce_size) refuse("a module of " + std::to_string(length) + " bytes is shorter than its nonce");
+    if (positions.size() == most_modules) refuse("more than " + std::to_string(most_modules) + " modules");
+    positions.push_back(at);
+    at += length + length_size;
+  }
+  if (at != end) {
+    refuse("the lengths of its modules do not add up to its " + std::to_string(end - start) + " bytes");
+  }
+  positions.push_back(end);
+  return positions;
+}
+
+PageModules lay_out_pages(std::span<const std::uint64_t> positions, bool dictionary, std::uint64_t page_overhead,
+                          std::uint64_t out) {
+  const std::size_t modules = positions.empty() ? 0 : positions.size() - 1;
+  const std::size_t count = modules / 2;
+  const std::size_t first = dictionary ? 1 : 0;
+  if (modules % 2 != 0 || count < first || count > most_ordinal + 1 + first) {
+    refuse(std::to_string(modules) + " modules: expected a header and a page for each of up to " +
+           std::to_string(most_ordinal + 1) + " pages");
+  }
+  PageModules found;
+  for (ModuleColumns* columns : {&found.heads, &found.pages}) {
+    columns->modules.reserve(count);
+    columns->outs.reserve(count);
+    columns->sizes.reserve(count);
+  }
+  const auto add = [&](ModuleColumns& columns, std::size_t i, std::uint64_t overhead) {
+    columns.modules.push_back(positions[i]);
+    columns.outs.push_back(out);
+    columns.sizes.push_back(text_size(positions[i + 1] - positions[i], overhead));
+    out += columns.sizes.back();
+  };
+  for (std::size_t i = 0; i < modules; i += 2) {
+    add(found.heads, i, gcm_overhead);
+    add(found.pages, i + 1, page_overhead);
+  }
+  found.end = out;
+  return found;
+}
+
+PageAads page_aads(Bytes prefix, std::int16_t row_group, std::int16_t column, bool dictionary, std::size_t count) {
+  PageAads found;
+  found.sizes.assign(count, prefix.size() + 7);
+  if (dictionary && count != 0) found.sizes[0] -= 2;
+  found.heads = aads_of(found, prefix, row_group, column, dictionary, dictionary_header, data_header);
+  found.pages = aads_of(found, prefix, row_group, column, dictionary, dictionary_page, data_page);
+  return found;
+}
+
+namespace {
+
+constexpr std::uint64_t head_size = length_size + nonce_size;
+
+void check_head(std::size_t size, std::uint64_t module) {
+  if (size >= head_size && module <= size - head_size) return;
+  refuse("a module at " + std::to_string(module) + " in " + std::to_string(size) + " bytes");
+}
+
+void check_lengths(std::size_t modules, std::size_t lengths) {
+  if (modules == lengths) return;
+  refuse(std::to_string(lengths) + " lengths for " + std::to_string(modules) + " modules");
+}
+
+}  // namespace
+
+ModuleTexts texts_of(Bytes data, std::span<const std::uint64_t> modules, std::span<const std::uint64_t> lengths,
+                     std::span<const std::uint64_t> aad_sizes, bool counter_mode) {
+  check_lengths(modules.size(), lengths.size());
+  const std::size_t iv_size = counter_mode ? nonce_size + 4 : nonce_size;
+  ModuleTexts found;
+  found.texts.reserve(modules.size());
+  found.sealed.reserve(modules.size());
+  found.aad_offsets.reserve(aad_sizes.size());
+  found.ivs.resize(iv_size * modules.size());
+  std::uint8_t* iv = found.ivs.data();
+  for (std::size_t i = 0; i < modules.size(); ++i, iv += iv_size) {
+    check_head(data.size(), modules[i]);
+    std::memcpy(iv, data.data() + modules[i] + length_size, nonce_size);
+    if (counter_mode) store_be32(iv + nonce_size, 1);
+    found.texts.push_back(modules[i] + head_size);
+    found.sealed.push_back(lengths[i] + (counter_mode ? 0 : tag_size));
+  }
+  std::uint64_t at = 0;
+  for (const std::uint64_t size : aad_sizes) {
+    found.aad_offsets.push_back(at);
+    at += size;
+  }
+  return found;
+}
+
+void write_heads(std::span<std::uint8_t> out, std::span<const std::uint64_t> modules,
+                 std::span<const std::uint64_t> lengths, Bytes nonces, bool counter_mode) {
+  check_lengths(modules.size(), lengths.size());
+  check_lengths(modules.size() * nonce_size, nonces.size());
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    check_head(out.size(), modules[i]);
+    const std::uint64_t length = lengths[i] + nonce_size + (counter_mode ? 0 : tag_size);
+    if (length > UINT32_MAX) refuse("a module of " + std::to_string(length) + " bytes: its length has 32 bits");
+    store_le32(out.data() + modules[i], static_cast<std::uint32_t>(length));
+    std::memcpy(out.data() + modules[i] + length_size, nonces.data() + nonce_size * i, nonce_size);
+  }
+}
+
+}  // namespace warpcipher::parquet
