@@ -11,7 +11,7 @@ import json
 import math
 import os
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -19,7 +19,8 @@ import pytest
 import warpcipher as wc
 from bench_support import ALGORITHMS
 from warpcipher import bench
-from warpcipher.bench import measure, memory, plots, report
+from warpcipher.bench import bounds, measure, memory, page, plots, report
+from warpcipher.bench.axes import shown_decade, shown_figure
 
 
 @pytest.fixture(scope="module")
@@ -97,13 +98,17 @@ class Page(HTMLParser):
 
 def test_html(small: bench.Report) -> None:
     pytest.importorskip("matplotlib")
-    text = plots.as_html(small)
-    page = Page()
-    page.feed(text)
-    page.close()
-    assert not page.open
-    assert page.count["svg"] == 2
-    assert page.count["tr"] == 1 + len(small.bounds) + 1 + len(small.rows)
+    text = page.as_html(small)
+    found = Page()
+    found.feed(text)
+    found.close()
+    assert not found.open
+    assert found.count["svg"] == 2
+    settings = len(asdict(small.settings))
+    assert found.count["tr"] == 1 + len(small.rows) + 1 + len(small.bounds) + 1 + settings
+    assert found.count["th"] == 7 + 3 + 2
+    assert "gigabytes of text a second" in text
+    assert "gb_per_s" not in text
     assert not re.search(r"(?:src|href)=\"https?:", text)
     assert small.machine.cpu.model in text
 
@@ -113,6 +118,55 @@ def test_png(small: bench.Report) -> None:
     data = plots.as_png(small)
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     assert data.endswith(b"IEND\xaeB`\x82")
+
+
+def on_a_gpu(small: bench.Report) -> bench.Report:
+    """Some rows as if of GPU memory, with other rates, beside those of the host."""
+    rows = [
+        replace(
+            row,
+            residence="device",
+            engine="cuda",
+            gigabytes_per_second=row.gigabytes_per_second.rate(1e3),
+            percent_of={"dram": 50.0, "tables": 99.0},
+        )
+        for row in small.rows[:3]
+    ]
+    return replace(small, rows=[*rows, *small.rows[:3]])
+
+
+def test_pictures_have_a_panel_for_each_place_and_no_bars(small: bench.Report) -> None:
+    """Data of host and device stand apart; a bar on a logarithmic axis would begin nowhere."""
+    pytest.importorskip("matplotlib")
+    both = on_a_gpu(small)
+    figure = plots.figure_of(both, plots.KINDS)
+    figure.draw_without_rendering()
+    rates, largest = figure.subfigs
+    assert [axes.get_title() for axes in rates.axes] == ["GPU memory, cuda", "host memory, cpu"]
+    (axes,) = largest.axes
+    assert not any(axes.patches for axes in (*rates.axes, axes))
+    shown = [text.get_text() for text in axes.texts]
+    for row in both.rows:
+        assert shown_figure(row.gigabytes_per_second.median) in shown
+    legend = {text.get_text() for text in largest.legends[0].get_texts()}
+    assert legend >= {"bound: dram", "counted: tables", "bound: host"}
+    for label in axes.get_xticklabels():
+        assert "$" not in label.get_text(), "decades are numbers"
+
+
+def test_decades_and_figures_are_plain_numbers() -> None:
+    powers = (0.0001, 0.1, 0.5, 1, 10, 20, 100_000)
+    assert [shown_decade(n) for n in powers] == ["0.0001", "0.1", "0.5", "1", "10", "20", "100,000"]
+    figures = (0.000191, 0.4, 8.7, 45.75, 1034.2, 0)
+    assert [shown_figure(n) for n in figures] == ["0.000191", "0.400", "8.70", "45.8", "1,034", "0"]
+
+
+def test_a_quick_run_has_the_bounds_of_a_long_one() -> None:
+    """What is copied is as long in both: in a quick run it once fitted the cache."""
+    settings = [bench.Settings(quick=quick, repetitions=1).effective() for quick in (False, True)]
+    found = [bounds.of_host(effective, 1 << 20).measured.split(" in ")[0] for effective in settings]
+    assert found[0] == found[1]
+    assert found[0] == f"memmove of {64 << 20} bytes of random data"
 
 
 def test_a_wrong_engine_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:

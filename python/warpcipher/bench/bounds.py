@@ -19,7 +19,7 @@ from warpcipher import _native
 
 from .cases import works_on_gpu
 from .machine import cores
-from .memory import DeviceMemory, HostMemory, Memory, fill
+from .memory import CACHES_SPANNED, DeviceMemory, HostMemory, Memory, fill
 from .results import Bound, Spread
 from .settings import Effective
 
@@ -29,6 +29,10 @@ PIPE_OPERATIONS = 1 << 18
 CLOCK_OPERATIONS = 1 << 16
 WARM_UP_LAUNCHES = 50, 250
 """At least and at most; two milliseconds each."""
+DEVICE_COPY = 1 << 30
+LINK_COPY = FILE_COPY = 256 << 20
+HOST_COPY = 64 << 20
+"""Bytes, where there is room for them: a quick run measures the same bounds as a long one."""
 HOST_PIECE = 1 << 20
 FILE_PIECE = 4 << 20
 
@@ -92,7 +96,7 @@ def work_of(algorithm: wc.AlgorithmInfo, direction: str) -> CipherWork | None:
 def of_device(settings: Effective, stream: _native.WorkStream) -> list[Bound]:
     """Bounds inside a GPU: memory, shared memory, logic, and the start of a kernel."""
     warm_up(stream)
-    size = _device_copy_bytes(settings, stream.device)
+    size = _device_copy_bytes(DEVICE_COPY, stream.device)
     source, target = DeviceMemory(size, stream), DeviceMemory(size, stream)
     fill(source, stream)
     copied = _copies(stream, [(target, source)], size, settings.repetitions)
@@ -130,7 +134,7 @@ def of_device(settings: Effective, stream: _native.WorkStream) -> list[Bound]:
 
 def of_link(settings: Effective, stream: _native.WorkStream) -> list[Bound]:
     """Copies between page-locked host memory and a GPU: one way each, and both at once."""
-    size = min(256 << 20, _device_copy_bytes(settings, stream.device))
+    size = _device_copy_bytes(LINK_COPY, stream.device)
     host, back = HostMemory(size, pinned=True), HostMemory(size, pinned=True)
     device, other = DeviceMemory(size, stream), DeviceMemory(size, stream)
     fill(host, None)
@@ -146,9 +150,12 @@ def of_link(settings: Effective, stream: _native.WorkStream) -> list[Bound]:
     ]
 
 
-def of_host(settings: Effective) -> Bound:
-    """Copies in host memory by all cores."""
-    size, count = settings.copy_bytes, cores()
+def of_host(settings: Effective, cache_bytes: int) -> Bound:
+    """Copies in host memory by all cores, of the same size in every run: what is read and what is
+    written together span the caches as often as the texts of the rows do.
+
+    cache_bytes: of the largest cache that one core reaches."""
+    size, count = max(HOST_COPY, CACHES_SPANNED * cache_bytes // 2), cores()
     source, target = HostMemory(size, pinned=False), HostMemory(size, pinned=False)
     fill(source, None)
     part = -(-size // count)
@@ -180,7 +187,7 @@ def of_host(settings: Effective) -> Bound:
 
 def of_files(settings: Effective) -> Bound:
     """A file copied to another in the folder of the run, by reads and writes."""
-    size = min(settings.copy_bytes, 256 << 20, shutil.disk_usage(settings.folder).free // 4)
+    size = min(FILE_COPY, shutil.disk_usage(settings.folder).free // 4)
     memory = HostMemory(max(size, 1), pinned=False)
     fill(memory, None)
     with tempfile.TemporaryDirectory(dir=settings.folder) as folder:
@@ -258,9 +265,9 @@ def limit_of(percent: dict[str, float]) -> str:
     return max(bounds, key=lambda name: bounds[name])
 
 
-def _device_copy_bytes(settings: Effective, device: int) -> int:
+def _device_copy_bytes(wanted: int, device: int) -> int:
     free: int = _native.device_facts(device)["free_bytes"]
-    return max(1 << 20, min(settings.copy_bytes, free // 8))
+    return max(1 << 20, min(wanted, free // 8))
 
 
 def _copies(

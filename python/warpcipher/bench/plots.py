@@ -1,30 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """A report as pictures, by matplotlib (the extra `warpcipher[bench]`): rate over size, and the
-largest texts beside their bounds. As PNG, or as a page of HTML that needs nothing else."""
+largest texts beside their bounds."""
 
 from __future__ import annotations
 
-import csv
-import html
 import importlib
 import io
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
+from .axes import label_decades, shown_figure
 from .bounds import COUNTED
-from .report import as_csv, device_of, line
-from .results import Report, Row
+from .report import device_of
+from .results import PeerRow, Report, Row
 from .settings import shown_size
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^v<>P"
-PANEL_WIDTH = 12.0  # inches, as are those below
-PANEL_HEIGHT = 5.0
-BAR_HEIGHT = 0.3
-LEGEND_HEIGHT = 0.14  # of one line
+WIDTH = 12.0  # inches, as are those below
+PANEL_HEIGHT = 4.0
+ROW_HEIGHT = 0.42
+LEGEND_HEIGHT = 0.2  # of one line
+FONT, SMALL = 11, 9
+PANELS, COLUMNS = 2, 4
+"""Beside each other: panels, and entries of a legend."""
+
+RESIDENCES = {
+    "device": "GPU memory",
+    "pinned": "page-locked host memory",
+    "pageable": "host memory",
+    "file": "files",
+}
 
 
 class MissingError(ValueError):
@@ -43,48 +50,17 @@ def require() -> None:
 
 def as_png(report: Report) -> bytes:
     """Both plots in one picture."""
-    return _draw(report, (_draw_rates, _draw_bounds), "png")
+    return _draw(report, KINDS, "png")
 
 
-def as_html(report: Report) -> str:
-    """A page with the plots, what was measured on, the bounds, and every row."""
-    svgs = [_draw(report, (kind,), "svg").decode() for kind in (_draw_rates, _draw_bounds)]
-    header, *rows = csv.reader(io.StringIO(as_csv(report)))
-    bounds = [
-        (
-            bound.name,
-            f"{bound.rate.median:.5g}",
-            f"{bound.rate.least:.5g} to {bound.rate.most:.5g}",
-            bound.unit,
-            bound.measured,
-        )
-        for bound in report.bounds
-    ]
-    facts = f"{line(report.machine)}\n\nsettings: {json.dumps(asdict(report.settings), indent=1)}"
-    return _PAGE.format(
-        title=html.escape(_title(report)),
-        pictures="\n".join(svg[svg.index("<svg") :] for svg in svgs),
-        facts=html.escape(facts),
-        bounds=_table(("bound", "median", "range", "unit", "measured by"), bounds),
-        rows=_table(header, rows),
-        skipped=html.escape("\n".join(line(entry) for entry in report.skipped) or "nothing"),
-    )
+def as_svgs(report: Report) -> list[str]:
+    """Each plot by itself, as an element of HTML."""
+    svgs = [_draw(report, (kind,), "svg").decode() for kind in KINDS]
+    return [svg[svg.index("<svg") :] for svg in svgs]
 
 
 def _draw(report: Report, kinds: Sequence[Any], form: str) -> bytes:
-    figures: Any = importlib.import_module("matplotlib.figure")
-    kinds_of_rows = len(_largest(report))
-    heights = [
-        max(PANEL_HEIGHT, 1.5 + LEGEND_HEIGHT * (kinds_of_rows + len(report.peers)))
-        if kind is _draw_rates
-        else 2.0 + BAR_HEIGHT * kinds_of_rows
-        for kind in kinds
-    ]
-    figure = figures.Figure(figsize=(PANEL_WIDTH, sum(heights)), layout="constrained")
-    axes = figure.subplots(len(kinds), 1, squeeze=False, height_ratios=heights)
-    for kind, (place,) in zip(kinds, axes, strict=True):
-        kind(report, place)
-    figure.suptitle(_title(report), fontsize=9)
+    figure = figure_of(report, kinds)
     target = io.BytesIO()
     # Without a date the same report gives the same bytes.
     metadata = {"Date": None} if form == "svg" else {"Software": None}
@@ -92,84 +68,162 @@ def _draw(report: Report, kinds: Sequence[Any], form: str) -> bytes:
     return target.getvalue()
 
 
-def _title(report: Report) -> str:
+def figure_of(report: Report, kinds: Sequence[Any]) -> Any:
+    """Pictures above each other, as matplotlib's Figure."""
+    figures: Any = importlib.import_module("matplotlib.figure")
+    lines = -(-len(_largest(report)) // COLUMNS)
+    heights = [
+        PANEL_HEIGHT * -(-len(_places(report)) // PANELS) + LEGEND_HEIGHT * lines
+        if kind is _draw_rates
+        else 1.6 + ROW_HEIGHT * len(_largest(report))
+        for kind in kinds
+    ]
+    figure = figures.Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
+    parts = figure.subfigures(len(kinds), 1, squeeze=False, height_ratios=heights)
+    for kind, (part,) in zip(kinds, parts, strict=True):
+        kind(report, part)
+    figure.suptitle("\n".join(title(report)), fontsize=FONT)
+    return figure
+
+
+def title(report: Report) -> tuple[str, str]:
+    """What a report is of, and what it was measured on."""
     engines = dict.fromkeys(row.engine for row in report.rows)
-    devices = "; ".join(
-        f"{engine}: {', '.join(device_of(report.machine, engine))}" for engine in engines
-    )
-    return f"warpcipher {report.version}, {report.started}\n{devices}"
+    devices = "; ".join(f"{engine}: {device_of(report.machine, engine)[0]}" for engine in engines)
+    return f"warpcipher {report.version}, {report.started[:10]}", devices
 
 
-def _label(row: Row) -> str:
-    message = "" if row.messages == 1 else f" in {shown_size(row.message)}"
-    return f"{row.algorithm} {row.direction}{message}, {row.residence}, {row.engine}"
-
-
-def _draw_rates(report: Report, axes: Any) -> None:
-    """A line over sizes for each algorithm, direction, residence and engine; peers dashed."""
-    lines: dict[tuple[str, ...], list[Row]] = {}
+def _places(report: Report) -> dict[str, list[Row]]:
+    """The rows by where their data lie and what works on them, as a panel's title says it."""
+    places: dict[str, list[Row]] = {}
     for row in report.rows:
-        key = (row.algorithm, row.direction, row.residence, row.engine)
-        lines.setdefault(key, []).append(row)
-    for index, rows in enumerate(lines.values()):
-        rates = [row.gigabytes_per_second for row in rows]
-        axes.errorbar(
-            [row.size for row in rows],
-            [rate.median for rate in rates],
-            yerr=[
-                [rate.median - rate.least for rate in rates],
-                [rate.most - rate.median for rate in rates],
-            ],
-            label=_label(rows[-1]),
-            color=COLOURS[index % len(COLOURS)],
-            marker=MARKERS[index // len(COLOURS) % len(MARKERS)],
-            markersize=4,
-            linewidth=1.2,
-        )
-    best: dict[tuple[str, str, str], float] = {}
-    for peer in report.peers:
-        name = peer.peer, peer.algorithm, peer.direction
-        best[name] = max(best.get(name, 0.0), peer.gigabytes_per_second.median)
-    for index, (name, rate) in enumerate(best.items()):
-        colour = COLOURS[index % len(COLOURS)]
-        axes.axhline(
-            rate, linestyle="--", linewidth=0.8, color=colour, label=f"{' '.join(name)}, best"
-        )
+        places.setdefault(_place(row), []).append(row)
+    return places
+
+
+def _place(row: Row) -> str:
+    return f"{RESIDENCES[row.residence]}, {row.engine}"
+
+
+def _work(row: Row | PeerRow) -> str:
+    return f"{row.algorithm} {row.direction}"
+
+
+def _draw_rates(report: Report, part: Any) -> None:
+    """A panel for each place, so that data of the host and of the device stand apart; in it a line
+    over sizes for each algorithm and direction. The best of each peer is dashed."""
+    places = _places(report)
+    works = list(dict.fromkeys(_work(row) for row in report.rows))
+    styles = {
+        work: {
+            "color": COLOURS[index % len(COLOURS)],
+            "marker": MARKERS[index // len(COLOURS) % len(MARKERS)],
+        }
+        for index, work in enumerate(works)
+    }
+    columns = min(PANELS, len(places))
+    grid = part.subplots(
+        -(-len(places) // columns), columns, squeeze=False, sharex=True, sharey=True
+    )
+    panels = [axes for line in grid for axes in line]
+    for axes in panels[len(places) :]:
+        axes.remove()
     sizes = sorted({row.size for row in report.rows})
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xticks(sizes, [shown_size(size) for size in sizes], rotation=45, fontsize=7)
-    axes.minorticks_off()
-    axes.set_xlabel("text")
-    axes.set_ylabel("GB/s, median, least and most")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    drawn: dict[str, Any] = {}
+    for axes, (name, rows) in zip(panels, places.items(), strict=False):
+        for work in works:
+            chosen = [row for row in rows if _work(row) == work]
+            if chosen:
+                drawn.setdefault(work, _draw_line(axes, chosen, styles[work]))
+        if rows[0].residence in ("pageable", "pinned"):
+            drawn |= _draw_peers(report, axes, styles)
+        axes.set_title(name, fontsize=FONT)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xticks(sizes, [shown_size(size) for size in sizes], fontsize=SMALL)
+        axes.minorticks_off()
+        label_decades(axes.yaxis)
+        axes.tick_params(labelbottom=True)
+        axes.grid(alpha=0.3)
+    for axes in panels[: len(places)][-columns:]:
+        axes.set_xlabel("text")
+    part.supylabel("GB/s: median, least and most", fontsize=FONT)
+    part.legend(
+        drawn.values(),
+        drawn,
+        fontsize=SMALL,
+        loc="outside lower center",
+        ncols=COLUMNS,
+        frameon=False,
+    )
+
+
+def _draw_line(axes: Any, rows: Sequence[Row], style: dict[str, str]) -> Any:
+    rates = [row.gigabytes_per_second for row in rows]
+    return axes.errorbar(
+        [row.size for row in rows],
+        [rate.median for rate in rates],
+        yerr=[
+            [rate.median - rate.least for rate in rates],
+            [rate.most - rate.median for rate in rates],
+        ],
+        markersize=4,
+        linewidth=1.2,
+        **style,
+    )
+
+
+def _draw_peers(report: Report, axes: Any, styles: dict[str, dict[str, str]]) -> dict[str, Any]:
+    best: dict[tuple[str, str], float] = {}
+    for peer in report.peers:
+        name = peer.peer, _work(peer)
+        best[name] = max(best.get(name, 0.0), peer.gigabytes_per_second.median)
+    drawn: dict[str, Any] = {}
+    for (peer_name, work), rate in best.items():
+        line = axes.axhline(
+            rate, linestyle="--", linewidth=1, color=styles.get(work, {}).get("color", "0.5")
+        )
+        drawn.setdefault(f"dashed: the best of {peer_name}", line)
+    return drawn
 
 
 def _largest(report: Report) -> list[Row]:
-    """The row of the largest text of each kind."""
+    """The row of the largest text of each kind, by place."""
     found: dict[tuple[str, ...], Row] = {}
-    for row in report.rows:
-        found[row.algorithm, row.direction, row.residence, row.engine] = row
+    for rows in _places(report).values():
+        for row in rows:
+            found[row.algorithm, row.direction, row.residence, row.engine] = row
     return list(found.values())
 
 
-def _draw_bounds(report: Report, axes: Any) -> None:
-    """For the largest text of each kind: the rate as a bar, each bound as a mark."""
+def _draw_bounds(report: Report, part: Any) -> None:
+    """For the largest text of each kind: the rate as a dot with its figure, each bound as a mark.
+    On a logarithmic axis, as rates of host and device lie far apart."""
+    axes = part.subplots()
     rows = _largest(report)
     names = list(dict.fromkeys(name for row in rows for name in row.percent_of))
     rates = [row.gigabytes_per_second for row in rows]
-    axes.barh(
-        range(len(rows)),
+    axes.errorbar(
         [rate.median for rate in rates],
+        range(len(rows)),
         xerr=[
             [rate.median - rate.least for rate in rates],
             [rate.most - rate.median for rate in rates],
         ],
-        height=0.6,
-        color=COLOURS[5],
-        label="measured",
+        fmt="o",
+        markersize=8,
+        color=COLOURS[0],
+        label="measured: median, least and most",
     )
+    for place, rate in enumerate(rates):
+        axes.annotate(
+            shown_figure(rate.median),
+            (rate.median, place),
+            xytext=(0, 7),
+            textcoords="offset points",
+            ha="center",
+            fontsize=SMALL,
+        )
     for index, name in enumerate(names):
         marks = [
             (100 * row.gigabytes_per_second.median / row.percent_of[name], place)
@@ -180,55 +234,38 @@ def _draw_bounds(report: Report, axes: Any) -> None:
             [rate for rate, _ in marks],
             [place for _, place in marks],
             marker="|",
-            s=120,
-            linewidths=2,
-            color=COLOURS[index % 5],
+            s=220,
+            linewidths=2.5,
+            color=COLOURS[1 + index % (len(COLOURS) - 1)],
             label=f"{'counted' if name in COUNTED else 'bound'}: {name}",
         )
     axes.set_xscale("log")
-    axes.minorticks_off()
-    axes.set_yticks(
-        range(len(rows)), [f"{_label(row)}, {shown_size(row.size)}" for row in rows], fontsize=7
-    )
-    axes.invert_yaxis()
+    label_decades(axes.xaxis)
+    labels = [
+        f"{_work(row)}, {shown_size(row.size)}"
+        + ("" if row.messages == 1 else f" in {shown_size(row.message)}")
+        for row in rows
+    ]
+    axes.set_yticks(range(len(rows)), labels, fontsize=SMALL)
+    for place, row in enumerate(rows):
+        if place == 0 or _place(row) != _place(rows[place - 1]):
+            axes.text(
+                1.01,
+                place,
+                _place(row),
+                transform=axes.get_yaxis_transform(),
+                va="center",
+                fontsize=SMALL,
+                fontweight="bold",
+            )
+            if place:
+                axes.axhline(place - 0.5, color="0.7", linewidth=0.8)
+    axes.set_ylim(len(rows) - 0.4, -0.7)
+    axes.margins(x=0.08)
     axes.set_xlabel("GB/s of text")
     axes.grid(alpha=0.3, axis="x")
-    axes.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    part.legend(fontsize=SMALL, loc="outside lower center", ncols=COLUMNS, frameon=False)
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    def cells(kind: str, values: Sequence[str]) -> str:
-        inside = "".join(f"<{kind}>{html.escape(value)}</{kind}>" for value in values)
-        return f"<tr>{inside}</tr>"
-
-    lines = [cells("th", header), *(cells("td", row) for row in rows)]
-    return "<table>\n" + "\n".join(lines) + "\n</table>"
-
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>{title}</title>
-<style>
-body {{ font: 14px sans-serif; margin: 2em; }}
-svg {{ max-width: 100%; height: auto; display: block; }}
-table {{ border-collapse: collapse; font-size: 12px; }}
-th, td {{ border: 1px solid #ccc; padding: 2px 6px; text-align: left; white-space: nowrap; }}
-div {{ overflow-x: auto; }}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-{pictures}
-<h2>Measured on</h2>
-<pre>{facts}</pre>
-<h2>Bounds</h2>
-<div>{bounds}</div>
-<h2>Rows</h2>
-<div>{rows}</div>
-<h2>Left out</h2>
-<pre>{skipped}</pre>
-</body>
-</html>
-"""
+KINDS = _draw_rates, _draw_bounds
+"""The pictures of a report."""

@@ -91,7 +91,7 @@ class _Run:
             if any(case.residence != "device" for case in on_gpu):
                 self._know(*bounds.of_link(self._settings, self._stream))
         if any(case.residence != "file" and case not in on_gpu for case in first):
-            self._know(bounds.of_host(self._settings))
+            self._know(bounds.of_host(self._settings, self._report.machine.cpu.cache_bytes))
         if any(case.residence == "file" for case in first):
             self._know(bounds.of_files(self._settings))
 

@@ -106,7 +106,6 @@ class Settings:
             repetitions=self.repetitions or (3 if quick else 7),
             row_seconds=self.row_seconds or (0.2 if quick else 1.5),
             least_seconds=0.0005 if quick else 0.005,
-            copy_bytes=(1 << 20) if quick else (1 << 30),
             device=self.device,
             folder=self.folder or tempfile.gettempdir(),
             against=self.against,
@@ -118,7 +117,6 @@ class Effective:
     """The settings with every default filled in; a report holds them.
 
     least_seconds: a repetition is as many calls as take this long.
-    copy_bytes:    of the copies that measure bounds.
     """
 
     algorithms: tuple[str, ...]
@@ -130,7 +128,6 @@ class Effective:
     repetitions: int
     row_seconds: float
     least_seconds: float
-    copy_bytes: int
     device: int
     folder: str
     against: str | None

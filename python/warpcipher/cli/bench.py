@@ -122,7 +122,7 @@ def bench(
     """
     import warpcipher as wc
     from warpcipher import bench as measuring
-    from warpcipher.bench import plots, report
+    from warpcipher.bench import page, plots, report
 
     if as_json and as_csv:
         raise usage("--json and --csv both go to standard output: give one")
@@ -162,8 +162,8 @@ def bench(
         elif as_csv:
             click.echo(report.as_csv(result), nl=False)
         for form, output in outputs.items():
-            page = plots.as_png(result) if form == "png" else plots.as_html(result).encode()
-            output.write_all(page, None)
+            data = plots.as_png(result) if form == "png" else page.as_html(result).encode()
+            output.write_all(data, None)
 
 
 def _print_lines(news: object) -> None:
