@@ -12,7 +12,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND WARPCIPHER_HOST_WARNINGS -Wno-error=stringop-overflow -Wno-error=array-bounds)
 endif()
 
-if(WARPCIPHER_SANITIZE)
+if(WARPCIPHER_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=thread)
+elseif(WARPCIPHER_SANITIZE)
   # For the whole build. Without `enum`: a C caller may pass any number for an enumeration, and the C ABI looks.
   add_compile_options(-fsanitize=address,undefined -fno-sanitize=enum -fno-sanitize-recover=all
                       -fno-omit-frame-pointer)

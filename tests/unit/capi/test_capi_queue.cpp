@@ -219,6 +219,62 @@ TEST(CQueue, ServesManyThreads) {
   for (const auto& sealing : all) ASSERT_TRUE(sealing->is_right());
 }
 
+// Threads that submit, cancel, flush and wait for each other's messages while one closes the queue: each message ends
+// once, and one that was done is right. ThreadSanitizer sees this test (docs/testing.md).
+TEST(CQueue, BearsAllAtOnce) {
+  constexpr std::uint64_t threads = 6, each = 150;
+  const auto key = make_key("aes-128-gcm", 16);
+  const auto queue = make_queue({0, 32, 50, 20'000, 3});
+  std::vector<std::unique_ptr<Sealing>> all(threads * each);
+  std::vector<std::atomic<wc_job*>> jobs(all.size());
+  for (std::uint64_t i = 0; i < all.size(); ++i) all[i] = std::make_unique<Sealing>(key.get(), i);
+  std::atomic<std::uint64_t> handed{0}, done{0}, cancelled{0};
+  const auto settle = [&](std::uint64_t i) {
+    wc_job* const job = jobs[i].exchange(nullptr);
+    if (job == nullptr) return;
+    int taken_back = 0;
+    if (i % 5 == 0) {
+      EXPECT_EQ(wc_queue_cancel(&taken_back, queue.get(), job), WC_OK);
+    }
+    const wc_status status = wc_job_wait(nullptr, nullptr, job, -1);
+    EXPECT_TRUE(status == WC_OK || status == WC_CANCELLED) << status;
+    ++(status == WC_OK ? done : cancelled);
+    if (status == WC_OK) {
+      EXPECT_TRUE(all[i]->is_right());
+    }
+    wc_job_free(job);
+  };
+  std::vector<std::thread> running;
+  for (std::uint64_t thread = 0; thread < threads; ++thread) {
+    running.emplace_back([&, thread] {
+      for (std::uint64_t i = thread * each; i < (thread + 1) * each; ++i) {
+        wc_job* job = nullptr;
+        const wc_status status = wc_queue_submit(queue.get(), &job, &all[i]->message, thread, -1, nullptr, nullptr);
+        EXPECT_TRUE(status == WC_OK || status == WC_QUEUE_CLOSED) << status;
+        if (status != WC_OK) break;
+        jobs[i] = job;
+        const bool half = ++handed == all.size() / 2;
+        if (i % 16 == 0) {
+          EXPECT_EQ(wc_queue_flush(queue.get()), WC_OK);
+        }
+        settle((i + each) % all.size());  // of the next thread
+        if (half) {
+          EXPECT_EQ(wc_queue_close(queue.get(), 1), WC_OK);
+        }
+      }
+    });
+  }
+  for (auto& thread : running) thread.join();
+  EXPECT_EQ(wc_queue_close(queue.get(), 0), WC_OK);
+  for (std::uint64_t i = 0; i < all.size(); ++i) settle(i);
+  EXPECT_EQ(done + cancelled, handed);
+  EXPECT_GE(handed, all.size() / 2);
+  wc_queue_statistics now = {};
+  EXPECT_EQ(wc_queue_stats(&now, queue.get()), WC_OK);
+  EXPECT_EQ(now.waiting, 0u);
+  EXPECT_EQ(now.memory_used, 0u);
+}
+
 // A callback hands the next message over, and may not close the queue that it runs on.
 TEST(CQueue, CallbacksMaySubmitAndNotClose) {
   struct Chain {
