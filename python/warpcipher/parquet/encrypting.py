@@ -217,14 +217,14 @@ class _Encryption:
 
     def _footer(self, places: dict[tuple[_Chunk, int], tuple[int, int]]) -> bytes:
         """The footer, as it stands before the last magic."""
-        fields = dict(self._file.footer.fields)
+        fields = dict(self._file.footer.outline)
         for number in (md.ENCRYPTION_ALGORITHM, md.FOOTER_KEY_METADATA):
             fields.pop(number, None)
         metas = {at: self._meta(at, places) for at in self._sealed}
         modules = self._seal_metas(metas)
         groups = []
-        for number in range(self._file.num_row_groups):
-            group = dict(self._file.row_groups[number])
+        for number, source in enumerate(self._file.row_groups):
+            group = dict(source)
             columns = []
             unpacked = packed = 0
             for column in range(len(self._file.leaves)):

@@ -3,18 +3,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from .. import _native
 from .._uncopied import Uncopied
 from ..formats import FormatError
 from . import metadata as md
 from .footer import read_footer
 from .keyring import Keys, MissingKeyError
-from .modules import COLUMN_METADATA, MOST_ORDINAL, FileCrypto, Place, open_modules
+from .modules import COLUMN_METADATA, MOST_ORDINAL, FileCrypto, Place, column, open_modules
 from .source import Source, SourceLike
-from .thrift import Struct, read_whole
+from .thrift import LIST, Struct, read_whole, refusing
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -37,20 +39,36 @@ class ColumnInfo(NamedTuple):
 class Chunk:
     """One column of one row group.
 
-    fields: ColumnChunk. meta: its ColumnMetaData, decrypted. key: None where it is not encrypted.
-    start, size: where it lies in the file. dictionary: whether it begins with a dictionary page.
+    key: None where it is not encrypted. start, size: where it lies in the file. data: where its
+    data pages begin. dictionary: whether it begins with a dictionary page.
     """
 
+    groups: _native.RowGroups
     row_group: int
     ordinal: int
     column: int
     name: str
-    fields: Struct
-    meta: Struct
     key: bytes | None
     start: int
     size: int
+    data: int
     dictionary: bool
+
+    @property
+    def fields(self) -> Struct:
+        """Its ColumnChunk."""
+        text = self.groups.chunk(self.row_group, self.column)
+        return read_whole(text, md.COLUMN_CHUNK_SHAPE, self._what)
+
+    @property
+    def meta(self) -> Struct:
+        """Its ColumnMetaData, decrypted."""
+        text = self.groups.metadata(self.row_group, self.column)
+        return read_whole(text, md.COLUMN_META_SHAPE, self._what)
+
+    @property
+    def _what(self) -> str:
+        return f"column {self.name}, row group {self.row_group}"
 
     def place(self, kind: int, page: int = -1) -> Place:
         """The place of one of its modules."""
@@ -75,20 +93,25 @@ class File(Uncopied):
             self.footer, self._ring = read_footer(
                 self.source, keys, aad_prefix, check_footer=check_footer, engine=engine
             )
-            self.leaves = md.leaves(self.footer.fields)
-            self.row_groups = md.structs(self.footer.fields, md.ROW_GROUPS, "the row groups")
-            self._check_groups()
+            self.leaves = md.leaves(self.footer.outline)
+            self.groups = self._read_groups()
         except BaseException:
             self.source.close()
             raise
+        self._found_keys: dict[tuple[int, bytes], bytes | None] = {}
+        self._opened: set[tuple[int, int]] = set()
 
-    def _check_groups(self) -> None:
-        for number, group in enumerate(self.row_groups):
-            count = len(md.structs(group, md.COLUMNS, f"the columns of row group {number}"))
-            if count != len(self.leaves):
-                raise FormatError(
-                    f"row group {number} has {count} columns, the schema has {len(self.leaves)}"
-                )
+    def _read_groups(self) -> _native.RowGroups:
+        kind, text = self.footer.outline.get(md.ROW_GROUPS, (0, b""))
+        if kind != -LIST:
+            raise FormatError("the row groups: expected a list of structs")
+        with refusing():
+            return _native.RowGroups(text, self.names)
+
+    @property
+    def row_groups(self) -> list[Struct]:
+        """The row groups, decoded."""
+        return md.structs(self.footer.fields, md.ROW_GROUPS, "the row groups")
 
     @property
     def crypto(self) -> FileCrypto | None:
@@ -98,12 +121,12 @@ class File(Uncopied):
     @property
     def num_rows(self) -> int:
         """Rows of all row groups."""
-        return md.integer(self.footer.fields, md.NUM_ROWS, "the number of rows")
+        return md.integer(self.footer.outline, md.NUM_ROWS, "the number of rows")
 
     @property
     def num_row_groups(self) -> int:
         """The number of row groups."""
-        return len(self.row_groups)
+        return len(self.groups)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -112,12 +135,12 @@ class File(Uncopied):
 
     def columns(self) -> tuple[ColumnInfo, ...]:
         """What the file says of its columns."""
-        if not self.row_groups:
+        if not self.num_row_groups:
             return tuple(ColumnInfo(name, "none", b"") for name in self.names)
-        chunks = md.structs(self.row_groups[0], md.COLUMNS, "columns")
+        found = self.groups.crypto([0], range(len(self.names)))
         return tuple(
-            ColumnInfo(name, *_encryption(chunk))
-            for name, chunk in zip(self.names, chunks, strict=True)
+            ColumnInfo(name, *_encryption(crypto, name))
+            for name, crypto in zip(self.names, found, strict=True)
         )
 
     def choose_columns(self, columns: Iterable[str] | None) -> list[int]:
@@ -140,11 +163,11 @@ class File(Uncopied):
     def choose_row_groups(self, row_groups: Iterable[int] | None) -> list[int]:
         """The row groups asked for, each once, in the order given."""
         if row_groups is None:
-            return list(range(len(self.row_groups)))
+            return list(range(len(self.groups)))
         chosen = list(row_groups)
         for number in chosen:
-            if not 0 <= number < len(self.row_groups):
-                raise ValueError(f"no row group {number}: there are {len(self.row_groups)}")
+            if not 0 <= number < len(self.groups):
+                raise ValueError(f"no row group {number}: there are {len(self.groups)}")
         if len(set(chosen)) != len(chosen):
             raise ValueError("row_groups names one twice")
         return chosen
@@ -154,25 +177,79 @@ class File(Uncopied):
 
         Raises MissingKeyError, InvalidTag, FormatError.
         """
-        found = [
-            (number, column, md.structs(self.row_groups[number], md.COLUMNS, "columns")[column])
-            for number in row_groups
-            for column in columns
-        ]
-        keys = [self._key(fields, self.leaves[column].name) for _, column, fields in found]
-        metas = self._metas(found, keys)
-        return [
-            self._chunk(number, column, fields, meta, key)
-            for (number, column, fields), meta, key in zip(found, metas, keys, strict=True)
-        ]
+        keys = self.open_metadata(row_groups, columns)
+        with refusing():
+            located = self.groups.locate(row_groups, columns, self.source.size)
+        names = self.names
+        found = []
+        numbers = itertools.product(row_groups, columns)
+        for (number, where), key, start, size, data, ordinal, dictionary in zip(
+            numbers, keys, *map(column, located), strict=True
+        ):
+            if key is not None and max(ordinal, where) > MOST_ORDINAL:
+                raise FormatError(
+                    f"column {names[where]}, row group {number}: ordinals of encrypted chunks end "
+                    f"at {MOST_ORDINAL}"
+                )
+            found.append(
+                Chunk(
+                    self.groups,
+                    number,
+                    ordinal,
+                    where,
+                    names[where],
+                    key,
+                    start,
+                    size,
+                    data,
+                    bool(dictionary),
+                )
+            )
+        return found
 
-    def _key(self, fields: Struct, name: str) -> bytes | None:
-        """The key of a chunk; None where it is not encrypted."""
-        crypto = md.substruct(fields, md.CRYPTO_METADATA)
-        if crypto is None:
-            return None
+    def open_metadata(
+        self, row_groups: Sequence[int], columns: Sequence[int]
+    ) -> list[bytes | None]:
+        """The keys of these chunks, None for those that are not encrypted. Their ColumnMetaData is
+        decrypted, what are modules of their own in one batch."""
+        crypto = self.groups.crypto(row_groups, columns)
+        places = list(itertools.product(row_groups, columns))
+        keys = [
+            None if each is None else self._key(where, each)
+            for (_, where), each in zip(places, crypto, strict=True)
+        ]
+        if self.crypto is None:
+            return keys
+        with refusing():
+            sealed = self.groups.sealed_metadata(row_groups, columns)
+        modules = []
+        todo = []
+        for at, module, key in zip(places, sealed, keys, strict=True):
+            if module is None or key is None or at in self._opened:
+                continue
+            number, where = at
+            ordinal = self.groups.ordinal(number)
+            if max(ordinal, where) > MOST_ORDINAL:
+                continue  # `chunks` refuses it
+            todo.append(at)
+            place = Place(COLUMN_METADATA, ordinal, where, self.leaves[where].name)
+            modules.append((module, key, place))
+        texts = open_modules(modules, self.crypto, self.engine)
+        for at, text in zip(todo, texts, strict=True):
+            self.groups.set_metadata(*at, text)
+            self._opened.add(at)
+        return keys
+
+    def _key(self, where: int, crypto: bytes) -> bytes | None:
+        """The key of a column's chunk by its ColumnCryptoMetaData."""
+        if (where, crypto) not in self._found_keys:
+            self._found_keys[where, crypto] = self._find_key(self.leaves[where].name, crypto)
+        return self._found_keys[where, crypto]
+
+    def _find_key(self, name: str, text: bytes) -> bytes | None:
         if self.crypto is None or self._ring is None:
             raise FormatError(f"column {name} is encrypted, and the file names no algorithm")
+        crypto = read_whole(text, md.CRYPTO_SHAPE, f"the crypto metadata of column {name}")
         own = md.substruct(crypto, md.WITH_COLUMN_KEY)
         if own is not None:
             metadata = md.binary(own, md.COLUMN_KEY_METADATA, f"the key metadata of column {name}")
@@ -181,91 +258,17 @@ class File(Uncopied):
             raise FormatError(f"column {name}: unknown kind of encryption {sorted(crypto)}")
         return self.footer.key or self._ring.footer(self.footer.key_metadata)
 
-    def _ordinal(self, number: int) -> int:
-        return md.integer(self.row_groups[number], md.ORDINAL, "an ordinal", number)
-
-    def _metas(
-        self, found: list[tuple[int, int, Struct]], keys: list[bytes | None]
-    ) -> list[Struct]:
-        """The ColumnMetaData of each chunk; those that are modules of their own in one batch."""
-        modules = []
-        metas: list[Struct | None] = []
-        for (number, column, fields), key in zip(found, keys, strict=True):
-            module = md.binary(fields, md.ENCRYPTED_METADATA, "encrypted column metadata")
-            name = self.leaves[column].name
-            if key is None or module is None:
-                meta = md.substruct(fields, md.META_DATA)
-                if meta is None:
-                    raise FormatError(f"column {name}, row group {number}: there is no metadata")
-                metas.append(meta)
-                continue
-            place = Place(COLUMN_METADATA, self._ordinal(number), column, name)
-            modules.append((module, key, place))
-            metas.append(None)
-        if self.crypto is None:
-            return [meta for meta in metas if meta is not None]
-        texts = iter(zip(open_modules(modules, self.crypto, self.engine), modules, strict=True))
-        decoded = []
-        for meta in metas:
-            if meta is None:
-                text, (_, _, place) = next(texts)
-                meta = read_whole(text, md.COLUMN_META_SHAPE, str(place))
-            decoded.append(meta)
-        return decoded
-
-    def _chunk(
-        self, number: int, column: int, fields: Struct, meta: Struct, key: bytes | None
-    ) -> Chunk:
-        name = self.leaves[column].name
-        what = f"column {name}, row group {number}"
-        if md.binary(fields, md.FILE_PATH, f"{what}: the path of its file"):
-            raise FormatError(f"{what}: its data lies in another file")
-        start = md.integer(meta, md.DATA_PAGE_OFFSET, f"{what}: the offset of its data")
-        dictionary = md.integer(meta, md.DICTIONARY_PAGE_OFFSET, f"{what}: an offset", 0)
-        size = md.integer(meta, md.COMPRESSED_SIZE, f"{what}: its size")
-        # A dictionary without a data page behind it, of a row group without rows, leaves that at 0.
-        has_dictionary = dictionary > 0 and (dictionary < start or not start)
-        first = start
-        if has_dictionary:
-            start = dictionary
-        if start + size > self.source.size:
-            raise FormatError(
-                f"{what}: {size} bytes at {start} are not in the file, which has {self.source.size}"
-            )
-        if first > start + size:
-            raise FormatError(f"{what}: its data pages begin at {first}, behind its end")
-        ordinal = self._ordinal(number)
-        if key is not None and max(ordinal, column) > MOST_ORDINAL:
-            raise FormatError(f"{what}: ordinals of encrypted chunks end at {MOST_ORDINAL}")
-        return Chunk(
-            number,
-            ordinal,
-            column,
-            name,
-            fields,
-            meta,
-            key,
-            start,
-            size,
-            has_dictionary,
-        )
-
-    def stub(self, number: int, column: int) -> Struct:
-        """The metadata of a chunk that an image leaves out."""
-        rows = md.integer(self.row_groups[number], md.GROUP_ROWS, "the rows of a row group")
-        return md.stub(self.leaves[column], rows)
-
     def readable(self) -> list[int]:
         """The numbers of the columns whose keys are there."""
         found = []
-        for column in range(len(self.leaves)):
+        groups = range(self.num_row_groups)
+        for where in range(len(self.leaves)):
             try:
-                for group in self.row_groups:
-                    fields = md.structs(group, md.COLUMNS, "columns")[column]
-                    self._key(fields, self.leaves[column].name)
+                for crypto in set(self.groups.crypto(groups, [where])) - {None}:
+                    self._key(where, crypto or b"")
             except MissingKeyError:
                 continue
-            found.append(column)
+            found.append(where)
         return found
 
     def close(self) -> None:
@@ -279,10 +282,10 @@ class File(Uncopied):
         self.close()
 
 
-def _encryption(chunk: Struct) -> tuple[str, bytes]:
-    crypto = md.substruct(chunk, md.CRYPTO_METADATA)
-    if crypto is None:
+def _encryption(text: bytes | None, name: str) -> tuple[str, bytes]:
+    if text is None:
         return "none", b""
+    crypto = read_whole(text, md.CRYPTO_SHAPE, f"the crypto metadata of column {name}")
     own = md.substruct(crypto, md.WITH_COLUMN_KEY)
     if own is None:
         return "footer key", b""

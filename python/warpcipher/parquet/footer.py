@@ -9,7 +9,8 @@ PARE ... FileCryptoMetaData | footer module | length | PARE      encrypted foote
 from __future__ import annotations
 
 import hmac
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import warpcipher as wc
 
@@ -37,10 +38,12 @@ SIGNATURE = NONCE + TAG
 _GUESS = 64 << 10
 
 
-class Footer(NamedTuple):
+@dataclass(frozen=True)
+class Footer:
     """A decoded footer.
 
-    fields:       FileMetaData.
+    text:         FileMetaData, as it was written.
+    outline:      the same without what is in the row groups.
     encrypted:    the footer is; False: it is plain, and signed where there is a `crypto`.
     crypto:       None where the file is not encrypted.
     key:          the footer's key; None without `crypto`, or where it was not needed.
@@ -49,13 +52,19 @@ class Footer(NamedTuple):
     stored:       whether the prefix lies in the file.
     """
 
-    fields: Struct
+    text: bytes
+    outline: Struct
     encrypted: bool
     crypto: FileCrypto | None
     key: bytes | None
     key_metadata: bytes
     prefix: bytes
     stored: bool
+
+    @cached_property
+    def fields(self) -> Struct:
+        """All of it, row groups and chunks included: made when it is first asked for."""
+        return read_whole(self.text, md.FOOTER_SHAPE, "the footer")
 
 
 def tail(source: Source) -> tuple[bytes, bytes]:
@@ -95,7 +104,7 @@ def read_footer(
             raise ValueError("the footer is encrypted: give keys")
         ring = KeyRing(keys)
         return _read_encrypted(data, ring, aad_prefix, engine), ring
-    fields, end = read(data, md.FOOTER_SHAPE, "the footer")
+    fields, end = read(data, md.OUTLINE_SHAPE, "the footer")
     algorithm = md.substruct(fields, md.ENCRYPTION_ALGORITHM)
     if algorithm is None:
         if keys is not None or aad_prefix:
@@ -105,7 +114,7 @@ def read_footer(
             )
         if end != len(data):
             raise FormatError(f"the footer: {len(data) - end} bytes follow its end")
-        return Footer(fields, False, None, None, b"", b"", True), None
+        return Footer(data, fields, False, None, None, b"", b"", True), None
     if len(data) - end != SIGNATURE:
         raise FormatError(
             f"the footer is followed by {len(data) - end} bytes: expected its signature of "
@@ -120,7 +129,7 @@ def read_footer(
     if check_footer:
         key = ring.footer(metadata)
         verify(data[:end], data[end:], key, crypto)
-    return Footer(fields, False, crypto, key, metadata, prefix, stored), ring
+    return Footer(data[:end], fields, False, crypto, key, metadata, prefix, stored), ring
 
 
 def _read_encrypted(data: bytes, ring: KeyRing, aad_prefix: bytes | None, engine: str) -> Footer:
@@ -138,8 +147,8 @@ def _read_encrypted(data: bytes, ring: KeyRing, aad_prefix: bytes | None, engine
     (plain,) = open_modules([(module[:length], key, Place(FOOTER))], crypto, engine)
     if length != len(module):
         raise FormatError(f"the footer: {len(module) - length} bytes follow its module")
-    fields = read_whole(plain, md.FOOTER_SHAPE, "the footer")
-    return Footer(fields, True, crypto, key, metadata, prefix, stored)
+    fields = read_whole(plain, md.OUTLINE_SHAPE, "the footer")
+    return Footer(plain, fields, True, crypto, key, metadata, prefix, stored)
 
 
 def describe(source: Source) -> tuple[str, str, bytes, bytes, bool]:
@@ -153,7 +162,7 @@ def describe(source: Source) -> tuple[str, str, bytes, bytes, bool]:
         number = md.CRYPTO_KEY_METADATA
     else:
         kind = "signed footer"
-        fields, _ = read(data, md.FOOTER_SHAPE, "the footer")
+        fields, _ = read(data, md.OUTLINE_SHAPE, "the footer")
         found = md.substruct(fields, md.ENCRYPTION_ALGORITHM)
         number = md.FOOTER_KEY_METADATA
         if found is None:

@@ -18,8 +18,8 @@ from ..formats.base import wipe
 from .file import File
 from .footer import PLAIN_MAGIC
 from .image import enclosed
-from .opening import Opened, Opening
-from .plain_metadata import in_place, plain_footer
+from .opening import Opening
+from .plain_metadata import footer_in_place
 
 
 class LazyImage(io.RawIOBase):
@@ -30,10 +30,9 @@ class LazyImage(io.RawIOBase):
         super().__init__()
         self._file = file
         chunks = file.chunks(row_groups, columns)
-        opened: dict[tuple[int, int], Opened] = in_place(chunks)
         self._chunks = sorted(chunks, key=lambda chunk: chunk.start)
         self._starts = [chunk.start for chunk in self._chunks]
-        self._tail = enclosed(plain_footer(file, row_groups, opened, {}))
+        self._tail = enclosed(footer_in_place(file, row_groups, columns))
         self._size = file.source.size + len(self._tail)
         self._position = 0
         self._room = bytearray(max((chunk.size for chunk in chunks), default=0))

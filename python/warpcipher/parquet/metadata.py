@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..formats import FormatError
-from .thrift import BINARY, I16, I32, I64, LIST, Shape, Struct
+from .thrift import BINARY, I16, I32, I64, LIST, Shape, Struct, write
 
 # FileMetaData
 SCHEMA, NUM_ROWS, ROW_GROUPS = 2, 3, 4
@@ -23,7 +23,7 @@ OFFSET_INDEX_OFFSET, OFFSET_INDEX_LENGTH = 4, 5
 COLUMN_INDEX_OFFSET, COLUMN_INDEX_LENGTH = 6, 7
 CRYPTO_METADATA, ENCRYPTED_METADATA = 8, 9
 # ColumnMetaData
-TYPE, ENCODINGS, PATH, CODEC, NUM_VALUES = 1, 2, 3, 4, 5
+TYPE, ENCODINGS, PATH, CODEC = 1, 2, 3, 4
 UNCOMPRESSED_SIZE, COMPRESSED_SIZE, DATA_PAGE_OFFSET = 6, 7, 9
 INDEX_PAGE_OFFSET, DICTIONARY_PAGE_OFFSET = 10, 11
 BLOOM_OFFSET, BLOOM_LENGTH = 14, 15
@@ -56,7 +56,8 @@ COLUMN_META_SHAPE: Shape = {
 }
 _ALGORITHM: Shape = {AAD_PREFIX: None, AAD_FILE_UNIQUE: None, SUPPLY_AAD_PREFIX: None}
 ALGORITHM_SHAPE: Shape = {1: _ALGORITHM, 2: _ALGORITHM}
-_COLUMN_CHUNK: Shape = {
+CRYPTO_SHAPE: Shape = {WITH_FOOTER_KEY: {}, WITH_COLUMN_KEY: {COLUMN_KEY_METADATA: None}}
+COLUMN_CHUNK_SHAPE: Shape = {
     FILE_PATH: None,
     FILE_OFFSET: None,
     META_DATA: COLUMN_META_SHAPE,
@@ -64,11 +65,11 @@ _COLUMN_CHUNK: Shape = {
     OFFSET_INDEX_LENGTH: None,
     COLUMN_INDEX_OFFSET: None,
     COLUMN_INDEX_LENGTH: None,
-    CRYPTO_METADATA: {WITH_FOOTER_KEY: {}, WITH_COLUMN_KEY: {COLUMN_KEY_METADATA: None}},
+    CRYPTO_METADATA: CRYPTO_SHAPE,
     ENCRYPTED_METADATA: None,
 }
-_ROW_GROUP: Shape = {
-    COLUMNS: _COLUMN_CHUNK,
+ROW_GROUP_SHAPE: Shape = {
+    COLUMNS: COLUMN_CHUNK_SHAPE,
     TOTAL_BYTE_SIZE: None,
     GROUP_ROWS: None,
     GROUP_OFFSET: None,
@@ -76,13 +77,13 @@ _ROW_GROUP: Shape = {
     ORDINAL: None,
 }
 _ELEMENT: Shape = {ELEMENT_TYPE: None, ELEMENT_NAME: None, ELEMENT_CHILDREN: None}
-FOOTER_SHAPE: Shape = {
+OUTLINE_SHAPE: Shape = {
     SCHEMA: _ELEMENT,
     NUM_ROWS: None,
-    ROW_GROUPS: _ROW_GROUP,
     ENCRYPTION_ALGORITHM: ALGORITHM_SHAPE,
     FOOTER_KEY_METADATA: None,
 }
+FOOTER_SHAPE: Shape = {**OUTLINE_SHAPE, ROW_GROUPS: ROW_GROUP_SHAPE}
 FILE_CRYPTO_SHAPE: Shape = {CRYPTO_ALGORITHM: ALGORITHM_SHAPE, CRYPTO_KEY_METADATA: None}
 PAGE_HEADER_SHAPE: Shape = {
     PAGE_TYPE: None,
@@ -181,15 +182,12 @@ def leaves(footer: Struct) -> tuple[Leaf, ...]:
 _DEEPEST_SCHEMA = 256
 
 
-def stub(leaf: Leaf, rows: int) -> Struct:
-    """ColumnMetaData of a column that is not in an image: an empty chunk."""
-    return {
+def stub(leaf: Leaf) -> bytes:
+    """ColumnMetaData of a column that is not in an image, up to its codec and without an end."""
+    fields: Struct = {
         TYPE: (I32, leaf.type),
         ENCODINGS: (LIST, (I32, [0])),
         PATH: (LIST, (BINARY, [part.encode() for part in leaf.path])),
         CODEC: (I32, 0),
-        NUM_VALUES: (I64, rows),
-        UNCOMPRESSED_SIZE: (I64, 0),
-        COMPRESSED_SIZE: (I64, 0),
-        DATA_PAGE_OFFSET: (I64, 4),
     }
+    return write(fields)[:-1]

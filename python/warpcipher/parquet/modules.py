@@ -24,6 +24,7 @@ import warpcipher as wc
 from .. import _native
 from ..formats import FormatError
 from ..formats.base import wipe
+from .thrift import refusing
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -121,10 +122,8 @@ def walk(data: memoryview, start: int, end: int, what: str) -> memoryview:
     Raises FormatError, and at once where there are more than the format numbers: nothing is
     authentic yet.
     """
-    try:
+    with refusing(what):
         return column(_native.walk_modules(data, start, end))
-    except ValueError as error:
-        raise FormatError(f"{what}: {error}") from None
 
 
 class Batch:

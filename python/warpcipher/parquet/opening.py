@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
 from ..formats import FormatError
-from . import metadata as md
 from .device import Device
 from .file import Chunk, File
 from .modules import (
@@ -32,6 +31,7 @@ from .modules import (
     walk,
     wipe_any,
 )
+from .thrift import refusing
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -131,20 +131,17 @@ class Opening:
         if chunk.key is not None and self._crypto is not None:
             return self._add_encrypted(chunk, chunk.key, self._crypto, position)
         self._copies.append((position, self.size, chunk.size))
-        first = md.integer(chunk.meta, md.DATA_PAGE_OFFSET, "an offset") - chunk.start
         start = self.start + self.size
-        return Opened(chunk, start, chunk.size, start + first, 0)
+        return Opened(chunk, start, chunk.size, start + chunk.data - chunk.start, 0)
 
     def _add_encrypted(self, chunk: Chunk, key: bytes, crypto: FileCrypto, position: int) -> Opened:
         what = f"column {chunk.name}, row group {chunk.row_group}"
         modules = walk(self._data, position, position + chunk.size, what)
         overhead = crypto.page_overhead
-        try:
+        with refusing(what):
             head_bytes, page_bytes, end = _native.lay_out_pages(
                 modules, chunk.dictionary, overhead, self.size
             )
-        except ValueError as error:
-            raise FormatError(f"{what}: {error}") from None
         heads, head_outs, head_sizes = map(column, head_bytes)
         pages, page_outs, page_sizes = map(column, page_bytes)
         count = len(heads)

@@ -72,8 +72,7 @@ class Sealing:
         self.size += opened.size
         unpacked = md.integer(opened.chunk.meta, md.UNCOMPRESSED_SIZE, "a size") - opened.shrunk
         # 0, of a row group without rows, says that there is no data page, and stays so.
-        had_data = md.integer(opened.chunk.meta, md.DATA_PAGE_OFFSET, "an offset")
-        data = start + opened.data - opened.start if had_data else 0
+        data = start + opened.data - opened.start if opened.chunk.data else 0
         moved = [(before, start + before - opened.start, size) for _, before, size in opened.pages]
         return Sealed(
             opened, start, opened.size, data, opened.chunk.dictionary, moved, max(unpacked, 0), 0

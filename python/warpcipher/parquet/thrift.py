@@ -13,7 +13,8 @@ Specification: thrift-compact-protocol.md of Apache Thrift.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from .. import _native
@@ -25,16 +26,23 @@ Struct: TypeAlias = "dict[int, tuple[int, Any]]"
 Shape: TypeAlias = "Mapping[int, Shape | None]"
 
 
+@contextlib.contextmanager
+def refusing(what: str = "") -> Iterator[None]:
+    """Makes what native code refuses a FormatError, which names `what`."""
+    try:
+        yield
+    except ValueError as error:
+        raise FormatError(f"{what}: {error}" if what else str(error)) from None
+
+
 def read(data: bytes, shape: Shape, what: str, start: int = 0) -> tuple[Struct, int]:
     """The struct at `start`, and where it ends.
 
     what: names the struct in errors. Raises FormatError where it is cut short, nested too deeply,
     or says of itself what cannot be. Work and memory are linear in the bytes.
     """
-    try:
+    with refusing(what):
         return _native.read_thrift(data, shape, start)
-    except ValueError as error:
-        raise FormatError(f"{what}: {error}") from None
 
 
 def read_whole(data: bytes, shape: Shape, what: str) -> Struct:
