@@ -13,6 +13,7 @@ Everything of the format: AES_GCM_V1 and AES_GCM_CTR_V1, uniform files and colum
 and signed plaintext footers, AAD prefixes, page indexes, Bloom filters. docs/parquet.md explains.
 """
 
+from .cluster import read_ray
 from .config import EncryptionConfig
 from .encrypting import encrypt, rekey
 from .file import ColumnInfo
@@ -51,6 +52,7 @@ __all__ = [
     "open_data_file",
     "read_data_file",
     "read_dataset",
+    "read_ray",
     "read_table",
     "read_tables",
     "rekey",
