@@ -34,6 +34,10 @@ x86() {
     qemu-x86_64 -cpu "$processor" "$build/x86/tests/unit/warpcipher_cpu_tests" --gtest_brief=1 \
       --gtest_filter="$short" 2> >(grep -v "TCG doesn't support" >&2)
   done
+  say "x86-64, qemu64, no libcrypto"
+  qemu-x86_64 -cpu qemu64,+ssse3 -E LD_LIBRARY_PATH="$build/x86/tests/unit/no_libcrypto" \
+    "$build/x86/tests/unit/warpcipher_cpu_tests" --gtest_brief=1 --gtest_filter='*SaysThat*:*SaysWhat*:SelfTest*' \
+    2> >(grep -v "TCG doesn't support" >&2)
 }
 
 # libcrypto of ARMv8 from this system's archive, without a change to the packages of this machine.

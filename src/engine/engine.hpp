@@ -30,6 +30,10 @@ class Engine {
   // Empty when the engine can run here, else why it cannot and what to do about it. Checks once; later calls are cheap.
   virtual const std::string& unavailable_reason() const = 0;
 
+  // False for an algorithm that this engine cannot run here although others can; run() then throws
+  // Error{engine_unavailable} and says what is missing.
+  virtual bool has(const Algorithm&) const { return true; }
+
   // The devices it runs on, one line each: name, memory, driver. Empty when it cannot run.
   virtual std::vector<std::string> devices() const = 0;
 
@@ -41,7 +45,7 @@ class Engine {
   // messages of the batch are not affected. Encryption adds PKCS#7 padding; after decryption the caller removes it. A
   // message may be empty. A host engine returns when the work is done. A device engine enqueues it on `stream`, and
   // waits only if the plan has AEAD decryption, whose status the host must know. Throws Error{engine_failure,
-  // out_of_memory}. Safe from any thread.
+  // engine_unavailable, out_of_memory}. Safe from any thread.
   virtual void run(const Plan& plan, std::span<Status> statuses, Stream stream) = 0;
 
   // run() of one message, whose status it returns. An engine that needs no plan for it makes none.

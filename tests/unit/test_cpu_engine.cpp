@@ -18,7 +18,7 @@ namespace {
 using namespace test;
 
 TEST(CpuEngine, MatchesTheReferenceAtEveryShortLength) {
-  SKIP_WITHOUT_CPU_ENGINE();
+  SKIP_WITHOUT_CPU_AES();
   std::mt19937 random(1);
   for (const Algorithm& algorithm : algorithms()) {
     for (const Direction direction : directions) {
@@ -35,7 +35,7 @@ TEST(CpuEngine, MatchesTheReferenceAtEveryShortLength) {
 }
 
 TEST(CpuEngine, MatchesTheReferenceAtRandomLengths) {
-  SKIP_WITHOUT_CPU_ENGINE();
+  SKIP_WITHOUT_CPU_AES();
   std::mt19937 random(2);
   for (const Algorithm& algorithm : algorithms()) {
     for (const Direction direction : directions) {
@@ -50,7 +50,7 @@ TEST(CpuEngine, MatchesTheReferenceAtRandomLengths) {
 }
 
 TEST(CpuEngine, AppliesPkcs7) {
-  SKIP_WITHOUT_CPU_ENGINE();
+  SKIP_WITHOUT_CPU_AES();
   std::mt19937 random(3);
   for (const Algorithm& algorithm : algorithms()) {
     if (!algorithm.takes_padding()) continue;
@@ -73,7 +73,7 @@ TEST(CpuEngine, AppliesPkcs7) {
 }
 
 TEST(CpuEngine, MatchesTheReferenceAtALengthWorthSplitting) {
-  SKIP_WITHOUT_CPU_ENGINE();
+  SKIP_WITHOUT_CPU_AES();
   std::mt19937 random(14);
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.cipher.id != CipherId::aes_256 && algorithm.cipher.id != CipherId::des) continue;
@@ -88,7 +88,7 @@ TEST(CpuEngine, MatchesTheReferenceAtALengthWorthSplitting) {
 }
 
 TEST(CpuEngine, SplitsLongMessagesWithoutASeam) {
-  SKIP_WITHOUT_CPU_ENGINE();
+  SKIP_WITHOUT_CPU_AES();
   std::mt19937 random(4);
   for (const Algorithm& algorithm : algorithms()) {
     const std::size_t tile = cpu_tile_units * algorithm.unit_len();
@@ -127,7 +127,7 @@ TEST(CpuEngine, SchedulesTilesOfLongMessagesAndNotOfMany) {
 }
 
 TEST(CpuEngine, TakesMisalignedBuffers) {
-  SKIP_WITHOUT_CPU_ENGINE();
+  SKIP_WITHOUT_CPU_AES();
   std::mt19937 random(6);
   for (const Algorithm& algorithm : algorithms()) {
     for (const Direction direction : directions) {
@@ -148,7 +148,7 @@ TEST(CpuEngine, TakesMisalignedBuffers) {
 }
 
 TEST(CpuEngine, RunsBatchesOfEverythingTogether) {
-  SKIP_WITHOUT_CPU_ENGINE();
+  SKIP_WITHOUT_CPU_AES();
   std::mt19937 random(7);
   std::vector<Sample> samples;
   for (int i = 0; i < 900; ++i) {
@@ -177,7 +177,7 @@ TEST(CpuEngine, RunsBatchesOfEverythingTogether) {
 
 // More messages than lanes, of lengths that end at different steps.
 TEST(CpuEngine, FillsTheLanesOfSerialDes) {
-  SKIP_WITHOUT_CPU_ENGINE();
+  SKIP_WITHOUT_CPU_AES();
   std::mt19937 random(8);
   for (const char* name : {"des-cbc", "des-ede2-cfb", "des-ede3-cfb8", "des-ede3-ofb", "des-ede3-cbc"}) {
     const Algorithm& algorithm = find_algorithm(name);
@@ -197,7 +197,7 @@ TEST(CpuEngine, FillsTheLanesOfSerialDes) {
 }
 
 TEST(CpuEngine, WrapsCountersAt32And128Bits) {
-  SKIP_WITHOUT_CPU_ENGINE();
+  SKIP_WITHOUT_CPU_AES();
   std::mt19937 random(9);
   for (const char* name : {"aes-128-ctr", "aes-192-ctr", "aes-256-ctr"}) {
     for (const unsigned bytes_of_ones : {4u, 8u, 16u}) {
@@ -220,7 +220,7 @@ TEST(CpuEngine, WrapsCountersAt32And128Bits) {
 }
 
 TEST(CpuEngine, ManyThreadsShareOneKey) {
-  SKIP_WITHOUT_CPU_ENGINE();
+  SKIP_WITHOUT_CPU_AES();
   std::mt19937 random(13);
   Sample sample(random, find_algorithm("aes-128-gcm"), Direction::encrypt, 100);
   const Outcome want = expected(sample.message);
@@ -239,11 +239,33 @@ TEST(CpuEngine, ManyThreadsShareOneKey) {
 }
 
 TEST(CpuEngine, SaysWhatItRunsOn) {
-  SKIP_WITHOUT_CPU_ENGINE();
   ASSERT_EQ(cpu_engine().devices().size(), 1u);
-  EXPECT_NE(cpu_engine().devices()[0].find("OpenSSL 3."), std::string::npos);
-  EXPECT_NE(std::string(cpu_engine().description()).find("OpenSSL 3."), std::string::npos);
+  const std::string_view libcrypto = Libcrypto::is_here() ? "OpenSSL 3." : "libcrypto.so.3 cannot be loaded";
+  EXPECT_NE(cpu_engine().devices()[0].find(libcrypto), std::string::npos) << cpu_engine().devices()[0];
+  EXPECT_EQ(std::string(cpu_engine().description()).find("OpenSSL 3.") != std::string::npos, Libcrypto::is_here());
   EXPECT_TRUE(cpu_engine().constant_time(find_algorithm("des-ede3-cbc")));
+}
+
+// Triple DES and AES, in one batch: nothing is written.
+TEST(CpuEngine, SaysThatAesNeedsLibcryptoWhereNothingElseHasIt) {
+  if (has_cpu_aes()) GTEST_SKIP() << "AES runs here: " << cpu_engine().description();
+  std::mt19937 random(23);
+  Sample des(random, find_algorithm("des-ede3-cbc"), Direction::encrypt, 64);
+  Sample aes(random, find_algorithm("aes-256-ctr"), Direction::encrypt, 64);
+  const Bytes before = des.out;
+  const std::vector<Message> messages{des.message, aes.message};
+  for (const std::size_t first : {0u, 1u}) {
+    try {
+      run_engine(std::span(messages).subspan(first));
+      ADD_FAILURE() << "did not throw";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::engine_unavailable);
+      EXPECT_NE(std::string(error.what()).find("aes-256-ctr"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("libcrypto.so.3"), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_EQ(des.out, before);
+  expect_right(des);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ constexpr Kind kinds[] = {
 // As many messages as lanes, more and fewer, of lengths that end lanes at different times, with and without a tail, of
 // one key and of several, in place and not.
 TEST(CpuSerial, EqualsTheReference) {
-  SKIP_WITHOUT_CPU_ENGINE();
+  SKIP_WITHOUT_CPU_AES();
   std::mt19937 random(21);
   for (const Kind& kind : kinds) {
     for (const int bits : {128, 192, 256}) {

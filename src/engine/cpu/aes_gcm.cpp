@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cpu/aes_gcm.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <vector>
@@ -31,9 +32,21 @@ gf128::Element hash(AesKey& key, std::uint64_t len, gf128::Element lengths, Feed
   return gf128::add(own, gf128::gcm_multiply(gf128::add(length_block(len, 0), lengths), constants.hash_key));
 }
 
+// GHASH of an IV, block by block.
+gf128::Element hash_iv(gf128::Element hash_key, const Message& m) {
+  gf128::Element hashed{0, 0};
+  for (std::size_t at = 0; at < m.iv_len; at += 16) {
+    std::uint8_t block[16] = {};
+    std::memcpy(block, m.iv + at, std::min<std::size_t>(16, m.iv_len - at));
+    hashed = gf128::gcm_multiply(gf128::add(hashed, gf128::load(block)), hash_key);
+  }
+  return gf128::gcm_multiply(gf128::add(hashed, length_block(0, m.iv_len)), hash_key);
+}
+
 // J0: SP 800-38D, section 7.1, step 2.
 gf128::Element first_counter(AesKey& key, const Message& m) {
   if (m.iv_len == 12) return {load_be64(m.iv), std::uint64_t{load_be32(m.iv + 8)} << 32 | 1};
+  if (!Libcrypto::is_here()) return hash_iv(key.gcm().hash_key, m);
   return hash(key, m.iv_len, length_block(0, m.iv_len), [&](Context& context) { context.update_aad(m.iv, m.iv_len); });
 }
 
@@ -74,7 +87,7 @@ void hash_gcm_ciphertext(AesKey& key, const Message& m) {
         context.update_aad(zeros, padding);
         context.update_aad(m.in, m.in_len);
       });
-  const gf128::Element mask = encrypt_element(*key.blocks(Direction::encrypt).borrow(), first_counter(key, m));
+  const gf128::Element mask = key.encrypt_element(first_counter(key, m));
   gf128::store(m.tag, gf128::add(hashed, mask));
 }
 
@@ -105,18 +118,17 @@ Status run_gcm_message(AesKey& key, Context& context, const Message& m) {
 
 const cpu::GcmLanes* own_gcm(std::size_t len) {
   const std::span<const cpu::GcmLanes* const> list = cpu::gcm_lanes_list();
-  if (list.empty() || (len > most_short_gcm && !is_own_faster())) return nullptr;
+  if (list.empty() || (len > most_short_gcm && Libcrypto::is_here() && !is_own_faster())) return nullptr;
   return list.front();
 }
 
-bool is_own_gcm(const Message& m) { return m.iv_len == 12 && own_gcm(m.in_len) != nullptr; }
+bool is_own_gcm(const Message& m) { return (m.iv_len == 12 || !Libcrypto::is_here()) && own_gcm(m.in_len) != nullptr; }
 
-OwnGcm::OwnGcm(AesKey& key) : code_(*cpu::gcm_lanes_list().front()), key_(key.gcm_lanes(code_)) {}
+OwnGcm::OwnGcm(AesKey& key) : code_(*cpu::gcm_lanes_list().front()), state_(key), key_(key.gcm_lanes(code_)) {}
 
 Status OwnGcm::run(const Message& m) const {
-  std::uint8_t counter0[16] = {};
-  std::memcpy(counter0, m.iv, 12);
-  counter0[15] = 1;
+  std::uint8_t counter0[16];
+  gf128::store(counter0, first_counter(state_, m));
   const cpu::GcmText text{counter0, m.aad, m.aad_len, m.in, m.out, m.in_len};
   const bool encrypting = m.direction == Direction::encrypt;
   std::uint8_t tag[16];
@@ -151,7 +163,7 @@ gf128::Element SplitGcm::transform_tile(const Piece& piece) {
   const std::size_t aad_len = piece.first_unit == 0 ? message_.aad_len : 0;
   std::uint8_t tag[16];
   transform(counter0, piece, aad_len, tag);
-  const gf128::Element mask = encrypt_element(*key_.blocks(Direction::encrypt).borrow(), counter0);
+  const gf128::Element mask = key_.encrypt_element(counter0);
   const gf128::Element hash = gf128::add(gf128::load(tag), mask);
   secure_wipe(tag, sizeof tag);
   return gf128::add(hash, gf128::gcm_multiply(length_block(aad_len, piece.len), constants_.hash_key));
@@ -185,7 +197,7 @@ Status SplitGcm::finish() {
   }
   const gf128::Element lengths = length_block(message_.aad_len, message_.in_len);
   hash = gf128::add(hash, gf128::gcm_multiply(lengths, constants_.hash_key));
-  hash = gf128::add(hash, encrypt_element(*key_.blocks(Direction::encrypt).borrow(), counter0_));
+  hash = gf128::add(hash, key_.encrypt_element(counter0_));
 
   std::uint8_t tag[16];
   gf128::store(tag, hash);

@@ -23,10 +23,10 @@ Status run_gcm_message(AesKey& key, Context& context, const Message& m);
 // does not tell it (gives_decryption_tags()).
 void hash_gcm_ciphertext(AesKey& key, const Message& m);
 
-// The library's own code, if it is to take texts of that length, or nullptr: short ones, and others where it turns out
-// to be faster than libcrypto, whose calls take 0.3 us. One core, AES-128, GB/s, own code and libcrypto 3.0: an EPYC
-// with AVX-512, 1 KiB 8.9 and 2.5, 16 KiB 10.9 and 4.7, 1 MiB 10.8 and 4.9; a Xeon with it, 1 KiB 6.1 and 2.5, 4
-// KiB 7.7 and 6.2, 16 KiB 8.0 and 10.4, 64 KiB 8.1 and 11.7.
+// The library's own code, if it is to take texts of that length, or nullptr: short ones, and others where there is no
+// libcrypto or where it turns out to be faster than that, whose calls take 0.3 us. One core, AES-128, GB/s, own code
+// and libcrypto 3.0: an EPYC with AVX-512, 1 KiB 8.9 and 2.5, 16 KiB 10.9 and 4.7, 1 MiB 10.8 and 4.9; a Xeon with it,
+// 1 KiB 6.1 and 2.5, 4 KiB 7.7 and 6.2, 16 KiB 8.0 and 10.4, 64 KiB 8.1 and 11.7.
 inline constexpr std::size_t most_short_gcm = 8192;
 const cpu::GcmLanes* own_gcm(std::size_t len);
 
@@ -41,6 +41,7 @@ class OwnGcm {
 
  private:
   const cpu::GcmLanes& code_;
+  AesKey& state_;
   const cpu::GcmLaneKey& key_;
 };
 

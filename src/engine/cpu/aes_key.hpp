@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the CPU engine keeps of an AES key: pools of keyed libcrypto contexts, the round keys of own code, and for GCM
-// the powers of its hash key.
+// the powers of its hash key. Without libcrypto own code takes every mode, on a processor that can run it.
 #pragma once
 
 #include <memory>
@@ -15,6 +15,9 @@
 
 namespace warpcipher {
 
+// Whether own code has all of AES on this processor: x86-64 with AES instructions, AVX and carry-less products.
+bool has_own_aes();
+
 class AesKey final : public KeyState {
  public:
   explicit AesKey(const Key& key);
@@ -24,6 +27,10 @@ class AesKey final : public KeyState {
     return key.state<AesKey>(EngineId::cpu, [](const Key& k) { return std::make_unique<AesKey>(k); });
   }
 
+  // E(block) as an element, for a GCM algorithm.
+  gf128::Element encrypt_element(gf128::Element block);
+
+  // The pools want libcrypto.
   // The mode itself. Modes whose decryption is encryption of the same counters (CTR, OFB) use one pool for both.
   ContextPool& mode(Direction direction) { return direction == Direction::encrypt || symmetric_ ? encrypt_ : decrypt_; }
 

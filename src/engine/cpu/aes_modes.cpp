@@ -21,7 +21,9 @@ using Block = std::array<std::uint8_t, 16>;
 
 constexpr std::size_t most_short = 8192;
 
+// CFB8 encryption, a call a byte, only where nothing else has it.
 bool has_own(Mode mode, Direction direction) {
+  if (mode == Mode::cfb8 && direction == Direction::encrypt) return !Libcrypto::is_here();
   const bool chains = mode == Mode::cbc || mode == Mode::cfb || mode == Mode::cfb8;
   return mode == Mode::ecb || mode == Mode::ctr || mode == Mode::xts || (chains && direction == Direction::decrypt);
 }
@@ -66,6 +68,18 @@ void jump(Block& tweak, const Piece& piece) {
   gf128::store_tweak(tweak.data(), gf128::jump_tweak(gf128::load_tweak(tweak.data()), piece.first_unit));
 }
 
+// SP 800-38A, section 6.3, segments of a byte.
+void run_own_cfb8_encrypt(const cpu::AesLanes& code, const cpu::AesLaneKey& round_keys, const Piece& piece) {
+  std::uint8_t history[17];  // the register, and the byte of ciphertext that moves in
+  Secret<Block> key_stream;
+  std::memcpy(history, piece.chain, 16);
+  for (std::size_t i = 0; i < piece.len; ++i) {
+    code.ecb_encrypt(round_keys, nullptr, history, key_stream->data(), 16);
+    piece.out[i] = history[16] = static_cast<std::uint8_t>(piece.in[i] ^ key_stream->front());
+    std::memmove(history, history + 1, 16);
+  }
+}
+
 // libcrypto encrypts the IV under the tweak key to get the first tweak. A piece in the middle is given the IV that
 // encrypts to its own.
 void run_libcrypto_xts(AesKey& key, const Message& m, const Piece& piece) {
@@ -86,7 +100,8 @@ void run_libcrypto_xts(AesKey& key, const Message& m, const Piece& piece) {
 const cpu::AesLanes* own_aes(Mode mode, Direction direction, std::size_t len) {
   const std::span<const cpu::AesLanes* const> list = cpu::aes_lanes_list();
   if (list.empty() || !has_own(mode, direction)) return nullptr;
-  return len <= most_short || is_own_faster(mode, direction) ? list.front() : nullptr;
+  const bool own = len <= most_short || !Libcrypto::is_here() || is_own_faster(mode, direction);
+  return own ? list.front() : nullptr;
 }
 
 void run_own_piece(const cpu::AesLanes& code, AesKey& key, const Message& m, const Piece& piece) {
@@ -100,6 +115,7 @@ void run_own_piece(const cpu::AesLanes& code, AesKey& key, const Message& m, con
     case Mode::cfb:
       return code.cfb_decrypt(round_keys, piece.chain, piece.in, piece.out, piece.len);
     case Mode::cfb8:
+      if (encrypting) return run_own_cfb8_encrypt(code, round_keys, piece);
       return staged_cfb8_decrypt<16>(piece, [&](std::uint8_t* text, std::size_t blocks) {
         code.ecb_encrypt(round_keys, nullptr, text, text, 16 * blocks);
       });

@@ -13,11 +13,11 @@ namespace warpcipher {
 void run_aes_piece(AesKey& key, const Message& m, const Piece& piece);
 
 // The library's own code if it is to take pieces of `len` bytes of that mode, else nullptr. It takes short ones, since
-// a call of libcrypto takes 0.3 us, and others where it is found to be faster.
+// a call of libcrypto takes 0.3 us, and others where it is found to be faster or where there is no libcrypto.
 const cpu::AesLanes* own_aes(Mode mode, Direction direction, std::size_t len);
 
 // What the two do. `code` is one of cpu::aes_lanes_list(), the same in all calls with that key; the mode is ECB, CTR,
-// XTS, or CBC, CFB or CFB8 in decryption.
+// XTS, CFB8, or CBC or CFB in decryption.
 void run_own_piece(const cpu::AesLanes& code, AesKey& key, const Message& m, const Piece& piece);
 void run_libcrypto_piece(AesKey& key, const Message& m, const Piece& piece);
 

@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/fork.hpp"
 #include "core/thread_pool.hpp"
 #include "core/wipe.hpp"
+#include "engine/cpu/aes_key.hpp"
 #include "engine/cpu/aes_lanes.hpp"
 #include "engine/cpu/execute.hpp"
 #include "engine/cpu/libcrypto.hpp"
@@ -72,18 +74,21 @@ class CpuEngine final : public Engine {
     return instructions_.aes && (algorithm.mode.id != Mode::gcm || instructions_.carryless_multiply);
   }
 
-  const std::string& unavailable_reason() const override { return Libcrypto::instance().unavailable_reason(); }
+  const std::string& unavailable_reason() const override { return none_; }
+
+  bool has(const Algorithm& algorithm) const override { return has_aes_ || !is_aes(algorithm.cipher.id); }
 
   std::vector<std::string> devices() const override {
-    if (!unavailable_reason().empty()) return {};
     const std::size_t cores = ThreadPool::instance().threads();
+    const Libcrypto& libcrypto = Libcrypto::instance();
     return {processor_name() + ", " + std::to_string(cores) + (cores == 1 ? " core, " : " cores, ") +
-            Libcrypto::instance().version()};
+            (Libcrypto::is_here() ? libcrypto.version() : "no libcrypto: " + libcrypto.unavailable_reason())};
   }
 
   std::uint32_t tile_units() const override { return cpu_tile_units; }
 
   void run(const Plan& plan, std::span<Status> statuses, Stream) override {
+    for (const Group& group : plan.groups) require(*group.algorithm);
     for (Status& status : statuses) status = Status::ok;
     guarded(plan.messages, [&] {
       ThreadPool& pool = ThreadPool::instance();
@@ -93,12 +98,22 @@ class CpuEngine final : public Engine {
 
   Status run_one(const Message& message, Stream stream) override {
     if (!is_small(message)) return Engine::run_one(message, stream);
+    require(message.algorithm());
     Status status = Status::ok;
     guarded({&message, 1}, [&] { status = run_message(message); });
     return status;
   }
 
  private:
+  void require(const Algorithm& algorithm) const {
+    if (has(algorithm)) return;
+    throw Error(Status::engine_unavailable,
+                "engine 'cpu' cannot run " + std::string(algorithm.name) +
+                    " here: own code for AES needs an x86-64 processor with AES instructions, AVX and carry-less "
+                    "products, and " +
+                    Libcrypto::instance().unavailable_reason());
+  }
+
   template <class Work>
   static void guarded(std::span<const Message> messages, const Work& work) {
     try {
@@ -117,11 +132,17 @@ class CpuEngine final : public Engine {
     return m.in_len < min_shared_cost / cost.byte;
   }
 
-  const std::string description_ =
-      "AES by OpenSSL's libcrypto" +
-      (Libcrypto::instance().version().empty() ? "" : " (" + Libcrypto::instance().version() + ")") +
-      (cpu::aes_lanes_list().empty() ? "" : " or own " + std::string(cpu::aes_lanes_list()[0]->name) + " code") +
-      ", DES bitsliced, on all cores";
+  static std::string describe_aes() {
+    const Libcrypto& libcrypto = Libcrypto::instance();
+    const std::string own =
+        cpu::aes_lanes_list().empty() ? "" : "own " + std::string(cpu::aes_lanes_list()[0]->name) + " code";
+    if (!Libcrypto::is_here()) return own.empty() ? "no AES without OpenSSL's libcrypto" : "AES by " + own;
+    return "AES by OpenSSL's libcrypto (" + libcrypto.version() + ")" + (own.empty() ? "" : " or " + own);
+  }
+
+  const std::string none_;
+  const bool has_aes_ = Libcrypto::is_here() || has_own_aes();
+  const std::string description_ = describe_aes() + ", DES bitsliced, on all cores";
   const Instructions instructions_;
 };
 

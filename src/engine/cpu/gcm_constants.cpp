@@ -19,22 +19,13 @@ gf128::Element invert(gf128::Element a) {
 
 }  // namespace
 
-GcmConstants make_gcm_constants(Context& blocks) {
+GcmConstants make_gcm_constants(const std::function<gf128::Element(gf128::Element)>& encrypt) {
   Secret<GcmConstants> constants;
-  constants->hash_key = encrypt_element(blocks, {0, 0});
+  constants->hash_key = encrypt({0, 0});
   constants->inverse = invert(constants->hash_key);
   constants->tile_power = gf128::gcm_power(constants->hash_key, cpu_tile_units);
-  constants->hash_only_mask = encrypt_element(blocks, {0, 1});
+  constants->hash_only_mask = encrypt({0, 1});
   return *constants;
-}
-
-gf128::Element encrypt_element(Context& blocks, gf128::Element block) {
-  std::uint8_t bytes[16];
-  gf128::store(bytes, block);
-  blocks.update(bytes, bytes, 16);
-  const gf128::Element result = gf128::load(bytes);
-  secure_wipe(bytes, sizeof bytes);
-  return result;
 }
 
 gf128::Element length_block(std::uint64_t first_bytes, std::uint64_t second_bytes) {

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "cipher/gf128.hpp"
-#include "engine/cpu/context.hpp"
 
 namespace warpcipher {
 
@@ -16,11 +16,8 @@ struct GcmConstants {
   gf128::Element hash_only_mask;  // E(J0) for the IV of 12 zero bytes, under which GMAC serves as plain GHASH
 };
 
-// `blocks` encrypts single blocks under the key.
-GcmConstants make_gcm_constants(Context& blocks);
-
-// E(block) as an element.
-gf128::Element encrypt_element(Context& blocks, gf128::Element block);
+// `encrypt` is E, of one block under the key.
+GcmConstants make_gcm_constants(const std::function<gf128::Element(gf128::Element)>& encrypt);
 
 // The block [first] || [second], lengths in bits, that ends each input of GHASH; given in bytes.
 gf128::Element length_block(std::uint64_t first_bytes, std::uint64_t second_bytes);

@@ -89,6 +89,9 @@ class Libcrypto {
   // keeps a single one, with its configuration.
   static const Libcrypto& instance();
 
+  // Whether the library is there.
+  static bool is_here() { return instance().unavailable_reason().empty(); }
+
   // Empty when the library is there, else what is missing and which package holds it.
   const std::string& unavailable_reason() const noexcept { return unavailable_reason_; }
 

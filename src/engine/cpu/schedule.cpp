@@ -53,6 +53,8 @@ WorkCost cost_of(const Algorithm& algorithm, Direction direction) {
   return {message, 1};
 }
 
+bool splits_decryption() { return !Libcrypto::is_here() || gives_decryption_tags(); }
+
 std::size_t serial_lanes(const Algorithm& algorithm, Direction direction) {
   if (algorithm.parallel(direction)) return 1;
   return is_aes(algorithm.cipher.id) ? aes_serial_lanes(algorithm, direction) : des_serial_lanes();
@@ -67,7 +69,7 @@ Schedule make_schedule(const Plan& plan, std::size_t threads) {
   for (std::uint32_t g = 0; g < plan.groups.size(); ++g) {
     const Group& group = plan.groups[g];
     const WorkCost cost = cost_of(*group.algorithm, group.direction);
-    const bool whole = group.algorithm->is_aead() && group.direction == Direction::decrypt && !gives_decryption_tags();
+    const bool whole = group.algorithm->is_aead() && group.direction == Direction::decrypt && !splits_decryption();
     const bool is_serial_des = !group.parallel && !is_aes(group.algorithm->cipher.id);
     // Serial DES does as many messages as it has lanes at the price of one. AES has few lanes: other cores come first.
     const std::uint64_t lanes = serial_lanes(*group.algorithm, group.direction);

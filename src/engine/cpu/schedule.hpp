@@ -51,6 +51,9 @@ struct Schedule {
 // Messages of a serial mode that one core does side by side; 1 for other modes.
 std::size_t serial_lanes(const Algorithm& algorithm, Direction direction);
 
+// Whether one GCM message can be decrypted in parts: by own code, or by a libcrypto that tells a part's tag.
+bool splits_decryption();
+
 // `threads` counts the caller. A message is split when its mode allows and it would keep one thread busy while others
 // have nothing left: whole messages are as fast or faster. The plan must have been made for tiles of cpu_tile_units.
 Schedule make_schedule(const Plan& plan, std::size_t threads);
