@@ -58,6 +58,7 @@ install = echo 'building warpcipher: some minutes the first time' >&2; \
   -C cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON \
   -C cmake.define.WARPCIPHER_BUILD_TESTS=ON \
   -C cmake.define.WARPCIPHER_BUILD_EXAMPLES=ON \
+  -C cmake.define.WARPCIPHER_BUILD_STATIC=ON \
   -C cmake.define.WARPCIPHER_BUILD_LAB=$(1) \
   -C cmake.define.WARPCIPHER_CUDA=$(CUDA) \
   -C cmake.define.WARPCIPHER_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES) .

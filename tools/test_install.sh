@@ -1,31 +1,58 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the C library of a build into a prefix and uses it as another project would: the examples through
-# find_package(warpcipher), one of them through pkg-config; then checks what the library exports.
-# Usage: tools/test_install.sh BUILD_DIR (configured with WARPCIPHER_BUILD_LIBRARY=ON)
+# Installs the C library of a build into a prefix, a component at a time, and uses it as another project would: the
+# examples through find_package(warpcipher) and through pkg-config, shared and static; then checks what the library
+# exports. Usage: tools/test_install.sh BUILD_DIR (configured with WARPCIPHER_BUILD_STATIC=ON)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1
 prefix=$PWD/build/prefix
-rm -rf "$prefix" build/examples
-cmake --install "$build" --prefix "$prefix" --component library >/dev/null
+stop() { printf 'test-install: %s\n' "$*" >&2; exit 1; }
+rm -rf "$prefix" build/examples build/examples-static
 
-headers=$(cd "$prefix/include" && find . -type f | sort | tr '\n' ' ')
-[ "$headers" = "./warpcipher.h ./warpcipher.hpp " ] || { echo "other headers are installed: $headers"; exit 1; }
+installed() { (cd "$prefix" && find . -not -type d | sed 's|/lib/[a-z0-9_]*-linux-gnu/|/lib/|; s|/lib64/|/lib/|' | sort); }
+component() { # NAME: what it adds
+  local before
+  before=$(installed)
+  cmake --install "$build" --prefix "$prefix" --component "$1" >/dev/null
+  comm -13 <(echo "$before") <(installed)
+}
+mkdir -p "$prefix"
+version=$(tools/version.sh)
+runtime=$(component runtime)
+[ "$runtime" = "./lib/libwarpcipher.so.0"$'\n'"./lib/libwarpcipher.so.$version" ] || stop "the runtime holds $runtime"
+development=$(component development)
+wanted="./include/warpcipher.h
+./include/warpcipher.hpp
+./lib/cmake/warpcipher/warpcipherConfig.cmake
+./lib/cmake/warpcipher/warpcipherConfigVersion.cmake
+./lib/cmake/warpcipher/warpcipherTargets-release.cmake
+./lib/cmake/warpcipher/warpcipherTargets.cmake
+./lib/libwarpcipher.a
+./lib/libwarpcipher.so
+./lib/pkgconfig/warpcipher.pc"
+diff <(echo "$wanted") <(echo "$development") || stop "the development files are others (>) than expected (<)"
+if component documentation | grep -v '^\./share/doc/warpcipher/'; then stop "documentation lies elsewhere"; fi
 
 library=$(find "$prefix" -name libwarpcipher.so)
 exported=$(nm -D --defined-only "$library" | awk '$2 != "A" {sub(/@.*/, "", $3); print $3}' | sort)
 declared=$(grep -oE '\bwc_[a-z0-9_]+ *\(' include/warpcipher.h | tr -d ' (' | sort -u)
-diff <(echo "$exported") <(echo "$declared") ||
-  { echo "libwarpcipher.so exports (<) other than what warpcipher.h declares (>)"; exit 1; }
+diff <(echo "$exported") <(echo "$declared") || stop "libwarpcipher.so exports (<) other than what warpcipher.h declares (>)"
 if ldd "$library" | grep -E 'libcrypto|libcuda'; then
-  echo "libwarpcipher.so must load libcrypto and CUDA's driver at run time, not link them"
-  exit 1
+  stop "libwarpcipher.so must load libcrypto and CUDA's driver at run time, not link them"
 fi
 
-cmake -S examples -B build/examples -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DWARPCIPHER_CUDA=OFF >/dev/null
-cmake --build build/examples
-ctest --test-dir build/examples --output-on-failure --no-tests=error
+# u: inline variables, which a linker joins whatever is asked.
+globals=$(nm -g --defined-only "${library%.so}.a" | awk 'NF == 3 && $2 != "u" {print $3}' | sort)
+diff <(echo "$globals") <(echo "$declared") || stop "libwarpcipher.a has other global names (<) than warpcipher.h declares (>)"
+
+for kind in "" -static; do
+  cmake -S examples -B build/examples$kind -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DWARPCIPHER_CUDA=OFF \
+    -DWARPCIPHER_STATIC=${kind:+ON} >/dev/null
+  cmake --build build/examples$kind
+  ctest --test-dir build/examples$kind --output-on-failure --no-tests=error
+done
+if ldd build/examples-static/example_encrypt_file | grep libwarpcipher; then stop "the static example needs the shared library"; fi
 
 export PKG_CONFIG_PATH=${library%/*}/pkgconfig
 for source in examples/*.c; do
@@ -39,4 +66,9 @@ for standard in c++17 c++20; do
     $(pkg-config --cflags --libs warpcipher)
   LD_LIBRARY_PATH=${library%/*} build/examples/by_pkg_config >/dev/null
 done
-echo "installed package: headers, symbols, find_package and pkg-config are right"
+# Where both libraries lie, the linker takes the archive if it is named.
+# shellcheck disable=SC2046 # flags
+cc -std=c11 examples/encrypt_file.c -o build/examples/by_pkg_config \
+  $(pkg-config --static --cflags --libs warpcipher | sed 's/-lwarpcipher/-l:libwarpcipher.a/')
+build/examples/by_pkg_config >/dev/null
+echo "installed package: components, headers, symbols, find_package and pkg-config are right, shared and static"
