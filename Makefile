@@ -52,7 +52,7 @@ FORCE:
 
 # The wheel that users get, built with the C++ tests beside it and installed into .venv; without the lab where no more is
 # asked for than to use the product, as that takes less time.
-install = echo 'building warpcipher: some minutes the first time' >&2; \
+install = echo 'building warpcipher, CUDA $(CUDA), architectures $(CUDA_ARCHITECTURES), $(CMAKE_BUILD_PARALLEL_LEVEL) jobs: some minutes the first time' >&2; \
   python -m pip install -q --no-build-isolation --no-deps --force-reinstall \
   -C build-dir=$(BUILD) \
   -C cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON \

@@ -3,7 +3,8 @@
 
 With it, `pip install .` gives a package with the CUDA engine on any Linux machine, GPU or not. The
 compiler is a requirement of the build alone; the package it makes needs none of these packages to
-run.
+run. Before anything is fetched or compiled it says what this system lacks, with the line that
+installs it; `pip install -v` also shows what the build does.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import platform
 import re
 import shutil
 import sys
+import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -64,9 +66,67 @@ def nvcc_requirements(config_settings: ConfigSettings = None) -> list[str]:
 
 
 def get_requires_for_build_wheel(config_settings: ConfigSettings = None) -> list[str]:
+    _require_tools()
     return _build.get_requires_for_build_wheel(config_settings) + nvcc_requirements(config_settings)
 
 
 def get_requires_for_build_editable(config_settings: ConfigSettings = None) -> list[str]:
+    _require_tools()
     requires = _build.get_requires_for_build_editable(config_settings)
     return requires + nvcc_requirements(config_settings)
+
+
+def missing_tools() -> str:
+    """What a build needs and this system lacks, with the lines that install it; empty: nothing."""
+    compilers = [os.environ.get("CXX", ""), "c++", "g++", "clang++"]
+    headers = Path(sysconfig.get_path("include")) / "Python.h"
+    lacks = []
+    if not any(shutil.which(name.split()[0]) for name in compilers if name):
+        lacks.append(("a C++ compiler", "g++", "gcc-c++"))
+    if not headers.is_file():
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        lacks.append(
+            (f"the headers of Python {version} ({headers})", "python3-dev", "python3-devel")
+        )
+    if not lacks:
+        return ""
+    names = " and ".join(lack[0] for lack in lacks)
+    debian = " ".join(lack[1] for lack in lacks)
+    fedora = " ".join(lack[2] for lack in lacks)
+    return (
+        f"warpcipher cannot be built: this system lacks {names}. Install with\n"
+        f"  sudo apt-get install {debian}    (Debian, Ubuntu)\n"
+        f"  sudo dnf install {fedora}    (Fedora, RHEL)\n"
+        "and run pip again. A Python that is not the system's brings its own headers; "
+        "docs/building.md has more."
+    )
+
+
+def _require_tools() -> None:
+    if missing := missing_tools():
+        raise SystemExit(missing)
+
+
+def _begin(config_settings: ConfigSettings) -> None:
+    _require_tools()
+    cuda = "without" if _cuda_setting(config_settings) == "OFF" else "with"
+    cores = len(os.sched_getaffinity(0))
+    print(f"warpcipher: building {cuda} the CUDA engine on {cores} cores: minutes", flush=True)
+
+
+def build_wheel(
+    wheel_directory: str,
+    config_settings: ConfigSettings = None,
+    metadata_directory: str | None = None,
+) -> str:
+    _begin(config_settings)
+    return _build.build_wheel(wheel_directory, config_settings, metadata_directory)
+
+
+def build_editable(
+    wheel_directory: str,
+    config_settings: ConfigSettings = None,
+    metadata_directory: str | None = None,
+) -> str:
+    _begin(config_settings)
+    return _build.build_editable(wheel_directory, config_settings, metadata_directory)
