@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES-GCM with the signatures, the bytes and the conditions of errors of pyca/cryptography's class. Bytes-like data are
+// AEADs with the signatures, the bytes and the conditions of errors of pyca/cryptography's classes. Bytes-like data are
 // handled here, arrays by warpcipher.arrays.
 #include <string>
 
@@ -14,19 +14,60 @@ namespace nb = nanobind;
 namespace warpcipher::python {
 namespace {
 
-constexpr std::size_t tag_len = 16;
-// pyca/cryptography's bounds. The library itself takes any nonce of one byte or more.
-constexpr std::size_t min_nonce_len = 8;
-constexpr std::size_t max_nonce_len = 128;
+constexpr std::size_t tag_len = full_tag_len;
 
-class AesGcm {
+// What one class takes, and its words of refusal: pyca/cryptography's.
+struct Kind {
+  const char* class_name;
+  std::string (*algorithm)(std::size_t key_bits);  // empty: there is no such key
+  const char* wrong_key;
+  std::size_t min_nonce_len, max_nonce_len;
+  const char* wrong_nonce;
+};
+
+// The library itself takes any nonce of one byte or more.
+constexpr Kind aes_gcm{"AESGCM",
+                       [](std::size_t bits) -> std::string {
+                         if (bits != 128 && bits != 192 && bits != 256) return {};
+                         return "aes-" + std::to_string(bits) + "-gcm";
+                       },
+                       "AESGCM key must be 128, 192, or 256 bits.",
+                       8,
+                       128,
+                       "Nonce must be between 8 and 128 bytes"};
+
+// RFC 8452 has no keys of 192 bits; OpenSSL's are its own.
+constexpr Kind aes_gcm_siv{"AESGCMSIV",
+                           [](std::size_t bits) -> std::string {
+                             if (bits != 128 && bits != 256) return {};
+                             return "aes-" + std::to_string(bits) + "-gcm-siv";
+                           },
+                           "AES-GCM-SIV key must be 128 or 256 bits.",
+                           gcm_siv_nonce_len,
+                           gcm_siv_nonce_len,
+                           "Nonce must be 12 bytes long"};
+
+constexpr Kind chacha20_poly1305{"ChaCha20Poly1305",
+                                 [](std::size_t bits) -> std::string { return bits == 256 ? "chacha20-poly1305" : ""; },
+                                 "ChaCha20Poly1305 key must be 32 bytes.",
+                                 chacha_nonce_len,
+                                 chacha_nonce_len,
+                                 "Nonce must be 12 bytes"};
+
+constexpr Kind xchacha20_poly1305{
+    "XChaCha20Poly1305",
+    [](std::size_t bits) -> std::string { return bits == 256 ? "xchacha20-poly1305" : ""; },
+    "XChaCha20Poly1305 key must be 32 bytes.",
+    xchacha_nonce_len,
+    xchacha_nonce_len,
+    "Nonce must be 24 bytes"};
+
+class Aead {
  public:
-  AesGcm(nb::handle key, std::string engine) : engine_(std::move(engine)) {
+  Aead(const Kind& kind, nb::handle key, std::string engine) : kind_(kind), engine_(std::move(engine)) {
     const Operand bytes(key, "key", Operand::Use::read);
-    if (bytes.size() != 16 && bytes.size() != 24 && bytes.size() != 32) {
-      throw nb::value_error("AESGCM key must be 128, 192, or 256 bits.");
-    }
-    const std::string name = "aes-" + std::to_string(8 * bytes.size()) + "-gcm";
+    const std::string name = kind.algorithm(8 * bytes.size());
+    if (name.empty()) throw nb::value_error(kind.wrong_key);
     key_object_ = nb::type<Key>()(name, key);
     key_ = nb::inst_ptr<Key>(key_object_);
   }
@@ -62,13 +103,14 @@ class AesGcm {
   }
 
   std::string repr() const {
-    return "<warpcipher.aead.AESGCM with a key of " + std::to_string(8 * key_->size()) + " bits>";
+    return "<warpcipher.aead." + std::string(kind_.class_name) + " with a key of " + std::to_string(8 * key_->size()) +
+           " bits>";
   }
 
  private:
-  static void check_nonce(const Operand& nonce) {
-    if (nonce.size() < min_nonce_len || nonce.size() > max_nonce_len) {
-      throw nb::value_error("Nonce must be between 8 and 128 bytes");
+  void check_nonce(const Operand& nonce) const {
+    if (nonce.size() < kind_.min_nonce_len || nonce.size() > kind_.max_nonce_len) {
+      throw nb::value_error(kind_.wrong_nonce);
     }
   }
 
@@ -91,11 +133,25 @@ class AesGcm {
     });
   }
 
+  const Kind& kind_;
   nb::object key_object_;
   const Key* key_;
   std::string engine_;
 };
 
+// A class of its own for Python.
+template <const Kind& Which>
+class AeadOf : public Aead {
+ public:
+  AeadOf(nb::handle key, std::string engine) : Aead(Which, key, std::move(engine)) {}
+};
+
+nb::object random_key(long bits) {
+  const nb::module_ os = nb::module_::import_("os");
+  return sheltered([&] { return os.attr("urandom")(bits / 8); });
+}
+
+template <const Kind& Which>
 nb::object generate_key(nb::handle bit_length) {
   const nb::object index = nb::steal(PyNumber_Index(bit_length.ptr()));
   if (!index.is_valid()) {
@@ -104,39 +160,37 @@ nb::object generate_key(nb::handle bit_length) {
   }
   int too_large = 0;  // then it returns -1, which no key has
   const long bits = PyLong_AsLongAndOverflow(index.ptr(), &too_large);
-  if (bits != 128 && bits != 192 && bits != 256) throw nb::value_error("bit_length must be 128, 192, or 256");
-  const nb::module_ os = nb::module_::import_("os");
-  return sheltered([&] { return os.attr("urandom")(bits / 8); });
+  if (bits < 0 || Which.algorithm(static_cast<std::size_t>(bits)).empty()) {
+    const bool has_192 = !Which.algorithm(192).empty();
+    throw nb::value_error(has_192 ? "bit_length must be 128, 192, or 256" : "bit_length must be 128 or 256");
+  }
+  return random_key(bits);
 }
 
-}  // namespace
-
 // `none()` where None is wrong: Operand then says which argument it was.
-void bind_aead(nb::module_& m) {
-  nb::class_<AesGcm>(
-      m, "AESGCM",
-      "AES-GCM (SP 800-38D) with the interface of cryptography.hazmat.primitives.ciphers.aead.AESGCM: ciphertexts are "
-      "ciphertext || 16-byte tag.\n\n"
-      "key: 16, 24 or 32 bytes. engine: \"auto\" or a name of warpcipher.engines().\n"
-      "data may be bytes-like, for bytes, or an array, for an array of its library on its device.")
+template <const Kind& Which>
+nb::class_<AeadOf<Which>> bind(nb::module_& m, const std::string& description, const std::string& nonce_rule) {
+  using Class = AeadOf<Which>;
+  return nb::class_<Class>(
+             m, Which.class_name,
+             (description +
+              " engine: \"auto\" or a name of warpcipher.engines().\n"
+              "data may be bytes-like, for bytes, or an array, for an array of its library on its device.")
+                 .c_str())
       .def(nb::init<nb::handle, std::string>(), nb::arg("key").none(), nb::kw_only(), nb::arg("engine") = "auto",
            nb::sig("def __init__(self, key: typing_extensions.Buffer, *, engine: str = 'auto') -> None"))
-      .def_static("generate_key", &generate_key, nb::arg("bit_length").none(),
-                  nb::sig("def generate_key(bit_length: int) -> bytes"),
-                  "A random key of 128, 192 or 256 bits, from the operating system.")
       .def(
           "encrypt",
-          [](const AesGcm& self, nb::handle nonce, nb::handle data, nb::handle aad) {
+          [](const Class& self, nb::handle nonce, nb::handle data, nb::handle aad) {
             return self.crypt(Direction::encrypt, nonce, data, aad);
           },
           nb::arg("nonce").none(), nb::arg("data").none(), nb::arg("associated_data").none(),
           nb::sig("def encrypt(self, nonce: typing_extensions.Buffer, data: typing.Any, associated_data: "
                   "typing_extensions.Buffer | None) -> typing.Any"),
-          "The ciphertext and its tag, len(data) + 16 bytes. The nonce, 8 to 128 bytes, 12 by custom, must never be "
-          "used twice with one key.")
+          ("The ciphertext and its tag, len(data) + 16 bytes. " + nonce_rule).c_str())
       .def(
           "decrypt",
-          [](const AesGcm& self, nb::handle nonce, nb::handle data, nb::handle aad) {
+          [](const Class& self, nb::handle nonce, nb::handle data, nb::handle aad) {
             return self.crypt(Direction::decrypt, nonce, data, aad);
           },
           nb::arg("nonce").none(), nb::arg("data").none(), nb::arg("associated_data").none(),
@@ -145,7 +199,7 @@ void bind_aead(nb::module_& m) {
           "The text. InvalidTag: the tag does not match, or data is shorter than a tag.")
       .def(
           "encrypt_into",
-          [](const AesGcm& self, nb::handle nonce, nb::handle data, nb::handle aad, nb::handle buf) {
+          [](const Class& self, nb::handle nonce, nb::handle data, nb::handle aad, nb::handle buf) {
             return self.crypt_into(Direction::encrypt, nonce, data, aad, buf);
           },
           nb::arg("nonce").none(), nb::arg("data").none(), nb::arg("associated_data").none(), nb::arg("buf"),
@@ -155,7 +209,7 @@ void bind_aead(nb::module_& m) {
           "As encrypt, into `buf` of exactly len(data) + 16 bytes; returns that number.")
       .def(
           "decrypt_into",
-          [](const AesGcm& self, nb::handle nonce, nb::handle data, nb::handle aad, nb::handle buf) {
+          [](const Class& self, nb::handle nonce, nb::handle data, nb::handle aad, nb::handle buf) {
             return self.crypt_into(Direction::decrypt, nonce, data, aad, buf);
           },
           nb::arg("nonce").none(), nb::arg("data").none(), nb::arg("associated_data").none(), nb::arg("buf"),
@@ -163,7 +217,42 @@ void bind_aead(nb::module_& m) {
                   "typing_extensions.Buffer | None, buf: "
                   "typing.Any) -> int"),
           "As decrypt, into `buf` of exactly len(data) - 16 bytes; returns that number. InvalidTag: buf holds zeros.")
-      .def("__repr__", &AesGcm::repr);
+      .def("__repr__", [](const Class& self) { return self.repr(); });
+}
+
+template <const Kind& Which>
+void bind_aes(nb::module_& m, const std::string& description, const std::string& nonce_rule, const char* key_rule) {
+  bind<Which>(m, description, nonce_rule)
+      .def_static("generate_key", &generate_key<Which>, nb::arg("bit_length").none(),
+                  nb::sig("def generate_key(bit_length: int) -> bytes"), key_rule);
+}
+
+template <const Kind& Which>
+void bind_chacha(nb::module_& m, const std::string& description, const std::string& nonce_rule) {
+  bind<Which>(m, description, nonce_rule)
+      .def_static(
+          "generate_key", [] { return random_key(256); }, nb::sig("def generate_key() -> bytes"),
+          "A random key of 32 bytes, from the operating system.");
+}
+
+}  // namespace
+
+void bind_aead(nb::module_& m) {
+  const std::string interface = " with the interface of cryptography.hazmat.primitives.ciphers.aead.";
+  const std::string form = ": ciphertexts are ciphertext || 16-byte tag.\n\n";
+  bind_aes<aes_gcm>(m, "AES-GCM (SP 800-38D)" + interface + "AESGCM" + form + "key: 16, 24 or 32 bytes.",
+                    "The nonce, 8 to 128 bytes, 12 by custom, must never be used twice with one key.",
+                    "A random key of 128, 192 or 256 bits, from the operating system.");
+  bind_aes<aes_gcm_siv>(m, "AES-GCM-SIV (RFC 8452)" + interface + "AESGCMSIV" + form + "key: 16 or 32 bytes.",
+                        "The nonce has 12 bytes. One that is used twice with one key reveals only whether nonce, text "
+                        "and associated data were the same.",
+                        "A random key of 128 or 256 bits, from the operating system.");
+  bind_chacha<chacha20_poly1305>(
+      m, "ChaCha20-Poly1305 (RFC 8439)" + interface + "ChaCha20Poly1305" + form + "key: 32 bytes.",
+      "The nonce, 12 bytes, must never be used twice with one key.");
+  bind_chacha<xchacha20_poly1305>(
+      m, "XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha)" + interface + "ChaCha20Poly1305" + form + "key: 32 bytes.",
+      "The nonce, 24 bytes, must never be used twice with one key; random ones do not repeat.");
 }
 
 }  // namespace warpcipher::python

@@ -69,7 +69,7 @@ nb::object make_output(std::size_t size, bool gaps) {
   return array;
 }
 
-// The length of each IV. AEADs take nonces of any length, so without this check a single nonce would be split among
+// The length of each IV. GCM takes nonces of any length, so without this check a single nonce would be split among
 // several messages.
 std::size_t iv_len_of(std::size_t size, std::size_t count, const Algorithm& algorithm, bool decrypt) {
   const auto refuse = [&](const char* why) {
@@ -77,7 +77,7 @@ std::size_t iv_len_of(std::size_t size, std::size_t count, const Algorithm& algo
                 "ivs has " + std::to_string(size) + " bytes for " + std::to_string(count) + " messages" + why);
   };
   if (count == 0 ? size != 0 : size % count != 0) refuse(": expected a multiple of their number");
-  if (algorithm.is_aead() && !decrypt && count > 1 && size == 12) {
+  if (algorithm.is_aead() && !decrypt && count > 1 && size == algorithm.iv_len) {
     refuse(", a single nonce: each message takes one of its own");
   }
   return count != 0 ? size / count : 0;

@@ -21,6 +21,8 @@ const char* iv_rule_name(IvRule rule) {
       return "block";
     case IvRule::any:
       return "any";
+    case IvRule::fixed:
+      return "fixed";
   }
   return "none";
 }
@@ -38,6 +40,7 @@ nb::list list_algorithms() {
     entry["takes_padding"] = a.takes_padding();
     entry["parallel_encrypt"] = a.mode.parallel_encrypt;
     entry["parallel_decrypt"] = a.mode.parallel_decrypt;
+    entry["iv_size"] = a.iv_len;
     list.append(entry);
   }
   return list;
@@ -58,6 +61,11 @@ nb::list list_engines() {
       for (const std::string& device : engine->devices()) devices.append(device);
     }
     entry["devices"] = nb::tuple(devices);
+    nb::list offered;
+    for (const Algorithm& a : algorithms()) {
+      if (engine->offers(a)) offered.append(a.name);
+    }
+    entry["algorithms"] = nb::tuple(offered);
     list.append(entry);
   }
   return list;

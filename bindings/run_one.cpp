@@ -33,14 +33,14 @@ std::size_t tag_len_of(const Algorithm& algorithm, nb::handle tag_length) {
   const std::size_t tag_len = PyLong_AsSize_t(index.ptr());
   if (tag_len == static_cast<std::size_t>(-1) && PyErr_Occurred() != nullptr) {
     PyErr_Clear();
-    throw Error(Status::invalid_argument,
-                std::string("tag_length is ") + nb::str(index).c_str() + ": expected 4, 8 or 12 to 16 bytes");
+    throw Error(Status::invalid_argument, std::string("tag_length is ") + nb::str(index).c_str() + ": expected " +
+                                              std::string(tag_lens_text(algorithm)) + " bytes");
   }
   if (algorithm.is_aead()) {
-    if (!is_gcm_tag_len(tag_len)) {
-      throw Error(
-          Status::invalid_argument,
-          std::string(algorithm.name) + " takes a tag of 4, 8 or 12 to 16 bytes, got " + std::to_string(tag_len));
+    if (!algorithm.takes_tag_len(tag_len)) {
+      throw Error(Status::invalid_argument, std::string(algorithm.name) + " takes a tag of " +
+                                                std::string(tag_lens_text(algorithm)) + " bytes, got " +
+                                                std::to_string(tag_len));
     }
     return tag_len;
   }

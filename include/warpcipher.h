@@ -70,7 +70,8 @@ typedef enum wc_memory { WC_MEMORY_HOST = 0, WC_MEMORY_DEVICE = 1 } wc_memory;
 typedef enum wc_iv_rule {
   WC_IV_NONE = 0,  /* the mode takes no IV */
   WC_IV_BLOCK = 1, /* exactly block_len bytes */
-  WC_IV_ANY = 2    /* one byte or more; 12 is the usual length (GCM) */
+  WC_IV_ANY = 2,   /* one byte or more; 12 is the usual length (GCM) */
+  WC_IV_FIXED = 3  /* exactly wc_algorithm_info.iv_len bytes, which are not a block */
 } wc_iv_rule;
 
 /* The library's version, "major.minor.patch". */
@@ -96,6 +97,7 @@ typedef struct wc_algorithm_info {
   int takes_padding;   /* WC_PADDING_PKCS7 is allowed */
   int parallel_encrypt; /* blocks of one message are independent */
   int parallel_decrypt;
+  size_t iv_len;       /* bytes of IV or nonce; the usual length for WC_IV_ANY */
 } wc_algorithm_info;
 
 /* How many algorithms wc_algorithm_at() lists. */
@@ -147,11 +149,13 @@ typedef struct wc_message {
   void *out;
   size_t out_len; /* room at out: in_len or more; to encrypt with padding the next multiple of block_len above in_len */
   const void *iv; /* host memory */
-  size_t iv_len; /* as the algorithm's iv_rule says; GCM: 1 byte or more, 12 is the usual length */
+  size_t iv_len; /* as the algorithm's iv_rule says; GCM: 1 byte or more, 12 is the usual length.
+                  * chacha20: 16, the number of the first block in 4 bytes little-endian, then the nonce of 12;
+                  * a text that would take the number past 2^32 - 1 is refused */
   const void *aad; /* host memory; only for AEADs */
   size_t aad_len;
   void *tag; /* AEAD: tag_len bytes, written by encryption, compared by decryption */
-  size_t tag_len; /* GCM: 4, 8, 12 to 16 */
+  size_t tag_len; /* GCM: 4, 8, 12 to 16; other AEADs: 16 */
 } wc_message;
 
 /* What came of one message. */
@@ -169,8 +173,9 @@ typedef struct wc_result {
  *         done.
  *
  * Returns the first status in `results` that is not WC_OK; the other messages of the batch are done all the same.
- * WC_INVALID_ARGUMENT: some message cannot be right; none was run. Two GCM messages of one call that encrypt under
- * one key with the same nonce are refused so. */
+ * WC_INVALID_ARGUMENT: some message cannot be right; none was run. Two messages of GCM or of ChaCha20-Poly1305 in one call
+ * that encrypt under one key with the same nonce are refused so; GCM-SIV may repeat nonces.
+ * WC_ENGINE_UNAVAILABLE: also where the engine does not offer an algorithm. */
 WC_API wc_status wc_run(const char *engine, wc_result *results, const wc_message *messages, size_t count, void *stream);
 
 /* A batch: messages that are added one by one and run together in the background. */

@@ -94,7 +94,13 @@ _LATER = {
 
 
 # Of native classes: what they hold stays in the process.
-for _native_class, _model in ((Key, _signatures.key), (aead.AESGCM, _signatures.aead)):
+for _native_class, _model in (
+    (Key, _signatures.key),
+    (aead.AESGCM, _signatures.aead),
+    (aead.AESGCMSIV, _signatures.aead),
+    (aead.ChaCha20Poly1305, _signatures.aead),
+    (aead.XChaCha20Poly1305, _signatures.aead),
+):
     copyreg.pickle(_native_class, refuse_key)
     _native_class.__signature__ = _signatures.Like(_model)  # type: ignore[union-attr]
 

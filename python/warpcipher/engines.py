@@ -10,34 +10,31 @@ from . import _native
 
 
 class AlgorithmInfo(NamedTuple):
-    """One algorithm: a cipher in a mode. Sizes are in bytes.
+    """One algorithm: a block cipher in a mode, or a stream cipher. Sizes are in bytes.
 
     name:             such as "aes-256-gcm".
     key_size:         XTS counts both keys.
     block_size:       of the cipher.
-    iv:               "none", "block" (exactly block_size bytes) or "any" (1 byte or more, usually
-                      12).
+    iv:               "none", "block" (exactly block_size bytes), "any" (1 byte or more, usually
+                      12) or "fixed" (exactly iv_size bytes, which are not a block).
     is_aead:          takes associated data, and appends a tag to the ciphertext.
     whole_blocks:     without padding the data is a multiple of block_size.
     takes_padding:    padding="pkcs7" is allowed.
     parallel_encrypt: blocks of one message do not wait for each other when it is encrypted.
     parallel_decrypt: the same for decryption.
+    iv_size:          the length of an IV or nonce; the usual one where any is allowed; 0: none.
     """
 
     name: str
     key_size: int
     block_size: int
-    iv: Literal["none", "block", "any"]
+    iv: Literal["none", "block", "any", "fixed"]
     is_aead: bool
     whole_blocks: bool
     takes_padding: bool
     parallel_encrypt: bool
     parallel_decrypt: bool
-
-    @property
-    def iv_size(self) -> int:
-        """The usual length of an IV or nonce in bytes: 0, one block, or 12."""
-        return {"none": 0, "block": self.block_size, "any": 12}[self.iv]
+    iv_size: int
 
 
 class EngineInfo(NamedTuple):
@@ -50,6 +47,7 @@ class EngineInfo(NamedTuple):
     memory:      "host" or "device": where it needs its data. The library brings host data to a
                  device engine.
     devices:     a line for each device that it runs on: name, memory, driver.
+    algorithms:  the names of those that it offers.
     """
 
     name: str
@@ -58,6 +56,7 @@ class EngineInfo(NamedTuple):
     reason: str
     memory: Literal["host", "device"]
     devices: tuple[str, ...]
+    algorithms: tuple[str, ...]
 
     def constant_time(self, algorithm: str) -> bool:
         """Whether this engine's time for an algorithm does not depend on keys or data.

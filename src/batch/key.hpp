@@ -35,7 +35,7 @@ class Key {
   const std::uint8_t* bytes() const noexcept { return bytes_.data(); }
   std::size_t size() const noexcept { return bytes_.size(); }
 
-  // Sixteen bytes that are equal for two AES keys only if the keys are equal: the encryption, under the key, of a block
+  // Sixteen bytes that are equal for two keys of an AEAD only if the keys are equal: AES, under the key, of a block
   // that is random in each process. It distinguishes keys without comparing secrets byte by byte. Made on first use.
   const std::array<std::uint8_t, 16>& fingerprint() const;
 

@@ -6,7 +6,9 @@
 
 #include "batch/nonces.hpp"
 #include "batch/overlap.hpp"
+#include "core/bytes.hpp"
 #include "core/thread_pool.hpp"
+#include "mode/stream.hpp"
 
 namespace warpcipher {
 namespace {
@@ -57,10 +59,12 @@ class Check {
 
   void check_iv() const {
     const ModeInfo& mode = m_.algorithm().mode;
-    const std::size_t block = m_.algorithm().block_len();
+    const std::size_t needed = m_.algorithm().iv_len;
     if (mode.iv == IvRule::none && m_.iv_len != 0) fail(name() + " takes no IV, got one of " + bytes(m_.iv_len));
-    if (mode.iv == IvRule::block && m_.iv_len != block) {
-      fail(name() + " takes an IV of " + bytes(block) + ", got " + (m_.iv_len ? bytes(m_.iv_len) : "none"));
+    if ((mode.iv == IvRule::block || mode.iv == IvRule::fixed) && m_.iv_len != needed) {
+      fail(name() + " takes " + (m_.algorithm().is_aead() ? "a nonce of " : "an IV of ") + bytes(needed) +
+           (mode.id == Mode::stream ? " (a counter of 4 bytes, little-endian, and a nonce of 12)" : "") + ", got " +
+           (m_.iv_len ? bytes(m_.iv_len) : "none"));
     }
     if (mode.iv == IvRule::any && m_.iv_len == 0) {
       fail(name() + " takes an IV (nonce) of one byte or more, usually 12, got none");
@@ -81,8 +85,16 @@ class Check {
     if (m_.padding == Padding::pkcs7 && m_.direction == Direction::decrypt && m_.in_len == 0) {
       fail(name() + " with PKCS#7 padding decrypts at least " + bytes(block) + ", got 0");
     }
-    if (algorithm.mode.id == Mode::xts && (m_.in_len < xts_least_text_len || m_.in_len > xts_most_text_len)) {
-      fail(name() + " takes a data unit of 16 to " + bytes(xts_most_text_len) + ", got " + bytes(m_.in_len));
+    const ModeInfo& mode = algorithm.mode;
+    if (mode.id == Mode::xts && (m_.in_len < mode.least_text_len || m_.in_len > mode.most_text_len)) {
+      fail(name() + " takes a data unit of 16 to " + bytes(mode.most_text_len) + ", got " + bytes(m_.in_len));
+    }
+    if (m_.in_len > mode.most_text_len) {
+      fail(name() + " takes at most " + bytes(mode.most_text_len) + ", got " + bytes(m_.in_len));
+    }
+    if (mode.id == Mode::stream && m_.in_len > key_stream_left(m_.iv)) {
+      fail(name() + " has a counter of 32 bits that does not wrap: from " + std::to_string(load_le32(m_.iv)) +
+           " it has " + bytes(key_stream_left(m_.iv)) + ", got " + bytes(m_.in_len));
     }
     if (m_.out_len < m_.output_len()) {
       fail("out has room for " + bytes(m_.out_len) + ", " + bytes(m_.output_len()) + " are needed");
@@ -95,11 +107,14 @@ class Check {
       if (m_.tag_len != 0) fail(name() + " has no tag: use an AEAD such as aes-256-gcm");
       return;
     }
-    if (!is_gcm_tag_len(m_.tag_len)) {
-      fail(name() + " takes a tag of 4, 8 or 12 to 16 bytes, got " + bytes(m_.tag_len));
+    if (!m_.algorithm().takes_tag_len(m_.tag_len)) {
+      fail(name() + " takes a tag of " + std::string(tag_lens_text(m_.algorithm())) + " bytes, got " +
+           bytes(m_.tag_len));
     }
-    if (m_.in_len > gcm_most_text_len)
-      fail(name() + " takes at most " + bytes(gcm_most_text_len) + ", got " + bytes(m_.in_len));
+    const std::uint64_t most_aad_len = m_.algorithm().mode.most_aad_len;
+    if (m_.aad_len > most_aad_len) {
+      fail(name() + " takes at most " + bytes(most_aad_len) + " of associated data, got " + bytes(m_.aad_len));
+    }
   }
 
   void check_overlap() const {
@@ -137,26 +152,25 @@ bool is_plainly_right(const Message& m) {
   const ModeInfo& mode = algorithm.mode;
   const std::size_t block = algorithm.block_len();
   const bool aead = algorithm.is_aead();
-  const std::size_t iv_len = mode.iv == IvRule::none ? 0 : block;
-  constexpr std::uint32_t tag_lens = 1u << 4 | 1u << 8 | 0x1fu << 12;  // SP 800-38D, section 5.2.1.2
   const auto in = reinterpret_cast<std::uintptr_t>(m.in), out = reinterpret_cast<std::uintptr_t>(m.out);
   const auto tag = reinterpret_cast<std::uintptr_t>(m.tag);
   const auto iv = reinterpret_cast<std::uintptr_t>(m.iv), aad = reinterpret_cast<std::uintptr_t>(m.aad);
   const std::size_t len = m.in_len;
   bool wrong = m.padding != Padding::none;
-  wrong |= (mode.id == Mode::xts) & ((len < xts_least_text_len) | (len > xts_most_text_len));
+  wrong |= (len < mode.least_text_len) | (len > mode.most_text_len) | (m.aad_len > mode.most_aad_len);
   wrong |= (in == 0) | (out == 0) | ((m.iv == nullptr) & (m.iv_len != 0)) | ((m.aad == nullptr) & (m.aad_len != 0));
-  wrong |= (m.iv_len != iv_len) & ((mode.iv != IvRule::any) | (m.iv_len == 0));
+  wrong |= (m.iv_len != algorithm.iv_len) & ((mode.iv != IvRule::any) | (m.iv_len == 0));
   wrong |= mode.whole_blocks & ((len & (block - 1)) != 0);
-  wrong |= (len > gcm_most_text_len) | (m.out_len < len) | (m.tag_len > 16);
+  wrong |= (len > most_buffer_len) | (m.out_len < len) | (m.tag_len > 16);
   wrong |= (m.out_len > most_buffer_len) | (m.iv_len > most_buffer_len) | (m.aad_len > most_buffer_len);
   wrong |= (in != out) & (in < out + len) & (out < in + len);
   wrong |= (iv < out + len) & (out < iv + m.iv_len);
   wrong |= (aad < out + len) & (out < aad + m.aad_len);
   wrong |= (m.aad_len + m.tag_len != 0) & !aead;
-  wrong |= aead & ((tag == 0) | ((tag_lens >> (m.tag_len & 31) & 1) == 0));
+  wrong |= aead & ((tag == 0) | ((mode.tag_lens >> (m.tag_len & 31) & 1) == 0));
   wrong |= aead & (((tag < in + len) & (in < tag + m.tag_len)) | ((tag < out + len) & (out < tag + m.tag_len)));
-  return !wrong;
+  if (wrong) return false;
+  return mode.id != Mode::stream || len <= key_stream_left(m.iv);
 }
 
 // Messages that a thread checks at a time.

@@ -33,10 +33,6 @@ void check_buffer_len(const char* what, std::uint64_t len);
 // allocates memory for each message calls this first.
 void check_message_count(std::uint64_t count);
 
-// IEEE 1619, section 5.1: a data unit has at most 2^20 blocks. It has at least one, which ciphertext stealing needs.
-inline constexpr std::uint64_t xts_most_text_len = std::uint64_t{16} << 20;
-inline constexpr std::uint64_t xts_least_text_len = 16;
-
 // Pointers are borrowed until the run is over (for device memory: until the stream has passed it). `in` and `out` are
 // the same or do not overlap. All lengths are in bytes.
 struct Message {
@@ -56,7 +52,7 @@ struct Message {
   std::size_t tag_len = 0;
   // AEAD decryption: write the tag that the text should have, all 16 bytes, and write the plaintext whether or not the
   // tag matches. For src/transfer, which checks the tag before anyone sees the text. All messages of a group have the
-  // same value.
+  // same value. GCM-SIV counts from the tag that came with the text: then the IV is nonce || tag, 28 bytes.
   bool compute_tag = false;
 
   const Algorithm& algorithm() const { return key->algorithm(); }
@@ -73,7 +69,7 @@ struct Message {
   // The number of units (algorithm().unit_len() bytes each) the plan counts. The last unit of an XTS message also takes
   // the short block that ciphertext stealing makes.
   std::size_t units() const {
-    const int log = std::countr_zero(algorithm().unit_len());  // 1, 8 or 16: a division is slow
+    const int log = std::countr_zero(algorithm().unit_len());  // 1, 8, 16 or 64: a division is slow
     if (algorithm().mode.id == Mode::xts) return in_len >> log;
     return (output_len() + algorithm().unit_len() - 1) >> log;
   }
@@ -84,8 +80,8 @@ bool is_right(const Message& message);
 
 // Throws Error{invalid_argument} on the first wrong message: a missing key, a length that the mode does not allow, an
 // output that is too small, buffers that partly overlap, a message that writes where another reads or writes, different
-// kinds of memory, a GCM nonce used twice under one key to encrypt. If there are several messages the text names the
-// wrong one by its index. Nothing has been written then.
+// kinds of memory, a nonce of GCM or ChaCha20-Poly1305 used twice under one key to encrypt. If there are several
+// messages the text names the wrong one by its index. Nothing has been written then.
 void check_messages(std::span<const Message> messages);
 
 }  // namespace warpcipher

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -15,8 +16,6 @@
 
 namespace warpcipher {
 namespace {
-
-bool seals(const Message& m) { return m.direction == Direction::encrypt && m.algorithm().is_aead(); }
 
 // A hash: a product of 128 bits, folded, with factors that are random in each process. So nobody can choose nonces that
 // collide in the table.
@@ -83,7 +82,7 @@ std::vector<std::uint32_t> find_repeated(std::span<const Message> messages, std:
   std::size_t gathered = 0;
   for (std::uint32_t i = 0; i < messages.size(); ++i) {
     const Message& m = messages[i];
-    if (seals(m)) {
+    if (needs_own_nonce(m)) {
       numbers[gathered] = i;
       hashes[gathered] = hash_of(m.iv, m.iv_len);
       __builtin_prefetch(&table[hashes[gathered] & mask], 1);
@@ -102,19 +101,29 @@ std::size_t count_sealing(std::span<const Message> messages) {
   std::atomic<std::size_t> sealing{0};
   ThreadPool::instance().parallel_for(messages.size(), at_once, [&](std::size_t begin, std::size_t end) {
     const auto some = messages.subspan(begin, end - begin);
-    sealing += static_cast<std::size_t>(std::count_if(some.begin(), some.end(), seals));
+    sealing += static_cast<std::size_t>(std::count_if(some.begin(), some.end(), needs_own_nonce));
   });
   return sealing;
 }
 
-// Different key objects may have the same bytes: compare fingerprints.
+// Different key objects may have the same bytes: compare fingerprints. Keys of different algorithms differ.
 int compare_keys(const Key& x, const Key& y) {
   if (&x == &y) return 0;
-  if (x.size() != y.size()) return x.size() < y.size() ? -1 : 1;
+  if (&x.algorithm() != &y.algorithm()) return std::less<>()(&x.algorithm(), &y.algorithm()) ? -1 : 1;
   return std::memcmp(x.fingerprint().data(), y.fingerprint().data(), x.fingerprint().size());
 }
 
 }  // namespace
+
+bool needs_own_nonce(const Message& m) {
+  return m.direction == Direction::encrypt && m.algorithm().is_aead() && !m.algorithm().mode.nonces_may_repeat;
+}
+
+std::string repeated_nonce_rule(const Algorithm& algorithm) {
+  const bool is_gcm = algorithm.mode.id == Mode::gcm;
+  return (is_gcm ? "a GCM nonce" : "a nonce of " + std::string(algorithm.name)) +
+         " must never be used twice with one key";
+}
 
 // In most batches there is one key, or all nonces differ. So keys are compared only where nonces are equal.
 void check_nonces(std::span<const Message> messages) {
@@ -135,8 +144,8 @@ void check_nonces(std::span<const Message> messages) {
                                         [&](std::uint32_t a, std::uint32_t b) { return compare(a, b) == 0; });
   if (twice == repeated.end()) return;
   throw Error(Status::invalid_argument, "messages " + std::to_string(twice[0]) + " and " + std::to_string(twice[1]) +
-                                            " encrypt with the same key and the same nonce: a GCM nonce must never be "
-                                            "used twice with one key");
+                                            " encrypt with the same key and the same nonce: " +
+                                            repeated_nonce_rule(messages[twice[0]].algorithm()));
 }
 
 }  // namespace warpcipher

@@ -32,7 +32,8 @@ wc_status wc_algorithm_at(wc_algorithm_info* info, size_t index) {
              .whole_blocks = a.mode.whole_blocks,
              .takes_padding = a.takes_padding(),
              .parallel_encrypt = a.mode.parallel_encrypt,
-             .parallel_decrypt = a.mode.parallel_decrypt};
+             .parallel_decrypt = a.mode.parallel_decrypt,
+             .iv_len = a.iv_len};
     return WC_OK;
   });
 }

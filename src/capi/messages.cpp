@@ -48,8 +48,6 @@ wc_status run_text(warpcipher::Direction direction, const wc_key* key, void* out
   });
 }
 
-constexpr std::size_t full_tag_len = 16;
-
 wc_status run_aead(warpcipher::Direction direction, const wc_key* key, void* out, std::size_t out_len, const void* in,
                    std::size_t in_len, const void* nonce, std::size_t nonce_len, const void* aad, std::size_t aad_len) {
   return guarded([&] {
@@ -58,12 +56,12 @@ wc_status run_aead(warpcipher::Direction direction, const wc_key* key, void* out
     const bool sealing = direction == warpcipher::Direction::encrypt;
     warpcipher::check_buffer_len("in", in_len);
     warpcipher::check_buffer_len("out", out_len);
-    require(sealing || in_len >= full_tag_len, "in is shorter than the 16-byte tag");
-    const std::size_t text_len = sealing ? in_len : in_len - full_tag_len;
-    require(out_len >= text_len + (sealing ? full_tag_len : 0), sealing
-                                                                    ? "out has room for fewer than in_len + 16 bytes"
-                                                                    : "out has room for fewer than in_len - 16 bytes");
-    require(out != nullptr || text_len + (sealing ? full_tag_len : 0) == 0, "out is a null pointer");
+    require(sealing || in_len >= warpcipher::full_tag_len, "in is shorter than the 16-byte tag");
+    const std::size_t text_len = sealing ? in_len : in_len - warpcipher::full_tag_len;
+    require(
+        out_len >= text_len + (sealing ? warpcipher::full_tag_len : 0),
+        sealing ? "out has room for fewer than in_len + 16 bytes" : "out has room for fewer than in_len - 16 bytes");
+    require(out != nullptr || text_len + (sealing ? warpcipher::full_tag_len : 0) == 0, "out is a null pointer");
     require(in != nullptr || in_len == 0, "in is a null pointer");
     warpcipher::Message message;
     message.key = &key->key;
@@ -78,7 +76,7 @@ wc_status run_aead(warpcipher::Direction direction, const wc_key* key, void* out
     message.aad_len = aad_len;
     // Decryption only reads the tag.
     message.tag = sealing ? bytes(out) + text_len : const_cast<std::uint8_t*>(bytes(in)) + text_len;
-    message.tag_len = full_tag_len;
+    message.tag_len = warpcipher::full_tag_len;
     return run_one(message, nullptr);
   });
 }

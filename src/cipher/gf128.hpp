@@ -173,6 +173,33 @@ WARPCIPHER_HD constexpr Element ghash(Element hash, Element h, const std::uint8_
   return hash;
 }
 
+// --- POLYVAL (RFC 8452, section 3) -----------------------------------------------------------------------------------
+//
+// It is GHASH with the bytes of every block reversed, under x times the key (appendix A). So GHASH's code computes it:
+// load blocks and the key, and store the sum, by these functions.
+
+WARPCIPHER_HD constexpr Element load_reversed(const std::uint8_t* block) {
+  return {load_le64(block + 8), load_le64(block)};
+}
+
+WARPCIPHER_HD constexpr void store_reversed(std::uint8_t* block, Element a) {
+  store_le64(block, a.low);
+  store_le64(block + 8, a.high);
+}
+
+// GHASH's hash key for POLYVAL's: x H (mulX_GHASH).
+WARPCIPHER_HD constexpr Element load_polyval_key(const std::uint8_t* key) {
+  const Element h = load_reversed(key);
+  const std::uint64_t leaving = 0 - (h.low & 1);
+  return {h.high >> 1 ^ (leaving & 0xe100000000000000u), h.high << 63 | h.low >> 1};
+}
+
+// POLYVAL of `blocks` whole blocks, continuing from `hash`; h of load_polyval_key().
+WARPCIPHER_HD constexpr Element polyval(Element hash, Element h, const std::uint8_t* data, std::size_t blocks) {
+  for (std::size_t i = 0; i < blocks; ++i) hash = gcm_multiply(add(hash, load_reversed(data + 16 * i)), h);
+  return hash;
+}
+
 namespace reference {
 
 // Algorithm 1 of SP 800-38D, section 6.3, one bit of x a step. Not constant time.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of block ciphers: everything else enumerates ciphers from here.
+// The lists of block ciphers and of stream ciphers: everything else enumerates ciphers from here.
 #pragma once
 
 #include <array>
@@ -9,13 +9,13 @@
 
 namespace warpcipher {
 
-enum class CipherId : std::uint8_t { aes_128, aes_192, aes_256, des, des_ede2, des_ede3 };
+enum class CipherId : std::uint8_t { aes_128, aes_192, aes_256, des, des_ede2, des_ede3, chacha20, xchacha20 };
 
 struct CipherInfo {
   CipherId id;
   std::string_view name;
   std::size_t key_len;    // bytes; DES keys count their parity bits, which are ignored
-  std::size_t block_len;  // bytes
+  std::size_t block_len;  // bytes; of a stream cipher: key stream that one call makes
 };
 
 inline constexpr std::array<CipherInfo, 6> cipher_list{{
@@ -27,8 +27,21 @@ inline constexpr std::array<CipherInfo, 6> cipher_list{{
     {CipherId::des_ede3, "des-ede3", 24, 8},  // SP 800-67, three-key
 }};
 
+inline constexpr std::array<CipherInfo, 2> stream_cipher_list{{
+    {CipherId::chacha20, "chacha20", 32, 64},    // RFC 8439
+    {CipherId::xchacha20, "xchacha20", 32, 64},  // draft-irtf-cfrg-xchacha-03: ChaCha20 with nonces of 24 bytes
+}};
+
+inline constexpr std::size_t cipher_count = cipher_list.size() + stream_cipher_list.size();
+
 constexpr bool is_aes(CipherId id) {
   return id == CipherId::aes_128 || id == CipherId::aes_192 || id == CipherId::aes_256;
 }
+
+// They make a key stream by themselves: no mode of operation applies to them.
+constexpr bool is_stream_cipher(CipherId id) { return id == CipherId::chacha20 || id == CipherId::xchacha20; }
+
+// DES and triple DES.
+constexpr bool is_des(CipherId id) { return !is_aes(id) && !is_stream_cipher(id); }
 
 }  // namespace warpcipher

@@ -182,6 +182,7 @@ Status run_columns(std::string_view engine, const Columns& columns, std::span<Re
   check_count("results", results.size(), columns.count);
   if (columns.memory == Memory::device && columns.count != 0) {
     DeviceEngine& device = select_device_engine(engine);
+    require_offered(device, columns.algorithm_of_all());
     if (const std::optional<Status> status = device.run_columns(columns, results, stream)) return *status;
     if (columns.columns_memory == Memory::device) {
       const HostColumns host(columns, device, stream);

@@ -2,7 +2,8 @@
 // One known answer for every algorithm. Text: the four blocks of SP 800-38A, appendix F (the modes that take any length
 // leave the last three bytes off); AES keys, IVs and counters are those of that appendix, so AES answers of ECB, CBC,
 // CFB, OFB and CTR are the published ones. GCM: nonce and AAD of the GCM specification's test case 4. The remaining
-// answers were computed with OpenSSL 3. All in hexadecimal; an AEAD's tag follows its ciphertext.
+// answers were computed with OpenSSL, those of GCM-SIV and XChaCha20 with OpenSSL 4. All in hexadecimal; an AEAD's tag
+// follows its ciphertext.
 #pragma once
 
 #include <cstddef>
@@ -148,6 +149,25 @@ inline constexpr KnownAnswer known_answers[] = {
     {"des-ede3-ofb", "0123456789abcdef23456789abcdef01456789abcdef0123", "f69f2445df4f9b17", "", 61,
      "078bb74e59ce7ed6267e120692667da1a58662d7e04cbc642144d55c03db5aee4168c711ef2b75278c484b0e3bc55259"
      "afc293230dbbaf1da7e87616d5"},
+    {"aes-128-gcm-siv", "2b7e151628aed2a6abf7158809cf4f3c", "cafebabefacedbaddecaf888", known_answer_aad, 61,
+     "236af99761f67fff692adc7940a932a6ac9dd51791811d22d4fdac27d9adf8850e9c4bf2dcb1afb535885f34971da189"
+     "3e85fb452b5f2fb0524b47a37929465faf96760f843065252d4b33c2f5"},
+    {"aes-256-gcm-siv", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4", "cafebabefacedbaddecaf888",
+     known_answer_aad, 61,
+     "ba86da3e76c887790257c8a7624ad7ac8d960889a5d8c71be0b58ae9a1fd6c429595ee35492c32ff4060309873fe2c83"
+     "8c5e40b790d5a4ff945d8a695910245702c9bf8951a11c597b009f62e3"},
+    {"chacha20", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4", "01000000cafebabefacedbaddecaf888",
+     "", 61,
+     "c377be7c291e80852dce20aaba4eb12114fff239cb675d9295a2230704fb353c079583d296bf7fd996983c7e1ed5ebf9"
+     "42386cdb7f104b8370c19b5999"},
+    {"chacha20-poly1305", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4",
+     "cafebabefacedbaddecaf888", known_answer_aad, 61,
+     "c377be7c291e80852dce20aaba4eb12114fff239cb675d9295a2230704fb353c079583d296bf7fd996983c7e1ed5ebf9"
+     "42386cdb7f104b8370c19b5999324aa0a9075df06929365c181410cbd2"},
+    {"xchacha20-poly1305", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4",
+     "404142434445464748494a4b4c4d4e4f5051525354555657", known_answer_aad, 61,
+     "61f375f11e672e491385d8310a3f3d5375fff74edb448158d6c3cd1f0c893634b3d7dbe638b4504c068fd873c6a5c27c"
+     "73338f89b29f19d50acff006ab942fbecd597bfec9f9c74dd92b8ef3e7"},
 };
 
 }  // namespace warpcipher

@@ -73,6 +73,7 @@ bool run_as_columns(std::string_view engine_name, std::span<const Message> messa
   if (messages.size() < device.least_columns()) return false;
   const std::optional<MessageColumns> made = MessageColumns::make(messages);
   if (!made) return false;
+  require_offered(device, messages[0].algorithm());
   const Columns columns = made->columns();
   const std::span<const std::uint32_t> order = made->order();
   std::vector<Result> column_results(order.size());

@@ -20,7 +20,7 @@ constexpr std::size_t des_bytes_worth_a_copy = std::size_t{4} << 20;
 Choice choose_unmeasured(std::span<const JobPart> job) {
   std::size_t bytes = 0;
   for (const JobPart& part : job) {
-    if (is_aes(part.algorithm->cipher.id) || !part.algorithm->parallel(part.direction)) return {};
+    if (!is_des(part.algorithm->cipher.id) || !part.algorithm->parallel(part.direction)) return {};
     bytes += part.bytes;
   }
   return {bytes >= des_bytes_worth_a_copy ? Where::device : Where::cpu};
@@ -48,6 +48,10 @@ bool is_pinned(const DeviceEngine& engine, std::span<const Message> messages) {
     pinned += engine.is_pinned(m.in, m.in_len) && engine.is_pinned(m.out, m.output_len()) ? 1 : 0;
   }
   return 2 * pinned > samples;
+}
+
+bool offers_all(const Engine& engine, std::span<const JobPart> job) {
+  return std::all_of(job.begin(), job.end(), [&](const JobPart& part) { return engine.offers(*part.algorithm); });
 }
 
 bool is_constant_in_time(const Engine& engine, std::span<const JobPart> job) {
@@ -84,7 +88,9 @@ Selection choose_engines(std::span<const Message> messages) {
   const Choice pinned = choose_where(job, true, rates);
   if (pageable.where == Where::cpu && pinned.where == Where::cpu) return {&find_engine("cpu")};
   Engine* const found = usable("cuda");
-  if (found == nullptr || !is_constant_in_time(*found, job)) return {&find_engine("cpu")};
+  if (found == nullptr || !offers_all(*found, job) || !is_constant_in_time(*found, job)) {
+    return {&find_engine("cpu")};
+  }
   Engine* const cpu = usable("cpu");
   if (cpu == nullptr) return {found};
   const bool same = pageable.where == Where::device && pinned.where == Where::device;
@@ -110,6 +116,13 @@ Choice choose_where(std::span<const JobPart> job, bool pinned, const RateTable* 
   return {Where::both, balance.cpu_share};
 }
 
+void require_offered(const Engine& engine, const Algorithm& algorithm) {
+  if (engine.offers(algorithm)) return;
+  throw Error(Status::engine_unavailable, "engine '" + std::string(engine.name()) + "' does not offer " +
+                                              std::string(algorithm.name) +
+                                              ": keep the data in host memory, and use engine 'cpu' or 'auto'");
+}
+
 Selection select_engines(std::string_view given, std::span<const Message> messages) {
   const std::string_view name = name_or_override(given);
   const Selection selection = name == "auto" ? choose_engines(messages) : Selection{&find_named(name, name != given)};
@@ -118,6 +131,12 @@ Selection select_engines(std::string_view given, std::span<const Message> messag
     throw Error(Status::invalid_argument, "engine '" + std::string(engine.name()) +
                                               "' runs on host memory and the data lies on a GPU: copy it to the host, "
                                               "or use engine 'cuda'");
+  }
+  const Algorithm* last = nullptr;
+  for (const Message& m : messages) {
+    if (m.key == nullptr || &m.algorithm() == last) continue;
+    last = &m.algorithm();
+    require_offered(engine, *last);
   }
   if (engine.memory() == Memory::device) current_tuning();  // applies the tuned policies to its kernels
   require_self_test(*selection.engine);

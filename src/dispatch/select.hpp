@@ -37,10 +37,14 @@ struct Selection {
   double cpu_share = 0;      // of the bytes
 };
 
+// Throws Error{engine_unavailable} if the engine has no code for that algorithm.
+void require_offered(const Engine& engine, const Algorithm& algorithm);
+
 // The engine of that name. For "auto": the engine that WARPCIPHER_ENGINE names; else, for device memory, the engine
 // that runs there, and for host memory what choose_where() decides among engines whose time depends on neither keys nor
-// data. The engines can run here and have passed their self-test. Throws Error{engine_unavailable} that says why when a
-// named engine is unknown or cannot run, and Error{invalid_argument} when it cannot access device memory.
+// data. The engines can run here, offer the algorithms of all messages, and have passed their self-test. Throws
+// Error{engine_unavailable} that says why when a named engine is unknown or cannot run, or does not offer an algorithm,
+// and Error{invalid_argument} when it cannot access device memory.
 Selection select_engines(std::string_view name, std::span<const Message> messages);
 
 // The same for text in device memory.

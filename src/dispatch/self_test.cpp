@@ -112,7 +112,8 @@ void run_on(Engine& engine, std::span<const Message> messages, std::span<Status>
 std::string find_wrong_answer(Engine& engine) {
   std::deque<Case> cases;
   for (const KnownAnswer& answer : known_answers) {
-    if (engine.has(find_algorithm(answer.algorithm))) cases.emplace_back(answer);
+    const Algorithm& algorithm = find_algorithm(answer.algorithm);
+    if (engine.offers(algorithm) && engine.has(algorithm)) cases.emplace_back(answer);
   }
 
   std::vector<Message> messages;

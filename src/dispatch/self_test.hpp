@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The known-answer self-test: an engine must reproduce one answer of every algorithm before it runs anything else.
+// The known-answer self-test: an engine must reproduce one answer of every algorithm that it offers before it runs
+// anything else.
 #pragma once
 
 #include "engine/engine.hpp"

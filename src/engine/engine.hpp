@@ -27,6 +27,9 @@ class Engine {
   // False if the time of this algorithm may depend on keys or data on this engine: then `auto` never uses it.
   virtual bool constant_time(const Algorithm& algorithm) const = 0;
 
+  // False if it has no code for this algorithm: then dispatch gives it no message of it.
+  virtual bool offers(const Algorithm&) const { return true; }
+
   // Empty when the engine can run here, else why it cannot and what to do about it. Checks once; later calls are cheap.
   virtual const std::string& unavailable_reason() const = 0;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Algorithms: every cipher in every mode that is defined for it, known to the public API by one lower-case name.
+// Algorithms: every block cipher in every mode that is defined for it, and every stream cipher alone and as an AEAD.
+// The public API knows each by one lower-case name.
 #pragma once
 
 #include <cstddef>
@@ -8,19 +9,22 @@
 #include <string_view>
 
 #include "cipher/list.hpp"
+#include "mode/limits.hpp"
 #include "mode/mode.hpp"
 
 namespace warpcipher {
 
 struct Algorithm {
-  std::string_view name;  // "aes-256-gcm": cipher and mode
+  std::string_view name;  // "aes-256-gcm": cipher and mode; "chacha20"
   CipherInfo cipher;
   ModeInfo mode;
+  std::size_t iv_len;  // bytes of IV that it takes; the usual length where it takes any
 
   // Bytes of key that a caller gives: XTS takes two keys of the cipher (IEEE 1619, section 5.1).
   constexpr std::size_t key_len() const { return mode.id == Mode::xts ? 2 * cipher.key_len : cipher.key_len; }
   constexpr std::size_t block_len() const { return cipher.block_len; }
-  constexpr bool is_aead() const { return mode.id == Mode::gcm; }
+  constexpr bool is_aead() const { return mode.tag_lens != 0; }
+  constexpr bool takes_tag_len(std::size_t len) const { return (mode.tag_lens & tag_len_bit(len)) != 0; }
   constexpr bool takes_padding() const { return mode.id == Mode::ecb || mode.id == Mode::cbc; }
   constexpr bool parallel(Direction direction) const {
     return direction == Direction::encrypt ? mode.parallel_encrypt : mode.parallel_decrypt;
@@ -33,12 +37,10 @@ struct Algorithm {
   constexpr std::size_t unit_len() const { return mode.id == Mode::cfb8 ? 1 : cipher.block_len; }
 };
 
-// SP 800-38D, section 5.2.1.1: plaintext of at most 2^39 - 256 bits. Section 5.2.1.2: tags of 128 to 96 bits, and for
-// some uses 64 and 32.
-inline constexpr std::uint64_t gcm_most_text_len = (std::uint64_t{1} << 36) - 32;
-// Section 7.1, step 2: an IV of 96 bits is J0 but for its last word. All others are hashed.
-inline constexpr std::size_t gcm_plain_iv_len = 12;
-constexpr bool is_gcm_tag_len(std::size_t len) { return len == 4 || len == 8 || (len >= 12 && len <= 16); }
+// The lengths of tag that an AEAD takes, for errors: "4, 8 or 12 to 16".
+constexpr std::string_view tag_lens_text(const Algorithm& algorithm) {
+  return algorithm.mode.tag_lens == gcm_tag_lens ? "4, 8 or 12 to 16" : "16";
+}
 
 // All algorithms, in a fixed order: ciphers outside, modes inside.
 std::span<const Algorithm> algorithms();

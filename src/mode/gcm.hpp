@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/bytes.hpp"
+#include "mode/limits.hpp"
 #include "mode/mode.hpp"
 
 namespace warpcipher {
@@ -17,7 +18,9 @@ struct Gcm {
                                  .whole_blocks = false,
                                  .iv = IvRule::any,
                                  .parallel_encrypt = true,
-                                 .parallel_decrypt = true};
+                                 .parallel_decrypt = true,
+                                 .tag_lens = gcm_tag_lens,
+                                 .most_text_len = gcm_most_text_len};
 
   // Algorithm 4, section 7.1.
   template <class C>

@@ -10,11 +10,14 @@
 #include "mode/ctr.hpp"
 #include "mode/ecb.hpp"
 #include "mode/gcm.hpp"
+#include "mode/gcm_siv.hpp"
 #include "mode/ofb.hpp"
+#include "mode/poly1305.hpp"
+#include "mode/stream.hpp"
 #include "mode/xts.hpp"
 
 namespace warpcipher {
 
-using Modes = std::tuple<Ecb, Cbc, Cfb, Cfb8, Ofb, Ctr, Gcm, Xts>;
+using Modes = std::tuple<Ecb, Cbc, Cfb, Cfb8, Ofb, Ctr, Gcm, Xts, GcmSiv, KeyStream, Poly1305>;
 
 }  // namespace warpcipher

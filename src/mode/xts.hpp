@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/bytes.hpp"
+#include "mode/limits.hpp"
 #include "mode/mode.hpp"
 
 namespace warpcipher {
@@ -17,7 +18,9 @@ struct Xts {
                                  .whole_blocks = false,
                                  .iv = IvRule::block,
                                  .parallel_encrypt = true,
-                                 .parallel_decrypt = true};
+                                 .parallel_decrypt = true,
+                                 .least_text_len = xts_least_text_len,
+                                 .most_text_len = xts_most_text_len};
 
   template <class C>
   static void encrypt(const C& data, const C& tweak, const ModeInput& m) {

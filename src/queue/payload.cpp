@@ -6,15 +6,16 @@
 #include <set>
 #include <vector>
 
+#include "batch/nonces.hpp"
 #include "core/wipe.hpp"
 
 namespace warpcipher {
 namespace {
 
-// What two GCM messages to encrypt must not share (SP 800-38D, section 8): key and nonce.
+// What two messages to encrypt must not share where needs_own_nonce(): key and nonce.
 std::string key_and_nonce(const Message& m) {
   const auto& key = m.key->fingerprint();
-  std::string name = std::to_string(m.key->size()) + ":";
+  std::string name = std::string(m.algorithm().name) + ":";
   name.append(reinterpret_cast<const char*>(key.data()), key.size());
   name.append(reinterpret_cast<const char*>(m.iv), m.iv_len);
   return name;
@@ -71,13 +72,16 @@ void Payload::separate(const Runner& runner, std::span<const std::shared_ptr<Job
   std::set<std::string> seen;
   for (const auto& job : by_age) {
     std::vector<std::string> names;
+    const Message* repeated = nullptr;
     for (const Message& m : job->messages_) {
-      if (m.algorithm().is_aead() && m.direction == Direction::encrypt) names.push_back(key_and_nonce(m));
+      if (!needs_own_nonce(m)) continue;
+      names.push_back(key_and_nonce(m));
+      if (seen.count(names.back()) != 0) repeated = &m;
     }
-    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return seen.count(name) != 0; })) {
+    if (repeated != nullptr) {
       fail(*job, Status::invalid_argument,
-           "a message in the same payload was submitted before with the same key and the same nonce: a GCM nonce must "
-           "never be used twice with one key",
+           "a message in the same payload was submitted before with the same key and the same nonce: " +
+               repeated_nonce_rule(repeated->algorithm()),
            false);
     } else {
       seen.insert(names.begin(), names.end());

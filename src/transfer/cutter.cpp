@@ -25,7 +25,12 @@ void advance_tweak(const Key& key, std::uint8_t* iv, std::uint64_t blocks) {
 
 }  // namespace
 
-bool can_be_cut(const Message& message) { return message.algorithm().parallel(message.direction); }
+// The tag of GCM adds up from the tags of parts. That of Poly1305 does not yet; GCM-SIV hashes the whole text before it
+// encrypts any of it.
+bool can_be_cut(const Message& message) {
+  const Algorithm& algorithm = message.algorithm();
+  return algorithm.parallel(message.direction) && (!algorithm.is_aead() || algorithm.mode.id == Mode::gcm);
+}
 
 Cutter::Cutter(const Message& message, std::size_t index) {
   rest_.message = message;
@@ -82,9 +87,14 @@ void Cutter::advance(std::size_t len) {
       rest.aad_len = 0;  // the first part has it
       break;
     }
-    case Mode::ecb:
+    case Mode::stream:
+      store_le32(iv, load_le32(iv) + static_cast<std::uint32_t>(len / block));
+      break;
+    case Mode::ecb:  // has no chain; the others are never cut
     case Mode::ofb:
-      break;  // ECB has no chain; OFB is never cut
+    case Mode::gcm_siv:
+    case Mode::poly1305:
+      break;
   }
   rest.in += len;
   rest.out += len;

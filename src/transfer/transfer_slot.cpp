@@ -88,7 +88,7 @@ void TransferSlot::launch() {
   state_ = State::on_device;
 }
 
-Message TransferSlot::on_device(const TransferPiece::Item& item) const {
+Message TransferSlot::on_device(const TransferPiece::Item& item) {
   Message m = item.part != nullptr ? item.part->runnable() : piece_.message(item);
   m.out_len = std::max(m.in_len, m.output_len());
   m.memory = Memory::device;
@@ -97,12 +97,20 @@ Message TransferSlot::on_device(const TransferPiece::Item& item) const {
   // The host compares tags, so that the engine need not wait for its own verdict; a part has no verdict of its own.
   if (m.tag_len != 0) m.tag_len = GcmPieces::tag_len;
   m.compute_tag = m.tag_len != 0 && m.direction == Direction::decrypt;
+  if (m.compute_tag && m.algorithm().mode.id == Mode::gcm_siv) {
+    auto& iv = batch_.given_tags.emplace_back();
+    std::memcpy(iv.data(), m.iv, gcm_siv_nonce_len);
+    std::memcpy(iv.data() + gcm_siv_nonce_len, piece_.message(item).tag, full_tag_len);
+    m.iv = iv.data();
+    m.iv_len = iv.size();
+  }
   return m;
 }
 
 void TransferSlot::run_on_device() {
   batch_.on_device.clear();
   batch_.indices.clear();
+  batch_.given_tags.clear();  // an engine has read them before it returned
   for (const TransferPiece::Item& item : piece_.items()) {
     if (item.count > 1) {
       engine_.run_sectors(on_device(item), item.count, stream_);

@@ -3,12 +3,15 @@
 // but wait() blocks: the owner calls advance() until the piece is back.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <vector>
 
 #include "engine/device_engine.hpp"
+#include "mode/limits.hpp"
 #include "transfer/bounce_buffer.hpp"
 #include "transfer/copy.hpp"
 #include "transfer/piece.hpp"
@@ -23,6 +26,8 @@ struct TransferBatch {
   std::vector<Message> on_device{};
   std::vector<std::size_t> indices{};  // of those
   std::vector<Status> part_statuses{};
+  // Of GCM-SIV messages to decrypt: nonce || tag (Message::compute_tag).
+  std::deque<std::array<std::uint8_t, gcm_siv_nonce_len + full_tag_len>> given_tags{};
   CopyLists lists{};
 };
 
@@ -61,7 +66,7 @@ class TransferSlot {
   void launch();
   void run_on_device();
   void collect();
-  Message on_device(const TransferPiece::Item& item) const;
+  Message on_device(const TransferPiece::Item& item);
   bool is_authentic(const TransferPiece::Item& item, const std::uint8_t* computed_tag);
   void release() noexcept;
 

@@ -49,21 +49,23 @@ Key make_key(const Algorithm& algorithm) {
 class Texts {
  public:
   Texts(const Key& key, Direction direction, std::size_t len, std::size_t count)
-      : len_(len), ivs_(16 * count), tags_(16 * count), messages_(count) {
+      : len_(len), ivs_(most_iv_len * count), tags_(16 * count), messages_(count) {
     for (std::size_t i = 0; i < count; ++i) {
       Message& m = messages_[i];
       m.key = &key;
       m.direction = direction;
       m.in_len = m.out_len = len;
-      std::memcpy(ivs_.data() + 16 * i, &i, sizeof i);
-      m.iv = ivs_.data() + 16 * i;
-      const IvRule rule = key.algorithm().mode.iv;
-      m.iv_len = rule == IvRule::none ? 0 : rule == IvRule::any ? 12 : key.algorithm().block_len();
+      std::uint8_t* const iv = ivs_.data() + most_iv_len * i;
+      std::memcpy(iv + 4, &i, sizeof i);  // ChaCha20 counts from the first four bytes
+      m.iv = iv;
+      m.iv_len = key.algorithm().iv_len;
       if (!key.algorithm().is_aead()) continue;
       m.tag = tags_.data() + 16 * i;
       m.tag_len = 16;
     }
   }
+
+  static constexpr std::size_t most_iv_len = 24;
 
   std::size_t size() const { return len_ * messages_.size(); }
 
@@ -123,6 +125,7 @@ class Tuner {
         const std::function<void(const TunerNews&)>& observe)
       : device_(device), cpu_(cpu), settings_(settings), observe_(observe), host_(device, settings.most_len) {
     for (const Algorithm& algorithm : algorithms()) {
+      if (!device.offers(algorithm)) continue;
       const auto& wanted = settings.algorithms;
       if (wanted.empty() || std::find(wanted.begin(), wanted.end(), algorithm.name) != wanted.end()) {
         algorithms_.push_back(&algorithm);

@@ -59,7 +59,10 @@ def any_vector(choose: random.Random) -> Vector:
     size = choose.randrange(choose.choice((40, 600, 20_000)))
     if padding is None:
         size = c.allowed_size(algorithm, size)
-    iv = choose.randbytes(choose.choice((12, 12, 12, 8, 16, 60))) if info.is_aead else None
+    iv = None
+    if info.is_aead:
+        size_of_iv = choose.choice((12, 12, 12, 8, 16, 60)) if info.iv == "any" else info.iv_size
+        iv = choose.randbytes(size_of_iv)
     options: dict[str, Any] = {"aad": choose.randbytes(choose.randrange(40))} if iv else {}
     # Two keys of each algorithm, so that messages share them.
     return c.make_vector(

@@ -6,6 +6,7 @@
 
 #include "cipher/aes.hpp"
 #include "cipher/gf128.hpp"
+#include "engine/cuda/engine.hpp"
 
 namespace conformance {
 namespace {
@@ -135,6 +136,7 @@ int test_mixed(const Options& options, Stream stream) {
   Batch batch;
   for (int i = 0; i < (options.quick ? 120 : 2000); ++i) {
     const Algorithm& algorithm = algorithms()[random_below(algorithms().size())];
+    if (!cuda_engine().offers(algorithm)) continue;
     const Direction direction = random_below(2) == 0 ? Direction::encrypt : Direction::decrypt;
     batch.add(random_case(algorithm, direction, random_below(options.quick ? 600 : 6000)));
   }

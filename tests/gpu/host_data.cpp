@@ -338,6 +338,7 @@ int test_host_data(bool quick, const std::string& only, const std::function<bool
     failures += run_case(c, shape, oracle()) ? 0 : 1;
   };
   for (const Algorithm& algorithm : algorithms()) {
+    if (!cuda_engine().offers(algorithm)) continue;
     const bool is_one_of_few =
         std::any_of(std::begin(few), std::end(few), [&](const char* name) { return algorithm.name == name; });
     if (only.empty() ? quick && !is_one_of_few : algorithm.name != only) continue;

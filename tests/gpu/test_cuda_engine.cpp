@@ -126,6 +126,7 @@ int run_all(const Options& options) {
     std::printf("lane tables of %s KiB\n", form);
     for (const Algorithm& algorithm : algorithms()) {
       if (!options.only.empty() && algorithm.name != options.only) continue;
+      if (!cuda_engine().offers(algorithm)) continue;
       if (!is_aes(algorithm.cipher.id) && std::string(form) == "64") continue;  // the form is of AES
       if (!is_mine()) continue;
       const bool thin = options.quick && (std::string(form) == "64" || algorithm.cipher.key_len == 24);
@@ -149,7 +150,8 @@ int run_all(const Options& options) {
   }
   force("WARPCIPHER_GHASH", nullptr);
   for (const Algorithm& algorithm : algorithms()) {
-    if (!is_aes(algorithm.cipher.id) || (!options.only.empty() && algorithm.name != options.only)) continue;
+    if (!is_aes(algorithm.cipher.id) || !cuda_engine().offers(algorithm)) continue;
+    if (!options.only.empty() && algorithm.name != options.only) continue;
     if (is_mine()) failures += test_many_keys(algorithm, options, stream);
     const bool counts = algorithm.mode.id == Mode::ctr || algorithm.mode.id == Mode::gcm;
     if (counts && is_mine()) failures += test_packed(algorithm, options, stream);

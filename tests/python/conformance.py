@@ -231,7 +231,7 @@ def distinct_nonces(slots: Iterable[Slot]) -> list[list[Slot]]:
     for slot in slots:
         v = slot.vector
         index = 0
-        if ALGORITHMS[v.algorithm].is_aead:
+        if ALGORITHMS[v.algorithm].is_aead and not v.algorithm.endswith("-siv"):
             index = seen[v.algorithm, v.key, v.iv]
             seen[v.algorithm, v.key, v.iv] += 1
         if index == len(sets):

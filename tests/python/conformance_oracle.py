@@ -5,7 +5,9 @@ this library's `reference` engine where it is not or does not know the case."""
 from __future__ import annotations
 
 import hashlib
+import struct
 import warnings
+from typing import Any
 
 import warpcipher as wc
 
@@ -13,7 +15,7 @@ try:
     from cryptography.hazmat.decrepit.ciphers import algorithms as decrepit
     from cryptography.hazmat.decrepit.ciphers import modes as old_modes
     from cryptography.hazmat.primitives import padding as padders
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+    from cryptography.hazmat.primitives.ciphers import Cipher, aead, algorithms, modes
 except ImportError:
     HAVE_PYCA = False
 else:
@@ -32,7 +34,32 @@ def pyca_takes(algorithm: str, iv: bytes) -> bool:
     return HAVE_PYCA and not (algorithm.endswith("-gcm") and not 8 <= len(iv) <= 128)
 
 
+def is_aead(algorithm: str) -> bool:
+    return algorithm.endswith(("-gcm", "-gcm-siv", "-poly1305"))
+
+
+def hchacha20(key: bytes, nonce: bytes) -> bytes:
+    """draft-irtf-cfrg-xchacha-03, section 2.2, from OpenSSL's ChaCha20: a block of its key stream
+    is the state after the rounds plus the state before them."""
+    encryptor = Cipher(algorithms.ChaCha20(key, nonce), None).encryptor()
+    block = struct.unpack("<16I", encryptor.update(bytes(64)))
+    before = struct.unpack("<16I", b"expand 32-byte k" + key + nonce)
+    after = [(a - b) % 2**32 for a, b in zip(block, before, strict=True)]
+    return struct.pack("<8I", *after[:4], *after[12:])
+
+
+def pyca_aead(algorithm: str, key: bytes, iv: bytes) -> tuple[Any, bytes]:
+    """The one-shot AEAD, and its nonce; of GCM not, whose class has no short tags."""
+    if algorithm.endswith("-gcm-siv"):
+        return aead.AESGCMSIV(key), iv
+    if algorithm == "xchacha20-poly1305":
+        return aead.ChaCha20Poly1305(hchacha20(key, iv[:16])), bytes(4) + iv[16:]
+    return aead.ChaCha20Poly1305(key), iv
+
+
 def pyca_cipher(algorithm: str, key: bytes, iv: bytes) -> Cipher:
+    if algorithm == "chacha20":
+        return Cipher(algorithms.ChaCha20(key, iv), None)
     name, mode = algorithm.rsplit("-", 1)
     # SP 800-67, section 3.2: DES is K, K, K; two-key triple DES is K1, K2, K1
     aes = name.startswith("aes")
@@ -69,6 +96,9 @@ def encrypt(
     if padding == "pkcs7":
         padder = padders.PKCS7(BLOCK_BITS[algorithm[:3]]).padder()
         text = padder.update(text) + padder.finalize()
+    if is_aead(algorithm) and not algorithm.endswith("-gcm"):
+        box, nonce = pyca_aead(algorithm, key, iv)
+        return bytes(box.encrypt(nonce, text, aad))
     encryptor = pyca_cipher(algorithm, key, iv).encryptor()
     if not algorithm.endswith("-gcm"):
         return encryptor.update(text) + encryptor.finalize()
@@ -92,7 +122,7 @@ def reference(algorithm: str, key: bytes, padding: str | None) -> wc.Cipher:
 def options(algorithm: str, iv: bytes, aad: bytes, tag_length: int) -> dict[str, object]:
     """The keyword arguments of Cipher.encrypt that the algorithm takes."""
     chosen: dict[str, object] = {} if algorithm.endswith("-ecb") else {"iv": iv}
-    if algorithm.endswith("-gcm"):
+    if is_aead(algorithm):
         chosen |= {"aad": aad, "tag_length": tag_length}
     return chosen
 

@@ -11,19 +11,24 @@ from conformance_vectors import Vector
 
 def next_iv(algorithm: str, iv: bytes, text: bytes, data: bytes) -> bytes:
     """The IV with which the same message goes on after a piece (SP 800-38A, section 6)."""
-    mode = algorithm.rsplit("-", 1)[1]
+    mode = algorithm.rsplit("-", 1)[-1]
     block = ALGORITHMS[algorithm].block_size
     if mode == "ecb":
         return b""
     if mode == "ctr":
         return ((int.from_bytes(iv, "big") + len(data) // block) % (1 << 128)).to_bytes(16, "big")
+    if mode == "chacha20":
+        number = int.from_bytes(iv[:4], "little") + len(data) // block
+        return (number % (1 << 32)).to_bytes(4, "little") + iv[4:]
     if mode == "ofb":
         last = zip(text[-block:], data[-block:], strict=True)
         return bytes(a ^ b for a, b in last) if data else iv
     return (iv + data)[-block:]
 
 
-CHAINED = tuple(name for name in ALGORITHMS if name.rsplit("-", 1)[1] not in ("gcm", "xts"))
+CHAINED = tuple(
+    name for name, info in ALGORITHMS.items() if not info.is_aead and not name.endswith("-xts")
+)
 
 
 def check_pieces(engine: str, v: Vector, piece: int) -> None:

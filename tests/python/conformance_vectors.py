@@ -174,6 +174,53 @@ def gcm_vector(record: Record, algorithm: str) -> Iterator[Vector]:
     )
 
 
+def gcm_siv_vector(record: Record, _algorithm: str) -> Iterator[Vector]:
+    """OpenSSL's records of RFC 8452, for keys of both lengths."""
+    record.number("COUNT")
+    key = record.hex("Key")
+    yield Vector(
+        record.source,
+        f"aes-{8 * len(key)}-gcm-siv",
+        key,
+        record.hex("IV"),
+        record.hex("AAD") if "AAD" in record else b"",
+        record.hex("Plaintext"),
+        record.hex("Ciphertext") + record.hex("Tag"),
+    )
+
+
+def chacha20_vector(record: Record, algorithm: str) -> Iterator[Vector]:
+    record.number("COUNT")
+    iv = record.number("INITIAL_BLOCK_COUNTER").to_bytes(4, "little") + record.hex("NONCE")
+    text, data = record.hex("PLAINTEXT"), record.hex("CIPHERTEXT")
+    yield Vector(record.source, algorithm, record.hex("KEY"), iv, b"", text, data)
+
+
+def chacha20_poly1305_vector(record: Record, algorithm: str) -> Iterator[Vector]:
+    record.number("COUNT")
+    valid = "Result" not in record
+    if not valid:
+        record.text("Result")
+    key, iv, aad = record.hex("Key"), record.hex("IV"), record.hex("AAD")
+    text, data = record.hex("Plaintext"), record.hex("Ciphertext") + record.hex("Tag")
+    yield Vector(record.source, algorithm, key, iv, aad, text if valid else b"", data, valid=valid)
+
+
+def boringssl_vector(record: Record, algorithm: str) -> Iterator[Vector]:
+    """Values are hexadecimal, or text in quotation marks. Tags may be cut short, which nobody may
+    take; such a record gives no vector."""
+
+    def value(name: str) -> bytes:
+        text = record.text(name)
+        return text[1:-1].encode() if text.startswith('"') else bytes.fromhex(text)
+
+    record.number("COUNT")
+    fields = [value(name) for name in ("KEY", "NONCE", "AD", "IN", "CT", "TAG")]
+    key, nonce, aad, text, data, tag = fields
+    if len(tag) == 16:
+        yield Vector(record.source, algorithm, key, nonce, aad, text, data + tag)
+
+
 def xts_vector(record: Record, algorithm: str) -> Iterator[Vector]:
     """Nothing for data units that are not whole bytes: no interface of this library is in bits."""
     check_direction(record)
@@ -244,6 +291,10 @@ SOURCES = (
     # Not whole bytes: a fifth of the 2000 records of AES-128 (130 bits), two fifths of the 2000 of
     # AES-256 (140 and 250 bits).
     Source(r"AES/XTS/tweak-\w+/XTSGenAES(?P<bits>\d+)\.rsp", xts_vector, "xts", skipped=1200),
+    Source(r"AES/GCM-SIV/openssl\.txt", gcm_siv_vector, "gcm-siv"),
+    Source(r"ChaCha20/rfc7539\.txt", chacha20_vector, "chacha20"),
+    Source(r"ChaCha20Poly1305/openssl\.txt", chacha20_poly1305_vector, "chacha20-poly1305"),
+    Source(r"ChaCha20Poly1305/boringssl\.txt", boringssl_vector, "chacha20-poly1305"),
     triple_des_source("ecb", "ECB", "TECB"),
     triple_des_source("cbc", "CBC", "TCBC"),
     triple_des_source("cfb", "CFB", "TCFB64"),

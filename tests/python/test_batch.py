@@ -28,9 +28,11 @@ def messages(draw: st.DrawFn) -> tuple[str, str, bytes, dict[str, Any], bool]:
     options: dict[str, Any] = {"padding": padding}
     if info.iv_size:
         options["iv"] = draw(st.binary(min_size=info.iv_size, max_size=info.iv_size))
+        if name == "chacha20":  # far from the end of its counter
+            options["iv"] = bytes(4) + options["iv"][4:]
     if info.is_aead:
         options["aad"] = draw(st.binary(max_size=40))
-        options["tag_length"] = draw(st.sampled_from((4, 8, 12, 16)))
+        options["tag_length"] = draw(st.sampled_from((4, 8, 12, 16) if info.iv == "any" else (16,)))
     direction = draw(st.sampled_from(("encrypt", "decrypt")))
     return name, direction, oracle.painted("text", size), options, draw(st.booleans())
 

@@ -100,7 +100,7 @@ def test_ways_of_handing_over(name: str, size: int, front: int, way: str, tag_le
     key, options = parts(name)
     tag = 0
     if info.is_aead:
-        options["tag_length"] = tag = tag_length
+        options["tag_length"] = tag = tag_length if name.endswith("-gcm") else 16
     text = oracle.painted("text", size)
     expected = oracle.encrypt(name, key, text, **{"iv": b"", **options})
     cipher = wc.Cipher(name, key)
@@ -179,9 +179,10 @@ def test_wrong_arguments(name: str) -> None:
         "none": [bytes(1), bytes(info.block_size)],
         "block": [None, b"", bytes(info.block_size - 1), bytes(info.block_size + 1)],
         "any": [None, b""],
+        "fixed": [None, b"", bytes(11), bytes(13), bytes(64)],
     }[info.iv]
     for iv in wrong:
-        with pytest.raises(ValueError, match="IV"):
+        with pytest.raises(ValueError, match=r"IV|nonce"):
             cipher.encrypt(text, **{**options, "iv": iv})
     if info.whole_blocks:
         with pytest.raises(ValueError, match="multiple"):

@@ -16,6 +16,7 @@ every_target = pytest.mark.parametrize("target", c.TARGETS, ids=str)
 every_engine = pytest.mark.parametrize("engine", c.ENGINES)
 every_algorithm = pytest.mark.parametrize("algorithm", c.ALGORITHMS)
 AEADS = [name for name, info in c.ALGORITHMS.items() if info.is_aead]
+GCMS = [name for name in AEADS if name.endswith("-gcm")]
 PADDED = [name for name, info in c.ALGORITHMS.items() if info.takes_padding]
 XTS = [name for name in c.ALGORITHMS if name.endswith("-xts")]
 CTR = [name for name in c.ALGORITHMS if name.endswith("-ctr")]
@@ -94,7 +95,7 @@ def test_ctr_carries_through_all_its_bits(target: c.Target, algorithm: str) -> N
         c.check(target, vectors, placement, "batch")
 
 
-@pytest.mark.parametrize("algorithm", AEADS)
+@pytest.mark.parametrize("algorithm", GCMS)
 @every_target
 def test_gcm_counter_wraps_within_32_bits(target: c.Target, algorithm: str) -> None:
     """SP 800-38D, section 6.2: inc32 leaves the upper 96 bits alone."""
@@ -117,16 +118,23 @@ def gcm_iv(key: bytes, counter: bytes) -> bytes:
 
 @pytest.mark.parametrize("algorithm", AEADS)
 @every_target
-def test_gcm_nonces_aads_and_tags_of_every_length(target: c.Target, algorithm: str) -> None:
-    lengths = [*range(1, 34), 47, 48, 49, 63, 64, 65, 127, 128]
-    vectors = [
-        make(algorithm, f"nonce {n}", 33, iv=oracle.painted(f"nonce {n}", n)) for n in lengths
-    ]
+def test_aads_of_every_length(target: c.Target, algorithm: str) -> None:
     lengths = [*range(34), 127, 128, 129, 4095, 4096, 4097, 20_000]
-    vectors += [
+    vectors = [
         make(algorithm, f"aad {n} {size}", size, aad=oracle.painted("aad", n))
         for n in lengths
         for size in (0, 5, 64)
+    ]
+    for runner in c.RUNNERS:
+        c.check(target, vectors, c.PLACEMENTS[2], runner)
+
+
+@pytest.mark.parametrize("algorithm", GCMS)
+@every_target
+def test_gcm_nonces_and_tags_of_every_length(target: c.Target, algorithm: str) -> None:
+    lengths = [*range(1, 34), 47, 48, 49, 63, 64, 65, 127, 128]
+    vectors = [
+        make(algorithm, f"nonce {n}", 33, iv=oracle.painted(f"nonce {n}", n)) for n in lengths
     ]
     vectors += [
         make(algorithm, f"tag {n} {size}", size, tag_length=n)
@@ -168,7 +176,7 @@ def forged(v: Vector, source: str, **changes: bytes) -> Vector:
 def test_every_forgery_is_refused(target: c.Target, algorithm: str, size: int) -> None:
     """A changed bit anywhere gives InvalidTag and zeros; good messages beside it are not harmed."""
     vectors = []
-    for tag_length in (4, 12, 16):
+    for tag_length in (4, 12, 16) if algorithm in GCMS else (16,):
         v = make(algorithm, f"forged {size}", size, aad=b"associated", tag_length=tag_length)
         tag = 8 * size
         vectors += [

@@ -21,9 +21,14 @@ def test_algorithms() -> None:
     by_name = dict(zip(names, infos, strict=True))
     assert by_name["aes-256-gcm"].is_aead
     assert by_name["aes-256-xts"].key_size == 64
+    assert [by_name[name].iv_size for name in names if by_name[name].iv == "fixed"] == [
+        *(12, 12),  # GCM-SIV
+        *(16, 12, 24),  # ChaCha20, ChaCha20-Poly1305, XChaCha20-Poly1305
+    ]
     assert by_name["des-ede3-cbc"].block_size == 8
     for info in infos:
-        assert info.iv_size == {"none": 0, "block": info.block_size, "any": 12}[info.iv]
+        sizes = {"none": 0, "block": info.block_size, "any": 12}
+        assert info.iv_size == sizes.get(info.iv, info.iv_size)
         assert wc.Cipher(info.name, oracle.painted("key", info.key_size)).algorithm == info.name
     assert repr(infos[0]).startswith("AlgorithmInfo(name='")
 
@@ -32,6 +37,7 @@ def test_engines() -> None:
     infos = wc.engines()
     assert {"cpu", "reference"} <= {info.name for info in infos if info.usable}
     for info in infos:
+        assert set(info.algorithms) <= {entry.name for entry in wc.algorithms()}
         assert info.usable == (info.reason == "") == (info.devices != ())
         assert info.memory in ("host", "device")
         assert info.description

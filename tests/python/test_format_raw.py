@@ -235,8 +235,8 @@ def test_xts_is_one_data_unit(size: int) -> None:
 def test_whole_message_limits_point_to_cobblestone(
     algorithm: str, key_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert raw.WHOLE_LIMITS == {"gcm": 128 << 20, "xts": 16 << 20}
-    monkeypatch.setattr(raw, "WHOLE_LIMITS", {"gcm": 1 << 20, "xts": 1 << 20})
+    assert raw.WHOLE_LIMITS == {"aead": 128 << 20, "xts": 16 << 20}
+    monkeypatch.setattr(raw, "WHOLE_LIMITS", {"aead": 1 << 20, "xts": 1 << 20})
     options = Options(algorithm=algorithm, iv=bytes(16))
     key = bytes(range(key_size))
     out = io.BytesIO()

@@ -20,6 +20,7 @@
 #include "engine/cuda/choice/explain.hpp"
 #include "engine/cuda/choice/ghash.hpp"
 #include "engine/cuda/choice/lane_table.hpp"
+#include "engine/cuda/choice/offered.hpp"
 #include "engine/cuda/choice/overrides.hpp"
 #include "engine/cuda/choice/policies.hpp"
 #include "engine/cuda/choice/tuned.hpp"

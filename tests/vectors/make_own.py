@@ -23,6 +23,7 @@ BANNER = """# {purpose}
 # Made by make_own.py beside this file: inputs are SHAKE-128 of a label, outputs are OpenSSL's.
 """
 KEY_SIZES = {"aes-128": 16, "aes-192": 24, "aes-256": 32, "des": 8, "des-ede2": 16, "des-ede3": 24}
+NONCE_SIZES = {"chacha20": 16, "chacha20-poly1305": 12, "xchacha20-poly1305": 24, "gcm-siv": 12}
 
 
 def record(
@@ -36,20 +37,28 @@ def record(
     tag_length: int = 16,
     padding: str | None = None,
 ) -> str:
-    cipher, mode = algorithm.rsplit("-", 1)
-    size = KEY_SIZES[cipher] * (2 if mode == "xts" else 1)
+    if "chacha20" in algorithm:
+        size, block = 32, NONCE_SIZES[algorithm]
+        mode = "stream"
+    elif algorithm.endswith("-gcm-siv"):
+        size, block = KEY_SIZES[algorithm.removesuffix("-gcm-siv")], NONCE_SIZES["gcm-siv"]
+        mode = "siv"
+    else:
+        cipher, mode = algorithm.rsplit("-", 1)
+        size = KEY_SIZES[cipher] * (2 if mode == "xts" else 1)
+        block = 8 if cipher.startswith("des") else 16
     key = oracle.painted(f"{algorithm} key {count}", size)
     if counter is not None:
         iv = oracle.iv_for_counter(key, counter)
     elif iv is None and mode != "ecb":
-        iv = oracle.painted(f"{algorithm} iv {count}", 8 if cipher.startswith("des") else 16)
+        iv = oracle.painted(f"{algorithm} iv {count}", block)
     data = oracle.encrypt(
         algorithm, key, text, iv or b"", aad, tag_length=tag_length, padding=padding
     )
     fields = {"KEY": key, "IV": iv, "AAD": aad or None, "PLAINTEXT": text}
     lines = [f"[ALGORITHM = {algorithm}]", "", f"COUNT = {count}"]
     lines += [f"{name} = {value.hex()}" for name, value in fields.items() if value is not None]
-    if mode == "gcm":
+    if oracle.is_aead(algorithm):
         lines += [f"CIPHERTEXT = {data[: len(text)].hex()}", f"TAG = {data[len(text) :].hex()}"]
     else:
         lines += [f"CIPHERTEXT = {data.hex()}"]
@@ -95,6 +104,28 @@ def gcm_wrap() -> Iterator[str]:
             yield record(str(below), algorithm, text, counter=counter, aad=b"inc32")
 
 
+def chacha() -> Iterator[str]:
+    """Lengths around blocks of 16 and 64 bytes, and the last block that the counter can number."""
+    for algorithm in ("chacha20", "chacha20-poly1305", "xchacha20-poly1305"):
+        for size in (0, 1, 15, 16, 17, 63, 64, 65, 128, 200, 1000):
+            text = oracle.painted(f"{algorithm} {size}", size)
+            aad = b"" if algorithm == "chacha20" else oracle.painted("aad", size % 33)
+            yield record(str(size), algorithm, text, aad=aad)
+    for size in (1, 64, 129):
+        first = 2**32 - -(-size // 64)
+        iv = first.to_bytes(4, "little") + oracle.painted("last", 12)
+        yield record(f"last {size}", "chacha20", oracle.painted(f"last {size}", size), iv=iv)
+
+
+def gcm_siv() -> Iterator[str]:
+    """Lengths around blocks and around the groups of vectors that processors take."""
+    for bits in (128, 256):
+        for size in (0, 1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 255, 257, 511, 512, 513, 1200):
+            algorithm = f"aes-{bits}-gcm-siv"
+            text, aad = oracle.painted(f"{algorithm} {size}", size), oracle.painted("a", size % 49)
+            yield record(str(size), algorithm, text, aad=aad)
+
+
 def padded() -> Iterator[str]:
     """Every length of PKCS#7 padding (RFC 5652, section 6.3)."""
     for cipher in KEY_SIZES:
@@ -111,6 +142,8 @@ FILES = {
     "warpcipher-xts.rsp": ("XTS with ciphertext stealing", xts),
     "warpcipher-ctr-wrap.rsp": ("CTR with carries out of 8 to 128 counter bits", ctr_wrap),
     "warpcipher-gcm-wrap.rsp": ("GCM with a 32-bit counter that wraps", gcm_wrap),
+    "warpcipher-chacha.rsp": ("ChaCha20, alone and with Poly1305, and XChaCha20", chacha),
+    "warpcipher-gcm-siv.rsp": ("AES-GCM-SIV", gcm_siv),
     "warpcipher-pkcs7.rsp": ("ECB and CBC with PKCS#7 padding", padded),
 }
 

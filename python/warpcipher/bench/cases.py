@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import warpcipher as wc
-from warpcipher.formats.raw import WHOLE_LIMITS
+from warpcipher.formats.raw import WHOLE_LIMITS, mode_of
 
 from . import memory
 from .machine import available_memory
@@ -81,7 +81,12 @@ def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[Skipp
             if why_not:
                 skipped.append(Skipped("", "", None, residence, engine.name, why_not))
                 continue
+            offered = engines["cuda"] if residence == "device" else engine
             for name in settings.algorithms:
+                if name not in offered.algorithms:
+                    why_not = f"the engine does not offer {name}"
+                    skipped.append(Skipped(name, "", None, residence, engine.name, why_not))
+                    continue
                 for direction in settings.directions:
                     cases = []
                     for size in settings.sizes:
@@ -103,7 +108,8 @@ def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[Skipp
 def _automatic(engines: dict[str, wc.EngineInfo]) -> wc.EngineInfo:
     """What `auto` is to a run: an engine that takes data wherever one of the others does."""
     device = engines["cuda"].usable
-    return wc.EngineInfo(AUTO, "as chosen", True, "", "device" if device else "host", ())
+    offered = engines["cpu"].algorithms
+    return wc.EngineInfo(AUTO, "as chosen", True, "", "device" if device else "host", (), offered)
 
 
 def works_on_gpu(engine: wc.EngineInfo, residence: str) -> bool:
@@ -169,7 +175,7 @@ def _refuse_size(case: Case, settings: Effective, machine: Machine) -> str:
 
 
 def _refuse_file(case: Case, settings: Effective) -> str:
-    limit = WHOLE_LIMITS.get(case.algorithm.name.rpartition("-")[2])
+    limit = WHOLE_LIMITS.get(mode_of(case.algorithm))
     if limit is not None and case.size > limit:
         return f"format raw takes up to {shown_size(limit)} of {case.algorithm.name}"
     if settings.message is not None and settings.message < case.size:

@@ -132,8 +132,11 @@ class Transfer:
         return plan
 
     def _warn_unauthenticated(self) -> None:
+        from warpcipher import algorithms
+
         algorithm = self._settings.algorithm
-        if not self._format.authenticated and not (algorithm or "").endswith("-gcm"):
+        aeads = {entry.name for entry in algorithms() if entry.is_aead}
+        if not self._format.authenticated and algorithm not in aeads:
             warn(
                 f"format {self._format.name} with {algorithm} authenticates nothing: a change "
                 "goes unnoticed; prefer cobblestone-256"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bare ciphertext, as `openssl enc -K -iv`: the caller keeps algorithm, key and IV.
 
-Only GCM authenticates: in other modes a wrong key or a changed file yields garbage, not an error. A
+Only AEADs authenticate: otherwise a wrong key or a changed file yields garbage, not an error. A
 long file runs as a chain of one-shot messages; the IV of the next one follows from the last:
 
     ecb        none
@@ -9,8 +9,9 @@ long file runs as a chain of one-shot messages; the IV of the next one follows f
     cfb8       the last block-size bytes of IV || ciphertext
     ctr        IV + blocks done (mod 2^8b)
     ofb        last ciphertext block XOR last plaintext block
+    chacha20   its counter (the first 4 bytes, little-endian) + blocks done, which may not wrap
 
-GCM and XTS take the message whole, up to a limit.
+AEADs and XTS take the message whole, up to a limit.
 """
 
 from __future__ import annotations
@@ -40,10 +41,15 @@ if TYPE_CHECKING:
 
 CHUNK_SIZE = 64 << 10
 """The step of random access; the bytes do not depend on it."""
-CHAINED_MODES = ("ecb", "cbc", "cfb", "cfb8", "ofb", "ctr")
-WHOLE_LIMITS = {"gcm": 128 << 20, "xts": 16 << 20}
-GCM_TAG_SIZE = 16
+CHAINED_MODES = ("ecb", "cbc", "cfb", "cfb8", "ofb", "ctr", "chacha20")
+WHOLE_LIMITS = {"aead": 128 << 20, "xts": 16 << 20}
+TAG_SIZE = 16
 XTS_SHORTEST = 16
+
+
+def mode_of(info: wc.AlgorithmInfo) -> str:
+    """What decides how a file is cut: a name of CHAINED_MODES or WHOLE_LIMITS."""
+    return "aead" if info.is_aead else info.name.rpartition("-")[2]
 
 
 class _RawCipher(PieceCipher):
@@ -54,10 +60,10 @@ class _RawCipher(PieceCipher):
         algorithm = options.algorithm
         if algorithm is None:
             raise ValueError("format raw needs an algorithm, such as aes-256-ctr")
-        mode = algorithm.rpartition("-")[2]
         info = next((info for info in wc.algorithms() if info.name == algorithm), None)
-        if info is None or mode not in (*CHAINED_MODES, *WHOLE_LIMITS):
+        if info is None:
             raise ValueError(f"format raw has no algorithm {algorithm!r}")
+        mode = mode_of(info)
         self._key: wc.Key | None = native_key(algorithm, key_bytes(key, (), "format raw"))
         self._algorithm = algorithm
         self._mode = mode
@@ -65,7 +71,7 @@ class _RawCipher(PieceCipher):
         self._whole_blocks = info.whole_blocks
         self._direction = direction
         self._engine = options.engine
-        self._first_iv = self._iv = self._check_iv(options.iv, info.iv)
+        self._first_iv = self._iv = self._check_iv(options.iv, info)
         self._context = options.context
         if options.context and not info.is_aead:
             raise ValueError(
@@ -77,7 +83,7 @@ class _RawCipher(PieceCipher):
         self.whole = mode in WHOLE_LIMITS
         self._sealing = direction == "encrypt"
         limit = WHOLE_LIMITS.get(mode, CHUNK_SIZE)
-        overhead = GCM_TAG_SIZE if info.is_aead else 0
+        overhead = TAG_SIZE if info.is_aead else 0
         self.layout = Layout(0, limit, overhead, limit, False, 1 if self.whole else 1 << 62)
         if self.whole:
             self.piece = limit + (0 if self._sealing else overhead)
@@ -87,21 +93,21 @@ class _RawCipher(PieceCipher):
             self.capacity = PIECE_SIZE + self._block
         self.first_piece = self.piece
 
-    def _check_iv(self, iv: bytes | None, rule: str) -> bytes:
-        """The IV, empty where there is none; rule: "none", "block" or "any" size from 1."""
-        if rule == "none":
+    def _check_iv(self, iv: bytes | None, info: wc.AlgorithmInfo) -> bytes:
+        """The IV, empty where there is none."""
+        if info.iv == "none":
             if iv is not None:
                 raise ValueError(f"{self._algorithm} takes no IV")
             return b""
-        if not iv or (rule == "block" and len(iv) != self._block):
-            want = self._block if rule == "block" else "1 or more"
+        if not iv or (info.iv != "any" and len(iv) != info.iv_size):
+            want = "1 or more" if info.iv == "any" else info.iv_size
             given = "none" if iv is None else f"{len(iv)} bytes"
             raise ValueError(f"{self._algorithm} takes an IV of {want} bytes, got {given}")
         return bytes(iv)
 
     def _run(self, iv: bytes, data: Buffer, out: memoryview | bytearray) -> None:
         """One one-shot message."""
-        if len(data) == 0 and self._mode != "gcm":
+        if len(data) == 0 and self._mode != "aead":
             return
         wc.run_columns(
             self._algorithm,
@@ -117,19 +123,25 @@ class _RawCipher(PieceCipher):
 
     def _chain(self, data: memoryview, out: memoryview) -> None:
         """A message that continues the ones before: sets the IV of the next."""
+        if self._mode == "chacha20" and not self._iv and len(data):
+            raise FormatError(f"{self._algorithm} has no key stream behind block 2^32 - 1")
         self._run(self._iv, data, out[: len(data)])
         text = out if self._sealing else data
         size, block = len(data), self._block
         if self._mode in ("cbc", "cfb", "cfb8"):
             self._iv = (self._iv + bytes(text[max(0, size - block) : size]))[-block:]
-        elif self._mode == "ctr":
+        elif self._mode in ("ctr", "chacha20"):
             self._iv = self._counter(self._iv, size // block)
         elif self._mode == "ofb" and size >= block:
             pair = data[size - block :], out[size - block : size]
             self._iv = bytes(a ^ b for a, b in zip(*pair, strict=True))
 
     def _counter(self, iv: bytes, blocks: int) -> bytes:
-        """SP 800-38A, appendix B.1, over the whole block."""
+        """CTR: SP 800-38A, appendix B.1, over the whole block. ChaCha20: RFC 8439, section 2.4;
+        empty behind the last block."""
+        if self._mode == "chacha20":
+            number = int.from_bytes(iv[:4], "little") + blocks
+            return number.to_bytes(4, "little") + iv[4:] if number < 1 << 32 else b""
         value = (int.from_bytes(iv, "big") + blocks) % (1 << 8 * self._block)
         return value.to_bytes(self._block, "big")
 
@@ -143,7 +155,7 @@ class _RawCipher(PieceCipher):
         """Raises FormatError where a whole message cannot have `size` bytes."""
         if size > self.piece:
             raise self._too_long()
-        shortest = XTS_SHORTEST if self._mode == "xts" else 0 if self._sealing else GCM_TAG_SIZE
+        shortest = XTS_SHORTEST if self._mode == "xts" else 0 if self._sealing else TAG_SIZE
         if size < shortest:
             raise FormatError(f"{self._algorithm} takes at least {shortest} bytes here, got {size}")
 
@@ -186,7 +198,7 @@ class RawEncryptor(_RawCipher, Encryptor):
 
 
 class RawDecryptor(_RawCipher, Decryptor):
-    """Decrypts what `openssl enc` wrote. Unauthenticated, GCM excepted."""
+    """Decrypts what `openssl enc` wrote. Unauthenticated, AEADs excepted."""
 
     def __init__(self, key: object, options: Options) -> None:
         super().__init__(key, options, "decrypt")
@@ -228,7 +240,7 @@ class RawDecryptor(_RawCipher, Decryptor):
         position = chunk * CHUNK_SIZE
         if chunk == 0:
             self._iv = self._first_iv
-        elif self._mode == "ctr":
+        elif self._mode in ("ctr", "chacha20"):
             self._iv = self._counter(self._first_iv, position // self._block)
         elif self._mode in ("cbc", "cfb", "cfb8"):
             self._iv = read_at(position - self._block, self._block)
@@ -273,7 +285,7 @@ class Raw(Format):
     required."""
 
     name = "raw"
-    description = "bare ciphertext as openssl enc -K -iv writes it: unauthenticated, GCM excepted"
+    description = "bare ciphertext as openssl enc -K -iv writes it: unauthenticated, AEADs excepted"
     found_by_key = False
     extension = ".enc"
     authenticated = False

@@ -104,14 +104,14 @@ Status run_gcm_message(AesKey& key, Context& context, const Message& m) {
   context.update_aad(m.aad, m.aad_len);
   context.update(m.in, m.out, m.in_len);
   if (m.direction == Direction::encrypt) {
-    context.finish_gcm_encrypt(m.tag, m.tag_len);
+    context.finish_encrypt(m.tag, m.tag_len);
     return Status::ok;
   }
   if (m.compute_tag) {
     if (!hash_apart) context.finish_gcm(m.tag);
     return Status::ok;
   }
-  if (context.finish_gcm_decrypt(m.tag, m.tag_len)) return Status::ok;
+  if (context.finish_decrypt(m.tag, m.tag_len)) return Status::ok;
   secure_wipe(m.out, m.in_len);
   return Status::invalid_tag;
 }

@@ -14,9 +14,15 @@
 namespace warpcipher {
 namespace {
 
-// By Mode. OpenSSL's CFB is the mode with whole-block segments.
-constexpr std::array<const char*, 8> mode_names{"ECB", "CBC", "CFB", "CFB8", "OFB", "CTR", "GCM", "XTS"};
-static_assert(static_cast<int>(CipherId::aes_256) == 2 && static_cast<int>(Mode::xts) == 7);
+// OpenSSL's name of a cipher in a mode. Its CFB is the mode with whole-block segments.
+std::string name_of(CipherId cipher, Mode mode) {
+  if (mode == Mode::stream) return "ChaCha20";
+  if (mode == Mode::poly1305) return "ChaCha20-Poly1305";
+  constexpr std::array<const char*, 8> mode_names{"ECB", "CBC", "CFB", "CFB8", "OFB", "CTR", "GCM", "XTS"};
+  static_assert(static_cast<int>(Mode::xts) == 7);
+  return "AES-" + std::to_string(8 * cipher_list.at(static_cast<std::size_t>(cipher)).key_len) + "-" +
+         mode_names.at(static_cast<std::size_t>(mode));
+}
 
 // Lengths are int in EVP; a multiple of every block keeps chaining modes whole.
 constexpr std::size_t max_update = std::size_t{1} << 30;
@@ -31,7 +37,7 @@ std::size_t slot_of_this_thread(std::size_t slots) {
 }  // namespace
 
 LibcryptoCipher fetch_cipher(CipherId cipher, Mode mode) {
-  static constinit std::array<std::array<std::atomic<const evp_cipher_st*>, mode_names.size()>, 3> fetched{};
+  static constinit std::array<std::array<std::atomic<const evp_cipher_st*>, mode_count>, cipher_count> fetched{};
   const auto row = static_cast<std::size_t>(cipher);
   const auto column = static_cast<std::size_t>(mode);
   std::atomic<const evp_cipher_st*>& entry = fetched.at(row).at(column);
@@ -39,7 +45,7 @@ LibcryptoCipher fetch_cipher(CipherId cipher, Mode mode) {
   if (const evp_cipher_st* const evp = entry.load(std::memory_order_acquire)) return {evp, pads};
 
   const Libcrypto& libcrypto = Libcrypto::instance();
-  const std::string name = "AES-" + std::to_string(8 * cipher_list.at(row).key_len) + "-" + mode_names.at(column);
+  const std::string name = name_of(cipher, mode);
   const NotAtFork scope;  // a fetch holds locks of libcrypto
   const evp_cipher_st* const evp = libcrypto->EVP_CIPHER_fetch(nullptr, name.c_str(), nullptr);
   if (evp == nullptr) libcrypto.fail(("EVP_CIPHER_fetch(" + name + ")").c_str());
@@ -68,6 +74,12 @@ void Context::start(const std::uint8_t* iv) {
   const Libcrypto& libcrypto = Libcrypto::instance();
   libcrypto.check(libcrypto->EVP_CipherInit_ex2(evp_, nullptr, nullptr, iv, encrypting_, nullptr),
                   "EVP_CipherInit_ex2 with an IV");
+}
+
+void Context::start(const std::uint8_t* key, const std::uint8_t* iv) {
+  const Libcrypto& libcrypto = Libcrypto::instance();
+  libcrypto.check(libcrypto->EVP_CipherInit_ex2(evp_, nullptr, key, iv, encrypting_, nullptr),
+                  "EVP_CipherInit_ex2 with another key");
 }
 
 void Context::start_gcm(const std::uint8_t* iv, std::size_t iv_len) {
@@ -105,7 +117,7 @@ void Context::update_aad(const std::uint8_t* aad, std::size_t len) {
   }
 }
 
-void Context::finish_gcm_encrypt(std::uint8_t* tag, std::size_t tag_len) {
+void Context::finish_encrypt(std::uint8_t* tag, std::size_t tag_len) {
   const Libcrypto& libcrypto = Libcrypto::instance();
   std::uint8_t nothing[16];
   int written = 0;
@@ -115,7 +127,7 @@ void Context::finish_gcm_encrypt(std::uint8_t* tag, std::size_t tag_len) {
       "EVP_CIPHER_CTX_ctrl(EVP_CTRL_AEAD_GET_TAG)");
 }
 
-bool Context::finish_gcm_decrypt(const std::uint8_t* tag, std::size_t tag_len) {
+bool Context::finish_decrypt(const std::uint8_t* tag, std::size_t tag_len) {
   const Libcrypto& libcrypto = Libcrypto::instance();
   // EVP_CIPHER_CTX_ctrl takes a pointer to non-const for every type; this one only reads.
   libcrypto.check(libcrypto->EVP_CIPHER_CTX_ctrl(evp_, libcrypto_constant::ctrl_aead_set_tag, static_cast<int>(tag_len),
@@ -134,7 +146,7 @@ void Context::finish_gcm(std::uint8_t* tag) {
     libcrypto.check(libcrypto->EVP_CipherInit_ex2(evp_, nullptr, nullptr, nullptr, 1, nullptr),
                     "EVP_CipherInit_ex2 from decryption to encryption");
   }
-  finish_gcm_encrypt(tag, 16);
+  finish_encrypt(tag, 16);
 }
 
 bool gives_decryption_tags() {

@@ -23,7 +23,8 @@ struct LibcryptoCipher {
   bool pads;
 };
 
-// AES in a mode, fetched once for the life of the process. Throws Error{engine_failure} when no provider has it.
+// AES in a mode, or ChaCha20 as a stream or an AEAD, fetched once for the life of the process. Throws
+// Error{engine_failure} when no provider has it.
 LibcryptoCipher fetch_cipher(CipherId cipher, Mode mode);
 
 // One EVP_CIPHER_CTX with its key, direction and no padding. Not for two threads at once. Every function throws
@@ -36,8 +37,11 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // Starts a message of a mode whose IV is one block.
+  // Starts a message of a mode whose IV is one block, of ChaCha20 (16 bytes) or of ChaCha20-Poly1305 (12 bytes).
   void start(const std::uint8_t* iv);
+
+  // Takes another key, and starts a message under it; `iv` may be nullptr.
+  void start(const std::uint8_t* key, const std::uint8_t* iv);
 
   // Starts a GCM message; iv_len is 1 to max_gcm_iv_len bytes.
   void start_gcm(const std::uint8_t* iv, std::size_t iv_len);
@@ -47,12 +51,12 @@ class Context {
   // block.
   void update(const std::uint8_t* in, std::uint8_t* out, std::size_t len);
 
-  // Authenticates the next len bytes (GCM, before the text).
+  // Authenticates the next len bytes (of an AEAD, before the text).
   void update_aad(const std::uint8_t* aad, std::size_t len);
 
-  // Ends a GCM message: gives its tag, or compares it in constant time and says whether it matches.
-  void finish_gcm_encrypt(std::uint8_t* tag, std::size_t tag_len);
-  bool finish_gcm_decrypt(const std::uint8_t* tag, std::size_t tag_len);
+  // Ends a message of an AEAD: gives its tag, or compares it in constant time and says whether it matches.
+  void finish_encrypt(std::uint8_t* tag, std::size_t tag_len);
+  bool finish_decrypt(const std::uint8_t* tag, std::size_t tag_len);
 
   // Ends a GCM message of either direction and gives its whole tag of 16 bytes, compared with nothing. When decrypting
   // only if gives_decryption_tags().

@@ -70,13 +70,16 @@ class CpuEngine final : public Engine {
   Memory memory() const override { return Memory::host; }
 
   bool constant_time(const Algorithm& algorithm) const override {
-    if (!is_aes(algorithm.cipher.id)) return true;  // bitsliced
+    if (!is_aes(algorithm.cipher.id)) return true;  // bitsliced DES; ChaCha20 has no tables
     return instructions_.aes && (algorithm.mode.id != Mode::gcm || instructions_.carryless_multiply);
   }
 
   const std::string& unavailable_reason() const override { return none_; }
 
-  bool has(const Algorithm& algorithm) const override { return has_aes_ || !is_aes(algorithm.cipher.id); }
+  bool has(const Algorithm& algorithm) const override {
+    if (is_stream_cipher(algorithm.cipher.id)) return Libcrypto::is_here();
+    return has_aes_ || !is_aes(algorithm.cipher.id);
+  }
 
   std::vector<std::string> devices() const override {
     const std::size_t cores = ThreadPool::instance().threads();
@@ -107,11 +110,13 @@ class CpuEngine final : public Engine {
  private:
   void require(const Algorithm& algorithm) const {
     if (has(algorithm)) return;
-    throw Error(Status::engine_unavailable,
-                "engine 'cpu' cannot run " + std::string(algorithm.name) +
-                    " here: own code for AES needs an x86-64 processor with AES instructions, AVX and carry-less "
-                    "products, and " +
-                    Libcrypto::instance().unavailable_reason());
+    const char* const own =
+        is_aes(algorithm.cipher.id)
+            ? "own code for AES needs an x86-64 processor with AES instructions, AVX and carry-less "
+              "products, and "
+            : "";
+    throw Error(Status::engine_unavailable, "engine 'cpu' cannot run " + std::string(algorithm.name) + " here: " + own +
+                                                Libcrypto::instance().unavailable_reason());
   }
 
   template <class Work>
@@ -137,7 +142,8 @@ class CpuEngine final : public Engine {
     const std::string own =
         cpu::aes_lanes_list().empty() ? "" : "own " + std::string(cpu::aes_lanes_list()[0]->name) + " code";
     if (!Libcrypto::is_here()) return own.empty() ? "no AES without OpenSSL's libcrypto" : "AES by " + own;
-    return "AES by OpenSSL's libcrypto (" + libcrypto.version() + ")" + (own.empty() ? "" : " or " + own);
+    return "AES and ChaCha20 by OpenSSL's libcrypto (" + libcrypto.version() + ")" +
+           (own.empty() ? "" : " or " + own + " for AES");
   }
 
   const std::string none_;

@@ -9,7 +9,9 @@
 #include "engine/cpu/aes_gcm.hpp"
 #include "engine/cpu/aes_modes.hpp"
 #include "engine/cpu/aes_serial.hpp"
+#include "engine/cpu/chacha.hpp"
 #include "engine/cpu/des_modes.hpp"
+#include "engine/cpu/gcm_siv.hpp"
 #include "engine/cpu/piece.hpp"
 
 namespace warpcipher {
@@ -42,6 +44,8 @@ SplitWork prepare(const Message& m, std::uint64_t tiles) {
 void run_piece(const Message& m, const Piece& piece) {
   if (is_aes(m.algorithm().cipher.id)) {
     run_aes_piece(AesKey::of(*m.key), m, piece);
+  } else if (is_stream_cipher(m.algorithm().cipher.id)) {
+    run_chacha_piece(m, piece);
   } else {
     run_des_piece(m, piece);
   }
@@ -88,7 +92,9 @@ void run_gcm_messages(const Plan& plan, std::span<const std::uint32_t> indices, 
   }
 }
 
-Status run_gcm(const Message& m) {
+Status run_aead(const Message& m) {
+  if (m.algorithm().mode.id == Mode::poly1305) return run_chacha_message(m);
+  if (m.algorithm().mode.id == Mode::gcm_siv) return run_gcm_siv_message(m);
   AesKey& key = AesKey::of(*m.key);
   return is_own_gcm(m) ? OwnGcm(key).run(m) : run_gcm_message(key, *key.mode(m.direction).borrow(), m);
 }
@@ -97,8 +103,10 @@ Status run_gcm(const Message& m) {
 void run_messages(const Plan& plan, const Grain& grain, std::span<Status> statuses) {
   const Group& group = plan.groups[grain.group];
   const auto indices = std::span(group.messages).subspan(grain.first, grain.last - grain.first);
-  if (group.algorithm->is_aead()) {
+  if (group.algorithm->mode.id == Mode::gcm) {
     run_gcm_messages(plan, indices, statuses);
+  } else if (group.algorithm->is_aead()) {
+    for (const std::uint32_t i : indices) statuses[i] = run_aead(plan.messages[i]);
   } else if (serial_lanes(*group.algorithm, group.direction) > 1) {
     std::vector<const Message*> messages;
     for (const std::uint32_t i : indices) messages.push_back(&plan.messages[i]);
@@ -112,7 +120,7 @@ void run_messages(const Plan& plan, const Grain& grain, std::span<Status> status
 
 Status run_message(const Message& message) {
   const Algorithm& algorithm = message.algorithm();
-  if (algorithm.is_aead()) return run_gcm(message);
+  if (algorithm.is_aead()) return run_aead(message);
   if (serial_lanes(algorithm, message.direction) > 1) {
     run_serial(algorithm, std::array{&message});
   } else {

@@ -13,6 +13,7 @@ class AbsentCudaEngine final : public DeviceEngine {
   std::string_view name() const override { return "cuda"; }
   std::string_view description() const override { return "NVIDIA GPUs (not in this build)"; }
   bool constant_time(const Algorithm&) const override { return true; }
+  bool offers(const Algorithm&) const override { return false; }
   const std::string& unavailable_reason() const override { return reason_; }
   std::vector<std::string> devices() const override { return {}; }
   std::uint32_t tile_units() const override { return 256; }

@@ -8,6 +8,7 @@
 #include "core/fork.hpp"
 #include "engine/cuda/choice/columns.hpp"
 #include "engine/cuda/choice/explain.hpp"
+#include "engine/cuda/choice/offered.hpp"
 #include "engine/cuda/choice/policies.hpp"
 #include "engine/cuda/execution/columns.hpp"
 #include "engine/cuda/execution/message_batch.hpp"
@@ -33,6 +34,7 @@ class CudaEngine final : public DeviceEngine {
   std::string_view name() const override { return "cuda"; }
   std::string_view description() const override { return "NVIDIA GPUs: lane tables for AES, bitslicing for DES"; }
   bool constant_time(const Algorithm&) const override { return true; }
+  bool offers(const Algorithm& algorithm) const override { return cuda::has_kernels(algorithm); }
   const std::string& unavailable_reason() const override { return cuda::devices().unavailable_reason; }
   std::uint32_t tile_units() const override { return cuda::tile_units; }
 

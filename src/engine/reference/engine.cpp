@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cipher/aes_reference.hpp"
+#include "cipher/chacha.hpp"
 #include "cipher/des.hpp"
 #include "core/error.hpp"
 #include "core/fork.hpp"
@@ -42,6 +43,59 @@ class DesCipher {
   Secret<des::reference::Schedule> schedule_;
 };
 
+// ChaCha20, or XChaCha20 if the nonce is that long.
+template <std::size_t NonceLen>
+class ChaChaCipher {
+ public:
+  static constexpr std::size_t nonce_len = NonceLen;
+  explicit ChaChaCipher(const std::uint8_t* key) { std::memcpy(*key_, key, sizeof *key_); }
+  void start(const std::uint8_t* nonce) {
+    if constexpr (nonce_len == xchacha_nonce_len) {
+      std::uint8_t derived[chacha::key_len];
+      chacha::derive_key(*key_, nonce, derived);
+      std::memcpy(*key_, derived, sizeof derived);
+      secure_wipe(derived, sizeof derived);
+      std::memcpy(nonce_ + 4, nonce + 16, 8);
+    } else {
+      std::memcpy(nonce_, nonce, sizeof nonce_);
+    }
+  }
+  void key_stream(std::uint32_t counter, std::uint8_t* out) const {
+    const Secret<chacha::State> block(chacha::key_stream(chacha::make_state(*key_, counter, nonce_)));
+    chacha::store_words(out, block->words, 16);
+  }
+
+ private:
+  Secret<std::uint8_t[chacha::key_len]> key_;
+  std::uint8_t nonce_[chacha::nonce_len] = {};
+};
+
+template <class M, class C>
+bool run_stream(const Key& key, Direction direction, bool compute_tag, const ModeInput& input) {
+  C cipher(key.bytes());
+  if constexpr (M::info.tag_lens != 0) {
+    if (direction == Direction::decrypt && !compute_tag) return M::decrypt(cipher, input);
+    direction == Direction::encrypt ? M::encrypt(cipher, input) : M::decrypt_unchecked(cipher, input);
+  } else {
+    direction == Direction::encrypt ? M::encrypt(cipher, input) : M::decrypt(cipher, input);
+  }
+  return true;
+}
+
+template <class M, class C>
+bool run_siv(const Key& key, Direction direction, bool compute_tag, const ModeInput& input) {
+  Secret<typename M::Keys> keys;
+  M::derive(C(key.bytes(), key.size()), key.size(), input.iv, *keys);
+  const C cipher(keys->encryption, key.size());
+  if (direction == Direction::decrypt && !compute_tag) return M::decrypt(cipher, keys->authentication, input);
+  if (direction == Direction::encrypt) {
+    M::encrypt(cipher, keys->authentication, input);
+  } else {
+    M::decrypt_unchecked(cipher, keys->authentication, input.iv + gcm_siv_nonce_len, input);
+  }
+  return true;
+}
+
 template <class M, class C>
 bool run_mode(const Key& key, Direction direction, bool compute_tag, const ModeInput& input) {
   if constexpr (M::info.id == Mode::xts) {
@@ -49,6 +103,8 @@ bool run_mode(const Key& key, Direction direction, bool compute_tag, const ModeI
     const C data(key.bytes(), half), tweak(key.bytes() + half, half);
     direction == Direction::encrypt ? M::encrypt(data, tweak, input) : M::decrypt(data, tweak, input);
     return true;
+  } else if constexpr (M::info.id == Mode::gcm_siv) {
+    return run_siv<M, C>(key, direction, compute_tag, input);
   } else if constexpr (M::info.id == Mode::gcm) {
     const C cipher(key.bytes(), key.size());
     if (direction == Direction::decrypt && !compute_tag) return M::decrypt(cipher, input);
@@ -68,13 +124,20 @@ bool run_input(const Message& m, const ModeInput& input) {
   bool ok = false;
   const auto try_mode = [&]<class M>(const M&) {
     if (M::info.id != algorithm.mode.id) return false;
-    if constexpr (M::info.any_block_len) {
+    if constexpr (M::info.id == Mode::stream || M::info.id == Mode::poly1305) {
+      const bool extended = algorithm.cipher.id == CipherId::xchacha20;
+      ok = (extended ? run_stream<M, ChaChaCipher<xchacha_nonce_len>>
+                     : run_stream<M, ChaChaCipher<chacha_nonce_len>>)(key, m.direction, m.compute_tag, input);
+      return true;
+    } else if constexpr (M::info.any_block_len) {
       if (!is_aes(algorithm.cipher.id)) {
         ok = run_mode<M, DesCipher>(key, m.direction, m.compute_tag, input);
         return true;
       }
     }
-    ok = run_mode<M, AesCipher>(key, m.direction, m.compute_tag, input);
+    if constexpr (M::info.id != Mode::stream && M::info.id != Mode::poly1305) {
+      ok = run_mode<M, AesCipher>(key, m.direction, m.compute_tag, input);
+    }
     return true;
   };
   std::apply([&](const auto&... mode) { (try_mode(mode) || ...); }, Modes{});

@@ -51,7 +51,7 @@ inline AnyKey any_key(Input& input) {
   const wc_status listed = wc_algorithm_at(input.chance(50) ? nullptr : &info, index);
   REQUIRE(listed == WC_OK || listed == WC_INVALID_ARGUMENT);
   if (listed != WC_OK) info = {};
-  const char* const names[] = {info.name, "aes-128-", "", "AES-128-GCM", "aes-256-gcm-siv", nullptr};
+  const char* const names[] = {info.name, "aes-128-", "", "AES-128-GCM", "aes-512-gcm-siv", nullptr};
   const char* name = names[input.chance(40) ? input.below(std::size(names)) : 0];
   const std::size_t key_len = input.chance(40) ? input.below(80) : info.key_len;
   const Buffer key = input.take(key_len);
@@ -84,12 +84,12 @@ inline std::size_t any_text_len(Input& input, const wc_algorithm_info& info, wc_
 inline std::size_t any_iv_len(Input& input, const wc_algorithm_info& info) {
   if (input.chance(30)) return input.below(40);
   if (info.iv_rule == WC_IV_ANY) return input.chance(4) ? 1 + input.below(20) : 12;
-  return info.iv_rule == WC_IV_BLOCK ? info.block_len : 0;
+  return info.iv_len;
 }
 
 inline std::size_t any_tag_len(Input& input, const wc_algorithm_info& info) {
   if (input.chance(30)) return input.below(40);
-  return info.is_aead ? 16 - input.below(5) : 0;
+  return info.is_aead ? 16 - (info.iv_rule == WC_IV_ANY ? input.below(5) : 0) : 0;
 }
 
 inline std::size_t any_aad_len(Input& input, const wc_algorithm_info& info) {

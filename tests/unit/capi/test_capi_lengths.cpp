@@ -62,7 +62,7 @@ struct Memory {
     message.out = out.data();
     message.out_len = 64;
     message.iv = iv.data();
-    message.iv_len = info.iv_rule == WC_IV_NONE ? 0 : info.iv_rule == WC_IV_BLOCK ? info.block_len : 12;
+    message.iv_len = info.iv_len;
     message.aad = info.is_aead ? aad.data() : nullptr;
     message.aad_len = info.is_aead ? 64 : 0;
     message.tag = info.is_aead ? tag.data() : nullptr;
@@ -199,7 +199,7 @@ struct Columns {
     c.out = out.data();
     c.out_len = out.size();
     c.out_offsets = out_offsets;
-    c.iv_len = info.iv_rule == WC_IV_NONE ? 0 : info.iv_rule == WC_IV_BLOCK ? info.block_len : 12;
+    c.iv_len = info.iv_len;
     c.ivs = c.iv_len != 0 ? ivs.data() : nullptr;
     if (!info.is_aead) return;
     c.aad = aad.data();

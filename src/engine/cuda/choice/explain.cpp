@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "engine/cuda/choice/ghash.hpp"
 #include "engine/cuda/choice/lane_table.hpp"
+#include "engine/cuda/choice/offered.hpp"
 
 namespace warpcipher::cuda {
 namespace {
@@ -75,6 +76,9 @@ std::string shown(const Variable& variable, Forced forced) {
 
 void check(const BatchShape& shape) {
   const std::string name(shape.algorithm.name);
+  if (!has_kernels(shape.algorithm)) {
+    throw Error(Status::engine_unavailable, "engine 'cuda' does not offer " + name);
+  }
   const auto refuse = [&](const char* what, std::uint64_t given, const std::string& expected) {
     throw Error(Status::invalid_argument,
                 name + ": " + what + " is " + std::to_string(given) + ", expected " + expected);

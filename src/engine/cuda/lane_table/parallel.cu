@@ -38,7 +38,7 @@ void launch_mode(const ParallelLaunch& launch, const Algorithm& algorithm, Direc
       return launch_parallel<CounterMode>(launch, CounterParameters{true, verdicts});
     case Mode::xts:
       return launch_either<XtsMode<false>, XtsMode<true>>(launch, inverse);
-    case Mode::ofb:
+    default:
       break;
   }
   throw Error(Status::engine_failure, std::string(algorithm.name) + " has no parallel kernel");

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// ChaCha20 (RFC 8439) and HChaCha20 (draft-irtf-cfrg-xchacha-03), for host and device. Additions, exclusive ors and
+// rotations by constants alone: constant time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cipher/force_inline.hpp"
+#include "core/bytes.hpp"
+#include "core/host_device.hpp"
+
+namespace warpcipher::chacha {
+
+inline constexpr std::size_t key_len = 32;
+inline constexpr std::size_t nonce_len = 12;
+inline constexpr std::size_t block_len = 64;
+inline constexpr int double_rounds = 10;
+
+// The matrix of section 2.3, row by row: constants, key, counter and nonce.
+struct State {
+  std::uint32_t words[16];
+};
+
+namespace detail {
+
+WARPCIPHER_INLINE constexpr std::uint32_t rotate(std::uint32_t x, int n) { return x << n | x >> (32 - n); }
+
+// Section 2.1.
+WARPCIPHER_INLINE constexpr void quarter_round(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c, std::uint32_t& d) {
+  a += b;
+  d = rotate(d ^ a, 16);
+  c += d;
+  b = rotate(b ^ c, 12);
+  a += b;
+  d = rotate(d ^ a, 8);
+  c += d;
+  b = rotate(b ^ c, 7);
+}
+
+}  // namespace detail
+
+// Sections 2.2 and 2.3: a round of the columns and one of the diagonals.
+WARPCIPHER_INLINE constexpr void double_round(std::uint32_t (&x)[16]) {
+  detail::quarter_round(x[0], x[4], x[8], x[12]);
+  detail::quarter_round(x[1], x[5], x[9], x[13]);
+  detail::quarter_round(x[2], x[6], x[10], x[14]);
+  detail::quarter_round(x[3], x[7], x[11], x[15]);
+  detail::quarter_round(x[0], x[5], x[10], x[15]);
+  detail::quarter_round(x[1], x[6], x[11], x[12]);
+  detail::quarter_round(x[2], x[7], x[8], x[13]);
+  detail::quarter_round(x[3], x[4], x[9], x[14]);
+}
+
+// The state of a block: key of 32 bytes, nonce of 12.
+WARPCIPHER_HD constexpr State make_state(const std::uint8_t* key, std::uint32_t counter, const std::uint8_t* nonce) {
+  State state{{0x61707865, 0x3320646e, 0x79622d32, 0x6b206574}};  // "expand 32-byte k"
+  for (int i = 0; i < 8; ++i) state.words[4 + i] = load_le32(key + 4 * i);
+  state.words[12] = counter;
+  for (int i = 0; i < 3; ++i) state.words[13 + i] = load_le32(nonce + 4 * i);
+  return state;
+}
+
+// The block function (section 2.3): the words of a block of key stream, to be stored little-endian.
+WARPCIPHER_HD constexpr State key_stream(const State& state) {
+  State x = state;
+  for (int i = 0; i < double_rounds; ++i) double_round(x.words);
+  for (int i = 0; i < 16; ++i) x.words[i] += state.words[i];
+  return x;
+}
+
+// Words as bytes.
+WARPCIPHER_HD constexpr void store_words(std::uint8_t* out, const std::uint32_t* words, int count) {
+  for (int i = 0; i < count; ++i) store_le32(out + 4 * i, words[i]);
+}
+
+// HChaCha20 (section 2.2 of the draft): a key for the first 16 bytes of a nonce. XChaCha20 is ChaCha20 under that key,
+// with four zero bytes and the rest of the nonce as its nonce (section 2.3).
+WARPCIPHER_HD constexpr void derive_key(const std::uint8_t* key, const std::uint8_t* nonce, std::uint8_t* derived) {
+  State x = make_state(key, load_le32(nonce), nonce + 4);
+  for (int i = 0; i < double_rounds; ++i) double_round(x.words);
+  store_words(derived, x.words, 4);
+  store_words(derived + 16, x.words + 12, 4);
+}
+
+}  // namespace warpcipher::chacha
