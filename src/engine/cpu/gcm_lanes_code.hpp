@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The source that lanes_*.cpp compile, each for its own instruction set: AES-GCM (SP 800-38D) with several vectors of
-// blocks in flight. All of it is in an unnamed namespace, for the reason that aes_instructions.hpp gives.
+// The source that lanes_*.cpp compile, each for its own instruction set: AES-GCM (SP 800-38D) and AES-GCM-SIV (RFC
+// 8452) with several vectors of blocks in flight. All of it is in an unnamed namespace, for the reason that
+// aes_instructions.hpp gives.
 //
 // GHASH works on blocks with their bytes reversed, whose bit i is the coefficient of x^(127 - i). A carry-less product
 // of two such is the product times x, so each power of H is kept divided by x (shifted left by one bit, and reduced);
@@ -8,6 +9,9 @@
 // Gueron 2012). Products of a group are added up before they are reduced once:
 //
 //   (hash + X_1) H^n + X_2 H^(n-1) + ... + X_n H
+//
+// POLYVAL is GHASH of blocks with their bytes reversed, under x H (RFC 8452, appendix A). So its blocks are taken as
+// they lie, and its H, divided by that x, is the first power as it lies.
 #pragma once
 
 #include <immintrin.h>
@@ -32,7 +36,10 @@ inline __m128i reduce(__m128i low, __m128i middle, __m128i high) {
   return add(high, add(swap_halves(middle), _mm_clmulepi64_si128(polynomial(), middle, 0x01)));
 }
 
-template <class Lanes>
+enum class HashedText { input, output, none };
+
+// Siv: GCM-SIV in the place of GCM, which takes blocks of hash and counters with their bytes in the other order.
+template <class Lanes, bool Siv>
 struct GcmLanesCode {
   using Vector = typename Lanes::Vector;
   static constexpr std::size_t vectors = Lanes::vectors;
@@ -41,8 +48,7 @@ struct GcmLanesCode {
   static_assert(vectors * Lanes::blocks <= GcmLaneKey::most_powers, "a group needs a power for each block");
 
   static void make_key(const std::uint8_t* key, std::size_t key_len, GcmLaneKey& made) {
-    made.rounds = static_cast<int>(key_len / 4 + 6);
-    expand_aes_key(key, key_len / 4, made.round_keys);
+    expand_key(key, key_len, made);
     const __m128i hash_key = reverse_block(encrypt_block(made, _mm_setzero_si128()));
     // Divided by x: one bit to the left, x^127 folded.
     auto low = static_cast<std::uint64_t>(_mm_cvtsi128_si64(hash_key));
@@ -50,29 +56,104 @@ struct GcmLanesCode {
     const std::uint64_t leaving = 0 - (high >> 63);
     high = (high << 1 | low >> 63) ^ (leaving & 0xc200000000000000u);
     low = low << 1 ^ (leaving & 1);
-    const __m128i first = _mm_set_epi64x(static_cast<long long>(high), static_cast<long long>(low));
-    __m128i power = first;
-    std::memset(made.powers, 0, sizeof made.powers);
-    std::memset(made.sums, 0, sizeof made.sums);
-    for (std::size_t n = 1; n <= vectors * Lanes::blocks; ++n) {
-      if (n > 1) power = multiply(power, first);
-      store_block(made.powers[GcmLaneKey::most_powers - n], power);
-      store_block(made.sums[GcmLaneKey::most_powers - n], add(power, swap_halves(power)));
-    }
+    make_powers(_mm_set_epi64x(static_cast<long long>(high), static_cast<long long>(low)), made, most_in_flight);
   }
 
   template <bool Encrypt>
   static void run(const GcmLaneKey& key, const GcmText& text, std::uint8_t (&tag)[16]) {
     const __m128i counter0 = load_block(text.counter0);
     const __m128i mask = encrypt_block(key, counter0);
-    __m128i hash = _mm_setzero_si128();
-    hash = hash_bytes(key, hash, text.aad, text.aad_len);
+    __m128i hash = hash_bytes(key, _mm_setzero_si128(), text.aad, text.aad_len);
     Vector counter = Lanes::add_words(Lanes::from_block(reverse_block(counter0)), Lanes::counters());
     counter = Lanes::add_words(counter, Lanes::from_block(_mm_set_epi32(0, 0, 0, 1)));
+    constexpr HashedText hashed = Encrypt ? HashedText::output : HashedText::input;
+    hash = run_text<hashed>(key, counter, hash, text.in, text.out, text.len);
+    const __m128i lengths =
+        _mm_set_epi64x(static_cast<long long>(8 * text.aad_len), static_cast<long long>(8 * text.len));
+    hash = multiply(add(hash, lengths), load_block(key.powers[GcmLaneKey::most_powers - 1]));
+    store_block(tag, add(reverse_block(hash), mask));
+  }
 
-    const std::uint8_t* in = text.in;
-    std::uint8_t* out = text.out;
-    std::size_t left = text.len;
+  // RFC 8452, sections 4 and 5.
+  template <bool Encrypt>
+  static void run_siv(const GcmLaneKey& key, const GcmSivText& text, std::uint8_t (&tag)[16]) {
+    GcmLaneKey made;
+    derive(key, text, made);
+    __m128i hash = hash_bytes(made, _mm_setzero_si128(), text.aad, text.aad_len);
+    if constexpr (Encrypt) {
+      hash = hash_bytes(made, hash, text.in, text.len);
+    } else {
+      const Vector counter = first_counters(load_block(text.given_tag));
+      hash = run_text<HashedText::output>(made, counter, hash, text.in, text.out, text.len);
+    }
+    const __m128i lengths =
+        _mm_set_epi64x(static_cast<long long>(8 * text.len), static_cast<long long>(8 * text.aad_len));
+    hash = multiply(add(hash, lengths), load_block(made.powers[GcmLaneKey::most_powers - 1]));
+    std::uint8_t nonce[16] = {};
+    std::memcpy(nonce, text.nonce, 12);
+    hash = _mm_and_si128(add(hash, load_block(nonce)), _mm_set_epi32(0x7fffffff, -1, -1, -1));
+    const __m128i made_tag = encrypt_block(made, hash);
+    if constexpr (Encrypt) {
+      run_text<HashedText::none>(made, first_counters(made_tag), hash, text.in, text.out, text.len);
+    }
+    store_block(tag, made_tag);
+    forget(&made, sizeof made);
+  }
+
+ private:
+  static constexpr std::size_t most_in_flight = vectors * Lanes::blocks;
+
+  static __m128i encrypt_block(const GcmLaneKey& key, __m128i block) {
+    return transform_block<true>(key.round_keys, key.rounds, block);
+  }
+
+  static void expand_key(const std::uint8_t* key, std::size_t key_len, GcmLaneKey& made) {
+    made.rounds = static_cast<int>(key_len / 4 + 6);
+    expand_aes_key(key, key_len / 4, made.round_keys);
+  }
+
+  static void make_powers(__m128i first, GcmLaneKey& made, std::size_t count) {
+    __m128i power = first;
+    std::memset(made.powers, 0, sizeof made.powers);
+    std::memset(made.sums, 0, sizeof made.sums);
+    for (std::size_t n = 1; n <= count; ++n) {
+      if (n > 1) power = multiply(power, first);
+      store_block(made.powers[GcmLaneKey::most_powers - n], power);
+      store_block(made.sums[GcmLaneKey::most_powers - n], add(power, swap_halves(power)));
+    }
+  }
+
+  // Section 4: the keys of a nonce, each half of a block of them from a block of counter and nonce.
+  static void derive(const GcmLaneKey& key, const GcmSivText& text, GcmLaneKey& made) {
+    const std::size_t key_len = 4 * static_cast<std::size_t>(key.rounds - 6);
+    alignas(16) std::uint8_t derived[48 + 8], block[16];
+    std::memcpy(block + 4, text.nonce, 12);
+    for (std::uint32_t i = 0; i < 2 + key_len / 8; ++i) {
+      std::memcpy(block, &i, sizeof i);
+      store_block(derived + 8 * std::size_t{i}, encrypt_block(key, load_block(block)));  // the next covers the rest
+    }
+    expand_key(derived + 16, key_len, made);
+    const std::size_t blocks = text.blocks();
+    make_powers(load_block(derived), made, blocks < most_in_flight ? blocks : most_in_flight);
+    forget(derived, sizeof derived);
+  }
+
+  // The counters that begin with a tag, whose last bit is set.
+  static Vector first_counters(__m128i tag) {
+    const __m128i first = _mm_or_si128(tag, _mm_set_epi32(static_cast<int>(0x80000000u), 0, 0, 0));
+    return Lanes::add_words(Lanes::from_block(first), Lanes::counters());
+  }
+
+  // A block as its hash takes it.
+  static Vector to_hash(Vector block) {
+    if constexpr (Siv) return block;
+    return Lanes::swap_bytes(block);
+  }
+
+  // The text under the key stream; the hash after the one or the other side of it.
+  template <HashedText Hashed>
+  static __m128i run_text(const GcmLaneKey& key, Vector counter, __m128i hash, const std::uint8_t* in,
+                          std::uint8_t* out, std::size_t left) {
     for (; left >= group_len; left -= group_len, in += group_len, out += group_len) {
       Vector blocks[vectors];
       make_key_stream(key, counter, blocks);
@@ -81,32 +162,24 @@ struct GcmLanesCode {
         const Vector before = Lanes::load(in + vector_len * v);
         const Vector after = Lanes::exclusive_or(before, blocks[v]);
         Lanes::store(out + vector_len * v, after);
-        hashed[v] = Encrypt ? after : before;
+        hashed[v] = Hashed == HashedText::output ? after : before;
       }
-      hash = hash_group(key, hash, hashed);
+      if constexpr (Hashed != HashedText::none) hash = hash_group(key, hash, hashed);
     }
     if (left > 0) {
       Vector blocks[vectors];
       make_key_stream(key, counter, blocks);
-      hash = run_rest<Encrypt>(key, hash, blocks, in, out, left);
+      hash = run_rest<Hashed>(key, hash, blocks, in, out, left);
     }
-    const __m128i lengths =
-        _mm_set_epi64x(static_cast<long long>(8 * text.aad_len), static_cast<long long>(8 * text.len));
-    hash = multiply(add(hash, lengths), load_block(key.powers[GcmLaneKey::most_powers - 1]));
-    store_block(tag, add(reverse_block(hash), mask));
+    return hash;
   }
 
- private:
-  static __m128i encrypt_block(const GcmLaneKey& key, __m128i block) {
-    return transform_block<true>(key.round_keys, key.rounds, block);
-  }
-
-  // The next group of encrypted counters. `counter` has its bytes reversed, so that the 32 bits that count (inc32:
-  // section 6.2) are the first word of a block.
+  // The next group of encrypted counters. The 32 bits that count are the first word of a block of `counter`: GCM's
+  // (inc32: section 6.2) has its bytes reversed for that, GCM-SIV's lies so.
   static void make_key_stream(const GcmLaneKey& key, Vector& counter, Vector (&blocks)[vectors]) {
     const Vector step = Lanes::from_block(_mm_set_epi32(0, 0, 0, static_cast<int>(Lanes::blocks)));
     for (std::size_t v = 0; v < vectors; ++v) {
-      blocks[v] = Lanes::swap_bytes(counter);
+      blocks[v] = to_hash(counter);
       counter = Lanes::add_words(counter, step);
     }
     transform_vectors<Lanes, true>(key.round_keys, key.rounds, blocks);
@@ -144,7 +217,7 @@ struct GcmLanesCode {
     Sum sum{zero, zero, zero};
     const std::size_t place = GcmLaneKey::most_powers - count;
     for (std::size_t v = 0; v < used; ++v) {
-      Vector x = Lanes::swap_bytes(text[v]);
+      Vector x = to_hash(text[v]);
       if (v == 0) x = Lanes::exclusive_or(x, Lanes::load(start));
       sum.add_product(x, key.powers[place + Lanes::blocks * v], key.sums[place + Lanes::blocks * v]);
     }
@@ -157,7 +230,7 @@ struct GcmLanesCode {
   }
 
   // Less than a group of text, under the key stream `blocks`.
-  template <bool Encrypt>
+  template <HashedText Hashed>
   static __m128i run_rest(const GcmLaneKey& key, __m128i hash, const Vector (&blocks)[vectors], const std::uint8_t* in,
                           std::uint8_t* out, std::size_t len) {
     alignas(64) std::uint8_t text[group_len];
@@ -170,36 +243,44 @@ struct GcmLanesCode {
       Lanes::store(text + vector_len * v, Lanes::exclusive_or(hashed[v], blocks[v]));
     }
     copy_short(out, text, len);
-    if constexpr (Encrypt) {
+    if constexpr (Hashed == HashedText::output) {
       std::memset(text + len, 0, vector_len * used - len);
       for (std::size_t v = 0; v < used; ++v) hashed[v] = Lanes::load(text + vector_len * v);
     }
     forget(text, vector_len * used);
+    if constexpr (Hashed == HashedText::none) return hash;
     return hash_vectors(key, hash, hashed, used, (len + 15) / 16);
   }
 
-  // GHASH of bytes, filled up with zeros to a block.
+  // The hash of bytes, filled up with zeros to a block.
   static __m128i hash_bytes(const GcmLaneKey& key, __m128i hash, const std::uint8_t* bytes, std::size_t len) {
-    while (len > 0) {
-      const std::size_t part = len < group_len ? len : group_len;
-      const std::size_t used = (part + vector_len - 1) / vector_len;
-      alignas(64) std::uint8_t padded[group_len];
-      copy_short(padded, bytes, part);
-      std::memset(padded + part, 0, vector_len * used - part);
+    for (; len >= group_len; len -= group_len, bytes += group_len) {
       Vector text[vectors];
-      for (std::size_t v = 0; v < used; ++v) text[v] = Lanes::load(padded + vector_len * v);
-      hash = hash_vectors(key, hash, text, used, (part + 15) / 16);
-      bytes += part;
-      len -= part;
+      for (std::size_t v = 0; v < vectors; ++v) text[v] = Lanes::load(bytes + vector_len * v);
+      hash = hash_group(key, hash, text);
     }
-    return hash;
+    if (len == 0) return hash;
+    const std::size_t used = (len + vector_len - 1) / vector_len;
+    alignas(64) std::uint8_t padded[group_len];
+    copy_short(padded, bytes, len);
+    std::memset(padded + len, 0, vector_len * used - len);
+    Vector text[vectors];
+    for (std::size_t v = 0; v < used; ++v) text[v] = Lanes::load(padded + vector_len * v);
+    forget(padded, vector_len * used);
+    return hash_vectors(key, hash, text, used, (len + 15) / 16);
   }
 };
 
 template <class Lanes>
 constexpr GcmLanes make_gcm_lanes(const char* name) {
-  using Code = GcmLanesCode<Lanes>;
-  return {name, Code::make_key, Code::template run<true>, Code::template run<false>};
+  using Gcm = GcmLanesCode<Lanes, false>;
+  using Siv = GcmLanesCode<Lanes, true>;
+  return {name,
+          Gcm::make_key,
+          Gcm::template run<true>,
+          Gcm::template run<false>,
+          Siv::template run_siv<true>,
+          Siv::template run_siv<false>};
 }
 
 }  // namespace

@@ -21,16 +21,22 @@ using Block = std::array<std::uint8_t, 16>;
 // Counters that are encrypted at a time.
 constexpr std::size_t blocks_at_once = 64;
 
-// What is kept of a key: contexts that encrypt blocks under it, and others that take the key of each message.
-class GcmSivKey final : public KeyState {
+// What is kept of a key for own code: its round keys.
+class OwnKey final : public KeyState {
  public:
-  explicit GcmSivKey(const Key& key)
+  OwnKey(const cpu::GcmLanes& code, const Key& key) { code.make_key(key.bytes(), key.size(), *made_); }
+  const cpu::GcmLaneKey& operator*() const { return *made_; }
+
+ private:
+  Secret<cpu::GcmLaneKey> made_;
+};
+
+// For libcrypto: contexts that encrypt blocks under the key, and others that take the key of each message.
+class LibcryptoKey final : public KeyState {
+ public:
+  explicit LibcryptoKey(const Key& key)
       : blocks_(fetch_cipher(key.algorithm().cipher.id, Mode::ecb), key.bytes(), Direction::encrypt),
         of_messages_(fetch_cipher(key.algorithm().cipher.id, Mode::ecb), key.bytes(), Direction::encrypt) {}
-
-  static GcmSivKey& of(const Key& key) {
-    return key.state<GcmSivKey>(EngineId::cpu, [](const Key& k) { return std::make_unique<GcmSivKey>(k); });
-  }
 
   ContextPool& blocks() { return blocks_; }
   ContextPool& of_messages() { return of_messages_; }
@@ -45,6 +51,9 @@ struct BlockCipher {
   void encrypt_block(const std::uint8_t* in, std::uint8_t* out) const { context.update(in, out, 16); }
 };
 
+// The tag that a message was given, for its decryption.
+const std::uint8_t* given_tag(const Message& m) { return m.compute_tag ? m.iv + gcm_siv_nonce_len : m.tag; }
+
 // POLYVAL of bytes, filled up with zeros to whole blocks.
 gf128::Element hash_bytes(gf128::Element hash, gf128::Element key, const std::uint8_t* bytes, std::size_t len) {
   const std::size_t whole = len / 16;
@@ -55,52 +64,59 @@ gf128::Element hash_bytes(gf128::Element hash, gf128::Element key, const std::ui
   return gf128::polyval(hash, key, last->data(), 1);
 }
 
-class Run {
- public:
-  Run(const Message& m, Context& cipher, gf128::Element key) : m_(m), cipher_(cipher), key_(key) {}
+// Section 4: the tag of a plaintext.
+void make_tag(const Message& m, Context& cipher, gf128::Element key, const std::uint8_t* text, std::uint8_t* tag) {
+  Block lengths;
+  store_le64(lengths.data(), 8 * std::uint64_t{m.aad_len});
+  store_le64(lengths.data() + 8, 8 * std::uint64_t{m.in_len});
+  gf128::Element hash = hash_bytes({0, 0}, key, m.aad, m.aad_len);
+  hash = hash_bytes(hash, key, text, m.in_len);
+  hash = gf128::polyval(hash, key, lengths.data(), 1);
+  gf128::store_reversed(tag, hash);
+  xor_bytes(tag, tag, m.iv, gcm_siv_nonce_len);
+  tag[15] &= 0x7f;
+  cipher.update(tag, tag, 16);
+}
 
-  // Section 4: the tag of a plaintext.
-  void make_tag(const std::uint8_t* text, std::uint8_t* tag) const {
-    Block lengths;
-    store_le64(lengths.data(), 8 * std::uint64_t{m_.aad_len});
-    store_le64(lengths.data() + 8, 8 * std::uint64_t{m_.in_len});
-    gf128::Element hash = hash_bytes({0, 0}, key_, m_.aad, m_.aad_len);
-    hash = hash_bytes(hash, key_, text, m_.in_len);
-    hash = gf128::polyval(hash, key_, lengths.data(), 1);
-    gf128::store_reversed(tag, hash);
-    xor_bytes(tag, tag, m_.iv, gcm_siv_nonce_len);
-    tag[15] &= 0x7f;
-    cipher_.update(tag, tag, 16);
-  }
-
-  // The text under the counters that begin with a tag.
-  void run_counter(const std::uint8_t* tag) const {
-    Block counter;
-    std::memcpy(counter.data(), tag, counter.size());
-    counter[15] |= 0x80;
-    Secret<std::array<std::uint8_t, 16 * blocks_at_once>> stream;
-    for (std::size_t at = 0; at < m_.in_len; at += stream->size()) {
-      const std::size_t len = std::min(stream->size(), m_.in_len - at);
-      const std::size_t blocks = (len + 15) / 16;
-      for (std::size_t i = 0; i < blocks; ++i) {
-        std::memcpy(stream->data() + 16 * i, counter.data(), counter.size());
-        store_le32(counter.data(), load_le32(counter.data()) + 1);
-      }
-      cipher_.update(stream->data(), stream->data(), 16 * blocks);
-      xor_bytes(m_.out + at, m_.in + at, stream->data(), len);
+// The text under the counters that begin with a tag.
+void run_counter(const Message& m, Context& cipher, const std::uint8_t* tag) {
+  Block counter;
+  std::memcpy(counter.data(), tag, counter.size());
+  counter[15] |= 0x80;
+  Secret<std::array<std::uint8_t, 16 * blocks_at_once>> stream;
+  for (std::size_t at = 0; at < m.in_len; at += stream->size()) {
+    const std::size_t len = std::min(stream->size(), m.in_len - at);
+    const std::size_t blocks = (len + 15) / 16;
+    for (std::size_t i = 0; i < blocks; ++i) {
+      std::memcpy(stream->data() + 16 * i, counter.data(), counter.size());
+      store_le32(counter.data(), load_le32(counter.data()) + 1);
     }
+    cipher.update(stream->data(), stream->data(), 16 * blocks);
+    xor_bytes(m.out + at, m.in + at, stream->data(), len);
   }
+}
 
- private:
-  const Message& m_;
-  Context& cipher_;
-  const gf128::Element key_;
-};
+Status settle(const Message& m, const std::uint8_t* tag) {
+  if (settle_tag(m, tag)) return Status::ok;
+  secure_wipe(m.out, m.in_len);
+  return Status::invalid_tag;
+}
 
 }  // namespace
 
-Status run_gcm_siv_message(const Message& m) {
-  GcmSivKey& state = GcmSivKey::of(*m.key);
+Status run_gcm_siv_by_own(const cpu::GcmLanes& code, const Message& m) {
+  const auto& key =
+      m.key->state<OwnKey>(EngineId::cpu, [&](const Key& k) { return std::make_unique<OwnKey>(code, k); });
+  const bool encrypting = m.direction == Direction::encrypt;
+  const cpu::GcmSivText text{m.iv, encrypting ? nullptr : given_tag(m), m.aad, m.aad_len, m.in, m.out, m.in_len};
+  Secret<std::uint8_t[16]> tag;
+  (encrypting ? code.siv_encrypt : code.siv_decrypt)(*key, text, *tag);
+  return settle(m, *tag);
+}
+
+Status run_gcm_siv_by_libcrypto(const Message& m) {
+  auto& state =
+      m.key->state<LibcryptoKey>(EngineId::cpu, [](const Key& k) { return std::make_unique<LibcryptoKey>(k); });
   const ContextPool::Lease cipher = state.of_messages().borrow();
   Secret<gf128::Element> hash_key;
   {
@@ -110,18 +126,20 @@ Status run_gcm_siv_message(const Message& m) {
     cipher->start(keys->encryption, nullptr);
     *hash_key = gf128::load_polyval_key(keys->authentication);
   }
-  const Run run(m, *cipher, *hash_key);
   Secret<Block> tag;
   if (m.direction == Direction::encrypt) {
-    run.make_tag(m.in, tag->data());
-    run.run_counter(tag->data());
+    make_tag(m, *cipher, *hash_key, m.in, tag->data());
+    run_counter(m, *cipher, tag->data());
   } else {
-    run.run_counter(m.compute_tag ? m.iv + gcm_siv_nonce_len : m.tag);
-    run.make_tag(m.out, tag->data());
+    run_counter(m, *cipher, given_tag(m));
+    make_tag(m, *cipher, *hash_key, m.out, tag->data());
   }
-  if (settle_tag(m, tag->data())) return Status::ok;
-  secure_wipe(m.out, m.in_len);
-  return Status::invalid_tag;
+  return settle(m, tag->data());
+}
+
+Status run_gcm_siv_message(const Message& m) {
+  const std::span<const cpu::GcmLanes* const> list = cpu::gcm_lanes_list();
+  return list.empty() ? run_gcm_siv_by_libcrypto(m) : run_gcm_siv_by_own(*list.front(), m);
 }
 
 }  // namespace warpcipher

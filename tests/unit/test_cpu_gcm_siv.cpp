@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// AES-GCM-SIV of the CPU engine, by each instruction set of this processor and by libcrypto, against the reference:
+// texts and AAD that fill vectors and groups of them and that do not, in place, misaligned, forged, and tags computed
+// without a comparison.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "cpu_engine_support.hpp"
+#include "engine/cpu/gcm_siv.hpp"
+
+namespace warpcipher {
+namespace {
+
+using namespace test;
+
+// `code`: nullptr is libcrypto.
+Status run(const cpu::GcmLanes* code, const Message& m) {
+  return code != nullptr ? run_gcm_siv_by_own(*code, m) : run_gcm_siv_by_libcrypto(m);
+}
+
+std::vector<const cpu::GcmLanes*> all_codes() {
+  const auto list = cpu::gcm_lanes_list();
+  std::vector<const cpu::GcmLanes*> codes(list.begin(), list.end());
+  codes.push_back(nullptr);
+  return codes;
+}
+
+void expect_right(const cpu::GcmLanes* code, std::mt19937& random, const char* name, std::size_t len,
+                  std::size_t aad_len) {
+  SCOPED_TRACE(std::string(code != nullptr ? code->name : "libcrypto") + ", " + name + ", text " + std::to_string(len) +
+               ", AAD " + std::to_string(aad_len));
+  Sample sample(random, find_algorithm(name), Direction::encrypt, len);
+  sample.aad = random_bytes(random, aad_len);
+  const std::size_t shift = random() % 17;
+  std::vector<std::uint8_t> text = random_bytes(random, shift + len + 1);  // misaligned; a byte that must not change
+  const std::vector<std::uint8_t> before = text;
+  Message m = sample.message;
+  m.aad = sample.aad.data();
+  m.aad_len = aad_len;
+  m.in = m.out = text.data() + shift;
+  m.in_len = m.out_len = len;
+
+  std::vector<std::uint8_t> ciphertext(len), tag(16);
+  Message other = m;
+  other.out = ciphertext.data();
+  other.tag = tag.data();
+  const Key key(other.algorithm(), {sample.key->bytes(), sample.key->size()});
+  other.key = &key;
+  Status status = Status::ok;
+  reference_engine().run(make_plan({&other, 1}, reference_engine().tile_units()), {&status, 1}, nullptr);
+
+  ASSERT_EQ(run(code, m), Status::ok);
+  EXPECT_TRUE(std::equal(ciphertext.begin(), ciphertext.end(), m.in));
+  EXPECT_EQ(sample.tag, tag);
+  EXPECT_EQ(text.back(), before.back());
+
+  std::vector<std::uint8_t> back(len);
+  m.direction = Direction::decrypt;
+  m.out = back.data();
+  ASSERT_EQ(run(code, m), Status::ok);
+  EXPECT_TRUE(std::equal(back.begin(), back.end(), before.begin() + static_cast<std::ptrdiff_t>(shift)));
+
+  std::vector<std::uint8_t> nonce_and_tag(sample.iv);
+  nonce_and_tag.insert(nonce_and_tag.end(), tag.begin(), tag.end());
+  Message computing = m;
+  computing.compute_tag = true;
+  computing.iv = nonce_and_tag.data();
+  computing.iv_len = nonce_and_tag.size();
+  std::fill(sample.tag.begin(), sample.tag.end(), 0);
+  ASSERT_EQ(run(code, computing), Status::ok);
+  EXPECT_EQ(sample.tag, tag);
+
+  sample.tag[random() % 16] ^= static_cast<std::uint8_t>(1u << random() % 8);
+  m.out = text.data() + shift;  // in place
+  EXPECT_EQ(run(code, m), Status::invalid_tag);
+  EXPECT_TRUE(std::all_of(m.out, m.out + len, [](std::uint8_t byte) { return byte == 0; }));
+  EXPECT_EQ(text.back(), before.back());
+}
+
+TEST(CpuGcmSiv, EqualsTheReference) {
+  SKIP_WITHOUT_CPU_ENGINE();
+  std::mt19937 random(8452);
+  for (const cpu::GcmLanes* const code : all_codes()) {
+    for (const char* name : {"aes-128-gcm-siv", "aes-256-gcm-siv"}) {
+      for (std::size_t len = 0; len < 600; len += len < 70 || (len > 250 && len < 275) || len > 505 ? 1 : 7) {
+        expect_right(code, random, name, len, random() % 3 == 0 ? random() % 600 : random() % 40);
+      }
+      for (int i = 0; i < 4; ++i) expect_right(code, random, name, random() % 20000, random() % 5000);
+    }
+  }
+}
+
+// The counter begins with the tag and wraps at 2^32: RFC 8452, appendix C.3.
+TEST(CpuGcmSiv, WrapsItsCounter) {
+  SKIP_WITHOUT_CPU_ENGINE();
+  constexpr std::uint8_t text[32] = {0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,
+                                     0,    0,    0,    0,    0,    0x4d, 0xb9, 0x23, 0xdc, 0x79, 0x3e,
+                                     0xe6, 0x49, 0x7c, 0x76, 0xdc, 0xc0, 0x3a, 0x98, 0xe1, 0x08};
+  constexpr std::uint8_t expected[32] = {0xf3, 0xf8, 0x0f, 0x2c, 0xf0, 0xcb, 0x2d, 0xd9, 0xc5, 0x98, 0x4f,
+                                         0xcd, 0xa9, 0x08, 0x45, 0x6c, 0xc5, 0x37, 0x70, 0x3b, 0x5b, 0xa7,
+                                         0x03, 0x24, 0xa6, 0x79, 0x3a, 0x7b, 0xf2, 0x18, 0xd3, 0xea};
+  const std::uint8_t zeros[32] = {}, expected_tag[16] = {0xff, 0xff, 0xff, 0xff};
+  for (const cpu::GcmLanes* const code : all_codes()) {
+    const Key key(find_algorithm("aes-256-gcm-siv"), zeros);
+    std::uint8_t out[32], tag[16];
+    Message m;
+    m.key = &key;
+    m.in = text;
+    m.in_len = m.out_len = sizeof text;
+    m.out = out;
+    m.iv = zeros;
+    m.iv_len = 12;
+    m.tag = tag;
+    m.tag_len = sizeof tag;
+    ASSERT_EQ(run(code, m), Status::ok);
+    EXPECT_TRUE(std::equal(std::begin(expected), std::end(expected), out));
+    EXPECT_TRUE(std::equal(std::begin(expected_tag), std::end(expected_tag), tag));
+  }
+}
+
+}  // namespace
+}  // namespace warpcipher
