@@ -33,17 +33,28 @@ endforeach()
 
 add_custom_target(warpcipher_python)
 
-# The stub of an extension, and the place of both in the wheel.
+# The stub of an extension, and the place of both in the wheel. The Python that is at hand makes the stub by importing
+# the extension; one for another processor is not imported, and has the same types.
+set(WARPCIPHER_STUBS "" CACHE PATH "Cross-compiling: the folder of another build, with _native.pyi and _lab.pyi")
 function(warpcipher_install_extension name)
-  nanobind_add_stub(
-    ${name}_stub
-    MODULE ${name}
-    OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${name}.pyi"
-    PYTHON_PATH $<TARGET_FILE_DIR:${name}>
-    DEPENDS ${name})
-  add_dependencies(warpcipher_python ${name} ${name}_stub)
+  set(stub "${CMAKE_CURRENT_BINARY_DIR}/${name}.pyi")
+  if(CMAKE_CROSSCOMPILING)
+    set(stub "${WARPCIPHER_STUBS}/${name}.pyi")
+    if(NOT EXISTS "${stub}")
+      message(FATAL_ERROR "cross-compiling needs ${name}.pyi of another build: set WARPCIPHER_STUBS to its folder")
+    endif()
+  else()
+    nanobind_add_stub(
+      ${name}_stub
+      MODULE ${name}
+      OUTPUT "${stub}"
+      PYTHON_PATH $<TARGET_FILE_DIR:${name}>
+      DEPENDS ${name})
+    add_dependencies(warpcipher_python ${name}_stub)
+  endif()
+  add_dependencies(warpcipher_python ${name})
   install(TARGETS ${name} LIBRARY DESTINATION warpcipher COMPONENT python)
-  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/${name}.pyi" DESTINATION warpcipher COMPONENT python)
+  install(FILES "${stub}" DESTINATION warpcipher COMPONENT python)
 endfunction()
 
 warpcipher_install_extension(_native)

@@ -4,13 +4,15 @@
 #
 #   tools/setup.sh system          only the Debian packages (also `make` itself)
 #   tools/setup.sh venv EXTRA...   those, and .venv with the package's dependencies and the named extras
+#   tools/setup.sh packages EXTRA...   .venv alone, whatever the system has
 #
 # As root, or where sudo asks for no password, apt-get is run; otherwise the line to run is printed.
-# PYTHON chooses the interpreter (python3 by default; 3.10 or later).
+# PYTHON chooses the interpreter (python3 by default; 3.10 or later), VENV another folder than .venv.
 set -euo pipefail
 cd -P "$(dirname "$0")/.."
 PATH=${PATH//"$PWD/.venv/bin:"/} # make puts it first: python3 here is the machine's
 python=${PYTHON:-python3}
+venv=${VENV:-.venv}
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
@@ -62,25 +64,25 @@ check_python() {
 }
 
 make_venv() {
-  if ! { [ -x .venv/bin/python ] && .venv/bin/python -m pip --version >/dev/null 2>&1; }; then
-    say "making .venv with $("$python" --version)"
-    rm -rf .venv
+  if ! { [ -x "$venv/bin/python" ] && "$venv/bin/python" -m pip --version >/dev/null 2>&1; }; then
+    say "making $venv with $("$python" --version)"
+    rm -rf "$venv"
     if "$python" -c 'import ensurepip' 2>/dev/null; then
-      "$python" -m venv .venv
+      "$python" -m venv "$venv"
     else
-      "$python" -m venv --without-pip .venv
+      "$python" -m venv --without-pip "$venv"
       # pip of Ubuntu 22.04 does not know --python.
-      "$python" -m pip install -q --target "$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')" pip
+      "$python" -m pip install -q --target "$("$venv/bin/python" -c 'import site; print(site.getsitepackages()[0])')" pip
     fi
   fi
   # pip of Debian 12 and Ubuntu 22.04, here too where .venv was made by hand, does not know -C, with which the Makefile
   # passes build settings.
-  .venv/bin/python -m pip install -q "pip>=25"
+  "$venv/bin/python" -m pip install -q "pip>=25"
 }
 
 # The requirements of the package and of the named extras, one a line, from pyproject.toml.
 requirements() {
-  .venv/bin/python - "$@" <<'PYTHON'
+  "$venv/bin/python" - "$@" <<'PYTHON'
 import sys
 try:
     import tomllib
@@ -96,24 +98,24 @@ PYTHON
 
 install_python_packages() {
   say "installing Python packages for: $*"
-  local list=.venv/requirements.txt
+  local list=$venv/requirements.txt
   requirements "$@" >"$list"
-  .venv/bin/python -m pip install -q --disable-pip-version-check -r "$list"
+  "$venv/bin/python" -m pip install -q --disable-pip-version-check -r "$list"
   case " $* " in *" build "*) ;; *) return ;; esac
   # The compiler from PyPI, where the build backend would ask for it too.
-  PYTHONPATH=build_backend .venv/bin/python -c \
+  PYTHONPATH=build_backend "$venv/bin/python" -c \
     'from warpcipher_build import nvcc_requirements; print(*nvcc_requirements(), sep="\n")' >"$list"
-  .venv/bin/python -m pip install -q --disable-pip-version-check -r "$list"
+  "$venv/bin/python" -m pip install -q --disable-pip-version-check -r "$list"
 }
 
 case "${1:-}" in
   system) install_system ;;
-  venv)
+  venv | packages)
+    [ "$1" = packages ] || install_system
     shift
-    install_system
     check_python
     make_venv
     install_python_packages "$@"
     ;;
-  *) die "usage: tools/setup.sh system | venv EXTRA..." ;;
+  *) die "usage: tools/setup.sh system | venv EXTRA... | packages EXTRA..." ;;
 esac

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What makes releases: the check of the C ABI, the notes of a tag, and what the workflows run."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+COUNT = "WC_API size_t wc_algorithm_count(void);"
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """What the tools of a release read, to be changed."""
+    for folder in ("tools", "cmake", "include"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    for name in ("CMakeLists.txt", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def replace(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+
+
+def run(copy: Path, tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(copy / "tools" / tool), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+needs_abidiff = pytest.mark.skipif(not shutil.which("abidiff"), reason="no abidiff")
+
+
+@needs_abidiff
+@pytest.mark.parametrize(
+    ("change", "good"),
+    [
+        (COUNT, True),
+        (f"{COUNT}\nWC_API int wc_added(int a);", True),
+        ("WC_API size_t wc_algorithm_count(int a);", False),
+        ("WC_API size_t wc_algorithm_count_renamed(void);", False),
+    ],
+)
+def test_the_c_abi_breaks_with_a_new_version_alone(copy: Path, change: str, good: bool) -> None:
+    header = copy / "include" / "warpcipher.h"
+    header.write_text(re.sub(r"\bwc_algorithm_count\(\)", "", header.read_text()))  # comments
+    assert run(copy, "check_abi.sh", "--record").returncode == 0
+    replace(header, COUNT, change)
+    done = run(copy, "check_abi.sh")
+    assert done.returncode == (0 if good else 1), done.stdout + done.stderr
+    assert good or "a new minor one" in done.stderr
+    replace(copy / "CMakeLists.txt", "warpcipher VERSION 0.", "warpcipher VERSION 1.")
+    assert run(copy, "check_abi.sh").returncode == 0
+
+
+def test_a_tag_must_be_the_version_and_have_notes(copy: Path) -> None:
+    version = run(copy, "version.sh").stdout.strip()
+    assert "it must be v" in run(copy, "release_notes.sh", "v99.0.0").stderr
+    changelog = copy / "CHANGELOG.md"
+    changelog.write_text(
+        "# Changelog\n\n## [Unreleased]\n\nlater\n\n## [0.0.1] - 2020-01-01\n\nold\n"
+    )
+    done = run(copy, "release_notes.sh", f"v{version}")
+    assert done.returncode == 1
+    assert f"no section '## [{version}] - DATE'" in done.stderr
+    replace(changelog, "## [0.0.1]", f"## [{version}] - 2026-01-01\n\n- new\n\n## [0.0.1]")
+    done = run(copy, "release_notes.sh", f"v{version}")
+    assert (done.returncode, done.stdout.strip()) == (0, "- new"), done.stderr
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_run_what_is_here(workflow: Path) -> None:
+    text = workflow.read_text()
+    commands = re.findall(r"^ *- run: (.*)$", text, re.MULTILINE)
+    assert commands or "uses: ./" in text
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for command in commands:
+        for tool in re.findall(r"(?:tools|\.ci)/[\w.]+", command):
+            assert (ROOT / tool).stat().st_mode & 0o100, tool
+        for target in re.findall(r"^make ([a-z-]+)", command):
+            assert target in targets
+    for called in re.findall(r"uses: \./(\S+)", text):
+        assert (ROOT / called).is_file()
+
+
+def test_there_are_workflows() -> None:
+    assert {path.name for path in WORKFLOWS} == {"ci.yml", "release.yml", "wheels.yml"}

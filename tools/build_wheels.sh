@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds what a release holds into dist/: a wheel for each Python given (x86-64 with the CUDA engine, ARMv8 with that of
+# the CPU), the source distribution, and a bill of materials (CycloneDX).
+#
+#   tools/build_wheels.sh python3.10 python3.11 python3.12
+#   ARCH=aarch64 tools/build_wheels.sh python3.10 python3.11 python3.12   cross-compiled, after the first
+#
+# The wheel of 3.12 uses the stable ABI and serves every later version. auditwheel makes the wheels fit for other
+# machines: their name says the oldest glibc, that of this machine's compiler; releases are built in the image
+# that .github/workflows/wheels.yml names. tools/test_wheels.sh tests them. docs/building.md has more.
+set -euo pipefail
+cd -P "$(dirname "$0")/.."
+[ $# -gt 0 ] || { echo 'usage: [ARCH=aarch64] tools/build_wheels.sh PYTHON...' >&2; exit 2; }
+machine=$(uname -m)
+arch=${ARCH:-$machine}
+work=$PWD/build/wheels
+limit=$((40 * 1000 * 1000)) # bytes of a wheel
+say() { printf 'wheels: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+# The lab does without OpenMP: its library is none that every system has.
+options=(-DCMAKE_COMPILE_WARNING_AS_ERROR=ON -DWARPCIPHER_BUILD_LIBRARY=OFF -DCMAKE_DISABLE_FIND_PACKAGE_OpenMP=ON)
+case $arch in
+  x86_64) options+=(-DWARPCIPHER_CUDA=ON -DWARPCIPHER_CUDA_ARCHITECTURES=all) ;;
+  aarch64) options+=(-DWARPCIPHER_CUDA=OFF) ;; # not tested with a GPU
+  *) die "ARCH is $arch; wheels are for x86_64 and aarch64" ;;
+esac
+if [ "$arch" != "$machine" ]; then
+  [ "$arch" = aarch64 ] || die "ARCH is $arch; aarch64 alone is cross-compiled"
+  command -v aarch64-linux-gnu-g++ >/dev/null || die "no aarch64-linux-gnu-g++ (Debian: g++-aarch64-linux-gnu)"
+  mkdir -p "$work"
+  printf 'set(CMAKE_SYSTEM_%s)\n' 'NAME Linux' 'PROCESSOR aarch64' >"$work/aarch64.cmake"
+  printf 'set(CMAKE_%s_COMPILER aarch64-linux-gnu-%s)\n' C gcc CXX g++ >>"$work/aarch64.cmake"
+  options+=("-DCMAKE_TOOLCHAIN_FILE=$work/aarch64.cmake" "-DWARPCIPHER_STUBS=$work/$machine")
+  export _PYTHON_HOST_PLATFORM=linux-aarch64
+fi
+settings=()
+for option in "${options[@]}"; do settings+=(-C "cmake.define.${option#-D}"); done
+
+rm -rf "$work/raw"
+mkdir -p dist "$work/raw"
+for python in "$@"; do
+  version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  say "$arch, Python $version"
+  venv=$work/python$version
+  PYTHON=$python VENV=$venv tools/setup.sh packages build wheel
+  # One compiler for all: where it is PyPI's, that of the first Python.
+  nvcc=$("$venv/bin/python" cmake/find_pypi_nvcc.py)
+  [ -z "$nvcc" ] || export CUDACXX=${CUDACXX:-$nvcc/bin/nvcc}
+  # Objects of another Python are kept; all but those that see its headers serve this one too.
+  rm -f "$work/$arch/CMakeCache.txt"
+  [ "$arch" = "$machine" ] ||
+    export SETUPTOOLS_EXT_SUFFIX=.cpython-${version/./}-$arch-linux-gnu.so
+  PATH=$venv/bin:$PATH python -m pip wheel -q --no-build-isolation --no-deps -w "$work/raw" \
+    -C build-dir="$work/$arch" "${settings[@]}" .
+done
+
+export PATH=$venv/bin:$PATH
+for wheel in "$work"/raw/*.whl; do
+  auditwheel repair --wheel-dir "$work/repaired" "$wheel" >"$work/auditwheel.log" ||
+    { cat "$work/auditwheel.log"; exit 1; }
+done
+for wheel in "$work"/repaired/*.whl; do
+  ! python -m zipfile -l "$wheel" | grep -q '\.libs/' || die "$wheel brings libraries of this machine along"
+  size=$(stat -c %s "$wheel")
+  [ "$size" -le $limit ] || die "$wheel has $size bytes; a wheel may have $limit"
+  mv "$wheel" dist/
+  say "dist/${wheel##*/}: $((size / 1000)) kB"
+done
+[ "$arch" = x86_64 ] || exit 0
+
+export PYTHONPATH=$PWD/build_backend
+python -c 'import warpcipher_build as b; print(b.build_sdist("dist"))' >"$work/sdist.log"
+
+# The bill of materials: the package and what it needs, and what is linked into its extensions.
+version=$(tools/version.sh)
+rm -rf "$work/materials"
+python -m venv "$work/materials"
+"$work/materials/bin/python" -m pip install -q --no-index --no-deps --find-links dist "warpcipher==$version"
+"$work/materials/bin/python" -m pip install -q --find-links dist "warpcipher==$version" \
+  "nanobind==$(python -c 'import nanobind; print(nanobind.__version__)')" \
+  "$(python -c 'import warpcipher_build as b; print(*[p for p in b.NVCC_PACKAGES if "runtime" in p])')"
+cyclonedx-py environment "$work/materials" --output-reproducible -o "dist/warpcipher-$version.cdx.json"
+say "dist: source distribution and warpcipher-$version.cdx.json"

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks an installed wheel, wherever it came to lie: extensions, engines, every algorithm, files.
+
+Needs nothing but the package and what it depends on. An argument, `libcrypto` or `no-libcrypto`,
+says what the system has; `warpcipher` must then find the same.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import warpcipher as wc
+from warpcipher_command.main import main as command
+
+
+def needs(condition: bool, what: object) -> None:
+    if not condition:
+        sys.exit(f"check_wheel: {what}")
+
+
+def refusal(action: Callable[[], object]) -> str:
+    try:
+        action()
+    except wc.EngineError as error:
+        return str(error)
+    return ""
+
+
+def check_algorithms(names: list[str]) -> None:
+    """The engines agree, back and forth, on short texts and on long ones."""
+    for info in wc.algorithms():
+        if info.name not in names:
+            continue
+        key = bytes(range(1, info.key_size + 1))
+        iv = {"iv": bytes(range(info.iv_size))} if info.iv_size else {}
+        for length in (64, 65536):
+            text = bytes(length)
+            ours = wc.Cipher(info.name, key, engine="cpu")
+            sealed = ours.encrypt(text, **iv)
+            reference = wc.Cipher(info.name, key, engine="reference")
+            needs(sealed == reference.encrypt(text, **iv), f"{info.name} encrypts wrongly")
+            needs(ours.decrypt(sealed, **iv) == text, f"{info.name} decrypts wrongly")
+
+
+def check_command() -> None:
+    """A file encrypted and decrypted by the command line."""
+    with tempfile.TemporaryDirectory() as folder:
+        names = {name: str(Path(folder) / name) for name in ("key", "text", "sealed", "back")}
+        Path(names["text"]).write_bytes(b"text" * 1000)
+        for arguments in (
+            ["keygen", names["key"]],
+            ["encrypt", "--key", names["key"], "-o", names["sealed"], names["text"]],
+            ["decrypt", "--key", names["key"], "-o", names["back"], names["sealed"]],
+        ):
+            sys.argv = ["warpcipher", *arguments]
+            try:
+                status = command()
+            except SystemExit as end:
+                status = end.code
+            needs(not status, f"warpcipher {arguments[0]} ends with {status}")
+        needs(Path(names["back"]).read_bytes() == b"text" * 1000, "decrypt gives another text")
+
+
+def main() -> None:
+    needs(wc.__version__ == version("warpcipher"), "the extension is of another version")
+    import warpcipher._lab  # noqa: F401  it loads, without OpenMP's library
+
+    engines = {engine.name: engine for engine in wc.engines()}
+    for engine in engines.values():
+        needs(engine.usable or engine.reason, f"{engine.name} does not say why it cannot run")
+        print(f"{engine.name}: {engine.reason or engine.devices[0]}")
+    has_libcrypto = "no libcrypto" not in engines["cpu"].devices[0]
+    for wanted in sys.argv[1:]:
+        needs((wanted == "libcrypto") == has_libcrypto, f"expected {wanted}")
+
+    names = [info.name for info in wc.algorithms()]
+    if "no AES" in engines["cpu"].description:
+        cipher = wc.Cipher("aes-128-gcm", bytes(16), engine="cpu")
+        said = refusal(lambda: cipher.encrypt(b"text", iv=bytes(12)))
+        needs("libcrypto.so.3" in said, f"AES without libcrypto says {said!r}")
+        names = [name for name in names if not name.startswith("aes")]
+    check_algorithms(names)
+    if "aes-256-gcm" in names:
+        check_command()
+    print(f"warpcipher {wc.__version__}: {len(names)} algorithms are right")
+
+
+main()
