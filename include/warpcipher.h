@@ -182,7 +182,8 @@ WC_API wc_status wc_run(const char *engine, wc_result *results, const wc_message
 typedef struct wc_batch wc_batch;
 
 /* An empty batch for an engine, named as in wc_run; whether it can run is looked at when the batch runs. Free with
- * wc_batch_free. */
+ * wc_batch_free, before the process exits: exit() and the end of main() take away what a thread that still runs works
+ * with. */
 WC_API wc_status wc_batch_new(wc_batch **out, const char *engine);
 
 /* Adds a message. The struct is copied; its key and what it points to must stay until the batch is done. *index (NULL
@@ -353,7 +354,8 @@ typedef struct wc_queue_statistics {
  * batch wait. Nothing may be thrown out of it. It may submit; that does not wait for memory then. */
 typedef void (*wc_queue_callback)(void *context, const wc_result *result, const char *failure);
 
-/* A queue for an engine, named as in wc_run. limits: NULL for the defaults. Free with wc_queue_free.
+/* A queue for an engine, named as in wc_run. limits: NULL for the defaults. Free with wc_queue_free, before the process
+ * exits, as a batch.
  * WC_ENGINE_UNAVAILABLE: the engine cannot run here. */
 WC_API wc_status wc_queue_new(wc_queue **out, const char *engine, const wc_queue_limits *limits);
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import gc
 import sys
+import types
 from typing import Any
 
 import conformance_oracle as oracle
 import pytest
 import warpcipher as wc
+from warpcipher.arrays.jax import Jax
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")
 
@@ -275,6 +277,41 @@ def test_other_libraries_on_the_host(name: str) -> None:
     assert np.asarray(wc.Cipher(CTR, KEY).decrypt(result, iv=IV)).tobytes() == plain
     cipher = wc.Cipher("aes-256-cbc", KEY, padding="pkcs7")
     assert np.asarray(cipher.decrypt(cipher.encrypt(array, iv=IV), iv=IV)).tobytes() == plain
+
+
+@pytest.mark.parametrize("copies", [True, False])
+def test_memory_that_jax_copied_is_wiped(monkeypatch: pytest.MonkeyPatch, copies: bool) -> None:
+    """A stand-in for JAX: it copies memory, or takes it as it is where that lies well."""
+
+    class Taken:
+        def __init__(self, array: Any, _device: object) -> None:
+            self.array = array.copy() if copies else array
+
+        def block_until_ready(self) -> None:
+            self.is_ready = True
+
+        def unsafe_buffer_pointer(self) -> int:
+            assert self.is_ready, "it may still be copied"
+            return int(self.array.ctypes.data)
+
+    jax = types.SimpleNamespace(device_put=Taken, devices=lambda _kind: ["cpu"])
+    monkeypatch.setitem(sys.modules, "jax", jax)
+    memory = bytearray(b"plaintext")
+    found = Jax().finish(memory)
+    assert found.array.tobytes() == b"plaintext"
+    assert memory == (bytes(9) if copies else b"plaintext")
+
+
+def test_memory_that_jax_refused_is_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def device_put(_array: object, _device: object) -> None:
+        raise MemoryError
+
+    jax = types.SimpleNamespace(device_put=device_put, devices=lambda _kind: ["cpu"])
+    monkeypatch.setitem(sys.modules, "jax", jax)
+    memory = bytearray(b"plaintext")
+    with pytest.raises(MemoryError):
+        Jax().finish(memory)
+    assert memory == bytes(9)
 
 
 def test_no_leaks() -> None:

@@ -42,11 +42,22 @@ def replaced(path: str | os.PathLike[str], *, replace: bool = True) -> Iterator[
             except FileExistsError as error:
                 raise FileExistsError(error.errno, error.strerror, str(place)) from None
             temporary.unlink()
+        _sync_folder(place.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     finally:
         unfinished.discard(temporary)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Else a loss of power may leave the name with the file of before, or with none."""
+    with contextlib.suppress(OSError):  # some file systems cannot sync a folder, or may not open it
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _permissions(place: Path) -> int | None:
