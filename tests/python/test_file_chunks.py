@@ -322,6 +322,46 @@ def test_an_interrupt_wipes(tmp_path: Path) -> None:
     assert not any(out)
 
 
+@pytest.mark.parametrize("from_file", [True, False])
+def test_ctrl_c_in_the_middle_of_a_read(tmp_path: Path, from_file: bool) -> None:
+    """SIGINT, sent when the first chunks have been written: KeyboardInterrupt comes out of the
+    call, nothing of the plaintext stays, and the next call works."""
+    length, count, key = 1 << 20, 30_000, bytes(32)
+    sealed = AESGCM(key).encrypt(bytes(12), b"p" * length, None)
+    (tmp_path / "file").write_bytes(sealed)
+    out = bytearray(b"\xa5" * (64 * count))
+    columns = {
+        "offsets": [0] * count,  # the same chunk: half a minute if nobody stops it
+        "lengths": [length] * count,
+        "ivs": bytes(12 * count),
+        "skips": [0] * count,
+        "takes": [64] * count,
+    }
+    ended = threading.Event()
+
+    def press() -> None:
+        while out[0] == 0xA5 and not ended.wait(0.01):
+            pass
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    finger = threading.Thread(target=press)
+    try:
+        with (tmp_path / "file").open("rb") as opened:
+            source: Any = opened.fileno() if from_file else sealed
+            finger.start()
+            with pytest.raises(KeyboardInterrupt):
+                formats.read_chunks(source, GCM, key, out, **columns)
+            assert not any(out)
+            one = {name: value[: len(value) // count] for name, value in columns.items()}
+            formats.read_chunks(source, GCM, key, out, **one)
+            assert out[:64] == b"p" * 64
+    finally:
+        ended.set()
+        finger.join()
+        signal.signal(signal.SIGINT, before)
+
+
 def _read_or_not(made: Chunks, descriptor: int, out: bytearray) -> None:
     with contextlib.suppress(OSError):
         made.read(descriptor, out)
