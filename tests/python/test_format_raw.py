@@ -69,11 +69,12 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_algorithm_there_is_is_taken() -> None:
     tested = {*ALGORITHMS, *(f"aes-{bits}-gcm" for bits in (128, 192, 256))}
-    tested |= {"aes-128-xts", "aes-256-xts"}
+    tested |= {"aes-128-xts", "aes-256-xts", "aes-128-gcm-siv", "aes-256-gcm-siv"}
+    tested |= {"chacha20", "chacha20-poly1305", "xchacha20-poly1305"}
     assert {info.name for info in wc.algorithms()} == tested
     for info in wc.algorithms():
         key = random.Random(info.name).randbytes(info.key_size)
-        iv = None if info.iv == "none" else bytes(info.block_size)
+        iv = bytes(info.iv_size) or None
         options = Options(algorithm=info.name, iv=iv)
         out, back = io.BytesIO(), io.BytesIO()
         formats.encrypt_stream(io.BytesIO(paint(99)), out, key, format="raw", options=options)

@@ -169,13 +169,13 @@ TEST(Poly1305, HasTheTagsOfAppendixA3) {
 TEST(Poly1305, EqualsTheObviousForm) {
   std::mt19937 random(8439);
   const auto any_byte = [&](unsigned kind) -> std::uint8_t {
-    const std::uint32_t value = random();
+    const auto value = static_cast<std::uint32_t>(random());
     if (kind == 0) return static_cast<std::uint8_t>(value);
     const std::uint8_t few[] = {0, 255, 255, 254, 1, 0xfb, 0xfc, 255};
     return few[value % 8];
   };
   for (int i = 0; i < 20000; ++i) {
-    const unsigned key_kind = random() % 3, text_kind = random() % 2;
+    const auto key_kind = static_cast<unsigned>(random() % 3), text_kind = static_cast<unsigned>(random() % 2);
     Bytes key(key_len), text(random() % (i % 100 == 0 ? 700 : 70));
     for (std::uint8_t& byte : key) byte = key_kind == 2 ? 255 : any_byte(key_kind);
     for (std::uint8_t& byte : text) byte = any_byte(text_kind);
@@ -188,7 +188,7 @@ TEST(Poly1305, ReducesASumOfProductsAtOnce) {
   std::mt19937 random(1305);
   const auto number = [&](bool largest) {
     Element e;
-    for (std::uint32_t& limb : e.limbs) limb = largest ? (1u << 27) - 1 : random() & limb_mask;
+    for (std::uint32_t& limb : e.limbs) limb = largest ? (1u << 27) - 1 : static_cast<std::uint32_t>(random()) & limb_mask;
     return e;
   };
   const auto finished = [](const Element& h) {

@@ -73,6 +73,10 @@ CIPHERS = {
 COUNTER_SHARED_LOADS = 27
 """In a tile of 256 counters one byte changes: round 1 costs one lookup and round 2 four, not 16."""
 COUNTER_MODES = ("ctr", "gcm")
+CHACHA = ("chacha20", "chacha20-poly1305", "xchacha20-poly1305")
+CHACHA_LOGIC = 640
+"""Ten double rounds of a block of 64 bytes: 320 exclusive ors and 320 rotations. The additions can
+be multiplications by one, which other units do."""
 COUNTED = ("tables", "logic")
 """What follows from `CipherWork`. A kernel that needs less work exceeds these."""
 
@@ -82,7 +86,11 @@ def work_of(algorithm: wc.AlgorithmInfo, direction: str) -> CipherWork | None:
     for the block before is what limits. GHASH and tweaks are not counted."""
     if not (algorithm.parallel_encrypt if direction == "encrypt" else algorithm.parallel_decrypt):
         return None
-    cipher, _, mode = algorithm.name.rpartition("-")
+    if algorithm.name in CHACHA:
+        return CipherWork(0, CHACHA_LOGIC)
+    cipher, _, mode = algorithm.name.removesuffix("-siv").rpartition("-")
+    if algorithm.name.endswith("-siv"):
+        mode = "gcm-siv"
     work = CIPHERS[cipher]
     if mode in COUNTER_MODES and work.shared_loads:
         work = CipherWork(work.shared_loads - COUNTER_SHARED_LOADS, work.logic)

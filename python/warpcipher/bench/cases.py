@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -124,6 +125,13 @@ def message_size(info: wc.AlgorithmInfo, direction: str, size: int, asked: int |
     if asked is None:
         asked = size if parallel and not _is_xts(info) else MESSAGE
     return min(asked, size)
+
+
+def any_iv(info: wc.AlgorithmInfo) -> bytes:
+    """A random IV, empty where there is none. ChaCha20 begins with its first block: its counter
+    does not wrap."""
+    iv = os.urandom(info.iv_size)
+    return bytes(4) + iv[4:] if info.name == "chacha20" else iv
 
 
 def is_whole(case: Case) -> bool:

@@ -34,12 +34,14 @@ def version(path: str) -> str:
 
 def name_of(algorithm: str) -> str:
     """OpenSSL's name: it counts the keys of triple DES by -ede and -ede3."""
+    if "chacha20" in algorithm:
+        return algorithm
     cipher, _, mode = algorithm.rpartition("-")
     return f"{cipher.removesuffix('2') if cipher == 'des-ede2' else cipher}-{mode}"
 
 
 def command(path: str, algorithm: str, direction: str, message: int, processes: int) -> list[str]:
-    options = ["-aead"] if algorithm.endswith("-gcm") else []
+    options = ["-aead"] if algorithm.endswith(("-gcm", "-gcm-siv", "-poly1305")) else []
     if direction == "decrypt":
         options.append("-decrypt")
     return [

@@ -14,10 +14,11 @@ from typing import Any
 
 import warpcipher as wc
 
-from .cases import TAG_SIZE, Case
+from .cases import TAG_SIZE, Case, any_iv
 from .results import PeerRow, Spread
 
-CIPHERS = ("aes-128", "aes-192", "aes-256")
+OWN_CLASSES = {"gcm": "AESGCM", "siv": "AESGCMSIV", "poly1305": "ChaCha20Poly1305"}
+"""Of AEADs, by the last part of their names."""
 IN_A_ROW = 0.0005
 """Seconds of calls that one takes before it is the other's turn: less than a scheduler gives."""
 MOST_PAIRS = 41
@@ -62,8 +63,9 @@ def library() -> Library:
 
 def refusal(case: Case) -> str:
     """Why the peer has nothing to compare a case with; empty where it has."""
-    if case.algorithm.name.rpartition("-")[0] not in CIPHERS:
-        return "pyca is compared in AES alone"
+    name = case.algorithm.name
+    if name.startswith("des") or name == "xchacha20-poly1305":
+        return "pyca is compared in AES and ChaCha20, and has no XChaCha20"
     if case.residence not in ("pageable", "pinned") or case.engine.memory == "device":
         return "pyca works on host memory, and is compared with an engine that does"
     return ""
@@ -131,7 +133,7 @@ class _Pair:
         self._key_bytes = os.urandom(info.key_size)
         self._key = wc.Key(info.name, self._key_bytes)
         self._cipher = wc.Cipher(info.name, self._key, engine=case.engine.name)
-        self._ivs = [os.urandom(info.iv_size) for _ in case.lengths]
+        self._ivs = [any_iv(info) for _ in case.lengths]
         self._texts = [os.urandom(length) for length in case.lengths]
         growth = TAG_SIZE if info.is_aead else 0
         if growth and not self._encrypting:
@@ -175,7 +177,8 @@ class _Pair:
         return lambda: method(text, iv=iv)
 
     def _their_aead(self, into: bool) -> Callable[[int, bytes, bytearray], Any]:
-        peer, ivs = self._peer.aead.AESGCM(self._key_bytes), self._ivs
+        peer = getattr(self._peer.aead, OWN_CLASSES[self._mode])(self._key_bytes)
+        ivs = self._ivs
         if into:
             method = peer.encrypt_into if self._encrypting else peer.decrypt_into
             return lambda i, text, out: method(ivs[i], text, None, out)
@@ -184,8 +187,12 @@ class _Pair:
 
     def _theirs(self, into: bool) -> Callable[[int, bytes, bytearray], Any]:
         ciphers, ivs = self._peer.ciphers, self._ivs
-        key = ciphers.algorithms.AES(self._key_bytes)
-        keyed = [ciphers.Cipher(key, self._peer.mode(self._mode, iv)) for iv in ivs]
+        if self._mode == "chacha20":
+            algorithms = [ciphers.algorithms.ChaCha20(self._key_bytes, iv) for iv in ivs]
+            keyed = [ciphers.Cipher(algorithm, None) for algorithm in algorithms]
+        else:
+            key = ciphers.algorithms.AES(self._key_bytes)
+            keyed = [ciphers.Cipher(key, self._peer.mode(self._mode, iv)) for iv in ivs]
         start = [cipher.encryptor if self._encrypting else cipher.decryptor for cipher in keyed]
         if self._mode == "ctr":  # alone in that a context takes a new IV
             context = start[0]()
@@ -226,7 +233,7 @@ class _Pair:
         own = f"run_columns(...{out})" if split else f"Cipher.{verb}(data{out})"
         update = "update_into" if into else "update"
         if self._case.algorithm.is_aead:
-            theirs = f"AESGCM.{verb}{'_into' if into else ''}"
+            theirs = f"{OWN_CLASSES[self._mode]}.{verb}{'_into' if into else ''}"
         elif self._mode == "ctr":
             theirs = f"reset_nonce, {update}"
         else:
