@@ -15,6 +15,7 @@ from cli_support import run
 from format_cases import paint
 from warpcipher import formats
 from warpcipher.formats import FormatError, Options, ags1
+from warpcipher.formats.reader import DecryptingReader
 
 BLOCK = 1 << 20
 PREFIX = b"a file of a table"
@@ -78,6 +79,23 @@ def test_blocks_of_any_length_are_read_at_random(tmp_path: Path, block: int) -> 
             file.seek(start)
             assert file.read(size) == text[start : start + size]
         assert file.raw.size == 1000  # type: ignore[attr-defined]
+
+
+def test_a_range_names_the_bad_block(tmp_path: Path) -> None:
+    key, text = bytes(16), paint(2000)
+    data = bytearray(peer(text, key, PREFIX, 100))
+    data[8 + 7 * 128 + 50] ^= 1
+    path = tmp_path / "stream"
+    path.write_bytes(data)
+    for source in (path, io.BytesIO(data)):
+        with formats.open(source, key, format="ags1", options=Options(context=PREFIX)) as file:
+            assert isinstance(file.raw, DecryptingReader)
+            out = bytearray(b"x" * 455)
+            file.raw.read_range(850, 455, out)
+            assert out == text[850:1305]
+            with pytest.raises(wc.InvalidTag, match="chunk 7 failed"):
+                file.raw.read_range(333, 455, out)
+            assert not any(out)
 
 
 def test_changes_are_refused() -> None:

@@ -8,6 +8,7 @@ call encrypts or decrypts: many chunks in one buffer, so that calls cost little 
 from __future__ import annotations
 
 import abc
+import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from .. import _native
 from .._uncopied import Uncopied
 from .layout import Layout
-from .whole import Reader, Writer
+from .whole import Reader, Writer, read_whole
 
 if TYPE_CHECKING:
     from .._types import StreamLike
@@ -182,6 +183,7 @@ class Format(abc.ABC):
     name:          as `format=` takes it.
     description:   one line for people.
     found_by_key:  whether "auto" chooses it by the key; else it is opened by its name alone.
+    proof:         what of a file tells whether a key opens it.
     extension:     of the names of encrypted files, with its dot.
     authenticated: whether a change within a chunk is detected.
     binds_order:   whether chunks in another order are detected, and one that is missing among
@@ -204,6 +206,7 @@ class Format(abc.ABC):
     binds_order: bool = True
     takes_context: bool = True
     unwrap_size: int = 0
+    proof: str = "header"
 
     @abc.abstractmethod
     def encryptor(self, key: object, options: Options) -> Encryptor:
@@ -242,6 +245,18 @@ class Format(abc.ABC):
         """The file inside of `reader`, if that is text; None: it is not. prefix: the `unwrap_size`
         bytes that come next from `reader`, or all of them."""
         return None
+
+    def decoded(self, source: Reader, prefix: bytes) -> io.BytesIO | None:
+        """`unwrapped`, all of it, in memory; positioned at its beginning."""
+        inner = self.unwrapped(prefix, source)
+        if inner is None:
+            return None
+        decoded = io.BytesIO()
+        buffer = memoryview(bytearray(1 << 16))
+        while count := read_whole(inner, buffer):
+            decoded.write(buffer[:count])
+        decoded.seek(0)
+        return decoded
 
     def wrapped(self, writer: Writer, options: Options) -> Wrapper | None:
         """What turns a file into text, if the options ask for that."""
