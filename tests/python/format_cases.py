@@ -7,6 +7,7 @@ import io
 from dataclasses import dataclass, field
 
 from warpcipher import formats
+from warpcipher.formats import age
 from warpcipher.formats.tink_keyset import StreamingKey
 
 
@@ -55,6 +56,16 @@ class Case:
     @property
     def options(self) -> formats.Options:
         return formats.Options(context=self.context)
+
+    @property
+    def secret(self) -> bytes:
+        """What no error may show."""
+        if isinstance(self.key, formats.Keyset):
+            return self.key.primary.value
+        if isinstance(self.key, age.Identity):
+            return self.key.secret
+        assert isinstance(self.key, bytes)
+        return self.key
 
     def encrypt(self, plain: bytes) -> bytes:
         out = io.BytesIO()
@@ -129,4 +140,16 @@ SMALL_SEGMENTS = [
     tink_case("tink-ctr-256", segment_size=191, mac_hash="sha512", size=32),
 ]
 
-CASES = COBBLESTONES + SMALL_SEGMENTS
+AGE = Case(
+    name="age",
+    format="age",
+    key=age.Identity(bytes(range(32))),
+    wrong_key=age.Identity(bytes(range(1, 33))),
+    header=184,
+    chunk=1 << 16,
+    first_chunk=1 << 16,
+    overhead=16,
+    context=b"",
+)
+
+CASES = [*COBBLESTONES, *SMALL_SEGMENTS, AGE]

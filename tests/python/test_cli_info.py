@@ -205,8 +205,6 @@ def test_completion_of_an_unknown_shell(tmp_path: Path) -> None:
 
 
 FOREIGN = {
-    "age": b"age-encryption.org/v1\n-> X25519 abc\n",
-    "age armored": b"-----BEGIN AGE ENCRYPTED FILE-----\nYWdl\n",
     "openssl": b"Salted__" + bytes(40),
     "openssl base64": b"U2FsdGVkX1+abcdefgh\n",
     "gpg armored": b"-----BEGIN PGP MESSAGE-----\n\nhQEM\n",

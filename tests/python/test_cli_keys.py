@@ -105,7 +105,8 @@ def test_a_keyset_from_a_command(tmp_path: Path) -> None:
         ),
         (("--key", "wrapped"), 2, b"wrapped holds a Tink keyset that a KMS encrypted: give"),
         (("--key", "pem"), 2, b"pem holds a PEM (EC PRIVATE KEY); expected a key: 16 or 32"),
-        (("--key", "age"), 2, b"age holds an age identity; expected a key: 16 or 32 bytes"),
+        (("--key", "age", "--format", "tink"), 2, b"age holds an age identity; expected a tink"),
+        (("--key", "age"), 2, b"line 2: no identity of age: its checksum does not match"),
         (("--key", "-"), 2, b"standard input holds nothing; expected a key"),
     ],
 )

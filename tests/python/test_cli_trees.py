@@ -328,7 +328,12 @@ def test_a_wrong_key_leaves_no_folders(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "which", [entry.name for entry in formats.FORMATS.values() if entry.binds_chunks]
+    "which",
+    [
+        entry.name
+        for entry in formats.FORMATS.values()
+        if entry.binds_chunks and entry.takes_context
+    ],
 )
 def test_other_formats(tree: Path, which: str) -> None:
     make_key(tree, "k2", "--format", which)

@@ -16,11 +16,12 @@ PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="u
 
 def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numpy")
+    pytest.importorskip("cryptography")
     monkeypatch.chdir(tmp_path)
     plain = paint(100_000)
     Path("plain").write_bytes(plain)
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 6
     names: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, "docs/formats.md", "exec"), names)  # noqa: S102

@@ -148,14 +148,15 @@ def test_wrong_key_and_wrong_context(case: Case) -> None:
     plain = paint(case.chunk * 2)
     sealed = case.encrypt(plain)
     assert "wrong key" in refuse(case, plain, sealed, key=case.wrong_key)
-    refuse(case, plain, sealed, options=formats.Options(context=b"other"))
-    refuse(case, plain, sealed, options=formats.Options())
+    if case.context:
+        refuse(case, plain, sealed, options=formats.Options(context=b"other"))
+        refuse(case, plain, sealed, options=formats.Options())
 
 
 @every_case
 def test_no_error_shows_the_key(case: Case) -> None:
     plain = paint(100)
-    secret = case.key if isinstance(case.key, bytes) else case.key.primary.value  # type: ignore[attr-defined]
+    secret = case.secret
     message = refuse(case, plain, case.encrypt(plain)[:-1])
     for shown in (message, repr(case.key) if not isinstance(case.key, bytes) else ""):
         assert secret.hex() not in shown

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from .errors import CliError, shown, usage
@@ -52,11 +53,11 @@ class Folders:
         return self._known[path]
 
 
-def refuse(plan: Plan, key_file: str | None) -> dict[Identity, str]:
+def refuse(plan: Plan, key_files: Iterable[str]) -> dict[Identity, str]:
     """Raises CliError for such a run. Returns what no output may replace, by identity, and what an
     error calls it."""
     kept = _inputs(plan)
-    if key_file is not None:
+    for key_file in key_files:
         kept.update(dict.fromkeys(_identities(key_file), "the key file"))
     folders = Folders()
     entries: dict[Entry, str] = {}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import algorithms as names_of_algorithms
-from . import completion, keys, models
+from . import completion, keys, models, recipients
 from .errors import (
     ENGINE,
     NOT_AUTHENTIC,
@@ -36,6 +36,7 @@ Entry = dict[str, Any]
 @click.command(cls=Command, epilog=epilog(NOT_AUTHENTIC, ENGINE))
 @click.argument("paths", metavar="[FILE]...", nargs=-1, type=click.Path(readable=False))
 @keys.key_options
+@recipients.reading_options
 @click.option("--context", metavar="TEXT", help="The context that FILE was encrypted with; UTF-8.")
 @click.option("--context-hex", metavar="HEX", help="The same in hex digits.")
 @click.option(
@@ -74,29 +75,33 @@ def info(
 ) -> None:
     """Tell what encrypted files may be, without their key; and what this installation can do.
 
-    Of models it lists the tensors: of a file that is encrypted as a whole with --key alone. Only
-    ags1 has a magic number: without the key the size and the first byte tell which of the other
-    formats a file can be. With --key the answer is certain: exit code 3 means that the key does not
-    open the file.
+    Of models it lists the tensors: of a file that is encrypted as a whole with --key alone. Files
+    of age, Crypt4GH and ags1 have a magic number: without the key the size and the first byte tell
+    which of the other formats a file can be. With --key or -i the answer is certain: exit code 3
+    means that the key does not open the file.
     """
     import warpcipher as wc
 
+    people = recipients.People.take(key_options)
     choice_of_key = keys.Choice.take(key_options)
+    if people and choice_of_key:
+        raise usage("give one key: --key, or -i and a passphrase")
     batch = {"messages": messages, "size": size, "keys": key_count, "device": device}
     given = [name for name, value in batch.items() if value is not None]
     if choice is None and (given or decrypt):
         raise usage(f"--{(*given, 'decrypt')[0]} is for --choice: name an algorithm with it")
     if not (paths or engines or algorithms or formats or choice is not None):
         raise usage("name a FILE, or give --engines, --algorithms, --formats or --choice")
-    if choice_of_key and not paths:
-        raise usage("--key is for a FILE: name one")
-    if not choice_of_key and (context is not None or context_hex is not None):
+    has_key = bool(choice_of_key or people)
+    if has_key and not paths:
+        raise usage("a key is for a FILE: name one")
+    if not has_key and (context is not None or context_hex is not None):
         raise usage("a context tells nothing without --key")
     document: Entry = {"version": wc.__version__}
     code = 0
     if paths:
         document["files"], code = _files(
-            paths, choice_of_key, keys.read_context(context, context_hex)
+            paths, choice_of_key, people, keys.read_context(context, context_hex)
         )
     if formats:
         document["formats"] = _formats()
@@ -115,14 +120,22 @@ def info(
         raise click.exceptions.Exit(code)
 
 
-def _files(paths: tuple[str, ...], choice: keys.Choice, context: bytes) -> tuple[list[Entry], int]:
+def _files(
+    paths: tuple[str, ...], choice: keys.Choice, people: recipients.People, context: bytes
+) -> tuple[list[Entry], int]:
     """An entry for each file, and the exit code of the first that failed."""
     from warpcipher import InvalidTag
     from warpcipher.formats import FormatError
 
     found: list[Entry] = []
     code = 0
-    read_key = functools.cache(lambda: choice.read("auto", None) if choice else None)
+
+    def read() -> object:
+        if people:
+            return people.read(encrypts=False)
+        return choice.read("auto", None) if choice else None
+
+    read_key = functools.cache(read)
     read_web_keys = functools.cache(lambda: choice.read_web_keys() if choice else None)
     for path in paths:
         key: object = None
@@ -221,6 +234,10 @@ def _candidate(entry: Candidate, name_fits: bool) -> Entry:
 def _key_needed(format_name: str) -> str:
     if format_name == "tink":
         return "a Tink keyset in JSON, with the streaming AEAD key that encrypted it"
+    if format_name == "age":
+        return "an identity of a recipient, or the passphrase"
+    if format_name == "crypt4gh":
+        return "the secret key of a reader"
     if format_name == "raw":
         return "the key, algorithm and IV that it was encrypted with; the file has none of them"
     size = keys.key_sizes(format_name, None)[0]

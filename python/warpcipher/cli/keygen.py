@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
+import io
 import json
 import os
+from typing import Any, NamedTuple
 
 import click
 
-from . import algorithms, completion, keys
+from . import algorithms, completion, keys, recipients
 from .errors import Command, epilog, shown, usage
 from .outputs import open_output
 from .progress import on_terminal
@@ -43,6 +47,7 @@ DEFAULT_TEMPLATE = "AES256_GCM_HKDF_1MB"
 @click.option(
     "-f", "--force", is_flag=True, help="Replace FILE. What it encrypted is lost without it."
 )
+@recipients.passphrase_options
 @click.option("--json", "as_json", is_flag=True, help="Print what was made as JSON; never the key.")
 def keygen(
     path: str,
@@ -51,14 +56,18 @@ def keygen(
     algorithm: str | None,
     force: bool,
     as_json: bool,
+    **passphrase: Any,
 ) -> None:
     """Make a key and write it to FILE, readable by its owner alone (mode 0600).
 
-    The file holds the raw bytes of the key; for --format tink a cleartext Tink keyset in JSON.
+    The file holds the raw bytes of the key; for --format tink a cleartext Tink keyset in JSON. For
+    --format age it holds an identity, and its recipient, which is public, is printed; for --format
+    crypt4gh it holds a secret key, and FILE.pub the public one. A passphrase encrypts these two.
     Nothing secret is printed. Who loses the file loses what it encrypted.
 
     \b
     warpcipher keygen my.key
+    warpcipher keygen --format age identity.txt
     warpcipher keygen --format tink --template AES128_GCM_HKDF_1MB keyset.json
     """
     if path == "-":
@@ -67,24 +76,79 @@ def keygen(
         raise usage("--template belongs to --format tink")
     if algorithm is not None and format_name != "raw":
         raise usage("--algorithm belongs to --format raw")
+    people = recipients.People.take(passphrase)
+    if people and format_name not in ("age", "crypt4gh"):
+        raise usage("a passphrase encrypts the keys of --format age and crypt4gh")
     if format_name == "tink":
         template = template or DEFAULT_TEMPLATE
-        data = _keyset(template)
-    else:
-        data = os.urandom(_key_size(format_name, algorithm))
-    with open_output(path, force=force) as output:
-        output.write_all(data, 0o600)
+    made = _make(format_name, template, algorithm, people)
+    with contextlib.ExitStack() as outputs:
+        output = outputs.enter_context(open_output(path, force=force))
+        if made.public_file:
+            public = outputs.enter_context(open_output(f"{path}.pub", force=force))
+            public.write_all(made.public_file, None)
+        output.write_all(made.data, 0o600)
     if as_json:
-        made = {
+        document = {
             "path": path,
             "format": format_name,
             "template": template,
             "algorithm": algorithm,
-            "bytes": len(data),
+            "bytes": len(made.data),
         }
-        click.echo(json.dumps(made, indent=2))
-    elif on_terminal():
+        if made.recipient:
+            document["recipient"] = made.recipient
+        click.echo(json.dumps(document, indent=2))
+        return
+    if made.recipient:
+        click.echo(made.recipient)
+    if on_terminal():
         click.echo(f"{shown(path)}: a new key for {template or algorithm or format_name}", err=True)
+
+
+class Made(NamedTuple):
+    """data: of the key file. recipient: public, to be printed. public_file: of FILE.pub."""
+
+    data: bytes
+    recipient: str = ""
+    public_file: bytes = b""
+
+
+def _make(
+    format_name: str, template: str | None, algorithm: str | None, people: recipients.People
+) -> Made:
+    if template is not None:
+        return Made(_keyset(template))
+    if format_name not in ("age", "crypt4gh"):
+        return Made(os.urandom(_key_size(format_name, algorithm)))
+    phrase = None
+    if people:
+        phrase = recipients.read_passphrase(people, "Passphrase of the new key", twice=True)
+    return _age(phrase) if format_name == "age" else _crypt4gh(phrase)
+
+
+def _age(phrase: bytes | None) -> Made:
+    """As age-keygen writes it; a passphrase makes it a file of age itself."""
+    from warpcipher.formats import Options, age, encrypt_stream
+
+    identity = age.Identity.generate()
+    recipient = str(identity.recipient)
+    now = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
+    text = f"# created: {now.isoformat()}\n# public key: {recipient}\n{identity.to_text()}\n"
+    if phrase is None:
+        return Made(text.encode(), recipient)
+    sealed = io.BytesIO()
+    options = Options(armor=True)
+    encrypt_stream(io.BytesIO(text.encode()), sealed, age.Passphrase(phrase), options=options)
+    return Made(sealed.getvalue(), recipient)
+
+
+def _crypt4gh(phrase: bytes | None) -> Made:
+    from warpcipher.formats import crypt4gh
+
+    secret = crypt4gh.SecretKey.generate()
+    public = secret.public_key.to_text()
+    return Made(secret.to_text(phrase).encode(), public_file=public.encode())
 
 
 def _keyset(template: str) -> bytes:

@@ -134,18 +134,14 @@ class Choice:
         """
         from warpcipher import keys
         from warpcipher.formats import FormatError, Keyset
+        from warpcipher.formats.registry import wanted
 
         sizes = key_sizes(format_name, algorithm)
         source = self._source()
         if self.kms is not None:
             source = keys.from_tink(bytes(source.read(None)), kms=self.kms)
-        what = {"auto": "a key", "raw": f"a key of {named or algorithm}"}
         try:
-            key = source.resolve(
-                sizes=sizes,
-                keyset=format_name in ("auto", "tink"),
-                what=what.get(format_name, f"a {format_name} key"),
-            )
+            key = source.resolve(**wanted(format_name, algorithm, named))
         except ValueError as error:
             raise usage(str(error)) from None
         if format_name != "tink" and key[:1] != b"{":
@@ -214,7 +210,16 @@ def _file(path: str) -> KeySource:
             f"--key names a file: what was given, {counted(len(path), 'character')} not repeated "
             f"here, may be a key itself ({error.strerror})"
         ) from None
+    _warn_of_mode(path, status)
+    return keys.from_file(path)
+
+
+def warn_of_mode(path: str) -> None:
+    """Warns of a file of secrets that others may read. Raises OSError."""
+    _warn_of_mode(path, os.stat(path))  # noqa: PTH116 - of the name as it was given
+
+
+def _warn_of_mode(path: str, status: os.stat_result) -> None:
     if stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
         mode = stat.S_IMODE(status.st_mode)
         warn(f"key file {shown(path)} is open to others (mode {mode:04o}): chmod 600 it")
-    return keys.from_file(path)

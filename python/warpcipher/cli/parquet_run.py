@@ -143,7 +143,7 @@ class Run:
             plan = jobs.make_plan(self.paths, self.output, _Naming())
             kept: dict[folders.Identity, str] = {}
             for path in self.key_files:
-                kept |= conflicts.refuse(plan, path)
+                kept |= conflicts.refuse(plan, [path] if path else [])
             for path, failure in plan.failures:
                 report.fail(path, failure, complain)
             for path, reason in plan.skipped:

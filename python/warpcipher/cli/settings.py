@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from . import algorithms, completion, keys
+from . import algorithms, completion, keys, recipients
 from .errors import usage
 from .jobs import STANDARD
 
@@ -20,6 +20,7 @@ _READING = (
         "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(readable=False)
     ),
     *keys.OPTIONS,
+    *recipients.READING,
     click.option(
         "--format",
         "format_name",
@@ -46,6 +47,7 @@ _READING = (
     ),
 )
 _WRITING = (
+    *recipients.WRITING,
     click.option(
         "-o", "--output", metavar="PATH", help="Output file or directory; - is standard output."
     ),
@@ -102,6 +104,7 @@ class Settings:
 
     paths: tuple[str, ...]
     key: keys.Choice
+    people: recipients.People
     format_name: str
     engine: str
     context: str | None
@@ -118,12 +121,14 @@ class Settings:
     key_hex: str | None = None
     iv_hex: str | None = None
     no_padding: bool = False
+    armor: bool = False
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> Settings:
         """From the arguments of a command. Raises CliError for options that do not go together,
         before anything is read."""
-        settings = cls(key=keys.Choice.take(given), **given)
+        people = recipients.People.take(given)
+        settings = cls(key=keys.Choice.take(given), people=people, **given)
         settings._check()
         return settings
 
@@ -155,10 +160,11 @@ class Settings:
             ):
                 if value is not None:
                     raise usage(f"{option} belongs to --format raw")
-        if bool(self.key) == (self.key_hex is not None):
+        if sum((bool(self.key), self.key_hex is not None, bool(self.people))) != 1:
             hint = " or, for format raw, --key-hex HEX" if raw else ""
-            raise usage(f"give one key, with --key FILE{hint}")
-        if self.key.takes_standard_input and STANDARD in self.paths:
+            raise usage(f"give one key, with --key FILE{hint}, or age's: -r, -R, -i, --passphrase")
+        wanting = (self.key.takes_standard_input, self.people.takes_standard_input)
+        if any(wanting) and STANDARD in self.paths:
             raise usage("the key and the input both want standard input: name a file for one")
         if raw and self.algorithm is None:
             raise usage(

@@ -25,6 +25,7 @@ from .errors import (
 )
 from .outputs import OutputFile
 from .progress import Progress, on_terminal
+from .recipients import Holder
 from .report import Report, Result
 from .settings import Settings
 from .tree_run import Trees
@@ -64,17 +65,32 @@ class Transfer:
             algorithm=given.algorithm,
             iv=None if given.iv_hex is None else keys.parse_hex("--iv-hex", given.iv_hex),
             padding="none" if given.no_padding else "auto",
+            armor=given.armor,
         )
 
-    def _read_key(self) -> keys.Key:
+    def _read_key(self) -> keys.Key | list[Holder]:
         given = self._settings
+        given.people.check(encrypts=self._encrypt)
+        if given.armor and not self._encrypt:
+            raise usage("--armor is for encrypt: decrypt finds out by itself")
         if given.format_name != "auto":
             from warpcipher.formats import get
 
             get(given.format_name)
         if given.key_hex is not None:
             return bytearray(keys.parse_hex("--key-hex", given.key_hex))
+        if given.people:
+            holders = given.people.read(encrypts=self._encrypt)
+            self._check_format_of(holders)
+            return holders
         return given.key.read(given.format_name, given.algorithm)
+
+    def _check_format_of(self, holders: list[Holder]) -> None:
+        from warpcipher import formats
+
+        named, fits = self._settings.format_name, formats.resolve("auto", holders).name
+        if named not in ("auto", fits):
+            raise usage(f"these keys are those of format {fits}, not of {named}")
 
     def _check_iv(self) -> None:
         """Names the option where an IV is missing: the library knows no options."""
@@ -127,7 +143,8 @@ class Transfer:
         self._refuse_one_iv_for_many(plan)
         if not self._check:
             self._refuse_terminal(plan)
-            self._kept.update(conflicts.refuse(plan, settings.key.path))
+            secrets = (settings.key.path, *settings.people.paths)
+            self._kept.update(conflicts.refuse(plan, [path for path in secrets if path]))
         self._warn_unauthenticated()
         return plan
 
@@ -140,6 +157,11 @@ class Transfer:
             warn(
                 f"format {self._format.name} with {algorithm} authenticates nothing: a change "
                 "goes unnoticed; prefer cobblestone-256"
+            )
+        elif not self._format.binds_order and not self._encrypt:
+            warn(
+                f"format {self._format.name} does not authenticate the order and number of its "
+                "chunks: compare the file with a digest that you trust"
             )
         elif self._format.authenticated and not self._format.binds_chunks and not self._encrypt:
             warn(

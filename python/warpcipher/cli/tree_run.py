@@ -72,6 +72,12 @@ class Trees:
                 self._refuse_links(tree)
                 self._refuse_bound(tree)
                 plan.skipped += others
+            elif not self._sealed.format.takes_context:
+                raise usage(
+                    f"{shown(tree.source)}: format {self._sealed.format.name} binds no file to its "
+                    "name, so that its trees have no manifest: take --no-manifest, or encrypt a "
+                    "tar archive"
+                )
             elif not self._sealed.format.binds_chunks:
                 raise usage(
                     f"{shown(tree.source)}: format {self._sealed.format.name} does not bind its "
@@ -146,7 +152,9 @@ class Trees:
             self._whole[job.tree].look_again(job, source.descriptor)
         if job.tree in self._growing or job.tree in self._whole:
             return self._sealed.options_of(job.name)
-        if self._encrypt or not self._sealed.format.authenticated or not source.is_regular:
+        chosen = self._sealed.format
+        may_be_named = chosen.authenticated and chosen.takes_context
+        if self._encrypt or not may_be_named or not source.is_regular:
             return self._sealed.options
         # One file of a tree, or a tree that lost its manifest.
         name = job.name

@@ -11,7 +11,8 @@ writes it.
         file.seek(1 << 30)
         file.read(100)
 
-Formats: `cobblestone-128`, `cobblestone-256`, `tink`, `ags1`, `raw`; docs/formats.md draws them.
+Formats: `cobblestone-128`, `cobblestone-256`, `tink`, `age`, `crypt4gh`, `ags1`, `raw`;
+docs/formats.md draws them.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 
 import warpcipher as wc
 
-from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, PieceCipher
+from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, PieceCipher, ReadAt
 from .decrypted_file import DecryptedFile
 from .file_chunks import read_chunks
 from .foreign import PREFIX_SIZE, Foreign
@@ -36,6 +37,9 @@ from .stream import decrypt_stream, encrypt_stream
 from .tink_keyset import TEMPLATES, Keyset
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
+
+LONG_MAGIC = 8
+"""Bytes of a magic number that no other file has by chance."""
 
 
 def open(
@@ -50,12 +54,13 @@ def open(
 
     file: a path, or a seekable binary file object opened for reading, which stays open after
     close().
-    key: 16 or 32 bytes (cobblestone), a `Keyset` or its JSON text (tink), the algorithm's key
-    (raw); or what `warpcipher.keys` takes for one: a source, a function.
+    key: 16 or 32 bytes (cobblestone), a `Keyset` or its JSON text (tink), identities and
+    passphrases of `formats.age`, secret keys of `formats.crypt4gh`, one or several, the algorithm's
+    key (raw); or what `warpcipher.keys` takes for one: a source, a function.
     format: a name in `FORMATS`; "auto" takes it from the key, see `resolve`.
-    The size is authenticated here (ags1, raw: not at all) and each chunk when it is read (raw: not,
-    but for GCM). `.raw.size` is the size of the plaintext. Raises InvalidTag, FormatError,
-    ValueError, OSError; so may every read.
+    The size is authenticated here (ags1, crypt4gh, raw: not at all) and each chunk when it is read
+    (raw: not, but for GCM). `.raw.size` is the size of the plaintext. Raises InvalidTag,
+    FormatError, ValueError, OSError; so may every read.
     """
     options = options or Options()
     chosen, key = take(format, key, options)
@@ -69,15 +74,20 @@ def open(
 def detect(header: Buffer, key: object, *, context: bytes = b"") -> str | None:
     """The format of the file that begins with `header` and belongs to `key`, or None.
 
-    Only ags1 has a magic number; of the others bytes alone say nothing. A Cobblestone header
-    commits to its key: 56 bytes settle it. A Tink file is found by its first segment: give
-    `probe_size` bytes of the file, or all of it; an ags1 file by its first block: 36 bytes and the
-    block length that it begins with, or all of it. `raw` is never found.
+    age, crypt4gh and ags1 have magic numbers; of the others bytes alone say nothing. A Cobblestone
+    header commits to its key: 56 bytes settle it; the headers of age and crypt4gh are of any
+    length: give all of one. A Tink file is found by its first segment: give `probe_size` bytes of
+    the file, or all of it; an ags1 file by its first block: 36 bytes and the block length that it
+    begins with, or all of it; armored files of age are given whole. `raw` is never found.
     """
     data = bytes(header)
     options = Options(context=context)
     chosen, key = take_for(data, key, options)
     try:
+        inner = chosen.decoded(io.BytesIO(data), data[: chosen.unwrap_size])
+        data = data if inner is None else inner.getvalue()
+        if context and not chosen.takes_context:
+            return None
         chosen.open_checked(key, lambda at, size: data[at : at + size], options).close()
     except (wc.InvalidTag, FormatError):
         return None
@@ -99,40 +109,61 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
     """What a file may be: without a key every format that fits, with a key the one it is.
 
     Raises OSError, and FormatError where the key opens a file that is cut short. With a key that
-    opens nothing there are no candidates.
+    opens nothing there are no candidates but a format whose magic number the file has.
     """
     with Path(path).open("rb") as file:
         size = file.seek(0, os.SEEK_END)
-        file.seek(0)
-        beginning = file.read(PREFIX_SIZE)
-        foreign = _identify(beginning, size)
+        read_at = _reading(file)
+        beginning = read_at(0, PREFIX_SIZE)
+        named = _named(beginning, size, read_at)
+        foreign = None if named else _identify(beginning, size)
         if key is None:
-            if foreign is not None and foreign.certain:
-                return FileInfo(size, False, (), foreign)
+            if named or (foreign is not None and foreign.certain):
+                return FileInfo(size, False, named, foreign)
             shapes = (entry.shape(beginning, size) for entry in FORMATS.values())
             fit = tuple(shape for shape in shapes if shape is not None)
             return FileInfo(size, False, fit, foreign)
         options = Options(context=context)
         chosen, key = take_for(beginning, key, options)
-
-        def read_at(at: int, length: int) -> bytes:
-            file.seek(at)
-            return file.read(length)
-
         try:
-            decryptor = chosen.open_checked(key, read_at, options)
+            prefix = read_at(0, chosen.unwrap_size)
+            file.seek(0)
+            inner = chosen.decoded(file, prefix)
+            source = file if inner is None else inner
+            decryptor = chosen.open_checked(key, _reading(source), options)
         except (wc.InvalidTag, FormatError):
-            return FileInfo(size, False, (), foreign)
+            return FileInfo(size, False, named, foreign)
+        size_inside = source.seek(0, os.SEEK_END)
     decryptor.close()
     layout = decryptor.layout
     found = Candidate(
         chosen.name,
-        f"the key opens its {'first block' if chosen.magic else 'header'}",
-        layout.plaintext_size(size),
+        f"the key opens its {chosen.proof}",
+        layout.plaintext_size(size_inside),
         layout.chunk,
-        layout.chunk_count(size),
+        layout.chunk_count(size_inside),
     )
     return FileInfo(size, True, (found,))
+
+
+def _reading(file: BinaryIO) -> ReadAt:
+    """Reads of a file at any place."""
+
+    def read_at(at: int, length: int) -> bytes:
+        file.seek(at)
+        return file.read(length)
+
+    return read_at
+
+
+def _named(beginning: bytes, size: int, read_at: ReadAt) -> tuple[Candidate, ...]:
+    """The format whose magic number a file begins with, if that is too long for chance."""
+    for entry in FORMATS.values():
+        if len(entry.magic) >= LONG_MAGIC and entry.begins(beginning):
+            prefix = bytes(entry.beginning(None, Options(), read_at))
+            shape = entry.shape(prefix, size)
+            return () if shape is None else (shape,)
+    return ()
 
 
 __all__ = [

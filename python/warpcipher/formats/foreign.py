@@ -19,7 +19,6 @@ class Foreign(NamedTuple):
 PREFIX_SIZE = 512
 """Bytes of a file that `identify` looks at."""
 
-_AGE = Foreign("age", "encrypted by age", "age -d")
 _GPG = Foreign("gpg", "an OpenPGP message", "gpg -d")
 _OPENSSL = Foreign(
     "openssl",
@@ -29,8 +28,6 @@ _OPENSSL = Foreign(
 _KEYS = Foreign("pem", "a PEM: a key or a certificate", "openssl pkey, openssl x509")
 
 _BEGINNINGS = (
-    (rb"age-encryption\.org/v\d", _AGE),
-    (rb"-----BEGIN AGE ENCRYPTED FILE-----", _AGE),
     (rb"-----BEGIN PGP MESSAGE-----", _GPG),
     (rb"-----BEGIN [A-Z0-9 ]{1,40}-----", _KEYS),
     (rb"Salted__", _OPENSSL),

@@ -104,17 +104,13 @@ class DecryptingReader(Uncopied, io.RawIOBase):
             return
         prefix = self._read_start(0, chosen.unwrap_size)
         self._source.seek(0)
-        inner = chosen.unwrapped(prefix, self._source)
-        if inner is None:
+        decoded = chosen.decoded(self._source, prefix)
+        if decoded is None:
             return
-        decoded = io.BytesIO()
-        buffer = memoryview(bytearray(1 << 20))
-        while count := read_whole(inner, buffer):
-            decoded.write(buffer[:count])
         if self._close_source:
             self._source.close()
         self._source, self._close_source, self._has_descriptor = decoded, True, False
-        self._file_size = decoded.tell()
+        self._file_size = len(decoded.getbuffer())
 
     def _read_start(self, offset: int, length: int) -> bytes:
         """As `_read_at`; fewer bytes only where the file has no more."""

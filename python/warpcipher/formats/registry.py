@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import warpcipher as wc
 
 from .. import keys
+from .age.format import Age
 from .ags1 import Ags1
 from .base import Format, Options
 from .cobblestone import Cobblestone
+from .crypt4gh.format import Crypt4gh
 from .raw import Raw
 from .tink import Tink
 from .tink_keyset import Keyset
@@ -19,6 +23,8 @@ FORMATS: dict[str, Format] = {
         Cobblestone(128),
         Cobblestone(256),
         Tink(),
+        Age(),
+        Crypt4gh(),
         Ags1(),
         Raw(),
     )
@@ -37,12 +43,16 @@ def resolve(name: str, key: object) -> Format:
     """The format of that name; for "auto" the one the key belongs to.
 
     A Keyset, or text that begins as JSON does, is Tink's; 16 or 32 bytes are cobblestone-128's or
-    -256's. `raw` is never chosen: it authenticates nothing. Raises ValueError.
+    -256's; keys of age and Crypt4GH, and lists of them, are theirs. `raw` is never chosen: it
+    authenticates nothing. Raises ValueError.
     """
     if name != "auto":
         return get(name)
     if isinstance(key, (bytes, bytearray, memoryview)) and len(key) in (16, 32):
         return get(f"cobblestone-{8 * len(key)}")
+    for entry in FORMATS.values():
+        if entry.knows(key):
+            return entry
     if isinstance(key, Keyset) or (isinstance(key, str) and key.lstrip()[:1] == "{"):
         return get("tink")
     if isinstance(key, (bytes, bytearray)) and bytes(key[:64]).lstrip()[:1] == b"{":
@@ -73,8 +83,7 @@ def take_for(prefix: bytes, key: object, options: Options) -> tuple[Format, obje
     key = _asked("auto", key, options)
     if isinstance(key, (bytes, bytearray, memoryview)):
         for entry in FORMATS.values():
-            named = entry.magic and prefix.startswith(entry.magic)
-            if named and len(key) in key_sizes(entry.name, None):
+            if entry.begins(prefix) and len(key) in key_sizes(entry.name, None):
                 return entry, key
     return resolve("auto", key), key
 
@@ -83,13 +92,24 @@ def _asked(name: str, key: object, options: Options) -> object:
     """The key itself, where a source or a function was given for it."""
     if not keys.is_deferred(key):
         return key
-    what = {"auto": "a key", "raw": f"a key of {options.algorithm}"}
-    return keys.resolve(
-        key,
-        sizes=key_sizes(name, options.algorithm),
-        keyset=name in ("auto", "tink"),
-        what=what.get(name, f"a {name} key"),
-    )
+    return keys.resolve(key, **wanted(name, options.algorithm))
+
+
+def wanted(name: str, algorithm: str | None, named: str | None = None) -> dict[str, Any]:
+    """What `keys.resolve` is told of the key of a format ("auto": of any). named: what an error
+    calls the algorithm. Raises as `key_sizes`."""
+    what = {
+        "auto": "a key",
+        "raw": f"a key of {named or algorithm}",
+        "age": "identities of age",
+        "crypt4gh": "a secret key of Crypt4GH",
+    }
+    return {
+        "sizes": key_sizes(name, algorithm),
+        "keyset": name in ("auto", "tink"),
+        "identities": name in ("auto", "age", "crypt4gh"),
+        "what": what.get(name, f"a {name} key"),
+    }
 
 
 def key_sizes(name: str, algorithm: str | None) -> tuple[int, ...]:

@@ -89,6 +89,7 @@ class Tink(Format):
     description = "Tink streaming AEAD, AES-GCM-HKDF or AES-CTR-HMAC, with a Tink JSON keyset"
     found_by_key = True
     extension = ".tink"
+    proof = "first segment"
     authenticated = True
     binds_chunks = True
 

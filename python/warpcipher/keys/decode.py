@@ -28,6 +28,7 @@ _BASE64_DIGITS = (22, 32, 43, 86)
 
 _HEX = re.compile(rb"[0-9a-fA-F]+")
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]+={0,2}|[A-Za-z0-9_-]+={0,2}")
+_IDENTITIES = re.compile(rb"AGE-SECRET-KEY-1|-----BEGIN CRYPT4GH PRIVATE KEY-----")
 _SPACE = b" \t\r\n\v\f"
 
 # What begins like this is no key of ours: (beginning, what it is).
@@ -56,9 +57,7 @@ def identify(data: bytes | bytearray) -> str | None:
 
     Looks at the beginning alone. A cleartext Tink keyset is None, as it is a key of format tink.
     """
-    text = bytes(data[:4096]).lstrip(_SPACE)
-    # An age key file begins with comments.
-    text = re.sub(rb"\A(?:#[^\n]*(?:\n\s*|\Z))+", b"", text)
+    text = _uncommented(data)
     for beginning, what in _BEGINNINGS:
         if re.match(beginning, text):
             return what
@@ -66,6 +65,12 @@ def identify(data: bytes | bytearray) -> str | None:
         return f"a PEM ({found[1].decode('ascii')})"
     document = _json_object(data)
     return None if document is None else _identify_json(document)
+
+
+def _uncommented(data: bytes | bytearray) -> bytes:
+    """The beginning, without the comments that a file of an age identity has first."""
+    text = bytes(data[:4096]).lstrip(_SPACE)
+    return re.sub(rb"\A(?:#[^\n]*(?:\n\s*|\Z))+", b"", text)
 
 
 def _json_object(data: bytes | bytearray) -> dict[str, object] | None:
@@ -99,6 +104,7 @@ def decode(
     encoding: Encoding = "auto",
     sizes: Collection[int] = (),
     keyset: bool = True,
+    identities: bool = False,
     text: bool = False,
     what: str = "a key",
 ) -> bytearray:
@@ -107,7 +113,8 @@ def decode(
     name: what holds them, for errors. encoding: "auto" finds it by the length, in the order hex,
     base64, raw. sizes: that a key may have, in bytes; empty: those of all algorithms, with an
     encoding named any. keyset: whether a Tink keyset in JSON may stand for the key; it is returned
-    as it is. text: raw bytes are not expected unless the encoding says so. what: how an error calls
+    as it is. identities: whether secret keys of age or Crypt4GH may, which are returned as they are
+    too. text: raw bytes are not expected unless the encoding says so. what: how an error calls
     what was expected.
     Raises ValueError, which says what was found and never shows it.
     """
@@ -116,16 +123,21 @@ def decode(
     if len(data) > LONGEST:
         raise ValueError(f"{name} holds more than {LONGEST} bytes: that is no key")
     stripped = bytes(data).strip(_SPACE)
+    expected = _expected(what, sizes, keyset, identities)
     if encoding != "raw":
+        if identities and _IDENTITIES.match(_uncommented(data)):
+            return bytearray(stripped)
         found = identify(data)
         if not stripped:
             found = "nothing" if not data else "white space alone"
         if found is not None:
-            raise ValueError(f"{name} holds {found}; {_expected(what, sizes, keyset)}")
+            raise ValueError(f"{name} holds {found}; {expected}")
         if _json_object(data) is not None:
             if keyset:
                 return bytearray(stripped)
-            raise ValueError(f"{name} holds a Tink keyset; {_expected(what, sizes, keyset)}")
+            raise ValueError(f"{name} holds a Tink keyset; {expected}")
+        if identities and not (sizes or keyset):
+            raise ValueError(f"{name} holds {_shape(data, stripped)}; {expected}")
     readings = _readings(data, stripped, encoding, text)
     if encoding == "auto":
         allowed = frozenset(sizes or SIZES)
@@ -138,7 +150,7 @@ def decode(
         readings = {form: key for form, key in readings.items() if len(key) in sizes}
     for key in readings.values():
         return key
-    raise ValueError(f"{name} holds {_shape(data, stripped)}; {_expected(what, sizes, keyset)}")
+    raise ValueError(f"{name} holds {_shape(data, stripped)}; {expected}")
 
 
 def _readings(
@@ -189,9 +201,12 @@ def _shape(data: bytes | bytearray, stripped: bytes) -> str:
     return f"{len(data)} byte{'s' if len(data) > 1 else ''}"
 
 
-def _expected(what: str, sizes: Collection[int], keyset: bool) -> str:
+def _expected(what: str, sizes: Collection[int], keyset: bool, identities: bool) -> str:
+    if identities and not sizes:
+        return f"expected {what}"
     counts = " or ".join(map(str, sizes or SIZES))
     also = ", or a Tink keyset in JSON" if keyset else ""
+    also += ", or an identity of age or Crypt4GH" if identities else ""
     return f"expected {what}: {counts} bytes, raw, in hex digits or in base64{also}"
 
 

@@ -39,6 +39,7 @@ class KeySource(abc.ABC):
         *,
         sizes: Collection[int] = (),
         keyset: bool = True,
+        identities: bool = False,
         what: str = "a key",
     ) -> bytes:
         """The key. Arguments and errors as for `warpcipher.keys.resolve`."""
@@ -49,6 +50,7 @@ class KeySource(abc.ABC):
                 encoding=self.encoding,
                 sizes=sizes,
                 keyset=keyset,
+                identities=identities,
                 text=self.text,
                 what=what,
             )
@@ -69,6 +71,7 @@ def resolve(
     *,
     sizes: Collection[int] = (),
     keyset: bool = True,
+    identities: bool = False,
     what: str = "a key",
 ) -> bytes:
     """The bytes of what a caller gave as a key.
@@ -80,13 +83,14 @@ def resolve(
     sizes:  the sizes in bytes that the key may have, by which a source tells raw, hex and base64
             apart; empty: 8, 16, 24, 32 or 64. Bytes that were given are not checked by it.
     keyset: whether a Tink keyset may stand for the key; its JSON is what is returned.
+    identities: whether secret keys of age or Crypt4GH may; their text is what is returned.
     what:   how an error calls what was expected: "a key of aes-256-gcm".
     Raises TypeError, ValueError (what was found is no such key), OSError (it cannot be had). No
     error shows the key. The copy that is returned cannot be wiped.
     """
     for _ in range(DEPTH):
         if isinstance(key, KeySource):
-            return key.resolve(key_id, sizes=sizes, keyset=keyset, what=what)
+            return key.resolve(key_id, sizes=sizes, keyset=keyset, identities=identities, what=what)
         if isinstance(key, str):
             if keyset and key.lstrip()[:1] == "{":
                 return key.encode()

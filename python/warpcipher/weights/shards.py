@@ -23,9 +23,12 @@ from .header import MAX_HEADER_SIZE, shown
 INDEX_SUFFIX = ".safetensors.index.json"
 FILE_SUFFIX = ".safetensors"
 MODEL_FORMATS = {
-    name: entry for name, entry in FORMATS.items() if entry.authenticated and entry.found_by_key
+    name: entry
+    for name, entry in FORMATS.items()
+    if entry.authenticated and entry.found_by_key and entry.takes_context
 }
-"""Formats of models: those that a key alone opens, as no other name is given to load one."""
+"""Formats of models: those that a key alone opens, as no other name is given to load one, and that
+bind a file to its model."""
 _EXTENSIONS = tuple(entry.extension for entry in MODEL_FORMATS.values())
 
 

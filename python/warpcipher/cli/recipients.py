@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of files for people: recipients, identities, passphrases of age and Crypt4GH.
+
+A passphrase is asked for on the terminal, or comes from a variable or a descriptor: none of them
+shows it. With an identity it opens the identity's file; without one it is the key itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, Union
+
+import click
+
+from . import keys
+from .errors import NotAuthenticError, shown, usage
+
+if TYPE_CHECKING:
+    from warpcipher.formats import age, crypt4gh
+
+Holder = Union[
+    "age.Recipient", "age.Identity", "age.Passphrase", "crypt4gh.PublicKey", "crypt4gh.SecretKey"
+]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+PASSPHRASE = (
+    click.option(
+        "-p",
+        "--passphrase",
+        is_flag=True,
+        help="Format age: a passphrase, asked for; with -i that of the identity's file.",
+    ),
+    click.option(
+        "--passphrase-env", metavar="NAME", help="The passphrase is in this environment variable."
+    ),
+    click.option(
+        "--passphrase-fd",
+        metavar="N",
+        type=int,
+        help="The passphrase is read from this open descriptor, without its line end.",
+    ),
+)
+READING = (
+    click.option(
+        "-i",
+        "--identity",
+        "identities",
+        metavar="FILE",
+        multiple=True,
+        help="Formats age and crypt4gh: a file with secret keys; may be repeated.",
+    ),
+    *PASSPHRASE,
+)
+WRITING = (
+    click.option(
+        "-r",
+        "--recipient",
+        "recipients",
+        metavar="AGE1...",
+        multiple=True,
+        help="encrypt: who can decrypt, a public key of age; may be repeated.",
+    ),
+    click.option(
+        "-R",
+        "--recipients-file",
+        "recipient_files",
+        metavar="FILE",
+        multiple=True,
+        help="encrypt: a file of public keys of age, or one of Crypt4GH; may be repeated.",
+    ),
+    click.option("-a", "--armor", is_flag=True, help="encrypt, format age: write ASCII text."),
+)
+
+
+def reading_options(function: Function) -> Function:
+    """Adds the options of a command that reads files; `People.take` takes them."""
+    return _with(READING, function)
+
+
+def passphrase_options(function: Function) -> Function:
+    """Adds the options of a passphrase alone; `People.take` takes them."""
+    return _with(PASSPHRASE, function)
+
+
+def _with(options: Sequence[Callable[[Function], Function]], function: Function) -> Function:
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@dataclass(frozen=True)
+class People:
+    """What the options say; all empty: nothing."""
+
+    recipients: tuple[str, ...] = ()
+    recipient_files: tuple[str, ...] = ()
+    identities: tuple[str, ...] = ()
+    passphrase: bool = False
+    env: str | None = None
+    fd: int | None = None
+
+    @classmethod
+    def take(cls, given: dict[str, Any]) -> People:
+        """Takes the options out of a command's arguments. Raises CliError."""
+        people = cls(
+            given.pop("recipients", ()),
+            given.pop("recipient_files", ()),
+            given.pop("identities", ()),
+            given.pop("passphrase"),
+            given.pop("passphrase_env"),
+            given.pop("passphrase_fd"),
+        )
+        ways = (people.passphrase, people.env is not None, people.fd is not None)
+        if sum(ways) > 1:
+            raise usage("give one of --passphrase, --passphrase-env and --passphrase-fd")
+        if people.fd is not None and people.fd < 0:
+            raise usage(f"--passphrase-fd takes the number of an open descriptor, got {people.fd}")
+        return people
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.recipients or self.recipient_files or self.identities or self.has_passphrase
+        )
+
+    @property
+    def has_passphrase(self) -> bool:
+        return self.passphrase or self.env is not None or self.fd is not None
+
+    @property
+    def takes_standard_input(self) -> bool:
+        return self.fd == 0 or keys.STANDARD in (*self.identities, *self.recipient_files)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Files that no output may replace."""
+        return tuple(path for path in self.identities if path != keys.STANDARD)
+
+    def check(self, *, encrypts: bool) -> None:
+        """Raises CliError for options that the command does not take."""
+        if not encrypts and (self.recipients or self.recipient_files):
+            raise usage("-r and -R say who can decrypt: give who does, with -i FILE")
+
+    def read(self, *, encrypts: bool) -> list[Holder]:
+        """Who files are for (encrypts), or who opens them. Raises CliError, OSError."""
+        from warpcipher.formats import age
+
+        secrets = _Secrets(self, encrypts=encrypts)
+        found: list[Holder] = [
+            _named("-r", age.Recipient.parse, text.strip()) for text in self.recipients
+        ]
+        for path in self.recipient_files:
+            found += _named(shown(path), _recipients, _content(path))
+        for path in self.identities:
+            found += secrets.read(path)
+        if self.has_passphrase and not self.identities:
+            if found:
+                raise usage("a passphrase goes with no other recipient: give one of the two")
+            found.append(age.Passphrase(secrets.passphrase("Passphrase")))
+        if self.has_passphrase and self.identities and not secrets.asked:
+            raise usage("no identity is encrypted: the passphrase opens nothing")
+        if len({isinstance(one, _kinds_of_age()) for one in found}) > 1:
+            raise usage("keys of age and of Crypt4GH do not go together: give those of one format")
+        return found
+
+
+def _kinds_of_age() -> tuple[type, ...]:
+    from warpcipher.formats import age
+
+    return (age.Recipient, age.Identity, age.Passphrase)
+
+
+class _Secrets:
+    """Identities, and the passphrase that they are encrypted with, which is asked for once."""
+
+    def __init__(self, people: People, *, encrypts: bool) -> None:
+        self._people = people
+        self._encrypts = encrypts
+        self._passphrase: bytes | None = None
+
+    @property
+    def asked(self) -> bool:
+        return self._passphrase is not None
+
+    def passphrase(self, what: str, *, new: bool | None = None) -> bytes:
+        if self._passphrase is None:
+            twice = self._encrypts if new is None else new
+            self._passphrase = read_passphrase(self._people, what, twice=twice)
+        return self._passphrase
+
+    def read(self, path: str) -> Iterable[Holder]:
+        """The identities in a file."""
+        from warpcipher import InvalidTag
+        from warpcipher.formats import age, crypt4gh
+
+        data = _content(path, secret=True)
+        name = shown(path)
+        try:
+            is_crypt4gh = crypt4gh.is_secret_key(data)
+            is_encrypted = crypt4gh.is_encrypted if is_crypt4gh else age.is_encrypted
+            phrase = None
+            if is_encrypted(data):
+                phrase = self.passphrase(f"Passphrase of {name}", new=False)
+            if is_crypt4gh:
+                return [crypt4gh.SecretKey.parse(data, phrase)]
+            return age.identities(data, phrase)
+        except InvalidTag as error:
+            raise NotAuthenticError(f"{name}: {error}") from None
+        except ValueError as error:
+            raise usage(f"{name}: {error}") from None
+
+
+def _content(path: str, *, secret: bool = False) -> bytes:
+    """What a file holds, - for standard input. A secret one that others may read gets a warning."""
+    from warpcipher.keys.sources import read_bounded
+
+    if path == keys.STANDARD:
+        return bytes(read_bounded(0, "standard input"))
+    if secret:
+        keys.warn_of_mode(path)
+    with Path(path).open("rb", buffering=0) as file:
+        try:
+            return bytes(read_bounded(file.fileno(), shown(path)))
+        except ValueError as error:
+            raise usage(str(error)) from None
+
+
+def _recipients(data: bytes) -> list[Holder]:
+    from warpcipher.formats import age, crypt4gh
+
+    if crypt4gh.is_key(data):
+        return [crypt4gh.PublicKey.parse(data)]
+    return list(age.recipients(data))
+
+
+def _named(name: str, parse: Callable[[Any], Any], data: str | bytes) -> Any:
+    try:
+        return parse(data)
+    except ValueError as error:
+        raise usage(f"{name}: {error}") from None
+
+
+def read_passphrase(people: People, what: str, *, twice: bool) -> bytes:
+    """The passphrase, from where the options say; from the terminal where they do not. Raises
+    CliError, OSError. twice: it is asked for two times, as one that is new."""
+    from warpcipher import keys as sources
+    from warpcipher.keys.sources import read_bounded
+
+    if people.env is not None:
+        try:
+            text = bytes(sources.from_env(people.env).read(None))
+        except ValueError as error:
+            raise usage(str(error)) from None
+    elif people.fd is not None:
+        name = "standard input" if people.fd == 0 else f"descriptor {people.fd}"
+        text = bytes(read_bounded(people.fd, name)).removesuffix(b"\n").removesuffix(b"\r")
+    else:
+        text = _ask(what)
+        if twice and text != _ask(f"{what} again"):
+            raise usage("the two passphrases differ: nothing was done")
+    if not text:
+        raise usage("the passphrase is empty")
+    return text
+
+
+def _ask(what: str) -> bytes:
+    """Asks on the terminal of the process, which shows nothing of the answer."""
+    import getpass
+
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        raise usage(
+            "there is no terminal to ask for the passphrase: give --passphrase-env NAME or "
+            "--passphrase-fd N"
+        ) from None
+    try:
+        return getpass.getpass(f"{what}: ").encode("utf-8", "surrogateescape")
+    except EOFError:
+        raise usage("the terminal was closed before a passphrase came") from None

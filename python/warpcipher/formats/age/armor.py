@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ASCII armor: an age file as text, base64 in lines of 64 between two markers (RFC 7468, strict).
+
+Lines end in LF or CR LF. White space may stand before and after the text, nowhere in it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from ..base import Wrapper
+from ..layout import FormatError
+from ..whole import Reader, Writer, read_whole, write_whole
+
+BEGIN = b"-----BEGIN AGE ENCRYPTED FILE-----"
+END = b"-----END AGE ENCRYPTED FILE-----"
+COLUMNS = 64
+LINE = COLUMNS * 3 // 4
+"""Bytes of the file that a line holds."""
+SPACE = b" \t\r\n"
+MOST_SPACE = 1024
+"""White space before the text."""
+BLOCK = 1 << 16
+
+
+def is_armor(prefix: bytes) -> bool:
+    """Whether a file that begins so is armored."""
+    return prefix[: MOST_SPACE + len(BEGIN)].lstrip(SPACE).startswith(BEGIN)
+
+
+class ArmorWriter(Wrapper):
+    """Writes a file as text."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._rest = bytearray()
+        self._count = 0
+        self._begun = False
+
+    def write(self, data: memoryview, /) -> int:
+        self._rest += data
+        whole = len(self._rest) - len(self._rest) % LINE
+        self._put(bytes(self._rest[:whole]))
+        del self._rest[:whole]
+        return len(data)
+
+    def finish(self) -> int:
+        self._put(bytes(self._rest))
+        self._rest.clear()
+        self._emit(END + b"\n")
+        return self._count
+
+    def _put(self, data: bytes) -> None:
+        text = base64.b64encode(data)
+        lines = [text[i : i + COLUMNS] for i in range(0, len(text), COLUMNS)]
+        self._emit(b"".join(line + b"\n" for line in lines))
+
+    def _emit(self, text: bytes) -> None:
+        if not self._begun:
+            self._begun = True
+            text = BEGIN + b"\n" + text
+        write_whole(self._writer, memoryview(text))
+        self._count += len(text)
+
+
+class ArmorReader:
+    """The file inside of text."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._text = b""
+        self._at_end = False
+        self._decoded = memoryview(b"")
+        self._line = 0
+        self._last = False
+        self._begun = False
+        self._short_line = False
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        while not self._decoded:
+            if self._begun and self._last:
+                return 0
+            self._decode()
+        count = min(len(buffer), len(self._decoded))
+        buffer[:count] = self._decoded[:count]
+        self._decoded = self._decoded[count:]
+        return count
+
+    def _fill(self) -> None:
+        block = bytearray(BLOCK)
+        count = read_whole(self._reader, memoryview(block))
+        self._at_end = count < BLOCK
+        self._text += block[:count]
+
+    def _decode(self) -> None:
+        """Decodes the lines that are there."""
+        if not self._at_end:
+            self._fill()
+        if not self._begun:
+            self._text = self._text.lstrip(SPACE)
+        lines = self._text.split(b"\n")
+        rest = lines.pop()  # a line that has not ended
+        self._text = b"" if self._at_end else rest
+        if self._at_end and rest:
+            lines.append(rest)
+        decoded = []
+        for place, line in enumerate(lines):
+            self._line += 1
+            line = line.removesuffix(b"\r")
+            if not self._begun:
+                if line != BEGIN:
+                    raise self._malformed(f"its first line is not {BEGIN.decode()}")
+                self._begun = True
+            elif line == END:
+                self._last = True
+                self._check_end(b"\n".join(lines[place + 1 :]) + self._text)
+                break
+            else:
+                decoded.append(self._decode_line(line))
+        if self._at_end and not self._last:
+            raise FormatError("truncated: the armor has no line " + END.decode())
+        if not self._begun and len(self._text) > BLOCK:
+            raise self._malformed(f"its first line is not {BEGIN.decode()}")
+        if len(self._text) > COLUMNS + 1 and not self._last:
+            raise self._malformed(f"a line has more than {COLUMNS} characters")
+        self._decoded = memoryview(b"".join(decoded))
+
+    def _decode_line(self, line: bytes) -> bytes:
+        if self._short_line:
+            raise self._malformed("a line follows one that is shorter than the others")
+        if not line or len(line) > COLUMNS:
+            raise self._malformed(f"a line has {len(line)} characters, expected 1 to {COLUMNS}")
+        try:
+            data = base64.b64decode(line, validate=True)
+        except binascii.Error:
+            data = None
+        if data is None or base64.b64encode(data) != line:
+            raise self._malformed("a line is not canonical base64")
+        self._short_line = len(data) < LINE
+        return data
+
+    def _check_end(self, rest: bytes) -> None:
+        """Nothing but white space follows."""
+        while True:
+            if rest.strip(SPACE):
+                raise self._malformed("something follows its last line")
+            if self._at_end:
+                return
+            self._text = b""
+            self._fill()
+            rest = self._text
+
+    def _malformed(self, why: str) -> FormatError:
+        return FormatError(f"malformed armor, line {self._line}: {why}")

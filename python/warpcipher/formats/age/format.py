@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The age file format, version 1 (age-encryption.org/v1, c2sp.org/age).
+
+    +--------+----------+-----------------+-----+---------------------+
+    | header | nonce 16 | chunk 0: 65552  | ... | final: 17 to 65552  |
+    +--------+----------+-----------------+-----+---------------------+
+
+The header (header.py) has the file key, wrapped for each recipient (keys.py); payload.py has the
+chunks. The final chunk is marked in its nonce; it is empty only where the plaintext is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, Wrapper
+from ..layout import FormatError
+from ..whole import Reader, Writer
+from . import armor, header, key_files, payload
+from .keys import FILE_KEY_SIZE, Identity, Passphrase, Recipient, unwrap
+
+_KINDS = (Recipient, Identity, Passphrase)
+
+
+def _parsed(key: object) -> list[Recipient | Identity | Passphrase]:
+    """What was given as a key: keys of age, their text, or several. TypeError, ValueError."""
+    if isinstance(key, _KINDS):
+        return [key]
+    if isinstance(key, str):
+        if "\n" not in key and key.startswith("age1"):
+            return [Recipient.parse(key)]
+        return list(key_files.identities(key))
+    if isinstance(key, (bytes, bytearray, memoryview)):
+        return list(key_files.identities(bytes(key)))
+    if isinstance(key, Iterable):
+        several = [one for entry in key for one in _parsed(entry)]
+        if not several:
+            raise ValueError("format age got an empty list of keys")
+        return several
+    raise TypeError(
+        "format age takes an age.Recipient, age.Identity or age.Passphrase as key, or several, got "
+        f"{type(key).__name__}"
+    )
+
+
+class Age(Format):
+    """`age`; the key is a Recipient, an Identity or a Passphrase, or several of them."""
+
+    name = "age"
+    description = "age, ChaCha20-Poly1305 in chunks of 64 KiB, for X25519 keys or a passphrase"
+    found_by_key = True
+    extension = ".age"
+    authenticated = True
+    binds_chunks = True
+    magic = header.MAGIC
+    takes_context = False
+    unwrap_size = armor.MOST_SPACE + len(armor.BEGIN)
+
+    def knows(self, key: object) -> bool:
+        if isinstance(key, (str, bytes, bytearray)):
+            text = key.encode() if isinstance(key, str) else bytes(key)
+            lines = (line for line in text.splitlines() if line.strip() and line[:1] != b"#")
+            first = next(lines, b"")
+            return first.startswith((b"age1", b"AGE-SECRET-KEY-"))
+        if isinstance(key, (list, tuple)):
+            return bool(key) and all(self.knows(one) for one in key)
+        return isinstance(key, _KINDS)
+
+    def encryptor(self, key: object, options: Options) -> Encryptor:
+        options.refuse_others(self.name, "armor")
+        recipients = _parsed(key)
+        if len(recipients) > 1 and any(isinstance(one, Passphrase) for one in recipients):
+            raise ValueError("format age takes a passphrase alone, without other recipients")
+        file_key = os.urandom(FILE_KEY_SIZE)
+        head = header.build(file_key, tuple(one.wrap(file_key) for one in recipients))
+        nonce = os.urandom(payload.NONCE_SIZE)
+        return payload.encryptor(file_key, head, nonce, options.engine)
+
+    def shape(self, prefix: bytes, size: int) -> Candidate | None:
+        if armor.is_armor(prefix):
+            return Candidate(self.name, f"it begins with {armor.BEGIN.decode()}")
+        if not self.begins(prefix):
+            return None
+        reason = f"it begins with {header.MAGIC.decode().strip()}"
+        try:
+            parsed = header.parse(prefix)
+        except FormatError as error:
+            return Candidate(self.name, f"{reason}; {error}")
+        reason = f"{reason}, and is for {parsed.told()}"
+        layout = payload.layout(parsed.size)
+        try:
+            plaintext_size, chunks = layout.plaintext_size(size), layout.chunk_count(size)
+        except FormatError as error:
+            return Candidate(self.name, f"{reason}; {error}")
+        return Candidate(self.name, reason, plaintext_size, layout.chunk, chunks)
+
+    def begins(self, prefix: bytes) -> bool:
+        return prefix.startswith(header.ANY_VERSION) or armor.is_armor(prefix)
+
+    def probe_size(self, key: object, options: Options, prefix: Buffer = b"") -> int:
+        size = header.wanted(bytes(prefix))
+        return size if size >= header.LONGEST else size + payload.NONCE_SIZE
+
+    def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
+        options.refuse_others(self.name, "armor")
+        identities = _parsed(key)
+        if any(isinstance(one, Recipient) for one in identities):
+            raise ValueError(
+                "format age decrypts with an identity or a passphrase, not with a recipient"
+            )
+        data = bytes(prefix)
+        parsed = header.parse(data)
+        file_key = unwrap(parsed.stanzas, identities)  # type: ignore[arg-type]
+        parsed.check(file_key)
+        return payload.decryptor(file_key, parsed.size, data, options.engine)
+
+    def unwrapped(self, prefix: bytes, reader: Reader) -> Reader | None:
+        return armor.ArmorReader(reader) if armor.is_armor(prefix) else None
+
+    def wrapped(self, writer: Writer, options: Options) -> Wrapper | None:
+        return armor.ArmorWriter(writer) if options.armor else None

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Crypt4GH, version 1 (GA4GH): the format of genomic archives.
+
+    +--------+---------------------------------+-----+-----------------------+
+    | header | nonce 12 | text 65536 | tag 16  | ... | final: 1 to 65536 text |
+    +--------+---------------------------------+-----+-----------------------+
+
+The header (header.py) has the data key, for each reader. A segment is ChaCha20-Poly1305 under it
+and a random nonce, without associated data: nothing binds it to its place, and nothing marks the
+final one. An empty file has no segment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from .. import curve25519
+from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, Options
+from ..layout import FormatError, Layout
+from ..nonce_chunks import OVERHEAD, NonceChunkDecryptor, NonceChunkEncryptor
+from . import header, keys
+from .keys import PublicKey, SecretKey
+
+SEGMENT_SIZE = 64 << 10
+
+
+def layout(header_size: int) -> Layout:
+    """Where the segments lie."""
+    return Layout(
+        header_size=header_size,
+        chunk=SEGMENT_SIZE,
+        overhead=OVERHEAD,
+        first_chunk=SEGMENT_SIZE,
+        final_short=False,
+        max_chunks=1 << 47,
+        has_empty=False,
+    )
+
+
+def _parsed(key: object) -> list[PublicKey | SecretKey]:
+    """What was given as a key: keys of Crypt4GH, or several; the text of a secret one. TypeError,
+    ValueError."""
+    if isinstance(key, (PublicKey, SecretKey)):
+        return [key]
+    if isinstance(key, (str, bytes, bytearray, memoryview)):
+        return [SecretKey.parse(key if isinstance(key, str) else bytes(key))]
+    if isinstance(key, Iterable):
+        several = [one for entry in key for one in _parsed(entry)]
+        if not several:
+            raise ValueError("format crypt4gh got an empty list of keys")
+        return several
+    raise TypeError(
+        "format crypt4gh takes a crypt4gh.PublicKey or crypt4gh.SecretKey as key, or several, got "
+        f"{type(key).__name__}"
+    )
+
+
+class Crypt4gh(Format):
+    """`crypt4gh`; the key is a PublicKey or SecretKey, or several of them."""
+
+    name = "crypt4gh"
+    description = "Crypt4GH, ChaCha20-Poly1305 in segments of 64 KiB, for X25519 keys"
+    found_by_key = True
+    extension = ".c4gh"
+    authenticated = True
+    binds_chunks = False
+    binds_order = False
+    takes_context = False
+    magic = header.MAGIC
+
+    def knows(self, key: object) -> bool:
+        if isinstance(key, (str, bytes, bytearray)):
+            return keys.is_secret_key(key.encode() if isinstance(key, str) else bytes(key))
+        if isinstance(key, (list, tuple)):
+            return bool(key) and all(self.knows(one) for one in key)
+        return isinstance(key, (PublicKey, SecretKey))
+
+    def encryptor(self, key: object, options: Options) -> Encryptor:
+        options.refuse_others(self.name)
+        readers = [one.public_key if isinstance(one, SecretKey) else one for one in _parsed(key)]
+        secret = bytearray(os.urandom(header.DATA_KEY_SIZE))
+        head = header.build(bytes(secret), readers)
+        return NonceChunkEncryptor(layout(len(head)), head, curve25519.ALGORITHM, secret, options)
+
+    def shape(self, prefix: bytes, size: int) -> Candidate | None:
+        if not self.begins(prefix):
+            return None
+        reason = f"it begins with {header.MAGIC.decode()}"
+        try:
+            parsed = header.Header.parse(prefix)
+            segments = layout(parsed.size)
+            plaintext_size, chunks = segments.plaintext_size(size), segments.chunk_count(size)
+        except FormatError as error:
+            return Candidate(self.name, f"{reason}; {error}")
+        count = len(parsed.packets)
+        reason = f"{reason}, and has {count} packet{'s' if count > 1 else ''} for readers"
+        return Candidate(self.name, reason, plaintext_size, SEGMENT_SIZE, chunks)
+
+    def probe_size(self, key: object, options: Options, prefix: Buffer = b"") -> int:
+        return header.wanted(bytes(prefix))
+
+    def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
+        options.refuse_others(self.name)
+        secrets = [one for one in _parsed(key) if isinstance(one, SecretKey)]
+        if not secrets:
+            raise ValueError("format crypt4gh decrypts with a secret key, not with a public one")
+        parsed = header.Header.parse(bytes(prefix))
+        secret = bytearray(header.data_key(parsed, secrets))
+        return NonceChunkDecryptor(layout(parsed.size), curve25519.ALGORITHM, secret, options)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Both ways between warpcipher's age format and its peers: pyrage (Rust) and the command age
+(Go)."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from format_cases import paint
+from warpcipher import formats
+from warpcipher.formats import Options, age
+
+pytest.importorskip("cryptography")
+
+CHUNK = 1 << 16
+SIZES = sorted(
+    {0, 1, 15, 16, 17, 1000}
+    | {edge * CHUNK + step for edge in (1, 2, 3, 16, 17) for step in (-1, 0, 1)}
+    | {3_000_001}
+)
+ME = age.Identity.generate()
+YOU = age.Identity.generate()
+
+every_size = pytest.mark.parametrize("size", SIZES)
+armored = pytest.mark.parametrize("armor", [False, True], ids=["binary", "armor"])
+
+
+def encrypt(plain: bytes, key: Any, *, armor: bool = False) -> bytes:
+    out = io.BytesIO()
+    formats.encrypt_stream(io.BytesIO(plain), out, key, options=Options(armor=armor))
+    return out.getvalue()
+
+
+def decrypt(data: bytes, key: Any) -> bytes:
+    out = io.BytesIO()
+    formats.decrypt_stream(io.BytesIO(data), out, key)
+    with formats.open(io.BytesIO(data), key) as file:
+        assert file.read() == out.getvalue()
+    return out.getvalue()
+
+
+@every_size
+@armored
+def test_pyrage(size: int, armor: bool) -> None:
+    pyrage = pytest.importorskip("pyrage")
+    me, you = (pyrage.x25519.Identity.from_str(one.to_text()) for one in (ME, YOU))
+    assert str(me.to_public()) == str(ME.recipient)
+    plain = paint(size)
+    sealed = pyrage.encrypt(plain, [you.to_public(), me.to_public()], armored=armor)
+    assert decrypt(sealed, ME) == plain
+    ours = encrypt(plain, [ME.recipient, YOU.recipient], armor=armor)
+    assert pyrage.decrypt(ours, [you]) == plain
+    with pytest.raises(pyrage.DecryptError):
+        pyrage.decrypt(ours, [pyrage.x25519.Identity.generate()])
+
+
+@pytest.mark.parametrize("size", [0, 1, CHUNK, CHUNK + 1])
+@armored
+def test_passphrases_of_pyrage(size: int, armor: bool) -> None:
+    pyrage = pytest.importorskip("pyrage")
+    plain = paint(size)
+    quick = age.Passphrase("pässword", work_factor=2)
+    assert pyrage.passphrase.decrypt(encrypt(plain, quick, armor=armor), "pässword") == plain
+    sealed = pyrage.passphrase.encrypt(plain, "pässword", armored=armor)
+    assert decrypt(sealed, age.Passphrase("pässword")) == plain
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Path:
+    if shutil.which("age") is None or shutil.which("age-keygen") is None:
+        pytest.skip("needs the command age")
+    (tmp_path / "id.txt").write_text(f"# a comment\n{ME.to_text()}\n")
+    return tmp_path
+
+
+def run(*arguments: str, folder: Path, stdin: bytes = b"") -> bytes:
+    done = subprocess.run(arguments, cwd=folder, input=stdin, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@every_size
+@armored
+def test_the_command_age(command: Path, size: int, armor: bool) -> None:
+    plain = paint(size)
+    ours = encrypt(plain, [YOU, ME], armor=armor)
+    assert run("age", "-d", "-i", "id.txt", folder=command, stdin=ours) == plain
+    options = ("-a",) if armor else ()
+    recipients = ("-r", str(YOU.recipient), "-r", str(ME.recipient))
+    sealed = run("age", *options, *recipients, folder=command, stdin=plain)
+    assert decrypt(sealed, ME) == plain
+
+
+def test_keys_of_age_keygen(command: Path) -> None:
+    text = run("age-keygen", folder=command).decode()
+    (identity,) = age.identities(text)
+    assert f"# public key: {identity.recipient}" in text
+    shown = run("age-keygen", "-y", "id.txt", folder=command)
+    assert age.recipients(shown) == [ME.recipient]
