@@ -3,6 +3,7 @@
 // 64-bit integers in native order.
 #include <nanobind/stl/vector.h>
 
+#include <cerrno>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -10,10 +11,12 @@
 
 #include "bind.hpp"
 #include "core/error.hpp"
+#include "gil.hpp"
 #include "integers.hpp"
 #include "operand.hpp"
 #include "parquet/page_header.hpp"
 #include "parquet/page_modules.hpp"
+#include "parquet/page_scan.hpp"
 #include "parquet/row_groups.hpp"
 
 namespace nb = nanobind;
@@ -39,6 +42,20 @@ std::vector<std::uint8_t> copy_of(nb::handle object, const char* name) {
 nb::bytes walk(nb::handle data, std::uint64_t start, std::uint64_t end) {
   const Operand bytes(data, "data", Operand::Use::read);
   return as_bytes(parquet::walk_modules(bytes.bytes(), start, end));
+}
+
+nb::tuple scan(int descriptor, std::uint64_t start, std::uint64_t end) {
+  parquet::PageScan found;
+  {
+    const GilReleased released;
+    found = parquet::scan_pages(descriptor, start, end);
+  }
+  if (found.error != 0) {
+    errno = found.error;
+    PyErr_SetFromErrno(PyExc_OSError);
+    throw nb::python_error();
+  }
+  return nb::make_tuple(as_bytes(found.positions), as_bytes(Bytes(found.heads)), as_bytes(found.head_positions));
 }
 
 nb::tuple as_tuple(const parquet::ModuleColumns& columns) {
@@ -190,6 +207,10 @@ void bind_parquet(nb::module_& m) {
   m.def("walk_modules", &walk, nb::arg("data"), nb::arg("start"), nb::arg("end"),
         nb::sig("def walk_modules(data: typing_extensions.Buffer, start: int, end: int) -> bytes"),
         "Where the modules between start and end begin, and `end`.");
+  m.def("scan_pages", &scan, nb::arg("descriptor"), nb::arg("start"), nb::arg("end"),
+        nb::sig("def scan_pages(descriptor: int, start: int, end: int) -> tuple[bytes, bytes, bytes]"),
+        "The same of a file that takes pread(), whose pages are not read; the modules of the headers; where each "
+        "begins in these.");
   m.def("lay_out_pages", &lay_out, nb::arg("positions"), nb::arg("dictionary"), nb::arg("overhead"), nb::arg("out"),
         nb::sig("def lay_out_pages(positions: object, dictionary: bool, overhead: int, out: int) -> "
                 "tuple[tuple[bytes, bytes, bytes], tuple[bytes, bytes, bytes], int]"),

@@ -90,21 +90,22 @@ class Modules:
         plain = both(numbers * (HEADER + page), numbers * (HEADER + page) + HEADER)
         begins = both(numbers * sealed_page, numbers * sealed_page + HEADER + modules.OVERHEAD)
         crypto = modules.FileCrypto(modules.GCM, b"table" + os.urandom(8))
-        aads = b"".join(
-            each
-            for first in range(0, count, PAGES_OF_CHUNK)
-            for pair in zip(
-                *crypto.page_aads(
-                    first // PAGES_OF_CHUNK % 1000,
-                    first // PAGES_OF_CHUNK // 1000,
-                    False,
-                    min(PAGES_OF_CHUNK, count - first),
-                ),
-                strict=True,
+        of_chunks = [
+            crypto.page_aads(
+                first // PAGES_OF_CHUNK % 1000,
+                first // PAGES_OF_CHUNK // 1000,
+                False,
+                min(PAGES_OF_CHUNK, count - first),
             )
-            for each in pair
-        )
-        aad_size = len(aads) // (2 * count)
+            for first in range(0, count, PAGES_OF_CHUNK)
+        ]
+        aad_size = of_chunks[0][0].sizes[0]
+        aads = both(
+            *(
+                np.frombuffer(b"".join(each[i].data for each in of_chunks), f"V{aad_size}")
+                for i in (0, 1)
+            )
+        ).tobytes()
         sizes = np.full(2 * count, aad_size, "uint64")
         ivs = np.frombuffer(os.urandom(24 * count), "uint8")
         self.host = {
@@ -243,14 +244,15 @@ def check(path: Path, key: bytes) -> None:
 
 
 def chunks_of(path: Path, key: bytes | None, group_mib: int) -> Callable[[], object]:
-    shipped = image.DEVICE_GROUP_SIZE
+    shipped = image.DEVICE_GROUP_SIZE, image.DIRECT_GROUP_SIZE
 
     def run() -> object:
-        image.DEVICE_GROUP_SIZE = group_mib << 20 or shipped
+        if group_mib:
+            image.DEVICE_GROUP_SIZE = image.DIRECT_GROUP_SIZE = group_mib << 20
         try:
             return parquet.column_chunks(path, key, device=0)
         finally:
-            image.DEVICE_GROUP_SIZE = shipped
+            image.DEVICE_GROUP_SIZE, image.DIRECT_GROUP_SIZE = shipped
 
     return run
 

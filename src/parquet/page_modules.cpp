@@ -42,20 +42,25 @@ std::uint64_t text_size(std::uint64_t module, std::uint64_t overhead) {
 
 }  // namespace
 
+void ModuleWalk::add(std::uint64_t length, Column& positions) {
+  if (length < nonce_size) refuse("a module of " + std::to_string(length) + " bytes is shorter than its nonce");
+  if (positions.size() == most_modules) refuse("more than " + std::to_string(most_modules) + " modules");
+  positions.push_back(at_);
+  at_ += length + length_size;
+}
+
+void ModuleWalk::finish(Column& positions) const {
+  if (at_ != end_) {
+    refuse("the lengths of its modules do not add up to its " + std::to_string(end_ - start_) + " bytes");
+  }
+  positions.push_back(end_);
+}
+
 Column walk_modules(Bytes data, std::uint64_t start, std::uint64_t end) {
   Column positions;
-  std::uint64_t at = start;
-  while (at < end && end <= data.size() && end - at >= length_size) {
-    const std::uint64_t length = load_le32(data.data() + at);
-    if (length < nonce_size) refuse("a module of " + std::to_string(length) + " bytes is shorter than its nonce");
-    if (positions.size() == most_modules) refuse("more than " + std::to_string(most_modules) + " modules");
-    positions.push_back(at);
-    at += length + length_size;
-  }
-  if (at != end) {
-    refuse("the lengths of its modules do not add up to its " + std::to_string(end - start) + " bytes");
-  }
-  positions.push_back(end);
+  ModuleWalk walk(start, end);
+  while (end <= data.size() && walk.has_next()) walk.add(load_le32(data.data() + walk.position()), positions);
+  walk.finish(positions);
   return positions;
 }
 

@@ -26,6 +26,26 @@ inline constexpr std::uint64_t most_ordinal = 32767;
 // Of a chunk: a header and a page for each data page, and for the dictionary.
 inline constexpr std::uint64_t most_modules = 2 * (most_ordinal + 2);
 
+// Goes from module to module of a chunk between start and end, by their lengths.
+class ModuleWalk {
+ public:
+  ModuleWalk(std::uint64_t start, std::uint64_t end) : start_(start), end_(end), at_(start) {}
+
+  // Whether there is a length at position(), before the end.
+  bool has_next() const { return at_ < end_ && end_ - at_ >= length_size; }
+  std::uint64_t position() const { return at_; }
+
+  // Adds the module at position(), of that length, and goes behind it.
+  void add(std::uint64_t length, Column& positions);
+
+  // Adds the end, where the modules must end.
+  void finish(Column& positions) const;
+
+ private:
+  const std::uint64_t start_, end_;
+  std::uint64_t at_;
+};
+
 // Where the modules between start and end begin, and `end` itself. Refuses more than the format numbers at once:
 // nothing is authentic yet.
 Column walk_modules(Bytes data, std::uint64_t start, std::uint64_t end);

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import warpcipher as wc
 from parquet_cases import CTR, GCM, KEY, table, write
@@ -13,9 +15,14 @@ cupy = pytest.importorskip("cupy")
 
 @pytest.mark.parametrize("algorithm", [GCM, CTR])
 @pytest.mark.parametrize("rows", [500, 200_000])
-def test_chunks_are_those_of_host_memory(algorithm: str, rows: int) -> None:
+@pytest.mark.parametrize("in_file", [False, True])
+def test_chunks_are_those_of_host_memory(
+    algorithm: str, rows: int, in_file: bool, tmp_path: Path
+) -> None:
     data = write(table(rows), encryption_algorithm=algorithm, row_group_size=100_000)
-    with parquet.open(data, KEY) as file:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(data)
+    with parquet.open(path if in_file else data, KEY) as file:
         there, here = file.column_chunks(device=0), file.column_chunks()
     assert there.footer == here.footer
     for one, other in zip(there.chunks, here.chunks, strict=True):
@@ -23,8 +30,11 @@ def test_chunks_are_those_of_host_memory(algorithm: str, rows: int) -> None:
         assert cupy.asnumpy(one.data).tobytes() == bytes(other.data)
 
 
-def test_a_changed_page_is_refused() -> None:
+@pytest.mark.parametrize("in_file", [False, True])
+def test_a_changed_page_is_refused(in_file: bool, tmp_path: Path) -> None:
     damaged = bytearray(write(table()))
     damaged[600] ^= 1
-    with parquet.open(damaged, KEY) as file, pytest.raises(wc.InvalidTag, match="column a, row"):
-        file.column_chunks(device=0)
+    path = tmp_path / "t.parquet"
+    path.write_bytes(damaged)
+    with pytest.raises(wc.InvalidTag, match="column a, row"):
+        parquet.column_chunks(path if in_file else damaged, KEY, device=0)

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 import warpcipher as wc
-from parquet_cases import CTR, GCM, KEY, pa, pq, table, write
-from warpcipher import parquet
+from parquet_cases import CTR, GCM, KEY, KEYS, modules_of, pa, pq, table, write
+from warpcipher import _native, parquet
 from warpcipher.formats import FormatError
 from warpcipher.formats.base import wipe
 from warpcipher.parquet import device as device_module
@@ -74,11 +74,19 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
 @pytest.mark.parametrize("algorithm", [GCM, CTR])
 @pytest.mark.parametrize("checksum", [False, True])
 @pytest.mark.parametrize("device", [1, "cuda:1"])
+@pytest.mark.parametrize("in_file", [False, True])
 def test_chunks_are_those_of_host_memory(
-    cupy: types.ModuleType, algorithm: str, checksum: bool, device: int | str
+    cupy: types.ModuleType,
+    algorithm: str,
+    checksum: bool,
+    device: int | str,
+    in_file: bool,
+    tmp_path: Path,
 ) -> None:
     data = write(table(), encryption_algorithm=algorithm, write_page_checksum=checksum)
-    with parquet.open(data, KEY) as file:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(data)
+    with parquet.open(path if in_file else data, KEY) as file:
         for columns in (None, ["a", "t"]):
             there = file.column_chunks([0, 2], columns, device=device)
             here = file.column_chunks([0, 2], columns)
@@ -89,6 +97,42 @@ def test_chunks_are_those_of_host_memory(
             for one, other in zip(there.chunks, here.chunks, strict=True):
                 assert one.data.tobytes() == bytes(other.data)
     assert set(Device.used) == {1}
+
+
+def test_columns_with_keys_of_several_sizes(cupy: types.ModuleType, tmp_path: Path) -> None:
+    """Plain columns among them, whose files go another way."""
+    for columns, name in ((None, "all"), (["s"], "some")):
+        path = tmp_path / name
+        own = {"a": KEYS[32], "t": KEYS[24]}
+        config = parquet.EncryptionConfig(KEY, column_keys=own, columns=columns)
+        parquet.encrypt(write(table(), None), path, config)
+        keys = {b"": KEY, "a": KEYS[32], "t.u": KEYS[24], "t.v.w": KEYS[24]}
+        with parquet.open(path, keys) as file:
+            there, here = file.column_chunks(device=0), file.column_chunks()
+        assert there.footer == here.footer
+        for one, other in zip(there.chunks, here.chunks, strict=True):
+            assert one.data.tobytes() == bytes(other.data)
+
+
+def test_pages_that_are_too_long_for_a_read_to_a_gpu(
+    cupy: types.ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(write(table()))
+    longest: list[int] = []
+    monkeypatch.setattr(opening.Batch, "read", lambda *_: longest.append(opening.LONGEST_DIRECT))
+    column_chunks(path)
+    monkeypatch.setattr(opening, "LONGEST_DIRECT", 300)
+    there = column_chunks(path)
+    assert longest == [255 << 20]
+    with parquet.open(path, KEY) as file:
+        here = [bytes(chunk.data) for chunk in file.column_chunks().chunks]
+    assert there == here
+
+
+def column_chunks(path: Path) -> list[bytes]:
+    found = parquet.column_chunks(path, KEY, device=0).chunks
+    return [chunk.data.tobytes() for chunk in found]
 
 
 def test_plaintext_of_pages_is_never_in_host_memory(
@@ -118,7 +162,7 @@ def test_pieces_are_read_by_many_threads(
     cupy: types.ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = tmp_path / "t.parquet"
-    path.write_bytes(write(table()))
+    path.write_bytes(write(table(), encryption_algorithm=CTR))
     monkeypatch.setattr(source, "_PIECE", 100)
     names = set()
     fill = source.Source._fill
@@ -141,11 +185,60 @@ def test_pieces_are_read_by_many_threads(
             file.column_chunks(device=0)
 
 
-def test_a_changed_page_is_refused(cupy: types.ModuleType) -> None:
-    damaged = bytearray(write(table()))
-    damaged[600] ^= 1
-    with parquet.open(damaged, KEY) as file, pytest.raises(wc.InvalidTag, match="column a, row"):
-        file.column_chunks(device=0)
+@pytest.mark.parametrize("in_file", [False, True])
+def test_a_changed_module_is_refused(cupy: types.ModuleType, in_file: bool, tmp_path: Path) -> None:
+    data = write(table().select(["a", "s"]))
+    path = tmp_path / "t.parquet"
+    for module in modules_of(data, KEY)[:-1]:
+        damaged = bytearray(data)
+        damaged[module.end - 1] ^= 1
+        path.write_bytes(damaged)
+        with pytest.raises(wc.InvalidTag) as caught:
+            parquet.column_chunks(path if in_file else damaged, KEY, device=0)
+        name, group, kind, *_ = module.name.split()
+        assert f"column {name}, row group {group}" in str(caught.value)
+        assert ("header:" in str(caught.value)) == (kind == "header")
+
+
+def test_a_file_that_ends_while_it_is_read(cupy: types.ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(write(table()))
+    with parquet.open(path, KEY) as file:
+        os.truncate(path, 1000)
+        with pytest.raises(FormatError, match="ended at byte 1000 while it was read"):
+            file.column_chunks(device=0)
+
+
+def test_the_scan_of_a_file_is_the_walk_through_its_bytes(tmp_path: Path) -> None:
+    """Headers of all lengths, in one read and in several."""
+    path = tmp_path / "modules"
+    sizes = [12, 60, 13, 500, 300, 508, 12, 509, 4000, 4095, 70_000, 12, 28, 5]
+    sizes = [max(size, 12) for size in sizes]
+    data = b"".join(size.to_bytes(4, "little") + bytes([i]) * size for i, size in enumerate(sizes))
+    path.write_bytes(b"PAR1" + data)
+    whole = path.read_bytes()
+    with path.open("rb") as file:
+        found = [_native.scan_pages(file.fileno(), 4, len(whole))]
+        positions, heads, starts = found[0]
+        assert positions == _native.walk_modules(whole, 4, len(whole))
+        begins = memoryview(positions).cast("Q")
+        expected = [whole[begins[i] : begins[i + 1]] for i in range(0, len(sizes), 2)]
+        assert heads == b"".join(expected)
+        assert list(memoryview(starts).cast("Q")) == [
+            sum(map(len, expected[:i])) for i in range(len(expected))
+        ]
+        assert memoryview(_native.scan_pages(file.fileno(), 9, 9)[0]).cast("Q").tolist() == [9]
+        for end, says in (
+            (len(whole) - 1, "do not add up"),
+            (len(whole) + 1, "do not add up|ended at byte"),
+            (len(whole) + 600, "ended at byte"),
+        ):
+            with pytest.raises(ValueError, match=says):
+                _native.scan_pages(file.fileno(), 4, end)
+        with pytest.raises(ValueError, match="shorter than its nonce"):
+            _native.scan_pages(file.fileno(), 8, len(whole))
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        _native.scan_pages(987_654, 4, 100)
 
 
 def test_nothing_is_left_on_the_device_of_what_failed(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import warpcipher as wc
@@ -41,13 +41,20 @@ class Device:
                 self._cupy.cuda.get_current_stream().synchronize()
             return array
 
-    def scatter(self, data: bytearray, places: list[tuple[int, int]], out: Any) -> None:
-        """Writes pieces that lie back to back in `data` to (start, size) in `out`."""
+    def scatter(
+        self, data: bytearray, places: Sequence[tuple[Sequence[int], Sequence[int]]], out: Any
+    ) -> None:
+        """Writes pieces that lie back to back in `data` to where they belong in `out`. places: the
+        starts of some, and their sizes."""
         import numpy
 
-        starts, sizes = numpy.array(places, "int64").reshape(-1, 2).T
+        starts, sizes = (
+            numpy.concatenate([numpy.asarray(each[i], "int64") for each in places] or [[]])
+            for i in (0, 1)
+        )
         # Of each byte the distance from its place in `data` to that in `out`, and its own number.
-        index = numpy.repeat(starts - numpy.cumsum(sizes) + sizes, sizes) + numpy.arange(len(data))
+        moves = (starts - numpy.cumsum(sizes) + sizes).astype("int64")
+        index = numpy.repeat(moves, sizes.astype("int64")) + numpy.arange(len(data))
         with self._device:
             out[self._cupy.asarray(index)] = self._cupy.asarray(self._host(data))
 

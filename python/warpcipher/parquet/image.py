@@ -18,7 +18,7 @@ from .device import Device
 from .extras import move_offset_index, read_extras
 from .file import Chunk, File
 from .footer import PLAIN_MAGIC
-from .modules import OFFSET_INDEX, wipe_any
+from .modules import GCM, OFFSET_INDEX, wipe_any
 from .opening import Opened, Opening
 from .plain_metadata import Places, plain_footer
 from .thrift import write
@@ -30,6 +30,8 @@ GROUP_SIZE = 4 << 20
 """Bytes of chunks that are decrypted at once: what is read is decrypted while it is in a cache."""
 DEVICE_GROUP_SIZE = 128 << 20
 """The same on a GPU, which long batches keep busy. Not measured yet."""
+DIRECT_GROUP_SIZE = 2 << 30
+"""The same where pages are read on their way to a GPU: a group takes no host memory."""
 MOST_READERS = 16
 """Threads that read for a GPU. Copies to it are faster than what one thread reads."""
 
@@ -110,9 +112,11 @@ class Image:
 
         Two buffers take turns: memory that is new costs as much as reading does.
         """
-        groups = groups_of(self.chunks, GROUP_SIZE if device is None else DEVICE_GROUP_SIZE)
+        direct = device is not None and self._goes_directly()
+        limit = GROUP_SIZE if device is None else DEVICE_GROUP_SIZE
+        groups = groups_of(self.chunks, DIRECT_GROUP_SIZE if direct else limit)
         make_room = bytearray if device is None else device.room
-        rooms = [make_room(self.most(groups)) for _ in groups[:2]]
+        rooms = [None if direct else make_room(self.most(groups)) for _ in range(2)]
         after = _FIRST
         coming: Future[Opening] | None = None
         for number in range(len(groups) + 1):
@@ -122,12 +126,23 @@ class Image:
             if number < len(groups):
                 room = rooms[number % 2]
                 coming = pool.submit(
-                    Opening, self._file, groups[number], after, device, room, readers
+                    Opening, self._file, groups[number], after, device, room, readers, direct
                 )
             if opening is not None:
                 for opened in opening.opened:
                     self.opened[opened.chunk.row_group, opened.chunk.column] = opened
                 yield opening
+
+    def _goes_directly(self) -> bool:
+        """Whether pages may be read on their way to a GPU: see `Opening`."""
+        crypto = self._file.crypto
+        in_file = self._file.source.descriptor >= 0
+        return (
+            in_file
+            and crypto is not None
+            and crypto.algorithm == GCM
+            and all(chunk.key is not None for chunk in self.chunks)
+        )
 
     @staticmethod
     def most(groups: Sequence[Sequence[Chunk]]) -> int:

@@ -16,7 +16,7 @@ import secrets
 import struct
 from array import array
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import warpcipher as wc
@@ -24,10 +24,13 @@ import warpcipher as wc
 from .. import _native
 from ..formats import FormatError
 from ..formats.base import wipe
+from ..formats.file_chunks import FileChunksCall, failure_of, raise_failure
 from .thrift import refusing
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+    from .file import Chunk
 
 FOOTER, COLUMN_METADATA, DATA_PAGE, DICTIONARY_PAGE, DATA_HEADER, DICTIONARY_HEADER = range(6)
 COLUMN_INDEX, OFFSET_INDEX, BLOOM_HEADER, BLOOM_BITSET = range(6, 10)
@@ -126,6 +129,14 @@ def walk(data: memoryview, start: int, end: int, what: str) -> memoryview:
         return column(_native.walk_modules(data, start, end))
 
 
+def scan(descriptor: int, chunk: Chunk) -> tuple[memoryview, bytes, memoryview]:
+    """The same of a chunk in a file, whose pages are not read; the modules of the page headers, and
+    where each begins in these. Raises OSError, too."""
+    with refusing(f"column {chunk.name}, row group {chunk.row_group}"):
+        found = _native.scan_pages(descriptor, chunk.start, chunk.start + chunk.size)
+    return column(found[0]), found[1], column(found[2])
+
+
 class Batch:
     """Modules that are decrypted or encrypted in as few runs as there are algorithms: one, unless
     a file has keys of several sizes, or pages in CTR.
@@ -167,6 +178,12 @@ class Batch:
         """
         for (algorithm, authenticated), group in self._groups.items():
             group.run(algorithm, authenticated, self._encrypt, self._engine, data, out, nonces)
+
+    def read(self, descriptor: int, out: Any) -> None:
+        """Decrypts modules of a file, in GCM, into memory of a GPU: `add` was told where they are
+        in the file. Raises as `run`, and OSError."""
+        for (algorithm, _), group in self._groups.items():
+            group.read(algorithm, self._engine, descriptor, out)
 
 
 class _Group:
@@ -251,6 +268,30 @@ class _Group:
             wipe_any(out)
             bad = next(i for i, status in enumerate(done.status) if status != wc.Status.OK)
             raise not_authentic(self._place(bad)) from None
+
+    def read(self, algorithm: str, engine: str, descriptor: int, out: Any) -> None:
+        many = len(self._keys) > 1
+        call = FileChunksCall(
+            source=descriptor,
+            algorithm=algorithm,
+            keys=list(self._keys) if many else next(iter(self._keys)),
+            key_index=self._key_index if many else None,
+            out=out,
+            out_offsets=self._plain,
+            tag_length=TAG,
+            # Each with the nonce before it.
+            offsets=array("Q", [module + LENGTH for module in self._modules]),
+            lengths=self._lengths,
+            aad=b"".join(self._aads),
+            aad_offsets=array("Q", accumulate(self._aad_sizes[:-1], initial=0)),
+            aad_lengths=self._aad_sizes,
+            engine=engine,
+        )
+        failure = failure_of(call) if self._modules else None
+        if failure is not None and failure[0] == "tag":
+            raise not_authentic(self._place(failure[1]))
+        if failure is not None:
+            raise_failure(*failure)
 
     def _place(self, number: int) -> Place:
         first, places = next(entry for entry in reversed(self._places) if entry[0] <= number)

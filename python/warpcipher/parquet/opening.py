@@ -8,9 +8,11 @@ header, page. Chunks that are not encrypted are copied.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, wait
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
+from operator import sub
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
@@ -28,6 +30,7 @@ from .modules import (
     FileCrypto,
     Place,
     column,
+    scan,
     walk,
     wipe_any,
 )
@@ -35,6 +38,9 @@ from .thrift import refusing
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+LONGEST_DIRECT = 255 << 20
+"""Of pages that `Batch.read` reads to a GPU, encrypted."""
 
 
 class Pages(NamedTuple):
@@ -88,12 +94,22 @@ class _Headers:
     place: Callable[[int], Place]
 
 
+@dataclass(slots=True)
+class _Scan:
+    """Where the modules of a chunk lie in the file, and those of its headers in `Opening._data`."""
+
+    modules: memoryview
+    heads: Column
+
+
 class Opening:
     """The decryption of some chunks into one buffer, in two steps: `__init__` reads the ciphertext
     and finds every module, `run` decrypts.
 
     start: where the first chunk lies in the image. room: for the ciphertext, until `run` is over.
-    readers: threads that read it.
+    readers: threads that read it, until `run` is over. direct: to a device, `__init__` reads page
+    headers alone; `run` reads pages on their way there, and the file must have a descriptor and be
+    encrypted throughout, in GCM.
     opened: what became of each chunk. size: bytes of all.
     """
 
@@ -105,16 +121,25 @@ class Opening:
         device: Device | None = None,
         room: Buffer | None = None,
         readers: Executor | None = None,
+        direct: bool = False,
     ) -> None:
         self._crypto = file.crypto
         self.start = start
         self._device = device
-        self._data, positions = file.source.read_spans(
-            [(chunk.start, chunk.size) for chunk in chunks],
-            room,
-            packed=device is not None,
-            readers=readers,
-        )
+        self._readers = readers
+        self._descriptor = file.source.descriptor
+        scans: Sequence[_Scan | None] = [None] * len(chunks)
+        positions = [chunk.start for chunk in chunks]
+        self._is_direct = direct and self._scan(chunks)
+        if self._is_direct:
+            scans = self._scans
+        else:
+            self._data, positions = file.source.read_spans(
+                [(chunk.start, chunk.size) for chunk in chunks],
+                room,
+                packed=device is not None,
+                readers=readers,
+            )
         self._pages = Batch(file.engine)
         # On a GPU the headers, a few bytes each, are decrypted here and sent behind.
         self._heads = self._pages if device is None else Batch(file.engine)
@@ -123,20 +148,40 @@ class Opening:
         self._copies: list[tuple[int, int, int]] = []
         self.opened: list[Opened] = []
         self.size = 0
-        for chunk, position in zip(chunks, positions, strict=True):
-            self.opened.append(self._add(chunk, position))
+        for chunk, position, found in zip(chunks, positions, scans, strict=True):
+            self.opened.append(self._add(chunk, position, found))
             self.size += self.opened[-1].size
 
-    def _add(self, chunk: Chunk, position: int) -> Opened:
+    def _scan(self, chunks: Sequence[Chunk]) -> bool:
+        """Finds the modules, and reads those of the headers; False where a page is too long."""
+        find = map if self._readers is None else self._readers.map
+        data = bytearray()
+        self._scans = []
+        for modules, heads, places in find(partial(scan, self._descriptor), chunks):
+            longest = max(map(sub, modules[1:], modules), default=0)
+            if longest > LONGEST_DIRECT:
+                return False
+            self._scans.append(_Scan(modules, [len(data) + at for at in places]))
+            data += heads
+        self._data = memoryview(data)
+        return True
+
+    def _add(self, chunk: Chunk, position: int, found: _Scan | None) -> Opened:
         if chunk.key is not None and self._crypto is not None:
-            return self._add_encrypted(chunk, chunk.key, self._crypto, position)
+            return self._add_encrypted(chunk, chunk.key, self._crypto, position, found)
         self._copies.append((position, self.size, chunk.size))
         start = self.start + self.size
         return Opened(chunk, start, chunk.size, start + chunk.data - chunk.start, 0)
 
-    def _add_encrypted(self, chunk: Chunk, key: bytes, crypto: FileCrypto, position: int) -> Opened:
+    def _add_encrypted(
+        self, chunk: Chunk, key: bytes, crypto: FileCrypto, position: int, found: _Scan | None
+    ) -> Opened:
         what = f"column {chunk.name}, row group {chunk.row_group}"
-        modules = walk(self._data, position, position + chunk.size, what)
+        modules = (
+            walk(self._data, position, position + chunk.size, what)
+            if found is None
+            else found.modules
+        )
         overhead = crypto.page_overhead
         with refusing(what):
             head_bytes, page_bytes, end = _native.lay_out_pages(
@@ -152,7 +197,8 @@ class Opening:
         head_at: Column = head_outs
         if self._device is not None:
             *head_at, self._head_bytes = accumulate(head_sizes, initial=self._head_bytes)
-        self._heads.add(key, heads, head_at, head_sizes, head_aads, head_place)
+        head_modules = heads if found is None else found.heads
+        self._heads.add(key, head_modules, head_at, head_sizes, head_aads, head_place)
         ctr = overhead != OVERHEAD
         page_place = _places(chunk, DICTIONARY_PAGE, DATA_PAGE)
         self._pages.add(key, pages, page_outs, page_sizes, None if ctr else page_aads, page_place)
@@ -190,25 +236,37 @@ class Opening:
     def _run_on_device(self, device: Device, out: Any) -> None:
         heads = bytearray(self._head_bytes)
         try:
-            self._heads.run(self._data, heads)
-            places = self._shrink(memoryview(heads), 0)
-            data = device.send(self._data)
-            self._pages.run(data, out, self._data)
-            for at, to, size in self._copies:
-                out[to : to + size] = data[at : at + size]
+            if self._is_direct and self._readers is not None:
+                coming = self._readers.submit(self._open_heads, heads)
+                try:
+                    self._pages.read(self._descriptor, out)
+                finally:
+                    wait([coming])
+                places = coming.result()
+            else:
+                places = self._open_heads(heads)
+                data = device.send(self._data)
+                self._pages.run(data, out, self._data)
+                for at, to, size in self._copies:
+                    out[to : to + size] = data[at : at + size]
             device.scatter(heads, places, out)
         finally:
             wipe_any(heads)
 
-    def _shrink(self, out: memoryview, packed: int | None) -> list[tuple[int, int]]:
-        """Mends the headers, which lie where they belong, or packed from there on; returns for each
-        of packed ones where it belongs, and its size."""
+    def _open_heads(self, heads: bytearray) -> list[tuple[Column, Column]]:
+        """Decrypts the headers, and returns where they belong: see `_shrink`."""
+        self._heads.run(self._data, heads)
+        return self._shrink(memoryview(heads), 0)
+
+    def _shrink(self, out: memoryview, packed: int | None) -> list[tuple[Column, Column]]:
+        """Mends the headers, which lie where they belong, or packed from there on; returns for
+        packed ones of each chunk where they belong, and their sizes."""
         overhead = self._crypto.page_overhead if self._crypto is not None else 0
-        places: list[tuple[int, int]] = []
+        places: list[tuple[Column, Column]] = []
         for headers in self._headers:
             starts = headers.starts
             if packed is not None:
-                places += zip(starts, headers.sizes, strict=True)
+                places.append((starts, headers.sizes))
                 *starts, packed = accumulate(headers.sizes, initial=packed)
             wrong = _native.shrink_headers(
                 out, starts, headers.sizes, headers.pages, overhead, headers.dictionary

@@ -54,6 +54,11 @@ class Source:
             self.name = "the file"
             self.size = len(self._bytes)
 
+    @property
+    def descriptor(self) -> int:
+        """Of a file that takes pread(); -1 where it lies elsewhere."""
+        return self._descriptor
+
     def read(self, offset: int, length: int) -> memoryview:
         """Exactly these bytes; FormatError where the file does not have them."""
         buffer, (position,) = self.read_spans([(offset, length)])
