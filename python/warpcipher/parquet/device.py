@@ -49,12 +49,14 @@ class Device:
         import numpy
 
         starts, sizes = (
-            numpy.concatenate([numpy.asarray(each[i], "int64") for each in places] or [[]])
+            numpy.concatenate([numpy.asarray(each[i], "int64") for each in places])
+            if places
+            else numpy.zeros(0, "int64")
             for i in (0, 1)
         )
         # Of each byte the distance from its place in `data` to that in `out`, and its own number.
-        moves = (starts - numpy.cumsum(sizes) + sizes).astype("int64")
-        index = numpy.repeat(moves, sizes.astype("int64")) + numpy.arange(len(data))
+        moves = starts - numpy.cumsum(sizes) + sizes
+        index = numpy.repeat(moves, sizes) + numpy.arange(len(data))
         with self._device:
             out[self._cupy.asarray(index)] = self._cupy.asarray(self._host(data))
 
