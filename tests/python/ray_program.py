@@ -4,6 +4,7 @@ process of its own. Prints what it saw as JSON."""
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
@@ -49,7 +50,12 @@ def main() -> None:
 
     given: list[Any] = []
     read_datasource = ray.data.read_datasource
-    ray.data.read_datasource = lambda *args, **options: given.append((args, options))
+
+    @functools.wraps(read_datasource)  # whose parameters are looked at
+    def note(*args: Any, **options: Any) -> None:
+        given.append((args, options))
+
+    ray.data.read_datasource = note
     parquet.read_ray(table, {b"": source, "a": ray_keys.find_key})
     resources = ray.cluster_resources
     ray.cluster_resources = lambda: {"CPU": 2, "GPU": 1}

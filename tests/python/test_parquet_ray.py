@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import pickle
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -18,11 +19,12 @@ from typing import Any
 import pytest
 import ray_keys
 import warpcipher as wc
-from parquet_cases import KEY, KEYS, pa, table, write
+from parquet_cases import KEYS, pa, table, write
 from warpcipher import keys, parquet
 from warpcipher.parquet import cluster
 
 FILES = 7
+KEY = secrets.token_bytes(16)  # that is in no program by chance
 
 
 def fill(folder: Path) -> None:
@@ -32,7 +34,7 @@ def fill(folder: Path) -> None:
     (folder / "key").write_text(KEY.hex())
     for number in range(FILES):
         part = table(10 * FILES).slice(10 * number, 10)
-        (folder / "table" / f"{number}.parquet").write_bytes(write(part, row_group_size=4))
+        (folder / "table" / f"{number}.parquet").write_bytes(write(part, KEY, row_group_size=4))
 
 
 @pytest.fixture
@@ -130,7 +132,7 @@ def test_blocks_are_runs_of_row_groups(folder: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_file_without_rows_has_a_schema(folder: Path) -> None:
     path = folder / "empty.parquet"
-    path.write_bytes(write(table(0)))
+    path.write_bytes(write(table(0), KEY))
     (block,) = task(keys.from_file(folder / "key")).read([str(path)], False)
     assert block.equals(table(0))
 
