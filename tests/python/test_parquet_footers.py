@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ends of Parquet files that mean harm: cut at each byte, bombs, algorithms that are not those of
+the pages."""
+
+from __future__ import annotations
+
+import pytest
+import warpcipher as wc
+from parquet_cases import CTR, GCM, KEY, REFUSED, modules_of, read_by_pyarrow, table, write
+from warpcipher import parquet
+from warpcipher.formats import FormatError
+from warpcipher.parquet import footer, thrift
+from warpcipher.parquet import metadata as md
+from warpcipher.parquet.modules import FOOTER, Place, seal_modules
+from warpcipher.parquet.source import Source
+
+SIGNED, SEALED = b"PAR1", b"PARE"
+
+
+def parts(data: bytes) -> tuple[bytes, bytes]:
+    """A file up to its footer, and the footer without its length and magic."""
+    text = footer.tail(Source(data))[1]
+    return data[: -8 - len(text)], text
+
+
+def ended(before: bytes, text: bytes, magic: bytes) -> bytes:
+    return before + text + len(text).to_bytes(4, "little") + magic
+
+
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+def test_a_footer_that_is_cut_at_each_byte_is_refused(plaintext_footer: bool) -> None:
+    data = write(table(30).select(["a", "s"]), plaintext_footer=plaintext_footer)
+    before, text = parts(data)
+    magic = SIGNED if plaintext_footer else SEALED
+    assert parquet.read_table(ended(before, text, magic), KEY).num_rows == 30
+    for size in range(len(text)):
+        with pytest.raises((*REFUSED, ValueError)):
+            parquet.open(ended(before, text[:size], magic), KEY)
+        with pytest.raises((*REFUSED, ValueError)):  # and with its length, which then lies
+            parquet.open(before + text[:size] + data[-8:], KEY)
+
+
+def test_metadata_that_is_cut_at_each_byte_is_refused() -> None:
+    """By someone who has the key: the module is authentic."""
+    data = write(table(30).select(["a", "s"]), None)
+    before, plain = parts(data)
+    assert parquet.read_table(ended(before, plain, SIGNED)).num_rows == 30
+    for size in range(len(plain)):
+        with pytest.raises(FormatError):
+            parquet.read_table(ended(before, plain[:size], SIGNED))
+    sealed = write(table(30).select(["a", "s"]))
+    before, text = parts(sealed)
+    _, outer = thrift.read(text, md.FILE_CRYPTO_SHAPE, "outer")
+    with parquet.open(sealed, KEY) as file:
+        crypto, fields = file.crypto, thrift.write(file.footer.fields)
+    assert crypto is not None
+    for size in range(0, len(fields), 7):
+        module = seal_modules([(fields[:size], KEY, Place(FOOTER))], crypto)[0]
+        with pytest.raises(FormatError):
+            parquet.read_table(ended(before, text[:outer] + module, SEALED), KEY)
+
+
+BOMBS = {
+    "structs": b"\x1c" * 200_000,
+    "lists": b"\x19" * 200_000,
+    "a list": b"\x29\xfc\xff\xff\xff\xff\x0f" + bytes(50),
+    "a binary": b"\x28\xff\xff\xff\xff\x0f" + bytes(50),
+    "a map": b"\x2b\xff\xff\xff\xff\x0f\x88" + bytes(50),
+    "an integer": b"\x15" + b"\xff" * 100,
+    "row groups": b"\x15\x02\x19\x1c\x48\x01a\x00\x16\x00\x19\xfc\xff\xff\xff\x7f",
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("magic", [SIGNED, SEALED])
+def test_bombs_in_footers_are_refused_at_once(name: str, magic: bytes) -> None:
+    data = ended(magic, BOMBS[name], magic)
+    with pytest.raises(FormatError):
+        parquet.open(data, KEY)
+    with pytest.raises(FormatError):
+        parquet.inspect(data)
+    if magic == SIGNED:
+        with pytest.raises(FormatError):
+            parquet.open(data)
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_bombs_in_authentic_footers_are_refused(name: str) -> None:
+    sealed = write(table(3).select(["a"]))
+    before, text = parts(sealed)
+    _, outer = thrift.read(text, md.FILE_CRYPTO_SHAPE, "outer")
+    with parquet.open(sealed, KEY) as file:
+        crypto = file.crypto
+    assert crypto is not None
+    module = seal_modules([(BOMBS[name], KEY, Place(FOOTER))], crypto)[0]
+    with pytest.raises(FormatError):
+        parquet.open(ended(before, text[:outer] + module, SEALED), KEY)
+
+
+def renamed(data: bytes, algorithm: str) -> bytes:
+    """The file with another algorithm named in its end, signed anew where that is plain."""
+    before, text = parts(data)
+    with parquet.open(data, KEY) as file:
+        encrypted, crypto, fields = file.footer.encrypted, file.crypto, file.footer.fields
+    assert crypto is not None
+    other = crypto._replace(algorithm=algorithm)
+    named = thrift.STRUCT, footer.algorithm_struct(other, b"", True)
+    if encrypted:
+        outer, size = thrift.read(text, md.FILE_CRYPTO_SHAPE, "outer")
+        outer[md.CRYPTO_ALGORITHM] = named
+        return ended(before, thrift.write(outer) + text[size:], SEALED)
+    fields[md.ENCRYPTION_ALGORITHM] = named
+    plain = thrift.write(fields)
+    return ended(before, plain + footer.signature(plain, KEY, other, bytes(12)), SIGNED)
+
+
+def test_a_footer_that_promises_tags_is_held_to_them() -> None:
+    """As pyarrow before 26.0.1 signs files in CTR: nobody may take the tags off by a footer."""
+    data = write(table(), encryption_algorithm=CTR, plaintext_footer=True)
+    assert read_by_pyarrow(renamed(data, CTR), KEY).equals(table())
+    lying = renamed(data, GCM)
+    assert parquet.inspect(lying).algorithm == GCM
+    with pytest.raises(wc.InvalidTag, match="column a, row group 0, dictionary page"):
+        parquet.read_table(lying, KEY)
+    with pytest.raises(OSError, match="ecrypt"):
+        read_by_pyarrow(lying, KEY)
+
+
+def test_a_signed_footer_binds_the_algorithm() -> None:
+    data = write(table(), plaintext_footer=True)
+    before, text = parts(renamed(data, CTR))
+    changed = ended(before, text[:-28] + parts(data)[1][-28:], SIGNED)
+    with pytest.raises(wc.InvalidTag, match="the footer"):
+        parquet.open(changed, KEY)
+
+
+def test_modules_of_every_kind_from_another_file_are_refused() -> None:
+    content = table(60).select(["a", "s"])
+    first, second = (write(content, write_page_index=True) for _ in range(2))
+    pairs = zip(modules_of(first, KEY)[:-1], modules_of(second, KEY)[:-1], strict=True)
+    kinds = set()
+    for one, other in pairs:
+        if one.end - one.start != other.end - other.start:
+            continue
+        changed = first[: one.start] + second[other.start : other.end] + first[one.end :]
+        with pytest.raises(wc.InvalidTag):
+            parquet.to_plain(changed, KEY)
+        kinds.add(one.name.split()[2])
+    assert kinds == {"header", "page", "offset", "column"}
