@@ -11,11 +11,11 @@
 // The first message, one in the middle and the last are checked against the reference engine. What the kernels alone
 // take: run with --once under a profiler (ncu --metrics gpu__time_duration.sum).
 //
-//   device_batches [--once] [--columns] [--pages | --sectors | --curve] [--divide N] [ALGORITHM]
+//   device_batches [--once] [--columns] [--pages | --sectors | --stream-ciphers | --curve] [--divide N] [ALGORITHM]
 //
 // --columns: those alone. --pages: columns of 65,536 messages of 64 KiB. --sectors: columns of data units of 4 KiB and
-// of 512 bytes, 4 GiB to 16 MiB of them. --curve: a serial mode, encrypted, as messages and as columns: 32 to 2^20
-// messages of 4 KiB. N: fewer messages.
+// of 512 bytes, 4 GiB to 16 MiB of them. --stream-ciphers: columns of ChaCha20 and its AEADs, 4 GiB to 256 MiB.
+// --curve: a serial mode, encrypted, as messages and as columns: 32 to 2^20 messages of 4 KiB. N: fewer messages.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -44,6 +44,7 @@ using bench::read;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t tag_len = 16;
+constexpr std::size_t iv_room = 24;
 
 struct Case {
   const char* algorithm;
@@ -95,6 +96,15 @@ constexpr Case pages[] = {
     {"aes-128-gcm", 65536, 65536, 13, true},
 };
 
+constexpr Case stream_ciphers[] = {
+    {"chacha20", 1, std::size_t{1} << 32, 0, false},  {"chacha20-poly1305", 1, std::size_t{1} << 32, 13, false},
+    {"chacha20-poly1305", 65536, 65536, 0, false},    {"chacha20-poly1305", 65536, 65536, 0, true},
+    {"xchacha20-poly1305", 65536, 65536, 0, false},   {"chacha20-poly1305", 262144, 16384, 0, true},
+    {"chacha20-poly1305", 1 << 20, 4096, 0, true},    {"chacha20-poly1305", 1'000'000, 1024, 13, false},
+    {"chacha20-poly1305", 1'000'000, 1024, 13, true}, {"chacha20-poly1305", 1 << 20, 256, 0, false},
+    {"chacha20-poly1305", 1 << 20, 256, 0, true},
+};
+
 constexpr Case sectors[] = {
     {"aes-128-xts", 1 << 20, 4096, 0, false}, {"aes-128-xts", 1 << 23, 512, 0, false},
     {"aes-128-xts", 1 << 18, 4096, 0, false}, {"aes-128-xts", 1 << 21, 512, 0, false},
@@ -111,9 +121,7 @@ constexpr Case curve[] = {
     {"aes-256-cbc", 1 << 18, 4096, 0, false},
 };
 
-std::size_t iv_len_of(const Algorithm& algorithm) {
-  return algorithm.is_aead() ? 12 : algorithm.mode.iv == IvRule::none ? 0 : algorithm.block_len();
-}
+std::size_t iv_len_of(const Algorithm& algorithm) { return algorithm.iv_len; }
 
 const char* name_of(Direction direction) { return direction == Direction::encrypt ? "encrypt" : "decrypt"; }
 
@@ -128,7 +136,7 @@ class Bench {
     if (step > room_ / count) throw std::runtime_error("the buffers are too small");
     std::deque<Key> keys;
     std::vector<std::uint8_t> bytes(algorithm.key_len());
-    std::vector<std::uint8_t> ivs(16 * count), aad(c.aad_len, 7);
+    std::vector<std::uint8_t> ivs(iv_room * count), aad(c.aad_len, 7);
     std::vector<Message> messages(count);
     for (std::size_t i = 0; i < count; ++i) {
       if (i == 0 || c.own_keys) {
@@ -142,9 +150,9 @@ class Bench {
       m.in = buffers_.in() + step * i;
       m.out = buffers_.out() + step * i;
       m.in_len = m.out_len = c.len;
-      m.iv = ivs.data() + 16 * i;
+      m.iv = ivs.data() + iv_room * i;
       m.iv_len = iv_len_of(algorithm);
-      store_be64(ivs.data() + 16 * i, i);
+      store_be64(ivs.data() + iv_room * i, i);
       if (algorithm.is_aead()) {
         m.aad = aad.data();
         m.aad_len = aad.size();
@@ -328,6 +336,8 @@ int main(int argc, char** argv) {
         on_device_alone = pages;
       } else if (std::strcmp(argv[i], "--sectors") == 0) {
         on_device_alone = sectors;
+      } else if (std::strcmp(argv[i], "--stream-ciphers") == 0) {
+        on_device_alone = stream_ciphers;
       } else if (std::strcmp(argv[i], "--curve") == 0) {
         with_curve = true;
       } else if (std::strcmp(argv[i], "--divide") == 0 && i + 1 < argc) {
@@ -336,7 +346,8 @@ int main(int argc, char** argv) {
         only = find_algorithm(argv[i]).name;
       } else {
         throw std::runtime_error(
-            "usage: device_batches [--once] [--columns] [--pages | --sectors | --curve] [--divide N] "
+            "usage: device_batches [--once] [--columns] [--pages | --sectors | --stream-ciphers | --curve] [--divide "
+            "N] "
             "[ALGORITHM]");
       }
     }

@@ -86,15 +86,7 @@ class Bench {
 
  private:
   static std::vector<std::uint8_t> make_iv(const Algorithm& algorithm) {
-    switch (algorithm.mode.iv) {
-      case IvRule::none:
-        return {};
-      case IvRule::block:
-        return std::vector<std::uint8_t>(algorithm.block_len(), 5);
-      case IvRule::any:
-        break;
-    }
-    return std::vector<std::uint8_t>(12, 5);
+    return std::vector<std::uint8_t>(algorithm.iv_len, 5);
   }
 
   Message message(const Key& key, Direction direction, const std::uint8_t* in, std::uint8_t* out, std::size_t len,
@@ -147,6 +139,9 @@ class Bench {
       case Mode::ctr:
         add_be128(middle_iv.data(), middle / 16);
         break;
+      case Mode::stream:
+        store_le32(middle_iv.data(), load_le32(middle_iv.data()) + static_cast<std::uint32_t>(middle / 64));
+        break;
       case Mode::cbc:
       case Mode::cfb:
         middle_iv = read(buffers_.in() + middle - algorithm.block_len(), algorithm.block_len());
@@ -181,14 +176,31 @@ class Bench {
 };
 
 constexpr Job jobs[] = {
-    {"aes-128-ctr", Direction::encrypt},  {"aes-192-ctr", Direction::encrypt},  {"aes-256-ctr", Direction::encrypt},
-    {"aes-128-ecb", Direction::encrypt},  {"aes-128-ecb", Direction::decrypt},  {"aes-256-ecb", Direction::encrypt},
-    {"aes-256-ecb", Direction::decrypt},  {"aes-256-cfb", Direction::decrypt},  {"aes-256-xts", Direction::decrypt},
-    {"aes-128-cbc", Direction::decrypt},  {"aes-256-cbc", Direction::decrypt},  {"aes-128-cfb", Direction::decrypt},
-    {"aes-128-cfb8", Direction::decrypt}, {"aes-128-gcm", Direction::encrypt},  {"aes-256-gcm", Direction::encrypt},
-    {"aes-128-xts", Direction::encrypt},  {"aes-128-xts", Direction::decrypt},  {"aes-256-xts", Direction::encrypt},
-    {"des-ecb", Direction::encrypt},      {"des-ede3-ecb", Direction::encrypt}, {"des-ede3-cbc", Direction::decrypt},
+    {"aes-128-ctr", Direction::encrypt},
+    {"aes-192-ctr", Direction::encrypt},
+    {"aes-256-ctr", Direction::encrypt},
+    {"aes-128-ecb", Direction::encrypt},
+    {"aes-128-ecb", Direction::decrypt},
+    {"aes-256-ecb", Direction::encrypt},
+    {"aes-256-ecb", Direction::decrypt},
+    {"aes-256-cfb", Direction::decrypt},
+    {"aes-256-xts", Direction::decrypt},
+    {"aes-128-cbc", Direction::decrypt},
+    {"aes-256-cbc", Direction::decrypt},
+    {"aes-128-cfb", Direction::decrypt},
+    {"aes-128-cfb8", Direction::decrypt},
+    {"aes-128-gcm", Direction::encrypt},
+    {"aes-256-gcm", Direction::encrypt},
+    {"aes-128-xts", Direction::encrypt},
+    {"aes-128-xts", Direction::decrypt},
+    {"aes-256-xts", Direction::encrypt},
+    {"des-ecb", Direction::encrypt},
+    {"des-ede3-ecb", Direction::encrypt},
+    {"des-ede3-cbc", Direction::decrypt},
     {"des-ede3-cfb", Direction::decrypt},
+    {"chacha20", Direction::encrypt},
+    {"chacha20-poly1305", Direction::encrypt},
+    {"xchacha20-poly1305", Direction::encrypt},
 };
 
 }  // namespace

@@ -54,8 +54,7 @@ const Key& random_key(const Algorithm& algorithm) {
 void Batch::add(Case c) {
   const bool short_iv = !c.iv.empty() && c.iv.size() < 8;  // would soon be used twice under one key
   if (c.key == nullptr || short_iv) c.key = &random_key(*c.algorithm);
-  if (c.iv.empty() && c.algorithm->mode.iv == IvRule::block) c.iv = random_bytes(c.algorithm->block_len());
-  if (c.iv.empty() && c.algorithm->mode.iv == IvRule::any) c.iv = random_bytes(12);
+  if (c.iv.empty()) c.iv = random_iv(*c.algorithm);
   const std::size_t room = c.len + 16;
   Place place{};
   place.in = reserve(room) + c.in_shift;
@@ -174,11 +173,18 @@ Case random_case(const Algorithm& algorithm, Direction direction, std::size_t le
     constexpr std::size_t tag_lens[] = {4, 8, 12, 13, 14, 15, 16};
     constexpr std::size_t iv_lens[] = {12, 12, 1, 8, 16, 17, 64, 129};
     c.tag_len = tag_lens[random_below(7)];
-    c.iv = random_bytes(iv_lens[random_below(8)]);
+    if (!algorithm.takes_tag_len(c.tag_len)) c.tag_len = full_tag_len;
+    if (algorithm.mode.iv == IvRule::any) c.iv = random_bytes(iv_lens[random_below(8)]);
     c.aad_len = random_below(3) == 0 ? 0 : random_below(random_below(4) == 0 ? 70000 : 200);
     c.bad_tag = direction == Direction::decrypt && random_below(4) == 0;
   }
   return c;
+}
+
+std::vector<std::uint8_t> random_iv(const Algorithm& algorithm) {
+  std::vector<std::uint8_t> iv = random_bytes(algorithm.iv_len);
+  if (algorithm.mode.id == Mode::stream) iv[3] &= 0x7f;  // a counter with blocks left
+  return iv;
 }
 
 void Tally::run(Batch& batch) {

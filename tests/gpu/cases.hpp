@@ -99,6 +99,9 @@ class Batch {
   std::size_t size_ = 0;
 };
 
+// An IV of the usual length.
+std::vector<std::uint8_t> random_iv(const Algorithm& algorithm);
+
 Case random_case(const Algorithm& algorithm, Direction direction, std::size_t len);
 
 // What a test has run: how many cases, and how many of them differed.

@@ -83,8 +83,11 @@ ColumnarBatch::ColumnarBatch(const Algorithm& algorithm, const Shape& shape) : a
     pointers_.push_back(&keys_.back());
   }
   block_len_ = algorithm.block_len();
-  iv_len = aead ? 12 : algorithm.mode.iv == IvRule::none ? 0 : block_len_;
+  iv_len = algorithm.iv_len;
   ivs = random_bytes(iv_len * shape.count);
+  if (algorithm.mode.id == Mode::stream) {
+    for (std::size_t i = 0; i < shape.count; ++i) ivs[iv_len * i + 3] &= 0x7f;  // counters with blocks left
+  }
   const bool encrypting = shape.direction == Direction::encrypt;
   const std::size_t unit = algorithm.mode.whole_blocks && !shape.pads ? block_len_ : 1;
   std::size_t in = 0, out = 0, aad_at = 0;

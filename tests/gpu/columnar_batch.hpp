@@ -2,6 +2,7 @@
 // A columnar batch of random messages for the tests of columns, and its expected output.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -54,6 +55,12 @@ class ColumnarBatch {
   std::vector<std::uint64_t> in_offsets, out_offsets, in_lengths, aad_offsets, aad_lengths;
   std::vector<std::uint32_t> key_index;
   std::size_t iv_len = 0;
+
+  // Gives a message the IV of another.
+  void repeat_iv(std::size_t from, std::size_t to) {
+    std::copy_n(ivs.begin() + static_cast<std::ptrdiff_t>(iv_len * from), iv_len,
+                ivs.begin() + static_cast<std::ptrdiff_t>(iv_len * to));
+  }
 
  private:
   // Message i of texts and outputs that begin there.

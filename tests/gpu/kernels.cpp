@@ -21,13 +21,13 @@ int test_packed(const Algorithm& algorithm, const Options& options, Stream strea
             random_case(algorithm, direction, random_below(8) == 0 ? random_below(8176) : random_below(2 * average));
         if (algorithm.is_aead()) {
           c.aad_len = random_below(40);
-          if (random_below(2) == 0) c.iv = random_bytes(12);
-        } else {
+          if (random_below(2) == 0) c.iv = random_iv(algorithm);
+        } else if (algorithm.mode.id == Mode::ctr) {
           c.iv = random_bytes(16);
           if (random_below(2) == 0) c.iv[15] = static_cast<std::uint8_t>(0xff - random_below(70));
           if (random_below(4) == 0) std::fill(c.iv.begin(), c.iv.end() - 1, std::uint8_t{0xff});
         }
-        if (one_key && c.iv.size() >= 8) c.key = &key;
+        if (one_key && (c.iv.empty() || c.iv.size() >= 8)) c.key = &key;
         if (random_below(2) == 0) c.in_shift = c.out_shift = 0;
         batch.add(c);
       }

@@ -149,6 +149,21 @@ int run_all(const Options& options) {
     }
   }
   force("WARPCIPHER_GHASH", nullptr);
+  for (const char* form : {"chunks", "lanes"}) {
+    force("WARPCIPHER_POLY1305", form);
+    std::printf("Poly1305, %s\n", form);
+    for (const Algorithm& algorithm : algorithms()) {
+      if (algorithm.mode.id != Mode::poly1305 || (!options.only.empty() && algorithm.name != options.only)) continue;
+      if (is_mine()) failures += test_algorithm(algorithm, options, stream);
+      if (is_mine()) failures += test_many_keys(algorithm, options, stream);
+    }
+  }
+  force("WARPCIPHER_POLY1305", nullptr);
+  for (const Algorithm& algorithm : algorithms()) {
+    if (!is_stream_cipher(algorithm.cipher.id) || (!options.only.empty() && algorithm.name != options.only)) continue;
+    if (is_mine()) failures += test_many_keys(algorithm, options, stream);
+    if (is_mine()) failures += test_packed(algorithm, options, stream);
+  }
   for (const Algorithm& algorithm : algorithms()) {
     if (!is_aes(algorithm.cipher.id) || !cuda_engine().offers(algorithm)) continue;
     if (!options.only.empty() && algorithm.name != options.only) continue;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "engine/cuda/choice/chacha.hpp"
 #include "engine/cuda/choice/columns.hpp"
 #include "engine/cuda/choice/explain.hpp"
 #include "engine/cuda/choice/ghash.hpp"
@@ -111,6 +112,9 @@ inline std::string choose(const Conditions& now, const std::string& what, std::m
   if (what == "ghash") {
     return name_of(choose_ghash(now, {work["messages"], work["keys"], work["blocks"], work["most"]}));
   }
+  const StreamWork stream{work["messages"], work["blocks"], work["most"]};
+  if (what == "stream") return choose_stream(now, stream) == StreamKernel::packed ? "packed" : "tiles";
+  if (what == "aead") return choose_aead(now, stream) == AeadKernel::chunks ? "chunks" : "lanes";
   return "what is '" + what + "'?";
 }
 

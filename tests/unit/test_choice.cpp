@@ -62,6 +62,11 @@ TEST(Choice, IsTheFirstCandidateThatIsNotRefused) {
           expect_first(ghash_candidates, choose_ghash(now, hash),
                        [&](GhashAlgorithm candidate) { return refuse(now, hash, candidate); });
         }
+        const StreamWork stream{messages, units * messages, units};
+        expect_first(stream_candidates, choose_stream(now, stream),
+                     [&](StreamKernel candidate) { return refuse(now, stream, candidate); });
+        expect_first(aead_candidates, choose_aead(now, stream),
+                     [&](AeadKernel candidate) { return refuse(now, stream, candidate); });
         const SectorWork sectors{messages, 16 * units * messages};
         expect_first(sector_candidates, choose_sectors(now, sectors),
                      [&](SectorKernel candidate) { return refuse(now, sectors, candidate); });

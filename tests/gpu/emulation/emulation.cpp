@@ -25,6 +25,9 @@ alignas(16) std::uint32_t shared_masks[48 * 1024 / 4];
 namespace ghash {
 alignas(16) uint4 shared_memory[227 * 1024 / 16];
 }
+namespace chacha {
+alignas(16) uint4 shared_matrices[48 * 1024 / 16];
+}
 alignas(16) uint4 shared_sums[1024 / 16];
 alignas(16) uint4 shared_round_keys[30 * 1024 / 16];
 }  // namespace warpcipher::cuda
@@ -147,6 +150,7 @@ void run_grid(dim3 grid, dim3 block, std::size_t shared_len, const std::function
     std::memset(warpcipher::cuda::lane_table::shared_tables, 0xa5, sizeof warpcipher::cuda::lane_table::shared_tables);
     std::memset(warpcipher::cuda::bitslice::shared_masks, 0xa5, sizeof warpcipher::cuda::bitslice::shared_masks);
     std::memset(warpcipher::cuda::ghash::shared_memory, 0xa5, shared_len);
+    std::memset(warpcipher::cuda::chacha::shared_matrices, 0xa5, sizeof warpcipher::cuda::chacha::shared_matrices);
     std::memset(warpcipher::cuda::shared_sums, 0xa5, sizeof warpcipher::cuda::shared_sums);
     std::memset(warpcipher::cuda::shared_round_keys, 0xa5, sizeof warpcipher::cuda::shared_round_keys);
     std::memset(warpcipher::search::cuda::shared_planes, 0xa5, sizeof warpcipher::search::cuda::shared_planes);

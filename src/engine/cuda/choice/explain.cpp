@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "engine/cuda/choice/chacha.hpp"
 #include "engine/cuda/choice/ghash.hpp"
 #include "engine/cuda/choice/lane_table.hpp"
 #include "engine/cuda/choice/offered.hpp"
@@ -42,6 +43,11 @@ constexpr std::array<Names, 6> hashes{{{"few lanes", "four lanes a message, by i
                                        {"tensor one key", "a warp a chunk, on tensor cores"},
                                        {"tensor warpgroups", "a warpgroup a chunk, on tensor cores"},
                                        {"tensor many keys", "a warp a chunk, on tensor cores, matrices a warp"}}};
+
+constexpr std::array<Names, 2> streams{
+    {{"packed", "four lanes a message"}, {"tiles", "256 blocks of one message a warp, a block a lane"}}};
+constexpr std::array<Names, 2> aeads{{{"chunks", "text and tags in one pass, Poly1305 on tensor cores"},
+                                      {"lanes", "tags apart from the text, Poly1305 by a lane or four a message"}}};
 
 template <class Enum, std::size_t N, std::size_t M, class Refuse>
 Decision decide(std::string_view subject, const std::array<Enum, N>& candidates, Enum chosen,
@@ -104,6 +110,10 @@ class Explanation {
 
   std::vector<Decision> run() {
     const bool is_parallel = shape_.algorithm.parallel(shape_.direction);
+    if (is_stream_cipher(shape_.algorithm.cipher.id)) {
+      explain_stream_cipher();
+      return std::move(all_);
+    }
     if (!is_aes(shape_.algorithm.cipher.id)) {
       all_.push_back(is_parallel ? only("text", "bitslice", "32 blocks a lane, by logic")
                                  : only("text", "serial", "a message a lane, by tables of S-boxes"));
@@ -122,6 +132,22 @@ class Explanation {
   }
 
  private:
+  void explain_stream_cipher() {
+    const StreamWork work{shape_.messages, units_ * shape_.messages, units_};
+    bool has_own_text = true;
+    if (shape_.algorithm.is_aead()) {
+      const AeadKernel kernel = choose_aead(now_, work);
+      all_.push_back(decide("text and tags", aead_candidates, kernel, aeads,
+                            shown(variables::poly1305, now_.overrides.poly1305),
+                            [&](AeadKernel candidate) { return refuse(now_, work, candidate); }));
+      has_own_text = kernel == AeadKernel::lanes;
+    }
+    if (!has_own_text) return;
+    all_.push_back(decide("text", stream_candidates, choose_stream(now_, work), streams,
+                          shown(variables::counter, now_.overrides.counter),
+                          [&](StreamKernel kernel) { return refuse(now_, work, kernel); }));
+  }
+
   void explain_layout() {
     layout_ = choose_table_layout(now_);
     all_.push_back(decide("lane tables", layout_candidates, layout_, layouts,

@@ -35,6 +35,7 @@ Overrides read_overrides() {
   read(variables::ghash, found.ghash);
   read(variables::counter, found.counter);
   read(variables::text, found.text);
+  read(variables::poly1305, found.poly1305);
   read(variables::columns, found.columns);
   return found;
 }

@@ -14,6 +14,7 @@ enum class ForcedLayout : std::uint8_t { none, tables_128, tables_64 };
 enum class ForcedGhash : std::uint8_t { none, lanes, rows, scalar, tensor, warpgroups };
 enum class ForcedCounter : std::uint8_t { none, packed, hybrid_packed, tiles, hybrid };
 enum class ForcedText : std::uint8_t { none, hybrid, tiles };
+enum class ForcedPoly1305 : std::uint8_t { none, chunks, lanes };
 enum class ForcedColumns : std::uint8_t { none, device, host };
 
 struct Variable {
@@ -32,12 +33,14 @@ inline constexpr std::array<std::string_view, 2> layouts{"128", "64"};
 inline constexpr std::array<std::string_view, 5> ghashes{"lanes", "rows", "scalar", "tensor", "warpgroups"};
 inline constexpr std::array<std::string_view, 4> counters{"packed", "together", "tiles", "mixed"};
 inline constexpr std::array<std::string_view, 2> texts{"mixed", "tiles"};
+inline constexpr std::array<std::string_view, 2> poly1305s{"chunks", "lanes"};
 inline constexpr std::array<std::string_view, 2> ways{"device", "host"};
 
 inline constexpr Variable table_layout{"WARPCIPHER_LANE_TABLE", layouts};
 inline constexpr Variable ghash{"WARPCIPHER_GHASH", ghashes};
 inline constexpr Variable counter{"WARPCIPHER_COUNTER", counters};
 inline constexpr Variable text{"WARPCIPHER_BLOCKS", texts};
+inline constexpr Variable poly1305{"WARPCIPHER_POLY1305", poly1305s};
 inline constexpr Variable columns{"WARPCIPHER_COLUMNS", ways};
 }  // namespace variables
 
@@ -46,6 +49,7 @@ struct Overrides {
   ForcedGhash ghash = ForcedGhash::none;
   ForcedCounter counter = ForcedCounter::none;
   ForcedText text = ForcedText::none;
+  ForcedPoly1305 poly1305 = ForcedPoly1305::none;
   ForcedColumns columns = ForcedColumns::none;
 
   bool operator==(const Overrides&) const = default;

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "core/thread_pool.hpp"
+#include "engine/cuda/chacha/aead.hpp"
 #include "engine/cuda/choice/columns.hpp"
 #include "engine/cuda/choice/ghash.hpp"
 #include "engine/cuda/choice/lane_table.hpp"
@@ -52,9 +53,10 @@ bool can_run(const Columns& c) {
   switch (algorithm.mode.id) {
     case Mode::gcm:
       return c.iv_len == gcm_plain_iv_len && is_gcm_tag_len(c.tag_len);
+    case Mode::poly1305:
+      return c.iv_len == algorithm.iv_len && c.tag_len == full_tag_len;
     default:
-      return c.iv_len == (algorithm.mode.iv == IvRule::none ? 0 : algorithm.block_len()) && c.tag_len == 0 &&
-             c.aad.empty();
+      return c.iv_len == algorithm.iv_len && c.tag_len == 0 && c.aad.empty();
   }
 }
 
@@ -116,6 +118,8 @@ class ColumnsRun {
       aes_keys_.take_bytes(bytes, keys_);
       if (algorithm_.mode.id != Mode::ctr) aes_keys_.derive();  // a kernel of CTR may do that itself
     }
+    batch_.stream_keys = &stream_keys_;
+    stream_keys_.take_bytes(bytes);
     batch_.des_keys = {bytes, key_len, keys_, algorithm_.inverse(c_.direction)};
     if (algorithm_.mode.id == Mode::xts && c_.algorithm != nullptr) {  // a Key has been checked already
       check_key_halves(batch_.device, stream_, bytes, key_len, keys_, &summary_of_device()->bad);
@@ -123,24 +127,25 @@ class ColumnsRun {
   }
 
   void summarize() {
-    const bool is_gcm = batch_.is_gcm();
+    const bool is_aead = algorithm_.is_aead();
     // Texts may not fill their buffer; then they are cut into fewer chunks than would be best.
-    if (is_gcm) {
-      const std::uint64_t most_len = c_.scattered ? c_.texts_len : std::min(view_.in_len, view_.out_len);
-      placed_.set_chunk_blocks(ghash::estimate_chunk_blocks(batch_.device, most_len / 16));
+    if (is_aead) {
+      const std::uint64_t blocks = (c_.scattered ? c_.texts_len : std::min(view_.in_len, view_.out_len)) / 16;
+      placed_.set_chunk_blocks(batch_.is_gcm() ? ghash::estimate_chunk_blocks(batch_.device, blocks)
+                                               : chacha::chunk_blocks_for(batch_.device, blocks));
     }
-    plan_.emplace(count_, is_gcm, summary_of_device(), stream_);
+    plan_.emplace(count_, is_aead, summary_of_device(), stream_);
     const SummaryBuffers& buffers = plan_->buffers();
     summarize_columns(batch_.device, stream_, view_, buffers);
     batch_.views = buffers.views;
     batch_.first_tile = buffers.first_tile;
     batch_.messages = count_;
     batch_.in_place = !view_.apart;
-    masks_ = std::make_unique<StreamBuffer>(is_gcm ? count_ * sizeof(Block) : 0, stream_, Wiping::needed);
+    masks_ = std::make_unique<StreamBuffer>(is_aead ? count_ * sizeof(Block) : 0, stream_, Wiping::needed);
     auto* const masks = reinterpret_cast<Block*>(masks_->data());
-    encrypt_first_blocks(batch_, masks);
-    if (!is_gcm) return;
     batch_.hashes.views = buffers.hash_views;
+    encrypt_first_blocks(batch_, masks);
+    if (!is_aead) return;
     batch_.hashes.masks = masks;
     batch_.hashes.hash_keys = aes_keys_.hash_keys();
     batch_.hashes.first_chunk = buffers.first_chunk;
@@ -155,9 +160,9 @@ class ColumnsRun {
     batch_.units = summary_.units;
     batch_.most_units = summary_.most_units;
     batch_.hashes.chunks = summary_.chunks;
-    if (!batch_.is_gcm()) return;
+    if (!algorithm_.is_aead()) return;
     batch_.hashes.work = {count_, keys_, summary_.hash_blocks, summary_.most_hash_blocks};
-    batch_.hashes.algorithm = choose_ghash(conditions_of(batch_.device), batch_.hashes.work);
+    if (batch_.is_gcm()) batch_.hashes.algorithm = choose_ghash(conditions_of(batch_.device), batch_.hashes.work);
   }
 
   // Expects a kernel to put the summary into the mailbox.
@@ -238,7 +243,7 @@ class ColumnsRun {
   // Fills in the results. words: as in Outcome; without them, the host need not read anything from the device.
   Status settle(const std::uint32_t* words, std::span<Result> results) {
     const Outcome outcome{summary_.most_units << view_.unit_log, words,
-                          batch_.is_gcm() ? Status::invalid_tag : Status::invalid_padding,
+                          algorithm_.is_aead() ? Status::invalid_tag : Status::invalid_padding,
                           static_cast<std::uint32_t>(encrypting_ ? c_.tag_len : 0), takes_padding_off_};
     if (c_.columns_memory == Memory::device) {
       write_results(batch_.device, stream_, batch_.views, count_, outcome, results.data(), summary_of_device());
@@ -287,6 +292,7 @@ class ColumnsRun {
   Upload key_upload_;
   std::optional<PlanMemory> plan_;
   AesKeys aes_keys_;
+  StreamKeys stream_keys_;
   DeviceBatch batch_;
   StreamBuffer device_summary_;
   std::unique_ptr<StreamBuffer> masks_;

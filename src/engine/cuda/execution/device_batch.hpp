@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "engine/cuda/execution/stream_keys.hpp"
 #include "engine/cuda/ghash/ghash.hpp"
 #include "engine/cuda/inputs/aes_keys.hpp"
 #include "engine/cuda/inputs/des_schedules.hpp"
@@ -34,21 +35,25 @@ struct DeviceBatch {
   const Key* only_key = nullptr;  // of all messages, where the host has it
   AesKeys* aes_keys = nullptr;
   DesKeys des_keys{};
-  ghash::HashBatch hashes{};  // GCM
+  StreamKeys* stream_keys = nullptr;  // ChaCha20
+  ghash::HashBatch hashes{};          // AEADs; Poly1305: views, masks, chunks and work alone
 
   bool is_gcm() const { return algorithm.mode.id == Mode::gcm; }
+  bool is_chacha() const { return is_stream_cipher(algorithm.cipher.id); }
   bool is_aes() const { return warpcipher::is_aes(algorithm.cipher.id); }
   // Whether tags are checked before text is written: then execute() needs one word for each message.
-  bool checks_tags() const { return is_gcm() && direction == Direction::decrypt && !computes_tags; }
+  bool checks_tags() const { return algorithm.is_aead() && direction == Direction::decrypt && !computes_tags; }
 };
 
 // Encrypts the first block of each message, before the text. GCM: E(J0), which goes to `masks`; the view then has the
-// first counter. XTS: the first tweak. Nothing for other modes. Derives the keys.
+// first counter. ChaCha20-Poly1305: the second half of the one-time key goes to `masks`. XTS: the first tweak. Nothing
+// for other modes. Derives the keys.
 void encrypt_first_blocks(const DeviceBatch& batch, Block* masks);
 
 // Enqueues text and tags. verdicts: device memory, one word for each message, if checks_tags(). A message with a wrong
-// tag gets verdict 0, and its text is zeros. Such text is not decrypted before its tag has been verified, not even in
-// place. has_text: start_text() has started the text.
+// tag gets verdict 0, and its text is zeros. GCM does not decrypt it before its tag has been verified, not even in
+// place. ChaCha20-Poly1305 may: it reads long texts once, decrypts and hashes them in one pass, and wipes what was
+// forged before later work of the stream begins. has_text: start_text() has started the text.
 void execute(const DeviceBatch& batch, std::uint32_t* verdicts, bool has_text = false);
 
 // Starts the text of a counter mode before the host knows the plan (speculation.hpp): tiles and units are those of

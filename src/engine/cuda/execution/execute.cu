@@ -104,6 +104,7 @@ void run_gcm(const DeviceBatch& b, std::uint32_t* verdicts, bool has_text) {
 }  // namespace
 
 void encrypt_first_blocks(const DeviceBatch& b, Block* masks) {
+  if (b.is_chacha()) return b.stream_keys->derive(b, masks);
   const bool is_xts = b.algorithm.mode.id == Mode::xts;
   if (!is_xts && !b.is_gcm()) return;
   b.aes_keys->derive();
@@ -114,6 +115,7 @@ void encrypt_first_blocks(const DeviceBatch& b, Block* masks) {
 }
 
 void execute(const DeviceBatch& b, std::uint32_t* verdicts, bool has_text) {
+  if (b.is_chacha()) return run_stream_cipher(b, verdicts);
   if (b.is_gcm()) return run_gcm(b, verdicts, has_text);
   if (b.algorithm.mode.id == Mode::ctr) {
     if (!has_text) run_counters(b, nullptr);

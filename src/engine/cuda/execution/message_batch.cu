@@ -9,6 +9,7 @@
 #include "core/bytes.hpp"
 #include "core/thread_pool.hpp"
 #include "core/wipe.hpp"
+#include "engine/cuda/chacha/aead.hpp"
 #include "engine/cuda/choice/ghash.hpp"
 #include "engine/cuda/choice/lane_table.hpp"
 #include "engine/cuda/inputs/host_views.hpp"
@@ -20,9 +21,11 @@
 namespace warpcipher::cuda {
 namespace {
 
-// The IV; J0 for GCM.
+// The IV, or the first 16 bytes of it; J0 for GCM.
 Block first_block_of(const Message& message) {
-  if (message.algorithm().mode.id != Mode::gcm) return to_block(message.iv, message.iv_len);
+  if (message.algorithm().mode.id != Mode::gcm) {
+    return to_block(message.iv, std::min<std::size_t>(message.iv_len, sizeof(Block)));
+  }
   std::uint8_t counter[16];
   ghash::make_first_counter(message, counter);
   return to_block(counter, sizeof counter);
@@ -45,10 +48,10 @@ MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stre
   first_tile_ = upload_.reserve<std::uint64_t>(group.first_tile.size());
   if (derived_on_host) aes_keys_.reserve(upload_, keys_);
   key_bytes_ = upload_.reserve<std::uint8_t>(derived_on_host ? 0 : key_len * keys_.size());
-  hash_views_ = upload_.reserve<HashView>(batch_.is_gcm() ? count : 0);
-  first_chunk_ = upload_.reserve<std::uint64_t>(batch_.is_gcm() ? count + 1 : 0);
+  hash_views_ = upload_.reserve<HashView>(batch_.algorithm.is_aead() ? count : 0);
+  first_chunk_ = upload_.reserve<std::uint64_t>(batch_.algorithm.is_aead() ? count + 1 : 0);
   aad_ = upload_.reserve<std::uint8_t>(aad_len_);
-  masks_ = upload_.reserve_on_device<Block>(batch_.is_gcm() ? count : 0);
+  masks_ = upload_.reserve_on_device<Block>(batch_.algorithm.is_aead() ? count : 0);
   upload_.allocate(stream);
 
   fill_views();
@@ -57,7 +60,7 @@ MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stre
   for (std::size_t k = 0; !derived_on_host && k < keys_.size(); ++k) {
     std::copy_n(keys_[k]->bytes(), key_len, upload_.host(key_bytes_) + key_len * k);
   }
-  if (batch_.is_gcm()) fill_hashes();
+  if (batch_.algorithm.is_aead()) fill_hashes();
   upload_.send();
 
   const auto keys = static_cast<std::uint32_t>(keys_.size());
@@ -67,7 +70,9 @@ MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stre
   if (batch_.is_aes() && !derived_on_host) aes_keys_.take_bytes(upload_.device(key_bytes_), keys);
   batch_.des_keys = {upload_.device(key_bytes_), static_cast<std::uint32_t>(key_len), keys,
                      batch_.algorithm.inverse(batch_.direction)};
-  encrypt_first_blocks(batch_, batch_.is_gcm() ? upload_.device(masks_) : nullptr);
+  stream_keys_.take_bytes(upload_.device(key_bytes_));
+  batch_.stream_keys = &stream_keys_;
+  encrypt_first_blocks(batch_, batch_.algorithm.is_aead() ? upload_.device(masks_) : nullptr);
   if (batch_.is_gcm()) batch_.hashes.hash_keys = aes_keys_.hash_keys();
 }
 
@@ -91,7 +96,7 @@ void MessageBatch::measure() {
     batch_.units += message.units();
     batch_.most_units = std::max<std::uint64_t>(batch_.most_units, message.units());
     batch_.in_place = batch_.in_place || message.in == message.out;
-    if (!batch_.is_gcm()) continue;
+    if (!batch_.algorithm.is_aead()) continue;
     const std::uint64_t blocks = ghash::hash_view_of(message).blocks();
     hash_blocks_ += blocks;
     most_hash_blocks_ = std::max(most_hash_blocks_, blocks);
@@ -117,8 +122,10 @@ void MessageBatch::fill_views() {
 
 void MessageBatch::fill_hashes() {
   const ghash::Work work{group_.size(), keys_.size(), hash_blocks_, most_hash_blocks_};
-  const ghash::GhashAlgorithm algorithm = choose_ghash(conditions_of(batch_.device), work);
-  const std::uint64_t chunk_blocks = ghash::chunk_blocks_for(batch_.device, algorithm, work);
+  const ghash::GhashAlgorithm algorithm =
+      batch_.is_gcm() ? choose_ghash(conditions_of(batch_.device), work) : ghash::GhashAlgorithm{};
+  const std::uint64_t chunk_blocks = batch_.is_gcm() ? ghash::chunk_blocks_for(batch_.device, algorithm, work)
+                                                     : chacha::chunk_blocks_for(batch_.device, hash_blocks_);
   std::uint64_t chunks = 0;
   std::size_t aad_offset = 0;
   for (std::size_t i = 0; i < group_.size(); ++i) {
@@ -128,6 +135,9 @@ void MessageBatch::fill_hashes() {
     view.aad = upload_.device(aad_) + aad_offset;
     view.chunk_blocks = chunk_blocks;
     view.key = key_of_[i];
+    if (batch_.is_chacha() && message.iv_len > sizeof(Block)) {
+      view.mask = to_block(message.iv + sizeof(Block), message.iv_len - sizeof(Block));  // XChaCha20
+    }
     std::copy_n(message.aad, message.aad_len, upload_.host(aad_) + aad_offset);
     aad_offset += message.aad_len;
     upload_.host(first_chunk_)[i] = chunks;

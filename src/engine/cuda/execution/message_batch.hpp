@@ -44,6 +44,7 @@ class MessageBatch {
   const MessageGroup& group_;
   DeviceBatch batch_;
   AesKeys aes_keys_;
+  StreamKeys stream_keys_;
   Upload upload_;
   std::vector<std::uint32_t> key_of_;
   std::vector<const Key*> keys_;

@@ -5,6 +5,7 @@
 
 #include "engine/cuda/inputs/message_view.cuh"
 #include "engine/cuda/runtime/launch.hpp"
+#include "mode/limits.hpp"
 #include "mode/padding.hpp"
 
 namespace warpcipher::cuda {
@@ -82,7 +83,9 @@ struct Lengths {
   __device__ __forceinline__ std::uint64_t units() const {
     return (steals ? padded : padded + (1u << unit_log) - 1) >> unit_log;
   }
-  __device__ __forceinline__ std::uint64_t hash_blocks() const { return units() + aad / 16 + (aad % 16 != 0); }
+  __device__ __forceinline__ std::uint64_t hash_blocks() const {
+    return (padded + 15) / 16 + aad / 16 + (aad % 16 != 0);
+  }
   __device__ __forceinline__ Sums sums() const {
     return {in, out, (units() + tile_units - 1) / tile_units,
             chunk_blocks == 0 ? 0 : (hash_blocks() + chunk_blocks - 1) / chunk_blocks};
@@ -209,7 +212,7 @@ class MessageChecker {
     return key_ < c_.keys && (c_.encrypting || c_.in_len_at(i_) >= c_.tag_len) && lengths_.text >= c_.least_text_len &&
            lengths_.text <= c_.most_text_len && (!c_.whole_blocks || lengths_.text % (1u << c_.block_log) == 0) &&
            fits(in_, lengths_.in, c_.in_len) && fits(out_, lengths_.out, c_.out_len) &&
-           fits(aad_, aad_len_, c_.aad_len) && keeps_to_itself();
+           fits(aad_, aad_len_, c_.aad_len) && (!c_.counts_blocks || has_blocks_left()) && keeps_to_itself();
   }
 
   __device__ __forceinline__ MessageView view(bool right) const {
@@ -221,10 +224,10 @@ class MessageChecker {
     view.pad = static_cast<std::uint32_t>(lengths_.padded - lengths_.text);
     view.units = lengths_.units();
     if (c_.iv_len == 8) view.start = load_words<2>(c_.ivs + std::uint64_t{8} * i_);
-    if (c_.iv_len == 16) view.start = load_words<4>(c_.ivs + std::uint64_t{16} * i_);
+    if (c_.iv_len >= 16) view.start = load_words<4>(c_.ivs + std::uint64_t{c_.iv_len} * i_);
     if (c_.iv_len == 12) {
       view.start = load_words<3>(c_.ivs + std::uint64_t{12} * i_);
-      view.start.words[3] = 0x01000000u;  // 1, big-endian: SP 800-38D, section 7.1, step 2
+      view.start.words[3] = 0x01000000u;  // GCM: 1, big-endian: SP 800-38D, section 7.1, step 2
     }
     view.key = right ? key_ : 0;
     return view;
@@ -240,10 +243,17 @@ class MessageChecker {
     view.chunk_blocks = c_.chunk_blocks;
     view.tag_len = c_.tag_len;
     view.key = right ? key_ : 0;
+    if (c_.iv_len == 24) view.mask = load_words<2>(c_.ivs + std::uint64_t{24} * i_ + 16);
     return view;
   }
 
  private:
+  // Whether the blocks of key stream suffice (key_stream_left()).
+  __device__ __forceinline__ bool has_blocks_left() const {
+    const std::uint64_t first = load_words<1>(c_.ivs + std::uint64_t{16} * i_).words[0];
+    return lengths_.text <= chacha_block_len * (chacha_most_blocks - first);
+  }
+
   // Outputs are in the order of the messages, so each message is checked against its neighbours only. If in and out
   // share memory, the input of a message must lie between the outputs of its neighbours, and must be its own output or
   // not overlap it.
@@ -304,7 +314,7 @@ __global__ void __launch_bounds__(sum_threads)
     if (!right) buffers.summary->bad = 1;
     buffers.views[i] = checker.view(right);
     buffers.first_tile[i] = before.tiles;
-    if (columns.is_gcm) {
+    if (columns.is_aead) {
       buffers.hash_views[i] = checker.hash_view(right);
       buffers.first_chunk[i] = before.chunks;
     }

@@ -34,17 +34,18 @@ struct ColumnView {
   std::uint64_t in_len_of_all;   // of each message, if there are no in_lengths
   std::uint64_t least_text_len;  // of a message
   std::uint64_t most_text_len;
-  std::uint64_t chunk_blocks;  // GCM: of GHASH
+  std::uint64_t chunk_blocks;  // AEADs: of their hash
   std::uint32_t count;
   std::uint32_t keys;
   std::uint32_t tag_len;
-  std::uint32_t iv_len;     // 0, 8, 16, or for GCM 12
-  std::uint32_t block_log;  // log2 of a block's bytes: 4, or 3 for DES
+  std::uint32_t iv_len;     // 0, 8, 16; AEADs: 12 or 24
+  std::uint32_t block_log;  // log2 of a block's bytes: 4, 3 for DES, 6 for ChaCha20
   std::uint32_t unit_log;   // the same, or 0 for CFB8
   bool whole_blocks;        // texts must be multiples of a block
   bool steals;              // XTS: the last unit takes what is left of a block
   bool pads;                // PKCS#7 is added
-  bool is_gcm;
+  bool is_aead;
+  bool counts_blocks;  // ChaCha20: an IV begins with the number of a block, of 32 bits, that must not wrap
   bool encrypting;
   bool apart;  // in and out have no byte in common
 

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/cuda/chacha/key_stream.hpp"
+
+#include "engine/cuda/chacha/rounds.cuh"
+#include "engine/cuda/chacha/text.cuh"
+#include "engine/cuda/inputs/message_view.cuh"
+#include "engine/cuda/runtime/launch.hpp"
+
+namespace warpcipher::cuda::chacha {
+namespace {
+
+constexpr std::uint32_t threads = 256;
+constexpr std::uint32_t blocks_of_multiprocessor = 4;  // 64 registers a lane
+constexpr std::uint32_t packed_lanes = 4;              // of a message
+
+// Block `block` of a message, from 0.
+__device__ __forceinline__ void run_block(const MessageView& view, const KeyStream& stream, std::uint64_t block,
+                                          bool is_wiped) {
+  const std::uint64_t offset = block * block_len;
+  const std::uint8_t* const in = global(view.in) + offset;
+  std::uint8_t* const out = global(view.out) + offset;
+  const std::uint32_t len = cut_to_32_bits(view.in_len - offset);
+  const bool aligned = are_aligned(in, out);
+  Text64 text{};
+  if (!is_wiped) {
+    text = load_text(in, len, aligned);
+    std::uint32_t x[16];
+    make_key_stream<3>(&stream, stream.counter + static_cast<std::uint32_t>(block), x);
+    add_key_stream(text, x);
+  }
+  store_text(out, len, aligned, text);
+}
+
+__device__ __forceinline__ bool is_forged(const std::uint32_t* verdicts, std::uint32_t message) {
+  return verdicts != nullptr && verdicts[message] == 0;
+}
+
+__global__ void __launch_bounds__(threads, blocks_of_multiprocessor)
+    run_tiles(const __grid_constant__ Batch batch, const std::uint32_t* verdicts) {
+  const std::uint64_t warps = std::uint64_t{gridDim.x} * (threads / warp_len);
+  for (std::uint64_t tile = std::uint64_t{blockIdx.x} * (threads / warp_len) + warp_index(); tile < batch.tiles;
+       tile += warps) {
+    const std::uint32_t message = find_message(batch.first_tile, batch.messages, batch.tiles, tile);
+    const MessageView& view = batch.views[message];
+    const bool is_wiped = is_forged(verdicts, message);
+    const std::uint64_t first = (tile - batch.first_tile[message]) * tile_units;
+    const std::uint64_t left = view.units - first;
+    const std::uint32_t blocks = left < tile_units ? static_cast<std::uint32_t>(left) : tile_units;
+#pragma unroll 1
+    for (std::uint32_t i = lane_index(); i < blocks; i += warp_len) {
+      run_block(view, batch.streams[message], first + i, is_wiped);
+    }
+  }
+}
+
+__global__ void __launch_bounds__(threads, blocks_of_multiprocessor)
+    run_packed(const __grid_constant__ Batch batch, const std::uint32_t* verdicts) {
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * threads / packed_lanes;
+  for (std::uint64_t message = (std::uint64_t{blockIdx.x} * threads + threadIdx.x) / packed_lanes;
+       message < batch.messages; message += stride) {
+    const MessageView& view = batch.views[message];
+    const bool is_wiped = is_forged(verdicts, static_cast<std::uint32_t>(message));
+#pragma unroll 1
+    for (std::uint64_t block = threadIdx.x % packed_lanes; block < view.units; block += packed_lanes) {
+      run_block(view, batch.streams[message], block, is_wiped);
+    }
+  }
+}
+
+}  // namespace
+
+void add_key_streams(const Device& device, Stream stream, StreamKernel kernel, const Batch& batch,
+                     const std::uint32_t* verdicts) {
+  if (batch.tiles == 0) return;
+  if (kernel == StreamKernel::packed) {
+    const std::uint64_t lanes = std::uint64_t{batch.messages} * packed_lanes;
+    return launch(&run_packed, shape_of_lanes(device, lanes, threads, blocks_of_multiprocessor), stream, batch,
+                  verdicts);
+  }
+  launch(&run_tiles, shape_of_lanes(device, batch.tiles * warp_len, threads, blocks_of_multiprocessor), stream, batch,
+         verdicts);
+}
+
+}  // namespace warpcipher::cuda::chacha

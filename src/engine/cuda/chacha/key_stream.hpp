@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts XORed with ChaCha20's key stream: a block a lane.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/chacha/inputs.hpp"
+#include "engine/cuda/chacha/kernels.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
+#include "engine/stream.hpp"
+
+namespace warpcipher::cuda::chacha {
+
+// verdicts: nullptr, or a word for each message. Where it is 0, zeros are written.
+void add_key_streams(const Device& device, Stream stream, StreamKernel kernel, const Batch& batch,
+                     const std::uint32_t* verdicts);
+
+}  // namespace warpcipher::cuda::chacha
