@@ -36,7 +36,7 @@ from ._uncopied import refuse_key
 from .batch import Batch, Handle
 from .cipher import Cipher
 from .columns import Columns, run_columns
-from .engines import AlgorithmInfo, EngineInfo, algorithms, engines
+from .engines import AlgorithmInfo, EngineInfo, algorithms, engines, find_algorithm
 
 if TYPE_CHECKING:
     from . import formats, keys, keysearch, parquet, tuning, weights
@@ -65,6 +65,7 @@ __all__ = [
     "aead",
     "algorithms",
     "engines",
+    "find_algorithm",
     "formats",
     "keys",
     "keysearch",

@@ -11,7 +11,7 @@ from ._uncopied import Uncopied
 from .arguments import PLAIN, is_decrypt, is_padded, make_key
 
 if TYPE_CHECKING:
-    from ._types import ArrayT, Buffer, BufferT, Data, Direction, StreamLike
+    from ._types import AlgorithmName, ArrayT, Buffer, BufferT, Data, Direction, StreamLike
     from .batch_run import BatchRun
 
 ResultT = TypeVar("ResultT")
@@ -82,7 +82,7 @@ class Batch(Uncopied):
     @overload
     def add(
         self,
-        algorithm: str,
+        algorithm: AlgorithmName,
         direction: Direction,
         key: Buffer | _native.Key,
         data: ArrayT,
@@ -97,7 +97,7 @@ class Batch(Uncopied):
     @overload
     def add(
         self,
-        algorithm: str,
+        algorithm: AlgorithmName,
         direction: Direction,
         key: Buffer | _native.Key,
         data: Buffer,
@@ -112,7 +112,7 @@ class Batch(Uncopied):
     @overload
     def add(
         self,
-        algorithm: str,
+        algorithm: AlgorithmName,
         direction: Direction,
         key: Buffer | _native.Key,
         data: Data,
@@ -127,7 +127,7 @@ class Batch(Uncopied):
     @overload
     def add(
         self,
-        algorithm: str,
+        algorithm: AlgorithmName,
         direction: Direction,
         key: Buffer | _native.Key,
         data: Data,
@@ -141,7 +141,7 @@ class Batch(Uncopied):
 
     def add(
         self,
-        algorithm: str,
+        algorithm: AlgorithmName,
         direction: Direction,
         key: Buffer | _native.Key,
         data: Any,
@@ -243,7 +243,7 @@ class Batch(Uncopied):
         made = library.empty(size, data, None)
         return library, source, library.view(made, "out", stream, True), made
 
-    def _share_key(self, algorithm: str, key: Buffer | _native.Key) -> _native.Key:
+    def _share_key(self, algorithm: AlgorithmName, key: Buffer | _native.Key) -> _native.Key:
         """One `Key` for equal bytes: schedules are made once, and nonces used twice are found."""
         if isinstance(key, _native.Key):
             return make_key(algorithm, key)

@@ -10,7 +10,7 @@ from ._uncopied import INSTEAD_OF_A_KEY, Uncopied
 from .arguments import is_padded, make_key
 
 if TYPE_CHECKING:
-    from ._types import ArrayT, Buffer, BufferT, Data, StreamLike
+    from ._types import AlgorithmName, ArrayT, Buffer, BufferT, Data, StreamLike
 
 
 class Cipher(Uncopied):
@@ -29,7 +29,7 @@ class Cipher(Uncopied):
 
     def __init__(
         self,
-        algorithm: str,
+        algorithm: AlgorithmName,
         key: Buffer | _native.Key,
         *,
         padding: Literal["pkcs7"] | None = None,

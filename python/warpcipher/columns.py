@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from ._types import ArrayT, Buffer, Data, DataT, Direction, StreamLike
+    from ._types import AlgorithmName, ArrayT, Buffer, Data, DataT, Direction, StreamLike
 
 OutT = TypeVar("OutT")
 
@@ -26,7 +26,7 @@ class ColumnsCall(NamedTuple):
     Not a dataclass: that would have every import of the package import `inspect`.
     """
 
-    algorithm: str
+    algorithm: AlgorithmName
     decrypt: bool
     padded: bool
     keys: Any
@@ -99,7 +99,7 @@ class Columns(Generic[OutT]):
 
 @overload
 def run_columns(
-    algorithm: str,
+    algorithm: AlgorithmName,
     direction: Direction,
     keys: Buffer | _native.Key | Sequence[Buffer | _native.Key],
     data: ArrayT,
@@ -122,7 +122,7 @@ def run_columns(
 
 @overload
 def run_columns(
-    algorithm: str,
+    algorithm: AlgorithmName,
     direction: Direction,
     keys: Buffer | _native.Key | Sequence[Buffer | _native.Key],
     data: Buffer,
@@ -145,7 +145,7 @@ def run_columns(
 
 @overload
 def run_columns(
-    algorithm: str,
+    algorithm: AlgorithmName,
     direction: Direction,
     keys: Buffer | _native.Key | Sequence[Buffer | _native.Key],
     data: Data,
@@ -167,7 +167,7 @@ def run_columns(
 
 
 def run_columns(
-    algorithm: str,
+    algorithm: AlgorithmName,
     direction: Direction,
     keys: Buffer | _native.Key | Sequence[Buffer | _native.Key],
     data: Any,

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from . import _native
+
+if TYPE_CHECKING:
+    from ._types import AlgorithmName
 
 
 class AlgorithmInfo(NamedTuple):
@@ -25,7 +28,7 @@ class AlgorithmInfo(NamedTuple):
     iv_size:          the length of an IV or nonce; the usual one where any is allowed; 0: none.
     """
 
-    name: str
+    name: AlgorithmName
     key_size: int
     block_size: int
     iv: Literal["none", "block", "any", "fixed"]
@@ -58,7 +61,7 @@ class EngineInfo(NamedTuple):
     devices: tuple[str, ...]
     algorithms: tuple[str, ...]
 
-    def constant_time(self, algorithm: str) -> bool:
+    def constant_time(self, algorithm: AlgorithmName) -> bool:
         """Whether this engine's time for an algorithm does not depend on keys or data.
 
         ValueError: no algorithm has that name.
@@ -70,6 +73,26 @@ class EngineInfo(NamedTuple):
 def algorithms() -> tuple[AlgorithmInfo, ...]:
     """Every algorithm, in a fixed order."""
     return tuple(AlgorithmInfo(**entry) for entry in _native.algorithms())
+
+
+def find_algorithm(name: str) -> AlgorithmInfo:
+    """The algorithm of that name, for names that a program is told.
+
+    ValueError: no algorithm has that name; the text lists those that there are. TypeError: it is
+    no str.
+    """
+    if not isinstance(name, str):
+        raise TypeError(
+            f"algorithm is {type(name).__name__}: expected a name such as 'aes-256-ctr'"
+        )
+    if name not in _by_name():
+        _native.constant_time("reference", name)  # raises what every other call here raises
+    return _by_name()[name]
+
+
+@cache
+def _by_name() -> dict[str, AlgorithmInfo]:
+    return {entry.name: entry for entry in algorithms()}
 
 
 def engines() -> tuple[EngineInfo, ...]:

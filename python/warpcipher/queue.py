@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from ._types import ArrayT, Buffer, BufferT, Data, Direction
+    from ._types import AlgorithmName, ArrayT, Buffer, BufferT, Data, Direction
 
 # Every native queue whose workers may still be at work. They need the interpreter to settle
 # futures, so all is finished before it goes; a queue that is dropped stays here until it is done.
@@ -211,7 +211,7 @@ class Queue(Uncopied):
     @overload
     def submit(
         self,
-        algorithm: str,
+        algorithm: AlgorithmName,
         direction: Direction,
         key: Buffer | _native.Key,
         data: ArrayT,
@@ -228,7 +228,7 @@ class Queue(Uncopied):
     @overload
     def submit(
         self,
-        algorithm: str,
+        algorithm: AlgorithmName,
         direction: Direction,
         key: Buffer | _native.Key,
         data: Buffer,
@@ -245,7 +245,7 @@ class Queue(Uncopied):
     @overload
     def submit(
         self,
-        algorithm: str,
+        algorithm: AlgorithmName,
         direction: Direction,
         key: Buffer | _native.Key,
         data: Data,
@@ -262,7 +262,7 @@ class Queue(Uncopied):
     @overload
     def submit(
         self,
-        algorithm: str,
+        algorithm: AlgorithmName,
         direction: Direction,
         key: Buffer | _native.Key,
         data: Data,
@@ -278,7 +278,7 @@ class Queue(Uncopied):
 
     def submit(
         self,
-        algorithm: str,
+        algorithm: AlgorithmName,
         direction: Direction,
         key: Buffer | _native.Key,
         data: Any,

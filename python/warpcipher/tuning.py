@@ -12,9 +12,13 @@ import operator
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from . import _native
 from .arguments import is_decrypt
+
+if TYPE_CHECKING:
+    from ._types import AlgorithmName
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Rates:
     both_pinned:   by CPU and GPU at once, from page-locked memory; 0 where that gains nothing.
     """
 
-    algorithm: str
+    algorithm: AlgorithmName
     direction: str
     cpu: float
     pageable: float
@@ -109,7 +113,7 @@ class Decision:
 
 
 def explain(
-    algorithm: str,
+    algorithm: AlgorithmName,
     *,
     direction: str = "encrypt",
     messages: int = 1,

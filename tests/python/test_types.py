@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +21,7 @@ PACKAGE = Path(str(wc.__file__)).parent
 # A program of a user. After each reveal_type the type that its result has.
 PROGRAM = """
 import array
-from typing import Any
+from typing import Any, Final
 import warpcipher as wc
 
 class Array:  # of any library that speaks DLPack
@@ -76,11 +79,22 @@ with wc.Queue() as queue:
     future = queue.submit("aes-128-ecb", "encrypt", key, x, out=raw)
     reveal_type(future.result(1))  # bytearray | memoryview[int]
 
+algorithm: Final = "aes-128-ctr"
+reveal_type(wc.Cipher(algorithm, key).encrypt(b"", iv=key))  # bytes
+told = wc.find_algorithm(input())  # a name that the program is told
+reveal_type(wc.Cipher(told.name, key).encrypt(b"", iv=key))  # bytes
+reveal_type(wc.Cipher(wc.algorithms()[0].name, key).encrypt(b""))  # bytes
+
 def kept(handle: wc.Handle[bytes], future: wc.QueueFuture[Array]) -> wc.Columns[bytearray]:
     reveal_type(handle.result())  # bytes
     reveal_type(future.result())  # Array
     return wc.run_columns("aes-128-ecb", "encrypt", key, b"", lengths=[])
 """
+WANTED = {
+    number: line.rsplit("  # ", 1)[1]
+    for number, line in enumerate(PROGRAM.splitlines(), 1)
+    if "reveal_type(" in line
+}
 REFUSED = (
     'wc.Cipher("aes-128-ctr", bytes(16)).encrypt("text")',
     'wc.Cipher("aes-128-ctr", bytes(16)).decrypt([1, 2])',
@@ -89,6 +103,10 @@ REFUSED = (
     'wc.Batch().add("aes-128-ctr", "encrpyt", bytes(16), b"text")',
     'wc.run_columns("aes-128-ctr", "decypt", bytes(16), b"text", lengths=[4])',
     'wc.Queue().submit("aes-128-ctr", "ENCRYPT", bytes(16), b"text")',
+    'wc.Cipher("aes-128-gmc", bytes(16))',
+    'wc.Batch().add("aes-128-gmc", "encrypt", bytes(16), b"text")',
+    'wc.run_columns("aes_128_gcm", "encrypt", bytes(16), b"text", lengths=[4])',
+    'wc.Queue().submit("AES-128-GCM", "encrypt", bytes(16), b"text")',
 )
 
 
@@ -115,12 +133,7 @@ def check(program: str, folder: Path) -> list[tuple[int, str, str]]:
 
 def test_a_user_sees_the_type_of_each_result(tmp_path: Path) -> None:
     lines = PROGRAM.splitlines()
-    wanted = {
-        number: line.rsplit("  # ", 1)[1]
-        for number, line in enumerate(lines, 1)
-        if "reveal_type(" in line
-    }
-    assert len(wanted) == PROGRAM.count("reveal_type(") > 20
+    assert len(WANTED) == PROGRAM.count("reveal_type(") > 20
     shown = {}
     for number, kind, text in check(PROGRAM, tmp_path):
         assert kind == "note", (lines[number - 1], text)
@@ -128,13 +141,63 @@ def test_a_user_sees_the_type_of_each_result(tmp_path: Path) -> None:
         assert revealed, text
         # Names without their modules.
         shown[number] = re.sub(r"[\w.]+\.(?=\w)", "", revealed[1])
-    assert shown == wanted
+    assert shown == WANTED
 
 
 def test_what_is_no_data_is_refused(tmp_path: Path) -> None:
     program = "import warpcipher as wc\n" + "".join(f"{line}\n" for line in REFUSED)
     errors = {number for number, kind, _ in check(program, tmp_path) if kind == "error"}
     assert errors == set(range(2, 2 + len(REFUSED)))
+
+
+def test_the_names_that_a_checker_knows_are_those_of_the_library() -> None:
+    """A new algorithm is missing here until _types.py has it."""
+    tree = ast.parse((PACKAGE / "_types.py").read_text(encoding="utf-8"))
+    (listed,) = (
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.AnnAssign)
+        and isinstance(node.target, ast.Name)
+        and node.target.id == "AlgorithmName"
+    )
+    assert isinstance(listed, ast.Subscript)
+    known = ast.literal_eval(listed.slice)
+    wanted = tuple(entry.name for entry in wc.algorithms())
+    assert known == wanted, "python/warpcipher/_types.py: AlgorithmName has other names"
+
+
+def test_pyright_sees_the_same(tmp_path: Path) -> None:
+    """The other checker that people use. It keeps the literal types of results that mypy widens."""
+    if importlib.util.find_spec("pyright") is None or shutil.which("node") is None:
+        pytest.skip("pyright and Node.js are not installed: pip install pyright")
+    refused = "import warpcipher as wc\n" + "".join(f"{line}\n" for line in REFUSED)
+    (tmp_path / "program.py").write_text(PROGRAM)
+    (tmp_path / "refused.py").write_text(refused)
+    settings = {"typeCheckingMode": "standard", "extraPaths": [str(PACKAGE.parent)]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    run = subprocess.run(
+        [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told: dict[str, dict[int, tuple[str, str]]] = {"program.py": {}, "refused.py": {}}
+    for entry in json.loads(run.stdout)["generalDiagnostics"]:
+        line = entry["range"]["start"]["line"] + 1
+        told[Path(entry["file"]).name][line] = entry["severity"], entry["message"]
+    errors = {line for line, (kind, _) in told["refused.py"].items() if kind == "error"}
+    assert errors == set(range(2, 2 + len(REFUSED)))
+    shown = {}
+    for number, (kind, text) in told["program.py"].items():
+        assert kind == "information", (number, text)
+        revealed = re.fullmatch(r'Type of ".*" is "(.*)"', text, re.DOTALL)
+        assert revealed, text
+        shown[number] = revealed[1].replace("memoryview[int]", "memoryview")
+    wanted = {
+        number: text.replace("memoryview[int]", "memoryview") for number, text in WANTED.items()
+    }
+    assert shown == wanted
 
 
 def arguments(definition: str) -> list[str]:

@@ -68,7 +68,6 @@ class Group:
 
 def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[Skipped]]:
     """The cases in groups, those of one engine and residence together; and what is left out."""
-    algorithms = {entry.name: entry for entry in wc.algorithms()}
     engines = {entry.name: entry for entry in wc.engines()}
     engines[AUTO] = _automatic(engines)
     groups: list[Group] = []
@@ -91,7 +90,7 @@ def make(settings: Effective, machine: Machine) -> tuple[list[Group], list[Skipp
                 for direction in settings.directions:
                     cases = []
                     for size in settings.sizes:
-                        info = algorithms[name]
+                        info = wc.find_algorithm(name)
                         message = message_size(info, direction, size, settings.message)
                         case = Case(
                             info, cast("Direction", direction), size, message, residence, engine

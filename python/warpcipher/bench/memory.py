@@ -11,7 +11,7 @@ import ctypes
 import mmap
 import os
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import warpcipher as wc
 from warpcipher import _native
@@ -19,7 +19,7 @@ from warpcipher import _native
 CACHES_SPANNED = 4
 MOST_SLOTS = 1024
 ALIGNMENT = 256
-FILLING = "aes-128-ctr"
+FILLING: Final = "aes-128-ctr"
 
 
 class Memory(Protocol):

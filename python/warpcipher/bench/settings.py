@@ -91,10 +91,8 @@ class Settings:
     def effective(self) -> Effective:
         """What these settings come to here. ValueError: an unknown algorithm. EngineError: an
         engine that was asked for is unknown or cannot run."""
-        known = {entry.name: entry for entry in wc.algorithms()}
         for name in self.algorithms:
-            if name not in known:
-                wc.engines()[0].constant_time(name)  # raises, with the names that are near
+            wc.find_algorithm(name)
         quick = self.quick
         return Effective(
             algorithms=tuple(dict.fromkeys(self.algorithms or ALGORITHMS)),

@@ -99,7 +99,7 @@ class Transfer:
             return
         from warpcipher import algorithms
 
-        size = {entry.name: entry.iv_size for entry in algorithms()}.get(given.algorithm or "", 0)
+        size = next((entry.iv_size for entry in algorithms() if entry.name == given.algorithm), 0)
         if size:
             raise usage(f"{given.algorithm} takes an IV of {size} bytes: give it with --iv-hex HEX")
 

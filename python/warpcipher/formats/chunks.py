@@ -10,7 +10,7 @@ from array import array
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import warpcipher as wc
 
@@ -19,13 +19,18 @@ from .file_chunks import FileChunksCall, RegularChunksCall, authentication_faile
 from .layout import Layout
 
 if TYPE_CHECKING:
-    from .._types import Direction, StreamLike
+    from .._types import AlgorithmName, Direction, StreamLike
 
 TAG_SIZE = 16
 
 
 def open_columns(
-    first: int, algorithm: str, key: wc.Key, data: memoryview, out: memoryview, **columns: Any
+    first: int,
+    algorithm: AlgorithmName,
+    key: wc.Key,
+    data: memoryview,
+    out: memoryview,
+    **columns: Any,
 ) -> None:
     """Decrypts chunks from number `first` on to `out` by one `run_columns`. On any failure `out` is
     wiped; InvalidTag names the first chunk that is not authentic."""
@@ -104,7 +109,9 @@ class ChunkCipher(Protocol):
 class AeadChunks:
     """Chunks that are AEAD messages with no AAD: ciphertext || 16-byte tag."""
 
-    def __init__(self, algorithm: str, key: bytearray, nonces: NonceColumn, engine: str) -> None:
+    def __init__(
+        self, algorithm: AlgorithmName, key: bytearray, nonces: NonceColumn, engine: str
+    ) -> None:
         self._algorithm = algorithm
         self._key: wc.Key | None = native_key(algorithm, key)
         self.nonces = nonces
@@ -177,7 +184,7 @@ class CtrHmacChunks:
         nonces: NonceColumn,
         engine: str,
     ) -> None:
-        self._algorithm = f"aes-{8 * len(key)}-ctr"
+        self._algorithm = cast("AlgorithmName", f"aes-{8 * len(key)}-ctr")
         self._key: wc.Key | None = native_key(self._algorithm, key)
         self._mac_key = mac_key
         self._mac_hash = mac_hash

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hmac
 import os
+from typing import TYPE_CHECKING, cast
 
 import warpcipher as wc
 
@@ -24,6 +25,9 @@ from .._not_at_fork import NOT_AT_FORK
 from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, key_bytes, wipe
 from .chunks import TAG_SIZE, AeadChunks, ChunkDecryptor, ChunkEncryptor, NonceColumn
 from .layout import FormatError, Layout
+
+if TYPE_CHECKING:
+    from .._types import AlgorithmName
 
 SALT_SIZE = 24
 COMMITMENT_SIZE = 32
@@ -75,7 +79,7 @@ class _FileKeys:
     def cipher(self, engine: str) -> AeadChunks:
         # One more than a piece has: a full final piece is followed by the empty final chunk.
         capacity = LAYOUT.chunks_per_piece() + 1
-        algorithm = f"aes-{8 * len(self.key)}-gcm"
+        algorithm = cast("AlgorithmName", f"aes-{8 * len(self.key)}-gcm")
         return AeadChunks(
             algorithm, self.key, NonceColumn(self.base_nonce, capacity, 0, None), engine
         )

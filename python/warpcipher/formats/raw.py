@@ -65,7 +65,7 @@ class _RawCipher(PieceCipher):
             raise ValueError(f"format raw has no algorithm {algorithm!r}")
         mode = mode_of(info)
         self._key: wc.Key | None = native_key(algorithm, key_bytes(key, (), "format raw"))
-        self._algorithm = algorithm
+        self._algorithm = info.name
         self._mode = mode
         self._block = info.block_size
         self._whole_blocks = info.whole_blocks

@@ -18,6 +18,7 @@ has no magic number and no key id: every enabled key of the keyset is tried on t
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, cast
 
 import warpcipher as wc
 
@@ -32,6 +33,9 @@ from .chunks import (
 )
 from .layout import FormatError, Layout
 from .tink_keyset import NONCE_PREFIX_SIZE, Keyset, StreamingKey
+
+if TYPE_CHECKING:
+    from .._types import AlgorithmName
 
 MAC_KEY_SIZE = 32
 MAX_SEGMENTS = 1 << 32
@@ -66,7 +70,8 @@ def _cipher(key: StreamingKey, header: bytes, options: Options) -> ChunkCipher:
     if key.mac_hash is None:
         # number || final flag are the last 5 of 12 bytes.
         nonces = NonceColumn(prefix + bytes(5), capacity, 8, 0)
-        return AeadChunks(f"aes-{8 * len(aes_key)}-gcm", aes_key, nonces, options.engine)
+        algorithm = cast("AlgorithmName", f"aes-{8 * len(aes_key)}-gcm")
+        return AeadChunks(algorithm, aes_key, nonces, options.engine)
     # number || final flag || 4 zero bytes are the last 9 of 16 bytes.
     nonces = NonceColumn(prefix + bytes(9), capacity, 40, 32)
     return CtrHmacChunks(aes_key, mac_key, key.mac_hash, key.tag_size, nonces, options.engine)

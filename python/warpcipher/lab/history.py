@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import warpcipher as wc
 
@@ -18,10 +19,13 @@ from .runner import finish, started_now
 from .session import CHECKED, Session
 from .settings import Settings
 
+if TYPE_CHECKING:
+    from .._types import AlgorithmName
+
 NAME = "timeline"
 TITLE = "AES-128 on GPUs, from 2005 to here"
 ENGINE = "cuda"
-ALGORITHMS = ("aes-128-ecb", "aes-128-ctr")
+ALGORITHMS: tuple[AlgorithmName, ...] = ("aes-128-ecb", "aes-128-ctr")
 SIZE, CHECK_SIZE = 1 << 28, 4112
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import warpcipher as wc
 from warpcipher import _native
@@ -22,6 +22,8 @@ from .settings import Settings
 
 if TYPE_CHECKING:
     from warpcipher import _lab
+
+    from .._types import AlgorithmName
 
 CHECKED = "the reference engine"
 REFERENCE_MOST = 1 << 16
@@ -202,7 +204,7 @@ class Session:
                 key, iv = fresh(algorithm)
                 text = os.urandom(size)
                 engine = "reference" if size <= REFERENCE_MOST else "cpu"
-                cipher = wc.Cipher(algorithm, key, engine=engine)
+                cipher = wc.Cipher(cast("AlgorithmName", algorithm), key, engine=engine)
                 expected = getattr(cipher, direction)(text, iv=iv if iv else None)
                 got = self.result(variant, self.job(variant, key, iv, **parameters), text, size)
                 if got != expected:

@@ -17,7 +17,7 @@ import struct
 from array import array
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import warpcipher as wc
 
@@ -30,6 +30,7 @@ from .thrift import refusing
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from .._types import AlgorithmName
     from .file import Chunk
 
 FOOTER, COLUMN_METADATA, DATA_PAGE, DICTIONARY_PAGE, DATA_HEADER, DICTIONARY_HEADER = range(6)
@@ -249,7 +250,7 @@ class _Group:
             }
         many = len(self._keys) > 1
         done = wc.run_columns(
-            algorithm,
+            cast("AlgorithmName", algorithm),
             "encrypt" if encrypt else "decrypt",
             list(self._keys) if many else next(iter(self._keys)),
             data,

@@ -23,7 +23,7 @@ import binascii
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import warpcipher as wc
 
@@ -31,6 +31,9 @@ from ..formats import FormatError
 from . import ed25519
 from .cryptotensors_key import ALGORITHMS, CryptotensorsKey
 from .header import Header, TensorInfo, canonical, shown
+
+if TYPE_CHECKING:
+    from .._types import AlgorithmName
 
 KEYS, ENCRYPTION, POLICY, SIGNATURE = (
     "__crypto_keys__",
@@ -56,7 +59,7 @@ class Scheme(NamedTuple):
     chunk_size: plaintext bytes of a full chunk. key_id, sign_key_id: what it says of the keys.
     """
 
-    algorithm: str
+    algorithm: AlgorithmName
     key_size: int
     chunk_size: int
     key_id: str | None
@@ -94,7 +97,13 @@ def read_scheme(metadata: Mapping[str, str]) -> Scheme:
     algorithm, key_size = _algorithm(enc.get("alg"))
     if str(sign.get("alg")).lower() != "ed25519":
         raise FormatError(f"{KEYS} names another signature than ed25519")
-    return Scheme(algorithm, key_size, size, _text(enc.get("kid")), _text(sign.get("kid")))
+    return Scheme(
+        cast("AlgorithmName", algorithm),
+        key_size,
+        size,
+        _text(enc.get("kid")),
+        _text(sign.get("kid")),
+    )
 
 
 def _algorithm(name: object) -> tuple[str, int]:

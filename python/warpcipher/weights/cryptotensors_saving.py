@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import IO
+from typing import IO, TYPE_CHECKING, cast
 
 import warpcipher as wc
 
@@ -39,6 +39,9 @@ from .entries import Entry
 from .header import Header, TensorInfo, encode, read_header
 from .images import PlainImage
 
+if TYPE_CHECKING:
+    from .._types import AlgorithmName
+
 PIECE = 8 << 20
 """Bytes of plaintext that one call encrypts."""
 
@@ -57,7 +60,7 @@ def write_file(
         raise ValueError(f"metadata has {taken[0]}, which is a name of the format")
     wrapping = key.wrapping_key(key.key_id, (16, 32))
     private = key.checked_signing_key()
-    algorithm = f"aes-{8 * len(wrapping)}-gcm"
+    algorithm = cast("AlgorithmName", f"aes-{8 * len(wrapping)}-gcm")
     scheme = Scheme(algorithm, len(wrapping), CHUNK_SIZE, key.key_id, key.sign_key_id)
     tensor_keys = {name: os.urandom(len(wrapping)) for name in placed}
     ivs = {name: _base_iv(chunk_count(info.size, CHUNK_SIZE)) for name, info in placed.items()}
@@ -96,7 +99,7 @@ def _base_iv(chunks: int) -> bytes:
 
 
 def _write_tensor(
-    file: IO[bytes], data: memoryview, algorithm: str, key: bytes, base_iv: bytes
+    file: IO[bytes], data: memoryview, algorithm: AlgorithmName, key: bytes, base_iv: bytes
 ) -> bytes:
     """Writes the ciphertext; returns the tags."""
     native = wc.Key(algorithm, key)

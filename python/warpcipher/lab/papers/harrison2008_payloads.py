@@ -11,11 +11,15 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 import warpcipher as wc
 
 from ...bench.results import Spread
 from ..session import CHECKED, Session
+
+if TYPE_CHECKING:
+    from ..._types import AlgorithmName
 
 NAME = "harrison2008"
 ENGINE = "cuda"  # of the product
@@ -70,7 +74,7 @@ def check(session: Session, variant: str) -> str:
         end, end_there = start + message.text_size, start_there + 16 * message.blocks
         padding = bytes([message.padding]) * message.padding
         whole = text[start:end][: 16 * message.blocks - message.padding] + padding
-        algorithm = "aes-128-cbc" if message.serial else "aes-128-ctr"
+        algorithm: AlgorithmName = "aes-128-cbc" if message.serial else "aes-128-ctr"
         cipher = wc.Cipher(algorithm, keys[message.key], engine="reference")
         expected = cipher.encrypt(whole, iv=payload[32 * i + 16 : 32 * i + 32])
         if got[start_there:end_there] != expected:
@@ -123,7 +127,7 @@ class Runner:
         self, blocks: int, keys: list[bytes], ivs: bytes, *, serial: bool
     ) -> Callable[[], object]:
         count = len(ivs) // 16
-        algorithm = "aes-128-cbc" if serial else "aes-128-ctr"
+        algorithm: AlgorithmName = "aes-128-cbc" if serial else "aes-128-ctr"
         size = 16 * blocks * count
         made = [wc.Key(algorithm, key) for key in keys]
         lengths = array("Q", [16 * blocks]) * count
@@ -168,7 +172,7 @@ class Runner:
             batch = wc.Batch(ENGINE)
             start = 0
             for message in messages:
-                name = "aes-128-cbc" if message.serial else "aes-128-ctr"
+                name: AlgorithmName = "aes-128-cbc" if message.serial else "aes-128-ctr"
                 length = 16 * message.blocks
                 batch.add(
                     name,

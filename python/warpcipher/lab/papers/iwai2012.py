@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from typing import Final
 
 import warpcipher as wc
 from warpcipher import _native
@@ -16,7 +17,7 @@ from ..session import CHECKED, Session
 from ..transfers import RoundTrip
 
 NAME = "iwai2012"
-ALGORITHM = "aes-128-ecb"
+ALGORITHM: Final = "aes-128-ecb"
 CHECK_SIZES = (16, 4112, (5 << 20) + 16)  # the last makes threads of every grid turn twice
 CPU = "cpu"
 BEST = "16-shared-shared-registers"  # the paper's III

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from typing import Final
 
 import warpcipher as wc
 
@@ -20,7 +21,7 @@ from ..transfers import RoundTrip
 from . import quirem2013_profile
 
 NAME = "quirem2013"
-ALGORITHM = "aes-256-cbc"
+ALGORITHM: Final = "aes-256-cbc"
 CHECK_SIZES = (16, 4112, 65536)
 CPU = "cpu"
 BYTES = {"warp-shared": 4, "warp-shuffle": 4, "thread": 16}

@@ -18,6 +18,8 @@ from . import yang2007_block
 if TYPE_CHECKING:
     from warpcipher import _lab
 
+    from ..._types import AlgorithmName
+
 NAME = "yang2007"
 DES, AES, IN_ADVANCE = "des", "aes", "aes-in-advance"
 ITERATION_AT, THREAD_AT = 5, 21  # in a key's number (lab/yang2007_search.hpp)
@@ -62,7 +64,7 @@ def check(session: Session, variant: str, threads: int) -> str:
         text = bytes([text[0] ^ iteration]) + text[1:]
     else:
         number |= iteration << ITERATION_AT
-    algorithm = "des-ecb" if size == 8 else "aes-128-ecb"
+    algorithm: AlgorithmName = "des-ecb" if size == 8 else "aes-128-ecb"
     cipher = wc.Cipher(algorithm, key_of(variant, number), engine="reference")
     job = _job(session, variant, threads, iterations, upper, plaintext + cipher.encrypt(text))
     got = session.result(variant, job, b"", MATCH.size * threads)
