@@ -116,7 +116,7 @@ Choice choose_where(std::span<const JobPart> job, bool pinned, const RateTable* 
   return {Where::both, balance.cpu_share};
 }
 
-void require_offered(const Engine& engine, const Algorithm& algorithm) {
+void require_offered(const DeviceEngine& engine, const Algorithm& algorithm) {
   if (engine.offers(algorithm)) return;
   throw Error(Status::engine_unavailable, "engine '" + std::string(engine.name()) + "' does not offer " +
                                               std::string(algorithm.name) +
@@ -132,13 +132,15 @@ Selection select_engines(std::string_view given, std::span<const Message> messag
                                               "' runs on host memory and the data lies on a GPU: copy it to the host, "
                                               "or use engine 'cuda'");
   }
-  const Algorithm* last = nullptr;
-  for (const Message& m : messages) {
-    if (m.key == nullptr || &m.algorithm() == last) continue;
-    last = &m.algorithm();
-    require_offered(engine, *last);
+  if (engine.memory() == Memory::device) {
+    const Algorithm* last = nullptr;
+    for (const Message& m : messages) {
+      if (m.key == nullptr || &m.algorithm() == last) continue;
+      last = &m.algorithm();
+      require_offered(static_cast<const DeviceEngine&>(engine), *last);
+    }
+    current_tuning();  // applies the tuned policies to its kernels
   }
-  if (engine.memory() == Memory::device) current_tuning();  // applies the tuned policies to its kernels
   require_self_test(*selection.engine);
   if (selection.beside != nullptr) require_self_test(*selection.beside);
   return selection;

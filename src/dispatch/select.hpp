@@ -37,8 +37,8 @@ struct Selection {
   double cpu_share = 0;      // of the bytes
 };
 
-// Throws Error{engine_unavailable} if the engine has no code for that algorithm.
-void require_offered(const Engine& engine, const Algorithm& algorithm);
+// Throws Error{engine_unavailable} if the device's engine has no code for that algorithm.
+void require_offered(const DeviceEngine& engine, const Algorithm& algorithm);
 
 // The engine of that name. For "auto": the engine that WARPCIPHER_ENGINE names; else, for device memory, the engine
 // that runs there, and for host memory what choose_where() decides among engines whose time depends on neither keys nor

@@ -27,15 +27,12 @@ class Engine {
   // False if the time of this algorithm may depend on keys or data on this engine: then `auto` never uses it.
   virtual bool constant_time(const Algorithm& algorithm) const = 0;
 
-  // False if it has no code for this algorithm: then dispatch gives it no message of it.
+  // False for an algorithm that this engine cannot run, at all or here; run() then throws Error{engine_unavailable} and
+  // says what is missing. Dispatch gives a device engine no message of it.
   virtual bool offers(const Algorithm&) const { return true; }
 
   // Empty when the engine can run here, else why it cannot and what to do about it. Checks once; later calls are cheap.
   virtual const std::string& unavailable_reason() const = 0;
-
-  // False for an algorithm that this engine cannot run here although others can; run() then throws
-  // Error{engine_unavailable} and says what is missing.
-  virtual bool has(const Algorithm&) const { return true; }
 
   // The devices it runs on, one line each: name, memory, driver. Empty when it cannot run.
   virtual std::vector<std::string> devices() const = 0;

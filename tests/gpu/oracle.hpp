@@ -7,6 +7,6 @@
 #include "engine/reference/engine.hpp"
 
 inline warpcipher::Engine& oracle() {
-  return warpcipher::cpu_engine().has(warpcipher::find_algorithm("aes-128-ctr")) ? warpcipher::cpu_engine()
+  return warpcipher::cpu_engine().offers(warpcipher::find_algorithm("aes-128-ctr")) ? warpcipher::cpu_engine()
                                                                                  : warpcipher::reference_engine();
 }

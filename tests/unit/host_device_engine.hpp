@@ -22,6 +22,7 @@ class HostDeviceEngine final : public DeviceEngine {
   std::string_view name() const override { return "host-device"; }
   std::string_view description() const override { return "a device made of host memory"; }
   bool constant_time(const Algorithm&) const override { return false; }
+  bool offers(const Algorithm& algorithm) const override { return algorithm.name != lacks; }
   const std::string& unavailable_reason() const override {
     ++asked;
     return reason;
@@ -175,8 +176,9 @@ class HostDeviceEngine final : public DeviceEngine {
     reached.push_back({begin, begin + len});
   }
 
-  std::string reason;     // why it cannot run
-  mutable int asked = 0;  // whether it can
+  std::string reason;      // why it cannot run
+  mutable int asked = 0;   // whether it can
+  std::string_view lacks;  // an algorithm that it does not offer
   int device_count = 1;
   std::string_view form;              // chosen
   bool all_pinned = false;            // the caller's memory

@@ -9,36 +9,12 @@
 #include <functional>
 #include <vector>
 
-#include "batch/message.hpp"
-#include "support.hpp"
+#include "message_support.hpp"
 
 namespace warpcipher {
 namespace {
 
-using test::Sample;
-
-std::string refusal(std::span<const Message> messages) {
-  try {
-    check_messages(messages);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.status(), Status::invalid_argument);
-    return error.what();
-  }
-  return "accepted";
-}
-
-// What check_messages says of a good message after `spoil` has changed it.
-std::string refusal_of(const char* algorithm, std::size_t len, const std::function<void(Message&)>& spoil) {
-  std::mt19937 random(7);
-  Sample sample(random, find_algorithm(algorithm), Direction::encrypt, len);
-  EXPECT_EQ(refusal({&sample.message, 1}), "accepted");
-  spoil(sample.message);
-  return refusal({&sample.message, 1});
-}
-
-void expect_says(const std::string& text, std::initializer_list<const char*> parts) {
-  for (const char* part : parts) EXPECT_NE(text.find(part), std::string::npos) << text;
-}
+using namespace test;
 
 TEST(CheckMessages, AcceptsEveryAlgorithm) {
   std::mt19937 random(1);

@@ -167,6 +167,22 @@ class ForcedEngine {
   std::string before_;
 };
 
+TEST(Select, SaysWhatADeviceDoesNotOffer) {
+  test::HostDeviceEngine device;
+  EXPECT_NO_THROW(require_offered(device, find_algorithm("chacha20")));
+  device.lacks = "chacha20";
+  EXPECT_NO_THROW(require_offered(device, find_algorithm("chacha20-poly1305")));
+  try {
+    require_offered(device, find_algorithm("chacha20"));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::engine_unavailable);
+    EXPECT_STREQ(error.what(),
+                 "engine 'host-device' does not offer chacha20: keep the data in host memory, and use engine 'cpu' or "
+                 "'auto'");
+  }
+}
+
 TEST(Select, AsksADeviceOnlyWhenItIsMeant) {
   test::HostDeviceEngine device;
   const std::array<Engine*, 2> among{&cpu_engine(), &device};

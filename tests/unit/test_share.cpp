@@ -16,7 +16,7 @@ namespace {
 using test::HostDeviceEngine;
 using test::Sample;
 
-bool has_cpu() { return cpu_engine().has(find_algorithm("aes-128-ctr")); }
+bool has_cpu() { return cpu_engine().offers(find_algorithm("aes-128-ctr")); }
 
 // The engine of the host that takes the CPU's share.
 Engine& host(bool fast) { return fast && has_cpu() ? cpu_engine() : reference_engine(); }

@@ -16,8 +16,12 @@
 namespace warpcipher {
 namespace {
 
-// libcrypto encrypts a whole update before it hashes it: updates of this size find their text in the first cache.
-constexpr std::size_t update_len = 16384;
+// libcrypto encrypts a whole update before it hashes it: of this size the text is still in a cache. Shorter ones are
+// slower: of 1 MiB on Zen 3, 2.18 GB/s by 16 KiB, 2.20 by 256 KiB or at once.
+constexpr std::size_t update_len = std::size_t{256} << 10;
+
+// A call of libcrypto takes longer than the work of own code on so many bytes of text and AAD.
+constexpr std::size_t most_short = 128;
 
 // What is kept of a key: pools of libcrypto contexts.
 class ChaChaKey final : public KeyState {
@@ -60,46 +64,78 @@ void start(Context& context, const Message& m) {
   context.start(key->key, key->nonce);
 }
 
-// Decrypts, and writes the tag that the text should have: libcrypto only compares it.
-void compute_tag(const Message& m) {
-  const Secret<MessageKey> key = message_key(m);
-  const auto make_block = [&](std::uint64_t number, std::uint8_t* out) {
-    const auto counter = static_cast<std::uint32_t>(number);
-    const Secret<chacha::State> block(chacha::key_stream(chacha::make_state(key->key, counter, key->nonce)));
+// By own code, block by block.
+class Blocks {
+ public:
+  Blocks(const std::uint8_t* key, const std::uint8_t* nonce) : state_(chacha::make_state(key, 0, nonce)) {}
+
+  void make(std::uint32_t number, std::uint8_t* out) {
+    state_->words[12] = number;
+    const Secret<chacha::State> block(chacha::key_stream(*state_));
     chacha::store_words(out, block->words, 16);
-  };
-  Secret<std::array<std::uint8_t, chacha::block_len>> block;
-  make_block(0, block->data());
-  Secret<poly1305::Hash> hash(poly1305::Hash::start(block->data()));
+  }
+
+  // Adds the key stream from block `number` on.
+  void apply(std::uint32_t number, const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
+    Secret<std::array<std::uint8_t, chacha::block_len>> block;
+    for (std::size_t at = 0; at < len; at += chacha::block_len) {
+      make(number++, block->data());
+      xor_bytes(out + at, in + at, block->data(), std::min(chacha::block_len, len - at));
+    }
+  }
+
+ private:
+  Secret<chacha::State> state_;
+};
+
+void make_tag(const Message& m, Blocks& blocks, const std::uint8_t* ciphertext, std::uint8_t* tag) {
+  Secret<std::array<std::uint8_t, chacha::block_len>> key;
+  blocks.make(0, key->data());
+  Secret<poly1305::Hash> hash(poly1305::Hash::start(key->data()));
   std::uint8_t lengths[16];
   store_le64(lengths, m.aad_len);
   store_le64(lengths + 8, m.in_len);
   hash->add_padded(m.aad, m.aad_len);
-  hash->add_padded(m.in, m.in_len);
+  hash->add_padded(ciphertext, m.in_len);
   hash->add_padded(lengths, sizeof lengths);
-  hash->finish(m.tag);
-  for (std::size_t at = 0; at < m.in_len; at += chacha::block_len) {
-    make_block(1 + at / chacha::block_len, block->data());
-    xor_bytes(m.out + at, m.in + at, block->data(), std::min(chacha::block_len, m.in_len - at));
-  }
+  hash->finish(tag);
 }
+
+bool is_own(const Message& m, std::size_t len) { return m.compute_tag || len <= most_short || !Libcrypto::is_here(); }
 
 }  // namespace
 
 void run_chacha_piece(const Message& m, const Piece& piece) {
+  const std::uint32_t first = load_le32(m.iv) + static_cast<std::uint32_t>(piece.first_unit);
+  if (is_own(m, piece.len)) return Blocks(m.key->bytes(), m.iv + 4).apply(first, piece.in, piece.out, piece.len);
   const ContextPool::Lease context = ChaChaKey::of(*m.key).contexts(m.direction).borrow();
   std::uint8_t iv[chacha_iv_len];
   std::memcpy(iv, m.iv, sizeof iv);
-  store_le32(iv, load_le32(iv) + static_cast<std::uint32_t>(piece.first_unit));
+  store_le32(iv, first);
   context->start(iv);
   context->update(piece.in, piece.out, piece.len);
 }
 
-Status run_chacha_message(const Message& m) {
-  if (m.compute_tag) {
-    compute_tag(m);
+Status run_chacha_by_own(const Message& m) {
+  const Secret<MessageKey> key = message_key(m);
+  Blocks blocks(key->key, key->nonce);
+  Secret<std::array<std::uint8_t, poly1305::tag_len>> tag;
+  if (m.direction == Direction::encrypt) {
+    blocks.apply(1, m.in, m.out, m.in_len);
+    make_tag(m, blocks, m.out, m.tag);
     return Status::ok;
   }
+  make_tag(m, blocks, m.in, tag->data());
+  const bool good = settle_tag(m, tag->data());
+  if (good) {
+    blocks.apply(1, m.in, m.out, m.in_len);
+  } else {
+    secure_wipe(m.out, m.in_len);
+  }
+  return good ? Status::ok : Status::invalid_tag;
+}
+
+Status run_chacha_by_libcrypto(const Message& m) {
   const ContextPool::Lease context = ChaChaKey::of(*m.key).contexts(m.direction).borrow();
   start(*context, m);
   context->update_aad(m.aad, m.aad_len);
@@ -113,6 +149,10 @@ Status run_chacha_message(const Message& m) {
   if (context->finish_decrypt(m.tag, m.tag_len)) return Status::ok;
   secure_wipe(m.out, m.in_len);
   return Status::invalid_tag;
+}
+
+Status run_chacha_message(const Message& m) {
+  return is_own(m, m.in_len + m.aad_len) ? run_chacha_by_own(m) : run_chacha_by_libcrypto(m);
 }
 
 }  // namespace warpcipher

@@ -76,10 +76,7 @@ class CpuEngine final : public Engine {
 
   const std::string& unavailable_reason() const override { return none_; }
 
-  bool has(const Algorithm& algorithm) const override {
-    if (is_stream_cipher(algorithm.cipher.id)) return Libcrypto::is_here();
-    return has_aes_ || !is_aes(algorithm.cipher.id);
-  }
+  bool offers(const Algorithm& algorithm) const override { return has_aes_ || !is_aes(algorithm.cipher.id); }
 
   std::vector<std::string> devices() const override {
     const std::size_t cores = ThreadPool::instance().threads();
@@ -109,7 +106,7 @@ class CpuEngine final : public Engine {
 
  private:
   void require(const Algorithm& algorithm) const {
-    if (has(algorithm)) return;
+    if (offers(algorithm)) return;
     const char* const own =
         is_aes(algorithm.cipher.id)
             ? "own code for AES needs an x86-64 processor with AES instructions, AVX and carry-less "
