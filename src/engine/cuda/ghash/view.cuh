@@ -14,10 +14,9 @@ __device__ __forceinline__ gf128::Element from_lane_xor(const gf128::Element& a,
 
 // Block `i` of a text of `len` bytes; zeros after its end.
 __device__ __forceinline__ Block load_block(const std::uint8_t* text, std::uint64_t len, std::uint64_t i) {
-  const std::uint8_t* p = global(text) + 16 * i;
   const std::uint64_t left = len - 16 * i;
-  if (left >= 16 && (reinterpret_cast<std::uintptr_t>(p) & 15) == 0) return load_aligned(p);
-  return load_bytes(p, left < 16 ? static_cast<std::uint32_t>(left) : 16);
+  if (left >= 16) return load_whole(global(text), len, i);
+  return load_bytes(global(text) + 16 * i, static_cast<std::uint32_t>(left));
 }
 
 // Blocks [first, first + blocks) of a message.
