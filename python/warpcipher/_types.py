@@ -23,6 +23,7 @@ AlgorithmName: TypeAlias = Literal[
     "aes-128-ctr",
     "aes-128-gcm",
     "aes-128-xts",
+    "aes-128-gcm-siv",
     "aes-192-ecb",
     "aes-192-cbc",
     "aes-192-cfb",
@@ -38,6 +39,7 @@ AlgorithmName: TypeAlias = Literal[
     "aes-256-ctr",
     "aes-256-gcm",
     "aes-256-xts",
+    "aes-256-gcm-siv",
     "des-ecb",
     "des-cbc",
     "des-cfb",
@@ -53,6 +55,9 @@ AlgorithmName: TypeAlias = Literal[
     "des-ede3-cfb",
     "des-ede3-cfb8",
     "des-ede3-ofb",
+    "chacha20",
+    "chacha20-poly1305",
+    "xchacha20-poly1305",
 ]
 """The names that `warpcipher.algorithms()` lists, so that a checker sees "aes-128-gmc". A test
 compares them. A name that a program is told goes through `warpcipher.find_algorithm`."""
