@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "engine/cuda/runtime/device.hpp"
@@ -141,6 +142,13 @@ static int pointer_device(std::uintptr_t pointer) {
   return current;
 }
 
+// Copies `count` rows of `length` bytes, whose begins are `stride` bytes apart, to where they follow each other.
+static void pack_rows(void* to, const void* from, std::size_t count, std::size_t stride, std::size_t length,
+                      Stream stream) {
+  check(cudaMemcpy2DAsync(to, length, from, stride, length, count, cudaMemcpyDeviceToDevice, native(stream)),
+        "cudaMemcpy2DAsync");
+}
+
 #else
 
 DeviceScope::DeviceScope(int device) : former_(host_device) {
@@ -163,6 +171,8 @@ static int pointer_device(std::uintptr_t) {
   const DeviceScope scope(0);
   return host_device;
 }
+
+static void pack_rows(void*, const void*, std::size_t, std::size_t, std::size_t, Stream) { const DeviceScope scope(0); }
 
 #endif
 
@@ -194,6 +204,49 @@ class DeviceArray {
   void truncate(std::size_t size) {
     if (size > size_) throw Error(Status::invalid_argument, "an array cannot be truncated to more than its size");
     size_ = size;
+  }
+
+  // Overwrites a range with zeros; returns when it is done.
+  void clear(std::size_t begin, std::size_t len) {
+    std::uint8_t* const place = range(begin, len);
+    const DeviceScope scope(device_);
+    cuda_engine().clear(place, len, stream_);
+    cuda_engine().wait(stream_);
+  }
+
+  // Copies rows of `from`, another array of this device, to where they follow each other here; returns when it is done.
+  void pack(std::size_t begin, const DeviceArray& from, std::size_t from_begin, std::size_t count, std::size_t stride,
+            std::size_t length) {
+    if (count == 0 || length == 0) return;
+    if (from.device_ != device_ || &from == this || stride < length || (count - 1) > SIZE_MAX / stride ||
+        (count - 1) * stride > SIZE_MAX - length || count > SIZE_MAX / length) {
+      throw Error(Status::invalid_argument, "no rows of another array of the device");
+    }
+    const std::uint8_t* const source = from.range(from_begin, (count - 1) * stride + length);
+    std::uint8_t* const place = range(begin, count * length);
+    const DeviceScope scope(device_);
+    cuda_engine().wait(from.stream_);
+    pack_rows(place, source, count, stride, length, stream_);
+    cuda_engine().wait(stream_);
+  }
+
+  // Copies host memory; returns when it is done.
+  void fill(std::size_t begin, nb::handle data) {
+    const Operand bytes(data, "data", Operand::Use::read);
+    if (bytes.device() != host_device) throw nb::value_error("data lies on a GPU: expected host memory");
+    std::uint8_t* const place = range(begin, bytes.size());
+    const GilReleased released;
+    const DeviceScope scope(device_);
+    cuda_engine().copy_to_device(place, bytes.data(), bytes.size(), stream_);
+    cuda_engine().wait(stream_);
+  }
+
+  std::uint8_t* range(std::size_t begin, std::size_t len) const {
+    if (begin > size_ || len > size_ - begin) {
+      throw Error(Status::invalid_argument, "the range [" + std::to_string(begin) + ", +" + std::to_string(len) +
+                                                ") leaves the array, which has " + std::to_string(size_) + " bytes");
+    }
+    return static_cast<std::uint8_t*>(data_) + begin;
   }
 
   void* data() const { return data_; }
@@ -229,6 +282,27 @@ nb::object to_dlpack(nb::handle_t<DeviceArray> self, nb::object stream, nb::kwar
   return exporter.attr("__dlpack__")(nb::arg("max_version") = version);
 }
 
+// A range of an array as elements of a dtype that DLPack has, of that code and so many bits.
+nb::object tensor_of(nb::handle_t<DeviceArray> self, std::size_t begin, int code, int bits, nb::tuple shape) {
+  const DeviceArray& array = nb::cast<const DeviceArray&>(self);
+  std::vector<std::size_t> extents;
+  std::size_t len = 1;
+  for (const nb::handle extent : shape) {
+    extents.push_back(nb::cast<std::size_t>(extent));
+    if (extents.back() != 0 && len > SIZE_MAX / extents.back()) throw nb::value_error("no array has this shape");
+    len *= extents.back();
+  }
+  if (bits <= 0 || bits % 8 != 0 || len > SIZE_MAX / 128 || bits > 1024)
+    throw nb::value_error("no dtype of whole bytes");
+  std::uint8_t* const data = array.range(begin, len * static_cast<std::size_t>(bits / 8));
+  nb::dlpack::dtype dtype{};
+  dtype.code = static_cast<std::uint8_t>(code);
+  dtype.bits = static_cast<std::uint8_t>(bits);
+  dtype.lanes = 1;
+  return nb::cast(nb::ndarray<nb::array_api>(data, extents.size(), extents.data(), self, nullptr, dtype,
+                                             nb::device::cuda::value, array.device()));
+}
+
 nb::dict array_interface(const DeviceArray& array) {
   nb::dict entry;
   entry["shape"] = nb::make_tuple(array.size());
@@ -251,6 +325,19 @@ void bind_device(nb::module_& m) {
       .def("__len__", &DeviceArray::size)
       .def("truncate", &DeviceArray::truncate, nb::arg("size"),
            "Leaves the first `size` bytes. Private to the package.")
+      .def("clear", &DeviceArray::clear, nb::arg("begin"), nb::arg("size"),
+           "Overwrites a range with zeros. Private to the package.")
+      .def("fill", &DeviceArray::fill, nb::arg("begin"), nb::arg("data"),
+           nb::sig("def fill(self, begin: int, data: typing_extensions.Buffer) -> None"),
+           "Copies host memory into a range. Private to the package.")
+      .def("pack", &DeviceArray::pack, nb::arg("begin"), nb::arg("source"), nb::arg("source_begin"), nb::arg("count"),
+           nb::arg("stride"), nb::arg("length"),
+           "Copies rows of another array, `stride` bytes apart, to where they follow each other. Private to the "
+           "package.")
+      .def("tensor", &tensor_of, nb::arg("begin"), nb::arg("code"), nb::arg("bits"), nb::arg("shape"),
+           nb::sig("def tensor(self, begin: int, code: int, bits: int, shape: tuple[int, ...]) -> typing.Any"),
+           "A range as elements of a dtype, by its numbers in DLPack: an object with DLPack's methods that keeps this "
+           "array. Private to the package.")
       .def("__dlpack__", &to_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("options"),
            nb::sig("def __dlpack__(self, *, stream: int | None = None, **options: object) -> object"))
       .def(

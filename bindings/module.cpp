@@ -39,6 +39,7 @@ WARPCIPHER_MODULE(_native, m) {
   bind_messages(m);
   bind_columns(m);
   bind_file(m);
+  bind_file_write(m);
   bind_parquet(m);
   bind_pinned(m);
   bind_queue(m);

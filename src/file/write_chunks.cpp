@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/write_chunks.hpp"
 
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -71,6 +76,45 @@ void check(const ChunksToWrite& c) {
   }
 }
 
+// The file's memory, where it has some: a tmpfs. write() takes one lock for the whole of such a file, so that threads
+// wait for each other: 3.3 GB/s with any number of them, and 6.9 by a mapping with 16 (Xeon beside an H200, 2 GiB). Its
+// pages are there before it is mapped: a full file system is an error, not a signal. On a disk the disk bounds both.
+class MappedFile {
+ public:
+  // Not mapped where that is of no use. size: of the file, which becomes no longer.
+  MappedFile(int descriptor, std::uint64_t size) {
+    if (size == 0 || !is_in_memory(descriptor)) return;
+    if (const int error = posix_fallocate(descriptor, 0, static_cast<off_t>(size)); error != 0) {
+      if (error == ENOSPC) error_ = error;
+      return;
+    }
+    void* const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (memory == MAP_FAILED) return;  // a descriptor that cannot be read
+    memory_ = static_cast<std::uint8_t*>(memory);
+    size_ = size;
+  }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile() {
+    if (memory_ != nullptr) munmap(memory_, size_);
+  }
+
+  std::uint8_t* memory() const { return memory_; }
+  int error() const { return error_; }  // errno: there is no room
+
+ private:
+  static bool is_in_memory(int descriptor) {
+    struct statfs system {};
+    struct stat file {};
+    return fstatfs(descriptor, &system) == 0 && system.f_type == TMPFS_MAGIC && fstat(descriptor, &file) == 0 &&
+           S_ISREG(file.st_mode);
+  }
+
+  std::uint8_t* memory_ = nullptr;
+  std::uint64_t size_ = 0;
+  int error_ = 0;
+};
+
 // Consecutive chunks that are encrypted together.
 struct Piece {
   std::size_t first = 0, count = 0;
@@ -81,8 +125,9 @@ struct Piece {
 
 class Writing {
  public:
-  Writing(const ChunksToWrite& chunks, const WriteOptions& options, std::size_t room)
-      : chunks_(chunks), work_(options.check), room_(room) {
+  // mapped: the file, or null.
+  Writing(const ChunksToWrite& chunks, const WriteOptions& options, std::size_t room, std::uint8_t* mapped)
+      : chunks_(chunks), work_(options.check), room_(room), mapped_(mapped) {
     std::uint64_t begin = 0;
     for (const TextPart& part : chunks.parts) {
       part_begins_.push_back(begin);
@@ -132,6 +177,10 @@ class Writing {
 
   // False, and the call fails, where not all could be written.
   bool write(const std::uint8_t* data, std::size_t len, std::uint64_t position) {
+    if (mapped_ != nullptr) {
+      std::copy_n(data, len, mapped_ + position);
+      return true;
+    }
     while (len != 0) {
       const ssize_t done = pwrite(chunks_.descriptor, data, len, static_cast<off_t>(position));
       if (done < 0 && errno == EINTR) {
@@ -162,6 +211,7 @@ class Writing {
   const ChunksToWrite& chunks_;
   FileWork work_;
   const std::size_t room_;
+  std::uint8_t* const mapped_;
   std::vector<std::uint64_t> part_begins_;
   std::mutex mutex_;
   std::size_t next_ = 0;
@@ -320,8 +370,10 @@ std::optional<WriteFailure> write_chunks(std::string_view engine, const ChunksTo
   if (chunks.count == 0) return std::nullopt;
   DeviceEngine& device_engine = select_device_engine(engine);
   std::size_t longest = 0;
-  std::uint64_t total = 0;
+  std::uint64_t total = 0, file_end = 0;
   for (std::size_t i = 0; i < chunks.count; ++i) {
+    const std::uint64_t len_in_file = chunks.lengths[i] + (chunks.tags.empty() ? chunks.tag_len : 0);
+    file_end = std::max(file_end, chunks.file_offsets[i] + len_in_file);
     longest = std::max(longest, Writing::room_of(chunks, i));
     total += Writing::room_of(chunks, i);
   }
@@ -335,7 +387,9 @@ std::optional<WriteFailure> write_chunks(std::string_view engine, const ChunksTo
   if (room == 0) return std::nullopt;
   threads = std::min({threads, static_cast<std::size_t>((total + room - 1) / room),
                       std::max<std::size_t>(most_slots_len / (slots_of_thread * room), 1)});
-  Writing writing(chunks, options, room);
+  const MappedFile file(chunks.descriptor, file_end);
+  if (file.error() != 0) return WriteFailure{file_end, file.error()};
+  Writing writing(chunks, options, room, file.memory());
   const int device = device_engine.current_device();
   return writing.run(threads, [&] { WriteWorker(engine, device_engine, writing, device, room).work(); });
 }

@@ -39,7 +39,9 @@ class Writes {
  public:
   // first_len: of the first chunk; 0: as of the others.
   Writes(const Algorithm& algorithm, bool quick, std::size_t first_len = 0) {
-    char name[] = "/tmp/warpcipher-writes-XXXXXX";
+    // Files of a tmpfs are mapped, others written to.
+    char in_memory[] = "/dev/shm/warpcipher-writes-XXXXXX", on_disk[] = "/tmp/warpcipher-writes-XXXXXX";
+    char* const name = random_below(2) == 0 ? in_memory : on_disk;
     descriptor_ = mkstemp(name);
     if (descriptor_ < 0) throw std::runtime_error("mkstemp");
     unlink(name);

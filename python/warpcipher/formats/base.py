@@ -19,6 +19,9 @@ from .layout import Layout
 from .whole import Reader, Writer, read_whole
 
 if TYPE_CHECKING:
+    import io
+    from collections.abc import Sequence
+
     from .._types import StreamLike
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -107,6 +110,12 @@ class Encryptor(PieceCipher):
     """
 
     header: bytes
+
+    def write_texts(self, file: io.FileIO, parts: Sequence[Any]) -> bool:
+        """Writes the whole file, whose plaintext is the parts: memoryviews, and at least one
+        contiguous array on a GPU, which encrypts. False: this format is not encrypted there, and
+        nothing was written. Raises ValueError, FormatError, EngineError, MemoryError, OSError."""
+        return False
 
 
 class Decryptor(PieceCipher):

@@ -8,7 +8,6 @@ import hmac
 import os
 from array import array
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -17,8 +16,14 @@ import warpcipher as wc
 from .base import Buffer, Decryptor, Encryptor, ReadAt, wipe
 from .file_chunks import FileChunksCall, RegularChunksCall, authentication_failed, run
 from .layout import Layout
+from .nonces import NonceColumn
+from .whole import write_whole
+from .write_chunks import Texts, WriteChunksCall, texts_of, write
 
 if TYPE_CHECKING:
+    import io
+    from collections.abc import Sequence
+
     from .._types import AlgorithmName, Direction, StreamLike
 
 TAG_SIZE = 16
@@ -46,49 +51,13 @@ def open_columns(
         raise
 
 
-@lru_cache(maxsize=8)
-def _column_constants(width: int, capacity: int) -> tuple[int, int]:
-    """Columns of `width`-byte fields, each one integer: 1, 1, 1, ... and 0, 1, 2, ..."""
-    ones = int.from_bytes((b"\0" * (width - 1) + b"\1") * capacity, "big")
-    ramp = b"".join(i.to_bytes(width, "big") for i in range(capacity))
-    return ones, int.from_bytes(ramp, "big")
-
-
-class NonceColumn:
-    """The nonces of consecutive chunks in one buffer, with no Python work for each of them.
-
-    nonce(i) = template XOR (i << counter_shift) XOR (final ? 1 << final_shift : 0), big-endian.
-    All fields of a column are added and XORed at once as one long integer: counters stay below the
-    width of a field, so no carry leaves it.
-    """
-
-    def __init__(
-        self, template: bytes, capacity: int, counter_shift: int, final_shift: int | None
-    ) -> None:
-        self.template = template
-        self.counter_shift = counter_shift
-        self.final_shift = final_shift
-        self._width = len(template)
-        self._capacity = capacity
-        self._ones, self._ramp = _column_constants(len(template), capacity)
-        self._base = int.from_bytes(template * capacity, "big")
-
-    def build(self, first: int, count: int, final: bool) -> bytes:
-        """`count` nonces (at most the capacity) from chunk `first` on; `final` marks the last of
-        them."""
-        column = self._base ^ ((self._ramp + first * self._ones) << self.counter_shift)
-        column >>= 8 * self._width * (self._capacity - count)
-        if final and self.final_shift is not None:
-            column ^= 1 << self.final_shift
-        return column.to_bytes(self._width * count, "big")
-
-
 class ChunkCipher(Protocol):
     """Seals and opens the consecutive chunks of a piece. Lengths are those of the input's
     chunks.
 
     nonces:    of the chunks.
     file_call: for the native reader: what it needs to know of the cipher; the chunks are left out.
+    write_call: likewise for the native writer; None: a GPU does not encrypt such chunks.
     """
 
     nonces: NonceColumn
@@ -102,6 +71,8 @@ class ChunkCipher(Protocol):
     ) -> int: ...
 
     def file_call(self, source: int | Buffer, out: Any) -> FileChunksCall: ...
+
+    def write_call(self, target: int, texts: Texts) -> WriteChunksCall | None: ...
 
     def close(self) -> None: ...
 
@@ -155,6 +126,20 @@ class AeadChunks:
             algorithm=self._algorithm,
             keys=open_key(self._key),
             out=out,
+            tag_length=TAG_SIZE,
+            engine=self._engine,
+        )
+
+    def write_call(self, target: int, texts: Texts) -> WriteChunksCall | None:
+        if not self._algorithm.endswith("-gcm"):
+            return None  # no GPU engine has it
+        return WriteChunksCall(
+            target=target,
+            algorithm=self._algorithm,
+            keys=open_key(self._key),
+            texts=texts.spans,
+            streams=texts.streams,
+            device=texts.device,
             tag_length=TAG_SIZE,
             engine=self._engine,
         )
@@ -277,6 +262,9 @@ class CtrHmacChunks:
             engine=self._engine,
         )
 
+    def write_call(self, target: int, texts: Texts) -> WriteChunksCall | None:
+        return None  # libcrypto computes the HMAC
+
     def close(self) -> None:
         self._key = None
         wipe(self._mac_key)
@@ -299,6 +287,25 @@ def open_key(key: wc.Key | None) -> wc.Key:
     return key
 
 
+def _regular(
+    layout: Layout, nonces: NonceColumn, size: int, chunks: int, position: int, length: int
+) -> RegularChunksCall:
+    """The chunks of a range of plaintext, for native code. size, chunks: of the whole file."""
+    return RegularChunksCall(
+        header=layout.header_size,
+        chunk=layout.chunk,
+        overhead=layout.overhead,
+        first_lacks=layout.chunk - layout.first_chunk,
+        size=size,
+        chunks=chunks,
+        base=nonces.template,
+        counter_shift=nonces.counter_shift,
+        final_shift=-1 if nonces.final_shift is None else nonces.final_shift,
+        position=position,
+        length=length,
+    )
+
+
 class ChunkEncryptor(Encryptor):
     """Encrypts a file whose chunks are sealed by a `ChunkCipher`."""
 
@@ -311,6 +318,24 @@ class ChunkEncryptor(Encryptor):
         self.capacity = self.piece + (count + 1) * layout.overhead
         self._cipher = cipher
         self._next = 0
+
+    def write_texts(self, file: io.FileIO, parts: Sequence[Any]) -> bool:
+        texts = texts_of(parts)
+        call = self._cipher.write_call(file.fileno(), texts)
+        if call is None:
+            return False
+        layout, count = self.layout, self.layout.count_of(texts.size)
+        write_whole(file, memoryview(self.header))
+        if texts.size:
+            regular = _regular(layout, self._cipher.nonces, texts.size, count, 0, texts.size)
+            write(call._replace(regular=regular))
+        start = layout.plaintext_start(count - 1)
+        if start == texts.size:  # the final chunk is empty
+            out = memoryview(bytearray(layout.overhead))
+            self._cipher.seal(count - 1, array("Q", [0]), memoryview(b""), out, True)
+            file.seek(layout.file_start(count - 1))
+            write_whole(file, out)
+        return True
 
     def process(self, data: memoryview, out: memoryview, *, final: bool) -> int:
         lengths = self.layout.lengths(len(data), self._next, final, sealed=False)
@@ -355,19 +380,14 @@ class ChunkDecryptor(Decryptor):
         out: Any,
         stream: StreamLike = None,
     ) -> None:
-        layout, nonces = self.layout, self._cipher.nonces
-        regular = RegularChunksCall(
-            header=layout.header_size,
-            chunk=layout.chunk,
-            overhead=layout.overhead,
-            first_lacks=layout.chunk - layout.first_chunk,
-            size=layout.plaintext_size(file_size),
-            chunks=layout.chunk_count(file_size),
-            base=nonces.template,
-            counter_shift=nonces.counter_shift,
-            final_shift=-1 if nonces.final_shift is None else nonces.final_shift,
-            position=position,
-            length=length,
+        layout = self.layout
+        regular = _regular(
+            layout,
+            self._cipher.nonces,
+            layout.plaintext_size(file_size),
+            layout.chunk_count(file_size),
+            position,
+            length,
         )
         call = self._cipher.file_call(source, out)
         run(call._replace(begin=begin, regular=regular), stream)

@@ -23,8 +23,9 @@ import warpcipher as wc
 
 from .._not_at_fork import NOT_AT_FORK
 from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, key_bytes, wipe
-from .chunks import TAG_SIZE, AeadChunks, ChunkDecryptor, ChunkEncryptor, NonceColumn
+from .chunks import TAG_SIZE, AeadChunks, ChunkDecryptor, ChunkEncryptor
 from .layout import FormatError, Layout
+from .nonces import NonceColumn
 
 if TYPE_CHECKING:
     from .._types import AlgorithmName

@@ -112,6 +112,16 @@ class Layout:
             raise self._too_long()
         return count
 
+    def count_of(self, size: int) -> int:
+        """Chunks of a file with `size` bytes of plaintext. Raises FormatError where there are more
+        than the format allows."""
+        count, rest = divmod(size + self._shift(), self.chunk)
+        if rest or self.final_short or not size:
+            count += 1
+        if count > self.max_chunks:
+            raise self._too_long()
+        return count
+
     def plaintext_size(self, file_size: int) -> int:
         """Plaintext bytes of a file of `file_size` bytes (not yet authenticated by anything)."""
         return file_size - self.header_size - self.chunk_count(file_size) * self.overhead

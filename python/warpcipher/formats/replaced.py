@@ -19,13 +19,14 @@ command line does."""
 def replaced(path: str | os.PathLike[str], *, replace: bool = True) -> Iterator[BinaryIO]:
     """A file that gets its name when all of it is written and on the disk; else nothing is left.
 
-    It has the permissions of a regular file that it replaces, from the beginning on.
+    It has the permissions of a regular file that it replaces, from the beginning on. It can be read
+    by its descriptor, so that it can be mapped.
     replace: False raises FileExistsError where something has the name.
     """
     place = Path(os.fsdecode(path))
     permissions = _permissions(place) if replace else None
     temporary = place.with_name(f".warpcipher-{os.urandom(8).hex()}.part")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     unfinished.add(temporary)
     try:
         descriptor = os.open(temporary, flags, 0o666 if permissions is None else 0o600)

@@ -29,9 +29,9 @@ from .chunks import (
     ChunkDecryptor,
     ChunkEncryptor,
     CtrHmacChunks,
-    NonceColumn,
 )
 from .layout import FormatError, Layout
+from .nonces import NonceColumn
 from .tink_keyset import NONCE_PREFIX_SIZE, Keyset, StreamingKey
 
 if TYPE_CHECKING:

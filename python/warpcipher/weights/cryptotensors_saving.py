@@ -8,13 +8,15 @@ their values, so the data is written behind its place, and it last.
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Mapping
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import warpcipher as wc
 
 from ..formats.replaced import replaced
 from ..formats.whole import write_whole
+from ..formats.write_chunks import WriteChunksCall, texts_of, write
 from .cryptotensors_header import (
     CHUNK_SIZE,
     DEFAULT_POLICY,
@@ -35,7 +37,7 @@ from .cryptotensors_header import (
     write_metadata,
 )
 from .cryptotensors_key import CryptotensorsKey
-from .entries import Entry
+from .entries import Entry, parts_on_gpu
 from .header import Header, TensorInfo, encode, read_header
 from .images import PlainImage
 
@@ -79,10 +81,14 @@ def write_file(
 
     length = len(header())
     with replaced(path) as file:
-        file.seek(length)
-        for name in placed:
-            data = entries[name].data()
-            tags[name] = _write_tensor(file, data, algorithm, tensor_keys[name], ivs[name])
+        texts = parts_on_gpu(entries[name] for name in placed)
+        if texts is not None:
+            tags = _write_from_gpu(file, length, texts, placed, algorithm, tensor_keys, ivs)
+        else:
+            file.seek(length)
+            for name in placed:
+                data = entries[name].data()
+                tags[name] = _write_tensor(file, data, algorithm, tensor_keys[name], ivs[name])
         made = header()
         if len(made) != length:
             raise RuntimeError("the header's length depends on its tags")
@@ -124,6 +130,51 @@ def _write_tensor(
             tags += view[at + length : at + length + TAG_SIZE]
             at += length + TAG_SIZE
     return bytes(tags)
+
+
+def _write_from_gpu(
+    file: IO[bytes],
+    start: int,
+    parts: list[Any],
+    placed: Mapping[str, TensorInfo],
+    algorithm: str,
+    keys: Mapping[str, bytes],
+    base_ivs: Mapping[str, bytes],
+) -> dict[str, bytes]:
+    """Writes the ciphertext of all tensors, which begins at `start`; returns their tags. parts: the
+    tensors' bytes, at least one of them on a GPU, which encrypts."""
+    offsets, lengths, numbers, ivs = array("Q"), array("Q"), array("I"), bytearray()
+    counts = [chunk_count(info.size, CHUNK_SIZE) for info in placed.values()]
+    for number, (name, count) in enumerate(zip(placed, counts, strict=True)):
+        info = placed[name]
+        places = range(0, count * CHUNK_SIZE, CHUNK_SIZE)
+        offsets.extend(start + info.start + place for place in places)
+        lengths.extend(min(CHUNK_SIZE, info.size - place) for place in places)
+        numbers.extend([number] * count)
+        ivs += chunk_ivs(base_ivs[name], 0, count)
+    tags = bytearray(TAG_SIZE * len(lengths))
+    texts = texts_of(parts)
+    write(
+        WriteChunksCall(
+            target=file.fileno(),
+            algorithm=algorithm,
+            keys=[wc.Key(algorithm, keys[name]) for name in placed],
+            texts=texts.spans,
+            streams=texts.streams,
+            device=texts.device,
+            tag_length=TAG_SIZE,
+            offsets=offsets,
+            lengths=lengths,
+            key_index=numbers,
+            ivs=bytes(ivs),
+            tags=tags,
+        )
+    )
+    found = {}
+    view = memoryview(tags)
+    for name, count in zip(placed, counts, strict=True):
+        found[name], view = bytes(view[: TAG_SIZE * count]), view[TAG_SIZE * count :]
+    return found
 
 
 def rewrap(

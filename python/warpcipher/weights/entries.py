@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+import warpcipher as wc
+
+from .. import _later
 from .dtypes import DTYPES
 from .header import shown
 
@@ -15,13 +18,33 @@ class Entry:
     """A tensor to save.
 
     dtype, shape: as the header has them. data: gives its bytes when they are written, so that a
-    copy, where one is needed, is there for one tensor at a time.
+    copy, where one is needed, is there for one tensor at a time. on_gpu: gives it as a contiguous
+    array on its GPU; None: it is not on one.
     """
 
-    def __init__(self, dtype: str, shape: tuple[int, ...], data: Callable[[], memoryview]) -> None:
+    def __init__(
+        self,
+        dtype: str,
+        shape: tuple[int, ...],
+        data: Callable[[], memoryview],
+        on_gpu: Callable[[], Any] | None = None,
+    ) -> None:
         self.dtype = dtype
         self.shape = shape
         self.data = data
+        self.on_gpu = on_gpu
+
+
+def parts_on_gpu(entries: Iterable[Entry]) -> list[Any] | None:
+    """The bytes of entries as `Encryptor.write_texts` takes them. None: a GPU is not to encrypt
+    them, as none of them is on one, or this package cannot use it."""
+    entries = list(entries)
+    if all(entry.on_gpu is None for entry in entries):
+        return None
+    if not any(engine.name == "cuda" and engine.usable for engine in wc.engines()):
+        return None
+    parts = [entry.data() if entry.on_gpu is None else entry.on_gpu() for entry in entries]
+    return [part for part in parts if not isinstance(part, memoryview) or part.nbytes]
 
 
 _BY_NUMPY = {entry.numpy: name for name, entry in DTYPES.items() if entry.numpy}
@@ -43,7 +66,23 @@ def entry_of(name: object, tensor: Any) -> Entry:
             f"tensor {shown(name)} is {what}: expected an array of NumPy, PyTorch, CuPy or JAX, of "
             "a dtype that safetensors has"
         )
-    return Entry(known, tuple(tensor.shape), lambda: _array_bytes(tensor))
+    on_gpu = (lambda: _on_gpu(tensor)) if _is_on_one_gpu(tensor) else None
+    return Entry(known, tuple(tensor.shape), lambda: _array_bytes(tensor), on_gpu)
+
+
+def _is_on_one_gpu(tensor: Any) -> bool:
+    try:
+        return bool(tensor.size != 0 and _later.load("arrays").is_on_device(tensor))
+    except (BufferError, ValueError):  # of JAX, on several
+        return False
+
+
+def _on_gpu(tensor: Any) -> Any:
+    """An array of CuPy or JAX, contiguous."""
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and isinstance(tensor, cupy.ndarray):
+        return cupy.ascontiguousarray(tensor)
+    return tensor
 
 
 def _array_bytes(tensor: Any) -> memoryview:
@@ -69,15 +108,23 @@ def _torch_entry(name: str, tensor: Any) -> Entry:
     shape = tuple(tensor.shape)
     if DTYPES[known].bits == 4:
         shape = (*shape[:-1], 2 * shape[-1]) if shape else (2,)
-    return Entry(known, shape, lambda: _torch_bytes(tensor))
+    has_gpu = tensor.is_cuda and torch.version.cuda is not None and tensor.numel() != 0
+    return Entry(
+        known, shape, lambda: _torch_bytes(tensor), (lambda: _flat(tensor)) if has_gpu else None
+    )
+
+
+def _flat(tensor: Any) -> Any:
+    """The bytes of a tensor, on its device; a copy where it is not contiguous."""
+    torch = sys.modules["torch"]
+    plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    return plain.view(-1).view(torch.uint8) if plain.dim() else plain.reshape(1).view(torch.uint8)
 
 
 def _torch_bytes(tensor: Any) -> memoryview:
     import ctypes
 
-    torch = sys.modules["torch"]
-    plain = tensor.detach().resolve_conj().resolve_neg().contiguous().cpu()
-    flat = plain.view(-1).view(torch.uint8) if plain.dim() else plain.reshape(1).view(torch.uint8)
+    flat = _flat(tensor).cpu()
     held = (ctypes.c_ubyte * flat.numel()).from_address(flat.data_ptr())
     held.tensor = flat  # the memory lives as long as the view
     return memoryview(held).cast("B")

@@ -9,12 +9,13 @@ from typing import Any
 
 from .. import formats
 from ..formats import Options
+from ..formats.base import Encryptor
 from ..formats.registry import take
 from ..formats.replaced import replaced
 from ..formats.whole import write_whole
 from .cryptotensors_key import CryptotensorsKey
 from .cryptotensors_saving import write_file
-from .entries import entry_of
+from .entries import entry_of, parts_on_gpu
 from .header import build
 from .shards import MODEL_FORMATS
 
@@ -44,8 +45,9 @@ def save_file(
     context: bytes bound to the file and not stored in it.
 
     The plaintext is, byte for byte, the file that the safetensors library writes; of cryptotensors
-    it is what that library reads. A tensor on a GPU passes through host memory. Raises TypeError,
-    ValueError, OSError.
+    it is what that library reads. Tensors on a GPU are encrypted there, so that host memory holds
+    their ciphertext alone; a file without a key, and Tink's AES-CTR-HMAC, take them through host
+    memory. Raises TypeError, ValueError, MemoryError, EngineError, OSError.
     """
     entries = {name: entry_of(name, tensor) for name, tensor in tensors.items()}
     texts = checked_metadata(metadata)
@@ -74,8 +76,20 @@ def save_file(
             f"format is {format!r}, which load_file cannot open: expected one of auto, "
             f"{', '.join(MODEL_FORMATS)}"
         )
+    on_gpu = parts_on_gpu(entries[name] for name in placed)
     with replaced(path) as file:
+        if on_gpu is not None and _write_from_gpu(
+            chosen.encryptor(key, options), file, [memoryview(header), *on_gpu]
+        ):
+            return
         formats.encrypt_stream(parts, file, key, format=chosen.name, options=options)
+
+
+def _write_from_gpu(encryptor: Encryptor, file: Any, texts: list[Any]) -> bool:
+    try:
+        return encryptor.write_texts(file, texts)
+    finally:
+        encryptor.close()
 
 
 def checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str] | None:
