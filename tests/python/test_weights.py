@@ -272,7 +272,7 @@ def test_bad_arguments_are_refused(tmp_path: Path) -> None:
     for device in ("gpu", "cuda:", "cuda:-1", "cuda:x", -1, None, True, "cpu:0"):
         with pytest.raises(ValueError, match='expected "cpu"'):
             weights.load_file(path, device=device, framework="np")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match='"np" loads to "cpu"'):
+    with pytest.raises(ValueError, match='NumPy loads to "cpu"'):
         weights.load_file(path, device="cuda:1", framework="np")
     with pytest.raises(ValueError, match="lie on a GPU"):
         weights.load_file(path, framework="cupy")

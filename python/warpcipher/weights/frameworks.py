@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from .dtypes import DTYPES, FROM_ML_DTYPES
 from .header import shown
+from .jax_on_gpu import JaxOnGpu
 from .memory import allocate
 
 
@@ -32,8 +33,9 @@ class Framework(Protocol):
     def copy_in(self, block: Any, data: memoryview) -> None:
         """Copies host memory into a block of the same size."""
 
-    def rows(self, block: Any, count: int, stride: int, length: int) -> Any:
-        """The view of `count` rows of `length` bytes whose begins are `stride` bytes apart."""
+    def pack(self, part: Any, block: Any, count: int, stride: int, length: int) -> None:
+        """Copies `count` rows of `length` bytes, whose begins are `stride` bytes apart in a block,
+        to where they follow each other."""
 
     def wipe(self, block: Any) -> None:
         """Overwrites a block with zeros."""
@@ -70,14 +72,14 @@ class _NumPy:
     def copy_in(self, block: Any, data: memoryview) -> None:
         block[:] = self._numpy.frombuffer(data, self._numpy.uint8)
 
-    def rows(self, block: Any, count: int, stride: int, length: int) -> Any:
+    def pack(self, part: Any, block: Any, count: int, stride: int, length: int) -> None:
         as_strided = self._numpy.lib.stride_tricks.as_strided
-        return as_strided(block, (count, length), (stride, 1))
+        part.reshape(count, length)[:] = as_strided(block, (count, length), (stride, 1))
 
     def wipe(self, block: Any) -> None:
         block[:] = 0
 
-    def _dtype(self, dtype: str, name: str) -> Any:
+    def dtype(self, dtype: str, name: str) -> Any:
         known = DTYPES[dtype].numpy
         if known is None:
             raise no_dtype(name, dtype, "NumPy, CuPy and JAX have no such dtype")
@@ -95,7 +97,7 @@ class _NumPy:
         return block if block.ctypes.data % _item_size(dtype) == 0 else block.copy()
 
     def tensor(self, block: Any, dtype: str, shape: tuple[int, ...], name: str) -> Any:
-        return block.view(self._dtype(dtype, name)).reshape(shape)
+        return block.view(self.dtype(dtype, name)).reshape(shape)
 
     def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
         return tensor[index].copy()
@@ -124,8 +126,9 @@ class _CuPy:
         with self._cupy.cuda.Device(self._device):
             block.set(importlib.import_module("numpy").frombuffer(data, "uint8"))
 
-    def rows(self, block: Any, count: int, stride: int, length: int) -> Any:
-        return self._cupy.lib.stride_tricks.as_strided(block, (count, length), (stride, 1))
+    def pack(self, part: Any, block: Any, count: int, stride: int, length: int) -> None:
+        as_strided = self._cupy.lib.stride_tricks.as_strided
+        part.reshape(count, length)[:] = as_strided(block, (count, length), (stride, 1))
 
     def wipe(self, block: Any) -> None:
         block[:] = 0
@@ -174,8 +177,9 @@ class _Torch:
     def copy_in(self, block: Any, data: memoryview) -> None:
         block.copy_(self._torch.frombuffer(data, dtype=self._torch.uint8))
 
-    def rows(self, block: Any, count: int, stride: int, length: int) -> Any:
-        return block.as_strided((count, length), (stride, 1), block.storage_offset())
+    def pack(self, part: Any, block: Any, count: int, stride: int, length: int) -> None:
+        rows = block.as_strided((count, length), (stride, 1), block.storage_offset())
+        part.reshape(count, length)[:] = rows
 
     def wipe(self, block: Any) -> None:
         block.zero_()
@@ -215,8 +219,8 @@ class _Jax(_NumPy):
         super().__init__()
         self._jax: Any = importlib.import_module("jax")
 
-    def _dtype(self, dtype: str, name: str) -> Any:
-        kind = super()._dtype(dtype, name)
+    def dtype(self, dtype: str, name: str) -> Any:
+        kind = super().dtype(dtype, name)
         if self._jax.dtypes.canonicalize_dtype(kind) != kind:
             raise no_dtype(
                 name, dtype, 'JAX has 64 bits after jax.config.update("jax_enable_x64", True)'
@@ -270,11 +274,13 @@ def get(framework: str, device: str | int) -> Framework:
         if ordinal is None:
             raise ValueError('device is "cpu": arrays of CuPy lie on a GPU, "cuda:0" for example')
         return _CuPy(ordinal)
+    if name == "jax":
+        return _Jax() if ordinal is None else JaxOnGpu(ordinal, _Jax().dtype)
     if ordinal is not None:
         raise ValueError(
-            f'device is {device!r}: framework "{name}" loads to "cpu", "pt" and "cupy" to a GPU'
+            f'device is {device!r}: NumPy loads to "cpu"; "pt", "jax" and "cupy" load to a GPU'
         )
-    return _Jax() if name == "jax" else _NumPy()
+    return _NumPy()
 
 
 def cuda_ordinal(device: object) -> int | None:

@@ -161,7 +161,7 @@ def _fill(
                 block = framework.block((taken - 1) * stride + length)
                 try:
                     read(first, block)
-                    part.reshape(taken, length)[:] = framework.rows(block, taken, stride, length)
+                    framework.pack(part, block, taken, stride, length)
                 finally:
                     framework.wipe(block)
             done += taken * length
