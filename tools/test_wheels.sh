@@ -32,7 +32,7 @@ bare() { # SUITE
   fi
   rm -rf "$root/wheels" && mkdir "$root/wheels"
   cp dist/*.whl "$packages"/*.whl tools/test_wheel.sh tools/check_wheel.py "$root/wheels/"
-  unshare --net chroot "$root" /wheels/test_wheel.sh /wheels
+  unshare --net chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin /wheels/test_wheel.sh /wheels
 }
 
 # An emulator runs one program, not those that it starts: so the wheels are unpacked here, and one Python runs.
