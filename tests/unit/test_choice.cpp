@@ -205,9 +205,10 @@ TEST(Overrides, HaveTheNameOfEachValue) {
   forced.set("COUNTER", "mixed");
   forced.set("BLOCKS", "tiles");
   forced.set("COLUMNS", "host");
+  forced.set("POLY1305", "lanes");
   const Overrides all = read_overrides();
   EXPECT_EQ(all, (Overrides{ForcedLayout::tables_64, ForcedGhash::warpgroups, ForcedCounter::hybrid, ForcedText::tiles,
-                            ForcedColumns::host}));
+                            ForcedColumns::host, ForcedPoly1305::lanes}));
   EXPECT_EQ(variables::counter.value_of(all.counter), "mixed");
   EXPECT_EQ(variables::counter.value_of(ForcedCounter::none), "");
   EXPECT_EQ(least_columns(all), SIZE_MAX);

@@ -49,8 +49,8 @@ struct Overrides {
   ForcedGhash ghash = ForcedGhash::none;
   ForcedCounter counter = ForcedCounter::none;
   ForcedText text = ForcedText::none;
-  ForcedPoly1305 poly1305 = ForcedPoly1305::none;
   ForcedColumns columns = ForcedColumns::none;
+  ForcedPoly1305 poly1305 = ForcedPoly1305::none;
 
   bool operator==(const Overrides&) const = default;
 };
