@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -62,10 +63,37 @@ nb::tuple as_tuple(const parquet::ModuleColumns& columns) {
   return nb::make_tuple(as_bytes(columns.modules), as_bytes(columns.outs), as_bytes(columns.sizes));
 }
 
-nb::tuple lay_out(nb::handle positions, bool dictionary, std::uint64_t overhead, std::uint64_t out) {
-  const Integers modules(positions, "positions");
-  const parquet::PageModules found = parquet::lay_out_pages(modules.values(), dictionary, overhead, out);
-  return nb::make_tuple(as_tuple(found.heads), as_tuple(found.pages), found.end);
+// As many 64-bit integers as ChunkText and ChunkOut have fields, a chunk.
+constexpr std::size_t chunk_text_len = 6;
+
+nb::tuple lay_out(nb::handle data, nb::handle chunks_given, const std::vector<std::string>& names, nb::handle walked,
+                  nb::handle prefix, std::uint64_t overhead) {
+  const Operand bytes(data, "data", Operand::Use::read);
+  const Operand aad(prefix, "prefix", Operand::Use::read);
+  const Integers given(chunks_given, "chunks");
+  if (given.values().size() != chunk_text_len * names.size())
+    throw nb::value_error("chunks: expected six integers each");
+  std::deque<Integers> positions;
+  if (!walked.is_none()) {
+    for (nb::handle each : nb::iter(walked)) positions.emplace_back(each, "walked");
+    if (positions.size() != names.size()) throw nb::value_error("walked: expected positions for each chunk");
+  }
+  std::vector<parquet::ChunkText> chunks;
+  chunks.reserve(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::uint64_t* v = given.values().data() + chunk_text_len * i;
+    chunks.push_back({v[0], v[1], static_cast<std::int16_t>(v[2]), static_cast<std::int16_t>(v[3]), v[4] != 0,
+                      v[5] != 0, positions.empty() ? std::span<const std::uint64_t>() : positions[i].values()});
+  }
+  const parquet::ChunkModules found = parquet::lay_out_chunks(bytes.bytes(), chunks, names, aad.bytes(), overhead);
+  parquet::Column outs;
+  for (const parquet::ChunkOut& each : found.chunks) {
+    outs.insert(outs.end(),
+                {each.out, each.size, each.data, each.first_page, each.pages, each.first_aad, each.aad_size});
+  }
+  return nb::make_tuple(as_tuple(found.heads), as_tuple(found.pages), as_bytes(Bytes(found.aads.heads)),
+                        as_bytes(Bytes(found.aads.pages)), as_bytes(found.aads.sizes), as_bytes(found.dictionaries),
+                        as_bytes(outs));
 }
 
 nb::tuple aads(nb::handle prefix, std::int16_t row_group, std::int16_t column, bool dictionary, std::size_t count) {
@@ -93,11 +121,13 @@ void heads(nb::handle out, nb::handle modules, nb::handle lengths, nb::handle no
 
 // Mends the headers at `starts` in `out`. None, or the first that is wrong, and why.
 nb::object shrink(nb::handle out, nb::handle starts_given, nb::handle sizes_given, nb::handle pages_given,
-                  std::uint64_t overhead, bool dictionary) {
+                  std::uint64_t overhead, nb::handle dictionaries_given) {
   const Operand bytes(out, "out", Operand::Use::write);
   const Integers starts(starts_given, "starts");
   const Integers sizes(sizes_given, "sizes");
   const Integers pages(pages_given, "pages");
+  const Integers dictionaries(dictionaries_given, "dictionaries");
+  std::span<const std::uint64_t> next = dictionaries.values();
   const std::size_t count = starts.values().size();
   if (sizes.values().size() != count || pages.values().size() != count) {
     throw nb::value_error("starts, sizes and pages are of different lengths");
@@ -105,9 +135,11 @@ nb::object shrink(nb::handle out, nb::handle starts_given, nb::handle sizes_give
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t start = starts.values()[i], size = sizes.values()[i], page = pages.values()[i];
     if (start > bytes.size() || size > bytes.size() - start) throw nb::value_error("a header beyond the end of out");
+    const bool is_dictionary = !next.empty() && next[0] == i;
+    if (is_dictionary) next = next.subspan(1);
     try {
       parquet::shrink_header({bytes.data() + start, static_cast<std::size_t>(size)}, page + overhead, page,
-                             dictionary && i == 0);
+                             is_dictionary);
     } catch (const Error& error) {
       return nb::make_tuple(i, error.what());
     }
@@ -158,18 +190,16 @@ nb::list sealed_metadata(const RowGroups& self, nb::handle groups, nb::handle co
                  [&](auto group, auto column) { return bytes_or_none(self.sealed_metadata(group, column)); });
 }
 
-nb::tuple locate(const RowGroups& self, nb::handle groups, nb::handle columns, std::uint64_t file_size) {
-  parquet::Column start, size, data, ordinal, dictionary;
+nb::bytes locate(const RowGroups& self, nb::handle groups, nb::handle columns, std::uint64_t file_size) {
+  parquet::Column found;
   for_all(groups, columns, [&](auto group, auto column) {
     const parquet::ChunkRange range = self.locate(group, column, file_size);
-    start.push_back(range.start);
-    size.push_back(range.size);
-    data.push_back(range.data);
-    ordinal.push_back(range.ordinal);
-    dictionary.push_back(range.dictionary ? 1 : 0);
+    found.insert(found.end(),
+                 {range.start, range.size, range.data, range.ordinal, range.dictionary ? 1u : 0u, range.offset_index,
+                  range.offset_index_size, range.column_index, range.column_index_size, range.bloom});
     return nb::none();
   });
-  return nb::make_tuple(as_bytes(start), as_bytes(size), as_bytes(data), as_bytes(ordinal), as_bytes(dictionary));
+  return as_bytes(found);
 }
 
 // The chunks of these columns where they lie in the encrypted file, as if they were as long there.
@@ -211,10 +241,15 @@ void bind_parquet(nb::module_& m) {
         nb::sig("def scan_pages(descriptor: int, start: int, end: int) -> tuple[bytes, bytes, bytes]"),
         "The same of a file that takes pread(), whose pages are not read; the modules of the headers; where each "
         "begins in these.");
-  m.def("lay_out_pages", &lay_out, nb::arg("positions"), nb::arg("dictionary"), nb::arg("overhead"), nb::arg("out"),
-        nb::sig("def lay_out_pages(positions: object, dictionary: bool, overhead: int, out: int) -> "
-                "tuple[tuple[bytes, bytes, bytes], tuple[bytes, bytes, bytes], int]"),
-        "Of the headers and of the pages of a chunk: modules, outputs, sizes; and the end of the outputs.");
+  m.def("lay_out_chunks", &lay_out, nb::arg("data"), nb::arg("chunks"), nb::arg("names"), nb::arg("walked").none(),
+        nb::arg("prefix"), nb::arg("overhead"),
+        nb::sig("def lay_out_chunks(data: typing_extensions.Buffer, chunks: object, names: typing.Sequence[str], "
+                "walked: typing.Sequence[object] | None, prefix: bytes, overhead: int) -> tuple[tuple[bytes, bytes, "
+                "bytes], tuple[bytes, bytes, bytes], bytes, "
+                "bytes, bytes, bytes, bytes]"),
+        "chunks: ChunkText; walked: what scan_pages found of each. Of the headers and of the pages of chunks: modules, "
+        "outputs, sizes; the AADs of the "
+        "headers, of the pages, and their sizes; the pages that are dictionaries; ChunkOut of each chunk.");
   m.def("page_aads", &aads, nb::arg("prefix"), nb::arg("row_group"), nb::arg("column"), nb::arg("dictionary"),
         nb::arg("count"),
         nb::sig("def page_aads(prefix: bytes, row_group: int, column: int, dictionary: bool, count: int) -> "
@@ -231,10 +266,11 @@ void bind_parquet(nb::module_& m) {
                 "nonces: bytes, counter_mode: bool) -> None"),
         "Writes the lengths and nonces of modules.");
   m.def("shrink_headers", &shrink, nb::arg("out"), nb::arg("starts"), nb::arg("sizes"), nb::arg("pages"),
-        nb::arg("overhead"), nb::arg("dictionary"),
+        nb::arg("overhead"), nb::arg("dictionaries"),
         nb::sig("def shrink_headers(out: typing_extensions.Buffer, starts: object, sizes: object, pages: object, "
-                "overhead: int, dictionary: bool) -> tuple[int, str] | None"),
-        "Mends page headers for pages without encryption. None, or the number of the first that is wrong, and why.");
+                "overhead: int, dictionaries: object) -> tuple[int, str] | None"),
+        "Mends page headers for pages without encryption; dictionaries: the numbers of those of dictionaries. None, or "
+        "the number of the first that is wrong, and why.");
   nb::class_<RowGroups>(m, "RowGroups", "The row groups of a footer. ValueError says what is wrong in them.")
       .def(
           "__init__",
@@ -270,8 +306,7 @@ void bind_parquet(nb::module_& m) {
            nb::sig("def sealed_metadata(self, groups: object, columns: object) -> list[bytes | None]"))
       .def("ordinal", &RowGroups::ordinal, nb::arg("group"))
       .def("locate", &locate, nb::arg("groups"), nb::arg("columns"), nb::arg("file_size"),
-           nb::sig("def locate(self, groups: object, columns: object, file_size: int) -> tuple[bytes, ...]"),
-           "Of each chunk: start, size, data, ordinal, dictionary.")
+           nb::sig("def locate(self, groups: object, columns: object, file_size: int) -> bytes"), "ChunkRange of each.")
       .def("in_place", &in_place, nb::arg("groups"), nb::arg("columns"), nb::arg("file_size"),
            nb::sig("def in_place(self, groups: object, columns: object, file_size: int) -> bytes"),
            "The chunks of write_plain where they lie in the encrypted file.")

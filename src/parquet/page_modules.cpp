@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/bytes.hpp"
+#include "core/error.hpp"
 
 namespace warpcipher::parquet {
 namespace {
@@ -99,6 +100,64 @@ PageAads page_aads(Bytes prefix, std::int16_t row_group, std::int16_t column, bo
   if (dictionary && count != 0) found.sizes[0] -= 2;
   found.heads = aads_of(found, prefix, row_group, column, dictionary, dictionary_header, data_header);
   found.pages = aads_of(found, prefix, row_group, column, dictionary, dictionary_page, data_page);
+  return found;
+}
+
+namespace {
+
+template <class T>
+void append(std::vector<T>& to, const std::vector<T>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+void append(ModuleColumns& to, const ModuleColumns& more) {
+  append(to.modules, more.modules);
+  append(to.outs, more.outs);
+  append(to.sizes, more.sizes);
+}
+
+ChunkOut add_chunk(ChunkModules& found, Bytes data, const ChunkText& chunk, Bytes prefix, std::uint64_t page_overhead,
+                   std::uint64_t out) {
+  ChunkOut added{out, chunk.size, 0, found.heads.modules.size(), 0, found.aads.heads.size(), 0};
+  if (!chunk.is_encrypted) {
+    if (chunk.position > data.size() || chunk.size > data.size() - chunk.position) refuse("it is cut short");
+    return added;
+  }
+  Column found_here;
+  if (chunk.walked.empty()) found_here = walk_modules(data, chunk.position, chunk.position + chunk.size);
+  const PageModules pages =
+      lay_out_pages(chunk.walked.empty() ? std::span<const std::uint64_t>(found_here) : chunk.walked, chunk.dictionary,
+                    page_overhead, out);
+  const std::size_t count = pages.heads.modules.size();
+  const PageAads aads = page_aads(prefix, chunk.row_group, chunk.column, chunk.dictionary, count);
+  append(found.heads, pages.heads);
+  append(found.pages, pages.pages);
+  append(found.aads.heads, aads.heads);
+  append(found.aads.pages, aads.pages);
+  append(found.aads.sizes, aads.sizes);
+  if (chunk.dictionary) found.dictionaries.push_back(added.first_page);
+  added.size = pages.end - out;
+  added.data = chunk.dictionary && count > 1 ? pages.heads.outs[1] : out;
+  added.pages = count;
+  added.aad_size = aads.heads.size();
+  return added;
+}
+
+}  // namespace
+
+ChunkModules lay_out_chunks(Bytes data, std::span<const ChunkText> chunks, std::span<const std::string> names,
+                            Bytes prefix, std::uint64_t page_overhead) {
+  ChunkModules found;
+  found.chunks.reserve(chunks.size());
+  std::uint64_t out = 0;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    try {
+      found.chunks.push_back(add_chunk(found, data, chunks[i], prefix, page_overhead, out));
+    } catch (const Error& error) {
+      refuse(names[i] + ": " + error.what());
+    }
+    out += found.chunks.back().size;
+  }
   return found;
 }
 

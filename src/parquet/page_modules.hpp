@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "parquet/compact.hpp"
@@ -74,6 +75,32 @@ struct PageAads {
   Column sizes;  // of both
 };
 PageAads page_aads(Bytes prefix, std::int16_t row_group, std::int16_t column, bool dictionary, std::size_t count);
+
+// A chunk of which the file is read.
+struct ChunkText {
+  std::uint64_t position, size;  // in the data
+  std::int16_t row_group, column;
+  bool is_encrypted, dictionary;
+  std::span<const std::uint64_t> walked = {};  // where its modules lie, where that is known: walk_modules()
+};
+
+// Where a chunk goes: its plaintext, and the first of its pages and the first byte of its AADs among those of all.
+struct ChunkOut {
+  std::uint64_t out, size, data;  // data: its first data page; 0 for a chunk that is not encrypted
+  std::uint64_t first_page, pages, first_aad, aad_size;
+};
+
+// The modules of many chunks, one after another.
+struct ChunkModules {
+  ModuleColumns heads, pages;
+  PageAads aads;
+  std::vector<ChunkOut> chunks;
+  Column dictionaries;  // the numbers of pages that are dictionaries
+};
+
+// Lays out chunks without gaps from 0 on. names: of the chunks, for errors.
+ChunkModules lay_out_chunks(Bytes data, std::span<const ChunkText> chunks, std::span<const std::string> names,
+                            Bytes prefix, std::uint64_t page_overhead);
 
 // What a batch needs of modules: where their texts begin, their lengths with the tags, where the AADs begin that lie
 // back to back, and the IVs, of 16 bytes in counter mode (nonce || 1).

@@ -131,6 +131,15 @@ ChunkRange RowGroups::locate(std::size_t group, std::size_t column, std::uint64_
       refuse("its data pages begin at " + std::to_string(range.data) + ", behind its end");
     }
     range.ordinal = ordinal(group);
+    const auto place = [&](const CompactStruct& from, int number, const char* what) {
+      const std::optional<std::int64_t> found = integer_of(from, number, what);
+      return found ? value(*found) : absent;
+    };
+    range.offset_index = place(fields, column_chunk::offset_index_offset, "the offset of its offset index");
+    range.offset_index_size = place(fields, column_chunk::offset_index_length, "the length of its offset index");
+    range.column_index = place(fields, column_chunk::column_index_offset, "the offset of its column index");
+    range.column_index_size = place(fields, column_chunk::column_index_length, "the length of its column index");
+    range.bloom = place(meta, column_metadata::bloom_filter_offset, "the offset of its Bloom filter");
     return range;
   });
 }

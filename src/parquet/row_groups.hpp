@@ -25,6 +25,9 @@ struct ChunkRange {
   std::uint64_t data = 0;     // where its data pages begin
   std::uint64_t ordinal = 0;  // of its row group
   bool dictionary = false;    // it begins with a dictionary page
+  std::uint64_t offset_index = absent, offset_index_size = 0;
+  std::uint64_t column_index = absent, column_index_size = 0;
+  std::uint64_t bloom = absent;  // its Bloom filter
 };
 
 // A chunk in a plain image: where it lies, and what belongs to it.

@@ -88,6 +88,41 @@ TEST(ParquetModules, AadsNameThePlace) {
   EXPECT_TRUE(page_aads({}, 0, 0, true, 0).heads.empty());
 }
 
+TEST(ParquetModules, ChunksFollowEachOther) {
+  Text data = modules({40, 128, 42, 228});
+  const std::size_t middle = data.size();
+  data.resize(middle + 50, 1);
+  const Text more = modules({41, 100});
+  data.insert(data.end(), more.begin(), more.end());
+  const std::vector<ChunkText> chunks{
+      {0, middle, 1, 2, true, true}, {middle, 50, 0, 0, false, false}, {middle + 50, more.size(), 1, 3, true, false}};
+  const std::vector<std::string> names{"a", "b", "c"};
+  const ChunkModules found = lay_out_chunks(data, chunks, names, bytes_of("x"), gcm_overhead);
+  ASSERT_EQ(found.chunks.size(), 3u);
+  EXPECT_EQ(found.heads.outs, (Column{0, 112, 376}));
+  EXPECT_EQ(found.pages.sizes, (Column{100, 200, 72}));
+  EXPECT_EQ(found.aads.sizes, (Column{6, 8, 8}));
+  EXPECT_EQ(found.aads.heads.size(), 22u);
+  EXPECT_EQ(found.dictionaries, (Column{0}));
+  EXPECT_EQ(found.chunks[0].data, 112u);
+  EXPECT_EQ(found.chunks[1].out, 326u);
+  EXPECT_EQ(found.chunks[1].pages, 0u);
+  EXPECT_EQ(found.chunks[2].out, 376u);
+  EXPECT_EQ(found.chunks[2].size, 85u);
+  EXPECT_EQ(found.chunks[2].first_page, 2u);
+  EXPECT_EQ(found.chunks[2].first_aad, 14u);
+  const auto says = [&](std::size_t which, std::uint64_t position, std::uint64_t size) {
+    std::vector<ChunkText> wrong = chunks;
+    wrong[which].position = position;
+    wrong[which].size = size;
+    return refusal([&] { lay_out_chunks(data, wrong, names, {}, gcm_overhead); });
+  };
+  EXPECT_EQ(says(2, middle + 50, more.size() - 1), "c: the lengths of its modules do not add up to its 148 bytes");
+  EXPECT_EQ(says(1, data.size(), 1), "b: it is cut short");
+  EXPECT_EQ(says(1, UINT64_MAX, UINT64_MAX), "b: it is cut short");
+  EXPECT_NE(says(0, UINT64_MAX - 10, 20), "");
+}
+
 TEST(ParquetModules, HeadsAreReadAsTheyAreWritten) {
   Text data(200, 0);
   Text nonces(24);

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..formats import FormatError
 from . import metadata as md
-from .file import Chunk, File
+from .file import ABSENT, Chunk, File
 from .modules import (
     BLOOM_BITSET,
     BLOOM_HEADER,
@@ -37,12 +37,8 @@ def read_extras(file: File, chunks: Sequence[Chunk]) -> list[Extras]:
     """What belongs to these chunks, all modules of all in one batch."""
     parts = [
         {
-            COLUMN_INDEX: _index(
-                file, chunk, COLUMN_INDEX, md.COLUMN_INDEX_OFFSET, md.COLUMN_INDEX_LENGTH
-            ),
-            OFFSET_INDEX: _index(
-                file, chunk, OFFSET_INDEX, md.OFFSET_INDEX_OFFSET, md.OFFSET_INDEX_LENGTH
-            ),
+            COLUMN_INDEX: _index(file, chunk.located.column_index, chunk.located.column_index_size),
+            OFFSET_INDEX: _index(file, chunk.located.offset_index, chunk.located.offset_index_size),
             **_bloom(file, chunk),
         }
         for chunk in chunks
@@ -64,30 +60,22 @@ def read_extras(file: File, chunks: Sequence[Chunk]) -> list[Extras]:
 def _decoded(chunk: Chunk, found: dict[int, bytes | None]) -> Extras:
     index = found[OFFSET_INDEX]
     header, bits = found.get(BLOOM_HEADER), found.get(BLOOM_BITSET)
-    what = str(chunk.place(OFFSET_INDEX))
-    return Extras(
-        found[COLUMN_INDEX],
-        None if index is None else read_whole(index, md.OFFSET_INDEX_SHAPE, what),
-        None if header is None or bits is None else (header, bits),
-    )
+    decoded = None
+    if index is not None:
+        decoded = read_whole(index, md.OFFSET_INDEX_SHAPE, str(chunk.place(OFFSET_INDEX)))
+    bloom = None if header is None or bits is None else (header, bits)
+    return Extras(found[COLUMN_INDEX], decoded, bloom)
 
 
-def _index(
-    file: File, chunk: Chunk, kind: int, offset_field: int, length_field: int
-) -> bytes | None:
-    if offset_field not in chunk.fields or length_field not in chunk.fields:
-        return None
-    place = chunk.place(kind)
-    offset = md.integer(chunk.fields, offset_field, f"{place}: its offset")
-    length = md.integer(chunk.fields, length_field, f"{place}: its length")
-    return bytes(file.source.read(offset, length))
+def _index(file: File, offset: int, length: int) -> bytes | None:
+    return None if ABSENT in (offset, length) else bytes(file.source.read(offset, length))
 
 
 def _bloom(file: File, chunk: Chunk) -> dict[int, bytes | None]:
-    if md.BLOOM_OFFSET not in chunk.meta:
+    offset = chunk.located.bloom
+    if offset == ABSENT:
         return {}
     place = chunk.place(BLOOM_HEADER)
-    offset = md.integer(chunk.meta, md.BLOOM_OFFSET, f"{place}: its offset")
     if chunk.key is None:
         left = max(file.source.size - offset, 0)
         head = bytes(file.source.read(offset, min(_LONGEST_BLOOM_HEADER, left)))

@@ -35,39 +35,77 @@ class ColumnInfo(NamedTuple):
     key_metadata: bytes
 
 
+class Located(NamedTuple):
+    """Where a chunk lies in its file: ChunkRange in src/parquet/row_groups.hpp.
+
+    data: where its data pages begin. Offsets and sizes of what it does not have are ABSENT.
+    """
+
+    start: int
+    size: int
+    data: int
+    ordinal: int
+    dictionary: int
+    offset_index: int
+    offset_index_size: int
+    column_index: int
+    column_index_size: int
+    bloom: int
+
+
+ABSENT = (1 << 64) - 1
+_LOCATED = len(Located._fields)
+
+
 @dataclass(slots=True)
 class Chunk:
     """One column of one row group.
 
-    key: None where it is not encrypted. start, size: where it lies in the file. data: where its
-    data pages begin. dictionary: whether it begins with a dictionary page.
+    key: None where it is not encrypted. located: where what belongs to it lies in the file.
     """
 
     groups: _native.RowGroups
     row_group: int
-    ordinal: int
     column: int
     name: str
     key: bytes | None
-    start: int
-    size: int
-    data: int
-    dictionary: bool
+    located: Located
+
+    @property
+    def start(self) -> int:
+        """Where it lies in the file."""
+        return self.located.start
+
+    @property
+    def size(self) -> int:
+        """Its bytes there."""
+        return self.located.size
+
+    @property
+    def ordinal(self) -> int:
+        """What AADs number its row group with."""
+        return self.located.ordinal
+
+    @property
+    def dictionary(self) -> bool:
+        """Whether it begins with a dictionary page."""
+        return bool(self.located.dictionary)
 
     @property
     def fields(self) -> Struct:
         """Its ColumnChunk."""
         text = self.groups.chunk(self.row_group, self.column)
-        return read_whole(text, md.COLUMN_CHUNK_SHAPE, self._what)
+        return read_whole(text, md.COLUMN_CHUNK_SHAPE, self.what)
 
     @property
     def meta(self) -> Struct:
         """Its ColumnMetaData, decrypted."""
         text = self.groups.metadata(self.row_group, self.column)
-        return read_whole(text, md.COLUMN_META_SHAPE, self._what)
+        return read_whole(text, md.COLUMN_META_SHAPE, self.what)
 
     @property
-    def _what(self) -> str:
+    def what(self) -> str:
+        """Its name in errors."""
         return f"column {self.name}, row group {self.row_group}"
 
     def place(self, kind: int, page: int = -1) -> Place:
@@ -179,32 +217,19 @@ class File(Uncopied):
         """
         keys = self.open_metadata(row_groups, columns)
         with refusing():
-            located = self.groups.locate(row_groups, columns, self.source.size)
+            located = column(self.groups.locate(row_groups, columns, self.source.size))
         names = self.names
         found = []
-        numbers = itertools.product(row_groups, columns)
-        for (number, where), key, start, size, data, ordinal, dictionary in zip(
-            numbers, keys, *map(column, located), strict=True
-        ):
-            if key is not None and max(ordinal, where) > MOST_ORDINAL:
+        at = 0
+        for (number, where), key in zip(itertools.product(row_groups, columns), keys, strict=True):
+            place = Located(*located[at : at + _LOCATED])
+            at += _LOCATED
+            if key is not None and max(place.ordinal, where) > MOST_ORDINAL:
                 raise FormatError(
                     f"column {names[where]}, row group {number}: ordinals of encrypted chunks end "
                     f"at {MOST_ORDINAL}"
                 )
-            found.append(
-                Chunk(
-                    self.groups,
-                    number,
-                    ordinal,
-                    where,
-                    names[where],
-                    key,
-                    start,
-                    size,
-                    data,
-                    bool(dictionary),
-                )
-            )
+            found.append(Chunk(self.groups, number, where, names[where], key, place))
         return found
 
     def open_metadata(

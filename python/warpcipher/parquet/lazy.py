@@ -12,7 +12,8 @@ from __future__ import annotations
 import io
 import threading
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..formats.base import wipe
 from .file import File
@@ -24,9 +25,19 @@ from .plain_metadata import footer_in_place
 
 class LazyImage(io.RawIOBase):
     """The plain file. Chunks are authentic before a byte of them is returned; InvalidTag,
-    FormatError and OSError come out of `read`."""
+    FormatError and OSError come out of `read`.
 
-    def __init__(self, file: File, row_groups: Sequence[int], columns: Sequence[int]) -> None:
+    allocate: makes a buffer of so many bytes, with any content. What a reader frees may serve it
+    again: memory that is new, and zeros in it, cost more than decryption.
+    """
+
+    def __init__(
+        self,
+        file: File,
+        row_groups: Sequence[int],
+        columns: Sequence[int],
+        allocate: Callable[[int], Any] = bytearray,
+    ) -> None:
         super().__init__()
         self._file = file
         chunks = file.chunks(row_groups, columns)
@@ -35,7 +46,8 @@ class LazyImage(io.RawIOBase):
         self._tail = enclosed(footer_in_place(file, row_groups, columns))
         self._size = file.source.size + len(self._tail)
         self._position = 0
-        self._room = bytearray(max((chunk.size for chunk in chunks), default=0))
+        self._allocate = allocate
+        self._room = allocate(max((chunk.size for chunk in chunks), default=0))
         self._lock = threading.Lock()
 
     def readable(self) -> bool:
@@ -52,22 +64,23 @@ class LazyImage(io.RawIOBase):
     def tell(self) -> int:
         return self._position
 
-    def read(self, size: int = -1, /) -> bytearray:
-        """The next bytes, in memory of their own."""
+    def read(self, size: int = -1, /) -> Any:
+        """The next bytes, in a buffer of their own."""
         left = max(self._size - self._position, 0)
-        out = bytearray(left if size < 0 else min(size, left))
+        count = left if size < 0 else min(size, left)
+        out = self._allocate(count)
         try:
             with self._lock:
-                self._fill(memoryview(out), self._position)
+                self._fill(memoryview(out).cast("B"), self._position)
         except BaseException:
             wipe(out)
             raise
-        self._position += len(out)
+        self._position += count
         return out
 
     def _fill(self, out: memoryview, start: int) -> None:
         end = start + len(out)
-        _overlay(out, start, PLAIN_MAGIC, 0)
+        filled = start  # up to here
         number = max(bisect_left(self._starts, start + 1) - 1, 0)
         for chunk in self._chunks[number:]:
             if chunk.start >= end:
@@ -76,6 +89,8 @@ class LazyImage(io.RawIOBase):
                 continue
             opening = Opening(self._file, [chunk], chunk.start, None, self._room)
             at = chunk.start - start
+            if chunk.start > filled:
+                _zero(out[filled - start : at])
             if at >= 0 and at + opening.size <= len(out):
                 opening.run(out[at : at + opening.size])
             else:
@@ -83,7 +98,15 @@ class LazyImage(io.RawIOBase):
                 opening.run(memoryview(plain))
                 _overlay(out, start, plain, chunk.start)
                 wipe(plain)
+            filled = min(max(filled, chunk.start + opening.size), end)
+        _zero(out[filled - start :])
+        _overlay(out, start, PLAIN_MAGIC, 0)
         _overlay(out, start, self._tail, self._file.source.size)
+
+
+def _zero(out: memoryview) -> None:
+    """What the buffer held before is nobody's to see."""
+    out[:] = bytes(len(out))
 
 
 def _overlay(out: memoryview, start: int, data: bytes | bytearray, at: int) -> None:

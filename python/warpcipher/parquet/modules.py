@@ -133,7 +133,7 @@ def walk(data: memoryview, start: int, end: int, what: str) -> memoryview:
 def scan(descriptor: int, chunk: Chunk) -> tuple[memoryview, bytes, memoryview]:
     """The same of a chunk in a file, whose pages are not read; the modules of the page headers, and
     where each begins in these. Raises OSError, too."""
-    with refusing(f"column {chunk.name}, row group {chunk.row_group}"):
+    with refusing(chunk.what):
         found = _native.scan_pages(descriptor, chunk.start, chunk.start + chunk.size)
     return column(found[0]), found[1], column(found[2])
 

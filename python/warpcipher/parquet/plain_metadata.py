@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from . import metadata as md
-from .file import File
+from .file import ABSENT, File
 from .opening import Opened
 from .thrift import LIST, refusing, write
 
@@ -23,7 +23,6 @@ class Places(NamedTuple):
 
 
 NOWHERE = Places()
-_ABSENT = ((1 << 64) - 1, 0)
 _FIELDS = 12
 _LEFT_OUT = array("Q", bytes(8 * _FIELDS))
 
@@ -34,7 +33,7 @@ def _entry(opened: Opened, places: Places) -> tuple[int, ...]:
     chunk = opened.chunk
     numbers = [1, chunk.key is not None, opened.start, opened.size, opened.data, opened.shrunk]
     for place in places:
-        numbers += _ABSENT if place is None else place
+        numbers += (ABSENT, 0) if place is None else place
     return tuple(numbers)
 
 

@@ -178,7 +178,8 @@ def read_table(
     arrow = importlib.import_module("pyarrow")
     with opened_file(source, keys, aad_prefix, engine) as file:
         names = columns if columns is None or isinstance(columns, str) else list(columns)
-        image = LazyImage(file, file.choose_row_groups(row_groups), file.choose_columns(names))
+        chosen = file.choose_row_groups(row_groups), file.choose_columns(names)
+        image = LazyImage(file, *chosen, arrow.allocate_buffer)
         # Not through a data set, which reads a whole struct where a part of it was asked for.
         with parquet.ParquetFile(arrow.PythonFile(image, mode="r")) as reader:
             table = reader.read(columns=names)

@@ -72,7 +72,7 @@ class Sealing:
         self.size += opened.size
         unpacked = md.integer(opened.chunk.meta, md.UNCOMPRESSED_SIZE, "a size") - opened.shrunk
         # 0, of a row group without rows, says that there is no data page, and stays so.
-        data = start + opened.data - opened.start if opened.chunk.data else 0
+        data = start + opened.data - opened.start if opened.chunk.located.data else 0
         moved = [(before, start + before - opened.start, size) for _, before, size in opened.pages]
         return Sealed(
             opened, start, opened.size, data, opened.chunk.dictionary, moved, max(unpacked, 0), 0
@@ -84,7 +84,7 @@ class Sealing:
         Raises FormatError where its pages cannot be found, ValueError where they are too many.
         """
         chunk = opened.chunk
-        what = f"column {chunk.name}, row group {chunk.row_group}"
+        what = chunk.what
         crypto, overhead = self._crypto, self._crypto.page_overhead
         headers: list[bytes] = []
         pages: list[tuple[int, int, int]] = []  # header, page, size of the page: in the buffer
