@@ -21,6 +21,9 @@ from .modules import wipe_any
 from .plain_metadata import overview
 from .source import Source, SourceLike
 
+_SHORT_CHUNK = 1 << 20
+_MOST_IN_MEMORY = 256 << 20
+
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
@@ -178,13 +181,31 @@ def read_table(
     arrow = importlib.import_module("pyarrow")
     with opened_file(source, keys, aad_prefix, engine) as file:
         names = columns if columns is None or isinstance(columns, str) else list(columns)
-        chosen = file.choose_row_groups(row_groups), file.choose_columns(names)
-        image = LazyImage(file, *chosen, arrow.allocate_buffer)
+        plain = _plain_file(
+            file, file.choose_row_groups(row_groups), file.choose_columns(names), arrow
+        )
         # Not through a data set, which reads a whole struct where a part of it was asked for.
-        with parquet.ParquetFile(arrow.PythonFile(image, mode="r")) as reader:
+        with parquet.ParquetFile(plain) as reader:
             table = reader.read(columns=names)
     in_order = names is not None and set(names) == set(table.column_names)
     return table.select(names) if in_order else table
+
+
+def _plain_file(file: File, row_groups: list[int], columns: list[int], arrow: Any) -> Any:
+    """The plain file that pyarrow reads: in memory where chunks are short, since each read of a
+    file object in Python costs as much as decrypting some hundred KiB; else a chunk at a time."""
+    image = Image(file, row_groups, columns)
+    if image.room > min(_MOST_IN_MEMORY, _SHORT_CHUNK * len(image.chunks)):
+        lazy = LazyImage(file, row_groups, columns, arrow.allocate_buffer)
+        return arrow.PythonFile(lazy, mode="r")
+    whole = arrow.allocate_buffer(image.room, resizable=True)
+    with memoryview(whole) as memory, memory.cast("B") as out:
+        end = image.fill(out)
+    footer = enclosed(image.footer())
+    whole.resize(end + len(footer))
+    with memoryview(whole) as memory, memory.cast("B") as out:
+        out[end:] = footer
+    return arrow.BufferReader(whole)
 
 
 def column_chunks(
