@@ -16,6 +16,7 @@ from parquet_cases import CTR, GCM, KEY, KEYS, pq, read_by_pyarrow, read_plain, 
 from warpcipher import parquet
 from warpcipher.formats import FormatError
 from warpcipher.parquet import metadata as md
+from warpcipher.parquet import reading
 from warpcipher.parquet.thrift import read_whole
 
 PREFIXES: tuple[dict[str, Any], ...] = (
@@ -297,6 +298,46 @@ def test_an_object_of_a_url_is_replaced_whole_or_not_at_all() -> None:
     system.rm("/warpcipher-tests", recursive=True)
 
 
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_a_table_is_the_same_whether_its_chunks_are_short_or_long(
+    monkeypatch: pytest.MonkeyPatch, in_memory: bool
+) -> None:
+    content = table()
+    data = write(content)
+    seen: list[str] = []
+    for owner, name in ((reading.LazyImage, "read"), (reading.Image, "fill")):
+        call = getattr(owner, name)
+
+        def spy(self: Any, *args: Any, call: Any = call, name: str = name) -> Any:
+            seen.append(name)
+            return call(self, *args)
+
+        monkeypatch.setattr(owner, name, spy)
+    if not in_memory:
+        monkeypatch.setattr(reading, "_SHORT_CHUNK", 1)
+    assert parquet.read_table(data, KEY).equals(content)
+    assert parquet.read_table(data, KEY, ["t", "a"]).equals(content.select(["t", "a"]))
+    assert set(seen) == {"fill" if in_memory else "read"}
+    damaged = bytearray(data)
+    damaged[600] ^= 1
+    with pytest.raises(wc.InvalidTag, match="column a, row group 0, dictionary page"):
+        parquet.read_table(damaged, KEY)
+
+
+def test_what_a_buffer_held_before_is_not_read() -> None:
+    """Behind each chunk is a gap, as long as what encryption added."""
+    data = write(table())
+    with parquet.open(data, KEY) as file:
+        image = reading.LazyImage(file, [0, 1], [0, 2], lambda size: bytearray(b"\xee" * size))
+        zeroed = reading.LazyImage(file, [0, 1], [0, 2])
+        whole = image.read()
+        assert whole == zeroed.read()
+        for chunk in file.chunks([0, 1], [0, 2]):
+            for start, size in ((chunk.start, chunk.size), (chunk.start + 50, chunk.size)):
+                image.seek(start)
+                assert image.read(size) == whole[start : start + size]
+
+
 def test_a_path_is_on_the_disk_before_it_has_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,7 +351,8 @@ def test_a_path_is_on_the_disk_before_it_has_its_name(
 
     monkeypatch.setattr(os, "fsync", spy)
     size = parquet.to_plain(write(table()), KEY, path)
-    assert there == [(size, False)]
+    assert there[0] == (size, False)
+    assert all(exists for _, exists in there[1:])  # the folder
 
 
 def test_many_groups_of_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
