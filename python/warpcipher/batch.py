@@ -18,7 +18,15 @@ ResultT = TypeVar("ResultT")
 
 
 class Handle(Uncopied, Generic[ResultT]):
-    """One message of a `Batch`; for type checkers of the type of its result."""
+    """One message of a `Batch`; for type checkers of the type of its result.
+
+    >>> import warpcipher as wc
+    >>> batch = wc.Batch()
+    >>> handle = batch.add("aes-128-ctr", "encrypt", bytes(16), b"text", iv=bytes(16))
+    >>> batch.run()
+    >>> len(handle.result())
+    4
+    """
 
     __slots__ = ("_array", "_index", "_library", "_out", "_status", "_view", "_written")
 
@@ -67,6 +75,14 @@ class Batch(Uncopied):
     """Messages that differ in key, algorithm, direction and length, run together, once.
 
     engine: "auto" or a name of `engines()`.
+
+    >>> import warpcipher as wc
+    >>> batch = wc.Batch()
+    >>> first = batch.add("aes-128-ecb", "encrypt", bytes(16), bytes(16))
+    >>> second = batch.add("des-ecb", "encrypt", bytes(8), bytes(8))
+    >>> batch.run()
+    >>> first.result().hex(), second.result().hex()
+    ('66e94bd4ef8a2c3b884cfa59ca342b2e', '8ca64de9c1b123a7')
     """
 
     _instead = "add its messages to a new one in the process that runs them"

@@ -36,6 +36,14 @@ class BatchRun(Uncopied):
     Waiting raises what `Batch.run` would have raised. The results are in the batch's handles. In
     the child of a fork nobody runs a batch that the parent has started: waiting raises EngineError
     unless it was done before.
+
+    >>> import warpcipher as wc
+    >>> batch = wc.Batch()
+    >>> handle = batch.add("aes-128-ctr", "encrypt", bytes(16), b"text", iv=bytes(16))
+    >>> run = batch.start()  # the program goes on
+    >>> done = run.wait()
+    >>> len(handle.result())
+    4
     """
 
     __slots__ = ("_future", "_started")

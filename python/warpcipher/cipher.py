@@ -22,6 +22,12 @@ class Cipher(Uncopied):
     engine:    "auto" or a name of `engines()`; WARPCIPHER_ENGINE overrides "auto".
 
     Safe to use from several threads. ValueError: unknown algorithm or padding, wrong length of key.
+
+    >>> import warpcipher as wc
+    >>> cipher = wc.Cipher("aes-128-ctr", bytes(16))
+    >>> sealed = cipher.encrypt(b"attack at dawn", iv=bytes(16))
+    >>> cipher.decrypt(sealed, iv=bytes(16))
+    b'attack at dawn'
     """
 
     __slots__ = ("_decrypt", "_encrypt", "_engine", "_key", "_padded")

@@ -213,6 +213,14 @@ def run_columns(
     A message that fails is told by `status`, or by `raise_for_status()`; the others are
     not disturbed. ValueError, before anything is written: a length, offset or index is wrong, or
     two messages encrypt with the same GCM key and nonce.
+
+    >>> import warpcipher as wc
+    >>> ivs = bytes(12) + b"another iv !"
+    >>> done = wc.run_columns(
+    ...     "aes-128-gcm", "encrypt", bytes(16), b"two texts", lengths=[4, 5], ivs=ivs
+    ... )
+    >>> len(done.raise_for_status().out)  # a tag of 16 bytes behind each
+    41
     """
     for name, value in (("keys", keys), ("lengths", lengths)):
         if value is None:

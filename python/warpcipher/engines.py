@@ -71,7 +71,12 @@ class EngineInfo(NamedTuple):
 
 @cache  # the list is that of the build, and a columnar batch on a GPU asks for the size of a key
 def algorithms() -> tuple[AlgorithmInfo, ...]:
-    """Every algorithm, in a fixed order."""
+    """Every algorithm, in a fixed order.
+
+    >>> import warpcipher as wc
+    >>> [entry.name for entry in wc.algorithms() if entry.is_aead][:2]
+    ['aes-128-gcm', 'aes-192-gcm']
+    """
     return tuple(AlgorithmInfo(**entry) for entry in _native.algorithms())
 
 
@@ -80,6 +85,13 @@ def find_algorithm(name: str) -> AlgorithmInfo:
 
     ValueError: no algorithm has that name; the text lists those that there are. TypeError: it is
     no str.
+
+    >>> import warpcipher as wc
+    >>> wc.find_algorithm("aes-256-xts").key_size
+    64
+    >>> wc.find_algorithm("aes-256-xtx")
+    Traceback (most recent call last):
+    ValueError: unknown algorithm 'aes-256-xtx': expected one of ...
     """
     if not isinstance(name, str):
         raise TypeError(
@@ -96,5 +108,10 @@ def _by_name() -> dict[str, AlgorithmInfo]:
 
 
 def engines() -> tuple[EngineInfo, ...]:
-    """Every engine of this build, whether it can run here or not, in order of preference."""
+    """Every engine of this build, whether it can run here or not, in order of preference.
+
+    >>> import warpcipher as wc
+    >>> [engine.name for engine in wc.engines() if engine.name != "cuda"]
+    ['cpu', 'reference']
+    """
     return tuple(EngineInfo(**entry) for entry in _native.engines())

@@ -173,6 +173,14 @@ class Queue(Uncopied):
     Safe to use from several threads; a context manager that closes at its end. In the child of a
     fork a queue of the parent refuses messages: make a new one. TypeError, ValueError: a limit is
     no number, or not in its range. EngineError: the engine cannot run here.
+
+    >>> import os
+    >>> import warpcipher as wc
+    >>> key = wc.Key("aes-128-gcm", bytes(16))
+    >>> with wc.Queue() as queue:
+    ...     future = queue.submit("aes-128-gcm", "encrypt", key, b"text", iv=os.urandom(12))
+    >>> len(future.result())
+    20
     """
 
     _instead = "make one in each process; messages are what to pickle"

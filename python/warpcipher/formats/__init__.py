@@ -61,6 +61,15 @@ def open(
     The size is authenticated here (ags1, crypt4gh, raw: not at all) and each chunk when it is read
     (raw: not, but for GCM). `.raw.size` is the size of the plaintext. Raises InvalidTag,
     FormatError, ValueError, OSError; so may every read.
+
+    >>> import io
+    >>> from warpcipher import formats
+    >>> sealed = io.BytesIO()
+    >>> size = formats.encrypt_stream(io.BytesIO(b"some text"), sealed, bytes(32))
+    >>> with formats.open(sealed, bytes(32)) as file:
+    ...     place = file.seek(5)
+    ...     file.read()
+    b'text'
     """
     options = options or Options()
     chosen, key = take(format, key, options)
@@ -79,6 +88,13 @@ def detect(header: Buffer, key: object, *, context: bytes = b"") -> str | None:
     length: give all of one. A Tink file is found by its first segment: give `probe_size` bytes of
     the file, or all of it; an ags1 file by its first block: 36 bytes and the block length that it
     begins with, or all of it; armored files of age are given whole. `raw` is never found.
+
+    >>> import io
+    >>> from warpcipher import formats
+    >>> sealed = io.BytesIO()
+    >>> size = formats.encrypt_stream(io.BytesIO(b"text"), sealed, bytes(32))
+    >>> formats.detect(sealed.getvalue(), bytes(32))
+    'cobblestone-256'
     """
     data = bytes(header)
     options = Options(context=context)
@@ -110,6 +126,12 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
 
     Raises OSError, and FormatError where the key opens a file that is cut short. With a key that
     opens nothing there are no candidates but a format whose magic number the file has.
+
+    >>> import pathlib
+    >>> from warpcipher import formats
+    >>> size = pathlib.Path("secret.age").write_bytes(b"age-encryption.org/v1\\n-> X25519 ...")
+    >>> formats.info("secret.age").foreign.name
+    'age'
     """
     with Path(path).open("rb") as file:
         size = file.seek(0, os.SEEK_END)

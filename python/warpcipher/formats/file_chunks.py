@@ -135,6 +135,16 @@ def read_chunks(
     except on a ValueError, TypeError or BufferError for arguments that cannot be right: then
     nothing is written. InvalidTag names the first chunk whose tag does not match, FormatError one
     that the file ends in, OSError one that cannot be read; MemoryError, EngineError.
+
+    >>> import warpcipher as wc
+    >>> from warpcipher import formats
+    >>> sealed = wc.aead.AESGCM(bytes(16)).encrypt(bytes(12), b"one chunk", None)
+    >>> out = bytearray(9)
+    >>> formats.read_chunks(
+    ...     sealed, "aes-128-gcm", bytes(16), out, offsets=[0], lengths=[9], ivs=bytes(12)
+    ... )
+    >>> out
+    bytearray(b'one chunk')
     """
     call = FileChunksCall(
         source=source,

@@ -47,6 +47,12 @@ def encrypt_stream(
     progress: called in this thread with the number of plaintext bytes whose ciphertext is written.
     Raises ValueError, FormatError, OSError. On an error, a `readinto` or `write` that returns what
     cannot be among them, what was written so far is incomplete: discard it.
+
+    >>> import io
+    >>> from warpcipher import formats
+    >>> sealed = io.BytesIO()
+    >>> formats.encrypt_stream(io.BytesIO(b"text"), sealed, bytes(32))
+    76
     """
     _check_streams(reader, writer)
     options = options or Options()
@@ -78,6 +84,15 @@ def decrypt_stream(
     FormatError, ValueError, OSError. On an error, a truncated file among them, what was written so
     far is authentic but
     incomplete: discard it. progress: the number of encrypted bytes whose plaintext is written.
+
+    >>> import io
+    >>> from warpcipher import formats
+    >>> sealed, plain = io.BytesIO(), io.BytesIO()
+    >>> size = formats.encrypt_stream(io.BytesIO(b"text"), sealed, bytes(32))
+    >>> formats.decrypt_stream(io.BytesIO(sealed.getvalue()), plain, bytes(32))
+    4
+    >>> plain.getvalue()
+    b'text'
     """
     _check_streams(reader, writer)
     options = options or Options()

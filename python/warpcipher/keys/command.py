@@ -205,6 +205,10 @@ def from_command(
     It has no standard input and no terminal. WARPCIPHER_KEY_ID is the key's id, where the file has
     one. On failure the error has the end of its standard error: ChildProcessError, TimeoutError, or
     OSError where it cannot be started; ValueError where it prints more than 1 MiB or no key.
+
+    >>> from warpcipher import keys
+    >>> len(keys.resolve(keys.from_command(["echo", "00112233445566778899aabbccddeeff"])))
+    16
     """
     arguments = shlex.split(command) if isinstance(command, str) else [*command]
     if not arguments or not all(isinstance(word, str) for word in arguments):

@@ -56,6 +56,10 @@ def identify(data: bytes | bytearray) -> str | None:
     """What data are that are not a key, such as "a PEM (PRIVATE KEY)"; None where they may be one.
 
     Looks at the beginning alone. A cleartext Tink keyset is None, as it is a key of format tink.
+
+    >>> from warpcipher import keys
+    >>> keys.identify(b"-----BEGIN PRIVATE KEY-----") is not None
+    True
     """
     text = _uncommented(data)
     for beginning, what in _BEGINNINGS:
@@ -117,6 +121,10 @@ def decode(
     too. text: raw bytes are not expected unless the encoding says so. what: how an error calls
     what was expected.
     Raises ValueError, which says what was found and never shows it.
+
+    >>> from warpcipher import keys
+    >>> keys.decode(b"000102030405060708090a0b0c0d0e0f", "the setting KEY").hex()
+    '000102030405060708090a0b0c0d0e0f'
     """
     if encoding not in get_args(Encoding):
         raise ValueError(f"encoding is {encoding!r}: expected {', '.join(get_args(Encoding))}")

@@ -41,6 +41,12 @@ def from_env(name: str, *, encoding: Encoding = "auto") -> KeySource:
 
     encoding: "raw" for one that holds the key's bytes themselves. It is read when the key is
     needed; children of the process inherit it.
+
+    >>> import os
+    >>> from warpcipher import keys
+    >>> os.environ["BACKUP_KEY"] = "00" * 32
+    >>> len(keys.resolve(keys.from_env("BACKUP_KEY")))
+    32
     """
     if not isinstance(name, str) or not name or "=" in name or "\0" in name:
         raise ValueError("from_env takes the name of an environment variable")
@@ -62,6 +68,12 @@ def from_file(path: str | os.PathLike[str], *, encoding: Encoding = "auto") -> K
     """The key in a file or named pipe: raw bytes, hex digits, base64, or a Tink keyset in JSON.
 
     A raw key is exactly its bytes; white space around text is ignored.
+
+    >>> import pathlib
+    >>> from warpcipher import keys
+    >>> size = pathlib.Path("my.key").write_bytes(bytes(32))
+    >>> len(keys.resolve(keys.from_file("my.key")))
+    32
     """
     return _File(path, encoding)
 

@@ -81,6 +81,13 @@ def search(
     Raises ValueError for what cannot be right, CheckpointError (a ValueError) for a checkpoint that
     is damaged, in use or another search's, EngineError where a device cannot run or fails its
     self-test.
+
+    >>> import warpcipher as wc
+    >>> key = bytes.fromhex("2b7e151628aed2a6abf7158809cf4f3c")
+    >>> sealed = wc.Cipher("aes-128-ctr", key).encrypt(b"attack at dawn", iv=bytes(16))
+    >>> pair = b"attack at dawn", sealed, bytes(16)
+    >>> wc.search("aes-128-ctr", [pair], key.hex()[:-1] + "?", engine="cpu").run() == [key]
+    True
     """
     return Search(
         algorithm,
@@ -101,5 +108,11 @@ def search(
 
 
 def verify(algorithm: str, pairs: Iterable[Pair | Sequence[bytes]], key: bytes) -> bool:
-    """Whether a key turns every pair right. Parity bits of DES keys are ignored."""
+    """Whether a key turns every pair right. Parity bits of DES keys are ignored.
+
+    >>> import warpcipher as wc
+    >>> block = wc.Cipher("des-ecb", b"8 bytes!").encrypt(b"8 bytes.")
+    >>> wc.keysearch.verify("des-ecb", [(b"8 bytes.", block)], b"8 bytes!")
+    True
+    """
     return Test(Algorithm.named(algorithm), pairs).native.passes(key)

@@ -175,6 +175,13 @@ def safe_open(
 
     The arguments are those of `load_file`. Raises InvalidTag where the key does not open the file,
     FormatError where a header is not right, ValueError, TypeError, ImportError and OSError.
+
+    >>> import numpy
+    >>> from warpcipher import weights
+    >>> weights.save_file({"w": numpy.ones(3, "f4")}, "model.safetensors.cobblestone", bytes(32))
+    >>> with weights.safe_open("model.safetensors.cobblestone", "np", key=bytes(32)) as model:
+    ...     list(model.keys())
+    ['w']
     """
     chosen, key = frameworks.get(framework, device), resolved(key)
     return Model(files_of(path, key, context), key, context, chosen)
@@ -202,6 +209,12 @@ def load_file(
     No tensor is given out before all of them were authenticated. Raises InvalidTag, FormatError,
     ValueError, TypeError (the library has no such dtype), ImportError, MemoryError and OSError;
     what was decrypted is then wiped.
+
+    >>> import numpy
+    >>> from warpcipher import weights
+    >>> weights.save_file({"w": numpy.ones(3, "f4")}, "model.safetensors.cobblestone", bytes(32))
+    >>> weights.load_file("model.safetensors.cobblestone", bytes(32), framework="np")["w"].tolist()
+    [1.0, 1.0, 1.0]
     """
     chosen, key = frameworks.get(framework, device), resolved(key)
     tensors: dict[str, Any] = {}

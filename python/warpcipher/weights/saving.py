@@ -48,6 +48,12 @@ def save_file(
     it is what that library reads. Tensors on a GPU are encrypted there, so that host memory holds
     their ciphertext alone; a file without a key, and Tink's AES-CTR-HMAC, take them through host
     memory. Raises TypeError, ValueError, MemoryError, EngineError, OSError.
+
+    >>> import numpy
+    >>> from warpcipher import weights
+    >>> weights.save_file({"w": numpy.ones(3, "f4")}, "model.safetensors.cobblestone", bytes(32))
+    >>> weights.load_file("model.safetensors.cobblestone", bytes(32), framework="np")["w"].tolist()
+    [1.0, 1.0, 1.0]
     """
     entries = {name: entry_of(name, tensor) for name, tensor in tensors.items()}
     texts = checked_metadata(metadata)
