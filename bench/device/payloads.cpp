@@ -251,9 +251,9 @@ void measure(int turns, int shuffled) {
     std::size_t bytes = 0;
     for (const Message& m : row.messages) bytes += m.in_len;
     const double library = median(row.library), hand = median(row.by_hand);
-    std::printf("%-34s library %6.3f ms (plan %5.3f, call %5.3f), %5.1f Gbit/s   by hand %6.3f ms, %5.1f Gbit/s\n",
+    std::printf("%-34s library %6.3f ms (plan %5.3f, call %5.3f), %5.2f GB/s   by hand %6.3f ms, %5.2f GB/s\n",
                 row.name.c_str(), library, median(row.plan), median(row.call),
-                static_cast<double>(bytes) * 8e-6 / library, hand, static_cast<double>(bytes) * 8e-6 / hand);
+                static_cast<double>(bytes) * 1e-6 / library, hand, static_cast<double>(bytes) * 1e-6 / hand);
     if (&row - rows.data() >= static_cast<std::ptrdiff_t>(orders.size())) continue;
     worst = std::max(worst, library);
     sum += library;
