@@ -37,8 +37,9 @@ class Folders:
         self._known: dict[str, tuple[Identity, tuple[str, ...]]] = {}
 
     def entry(self, path: str) -> Entry:
-        folder, name = os.path.split(path)
-        return Entry(*self._find(folder or "."), name)
+        end = path.rfind("/")
+        folder = "." if end < 0 else path[:end] or "/"
+        return Entry(*self._find(folder), path[end + 1 :])
 
     def _find(self, path: str) -> tuple[Identity, tuple[str, ...]]:
         if path not in self._known:
@@ -60,18 +61,17 @@ def refuse(plan: Plan, key_files: Iterable[str]) -> dict[Identity, str]:
     for key_file in key_files:
         kept.update(dict.fromkeys(_identities(key_file), "the key file"))
     folders = Folders()
-    entries: dict[Entry, str] = {}
-    existing: dict[Identity, str] = {}
+    entries: dict[Entry, Place | None] = {}
+    existing: dict[Identity, Place | None] = {}
     for job in plan.jobs:
         if job.target is None:
             _check_standard_output(kept)
             continue
         path = job.target.path
-        source = _shown_source(job.source)
         entry = folders.entry(path)
         if entry in entries:
-            raise _collision(entries[entry], source, path)
-        entries[entry] = source
+            raise _collision(entries[entry], job.source, path)
+        entries[entry] = job.source
         try:
             status = os.stat(path, follow_symlinks=False)
         except OSError:
@@ -82,8 +82,8 @@ def refuse(plan: Plan, key_files: Iterable[str]) -> dict[Identity, str]:
         # A file with one link has one name, however spelt: some file systems take A for a.
         if status.st_nlink == 1 and not stat.S_ISDIR(status.st_mode):
             if identity in existing:
-                raise _collision(existing[identity], source, path)
-            existing[identity] = source
+                raise _collision(existing[identity], job.source, path)
+            existing[identity] = job.source
     return kept
 
 
@@ -123,5 +123,6 @@ def _shown_source(source: Place | None) -> str:
     return "standard input" if source is None else shown(source.path)
 
 
-def _collision(first: str, second: str, path: str) -> CliError:
-    return usage(f"{first} and {second} would both become {shown(path)}")
+def _collision(first: Place | None, second: Place | None, path: str) -> CliError:
+    sources = f"{_shown_source(first)} and {_shown_source(second)}"
+    return usage(f"{sources} would both become {shown(path)}")

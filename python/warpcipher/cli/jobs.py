@@ -15,7 +15,6 @@ not followed but kept in the tree's manifest, and refused where there is none.
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,22 +26,28 @@ from .outputs import OutputFile
 STANDARD = "-"
 
 
-@dataclass(frozen=True)
 class Place:
-    """The file base/parts[0]/.../parts[-1]. With `beneath` only `base` may be a symbolic link."""
+    """The file base/parts[0]/.../parts[-1]. With `beneath` only `base` may be a symbolic link.
 
-    base: str
-    parts: tuple[str, ...]
-    beneath: bool = False
+    path: all of it as one name, where it is known already: a tree has thousands of these.
+    """
 
-    @functools.cached_property
-    def path(self) -> str:
-        return (
-            os.path.join(self.base, *self.parts) if self.base != "." else os.path.join(*self.parts)
-        )
+    __slots__ = ("base", "beneath", "parts", "path")
+
+    def __init__(
+        self, base: str, parts: tuple[str, ...], beneath: bool = False, path: str = ""
+    ) -> None:
+        self.base = base
+        self.parts = parts
+        self.beneath = beneath
+        self.path = path or os.path.join(*_start(base), *parts)
 
 
-@dataclass(frozen=True, eq=False)
+def _start(base: str) -> tuple[str, ...]:
+    return () if base == "." else (base,)
+
+
+@dataclass(slots=True, eq=False)
 class Job:
     """One input and its output; None is a standard stream, or nothing where files are checked.
 
@@ -220,26 +225,30 @@ def _look(
     naming: Naming,
 ) -> None:
     """Finds what one folder of a tree holds; folders in it go to `waiting`."""
+    source, target = (
+        os.path.join(*_start(root), *parts, "") for root in (tree.source, tree.target)
+    )
+    inside = "".join(f"{part}/" for part in parts)
     with os.scandir(folder) as found:
         entries = sorted(found, key=lambda entry: entry.name)
     for entry in entries:
-        below = (*parts, entry.name)
-        path = "/".join(below)
+        name = entry.name
+        path = inside + name
         if entry.is_symlink():
-            tree.links[path] = os.readlink(entry.name, dir_fd=folder)
+            tree.links[path] = os.readlink(name, dir_fd=folder)
         elif entry.is_dir(follow_symlinks=False):
-            waiting.append(below)
+            waiting.append((*parts, name))
         elif not entry.is_file(follow_symlinks=False):
             tree.others[path] = "not a regular file"
-        elif (name := naming(entry.name)) is None:
+        elif (other := naming(name)) is None:
             tree.others[path] = f"its name does not end in {naming.suffix}"
         else:
-            output = None if naming.nowhere else Place(tree.target, (*parts, name), beneath=True)
-            member = path if naming.encrypt else "/".join((*parts, name))
-            status = entry.stat(follow_symlinks=False)
-            tree.jobs.append(
-                Job(Place(tree.source, below, beneath=True), output, tree, member, status)
-            )
+            place = Place(tree.source, (*parts, name), True, source + name)
+            output = None
+            if not naming.nowhere:
+                output = Place(tree.target, (*parts, other), True, target + other)
+            member = path if naming.encrypt else inside + other
+            tree.jobs.append(Job(place, output, tree, member, entry.stat(follow_symlinks=False)))
 
 
 def open_source(place: Place | None) -> files.InputFile:

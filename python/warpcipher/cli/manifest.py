@@ -153,8 +153,11 @@ class Manifest:
                 str(first["format"]), {}, str(first["id"]), first["base"], int(first["made"])
             )
             count = int(first["entries"])
-            for line in lines[1:]:
-                entry = Entry(**json.loads(line))
+            listed = json.loads(f"[{','.join(lines[1:])}]")  # at once: several times as fast
+            if len(listed) != len(lines) - 1:
+                raise ManifestError("the manifest has not one entry a line")
+            for fields in listed:
+                entry = Entry(**fields)
                 made.entries[entry.name] = entry
         except ManifestError:
             raise

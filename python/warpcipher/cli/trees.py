@@ -164,7 +164,7 @@ class Growing:
             )
         if not os.path.isdir(target):
             return
-        naming = Naming(self._sealed.format.extension, encrypt=False)
+        naming = Naming(self._sealed.format.extension, encrypt=False, nowhere=True)
         found = find_tree(target, target, naming, [])
         self._there = {job.name: job for job in found.jobs}
         ours = self._known.keys() | {job.name for job in self.tree.jobs}
