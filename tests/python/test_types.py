@@ -182,6 +182,8 @@ def test_pyright_sees_the_same(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
+    if run.returncode not in (0, 1):  # the package gets the program itself when it first runs
+        pytest.skip(f"pyright cannot run here: {run.stderr[-200:]}")
     told: dict[str, dict[int, tuple[str, str]]] = {"program.py": {}, "refused.py": {}}
     for entry in json.loads(run.stdout)["generalDiagnostics"]:
         line = entry["range"]["start"]["line"] + 1
