@@ -129,9 +129,9 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
 
     >>> import pathlib
     >>> from warpcipher import formats
-    >>> size = pathlib.Path("secret.age").write_bytes(b"age-encryption.org/v1\\n-> X25519 ...")
-    >>> formats.info("secret.age").foreign.name
-    'age'
+    >>> size = pathlib.Path("secret.enc").write_bytes(b"Salted__" + bytes(24))
+    >>> formats.info("secret.enc").foreign.name
+    'openssl'
     """
     with Path(path).open("rb") as file:
         size = file.seek(0, os.SEEK_END)

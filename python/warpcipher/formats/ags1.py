@@ -14,6 +14,8 @@ block passes for a shorter one, unless its length is known from elsewhere, as fr
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 from .base import (
     Buffer,
     Candidate,
@@ -27,6 +29,9 @@ from .base import (
 )
 from .layout import FormatError, Layout
 from .nonce_chunks import OVERHEAD, NonceChunkDecryptor, NonceChunkEncryptor
+
+if TYPE_CHECKING:
+    from .._types import AlgorithmName
 
 MAGIC = b"AGS1"
 HEADER_SIZE = 8
@@ -72,7 +77,7 @@ class Ags1(Format):
         return NonceChunkEncryptor(
             layout(BLOCK_SIZE),
             header,
-            f"aes-{8 * len(secret)}-gcm",
+            cast("AlgorithmName", f"aes-{8 * len(secret)}-gcm"),
             secret,
             options,
             options.context,
@@ -96,7 +101,7 @@ class Ags1(Format):
         secret = self._key(key, options)
         return NonceChunkDecryptor(
             layout(block),
-            f"aes-{8 * len(secret)}-gcm",
+            cast("AlgorithmName", f"aes-{8 * len(secret)}-gcm"),
             secret,
             options,
             options.context,

@@ -4,14 +4,14 @@ short text. The first two come from pyca/cryptography, which is imported when th
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import warpcipher as wc
 
 KEY_SIZE = 32
 NONCE_SIZE = 12
 TAG_SIZE = 16
-ALGORITHM = "chacha20-poly1305"
+ALGORITHM: Final = "chacha20-poly1305"
 
 SCRYPT_BLOCK = 8
 """The parameter r: both formats have it."""

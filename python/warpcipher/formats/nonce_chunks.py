@@ -21,7 +21,7 @@ from .file_chunks import FileChunksCall, failure_of, raise_failure
 from .layout import Layout
 
 if TYPE_CHECKING:
-    from .._types import StreamLike
+    from .._types import AlgorithmName, StreamLike
 
 NONCE_SIZE = 12
 TAG_SIZE = 16
@@ -35,7 +35,7 @@ class _NonceChunks(PieceCipher):
     def __init__(
         self,
         layout: Layout,
-        algorithm: str,
+        algorithm: AlgorithmName,
         key: bytearray,
         options: Options,
         aad_prefix: bytes | None = None,
@@ -71,7 +71,7 @@ class NonceChunkEncryptor(_NonceChunks, Encryptor):
         self,
         layout: Layout,
         header: bytes,
-        algorithm: str,
+        algorithm: AlgorithmName,
         key: bytearray,
         options: Options,
         aad_prefix: bytes | None = None,
@@ -115,7 +115,7 @@ class NonceChunkDecryptor(_NonceChunks, Decryptor):
     def __init__(
         self,
         layout: Layout,
-        algorithm: str,
+        algorithm: AlgorithmName,
         key: bytearray,
         options: Options,
         aad_prefix: bytes | None = None,
