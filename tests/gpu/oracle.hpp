@@ -8,5 +8,5 @@
 
 inline warpcipher::Engine& oracle() {
   return warpcipher::cpu_engine().offers(warpcipher::find_algorithm("aes-128-ctr")) ? warpcipher::cpu_engine()
-                                                                                 : warpcipher::reference_engine();
+                                                                                    : warpcipher::reference_engine();
 }
