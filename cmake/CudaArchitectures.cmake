@@ -6,8 +6,8 @@
 #         sm_80 on, which the driver compiles when it is first used
 #   list  as for CMAKE_CUDA_ARCHITECTURES
 # nvcc's front end takes most of the time, so it runs once for all GPUs: machine code for each is made from PTX of the
-# oldest (for sm_90 the same as from PTX of its own). Only the sources of ghash/ look at __CUDA_ARCH__ and have three
-# forms, below 80, from 80 and from 100; for those it runs three times (WARPCIPHER_FORMS_CUDA_CODE).
+# oldest (for sm_90 the same as from PTX of its own). Only the sources of ghash/ and chacha/ look at __CUDA_ARCH__ and
+# have three forms, below 80, from 80 and from 100; for those it runs three times (WARPCIPHER_FORMS_CUDA_CODE).
 # Kernels that need the feature set of one architecture (sm_90a) are in files named *_sm90a.cu, which the library
 # warpcipher_sm_90a compiles for it alone, in every build: code for sm_90a runs on nothing else.
 
@@ -107,7 +107,7 @@ function(warpcipher_cuda_sources)
       set_source_files_properties("${source}" PROPERTIES LANGUAGE CXX)
       # It may get a kernel.
       set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
-    elseif(source MATCHES "/ghash/")
+    elseif(source MATCHES "/(ghash|chacha)/")
       set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS "${WARPCIPHER_FORMS_CUDA_CODE}")
     else()
       set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS "${WARPCIPHER_CUDA_CODE}")
@@ -117,9 +117,9 @@ function(warpcipher_cuda_sources)
   file(GLOB_RECURSE headers ${PROJECT_SOURCE_DIR}/src/*.cuh ${PROJECT_SOURCE_DIR}/src/*.hpp)
   foreach(file IN LISTS headers ARGN)
     file(STRINGS "${file}" lines REGEX "__CUDA_ARCH__ *[<>=]" LIMIT_COUNT 1)
-    if(lines AND NOT file MATCHES "/ghash/")
-      message(FATAL_ERROR "${file} compares __CUDA_ARCH__; only what is in ghash/ is compiled for more than one "
-                          "(cmake/CudaArchitectures.cmake)")
+    if(lines AND NOT file MATCHES "/(ghash|chacha)/")
+      message(FATAL_ERROR "${file} compares __CUDA_ARCH__; only what is in ghash/ and chacha/ is compiled for more "
+                          "than one (cmake/CudaArchitectures.cmake)")
     endif()
   endforeach()
 endfunction()

@@ -130,6 +130,13 @@ class Decryptor(PieceCipher):
     def seek(self, chunk: int, read_at: ReadAt) -> None:
         """Makes chunk number `chunk` the one that `process` takes next."""
 
+    def open_on_gpu(
+        self, first: int, sealed: _native.DeviceArray, *, final: bool
+    ) -> _native.DeviceArray:
+        """The plaintext of whole chunks, from number `first` on, whose ciphertext lies on a GPU.
+        ValueError: a GPU does not authenticate this format. InvalidTag."""
+        raise ValueError("a GPU does not authenticate this format: read it without kvikio")
+
     def read_range(
         self,
         source: int | Buffer,

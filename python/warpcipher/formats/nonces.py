@@ -41,3 +41,11 @@ class NonceColumn:
         if final and self.final_shift is not None:
             column ^= 1 << self.final_shift
         return column.to_bytes(self._width * count, "big")
+
+    def build_many(self, first: int, count: int, final: bool) -> bytes:
+        """As `build`, of any count."""
+        built, end, most = [], first + count, self._capacity
+        for begin in range(first, end, most):
+            left = end - begin
+            built.append(self.build(begin, min(most, left), final and left <= most))
+        return b"".join(built)

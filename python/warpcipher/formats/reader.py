@@ -20,7 +20,7 @@ import warpcipher as wc
 
 from .._uncopied import Uncopied
 from .base import Decryptor, Format, Options, wipe
-from .layout import FormatError
+from .layout import FormatError, Layout
 from .whole import Reader, file_size, read_whole
 
 if TYPE_CHECKING:
@@ -143,11 +143,9 @@ class DecryptingReader(Uncopied, io.RawIOBase):
         """Decrypts chunks into `out`, which holds all of their ciphertext; returns the bytes of
         plaintext. For formats without ranges."""
         decryptor = self._open_decryptor()
-        start = self._layout.file_start(first)
         final = first + count == self._chunks
-        end = self._file_size if final else self._layout.file_start(first + count)
         decryptor.seek(first, self._read_at)
-        data = self._load(start, end - start)
+        data = self._load(*self.place_of(first, first + count))
         return decryptor.process(memoryview(data), out, final=final)
 
     def _fill(self, position: int, out: memoryview) -> None:
@@ -184,11 +182,26 @@ class DecryptingReader(Uncopied, io.RawIOBase):
         begin, data = 0, bytearray()
         if length and decryptor.reads_ranges:
             first, last = (self._layout.locate(p)[0] for p in (position, position + length - 1))
-            begin = self._layout.file_start(first)
-            is_last = last + 1 == self._chunks
-            end = self._file_size if is_last else self._layout.file_start(last + 1)
-            data = self._load(begin, end - begin)
+            begin, size = self.place_of(first, last + 1)
+            data = self._load(begin, size)
         decryptor.read_range(data, begin, self._file_size, position, length, out, stream)
+
+    @property
+    def layout(self) -> Layout:
+        """Where the chunks lie."""
+        return self._layout
+
+    def place_of(self, first: int, end: int) -> tuple[int, int]:
+        """Where the chunks from `first` on and before `end` begin in the encrypted file, and their
+        size."""
+        start = self._layout.file_start(first)
+        stop = self._file_size if end == self._chunks else self._layout.file_start(end)
+        return start, stop - start
+
+    def open_on_gpu(self, first: int, end: int, sealed: Any) -> Any:
+        """The plaintext of these chunks, whose ciphertext lies on a GPU, on that GPU. Raises
+        ValueError for formats that a GPU does not authenticate; InvalidTag."""
+        return self._open_decryptor().open_on_gpu(first, sealed, final=end == self._chunks)
 
     def _chunk(self, index: int) -> bytearray:
         """The plaintext of one chunk, from the cache or decrypted into it."""

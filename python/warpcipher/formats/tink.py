@@ -28,8 +28,8 @@ from .chunks import (
     ChunkCipher,
     ChunkDecryptor,
     ChunkEncryptor,
-    CtrHmacChunks,
 )
+from .ctr_hmac import CtrHmacChunks
 from .layout import FormatError, Layout
 from .nonces import NonceColumn
 from .tink_keyset import NONCE_PREFIX_SIZE, Keyset, StreamingKey

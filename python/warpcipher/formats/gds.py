@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encrypted files read to a GPU by kvikio: where GPUDirect Storage is set up, ciphertext goes from
+the disk to the GPU's memory without the host's. Needs the extra `gds`.
+
+Elsewhere kvikio reads through host memory too, and `DecryptedFile.read_device` is faster: take this
+for disks with GPUDirect Storage alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from .. import _native
+from .layout import FormatError
+
+if TYPE_CHECKING:
+    from .decrypted_file import DecryptedFile
+    from .reader import DecryptingReader
+
+PIECE = 32 << 20
+"""Bytes of ciphertext that are read at once: the next while one is decrypted."""
+
+LEGACY_STREAM = 1
+
+
+def read_device(
+    file: DecryptedFile, path: str | os.PathLike[str], offset: int, length: int, device: int = 0
+) -> _native.DeviceArray:
+    """`length` bytes of plaintext from `offset` on, in new memory of a GPU, as
+    `DecryptedFile.read_device` gives them.
+
+    file: the file at `path`, opened by `warpcipher.formats.open`.
+
+    Raises ImportError where kvikio is missing; ValueError for a range that the file does not have,
+    and for formats that a GPU does not authenticate (raw, Tink's AES-CTR-HMAC); InvalidTag,
+    FormatError, OSError, EngineError; then nothing is handed out.
+    """
+    kvikio = _kvikio()
+    if offset < 0 or length < 0 or offset + length > file.raw.size:
+        raise ValueError(
+            f"the range [{offset}, +{length}) leaves the file, which has {file.raw.size} bytes"
+        )
+    out = _native.DeviceArray(length, device, LEGACY_STREAM)
+    if length == 0:
+        return out
+    with kvikio.CuFile(path, "r") as source:
+        _read(_Source(source, device), file.raw, offset, length, out)
+    return out
+
+
+def _kvikio() -> Any:
+    try:
+        return importlib.import_module("kvikio")
+    except ImportError as error:
+        raise ImportError(
+            f"reading by GPUDirect Storage needs kvikio ({error}): pip install 'warpcipher[gds]'"
+        ) from error
+
+
+class _Source:
+    """Gives ciphertext in memory of a GPU."""
+
+    def __init__(self, file: Any, device: int) -> None:
+        self._file = file
+        self._device = device
+
+    def start(self, offset: int, size: int) -> tuple[_native.DeviceArray, Any]:
+        array = _native.DeviceArray(size, self._device, LEGACY_STREAM)
+        array.clear(0, size)  # it is there: kvikio knows nothing of the stream that it is made on
+        return array, self._file.pread(array, size, offset)
+
+    def finish(self, offset: int, started: tuple[_native.DeviceArray, Any]) -> _native.DeviceArray:
+        array, future = started
+        count = future.get()
+        if count != len(array):
+            raise FormatError(
+                f"the encrypted file ended at byte {offset + count} while it was read"
+            )
+        return array
+
+
+def _read(
+    source: _Source, reader: DecryptingReader, position: int, length: int, out: _native.DeviceArray
+) -> None:
+    layout = reader.layout
+    first, skip = layout.locate(position)
+    last = layout.locate(position + length - 1)[0]
+    step = max(1, PIECE // (layout.chunk + layout.overhead))
+    pieces = [(begin, min(begin + step, last + 1)) for begin in range(first, last + 1, step)]
+    waiting: deque[tuple[int, Any]] = deque()
+    done = 0
+    for number, (begin, end) in enumerate(pieces):
+        for piece in pieces[number + len(waiting) : number + 2]:
+            start, size = reader.place_of(*piece)
+            waiting.append((start, source.start(start, size)))
+        plain = reader.open_on_gpu(begin, end, source.finish(*waiting.popleft()))
+        count = min(len(plain) - skip, length - done)
+        out.pack(done, plain, skip, 1, count, count)
+        done += count
+        skip = 0
