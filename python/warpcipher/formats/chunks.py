@@ -5,7 +5,7 @@ the encryptor and decryptor of pieces over them. Each piece is one call of `run_
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 import warpcipher as wc
 
