@@ -291,6 +291,33 @@ def kek() -> Any:
 
 
 @pytest.mark.parametrize("kind", ["json", "binary"])
+def test_a_keyset_gets_another_wrapping_key(kind: str, kek: Any) -> None:
+    import tink
+    from tink import aead, secret_key_access
+
+    new = tink.new_keyset_handle(aead.aead_key_templates.AES256_GCM).primitive(aead.Aead)
+    keyset = formats.Keyset.generate("AES128_GCM_HKDF_4KB")
+    handle = tink.json_proto_keyset_format.parse(keyset.to_json(), secret_key_access.TOKEN)
+    if kind == "json":
+        old = tink.json_proto_keyset_format.serialize_encrypted(handle, kek, b"ad").encode()
+    else:
+        old = tink.proto_keyset_format.serialize_encrypted(handle, kek, b"ad")
+    for fresh, expected in ((None, b"ad"), (b"", b""), (b"x", b"x")):
+        made = keys.rewrap_tink(old, kek, new, associated_data=b"ad", new_associated_data=fresh)
+        assert (made[:1] == b"{") == (kind == "json")
+        source = keys.from_tink(made, kms=new, associated_data=expected)
+        assert formats.Keyset.from_json(keys.resolve(source)).keys == keyset.keys
+        with pytest.raises(PermissionError, match="did not decrypt"):
+            keys.resolve(keys.from_tink(made, kms=kek, associated_data=expected))
+    with pytest.raises(PermissionError, match="did not decrypt"):
+        keys.rewrap_tink(old, new, kek, associated_data=b"ad")
+    with pytest.raises(ValueError, match="new_kms is 'https://x': expected a URI"):
+        keys.rewrap_tink(old, kek, "https://x")
+    with pytest.raises(ValueError, match="keyset is not encrypted"):
+        keys.rewrap_tink(keyset.to_json().encode(), kek, new)
+
+
+@pytest.mark.parametrize("kind", ["json", "binary"])
 def test_tink_keysets_that_a_kms_encrypted(kind: str, kek: Any, tmp_path: Path) -> None:
     import tink
     from tink import secret_key_access

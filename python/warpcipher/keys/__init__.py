@@ -20,7 +20,7 @@ from .command import from_command
 from .decode import Encoding, decode, identify
 from .source import KeySource, is_deferred, resolve
 from .sources import from_descriptor, from_env, from_file
-from .tink_kms import from_tink
+from .tink_kms import from_tink, rewrap_tink
 
 __all__ = [
     "Encoding",
@@ -34,4 +34,5 @@ __all__ = [
     "identify",
     "is_deferred",
     "resolve",
+    "rewrap_tink",
 ]

@@ -6,7 +6,9 @@ The package is imported when such a key is needed; nothing else here needs it.
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
@@ -55,33 +57,46 @@ class _TinkKeyset(KeySource):
         return self._decrypt(content, is_json)
 
     def _decrypt(self, content: bytes, is_json: bool) -> bytes:
-        try:
-            tink = import_module("tink")
-            access = import_module("tink.secret_key_access").TOKEN
-        except ImportError as error:
-            raise ValueError(
-                f"{self.name}: a keyset that a KMS encrypted needs the package tink ({error}): "
-                "pip install tink"
-            ) from None
-        try:
-            aead = _aead(tink, self._kms)
-            if is_json:
-                handle = tink.json_proto_keyset_format.parse_encrypted(
-                    content.decode("utf-8"), aead, self._associated_data
-                )
-            else:
-                handle = tink.proto_keyset_format.parse_encrypted(
-                    content, aead, self._associated_data
-                )
+        tink = _tink(self.name)
+        access = import_module("tink.secret_key_access").TOKEN
+        with _asking(self.name, "decrypt"):
+            handle = _parsed(tink, content, is_json, self._kms, self._associated_data)
             text: str = tink.json_proto_keyset_format.serialize(handle, access)
-        except ImportError as error:
-            raise ValueError(f"{self.name}: the KMS's client is missing: {error}") from None
-        except Exception as error:
-            # Of Tink, of a KMS's client library or of the network under it: none has a common base.
-            raise PermissionError(
-                f"{self.name}: the KMS did not decrypt it: {type(error).__name__}: {error}"
-            ) from error
         return text.encode()
+
+
+def _tink(name: str) -> Any:
+    try:
+        return import_module("tink")
+    except ImportError as error:
+        raise ValueError(
+            f"{name}: a keyset that a KMS encrypted needs the package tink ({error}): "
+            "pip install tink"
+        ) from None
+
+
+@contextlib.contextmanager
+def _asking(name: str, verb: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise ValueError(f"{name}: the KMS's client is missing: {error}") from None
+    except Exception as error:
+        # Of Tink, of a KMS's client library or of the network under it: none has a common base.
+        raise PermissionError(
+            f"{name}: the KMS did not {verb} it: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _parsed(
+    tink: Any, content: bytes, is_json: bool, kms: Kms | None, associated_data: bytes
+) -> Any:
+    """The handle of an encrypted keyset."""
+    aead = _aead(tink, kms)
+    if is_json:
+        text = content.decode("utf-8")
+        return tink.json_proto_keyset_format.parse_encrypted(text, aead, associated_data)
+    return tink.proto_keyset_format.parse_encrypted(content, aead, associated_data)
 
 
 def _aead(tink: Any, kms: Kms | None) -> Any:
@@ -119,9 +134,50 @@ def from_tink(
     (`pip install tink[awskms]`). Raises ValueError for what is no such keyset, PermissionError
     where the KMS does not decrypt it.
     """
+    if kms is not None:
+        _check("kms", kms, "decrypt")
+    return _TinkKeyset(keyset, kms, associated_data)
+
+
+def _check(name: str, kms: Kms, method: str) -> None:
     if isinstance(kms, str):
         if not kms.startswith(SCHEMES):
-            raise ValueError(f"kms is {kms!r}: expected a URI of {', '.join(SCHEMES)}")
-    elif kms is not None and not callable(getattr(kms, "decrypt", None)):
-        raise TypeError(f"kms is {type(kms).__name__}: expected a URI or an Aead of Tink")
-    return _TinkKeyset(keyset, kms, associated_data)
+            raise ValueError(f"{name} is {kms!r}: expected a URI of {', '.join(SCHEMES)}")
+    elif not callable(getattr(kms, method, None)):
+        raise TypeError(f"{name} is {type(kms).__name__}: expected a URI or an Aead of Tink")
+
+
+def rewrap_tink(
+    keyset: bytes,
+    kms: Kms,
+    new_kms: Kms,
+    *,
+    associated_data: bytes = b"",
+    new_associated_data: bytes | None = None,
+) -> bytes:
+    """A keyset that a KMS encrypted, encrypted by another key of a KMS: the keys in it, and so the
+    data, stay as they are.
+
+    keyset:   as JSON or binary; the result is of the same kind.
+    kms, new_kms: as of `from_tink`: of the keyset as it is, and as it shall be.
+    associated_data, new_associated_data: likewise; None: the new is the old.
+
+    Who kept the old keyset and may use the old key of the KMS can still read the data. Raises
+    ValueError for what is no such keyset, PermissionError where a KMS refuses.
+    """
+    _check("kms", kms, "decrypt")
+    _check("new_kms", new_kms, "encrypt")
+    is_json = keyset.lstrip()[:1] == b"{"
+    if is_json and identify(keyset) is None:
+        raise ValueError("the keyset is not encrypted")
+    name = "the Tink keyset"
+    tink = _tink(name)
+    with _asking(name, "decrypt"):
+        handle = _parsed(tink, keyset, is_json, kms, associated_data)
+    fresh = associated_data if new_associated_data is None else new_associated_data
+    with _asking(name, "encrypt"):
+        aead = _aead(tink, new_kms)
+        if is_json:
+            text: str = tink.json_proto_keyset_format.serialize_encrypted(handle, aead, fresh)
+            return text.encode()
+        return bytes(tink.proto_keyset_format.serialize_encrypted(handle, aead, fresh))
