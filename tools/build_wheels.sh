@@ -76,10 +76,10 @@ python -c 'import warpcipher_build as b; print(b.build_sdist("dist"))' >"$work/s
 # The bill of materials: the package and what it needs, and what is linked into its extensions.
 version=$(tools/version.sh)
 rm -rf "$work/materials"
-python -m venv "$work/materials"
-"$work/materials/bin/python" -m pip install -q --no-index --no-deps --find-links dist "warpcipher==$version"
-"$work/materials/bin/python" -m pip install -q --find-links dist "warpcipher==$version" \
-  "nanobind==$(python -c 'import nanobind; print(nanobind.__version__)')" \
+python -m venv --without-pip "$work/materials"
+into=(python -m pip --python "$work/materials/bin/python" install -q --find-links dist)
+"${into[@]}" --no-index --no-deps "warpcipher==$version"
+"${into[@]}" "warpcipher==$version" "nanobind==$(python -c 'import nanobind; print(nanobind.__version__)')" \
   "$(python -c 'import warpcipher_build as b; print(*[p for p in b.NVCC_PACKAGES if "runtime" in p])')"
 cyclonedx-py environment "$work/materials" --output-reproducible -o "dist/warpcipher-$version.cdx.json"
 say "dist: source distribution and warpcipher-$version.cdx.json"

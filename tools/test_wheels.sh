@@ -27,7 +27,9 @@ bare() { # SUITE
   local root=$roots/$1
   if [ ! -x "$root/usr/bin/python3" ]; then
     say "making $root"
-    debootstrap --variant=minbase --components=main,universe --include=python3,python3-venv "$1" "$root" "$(archive "$1")" \
+    local script=$1 # a debootstrap that is older than the suite has none for it
+    [ -e "/usr/share/debootstrap/scripts/$script" ] || script=$(case $(archive "$1") in *ubuntu) echo jammy ;; *) echo sid ;; esac)
+    debootstrap --variant=minbase --components=main,universe --include=python3,python3-venv "$1" "$root" "$(archive "$1")" "$script" \
       >"$roots/$1.log" 2>&1 || { tail "$roots/$1.log"; die "debootstrap of $1 failed"; }
   fi
   rm -rf "$root/wheels" && mkdir "$root/wheels"
