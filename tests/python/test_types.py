@@ -208,24 +208,26 @@ def arguments(definition: str) -> list[str]:
     return [entry.arg for entry in (*function.args.args, *function.args.kwonlyargs)]
 
 
-def test_the_types_of_aesgcm_are_of_its_methods() -> None:
+@pytest.mark.parametrize("name", wc.aead.__all__)
+def test_the_types_of_aeads_are_of_their_methods(name: str) -> None:
     (stub,) = [
         node
         for node in ast.parse((PACKAGE / "aead.pyi").read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ClassDef)
+        if isinstance(node, ast.ClassDef) and node.name == name
     ]
     typed: dict[str, list[list[str]]] = {}
     for node in stub.body:
         assert isinstance(node, ast.FunctionDef)
         names = [entry.arg for entry in (*node.args.args, *node.args.kwonlyargs)]
         typed.setdefault(node.name, []).append(names)
+    native_class = getattr(wc.aead, name)
     native = {
-        name: arguments(method.__nb_signature__[0][0])
-        for name, method in vars(wc.aead.AESGCM).items()
-        if hasattr(method, "__nb_signature__") and name != "__repr__"
+        method: arguments(found.__nb_signature__[0][0])
+        for method, found in vars(native_class).items()
+        if hasattr(found, "__nb_signature__") and method != "__repr__"
     }
-    native["generate_key"] = arguments(wc.aead.AESGCM.generate_key.__nb_signature__[0][0])
-    assert native == {name: names[0] for name, names in typed.items()}
+    native["generate_key"] = arguments(native_class.generate_key.__nb_signature__[0][0])
+    assert native == {method: forms[0] for method, forms in typed.items()}
     assert all(names == forms[0] for forms in typed.values() for names in forms)
 
 
