@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file on a tmpfs to another: the command against `cp`, `openssl enc` and Tink in Python."""
+"""A file on a tmpfs to another: the command against `cp`, `openssl enc`, `age` and Tink in
+Python."""
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -52,8 +54,34 @@ def measure(folder: Path, mib: int, repetitions: int) -> list[Row]:
         rates["tink AES256-GCM-HKDF 1 MB (Python)"] = seconds(tink_encryption(plain, copy), 1)
     except ImportError:
         print("tink is not installed: left out", file=sys.stderr)
+    if shutil.which("age"):
+        rates |= age_seconds(warpcipher, folder, plain, repetitions)
+    else:
+        print("age is not installed: left out", file=sys.stderr)
     gib = mib / 1024
     return [Row(name, "GiB/s", [gib / taken for taken in times]) for name, times in rates.items()]
+
+
+def age_seconds(
+    warpcipher: str, folder: Path, plain: Path, repetitions: int
+) -> dict[str, list[float]]:
+    """Format age, by this command and by age itself, in turn: both see the same machine."""
+    identity, ours, theirs, out = (folder / name for name in ("id", "ours", "theirs", "out"))
+    run([warpcipher, "keygen", "--format", "age", identity])
+    public = identity.read_text().split("# public key: ")[1].split()[0]
+    commands: dict[str, list[object]] = {
+        "warpcipher encrypt, age": [warpcipher, "encrypt", "-f", "-r", public, "-o", ours, plain],
+        "age": ["age", "-r", public, "-o", theirs, plain],
+        "warpcipher decrypt, age": [warpcipher, "decrypt", "-f", "-i", identity, "-o", out, theirs],
+        "age -d": ["age", "-d", "-i", identity, "-o", out, ours],
+    }
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(repetitions):
+        for name, command in commands.items():
+            times[name] += seconds(functools.partial(run, command), 1)
+            if command[-2] == out:
+                run(["cmp", plain, out])
+    return times
 
 
 def run(command: list[object]) -> None:
