@@ -40,7 +40,20 @@ def test_every_public_name_of_the_package_is_on_a_page() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "aead", "bench", "formats", "keys", "keysearch", "parquet", "tuning", "weights"]
+    "name",
+    [
+        "",
+        "aead",
+        "bench",
+        "formats",
+        "formats.age",
+        "formats.crypt4gh",
+        "keys",
+        "keysearch",
+        "parquet",
+        "tuning",
+        "weights",
+    ],
 )
 def test_every_public_name_has_a_docstring(name: str) -> None:
     module = importlib.import_module("warpcipher" + ("." + name if name else ""))

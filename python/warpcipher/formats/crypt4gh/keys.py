@@ -70,6 +70,7 @@ class SecretKey:
 
     @property
     def public_key(self) -> PublicKey:
+        """What files are encrypted to."""
         return PublicKey(curve25519.public_key(self.secret))
 
     @classmethod
