@@ -15,8 +15,8 @@ import warpcipher as wc
 from parquet_cases import CTR, GCM, KEY, KEYS, pq, read_by_pyarrow, read_plain, table, write
 from warpcipher import parquet
 from warpcipher.formats import FormatError
+from warpcipher.parquet import lazy, opening, reading
 from warpcipher.parquet import metadata as md
-from warpcipher.parquet import reading
 from warpcipher.parquet.thrift import read_whole
 
 PREFIXES: tuple[dict[str, Any], ...] = (
@@ -322,6 +322,19 @@ def test_a_table_is_the_same_whether_its_chunks_are_short_or_long(
     damaged[600] ^= 1
     with pytest.raises(wc.InvalidTag, match="column a, row group 0, dictionary page"):
         parquet.read_table(damaged, KEY)
+
+
+def test_each_chunk_is_decrypted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[tuple[int, int]] = []
+
+    def spy(file: Any, chunks: Any, *args: Any) -> Any:
+        opened.extend((chunk.row_group, chunk.column) for chunk in chunks)
+        return opening.Opening(file, chunks, *args)
+
+    monkeypatch.setattr(lazy, "Opening", spy)
+    monkeypatch.setattr(reading, "_SHORT_CHUNK", 1)
+    assert parquet.read_table(write(table()), KEY).equals(table())
+    assert sorted(opened) == list(itertools.product(range(3), range(5)))
 
 
 def test_what_a_buffer_held_before_is_not_read() -> None:

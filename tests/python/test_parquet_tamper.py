@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import itertools
 import re
 import tempfile
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ from parquet_cases import (
 )
 from warpcipher import parquet
 from warpcipher.formats import FormatError
-from warpcipher.parquet import EncryptionConfig, footer, image, thrift
+from warpcipher.parquet import EncryptionConfig, footer, image, reading, thrift
 from warpcipher.parquet import metadata as md
 from warpcipher.parquet.modules import (
     FOOTER,
@@ -340,6 +342,19 @@ def test_nothing_is_handed_out_of_a_chunk_that_failed(monkeypatch: pytest.Monkey
     with parquet.open(damaged, KEY) as file:
         assert len(file.column_chunks([0]).chunks) == 5
         assert len(file.column_chunks(columns=["a", "t"]).chunks) == 6
+
+
+def test_pyarrow_keeps_nothing_of_a_file_that_was_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It keeps what `read` of a file object raised, but not the file, keys and buffers."""
+    monkeypatch.setattr(reading, "_SHORT_CHUNK", 1)
+    data = encrypted(plain_file())
+    with parquet.open(flipped(data, 600), KEY) as file:
+        groups = weakref.ref(file)
+        with pytest.raises(wc.InvalidTag, match="column a, row group 0"):
+            parquet.read_table(file)
+    del file
+    gc.collect()
+    assert groups() is None
 
 
 @hypothesis.given(st.data())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plain Parquet file that is decrypted as it is read, for a reader that reads a chunk at a time.
 
-    offsets   0      ...      those of the encrypted file      ...      its size on
+    offsets   0      ...      those of the encrypted file      ...      its size, and 64 KiB on
               PAR1 | chunks, each where it lies encrypted, zeros behind it | plain footer
 
 So no image of the table is made, and the memory of one chunk serves the next.
@@ -21,6 +21,9 @@ from .footer import PLAIN_MAGIC
 from .image import enclosed
 from .opening import Opening
 from .plain_metadata import footer_in_place
+
+_FIRST_LOOK = 64 << 10
+"""Bytes at the end that a reader takes to find the footer: no chunk is decrypted for them."""
 
 
 class LazyImage(io.RawIOBase):
@@ -44,7 +47,8 @@ class LazyImage(io.RawIOBase):
         self._chunks = sorted(chunks, key=lambda chunk: chunk.start)
         self._starts = [chunk.start for chunk in self._chunks]
         self._tail = enclosed(footer_in_place(file, row_groups, columns))
-        self._size = file.source.size + len(self._tail)
+        self._tail_start = file.source.size + _FIRST_LOOK
+        self._size = self._tail_start + len(self._tail)
         self._position = 0
         self._allocate = allocate
         self._room = allocate(max((chunk.size for chunk in chunks), default=0))
@@ -101,7 +105,7 @@ class LazyImage(io.RawIOBase):
             filled = min(max(filled, chunk.start + opening.size), end)
         _zero(out[filled - start :])
         _overlay(out, start, PLAIN_MAGIC, 0)
-        _overlay(out, start, self._tail, self._file.source.size)
+        _overlay(out, start, self._tail, self._tail_start)
 
 
 def _zero(out: memoryview) -> None:

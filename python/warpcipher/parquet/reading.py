@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import warpcipher as wc
+
+from ..formats import FormatError
 from .cudf import Decoder
 from .dest import Dest, writing
 from .device import Device
@@ -185,10 +188,21 @@ def read_table(
             file, file.choose_row_groups(row_groups), file.choose_columns(names), arrow
         )
         # Not through a data set, which reads a whole struct where a part of it was asked for.
-        with parquet.ParquetFile(plain) as reader:
-            table = reader.read(columns=names)
+        try:
+            with parquet.ParquetFile(plain) as reader:
+                table = reader.read(columns=names)
+        except (wc.InvalidTag, FormatError, OSError) as error:
+            raise _released(error) from None
     in_order = names is not None and set(names) == set(table.column_names)
     return table.select(names) if in_order else table
+
+
+def _released(error: Exception) -> Exception:
+    """The same error anew. pyarrow keeps for ever what a file object raised: let it keep nothing of
+    the file, which the traceback holds."""
+    again = type(error)(*error.args).with_traceback(error.__traceback__)
+    error.__traceback__ = error.__context__ = None
+    return again
 
 
 def _plain_file(file: File, row_groups: list[int], columns: list[int], arrow: Any) -> Any:
