@@ -116,8 +116,9 @@ def renamed(data: bytes, algorithm: str) -> bytes:
 
 def test_a_footer_that_promises_tags_is_held_to_them() -> None:
     """As pyarrow before 26.0.1 signs files in CTR: nobody may take the tags off by a footer."""
-    data = write(table(), encryption_algorithm=CTR, plaintext_footer=True)
-    assert read_by_pyarrow(renamed(data, CTR), KEY).equals(table())
+    content = table().select(["a"])
+    data = write(content, encryption_algorithm=CTR, plaintext_footer=True)
+    assert read_by_pyarrow(renamed(data, CTR), KEY).equals(content)
     lying = renamed(data, GCM)
     assert parquet.inspect(lying).algorithm == GCM
     with pytest.raises(wc.InvalidTag, match="column a, row group 0, dictionary page"):

@@ -12,7 +12,18 @@ from typing import Any
 
 import pytest
 import warpcipher as wc
-from parquet_cases import CTR, GCM, KEY, KEYS, pq, read_by_pyarrow, read_plain, table, write
+from parquet_cases import (
+    CTR,
+    GCM,
+    KEY,
+    KEYS,
+    REFUSED,
+    pq,
+    read_by_pyarrow,
+    read_plain,
+    table,
+    write,
+)
 from warpcipher import parquet
 from warpcipher.formats import FormatError
 from warpcipher.parquet import lazy, opening, reading
@@ -50,7 +61,7 @@ def test_every_way_to_encrypt(
             # pyarrow before 26.0.1: its signed footers promise tags that the pages do not have.
             with pytest.raises(OSError, match="ecrypt"):
                 read_by_pyarrow(data, KEYS[size], aad)
-            with pytest.raises(wc.InvalidTag, match="column a, row group 0"):
+            with pytest.raises(REFUSED, match="column "):
                 parquet.read_table(data, KEYS[size], aad_prefix=aad)
             continue
         assert parquet.read_table(data, KEYS[size], aad_prefix=aad).equals(content)
