@@ -13,7 +13,7 @@ from typing import Any
 from ..bench.axes import label_decades, shown_figure
 from ..bench.plots import COLOURS, MARKERS, require
 from ..bench.settings import shown_size
-from .results import Plot, Report
+from .results import Plot, Report, Series
 
 __all__ = ["as_png", "require", "spread"]
 
@@ -50,8 +50,7 @@ def figure_of(plot: Plot, subtitle: str) -> Any:
     figures: Any = importlib.import_module("matplotlib.figure")
     figure = figures.Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
     axes = figure.subplots()
-    draw = {"lines": _lines, "bars": _dots if plot.log_y else _bars, "points": _points}
-    draw[plot.kind](plot, axes)
+    {"lines": _lines, "bars": _bars, "points": _points}[plot.kind](plot, axes)
     axes.set_xlabel(plot.x_label)
     axes.set_ylabel(plot.y_label)
     if plot.log_x:
@@ -112,53 +111,45 @@ def _lines(plot: Plot, axes: Any) -> None:
 
 
 def _bars(plot: Plot, axes: Any) -> None:
-    """Groups of bars over names that all series share, each with its figure above it."""
+    """Groups of bars over names that all series share, each with its figure above it. Dots stand
+    for them on a logarithmic axis, where a bar would begin nowhere."""
     names = list(dict.fromkeys(name for series in plot.series for name in series.x))
     width = 0.8 / len(plot.series)
     for index, series in enumerate(plot.series):
         places = [names.index(name) + (index + 0.5) * width - 0.4 for name in series.x]
-        colour = COLOURS[index % len(COLOURS)]
-        bars = axes.bar(
-            places,
-            series.y,
-            width * 0.9,
-            label=series.label,
-            edgecolor=colour,
-            color="none" if series.published else colour,
-        )
-        axes.bar_label(bars, [shown_figure(y) for y in series.y], fontsize=8)
-    axes.set_xticks(range(len(names)), names)
-    axes.margins(y=0.1)
-
-
-def _dots(plot: Plot, axes: Any) -> None:
-    """What bars would be on a logarithmic axis, where a bar would begin nowhere: dots over names,
-    each with its figure."""
-    names = list(dict.fromkeys(name for series in plot.series for name in series.x))
-    width = 0.8 / len(plot.series)
-    for index, series in enumerate(plot.series):
-        places = [names.index(name) + (index + 0.5) * width - 0.4 for name in series.x]
-        colour = COLOURS[index % len(COLOURS)]
-        axes.scatter(
-            places,
-            series.y,
-            s=40,
-            label=series.label,
-            edgecolors=colour,
-            facecolors="none" if series.published else colour,
-            zorder=3,
-        )
+        if plot.log_y:
+            _scatter(axes, series, places, index, 40)
+        else:
+            colour = COLOURS[index % len(COLOURS)]
+            inside = "none" if series.published else colour
+            axes.bar(
+                places, series.y, width * 0.9, label=series.label, edgecolor=colour, color=inside
+            )
         for place, y in zip(places, series.y, strict=True):
             axes.annotate(
                 shown_figure(y),
                 (place, y),
-                xytext=(0, 6),
+                xytext=(0, 6 if plot.log_y else 2),
                 textcoords="offset points",
                 ha="center",
                 fontsize=8,
             )
     axes.set_xticks(range(len(names)), names)
-    axes.margins(x=0.1, y=0.15)
+    axes.margins(x=0.1 if plot.log_y else None, y=0.15)
+
+
+def _scatter(axes: Any, series: Series, places: list[float], index: int, size: int) -> None:
+    """Dots: hollow what was published."""
+    colour = COLOURS[index % len(COLOURS)]
+    axes.scatter(
+        places,
+        series.y,
+        s=size,
+        label=series.label,
+        edgecolors=colour,
+        facecolors="none" if series.published else colour,
+        zorder=3,
+    )
 
 
 def _points(plot: Plot, axes: Any) -> None:
@@ -170,19 +161,10 @@ def _points(plot: Plot, axes: Any) -> None:
     gap = (max(heights) - min(heights)) / NAME_LINES
     named: dict[bool, list[tuple[float, float, str]]] = {True: [], False: []}
     for index, series in enumerate(plot.series):
-        colour = COLOURS[index % len(COLOURS)]
         place = 0.0 if series.published else columns.index(series.label) - (len(columns) - 1) / 2
         column = COLUMN * place
         years = [float(x) + column for x in series.x]
-        axes.scatter(
-            years,
-            series.y,
-            s=28,
-            label=series.label,
-            edgecolors=colour,
-            facecolors="none" if series.published else colour,
-            zorder=3,
-        )
+        _scatter(axes, series, years, index, 28)
         names = zip(years, series.y, series.names, strict=False)
         named[series.published] += [entry for entry in names if entry[2]]
     _label_years(plot, axes)
