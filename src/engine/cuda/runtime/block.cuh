@@ -114,7 +114,8 @@ __device__ __forceinline__ void store_joined(std::uint8_t* p, std::uint32_t len,
   for (std::uint32_t w = 0; w < 4; ++w) before.words[w] = from_lane(block.words[w], below);
   const std::uint32_t room = 16 - past;  // bytes of a block before the next multiple of 16
   const std::uint64_t end = len == 16 ? reinterpret_cast<std::uintptr_t>(p) + 16 : 0;
-  const bool joins = len >= room && from_lane(end, below) == reinterpret_cast<std::uintptr_t>(p);
+  const std::uint64_t end_below = from_lane(end, below);  // by every lane, whatever its length
+  const bool joins = len >= room && end_below == reinterpret_cast<std::uintptr_t>(p);
   const bool is_joined = (lanes_with(joins) >> above & 1) != 0;
   if (joins) store_aligned(p - past, join_at(before, block, room));
   if (!joins && len != 0) store_part(p, len < room ? len : room, block);
