@@ -268,6 +268,15 @@ def test_info(folder: Path) -> None:
     run("info", "-i", "me", "--key", "key", "f.age", cwd=folder, expect=2)
 
 
+@pytest.mark.parametrize("armor", [False, True])
+def test_a_key_of_another_format_is_explained(folder: Path, armor: bool) -> None:
+    run("encrypt", "-i", "me", *(("-a",) if armor else ()), "f", cwd=folder)
+    for key, named in ((("--key", "key"), b"cobblestone-256"), (("-i", "reader"), b"crypt4gh")):
+        done = run("decrypt", *key, "-o", "g", "f.age", cwd=folder, expect=3)
+        assert b"f.age is a file of format age, and the key is one of " + named in done.stderr
+        assert not (folder / "g").exists()
+
+
 def test_a_key_file_that_others_can_read_gets_a_warning(folder: Path) -> None:
     (folder / "me").chmod(0o644)
     done = run("encrypt", "-i", "me", "f", cwd=folder)

@@ -17,12 +17,14 @@ from .errors import (
     NOT_AUTHENTIC,
     USAGE,
     CliError,
+    NotAuthenticError,
     complain,
     shown,
     translate,
     usage,
     warn,
 )
+from .files import InputFile
 from .outputs import OutputFile
 from .progress import Progress, on_terminal
 from .recipients import Holder
@@ -33,6 +35,10 @@ from .trees import Sealed
 
 if TYPE_CHECKING:
     from warpcipher.formats import Options
+
+
+MAGIC_SIZE = 2048
+"""Bytes of a file that tell whether its format has a magic number: white space may precede it."""
 
 
 class Transfer:
@@ -232,14 +238,18 @@ class Transfer:
         start = time.perf_counter()
         with jobs.open_source(job.source) as source:
             with self._open_target(job) as target:
-                self._stream(
-                    source,
-                    target,
-                    self._key,
-                    format=self._format.name,
-                    options=self._trees.options_of(job, source),
-                    progress=progress.at,
-                )
+                try:
+                    self._stream(
+                        source,
+                        target,
+                        self._key,
+                        format=self._format.name,
+                        options=self._trees.options_of(job, source),
+                        progress=progress.at,
+                    )
+                except Exception as error:
+                    self._hint(error, source)
+                    raise
                 target.commit(*self._trees.attributes(job, source))
             if isinstance(target, OutputFile):
                 # Where names are not told apart by their case, another may be this file's, too.
@@ -262,6 +272,24 @@ class Transfer:
                 seconds=round(seconds, 6),
                 bytes_per_second=round(plain / seconds, 1) if plain else None,
             )
+
+    def _hint(self, error: Exception, source: InputFile) -> None:
+        """Raises a CliError for a file that says itself that it has another format."""
+        from warpcipher import InvalidTag
+        from warpcipher.formats.registry import by_magic
+
+        if (
+            self._encrypt
+            or not source.is_regular
+            or not isinstance(error, (InvalidTag, ValueError))
+        ):
+            return
+        named = by_magic(os.pread(source.descriptor, MAGIC_SIZE, 0))
+        if named is not None and named is not self._format:
+            raise NotAuthenticError(
+                f"{shown(source.path)} is a file of format {named.name}, and the key is one of "
+                f"{self._format.name}: give a key of {named.name} (-i FILE, --passphrase)"
+            ) from None
 
     def _note_failure(self, job: jobs.Job, error: Exception, progress: Progress) -> None:
         """Tells of a failed file. What every other file would fail with too ends the run."""

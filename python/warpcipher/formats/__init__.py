@@ -32,14 +32,11 @@ from .foreign import PREFIX_SIZE, Foreign
 from .foreign import identify as _identify
 from .layout import FormatError, Layout
 from .reader import DecryptingReader, SeekableReader
-from .registry import FORMATS, get, key_sizes, resolve, take, take_for
+from .registry import FORMATS, by_magic, get, key_sizes, resolve, take, take_for
 from .stream import decrypt_stream, encrypt_stream
 from .tink_keyset import TEMPLATES, Keyset
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
-
-LONG_MAGIC = 8
-"""Bytes of a magic number that no other file has by chance."""
 
 
 def open(
@@ -179,13 +176,13 @@ def _reading(file: BinaryIO) -> ReadAt:
 
 
 def _named(beginning: bytes, size: int, read_at: ReadAt) -> tuple[Candidate, ...]:
-    """The format whose magic number a file begins with, if that is too long for chance."""
-    for entry in FORMATS.values():
-        if len(entry.magic) >= LONG_MAGIC and entry.begins(beginning):
-            prefix = bytes(entry.beginning(None, Options(), read_at))
-            shape = entry.shape(prefix, size)
-            return () if shape is None else (shape,)
-    return ()
+    """The format whose magic number a file begins with."""
+    entry = by_magic(beginning)
+    if entry is None:
+        return ()
+    prefix = bytes(entry.beginning(None, Options(), read_at))
+    shape = entry.shape(prefix, size)
+    return () if shape is None else (shape,)
 
 
 __all__ = [

@@ -43,7 +43,7 @@ def open_columns(
 
 
 def _open_checked(
-    first: int, algorithm: str, key: wc.Key, data: Any, out: Any, **columns: Any
+    first: int, algorithm: AlgorithmName, key: wc.Key, data: Any, out: Any, **columns: Any
 ) -> None:
     done = wc.run_columns(algorithm, "decrypt", key, data, out=out, **columns)
     try:

@@ -39,6 +39,18 @@ def get(name: str) -> Format:
         raise ValueError(f"unknown format {name!r}; there are {', '.join(FORMATS)}") from None
 
 
+LONG_MAGIC = 8
+"""Bytes of a magic number that no other file has by chance."""
+
+
+def by_magic(prefix: bytes) -> Format | None:
+    """The format whose magic number a file begins with, if that is too long for chance."""
+    for entry in FORMATS.values():
+        if len(entry.magic) >= LONG_MAGIC and entry.begins(prefix):
+            return entry
+    return None
+
+
 def resolve(name: str, key: object) -> Format:
     """The format of that name; for "auto" the one the key belongs to.
 
