@@ -51,7 +51,7 @@ class LazyImage(io.RawIOBase):
         self._size = self._tail_start + len(self._tail)
         self._position = 0
         self._allocate = allocate
-        # Not of `allocate`: the C library keeps it for the next table, where pyarrow's pool may not.
+        # Not of `allocate`: the C library keeps it for the next table, pyarrow's pool may not.
         self._room = bytearray(max((chunk.size for chunk in chunks), default=0))
         self._lock = threading.Lock()
 
