@@ -37,7 +37,7 @@ def check_algorithms(names: list[str]) -> None:
             continue
         key = bytes(range(1, info.key_size + 1))
         iv = {"iv": bytes(range(info.iv_size))} if info.iv_size else {}
-        for length in (64, 65536):
+        for length in (64, 12288):  # own code takes up to 8192 bytes, else the faster does
             text = bytes(length)
             ours = wc.Cipher(info.name, key, engine="cpu")
             sealed = ours.encrypt(text, **iv)
