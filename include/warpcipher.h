@@ -173,8 +173,8 @@ typedef struct wc_result {
  *         done.
  *
  * Returns the first status in `results` that is not WC_OK; the other messages of the batch are done all the same.
- * WC_INVALID_ARGUMENT: some message cannot be right; none was run. Two messages of GCM or of ChaCha20-Poly1305 in one call
- * that encrypt under one key with the same nonce are refused so; GCM-SIV may repeat nonces.
+ * WC_INVALID_ARGUMENT: some message cannot be right; none was run. Two messages of GCM or of ChaCha20-Poly1305 in one
+ * call that encrypt under one key with the same nonce are refused so; GCM-SIV may repeat nonces.
  * WC_ENGINE_UNAVAILABLE: also where the engine does not offer an algorithm. */
 WC_API wc_status wc_run(const char *engine, wc_result *results, const wc_message *messages, size_t count, void *stream);
 
