@@ -188,7 +188,8 @@ TEST(Poly1305, ReducesASumOfProductsAtOnce) {
   std::mt19937 random(1305);
   const auto number = [&](bool largest) {
     Element e;
-    for (std::uint32_t& limb : e.limbs) limb = largest ? (1u << 27) - 1 : static_cast<std::uint32_t>(random()) & limb_mask;
+    for (std::uint32_t& limb : e.limbs)
+      limb = largest ? (1u << 27) - 1 : static_cast<std::uint32_t>(random()) & limb_mask;
     return e;
   };
   const auto finished = [](const Element& h) {
