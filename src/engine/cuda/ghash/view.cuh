@@ -12,6 +12,34 @@ __device__ __forceinline__ gf128::Element from_lane_xor(const gf128::Element& a,
   return {cuda::from_lane_xor(a.high, mask), cuda::from_lane_xor(a.low, mask)};
 }
 
+// Bytes shift to shift + 15 of the 32 bytes a, b. shift: 0 to 15.
+__device__ __forceinline__ Block join_at(const Block& a, const Block& b, std::uint32_t shift) {
+  std::uint32_t words[8];
+#pragma unroll
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    words[i] = a.words[i];
+    words[4 + i] = b.words[i];
+  }
+#pragma unroll
+  for (std::uint32_t i = 0; i < 6; ++i) words[i] = (shift & 8) != 0 ? words[i + 2] : words[i];
+#pragma unroll
+  for (std::uint32_t i = 0; i < 5; ++i) words[i] = (shift & 4) != 0 ? words[i + 1] : words[i];
+  Block joined{};
+#pragma unroll
+  for (std::uint32_t i = 0; i < 4; ++i) joined.words[i] = __funnelshift_r(words[i], words[i + 1], 8 * (shift % 4));
+  return joined;
+}
+
+// Block `i` of a text of `len` bytes, all of it, from any address: by two aligned loads if all that they read is of the
+// text, else by bytes.
+__device__ __forceinline__ Block load_whole(const std::uint8_t* text, std::uint64_t len, std::uint64_t i) {
+  const std::uint8_t* const p = text + 16 * i;
+  const std::uint32_t past = reinterpret_cast<std::uintptr_t>(p) % 16;
+  if (past == 0) return load_aligned(p);
+  if (i == 0 || 16 * i + 32 - past > len) return load_bytes(p, 16);
+  return join_at(load_aligned(p - past), load_aligned(p - past + 16), past);
+}
+
 // Block `i` of a text of `len` bytes; zeros after its end.
 __device__ __forceinline__ Block load_block(const std::uint8_t* text, std::uint64_t len, std::uint64_t i) {
   const std::uint64_t left = len - 16 * i;

@@ -138,7 +138,7 @@ struct CounterMode {
       const std::uint32_t unit = done + lane_index();
       Block blocks[1] = {add_counter(tile.view.start, tile.first_unit + unit, wrap_32)};
       cipher(blocks);
-      text.store_row(unit, blocks[0] ^ text.load(unit));
+      text.store(unit, blocks[0] ^ text.load(unit));
     }
   }
 
