@@ -208,9 +208,9 @@ def test_interrupted_at_random_times_and_resumed(tmp_path: Path, seed: int) -> N
             delay = choose.uniform(0.3, 1) * longest if left else 100 * longest
             if interrupt(command, source, tmp_path, delay, number):
                 left -= 1
+                for path in temporaries(tmp_path):  # of SIGKILL; this changes a folder's time
+                    path.unlink()
                 continue
-            for path in temporaries(tmp_path):  # of SIGKILL
-                path.unlink()
             if command == "encrypt":
                 run("check", "--key", "key", result.name, cwd=tmp_path)
                 assert manifest.JOURNAL not in names(result)

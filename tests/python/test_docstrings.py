@@ -18,7 +18,7 @@ from warpcipher import formats, keys, keysearch, weights
 PLACES = {
     wc: set(),
     formats: {"get", "key_sizes", "resolve", "take"},
-    keys: {"from_descriptor", "from_tink", "is_deferred", "resolve"},
+    keys: {"from_descriptor", "from_tink", "is_deferred", "resolve", "rewrap_tink"},
     keysearch: {"candidates_from_scores", "parse_candidates", "searchers"},
     weights: {"describe", "is_cryptotensors", "public_key", "rewrap"},
 }
