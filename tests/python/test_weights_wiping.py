@@ -122,13 +122,16 @@ class Array:
         self.host = self.host.copy()
         return self
 
+    def unsafe_buffer_pointer(self) -> int:
+        return int(self.host.ctypes.data)
+
 
 def test_what_jax_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = SimpleNamespace(
         Array=Array,
         dtypes=SimpleNamespace(canonicalize_dtype=lambda kind: kind),
         devices=lambda name: [name],
-        device_put=lambda host, device, *, may_alias: Array(host),
+        device_put=lambda host, device: Array(host),
     )
     monkeypatch.setitem(sys.modules, "jax", fake)
     model = tensors()
@@ -146,7 +149,7 @@ def test_what_jax_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert all(wiped(blocks))
     blocks.clear()
 
-    def fail(host: Any, device: object, *, may_alias: bool) -> Any:
+    def fail(host: Any, device: object) -> Any:
         raise MemoryError
 
     monkeypatch.setattr(fake, "device_put", fail)

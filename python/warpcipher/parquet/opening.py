@@ -120,7 +120,8 @@ class Opening:
             data = out.data
             if chunk.key is None:
                 self._copies.append((position, out.out, out.size))
-                data = out.out + chunk.located.data - chunk.start
+                # 0 where it has no page: the footer of the image keeps that.
+                data = out.out + max(chunk.located.data - chunk.start, 0)
             places = start + out.out, out.size, start + data, OVERHEAD * out.pages
             self.opened.append(Opened(chunk, *places, layout, number))
             self.size += out.size

@@ -228,6 +228,7 @@ class _Jax(_NumPy):
         return kind
 
     def given(self, tensor: Any) -> Any:
+        tensor = self._numpy.asarray(tensor)  # one element of a tensor comes as a number
         is_same_memory = False
         try:
             found = self._jax.device_put(tensor, self._jax.devices("cpu")[0])
