@@ -220,7 +220,7 @@ struct Columns {
   std::uint64_t in_offsets[2] = {0, 32}, in_lengths[2] = {32, 32}, out_offsets[2] = {0, 48}, aad_offsets[2] = {0, 8},
                 aad_lengths[2] = {8, 8};
   const Bytes text = Bytes(64, 1), aad = Bytes(16, 3), key_bytes = Bytes(32, 4);
-  Bytes ivs = Bytes(32, 2), out = Bytes(96, paint);
+  Bytes ivs = Bytes(48, 2), out = Bytes(96, paint);
   wc_result results[2] = {{WC_ENGINE_FAILURE, 77}, {WC_ENGINE_FAILURE, 77}};
   wc_columns c = {};
 };
