@@ -22,39 +22,53 @@ struct State {
   std::uint32_t words[16];
 };
 
+// Word i of its first row: "expand 32-byte k".
+WARPCIPHER_INLINE constexpr std::uint32_t first_row(int i) {
+  constexpr std::uint32_t words[4] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
+  return words[i];
+}
+
 namespace detail {
 
 WARPCIPHER_INLINE constexpr std::uint32_t rotate(std::uint32_t x, int n) { return x << n | x >> (32 - n); }
 
+}  // namespace detail
+
 // Section 2.1.
 WARPCIPHER_INLINE constexpr void quarter_round(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c, std::uint32_t& d) {
   a += b;
-  d = rotate(d ^ a, 16);
+  d = detail::rotate(d ^ a, 16);
   c += d;
-  b = rotate(b ^ c, 12);
+  b = detail::rotate(b ^ c, 12);
   a += b;
-  d = rotate(d ^ a, 8);
+  d = detail::rotate(d ^ a, 8);
   c += d;
-  b = rotate(b ^ c, 7);
+  b = detail::rotate(b ^ c, 7);
 }
 
-}  // namespace detail
+// Sections 2.2 and 2.3: a double round is a round of the columns and one of the diagonals.
+WARPCIPHER_INLINE constexpr void round_of_columns(std::uint32_t (&x)[16]) {
+  quarter_round(x[0], x[4], x[8], x[12]);
+  quarter_round(x[1], x[5], x[9], x[13]);
+  quarter_round(x[2], x[6], x[10], x[14]);
+  quarter_round(x[3], x[7], x[11], x[15]);
+}
 
-// Sections 2.2 and 2.3: a round of the columns and one of the diagonals.
+WARPCIPHER_INLINE constexpr void round_of_diagonals(std::uint32_t (&x)[16]) {
+  quarter_round(x[0], x[5], x[10], x[15]);
+  quarter_round(x[1], x[6], x[11], x[12]);
+  quarter_round(x[2], x[7], x[8], x[13]);
+  quarter_round(x[3], x[4], x[9], x[14]);
+}
+
 WARPCIPHER_INLINE constexpr void double_round(std::uint32_t (&x)[16]) {
-  detail::quarter_round(x[0], x[4], x[8], x[12]);
-  detail::quarter_round(x[1], x[5], x[9], x[13]);
-  detail::quarter_round(x[2], x[6], x[10], x[14]);
-  detail::quarter_round(x[3], x[7], x[11], x[15]);
-  detail::quarter_round(x[0], x[5], x[10], x[15]);
-  detail::quarter_round(x[1], x[6], x[11], x[12]);
-  detail::quarter_round(x[2], x[7], x[8], x[13]);
-  detail::quarter_round(x[3], x[4], x[9], x[14]);
+  round_of_columns(x);
+  round_of_diagonals(x);
 }
 
 // The state of a block: key of 32 bytes, nonce of 12.
 WARPCIPHER_HD constexpr State make_state(const std::uint8_t* key, std::uint32_t counter, const std::uint8_t* nonce) {
-  State state{{0x61707865, 0x3320646e, 0x79622d32, 0x6b206574}};  // "expand 32-byte k"
+  State state{{first_row(0), first_row(1), first_row(2), first_row(3)}};
   for (int i = 0; i < 8; ++i) state.words[4 + i] = load_le32(key + 4 * i);
   state.words[12] = counter;
   for (int i = 0; i < 3; ++i) state.words[13 + i] = load_le32(nonce + 4 * i);

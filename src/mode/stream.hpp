@@ -12,7 +12,7 @@
 
 namespace warpcipher {
 
-// Bytes of text from the block that an IV begins with to the last that there is.
+// The most bytes of text under an IV: from the block with its counter to the last block of the key stream.
 inline std::uint64_t key_stream_left(const std::uint8_t* iv) {
   return chacha_block_len * (chacha_most_blocks - load_le32(iv));
 }

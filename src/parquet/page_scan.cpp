@@ -35,7 +35,7 @@ bool read_at(int descriptor, std::uint64_t position, std::span<std::uint8_t> out
   return true;
 }
 
-// What was read last: the length of a page lies behind its header.
+// The part of the file that was read last. A page begins with its length, which follows the header.
 class Window {
  public:
   Window(int descriptor, std::uint64_t end, PageScan& scan) : descriptor_(descriptor), end_(end), scan_(scan) {}

@@ -14,8 +14,6 @@ block passes for a shorter one, unless its length is known from elsewhere, as fr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
-
 from .base import (
     Buffer,
     Candidate,
@@ -27,11 +25,9 @@ from .base import (
     key_bytes,
     wipe,
 )
+from .chunks import aes
 from .layout import FormatError, Layout
 from .nonce_chunks import OVERHEAD, NonceChunkDecryptor, NonceChunkEncryptor
-
-if TYPE_CHECKING:
-    from .._types import AlgorithmName
 
 MAGIC = b"AGS1"
 HEADER_SIZE = 8
@@ -77,7 +73,7 @@ class Ags1(Format):
         return NonceChunkEncryptor(
             layout(BLOCK_SIZE),
             header,
-            cast("AlgorithmName", f"aes-{8 * len(secret)}-gcm"),
+            aes("gcm", secret),
             secret,
             options,
             options.context,
@@ -101,7 +97,7 @@ class Ags1(Format):
         secret = self._key(key, options)
         return NonceChunkDecryptor(
             layout(block),
-            cast("AlgorithmName", f"aes-{8 * len(secret)}-gcm"),
+            aes("gcm", secret),
             secret,
             options,
             options.context,

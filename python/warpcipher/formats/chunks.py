@@ -5,7 +5,7 @@ the encryptor and decryptor of pieces over them. Each piece is one call of `run_
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 import warpcipher as wc
 
@@ -18,7 +18,7 @@ from .write_chunks import Texts, WriteChunksCall, texts_of, write
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Sequence
+    from collections.abc import Sequence, Sized
 
     from .._types import AlgorithmName, StreamLike
 
@@ -154,7 +154,7 @@ class AeadChunks:
 
     def write_call(self, target: int, texts: Texts) -> WriteChunksCall | None:
         if not self._algorithm.endswith("-gcm"):
-            return None  # no GPU engine has it
+            return None  # the way through a GPU is that of GCM
         return WriteChunksCall(
             target=target,
             algorithm=self._algorithm,
@@ -168,6 +168,11 @@ class AeadChunks:
 
     def close(self) -> None:
         self._key = None
+
+
+def aes(mode: Literal["ctr", "gcm"], key: Sized) -> AlgorithmName:
+    """The algorithm of that mode whose keys are as long as this one, 16, 24 or 32 bytes."""
+    return cast("AlgorithmName", f"aes-{8 * len(key)}-{mode}")
 
 
 def native_key(algorithm: str, key: bytearray) -> wc.Key:

@@ -17,18 +17,14 @@ from __future__ import annotations
 
 import hmac
 import os
-from typing import TYPE_CHECKING, cast
 
 import warpcipher as wc
 
 from .._not_at_fork import NOT_AT_FORK
 from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, key_bytes, wipe
-from .chunks import TAG_SIZE, AeadChunks, ChunkDecryptor, ChunkEncryptor
+from .chunks import TAG_SIZE, AeadChunks, ChunkDecryptor, ChunkEncryptor, aes
 from .layout import FormatError, Layout
 from .nonces import NonceColumn
-
-if TYPE_CHECKING:
-    from .._types import AlgorithmName
 
 SALT_SIZE = 24
 COMMITMENT_SIZE = 32
@@ -80,10 +76,8 @@ class _FileKeys:
     def cipher(self, engine: str) -> AeadChunks:
         # One more than a piece has: a full final piece is followed by the empty final chunk.
         capacity = LAYOUT.chunks_per_piece() + 1
-        algorithm = cast("AlgorithmName", f"aes-{8 * len(self.key)}-gcm")
-        return AeadChunks(
-            algorithm, self.key, NonceColumn(self.base_nonce, capacity, 0, None), engine
-        )
+        nonces = NonceColumn(self.base_nonce, capacity, 0, None)
+        return AeadChunks(aes("gcm", self.key), self.key, nonces, engine)
 
 
 class Cobblestone(Format):

@@ -8,18 +8,18 @@ import os
 from array import array
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import warpcipher as wc
 
 from .base import Buffer, wipe
-from .chunks import native_key, open_key
+from .chunks import aes, native_key, open_key
 from .file_chunks import FileChunksCall, authentication_failed
 from .nonces import NonceColumn
 from .write_chunks import Texts, WriteChunksCall
 
 if TYPE_CHECKING:
-    from .._types import AlgorithmName, Direction
+    from .._types import Direction
 
 
 class CtrHmacChunks:
@@ -43,7 +43,7 @@ class CtrHmacChunks:
         nonces: NonceColumn,
         engine: str,
     ) -> None:
-        self._algorithm = cast("AlgorithmName", f"aes-{8 * len(key)}-ctr")
+        self._algorithm = aes("ctr", key)
         self._key: wc.Key | None = native_key(self._algorithm, key)
         self._mac_key = mac_key
         self._mac_hash = mac_hash

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import warpcipher as wc
 
 from .base import Buffer, Decryptor, Encryptor, Options, PieceCipher, ReadAt
-from .chunks import native_key, open_columns, open_key
+from .chunks import TAG_SIZE, native_key, open_columns, open_key
 from .file_chunks import FileChunksCall, failure_of, raise_failure
 from .layout import Layout
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .._types import AlgorithmName, StreamLike
 
 NONCE_SIZE = 12
-TAG_SIZE = 16
 OVERHEAD = NONCE_SIZE + TAG_SIZE
 NUMBER_SIZE = 4
 

@@ -18,7 +18,6 @@ has no magic number and no key id: every enabled key of the keyset is tried on t
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, cast
 
 import warpcipher as wc
 
@@ -28,14 +27,12 @@ from .chunks import (
     ChunkCipher,
     ChunkDecryptor,
     ChunkEncryptor,
+    aes,
 )
 from .ctr_hmac import CtrHmacChunks
 from .layout import FormatError, Layout
 from .nonces import NonceColumn
 from .tink_keyset import NONCE_PREFIX_SIZE, Keyset, StreamingKey
-
-if TYPE_CHECKING:
-    from .._types import AlgorithmName
 
 MAC_KEY_SIZE = 32
 MAX_SEGMENTS = 1 << 32
@@ -70,8 +67,7 @@ def _cipher(key: StreamingKey, header: bytes, options: Options) -> ChunkCipher:
     if key.mac_hash is None:
         # number || final flag are the last 5 of 12 bytes.
         nonces = NonceColumn(prefix + bytes(5), capacity, 8, 0)
-        algorithm = cast("AlgorithmName", f"aes-{8 * len(aes_key)}-gcm")
-        return AeadChunks(algorithm, aes_key, nonces, options.engine)
+        return AeadChunks(aes("gcm", aes_key), aes_key, nonces, options.engine)
     # number || final flag || 4 zero bytes are the last 9 of 16 bytes.
     nonces = NonceColumn(prefix + bytes(9), capacity, 40, 32)
     return CtrHmacChunks(aes_key, mac_key, key.mac_hash, key.tag_size, nonces, options.engine)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Mapping
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
 import warpcipher as wc
 
+from ..formats.chunks import aes
 from ..formats.replaced import replaced
 from ..formats.whole import write_whole
 from ..formats.write_chunks import WriteChunksCall, texts_of, write
@@ -62,7 +63,7 @@ def write_file(
         raise ValueError(f"metadata has {taken[0]}, which is a name of the format")
     wrapping = key.wrapping_key(key.key_id, (16, 32))
     private = key.checked_signing_key()
-    algorithm = cast("AlgorithmName", f"aes-{8 * len(wrapping)}-gcm")
+    algorithm = aes("gcm", wrapping)
     scheme = Scheme(algorithm, len(wrapping), CHUNK_SIZE, key.key_id, key.sign_key_id)
     tensor_keys = {name: os.urandom(len(wrapping)) for name in placed}
     ivs = {name: _base_iv(chunk_count(info.size, CHUNK_SIZE)) for name, info in placed.items()}

@@ -18,18 +18,12 @@ __device__ __forceinline__ Block load_key(const std::uint8_t* p) {
 // All twenty rounds, without the addition of the first words at the end.
 __device__ __forceinline__ void run_rounds(std::uint32_t (&x)[16]) {
 #pragma unroll 1
-  for (int i = 0; i < ciphers::double_rounds; ++i) {
-    round_of_columns(x);
-    round_of_diagonals(x);
-  }
+  for (int i = 0; i < ciphers::double_rounds; ++i) double_round(x);
 }
 
 __device__ __forceinline__ void fill(std::uint32_t (&x)[16], const std::uint32_t (&key)[8], const Block& last) {
-  const uint4 first = constants();
-  x[0] = first.x;
-  x[1] = first.y;
-  x[2] = first.z;
-  x[3] = first.w;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) x[i] = first_row(i);
 #pragma unroll
   for (int i = 0; i < 8; ++i) x[4 + i] = key[i];
 #pragma unroll
@@ -73,8 +67,7 @@ __global__ void __launch_bounds__(threads) prepare_kernel(const __grid_constant_
     last.words[0] = 0;
     fill(x, key, last);
     run_rounds(x);
-    const uint4 first = constants();
-    p.r[i] = {{x[0] + first.x, x[1] + first.y, x[2] + first.z, x[3] + first.w}};
+    p.r[i] = {{x[0] + first_row(0), x[1] + first_row(1), x[2] + first_row(2), x[3] + first_row(3)}};
     p.s[i] = {{x[4] + key[0], x[5] + key[1], x[6] + key[2], x[7] + key[3]}};
   }
 }
