@@ -171,3 +171,36 @@ def test_examples_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (block,) = re.findall(r"```python\n(.*?)```", (DOCS / "trees.md").read_text(), re.DOTALL)
     given = {"key": (tmp_path / "key").read_bytes(), "photo": b"photo"}
     exec(compile(block, "docs/trees.md", "exec"), given)  # noqa: S102
+
+
+def test_trees_with_paths_longer_than_the_system_takes(tmp_path: Path) -> None:
+    """All is done beneath descriptors of folders: such a tree is encrypted, gone on with and
+    decrypted as any other."""
+    make_key(tmp_path)
+    name, depth = "n" * 200, 21
+    assert len(name) * depth > os.pathconf(tmp_path, "PC_PATH_MAX")
+    folder = _open_deep(tmp_path, "tree", name, depth, create=True)
+    with os.fdopen(os.open("leaf", os.O_CREAT | os.O_WRONLY, dir_fd=folder), "wb") as file:
+        file.write(b"text")
+    os.close(folder)
+    run("encrypt", "--key", "key", "tree", "-o", "sealed", cwd=tmp_path)
+    done = run("encrypt", "--key", "key", "--update", "tree", "-o", "sealed", cwd=tmp_path)
+    assert done.stderr == b""
+    run("check", "--key", "key", "sealed", cwd=tmp_path)
+    run("decrypt", "--key", "key", "sealed", "-o", "back", cwd=tmp_path)
+    folder = _open_deep(tmp_path, "back", name, depth)
+    with os.fdopen(os.open("leaf", os.O_RDONLY, dir_fd=folder), "rb") as file:
+        assert file.read() == b"text"
+    os.close(folder)
+
+
+def _open_deep(base: Path, tree: str, name: str, depth: int, *, create: bool = False) -> int:
+    """A descriptor of base/tree/name/name/... ."""
+    folder = os.open(base, os.O_RDONLY)
+    for part in [tree] + [name] * depth:
+        if create:
+            os.mkdir(part, dir_fd=folder)
+        below = os.open(part, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    return folder

@@ -50,26 +50,11 @@ def head_of(data: bytes) -> str:
     return hashlib.sha256(data[:HEAD_SIZE]).hexdigest()
 
 
-def read_head(path: str) -> str:
-    """The head of an encrypted file; "" where it cannot be read."""
-    try:
-        descriptor = open_regular(path)
-    except OSError:
-        return ""
-    if descriptor is None:
-        return ""
-    try:
-        return head_of(os.pread(descriptor, HEAD_SIZE, 0))
-    except OSError:
-        return ""
-    finally:
-        os.close(descriptor)
-
-
-def open_regular(path: str) -> int | None:
+def open_regular(path: str, folder: int | None = None) -> int | None:
     """A descriptor of a regular file that is no link; None for anything else, without waiting for
-    the other end of a pipe. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    the other end of a pipe. folder: a descriptor that `path` is relative to. Raises OSError."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags, dir_fd=folder)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)

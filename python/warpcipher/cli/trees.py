@@ -33,7 +33,6 @@ from .manifest import (
     head_of,
     is_own,
     open_regular,
-    read_head,
 )
 from .outputs import OutputFile
 
@@ -217,7 +216,7 @@ class Growing:
             entry is not None
             and entry.kind == "file"
             and entry.sealed == there.status.st_size
-            and entry.head == read_head(there.path)
+            and entry.head == _read_head(there)
         )
         if entry is None or not vouched:
             # An earlier run made it after it last wrote the journal; or it is not ours.
@@ -230,7 +229,7 @@ class Growing:
 
     def _is_ours(self, there: Job) -> bool:
         with contextlib.suppress(OSError):
-            descriptor = open_regular(there.path)
+            descriptor = _open_regular(there)
             if descriptor is None:
                 return False
             try:
@@ -314,7 +313,7 @@ class Whole:
 
         renamed = set()
         for name, job in there.items():
-            head = read_head(job.path)
+            head = _read_head(job)
             entry = self.files.get(name)
             if entry is not None and entry.head == head:
                 if job.status is None or job.status.st_size != entry.sealed:
@@ -339,6 +338,35 @@ class Whole:
             if not is_own(name):
                 note("added", name)
         return problems
+
+
+def _open_regular(job: Job) -> int | None:
+    """Opens a file of a tree through its folders: its path may be longer than the system takes.
+
+    None for what is no regular file. Raises OSError.
+    """
+    if job.source is None:
+        return None
+    *above, name = job.source.parts
+    folder = folders.open_folder(job.source.base, tuple(above))
+    try:
+        return open_regular(name, folder)
+    finally:
+        os.close(folder)
+
+
+def _read_head(job: Job) -> str:
+    """The head of an encrypted file; "" where it cannot be read."""
+    try:
+        descriptor = _open_regular(job)
+        if descriptor is None:
+            return ""
+        try:
+            return head_of(os.pread(descriptor, HEAD_SIZE, 0))
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return ""
 
 
 def _without(root: str) -> str:
