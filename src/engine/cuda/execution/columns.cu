@@ -30,6 +30,7 @@
 #include "engine/cuda/execution/plan_memory.hpp"
 #include "engine/cuda/inputs/host_mailbox.hpp"
 #include "engine/cuda/inputs/key_expansion.hpp"
+#include "engine/cuda/inputs/nonces.hpp"
 #include "engine/cuda/inputs/padding.hpp"
 #include "engine/cuda/inputs/placed_columns.hpp"
 #include "engine/cuda/inputs/summary.hpp"

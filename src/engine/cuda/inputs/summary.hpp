@@ -83,18 +83,6 @@ struct SummaryBuffers {
 // Fills the buffers from the columns. The views of a wrong message are meaningless, but its key exists.
 void summarize_columns(const Device& device, Stream stream, const ColumnView& columns, const SummaryBuffers& buffers);
 
-struct NonceTable {
-  unsigned long long* places;  // zeros; their number is a power of two, at least twice the messages
-  std::uint32_t mask;
-  std::uint64_t seeds[3];  // random
-};
-
-// Sets summary->bad when two messages have the same key and nonce. With E(J0) of each message in `masks` no keys need
-// to be compared: the same nonce gives the same E(J0) under the same key, and under another key only with probability
-// 2^-128.
-void check_nonces(const Device& device, Stream stream, const MessageView* views, const Block* masks,
-                  std::uint32_t messages, const NonceTable& table, BatchSummary* summary);
-
 // The outcome of the messages of a batch.
 struct Outcome {
   std::uint64_t text_len;      // of each message, if there are no views

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks for nonces that a batch on the GPU uses twice, as src/batch/nonces.hpp does on the host.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/cuda/inputs/message_view.hpp"
+#include "engine/cuda/inputs/speculation.hpp"
+#include "engine/cuda/runtime/gpu.hpp"
+#include "engine/stream.hpp"
+
+namespace warpcipher::cuda {
+
+struct NonceTable {
+  unsigned long long* places;  // zeros; their number is a power of two, at least twice the messages
+  std::uint32_t mask;
+  std::uint64_t seeds[3];  // random
+};
+
+// Sets summary->bad when two messages have the same key and nonce. With E(J0) of each message in `masks` no keys need
+// to be compared: the same nonce gives the same E(J0) under the same key, and under another key only with probability
+// 2^-128.
+void check_nonces(const Device& device, Stream stream, const MessageView* views, const Block* masks,
+                  std::uint32_t messages, const NonceTable& table, BatchSummary* summary);
+
+}  // namespace warpcipher::cuda
