@@ -5,8 +5,6 @@
 // gives.
 #pragma once
 
-#include <utility>
-
 #include "engine/cpu/aes_lanes.hpp"
 #include "engine/cpu/lane_rounds.hpp"
 
@@ -126,21 +124,22 @@ struct AesLanesCode {
   template <bool Encrypt>
   static void xts(const AesLaneKey& key, const std::uint8_t* start, const std::uint8_t* in, std::uint8_t* out,
                   std::size_t len) {
-    Vector tweaks[2][vectors];  // of this group and the next, by turns
-    Vector *now = tweaks[0], *next = tweaks[1];
-    for (std::size_t v = 0; v < vectors; ++v) now[v] = first_tweaks(start, v);
+    Vector tweaks[vectors];  // of the next group
+    for (std::size_t v = 0; v < vectors; ++v) tweaks[v] = first_tweaks(start, v);
     const auto step = [&](const std::uint8_t* from, std::uint8_t* to) {
-      Vector blocks[vectors];
+      // Arrays that are copied stay in registers where there are enough; two that take turns through pointers cannot.
+      Vector blocks[vectors], now[vectors];
+#pragma GCC unroll 8
+      for (std::size_t v = 0; v < vectors; ++v) now[v] = tweaks[v];
       for (std::size_t v = 0; v < vectors; ++v) {
         blocks[v] = Lanes::exclusive_or(Lanes::load(from + vector_len * v), now[v]);
       }
       transform_vectors<Lanes, Encrypt>(Encrypt ? key.encrypt : key.decrypt, key.rounds, blocks, [&](std::size_t r) {
-        if (r <= vectors) next[r - 1] = advance(now[r - 1]);
+        if (r <= vectors) tweaks[r - 1] = advance(now[r - 1]);
       });
       for (std::size_t v = 0; v < vectors; ++v) {
         Lanes::store(to + vector_len * v, Lanes::exclusive_or(blocks[v], now[v]));
       }
-      std::swap(now, next);
     };
     const std::size_t stolen = len % 16;
     const std::size_t body = stolen == 0 ? len : len - stolen - 16;  // without the block that is stolen from
@@ -152,7 +151,7 @@ struct AesLanesCode {
     }
 
     alignas(64) std::uint8_t tweak_bytes[group_len];
-    for (std::size_t v = 0; v < vectors; ++v) Lanes::store(tweak_bytes + vector_len * v, now[v]);
+    for (std::size_t v = 0; v < vectors; ++v) Lanes::store(tweak_bytes + vector_len * v, tweaks[v]);
     const __m128i tweak = load_block(tweak_bytes + (body - whole));
     run_groups(step, in + whole, out + whole, body - whole);
     steal<Encrypt>(key, tweak, in + body, out + body, stolen);
