@@ -230,17 +230,6 @@ class DeviceArray {
     cuda_engine().wait(stream_);
   }
 
-  // Copies host memory; returns when it is done.
-  void fill(std::size_t begin, nb::handle data) {
-    const Operand bytes(data, "data", Operand::Use::read);
-    if (bytes.device() != host_device) throw nb::value_error("data lies on a GPU: expected host memory");
-    std::uint8_t* const place = range(begin, bytes.size());
-    const GilReleased released;
-    const DeviceScope scope(device_);
-    cuda_engine().copy_to_device(place, bytes.data(), bytes.size(), stream_);
-    cuda_engine().wait(stream_);
-  }
-
   std::uint8_t* range(std::size_t begin, std::size_t len) const {
     if (begin > size_ || len > size_ - begin) {
       throw Error(Status::invalid_argument, "the range [" + std::to_string(begin) + ", +" + std::to_string(len) +
@@ -327,9 +316,6 @@ void bind_device(nb::module_& m) {
            "Leaves the first `size` bytes. Private to the package.")
       .def("clear", &DeviceArray::clear, nb::arg("begin"), nb::arg("size"),
            "Overwrites a range with zeros. Private to the package.")
-      .def("fill", &DeviceArray::fill, nb::arg("begin"), nb::arg("data"),
-           nb::sig("def fill(self, begin: int, data: typing_extensions.Buffer) -> None"),
-           "Copies host memory into a range. Private to the package.")
       .def("pack", &DeviceArray::pack, nb::arg("begin"), nb::arg("source"), nb::arg("source_begin"), nb::arg("count"),
            nb::arg("stride"), nb::arg("length"),
            "Copies rows of another array, `stride` bytes apart, to where they follow each other. Private to the "

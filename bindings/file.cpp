@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunks of encrypted files, read into memory of the host or of a GPU.
+// Chunks of encrypted files, and bytes of plain ones, read into memory of the host or of a GPU.
 #include <climits>
 #include <optional>
 #include <string>
@@ -9,6 +9,7 @@
 #include "core/wipe.hpp"
 #include "device.hpp"
 #include "file/read_chunks.hpp"
+#include "file/read_plain.hpp"
 #include "file_call.hpp"
 #include "gil.hpp"
 #include "integers.hpp"
@@ -84,6 +85,11 @@ const char* name_of(ReadFailure::Kind kind) {
   return "";
 }
 
+nb::object object_of(const std::optional<ReadFailure>& failure, std::uint64_t first_number) {
+  if (!failure) return nb::none();
+  return nb::make_tuple(name_of(failure->kind), first_number + failure->chunk, failure->position, failure->error);
+}
+
 nb::object read(nb::handle call) {
   const Algorithm& algorithm = find_algorithm(text_of(call.attr("algorithm"), "algorithm"));
   const Keys keys(algorithm, call.attr("keys"));
@@ -131,9 +137,22 @@ nb::object read(nb::handle call) {
     const DeviceScope scope(out.device());
     failure = read_chunks(engine, chunks, stream, options);
   }
-  if (!failure) return nb::none();
-  return nb::make_tuple(name_of(failure->kind), chunks.first_number + failure->chunk, failure->position,
-                        failure->error);
+  return object_of(failure, chunks.first_number);
+}
+
+nb::object read_not_encrypted(int file, std::uint64_t begin, nb::handle out, std::uintptr_t stream) {
+  const Descriptor descriptor(file);
+  const Operand memory(out, "out", Operand::Use::write);
+  ReadOptions options;
+  options.check = Signals();
+  std::optional<ReadFailure> failure;
+  {
+    const GilReleased released;
+    const DeviceScope scope(memory.device());
+    failure = read_plain("auto", {descriptor.number(), begin, memory.memory(), {memory.data(), memory.size()}},
+                         reinterpret_cast<Stream>(stream), options);
+  }
+  return object_of(failure, 0);
 }
 
 }  // namespace
@@ -144,6 +163,10 @@ void bind_file(nb::module_& m) {
       nb::sig("def read_chunks(call: object) -> tuple[str, int, int, int] | None"),
       "Fills `out` from the chunks of a FileChunksCall. None, or why not: \"tag\", \"ended\" or \"error\", the chunk, "
       "the place in the file and the errno; `out` is then zeros wherever the chunks go.");
+  m.def("read_plain", &read_not_encrypted, nb::arg("file"), nb::arg("begin"), nb::arg("out"), nb::arg("stream"),
+        nb::sig(
+            "def read_plain(file: int, begin: int, out: typing.Any, stream: int) -> tuple[str, int, int, int] | None"),
+        "Fills `out` with the bytes of a file from `begin` on. None, or why not, as of `read_chunks`.");
 }
 
 }  // namespace warpcipher::python

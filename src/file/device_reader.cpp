@@ -2,22 +2,15 @@
 // To device memory: see read_chunks.hpp.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <vector>
 
 #include "dispatch/columns.hpp"
 #include "file/chunk_mac.hpp"
 #include "file/reading.hpp"
+#include "file/slots.hpp"
 
 namespace warpcipher {
 namespace {
-
-constexpr std::size_t slots_of_thread = 2;
-// H200, a file of 8 GiB in memory, AES-256-GCM in chunks of 16 KiB, GB/s by pieces of 1, 4, 8, 16 and 32 MiB: 16
-// threads 26, 44.5, 31.5, 31, 11; 8 threads 18, 31, 29, 23, 13; 4 threads 11.6, 16.7, 15.8, 13, 11. What is shorter
-// than that for all threads is shared among them.
-constexpr std::size_t most_piece_len = std::size_t{4} << 20;
-constexpr std::size_t least_piece_len = std::size_t{1} << 20;
 
 // One piece on its way to the device: page-locked memory that it is read into, as much memory of the device, and the
 // stream that orders its work. None of the functions but settle() waits.
@@ -182,15 +175,9 @@ class DeviceWorker {
 std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& engine, const FileChunks& chunks,
                                           Stream stream, const ReadOptions& options) {
   const std::uint64_t total = PieceCutter::total_len(chunks);
-  const std::size_t piece_len =
-      options.piece_len != 0
-          ? options.piece_len
-          : static_cast<std::size_t>(std::clamp<std::uint64_t>(
-                std::bit_ceil(total / (slots_of_thread * options.threads) + 1), least_piece_len, most_piece_len));
+  const std::size_t piece_len = options.piece_len != 0 ? options.piece_len : slot_len_for(total, options.threads);
   const std::size_t room = PieceCutter::room_for(chunks, std::min(piece_len, most_device_chunk_len));
-  const std::size_t pieces = static_cast<std::size_t>((total + room - 1) / room);
-  const std::size_t threads = std::min({options.threads, std::max<std::size_t>(pieces, 1),
-                                        std::max<std::size_t>(most_slots_len / (slots_of_thread * room), 1)});
+  const std::size_t threads = threads_with_slots(options.threads, total, room);
   Reading reading(chunks, options, room);
   const MacCheck mac(chunks);
   // What the caller has put on the stream may still use `out`. On this thread: the stream may be its own default one.

@@ -60,8 +60,7 @@ std::optional<ReadFailure> read_chunks(std::string_view engine, const FileChunks
   check_file_chunks(chunks);
   if (chunks.count == 0) return std::nullopt;
   ReadOptions options = asked;
-  const std::size_t most_threads = ThreadPool::instance().threads();
-  options.threads = asked.threads == 0 ? most_threads : std::min(asked.threads, most_threads);
+  options.threads = threads_for(asked.threads);
   if (chunks.memory == Memory::host) {
     return wiping([&] { return read_to_host(engine, chunks, options); }, [&] { wipe_on_host(chunks); });
   }

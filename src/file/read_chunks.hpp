@@ -19,6 +19,7 @@
 #include "engine/stream.hpp"
 #include "file/file_chunks.hpp"
 #include "file/file_piece.hpp"
+#include "file/slots.hpp"
 
 namespace warpcipher {
 
@@ -33,9 +34,8 @@ struct ReadOptions {
   std::function<void(bool interrupted)> check;
 };
 
-// Page-locked memory that one call takes at most, and the longest chunk that goes to a device: two are on their way.
-inline constexpr std::size_t most_slots_len = std::size_t{512} << 20;
-inline constexpr std::size_t most_device_chunk_len = most_slots_len / 2;
+// The longest chunk that goes to a device: two are on their way.
+inline constexpr std::size_t most_device_chunk_len = most_slots_len / slots_of_thread;
 
 // Fills `out` where the chunks say. Returns when all is there, or has failed: after a failure or an exception all that
 // they say is zeros. Of chunks that failed the first is told. engine: as of run(), where the plaintext goes. stream: in

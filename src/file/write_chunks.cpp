@@ -22,14 +22,12 @@
 #include "engine/device_engine.hpp"
 #include "file/file_work.hpp"
 #include "file/read_chunks.hpp"
+#include "file/slots.hpp"
 #include "mode/algorithm.hpp"
 
 namespace warpcipher {
 namespace {
 
-constexpr std::size_t slots_of_thread = 2;
-constexpr std::size_t most_piece_len = std::size_t{4} << 20;  // as for reads
-constexpr std::size_t least_piece_len = std::size_t{1} << 20;
 constexpr std::size_t alignment = 16;  // what GPUs load at once
 constexpr std::uint64_t most_offset = std::uint64_t{1} << 62;
 
@@ -377,16 +375,12 @@ std::optional<WriteFailure> write_chunks(std::string_view engine, const ChunksTo
     longest = std::max(longest, Writing::room_of(chunks, i));
     total += Writing::room_of(chunks, i);
   }
-  const std::size_t most_threads = ThreadPool::instance().threads();
-  std::size_t threads = options.threads == 0 ? most_threads : std::min(options.threads, most_threads);
-  const std::uint64_t shared = total / (slots_of_thread * threads) + 1;
-  const std::uint64_t piece_len = options.piece_len != 0
-                                      ? std::min<std::uint64_t>(options.piece_len, most_device_chunk_len)
-                                      : std::clamp<std::uint64_t>(shared, least_piece_len, most_piece_len);
-  const auto room = std::max(longest, static_cast<std::size_t>(std::min(piece_len, total)));
+  std::size_t threads = threads_for(options.threads);
+  const std::size_t piece_len =
+      options.piece_len != 0 ? std::min(options.piece_len, most_device_chunk_len) : slot_len_for(total, threads);
+  const auto room = std::max(longest, static_cast<std::size_t>(std::min<std::uint64_t>(piece_len, total)));
   if (room == 0) return std::nullopt;
-  threads = std::min({threads, static_cast<std::size_t>((total + room - 1) / room),
-                      std::max<std::size_t>(most_slots_len / (slots_of_thread * room), 1)});
+  threads = threads_with_slots(threads, total, room);
   const MappedFile file(chunks.descriptor, file_end);
   if (file.error() != 0) return WriteFailure{file_end, file.error()};
   Writing writing(chunks, options, room, file.memory());

@@ -23,6 +23,7 @@
 #include "core/error.hpp"
 #include "engine/cuda/engine.hpp"
 #include "file_chunks.hpp"
+#include "file_plain.hpp"
 #include "file_writes.hpp"
 #include "force.hpp"
 #include "host_data.hpp"
@@ -114,7 +115,8 @@ int run_all(const Options& options) {
   const auto is_mine = [&] { return step++ % options.parts == options.part; };
   const auto test_files = [&] {
     return test_file_chunks(options.quick, options.only, is_mine) +
-           test_file_writes(options.quick, options.only, is_mine);
+           test_file_writes(options.quick, options.only, is_mine) +
+           (options.only.empty() && is_mine() ? test_file_plain(options.quick) : 0);
   };
   if (options.files) return test_files() == 0 ? 0 : 1;
   if (options.host_data) return test_host_data(options.quick, options.only, is_mine) == 0 ? 0 : 1;

@@ -191,8 +191,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[memoryview]:
         blocks.append(allocate(size))
         return blocks[-1]
 
-    for module in ("frameworks", "model"):
-        monkeypatch.setattr(f"warpcipher.weights.{module}.allocate", keep)
+    monkeypatch.setattr(frameworks, "allocate", keep)
     return blocks
 
 
@@ -331,8 +330,6 @@ def test_dtypes_of_ml_dtypes(tmp_path: Path) -> None:
 
 class Elsewhere(frameworks._NumPy):
     """A framework whose blocks are filled as those on a GPU are: as arrays, not as host memory."""
-
-    host = False
 
     def memory(self, block: Any) -> Any:
         assert isinstance(block, np.ndarray)

@@ -181,12 +181,35 @@ def run(call: FileChunksCall, stream: StreamLike = None) -> None:
 def failure_of(call: FileChunksCall, stream: StreamLike = None) -> tuple[str, int, int, int] | None:
     """Reads what the call says. Returns what `raise_failure` takes, for callers that can say more
     of a chunk than its number; None: all was read. Raises what else `read_chunks` raises."""
-    if stream is not None or type(call.out) not in PLAIN:
-        arrays = _later.load("arrays")
-        library = arrays.library_of(call.out, "out")
-        pointer = arrays.choose_stream(library, call.out, arrays.stream_pointer(stream))
-        call = call._replace(out=library.view(call.out, "out", pointer, True), stream=pointer)
-    return _native.read_chunks(call)
+    out, pointer = _viewed(call.out, stream)
+    return _native.read_chunks(call._replace(out=out, stream=pointer))
+
+
+def _viewed(out: Data, stream: StreamLike) -> tuple[Any, int]:
+    """What `_native` takes of an output, and its stream."""
+    if stream is None and type(out) in PLAIN:
+        return out, 0
+    arrays = _later.load("arrays")
+    library = arrays.library_of(out, "out")
+    pointer = arrays.choose_stream(library, out, arrays.stream_pointer(stream))
+    return library.view(out, "out", pointer, True), pointer
+
+
+def read_plain(file: int, position: int, out: Data) -> None:
+    """Fills `out`, in host memory or on a GPU, with the bytes of a file that is not encrypted, from
+    `position` on, on all cores.
+
+    file: a descriptor that can be read at any place. Raises FormatError where the file ends before
+    `out` is full, OSError, MemoryError, EngineError; the content of `out` is then of no use.
+    """
+    view, stream = _viewed(out, None)
+    failure = _native.read_plain(file, position, view, stream)
+    if failure is None:
+        return
+    kind, _, position, error = failure
+    if kind == "ended":
+        raise FormatError(f"the file ended at byte {position} while it was read")
+    raise OSError(error, f"{os.strerror(error)}: byte {position} of the file")
 
 
 def raise_failure(kind: str, chunk: int, position: int, error: int) -> NoReturn:

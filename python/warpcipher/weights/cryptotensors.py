@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import bisect
 from array import array
+from functools import partial
 from typing import Any
 
 import warpcipher as wc
@@ -17,8 +18,7 @@ from .cryptotensors_header import TAG_SIZE, chunk_ivs, opened, unwrap, user_meta
 from .cryptotensors_key import CryptotensorsKey
 from .frameworks import Framework
 from .header import TensorInfo, read_header, shown
-from .images import PlainImage
-from .memory import allocate
+from .images import PlainImage, read_bytes
 
 
 class CryptotensorsFile(Uncopied):
@@ -31,7 +31,7 @@ class CryptotensorsFile(Uncopied):
         self._image = PlainImage(path)
         self._plain_tensors = key.plain_tensors
         try:
-            self.header = read_header(self._bytes, self._image.size)
+            self.header = read_header(partial(read_bytes, self._image), self._image.size)
             scheme, self._wrapped = opened(self.header, key)
             self.metadata: dict[str, str] | None = user_metadata(self.header.metadata or {}) or None
             self.unit = scheme.chunk_size
@@ -47,11 +47,6 @@ class CryptotensorsFile(Uncopied):
         except BaseException:
             self.close()
             raise
-
-    def _bytes(self, offset: int, length: int) -> bytes:
-        found = bytearray(length)
-        self._image.scatter(offset, [memoryview(found)])
-        return bytes(found)
 
     def _check_empty(self) -> None:
         """Checks the one chunk of each tensor that has no bytes: no read will come to it."""
@@ -98,12 +93,7 @@ class CryptotensorsFile(Uncopied):
                 f"the file leaves tensor {shown(name)} unencrypted, so that nothing protects it: "
                 "CryptotensorsKey(plain_tensors=True) takes it all the same"
             )
-        if framework.host:
-            self._image.read(self.header.data_start + start, framework.memory(block))
-            return
-        host = allocate(len(block))
-        self._image.read(self.header.data_start + start, host)
-        framework.copy_in(block, host)
+        self._image.read(self.header.data_start + start, framework.memory(block))
 
     def _decrypt(self, chunks: _Chunks, out: Any) -> None:
         keys = [self._keys.get(name) for name in chunks.names]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Mapping
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 import warpcipher as wc
@@ -40,7 +41,7 @@ from .cryptotensors_header import (
 from .cryptotensors_key import CryptotensorsKey
 from .entries import Entry, parts_on_gpu
 from .header import Header, TensorInfo, encode, read_header
-from .images import PlainImage
+from .images import PlainImage, read_bytes
 
 if TYPE_CHECKING:
     from .._types import AlgorithmName
@@ -204,13 +205,7 @@ def rewrap(
         replace = True
     image = PlainImage(os.fsdecode(path))
     try:
-
-        def read(offset: int, length: int) -> bytes:
-            found = bytearray(length)
-            image.scatter(offset, [memoryview(found)])
-            return bytes(found)
-
-        header = read_header(read, image.size)
+        header = read_header(partial(read_bytes, image), image.size)
         made = _rewrapped(header, key, new_key)
         with replaced(out, replace=replace) as file:
             write_whole(file, memoryview(made))

@@ -17,21 +17,14 @@ from .memory import allocate
 
 
 class Framework(Protocol):
-    """What is needed of an array library. A block is a flat array of bytes; slices of it are views.
-
-    host: blocks lie in host memory, and `memory` gives a memoryview of one.
-    """
-
-    host: bool
+    """What is needed of an array library. A block is a flat array of bytes; slices of it are
+    views."""
 
     def block(self, size: int) -> Any:
         """A new block; its content is not set."""
 
     def memory(self, block: Any) -> Any:
         """What is read into to fill the block: a memoryview, or the array on a GPU itself."""
-
-    def copy_in(self, block: Any, data: memoryview) -> None:
-        """Copies host memory into a block of the same size."""
 
     def pack(self, part: Any, block: Any, count: int, stride: int, length: int) -> None:
         """Copies `count` rows of `length` bytes, whose begins are `stride` bytes apart in a block,
@@ -58,8 +51,6 @@ class Framework(Protocol):
 
 
 class _NumPy:
-    host = True
-
     def __init__(self) -> None:
         self._numpy: Any = importlib.import_module("numpy")
 
@@ -68,9 +59,6 @@ class _NumPy:
 
     def memory(self, block: Any) -> Any:
         return memoryview(block)
-
-    def copy_in(self, block: Any, data: memoryview) -> None:
-        block[:] = self._numpy.frombuffer(data, self._numpy.uint8)
 
     def pack(self, part: Any, block: Any, count: int, stride: int, length: int) -> None:
         as_strided = self._numpy.lib.stride_tricks.as_strided
@@ -109,8 +97,6 @@ class _NumPy:
 class _CuPy:
     """Memory of CuPy's pool on one GPU."""
 
-    host = False
-
     def __init__(self, device: int) -> None:
         self._cupy: Any = importlib.import_module("cupy")
         self._device = device
@@ -121,10 +107,6 @@ class _CuPy:
 
     def memory(self, block: Any) -> Any:
         return block
-
-    def copy_in(self, block: Any, data: memoryview) -> None:
-        with self._cupy.cuda.Device(self._device):
-            block.set(importlib.import_module("numpy").frombuffer(data, "uint8"))
 
     def pack(self, part: Any, block: Any, count: int, stride: int, length: int) -> None:
         as_strided = self._cupy.lib.stride_tricks.as_strided
@@ -150,12 +132,11 @@ class _CuPy:
 
 
 class _Torch:
-    """host: memory of this package; else memory of PyTorch's allocator on the device."""
+    """device: of PyTorch's allocator; None: memory of this package, in the host."""
 
     def __init__(self, device: int | None) -> None:
         self._torch: Any = importlib.import_module("torch")
         self._device = device
-        self.host = device is None
 
     def block(self, size: int) -> Any:
         uint8 = self._torch.uint8
@@ -166,16 +147,13 @@ class _Torch:
         return self._torch.frombuffer(allocate(size), dtype=uint8)
 
     def memory(self, block: Any) -> Any:
-        if not self.host:
+        if self._device is not None:
             return block
         # Not by way of NumPy, which PyTorch may have been built or installed without.
         import ctypes
 
         size = block.numel()
         return memoryview((ctypes.c_ubyte * size).from_address(block.data_ptr())).cast("B")
-
-    def copy_in(self, block: Any, data: memoryview) -> None:
-        block.copy_(self._torch.frombuffer(data, dtype=self._torch.uint8))
 
     def pack(self, part: Any, block: Any, count: int, stride: int, length: int) -> None:
         rows = block.as_strided((count, length), (stride, 1), block.storage_offset())

@@ -7,18 +7,12 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, Protocol
 
 from .. import formats
 from .._uncopied import Uncopied
 from ..formats import FormatError
-
-PIECE = 4 << 20
-"""Bytes that one thread reads of a plain file in one go."""
-
-MOST_PARTS = 1024
-"""Of one system call: IOV_MAX."""
+from ..formats.file_chunks import read_plain
 
 
 class Image(Protocol):
@@ -37,8 +31,15 @@ class Image(Protocol):
         """Wipes keys and lets go of the file. Idempotent."""
 
 
+def read_bytes(image: Image, offset: int, length: int) -> bytes:
+    """`length` bytes of an image. Raises as `Image.read`."""
+    found = bytearray(length)
+    image.read(offset, memoryview(found))
+    return bytes(found)
+
+
 class PlainImage(Uncopied):
-    """A file that is not encrypted, read by all cores."""
+    """A file that is not encrypted, read by all cores. Its reads go to host memory or to a GPU."""
 
     def __init__(self, path: str) -> None:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -50,32 +51,7 @@ class PlainImage(Uncopied):
             raise
 
     def read(self, offset: int, out: Any) -> None:
-        parts = [
-            (offset + start, out[start : start + PIECE]) for start in range(0, len(out), PIECE)
-        ]
-        if len(parts) < 2:
-            for part in parts:
-                self._fill(*part)
-            return
-        with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as pool:
-            for done in [pool.submit(self._fill, *part) for part in parts]:
-                done.result()
-
-    def _fill(self, offset: int, out: memoryview) -> None:
-        self.scatter(offset, [out])
-
-    def scatter(self, offset: int, parts: list[memoryview]) -> None:
-        """Fills the parts, back to back, from `offset` on, in this thread."""
-        while parts:
-            count = os.preadv(self.fileno(), parts[:MOST_PARTS], offset)
-            if count == 0 and any(map(len, parts)):
-                raise FormatError(f"the file ended at byte {offset} while it was read")
-            offset += count
-            while parts and count >= len(parts[0]):
-                count -= len(parts[0])
-                parts = parts[1:]
-            if count:
-                parts = [parts[0][count:], *parts[1:]]
+        read_plain(self.fileno(), offset, out)
 
     def fileno(self) -> int:
         """The descriptor, while the file is open."""

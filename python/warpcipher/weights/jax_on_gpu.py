@@ -59,8 +59,6 @@ class DeviceBlock:
 class JaxOnGpu:
     """A `Framework`. dtype_of: the dtype of a name of safetensors, for the tensor of a name."""
 
-    host = False
-
     def __init__(self, device: int, dtype_of: Callable[[str, str], Any]) -> None:
         self._jax: Any = importlib.import_module("jax")
         self._device = device
@@ -77,9 +75,6 @@ class JaxOnGpu:
 
     def memory(self, block: DeviceBlock) -> DeviceBlock:
         return block
-
-    def copy_in(self, block: DeviceBlock, data: memoryview) -> None:
-        block.array.fill(block.start, data)
 
     def pack(
         self, part: DeviceBlock, block: DeviceBlock, count: int, stride: int, length: int

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Protocol
 
 from .._uncopied import Uncopied
@@ -13,8 +14,7 @@ from .cryptotensors_header import ENCRYPTION
 from .cryptotensors_key import CryptotensorsKey
 from .frameworks import Framework
 from .header import Header, read_header
-from .images import FormatImage, Image, PlainImage
-from .memory import allocate
+from .images import FormatImage, Image, PlainImage, read_bytes
 
 UNIT = 64 << 10
 """Of files that are plain or in a format of `formats`: a few chunks, which cost less than a read of
@@ -44,25 +44,14 @@ class SafetensorsFile(Uncopied):
         self._image = image
         self.unit = UNIT
         try:
-            self.header = read_header(self._bytes, image.size)
+            self.header = read_header(partial(read_bytes, image), image.size)
             self.metadata = self.header.metadata
         except BaseException:
             self.close()
             raise
 
-    def _bytes(self, offset: int, length: int) -> bytes:
-        found = bytearray(length)
-        self._image.read(offset, memoryview(found))
-        return bytes(found)
-
     def read(self, framework: Framework, offset: int, block: Any) -> None:
-        place = self.header.data_start + offset
-        if framework.host or isinstance(self._image, FormatImage):
-            self._image.read(place, framework.memory(block))
-        else:  # nothing is decrypted, so it may pass through host memory
-            host = allocate(len(block))
-            self._image.read(place, host)
-            framework.copy_in(block, host)
+        self._image.read(self.header.data_start + offset, framework.memory(block))
 
     def close(self) -> None:
         self._image.close()

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file_plain.hpp"
+
+#include <cuda_runtime_api.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cases.hpp"
+#include "engine/cuda/engine.hpp"
+#include "file/read_plain.hpp"
+
+namespace {
+
+using namespace warpcipher;
+using conformance::must;
+using conformance::random_below;
+using conformance::random_bytes;
+
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr std::uint8_t guard = 0xa5;
+constexpr std::size_t margin = 40;  // of `out`, on both sides of what is read
+
+class PlainFile {
+ public:
+  explicit PlainFile(std::size_t size) : content_(random_bytes(size)) {
+    char name[] = "/tmp/warpcipher-plain-XXXXXX";
+    descriptor_ = mkstemp(name);
+    if (descriptor_ < 0) throw std::runtime_error("mkstemp");
+    unlink(name);
+    if (pwrite(descriptor_, content_.data(), size, 0) != static_cast<ssize_t>(size)) throw std::runtime_error("pwrite");
+  }
+  PlainFile(const PlainFile&) = delete;
+  PlainFile& operator=(const PlainFile&) = delete;
+  ~PlainFile() { close(descriptor_); }
+
+  void truncate(std::size_t size) const {
+    if (ftruncate(descriptor_, static_cast<off_t>(size)) != 0) throw std::runtime_error("ftruncate");
+  }
+  void use_closed_descriptor() { used_ = -1; }
+
+  // What device memory holds after a read of [begin, begin + len), with margins; fills in what became of it.
+  Bytes read(int device, std::size_t begin, std::size_t len, const ReadOptions& options,
+             std::optional<ReadFailure>& failure, std::string& error) const {
+    DeviceEngine& engine = cuda_engine();
+    const SelectedDevice scope(engine, device);
+    const std::size_t size = len + 2 * margin;
+    void* memory = nullptr;
+    must(cudaMalloc(&memory, size), "cudaMalloc");
+    must(cudaMemset(memory, guard, size), "cudaMemset");
+    auto* const out = static_cast<std::uint8_t*>(memory) + margin;
+    try {
+      failure =
+          read_plain("cuda", {used_ < 0 ? used_ : descriptor_, begin, Memory::device, {out, len}}, nullptr, options);
+    } catch (const std::exception& thrown) {
+      error = thrown.what();
+    }
+    Bytes got(size);
+    must(cudaMemcpy(got.data(), memory, size, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    must(cudaFree(memory), "cudaFree");
+    return got;
+  }
+
+  Bytes expected(std::size_t begin, std::size_t len) const {
+    Bytes all(len + 2 * margin, guard);
+    std::copy_n(content_.begin() + static_cast<std::ptrdiff_t>(begin), len, all.begin() + margin);
+    return all;
+  }
+
+ private:
+  const Bytes content_;
+  int descriptor_ = -1;
+  int used_ = 0;
+};
+
+int report(bool is_right, const std::string& what) {
+  if (!is_right) std::printf("bytes of a plain file: %s\n", what.c_str());
+  return is_right ? 0 : 1;
+}
+
+ReadOptions random_options() {
+  const std::size_t threads[] = {0, 1, 2, 5, SIZE_MAX / 2 + 1}, pieces[] = {1000, 5000, 65536, 0, SIZE_MAX / 2 + 1};
+  ReadOptions options;
+  options.threads = threads[random_below(5)];
+  options.piece_len = pieces[random_below(5)];
+  return options;
+}
+
+int test_ranges(bool quick) {
+  int failures = 0;
+  for (unsigned i = 0; i < (quick ? 12 : 100); ++i) {
+    const std::size_t size = i == 0 ? std::size_t{40} << 20 : 1 + random_below(quick ? 100'000 : 3'000'000);
+    const PlainFile file(size);
+    const std::size_t begin = i == 0 ? 1 : random_below(size), len = i == 0 ? size - 1 : random_below(size - begin + 1);
+    const int device = static_cast<int>(i % 2) * (cuda_engine().devices().size() > 1 ? 1 : 0);
+    std::optional<ReadFailure> failure;
+    std::string error;
+    const Bytes got = file.read(device, begin, len, i == 0 ? ReadOptions{} : random_options(), failure, error);
+    failures += report(!failure && error.empty() && got == file.expected(begin, len),
+                       "range " + std::to_string(i) + ": other bytes" + error);
+  }
+  return failures;
+}
+
+int test_failures(bool quick) {
+  int failures = 0;
+  for (unsigned i = 0; i < (quick ? 8 : 60); ++i) {
+    const std::size_t size = 1 + random_below(200'000);
+    PlainFile file(size);
+    const std::size_t end = random_below(size);
+    if (i % 2 == 0) {
+      file.truncate(end);
+    } else {
+      file.use_closed_descriptor();
+    }
+    std::optional<ReadFailure> failure;
+    std::string error;
+    file.read(0, 0, size, random_options(), failure, error);
+    const bool is_right = i % 2 == 0 ? failure && failure->kind == ReadFailure::Kind::ended && failure->position == end
+                                     : failure && failure->kind == ReadFailure::Kind::error && failure->error == EBADF;
+    failures += report(is_right && error.empty(), "failure " + std::to_string(i) + " is told otherwise" + error);
+  }
+  PlainFile file(100'000);
+  ReadOptions options;
+  options.piece_len = 1000;
+  options.threads = 1;
+  options.check = [calls = 0](bool) mutable {
+    if (++calls == 3) throw std::runtime_error("interrupted");
+  };
+  std::optional<ReadFailure> failure;
+  std::string error;
+  file.read(0, 0, 100'000, options, failure, error);
+  return failures + report(error == "interrupted", "an exception of the caller's is lost");
+}
+
+}  // namespace
+
+int test_file_plain(bool quick) {
+  const int failures = test_ranges(quick) + test_failures(quick);
+  std::printf("%-16s      reads of files %s\n", "plain", failures == 0 ? "ok" : "FAILED");
+  return failures;
+}
