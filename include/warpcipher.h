@@ -11,9 +11,9 @@
  *   - A length above 2^56, such as an unsigned subtraction below zero gives, is WC_INVALID_ARGUMENT: no memory is that
  *     long. So is a count above 2^32 - 1.
  *   - A pointer to zero bytes may be NULL. Other pointers must not be NULL unless the comment allows it.
- *   - `in` and `out` may be the same pointer (in place); otherwise they must not overlap, nor may a tag overlap any,
- * nor an IV or AAD overlap `out`. Messages of one call write to places of their own, which no other of them reads. Text
- * needs no alignment.
+ *   - `in` and `out` may be the same pointer (in place). Otherwise they must not overlap. A tag overlaps neither, IV
+ *     and AAD do not overlap `out`, and no message of a call writes where another reads or writes. Text needs no
+ *     alignment.
  *   - Handles may be used from several threads at once. Only the freeing of a handle needs care by the caller.
  *   - IVs, nonces and AAD lie in host memory, in wc_columns where it says. Text and tags lie where wc_message.memory
  *     says. Text in host memory goes to the engine "cuda" through the current device, or through those that the
@@ -66,7 +66,7 @@ typedef enum wc_padding { WC_PADDING_NONE = 0, WC_PADDING_PKCS7 = 1 } wc_padding
 /* Where data lie. */
 typedef enum wc_memory { WC_MEMORY_HOST = 0, WC_MEMORY_DEVICE = 1 } wc_memory;
 
-/* Which IV an algorithm takes. */
+/* The IV that an algorithm takes. */
 typedef enum wc_iv_rule {
   WC_IV_NONE = 0,  /* the mode takes no IV */
   WC_IV_BLOCK = 1, /* exactly block_len bytes */
@@ -120,6 +120,7 @@ WC_API size_t wc_engine_count(void);
 
 /* Fills *info for engine `index` < wc_engine_count(); else WC_INVALID_ARGUMENT. Its texts outlive all calls. */
 WC_API wc_status wc_engine_at(wc_engine_info *info, size_t index);
+
 /* Writes 1 to *constant_time when the engine's time for this algorithm does not depend on keys or data, else 0.
  * WC_INVALID_ARGUMENT: one of the names is unknown. */
 WC_API wc_status wc_engine_constant_time(int *constant_time, const char *engine, const char *algorithm);
@@ -158,7 +159,7 @@ typedef struct wc_message {
   size_t tag_len; /* GCM: 4, 8, 12 to 16; other AEADs: 16 */
 } wc_message;
 
-/* What came of one message. */
+/* The result of one message. */
 typedef struct wc_result {
   wc_status status; /* WC_OK, WC_INVALID_TAG or WC_INVALID_PADDING */
   size_t written; /* bytes of text at out; 0 unless WC_OK */
@@ -167,10 +168,9 @@ typedef struct wc_result {
 /* Runs `count` messages, which may differ in key, algorithm, direction and length, and fills results[0..count).
  *
  * engine  "auto", NULL (the same) or a name from wc_engine_at(). WARPCIPHER_ENGINE overrides "auto".
- * stream  a cudaStream_t of the device that holds the data, or NULL (the legacy default stream). For device memory the
- *         call enqueues work on the stream and returns, but for AEAD decryption and for padded decryption, where it
- *         waits for the stream since the status depends on the data. For host memory the call returns when the work is
- *         done.
+ * stream  a cudaStream_t of the device that holds the data, or NULL (the legacy default stream). With device memory the
+ *         call enqueues work on the stream and returns; in AEAD and padded decryption it waits for the stream, as the
+ *         status depends on the data. With host memory the call returns when the work is done.
  *
  * Returns the first status in `results` that is not WC_OK; the other messages of the batch are done all the same.
  * WC_INVALID_ARGUMENT: some message cannot be right; none was run. Two messages of GCM or of ChaCha20-Poly1305 in one
@@ -181,13 +181,12 @@ WC_API wc_status wc_run(const char *engine, wc_result *results, const wc_message
 /* A batch: messages that are added one by one and run together in the background. */
 typedef struct wc_batch wc_batch;
 
-/* An empty batch for an engine, named as in wc_run; whether it can run is looked at when the batch runs. Free with
- * wc_batch_free, before the process exits: exit() and the end of main() take away what a thread that still runs works
- * with. */
+/* An empty batch for an engine, named as in wc_run; whether it can run is checked when the batch runs. Free it with
+ * wc_batch_free before the process exits: exit() and the end of main() destroy what its thread uses. */
 WC_API wc_status wc_batch_new(wc_batch **out, const char *engine);
 
 /* Adds a message. The struct is copied; its key and what it points to must stay until the batch is done. *index (NULL
- * allowed) gets the number of the message, from 0. The message is looked at when the batch runs. WC_INVALID_ARGUMENT:
+ * allowed) gets the number of the message, from 0. The message is checked when the batch runs. WC_INVALID_ARGUMENT:
  * the batch has been started. */
 WC_API wc_status wc_batch_add(wc_batch *batch, size_t *index, const wc_message *message);
 
@@ -200,12 +199,10 @@ WC_API wc_status wc_batch_start(wc_batch *batch, void *stream);
 WC_API wc_status wc_batch_query(int *done, const wc_batch *batch);
 
 /* Waits until the work is done, on the device too, and returns what wc_run would have: the first status of a message
- * that is not WC_OK, or why none was run. May be called again. WC_INVALID_ARGUMENT also: the batch has not been
- * started. */
+ * that is not WC_OK, or why none was run. May be called again. WC_INVALID_ARGUMENT also: the batch was not started. */
 WC_API wc_status wc_batch_wait(wc_batch *batch);
 
-/* What came of message `index`. WC_INVALID_ARGUMENT: the batch is not done, failed as a whole, or has no such message.
- */
+/* The result of message `index`. WC_INVALID_ARGUMENT: the batch is not done, failed as a whole, or has none such. */
 WC_API wc_status wc_batch_result(wc_result *result, const wc_batch *batch, size_t index);
 
 /* Waits for a batch that was started, and frees it. NULL is allowed. */
@@ -247,11 +244,10 @@ typedef struct wc_columns {
 /* As wc_run, with columns->count results. results[i].written counts the tag when encrypting an AEAD; results lies where
  * columns_memory says.
  *
- * Text in device memory: large batches (GCM: iv_len 12) are checked, planned and run on the device, padded and
- * rid of their padding there, which takes the host next to no time for a message; columns in host memory are copied
- * there first. Outputs must come in the order of the messages for that. All others, and such as are wrong, are looked
- * at on the host, message by message. Either way the call waits until all checks are done, so for what is on the stream
- * before it where the columns lie in device memory; work enqueued later may change the columns. */
+ * Text in device memory: the device checks, plans, pads and runs large batches (GCM: iv_len 12) whose outputs are in
+ * the order of the messages; columns in host memory are copied there first. The host checks all other batches, and
+ * those with an error, message by message. Either way the call waits until all checks are done. Where the columns lie
+ * in device memory it so waits for what is on the stream before it; work enqueued later may change the columns. */
 WC_API wc_status wc_run_columns(const char *engine, wc_result *results, const wc_columns *columns, void *stream);
 
 /* ---- chunks of an encrypted file ------------------------------------------------------------------------------- */
@@ -348,15 +344,14 @@ typedef struct wc_queue_statistics {
   size_t most_memory_used;
 } wc_queue_statistics;
 
-/* Told once of each message that is done or cancelled, on a thread of the queue. result->status may also be
- * WC_CANCELLED, or why the message could not be run, which `failure` then tells in words ("" else). Both are valid
- * during the call alone. What the message points to may be freed here. It must return, soon: other messages of the
- * batch wait. Nothing may be thrown out of it. It may submit; that does not wait for memory then. */
+/* Called once for each message that is done or cancelled, on a thread of the queue. result->status may also be
+ * WC_CANCELLED, or why the message could not run, which `failure` then tells in words ("" else). Both are valid during
+ * the call alone. What the message points to may be freed here. It must return soon, as other messages of the batch
+ * wait, and throw nothing. It may submit; that does not wait for memory then. */
 typedef void (*wc_queue_callback)(void *context, const wc_result *result, const char *failure);
 
-/* A queue for an engine, named as in wc_run. limits: NULL for the defaults. Free with wc_queue_free, before the process
- * exits, as a batch.
- * WC_ENGINE_UNAVAILABLE: the engine cannot run here. */
+/* A queue for an engine, named as in wc_run. limits: NULL for the defaults. Free it with wc_queue_free before the
+ * process exits, as a batch. WC_ENGINE_UNAVAILABLE: the engine cannot run here. */
 WC_API wc_status wc_queue_new(wc_queue **out, const char *engine, const wc_queue_limits *limits);
 
 /* Hands a message over. The struct is copied; its key and what it points to must stay until it is done or cancelled.
@@ -378,9 +373,8 @@ WC_API wc_status wc_queue_cancel(int *cancelled, wc_queue *queue, wc_job *job);
 /* Launches what is waiting now without further delay. */
 WC_API wc_status wc_queue_flush(wc_queue *queue);
 
-/* Takes no more messages, and waits until all are done and their callbacks have returned. cancel: messages that have
- * not been launched are cancelled. May be called again. WC_INVALID_ARGUMENT: called from a callback, which would wait
- * for itself. */
+/* Takes no more messages, and waits until all are done and their callbacks have returned. cancel: cancels messages
+ * that are not launched. May be called again. WC_INVALID_ARGUMENT: called from a callback: it would wait for itself. */
 WC_API wc_status wc_queue_close(wc_queue *queue, int cancel);
 
 /* Fills *statistics. */

@@ -29,9 +29,9 @@ from .outputs import OutputFile
 from .progress import Progress, on_terminal
 from .recipients import Holder
 from .report import Report, Result
+from .sealed import Sealed
 from .settings import Settings
 from .tree_run import Trees
-from .trees import Sealed
 
 if TYPE_CHECKING:
     from warpcipher.formats import Options

@@ -14,8 +14,9 @@ from .errors import CliError, complain, shown, translate, usage
 from .manifest import NAME, is_own
 from .outputs import OutputFile, exists
 from .report import Report
+from .sealed import Sealed
 from .settings import Settings
-from .trees import Growing, Sealed, Whole, root_above
+from .trees import Growing, Whole, root_above
 
 if TYPE_CHECKING:
     from warpcipher.formats import Options
