@@ -53,6 +53,8 @@ HYBRID_TEXT = {
     "XtsRowsILb0EE": 336,
     "XtsRowsILb1EE": 386,
 }
+# Big-endian counters, and those of GCM-SIV.
+COUNTER_MODES = ("CounterMode", "LittleEndianCounterMode")
 KERNEL = re.compile(
     r"parallel_kernelINS\w*?\d(?P<mode>[A-Z][A-Za-z]+(?:ILb[01]EE)?)E"
     r"NS\w*?9Tables128ELi(?P<rounds>1[04])E"
@@ -148,11 +150,11 @@ def hybrid_text_kernels() -> dict[str, tuple[str, str]]:
 
 
 @cache
-def hybrid_batch_kernel(key: str) -> tuple[str, str]:
+def hybrid_batch_kernel(key: str, mode: str) -> tuple[str, str]:
     """The kernel of two kinds of warps for batches in counter mode, and its code: of one key for
-    all, or of a key each."""
-    kernels = resources("sm_90a")
-    (name,) = [kernel for kernel in kernels if "hybrid_batch_kernel" in kernel and key in kernel]
+    all, or of a key each; of counters of either end (COUNTER_MODES)."""
+    kernels = [kernel for kernel in resources("sm_90a") if "hybrid_batch_kernel" in kernel]
+    (name,) = [kernel for kernel in kernels if key in kernel and f"{len(mode)}{mode}E" in kernel]
     return name, dump("-sass", "-fun", name, architecture="sm_90a")
 
 

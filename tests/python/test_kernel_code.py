@@ -14,6 +14,7 @@ from functools import cache
 
 import pytest
 from kernel_code import (
+    COUNTER_MODES,
     HYBRID_TEXT,
     RECORDED,
     dump,
@@ -154,10 +155,11 @@ def test_hybrid_warps_of_text(mode: str) -> None:
     check_hybrid(code, HYBRID_TEXT[mode])
 
 
+@pytest.mark.parametrize("mode", COUNTER_MODES)
 @pytest.mark.parametrize(("key", "key_loads", "mask_loads"), [("OnlyKey", 0, 0), ("WarpKey", 2, 8)])
-def test_hybrid_warps_of_batches(key: str, key_loads: int, mask_loads: int) -> None:
+def test_hybrid_warps_of_batches(key: str, key_loads: int, mask_loads: int, mode: str) -> None:
     """A key each is read from shared memory: two rounds of it for tables, a round of masks."""
-    name, code = hybrid_batch_kernel(key)
+    name, code = hybrid_batch_kernel(key, mode)
     assert resources("sm_90a")[name]["REG"] <= MOST_REGISTERS
     assert resources("sm_90a")[name]["STACK"] == 0
     check_hybrid(code, 336, key_loads, mask_loads)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from kernel_code import (
+    COUNTER_MODES,
     HYBRID_TEXT,
     RECORDED,
     dump,
@@ -59,21 +60,29 @@ def follow(code: str, keys: range, **how: Any) -> Flow:
 
 @cache
 def packed_kernels() -> dict[str, str]:
-    """Those of short messages by tables alone: names by tables, rounds and source of keys."""
+    """Those of short messages by tables alone: names by tables, rounds, source of keys and end of
+    counters."""
     found = {}
     for name in resources():
-        match = re.search(r"packed_counter_kernelINS1_\d+(Tables\d+)ELi(\d+)ENS1_\d+(\w+?)E", name)
+        match = re.search(
+            r"packed_counter_kernelINS1_\d+(Tables\d+)ELi(\d+)ENS1_\d+(\w+?)"
+            r"ENS1_\d+(Big|Little)EndianCounterE",
+            name,
+        )
         if match:
             found[" ".join(match.groups())] = name
     return found
 
 
 PACKED = (
-    "Tables128 10 OneKeySource",
-    "Tables128 14 OneKeySource",
-    "Tables128 10 RawKeySource",
-    "Tables128 0 BatchSource",
-    "Tables64 0 BatchSource",
+    "Tables128 10 OneKeySource Big",
+    "Tables128 14 OneKeySource Big",
+    "Tables128 10 RawKeySource Big",
+    "Tables128 0 BatchSource Big",
+    "Tables64 0 BatchSource Big",
+    "Tables128 10 RawKeySource Little",
+    "Tables128 0 BatchSource Little",
+    "Tables64 0 BatchSource Little",
 )
 
 
@@ -81,10 +90,11 @@ def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_hybrid_warps() -> No
     follow(hybrid_kernel()[1], keys_of("SingleSource", SLICED_COUNTER_LEN), one_message=True)
 
 
-def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_hybrid_batches() -> None:
+@pytest.mark.parametrize("mode", COUNTER_MODES)
+def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_hybrid_batches(mode: str) -> None:
     keys = keys_of("OneKeySource", SLICED_COUNTER_LEN)
-    of_one = follow(hybrid_batch_kernel("OnlyKey")[1], keys, views=PARAMETERS)
-    of_each = Flow(parse(hybrid_batch_kernel("WarpKey")[1]), range(0), views=PARAMETERS).run()
+    of_one = follow(hybrid_batch_kernel("OnlyKey", mode)[1], keys, views=PARAMETERS)
+    of_each = Flow(parse(hybrid_batch_kernel("WarpKey", mode)[1]), range(0), views=PARAMETERS).run()
     assert of_each.findings == set()
     # With a key each, it is read from shared memory beside them.
     assert len(of_each.secret_lookups) == len(of_one.secret_lookups)

@@ -77,6 +77,7 @@ Refusal refuse_packed(const Conditions& now, const CounterWork& work) {
 }
 
 Refusal refuse_hybrid_packed(const Conditions& now, TableLayout layout, const CounterWork& work) {
+  if (work.form == CounterForm::first_word) return {Reason::mode};
   if (const Refusal packed = refuse_packed(now, work)) return packed;
   if (const Refusal device = refuse_hybrid_device(now.device, layout)) return device;
   if (const Refusal key = refuse_parameter_key(layout, work)) return key;
@@ -163,7 +164,11 @@ Refusal refuse(const Conditions& now, TableLayout layout, const CounterWork& wor
 }
 
 Refusal refuse(TableLayout layout, const CounterWork& work, CounterKernel kernel, KeySource keys) {
-  if (keys == KeySource::parameter) return refuse_parameter_key(layout, work);
+  if (keys == KeySource::parameter) {
+    // Messages of GCM-SIV have a key each. One alone is not worth a kernel of short messages.
+    if (work.form == CounterForm::first_word && kernel == CounterKernel::packed) return {Reason::mode};
+    return refuse_parameter_key(layout, work);
+  }
   if (keys == KeySource::round_keys) return {};
   if (kernel != CounterKernel::packed) return {Reason::no_expansion};
   if (layout != TableLayout::tables_128) return {Reason::tables_64};

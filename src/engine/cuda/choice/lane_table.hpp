@@ -16,6 +16,7 @@
 namespace warpcipher::cuda {
 
 using lane_table::CounterChoice;
+using lane_table::CounterForm;
 using lane_table::CounterKernel;
 using lane_table::KeySource;
 using lane_table::SectorKernel;
@@ -42,6 +43,7 @@ struct CounterWork {
   std::uint32_t rounds;
   bool has_only_key;   // the host has the one key of all messages
   bool has_key_bytes;  // the keys' bytes lie in device memory
+  CounterForm form = CounterForm::block;
 };
 inline constexpr std::array counter_candidates{CounterKernel::hybrid_packed, CounterKernel::packed,
                                                CounterKernel::hybrid, CounterKernel::tiles};

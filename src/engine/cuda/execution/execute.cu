@@ -30,11 +30,15 @@ lane_table::CounterBatch counter_batch(const DeviceBatch& b) {
           b.only_key};
 }
 
+lane_table::CounterForm form_of(const DeviceBatch& b) {
+  return b.is_gcm() ? lane_table::CounterForm::last_word : lane_table::CounterForm::block;
+}
+
 // Derives round keys, unless the kernel makes them itself.
 CounterChoice choose_kernel(const DeviceBatch& b) {
   const CounterChoice choice =
       choose_counter(conditions_of(b.device), {b.messages, b.tiles, b.units, b.most_units, b.aes_keys->rounds(),
-                                               b.only_key != nullptr, b.aes_keys->bytes() != nullptr});
+                                               b.only_key != nullptr, b.aes_keys->bytes() != nullptr, form_of(b)});
   if (choice.keys != lane_table::KeySource::bytes) b.aes_keys->derive();
   return choice;
 }
@@ -42,7 +46,7 @@ CounterChoice choose_kernel(const DeviceBatch& b) {
 void run_counters(const DeviceBatch& b, const std::uint32_t* verdicts) {
   if (b.tiles == 0) return;
   const CounterChoice choice = choose_kernel(b);
-  lane_table::run_counter_batch(b.device, b.stream, counter_batch(b), choice, b.is_gcm(), verdicts);
+  lane_table::run_counter_batch(b.device, b.stream, counter_batch(b), choice, form_of(b), verdicts);
 }
 
 void run_tiles(const DeviceBatch& b) {
@@ -126,7 +130,7 @@ void execute(const DeviceBatch& b, std::uint32_t* verdicts, bool has_text) {
 
 bool start_text(const DeviceBatch& b, Speculation& speculation) {
   const CounterChoice choice = choose_kernel(b);
-  return lane_table::start_counter_batch(b.device, b.stream, counter_batch(b), choice, b.is_gcm(), speculation);
+  return lane_table::start_counter_batch(b.device, b.stream, counter_batch(b), choice, form_of(b), speculation);
 }
 
 }  // namespace warpcipher::cuda

@@ -75,7 +75,8 @@ class LaneCipher {
     run_from<1>(blocks);
   }
 
-  // Rounds 1 and 2 of a block without the contribution of byte 15.
+  // Rounds 1 and 2 of a block without the contribution of the byte that counts.
+  template <CountingByte At = CountingByte::last>
   __device__ __forceinline__ CommonRounds common_rounds(const Block& block) const {
     static_assert(!Inverse, "counters are encrypted, whatever the direction of the message");
     const Block s = block ^ key_.round(0);
@@ -85,23 +86,29 @@ class LaneCipher {
     const std::uint32_t t3 = first.words[3] ^ mix<0b1111>(s.words[3], s.words[0], s.words[1], s.words[2]);
     const Block missing{{mix<0b1110>(0, t1, t2, t3), mix<0b0111>(t1, t2, t3, 0), mix<0b1011>(t2, t3, 0, t1),
                          mix<0b1101>(t3, 0, t1, t2)}};
-    return {first.words[0] ^ mix<0b0111>(s.words[0], s.words[1], s.words[2], 0), missing ^ key_.round(2)};
+    constexpr unsigned rows = At == CountingByte::last ? 0b0111 : 0b1110;
+    return {first.words[0] ^ mix<rows>(s.words[0], s.words[1], s.words[2], s.words[3]), missing ^ key_.round(2)};
   }
 
-  // The contribution of byte 15 to column 0 of round 1, for the N blocks whose byte 15 is last ^ 32 n.
-  template <int N>
-  __device__ __forceinline__ void last_byte_entries(std::uint32_t (&entries)[N], std::uint32_t last) const {
-    static_assert(N <= 8, "byte 15 has room for eight rows of 32");
+  // The contribution of the byte that counts to column 0 of round 1, for the N blocks whose byte is value ^ 32 n.
+  template <CountingByte At = CountingByte::last, int N>
+  __device__ __forceinline__ void counting_entries(std::uint32_t (&entries)[N], std::uint32_t value) const {
+    static_assert(N <= 8, "a byte has room for eight rows of 32");
 #pragma unroll
-    for (std::uint32_t n = 0; n < N; ++n) entries[n] = last_byte_entry(last ^ n << 5);
+    for (std::uint32_t n = 0; n < N; ++n) entries[n] = counting_entry<At>(value ^ n << 5);
   }
 
-  // The same for one block with any byte 15.
-  __device__ __forceinline__ std::uint32_t last_byte_entry(std::uint32_t last) const {
-    return entry<3>(address<3>(last << 24 ^ key_.round(0).words[3]));
+  // The same for one block. Of `value` the lowest byte counts.
+  template <CountingByte At = CountingByte::last>
+  __device__ __forceinline__ std::uint32_t counting_entry(std::uint32_t value) const {
+    if constexpr (At == CountingByte::last) {
+      return entry<3>(address<3>(value << 24 ^ key_.round(0).words[3]));
+    } else {
+      return entry<0>(address<0>(value ^ key_.round(0).words[0]));
+    }
   }
 
-  // Encrypts N blocks that share `common` and differ in byte 15, whose contribution is entries[n].
+  // Encrypts N blocks that share `common` and differ in the byte that counts, whose contribution is entries[n].
   template <int N>
   __device__ __forceinline__ void encrypt_rest(Block (&blocks)[N], const CommonRounds& common,
                                                const std::uint32_t (&entries)[N]) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counter mode (SP 800-38A, section 6.5), also inside GCM. What consecutive counters share is computed once: 256
-// counters that differ only in the last byte share most of rounds 1 and 2 (CommonRounds).
+// The counter mode (SP 800-38A, section 6.5), also inside GCM and GCM-SIV. What consecutive counters share is computed
+// once: 256 counters that differ only in the byte that counts fastest share most of rounds 1 and 2 (CommonRounds). That
+// is the last byte, and the first of GCM-SIV.
 //
 // So tiles begin where that byte is 0. The first tile begins before the message, by as many units as the last byte of
 // the first counter says:
@@ -29,7 +30,32 @@ __device__ __forceinline__ Block add_counter(const Block& start, std::uint64_t d
            byte_swap(static_cast<std::uint32_t>(sum))}};
 }
 
-struct CounterMode {
+// Counters as big-endian numbers: of the whole block (SP 800-38A), or of its last 32 bits (inc32 of SP 800-38D).
+struct BigEndianCounter {
+  static constexpr CountingByte byte = CountingByte::last;
+  static constexpr int word = 3;  // that counts fastest
+
+  static __device__ __forceinline__ std::uint32_t low_byte(const Block& counter) { return counter.words[3] >> 24; }
+  static __device__ __forceinline__ Block add(const Block& start, std::uint64_t distance, bool wrap_32) {
+    return add_counter(start, distance, wrap_32);
+  }
+};
+
+// The first 32 bits of a block as a little-endian number, which wraps (RFC 8452, section 4).
+struct LittleEndianCounter {
+  static constexpr CountingByte byte = CountingByte::first;
+  static constexpr int word = 0;
+
+  static __device__ __forceinline__ std::uint32_t low_byte(const Block& counter) { return counter.words[0] & 0xffu; }
+  static __device__ __forceinline__ Block add(const Block& start, std::uint64_t distance, bool) {
+    return {{start.words[0] + static_cast<std::uint32_t>(distance), start.words[1], start.words[2], start.words[3]}};
+  }
+};
+
+// Counter: one of the two.
+template <class Counter>
+struct CounterModeOf {
+  using CounterType = Counter;
   static constexpr bool inverse = false;
   static constexpr std::uint32_t unit_len = 16;
   static constexpr bool runs_of_tiles = true;
@@ -41,7 +67,9 @@ struct CounterMode {
   static constexpr std::uint32_t group = blocks_in_flight * warp_len;
   static_assert(carry == 2 * group);
 
-  static __device__ __forceinline__ std::uint32_t lead(const MessageView& view) { return view.start.words[3] >> 24; }
+  static __device__ __forceinline__ std::uint32_t lead(const MessageView& view) {
+    return Counter::low_byte(view.start);
+  }
 
   // The last byte, below 32, of a lane's counters in rows of 32. Lane l stores to block l of 32 in memory, wherever the
   // text begins, so that eight lanes store to one line.
@@ -98,7 +126,7 @@ struct CounterMode {
 #pragma unroll 1
     for (; row < last + count; row += group) {
       Block blocks[blocks_in_flight];
-      if constexpr (Cipher::key_in_registers) cipher.last_byte_entries(halves[0], row + column);
+      if constexpr (Cipher::key_in_registers) cipher.template counting_entries<Counter::byte>(halves[0], row + column);
       cipher.encrypt_rest(blocks, common, halves[0]);
       if constexpr (!Cipher::key_in_registers) turn_halves();
       const std::uint32_t index = row + column - last;  // may be before the first block
@@ -136,7 +164,7 @@ struct CounterMode {
 #pragma unroll 1
     for (; done < end; done += warp_len) {
       const std::uint32_t unit = done + lane_index();
-      Block blocks[1] = {add_counter(tile.view.start, tile.first_unit + unit, wrap_32)};
+      Block blocks[1] = {Counter::add(tile.view.start, tile.first_unit + unit, wrap_32)};
       cipher(blocks);
       text.store(unit, blocks[0] ^ text.load(unit));
     }
@@ -150,13 +178,14 @@ struct CounterMode {
     if (message != tile.message) {
       column = column_of_lane(tile.view);
       if constexpr (!Cipher::key_in_registers) {
-        cipher.last_byte_entries(halves[0], column);
-        cipher.last_byte_entries(halves[1], column + group);
+        cipher.template counting_entries<Counter::byte>(halves[0], column);
+        cipher.template counting_entries<Counter::byte>(halves[1], column + group);
       }
     }
     if (message != tile.message || next != static_cast<std::uint32_t>(number) || turn == warp_len) {
       const std::uint64_t own = number + std::uint64_t{parameters.stride} * lane_index();
-      ahead = cipher.common_rounds(add_counter(tile.view.start, carry * own, parameters.wrap_32));
+      ahead =
+          cipher.template common_rounds<Counter::byte>(Counter::add(tile.view.start, carry * own, parameters.wrap_32));
       message = tile.message;
       next = static_cast<std::uint32_t>(number);
       turn = 0;
@@ -177,6 +206,11 @@ struct CounterMode {
   std::uint32_t message = 0xffffffffu;
   std::uint32_t next = 0;  // the number of the tile of which lane `turn` has the common rounds
   std::uint32_t turn = warp_len;
+};
+
+struct CounterMode : CounterModeOf<BigEndianCounter> {};
+struct LittleEndianCounterMode : CounterModeOf<LittleEndianCounter> {
+  static constexpr bool many_messages = true;  // a message alone is a batch: its first counter is in device memory
 };
 
 }  // namespace warpcipher::cuda::lane_table

@@ -22,10 +22,16 @@ struct CounterRun {
   Stream stream;
   const CounterBatch& batch;
   const CounterChoice& choice;
+  CounterForm form;
   const CounterParameters& counting;
   const Speculation& speculation;
 
   PackedParameters packed() const { return {choice.group_log, counting.wrap_32, counting.verdicts}; }
+
+  void run_tiles(const ParallelLaunch& run) const {
+    form == CounterForm::first_word ? launch_parallel<LittleEndianCounterMode>(run, counting)
+                                    : launch_parallel<CounterMode>(run, counting);
+  }
 
   // Of one key, which is a kernel parameter.
   void run_one_key(const MessageList& list) const {
@@ -38,12 +44,12 @@ struct CounterRun {
         return launch_hybrid_packed(device, stream, *slice_keys<CounterSource<OneKeySource>>(*source), counting,
                                     PackedLayout(static_cast<std::uint32_t>(batch.most_units)), speculation);
       case CounterKernel::hybrid:
-        return launch_hybrid_batch(device, stream, *slice_keys<CounterSource<OneKeySource>>(*source), counting,
+        return launch_hybrid_batch(device, stream, form, *slice_keys<CounterSource<OneKeySource>>(*source), counting,
                                    speculation);
       case CounterKernel::packed:
         return launch_packed(device, stream, *source, packed(), speculation);
       case CounterKernel::tiles:
-        return launch_parallel<CounterMode>({device, stream, choice.layout, nullptr, &*source, nullptr}, counting);
+        return run_tiles({device, stream, choice.layout, nullptr, &*source, nullptr});
     }
   }
 
@@ -52,11 +58,11 @@ struct CounterRun {
     switch (choice.kernel) {
       case CounterKernel::hybrid_packed:  // never chosen if the key is not a parameter
       case CounterKernel::packed:
-        return launch_packed(device, stream, choice.layout, source, packed(), speculation);
+        return launch_packed(device, stream, choice.layout, form, source, packed(), speculation);
       case CounterKernel::hybrid:
-        return launch_hybrid_batch(device, stream, source, counting, speculation);
+        return launch_hybrid_batch(device, stream, form, source, counting, speculation);
       case CounterKernel::tiles:
-        return launch_parallel<CounterMode>({device, stream, choice.layout, nullptr, nullptr, &source}, counting);
+        return run_tiles({device, stream, choice.layout, nullptr, nullptr, &source});
     }
   }
 
@@ -66,7 +72,7 @@ struct CounterRun {
       case KeySource::parameter:
         return run_one_key(list);
       case KeySource::bytes:
-        return launch_packed(device, stream, list, batch.keys, packed(), speculation);
+        return launch_packed(device, stream, form, list, batch.keys, packed(), speculation);
       case KeySource::round_keys:
         return run_round_keys(list);
     }
@@ -76,21 +82,21 @@ struct CounterRun {
 }  // namespace
 
 void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, const CounterChoice& choice,
-                       bool wrap_32, const std::uint32_t* verdicts) {
-  const CounterParameters counting{wrap_32, verdicts};
+                       CounterForm form, const std::uint32_t* verdicts) {
+  const CounterParameters counting{form == CounterForm::last_word, verdicts};
   const Speculation none{};
-  CounterRun{device, stream, batch, choice, counting, none}();
+  CounterRun{device, stream, batch, choice, form, counting, none}();
 }
 
 bool start_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, CounterChoice choice,
-                         bool wrap_32, Speculation& speculation) {
+                         CounterForm form, Speculation& speculation) {
   if (batch.tiles == 0 || choice.kernel == CounterKernel::tiles) return false;
   speculation.least_units = batch.units / 2;
   speculation.most_units = is_packed(choice.kernel) ? most_packed_units(choice.group_log) : UINT64_MAX;
   speculation.units_of_tile = choice.kernel == CounterKernel::hybrid ? tile_units : 0;
   Speculation own = speculation;
-  const CounterParameters counting{wrap_32, nullptr};
-  const CounterRun run{device, stream, batch, choice, counting, own};
+  const CounterParameters counting{form == CounterForm::last_word, nullptr};
+  const CounterRun run{device, stream, batch, choice, form, counting, own};
   if (choice.kernel == CounterKernel::hybrid_packed) {
     // For messages of one length. The packed kernel, launched after it, takes others.
     own.least_units = batch.units;

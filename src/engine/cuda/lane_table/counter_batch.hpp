@@ -32,13 +32,13 @@ struct CounterBatch {
   const Key* only_key;       // of all messages, or nullptr
 };
 
-// A batch of one tile or more. wrap_32, verdicts: as CounterParameters.
+// A batch of one tile or more. verdicts: as CounterParameters. choice: for the form.
 void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, const CounterChoice& choice,
-                       bool wrap_32, const std::uint32_t* verdicts);
+                       CounterForm form, const std::uint32_t* verdicts);
 
 // The same before the host knows the batch: tiles and units are those of messages of one length. Fills in the rest of
 // the speculation. False: the kernel for such a batch does not check the assumption; nothing has been launched.
 bool start_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, CounterChoice choice,
-                         bool wrap_32, Speculation& speculation);
+                         CounterForm form, Speculation& speculation);
 
 }  // namespace warpcipher::cuda::lane_table

@@ -13,6 +13,8 @@ namespace warpcipher::cuda::lane_table {
 // The number of tiles; the host may have assumed another.
 __device__ __forceinline__ std::uint64_t tiles_of(const MessageList& list) { return list.first_tile[list.messages]; }
 
+// Mode: CounterMode or LittleEndianCounterMode.
+//
 // Finds the messages of a warp's tiles, most of which are consecutive. All lanes ask for the same tile. It does not use
 // find_message(): if the compiler cannot know that all lanes leave a loop together, shuffles in the loop cost uniform
 // registers.
@@ -28,10 +30,10 @@ class TileFinder {
   }
 
   // The tile that it was moved to last.
+  template <class Mode>
   __device__ __forceinline__ TileView find(const MessageList& list, std::uint32_t number) const {
     const MessageView& view = list.views[message_];
-    return make_tile(view, message_, number, number - first_, tile_units, CounterMode::unit_len,
-                     CounterMode::lead(view));
+    return make_tile(view, message_, number, number - first_, tile_units, Mode::unit_len, Mode::lead(view));
   }
 
  private:
@@ -42,39 +44,41 @@ class TileFinder {
 
 // Block `done` is one of 256 counters that differ only in the last byte. Returns how many blocks after the tile's
 // beginning these counters begin; may be negative. `number` counts such sets of counters from the message's first.
+template <class Mode>
 __device__ __forceinline__ std::uint32_t begin_of_counters(const TileView& tile, std::uint32_t done,
                                                            std::uint64_t& number) {
-  const std::uint64_t before = tile.first_unit + CounterMode::lead(tile.view);  // counted by the last byte
-  number = (before + done) / CounterMode::carry;
-  return static_cast<std::uint32_t>(CounterMode::carry * number - before);
+  const std::uint64_t before = tile.first_unit + Mode::lead(tile.view);  // counted by the last byte
+  number = (before + done) / Mode::carry;
+  return static_cast<std::uint32_t>(Mode::carry * number - before);
 }
 
 // Encrypts, as SlicedCounter (hybrid_counter.cuh), the blocks from `done` on whose counters differ only in the last
 // byte. The tile has whole blocks; it may lack some of the 256 at either end. Returns the number of the first block
 // after them. The position of the tile is computed again after the rounds, to save registers during them.
-template <class Cipher, class Key>
+template <class Mode, class Cipher, class Key>
 __device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& cipher, const Key& key,
                                                              const typename Key::Source& source,
                                                              const TileFinder& finder, std::uint32_t tile_number,
                                                              std::uint32_t done, bool wrap_32) {
+  using Counter = typename Mode::CounterType;
   std::uint64_t number = 0;
   CommonRounds common;
   std::uint32_t entries[8];
   {
-    const TileView tile = finder.find(source, tile_number);
-    begin_of_counters(tile, done, number);
-    cipher.last_byte_entries(entries, CounterMode::column_of_lane(tile.view));
-    common = cipher.common_rounds(add_counter(tile.view.start, CounterMode::carry * number, wrap_32));
+    const TileView tile = finder.template find<Mode>(source, tile_number);
+    begin_of_counters<Mode>(tile, done, number);
+    cipher.template counting_entries<Counter::byte>(entries, Mode::column_of_lane(tile.view));
+    common = cipher.template common_rounds<Counter::byte>(Counter::add(tile.view.start, Mode::carry * number, wrap_32));
   }
   aes::Slices::slice_entries(entries);
   aes::Slices state = aes::Slices::after_common(entries, common.first_column, common.second.words);
   std::uint32_t columns[4][8];
   run_sliced_rounds<false>(state, key, source.rounds, columns);
   __syncwarp();
-  const TileView tile = finder.find(source, tile_number);
-  const std::uint32_t begin = begin_of_counters(tile, done, number);
+  const TileView tile = finder.template find<Mode>(source, tile_number);
+  const std::uint32_t begin = begin_of_counters<Mode>(tile, done, number);
   const Block last = key.round(source.rounds);
-  const std::uint32_t first = begin + CounterMode::column_of_lane(tile.view);
+  const std::uint32_t first = begin + Mode::column_of_lane(tile.view);
   const std::int64_t offset = 16 * std::int64_t{static_cast<std::int32_t>(first)};
   const std::uint8_t* const in = tile.text.in + offset;
   std::uint8_t* const out = tile.text.out + offset;
@@ -94,11 +98,11 @@ __device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& ciphe
       }
     }
   }
-  const std::uint32_t end = begin + CounterMode::carry;
+  const std::uint32_t end = begin + Mode::carry;
   return end < tile.units ? end : tile.units;
 }
 
-template <class Key>
+template <class Key, class Mode>
 __global__ void __launch_bounds__(block_threads, 1)
     hybrid_batch_kernel(const __grid_constant__ typename Key::Source source,
                         const __grid_constant__ CounterParameters parameters,
@@ -111,7 +115,7 @@ __global__ void __launch_bounds__(block_threads, 1)
     if (warp.is_sliced) {
       while (dealer.take(number)) {
         const bool moved = finder.move_to(source, number);
-        const TileView tile = finder.find(source, number);
+        const TileView tile = finder.template find<Mode>(source, number);
         if (moved) key.hold(source, tile.view.key);
         const bool is_good = parameters.verdicts == nullptr || parameters.verdicts[tile.message] != 0;
         std::uint32_t done = 0;
@@ -119,23 +123,25 @@ __global__ void __launch_bounds__(block_threads, 1)
           // A few blocks at the end would be cheaper by tables, but the code for that exceeds the instruction caches.
           const std::uint32_t units = from_lane(tile.units, 0);
           while (done < units) {
-            done = from_lane(run_sliced_counters(cipher, key, source, finder, number, done, parameters.wrap_32), 0);
+            done =
+                from_lane(run_sliced_counters<Mode>(cipher, key, source, finder, number, done, parameters.wrap_32), 0);
           }
         }
         if (done == 0) {
-          CounterMode mode;
+          Mode mode;
           mode.tile(cipher, tile, parameters);
         }
       }
     } else {
-      CounterMode mode;
+      Mode mode;
       while (dealer.take(number)) {
         const bool moved = finder.move_to(source, number);
-        const TileView found = finder.find(source, number);
+        const TileView found = finder.template find<Mode>(source, number);
         if (moved) key.hold(source, found.view.key);
         const Text& text = found.text;
         MessageView view = found.view;
-        view.start.words[3] = from_lane(view.start.words[3], 0);
+        constexpr int word = Mode::CounterType::word;
+        view.start.words[word] = from_lane(view.start.words[word], 0);
         const TileView tile{found.number,
                             std::uint64_t{from_lane(static_cast<std::uint32_t>(found.first_unit >> 32), 0)} << 32 |
                                 from_lane(static_cast<std::uint32_t>(found.first_unit), 0),

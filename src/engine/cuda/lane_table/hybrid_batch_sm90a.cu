@@ -8,22 +8,25 @@ namespace warpcipher::cuda::lane_table {
 namespace {
 
 template <class Key>
-void launch_kernel(const Device& device, Stream stream, const typename Key::Source& source,
+void launch_kernel(const Device& device, Stream stream, CounterForm form, const typename Key::Source& source,
                    const CounterParameters& parameters, const Speculation& speculation) {
-  launch(&hybrid_batch_kernel<Key>, LaunchShape{device.multiprocessors, block_threads, Key::shared_len}, stream, source,
-         parameters, speculation);
+  const LaunchShape shape{device.multiprocessors, block_threads, Key::shared_len};
+  form == CounterForm::first_word
+      ? launch(&hybrid_batch_kernel<Key, LittleEndianCounterMode>, shape, stream, source, parameters, speculation)
+      : launch(&hybrid_batch_kernel<Key, CounterMode>, shape, stream, source, parameters, speculation);
 }
 
 }  // namespace
 
-void launch_hybrid_batch(const Device& device, Stream stream, const CounterSource<OneKeySource>& batch,
-                         const CounterParameters& parameters, const Speculation& speculation) {
-  launch_kernel<OnlyKey<CounterSource<OneKeySource>>>(device, stream, batch, parameters, speculation);
+void launch_hybrid_batch(const Device& device, Stream stream, CounterForm form,
+                         const CounterSource<OneKeySource>& batch, const CounterParameters& parameters,
+                         const Speculation& speculation) {
+  launch_kernel<OnlyKey<CounterSource<OneKeySource>>>(device, stream, form, batch, parameters, speculation);
 }
 
-void launch_hybrid_batch(const Device& device, Stream stream, const BatchSource& batch,
+void launch_hybrid_batch(const Device& device, Stream stream, CounterForm form, const BatchSource& batch,
                          const CounterParameters& parameters, const Speculation& speculation) {
-  launch_kernel<WarpKey>(device, stream, batch, parameters, speculation);
+  launch_kernel<WarpKey>(device, stream, form, batch, parameters, speculation);
 }
 
 }  // namespace warpcipher::cuda::lane_table

@@ -18,7 +18,7 @@ class SlicedCounter {
   template <class Cipher>
   __device__ __forceinline__ SlicedCounter(const Cipher& cipher, const MessageView& view)
       : lead_(CounterMode::lead(view)), column_(CounterMode::column_of_lane(view)) {
-    cipher.last_byte_entries(entries_, column_);
+    cipher.counting_entries(entries_, column_);
     aes::Slices::slice_entries(entries_);
   }
 
@@ -50,7 +50,7 @@ class SlicedCounter {
  private:
   std::uint32_t lead_;
   std::uint32_t column_;
-  std::uint32_t entries_[8];  // the contribution of the last byte (LaneCipher::last_byte_entries)
+  std::uint32_t entries_[8];  // the contribution of the last byte (LaneCipher::counting_entries)
 };
 
 // parameters.stride is the number of blocks, two or more. The message has three tiles or more, and in and out are

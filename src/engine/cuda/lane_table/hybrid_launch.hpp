@@ -15,9 +15,10 @@ namespace warpcipher::cuda::lane_table {
 void launch_hybrid_counter(const Device& device, Stream stream, const CounterSource<SingleSource>& message,
                            const CounterParameters& parameters);
 
-void launch_hybrid_batch(const Device& device, Stream stream, const CounterSource<OneKeySource>& batch,
-                         const CounterParameters& parameters, const Speculation& speculation);
-void launch_hybrid_batch(const Device& device, Stream stream, const BatchSource& batch,
+void launch_hybrid_batch(const Device& device, Stream stream, CounterForm form,
+                         const CounterSource<OneKeySource>& batch, const CounterParameters& parameters,
+                         const Speculation& speculation);
+void launch_hybrid_batch(const Device& device, Stream stream, CounterForm form, const BatchSource& batch,
                          const CounterParameters& parameters, const Speculation& speculation);
 
 void launch_hybrid_packed(const Device& device, Stream stream, const CounterSource<OneKeySource>& batch,

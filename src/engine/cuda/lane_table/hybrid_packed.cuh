@@ -81,7 +81,7 @@ class PackedMessages {
     own.first_column = from_lane(common_.first_column, from);
 #pragma unroll
     for (int c = 0; c < 4; ++c) own.second.words[c] = from_lane(common_.second.words[c], from);
-    return cipher.after_common(own, cipher.last_byte_entry(last));
+    return cipher.after_common(own, cipher.counting_entry(last));
   }
 
  private:

@@ -13,6 +13,13 @@
 
 namespace warpcipher::cuda::lane_table {
 
+// What counts in a counter block.
+enum class CounterForm : std::uint8_t {
+  block,       // all of it, big-endian (SP 800-38A, appendix B)
+  last_word,   // the last 32 bits, big-endian (inc32: SP 800-38D, section 6.2)
+  first_word,  // the first 32 bits, little-endian (RFC 8452, section 4)
+};
+
 // Where a kernel finds round keys.
 enum class KeySource : std::uint8_t {
   parameter,   // one key, a kernel parameter

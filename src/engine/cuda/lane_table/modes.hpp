@@ -18,6 +18,7 @@ struct CbcDecryption;
 struct CfbDecryption;
 struct Cfb8Decryption;
 struct CounterMode;
+struct LittleEndianCounterMode;
 template <bool Inverse>
 struct XtsMode;
 
@@ -28,7 +29,7 @@ struct ChainParameters {
 };
 
 struct CounterParameters {
-  bool wrap_32;                   // inc32 of SP 800-38D rather than a counter of the whole block
+  bool wrap_32;                   // inc32 of SP 800-38D rather than a counter of the whole block (CounterMode)
   const std::uint32_t* verdicts;  // of each message: 0 writes zeros in place of text; nullptr: all are good
   std::uint32_t stride = 1;       // from one tile of a warp to its next in the message
 

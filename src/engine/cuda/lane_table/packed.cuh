@@ -110,15 +110,16 @@ __device__ __forceinline__ void store_lines(const Text& text, std::uint32_t unit
 
 // Four blocks of a message, every `step`th from `unit` on, without those past the end of the text. Writes zeros if the
 // message is not good. Every lane of the warp takes part.
-template <class Cipher>
+template <class Counter, class Cipher>
 __device__ __forceinline__ void encrypt_four(const Cipher& cipher, const MessageView& view, const Text& text,
                                              bool is_good, std::uint32_t unit, std::uint32_t step, bool wrap_32) {
-  const Block counter = add_counter(view.start, unit, wrap_32);
-  const std::uint32_t last = counter.words[3] >> 24;
-  const CommonRounds common = cipher.common_rounds(counter);
+  const Block counter = Counter::add(view.start, unit, wrap_32);
+  const std::uint32_t last = Counter::low_byte(counter);
+  const CommonRounds common = cipher.template common_rounds<Counter::byte>(counter);
   CommonRounds carried = common;
   if (!all_lanes(last + 3 * step < CounterMode::carry)) {
-    carried = cipher.common_rounds(add_counter(counter, CounterMode::carry - last, wrap_32));
+    carried = cipher.template common_rounds<Counter::byte>(
+        Counter::add(view.start, unit + CounterMode::carry - last, wrap_32));
   }
   Block blocks[blocks_in_flight];
 #pragma unroll
@@ -129,7 +130,7 @@ __device__ __forceinline__ void encrypt_four(const Cipher& cipher, const Message
     own.first_column = carries ? carried.first_column : common.first_column;
 #pragma unroll
     for (int c = 0; c < 4; ++c) own.second.words[c] = carries ? carried.second.words[c] : common.second.words[c];
-    blocks[n] = cipher.after_common(own, cipher.last_byte_entry(sum));
+    blocks[n] = cipher.after_common(own, cipher.template counting_entry<Counter::byte>(sum));
   }
   cipher.encrypt_rest(blocks);
   const bool are_whole = text.aligned && 16 * (unit + 3 * step) + 16 <= text.in_len;
@@ -151,7 +152,7 @@ __device__ __forceinline__ void encrypt_four(const Cipher& cipher, const Message
   }
 }
 
-template <class Tables, int Rounds, class Source>
+template <class Tables, int Rounds, class Source, class Counter>
 __global__ void __launch_bounds__(block_threads, 1)
     packed_counter_kernel(const __grid_constant__ Source source, const __grid_constant__ PackedParameters parameters,
                           const __grid_constant__ Speculation speculation) {
@@ -176,7 +177,7 @@ __global__ void __launch_bounds__(block_threads, 1)
     const bool is_good = parameters.verdicts == nullptr || parameters.verdicts[message] != 0;
     // Lanes whose message is done continue too, because some operations need all lanes.
     for (std::uint32_t unit = lane; !all_lanes(16 * (unit - lane) >= len); unit += blocks_in_flight * group_len) {
-      encrypt_four(cipher, view, text, is_good, unit, group_len, parameters.wrap_32);
+      encrypt_four<Counter>(cipher, view, text, is_good, unit, group_len, parameters.wrap_32);
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "engine/cuda/inputs/speculation.hpp"
+#include "engine/cuda/lane_table/kernels.hpp"
 #include "engine/cuda/lane_table/source.hpp"
 #include "engine/cuda/lane_table/table_layout.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
@@ -19,16 +20,16 @@ struct PackedParameters {
   const std::uint32_t* verdicts;  // likewise
 };
 
-// Messages of one key of 10 or 14 rounds, by tables_128.
+// Messages of one key of 10 or 14 rounds, by tables_128. CounterForm: not first_word.
 void launch_packed(const Device& device, Stream stream, const OneKeySource& batch, const PackedParameters& parameters,
                    const Speculation& speculation);
 
 // Messages with a key of 128 bits each, whose round keys the kernel makes, by tables_128. keys: one after another.
-void launch_packed(const Device& device, Stream stream, const MessageList& list, const std::uint8_t* keys,
-                   const PackedParameters& parameters, const Speculation& speculation);
+void launch_packed(const Device& device, Stream stream, CounterForm form, const MessageList& list,
+                   const std::uint8_t* keys, const PackedParameters& parameters, const Speculation& speculation);
 
 // Messages with a key each.
-void launch_packed(const Device& device, Stream stream, TableLayout layout, const BatchSource& batch,
+void launch_packed(const Device& device, Stream stream, TableLayout layout, CounterForm form, const BatchSource& batch,
                    const PackedParameters& parameters, const Speculation& speculation);
 
 }  // namespace warpcipher::cuda::lane_table

@@ -4,5 +4,6 @@
 namespace warpcipher::cuda::lane_table {
 
 template void launch_parallel<CounterMode>(const ParallelLaunch&, CounterMode::Parameters);
+template void launch_parallel<LittleEndianCounterMode>(const ParallelLaunch&, LittleEndianCounterMode::Parameters);
 
 }  // namespace warpcipher::cuda::lane_table
