@@ -187,12 +187,13 @@ WARPCIPHER_HD constexpr void store_reversed(std::uint8_t* block, Element a) {
   store_le64(block + 8, a.high);
 }
 
-// GHASH's hash key for POLYVAL's: x H (mulX_GHASH).
-WARPCIPHER_HD constexpr Element load_polyval_key(const std::uint8_t* key) {
-  const Element h = load_reversed(key);
+// GHASH's hash key for POLYVAL's: x H (mulX_GHASH). h: as load_reversed() gives it.
+WARPCIPHER_HD constexpr Element polyval_key(Element h) {
   const std::uint64_t leaving = 0 - (h.low & 1);
   return {h.high >> 1 ^ (leaving & 0xe100000000000000u), h.high << 63 | h.low >> 1};
 }
+
+WARPCIPHER_HD constexpr Element load_polyval_key(const std::uint8_t* key) { return polyval_key(load_reversed(key)); }
 
 // POLYVAL of `blocks` whole blocks, continuing from `hash`; h of load_polyval_key().
 WARPCIPHER_HD constexpr Element polyval(Element hash, Element h, const std::uint8_t* data, std::size_t blocks) {

@@ -58,7 +58,10 @@ void run_kernels(const Device& device, Stream stream, GhashAlgorithm algorithm, 
 
 HashView hash_view_of(const Message& message) {
   HashView view{};
-  view.text = message.direction == Direction::encrypt ? message.out : message.in;
+  // GCM hashes the ciphertext, GCM-SIV the plaintext.
+  const bool hashes_output =
+      (message.direction == Direction::encrypt) != (message.algorithm().mode.id == Mode::gcm_siv);
+  view.text = hashes_output ? message.out : message.in;
   view.tag = message.tag;
   view.aad_len = message.aad_len;
   view.text_len = message.in_len;
@@ -107,14 +110,16 @@ void authenticate(const Device& device, Stream stream, const HashBatch& batch, s
   const GhashAlgorithm algorithm = batch.algorithm;
   const Powers wanted = powers_for(algorithm, batch.work.most_blocks, batch.chunk_blocks);
   const std::size_t keys = batch.work.keys;
-  const bool powers_on_host = !batch.keys_of_host.empty() && !wanted.in_table;
+  const bool on_host = batch.only_hash_key != nullptr || !batch.keys_of_host.empty();
+  const bool powers_on_host = on_host && !wanted.in_table;
   Upload upload;
   const auto powers_of_host = upload.reserve<Element>(powers_on_host ? wanted.of_key() * keys : 0);
   const auto powers_of_device = upload.reserve_on_device<Element>(powers_on_host ? 0 : wanted.of_key() * keys);
   const auto sums = upload.reserve_on_device<Element>(has_chunks(algorithm) ? batch.chunks : 0);
   upload.allocate(stream);
   for (std::size_t k = 0; powers_on_host && k < keys; ++k) {
-    fill_powers(upload.host(powers_of_host) + wanted.of_key() * k, aes_key_state(*batch.keys_of_host[k]).hash_key,
+    fill_powers(upload.host(powers_of_host) + wanted.of_key() * k,
+                batch.only_hash_key != nullptr ? *batch.only_hash_key : aes_key_state(*batch.keys_of_host[k]).hash_key,
                 wanted);
   }
   upload.send();
@@ -126,7 +131,7 @@ void authenticate(const Device& device, Stream stream, const HashBatch& batch, s
   const ChunkList list{
       batch.views,     batch.masks,    batch.first_chunk,     static_cast<std::uint32_t>(batch.work.messages),
       wanted.of_key(), wanted.squares, upload.device(powers), upload.device(sums),
-      batch.chunks};
+      batch.chunks,    nullptr,        batch.polyvals};
   run_kernels(device, stream, algorithm, list, batch.work.most_blocks, batch.chunk_blocks, verdicts);
 }
 

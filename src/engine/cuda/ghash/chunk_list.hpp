@@ -29,6 +29,11 @@ struct ChunkList {
   // The factors by which a block of threads joins the chunks of a single message, or nullptr. With P = H^c: P^(31-l)
   // for lane l of a warp; from joining_of_warps on, P^(32 (15-w)) for warp w.
   const gf128::Element* joining = nullptr;
+  // Not nullptr: the hash is POLYVAL (RFC 8452, section 3), and that of each message goes here, without its mask. Tags
+  // are neither written nor checked.
+  Block* polyvals = nullptr;
+
+  WARPCIPHER_HD bool is_polyval() const { return polyvals != nullptr; }
 
   WARPCIPHER_HD const gf128::Element* powers_of(std::uint32_t key) const { return powers + std::size_t{powers_of_key} * key; }
 };

@@ -79,6 +79,7 @@ __device__ __forceinline__ Element sum_of_lane(std::uint64_t n, std::uint32_t la
   return sum;
 }
 
+template <class Hash>
 __global__ void __launch_bounds__(threads) hash_chunks_kernel(const __grid_constant__ ChunkList list) {
   const std::uint64_t warps = std::uint64_t{gridDim.x} * (blockDim.x / warp_len);
   for (std::uint64_t number = blockIdx.x + std::uint64_t{gridDim.x} * (threadIdx.x / warp_len); number < list.chunks;
@@ -86,7 +87,7 @@ __global__ void __launch_bounds__(threads) hash_chunks_kernel(const __grid_const
     const Chunk chunk = find_chunk(list, number);
     const Element* const powers = list.powers_of(chunk.view.key);
     const Element part = sum_of_lane(chunk.blocks, lane_index(), warp_log, powers[warp_log],
-                                     [&](std::uint64_t i) { return to_element(chunk.load(i)); });
+                                     [&](std::uint64_t i) { return Hash::element(chunk.load(i)); });
     const Element sum = join_lanes(part, powers);
     if (lane_index() == 0) list.sums[number] = sum;
   }
@@ -124,9 +125,13 @@ __device__ __forceinline__ Element sum_of_chunks(const ChunkList& list, std::uin
   }
 }
 
-// Writes or checks the tag of a message whose GHASH, lengths included, is `hash`.
+// Writes or checks the tag of a message whose hash, lengths included, is `hash`; or writes its POLYVAL.
 __device__ __forceinline__ void settle(const ChunkList& list, std::uint32_t message, const HashView& view,
                                        const Element& hash, std::uint32_t* verdicts) {
+  if (list.is_polyval()) {
+    list.polyvals[message] = Polyval::block(hash);
+    return;
+  }
   const Block tag = to_block(hash) ^ (list.masks != nullptr ? list.masks[message] : view.mask);
   if (verdicts == nullptr) {
     store_bytes(global(view.tag), view.tag_len, tag);
@@ -155,7 +160,8 @@ __global__ void __launch_bounds__(Lanes <= warp_len ? threads : Lanes)
     }
     if (threadIdx.x % Lanes != 0) continue;
     const Element* const powers = list.powers_of(view.key);  // H, H^2: the two products are independent
-    hash = gf128::add(gf128::gcm_multiply(hash, powers[1]), gf128::gcm_multiply(view.lengths(), powers[0]));
+    const Element lengths = list.is_polyval() ? Polyval::lengths(view) : Ghash::lengths(view);
+    hash = gf128::add(gf128::gcm_multiply(hash, powers[1]), gf128::gcm_multiply(lengths, powers[0]));
     settle(list, message, view, hash, verdicts);
   }
 }
@@ -163,6 +169,7 @@ __global__ void __launch_bounds__(Lanes <= warp_len ? threads : Lanes)
 // Short messages, four lanes each. The lengths are one more block of the sequence X_0 ... X_n-1. Lane l takes every
 // fourth block, counted back from the block that is 3 - l before the last. At the end it multiplies its sum by H^(4-l);
 // so one product in each lane joins the lanes.
+template <class Hash>
 __global__ void __launch_bounds__(threads, short_blocks)
     hash_short_kernel(const __grid_constant__ ChunkList list, std::uint32_t* verdicts) {
   constexpr std::uint32_t lanes = 1u << few_log;
@@ -177,7 +184,9 @@ __global__ void __launch_bounds__(threads, short_blocks)
     const Element* const powers = list.powers_of(view.key);  // H, H^2, H^4, H^3
     const std::uint64_t text_blocks = view.blocks();
     const Chunk text{view, 0, text_blocks};
-    const auto load = [&](std::uint64_t i) { return i == text_blocks ? view.lengths() : to_element(text.load(i)); };
+    const auto load = [&](std::uint64_t i) {
+      return i == text_blocks ? Hash::lengths(view) : Hash::element(text.load(i));
+    };
     const std::uint64_t missing = lanes - 1 - text_blocks % lanes;  // the first row is short at its front
     Element sum = lane < missing ? Element{} : load(lane - missing);
     const Element power = powers[few_log];
@@ -202,7 +211,8 @@ bool needs_wide_finish(std::uint64_t most_blocks, std::uint64_t chunk_blocks) {
 }
 
 void hash_chunks(const Device& device, Stream stream, const ChunkList& list) {
-  launch(&hash_chunks_kernel, shape_for(device, list.chunks), stream, list);
+  launch(list.is_polyval() ? &hash_chunks_kernel<Polyval> : &hash_chunks_kernel<Ghash>, shape_for(device, list.chunks),
+         stream, list);
 }
 
 void finish_tags(const Device& device, Stream stream, const ChunkList& list, std::uint64_t most_blocks,
@@ -220,8 +230,8 @@ void finish_tags(const Device& device, Stream stream, const ChunkList& list, std
 
 void hash_short(const Device& device, Stream stream, const ChunkList& list, std::uint32_t* verdicts) {
   constexpr std::uint64_t messages_of_warp = warp_len >> few_log;
-  launch(&hash_short_kernel, shape_for(device, (list.messages + messages_of_warp - 1) / messages_of_warp), stream, list,
-         verdicts);
+  launch(list.is_polyval() ? &hash_short_kernel<Polyval> : &hash_short_kernel<Ghash>,
+         shape_for(device, (list.messages + messages_of_warp - 1) / messages_of_warp), stream, list, verdicts);
 }
 
 }  // namespace warpcipher::cuda::ghash

@@ -29,6 +29,8 @@ struct HashBatch {
   std::uint64_t chunk_blocks;  // of all views, as chunk_blocks_for() said
   std::uint64_t chunks;
   Work work;
+  const gf128::Element* only_hash_key = nullptr;  // of one key, in host memory: then it has no other
+  Block* polyvals = nullptr;                      // not nullptr: as ChunkList
 };
 
 // The best number of blocks in a chunk for a batch.
@@ -37,8 +39,9 @@ std::uint64_t chunk_blocks_for(const Device& device, GhashAlgorithm algorithm, c
 // The same for a batch of about `blocks` blocks, before its messages are known.
 std::uint64_t estimate_chunk_blocks(const Device& device, std::uint64_t blocks);
 
-// Hashes AAD and ciphertext of every message. verdicts == nullptr: writes the tags. Else compares with the tags in
-// constant time and sets verdicts[i] (device memory, one word for each message) to 1 if they match, else to 0.
+// Hashes AAD and text of every message; with `polyvals` that is all. verdicts == nullptr: writes the tags. Else
+// compares with the tags in constant time and sets verdicts[i] (device memory, one word for each message) to 1 if they
+// match, else to 0.
 void authenticate(const Device& device, Stream stream, const HashBatch& batch, std::uint32_t* verdicts);
 
 // The same for one message. algorithm: for work_of(). mask: E(J0).

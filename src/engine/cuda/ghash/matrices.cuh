@@ -57,21 +57,30 @@ class MatrixParts {
     for (std::uint32_t k = 0; k < Count; ++k) words[k] = (v & 2) != 0 ? near[k] : near[k + 2];
   }
 
-  // Words 0 and 2 of the lane's masks in a step. Lane 4 i + t gives the sequence of the power for block t.
+  // Words 0 and 2 of the lane's masks in a step. Lane 4 i + t gives the sequence of the power for block t. is_polyval:
+  // for blocks whose bytes are reversed (matrix.hpp).
   struct StepWords {
     std::uint32_t words[4];
+    std::uint32_t byte_order;
 
-    __device__ __forceinline__ StepWords(const Sequence& own, std::uint32_t i) {
+    __device__ __forceinline__ StepWords(const Sequence& own, std::uint32_t i, bool is_polyval)
+        : byte_order(is_polyval ? 0x3210 : 0x0123) {
       std::uint32_t all[7];
 #pragma unroll
       for (std::uint32_t k = 0; k < 7; ++k) {
         all[k] = cuda::from_lane(own.words[k], powers_of_step * i + lane_index() % powers_of_step);
       }
       pick_words(all, words);
+#pragma unroll
+      for (std::uint32_t k = 0; k < 2; ++k) {
+        const std::uint32_t first = words[k];
+        words[k] = is_polyval ? words[k + 2] : first;
+        words[k + 2] = is_polyval ? first : words[k + 2];
+      }
     }
-    // Of n-tile n: half 0 is word 0.
+    // Of n-tile n: half 0 is word 0. As mask_word(), in either order of bytes.
     __device__ __forceinline__ std::uint32_t mask(std::uint32_t n, std::uint32_t half) const {
-      return mask_word(words[2 * half], words[2 * half + 1], begin_of(n, lane_index() / 4));
+      return byte_permute(window(words[2 * half], words[2 * half + 1], begin_of(n, lane_index() / 4)), 0, byte_order);
     }
   };
 
@@ -113,8 +122,8 @@ struct StepMatrices : MatrixParts {
 
  protected:
   // Step s. Lane 4 i + t gives the sequence of the power for block t.
-  __device__ __forceinline__ void fill_step(const Sequence& own, std::uint32_t i, std::uint32_t s) {
-    const MatrixParts::StepWords words(own, i);
+  __device__ __forceinline__ void fill_step(const Sequence& own, std::uint32_t i, std::uint32_t s, bool is_polyval) {
+    const MatrixParts::StepWords words(own, i, is_polyval);
 #pragma unroll
     for (std::uint32_t n = 0; n < tiles_of_product; n += 2) {
       step[s][n / 2][lane_index()] =
@@ -181,7 +190,7 @@ struct Matrices : StepMatrices<Steps> {
   // Called by all lanes of Warps warps, of which this is number `warp`; they must be synchronised before and after.
   // powers_of_two[j] is H^(2^j), j below `squares`.
   template <std::uint32_t Warps>
-  __device__ __forceinline__ void fill(const gf128::Element* powers_of_two, std::uint32_t warp) {
+  __device__ __forceinline__ void fill(const gf128::Element* powers_of_two, std::uint32_t warp, bool is_polyval) {
     constexpr std::uint32_t share = (Steps + Warps - 1) / Warps;  // steps of a warp: warp, warp + Warps, ...
     constexpr std::uint32_t width = powers_of_step * share;
     const std::uint32_t lane = lane_index();
@@ -193,17 +202,17 @@ struct Matrices : StepMatrices<Steps> {
         [](std::uint32_t pair) { return pair == 0 ? 0 : log_blocks_of_step + 2 * (pair - 1); }));
 #pragma unroll 1
     for (std::uint32_t i = 0; i < share; ++i) {
-      if (i * Warps + warp < Steps) this->fill_step(own, i, i * Warps + warp);
+      if (i * Warps + warp < Steps) this->fill_step(own, i, i * Warps + warp, is_polyval);
     }
     if (warp != Warps - 1) return;
     this->fill_segment(powers_of_two[squares - 1]);
     fill_joining(MatrixParts::power<warp_len / 2, 2>(powers_of_two, power_of_rows(),
                                                      [](std::uint32_t pair) { return 2 + 2 * pair; }),
-                 0);
+                 0, is_polyval);
   }
 
   // The same by one warp, from a PowerTable.
-  __device__ __forceinline__ void fill(const gf128::Element* table) {
+  __device__ __forceinline__ void fill(const gf128::Element* table, bool is_polyval) {
     static_assert(Steps == PowerTable::steps && warp_len == 2 * powers_of_step * Steps, "a power a lane");
     const std::uint32_t lane = lane_index();
     const std::uint32_t power = lane < warp_len / 2
@@ -212,9 +221,9 @@ struct Matrices : StepMatrices<Steps> {
     const gf128::Element own = power == 0 ? gf128::gcm_one : table[PowerTable::place_of(power)];
     const Sequence sequence = sequence_of(own);
 #pragma unroll 1
-    for (std::uint32_t s = 0; s < Steps; ++s) this->fill_step(sequence, s, s);
+    for (std::uint32_t s = 0; s < Steps; ++s) this->fill_step(sequence, s, s, is_polyval);
     this->fill_segment(table[PowerTable::of_segment]);
-    fill_joining(own, warp_len / 2);
+    fill_joining(own, warp_len / 2, is_polyval);
   }
 
  private:
@@ -224,11 +233,11 @@ struct Matrices : StepMatrices<Steps> {
   }
 
   // of_rows: in lanes first + g + 8 o.
-  __device__ __forceinline__ void fill_joining(const gf128::Element& of_rows, std::uint32_t first) {
+  __device__ __forceinline__ void fill_joining(const gf128::Element& of_rows, std::uint32_t first, bool is_polyval) {
     const std::uint32_t lane = lane_index();
     const std::uint32_t o = lane / 2 % 2;
     const std::uint32_t g = lane / 4;
-    joining[lane] = times_x(from_lane(of_rows, first + g + 8 * o), 32 * (lane % 2));
+    joining[lane] = times_x(from_lane(of_rows, first + g + 8 * o), 32 * (lane % 2 ^ (is_polyval ? 1 : 0)));
   }
 };
 

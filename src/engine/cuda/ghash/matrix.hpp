@@ -19,6 +19,10 @@
 // Column 2 v + j of n-tile n is output bit 2 n + j of word v. Then the parities that a lane collects over the 16
 // n-tiles are word t of the product, as in memory, and can be an operand themselves.
 //
+// POLYVAL reverses the bytes of blocks (RFC 8452, appendix A): word w as loaded is word 3 - w of the block with its
+// bytes swapped. Then words 0 and 2 of a mask change places, and their bytes are swapped, so that row g + 8 has the
+// product of the even words and row g x^-32 times that of the odd ones. All that follows is as for GHASH.
+//
 // No matrix needs to be transposed. Let L(Y) be Y's coefficient of x^127, and s_n = L(P x^n). Then L(X P x^j) is the
 // sum of X_i s_(i+j): a column is 128 consecutive elements of one sequence, found by a shift. L(Y x^j) is Y's
 // coefficient of x^(127-j), except that from j = 121 on other coefficients are added, because x^128 = x^7 + x^2 + x +

@@ -42,7 +42,7 @@ struct MessageMatrices : StepMatrices<Steps> {
 
   // As Matrices::fill(). Matrix k is for H^(powers - k); the first is also the matrix between segments.
   template <std::uint32_t Warps>
-  __device__ __forceinline__ void fill(const gf128::Element* powers_of_two, std::uint32_t warp) {
+  __device__ __forceinline__ void fill(const gf128::Element* powers_of_two, std::uint32_t warp, bool is_polyval) {
     constexpr std::uint32_t share = (Steps + Warps - 1) / Warps;  // steps of a warp: warp, warp + Warps, ...
     constexpr std::uint32_t width = 8;
     constexpr std::uint32_t pairs = (squares + 1) / 2;
@@ -55,7 +55,7 @@ struct MessageMatrices : StepMatrices<Steps> {
     const Sequence sequence = sequence_of(own);
 #pragma unroll 1
     for (std::uint32_t i = 0; i < share; ++i) {
-      if (i * Warps + warp < Steps) this->fill_step(sequence, i, i * Warps + warp);
+      if (i * Warps + warp < Steps) this->fill_step(sequence, i, i * Warps + warp, is_polyval);
     }
     if (warp == 0) this->fill_segment(from_lane(own, 0));
   }
@@ -65,8 +65,10 @@ struct MessageMatrices : StepMatrices<Steps> {
 class RowOfMessage {
  public:
   // steps: of the longest message of the warp.
-  __device__ __forceinline__ RowOfMessage(const HashView& view, std::uint32_t blocks, std::uint32_t steps)
+  __device__ __forceinline__ RowOfMessage(const HashView& view, std::uint32_t blocks, std::uint32_t steps,
+                                          bool is_polyval)
       : view_(view),
+        is_polyval_(is_polyval),
         blocks_(static_cast<std::int32_t>(blocks)),
         first_(static_cast<std::int32_t>(lane_index() % lanes_of_message + blocks - lanes_of_message * steps)) {
     const auto aad_blocks = static_cast<std::int32_t>(view.aad_blocks());
@@ -96,7 +98,7 @@ class RowOfMessage {
     const std::int32_t i = first_ + static_cast<std::int32_t>(lanes_of_message) * step;
     Block block{};
     if (i == blocks_ - 1) {
-      block = to_block(view_.lengths());
+      block = is_polyval_ ? Polyval::block(Polyval::lengths(view_)) : to_block(Ghash::lengths(view_));
     } else if (i >= 0) {
       block = Chunk{view_, 0, 0}.load(static_cast<std::uint64_t>(i));
     }
@@ -111,6 +113,7 @@ class RowOfMessage {
   }
 
   const HashView& view_;
+  bool is_polyval_;
   std::int32_t blocks_;
   std::int32_t first_;     // the lane's block of step 0: negative in front of the row
   std::uintptr_t origin_;  // where it would be in the text
@@ -149,10 +152,12 @@ class MessageSums {
     }
   }
 
-  // Word t of the hash.
-  __device__ __forceinline__ std::uint32_t word() const {
-    std::uint32_t even, odd;
-    counts_.parities(even, odd);
+  // Word t of the hash, in GHASH's order.
+  __device__ __forceinline__ std::uint32_t word(bool is_polyval) const {
+    std::uint32_t first, second;
+    counts_.parities(first, second);
+    std::uint32_t even = is_polyval ? second : first;
+    const std::uint32_t odd = is_polyval ? first : second;
     const std::uint32_t lane = lane_index();
     const std::uint32_t t = lane % lanes_of_message;
     std::uint32_t below = cuda::from_lane(odd, lane == 0 ? 0 : lane - 1);
@@ -207,7 +212,8 @@ __global__ void __launch_bounds__(Policy::threads, 1)
   constexpr std::int32_t in_flight = Policy::in_flight;
   auto& matrices = *reinterpret_cast<MessageMatrices<Policy::steps>*>(shared_memory);
   const std::uint32_t warp = warp_index();
-  matrices.template fill<Policy::warps>(list.powers, warp);
+  const bool is_polyval = list.is_polyval();
+  matrices.template fill<Policy::warps>(list.powers, warp, is_polyval);
   __syncthreads();
   const std::uint64_t stride = std::uint64_t{gridDim.x} * Policy::warps * messages_of_warp;
   std::uint64_t first = (blockIdx.x + std::uint64_t{gridDim.x} * warp) * messages_of_warp;
@@ -224,7 +230,7 @@ __global__ void __launch_bounds__(Policy::threads, 1)
       steps = steps > other ? steps : other;
     }
     steps = cuda::from_lane(steps, 0);
-    RowOfMessage row(view, blocks, steps);
+    RowOfMessage row(view, blocks, steps, is_polyval);
     row.agree();
     const std::uint32_t mask_word =
         (list.masks != nullptr ? list.masks[message] : view.mask).words[lane_index() % lanes_of_message];
@@ -250,7 +256,12 @@ __global__ void __launch_bounds__(Policy::threads, 1)
       }
       place = (place + Policy::in_flight) % Policy::steps;
     }
-    settle_word(view, message, is_there, sums.word() ^ mask_word, verdicts);
+    const std::uint32_t word = sums.word(is_polyval);
+    if (is_polyval) {
+      if (is_there) list.polyvals[message].words[3 - lane_index() % lanes_of_message] = byte_swap(word);
+    } else {
+      settle_word(view, message, is_there, word ^ mask_word, verdicts);
+    }
   }
   __syncthreads();  // shared memory still has values that reveal the key
   for (std::uint32_t i = threadIdx.x; i < sizeof matrices / sizeof(uint4); i += Policy::threads) shared_memory[i] = {};

@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(Policy::threads, 1) hash_chunks_by_matrix(cons
   auto& ring = reinterpret_cast<typename Policy::Ring*>(all_matrices + (one_key ? 1 : warps_of_block))[warp];
   [[maybe_unused]] std::uint32_t key = 0xffffffffu;  // the key whose matrices the warp has
   if constexpr (one_key) {
-    matrices.template fill<Policy::warps>(list.powers, warp);
+    matrices.template fill<Policy::warps>(list.powers, warp, list.is_polyval());
     __syncthreads();
   }
   const std::uint64_t warps = std::uint64_t{gridDim.x} * warps_of_block;
@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(Policy::threads, 1) hash_chunks_by_matrix(cons
       if (key != chunk.view.key) {
         key = chunk.view.key;
         __syncwarp();
-        matrices.fill(list.powers_of(key));
+        matrices.fill(list.powers_of(key), list.is_polyval());
         __syncwarp();
       }
     }

@@ -47,6 +47,28 @@ __device__ __forceinline__ Block load_block(const std::uint8_t* text, std::uint6
   return load_bytes(global(text) + 16 * i, static_cast<std::uint32_t>(left));
 }
 
+// How blocks are elements of GHASH, and the block of the lengths, which is the last of a message (SP 800-38D, section
+// 7.1, step 5).
+struct Ghash {
+  static __device__ __forceinline__ gf128::Element element(const Block& block) { return to_element(block); }
+  static __device__ __forceinline__ gf128::Element lengths(const HashView& view) { return view.lengths(); }
+};
+
+// POLYVAL is GHASH of blocks whose bytes are reversed, under another key (gf128::load_polyval_key). RFC 8452, section
+// 4, has the lengths.
+struct Polyval {
+  static __device__ __forceinline__ gf128::Element element(const Block& block) {
+    return {std::uint64_t{block.words[3]} << 32 | block.words[2], std::uint64_t{block.words[1]} << 32 | block.words[0]};
+  }
+  static __device__ __forceinline__ Block block(const gf128::Element& a) {
+    return {{static_cast<std::uint32_t>(a.low), static_cast<std::uint32_t>(a.low >> 32),
+             static_cast<std::uint32_t>(a.high), static_cast<std::uint32_t>(a.high >> 32)}};
+  }
+  static __device__ __forceinline__ gf128::Element lengths(const HashView& view) {
+    return {8 * view.text_len, 8 * view.aad_len};
+  }
+};
+
 // Blocks [first, first + blocks) of a message.
 struct Chunk {
   const HashView& view;

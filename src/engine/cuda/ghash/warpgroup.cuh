@@ -33,7 +33,7 @@ struct SharedMatrices : MatrixParts {
   // Called by all lanes of Warps warps, of which this is number `warp`; fill_rest() by those of one more.
   // powers_of_two[j] is H^(2^j), j below `squares`.
   template <std::uint32_t Warps>
-  __device__ __forceinline__ void fill(const gf128::Element* powers_of_two, std::uint32_t warp) {
+  __device__ __forceinline__ void fill(const gf128::Element* powers_of_two, std::uint32_t warp, bool is_polyval) {
     constexpr std::uint32_t share = Steps / Warps;
     static_assert(share * Warps == Steps, "every warp makes as many: warp, warp + Warps, ...");
     constexpr std::uint32_t width = powers_of_step * share;
@@ -44,7 +44,7 @@ struct SharedMatrices : MatrixParts {
         powers_of_two, exponent, [](std::uint32_t pair) { return pair == 0 ? 0 : log_blocks + 2 * (pair - 1); }));
 #pragma unroll 1
     for (std::uint32_t i = 0; i < share; ++i) {
-      const StepWords words(own, i);
+      const StepWords words(own, i, is_polyval);
       auto& to = matrix[i * Warps + warp];
 #pragma unroll
       for (std::uint32_t n = 0; n < tiles_of_product; ++n) {
@@ -54,7 +54,7 @@ struct SharedMatrices : MatrixParts {
     }
   }
 
-  __device__ __forceinline__ void fill_rest(const gf128::Element* powers_of_two) {
+  __device__ __forceinline__ void fill_rest(const gf128::Element* powers_of_two, bool is_polyval) {
     const std::uint32_t lane = lane_index();
     const SegmentWords words(sequence_of(powers_of_two[squares - 1]));
 #pragma unroll
@@ -64,7 +64,7 @@ struct SharedMatrices : MatrixParts {
     }
     const gf128::Element of_rows =
         power<warp_len / 4, 2>(powers_of_two, 4 * (7 - lane % 8), [](std::uint32_t pair) { return 2 + 2 * pair; });
-    joining[lane] = times_x(from_lane(of_rows, lane / 4), 32 * (lane % 2));
+    joining[lane] = times_x(from_lane(of_rows, lane / 4), 32 * (lane % 2 ^ (is_polyval ? 1 : 0)));
   }
 
  private:
@@ -231,8 +231,8 @@ __global__ void __launch_bounds__(Policy::threads, 1) hash_chunks_by_warpgroup(c
   static_assert(Policy::warps > fillers, "eight warps make the matrices, one what else there is");
   auto& matrices = *reinterpret_cast<Shared*>(shared_memory);
   const std::uint32_t warp = warp_index();
-  if (warp < fillers) matrices.template fill<fillers>(list.powers, warp);
-  if (warp == fillers) matrices.fill_rest(list.powers);
+  if (warp < fillers) matrices.template fill<fillers>(list.powers, warp, list.is_polyval());
+  if (warp == fillers) matrices.fill_rest(list.powers, list.is_polyval());
   show_shared_memory_to_products();
   __syncthreads();
   const std::uint64_t stride = std::uint64_t{gridDim.x} * Policy::warps;
