@@ -17,6 +17,7 @@
 #include "engine/cuda/chacha/rounds.cuh"
 #include "engine/cuda/ghash/view.cuh"
 #include "engine/cuda/inputs/message_view.cuh"
+#include "engine/cuda/inputs/wipe_forged.hpp"
 #include "engine/cuda/runtime/launch.hpp"
 #include "engine/cuda/runtime/memory.hpp"
 
@@ -30,7 +31,6 @@ namespace {
 constexpr std::uint32_t blocks_of_multiprocessor = 5;
 constexpr std::uint32_t finish_threads = 128;
 constexpr std::uint32_t warp_log = 5;
-constexpr std::uint32_t wipe_threads = 256;
 constexpr std::uint64_t least_messages_by_lanes = 4096;
 constexpr std::uint64_t most_aad_blocks_by_lanes = 1024;
 
@@ -234,24 +234,6 @@ __global__ void __launch_bounds__(finish_threads) finish_kernel(const __grid_con
   }
 }
 
-// Zeros for texts whose tag is wrong.
-__global__ void __launch_bounds__(wipe_threads)
-    wipe_forged(const __grid_constant__ Batch batch, const std::uint32_t* verdicts) {
-  const std::uint64_t warps = std::uint64_t{gridDim.x} * (wipe_threads / warp_len);
-  for (std::uint64_t tile = std::uint64_t{blockIdx.x} * (wipe_threads / warp_len) + warp_index(); tile < batch.tiles;
-       tile += warps) {
-    const std::uint32_t message = find_message(batch.first_tile, batch.messages, batch.tiles, tile);
-    if (verdicts[message] != 0) continue;
-    const MessageView& view = batch.views[message];
-    const std::uint64_t first = (tile - batch.first_tile[message]) * tile_units;
-    for (std::uint32_t i = lane_index(); i < tile_units && first + i < view.units; i += warp_len) {
-      const std::uint64_t offset = (first + i) * block_len;
-      std::uint8_t* const out = global(view.out) + offset;
-      store_text(out, cut_to_32_bits(view.in_len - offset), are_aligned(out, out), Text64{});
-    }
-  }
-}
-
 // Whether a lane takes a message at the end: where there are enough of them, with few chunks and little AAD each.
 bool finishes_by_lanes(const Work& work) {
   const std::uint64_t messages = work.batch.messages;
@@ -293,8 +275,8 @@ void run_chunks(const Device& device, Stream stream, const Batch& batch, const T
   make_factors(device, stream, tags.r, factors);
   const Work work{batch, tags, factors, memory.device(sums)};
   encrypting ? run<true>(device, stream, work) : run<false>(device, stream, work);
-  if (tags.verdicts == nullptr || batch.tiles == 0) return;
-  launch(&wipe_forged, shape_of_lanes(device, batch.tiles * warp_len, wipe_threads, 8), stream, batch, tags.verdicts);
+  if (tags.verdicts == nullptr) return;
+  wipe_forged(device, stream, {batch.views, batch.first_tile, batch.tiles, batch.messages}, block_len, tags.verdicts);
 }
 
 }  // namespace warpcipher::cuda::chacha
