@@ -79,7 +79,7 @@ int Batch::run(Stream stream) {
   std::vector<Status> expected_statuses(cases_.size(), Status::engine_failure);
   const std::vector<Message> messages = make_messages(static_cast<std::uint8_t*>(device), Memory::device, aads);
   const std::vector<Message> host_messages = make_messages(expected.data(), Memory::host, aads);
-  check_messages(messages);
+  if (!cases_[0].computes_tag) check_messages(messages);  // else the library makes them, and not from outside
   cuda_engine().run(make_plan(messages, cuda_engine().tile_units()), statuses, stream);
   oracle().run(make_plan(host_messages, oracle().tile_units()), expected_statuses, nullptr);
   must(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "cudaStreamSynchronize");
@@ -116,6 +116,7 @@ std::vector<Message> Batch::make_messages(std::uint8_t* arena, Memory memory,
     if (c.algorithm->is_aead()) {
       m.tag = arena + places_[i].tag;
       m.tag_len = c.tag_len;
+      m.compute_tag = c.computes_tag;
     }
     messages.push_back(m);
   }
@@ -126,6 +127,7 @@ void Batch::prepare_tags(std::vector<std::uint8_t>& arena, const std::vector<std
   const std::vector<Message> all = make_messages(arena.data(), Memory::host, aads);
   for (std::size_t i = 0; i < cases_.size(); ++i) {
     if (!cases_[i].algorithm->is_aead() || cases_[i].direction == Direction::encrypt) continue;
+    if (cases_[i].computes_tag) continue;
     Message m = all[i];
     m.direction = Direction::encrypt;
     m.out = const_cast<std::uint8_t*>(m.in);

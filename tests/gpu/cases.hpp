@@ -51,6 +51,7 @@ struct Case {
   std::size_t out_shift = 0;  // ignored in place
   bool in_place = false;
   bool bad_tag = false;
+  bool computes_tag = false;  // Message::compute_tag; of GCM-SIV: `iv` is then nonce || tag
   std::size_t aad_len = 0;
   std::size_t tag_len = 16;
   std::vector<std::uint8_t> iv;  // empty: random

@@ -26,6 +26,7 @@
 #include "file_plain.hpp"
 #include "file_writes.hpp"
 #include "force.hpp"
+#include "gcm_siv.hpp"
 #include "host_data.hpp"
 #include "kernels.hpp"
 #include "large.hpp"
@@ -94,6 +95,9 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
+// GHASH's, POLYVAL among them.
+bool hashes(const Algorithm& algorithm) { return algorithm.mode.id == Mode::gcm || algorithm.mode.id == Mode::gcm_siv; }
+
 // Whether the current device can run that form of GHASH.
 bool has_ghash(const std::string& form) {
   int device = 0;
@@ -142,12 +146,12 @@ int run_all(const Options& options) {
     force("WARPCIPHER_GHASH", form);
     std::printf("GHASH, %s\n", form);
     for (const Algorithm& algorithm : algorithms()) {
-      if (algorithm.mode.id != Mode::gcm || (!options.only.empty() && algorithm.name != options.only)) continue;
+      if (!hashes(algorithm) || (!options.only.empty() && algorithm.name != options.only)) continue;
+      if (options.only.empty() && algorithm.key_len() != 16) continue;  // one key size says it all
       if (!is_mine()) continue;
       failures += test_algorithm(algorithm, options, stream);
       failures += test_many_keys(algorithm, options, stream);
       if (std::string(form) == "warpgroups") failures += test_ghash_segments(algorithm, options, stream);
-      if (options.only.empty()) break;  // one key size says it all
     }
   }
   force("WARPCIPHER_GHASH", nullptr);
@@ -170,7 +174,8 @@ int run_all(const Options& options) {
     if (!is_aes(algorithm.cipher.id) || !cuda_engine().offers(algorithm)) continue;
     if (!options.only.empty() && algorithm.name != options.only) continue;
     if (is_mine()) failures += test_many_keys(algorithm, options, stream);
-    const bool counts = algorithm.mode.id == Mode::ctr || algorithm.mode.id == Mode::gcm;
+    const bool counts = algorithm.mode.id == Mode::ctr || hashes(algorithm);
+    if (algorithm.mode.id == Mode::gcm_siv && is_mine()) failures += test_gcm_siv(algorithm, options, stream);
     if (counts && is_mine()) failures += test_packed(algorithm, options, stream);
     if (counts && is_mine()) failures += test_packed_alike(algorithm, options, stream);
     if (!algorithm.parallel(Direction::encrypt) && is_mine()) failures += test_serial(algorithm, options, stream);

@@ -122,16 +122,19 @@ class Explanation {
     explain_layout();
     if (!is_parallel) {
       explain_serial();
-    } else if (shape_.messages > 1 && (mode_ == Mode::ctr || mode_ == Mode::gcm)) {
+    } else if (mode_ == Mode::gcm_siv || (shape_.messages > 1 && (mode_ == Mode::ctr || mode_ == Mode::gcm))) {
       explain_counter();
     } else {
       explain_text();
     }
-    if (mode_ == Mode::gcm) explain_hash();
+    if (mode_ == Mode::gcm || mode_ == Mode::gcm_siv) explain_hash();
     return std::move(all_);
   }
 
  private:
+  // That texts are encrypted and hashed with: GCM-SIV derives a key for each message.
+  std::uint64_t keys() const { return mode_ == Mode::gcm_siv ? shape_.messages : shape_.keys; }
+
   void explain_stream_cipher() {
     const StreamWork work{shape_.messages, units_ * shape_.messages, units_};
     bool has_own_text = true;
@@ -162,8 +165,9 @@ class Explanation {
   }
 
   void explain_counter() {
-    const bool one_key = shape_.keys == 1;
-    const CounterWork work{shape_.messages, tiles_, units_ * shape_.messages, units_, rounds_, one_key, !one_key};
+    const bool one_key = keys() == 1;
+    const CounterForm form = mode_ == Mode::gcm_siv ? CounterForm::first_word : CounterForm::block;
+    const CounterWork work{shape_.messages, tiles_, units_ * shape_.messages, units_, rounds_, one_key, !one_key, form};
     const CounterChoice choice = choose_counter(now_, work);
     all_.push_back(decide("text", counter_candidates, choice.kernel, counters,
                           shown(variables::counter, now_.overrides.counter),
@@ -190,7 +194,7 @@ class Explanation {
   }
 
   void explain_hash() {
-    const ghash::Work work{shape_.messages, shape_.keys, units_ * shape_.messages, units_};
+    const ghash::Work work{shape_.messages, keys(), units_ * shape_.messages, units_};
     all_.push_back(decide("tags", ghash_candidates, choose_ghash(now_, work), hashes,
                           shown(variables::ghash, now_.overrides.ghash),
                           [&](GhashAlgorithm algorithm) { return refuse(now_, work, algorithm); }));

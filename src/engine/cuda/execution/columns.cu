@@ -55,6 +55,7 @@ bool can_run(const Columns& c) {
     case Mode::gcm:
       return c.iv_len == gcm_plain_iv_len && is_gcm_tag_len(c.tag_len);
     case Mode::poly1305:
+    case Mode::gcm_siv:
       return c.iv_len == algorithm.iv_len && c.tag_len == full_tag_len;
     default:
       return c.iv_len == algorithm.iv_len && c.tag_len == 0 && c.aad.empty();
@@ -79,6 +80,7 @@ class ColumnsRun {
         encrypting_(columns.direction == Direction::encrypt),
         takes_padding_off_(!encrypting_ && columns.padding == Padding::pkcs7),
         aes_keys_(device, stream, algorithm_, columns.direction),
+        siv_keys_(device, stream, algorithm_),
         batch_{device, stream, algorithm_, columns.direction},
         device_summary_(sizeof(BatchSummary), stream, Wiping::needless) {}
 
@@ -107,6 +109,7 @@ class ColumnsRun {
   void place_keys() {
     const auto key_len = static_cast<std::uint32_t>(algorithm_.key_len());
     batch_.aes_keys = &aes_keys_;
+    batch_.siv_keys = &siv_keys_;
     batch_.only_key = only_key_;
     if (batch_.is_aes() && only_key_ != nullptr) {
       aes_keys_.reserve(key_upload_, {&only_key_, 1});
@@ -117,7 +120,8 @@ class ColumnsRun {
     const std::uint8_t* const bytes = placed_.place_key_bytes();
     if (batch_.is_aes()) {
       aes_keys_.take_bytes(bytes, keys_);
-      if (algorithm_.mode.id != Mode::ctr) aes_keys_.derive();  // a kernel of CTR may do that itself
+      // Kernels of CTR and GCM-SIV may do that themselves.
+      if (algorithm_.mode.id != Mode::ctr && !batch_.is_gcm_siv()) aes_keys_.derive();
     }
     batch_.stream_keys = &stream_keys_;
     stream_keys_.take_bytes(bytes);
@@ -132,8 +136,8 @@ class ColumnsRun {
     // Texts may not fill their buffer; then they are cut into fewer chunks than would be best.
     if (is_aead) {
       const std::uint64_t blocks = (c_.scattered ? c_.texts_len : std::min(view_.in_len, view_.out_len)) / 16;
-      placed_.set_chunk_blocks(batch_.is_gcm() ? ghash::estimate_chunk_blocks(batch_.device, blocks)
-                                               : chacha::chunk_blocks_for(batch_.device, blocks));
+      placed_.set_chunk_blocks(batch_.is_chacha() ? chacha::chunk_blocks_for(batch_.device, blocks)
+                                                  : ghash::estimate_chunk_blocks(batch_.device, blocks));
     }
     plan_.emplace(count_, is_aead, summary_of_device(), stream_);
     const SummaryBuffers& buffers = plan_->buffers();
@@ -152,7 +156,7 @@ class ColumnsRun {
     batch_.hashes.first_chunk = buffers.first_chunk;
     batch_.hashes.keys_of_host = aes_keys_.of_host();
     batch_.hashes.chunk_blocks = view_.chunk_blocks;
-    if (encrypting_) find_nonces_used_twice(masks);
+    if (encrypting_ && !algorithm_.mode.nonces_may_repeat) find_nonces_used_twice(masks);
   }
 
   // What the summary says.
@@ -162,8 +166,9 @@ class ColumnsRun {
     batch_.most_units = summary_.most_units;
     batch_.hashes.chunks = summary_.chunks;
     if (!algorithm_.is_aead()) return;
-    batch_.hashes.work = {count_, keys_, summary_.hash_blocks, summary_.most_hash_blocks};
-    if (batch_.is_gcm()) batch_.hashes.algorithm = choose_ghash(conditions_of(batch_.device), batch_.hashes.work);
+    const std::uint32_t hash_keys = batch_.is_gcm_siv() ? count_ : keys_;
+    batch_.hashes.work = {count_, hash_keys, summary_.hash_blocks, summary_.most_hash_blocks};
+    if (!batch_.is_chacha()) batch_.hashes.algorithm = choose_ghash(conditions_of(batch_.device), batch_.hashes.work);
   }
 
   // Expects a kernel to put the summary into the mailbox.
@@ -294,6 +299,7 @@ class ColumnsRun {
   std::optional<PlanMemory> plan_;
   AesKeys aes_keys_;
   StreamKeys stream_keys_;
+  SivKeys siv_keys_;
   DeviceBatch batch_;
   StreamBuffer device_summary_;
   std::unique_ptr<StreamBuffer> masks_;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "engine/cuda/execution/siv_keys.hpp"
 #include "engine/cuda/execution/stream_keys.hpp"
 #include "engine/cuda/ghash/ghash.hpp"
 #include "engine/cuda/inputs/aes_keys.hpp"
@@ -31,14 +32,16 @@ struct DeviceBatch {
   std::uint64_t most_units = 0;   // of one
   bool in_place = true;           // some messages may run in place
   bool is_ordered = false;        // serial modes: views are in the order of length
-  bool computes_tags = false;     // GCM decryption: write the tags that the texts should have
+  bool computes_tags = false;     // AEAD decryption: write the tags that the texts should have
   const Key* only_key = nullptr;  // of all messages, where the host has it
   AesKeys* aes_keys = nullptr;
   DesKeys des_keys{};
   StreamKeys* stream_keys = nullptr;  // ChaCha20
+  SivKeys* siv_keys = nullptr;        // GCM-SIV
   ghash::HashBatch hashes{};          // AEADs; Poly1305: views, masks, chunks and work alone
 
   bool is_gcm() const { return algorithm.mode.id == Mode::gcm; }
+  bool is_gcm_siv() const { return algorithm.mode.id == Mode::gcm_siv; }
   bool is_chacha() const { return is_stream_cipher(algorithm.cipher.id); }
   bool is_aes() const { return warpcipher::is_aes(algorithm.cipher.id); }
   // Whether tags are checked before text is written: then execute() needs one word for each message.
@@ -46,14 +49,15 @@ struct DeviceBatch {
 };
 
 // Encrypts the first block of each message, before the text. GCM: E(J0), which goes to `masks`; the view then has the
-// first counter. ChaCha20-Poly1305: the second half of the one-time key goes to `masks`. XTS: the first tweak. Nothing
-// for other modes. Derives the keys.
+// first counter. ChaCha20-Poly1305: the second half of the one-time key goes to `masks`. GCM-SIV: the nonce does; where
+// it decrypts, the view then has the first counter. XTS: the first tweak. Nothing for other modes. Derives the keys.
 void encrypt_first_blocks(const DeviceBatch& batch, Block* masks);
 
 // Enqueues text and tags. verdicts: device memory, one word for each message, if checks_tags(). A message with a wrong
 // tag gets verdict 0, and its text is zeros. GCM does not decrypt it before its tag has been verified, not even in
-// place. ChaCha20-Poly1305 may: it reads long texts once, decrypts and hashes them in one pass, and wipes what was
-// forged before later work of the stream begins. has_text: start_text() has started the text.
+// place. ChaCha20-Poly1305 may: it reads long texts once, decrypts and hashes them in one pass. GCM-SIV must, since it
+// hashes the plaintext. Both wipe what was forged before later work of the stream begins. has_text: start_text() has
+// started the text.
 void execute(const DeviceBatch& batch, std::uint32_t* verdicts, bool has_text = false);
 
 // Starts the text of a counter mode before the host knows the plan (speculation.hpp): tiles and units are those of

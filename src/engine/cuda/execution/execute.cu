@@ -5,8 +5,10 @@
 #include "engine/cuda/choice/lane_table.hpp"
 #include "engine/cuda/execution/device_batch.hpp"
 #include "engine/cuda/inputs/order.hpp"
+#include "engine/cuda/inputs/wipe_forged.hpp"
 #include "engine/cuda/lane_table/counter_batch.hpp"
 #include "engine/cuda/lane_table/first_blocks.hpp"
+#include "engine/cuda/lane_table/gcm_siv.hpp"
 #include "engine/cuda/lane_table/parallel.hpp"
 #include "engine/cuda/lane_table/serial_aes.hpp"
 #include "engine/cuda/lane_table/serial_des.hpp"
@@ -31,6 +33,7 @@ lane_table::CounterBatch counter_batch(const DeviceBatch& b) {
 }
 
 lane_table::CounterForm form_of(const DeviceBatch& b) {
+  if (b.is_gcm_siv()) return lane_table::CounterForm::first_word;
   return b.is_gcm() ? lane_table::CounterForm::last_word : lane_table::CounterForm::block;
 }
 
@@ -105,10 +108,35 @@ void run_gcm(const DeviceBatch& b, std::uint32_t* verdicts, bool has_text) {
   run_counters(b, verdicts);
 }
 
+// Encryption hashes the text, whose tag is the first counter, and then encrypts it; decryption is the other way round.
+void run_gcm_siv(const DeviceBatch& b, std::uint32_t* verdicts) {
+  const bool encrypting = b.direction == Direction::encrypt;
+  DeviceBatch text = b;  // under the keys of the messages
+  text.aes_keys = &b.siv_keys->of_messages();
+  text.only_key = b.siv_keys->only_key();
+  if (!encrypting) run_counters(text, nullptr);
+  const StreamBuffer memory(b.messages * sizeof(Block), b.stream);
+  ghash::HashBatch hashes = b.hashes;
+  hashes.masks = nullptr;
+  hashes.keys_of_host = {};
+  hashes.hash_keys = b.siv_keys->hash_keys();
+  hashes.only_hash_key = b.siv_keys->only_hash_key();
+  hashes.polyvals = reinterpret_cast<Block*>(memory.data());
+  ghash::authenticate(b.device, b.stream, hashes, nullptr);
+  const TableLayout layout = choose_table_layout(conditions_of(b.device));
+  lane_table::finish_siv_tags(b.device, b.stream, layout,
+                              {b.views, b.hashes.views, b.messages, const_cast<Block*>(b.hashes.masks)},
+                              source_of(*text.aes_keys, layout), hashes.polyvals, encrypting, verdicts);
+  if (encrypting) return run_counters(text, nullptr);
+  if (verdicts == nullptr) return;
+  wipe_forged(b.device, b.stream, {b.views, b.first_tile, b.tiles, b.messages}, 16, verdicts);
+}
+
 }  // namespace
 
 void encrypt_first_blocks(const DeviceBatch& b, Block* masks) {
   if (b.is_chacha()) return b.stream_keys->derive(b, masks);
+  if (b.is_gcm_siv()) return b.siv_keys->begin(b, masks);
   const bool is_xts = b.algorithm.mode.id == Mode::xts;
   if (!is_xts && !b.is_gcm()) return;
   b.aes_keys->derive();
@@ -120,6 +148,7 @@ void encrypt_first_blocks(const DeviceBatch& b, Block* masks) {
 
 void execute(const DeviceBatch& b, std::uint32_t* verdicts, bool has_text) {
   if (b.is_chacha()) return run_stream_cipher(b, verdicts);
+  if (b.is_gcm_siv()) return run_gcm_siv(b, verdicts);
   if (b.is_gcm()) return run_gcm(b, verdicts, has_text);
   if (b.algorithm.mode.id == Mode::ctr) {
     if (!has_text) run_counters(b, nullptr);

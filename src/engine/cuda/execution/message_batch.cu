@@ -38,14 +38,17 @@ std::uint64_t tiles_of(std::uint64_t units) { return (units + tile_units - 1) / 
 MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stream stream)
     : group_(group),
       batch_{device, stream, group[0].algorithm(), group[0].direction},
-      aes_keys_(device, stream, batch_.algorithm, batch_.direction) {
+      aes_keys_(device, stream, batch_.algorithm, batch_.direction),
+      siv_keys_(device, stream, batch_.algorithm) {
   number_keys();
   measure();
   const std::size_t count = group.size();
   const std::size_t key_len = batch_.algorithm.key_len();
   const bool derived_on_host = batch_.is_aes() && keys_.size() <= most_keys_of_host;
+  const bool is_lone_siv = batch_.is_gcm_siv() && count == 1;
   views_ = upload_.reserve<MessageView>(count);
   first_tile_ = upload_.reserve<std::uint64_t>(group.first_tile.size());
+  if (is_lone_siv) siv_keys_.reserve(upload_, group[0]);
   if (derived_on_host) aes_keys_.reserve(upload_, keys_);
   key_bytes_ = upload_.reserve<std::uint8_t>(derived_on_host ? 0 : key_len * keys_.size());
   hash_views_ = upload_.reserve<HashView>(batch_.algorithm.is_aead() ? count : 0);
@@ -56,6 +59,7 @@ MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stre
 
   fill_views();
   std::copy(group.first_tile.begin(), group.first_tile.end(), upload_.host(first_tile_));
+  if (is_lone_siv) siv_keys_.fill(upload_);
   if (derived_on_host) aes_keys_.fill(upload_);
   for (std::size_t k = 0; !derived_on_host && k < keys_.size(); ++k) {
     std::copy_n(keys_[k]->bytes(), key_len, upload_.host(key_bytes_) + key_len * k);
@@ -72,6 +76,7 @@ MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stre
                      batch_.algorithm.inverse(batch_.direction)};
   stream_keys_.take_bytes(upload_.device(key_bytes_));
   batch_.stream_keys = &stream_keys_;
+  batch_.siv_keys = &siv_keys_;
   encrypt_first_blocks(batch_, batch_.algorithm.is_aead() ? upload_.device(masks_) : nullptr);
   if (batch_.is_gcm()) batch_.hashes.hash_keys = aes_keys_.hash_keys();
 }
@@ -121,11 +126,12 @@ void MessageBatch::fill_views() {
 }
 
 void MessageBatch::fill_hashes() {
-  const ghash::Work work{group_.size(), keys_.size(), hash_blocks_, most_hash_blocks_};
+  const bool is_siv = batch_.is_gcm_siv();
+  const ghash::Work work{group_.size(), is_siv ? group_.size() : keys_.size(), hash_blocks_, most_hash_blocks_};
   const ghash::GhashAlgorithm algorithm =
-      batch_.is_gcm() ? choose_ghash(conditions_of(batch_.device), work) : ghash::GhashAlgorithm{};
-  const std::uint64_t chunk_blocks = batch_.is_gcm() ? ghash::chunk_blocks_for(batch_.device, algorithm, work)
-                                                     : chacha::chunk_blocks_for(batch_.device, hash_blocks_);
+      batch_.is_chacha() ? ghash::GhashAlgorithm{} : choose_ghash(conditions_of(batch_.device), work);
+  const std::uint64_t chunk_blocks = batch_.is_chacha() ? chacha::chunk_blocks_for(batch_.device, hash_blocks_)
+                                                        : ghash::chunk_blocks_for(batch_.device, algorithm, work);
   std::uint64_t chunks = 0;
   std::size_t aad_offset = 0;
   for (std::size_t i = 0; i < group_.size(); ++i) {
@@ -134,7 +140,8 @@ void MessageBatch::fill_hashes() {
     view = ghash::hash_view_of(message);
     view.aad = upload_.device(aad_) + aad_offset;
     view.chunk_blocks = chunk_blocks;
-    view.key = key_of_[i];
+    view.key = is_siv ? static_cast<std::uint32_t>(i) : key_of_[i];
+    if (is_siv && message.compute_tag) view.mask = to_block(message.iv + gcm_siv_nonce_len, full_tag_len);
     if (batch_.is_chacha() && message.iv_len > sizeof(Block)) {
       view.mask = to_block(message.iv + sizeof(Block), message.iv_len - sizeof(Block));  // XChaCha20
     }
@@ -215,7 +222,8 @@ Status run_message(const Message& message, const Device& device, Stream stream) 
   const Algorithm& algorithm = message.algorithm();
   const bool is_parallel = algorithm.parallel(message.direction);
   const std::uint64_t first_tile[] = {0, tiles_of(message.units())};
-  if (first_tile[1] > most_tiles || !is_parallel || !is_aes(algorithm.cipher.id) || algorithm.mode.id == Mode::xts) {
+  const bool is_batch = algorithm.mode.id == Mode::xts || algorithm.mode.id == Mode::gcm_siv;
+  if (first_tile[1] > most_tiles || !is_parallel || !is_aes(algorithm.cipher.id) || is_batch) {
     constexpr std::uint32_t number = 0;
     const MessageGroup group{
         {&message, 1},

@@ -45,6 +45,7 @@ class MessageBatch {
   DeviceBatch batch_;
   AesKeys aes_keys_;
   StreamKeys stream_keys_;
+  SivKeys siv_keys_;
   Upload upload_;
   std::vector<std::uint32_t> key_of_;
   std::vector<const Key*> keys_;

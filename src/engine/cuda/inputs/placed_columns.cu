@@ -49,6 +49,7 @@ void PlacedColumns::describe() {
   view_.aad_len = c_.aad.size();
   view_.least_text_len = is_padded && !view_.encrypting ? algorithm.block_len() : is_xts ? xts_least_text_len : 0;
   view_.most_text_len = std::min(algorithm.mode.most_text_len, most_buffer_len);
+  view_.most_aad_len = algorithm.mode.most_aad_len;
   view_.count = static_cast<std::uint32_t>(c_.count);
   view_.keys = static_cast<std::uint32_t>(c_.key_count());
   view_.tag_len = static_cast<std::uint32_t>(c_.tag_len);
@@ -59,6 +60,7 @@ void PlacedColumns::describe() {
   view_.steals = is_xts;
   view_.whole_blocks = algorithm.mode.whole_blocks && !view_.pads;
   view_.is_aead = algorithm.is_aead();
+  view_.hashes_plaintext = algorithm.mode.id == Mode::gcm_siv;
   view_.counts_blocks = algorithm.mode.id == Mode::stream;
   const auto in = reinterpret_cast<std::uintptr_t>(view_.in);
   const auto out = reinterpret_cast<std::uintptr_t>(view_.out);

@@ -212,7 +212,8 @@ class MessageChecker {
     return key_ < c_.keys && (c_.encrypting || c_.in_len_at(i_) >= c_.tag_len) && lengths_.text >= c_.least_text_len &&
            lengths_.text <= c_.most_text_len && (!c_.whole_blocks || lengths_.text % (1u << c_.block_log) == 0) &&
            fits(in_, lengths_.in, c_.in_len) && fits(out_, lengths_.out, c_.out_len) &&
-           fits(aad_, aad_len_, c_.aad_len) && (!c_.counts_blocks || has_blocks_left()) && keeps_to_itself();
+           fits(aad_, aad_len_, c_.aad_len) && aad_len_ <= c_.most_aad_len &&
+           (!c_.counts_blocks || has_blocks_left()) && keeps_to_itself();
   }
 
   __device__ __forceinline__ MessageView view(bool right) const {
@@ -236,13 +237,15 @@ class MessageChecker {
   __device__ __forceinline__ HashView hash_view(bool right) const {
     HashView view{};
     view.aad = c_.aad + aad_;
-    view.text = c_.encrypting ? c_.out + out_ : c_.in + in_;
-    view.tag = const_cast<std::uint8_t*>(view.text) + lengths_.text;
+    std::uint8_t* const plaintext = c_.encrypting ? const_cast<std::uint8_t*>(c_.in) + in_ : c_.out + out_;
+    std::uint8_t* const ciphertext = c_.encrypting ? c_.out + out_ : const_cast<std::uint8_t*>(c_.in) + in_;
+    view.text = c_.hashes_plaintext ? plaintext : ciphertext;
+    view.tag = ciphertext + lengths_.text;
     view.aad_len = aad_len_;
     view.text_len = lengths_.text;
     view.chunk_blocks = c_.chunk_blocks;
     view.tag_len = c_.tag_len;
-    view.key = right ? key_ : 0;
+    view.key = c_.hashes_plaintext ? i_ : right ? key_ : 0;
     if (c_.iv_len == 24) view.mask = load_words<2>(c_.ivs + std::uint64_t{24} * i_ + 16);
     return view;
   }

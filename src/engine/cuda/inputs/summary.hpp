@@ -34,6 +34,7 @@ struct ColumnView {
   std::uint64_t in_len_of_all;   // of each message, if there are no in_lengths
   std::uint64_t least_text_len;  // of a message
   std::uint64_t most_text_len;
+  std::uint64_t most_aad_len;
   std::uint64_t chunk_blocks;  // AEADs: of their hash
   std::uint32_t count;
   std::uint32_t keys;
@@ -45,7 +46,8 @@ struct ColumnView {
   bool steals;              // XTS: the last unit takes what is left of a block
   bool pads;                // PKCS#7 is added
   bool is_aead;
-  bool counts_blocks;  // ChaCha20: an IV begins with the number of a block, of 32 bits, that must not wrap
+  bool hashes_plaintext;  // GCM-SIV, whose hash also has a key for each message
+  bool counts_blocks;     // ChaCha20: an IV begins with the number of a block, of 32 bits, that must not wrap
   bool encrypting;
   bool apart;  // in and out have no byte in common
 
@@ -75,9 +77,9 @@ struct SummaryBuffers {
   BatchSummary* summary;  // zeros
   Sums* sums;             // one for each messages_of_sum messages
   MessageView* views;
-  HashView* hash_views;        // GCM
+  HashView* hash_views;        // AEADs
   std::uint64_t* first_tile;   // one more than messages
-  std::uint64_t* first_chunk;  // GCM: likewise
+  std::uint64_t* first_chunk;  // AEADs: likewise
 };
 
 // Fills the buffers from the columns. The views of a wrong message are meaningless, but its key exists.

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The keys that AES-GCM-SIV derives for each message of a batch from its key and its nonce (RFC 8452, section 4). The
+// host derives those of a message that runs alone, so that kernels can have them as parameters; the GPU derives those
+// of many.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "batch/key.hpp"
+#include "cipher/gf128.hpp"
+#include "core/wipe.hpp"
+#include "engine/cuda/inputs/aes_keys.hpp"
+#include "engine/cuda/lane_table/gcm_siv.hpp"
+#include "engine/cuda/runtime/memory.hpp"
+
+namespace warpcipher {
+struct Message;
+}
+
+namespace warpcipher::cuda {
+
+struct DeviceBatch;
+
+class SivKeys {
+ public:
+  SivKeys(const Device& device, Stream stream, const Algorithm& algorithm);
+
+  // One message alone: call reserve() before `upload` is allocated, fill() after that.
+  void reserve(Upload& upload, const Message& message);
+  void fill(Upload& upload) { of_messages_.fill(upload); }
+
+  // Enqueues what comes before the text: the derivation, unless the host has done it; then `nonces` has the nonces, and
+  // views number the keys of messages.
+  void begin(const DeviceBatch& batch, Block* nonces);
+
+  // Of encryption, a key for each message.
+  AesKeys& of_messages() { return of_messages_; }
+  const Key* only_key() const { return only_key_ ? &*only_key_ : nullptr; }  // that the host has derived
+
+  // Of authentication, as GHASH takes them: one of the two.
+  const gf128::Element* hash_keys() const { return hash_keys_; }  // device memory
+  const gf128::Element* only_hash_key() const { return only_key_ ? &*only_hash_key_ : nullptr; }
+
+ private:
+  AesKeys of_messages_;
+  std::optional<Key> only_key_;
+  const Key* list_of_key_ = nullptr;  // what of_messages_ reads
+  Secret<gf128::Element> only_hash_key_;
+  std::optional<Upload> memory_;
+  const gf128::Element* hash_keys_ = nullptr;
+};
+
+// Where a kernel of lane_table/gcm_siv.hpp finds keys: their bytes if it takes them, else round keys, which are
+// derived.
+lane_table::SivKeySource source_of(AesKeys& keys, lane_table::TableLayout layout);
+
+}  // namespace warpcipher::cuda
