@@ -11,10 +11,12 @@
 // The first message, one in the middle and the last are checked against the reference engine. What the kernels alone
 // take: run with --once under a profiler (ncu --metrics gpu__time_duration.sum).
 //
-//   device_batches [--once] [--columns] [--pages | --sectors | --stream-ciphers | --curve] [--divide N] [ALGORITHM]
+//   device_batches [--once] [--columns] [--pages | --sectors | --stream-ciphers | --gcm-siv | --curve] [--divide N]
+//   [ALGORITHM]
 //
 // --columns: those alone. --pages: columns of 65,536 messages of 64 KiB. --sectors: columns of data units of 4 KiB and
 // of 512 bytes, 4 GiB to 16 MiB of them. --stream-ciphers: columns of ChaCha20 and its AEADs, 4 GiB to 256 MiB.
+// --gcm-siv: columns of AES-GCM-SIV, 4 and 1 GiB.
 // --curve: a serial mode, encrypted, as messages and as columns: 32 to 2^20 messages of 4 KiB. N: fewer messages.
 #include <algorithm>
 #include <chrono>
@@ -103,6 +105,13 @@ constexpr Case stream_ciphers[] = {
     {"chacha20-poly1305", 1 << 20, 4096, 0, true},    {"chacha20-poly1305", 1'000'000, 1024, 13, false},
     {"chacha20-poly1305", 1'000'000, 1024, 13, true}, {"chacha20-poly1305", 1 << 20, 256, 0, false},
     {"chacha20-poly1305", 1 << 20, 256, 0, true},
+};
+
+constexpr Case gcm_siv[] = {
+    {"aes-128-gcm-siv", 65536, 65536, 13, false},  {"aes-128-gcm-siv", 65536, 65536, 13, true},
+    {"aes-256-gcm-siv", 65536, 65536, 13, false},  {"aes-256-gcm-siv", 65536, 65536, 13, true},
+    {"aes-128-gcm-siv", 1 << 20, 1024, 13, false}, {"aes-128-gcm-siv", 1 << 20, 1024, 13, true},
+    {"aes-256-gcm-siv", 1 << 20, 1024, 13, false}, {"aes-256-gcm-siv", 1 << 20, 1024, 13, true},
 };
 
 constexpr Case sectors[] = {
@@ -338,6 +347,8 @@ int main(int argc, char** argv) {
         on_device_alone = sectors;
       } else if (std::strcmp(argv[i], "--stream-ciphers") == 0) {
         on_device_alone = stream_ciphers;
+      } else if (std::strcmp(argv[i], "--gcm-siv") == 0) {
+        on_device_alone = gcm_siv;
       } else if (std::strcmp(argv[i], "--curve") == 0) {
         with_curve = true;
       } else if (std::strcmp(argv[i], "--divide") == 0 && i + 1 < argc) {
@@ -346,9 +357,8 @@ int main(int argc, char** argv) {
         only = find_algorithm(argv[i]).name;
       } else {
         throw std::runtime_error(
-            "usage: device_batches [--once] [--columns] [--pages | --sectors | --stream-ciphers | --curve] [--divide "
-            "N] "
-            "[ALGORITHM]");
+            "usage: device_batches [--once] [--columns] [--pages | --sectors | --stream-ciphers | --gcm-siv | --curve] "
+            "[--divide N] [ALGORITHM]");
       }
     }
     for (const std::string& device : cuda_engine().devices()) std::printf("%s\n", device.c_str());
