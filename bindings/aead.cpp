@@ -7,6 +7,7 @@
 #include "errors.hpp"
 #include "gil.hpp"
 #include "mode/algorithm.hpp"
+#include "new_bytes.hpp"
 #include "run_one.hpp"
 
 namespace nb = nanobind;
@@ -80,10 +81,8 @@ class Aead {
     const Operand aad_bytes(aad, "associated_data", Operand::Use::read_or_none);
     const Request request{*key_, direction, Padding::none, tag_len};
     const std::size_t size = output_len(request, in.size());
-    nb::object result = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
-    if (!result.is_valid()) throw nb::python_error();
-    auto* out = reinterpret_cast<std::uint8_t*>(PyBytes_AsString(result.ptr()));
-    run_one(make_message(request, in, out, size, nonce_bytes, aad_bytes), engine_, nullptr, host_device);
+    nb::object result = new_bytes(size);
+    run_one(make_message(request, in, bytes_of(result), size, nonce_bytes, aad_bytes), engine_, nullptr, host_device);
     return result;
   }
 

@@ -8,6 +8,7 @@
 #include "bind.hpp"
 #include "device.hpp"
 #include "mode/algorithm.hpp"
+#include "new_bytes.hpp"
 #include "run_one.hpp"
 
 namespace nb = nanobind;
@@ -25,10 +26,8 @@ nb::object crypt_to_bytes(const Request& request, std::string_view engine, const
                           const Operand& aad) {
   if (in.device() != host_device) throw nb::value_error("out is needed for data on a GPU");
   const std::size_t size = output_len(request, in.size());
-  nb::object result = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
-  if (!result.is_valid()) throw nb::python_error();
-  auto* bytes = reinterpret_cast<std::uint8_t*>(PyBytes_AsString(result.ptr()));
-  const Message message = make_message(request, in, bytes, size, iv, aad);
+  nb::object result = new_bytes(size);
+  const Message message = make_message(request, in, bytes_of(result), size, iv, aad);
   return shortened(std::move(result), run_one(message, engine, nullptr, host_device));
 }
 

@@ -18,6 +18,7 @@
 #include "integers.hpp"
 #include "keys.hpp"
 #include "mode/algorithm.hpp"
+#include "new_bytes.hpp"
 #include "operand.hpp"
 #include "run_one.hpp"
 
@@ -63,8 +64,7 @@ Shape make_shape(const Algorithm& algorithm, bool decrypt, bool padded, nb::hand
 
 // A bytearray for the output. Gaps between outputs are zeros, so that nobody sees former contents of the memory.
 nb::object make_output(std::size_t size, bool gaps) {
-  nb::object array = nb::steal(PyByteArray_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
-  if (!array.is_valid()) throw nb::python_error();
+  nb::object array = new_bytearray(size);
   if (gaps) std::memset(PyByteArray_AsString(array.ptr()), 0, size);
   return array;
 }

@@ -15,6 +15,7 @@
 #include "dispatch/run.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "new_bytes.hpp"
 #include "run_one.hpp"
 
 namespace nb = nanobind;
@@ -161,9 +162,8 @@ class Messages {
       check_places(entry.in, entry.out);
     } else if (entry.in.device() == host_device) {
       size = output_len(request, entry.in.size());
-      result = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
-      if (!result.is_valid()) throw nb::python_error();
-      data = reinterpret_cast<std::uint8_t*>(PyBytes_AsString(result.ptr()));
+      result = new_bytes(size);
+      data = bytes_of(result);
       entry.objects.push_back(result);
     } else {
       throw nb::value_error("out is needed for data on a GPU");

@@ -17,6 +17,7 @@
 #include "bind.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "new_bytes.hpp"
 #include "run_one.hpp"
 
 namespace nb = nanobind;
@@ -153,9 +154,8 @@ class PythonQueue {
     std::size_t size = held->out.size();
     if (out.is_none()) {
       size = output_len(request, held->in.size());
-      held->bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
-      if (!held->bytes.is_valid()) throw nb::python_error();
-      text = reinterpret_cast<std::uint8_t*>(PyBytes_AsString(held->bytes.ptr()));
+      held->bytes = new_bytes(size);
+      text = bytes_of(held->bytes);
     }
     const Message message = make_message(request, held->in, text, size, held->iv, held->aad);
     const auto job = std::make_shared<PythonJob>(message, std::move(held));
