@@ -219,8 +219,18 @@ nb::class_<AeadOf<Which>> bind(nb::module_& m, const std::string& description, c
       .def("__repr__", [](const Class& self) { return self.repr(); });
 }
 
+// nanobind shares types among copies of this extension. The first copy's methods may have been replaced (signed.cpp),
+// and nanobind adds no method beside one that is not its own.
+template <const Kind& Which>
+bool is_bound(nb::module_& m) {
+  const nb::handle known = nb::type<AeadOf<Which>>();
+  if (known.is_valid()) m.attr(Which.class_name) = known;
+  return known.is_valid();
+}
+
 template <const Kind& Which>
 void bind_aes(nb::module_& m, const std::string& description, const std::string& nonce_rule, const char* key_rule) {
+  if (is_bound<Which>(m)) return;
   bind<Which>(m, description, nonce_rule)
       .def_static("generate_key", &generate_key<Which>, nb::arg("bit_length").none(),
                   nb::sig("def generate_key(bit_length: int) -> bytes"), key_rule);
@@ -228,6 +238,7 @@ void bind_aes(nb::module_& m, const std::string& description, const std::string&
 
 template <const Kind& Which>
 void bind_chacha(nb::module_& m, const std::string& description, const std::string& nonce_rule) {
+  if (is_bound<Which>(m)) return;
   bind<Which>(m, description, nonce_rule)
       .def_static(
           "generate_key", [] { return random_key(256); }, nb::sig("def generate_key() -> bytes"),

@@ -30,6 +30,7 @@ WARPCIPHER_MODULE(_native, m) {
   m.attr("version") = WARPCIPHER_VERSION;
   register_errors();
   bind_errors(m);
+  bind_signed(m);
   bind_status(m);
   bind_span(m);
   bind_device(m);

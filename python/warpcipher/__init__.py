@@ -95,15 +95,14 @@ _LATER = {
 
 
 # Of native classes: what they hold stays in the process.
-for _native_class, _model in (
-    (Key, _signatures.key),
-    (aead.AESGCM, _signatures.aead),
-    (aead.AESGCMSIV, _signatures.aead),
-    (aead.ChaCha20Poly1305, _signatures.aead),
-    (aead.XChaCha20Poly1305, _signatures.aead),
-):
-    copyreg.pickle(_native_class, refuse_key)
-    _native_class.__signature__ = _signatures.Like(_model)  # type: ignore[union-attr]
+copyreg.pickle(Key, refuse_key)
+_signatures.give_class(Key)
+_signatures.give_class(DeviceArray)
+for _aead in (getattr(aead, _name) for _name in aead.__all__):
+    copyreg.pickle(_aead, refuse_key)
+    _signatures.give_class(
+        _aead, "encrypt", "decrypt", "encrypt_into", "decrypt_into", "generate_key"
+    )
 
 
 def __dir__() -> list[str]:

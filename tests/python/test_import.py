@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_origin
 
 import pytest
 import warpcipher as wc
@@ -67,10 +69,43 @@ def test_dir_has_every_name() -> None:
     assert set(wc.__all__) <= set(dir(wc))
 
 
-def test_signatures_are_found() -> None:
+PUBLIC = ("", "aead", "formats", "keys", "keysearch", "parquet", "tuning", "weights")
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_signatures_are_found(name: str) -> None:
+    """Of what a user calls: functions, classes and their methods, native ones too."""
     import inspect
 
-    for name in ("Cipher", "Batch", "Queue", "run_columns", "algorithms", "engines", "search"):
-        assert inspect.signature(getattr(wc, name)).parameters or name in ("algorithms", "engines")
+    module = importlib.import_module("warpcipher" + ("." + name if name else ""))
+    names = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
+    for thing in (getattr(module, public) for public in names):
+        if not callable(thing) or get_origin(thing) is not None:  # a type alias
+            continue
+        if inspect.isclass(thing) and issubclass(thing, Exception):  # Python's own have none
+            continue
+        if thing is not wc.PinnedBuffer:  # `pinned` makes them
+            inspect.signature(thing)
+        for method, member in vars(thing).items() if inspect.isclass(thing) else ():
+            is_private = method.startswith("_") or "Private to" in (member.__doc__ or "")
+            if callable(member) and not is_private:
+                inspect.signature(getattr(thing, method))
+
+
+def test_signatures_of_native_code_are_right() -> None:
+    import inspect
+
     assert str(inspect.signature(wc.Key)) == "(algorithm: 'str', key: 'object') -> 'None'"
-    assert list(inspect.signature(wc.aead.AESGCM).parameters) == ["key", "engine"]
+    assert str(inspect.signature(wc.pinned)) == "(size: 'int') -> 'PinnedBuffer'"
+    for kind in (getattr(wc.aead, name) for name in wc.aead.__all__):
+        key = inspect.signature(kind).parameters["engine"]
+        assert (key.kind, key.default) == (inspect.Parameter.KEYWORD_ONLY, "auto")
+        arguments = ["nonce", "data", "associated_data"]
+        assert list(inspect.signature(kind.encrypt).parameters) == ["self", *arguments]
+        box = kind(bytes(range(32)))
+        assert list(inspect.signature(box.decrypt).parameters) == arguments
+        nonce = bytes(24 if kind is wc.aead.XChaCha20Poly1305 else 12)
+        kept = box.encrypt  # bound, and called later
+        assert box.decrypt(nonce, kept(nonce, data=b"text", associated_data=None), None) == b"text"
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            kept(nonce)
