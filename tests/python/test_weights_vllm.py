@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from warpcipher import InvalidTag, keys, weights
 from warpcipher.weights import ed25519, vllm_loader
+from warpcipher.weights.images import FormatImage
 
 KEY = bytes(range(32))
 
@@ -114,6 +115,50 @@ def test_the_loader_fills_a_model(crypto: bool, tmp_path: Path, registry: dict[s
     (tmp_path / "model.safetensors").write_bytes(data)
     with pytest.raises(InvalidTag):
         loader.load_weights(target, model_config)
+
+
+def test_ranks_read_the_share_that_they_keep(
+    tmp_path: Path, registry: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A layer that is cut by rows and one that is cut by columns, loaded as vLLM's layers are."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    whole = {"up": torch.randn(64, 1 << 14), "down": torch.randn(8, 1 << 17)}
+    weights.save_file(whole, tmp_path / "model.safetensors", KEY)
+    monkeypatch.setenv("MODEL_KEY", KEY.hex())
+    asked: list[int] = []
+    read = FormatImage.read
+
+    def count(self: FormatImage, offset: int, out: Any) -> None:
+        asked.append(len(out))
+        read(self, offset, out)
+
+    class Model(torch.nn.Module):  # type: ignore[misc, name-defined]
+        cuts = {"up": 0, "down": 1}  # noqa: RUF012
+
+        def __init__(self, rank: int) -> None:
+            super().__init__()
+            self.rank = rank
+            self.up = torch.nn.Parameter(torch.zeros(16, 1 << 14))
+            self.down = torch.nn.Parameter(torch.zeros(8, 1 << 15))
+
+        def load_weights(self, found: Any) -> set[str]:
+            monkeypatch.setattr(FormatImage, "read", count)
+            for name, tensor in found:
+                target = getattr(self, name).data
+                cut, size = self.cuts[name], target.shape[self.cuts[name]]
+                target.copy_(tensor.narrow(cut, self.rank * size, size))
+            return {"up", "down"}
+
+    for rank in range(4):
+        model = Model(rank)
+        asked.clear()
+        loader_of(registry, key_env="MODEL_KEY").load_weights(
+            model, SimpleNamespace(model=str(tmp_path), quantization=None)
+        )
+        monkeypatch.setattr(FormatImage, "read", read)
+        assert torch.equal(model.up, whole["up"].chunk(4, 0)[rank])
+        assert torch.equal(model.down, whole["down"].chunk(4, 1)[rank])
+        assert sum(asked) == 2 * (1 << 20)
 
 
 def test_models_of_a_hub_are_refused(registry: dict[str, Any]) -> None:

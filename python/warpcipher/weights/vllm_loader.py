@@ -11,12 +11,13 @@ files and the plain `config.json` and tokenizer that vLLM reads itself. Where th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
 from .. import keys
 from .cryptotensors_key import CryptotensorsKey
+from .deferred import DeferredTensors
 from .opening import safe_open
 
 LOAD_FORMAT = "warpcipher"
@@ -54,19 +55,12 @@ def key_of(config: Mapping[str, Any]) -> tuple[object, bytes]:
     return CryptotensorsKey.from_jwk(source), context.encode()
 
 
-def tensors(directory: str, key: object, context: bytes, device: str) -> Iterator[tuple[str, Any]]:
-    """The tensors of a model in PyTorch, one after the other, each with memory of its own."""
-    with safe_open(directory, "pt", device, key=key, context=context) as model:
-        for name in model.offset_keys():
-            yield name, model.get_tensor(name)
-
-
 def register() -> None:
     """Makes the loader known to vLLM. Called by vLLM in each of its processes, more than once."""
     loaders: Any = import_module("vllm.model_executor.model_loader")
 
     class WarpcipherModelLoader(loaders.BaseModelLoader):  # type: ignore[misc]
-        """Loads encrypted models. Each rank reads all tensors and keeps its share."""
+        """Loads encrypted models. Each rank reads the share that it keeps of a tensor."""
 
         def __init__(self, load_config: Any) -> None:
             super().__init__(load_config)
@@ -88,8 +82,12 @@ def register() -> None:
             parameters = dict(model.named_parameters())
             devices = {str(parameter.device) for parameter in parameters.values()}
             device = devices.pop() if len(devices) == 1 else "cpu"
-            found = tensors(model_config.model, self._key, self._context, device)
-            loaded = model.load_weights(found)
+            with safe_open(
+                model_config.model, "pt", device, key=self._key, context=self._context
+            ) as opened:
+                tensors = DeferredTensors(opened, device)
+                loaded = model.load_weights(iter(tensors))
+                tensors.read_rest()
             if loaded is not None and model_config.quantization is None:
                 missing = sorted(parameters.keys() - set(loaded))
                 if missing:
