@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -151,27 +152,10 @@ def test_a_missing_gpu_is_named(framework: str, tmp_path: Path) -> None:
 SEARCH = """
 import sys
 import torch
+from memory_search import count
 from warpcipher import weights
 
 path, halves, key = sys.argv[1], [half.encode() for half in sys.argv[2:4]], bytes(range(32))
-def count(needle):
-    found = 0
-    for line in open("/proc/self/maps"):
-        span, rights = line.split()[:2]
-        start, end = (int(part, 16) for part in span.split("-"))
-        if not rights.startswith("r") or "[v" in line:
-            continue
-        with open("/proc/self/mem", "rb", 0) as memory:
-            for place in range(start, end, 1 << 24):
-                try:
-                    memory.seek(place)
-                    data = memory.read(min(end - place, (1 << 24) + 64))
-                except (OSError, ValueError, OverflowError):
-                    break
-                found += data.count(needle)
-                del data
-    return found
-
 tensors = weights.load_file(path, key, "cuda:0")
 needle = b"".join(halves)
 loaded = count(needle * 4)
@@ -192,6 +176,7 @@ def test_no_plaintext_in_host_memory(tmp_path: Path) -> None:
     weights.save_file({"x": np.frombuffer(text, np.uint8)}, tmp_path / "x", RAW)
     run = subprocess.run(
         [sys.executable, "-c", SEARCH, str(tmp_path / "x"), *halves],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=True,
