@@ -210,13 +210,13 @@ def arguments(definition: str) -> list[str]:
 
 @pytest.mark.parametrize("name", wc.aead.__all__)
 def test_the_types_of_aeads_are_of_their_methods(name: str) -> None:
-    (stub,) = [
-        node
+    shared, stub = (
+        node.body
         for node in ast.parse((PACKAGE / "aead.pyi").read_text(encoding="utf-8")).body
-        if isinstance(node, ast.ClassDef) and node.name == name
-    ]
+        if isinstance(node, ast.ClassDef) and node.name in ("_Methods", name)
+    )
     typed: dict[str, list[list[str]]] = {}
-    for node in stub.body:
+    for node in (*shared, *stub):
         assert isinstance(node, ast.FunctionDef)
         names = [entry.arg for entry in (*node.args.args, *node.args.kwonlyargs)]
         typed.setdefault(node.name, []).append(names)

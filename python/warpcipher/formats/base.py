@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import abc
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from .. import _native
 from .._uncopied import Uncopied
@@ -19,12 +19,12 @@ from .layout import Layout
 from .whole import Reader, Writer, read_whole
 
 if TYPE_CHECKING:
-    import io
     from collections.abc import Sequence
 
     from .._types import StreamLike
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
+T = TypeVar("T")
 ReadAt = Callable[[int, int], bytes]
 """`read_at(offset, length)` of the encrypted file; shorter only at the end of the file."""
 
@@ -294,6 +294,22 @@ class Format(abc.ABC):
         format authenticates the first chunk. `raw` authenticates nothing.
         """
         return self.decryptor(key, self.beginning(key, options, read_at), options)
+
+
+def several_keys(
+    key: object, parsed: Callable[[object], list[T] | None], who: str, takes: str
+) -> list[T]:
+    """What was given as a key: one that `parsed` knows, which returns None for others, or several.
+    TypeError, ValueError."""
+    known = parsed(key)
+    if known is not None:
+        return known
+    if isinstance(key, Iterable):
+        several = [one for entry in key for one in several_keys(entry, parsed, who, takes)]
+        if not several:
+            raise ValueError(f"{who} got an empty list of keys")
+        return several
+    raise TypeError(f"{who} takes {takes} as key, or several, got {type(key).__name__}")
 
 
 def key_bytes(key: object, sizes: tuple[int, ...], who: str) -> bytearray:

@@ -12,9 +12,8 @@ chunks. The final chunk is marked in its nonce; it is empty only where the plain
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 
-from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, Wrapper
+from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, Wrapper, several_keys
 from ..layout import FormatError
 from ..whole import Reader, Writer
 from . import armor, header, key_files, payload
@@ -24,7 +23,12 @@ _KINDS = (Recipient, Identity, Passphrase)
 
 
 def _parsed(key: object) -> list[Recipient | Identity | Passphrase]:
-    """What was given as a key: keys of age, their text, or several. TypeError, ValueError."""
+    takes = "an age.Recipient, age.Identity or age.Passphrase"
+    return several_keys(key, _known, "format age", takes)
+
+
+def _known(key: object) -> list[Recipient | Identity | Passphrase] | None:
+    """Keys of age, or their text. None: something else. ValueError."""
     if isinstance(key, _KINDS):
         return [key]
     if isinstance(key, str):
@@ -33,15 +37,7 @@ def _parsed(key: object) -> list[Recipient | Identity | Passphrase]:
         return list(key_files.identities(key))
     if isinstance(key, (bytes, bytearray, memoryview)):
         return list(key_files.identities(bytes(key)))
-    if isinstance(key, Iterable):
-        several = [one for entry in key for one in _parsed(entry)]
-        if not several:
-            raise ValueError("format age got an empty list of keys")
-        return several
-    raise TypeError(
-        "format age takes an age.Recipient, age.Identity or age.Passphrase as key, or several, got "
-        f"{type(key).__name__}"
-    )
+    return None
 
 
 class Age(Format):

@@ -13,10 +13,9 @@ final one. An empty file has no segment.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 
 from .. import curve25519
-from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, Options
+from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, several_keys
 from ..layout import FormatError, Layout
 from ..nonce_chunks import OVERHEAD, NonceChunkDecryptor, NonceChunkEncryptor
 from . import header, keys
@@ -39,21 +38,17 @@ def layout(header_size: int) -> Layout:
 
 
 def _parsed(key: object) -> list[PublicKey | SecretKey]:
-    """What was given as a key: keys of Crypt4GH, or several; the text of a secret one. TypeError,
-    ValueError."""
+    takes = "a crypt4gh.PublicKey or crypt4gh.SecretKey"
+    return several_keys(key, _known, "format crypt4gh", takes)
+
+
+def _known(key: object) -> list[PublicKey | SecretKey] | None:
+    """A key of Crypt4GH, or the text of a secret one. None: something else. ValueError."""
     if isinstance(key, (PublicKey, SecretKey)):
         return [key]
     if isinstance(key, (str, bytes, bytearray, memoryview)):
         return [SecretKey.parse(key if isinstance(key, str) else bytes(key))]
-    if isinstance(key, Iterable):
-        several = [one for entry in key for one in _parsed(entry)]
-        if not several:
-            raise ValueError("format crypt4gh got an empty list of keys")
-        return several
-    raise TypeError(
-        "format crypt4gh takes a crypt4gh.PublicKey or crypt4gh.SecretKey as key, or several, got "
-        f"{type(key).__name__}"
-    )
+    return None
 
 
 class Crypt4gh(Format):
