@@ -54,26 +54,26 @@ WARPCIPHER_INLINE constexpr void exchange(Word& a, Word& b) {
 }
 
 template <int Step, int Count, class Word>
-WARPCIPHER_INLINE constexpr void transpose_steps(Word* rows) {
+WARPCIPHER_INLINE constexpr void transpose_steps(Word* words) {
   WARPCIPHER_UNROLL
   for (int base = 0; base < Count; base += 2 * Step) {
     WARPCIPHER_UNROLL
-    for (int k = base; k < base + Step; ++k) exchange<Step>(rows[k], rows[k + Step]);
+    for (int k = base; k < base + Step; ++k) exchange<Step>(words[k], words[k + Step]);
   }
-  if constexpr (Step > 1) transpose_steps<Step / 2, Count>(rows);
+  if constexpr (Step > 1) transpose_steps<Step / 2, Count>(words);
 }
 
 }  // namespace detail
 
-// Blocks to planes and back (it is its own inverse). Word of 64-bit elements: before, element e of rows[j] is a block;
-// after, bit j of element e of rows[m] is bit m of that block. std::uint32_t: before, rows[j] is the first and
-// rows[32 + j] the second half of block j, j from 0 to 31; after, bit j of rows[m] is bit m of block j.
+// Blocks to planes and back (it is its own inverse). Word of 64-bit elements: before, element e of words[j] is a block;
+// after, bit j of element e of words[m] is bit m of that block. std::uint32_t: before, words[j] is the first and
+// words[32 + j] the second half of block j, j from 0 to 31; after, bit j of words[m] is bit m of block j.
 template <class Word>
-WARPCIPHER_INLINE constexpr void transpose(Word (&rows)[64]) {
+WARPCIPHER_INLINE constexpr void transpose(Word (&words)[64]) {
   if constexpr (sizeof(Word) == 4) {
-    detail::transpose_steps<16, 64>(rows);
+    detail::transpose_steps<16, 64>(words);
   } else {
-    detail::transpose_steps<32, 64>(rows);
+    detail::transpose_steps<32, 64>(words);
   }
 }
 

@@ -29,12 +29,12 @@ void transform_des(const std::uint8_t* key, std::size_t key_len, bool decrypt, c
   };
   Secret<Masks> masks;
   bitslice::expand_key(masks->words, key, key_len, decrypt);
-  std::uint64_t rows[64] = {load_le64(in)};
-  bitslice::transpose(rows);
-  bitslice::transform(rows, bitslice::MaskSchedule<std::uint64_t>{masks->words}, bitslice::pass_count(key_len));
-  bitslice::transpose(rows);
-  store_le64(out, rows[0]);
-  secure_wipe(rows, sizeof rows);
+  std::uint64_t words[64] = {load_le64(in)};
+  bitslice::transpose(words);
+  bitslice::transform(words, bitslice::MaskSchedule<std::uint64_t>{masks->words}, bitslice::pass_count(key_len));
+  bitslice::transpose(words);
+  store_le64(out, words[0]);
+  secure_wipe(words, sizeof words);
 }
 
 }  // namespace

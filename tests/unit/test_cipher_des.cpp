@@ -124,28 +124,28 @@ class DesBitsliceTest : public ::testing::Test {
     for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random_());
   }
 
-  // Blocks to the rows that bitslice::transpose takes, and back.
-  static void load(Word (&rows)[64], const Blocks& blocks) {
+  // Blocks to the words that bitslice::transpose takes, and back.
+  static void load(Word (&words)[64], const Blocks& blocks) {
     if constexpr (sizeof(Word) == 4) {
       for (std::size_t j = 0; j < lanes; ++j) {
-        rows[j] = load_le32(blocks[j].data());
-        rows[32 + j] = load_le32(blocks[j].data() + 4);
+        words[j] = load_le32(blocks[j].data());
+        words[32 + j] = load_le32(blocks[j].data() + 4);
       }
     } else {
-      std::memcpy(rows, blocks.data(), sizeof rows);
+      std::memcpy(words, blocks.data(), sizeof words);
     }
-    bitslice::transpose(rows);
+    bitslice::transpose(words);
   }
 
-  static void store(Blocks& blocks, Word (&rows)[64]) {
-    bitslice::transpose(rows);
+  static void store(Blocks& blocks, Word (&words)[64]) {
+    bitslice::transpose(words);
     if constexpr (sizeof(Word) == 4) {
       for (std::size_t j = 0; j < lanes; ++j) {
-        store_le32(blocks[j].data(), rows[j]);
-        store_le32(blocks[j].data() + 4, rows[32 + j]);
+        store_le32(blocks[j].data(), words[j]);
+        store_le32(blocks[j].data() + 4, words[32 + j]);
       }
     } else {
-      std::memcpy(blocks.data(), rows, sizeof rows);
+      std::memcpy(blocks.data(), words, sizeof words);
     }
   }
 

@@ -16,41 +16,41 @@ template <class Word>
 struct DesLanesCode {
   static void transform(const std::uint64_t* masks, int passes, const std::uint8_t* in, std::uint8_t* out,
                         std::size_t groups) {
-    Word rows[64];
+    Word words[64];
     for (std::size_t group = 0; group < groups; ++group) {
-      std::memcpy(rows, in + sizeof rows * group, sizeof rows);
-      des::bitslice::transpose(rows);
-      des::bitslice::transform(rows, des::bitslice::MaskSchedule<std::uint64_t>{masks}, passes);
-      des::bitslice::transpose(rows);
-      std::memcpy(out + sizeof rows * group, rows, sizeof rows);
+      std::memcpy(words, in + sizeof words * group, sizeof words);
+      des::bitslice::transpose(words);
+      des::bitslice::transform(words, des::bitslice::MaskSchedule<std::uint64_t>{masks}, passes);
+      des::bitslice::transpose(words);
+      std::memcpy(out + sizeof words * group, words, sizeof words);
     }
-    wipe(rows);
+    wipe(words);
   }
 
   static void transform_keyed(const std::uint8_t* planes, const std::uint8_t* indices, int passes,
                               const std::uint8_t* in, std::uint8_t* out) {
-    Word rows[64];
-    std::memcpy(rows, in, sizeof rows);
-    des::bitslice::transpose(rows);
-    des::bitslice::transform(rows, des::bitslice::PlaneSchedule<Word>{reinterpret_cast<const Word*>(planes), indices},
+    Word words[64];
+    std::memcpy(words, in, sizeof words);
+    des::bitslice::transpose(words);
+    des::bitslice::transform(words, des::bitslice::PlaneSchedule<Word>{reinterpret_cast<const Word*>(planes), indices},
                              passes);
-    des::bitslice::transpose(rows);
-    std::memcpy(out, rows, sizeof rows);
-    wipe(rows);
+    des::bitslice::transpose(words);
+    std::memcpy(out, words, sizeof words);
+    wipe(words);
   }
 
   static void expand_keys(const std::uint8_t* keys, std::uint8_t* planes) {
-    Word rows[64];
-    std::memcpy(rows, keys, sizeof rows);
-    des::bitslice::transpose(rows);
-    std::memcpy(planes, rows, sizeof rows);
-    wipe(rows);
+    Word words[64];
+    std::memcpy(words, keys, sizeof words);
+    des::bitslice::transpose(words);
+    std::memcpy(planes, words, sizeof words);
+    wipe(words);
   }
 
  private:
-  static void wipe(Word (&rows)[64]) {
-    std::memset(rows, 0, sizeof rows);
-    __asm__ __volatile__("" : : "r"(rows) : "memory");
+  static void wipe(Word (&words)[64]) {
+    std::memset(words, 0, sizeof words);
+    __asm__ __volatile__("" : : "r"(words) : "memory");
   }
 };
 

@@ -91,12 +91,12 @@ void run_pass(Block& block, const std::uint8_t* key, bool backwards) {
   };
   Secret<Masks> masks;
   bitslice::expand_masks(masks->words, key, backwards);
-  std::uint64_t rows[64] = {load_le64(block.data())};
-  bitslice::transpose(rows);
-  bitslice::transform(rows, bitslice::MaskSchedule<std::uint64_t>{masks->words}, 1);
-  bitslice::transpose(rows);
-  store_le64(block.data(), rows[0]);
-  secure_wipe(rows, sizeof rows);
+  std::uint64_t words[64] = {load_le64(block.data())};
+  bitslice::transpose(words);
+  bitslice::transform(words, bitslice::MaskSchedule<std::uint64_t>{masks->words}, 1);
+  bitslice::transpose(words);
+  store_le64(block.data(), words[0]);
+  secure_wipe(words, sizeof words);
 }
 
 Block block_of(const std::array<std::uint8_t, max_block_len>& bytes) {

@@ -43,30 +43,30 @@ __global__ void __launch_bounds__(threads) generic_kernel(const __grid_constant_
   const std::uint32_t first = thread * lanes;
   if (first >= p.units) return;
   std::uint32_t* const planes = shared_planes + threadIdx.x;
-  std::uint32_t rows[64];
+  std::uint32_t words[64];
   for (std::uint32_t key = 0; key < p.key_len / 8; ++key) {
 #pragma unroll
     for (std::uint32_t j = 0; j < lanes; ++j) {
       const std::uint32_t unit = first + j < p.units ? first + j : p.units - 1;
-      const auto* const words =
+      const auto* const key_words =
           reinterpret_cast<const std::uint32_t*>(p.keys + std::size_t{unit} * p.key_len + std::size_t{8} * key);
-      rows[j] = words[0];
-      rows[lanes + j] = words[1];
+      words[j] = key_words[0];
+      words[lanes + j] = key_words[1];
     }
-    bitslice::transpose(rows);
+    bitslice::transpose(words);
 #pragma unroll
-    for (std::uint32_t m = 0; m < planes_of_key; ++m) planes[(key * planes_of_key + m) * threads] = rows[m];
+    for (std::uint32_t m = 0; m < planes_of_key; ++m) planes[(key * planes_of_key + m) * threads] = words[m];
   }
   const SharedSchedule schedule{planes, p.indices, p.key_of_pass};
   const std::uint32_t turns = 1u << p.loops;
 #pragma unroll 1
   for (std::uint32_t turn = 0; turn < turns; ++turn) {
 #pragma unroll
-    for (std::uint32_t m = 0; m < 64; ++m) rows[m] = p.text[m];
-    bitslice::transform(rows, schedule, static_cast<int>(p.passes));
+    for (std::uint32_t m = 0; m < 64; ++m) words[m] = p.text[m];
+    bitslice::transform(words, schedule, static_cast<int>(p.passes));
     std::uint32_t differences = 0;
 #pragma unroll
-    for (std::uint32_t m = 0; m < 64; ++m) differences |= (rows[m] ^ p.expected[m]) & p.mask[m];
+    for (std::uint32_t m = 0; m < 64; ++m) differences |= (words[m] ^ p.expected[m]) & p.mask[m];
     if (differences != ~0u) {
       const std::uint32_t place = atomicAdd(p.hits, 1u);
       if (place < p.capacity) {

@@ -205,33 +205,33 @@ struct Cfb8Decryption {
 };
 
 // Calls function(unit, first word, second word) for the lane's units. Whole: unrolled. Else a loop with one body, in
-// which the rows rotate.
+// which the words rotate.
 template <bool Whole, class Function>
-__device__ __forceinline__ void for_each_unit(std::uint32_t (&rows)[64], Function&& function) {
+__device__ __forceinline__ void for_each_unit(std::uint32_t (&words)[64], Function&& function) {
   const std::uint32_t first_unit = lane_index() % tile_lanes;
   if constexpr (Whole) {
 #pragma unroll
-    for (std::uint32_t j = 0; j < 32; ++j) function(first_unit + tile_lanes * j, rows[j], rows[32 + j]);
+    for (std::uint32_t j = 0; j < 32; ++j) function(first_unit + tile_lanes * j, words[j], words[32 + j]);
   } else {
 #pragma unroll 1
     for (std::uint32_t j = 0; j < 32; ++j) {
-      std::uint32_t first = rows[0];
-      std::uint32_t second = rows[32];
+      std::uint32_t first = words[0];
+      std::uint32_t second = words[32];
       function(first_unit + tile_lanes * j, first, second);
 #pragma unroll
       for (std::uint32_t i = 0; i < 31; ++i) {
-        rows[i] = rows[i + 1];
-        rows[32 + i] = rows[33 + i];
+        words[i] = words[i + 1];
+        words[32 + i] = words[33 + i];
       }
-      rows[31] = first;
-      rows[63] = second;
+      words[31] = first;
+      words[63] = second;
     }
   }
 }
 
 template <class Mode, bool Whole>
-__device__ __forceinline__ void take_units(const LaneTile& tile, std::uint32_t (&rows)[64]) {
-  for_each_unit<Whole>(rows, [&](std::uint32_t unit, std::uint32_t& first, std::uint32_t& second) {
+__device__ __forceinline__ void take_units(const LaneTile& tile, std::uint32_t (&words)[64]) {
+  for_each_unit<Whole>(words, [&](std::uint32_t unit, std::uint32_t& first, std::uint32_t& second) {
     const HalfBlock half = Mode::template take<Whole>(tile, unit);
     first = half.words[0];
     second = half.words[1];
@@ -239,16 +239,16 @@ __device__ __forceinline__ void take_units(const LaneTile& tile, std::uint32_t (
 }
 
 template <class Mode, bool Whole>
-__device__ __forceinline__ void give_units(const LaneTile& tile, std::uint32_t (&rows)[64]) {
+__device__ __forceinline__ void give_units(const LaneTile& tile, std::uint32_t (&words)[64]) {
   if constexpr (Mode::adds) {
-    for_each_unit<Whole>(rows, [&](std::uint32_t unit, std::uint32_t& first, std::uint32_t& second) {
+    for_each_unit<Whole>(words, [&](std::uint32_t unit, std::uint32_t& first, std::uint32_t& second) {
       const HalfBlock half = Mode::template add<Whole>(tile, unit);
       first ^= half.words[0];
       second ^= half.words[1];
     });
   }
   __syncwarp();
-  for_each_unit<Whole>(rows, [&](std::uint32_t unit, std::uint32_t first, std::uint32_t second) {
+  for_each_unit<Whole>(words, [&](std::uint32_t unit, std::uint32_t first, std::uint32_t second) {
     if constexpr (Mode::unit_len == 1) {
       if (unit < tile.units) tile.text.out[unit] = static_cast<std::uint8_t>(first);
     } else {
@@ -296,22 +296,22 @@ __global__ void __launch_bounds__(threads, 4) des_kernel(const __grid_constant__
     std::uint32_t key = 0;
     const LaneTile tile = find_tile<Mode>(source, base + lane_index() / tile_lanes, key);
     const bool whole = Mode::unit_len != 1 && all_lanes(tile.is_whole());
-    std::uint32_t rows[64] = {};
+    std::uint32_t words[64] = {};
     if constexpr (Mode::unit_len != 1) {
-      if (whole) take_units<Mode, true>(tile, rows);
+      if (whole) take_units<Mode, true>(tile, words);
     }
-    if (!whole) take_units<Mode, false>(tile, rows);
-    des::bitslice::transpose(rows);
+    if (!whole) take_units<Mode, false>(tile, words);
+    des::bitslice::transpose(words);
     if constexpr (OneKey) {
-      des::bitslice::transform(rows, des::bitslice::MaskSchedule<std::uint32_t>{shared_masks}, passes);
+      des::bitslice::transform(words, des::bitslice::MaskSchedule<std::uint32_t>{shared_masks}, passes);
     } else {
-      des::bitslice::transform(rows, TileSchedule(source, key), passes);
+      des::bitslice::transform(words, TileSchedule(source, key), passes);
     }
-    des::bitslice::transpose(rows);
+    des::bitslice::transpose(words);
     if constexpr (Mode::unit_len != 1) {
-      if (whole) give_units<Mode, true>(tile, rows);
+      if (whole) give_units<Mode, true>(tile, words);
     }
-    if (!whole) give_units<Mode, false>(tile, rows);
+    if (!whole) give_units<Mode, false>(tile, words);
   }
 }
 

@@ -57,12 +57,12 @@ __global__ void __launch_bounds__(threads) prepare_kernel(const __grid_constant_
     }
     fill(x, key, last);
     round_of_columns(x);
-    auto* const rows = reinterpret_cast<uint4*>(p.streams + i);
-    rows[0] = make_uint4(key[0], key[1], key[2], key[3]);
-    rows[1] = make_uint4(key[4], key[5], key[6], key[7]);
-    rows[2] = to_vector(last);
+    auto* const vectors = reinterpret_cast<uint4*>(p.streams + i);
+    vectors[0] = make_uint4(key[0], key[1], key[2], key[3]);
+    vectors[1] = make_uint4(key[4], key[5], key[6], key[7]);
+    vectors[2] = to_vector(last);
 #pragma unroll
-    for (int c = 1; c < 4; ++c) rows[2 + c] = make_uint4(x[c], x[4 + c], x[8 + c], x[12 + c]);
+    for (int c = 1; c < 4; ++c) vectors[2 + c] = make_uint4(x[c], x[4 + c], x[8 + c], x[12 + c]);
     if (p.r == nullptr) continue;
     last.words[0] = 0;
     fill(x, key, last);
