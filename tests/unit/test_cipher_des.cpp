@@ -200,9 +200,9 @@ TYPED_TEST(DesBitsliceTest, AKeyForEachBlock) {
         for (std::size_t j = 0; j < keys.size(); ++j) {
           std::memcpy(parts[j].data(), keys[j].data() + bitslice::pass_of(key_len, decrypt, pass).key_offset, 8);
         }
-        TypeParam rows[64];
-        this->load(rows, parts);
-        std::memcpy(key_planes[static_cast<std::size_t>(pass)].data(), rows, sizeof rows);
+        TypeParam words[64];
+        this->load(words, parts);
+        std::memcpy(key_planes[static_cast<std::size_t>(pass)].data(), words, sizeof words);
       }
       TypeParam planes[64];
       this->load(planes, this->input_);
