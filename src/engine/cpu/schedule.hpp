@@ -11,20 +11,25 @@
 
 namespace warpcipher {
 
-// Work is counted in bytes of AES in counter mode (about 0.15 ns on one core of 2021): `message` for each message,
-// whatever its length, and `byte` for each of its bytes.
+// By what AES is done here: libcrypto, or own code with AES-NI or with VAES.
+enum class AesForm : std::uint8_t { libcrypto, aesni, vaes };
+AesForm aes_form();
+
+// Work is counted in picoseconds of one core: `message` for each message, whatever its length, and `byte` for each of
+// its bytes.
 struct WorkCost {
   std::uint64_t message;
   std::uint64_t byte;
 };
 
-WorkCost cost_of(const Algorithm& algorithm, Direction direction);
+// `form`: of AES; other ciphers do not read it.
+WorkCost cost_of(const Algorithm& algorithm, Direction direction, AesForm form = aes_form());
 
 // Less than this runs on the calling thread: waking another one costs more than it saves.
-inline constexpr std::uint64_t min_shared_cost = 128 * 1024;
+inline constexpr std::uint64_t min_shared_cost = 20'000'000;
 
 // Threads take about this much at a time.
-inline constexpr std::uint64_t grain_cost = 256 * 1024;
+inline constexpr std::uint64_t grain_cost = 40'000'000;
 
 // A part of one group's work: whole messages, or one tile of a message that is split.
 struct Grain {
