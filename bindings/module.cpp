@@ -48,5 +48,6 @@ WARPCIPHER_MODULE(_native, m) {
   bind_timing(m);
   bind_tuning(m);
   bind_search(m);
+  bind_random(m);
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([pid = getpid()] { pardon_lost_threads(pid); }));
 }

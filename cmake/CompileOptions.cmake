@@ -39,6 +39,17 @@ function(warpcipher_compile_options target)
             "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow;--expt-relaxed-constexpr;${cuda_code}>")
 endfunction()
 
+# Random numbers are the same on every processor: no compiler may join a multiplication and an addition. Without errno
+# and traps, which nobody reads, their loops become vectors.
+function(warpcipher_exact_floats)
+  foreach(source IN LISTS ARGN)
+    if(source MATCHES "/random/host_[a-z]*\\.cpp$")
+      set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS -ffp-contract=off -fno-math-errno -fno-trapping-math)
+      set_property(SOURCE "${source}" PROPERTY SKIP_PRECOMPILE_HEADERS ON)
+    endif()
+  endforeach()
+endfunction()
+
 # A file for one instruction set says so in its name; the rest runs on any processor, and chooses at run time. To be
 # called in each directory that compiles the files: properties of sources hold in one.
 # Headers precompiled without those instructions are none for it.
@@ -55,6 +66,8 @@ function(warpcipher_instruction_sets)
       set(options -maes -mssse3)
     elseif(source MATCHES "_avx512\\.cpp$")
       set(options -mavx512f)
+    elseif(source MATCHES "_fma\\.cpp$")
+      set(options -mavx2 -mfma)
     elseif(source MATCHES "_avx2\\.cpp$")
       set(options -mavx2)
     elseif(source MATCHES "_vpclmul512\\.cpp$")

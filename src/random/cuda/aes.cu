@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random arrays by AES-256 in counter mode, from lane tables (engine/cuda/lane_table/table_layout.hpp): a lane
+// enciphers the four counters of a row, which differ in the last byte alone and share most of two rounds.
+#include "engine/cuda/lane_table/cipher.cuh"
+#include "engine/cuda/runtime/device.hpp"
+#include "engine/cuda/runtime/launch.hpp"
+#include "random/cuda/kernels.hpp"
+
+namespace warpcipher::random::cuda {
+namespace {
+
+using namespace ::warpcipher::cuda::lane_table;
+using ::warpcipher::cuda::Block, ::warpcipher::cuda::byte_swap, ::warpcipher::cuda::current_device,
+    ::warpcipher::cuda::Device, ::warpcipher::cuda::launch, ::warpcipher::cuda::LaunchShape;
+
+constexpr std::uint32_t threads = 512;  // 128 registers a lane
+constexpr int rounds = 14;
+
+struct Rows {
+  std::uint64_t begin, count;
+  std::uint64_t base;                    // the number of the first block of the attempt
+  std::uint32_t number[2];               // of the stream, as a counter block has it
+  std::uint32_t keys[4 * (rounds + 1)];  // as a block has them
+};
+
+struct RoundKeys {
+  static constexpr bool in_registers = false;
+  const Rows& rows;
+
+  __device__ __forceinline__ Block round(std::uint32_t r) const {
+    const std::uint32_t* const words = rows.keys + 4 * r;
+    return {{words[0], words[1], words[2], words[3]}};
+  }
+};
+
+// Any block of the stream, for further words.
+template <class Cipher>
+struct LaneStream {
+  static constexpr std::size_t block_len = AesStream::block_len;
+
+  const Cipher& cipher;
+  const Rows& rows;
+
+  __device__ __forceinline__ Block counter(std::uint64_t n) const {
+    return {{rows.number[0], rows.number[1], byte_swap(static_cast<std::uint32_t>(n >> 32)),
+             byte_swap(static_cast<std::uint32_t>(n))}};
+  }
+
+  __device__ void block(std::uint64_t n, std::uint32_t (&words)[4]) const {
+    Block blocks[1] = {counter(n)};
+    cipher(blocks);
+    for (int i = 0; i < 4; ++i) words[i] = blocks[0].words[i];
+  }
+};
+
+// The smaller layout on every GPU: loads from shared memory are the bound, and the rotation is beside them.
+using Tables = Tables64;
+
+template <class F>
+__global__ void __launch_bounds__(threads, 1)
+    fill_kernel(const __grid_constant__ Rows rows, const __grid_constant__ F function, const Elements elements) {
+  using Cipher = LaneCipher<Tables, false, 0, RoundKeys>;
+  fill_tables<Tables, false>();
+  __syncthreads();
+  const RoundKeys keys{rows};
+  const Cipher cipher(keys, rounds);
+  const LaneStream<Cipher> stream{cipher, rows};
+  const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
+#pragma unroll 1
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < rows.count; i += stride) {
+    const std::uint64_t n = rows.base + 4 * (rows.begin + i);
+    const CommonRounds common = cipher.common_rounds(stream.counter(n));
+    std::uint32_t entries[4];
+    Block blocks[4];
+#pragma unroll
+    for (std::uint32_t k = 0; k < 4; ++k) {
+      entries[k] = cipher.last_byte_entry((static_cast<std::uint32_t>(n) & 0xff) | k);
+    }
+    cipher.encrypt_rest(blocks, common, entries);
+    std::uint32_t x[16];
+#pragma unroll
+    for (int k = 0; k < 16; ++k) x[k] = blocks[k / 4].words[k % 4];
+    std::uint32_t values[value_words<F>];
+    make_values(function, stream, rows.begin + i, x, values);
+    store_row<F>(elements, rows.begin + i, values);
+  }
+}
+
+template <class F>
+void start(const Device& device, Stream stream, const Rows& rows, const F& function, const Elements& elements) {
+  const std::uint64_t wanted = (rows.count + threads - 1) / threads;
+  const LaunchShape shape{wanted < device.multiprocessors ? static_cast<std::uint32_t>(wanted) : device.multiprocessors,
+                          threads, Tables::shared_len};
+  launch(&fill_kernel<F>, shape, stream, rows, function, elements);
+}
+
+Rows make_rows(const AesStream& stream, const ArrayFill& fill) {
+  Rows rows{};
+  rows.begin = fill.rows.begin;
+  rows.count = fill.rows.end - fill.rows.begin;
+  rows.base = domain::of_attempt(fill.attempt);
+  rows.number[0] = byte_swap32(static_cast<std::uint32_t>(stream.number >> 32));
+  rows.number[1] = byte_swap32(static_cast<std::uint32_t>(stream.number));
+  for (int i = 0; i < 4 * (rounds + 1); ++i) rows.keys[i] = byte_swap32(stream.schedule.words[i]);
+  return rows;
+}
+
+}  // namespace
+
+void fill_aes(const StreamKey& key, const ArrayFill& fill, Stream stream) {
+  const Device& device = current_device();
+  const Secret<AesStream> of_key(key.aes());
+  const Secret<Rows> rows(make_rows(*of_key, fill));
+  visit_on_device(
+      fill, [&](const auto& function, const Elements& elements) { start(device, stream, *rows, function, elements); });
+}
+
+}  // namespace warpcipher::random::cuda

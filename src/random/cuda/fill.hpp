@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays in device memory, on the current device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/stream.hpp"
+#include "random/distribution.hpp"
+#include "random/stream.hpp"
+
+namespace warpcipher::random::cuda {
+
+// `count` (>= 1) elements at `data`, which is aligned to them, from `position`, a multiple of the width; words of
+// `attempt`. Starts kernels, and nothing else. Throws Error{engine_unavailable, engine_failure}.
+void fill(const StreamKey& key, const Distribution& distribution, std::uint64_t position, std::uint8_t* data,
+          std::uint64_t count, std::uint32_t attempt, Stream stream);
+
+// As permute_host(). Allocates, and waits for the stream.
+void permute(const StreamKey& key, std::uint64_t position, std::size_t item_len, std::uint8_t* data,
+             std::uint64_t count, Stream stream);
+
+}  // namespace warpcipher::random::cuda

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random arrays: a distribution of a key's stream, in host or device memory, by an engine. All engines give the same
+// bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "batch/message.hpp"
+#include "engine/stream.hpp"
+#include "random/distribution.hpp"
+#include "random/stream.hpp"
+
+namespace warpcipher::random {
+
+// Throws Error{invalid_argument} that names what was given and what can be.
+StreamCipher find_stream_cipher(std::string_view name);
+
+// An array: contiguous, of any alignment in host memory; in device memory aligned to its elements, on the current
+// device.
+struct Array {
+  std::uint8_t* data;
+  std::size_t size;  // bytes, whole elements
+  Memory memory;
+  Stream stream = nullptr;  // device memory: where the work goes
+};
+
+// Writes every element of `array` from the stream's bytes at `position`, a multiple of the distribution's width, and
+// returns how many bytes that are. `engine`: auto, or for host memory cpu or reference, for device memory cuda. A fill
+// of device memory allocates nothing and does not wait, so that a CUDA graph can capture it. Throws
+// Error{invalid_argument, engine_unavailable, engine_failure}; nothing is written where it is the first or the second.
+std::uint64_t fill(const StreamKey& key, const Distribution& distribution, std::uint64_t position, const Array& array,
+                   std::string_view engine);
+
+// Writes 0 to n - 1 for the n integers of `array` (int32 or int64), in an order that is uniform: that of 64-bit words
+// of the stream from `position`, a multiple of 8. If two words are equal all are drawn again, from words of their own.
+// Returns 8 n. In device memory it allocates, and waits for the stream. Throws as fill().
+std::uint64_t permute(const StreamKey& key, std::uint64_t position, Type type, const Array& array,
+                      std::string_view engine);
+
+}  // namespace warpcipher::random

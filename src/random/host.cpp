@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "random/host.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/thread_pool.hpp"
+#include "engine/cpu/aes_lanes.hpp"
+
+namespace warpcipher::random {
+namespace {
+
+constexpr std::uint64_t grain_len = std::uint64_t{1} << 18;  // stream bytes that a thread takes at a time
+
+bool has_fma() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+  return false;
+#endif
+}
+
+FillPart fill_part() {
+#if defined(__x86_64__)
+  if (has_fma()) return &fill_part_fma;
+#endif
+  return &fill_part_baseline;
+}
+
+// Blocks n to n + count - 1 of ChaCha20; eight at a time where the counter does not carry between them.
+void make_chacha(const ChaChaStream& stream, std::uint64_t n, std::size_t count, std::uint8_t* out) {
+  while (count != 0) {
+    std::size_t made = 1;
+#if defined(__x86_64__)
+    const std::uint64_t to_carry = (std::uint64_t{1} << 32) - static_cast<std::uint32_t>(n);
+    const std::size_t groups = std::min<std::uint64_t>(count, to_carry) / 8;
+    if (groups != 0 && has_fma()) {
+      chacha_eight_blocks_avx2(stream.of_block(n), groups, out);
+      made = 8 * groups;
+    } else
+#endif
+    {
+      std::uint32_t words[16];
+      stream.block(n, words);
+      chacha::store_words(out, words, 16);
+    }
+    n += made;
+    out += row_len * made;
+    count -= made;
+  }
+}
+
+// The definition, for any function of distributions.hpp: each group by itself, from the words of its own blocks.
+template <class Stream>
+struct ByDefinition {
+  const HostFill& fill;
+  const Stream& stream;
+
+  template <class Word>
+  Word word(std::uint64_t index) const {
+    const std::uint64_t at = index * sizeof(Word);
+    std::uint32_t words[Stream::block_len / 4];
+    stream.block(domain::of_attempt(fill.attempt) + at / Stream::block_len, words);
+    std::uint8_t bytes[Stream::block_len];
+    chacha::store_words(bytes, words, Stream::block_len / 4);
+    Word value = 0;
+    for (std::size_t i = 0; i < sizeof(Word); ++i) {
+      value = static_cast<Word>(value | static_cast<Word>(bytes[at % Stream::block_len + i]) << 8 * i);
+    }
+    return value;
+  }
+
+  template <class F>
+  void operator()(const F& function) const {
+    using Word = typename F::Word;
+    using Value = typename F::Value;
+    for (std::uint64_t i = 0; i < fill.count; ++i) {
+      const std::uint64_t index = fill.position / sizeof(Word) + i;
+      const std::uint64_t first = index - index % F::group;
+      Word words[F::group];
+      Value values[F::group];
+      for (int k = 0; k < F::group; ++k) words[k] = word<Word>(first + static_cast<unsigned>(k));
+      if (function(words, values)) {
+        if constexpr (has_rejections<F>) {
+          function.finish(words, values, FurtherWords<Stream>(stream, first * sizeof(Word)));
+        }
+      }
+      std::memcpy(fill.data + i * sizeof(Value), values + index % F::group, sizeof(Value));
+    }
+  }
+};
+
+}  // namespace
+
+struct Rows::AesLaneRows {
+  const cpu::AesLanes& code;
+  Secret<cpu::AesLaneKey> key;
+};
+
+Rows::Rows(const StreamKey& key, std::uint32_t attempt)
+    : cipher_(key.cipher), first_block_(domain::of_attempt(attempt)) {
+  if (cipher_ == StreamCipher::chacha20) {
+    *chacha_ = key.chacha();
+    return;
+  }
+  *aes_ = key.aes();
+  const auto list = cpu::aes_lanes_list();
+  if (list.empty()) return;
+  lanes_ = new AesLaneRows{*list.front(), {}};
+  lanes_->code.make_key(key.key, nullptr, key_len, *lanes_->key);
+}
+
+Rows::~Rows() { delete lanes_; }
+
+void Rows::make(std::uint64_t row, std::size_t count, std::uint8_t* out) const {
+  if (cipher_ == StreamCipher::chacha20) return make_chacha(*chacha_, first_block_ + row, count, out);
+  const std::uint64_t n = first_block_ + 4 * row;
+  if (lanes_ == nullptr) {
+    for (std::uint64_t i = 0; i < 4 * count; ++i) {
+      std::uint32_t words[4];
+      aes_->block(n + i, words);
+      chacha::store_words(out + 16 * i, words, 4);
+    }
+    return;
+  }
+  std::uint8_t counter[16];
+  store_be64(counter, aes_->number);
+  store_be64(counter + 8, n);
+  std::memset(out, 0, row_len * count);
+  lanes_->code.ctr(*lanes_->key, counter, out, out, row_len * count);
+}
+
+void fill_by_threads(const HostFill& fill) {
+  if (fill.count == 0) return;
+  const Rows rows(fill.key, fill.attempt);
+  const FillPart part = fill_part();
+  const std::size_t width = fill.distribution.width();
+  ThreadPool::instance().parallel_for(fill.count, grain_len / width,
+                                      [&](std::size_t begin, std::size_t end) { part(fill, rows, begin, end); });
+}
+
+void fill_by_definition(const HostFill& fill) {
+  if (fill.key.cipher == StreamCipher::chacha20) {
+    const Secret<ChaChaStream> stream(fill.key.chacha());
+    visit(fill.distribution, ByDefinition<ChaChaStream>{fill, *stream});
+  } else {
+    const Secret<AesStream> stream(fill.key.aes());
+    visit(fill.distribution, ByDefinition<AesStream>{fill, *stream});
+  }
+}
+
+}  // namespace warpcipher::random

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays in host memory: by all cores, with vectors, or element by element as the definition says.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "random/distribution.hpp"
+#include "random/stream.hpp"
+
+namespace warpcipher::random {
+
+// `count` elements from `position`, a multiple of the width; `attempt` is that of the words (stream.hpp).
+struct HostFill {
+  const StreamKey& key;
+  const Distribution& distribution;
+  std::uint64_t position;
+  std::uint8_t* data;  // of any alignment
+  std::uint64_t count;
+  std::uint32_t attempt = 0;
+};
+
+void fill_by_threads(const HostFill& fill);
+void fill_by_definition(const HostFill& fill);
+
+// Rows of a stream: row r is bytes 64 r to 64 r + 63. Holds the key's schedule, and wipes it.
+class Rows {
+ public:
+  Rows(const StreamKey& key, std::uint32_t attempt);
+  Rows(const Rows&) = delete;
+  Rows& operator=(const Rows&) = delete;
+  ~Rows();
+
+  void make(std::uint64_t row, std::size_t count, std::uint8_t* out) const;
+
+  // Calls visitor(stream) with the ChaChaStream or AesStream, for further words.
+  template <class Visitor>
+  void visit_stream(const Visitor& visitor) const {
+    cipher_ == StreamCipher::chacha20 ? visitor(*chacha_) : visitor(*aes_);
+  }
+
+ private:
+  struct AesLaneRows;
+
+  StreamCipher cipher_;
+  std::uint64_t first_block_;
+  Secret<ChaChaStream> chacha_;
+  Secret<AesStream> aes_;
+  AesLaneRows* lanes_ = nullptr;
+};
+
+// A part of a fill, on this thread: elements [begin, end).
+using FillPart = void (*)(const HostFill& fill, const Rows& rows, std::uint64_t begin, std::uint64_t end);
+
+// The same source compiled for what every processor has, and for AVX2 and FMA.
+void fill_part_baseline(const HostFill& fill, const Rows& rows, std::uint64_t begin, std::uint64_t end);
+#if defined(__x86_64__)
+void fill_part_fma(const HostFill& fill, const Rows& rows, std::uint64_t begin, std::uint64_t end);
+
+// Eight blocks of ChaCha20 side by side: `groups` times eight, from that of `state` on (the counter does not carry).
+void chacha_eight_blocks_avx2(const chacha::State& state, std::size_t groups, std::uint8_t* out);
+#endif
+
+}  // namespace warpcipher::random

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// A part of an array from rows of key stream, a chunk at a time in a cache. host_baseline.cpp and host_fma.cpp compile
+// it, each for its instructions: everything is in an unnamed namespace, or inlined.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/wipe.hpp"
+#include "random/host.hpp"
+
+namespace warpcipher::random {
+namespace {
+
+constexpr std::size_t chunk_rows = 128;
+
+// Of so many groups one that rejects its word makes all take the slow way.
+constexpr std::uint64_t groups_at_once = 64;
+
+// Words and values are arrays of one or two: written out, for a loop inside keeps compilers from making vectors.
+template <class F>
+[[gnu::always_inline]] inline bool run_group(const F& function, const typename F::Word* words,
+                                             typename F::Value (&made)[F::group]) {
+  if constexpr (F::group == 1) {
+    const typename F::Word of_group[1] = {words[0]};
+    return function(of_group, made);
+  } else {
+    const typename F::Word of_group[2] = {words[0], words[1]};
+    return function(of_group, made);
+  }
+}
+
+// Elements [begin, end) of the stream, counted from its beginning, of which `words` has [origin, ...), origin even.
+template <class F, class Stream>
+void transform(const F& function, const Stream& stream, const typename F::Word* words, std::uint64_t origin,
+               std::uint64_t begin, std::uint64_t end, std::uint8_t* out) {
+  using Word = typename F::Word;
+  using Value = typename F::Value;
+  using Unaligned [[gnu::aligned(1), gnu::may_alias]] = Value;
+  constexpr std::uint64_t group = F::group;
+  auto* const values = reinterpret_cast<Unaligned*>(out);
+  const auto run_one = [&](std::uint64_t first, Value(&made)[group]) {
+    if (run_group(function, words + (first - origin), made)) {
+      if constexpr (has_rejections<F>) {
+        const Word of_group[1] = {words[first - origin]};
+        function.finish(of_group, made, FurtherWords<Stream>(stream, first * sizeof(Word)));
+      }
+    }
+  };
+  std::uint64_t at = begin;
+  Value made[group];
+  if (at % group != 0) {
+    run_one(at - 1, made);
+    values[0] = made[group - 1];
+    ++at;
+  }
+  while (end - at >= group) {
+    const std::uint64_t groups = std::min((end - at) / group, groups_at_once);
+    const Word* const from = words + (at - origin);
+    Unaligned* const to = values + (at - begin);
+    bool is_rejected = false;
+    for (std::uint64_t i = 0; i < groups; ++i) {
+      Value of_group[group];
+      is_rejected |= run_group(function, from + group * i, of_group);
+      to[group * i] = of_group[0];
+      if constexpr (group == 2) to[group * i + 1] = of_group[1];
+    }
+    if (is_rejected) {
+      for (std::uint64_t i = 0; i < groups; ++i) {
+        run_one(at + i * group, made);
+        to[group * i] = made[0];
+      }
+    }
+    at += groups * group;
+  }
+  if (at < end) {
+    run_one(at, made);
+    values[at - begin] = made[0];
+  }
+}
+
+// Whole rows go to the caller's memory at once.
+void copy_bytes(const Rows& rows, std::uint64_t begin, std::uint64_t end, std::uint8_t* out) {
+  alignas(64) std::uint8_t row[row_len];
+  while (begin < end) {
+    const std::uint64_t offset = begin % row_len, left = end - begin;
+    std::uint64_t len = std::min(left, row_len - offset);
+    if (offset == 0 && left >= row_len) {
+      len = left / row_len * row_len;
+      rows.make(begin / row_len, len / row_len, out);
+    } else {
+      rows.make(begin / row_len, 1, row);
+      std::memcpy(out, row + offset, len);
+    }
+    begin += len;
+    out += len;
+  }
+  secure_wipe(row, sizeof row);
+}
+
+struct PartFunction {
+  const HostFill& fill;
+  const Rows& rows;
+  std::uint64_t begin, end;
+
+  template <class F>
+  void operator()(const F& function) const {
+    using Word = typename F::Word;
+    constexpr std::uint64_t of_row = row_len / sizeof(Word);
+    const std::uint64_t first = fill.position / sizeof(Word) + begin, last = first + (end - begin);
+    std::uint8_t* out = fill.data + begin * sizeof(typename F::Value);
+    if (fill.distribution.kind == Kind::bytes) return copy_bytes(rows, first, last, out);
+    alignas(64) Word words[chunk_rows * of_row];
+    rows.visit_stream([&](const auto& stream) {
+      for (std::uint64_t at = first; at < last;) {
+        const std::uint64_t row = at / of_row;
+        const std::uint64_t count = std::min<std::uint64_t>(chunk_rows, (last - 1) / of_row + 1 - row);
+        const std::uint64_t stop = std::min(last, (row + count) * of_row);
+        rows.make(row, count, reinterpret_cast<std::uint8_t*>(words));
+        transform(function, stream, words, row * of_row, at, stop, out);
+        out += (stop - at) * sizeof(typename F::Value);
+        at = stop;
+      }
+    });
+    secure_wipe(words, sizeof words);
+  }
+};
+
+}  // namespace
+}  // namespace warpcipher::random

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "random/permutation.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/thread_pool.hpp"
+#include "core/wipe.hpp"
+#include "random/host.hpp"
+
+namespace warpcipher::random {
+namespace {
+
+struct Draw {
+  std::uint64_t word;
+  std::uint64_t index;
+};
+
+// Wiped at the end: the words are of the stream, and tell the order.
+class Draws {
+ public:
+  explicit Draws(std::size_t count) : list_(count) {}
+  Draws(const Draws&) = delete;
+  Draws& operator=(const Draws&) = delete;
+  ~Draws() { secure_wipe(list_.data(), list_.size() * sizeof(Draw)); }
+
+  std::vector<Draw>& list() { return list_; }
+
+ private:
+  std::vector<Draw> list_;
+};
+
+bool is_before(const Draw& a, const Draw& b) { return a.word < b.word; }
+
+// Buckets by the first byte of the words, which are sorted side by side.
+constexpr std::size_t buckets = 256;
+constexpr std::uint64_t few = 4096;
+
+std::size_t bucket_of(std::uint64_t word) { return static_cast<std::size_t>(word >> 56); }
+
+void sort_by_threads(const std::uint64_t* words, std::vector<Draw>& draws) {
+  std::size_t ends[buckets + 1] = {};
+  for (std::size_t i = 0; i < draws.size(); ++i) ++ends[bucket_of(words[i]) + 1];
+  for (std::size_t b = 0; b < buckets; ++b) ends[b + 1] += ends[b];
+  std::size_t next[buckets];
+  std::copy_n(ends, buckets, next);
+  for (std::size_t i = 0; i < draws.size(); ++i) draws[next[bucket_of(words[i])]++] = {words[i], i};
+  ThreadPool::instance().parallel_for(buckets, 1, [&](std::size_t begin, std::size_t end) {
+    std::sort(draws.data() + ends[begin], draws.data() + ends[end], is_before);
+  });
+}
+
+}  // namespace
+
+void permute_host(const StreamKey& key, std::uint64_t position, std::size_t item_len, std::uint8_t* data,
+                  std::uint64_t count, bool by_definition) {
+  const Distribution words = Distribution::of_integers(Type::uint64, 0, UINT64_MAX);
+  SecretBytes drawn(count * sizeof(std::uint64_t));
+  const auto* const values = reinterpret_cast<const std::uint64_t*>(drawn.data());
+  Draws draws(count);
+  std::vector<Draw>& list = draws.list();
+  for (std::uint32_t attempt = 0; attempt < domain::attempts; ++attempt) {
+    const HostFill fill{key, words, position, drawn.data(), count, attempt};
+    by_definition ? fill_by_definition(fill) : fill_by_threads(fill);
+    if (by_definition || count < few) {
+      for (std::uint64_t i = 0; i < count; ++i) list[i] = {values[i], i};
+      std::sort(list.begin(), list.end(), is_before);
+    } else {
+      sort_by_threads(values, list);
+    }
+    const auto is_tie = [](const Draw& a, const Draw& b) { return a.word == b.word; };
+    if (std::adjacent_find(list.begin(), list.end(), is_tie) != list.end()) continue;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      if (item_len == 4) {
+        const auto index = static_cast<std::uint32_t>(list[i].index);
+        std::memcpy(data + 4 * i, &index, 4);
+      } else {
+        std::memcpy(data + 8 * i, &list[i].index, 8);
+      }
+    }
+    return;
+  }
+  throw Error(Status::engine_failure, "every draw of words for a permutation had two that are equal");
+}
+
+}  // namespace warpcipher::random
