@@ -2,10 +2,13 @@
 // To device memory: see read_chunks.hpp.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "dispatch/columns.hpp"
 #include "file/chunk_mac.hpp"
+#include "file/joint.hpp"
+#include "file/piece_columns.hpp"
 #include "file/reading.hpp"
 #include "file/slots.hpp"
 
@@ -16,8 +19,9 @@ namespace {
 // stream that orders its work. None of the functions but settle() waits.
 class FileSlot {
  public:
-  FileSlot(std::string_view name, DeviceEngine& engine, Reading& reading, std::size_t room)
-      : name_(name), engine_(engine), reading_(reading), chunks_(reading.chunks()), room_(room) {}
+  // joint: that decrypts pieces of which all is wanted; null: each is decrypted by itself.
+  FileSlot(std::string_view name, DeviceEngine& engine, Reading& reading, Joint* joint, std::size_t room)
+      : name_(name), engine_(engine), reading_(reading), chunks_(reading.chunks()), joint_(joint), room_(room) {}
   FileSlot(const FileSlot&) = delete;
   FileSlot& operator=(const FileSlot&) = delete;
   // After an exception the stream may still use the memory.
@@ -41,24 +45,36 @@ class FileSlot {
       reading_.fail(*failure);
       return false;
     }
-    reading_.naming(piece_, [&] { engine_.copy_to_device(memory_, pinned_, piece_.len, stream_); });
+    reading_.naming(piece_, [&] {
+      engine_.copy_to_device(is_joined() ? joint_->place(piece_) : memory_, pinned_, piece_.len, stream_);
+    });
     is_loaded_ = true;
     return true;
   }
 
-  // Decrypts what the slot holds, if anything, and returns when it is where it belongs.
+  // Decrypts what the slot holds, if anything, and returns when it is where it belongs; or leaves it to `joint`.
   void settle() {
     if (!is_loaded_) return;
-    reading_.naming(piece_, [&] { decrypt(); });
+    reading_.naming(piece_, [&] {
+      if (is_joined()) {
+        engine_.wait(stream_);
+        joint_->add(piece_, pinned_);
+      } else {
+        decrypt();
+      }
+    });
     is_loaded_ = false;
   }
 
  private:
+  bool is_joined() const { return joint_ != nullptr && !piece_.is_partial; }
+
   void decrypt() {
     // Scratch of chunks of which a part is wanted: it is wiped, whatever happens.
     plaintext_len_ = piece_.is_partial ? piece_.len : 0;
-    make_columns();
-    run_columns(name_, columns_, results_, stream_);
+    results_.assign(piece_.items.size(), {});
+    run_columns(name_, columns_.make(chunks_, piece_.items, {memory_, piece_.len}, ivs_in_file(), piece_.is_partial),
+                results_, stream_);
     for (std::size_t k = 0; k < results_.size(); ++k) {
       if (results_[k].status == Status::ok) continue;
       reading_.fail({ReadFailure::Kind::bad_tag, piece_.items[k].chunk});
@@ -76,60 +92,32 @@ class FileSlot {
     plaintext_len_ = 0;
   }
 
-  // The piece as a columnar batch: its chunks follow each other in the columns of the file.
-  void make_columns() {
-    const std::size_t first = piece_.items.front().chunk, count = piece_.items.size();
-    const std::size_t tag_len = chunks_.has_mac() ? 0 : chunks_.tag_len;
-    in_offsets_.clear();
-    in_lengths_.clear();
-    out_offsets_.clear();
+  // The IVs of the piece's chunks; empty where they are not in the file.
+  std::span<const std::uint8_t> ivs_in_file() {
+    ivs_.clear();
+    if (!chunks_.has_iv_in_file()) return {};
     for (const FilePiece::Item& item : piece_.items) {
-      in_offsets_.push_back(item.at);
-      in_lengths_.push_back(chunks_.lengths[item.chunk] + tag_len);
-      out_offsets_.push_back(piece_.is_partial ? item.at : item.place);
+      const std::uint8_t* const iv = iv_of(chunks_, item, pinned_);
+      ivs_.insert(ivs_.end(), iv, iv + chunks_.iv_len);
     }
-    columns_ = {};
-    columns_.direction = Direction::decrypt;
-    columns_.memory = Memory::device;
-    columns_.count = count;
-    columns_.in = {memory_, piece_.len};
-    columns_.in_offsets = in_offsets_;
-    columns_.in_lengths = in_lengths_;
-    columns_.out = piece_.is_partial ? std::span<std::uint8_t>(memory_, piece_.len) : chunks_.out;
-    columns_.out_offsets = out_offsets_;
-    columns_.tag_len = tag_len;
-    columns_.iv_len = chunks_.iv_len;
-    if (chunks_.has_iv_in_file()) {
-      ivs_.resize(count * chunks_.iv_len);
-      for (std::size_t k = 0; k < count; ++k) {
-        std::copy_n(iv_of(chunks_, piece_.items[k], pinned_), chunks_.iv_len, ivs_.data() + k * chunks_.iv_len);
-      }
-      columns_.ivs = ivs_;
-    } else {
-      columns_.ivs = chunks_.ivs.subspan(first * chunks_.iv_len, count * chunks_.iv_len);
-    }
-    columns_.aad = chunks_.aad;
-    if (!chunks_.aad_offsets.empty()) {
-      columns_.aad_offsets = chunks_.aad_offsets.subspan(first, count);
-      columns_.aad_lengths = chunks_.aad_lengths.subspan(first, count);
-    }
-    choose_keys(columns_, chunks_.keys, chunks_.key_index, first, count, key_index_);
-    results_.assign(count, {});
+    return ivs_;
   }
 
   // Only once there is a piece: page-locked memory is costly.
   void reserve() {
-    if (memory_ != nullptr) return;
-    stream_ = engine_.create_stream();
+    if (!has_stream_) stream_ = engine_.create_stream();
     has_stream_ = true;
-    pinned_ = static_cast<std::uint8_t*>(engine_.allocate_pinned(room_));
-    memory_ = static_cast<std::uint8_t*>(engine_.allocate(room_, stream_));
+    if (pinned_ == nullptr) pinned_ = static_cast<std::uint8_t*>(engine_.allocate_pinned(room_));
+    if (memory_ == nullptr && !is_joined()) {
+      memory_ = static_cast<std::uint8_t*>(engine_.allocate(room_, stream_));
+    }
   }
 
   const std::string_view name_;
   DeviceEngine& engine_;
   Reading& reading_;
   const FileChunks& chunks_;
+  Joint* const joint_;
   const std::size_t room_;
   Stream stream_ = nullptr;
   bool has_stream_ = false;
@@ -138,20 +126,18 @@ class FileSlot {
   FilePiece piece_;
   bool is_loaded_ = false;
   std::size_t plaintext_len_ = 0;  // of memory_: to be wiped
-  Columns columns_;
-  std::vector<std::uint64_t> in_offsets_, in_lengths_, out_offsets_;
-  std::vector<std::uint32_t> key_index_;
+  PieceColumns columns_;
   std::vector<std::uint8_t> ivs_;
   std::vector<Result> results_;
 };
 
 class DeviceWorker {
  public:
-  DeviceWorker(std::string_view name, DeviceEngine& engine, Reading& reading, const MacCheck& mac, int device,
-               std::size_t room)
+  DeviceWorker(std::string_view name, DeviceEngine& engine, Reading& reading, const MacCheck& mac, Joint* joint,
+               int device, std::size_t room)
       : scope_(engine, device),
         mac_(mac),
-        slots_{FileSlot(name, engine, reading, room), FileSlot(name, engine, reading, room)} {}
+        slots_{FileSlot(name, engine, reading, joint, room), FileSlot(name, engine, reading, joint, room)} {}
 
   void work() {
     for (std::size_t turn = 0;; ++turn) {
@@ -175,7 +161,10 @@ class DeviceWorker {
 std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& engine, const FileChunks& chunks,
                                           Stream stream, const ReadOptions& options) {
   const std::uint64_t total = PieceCutter::total_len(chunks);
-  const std::size_t piece_len = options.piece_len != 0 ? options.piece_len : slot_len_for(total, options.threads);
+  const bool joins = options.piece_len == 0 && Joint::suits(chunks, total);
+  const std::size_t piece_len = options.piece_len != 0 ? options.piece_len
+                                : joins                ? joint_piece_len
+                                                       : slot_len_for(total, options.threads);
   const std::size_t room = PieceCutter::room_for(chunks, std::min(piece_len, most_device_chunk_len));
   const std::size_t threads = threads_with_slots(options.threads, total, room);
   Reading reading(chunks, options, room);
@@ -183,7 +172,12 @@ std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& e
   // What the caller has put on the stream may still use `out`. On this thread: the stream may be its own default one.
   engine.wait(stream);
   const int device = engine.current_device();
-  return reading.run(threads, [&] { DeviceWorker(name, engine, reading, mac, device, room).work(); });
+  std::optional<Joint> joint;
+  if (joins) joint.emplace(name, engine, reading);
+  Joint* const joint_or_null = joint ? &*joint : nullptr;
+  reading.run(threads, [&] { DeviceWorker(name, engine, reading, mac, joint_or_null, device, room).work(); });
+  if (joint) joint->decrypt();
+  return reading.failure();
 }
 
 }  // namespace warpcipher

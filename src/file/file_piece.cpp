@@ -123,6 +123,8 @@ bool PieceCutter::next(FilePiece& piece) {
     piece.items.push_back({i, begin + c.iv_len_in_file(), place});
     place_ += c.take(i);
   }
+  piece.begin = begin_;
+  begin_ += aligned(piece.len);
   return !piece.empty();
 }
 
@@ -139,9 +141,10 @@ std::uint64_t PieceCutter::total_len(const FileChunks& c) {
 }
 
 std::size_t PieceCutter::room_for(const FileChunks& c, std::size_t piece_len) {
-  const std::uint64_t most = total_len(c) + alignment * c.count;
-  return std::max(most_chunk_len(c), static_cast<std::size_t>(std::min<std::uint64_t>(piece_len, most)));
+  return std::max(most_chunk_len(c), static_cast<std::size_t>(std::min<std::uint64_t>(piece_len, room_for_all(c))));
 }
+
+std::uint64_t PieceCutter::room_for_all(const FileChunks& c) { return total_len(c) + alignment * c.count; }
 
 void FilePiece::cut(std::size_t chunk) {
   const auto end = std::find_if(items.begin(), items.end(), [&](const Item& item) { return item.chunk >= chunk; });

@@ -31,6 +31,7 @@ struct FilePiece {
   std::vector<Item> items;
   std::vector<Extent> extents;
   std::size_t len = 0;      // of the buffer that is used
+  std::uint64_t begin = 0;  // in a buffer that has room for all pieces
   bool is_partial = false;  // of none of its chunks all is wanted: all go through scratch memory
 
   bool empty() const { return items.empty(); }
@@ -69,12 +70,16 @@ class PieceCutter {
   // Of a buffer for pieces of piece_len bytes: the longest chunk fits, and no byte is beyond what all chunks take.
   static std::size_t room_for(const FileChunks& chunks, std::size_t piece_len);
 
+  // Of a buffer for all pieces, each aligned.
+  static std::uint64_t room_for_all(const FileChunks& chunks);
+
  private:
   const FileChunks& chunks_;
   const std::size_t room_;
   std::mutex mutex_;
   std::size_t next_ = 0;
   std::uint64_t place_ = 0;  // of the next chunk, where no places are given
+  std::uint64_t begin_ = 0;  // of the next piece
 };
 
 // Reads the extents of a piece into its buffer, and puts tags that are given where they belong. check: called when a

@@ -7,6 +7,8 @@
 //   to device        [0][1]    [2][3]    [4][5]         into it again: its copy has long arrived by then
 //   kernels               [0][1]    [2][3]    [4][5]    tags, then text, from the slot's device memory to `out`
 //
+// A read of at most 64 MiB is decrypted as a whole when all of it is there (joint.hpp), unless pieces are asked for.
+//
 // A slot holds ciphertext alone, so no plaintext is ever in host memory. To the host: each thread reads a piece into a
 // buffer that stays in its cache, and decrypts it to where it belongs.
 #pragma once

@@ -47,6 +47,11 @@ class Reading {
     return failure_;
   }
 
+  std::optional<ReadFailure> failure() {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
   // Runs call(); an Error of it says which chunks it was about.
   template <class Call>
   void naming(const FilePiece& piece, Call&& call) const {

@@ -2,11 +2,9 @@
 #include "file_chunks.hpp"
 
 #include <cuda_runtime_api.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -20,6 +18,7 @@
 #include "engine/cuda/engine.hpp"
 #include "file/read_chunks.hpp"
 #include "force.hpp"
+#include "unnamed_file.hpp"
 
 namespace {
 
@@ -34,42 +33,15 @@ using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::uint8_t guard = 0xa5;
 
-// A file without a name.
-class File {
- public:
-  File() {
-    char name[] = "/tmp/warpcipher-chunks-XXXXXX";
-    descriptor_ = mkstemp(name);
-    if (descriptor_ < 0) throw std::runtime_error("mkstemp");
-    unlink(name);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() { close(descriptor_); }
-
-  void write(const Bytes& bytes, std::uint64_t offset) const {
-    if (pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset)) !=
-        static_cast<ssize_t>(bytes.size())) {
-      throw std::runtime_error("pwrite");
-    }
-  }
-  void truncate(std::uint64_t size) const {
-    if (ftruncate(descriptor_, static_cast<off_t>(size)) != 0) throw std::runtime_error("ftruncate");
-  }
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
 struct Layout {
   std::vector<std::uint64_t> lengths;
   std::size_t keys = 1;
   bool iv_in_file = false;
   bool tags_given = false;
   bool aad = false;
-  bool gaps = false;   // between chunks in the file, and between outputs
-  bool parts = false;  // of some chunks not all is wanted
+  bool gaps = false;        // between chunks in the file, and between outputs
+  bool parts = false;       // of some chunks not all is wanted
+  bool ends_alone = false;  // only of the first and the last
   std::uint64_t begin = 0;
 };
 
@@ -190,7 +162,9 @@ class Chunks {
     lengths_.push_back(len);
     texts_.push_back(std::move(text));
     // At the edges of blocks and tiles, and beside them.
-    const bool is_part = layout.parts && random_below(2) == 0;
+    const bool is_end = lengths_.size() == 1 || lengths_.size() == layout.lengths.size();
+    const bool may_be_part = !layout.ends_alone || is_end;
+    const bool is_part = layout.parts && may_be_part && random_below(2) == 0;
     const std::size_t edges[] = {1, 15, 16, 17, 4095, 4096, 4097};
     const std::uint64_t skip = is_part ? std::min<std::uint64_t>(edges[random_below(7)], len) : 0;
     skips_.push_back(skip);
@@ -238,7 +212,7 @@ class Chunks {
 
   const bool has_mac_;
   const Bytes mac_key_ = random_bytes(32);
-  File file_;
+  conformance::UnnamedFile file_;
   std::vector<const Key*> keys_;
   std::vector<std::uint64_t> file_offsets_, lengths_, out_offsets_, skips_, takes_, aad_offsets_, aad_lengths_;
   std::vector<std::uint32_t> key_index_;
@@ -307,6 +281,32 @@ void test_layouts(const Algorithm& algorithm, bool quick, Test& test) {
     test.check(!failure && chunks.error().empty() && got == chunks.expected(),
                "layout " + std::to_string(i) + ": " +
                    (failure ? "chunk " + std::to_string(failure->chunk) + " failed" : "other bytes") + chunks.error());
+  }
+}
+
+// Reads that are decrypted as a whole, of several pieces: all right, and wrong in one place or two.
+void test_joint(const Algorithm& algorithm, bool quick, Test& test) {
+  for (unsigned i = quick ? 1 : 0; i < 6; i += quick ? 3 : 1) {
+    Layout layout;
+    layout.lengths.assign(70 + random_below(30), 16384 - random_below(3));
+    layout.keys = i % 2 == 0 ? 1 : 3;
+    layout.iv_in_file = i % 3 == 1;
+    layout.tags_given = i % 3 == 2;
+    layout.parts = i >= 3;
+    layout.ends_alone = true;
+    Chunks chunks(algorithm, layout);
+    std::optional<ReadFailure> failure;
+    test.check(chunks.read(0, {}, failure) == chunks.expected() && !failure && chunks.error().empty(),
+               "joint read " + std::to_string(i) + ": other bytes" + chunks.error());
+    const std::size_t bad = random_below(chunks.count());
+    if (i % 2 == 1 && bad + 1 != chunks.count()) chunks.cut(chunks.count() - 1);
+    chunks.damage(bad);
+    const Bytes got = chunks.read(0, {}, failure);
+    test.check(failure && failure->chunk == bad && failure->kind == ReadFailure::Kind::bad_tag,
+               "joint read " + std::to_string(i) + " told as of chunk " +
+                   (failure ? std::to_string(failure->chunk) : "none") + ", not " + std::to_string(bad) +
+                   chunks.error());
+    test.check(got == chunks.wiped(), "joint read " + std::to_string(i) + " leaves text");
   }
 }
 
@@ -379,6 +379,7 @@ int test_file_chunks(bool quick, const std::string& only, const std::function<bo
       test_remains(find_algorithm(name), test);
     }
     force("WARPCIPHER_COLUMNS", nullptr);
+    test_joint(find_algorithm(name), quick, test);
     failures += test.report();
   }
   return failures;

@@ -2,12 +2,10 @@
 #include "file_plain.hpp"
 
 #include <cuda_runtime_api.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -16,6 +14,7 @@
 #include "cases.hpp"
 #include "engine/cuda/engine.hpp"
 #include "file/read_plain.hpp"
+#include "unnamed_file.hpp"
 
 namespace {
 
@@ -31,21 +30,10 @@ constexpr std::size_t margin = 40;  // of `out`, on both sides of what is read
 
 class PlainFile {
  public:
-  explicit PlainFile(std::size_t size) : content_(random_bytes(size)) {
-    char name[] = "/tmp/warpcipher-plain-XXXXXX";
-    descriptor_ = mkstemp(name);
-    if (descriptor_ < 0) throw std::runtime_error("mkstemp");
-    unlink(name);
-    if (pwrite(descriptor_, content_.data(), size, 0) != static_cast<ssize_t>(size)) throw std::runtime_error("pwrite");
-  }
-  PlainFile(const PlainFile&) = delete;
-  PlainFile& operator=(const PlainFile&) = delete;
-  ~PlainFile() { close(descriptor_); }
+  explicit PlainFile(std::size_t size) : content_(random_bytes(size)) { file_.write(content_, 0); }
 
-  void truncate(std::size_t size) const {
-    if (ftruncate(descriptor_, static_cast<off_t>(size)) != 0) throw std::runtime_error("ftruncate");
-  }
-  void use_closed_descriptor() { used_ = -1; }
+  void truncate(std::size_t size) const { file_.truncate(size); }
+  void use_no_descriptor() { is_file_ = false; }
 
   // What device memory holds after a read of [begin, begin + len), with margins; fills in what became of it.
   Bytes read(int device, std::size_t begin, std::size_t len, const ReadOptions& options,
@@ -59,7 +47,7 @@ class PlainFile {
     auto* const out = static_cast<std::uint8_t*>(memory) + margin;
     try {
       failure =
-          read_plain("cuda", {used_ < 0 ? used_ : descriptor_, begin, Memory::device, {out, len}}, nullptr, options);
+          read_plain("cuda", {is_file_ ? file_.descriptor() : -1, begin, Memory::device, {out, len}}, nullptr, options);
     } catch (const std::exception& thrown) {
       error = thrown.what();
     }
@@ -77,8 +65,8 @@ class PlainFile {
 
  private:
   const Bytes content_;
-  int descriptor_ = -1;
-  int used_ = 0;
+  const conformance::UnnamedFile file_;
+  bool is_file_ = true;
 };
 
 int report(bool is_right, const std::string& what) {
@@ -119,7 +107,7 @@ int test_failures(bool quick) {
     if (i % 2 == 0) {
       file.truncate(end);
     } else {
-      file.use_closed_descriptor();
+      file.use_no_descriptor();
     }
     std::optional<ReadFailure> failure;
     std::string error;
