@@ -107,7 +107,8 @@ class Bench:
 
     def _model(self, folder: Path, count: int) -> Model:
         folder.mkdir()
-        tensors = {f"layer{i}": self._tensor for i in range(count)}
+        tensor = self._tensor if self._device == "cpu" else to_device(self._tensor, self._device)
+        tensors = dict.fromkeys((f"layer{i}" for i in range(count)), tensor)
         model = Model(count * TENSOR, folder / "plain", folder / "sealed", folder / "signed")
         for path, key in zip(model[1:], (None, self._keys.key, self._keys.pair), strict=True):
             weights.save_file(tensors, path, key)
@@ -164,9 +165,7 @@ class Bench:
         # Of memory of their own: what shares memory stays in the processor's caches.
         tensors: dict[str, Any] = {f"layer{i}": self._tensor.copy() for i in range(count)}
         if self._device != "cpu":
-            import torch
-
-            tensors = {n: torch.from_numpy(t).to(self._device) for n, t in tensors.items()}
+            tensors = {n: to_device(t, self._device) for n, t in tensors.items()}
 
         def save(key: object) -> Action:
             return lambda: weights.save_file(tensors, path, key)
@@ -219,6 +218,12 @@ class Bench:
         seconds = [float(text) for text in done.stdout.split()]
         rates = [model.size / 1e9 / taken for taken in seconds]
         self._add(f"load cobblestone-256, {cores} cores, {model.size >> 20} MiB", "GB/s", rates)
+
+
+def to_device(tensor: Any, device: str) -> Any:
+    import torch
+
+    return torch.from_numpy(tensor).to(device)
 
 
 def on_host(tensor: Any) -> Any:
