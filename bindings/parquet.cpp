@@ -40,11 +40,6 @@ std::vector<std::uint8_t> copy_of(nb::handle object, const char* name) {
   return {operand.data(), operand.data() + operand.size()};
 }
 
-nb::bytes walk(nb::handle data, std::uint64_t start, std::uint64_t end) {
-  const Operand bytes(data, "data", Operand::Use::read);
-  return as_bytes(parquet::walk_modules(bytes.bytes(), start, end));
-}
-
 nb::tuple scan(int descriptor, std::uint64_t start, std::uint64_t end) {
   parquet::PageScan found;
   {
@@ -234,13 +229,10 @@ nb::bytes write_plain(const RowGroups& self, nb::handle groups_given, nb::handle
 }  // namespace
 
 void bind_parquet(nb::module_& m) {
-  m.def("walk_modules", &walk, nb::arg("data"), nb::arg("start"), nb::arg("end"),
-        nb::sig("def walk_modules(data: typing_extensions.Buffer, start: int, end: int) -> bytes"),
-        "Where the modules between start and end begin, and `end`.");
   m.def("scan_pages", &scan, nb::arg("descriptor"), nb::arg("start"), nb::arg("end"),
         nb::sig("def scan_pages(descriptor: int, start: int, end: int) -> tuple[bytes, bytes, bytes]"),
-        "The same of a file that takes pread(), whose pages are not read; the modules of the headers; where each "
-        "begins in these.");
+        "Where the modules between start and end of a file that takes pread() begin, and `end`; the modules of the "
+        "headers; where each begins in these. Pages are not read.");
   m.def("lay_out_chunks", &lay_out, nb::arg("data"), nb::arg("chunks"), nb::arg("names"), nb::arg("walked").none(),
         nb::arg("prefix"), nb::arg("overhead"),
         nb::sig("def lay_out_chunks(data: typing_extensions.Buffer, chunks: object, names: typing.Sequence[str], "

@@ -27,7 +27,8 @@ inline constexpr std::uint64_t most_ordinal = 32767;
 // Of a chunk: a header and a page for each data page, and for the dictionary.
 inline constexpr std::uint64_t most_modules = 2 * (most_ordinal + 2);
 
-// Goes from module to module of a chunk between start and end, by their lengths.
+// Goes from module to module of a chunk between start and end, by their lengths. Refuses more than the format numbers
+// at once: nothing is authentic yet.
 class ModuleWalk {
  public:
   ModuleWalk(std::uint64_t start, std::uint64_t end) : start_(start), end_(end), at_(start) {}
@@ -36,7 +37,7 @@ class ModuleWalk {
   bool has_next() const { return at_ < end_ && end_ - at_ >= length_size; }
   std::uint64_t position() const { return at_; }
 
-  // Adds the module at position(), of that length, and goes behind it.
+  // Adds the module at position(), of that length, and moves past it.
   void add(std::uint64_t length, Column& positions);
 
   // Adds the end, where the modules must end.
@@ -46,10 +47,6 @@ class ModuleWalk {
   const std::uint64_t start_, end_;
   std::uint64_t at_;
 };
-
-// Where the modules between start and end begin, and `end` itself. Refuses more than the format numbers at once:
-// nothing is authentic yet.
-Column walk_modules(Bytes data, std::uint64_t start, std::uint64_t end);
 
 // One kind of modules of a chunk, headers or pages.
 struct ModuleColumns {
@@ -63,7 +60,7 @@ struct PageModules {
   std::uint64_t end = 0;  // of the plaintexts: header, page, header, page
 };
 
-// positions: of walk_modules, two modules a page. dictionary: the first page is one. page_overhead: what encryption
+// positions: of a ModuleWalk, two modules a page. dictionary: the first page is one. page_overhead: what encryption
 // adds to a page. out: where the first plaintext goes.
 PageModules lay_out_pages(std::span<const std::uint64_t> positions, bool dictionary, std::uint64_t page_overhead,
                           std::uint64_t out);
@@ -81,7 +78,7 @@ struct ChunkText {
   std::uint64_t position, size;  // in the data
   std::int16_t row_group, column;
   bool is_encrypted, dictionary;
-  std::span<const std::uint64_t> walked = {};  // where its modules lie, where that is known: walk_modules()
+  std::span<const std::uint64_t> walked = {};  // where its modules lie, where that is known: scan_pages()
 };
 
 // Where a chunk goes: its plaintext, and the first of its pages and the first byte of its AADs among those of all.

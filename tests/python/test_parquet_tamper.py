@@ -9,6 +9,7 @@ import itertools
 import re
 import tempfile
 import weakref
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,23 +28,24 @@ from parquet_cases import (
     table,
     write,
 )
-from warpcipher import parquet
+from warpcipher import _native, parquet
 from warpcipher.formats import FormatError
 from warpcipher.parquet import EncryptionConfig, footer, image, reading, thrift
 from warpcipher.parquet import metadata as md
 from warpcipher.parquet.modules import (
     FOOTER,
-    MOST_MODULES,
-    NONCE,
+    MOST_ORDINAL,
+    OVERHEAD,
     Place,
     seal_modules,
-    walk,
 )
 from warpcipher.parquet.source import Source
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
 
+EMPTY_MODULE = (OVERHEAD - 4).to_bytes(4, "little") + bytes(OVERHEAD - 4)
+MOST_MODULES = 2 * (MOST_ORDINAL + 2)
 COLUMN_KEYS = {b"": KEY, b"of a": KEYS[32]}
 
 
@@ -222,17 +224,22 @@ def test_lengths_of_modules_that_lie(value: int) -> None:
     ("data", "says"),
     [
         (bytes(1 << 20), "a module of 0 bytes is shorter than its nonce"),
-        ((NONCE.to_bytes(4, "little") + bytes(NONCE)) * (MOST_MODULES + 1), "more than 65538 mod"),
+        (EMPTY_MODULE * (MOST_MODULES + 1), "more than 65538 mod"),
     ],
 )
 def test_lengths_that_are_not_authentic_take_no_memory_without_bound(
     data: bytes, says: str
 ) -> None:
-    most = data[: MOST_MODULES * (4 + NONCE)]
+    def headers_of(chunk: bytes) -> int:
+        text = array("Q", (0, len(chunk), 0, 0, True, True))  # ChunkText: with a dictionary
+        (heads, _, _), *_ = _native.lay_out_chunks(chunk, text, ["x"], None, b"", OVERHEAD)
+        return len(memoryview(heads).cast("Q"))
+
+    most = data[: MOST_MODULES * len(EMPTY_MODULE)]
     if most[0]:
-        assert len(walk(memoryview(most), 0, len(most), "x")) == MOST_MODULES + 1
-    with pytest.raises(FormatError, match=says):
-        walk(memoryview(data), 0, len(data), "x")
+        assert headers_of(most) == MOST_MODULES // 2
+    with pytest.raises(ValueError, match=f"x: .*{says}"):
+        headers_of(data)
 
 
 def forged(change: Callable[[thrift.Struct], object]) -> bytes:

@@ -55,7 +55,6 @@ LENGTH, NONCE, TAG = 4, 12, 16
 OVERHEAD = LENGTH + NONCE + TAG
 CTR_OVERHEAD = LENGTH + NONCE
 MOST_ORDINAL = 32767
-MOST_MODULES = 2 * (MOST_ORDINAL + 2)
 """Of a chunk: a header and a page for each data page, and for the dictionary."""
 
 _I16 = struct.Struct("<h").pack
@@ -120,19 +119,13 @@ class FileCrypto(NamedTuple):
         return Aads(heads, column(sizes)), Aads(pages, column(sizes))
 
 
-def walk(data: memoryview, start: int, end: int, what: str) -> memoryview:
-    """Where the modules of a chunk between start and end begin, by their lengths, and `end` itself.
-
-    Raises FormatError, and at once where there are more than the format numbers: nothing is
-    authentic yet.
-    """
-    with refusing(what):
-        return column(_native.walk_modules(data, start, end))
-
-
 def scan(descriptor: int, chunk: Chunk) -> tuple[memoryview, bytes, memoryview]:
-    """The same of a chunk in a file, whose pages are not read; the modules of the page headers, and
-    where each begins in these. Raises OSError, too."""
+    """Where the modules of a chunk in a file begin, by their lengths, and where it ends; the
+    modules of the page headers; where each begins in these. Pages are not read.
+
+    Raises OSError, and FormatError, at once where there are more modules than the format numbers:
+    nothing is authentic yet.
+    """
     with refusing(chunk.what):
         found = _native.scan_pages(descriptor, chunk.start, chunk.start + chunk.size)
     return column(found[0]), found[1], column(found[2])
