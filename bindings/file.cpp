@@ -3,7 +3,6 @@
 #include <climits>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "bind.hpp"
 #include "core/wipe.hpp"
@@ -12,7 +11,6 @@
 #include "file/read_plain.hpp"
 #include "file_call.hpp"
 #include "gil.hpp"
-#include "integers.hpp"
 #include "keys.hpp"
 #include "mode/algorithm.hpp"
 #include "operand.hpp"
@@ -22,24 +20,18 @@ namespace nb = nanobind;
 namespace warpcipher::python {
 namespace {
 
-// The columns of a FileChunksCall of that file.
-struct ColumnsOfChunks {
-  explicit ColumnsOfChunks(nb::handle call)
-      : offsets(call.attr("offsets"), "offsets"),
-        lengths(call.attr("lengths"), "lengths"),
-        key_index(call.attr("key_index"), "key_index"),
+// The columns of a FileChunksCall (python/warpcipher/formats/file_chunks.py).
+struct ColumnsToRead : ChunkColumns {
+  explicit ColumnsToRead(nb::handle call)
+      : ChunkColumns(call),
         out_offsets(call.attr("out_offsets"), "out_offsets"),
         skips(call.attr("skips"), "skips"),
         takes(call.attr("takes"), "takes"),
         aad_offsets(call.attr("aad_offsets"), "aad_offsets"),
         aad_lengths(call.attr("aad_lengths"), "aad_lengths"),
-        ivs(call.attr("ivs"), "ivs", Operand::Use::read_or_none),
         aad(call.attr("aad"), "aad", Operand::Use::read_or_none),
-        tags(call.attr("tags"), "tags", Operand::Use::read_or_none),
-        key_numbers(narrow(key_index.values())) {
-    for (Integers* const column : {&offsets, &lengths, &out_offsets, &skips, &takes, &aad_offsets, &aad_lengths}) {
-      column->own();  // another thread may change them, and `out` may be the same memory
-    }
+        tags(call.attr("tags"), "tags", Operand::Use::read_or_none) {
+    for (Integers* const column : {&out_offsets, &skips, &takes, &aad_offsets, &aad_lengths}) column->own();
     const std::size_t count = lengths.values().size();
     const auto check = [&](const char* name, const Integers& column) {
       check_given(call.attr(name), column, name, count, "chunks");
@@ -54,11 +46,7 @@ struct ColumnsOfChunks {
   }
 
   void fill(FileChunks& chunks) const {
-    chunks.count = lengths.values().size();
-    chunks.file_offsets = offsets.values();
-    chunks.lengths = lengths.values();
-    chunks.key_index = key_numbers;
-    chunks.ivs = ivs.bytes();
+    ChunkColumns::fill(chunks);
     chunks.aad = aad.bytes();
     chunks.aad_offsets = aad_offsets.values();
     chunks.aad_lengths = aad_lengths.values();
@@ -68,9 +56,8 @@ struct ColumnsOfChunks {
     chunks.takes = takes.values();
   }
 
-  Integers offsets, lengths, key_index, out_offsets, skips, takes, aad_offsets, aad_lengths;
-  Operand ivs, aad, tags;
-  std::vector<std::uint32_t> key_numbers;
+  Integers out_offsets, skips, takes, aad_offsets, aad_lengths;
+  Operand aad, tags;
 };
 
 const char* name_of(ReadFailure::Kind kind) {
@@ -96,7 +83,7 @@ nb::object read(nb::handle call) {
   FileChunks chunks;
   chunks.keys = keys.pointers();
   std::optional<Regular> regular;
-  std::optional<ColumnsOfChunks> columns;
+  std::optional<ColumnsToRead> columns;
   if (const nb::object of_file = call.attr("regular"); !of_file.is_none()) {
     regular.emplace(of_file).chunks.fill(chunks);
   } else {

@@ -8,11 +8,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <vector>
 
 #include "bind.hpp"
 #include "file/regular_chunks.hpp"
 #include "gil.hpp"
 #include "integers.hpp"
+#include "keys.hpp"
 #include "operand.hpp"
 
 namespace warpcipher::python {
@@ -71,6 +73,33 @@ struct Regular {
 
   Operand base;
   RegularChunks chunks;
+};
+
+// The columns that calls to read and to write chunks share.
+struct ChunkColumns {
+  explicit ChunkColumns(nb::handle call)
+      : offsets(call.attr("offsets"), "offsets"),
+        lengths(call.attr("lengths"), "lengths"),
+        key_index(call.attr("key_index"), "key_index"),
+        ivs(call.attr("ivs"), "ivs", Operand::Use::read_or_none),
+        key_numbers(narrow(key_index.values())) {
+    offsets.own();  // another thread may change them, and an output may be the same memory
+    lengths.own();
+  }
+
+  // Into a FileChunks or ChunksToWrite.
+  template <class Chunks>
+  void fill(Chunks& chunks) const {
+    chunks.count = lengths.values().size();
+    chunks.file_offsets = offsets.values();
+    chunks.lengths = lengths.values();
+    chunks.key_index = key_numbers;
+    chunks.ivs = ivs.bytes();
+  }
+
+  Integers offsets, lengths, key_index;
+  Operand ivs;
+  std::vector<std::uint32_t> key_numbers;
 };
 
 }  // namespace warpcipher::python

@@ -14,7 +14,6 @@
 #include "file/write_chunks.hpp"
 #include "file_call.hpp"
 #include "gil.hpp"
-#include "integers.hpp"
 #include "keys.hpp"
 #include "mode/algorithm.hpp"
 #include "operand.hpp"
@@ -22,38 +21,14 @@
 namespace warpcipher::python {
 namespace {
 
-// The columns of a WriteChunksCall of python/warpcipher/formats/write_chunks.py.
-struct ColumnsToWrite {
-  explicit ColumnsToWrite(nb::handle call)
-      : offsets(call.attr("offsets"), "offsets"),
-        lengths(call.attr("lengths"), "lengths"),
-        key_index(call.attr("key_index"), "key_index"),
-        ivs(call.attr("ivs"), "ivs", Operand::Use::read_or_none),
-        key_numbers(narrow(key_index.values())) {
-    offsets.own();
-    lengths.own();
-  }
-
-  void fill(ChunksToWrite& chunks) const {
-    chunks.count = lengths.values().size();
-    chunks.file_offsets = offsets.values();
-    chunks.lengths = lengths.values();
-    chunks.key_index = key_numbers;
-    chunks.ivs = ivs.bytes();
-  }
-
-  Integers offsets, lengths, key_index;
-  Operand ivs;
-  std::vector<std::uint32_t> key_numbers;
-};
-
+// call: a WriteChunksCall of python/warpcipher/formats/write_chunks.py.
 nb::object write(nb::handle call) {
   const Algorithm& algorithm = find_algorithm(text_of(call.attr("algorithm"), "algorithm"));
   const Keys keys(algorithm, call.attr("keys"));
   ChunksToWrite chunks;
   chunks.keys = keys.pointers();
   std::optional<Regular> regular;
-  std::optional<ColumnsToWrite> columns;
+  std::optional<ChunkColumns> columns;
   if (const nb::object of_file = call.attr("regular"); !of_file.is_none()) {
     FileChunks all;
     regular.emplace(of_file).chunks.fill(all);
