@@ -109,7 +109,7 @@ void order_groups(Plan& plan) {
     const int x = rank_of(a, plan.messages), y = rank_of(b, plan.messages);
     return x != y ? x < y : x == 0 && a.most_units > b.most_units;
   });
-  while (plan.beside + 1 < plan.groups.size() && !plan.groups[plan.beside].parallel) ++plan.beside;
+  while (plan.concurrent + 1 < plan.groups.size() && !plan.groups[plan.concurrent].parallel) ++plan.concurrent;
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 // the longest message at the head. Groups that follow can use the lanes that they leave idle:
 //
 //   groups        [ serial, 2048 blocks | serial, 90 blocks | parallel | parallel | parallel, text after a verdict ]
-//   beside          2: these begin at once, each for itself   the others follow each other
+//   concurrent      2: these begin at once, each for itself   the others follow each other
 //
 // The order in which messages were given changes none of this.
 #pragma once
@@ -36,7 +36,7 @@ struct Group {
   std::vector<std::uint32_t> messages;    // indices into Plan::messages
   std::vector<std::uint64_t> first_tile;  // parallel groups alone: messages.size() + 1 prefix sums
 
-  std::uint64_t most_units = 0;  // of a message: in a serial group, one lane computes so many one after another
+  std::uint64_t most_units = 0;  // of a message: in a serial group, one lane computes that many, one after the other
 
   std::uint64_t tiles() const { return parallel ? first_tile.back() : messages.size(); }
 };
@@ -45,7 +45,7 @@ struct Plan {
   std::span<const Message> messages;
   std::uint32_t tile_units;
   std::vector<Group> groups;
-  std::size_t beside = 0;  // so many serial groups run at the same time as those that follow
+  std::size_t concurrent = 0;  // this many serial groups run at the same time as those that follow
 };
 
 // A tile: units [first_unit, first_unit + units) of messages[message].

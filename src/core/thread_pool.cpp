@@ -259,11 +259,12 @@ void ThreadPool::run_loop(std::size_t count, std::size_t grain, const void* cont
   if (loop.failure) std::rethrow_exception(loop.failure);
 }
 
-struct ThreadPool::Beside::State {
+struct ThreadPool::Helpers::State {
   Impl::Loop loop;
 };
 
-ThreadPool::Beside::Beside(ThreadPool& pool, std::size_t count, const void* context, BodyFunction body) : pool_(pool) {
+ThreadPool::Helpers::Helpers(ThreadPool& pool, std::size_t count, const void* context, BodyFunction body)
+    : pool_(pool) {
   Impl& impl = *pool.impl_;
   count = std::min(count, impl.helper_count);
   if (count == 0) return;
@@ -271,7 +272,7 @@ ThreadPool::Beside::Beside(ThreadPool& pool, std::size_t count, const void* cont
   impl.offer(state_->loop, count);
 }
 
-ThreadPool::Beside::~Beside() {
+ThreadPool::Helpers::~Helpers() {
   if (state_ == nullptr) return;
   state_->loop.next.store(state_->loop.count, std::memory_order_relaxed);
   pool_.impl_->withdraw(state_->loop);

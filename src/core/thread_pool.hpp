@@ -48,7 +48,7 @@ class ThreadPool {
   // Threads of the pool that help one thread, which continues meanwhile: up to `count` free threads call body() once
   // each. There may be none, so the thread must not depend on them. The destructor waits for those that have started,
   // so the body must be able to end soon. An exception of a body is dropped.
-  class Beside;
+  class Helpers;
 
  private:
   struct Impl;
@@ -60,18 +60,18 @@ class ThreadPool {
   std::unique_ptr<Impl> impl_;
 };
 
-class ThreadPool::Beside {
+class ThreadPool::Helpers {
  public:
   template <class Body>
-  Beside(ThreadPool& pool, std::size_t count, const Body& body)
-      : Beside(pool, count, std::addressof(body),
-               [](const void* context, std::size_t, std::size_t) { (*static_cast<const Body*>(context))(); }) {}
-  ~Beside();
-  Beside(const Beside&) = delete;
-  Beside& operator=(const Beside&) = delete;
+  Helpers(ThreadPool& pool, std::size_t count, const Body& body)
+      : Helpers(pool, count, std::addressof(body),
+                [](const void* context, std::size_t, std::size_t) { (*static_cast<const Body*>(context))(); }) {}
+  ~Helpers();
+  Helpers(const Helpers&) = delete;
+  Helpers& operator=(const Helpers&) = delete;
 
  private:
-  Beside(ThreadPool& pool, std::size_t count, const void* context, BodyFunction body);
+  Helpers(ThreadPool& pool, std::size_t count, const void* context, BodyFunction body);
 
   struct State;
   ThreadPool& pool_;

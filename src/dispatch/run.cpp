@@ -116,14 +116,14 @@ void run(std::string_view engine_name, std::span<const Message> messages, std::s
   const Selection selection = select_engines(engine_name, messages);
   Engine& engine = *selection.engine;
   if (messages.empty()) return;
-  if (messages.size() == 1 && messages[0].memory == engine.memory() && selection.beside == nullptr) {
+  if (messages.size() == 1 && messages[0].memory == engine.memory() && selection.cpu == nullptr) {
     results[0] = run_one(engine, messages[0], stream);
     return;
   }
   std::vector<Status> statuses(messages.size(), Status::ok);
-  if (selection.beside != nullptr) {
+  if (selection.cpu != nullptr) {
     auto& device = static_cast<DeviceEngine&>(engine);
-    run_on_both(device, *selection.beside, messages, statuses, device_len(messages, selection.cpu_share));
+    run_on_both(device, *selection.cpu, messages, statuses, device_len(messages, selection.cpu_share));
   } else if (engine.memory() == Memory::device && messages[0].memory == Memory::host) {
     run_through_device(static_cast<DeviceEngine&>(engine), messages, statuses);
   } else {

@@ -142,7 +142,7 @@ Selection select_engines(std::string_view given, std::span<const Message> messag
     current_tuning();  // applies the tuned policies to its kernels
   }
   require_self_test(*selection.engine);
-  if (selection.beside != nullptr) require_self_test(*selection.beside);
+  if (selection.cpu != nullptr) require_self_test(*selection.cpu);
   return selection;
 }
 

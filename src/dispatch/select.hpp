@@ -33,8 +33,8 @@ Choice choose_where(std::span<const JobPart> job, bool pinned, const RateTable* 
 
 struct Selection {
   Engine* engine;
-  Engine* beside = nullptr;  // an engine of the host that takes a share of the work
-  double cpu_share = 0;      // of the bytes
+  Engine* cpu = nullptr;  // takes a share of the work
+  double cpu_share = 0;   // of the bytes
 };
 
 // Throws Error{engine_unavailable} if the device's engine has no code for that algorithm.

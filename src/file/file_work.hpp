@@ -54,7 +54,7 @@ class FileWork {
       }
     };
     {
-      const ThreadPool::Beside helpers(pool_, threads - 1, guarded);
+      const ThreadPool::Helpers helpers(pool_, threads - 1, guarded);
       guarded();
     }
     if (exception_) std::rethrow_exception(exception_);

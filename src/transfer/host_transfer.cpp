@@ -176,7 +176,7 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
       if (!ring.help()) std::this_thread::yield();
     }
   };
-  std::optional<ThreadPool::Beside> helpers;
+  std::optional<ThreadPool::Helpers> helpers;
   const struct End {
     ~End() { over = true; }
     std::atomic<bool>& over;

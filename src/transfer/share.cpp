@@ -94,16 +94,16 @@ std::size_t device_len(std::span<const Message> messages, double cpu_share) {
 ShareSeconds run_on_both(DeviceEngine& device, Engine& cpu, std::span<const Message> messages,
                          std::span<Status> statuses, std::size_t device_len) {
   const Shares shares = share_out(messages, device_len);
-  Side through(shares.device), beside(shares.cpu);
+  Side device_side(shares.device), cpu_side(shares.cpu);
   try {
     const int current = device.devices_for_host_data()[0];  // a thread of the pool has another current device
     ThreadPool::instance().parallel_for(2, 1, [&](std::size_t begin, std::size_t end) {
       for (std::size_t side = begin; side < end; ++side) {
         if (side == 0) {
           const SelectedDevice scope(device, current);
-          through.run([&] { run_through_device(device, through.messages, through.statuses); });
+          device_side.run([&] { run_through_device(device, device_side.messages, device_side.statuses); });
         } else {
-          beside.run([&] { cpu.run(make_plan(beside.messages, cpu.tile_units()), beside.statuses, nullptr); });
+          cpu_side.run([&] { cpu.run(make_plan(cpu_side.messages, cpu.tile_units()), cpu_side.statuses, nullptr); });
         }
       }
     });
@@ -111,9 +111,9 @@ ShareSeconds run_on_both(DeviceEngine& device, Engine& cpu, std::span<const Mess
     wipe_unverified(messages);
     throw;
   }
-  through.report(messages, statuses);
-  beside.report(messages, statuses);
-  return {through.seconds, beside.seconds};
+  device_side.report(messages, statuses);
+  cpu_side.report(messages, statuses);
+  return {device_side.seconds, cpu_side.seconds};
 }
 
 }  // namespace warpcipher

@@ -90,7 +90,7 @@ struct Case {
   bool shared;  // half of it is done by the CPU
 };
 
-// Runs a case and two short messages beside it; true when all came out as from the oracle.
+// Runs a case and two short messages with it; true when all came out as from the oracle.
 bool run_case(const Case& c, const PipelineShape& shape, Engine& expected_of) {
   constexpr std::size_t shift = 3;  // from any alignment
   const std::size_t room = c.len + 64;
@@ -160,7 +160,7 @@ bool run_case(const Case& c, const PipelineShape& shape, Engine& expected_of) {
 // Which sectors are alike: those in a row come to the device without a list, others one by one.
 enum class Sectors { all_alike, of_two_keys_in_turn, of_two_keys, with_a_short_one, ivs_in_any_order };
 
-// Sectors one behind another: they travel together, and the device makes their tweaks.
+// Sectors one after the other: they travel together, and the device makes their tweaks.
 bool run_sectors(const char* name, Direction direction, Residence residence, std::size_t sector, std::size_t count,
                  bool in_place, const PipelineShape& shape) {
   HostMemory memory(2 * count * sector, residence);
@@ -200,7 +200,7 @@ bool run_sectors(const char* name, Direction direction, Residence residence, std
   return true;
 }
 
-// Two clients' texts with tags behind them, each in a place of its own: in few ranges where the places lie close
+// Two clients' texts with tags after them, each in a place of its own: in few ranges where the places lie close
 // together, else each by itself. One tag is wrong.
 bool run_rings(Direction direction, Residence residence, std::size_t place, bool in_place, const PipelineShape& shape) {
   constexpr std::size_t clients = 2, count = 40, len = 1100, tag_len = 16;
@@ -291,8 +291,8 @@ int run_auto() {
     const Selection selection = select_engines("auto", {&m, 1});
     Result result;
     run("auto", {&m, 1}, {&result, 1});
-    if (selection.beside != nullptr && result.status == Status::ok && memory.bytes() == expected) continue;
-    std::printf("  DIFFERS %s by auto%s\n", name, selection.beside == nullptr ? ": not shared" : "");
+    if (selection.cpu != nullptr && result.status == Status::ok && memory.bytes() == expected) continue;
+    std::printf("  DIFFERS %s by auto%s\n", name, selection.cpu == nullptr ? ": not shared" : "");
     ++failures;
   }
   use_tuning({});

@@ -77,7 +77,7 @@ TEST(Plan, SortsSerialMessagesLongestFirst) {
   }
 }
 
-// The payload of Harrison 2008, section 7.3, at a sixteenth: chains of eight lengths beside parallel messages of two.
+// The payload of Harrison 2008, section 7.3, at a sixteenth: chains of eight lengths with parallel messages of two.
 std::deque<Sample> mixed_payload(std::mt19937& random) {
   std::deque<Sample> samples;
   for (int i = 0; i < 64; ++i) {
@@ -91,7 +91,7 @@ std::deque<Sample> mixed_payload(std::mt19937& random) {
 
 // What the order of a plan says, without the numbers of its messages.
 std::vector<std::size_t> shape_of(const Plan& plan) {
-  std::vector<std::size_t> shape{plan.beside};
+  std::vector<std::size_t> shape{plan.concurrent};
   for (const Group& group : plan.groups) {
     shape.insert(shape.end(), {group.parallel, group.most_units, group.messages.size()});
     if (group.parallel) continue;
@@ -106,7 +106,7 @@ TEST(Plan, PutsChainsFirstAndTheRestBesideThemWhateverTheClientsOrder) {
   auto messages = messages_of(samples);
   const Plan plan = make_plan(messages, 256);
   ASSERT_EQ(plan.groups.size(), 2u);
-  EXPECT_EQ(plan.beside, 1u);
+  EXPECT_EQ(plan.concurrent, 1u);
   EXPECT_FALSE(plan.groups[0].parallel);
   EXPECT_EQ(plan.groups[0].most_units, 128u);
   EXPECT_TRUE(plan.groups[1].parallel);
@@ -131,7 +131,7 @@ TEST(Plan, PutsTheLongestChainFirstAndVerdictsLast) {
   add("aes-256-cbc", Direction::encrypt, 320);
   const auto messages = messages_of(samples);
   const Plan plan = make_plan(messages, 256);
-  EXPECT_EQ(plan.beside, 2u);
+  EXPECT_EQ(plan.concurrent, 2u);
   std::vector<std::string_view> names;
   for (const Group& group : plan.groups) names.push_back(group.algorithm->name);
   EXPECT_EQ(names,
@@ -143,9 +143,9 @@ TEST(Plan, LeavesTheLastGroupOnTheStreamOfTheRun) {
   std::mt19937 random(6);
   std::deque<Sample> samples;
   samples.emplace_back(random, find_algorithm("aes-128-cbc"), Direction::encrypt, std::size_t{160});
-  EXPECT_EQ(make_plan(messages_of(samples), 256).beside, 0u);
+  EXPECT_EQ(make_plan(messages_of(samples), 256).concurrent, 0u);
   samples.emplace_back(random, find_algorithm("aes-128-ofb"), Direction::encrypt, std::size_t{160});
-  EXPECT_EQ(make_plan(messages_of(samples), 256).beside, 1u);
+  EXPECT_EQ(make_plan(messages_of(samples), 256).concurrent, 1u);
 }
 
 TEST(Plan, CountsThePaddedBlockAndLeavesStealingInTheLastUnit) {

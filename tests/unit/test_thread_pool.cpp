@@ -72,7 +72,7 @@ TEST(ThreadPool, HelpsBesideAThread) {
         ++left;
       };
       {
-        const ThreadPool::Beside helpers(pool, wanted, body);
+        const ThreadPool::Helpers helpers(pool, wanted, body);
         while (arrived < expected) std::this_thread::yield();
         EXPECT_TRUE(visits_all(pool, 100, 1));  // loops go on meanwhile
         over = true;

@@ -173,7 +173,7 @@ class CudaEngine final : public DeviceEngine {
     }
     const cuda::DeviceScope scope(device.index);
     std::fill(statuses.begin(), statuses.end(), Status::ok);
-    cuda::SideStreams sides(stream, plan.beside);
+    cuda::SideStreams sides(stream, plan.concurrent);
     for (std::size_t i = 0; i < plan.groups.size(); ++i) {
       const Group& group = plan.groups[i];
       const Stream own = sides.of_group(i);

@@ -83,8 +83,8 @@ void give_stream(Stream stream) noexcept {
   cudaStreamDestroy(native(stream));
 }
 
-SideStreams::SideStreams(Stream stream, std::size_t beside) : stream_(stream), beside_(beside) {
-  if (beside == 0) return;
+SideStreams::SideStreams(Stream stream, std::size_t concurrent) : stream_(stream), concurrent_(concurrent) {
+  if (concurrent == 0) return;
   cudaEvent_t begun = nullptr;
   const cudaError_t error = mark(stream, begun);
   begun_ = begun;
@@ -94,8 +94,8 @@ SideStreams::SideStreams(Stream stream, std::size_t beside) : stream_(stream), b
 }
 
 Stream SideStreams::of_group(std::size_t group) {
-  if (beside_ == 0 || group == 0) return stream_;
-  Stream& side = sides_[group < beside_ ? 1 + (group - 1) % most_chains : 0];
+  if (concurrent_ == 0 || group == 0) return stream_;
+  Stream& side = sides_[group < concurrent_ ? 1 + (group - 1) % most_chains : 0];
   if (side == nullptr) {
     side = take_stream();
     check(cudaStreamWaitEvent(native(side), static_cast<cudaEvent_t>(begun_), 0), "let a stream wait for another");

@@ -26,8 +26,8 @@ void give_stream(Stream stream) noexcept;
 //   side 2          +-- serial group ----+-----------------+
 class SideStreams {
  public:
-  // `beside`: of the plan. Throws Error{engine_failure}.
-  SideStreams(Stream stream, std::size_t beside);
+  // `concurrent`: of the plan. Throws Error{engine_failure}.
+  SideStreams(Stream stream, std::size_t concurrent);
   SideStreams(const SideStreams&) = delete;
   SideStreams& operator=(const SideStreams&) = delete;
   ~SideStreams();
@@ -40,7 +40,7 @@ class SideStreams {
   static constexpr std::size_t most_chains = 4;  // on sides
 
   const Stream stream_;
-  const std::size_t beside_;
+  const std::size_t concurrent_;
   void* begun_ = nullptr;  // an event: the work on `stream_` at the beginning
   std::array<Stream, 1 + most_chains> sides_{};
 };
