@@ -10,7 +10,6 @@ namespace warpcipher::cuda::lane_table {
 namespace {
 
 constexpr std::uint32_t begin_threads = 128;
-constexpr std::uint32_t nonce_words = 3;
 
 // The tag with its last bit set (RFC 8452, section 4).
 __device__ __forceinline__ Block first_counter(Block tag) {
