@@ -114,6 +114,15 @@ def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_packed_tables(kernel
     follow(dump("-sass", "-fun", packed_kernels()[kernel]), keys, views=PARAMETERS)
 
 
+def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_keys_and_tags_of_gcm_siv() -> None:
+    """By key bytes, and by round keys with tables of either size."""
+    kernels = [k for k in resources() if re.search("(derive_siv_keys|finish_siv_tags)_kernel", k)]
+    assert len(kernels) == 6
+    for kernel in kernels:
+        assert resources()[kernel]["STACK"] == 0  # derived keys would stay behind there
+        follow(dump("-sass", "-fun", kernel), range(0))
+
+
 def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_tweaks_of_sectors() -> None:
     (name,) = [kernel for kernel in resources("sm_90a") if "plan_rows_kernel" in kernel]
     follow(dump("-sass", "-fun", name, architecture="sm_90a"), keys_of("RowPlanning"))
