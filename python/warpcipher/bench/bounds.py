@@ -89,8 +89,6 @@ def work_of(algorithm: wc.AlgorithmInfo, direction: str) -> CipherWork | None:
     if algorithm.name in CHACHA:
         return CipherWork(0, CHACHA_LOGIC)
     cipher, _, mode = algorithm.name.removesuffix("-siv").rpartition("-")
-    if algorithm.name.endswith("-siv"):
-        mode = "gcm-siv"
     work = CIPHERS[cipher]
     if mode in COUNTER_MODES and work.shared_loads:
         work = CipherWork(work.shared_loads - COUNTER_SHARED_LOADS, work.logic)

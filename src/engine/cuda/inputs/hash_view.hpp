@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message as GHASH sees it: AAD and ciphertext, each padded with zeros to blocks, are one sequence of blocks X_0 ...
-// X_n-1. It is cut from the end into chunks of c blocks, so that only the first may be shorter.
+// A message as GHASH sees it: AAD and ciphertext (GCM-SIV: plaintext), each padded with zeros to blocks, are one
+// sequence of blocks X_0 ... X_n-1. It is cut from the end into chunks of c blocks, so that only the first may be
+// shorter.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +14,14 @@ namespace warpcipher::cuda {
 
 struct HashView {
   const std::uint8_t* aad;   // device memory
-  const std::uint8_t* text;  // ciphertext
+  const std::uint8_t* text;  // what is hashed
   std::uint8_t* tag;
   std::uint64_t aad_len;
   std::uint64_t text_len;
   std::uint64_t chunk_blocks;
   std::uint32_t tag_len;
   std::uint32_t key;  // its number in the group's table of powers
-  Block mask;  // E(J0), unless an array of masks has it
+  Block mask;  // E(J0), unless an array of masks has it; GCM-SIV: the given tag, where Message::compute_tag is set
 
   WARPCIPHER_HD std::uint64_t aad_blocks() const { return (aad_len + 15) / 16; }
   WARPCIPHER_HD std::uint64_t blocks() const { return aad_blocks() + (text_len + 15) / 16; }
