@@ -20,6 +20,7 @@ void bind_parquet(nanobind::module_& m);
 void bind_pinned(nanobind::module_& m);
 void bind_queue(nanobind::module_& m);
 void bind_random(nanobind::module_& m);
+void bind_random_bits(nanobind::module_& m);
 void bind_search(nanobind::module_& m);
 void bind_signed(nanobind::module_& m);
 void bind_span(nanobind::module_& m);

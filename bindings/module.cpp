@@ -49,5 +49,6 @@ WARPCIPHER_MODULE(_native, m) {
   bind_tuning(m);
   bind_search(m);
   bind_random(m);
+  bind_random_bits(m);
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([pid = getpid()] { pardon_lost_threads(pid); }));
 }

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays that a generator fills: what their elements are, and new ones of each library."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import _native
+from ..arrays import BUFFERS, choose_stream, library_of, size_of, stream_pointer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .._types import StreamLike
+
+SIZES = {
+    "bool": 1,
+    "int8": 1,
+    "int16": 2,
+    "int32": 4,
+    "int64": 8,
+    "uint8": 1,
+    "uint16": 2,
+    "uint32": 4,
+    "uint64": 8,
+    "float16": 2,
+    "bfloat16": 2,
+    "float32": 4,
+    "float64": 8,
+}
+"""Bytes of an element of each dtype."""
+
+INTEGERS = frozenset(name for name in SIZES if "int" in name)
+FLOATS = frozenset(name for name in SIZES if "float" in name)
+
+# Of the buffer protocol: the kinds of its format characters. Sizes are the item's.
+_FORMATS = {"B": "uint", "H": "uint", "I": "uint", "L": "uint", "Q": "uint", "N": "uint"}
+_FORMATS |= {"b": "int", "h": "int", "i": "int", "l": "int", "q": "int", "n": "int"}
+_FORMATS |= {"e": "float", "f": "float", "d": "float"}
+
+# Of DLPack: kinds as (code, bits) of an element.
+_DLPACK_CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
+
+LIBRARIES = ("numpy", "torch", "cupy", "jax")
+
+
+class Target(NamedTuple):
+    """Memory of an array that is about to be filled.
+
+    view:     what the native module takes.
+    dtype:    the name of its elements, a key of `SIZES`.
+    elements: how many there are.
+    stream:   the CUDA stream to work on; 0 in host memory.
+    """
+
+    view: Any
+    dtype: str
+    elements: int
+    stream: int
+
+
+def dtype_of(x: Any, name: str) -> str:
+    """The dtype of an array's elements. TypeError: one that cannot be filled."""
+    dtype = getattr(x, "dtype", None)
+    if dtype is None:
+        if isinstance(x, _native.DeviceArray):
+            return "uint8"
+        try:
+            view = memoryview(x)
+        except TypeError:
+            raise TypeError(f"{name} is {type(x).__name__}: expected an array") from None
+        code = view.format.lstrip("@")
+        found = "bool" if code == "?" else _FORMATS.get(code, code) + str(8 * view.itemsize)
+    else:
+        if not getattr(dtype, "isnative", True):
+            raise TypeError(f"{name} is of {dtype}: expected the byte order of this machine")
+        found = str(dtype).removeprefix("torch.")
+    if found not in SIZES:
+        raise TypeError(f"{name} is of {found}: expected one of {', '.join(SIZES)}")
+    return found
+
+
+def open_target(x: Any, stream: StreamLike) -> Target:
+    """The memory of an array to fill, ready on `stream` (None: its library's current one)."""
+    library = library_of(x, "out")
+    dtype = dtype_of(x, "out")
+    asked = None if stream is None else stream_pointer(stream)
+    _check_autograd(x)
+    pointer = choose_stream(library, x, asked)
+    view = library.view(x, "out", None if asked is None else pointer, True)
+    if library is BUFFERS and memoryview(view).readonly:
+        raise BufferError(f"out is a read-only {type(x).__name__}: give a writable array")
+    return Target(view, dtype, size_of(view) // SIZES[dtype], pointer)
+
+
+def _check_autograd(x: Any) -> None:
+    """As PyTorch's own methods: values that a gradient needs are not overwritten unnoticed."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(x, torch.Tensor):
+        return
+    if x.requires_grad and torch.is_grad_enabled():
+        raise ValueError("out is a tensor that requires grad: fill it within torch.no_grad()")
+    if not x.is_inference():
+        torch.autograd.graph.increment_version(x)
+
+
+def store(x: Any, dtype: str, parts: Iterable[Any]) -> None:
+    """Writes arrays of int64 into an array on whatever device, one after the other, once all are
+    there."""
+    numpy: Any = importlib.import_module("numpy")
+    values = numpy.concatenate([numpy.zeros(0, numpy.int64), *parts]).astype(dtype)
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    if isinstance(x, numpy.ndarray):
+        x[...] = values.reshape(x.shape)
+    elif torch is not None and isinstance(x, torch.Tensor):
+        with torch.no_grad():
+            x.copy_(torch.from_numpy(values).reshape(x.shape))
+    elif cupy is not None and isinstance(x, cupy.ndarray):
+        x.set(values.reshape(x.shape))
+    elif isinstance(x, _Typed):
+        x.memory.fill(0, values.view(numpy.uint8))
+    elif library_of(x, "out") is BUFFERS:
+        memoryview(x).cast("B")[:] = values.view(numpy.uint8)
+    else:
+        raise TypeError(f"out is {type(x).__name__}: expected NumPy, PyTorch, CuPy or a buffer")
+
+
+def is_capturing(x: Any) -> bool:
+    """Whether the work on x goes into a CUDA graph, as far as its library says."""
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    if torch is not None and isinstance(x, torch.Tensor):
+        return bool(x.is_cuda and torch.cuda.is_current_stream_capturing())
+    if cupy is not None and isinstance(x, cupy.ndarray):
+        return bool(cupy.cuda.get_current_stream().is_capturing())
+    return False
+
+
+def parse_device(device: object) -> int | None:
+    """The CUDA ordinal of a device argument, or None for host memory."""
+    if device is None:
+        return None
+    if isinstance(device, int) and not isinstance(device, bool) and device >= 0:
+        return device
+    text = str(device)
+    if text == "cpu":
+        return None
+    if text == "cuda":
+        return 0
+    if text.startswith("cuda:") and text[5:].isascii() and text[5:].isdecimal():
+        return int(text[5:])
+    raise ValueError(f"device is {device!r}: expected 'cpu', 'cuda', 'cuda:1' or a number")
+
+
+def parse_shape(shape: object) -> tuple[int, ...]:
+    """A shape argument: a number of elements, or a sequence of extents."""
+    try:
+        extents = (shape,) if hasattr(shape, "__index__") else tuple(shape)  # type: ignore[arg-type]
+        found = tuple(extent.__index__() for extent in extents)  # type: ignore[attr-defined]
+    except (TypeError, AttributeError):
+        raise TypeError(f"shape is {shape!r}: expected an integer or several") from None
+    if any(extent < 0 for extent in found):
+        raise ValueError(f"shape is {shape!r}: expected no negative extent")
+    return found
+
+
+def choose_library(library: str | None, device: int | None) -> str:
+    """The library of new arrays: the one named, else NumPy on the host, else the one loaded."""
+    if library is not None:
+        if library not in LIBRARIES:
+            raise ValueError(f"library is {library!r}: expected one of {', '.join(LIBRARIES)}")
+        if library == "numpy" and device is not None:
+            raise ValueError(f"library is 'numpy', and device is cuda:{device}")
+        if library == "cupy" and device is None:
+            raise ValueError("library is 'cupy', and device is cpu")
+        return library
+    if device is None:
+        return "numpy"
+    loaded = [name for name in LIBRARIES[1:] if name in sys.modules]
+    if len(loaded) != 1:
+        known = " and ".join(loaded) if loaded else "none"
+        raise ValueError(f"library is not given, and loaded are {known}: expected a name")
+    return loaded[0]
+
+
+class NewArray:
+    """An array that is made to be filled.
+
+    to_fill:  what is filled: `open_target` takes it.
+    finish(): the array of the library.
+    """
+
+    def __init__(self, library: str, device: int | None, shape: tuple[int, ...], dtype: str):
+        if dtype not in SIZES:
+            raise ValueError(f"dtype is {dtype!r}: expected one of {', '.join(SIZES)}")
+        self._library = library
+        self._shape = shape
+        self._dtype = dtype
+        self._device = device
+        self._memory: _native.DeviceArray | None = None
+        module: Any = importlib.import_module(library)
+        if library == "jax":
+            if SIZES[dtype] == 8 and not module.config.jax_enable_x64:
+                raise ValueError(f"dtype is {dtype}, and JAX is set to 32 bits: jax_enable_x64")
+            self.to_fill = self._for_jax()
+        elif library == "torch":
+            where = "cpu" if device is None else f"cuda:{device}"
+            self.to_fill = module.empty(shape, dtype=getattr(module, dtype), device=where)
+        elif library == "cupy":
+            with module.cuda.Device(device):
+                self.to_fill = module.empty(shape, numpy_dtype(dtype))
+        else:
+            self.to_fill = module.empty(shape, numpy_dtype(dtype))
+
+    def _for_jax(self) -> Any:
+        if self._device is None:
+            return importlib.import_module("numpy").empty(self._shape, numpy_dtype(self._dtype))
+        size = SIZES[self._dtype] * math.prod(self._shape)
+        self._memory = _native.DeviceArray(size, self._device, 1)  # 1: the legacy default stream
+        return _Typed(self._memory, self._dtype)
+
+    def finish(self) -> Any:
+        if self._library != "jax":
+            return self.to_fill
+        jax: Any = importlib.import_module("jax")
+        if self._memory is None:
+            return jax.device_put(self.to_fill, jax.devices("cpu")[0])
+        kind = self._dtype.rstrip("0123456789")
+        tensor = self._memory.tensor(0, _DLPACK_CODES[kind], 8 * SIZES[self._dtype], self._shape)
+        return importlib.import_module("jax.dlpack").from_dlpack(tensor)
+
+
+class _Typed:
+    """Device memory with a dtype, for `open_target`."""
+
+    def __init__(self, memory: _native.DeviceArray, dtype: str) -> None:
+        self.memory = memory
+        self.dtype = dtype
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, object]:
+        return self.memory.__cuda_array_interface__
+
+
+def numpy_dtype(name: str) -> Any:
+    """The dtype of NumPy: bfloat16 is in ml_dtypes, which JAX brings along."""
+    numpy: Any = importlib.import_module("numpy")
+    if name == "bfloat16":
+        return numpy.dtype(importlib.import_module("ml_dtypes").bfloat16)
+    return numpy.dtype(name)

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The discrete Gaussian, exactly: C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for
+Differential Privacy" (2020), algorithms 1 to 3, for many elements side by side.
+
+Every decision compares a real number 0.w0 w1 w2 ... in base 2^64, whose digits are random words,
+with a fraction of integers. The first word settles nearly every one; where it does not, the next
+does. So each happens with exactly its probability.
+
+Word number n of an element is a function of n and of the element's place in the stream alone: so
+an array can be split anywhere. n says which decision it is for (`_number`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from .. import _native
+from .arrays import INTEGERS, SIZES
+from .streams import DISCRETE, child_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CHUNK = 1 << 15
+"""Elements that are drawn side by side."""
+
+FEW = 64
+"""Elements up to which words are drawn one by one, and not for the whole chunk."""
+
+MOST_SIGMA = 1 << 40
+WORD = 1 << 64
+
+# What a decision of an attempt is for.
+OFFSET, OFFSET_KEPT, WHOLE, SIGN, ACCEPT_WHOLE, ACCEPT_REST = range(6)
+
+
+def _number(attempt: int, purpose: int, turn: int = 0, k: int = 0) -> int:
+    """The number of a word, whose lowest byte counts the words after the first. `turn` is that of
+    repeated draws of exp(-1), `k` that of algorithm 1."""
+    return attempt << 48 | purpose << 44 | turn << 24 | k << 8
+
+
+class Sampler:
+    """A discrete Gaussian: its parameters as integers, checked.
+
+    variance = a / b; t = floor(sigma) + 1.
+    """
+
+    def __init__(self, sigma: Any, variance: Any, dtype: str) -> None:
+        if (sigma is None) == (variance is None):
+            raise ValueError("expected one of sigma and variance")
+        name, value = ("sigma", sigma) if variance is None else ("variance", variance)
+        if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
+            raise TypeError(f"{name} is {value!r}: expected int, float, Fraction or Decimal")
+        if isinstance(value, float | Decimal) and not math.isfinite(value):
+            raise ValueError(f"{name} is {value}: expected a finite number")
+        exact = Fraction(value)
+        square = exact if sigma is None else exact * exact
+        if exact <= 0 or square > MOST_SIGMA**2:
+            raise ValueError(f"{name} is {value}: expected sigma above 0 and up to 2^40")
+        if dtype not in INTEGERS or dtype[0] == "u":
+            raise TypeError(f"dtype is {dtype}: expected signed integers")
+        limit = 1 << (8 * SIZES[dtype] - 1)
+        if 1600 * square >= limit * limit:
+            raise ValueError(f"{name} is {value}: 40 sigma do not fit {dtype}")
+        self.a, self.b = square.numerator, square.denominator
+        self.t = math.isqrt(self.a // self.b) + 1
+        self._thresholds: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def exponent(self, y: int) -> tuple[int, int, int]:
+        """(y - sigma^2 / t)^2 / (2 sigma^2) of algorithm 3 as whole + rest / den."""
+        den = 2 * self.a * self.b * self.t * self.t
+        whole, rest = divmod((y * self.t * self.b - self.a) ** 2, den)
+        return whole, rest, den
+
+    def threshold(self, y: int, k: int) -> tuple[int, int]:
+        """The first word of rest / (den k), and what is left of it as a numerator over den k."""
+        found = self._thresholds.get((y, k))
+        if found is None:
+            if len(self._thresholds) > 1 << 16:
+                self._thresholds.clear()
+            _, rest, den = self.exponent(y)
+            found = self._thresholds[y, k] = divmod(rest * WORD, den * k)
+        return found
+
+
+class Words:
+    """Random words of the elements of a chunk. read: draws words of a number for places."""
+
+    def __init__(self, read: Callable[[int, Any], Any]) -> None:
+        self.read = read
+
+    def settle(self, number: int, place: int, numerator: int, denominator: int) -> bool:
+        """Whether the rest of a real number is below a fraction, by the words after the first."""
+        while True:
+            number += 1
+            numerator, rest = divmod(numerator * WORD, denominator)
+            word = int(self.read(number, [place])[0])
+            if word != numerator:
+                return word < numerator
+            numerator = rest
+
+
+def _reader(algorithm: str, key: bytearray, begin: int, count: int) -> Callable[[int, Any], Any]:
+    numpy: Any = importlib.import_module("numpy")
+    memory = numpy.empty(count, numpy.uint64)
+
+    def read(number: int, places: Any) -> Any:
+        if len(places) > FEW:
+            _native.random_fill(memory, "bytes", "uint64", key, algorithm, number, begin)
+            return memory[places]
+        found = numpy.empty(len(places), numpy.uint64)
+        for i, place in enumerate(places):
+            at = begin + 8 * int(place)
+            _native.random_fill(found[i : i + 1], "bytes", "uint64", key, algorithm, number, at)
+        return found
+
+    return read
+
+
+class Draw:
+    """The discrete Gaussian for the elements of one chunk."""
+
+    def __init__(self, sampler: Sampler, words: Words, count: int) -> None:
+        self._numpy: Any = importlib.import_module("numpy")
+        self._sampler = sampler
+        self._words = words
+        self._count = count
+
+    def values(self) -> Any:
+        """An int64 an element."""
+        np = self._numpy
+        found = np.zeros(self._count, np.int64)
+        waiting = np.arange(self._count)
+        attempt = 0
+        while waiting.size:
+            taken, values = self._attempt(attempt, waiting)
+            found[waiting[taken]] = values
+            waiting = waiting[~taken]
+            attempt += 1
+        return found
+
+    def _attempt(self, attempt: int, places: Any) -> tuple[Any, Any]:
+        """Which of the places got a value, and the values."""
+        np, t = self._numpy, self._sampler.t
+        # Algorithm 2, the discrete Laplace distribution of scale t.
+        u = self._below(_number(attempt, OFFSET), places, t)
+        index = np.flatnonzero(self._exp_offset(attempt, places, u))
+        y = u[index].astype(np.int64) + t * self._count_exp(attempt, places[index])
+        negative = (self._words.read(_number(attempt, SIGN), places[index]) >> np.uint64(63)) == 1
+        kept = ~(negative & (y == 0))
+        index, y, negative = index[kept], y[kept], negative[kept]
+        # Algorithm 3: the Gaussian by rejection.
+        accepted = self._accept(attempt, places[index], y)
+        taken = np.zeros(len(places), bool)
+        taken[index[accepted]] = True
+        return taken, np.where(negative, -y, y)[accepted]
+
+    def _below(self, number: int, places: Any, t: int) -> Any:
+        """Integers below t: the whole part of t times a real number."""
+        np = self._numpy
+        high, low = multiply(self._words.read(number, places), t)
+        # The words after the first can carry where low + t >= 2^64.
+        for i in np.flatnonzero(low > np.uint64(WORD - t)) if t > 1 else ():
+            left = WORD - int(low[i])
+            high[i] += not self._words.settle(number, int(places[i]), left, t)
+        return high
+
+    def _less(self, number: int, places: Any, numerator: Any, denominator: int) -> Any:
+        """Whether real numbers are below numerator / denominator, an array over an integer."""
+        np = self._numpy
+        high, low = multiply(self._words.read(number, places), denominator)
+        below = high < numerator
+        close = below & (numerator - high == 1) & (low > np.uint64(WORD - denominator))
+        for i in np.flatnonzero(close) if denominator > 1 else ():
+            left = WORD - int(low[i])
+            below[i] = self._words.settle(number, int(places[i]), left, denominator)
+        return below
+
+    def _exp(self, places: Any, below: Callable[[Any, int], Any]) -> Any:
+        """Algorithm 1: true with probability exp(-x), 0 <= x <= 1. below(index, k): whether those
+        of an index are below x / k."""
+        np = self._numpy
+        found = np.zeros(len(places), bool)
+        index = np.arange(len(places))
+        k = 1
+        while index.size:
+            going = below(index, k)
+            found[index[~going]] = k % 2 == 1
+            index = index[going]
+            k += 1
+        return found
+
+    def _exp_offset(self, attempt: int, places: Any, u: Any) -> Any:
+        """exp(-u / t)."""
+        t = self._sampler.t
+
+        def below(index: Any, k: int) -> Any:
+            return self._less(_number(attempt, OFFSET_KEPT, 0, k), places[index], u[index], t * k)
+
+        return self._exp(places, below)
+
+    def _exp_one(self, attempt: int, purpose: int, turn: int, places: Any) -> Any:
+        """exp(-1)."""
+        np = self._numpy
+
+        def below(index: Any, k: int) -> Any:
+            if k == 1:  # 1 / 1
+                return np.ones(len(index), bool)
+            one = np.ones(len(index), np.uint64)
+            return self._less(_number(attempt, purpose, turn, k), places[index], one, k)
+
+        return self._exp(places, below)
+
+    def _count_exp(self, attempt: int, places: Any) -> Any:
+        """How often in a row exp(-1) was true."""
+        np = self._numpy
+        found = np.zeros(len(places), np.int64)
+        index = np.arange(len(places))
+        turn = 0
+        while index.size:
+            index = index[self._exp_one(attempt, WHOLE, turn, places[index])]
+            found[index] += 1
+            turn += 1
+        return found
+
+    def _accept(self, attempt: int, places: Any, y: Any) -> Any:
+        """exp(-x) of algorithm 3's exponent: exp(-1) as often as it is whole, then the rest."""
+        np, sampler = self._numpy, self._sampler
+        values, inverse = np.unique(y, return_inverse=True)
+        values = values.tolist()
+        wholes = [min(sampler.exponent(value)[0], 1 << 20) for value in values]
+        whole = np.array(wholes, np.int64)[inverse] if values else np.zeros(0, np.int64)
+        alive = np.ones(len(places), bool)
+        turn = 0
+        while (index := np.flatnonzero(alive & (whole > turn))).size:
+            alive[index] = self._exp_one(attempt, ACCEPT_WHOLE, turn, places[index])
+            turn += 1
+        index = np.flatnonzero(alive)
+        alive[index] = self._exp_rest(attempt, places[index], values, inverse[index])
+        return alive
+
+    def _exp_rest(self, attempt: int, places: Any, values: list[int], which: Any) -> Any:
+        np = self._numpy
+
+        def below(index: Any, k: int) -> Any:
+            number = _number(attempt, ACCEPT_REST, 0, k)
+            needed, inverse = np.unique(which[index], return_inverse=True)
+            pairs = [self._sampler.threshold(values[i], k) for i in needed.tolist()]
+            words = self._words.read(number, places[index])
+            limit = np.array([pair[0] for pair in pairs], np.uint64)[inverse]
+            found = words < limit
+            for i in np.flatnonzero(words == limit):
+                y = values[int(needed[inverse[i]])]
+                left = pairs[int(inverse[i])][1]
+                denominator = self._sampler.exponent(y)[2] * k
+                found[i] = self._words.settle(number, int(places[index[i]]), left, denominator)
+            return found
+
+        return self._exp(places, below)
+
+
+def multiply(a: Any, b: int) -> tuple[Any, Any]:
+    """The upper and the lower word of a b; a: an array of uint64, b below 2^63."""
+    numpy: Any = importlib.import_module("numpy")
+    u64 = numpy.uint64
+    mask, half = u64(0xFFFFFFFF), u64(32)
+    a0, a1 = a & mask, a >> half
+    b0, b1 = u64(b & 0xFFFFFFFF), u64(b >> 32)
+    p01, p10 = a0 * b1, a1 * b0
+    middle = (a0 * b0 >> half) + (p01 & mask) + (p10 & mask)
+    return a1 * b1 + (p01 >> half) + (p10 >> half) + (middle >> half), a * u64(b)
+
+
+def draw(
+    sampler: Sampler, count: int, algorithm: str, key: bytearray, stream: int, position: int
+) -> Iterator[Any]:
+    """The values of `count` elements at a position, chunk after chunk, as arrays of int64."""
+    own = child_key(algorithm, key, stream, DISCRETE)
+    try:
+        for begin in range(0, count, CHUNK):
+            size = min(CHUNK, count - begin)
+            read = _reader(algorithm, own, position + 8 * begin, size)
+            yield Draw(sampler, Words(read), size).values()
+    finally:
+        own[:] = bytes(len(own))

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a `Generator` takes its keys and its place in a stream: `Source`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from .. import _native
+from .._not_at_fork import NOT_AT_FORK
+from .ctr_drbg import CtrDrbg
+from .forks import process
+from .streams import ARRAY_START, STREAM_SIZE, child_key
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from .._types import Buffer
+
+ALGORITHMS = ("chacha20", "aes-256-ctr")
+KEY_SIZE = 32
+
+
+@cache
+def seeder() -> CtrDrbg:
+    """What seeds the generators of this process."""
+    return CtrDrbg(b"warpcipher.random")
+
+
+class Source:
+    """A key, and with a key of the caller a stream and a position in it."""
+
+    __slots__ = (
+        "__weakref__",
+        "_algorithm",
+        "_key",
+        "_keyed",
+        "_lock",
+        "_position",
+        "_process",
+        "_spawned",
+        "_stream",
+    )
+
+    def __init__(self, key: Buffer | None, algorithm: str, stream: int) -> None:
+        self._key = bytearray()
+        if algorithm not in ALGORITHMS:
+            raise ValueError(f"algorithm is {algorithm!r}: expected one of {', '.join(ALGORITHMS)}")
+        self._algorithm = algorithm
+        self._keyed = key is not None
+        self._lock = threading.Lock()
+        self._process = process()
+        self._stream = self._position = self._spawned = 0
+        if key is None:
+            if stream != 0:
+                raise ValueError(f"stream is {stream}, and there is no key: expected a key")
+            self._key = bytearray(seeder().generate(KEY_SIZE))
+            return
+        size = memoryview(key).nbytes
+        if size != KEY_SIZE:
+            raise ValueError(f"the key has {size} bytes: expected {KEY_SIZE}, or None for no key")
+        if not 0 <= stream < 1 << 64:
+            raise ValueError(f"stream is {stream}: expected 0 to 2^64 - 1")
+        self._key = bytearray(memoryview(key).cast("B"))
+        self._stream = stream
+
+    def _enter(self) -> threading.Lock:
+        """The lock of this process. What a fork left behind is replaced."""
+        if self._process != process():
+            with NOT_AT_FORK:
+                if self._process != process():
+                    if self._keyed:
+                        raise RuntimeError(
+                            "this generator has a key and came through a fork: its parent draws "
+                            "the same numbers. Make one with another stream here, or set its state"
+                        )
+                    self._key[:] = seeder().generate(KEY_SIZE)
+                    self._lock = threading.Lock()
+                    self._process = process()
+        return self._lock
+
+    def _replace_key(self) -> bytearray:
+        """The key of the next call. The generator's is replaced first: fast key erasure."""
+        block = bytearray(2 * KEY_SIZE)
+        with self._enter():
+            _native.random_fill(block, "bytes", "uint8", self._key, self._algorithm)
+            self._key[:] = block[:KEY_SIZE]
+        found = block[KEY_SIZE:]
+        block[:] = bytes(len(block))
+        return found
+
+    @contextmanager
+    def _draw(self, size: int) -> Iterator[tuple[bytearray, int, int]]:
+        """Key, stream and position of the next array, which takes `size` bytes of the stream."""
+        if not self._keyed:
+            key = self._replace_key()
+            try:
+                yield key, 0, 0
+            finally:
+                key[:] = bytes(KEY_SIZE)
+            return
+        with self._enter():
+            before = self._position
+            begin = -(-before // ARRAY_START) * ARRAY_START
+            if begin + size > STREAM_SIZE:
+                raise ValueError(
+                    f"the array takes {size} bytes of the stream at {begin}: a stream has 2^56"
+                )
+            self._position = begin + size
+        try:
+            yield self._key, self._stream, begin
+        except BaseException:
+            with self._lock:
+                if self._position == begin + size:  # nothing was written, and none came after
+                    self._position = before
+            raise
+
+    @property
+    def algorithm(self) -> str:
+        """The name of the cipher that makes the stream."""
+        return self._algorithm
+
+    @property
+    def keyed(self) -> bool:
+        """Whether a key determines what it gives."""
+        return self._keyed
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Where a generator with a key stands: algorithm, stream, position and the number of
+        generators that it spawned. No key. Set it to go back, or to go on in a child of a fork.
+        TypeError: the generator has no key.
+        """
+        self._need_key("state")
+        return {
+            "algorithm": self._algorithm,
+            "stream": self._stream,
+            "position": self._position,
+            "spawned": self._spawned,
+        }
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        self._need_key("state")
+        expected = {"algorithm", "stream", "position", "spawned"}
+        if not isinstance(state, dict) or set(state) != expected:
+            raise ValueError(f"state is not a dict of {', '.join(sorted(expected))}")
+        if state["algorithm"] != self._algorithm:
+            raise ValueError(
+                f"the state is of {state['algorithm']!r}, the generator of {self._algorithm!r}"
+            )
+        for name, limit in (
+            ("stream", 1 << 64),
+            ("position", STREAM_SIZE + 1),
+            ("spawned", 1 << 60),
+        ):
+            if not isinstance(state[name], int) or not 0 <= state[name] < limit:
+                raise ValueError(f"{name} of the state is {state[name]!r}: expected below {limit}")
+        with NOT_AT_FORK:
+            if self._process != process():
+                self._lock = threading.Lock()
+                self._process = process()
+        with self._lock:
+            self._stream = state["stream"]
+            self._position = state["position"]
+            self._spawned = state["spawned"]
+
+    def jump(self, size: int) -> None:
+        """Moves on by `size` bytes of the stream; the next array begins at the next multiple of 64.
+        TypeError: the generator has no key.
+        """
+        self._need_key("position")
+        with self._enter():
+            position = self._position + size
+            if size < 0 or position > STREAM_SIZE:
+                raise ValueError(
+                    f"size is {size}: expected 0 to {STREAM_SIZE - self._position}, to the end of "
+                    "the stream"
+                )
+            self._position = position
+
+    def spawn(self, count: int) -> list[Self]:
+        """`count` further generators, independent of this one and of each other.
+
+        With a key their keys are functions of this one's key and stream and of how many it spawned
+        before; each begins at position 0 of stream 0.
+        """
+        if count < 0:
+            raise ValueError(f"count is {count}: expected 0 or more")
+        if not self._keyed:
+            return [self._like(self._replace_key(), keyed=False) for _ in range(count)]
+        with self._enter():
+            first = self._spawned
+            self._spawned = first + count
+        return [
+            self._like(child_key(self._algorithm, self._key, self._stream, index), keyed=True)
+            for index in range(first, first + count)
+        ]
+
+    def _like(self, key: bytearray, keyed: bool) -> Self:
+        """A generator of a derived key, which is wiped."""
+        found = self._with_key(key)
+        found._keyed = keyed
+        key[:] = bytes(len(key))
+        return found
+
+    def _with_key(self, key: Buffer) -> Self:
+        """A generator like this one but for key, stream and position."""
+        raise NotImplementedError
+
+    def reseed(self) -> None:
+        """Takes a new seed from the operating system: after a virtual machine was cloned or
+        restored, say. TypeError: the generator has a key.
+        """
+        if self._keyed:
+            raise TypeError("this generator has a key: its numbers are a function of that alone")
+        with self._enter():
+            self._key[:] = seeder().generate(KEY_SIZE, prediction_resistance=True)
+
+    def _need_key(self, what: str) -> None:
+        if not self._keyed:
+            raise TypeError(
+                f"a generator without a key has no {what}: its key is replaced each call"
+            )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if not self._keyed:
+            raise TypeError(
+                "Generator objects without a key cannot be copied or pickled: make a new one, or "
+                "use spawn()"
+            )
+        return _rebuild, (type(self), *self._arguments(), self.state)
+
+    def _arguments(self) -> tuple[Any, Any]:
+        """What makes one like it: positional arguments and those by name."""
+        raise NotImplementedError
+
+    def __del__(self) -> None:
+        self._key[:] = bytes(len(self._key))
+
+
+def _rebuild(cls: Any, arguments: Any, named: Any, state: dict[str, Any]) -> Any:
+    found = cls(*arguments, **named)
+    found.state = state
+    return found

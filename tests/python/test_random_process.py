@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Secrets of `warpcipher.random.Generator`, and copies, threads, forks and processes."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import random_oracle as oracle
+import warpcipher as wc
+from test_random import KEY, keyed
+from warpcipher.random import Generator, source
+
+
+def test_generators_without_a_key_differ_and_never_repeat() -> None:
+    generator = Generator()
+    drawn = [generator.bytes(32) for _ in range(1000)] + [Generator().bytes(32) for _ in range(100)]
+    drawn += [child.bytes(32) for child in generator.spawn(50)]
+    assert len(set(drawn)) == len(drawn)
+    assert not generator.keyed
+
+
+def test_the_key_is_replaced_before_the_numbers_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fast key erasure: neither the key before nor that of the call is in the state afterwards."""
+    generator = Generator()
+    before = bytes(generator._key)
+    used: list[tuple[bytes, bytes]] = []
+    lent: list[Any] = []
+    fill = wc._native.random_fill
+
+    def watch(data: Any, distribution: str, dtype: str, key: Any, *rest: Any) -> Any:
+        used.append((bytes(key), bytes(generator._key)))
+        lent.append(key)
+        return fill(data, distribution, dtype, key, *rest)
+
+    monkeypatch.setattr(wc._native, "random_fill", watch)
+    generator.normal_(np.empty(8))
+    (first, _), (second, state) = used
+    assert first == before
+    assert second not in (before, state)
+    assert state == bytes(generator._key) != before
+    assert not any(lent[1])
+
+
+def test_reseeding_changes_the_key() -> None:
+    generator = Generator()
+    before = bytes(generator._key)
+    generator.reseed()
+    assert bytes(generator._key) != before
+
+
+def test_the_key_is_wiped_and_never_shown() -> None:
+    generator = keyed()
+    kept = generator._key
+    shown = repr(generator) + str(generator.state)
+    assert KEY.hex() not in shown
+    assert repr(KEY)[2:20] not in shown
+    del generator
+    assert kept == bytearray(32)
+
+
+def test_copies_and_pickles_only_with_a_key() -> None:
+    for refused in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="without a key cannot be copied or pickled"):
+            refused(Generator())  # type: ignore[operator]
+    generator = keyed("aes-256-ctr", 192, 9)
+    generator.spawn(2)
+    for made in (
+        copy.copy(generator),
+        copy.deepcopy(generator),
+        pickle.loads(pickle.dumps(generator)),  # noqa: S301
+    ):
+        assert made.state == generator.state
+        assert made.bytes(100) == oracle.words(KEY, "aes-256-ctr", 9, 192, 100).tobytes()
+
+
+# ---- threads, forks, processes
+
+
+def test_threads_share_a_position() -> None:
+    generator = keyed()
+    found: list[bytes] = []
+
+    def draw() -> None:
+        found.extend(generator.bytes(64) for _ in range(100))
+
+    threads = [threading.Thread(target=draw) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    text = oracle.words(KEY, "chacha20", 0, 0, 400 * 64).tobytes()
+    assert sorted(found) == sorted(text[i : i + 64] for i in range(0, len(text), 64))
+
+
+def in_a_child(work: Callable[[], bytes]) -> bytes:
+    """What `work` gives in a child of a fork; the text of an exception where it raises one."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            try:
+                os.write(writing, work())
+            except Exception as error:
+                os.write(writing, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        data = pipe.read()
+    os.waitpid(child, 0)
+    return data
+
+
+def test_a_child_of_a_fork_never_repeats_its_parent() -> None:
+    generator = Generator()
+    generator.bytes(1)
+    with generator._lock:  # as if another thread drew at that moment
+        drawn = [in_a_child(lambda: generator.bytes(32)) for _ in range(3)]
+    drawn.append(generator.bytes(32))
+    drawn.append(in_a_child(lambda: in_a_child(lambda: generator.bytes(32))))
+    assert {len(text) for text in drawn} == {32}
+    assert len(set(drawn)) == 5
+
+
+def test_a_child_of_a_fork_refuses_a_key_until_it_is_told() -> None:
+    generator = keyed()
+    refusal = in_a_child(lambda: generator.bytes(32))
+    assert b"came through a fork" in refusal
+    assert b"came through a fork" in in_a_child(lambda: generator.spawn(1)[0].bytes(32))
+
+    def told() -> bytes:
+        generator.state = {**generator.state, "stream": 1}
+        return generator.bytes(32)
+
+    assert in_a_child(told) == keyed(stream=1).bytes(32)
+    assert in_a_child(lambda: keyed().bytes(32)) == keyed().bytes(32) == generator.bytes(32)
+
+
+def test_forks_are_counted_where_numbers_of_processes_repeat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    generator = Generator()
+    before = bytes(generator._key)
+    pid = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: pid)
+    assert in_a_child(lambda: generator._enter() and bytes(generator._key)) != before
+
+
+def test_processes_that_are_spawned_seed_themselves() -> None:
+    code = "from warpcipher.random import Generator; print(Generator().bytes(16).hex())"
+    drawn = {subprocess.check_output([sys.executable, "-c", code]) for _ in range(3)}
+    assert len(drawn) == 3
+
+
+def test_the_interpreter_exits_with_generators_and_threads_at_work() -> None:
+    code = (
+        "import threading\n"
+        "from warpcipher.random import Generator\n"
+        "g = Generator()\n"
+        "def draw():\n"
+        "    while True: g.bytes(1 << 16)\n"
+        "for _ in range(3): threading.Thread(target=draw, daemon=True).start()\n"
+        "g.bytes(10)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_the_seed_goes_through_ctr_drbg() -> None:
+    before = source.seeder().reseed_counter
+    Generator()
+    assert source.seeder().reseed_counter == before + 1

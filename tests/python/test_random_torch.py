@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of PyTorch, and Opacus' secure mode: on demand, where they are installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch: Any = pytest.importorskip("torch")
+
+from warpcipher.random import Generator  # noqa: E402
+
+KEY = bytes(range(32))
+
+pytestmark = pytest.mark.filterwarnings("ignore:Full backward hook is firing:UserWarning")
+
+
+@pytest.fixture
+def secure() -> Iterator[Any]:
+    """Opacus, with its secure mode by a `Generator`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        opacus = pytest.importorskip("opacus")
+    import warpcipher.random.opacus as of_opacus
+
+    of_opacus.enable()
+    yield opacus, of_opacus
+    of_opacus.disable()
+
+
+@pytest.mark.parametrize(
+    "dtype", ["uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "bool"]
+)
+def test_tensors_hold_what_numpy_does(dtype: str) -> None:
+    tensor = torch.empty((5, 7), dtype=getattr(torch, dtype))
+    expected = np.empty((5, 7), dtype)
+    assert Generator(KEY).bernoulli_(tensor, 0.5) is tensor
+    assert (tensor.numpy() == Generator(KEY).bernoulli_(expected, 0.5)).all()
+    if "float" in dtype:
+        assert (Generator(KEY).normal_(tensor).numpy() == Generator(KEY).normal_(expected)).all()
+    else:
+        assert (Generator(KEY).random_(tensor).numpy() == Generator(KEY).random_(expected)).all()
+
+
+def test_new_tensors() -> None:
+    generator = Generator(KEY, library="torch")
+    made = generator.uniform((2, 3), dtype="bfloat16")
+    assert (made.dtype, tuple(made.shape)) == (torch.bfloat16, (2, 3))
+    assert generator.permutation(10).sort().values.tolist() == list(range(10))
+    mean = torch.arange(3.0)
+    assert generator.normal((2, 3), mean, 0.0).tolist() == [[0.0, 1.0, 2.0]] * 2
+    assert generator.discrete_gaussian(5, 2).dtype == torch.int64
+
+
+def test_discrete_gaussian_fills_a_tensor() -> None:
+    tensor = torch.empty((10, 10), dtype=torch.int32)
+    Generator(KEY).discrete_gaussian_(tensor, 3)
+    assert tensor.reshape(-1).tolist() == Generator(KEY).discrete_gaussian(100, 3).tolist()
+
+
+def test_gradients_notice() -> None:
+    leaf = torch.zeros(3, requires_grad=True)
+    with pytest.raises(ValueError, match="requires grad: fill it within"):
+        Generator().normal_(leaf)
+    with torch.no_grad():
+        assert Generator().normal_(leaf) is leaf
+    saved = leaf.exp()
+    loss = saved.sum()
+    Generator().uniform_(saved.detach())
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "says"),
+    [
+        (lambda: torch.empty(8)[::2], BufferError, "not C-contiguous"),
+        (lambda: torch.empty(8, device="meta"), BufferError, "lies on meta"),
+        (lambda: torch.empty(8, dtype=torch.complex64), TypeError, "complex64"),
+        (lambda: torch.eye(3).to_sparse(), BufferError, "not C-contiguous"),
+    ],
+)
+def test_tensors_that_cannot_be_filled(make: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        Generator().bytes_(make())
+
+
+# ---- Opacus
+
+
+def train(opacus: Any, poisson: bool, clipping: str = "flat") -> tuple[list[Any], Any, Any]:
+    """Two epochs of a small convolutional network in secure mode."""
+    x = torch.arange(64 * 36, dtype=torch.float32).reshape(64, 1, 6, 6).sin()
+    y = (x.mean((1, 2, 3)) > 0).long()
+    data = torch.utils.data.TensorDataset(x, y)
+    loader = torch.utils.data.DataLoader(data, batch_size=16, shuffle=True)
+    model: Any = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 3, 3), torch.nn.Flatten(), torch.nn.Linear(48, 2)
+    )
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    engine = opacus.PrivacyEngine(secure_mode=True)
+    model, optimizer, loader = engine.make_private(
+        module=model,
+        optimizer=optimizer,
+        data_loader=loader,
+        noise_multiplier=1.0,
+        max_grad_norm=[1.0] * 4 if clipping == "per_layer" else 1.0,
+        poisson_sampling=poisson,
+        clipping=clipping,
+    )
+    seen = []
+    for _ in range(2):
+        for images, labels in loader:
+            seen.append(images)
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(images), labels).backward()
+            optimizer.step()
+    assert engine.get_epsilon(1e-5) > 0
+    return seen, model, engine
+
+
+@pytest.mark.parametrize("clipping", ["flat", "per_layer"])
+@pytest.mark.parametrize("poisson", [True, False])
+def test_a_training_in_secure_mode(secure: Any, poisson: bool, clipping: str) -> None:
+    opacus, _ = secure
+    torch.manual_seed(0)
+    first, model, _ = train(opacus, poisson, clipping)
+    torch.manual_seed(0)
+    second, other, _ = train(opacus, poisson, clipping)
+    # The weights begin alike; samples and noise do not come of PyTorch's generator.
+    pairs = zip(first, second, strict=False)
+    assert not all(len(a) == len(b) and torch.equal(a, b) for a, b in pairs)
+    assert not torch.equal(next(model.parameters()), next(other.parameters()))
+    assert all(torch.isfinite(p).all() for p in model.parameters())
+    if not poisson:
+        epoch = torch.cat(first[:4]).reshape(64, -1)
+        assert len(torch.unique(epoch, dim=0)) == 64
+
+
+def test_every_optimizer_draws_from_it(secure: Any) -> None:
+    """The one of each layer over several GPUs passes no generator: its noise is ours too."""
+    import importlib
+
+    _, of_opacus = secure
+    names = [name for name in of_opacus.MODULES if name in sys.modules]
+    assert len(names) >= 4
+    functions = {importlib.import_module(name)._generate_noise for name in names}
+    assert len(functions) == 1
+    noise = functions.pop()
+    torch.manual_seed(0)
+    first = noise(1.0, torch.zeros(4), generator=None, secure_mode=True)
+    torch.manual_seed(0)
+    assert not torch.equal(first, noise(1.0, torch.zeros(4), generator=None, secure_mode=True))
+    torch.manual_seed(0)
+    plain = noise(1.0, torch.zeros(4))
+    torch.manual_seed(0)
+    assert torch.equal(plain, torch.normal(0.0, 1.0, (4,)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_noise_has_its_deviation(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import warpcipher.random.opacus as of_opacus
+
+    like = torch.zeros((100, 300), dtype=getattr(torch, dtype))
+    for small in (1 << 22, 0):
+        monkeypatch.setattr(of_opacus, "SMALL", small)
+        noise = of_opacus.secure_noise(3.0, like, Generator(KEY))
+        assert (noise.dtype, noise.shape) == (like.dtype, like.shape)
+        values = noise.double() / 3
+        count = values.numel()
+        assert abs(values.mean()) < 6.1 / count**0.5
+        assert abs(values.var() - 1) < 6.1 * (2 / count) ** 0.5 + 0.01 * (dtype == "bfloat16")
+    assert not of_opacus.secure_noise(0.0, like, Generator(KEY)).any()
+
+
+def test_a_keyed_generator_makes_a_training_repeatable(secure: Any) -> None:
+    opacus, of_opacus = secure
+    models = []
+    for _ in range(2):
+        of_opacus.enable(Generator(KEY))
+        torch.manual_seed(0)
+        models.append(train(opacus, True)[1])
+    for a, b in zip(models[0].parameters(), models[1].parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_samples_have_the_rate(secure: Any) -> None:
+    from opacus.utils.uniform_sampler import UniformWithReplacementSampler
+
+    opacus, _ = secure
+    handle = opacus.PrivacyEngine(secure_mode=True).secure_rng
+    assert isinstance(handle, torch.Generator)
+    sampler = UniformWithReplacementSampler(
+        num_samples=1000, sample_rate=0.05, generator=handle, steps=200
+    )
+    batches = list(sampler)
+    assert len(batches) == len(sampler) == 200
+    count = sum(len(batch) for batch in batches)
+    assert abs(count - 10_000) < 6.1 * (200_000 * 0.05 * 0.95) ** 0.5
+    assert all(batch == sorted(set(batch)) for batch in batches)
+
+
+def test_disable_takes_all_back(secure: Any) -> None:
+    opacus, of_opacus = secure
+    assert of_opacus.is_enabled()
+    handle = opacus.PrivacyEngine(secure_mode=True).secure_rng
+    of_opacus.enable()  # again: another generator, nothing replaced twice
+    of_opacus.disable()
+    assert not of_opacus.is_enabled()
+    with pytest.raises(ImportError, match="torchcsprng"):
+        opacus.PrivacyEngine(secure_mode=True)
+    assert isinstance(handle, torch.Generator)
+
+
+def test_without_opacus_it_says_so() -> None:
+    code = (
+        "import sys; sys.modules['opacus'] = None\n"
+        "import warpcipher.random.opacus as o\n"
+        "try: o.enable()\n"
+        "except ImportError as e: print(e, o.is_enabled())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("Opacus 1.5 or 1.6 is needed")
+    assert done.stdout.endswith("False\n")
