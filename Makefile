@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # cmake, ninja, clang-format and the installed warpcipher command come from .venv.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-# A build for this machine's GPUs, or a short list where there are none. Releases and CI say CUDA_ARCHITECTURES=all.
+# A build for this machine's GPUs, or a short list where there are none. Releases say CUDA_ARCHITECTURES=all, CI says ci.
 CUDA ?= AUTO
 CUDA_ARCHITECTURES ?= auto
 BUILD := build/dev

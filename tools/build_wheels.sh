@@ -32,8 +32,8 @@ if [ "$arch" != "$machine" ]; then
   mkdir -p "$work"
   printf 'set(CMAKE_SYSTEM_%s)\n' 'NAME Linux' 'PROCESSOR aarch64' >"$work/aarch64.cmake"
   printf 'set(CMAKE_%s_COMPILER aarch64-linux-gnu-%s)\n' C gcc CXX g++ >>"$work/aarch64.cmake"
+  [ -f "$work/$machine/_native.pyi" ] || die "no wheel was built for $machine before: the type stubs are from there"
   options+=("-DCMAKE_TOOLCHAIN_FILE=$work/aarch64.cmake" "-DWARPCIPHER_STUBS=$work/$machine")
-  export _PYTHON_HOST_PLATFORM=linux-aarch64
 fi
 settings=()
 for option in "${options[@]}"; do settings+=(-C "cmake.define.${option#-D}"); done
@@ -50,9 +50,11 @@ for python in "$@"; do
   [ -z "$nvcc" ] || export CUDACXX=${CUDACXX:-$nvcc/bin/nvcc}
   # Objects of another Python are kept; all but those that see its headers serve this one too.
   rm -f "$work/$arch/CMakeCache.txt"
+  # For this command alone: pip would install the tools of that processor, too.
+  target=()
   [ "$arch" = "$machine" ] ||
-    export SETUPTOOLS_EXT_SUFFIX=.cpython-${version/./}-$arch-linux-gnu.so
-  PATH=$venv/bin:$PATH python -m pip wheel -q --no-build-isolation --no-deps -w "$work/raw" \
+    target=(_PYTHON_HOST_PLATFORM=linux-$arch "SETUPTOOLS_EXT_SUFFIX=.cpython-${version/./}-$arch-linux-gnu.so")
+  PATH=$venv/bin:$PATH env "${target[@]}" python -m pip wheel -q --no-build-isolation --no-deps -w "$work/raw" \
     -C build-dir="$work/$arch" "${settings[@]}" .
 done
 

@@ -3,6 +3,7 @@
 # Makes a bare clone buildable: missing Debian packages, then .venv with the Python packages of pyproject.toml.
 #
 #   tools/setup.sh system          only the Debian packages (also `make` itself)
+#   tools/setup.sh system ci       those, and what .ci/run needs besides
 #   tools/setup.sh venv EXTRA...   those, and .venv with the package's dependencies and the named extras
 #   tools/setup.sh packages EXTRA...   .venv alone, whatever the system has
 #
@@ -22,7 +23,8 @@ has_header() { command -v c++ >/dev/null && echo "#include <$1>" | c++ -std=c++1
 
 python_include() { "$python" -c 'import sysconfig; print(sysconfig.get_path("include"))'; }
 
-missing_packages() {
+missing_packages() { # [ci]
+  [ "${1:-}" != ci ] || command -v abidiff >/dev/null || echo abigail-tools
   command -v make >/dev/null || echo make
   command -v c++ >/dev/null || echo g++
   command -v openssl >/dev/null || echo openssl
@@ -36,9 +38,9 @@ missing_packages() {
   "$python" -c 'import ensurepip' 2>/dev/null || echo python3-venv
 }
 
-install_system() {
+install_system() { # [ci]
   local packages as_root=()
-  packages=$(missing_packages | tr '\n' ' ')
+  packages=$(missing_packages "$@" | tr '\n' ' ')
   [ -z "${packages// /}" ] && return
   [ "$(id -u)" = 0 ] || as_root=(sudo -n)
   if ! command -v apt-get >/dev/null; then
@@ -53,7 +55,7 @@ install_system() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq
   # shellcheck disable=SC2086 # a list of names
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >/dev/null
-  packages=$(missing_packages | tr '\n' ' ')
+  packages=$(missing_packages "$@" | tr '\n' ' ')
   # An interpreter that is not Debian's brings its own headers and ensurepip, or apt-get cannot help it.
   [ -z "${packages// /}" ] || die "still missing after installation: $packages(for $(command -v "$python"))"
 }
@@ -109,7 +111,10 @@ install_python_packages() {
 }
 
 case "${1:-}" in
-  system) install_system ;;
+  system)
+    shift
+    install_system "$@"
+    ;;
   venv | packages)
     [ "$1" = packages ] || install_system
     shift
@@ -117,5 +122,5 @@ case "${1:-}" in
     make_venv
     install_python_packages "$@"
     ;;
-  *) die "usage: tools/setup.sh system | venv EXTRA... | packages EXTRA..." ;;
+  *) die "usage: tools/setup.sh system [ci] | venv EXTRA... | packages EXTRA..." ;;
 esac
