@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(threads, 1)
     Block blocks[4];
 #pragma unroll
     for (std::uint32_t k = 0; k < 4; ++k) {
-      entries[k] = cipher.last_byte_entry((static_cast<std::uint32_t>(n) & 0xff) | k);
+      entries[k] = cipher.counting_entry((static_cast<std::uint32_t>(n) & 0xff) | k);
     }
     cipher.encrypt_rest(blocks, common, entries);
     std::uint32_t x[16];
