@@ -103,7 +103,7 @@ struct Uniform {
 
   WARPCIPHER_INLINE bool operator()(const Word (&words)[1], Value (&values)[1]) const {
     const Number x = multiply_add(unit(words[0]), width, low);
-    values[0] = F::store(x < most ? x : most);
+    values[0] = F::store(smaller(x, most));
     return false;
   }
 
@@ -121,7 +121,7 @@ struct Uniform {
   }
 };
 
-// (0, 1]: w + 1/2 in units of 2^-32, rounded to a float; or an odd number of 2^-53.
+// Above 0, and below 1: w (1 - 2^-24) + 1/2 in units of 2^-32, rounded to a float; or an odd number of 2^-53.
 WARPCIPHER_INLINE float above_zero(std::uint32_t word) {
 #if defined(__CUDA_ARCH__)
   const auto number = static_cast<float>(word);
@@ -130,12 +130,13 @@ WARPCIPHER_INLINE float above_zero(std::uint32_t word) {
   const auto number = multiply_add(static_cast<float>(static_cast<std::int32_t>(word >> 16)), 0x1p16f,
                                    static_cast<float>(static_cast<std::int32_t>(word & 0xffff)));
 #endif
-  return multiply_add(number, 0x1p-32f, 0x1p-33f);
+  return multiply_add(number, 0x1.fffffep-33f, 0x1p-33f);
 }
 WARPCIPHER_INLINE double above_zero(std::uint64_t word) { return multiply_add(to_double(word >> 12), 0x1p-52, 0x1p-53); }
 
 // Box and Muller, "A note on the generation of random normal deviates", 1958: a radius and an angle. The angle is half
-// a turn, -1/2 <= x < 1/2, and a sign of the radius.
+// a turn, -1/2 <= x <= 1/2, and a sign of the radius, for which the word's last bit stands: every second angle of the
+// grid is on the other side.
 template <class F>
 struct Normal {
   using Number = typename F::Number;
@@ -157,12 +158,12 @@ struct Normal {
   }
 
   static WARPCIPHER_INLINE float half_turns(std::uint32_t word) {
-    return static_cast<float>(static_cast<std::int32_t>(word) >> 1) * 0x1p-31f;
+    return static_cast<float>(static_cast<std::int32_t>(word)) * 0x1p-32f;
   }
   static WARPCIPHER_INLINE double half_turns(std::uint64_t word) { return multiply_add(to_double(word >> 12), 0x1p-52, -0.5); }
 };
 
-// -ln(u) times the mean, u below 1.
+// -ln(u) times the mean.
 template <class F>
 struct Exponential {
   using Number = typename F::Number;
@@ -173,9 +174,7 @@ struct Exponential {
   Number half_mean;
 
   WARPCIPHER_INLINE bool operator()(const Word (&words)[1], Value (&values)[1]) const {
-    constexpr Number most = sizeof(Number) == 8 ? static_cast<Number>(1 - 0x1p-53) : static_cast<Number>(1 - 0x1p-24);
-    const Number u = above_zero(words[0]);
-    values[0] = F::store(minus_two_log(u < most ? u : most) * half_mean);
+    values[0] = F::store(minus_two_log(above_zero(words[0])) * half_mean);
     return false;
   }
 };

@@ -30,9 +30,14 @@ WARPCIPHER_INLINE double multiply_add(double a, double b, double c) {
 #endif
 }
 
+// For 2^-100 <= x <= 2^100.
 WARPCIPHER_INLINE float square_root(float x) {
 #if defined(__CUDA_ARCH__)
-  return __fsqrt_rn(x);
+  // What __fsqrt_rn does between its limits, without the test of them.
+  float inverse;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
+  const float root = __fmul_rn(x, inverse);
+  return __fmaf_rn(__fmaf_rn(-root, root, x), __fmul_rn(inverse, 0.5f), root);
 #else
   return __builtin_sqrtf(x);
 #endif
@@ -51,6 +56,16 @@ WARPCIPHER_INLINE double divide(double a, double b) {
   return __ddiv_rn(a, b);
 #else
   return a / b;
+#endif
+}
+
+// The smaller of two that are not both zeros.
+template <class Float>
+WARPCIPHER_INLINE Float smaller(Float a, Float b) {
+#if defined(__CUDA_ARCH__)
+  return sizeof(Float) == 4 ? fminf(a, b) : fmin(a, b);
+#else
+  return a < b ? a : b;
 #endif
 }
 
@@ -74,9 +89,10 @@ WARPCIPHER_INLINE float minus_two_log(float u) {
   constexpr float terms[10] = {-2.0f,        1.0f,         -0.666665434f, 0.499994576f,  -0.400146455f,
                                0.333660662f, -0.28108418f, 0.242969766f,  -0.275131732f, 0.261085063f};
   const auto bits = std::bit_cast<std::uint32_t>(u);
-  const auto exponent = static_cast<std::int32_t>(bits - 0x3f2aaaab) >> 23;  // of u / m, 2/3 <= m < 4/3
-  const float f = std::bit_cast<float>(bits - (static_cast<std::uint32_t>(exponent) << 23)) - 1.0f;
-  return multiply_add(static_cast<float>(exponent), -1.38629436f, f * polynomial(terms, f));
+  const std::uint32_t exponent = (bits - 0x3f2aaaab) & 0xff800000;  // of u / m, 2/3 <= m < 4/3, times 2^23
+  const float f = std::bit_cast<float>(bits - exponent) - 1.0f;
+  return multiply_add(static_cast<float>(static_cast<std::int32_t>(exponent)), -1.38629436f * 0x1p-23f,
+                      f * polynomial(terms, f));
 }
 
 // The same for 2^-1000 <= u <= 1. With s = f / (2 + f): ln(1 + f) = 2 s + s^3 R(s^2).
