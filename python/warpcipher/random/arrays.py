@@ -215,7 +215,7 @@ class NewArray:
             self.to_fill = module.empty(shape, numpy_dtype(dtype))
 
     def _for_jax(self) -> Any:
-        if self._device is None:
+        if self._device is None or math.prod(self._shape) == 0:
             return importlib.import_module("numpy").empty(self._shape, numpy_dtype(self._dtype))
         size = SIZES[self._dtype] * math.prod(self._shape)
         self._memory = _native.DeviceArray(size, self._device, 1)  # 1: the legacy default stream
@@ -226,10 +226,14 @@ class NewArray:
             return self.to_fill
         jax: Any = importlib.import_module("jax")
         if self._memory is None:
-            return jax.device_put(self.to_fill, jax.devices("cpu")[0])
+            where = jax.devices("cpu")[0] if self._device is None else self._gpu(jax)
+            return jax.device_put(self.to_fill, where)
         kind = self._dtype.rstrip("0123456789")
         tensor = self._memory.tensor(0, _DLPACK_CODES[kind], 8 * SIZES[self._dtype], self._shape)
         return importlib.import_module("jax.dlpack").from_dlpack(tensor)
+
+    def _gpu(self, jax: Any) -> Any:
+        return jax.devices("cuda")[self._device]
 
 
 class _Typed:
