@@ -115,6 +115,7 @@ def test_normal_and_exponential_follow_the_words(dtype: str) -> None:
 
 FILLS: dict[str, tuple[str, int, Callable[[Generator, Any], Any]]] = {
     "bytes": ("uint8", 1, lambda g, x: g.bytes_(x)),
+    "bytes of words": ("int64", 8, lambda g, x: g.bytes_(x)),
     "integers": ("int16", 4, lambda g, x: g.random_(x, -5, 1000)),
     "uniform": ("float16", 2, lambda g, x: g.uniform_(x)),
     "normal": ("float32", 4, lambda g, x: g.normal_(x, 1.0, 3.0)),
@@ -146,6 +147,14 @@ def test_lengths_and_alignments(name: str, count: int) -> None:
     assert fill(keyed(), odd) is odd
     assert (odd == expected).all()
     assert memory[0] == memory[-1] == 0xEE
+
+
+@pytest.mark.parametrize("name", list(FILLS))
+def test_arrays_never_share_bytes_of_the_stream(name: str) -> None:
+    dtype, width, fill = FILLS[name]
+    generator = keyed()
+    fill(generator, np.empty(100, dtype))
+    assert generator.state["position"] == 100 * width
 
 
 def test_arrays_begin_at_multiples_of_64() -> None:

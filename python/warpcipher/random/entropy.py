@@ -13,6 +13,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
+from .._not_at_fork import NOT_AT_FORK
 from .forks import process
 
 if TYPE_CHECKING:
@@ -98,7 +99,9 @@ class SystemEntropy:
     def __call__(self, size: int) -> bytes:
         """`size` bytes. HealthTestError: the source failed a test, now or before."""
         if self._process != process():  # the lock may be another thread's, which is not here
-            self._begin()
+            with NOT_AT_FORK:
+                if self._process != process():
+                    self._begin()
         with self._lock:
             if self._failed is not None:
                 raise HealthTestError(str(self._failed))

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import builtins
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from .. import _native
+from ..arrays import size_of
 from . import arrays, discrete
 from .arrays import NewArray, Target, open_target
 from .source import Source
@@ -89,6 +91,8 @@ class Generator(Source):
         self, out: ArrayT, distribution: str, first: Any, second: Any, stream: StreamLike
     ) -> ArrayT:
         target = self._open(out, stream)
+        if distribution == "bytes":  # of which an element is one
+            target = target._replace(dtype="uint8", elements=size_of(target.view))
         width = _native.random_width(distribution, target.dtype, first, second)
         with self._draw(target.elements * width) as (key, number, position):
             _native.random_fill(
@@ -191,9 +195,8 @@ class Generator(Source):
         Its floats lie on a grid that tells of their making: see docs/guides/random.md before you
         use them for differential privacy, and `discrete_gaussian_`.
         """
-        scalars = isinstance(mean, int | float) and isinstance(std, int | float)
-        if scalars:
-            return self._fill(out, "normal", mean, std, stream)
+        if isinstance(mean, Real) and isinstance(std, Real):
+            return self._fill(out, "normal", float(mean), float(std), stream)
         if stream is not None:
             raise ValueError("mean or std is an array: expected stream=None, the library's own")
         if not hasattr(out, "__imul__") or not hasattr(out, "__iadd__"):
@@ -215,7 +218,7 @@ class Generator(Source):
     ) -> Any:
         """A new array, as `normal_` fills it. mean, std: numbers, or arrays of that library."""
         new = self._new(shape, dtype, library)
-        if isinstance(mean, int | float) and isinstance(std, int | float):
+        if isinstance(mean, Real) and isinstance(std, Real):
             self.normal_(new.to_fill, mean, std)
             return new.finish()
         self.normal_(new.to_fill)
