@@ -43,6 +43,10 @@ struct CUmemPool_st {
   int device;
 };
 
+// For tests: how many allocations of device memory succeed from now on; -1: all.
+extern int emulated_allocations_left;
+int emulated_allocations_left = -1;
+
 namespace emulation {
 namespace {
 
@@ -122,6 +126,8 @@ void check_range(const Ranges& ranges, const void* pointer, std::size_t size, co
 }
 
 cudaError_t allocate(void** memory, std::size_t size, int device) {
+  if (emulated_allocations_left == 0) return cudaErrorMemoryAllocation;
+  if (emulated_allocations_left > 0) --emulated_allocations_left;
   *memory =
       std::aligned_alloc(texture_alignment, (size + texture_alignment - 1) / texture_alignment * texture_alignment);
   if (*memory == nullptr) return cudaErrorMemoryAllocation;
