@@ -95,7 +95,7 @@ inline std::string choose(const Conditions& now, const std::string& what, std::m
   if (what == "layout") return name_of(choose_table_layout(now));
   if (what == "counter") {
     return name_of(choose_counter(now, {work["messages"], work["tiles"], work["units"], work["most"], rounds,
-                                        work["keys"] == 1, work["keys"] == 2}));
+                                        work["keys"] == 1, work["keys"] == 2, static_cast<CounterForm>(work["form"])}));
   }
   if (what == "message") {
     constexpr Mode modes[] = {Mode::ecb, Mode::cbc, Mode::cfb, Mode::cfb8, Mode::ctr};

@@ -124,9 +124,8 @@ void run_gcm_siv(const DeviceBatch& b, std::uint32_t* verdicts) {
   hashes.polyvals = reinterpret_cast<Block*>(memory.data());
   ghash::authenticate(b.device, b.stream, hashes, nullptr);
   const TableLayout layout = choose_table_layout(conditions_of(b.device));
-  lane_table::finish_siv_tags(b.device, b.stream, layout,
-                              {b.views, b.hashes.views, b.messages, const_cast<Block*>(b.hashes.masks)},
-                              source_of(*text.aes_keys, layout), hashes.polyvals, encrypting, verdicts);
+  lane_table::finish_siv_tags(b.device, b.stream, layout, b.siv_keys->messages(), source_of(*text.aes_keys, layout),
+                              hashes.polyvals, encrypting, verdicts);
   if (encrypting) return run_counters(text, nullptr);
   if (verdicts == nullptr) return;
   wipe_forged(b.device, b.stream, {b.views, b.first_tile, b.tiles, b.messages}, 16, verdicts);

@@ -35,14 +35,14 @@ void SivKeys::reserve(Upload& upload, const Message& message) {
 }
 
 void SivKeys::begin(const DeviceBatch& b, Block* nonces) {
-  const lane_table::SivMessages messages{b.views, b.hashes.views, b.messages, nonces};
+  messages_ = {b.views, b.hashes.views, b.messages, nonces};
   if (!only_key_) {
     memory_.emplace();
     const auto bytes = memory_->reserve_on_device<std::uint8_t>(b.algorithm.key_len() * b.messages);
     const auto hash_keys = memory_->reserve_on_device<gf128::Element>(b.messages);
     memory_->allocate(b.stream);
     const TableLayout layout = choose_table_layout(conditions_of(b.device));
-    lane_table::derive_siv_keys(b.device, b.stream, layout, messages, source_of(*b.aes_keys, layout),
+    lane_table::derive_siv_keys(b.device, b.stream, layout, messages_, source_of(*b.aes_keys, layout),
                                 {memory_->device(bytes), memory_->device(hash_keys)});
     of_messages_.take_bytes(memory_->device(bytes), b.messages);
     hash_keys_ = memory_->device(hash_keys);
@@ -50,7 +50,7 @@ void SivKeys::begin(const DeviceBatch& b, Block* nonces) {
   const auto given = b.direction == Direction::encrypt ? lane_table::GivenTag::none
                      : b.computes_tags                 ? lane_table::GivenTag::mask
                                                        : lane_table::GivenTag::beside;
-  lane_table::begin_siv_messages(b.device, b.stream, messages, given);
+  lane_table::begin_siv_messages(b.device, b.stream, messages_, given);
 }
 
 lane_table::SivKeySource source_of(AesKeys& keys, TableLayout layout) {

@@ -35,6 +35,9 @@ class SivKeys {
   // views number the keys of messages.
   void begin(const DeviceBatch& batch, Block* nonces);
 
+  // After begin().
+  const lane_table::SivMessages& messages() const { return messages_; }
+
   // Of encryption, a key for each message.
   AesKeys& of_messages() { return of_messages_; }
   const Key* only_key() const { return only_key_ ? &*only_key_ : nullptr; }  // that the host has derived
@@ -44,6 +47,7 @@ class SivKeys {
   const gf128::Element* only_hash_key() const { return only_key_ ? &*only_hash_key_ : nullptr; }
 
  private:
+  lane_table::SivMessages messages_{};
   AesKeys of_messages_;
   std::optional<Key> only_key_;
   const Key* list_of_key_ = nullptr;  // what of_messages_ reads

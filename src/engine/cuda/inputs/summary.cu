@@ -240,7 +240,7 @@ class MessageChecker {
     std::uint8_t* const plaintext = c_.encrypting ? const_cast<std::uint8_t*>(c_.in) + in_ : c_.out + out_;
     std::uint8_t* const ciphertext = c_.encrypting ? c_.out + out_ : const_cast<std::uint8_t*>(c_.in) + in_;
     view.text = c_.hashes_plaintext ? plaintext : ciphertext;
-    view.tag = ciphertext + lengths_.text;
+    view.tag = right ? ciphertext + lengths_.text : nullptr;
     view.aad_len = aad_len_;
     view.text_len = lengths_.text;
     view.chunk_blocks = c_.chunk_blocks;

@@ -59,8 +59,8 @@ __global__ void __launch_bounds__(begin_threads)
     MessageView& view = batch.views[i];
     batch.nonces[i] = {{view.start.words[0], view.start.words[1], view.start.words[2], 0}};
     view.key = static_cast<std::uint32_t>(i);
-    if (given == GivenTag::none) continue;
     const HashView& hash = batch.hash_views[i];
+    if (given == GivenTag::none || hash.tag == nullptr) continue;
     view.start = first_counter(given == GivenTag::mask ? hash.mask : load_bytes(global(hash.tag), 16));
   }
 }
