@@ -30,6 +30,9 @@ struct FourBlocks {
   static void store(std::uint8_t* p, Vector v) {
     for (int i = 0; i < 4; ++i) store_block(p + 16 * i, v.block[i]);
   }
+  static void store_past_cache(std::uint8_t* p, Vector v) {
+    for (int i = 0; i < 4; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(p + 16 * i), v.block[i]);
+  }
   static Vector add_longs(Vector a, Vector b) {
     return each([&](int i) { return _mm_add_epi64(a.block[i], b.block[i]); });
   }
@@ -75,7 +78,8 @@ struct FourBlocks {
 }  // namespace
 
 extern const AesLanes aes_lanes_four_blocks;
-constinit const AesLanes aes_lanes_four_blocks = make_aes_lanes<FourBlocks>("four_blocks");
+constinit const AesLanes four_blocks_past_cache = make_aes_lanes<PastCache<FourBlocks>>("four_blocks", nullptr);
+constinit const AesLanes aes_lanes_four_blocks = make_aes_lanes<FourBlocks>("four_blocks", &four_blocks_past_cache);
 
 }  // namespace warpcipher::cpu
 

@@ -27,13 +27,14 @@ using namespace test;
 
 // libcrypto's code, or own code.
 struct Form {
-  const char* name = "libcrypto";
+  std::string name = "libcrypto";
   const cpu::AesLanes* code = nullptr;
+  bool past_cache = false;
 
   void run(const Message& m, const Piece& piece) const {
     AesKey& key = AesKey::of(*m.key);
     if (code == nullptr) return run_libcrypto_piece(key, m, piece);
-    run_own_piece(*code, key, m, piece);
+    (past_cache ? run_past_cache : run_in_cache)(*code, key, m, piece);
   }
 };
 
@@ -41,10 +42,14 @@ struct Form {
 std::vector<Form> forms() {
   std::vector<Form> all;
   if (Libcrypto::is_here()) all.push_back({});
-  for (const cpu::AesLanes* code : cpu::aes_lanes_list()) all.push_back({code->name, code});
+  std::vector<const cpu::AesLanes*> codes(cpu::aes_lanes_list().begin(), cpu::aes_lanes_list().end());
 #if defined(__x86_64__)
-  if (!cpu::aes_lanes_list().empty()) all.push_back({cpu::aes_lanes_four_blocks.name, &cpu::aes_lanes_four_blocks});
+  if (!codes.empty()) codes.push_back(&cpu::aes_lanes_four_blocks);
 #endif
+  for (const cpu::AesLanes* code : codes) {
+    all.push_back({code->name, code});
+    all.push_back({std::string(code->name) + "_past_cache", code, true});
+  }
   return all;
 }
 
@@ -59,13 +64,16 @@ constexpr Kind kinds[] = {
     {"ctr", Direction::decrypt}, {"xts", Direction::encrypt},  {"xts", Direction::decrypt},
 };
 
-// The message by `form`, at out and in place, `shift` bytes from an aligned place, against `want`.
-void expect_right(const Form& form, const Message& given, std::size_t len, std::size_t shift,
+// The message by `form`, at out and in place, `any_shift` bytes from an aligned place, against `want`. Past the cache a
+// text is at a multiple of a block, and not in place.
+void expect_right(const Form& form, const Message& given, std::size_t len, std::size_t any_shift,
                   const std::uint8_t* want) {
   constexpr std::size_t guard = 64;
+  const std::size_t shift = form.past_cache ? 16 * (any_shift % 4) : any_shift;
   Message m = given;
   m.in_len = len;
   for (const bool in_place : {false, true}) {
+    if (in_place && form.past_cache) continue;
     Bytes in(len + shift), out(shift + len + guard, Sample::guard_byte);
     std::copy(given.in, given.in + len, in.begin() + static_cast<std::ptrdiff_t>(shift));
     m.in = in.data() + shift;
@@ -153,7 +161,7 @@ TEST_P(CpuAesLanes, GoOnInTheMiddle) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, CpuAesLanes, testing::ValuesIn(forms()),
-                         [](const auto& form) { return std::string(form.param.name); });
+                         [](const auto& form) { return form.param.name; });
 
 TEST(CpuAesModes, TakeOwnCodeForShortPieces) {
   for (const Kind& kind : kinds) {
@@ -163,6 +171,34 @@ TEST(CpuAesModes, TakeOwnCodeForShortPieces) {
   }
   EXPECT_EQ(own_aes(Mode::cbc, Direction::encrypt, 64), nullptr);
   EXPECT_EQ(own_aes(Mode::ofb, Direction::decrypt, 64), nullptr);
+}
+
+// Long texts that are not in place go past the cache, and become what they become in place.
+TEST(CpuAesModes, StoreLongTextsPastTheCache) {
+  SKIP_WITHOUT_CPU_AES();
+  std::mt19937 random(34);
+  const std::size_t len = least_past_cache + 64;
+  for (const char* name : {"aes-128-ctr", "aes-256-gcm", "aes-128-cbc", "aes-192-cfb"}) {
+    const Algorithm& algorithm = find_algorithm(name);
+    const bool chains = algorithm.mode.id == Mode::cbc || algorithm.mode.id == Mode::cfb;
+    Sample sample(random, algorithm, chains ? Direction::decrypt : Direction::encrypt, len);
+    Bytes out(len + 64), in_place(sample.in), tag(16);
+    Message m = sample.message, same = sample.message;
+    m.out = out.data() + (16 - reinterpret_cast<std::uintptr_t>(out.data()) % 16) % 16 + 16;
+    same.in = same.out = in_place.data();
+    same.tag = tag.data();
+    EXPECT_TRUE(is_past_cache(m));
+    EXPECT_FALSE(is_past_cache(same));
+    EXPECT_EQ(run_with_threads({&m, 1}, 2)[0], Status::ok);
+    EXPECT_EQ(run_with_threads({&same, 1}, 2)[0], Status::ok);
+    EXPECT_TRUE(std::equal(in_place.begin(), in_place.begin() + static_cast<std::ptrdiff_t>(len), m.out)) << name;
+    EXPECT_TRUE(std::equal(m.tag, m.tag + m.tag_len, same.tag)) << name;
+    m.out += 1;
+    EXPECT_FALSE(is_past_cache(m));
+    m.out -= 1;
+    m.in_len = m.out_len = least_past_cache - 16;
+    EXPECT_FALSE(is_past_cache(m));
+  }
 }
 
 }  // namespace

@@ -132,7 +132,8 @@ Status OwnGcm::run(const Message& m) const {
   const cpu::GcmText text{counter0, m.aad, m.aad_len, m.in, m.out, m.in_len};
   const bool encrypting = m.direction == Direction::encrypt;
   std::uint8_t tag[16];
-  (encrypting ? code_.encrypt : code_.decrypt)(key_, text, tag);
+  const cpu::GcmLanes& code = is_past_cache(m) ? *code_.past_cache : code_;
+  (encrypting ? code.encrypt : code.decrypt)(key_, text, tag);
   const bool good = settle_tag(m, tag);
   secure_wipe(tag, sizeof tag);
   if (good) return Status::ok;
@@ -174,7 +175,8 @@ void SplitGcm::transform(gf128::Element counter0, const Piece& piece, std::size_
   if (code_ != nullptr) {
     gf128::store(start, counter0);
     const cpu::GcmText text{start, message_.aad, aad_len, piece.in, piece.out, piece.len};
-    (message_.direction == Direction::encrypt ? code_->encrypt : code_->decrypt)(key_.gcm_lanes(*code_), text, tag);
+    const cpu::GcmLanes& code = is_past_cache(message_) ? *code_->past_cache : *code_;
+    (message_.direction == Direction::encrypt ? code.encrypt : code.decrypt)(key_.gcm_lanes(*code_), text, tag);
     return;
   }
   gf128::store(start, solve_iv(constants_, counter0));

@@ -27,6 +27,9 @@ struct AesLanes {
 
   const char* name;
 
+  // The same of the same keys, storing past the cache: `out` is a multiple of 64 bytes. nullptr: this is it.
+  const AesLanes* past_cache;
+
   // key_len: 16, 24 or 32. tweak_key: as long, or nullptr for other modes than XTS.
   void (*make_key)(const std::uint8_t* key, const std::uint8_t* tweak_key, std::size_t key_len, AesLaneKey& made);
 

@@ -169,10 +169,12 @@ struct AesLanesCode {
   template <class Step>
   static void run_groups(const Step& step, const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
     for (; len >= group_len; len -= group_len, in += group_len, out += group_len) step(in, out);
+    end_stores<Lanes>();
     if (len == 0) return;
     alignas(64) std::uint8_t rest[group_len] = {};
     copy_short(rest, in, len);
     step(rest, rest);
+    end_stores<Lanes>();
     copy_short(out, rest, len);
     forget(rest, sizeof rest);
   }
@@ -229,9 +231,10 @@ struct AesLanesCode {
 };
 
 template <class Lanes>
-constexpr AesLanes make_aes_lanes(const char* name) {
+constexpr AesLanes make_aes_lanes(const char* name, const AesLanes* past_cache) {
   using Code = AesLanesCode<Lanes>;
   return {name,
+          past_cache,
           Code::make_key,
           Code::make_tweak,
           Code::template ecb<true>,

@@ -105,6 +105,22 @@ const cpu::AesLanes* own_aes(Mode mode, Direction direction, std::size_t len) {
 }
 
 void run_own_piece(const cpu::AesLanes& code, AesKey& key, const Message& m, const Piece& piece) {
+  is_past_cache(m) ? run_past_cache(code, key, m, piece) : run_in_cache(code, key, m, piece);
+}
+
+void run_past_cache(const cpu::AesLanes& code, AesKey& key, const Message& m, const Piece& piece) {
+  const std::size_t to_line = (0 - reinterpret_cast<std::uintptr_t>(piece.out)) % 64;
+  // CFB8 has units of a byte, and goes through a buffer.
+  if (to_line + 16 > piece.len || m.algorithm().unit_len() != 16) return run_in_cache(code, key, m, piece);
+  if (to_line == 0) return run_in_cache(*code.past_cache, key, m, piece);
+  const Piece head{piece.in, piece.out, to_line, piece.first_unit, piece.chain, false};
+  run_in_cache(code, key, m, head);
+  run_in_cache(*code.past_cache, key, m,
+               {piece.in + to_line, piece.out + to_line, piece.len - to_line, piece.first_unit + to_line / 16,
+                piece.in + to_line - 16, piece.last});
+}
+
+void run_in_cache(const cpu::AesLanes& code, AesKey& key, const Message& m, const Piece& piece) {
   const cpu::AesLaneKey& round_keys = key.aes_lanes(code);
   const bool encrypting = m.direction == Direction::encrypt;
   switch (m.algorithm().mode.id) {

@@ -21,4 +21,9 @@ const cpu::AesLanes* own_aes(Mode mode, Direction direction, std::size_t len);
 void run_own_piece(const cpu::AesLanes& code, AesKey& key, const Message& m, const Piece& piece);
 void run_libcrypto_piece(AesKey& key, const Message& m, const Piece& piece);
 
+// Own code's two ways to store: so that the next reader finds the text in the cache, or past it, as is_past_cache()
+// chooses. Past it, piece.out is a multiple of 16 bytes and not piece.in.
+void run_in_cache(const cpu::AesLanes& code, AesKey& key, const Message& m, const Piece& piece);
+void run_past_cache(const cpu::AesLanes& code, AesKey& key, const Message& m, const Piece& piece);
+
 }  // namespace warpcipher

@@ -50,6 +50,9 @@ struct GcmSivText {
 struct GcmLanes {
   const char* name;
 
+  // The same of the same keys, GCM storing past the cache: `out` is a multiple of 16 bytes. nullptr: this is it.
+  const GcmLanes* past_cache;
+
   // key_len: 16, 24 or 32.
   void (*make_key)(const std::uint8_t* key, std::size_t key_len, GcmLaneKey& made);
 

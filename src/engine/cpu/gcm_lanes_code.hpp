@@ -154,6 +154,14 @@ struct GcmLanesCode {
   template <HashedText Hashed>
   static __m128i run_text(const GcmLaneKey& key, Vector counter, __m128i hash, const std::uint8_t* in,
                           std::uint8_t* out, std::size_t left) {
+    if constexpr (is_past_cache<Lanes>) {
+      const std::size_t to_line = (0 - reinterpret_cast<std::uintptr_t>(out)) % 64;
+      const std::size_t head = to_line < left ? to_line : left;
+      hash = run_head<Hashed>(key, counter, hash, in, out, head);
+      in += head;
+      out += head;
+      left -= head;
+    }
     for (; left >= group_len; left -= group_len, in += group_len, out += group_len) {
       Vector blocks[vectors];
       make_key_stream(key, counter, blocks);
@@ -166,12 +174,24 @@ struct GcmLanesCode {
       }
       if constexpr (Hashed != HashedText::none) hash = hash_group(key, hash, hashed);
     }
+    end_stores<Lanes>();
     if (left > 0) {
       Vector blocks[vectors];
       make_key_stream(key, counter, blocks);
       hash = run_rest<Hashed>(key, hash, blocks, in, out, left);
     }
     return hash;
+  }
+
+  // Text in front of the groups: whole blocks, or all of a text. `counter` goes on behind it.
+  template <HashedText Hashed>
+  static __m128i run_head(const GcmLaneKey& key, Vector& counter, __m128i hash, const std::uint8_t* in,
+                          std::uint8_t* out, std::size_t len) {
+    if (len == 0) return hash;
+    Vector blocks[vectors], ahead = counter;
+    make_key_stream(key, ahead, blocks);
+    counter = Lanes::add_words(counter, Lanes::from_block(_mm_set_epi32(0, 0, 0, static_cast<int>(len / 16))));
+    return run_rest<Hashed>(key, hash, blocks, in, out, len);
   }
 
   // The next group of encrypted counters. The 32 bits that count are the first word of a block of `counter`: GCM's
@@ -242,6 +262,7 @@ struct GcmLanesCode {
       hashed[v] = Lanes::load(text + vector_len * v);
       Lanes::store(text + vector_len * v, Lanes::exclusive_or(hashed[v], blocks[v]));
     }
+    end_stores<Lanes>();
     copy_short(out, text, len);
     if constexpr (Hashed == HashedText::output) {
       std::memset(text + len, 0, vector_len * used - len);
@@ -271,11 +292,12 @@ struct GcmLanesCode {
   }
 };
 
-template <class Lanes>
-constexpr GcmLanes make_gcm_lanes(const char* name) {
+template <class Lanes, class SivLanes>
+constexpr GcmLanes make_gcm_lanes(const char* name, const GcmLanes* past_cache) {
   using Gcm = GcmLanesCode<Lanes, false>;
-  using Siv = GcmLanesCode<Lanes, true>;
+  using Siv = GcmLanesCode<SivLanes, true>;
   return {name,
+          past_cache,
           Gcm::make_key,
           Gcm::template run<true>,
           Gcm::template run<false>,

@@ -24,6 +24,23 @@ __m128i transform_block(const RoundKeys& keys, int rounds, __m128i block) {
   return Encrypt ? _mm_aesenclast_si128(block, key) : _mm_aesdeclast_si128(block, key);
 }
 
+// The same vectors, stored past the cache, at multiples of 64 bytes. A text that no cache holds is else read from
+// memory before it is overwritten.
+template <class Lanes>
+struct PastCache : Lanes {
+  static constexpr bool past_cache = true;
+  static void store(std::uint8_t* p, typename Lanes::Vector v) { Lanes::store_past_cache(p, v); }
+};
+
+template <class Lanes>
+inline constexpr bool is_past_cache = requires { Lanes::past_cache; };
+
+// Such stores are ordered with others by a fence alone.
+template <class Lanes>
+inline void end_stores() {
+  if constexpr (is_past_cache<Lanes>) _mm_sfence();
+}
+
 template <class Lanes, bool Encrypt>
 [[gnu::always_inline]] inline void run_round(typename Lanes::Vector (&blocks)[Lanes::vectors],
                                              const std::uint8_t* round_key) {

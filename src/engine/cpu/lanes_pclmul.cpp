@@ -24,6 +24,7 @@ struct OneBlock {
   static Vector counters() { return _mm_setzero_si128(); }  // what each block's counter is ahead of the first
   static Vector load(const std::uint8_t* p) { return load_block(p); }
   static void store(std::uint8_t* p, Vector v) { store_block(p, v); }
+  static void store_past_cache(std::uint8_t* p, Vector v) { _mm_stream_si128(reinterpret_cast<__m128i*>(p), v); }
   static Vector add_words(Vector a, Vector b) { return _mm_add_epi32(a, b); }
   static Vector add_longs(Vector a, Vector b) { return _mm_add_epi64(a, b); }
   static Vector exclusive_or(Vector a, Vector b) { return _mm_xor_si128(a, b); }
@@ -53,8 +54,13 @@ struct OneBlock {
 
 }  // namespace
 
-constinit const AesLanes aes_lanes_aesni = make_aes_lanes<OneBlock>("aesni");
-constinit const GcmLanes gcm_lanes_aesni = make_gcm_lanes<OneBlock>("aesni");
+namespace {
+constinit const AesLanes aes_past_cache = make_aes_lanes<PastCache<OneBlock>>("aesni", nullptr);
+constinit const GcmLanes gcm_past_cache = make_gcm_lanes<PastCache<OneBlock>, OneBlock>("aesni", nullptr);
+}  // namespace
+
+constinit const AesLanes aes_lanes_aesni = make_aes_lanes<OneBlock>("aesni", &aes_past_cache);
+constinit const GcmLanes gcm_lanes_aesni = make_gcm_lanes<OneBlock, OneBlock>("aesni", &gcm_past_cache);
 
 }  // namespace warpcipher::cpu
 

@@ -26,6 +26,7 @@ struct TwoBlocks {
   static Vector counters() { return _mm256_set_epi32(0, 0, 0, 1, 0, 0, 0, 0); }
   static Vector load(const std::uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
   static void store(std::uint8_t* p, Vector v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
+  static void store_past_cache(std::uint8_t* p, Vector v) { _mm256_stream_si256(reinterpret_cast<__m256i*>(p), v); }
   static Vector add_words(Vector a, Vector b) { return _mm256_add_epi32(a, b); }
   static Vector add_longs(Vector a, Vector b) { return _mm256_add_epi64(a, b); }
   static Vector exclusive_or(Vector a, Vector b) { return _mm256_xor_si256(a, b); }
@@ -57,8 +58,13 @@ struct TwoBlocks {
 
 }  // namespace
 
-constinit const AesLanes aes_lanes_vaes = make_aes_lanes<TwoBlocks>("vaes");
-constinit const GcmLanes gcm_lanes_vaes = make_gcm_lanes<TwoBlocks>("vaes");
+namespace {
+constinit const AesLanes aes_past_cache = make_aes_lanes<PastCache<TwoBlocks>>("vaes", nullptr);
+constinit const GcmLanes gcm_past_cache = make_gcm_lanes<PastCache<TwoBlocks>, TwoBlocks>("vaes", nullptr);
+}  // namespace
+
+constinit const AesLanes aes_lanes_vaes = make_aes_lanes<TwoBlocks>("vaes", &aes_past_cache);
+constinit const GcmLanes gcm_lanes_vaes = make_gcm_lanes<TwoBlocks, TwoBlocks>("vaes", &gcm_past_cache);
 
 }  // namespace warpcipher::cpu
 

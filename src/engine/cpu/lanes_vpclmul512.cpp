@@ -33,6 +33,7 @@ struct FourBlocks {
   static Vector counters() { return _mm512_set_epi32(0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0); }
   static Vector load(const std::uint8_t* p) { return _mm512_loadu_si512(p); }
   static void store(std::uint8_t* p, Vector v) { _mm512_storeu_si512(p, v); }
+  static void store_past_cache(std::uint8_t* p, Vector v) { _mm512_stream_si512(reinterpret_cast<__m512i*>(p), v); }
   static Vector add_words(Vector a, Vector b) { return _mm512_add_epi32(a, b); }
   static Vector add_longs(Vector a, Vector b) { return _mm512_add_epi64(a, b); }
   static Vector exclusive_or(Vector a, Vector b) { return _mm512_xor_si512(a, b); }
@@ -62,8 +63,13 @@ struct FourBlocks {
 
 }  // namespace
 
-constinit const AesLanes aes_lanes_vaes512 = make_aes_lanes<FourBlocks>("vaes512");
-constinit const GcmLanes gcm_lanes_vaes512 = make_gcm_lanes<FourBlocks>("vaes512");
+namespace {
+constinit const AesLanes aes_past_cache = make_aes_lanes<PastCache<FourBlocks>>("vaes512", nullptr);
+constinit const GcmLanes gcm_past_cache = make_gcm_lanes<PastCache<FourBlocks>, FourBlocks>("vaes512", nullptr);
+}  // namespace
+
+constinit const AesLanes aes_lanes_vaes512 = make_aes_lanes<FourBlocks>("vaes512", &aes_past_cache);
+constinit const GcmLanes gcm_lanes_vaes512 = make_gcm_lanes<FourBlocks, FourBlocks>("vaes512", &gcm_past_cache);
 
 }  // namespace warpcipher::cpu
 
