@@ -120,8 +120,6 @@ def store(x: Any, dtype: str, parts: Iterable[Any]) -> None:
             x.copy_(torch.from_numpy(values).reshape(x.shape))
     elif cupy is not None and isinstance(x, cupy.ndarray):
         x.set(values.reshape(x.shape))
-    elif isinstance(x, _Typed):
-        x.memory.fill(0, values.view(numpy.uint8))
     elif library_of(x, "out") is BUFFERS:
         memoryview(x).cast("B")[:] = values.view(numpy.uint8)
     else:
@@ -188,11 +186,18 @@ def choose_library(library: str | None, device: int | None) -> str:
 class NewArray:
     """An array that is made to be filled.
 
-    to_fill:  what is filled: `open_target` takes it.
+    to_fill:  what is filled: `open_target` takes it. by_host: it is for what the host computes.
     finish(): the array of the library.
     """
 
-    def __init__(self, library: str, device: int | None, shape: tuple[int, ...], dtype: str):
+    def __init__(
+        self,
+        library: str,
+        device: int | None,
+        shape: tuple[int, ...],
+        dtype: str,
+        by_host: bool = False,
+    ) -> None:
         if dtype not in SIZES:
             raise ValueError(f"dtype is {dtype!r}: expected one of {', '.join(SIZES)}")
         self._library = library
@@ -204,7 +209,7 @@ class NewArray:
         if library == "jax":
             if SIZES[dtype] == 8 and not module.config.jax_enable_x64:
                 raise ValueError(f"dtype is {dtype}, and JAX is set to 32 bits: jax_enable_x64")
-            self.to_fill = self._for_jax()
+            self.to_fill = self._for_jax(by_host)
         elif library == "torch":
             where = "cpu" if device is None else f"cuda:{device}"
             self.to_fill = module.empty(shape, dtype=getattr(module, dtype), device=where)
@@ -214,8 +219,8 @@ class NewArray:
         else:
             self.to_fill = module.empty(shape, numpy_dtype(dtype))
 
-    def _for_jax(self) -> Any:
-        if self._device is None or math.prod(self._shape) == 0:
+    def _for_jax(self, by_host: bool) -> Any:
+        if self._device is None or by_host or math.prod(self._shape) == 0:
             return importlib.import_module("numpy").empty(self._shape, numpy_dtype(self._dtype))
         size = SIZES[self._dtype] * math.prod(self._shape)
         self._memory = _native.DeviceArray(size, self._device, 1)  # 1: the legacy default stream

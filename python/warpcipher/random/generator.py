@@ -119,9 +119,9 @@ class Generator(Source):
             )
         return target
 
-    def _new(self, shape: Any, dtype: str, library: str | None) -> NewArray:
+    def _new(self, shape: Any, dtype: str, library: str | None, by_host: bool = False) -> NewArray:
         name = arrays.choose_library(library or self._library, self._device)
-        return NewArray(name, self._device, arrays.parse_shape(shape), dtype)
+        return NewArray(name, self._device, arrays.parse_shape(shape), dtype, by_host)
 
     def bytes_(self, out: ArrayT, *, stream: StreamLike = None) -> ArrayT:
         """Fills an array of any dtype with random bytes."""
@@ -310,7 +310,7 @@ class Generator(Source):
         library: str | None = None,
     ) -> Any:
         """A new array, as `discrete_gaussian_` fills it."""
-        new = self._new(shape, dtype, library)
+        new = self._new(shape, dtype, library, by_host=True)
         self.discrete_gaussian_(new.to_fill, sigma, variance=variance)
         return new.finish()
 
