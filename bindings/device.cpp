@@ -230,6 +230,30 @@ class DeviceArray {
     cuda_engine().wait(stream_);
   }
 
+  // Copies host memory; returns when it is done.
+  void fill(std::size_t begin, nb::handle data) {
+    const Operand bytes(data, "data", Operand::Use::read);
+    if (bytes.device() != host_device) throw nb::value_error("data lies on a GPU: expected host memory");
+    std::uint8_t* const place = range(begin, bytes.size());
+    const GilReleased released;
+    const DeviceScope scope(device_);
+    cuda_engine().copy_to_device(place, bytes.data(), bytes.size(), stream_);
+    cuda_engine().wait(stream_);
+  }
+
+  // Copies a range to other memory of this device; returns when it is done. stream: of the former uses of that memory.
+  void copy_to(std::size_t begin, std::size_t len, nb::handle out, std::size_t out_begin, std::uintptr_t stream) const {
+    const Operand memory(out, "out", Operand::Use::write);
+    if (memory.device() != device_) throw nb::value_error("out is not memory of the array's device");
+    if (out_begin > memory.size() || len > memory.size() - out_begin) throw nb::value_error("out is too short");
+    const std::uint8_t* const source = range(begin, len);
+    const GilReleased released;
+    const DeviceScope scope(device_);
+    cuda_engine().wait(reinterpret_cast<Stream>(stream));
+    cuda_engine().copy_on_device(memory.data() + out_begin, source, len, stream_);
+    cuda_engine().wait(stream_);
+  }
+
   std::uint8_t* range(std::size_t begin, std::size_t len) const {
     if (begin > size_ || len > size_ - begin) {
       throw Error(Status::invalid_argument, "the range [" + std::to_string(begin) + ", +" + std::to_string(len) +
@@ -316,10 +340,17 @@ void bind_device(nb::module_& m) {
            "Leaves the first `size` bytes. Private to the package.")
       .def("clear", &DeviceArray::clear, nb::arg("begin"), nb::arg("size"),
            "Overwrites a range with zeros. Private to the package.")
+      .def("fill", &DeviceArray::fill, nb::arg("begin"), nb::arg("data"),
+           nb::sig("def fill(self, begin: int, data: typing_extensions.Buffer) -> None"),
+           "Copies host memory into a range. Private to the package.")
       .def("pack", &DeviceArray::pack, nb::arg("begin"), nb::arg("source"), nb::arg("source_begin"), nb::arg("count"),
            nb::arg("stride"), nb::arg("length"),
            "Copies rows of another array, `stride` bytes apart, to where they follow each other. Private to the "
            "package.")
+      .def("copy_to", &DeviceArray::copy_to, nb::arg("begin"), nb::arg("size"), nb::arg("out"), nb::arg("out_begin"),
+           nb::arg("stream"),
+           nb::sig("def copy_to(self, begin: int, size: int, out: typing.Any, out_begin: int, stream: int) -> None"),
+           "Copies a range to other memory of the device. Private to the package.")
       .def("tensor", &tensor_of, nb::arg("begin"), nb::arg("code"), nb::arg("bits"), nb::arg("shape"),
            nb::sig("def tensor(self, begin: int, code: int, bits: int, shape: tuple[int, ...]) -> typing.Any"),
            "A range as elements of a dtype, by its numbers in DLPack: an object with DLPack's methods that keeps this "
