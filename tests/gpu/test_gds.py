@@ -12,6 +12,7 @@ from warpcipher import InvalidTag, formats
 from warpcipher.formats import gds
 
 pytest.importorskip("kvikio", reason="kvikio is not installed")
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -28,6 +29,9 @@ def test_the_same_as_without(case: Case, tmp_path: Path, monkeypatch: pytest.Mon
         for offset, length in ((0, len(plain)), (17, len(plain) // 3), (len(plain) - 1, 1)):
             found = gds.read_device(file, path, offset, length)
             assert to_host(found) == plain[offset:][:length]
+            array = torch.empty(length, dtype=torch.uint8, device="cuda:0")
+            gds.read_into(file, path, offset, length, array)
+            assert array.cpu().numpy().tobytes() == plain[offset:][:length]
         sealed = bytearray(path.read_bytes())
         sealed[len(sealed) // 2] ^= 1
         path.write_bytes(sealed)

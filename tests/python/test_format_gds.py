@@ -4,6 +4,7 @@ the same with both."""
 
 from __future__ import annotations
 
+import io
 import sys
 from array import array
 from pathlib import Path
@@ -12,10 +13,15 @@ from typing import Any
 
 import pytest
 from format_cases import CASES, Case, paint
-from warpcipher import InvalidTag, formats
+from warpcipher import InvalidTag, formats, weights
 from warpcipher.formats import gds
 from warpcipher.formats.chunks import AeadChunks
 from warpcipher.formats.ctr_hmac import CtrHmacChunks
+from warpcipher.weights import frameworks, images
+from warpcipher.weights.model import open_file
+from weights_cases import assert_same, painted, tensors
+
+np = pytest.importorskip("numpy", reason="NumPy is not installed")
 
 
 class Memory(bytearray):
@@ -33,6 +39,10 @@ class Memory(bytearray):
         assert count == 1
         assert at + size <= len(source)
         self[begin : begin + size] = source[at : at + size]
+
+    def copy_to(self, begin: int, size: int, out: Any, out_begin: int, stream: int) -> None:
+        assert begin + size <= len(self)
+        out.memory[out_begin : out_begin + size] = np.frombuffer(self, np.uint8, size, begin)
 
 
 class CuFile:
@@ -63,6 +73,7 @@ def open_on_gpu(self: Any, first: int, lengths: array[int], sealed: Memory, fina
 def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kvikio", SimpleNamespace(CuFile=CuFile))
     monkeypatch.setattr(gds, "_native", SimpleNamespace(DeviceArray=Memory))
+    monkeypatch.setattr(gds, "viewed", lambda out, _: (SimpleNamespace(device=0, memory=out), 0))
     monkeypatch.setattr(AeadChunks, "open_on_gpu", open_on_gpu)
     monkeypatch.setattr(CtrHmacChunks, "open_on_gpu", open_on_gpu)
 
@@ -100,6 +111,53 @@ def test_a_changed_chunk_and_a_cut_file(tmp_path: Path) -> None:
         path.write_bytes(sealed[:70_000])
         with pytest.raises(formats.FormatError, match="ended at byte 70000"):
             gds.read_device(file, path, 0, len(plain))
+
+
+class Elsewhere(frameworks._NumPy):
+    """A framework whose blocks are filled as those on a GPU are: as arrays, not as host memory."""
+
+    def memory(self, block: Any) -> Any:
+        return block
+
+
+@pytest.mark.usefixtures("stand_ins")
+def test_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gds, "PIECE", 70_000)
+    monkeypatch.setattr(frameworks, "get", lambda framework, device: Elsewhere())
+    case, path, model = CASES[0], tmp_path / "x", tensors(rows=400)
+    weights.save_file(model, path, case.key)
+    blocks: list[int] = []
+    read = gds.read_into
+
+    def count(file: Any, path: str, offset: int, length: int, out: Any) -> None:
+        blocks.append(length)
+        read(file, path, offset, length, out)
+
+    monkeypatch.setattr(images, "read_into", count)
+    assert_same(weights.load_file(path, case.key, "cuda:0", gds=True), model)
+    assert blocks == [sum(tensor.nbytes for tensor in model.values())]
+    with weights.safe_open(path, "pt", "cuda:0", key=case.key, gds=True) as opened:
+        part = opened.get_slice("embed")[5:60, 3:9]
+        assert np.array_equal(part, model["embed"][5:60, 3:9])
+    painted(path, path.stat().st_size // 2)
+    with pytest.raises(InvalidTag):
+        weights.load_file(path, case.key, "cuda:0", gds=True)
+
+
+def test_what_gds_does_not_read(tmp_path: Path) -> None:
+    weights.save_file({"x": np.ones(3)}, tmp_path / "x")
+    with pytest.raises(ValueError, match="gds reads to a GPU, and device is 'cpu'"):
+        weights.load_file(tmp_path / "x", bytes(32), "cpu", "np", gds=True)
+    for key in (None, weights.CryptotensorsKey(bytes(32), sign=bytes(32))):
+        with pytest.raises(ValueError, match="gds reads files in cobblestone and Tink's AES-GCM"):
+            open_file(str(tmp_path / "x"), key, b"", True)
+    with (
+        formats.open(
+            io.BytesIO(CASES[0].encrypt(b"text")), CASES[0].key, options=CASES[0].options
+        ) as file,
+        pytest.raises(ValueError, match="out lies in host memory"),
+    ):
+        gds.read_into(file, tmp_path / "x", 0, 4, bytearray(4))
 
 
 def test_without_kvikio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

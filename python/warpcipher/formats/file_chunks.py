@@ -181,11 +181,11 @@ def run(call: FileChunksCall, stream: StreamLike = None) -> None:
 def failure_of(call: FileChunksCall, stream: StreamLike = None) -> tuple[str, int, int, int] | None:
     """Reads what the call says. Returns what `raise_failure` takes, for callers that can say more
     of a chunk than its number; None: all was read. Raises what else `read_chunks` raises."""
-    out, pointer = _viewed(call.out, stream)
+    out, pointer = viewed(call.out, stream)
     return _native.read_chunks(call._replace(out=out, stream=pointer))
 
 
-def _viewed(out: Data, stream: StreamLike) -> tuple[Any, int]:
+def viewed(out: Data, stream: StreamLike) -> tuple[Any, int]:
     """What `_native` takes of an output, and its stream."""
     if stream is None and type(out) in PLAIN:
         return out, 0
@@ -202,7 +202,7 @@ def read_plain(file: int, position: int, out: Data) -> None:
     file: a descriptor that can be read at any place. Raises FormatError where the file ends before
     `out` is full, OSError, MemoryError, EngineError; the content of `out` is then of no use.
     """
-    view, stream = _viewed(out, None)
+    view, stream = viewed(out, None)
     failure = _native.read_plain(file, position, view, stream)
     if failure is None:
         return

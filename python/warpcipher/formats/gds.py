@@ -11,9 +11,11 @@ from __future__ import annotations
 import importlib
 import os
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
+from .file_chunks import viewed
 from .layout import FormatError
 
 if TYPE_CHECKING:
@@ -38,17 +40,28 @@ def read_device(
     and for formats that a GPU does not authenticate (raw, Tink's AES-CTR-HMAC); InvalidTag,
     FormatError, OSError, EngineError; then nothing is handed out.
     """
-    kvikio = _kvikio()
-    if offset < 0 or length < 0 or offset + length > file.raw.size:
-        raise ValueError(
-            f"the range [{offset}, +{length}) leaves the file, which has {file.raw.size} bytes"
-        )
+    pieces = _pieces(_kvikio(), file, path, offset, length, device)
     out = _native.DeviceArray(length, device, LEGACY_STREAM)
-    if length == 0:
-        return out
-    with kvikio.CuFile(path, "r") as source:
-        _read(_Source(source, device), file.raw, offset, length, out)
+    done = 0
+    for plain, skip, count in pieces:
+        out.pack(done, plain, skip, 1, count, count)
+        done += count
     return out
+
+
+def read_into(
+    file: DecryptedFile, path: str | os.PathLike[str], offset: int, length: int, out: Any
+) -> None:
+    """Fills an array on a GPU, of `length` bytes, with plaintext from `offset` on, as
+    `read_device` reads it. Raises as that; what `out` holds is then of no use."""
+    view, stream = viewed(out, None)
+    device = getattr(view, "device", None)
+    if device is None:
+        raise ValueError("out lies in host memory: kvikio reads to a GPU")
+    done = 0
+    for plain, skip, count in _pieces(_kvikio(), file, path, offset, length, device):
+        plain.copy_to(skip, count, view, done, stream)
+        done += count
 
 
 def _kvikio() -> Any:
@@ -82,9 +95,33 @@ class _Source:
         return array
 
 
-def _read(
-    source: _Source, reader: DecryptingReader, position: int, length: int, out: _native.DeviceArray
-) -> None:
+Piece = tuple[_native.DeviceArray, int, int]
+"""Plaintext on a GPU, and the bytes wanted of it: where they begin, and how many."""
+
+
+def _pieces(
+    kvikio: Any,
+    file: DecryptedFile,
+    path: str | os.PathLike[str],
+    offset: int,
+    length: int,
+    device: int,
+) -> Iterator[Piece]:
+    """Raises ValueError for a range that the file does not have, before anything is read."""
+    if offset < 0 or length < 0 or offset + length > file.raw.size:
+        raise ValueError(
+            f"the range [{offset}, +{length}) leaves the file, which has {file.raw.size} bytes"
+        )
+
+    def pieces() -> Iterator[Piece]:
+        if length:
+            with kvikio.CuFile(path, "r") as source:
+                yield from _read(_Source(source, device), file.raw, offset, length)
+
+    return pieces()
+
+
+def _read(source: _Source, reader: DecryptingReader, position: int, length: int) -> Iterator[Piece]:
     layout = reader.layout
     first, skip = layout.locate(position)
     last = layout.locate(position + length - 1)[0]
@@ -98,6 +135,6 @@ def _read(
             waiting.append((start, source.start(start, size)))
         plain = reader.open_on_gpu(begin, end, source.finish(*waiting.popleft()))
         count = min(len(plain) - skip, length - done)
-        out.pack(done, plain, skip, 1, count, count)
+        yield plain, skip, count
         done += count
         skip = 0

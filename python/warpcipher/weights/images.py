@@ -13,6 +13,7 @@ from .. import formats
 from .._uncopied import Uncopied
 from ..formats import FormatError
 from ..formats.file_chunks import read_plain
+from ..formats.gds import read_into
 
 
 class Image(Protocol):
@@ -88,15 +89,20 @@ def _copy(source: int, target: int, size: int, offset: int) -> int:
 
 class FormatImage(Uncopied):
     """A file in one of `formats.FORMATS` that authenticates. Its reads go to host memory or to a
-    GPU, of several threads at a time."""
+    GPU, of several threads at a time. gds: to a GPU by kvikio."""
 
-    def __init__(self, path: str, key: object, context: bytes) -> None:
+    def __init__(self, path: str, key: object, context: bytes, gds: bool = False) -> None:
+        self._path = path
+        self._gds = gds
         options = formats.Options(context=context)
         self._file = formats.open(path, key, options=options)
         self.size = self._file.raw.size
 
     def read(self, offset: int, out: Any) -> None:
-        self._file.raw.read_range(offset, len(out), out)
+        if self._gds and not isinstance(out, memoryview):
+            read_into(self._file, self._path, offset, len(out), out)
+        else:
+            self._file.raw.read_range(offset, len(out), out)
 
     def close(self) -> None:
         self._file.close()

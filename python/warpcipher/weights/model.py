@@ -64,17 +64,20 @@ def resolved(key: object) -> object:
     return take("auto", key, Options())[1]
 
 
-def open_file(path: str, key: object, context: bytes) -> TensorFile:
-    """The file at a path. key: None for one that is not encrypted, which is taken by no other.
+def open_file(path: str, key: object, context: bytes, gds: bool = False) -> TensorFile:
+    """The file at a path. key: None for one that is not encrypted, which is taken by no other. gds:
+    read to a GPU by kvikio.
 
     Raises InvalidTag, FormatError, ValueError, TypeError and OSError.
     """
+    if gds and (key is None or isinstance(key, CryptotensorsKey)):
+        raise ValueError("gds reads files in cobblestone and Tink's AES-GCM: no others")
     if isinstance(key, CryptotensorsKey):
         if context:
             raise ValueError("a context was given: a cryptotensors file has none")
         return CryptotensorsFile(path, key)
     if key is not None:
-        return SafetensorsFile(FormatImage(path, key, context))
+        return SafetensorsFile(FormatImage(path, key, context, gds))
     if context:
         raise ValueError("a context was given and no key: a plain file has none")
     file = SafetensorsFile(PlainImage(path))

@@ -5,6 +5,8 @@ safetensors."""
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .._uncopied import Uncopied
@@ -28,21 +30,22 @@ class Model(Uncopied):
     """
 
     def __init__(
-        self, files: dict[str, set[str] | None], key: object, context: bytes, framework: Framework
+        self,
+        files: dict[str, set[str] | None],
+        open_one: Callable[[str], TensorFile],
+        framework: Framework,
     ) -> None:
         self._framework = framework
         self._files: list[TensorFile] = []
         self._places: dict[str, TensorFile] = {}
         try:
             for path, promised in files.items():
-                self._add(path, promised, key, context)
+                self._add(open_one(path), os.path.basename(path), promised)  # noqa: PTH119
         except BaseException:
             self.close()
             raise
 
-    def _add(self, path: str, promised: set[str] | None, key: object, context: bytes) -> None:
-        name = os.path.basename(path)  # noqa: PTH119
-        file = open_file(path, key, context)
+    def _add(self, file: TensorFile, name: str, promised: set[str] | None) -> None:
         self._files.append(file)
         held = file.header.tensors.keys()
         if promised is not None and held != promised:
@@ -170,6 +173,7 @@ def safe_open(
     *,
     key: object = None,
     context: bytes = b"",
+    gds: bool = False,
 ) -> Model:
     """Opens a model to read tensors of it, or parts of tensors.
 
@@ -183,8 +187,22 @@ def safe_open(
     ...     list(model.keys())
     ['w']
     """
-    chosen, key = frameworks.get(framework, device), resolved(key)
-    return Model(files_of(path, key, context), key, context, chosen)
+    chosen = _framework(framework, device, gds)
+    return _opened(path, chosen, key, context, gds)
+
+
+def _framework(name: str, device: str | int, gds: bool) -> Framework:
+    if gds and frameworks.cuda_ordinal(device) is None:
+        raise ValueError(f"gds reads to a GPU, and device is {device!r}")
+    return frameworks.get(name, device)
+
+
+def _opened(
+    path: str | os.PathLike[str], framework: Framework, key: object, context: bytes, gds: bool
+) -> Model:
+    key = resolved(key)
+    open_one = partial(open_file, key=key, context=context, gds=gds)
+    return Model(files_of(path, key, context), open_one, framework)
 
 
 def load_file(
@@ -194,6 +212,7 @@ def load_file(
     framework: str = "pt",
     *,
     context: bytes = b"",
+    gds: bool = False,
 ) -> dict[str, Any]:
     """All tensors of a model, by name.
 
@@ -204,6 +223,8 @@ def load_file(
     device: "cpu", "cuda", "cuda:0" or the number of a GPU.
     framework: "pt" (PyTorch), "np" (NumPy), "jax" or "cupy".
     context: the context that the files were encrypted with.
+    gds: read to a GPU by kvikio (the extra `gds`), for disks with GPUDirect Storage: files in
+    cobblestone and Tink's AES-GCM alone.
 
     The tensors of a file are views of one block of memory, which lives as long as one of them.
     No tensor is given out before all of them were authenticated. Raises InvalidTag, FormatError,
@@ -216,10 +237,10 @@ def load_file(
     >>> weights.load_file("model.safetensors.cobblestone", bytes(32), framework="np")["w"].tolist()
     [1.0, 1.0, 1.0]
     """
-    chosen, key = frameworks.get(framework, device), resolved(key)
+    chosen = _framework(framework, device, gds)
     tensors: dict[str, Any] = {}
     blocks: list[Any] = []
-    with Model(files_of(path, key, context), key, context, chosen) as model:
+    with _opened(path, chosen, key, context, gds) as model:
         try:
             for file in model._files:
                 blocks.append(read_block(chosen, file, 0, file.header.data_size))
