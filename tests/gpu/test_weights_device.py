@@ -13,6 +13,7 @@ import pytest
 from array_libraries import LIBRARIES
 from format_cases import streaming_key
 from warpcipher import InvalidTag, formats, weights
+from warpcipher.weights.deferred import DeferredTensors
 from weights_cases import assert_same, painted, tensors
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")
@@ -94,6 +95,19 @@ def test_slices(framework: str, kind: str, tmp_path: Path) -> None:
             for name in ("embed", "large"):
                 part = to_host(opened.get_slice(name)[index])
                 assert np.array_equal(part, model[name][index])
+
+
+def test_tensors_that_are_read_when_they_are_used(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    model = model_of("pt")
+    weights.save_file(model, tmp_path / "x", RAW)
+    with weights.safe_open(tmp_path / "x", "pt", "cuda:0", key=RAW) as opened:
+        found = dict(DeferredTensors(opened, "cuda:0"))
+        assert {str(tensor.device) for tensor in found.values()} == {"cuda:0"}
+        target = torch.empty(650, 4096, dtype=torch.uint8, device="cuda:0")
+        target.copy_(found["large"].narrow(0, 1300, 650))
+        assert np.array_equal(to_host(target), model["large"][1300:1950])
+        assert np.array_equal(to_host(found["embed"].t().contiguous()), model["embed"].T)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
