@@ -57,6 +57,14 @@ void ModuleWalk::finish(Column& positions) const {
   positions.push_back(end_);
 }
 
+Column walk_modules(Bytes data, std::uint64_t start, std::uint64_t end) {
+  Column positions;
+  ModuleWalk walk(start, end);
+  while (end <= data.size() && walk.has_next()) walk.add(load_le32(data.data() + walk.position()), positions);
+  walk.finish(positions);
+  return positions;
+}
+
 PageModules lay_out_pages(std::span<const std::uint64_t> positions, bool dictionary, std::uint64_t page_overhead,
                           std::uint64_t out) {
   const std::size_t modules = positions.empty() ? 0 : positions.size() - 1;
@@ -106,15 +114,6 @@ void append(ModuleColumns& to, const ModuleColumns& more) {
   append(to.modules, more.modules);
   append(to.outs, more.outs);
   append(to.sizes, more.sizes);
-}
-
-// Where the modules between start and end begin, and `end` itself.
-Column walk_modules(Bytes data, std::uint64_t start, std::uint64_t end) {
-  Column positions;
-  ModuleWalk walk(start, end);
-  while (end <= data.size() && walk.has_next()) walk.add(load_le32(data.data() + walk.position()), positions);
-  walk.finish(positions);
-  return positions;
 }
 
 ChunkOut add_chunk(ChunkModules& found, Bytes data, const ChunkText& chunk, Bytes prefix, std::uint64_t page_overhead,

@@ -48,6 +48,9 @@ class ModuleWalk {
   std::uint64_t at_;
 };
 
+// Where the modules between start and end begin, and `end` itself.
+Column walk_modules(Bytes data, std::uint64_t start, std::uint64_t end);
+
 // One kind of modules of a chunk, headers or pages.
 struct ModuleColumns {
   Column modules;  // where each begins, at its length

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import warpcipher as wc
-from parquet_cases import CTR, GCM, KEYS, modules_of, pq, read_plain, table, write
+from parquet_cases import CTR, GCM, KEYS, module_starts, modules_of, pq, read_plain, table, write
 from warpcipher import _native, parquet
 from warpcipher.formats import FormatError
 
@@ -129,8 +129,10 @@ def test_the_scan_of_a_file_is_the_walk_through_its_bytes(
     outcomes = []
     with path.open("rb") as file:
         for walk in (
-            lambda: _native.walk_modules(data, 0, len(data)),
-            lambda: _native.scan_pages(file.fileno(), 0, len(data))[0],
+            lambda: module_starts(data, 0, len(data)),
+            lambda: (
+                memoryview(_native.scan_pages(file.fileno(), 0, len(data))[0]).cast("Q").tolist()
+            ),
         ):
             try:
                 outcomes.append(walk())

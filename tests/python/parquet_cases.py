@@ -74,14 +74,20 @@ class Module:
     authenticated: bool = True
 
 
-def module_starts(data: bytes | memoryview, start: int, end: int) -> list[int]:
-    """Where the modules between start and end begin, by their lengths, and `end`."""
-    places = [start]
-    while places[-1] < end:
-        place = places[-1]
-        places.append(place + 4 + int.from_bytes(data[place : place + 4], "little"))
-    assert places[-1] == end
-    return places
+def module_starts(data: bytes | bytearray, start: int, end: int) -> list[int]:
+    """Where the modules between start and end begin, by their lengths, and `end`. ValueError: what
+    the library says, too."""
+    places = []
+    at = start
+    while end - at >= 4:
+        length = int.from_bytes(data[at : at + 4], "little")
+        if length < 12:
+            raise ValueError(f"a module of {length} bytes is shorter than its nonce")
+        places.append(at)
+        at += 4 + length
+    if at != end:
+        raise ValueError(f"the lengths of its modules do not add up to its {end - start} bytes")
+    return [*places, end]
 
 
 def modules_of(data: bytes, key: Any, **options: Any) -> list[Module]:
