@@ -99,7 +99,11 @@ struct AesLanesCode {
     const Vector increment = Lanes::from_block(_mm_set_epi64x(0, Lanes::blocks));
     while (len > 0) {
       const std::uint64_t to_wrap = 0 - low;
-      const std::size_t part = low != 0 && to_wrap < (len + 15) / 16 ? 16 * static_cast<std::size_t>(to_wrap) : len;
+      const bool wraps = low != 0 && to_wrap < (len + 15) / 16;
+      if constexpr (is_past_cache<Lanes>) {  // the second part would lie at any block
+        if (wraps) return AesLanesCode<typename Lanes::InCache>::ctr(key, start, in, out, len);
+      }
+      const std::size_t part = wraps ? 16 * static_cast<std::size_t>(to_wrap) : len;
       const __m128i block = _mm_set_epi64x(static_cast<long long>(high), static_cast<long long>(low));
       Vector counter = Lanes::add_longs(Lanes::from_block(block), Lanes::counters());
       const auto step = [&](const std::uint8_t* from, std::uint8_t* to) {

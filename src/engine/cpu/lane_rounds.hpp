@@ -28,12 +28,12 @@ __m128i transform_block(const RoundKeys& keys, int rounds, __m128i block) {
 // memory before it is overwritten.
 template <class Lanes>
 struct PastCache : Lanes {
-  static constexpr bool past_cache = true;
+  using InCache = Lanes;
   static void store(std::uint8_t* p, typename Lanes::Vector v) { Lanes::store_past_cache(p, v); }
 };
 
 template <class Lanes>
-inline constexpr bool is_past_cache = requires { Lanes::past_cache; };
+inline constexpr bool is_past_cache = requires { typename Lanes::InCache; };
 
 // Such stores are ordered with others by a fence alone.
 template <class Lanes>
