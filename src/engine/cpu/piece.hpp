@@ -18,8 +18,8 @@ namespace warpcipher {
 inline constexpr std::uint32_t cpu_tile_units = 16384;
 
 // Zen 3 with 32 MiB of third-level cache, one core of a busy machine, into `out` of 64 MiB, processor time of pyca over
-// the library's: CTR 1.15 to 1.20 without stores past the cache and 1.40 to 1.43 with them, GCM 1.33 to 1.36 and 1.42 to
-// 1.57, CBC decryption 0.99 to 1.03 and 1.05 to 1.11. At 16 MiB the cache still helps whoever reads the text next.
+// the library's: CTR 1.15 to 1.20 without stores past the cache and 1.40 to 1.43 with them, GCM 1.33 to 1.36 and 1.42
+// to 1.57, CBC decryption 0.99 to 1.03 and 1.05 to 1.11. At 16 MiB the cache still helps whoever reads the text next.
 inline constexpr std::size_t least_past_cache = std::size_t{24} << 20;
 
 // Input bytes [offset, offset + len) of a message. Every piece but the last is whole tiles.
