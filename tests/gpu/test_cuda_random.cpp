@@ -93,10 +93,11 @@ std::vector<Distribution> distributions() {
 
 // Elements of stream position `first` on, at `offset` elements of an allocation.
 void compare(const StreamKey& key, const Distribution& d, std::uint64_t first, std::uint64_t count, std::size_t offset,
-             std::uint32_t attempt = 0) {
+             std::uint32_t attempt = 0, std::uint64_t least_of_hybrid = random::cuda::least_of_hybrid) {
   const std::size_t len = d.item_len(), begin = offset * len, end = begin + count * len;
   const DeviceBytes memory(end + 64);
-  random::cuda::fill(key, d, first * d.width(), memory.data() + begin, count, attempt, memory.stream());
+  random::cuda::fill(key, d, first * d.width(), memory.data() + begin, count, attempt, memory.stream(),
+                     least_of_hybrid);
   Bytes expected(end + 64, 0xa5);
   fill_by_definition({key, d, first * d.width(), expected.data() + begin, count, attempt});
   require(memory.content() == expected, "kind " + std::to_string(static_cast<int>(d.kind)) + " of " +
@@ -126,6 +127,20 @@ void test_carry(StreamCipher cipher) {
   compare(key, Distribution::of_normal(Type::float32, 0, 1), stream_len / 4 - 33, 33, 0);
   compare(key, Distribution::of_integers(Type::uint64, 0, UINT64_MAX), 5, 100, 0, 1);
   compare(key, Distribution::of_integers(Type::uint64, 0, UINT64_MAX), 5, 100, 0, domain::attempts - 1);
+}
+
+// Bytes by the hybrid kernel, but for the first and the last row; not from a place that is no multiple of 16.
+void test_hybrid() {
+  const StreamKey key = make_key(StreamCipher::aes256);
+  const Distribution bytes = Distribution::of_bytes(Type::uint8);
+  const Distribution words = Distribution::of_integers(Type::uint32, 0, UINT32_MAX);
+  for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{64 * 63 + 16}, (std::uint64_t{1} << 36) - 4096}) {
+    compare(key, bytes, first, 64 * 194, 0, 0, 0);
+    compare(key, bytes, first, 40000, 16, 0, 0);
+    compare(key, words, first / 4, 10001, 0, 0, 0);
+    compare(key, bytes, first, 40001, 5, 0, 0);
+  }
+  compare(key, Distribution::of_integers(Type::uint64, 0, UINT64_MAX), 24, 5000, 1, 3, 0);
 }
 
 void test_permutations(StreamCipher cipher) {
@@ -185,6 +200,7 @@ int main(int argc, char** argv) {
       test_carry(cipher);
       test_permutations(cipher);
     }
+    test_hybrid();
     test_refusals();
     if (argc > 1 && std::strcmp(argv[1], "--large") == 0) test_large();
   } catch (const std::exception& error) {

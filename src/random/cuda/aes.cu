@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random arrays by AES-256 in counter mode, from lane tables (engine/cuda/lane_table/table_layout.hpp): a lane
 // enciphers the four counters of a row, which differ in the last byte alone and share most of two rounds.
+#include <algorithm>
+
 #include "engine/cuda/lane_table/cipher.cuh"
+#include "engine/cuda/lane_table/hybrid.hpp"
 #include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/launch.hpp"
 #include "random/cuda/kernels.hpp"
@@ -10,11 +13,13 @@ namespace warpcipher::random::cuda {
 namespace {
 
 using namespace ::warpcipher::cuda::lane_table;
-using ::warpcipher::cuda::Block, ::warpcipher::cuda::byte_swap, ::warpcipher::cuda::current_device,
-    ::warpcipher::cuda::Device, ::warpcipher::cuda::launch, ::warpcipher::cuda::LaunchShape;
+using ::warpcipher::cuda::tile_units, ::warpcipher::cuda::Block, ::warpcipher::cuda::byte_swap,
+    ::warpcipher::cuda::current_device, ::warpcipher::cuda::Device, ::warpcipher::cuda::launch,
+    ::warpcipher::cuda::LaunchShape;
 
 constexpr std::uint32_t threads = 512;  // 128 registers a lane
 constexpr int rounds = 14;
+constexpr std::uint64_t least_rows_of_hybrid = 3 * ::warpcipher::cuda::tile_units / 4;  // three tiles
 
 struct Rows {
   std::uint64_t begin, count;
@@ -105,14 +110,46 @@ Rows make_rows(const AesStream& stream, const ArrayFill& fill) {
   return rows;
 }
 
+// Bytes of many rows: the whole rows between the first and the last by the hybrid kernel, which also works by logic.
+// False where it cannot have them.
+bool fill_by_hybrid(const Device& device, const ArrayFill& fill, const Rows& rows, const Elements& elements,
+                    Stream stream) {
+  const std::uint64_t begin = fill.rows.begin + 1, end = fill.rows.end - 1;
+  if (!has_hybrid(device) || rows.count < fill.least_of_hybrid || rows.count < 2 + least_rows_of_hybrid) return false;
+  std::uint8_t* const out = elements.data + (begin * row_len - elements.first);
+  if (reinterpret_cast<std::uintptr_t>(out) % 16 != 0) return false;
+  Secret<SingleSource> source;
+  const std::uint64_t n = rows.base + 4 * begin, len = (end - begin) * row_len;
+  source->view.in = source->view.out = out;
+  source->view.in_len = source->view.out_len = len;
+  source->view.units = len / 16;
+  source->view.start = {{rows.number[0], rows.number[1], byte_swap32(static_cast<std::uint32_t>(n >> 32)),
+                         byte_swap32(static_cast<std::uint32_t>(n))}};
+  source->tiles = (source->view.units + tile_units - 1) / tile_units;
+  source->rounds = rounds;
+  std::copy_n(rows.keys, 4 * (rounds + 1), source->schedule);
+  run_hybrid_key_stream(device, stream, *source);
+  for (const std::uint64_t row : {begin - 1, end}) {
+    Secret<Rows> one(rows);
+    one->begin = row;
+    one->count = 1;
+    start(device, stream, *one, Plain<false>{}, elements);
+  }
+  return true;
+}
+
 }  // namespace
 
 void fill_aes(const StreamKey& key, const ArrayFill& fill, Stream stream) {
   const Device& device = current_device();
   const Secret<AesStream> of_key(key.aes());
   const Secret<Rows> rows(make_rows(*of_key, fill));
-  visit_on_device(
-      fill, [&](const auto& function, const Elements& elements) { start(device, stream, *rows, function, elements); });
+  visit_on_device(fill, [&](const auto& function, const Elements& elements) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(function)>, Plain<false>>) {
+      if (fill_by_hybrid(device, fill, *rows, elements, stream)) return;
+    }
+    start(device, stream, *rows, function, elements);
+  });
 }
 
 }  // namespace warpcipher::random::cuda

@@ -21,6 +21,7 @@ struct ArrayFill {
   std::uint64_t first, last;  // elements, counted from the stream's beginning
   RowRange rows;              // that have them
   std::uint32_t attempt;
+  std::uint64_t least_of_hybrid;  // rows (fill.hpp)
 };
 
 void fill_chacha(const StreamKey& key, const ArrayFill& fill, Stream stream);

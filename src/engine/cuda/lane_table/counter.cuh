@@ -52,10 +52,11 @@ struct LittleEndianCounter {
   }
 };
 
-// Counter: one of the two.
-template <class Counter>
+// Counter: one of the two. HasText: false writes the key stream itself, and reads nothing.
+template <class Counter, bool HasText = true>
 struct CounterModeOf {
   using CounterType = Counter;
+  static constexpr bool has_text = HasText;
   static constexpr bool inverse = false;
   static constexpr std::uint32_t unit_len = 16;
   static constexpr bool runs_of_tiles = true;
@@ -134,7 +135,8 @@ struct CounterModeOf {
       Block texts[blocks_in_flight];
 #pragma unroll
       for (std::uint32_t n = 0; n < blocks_in_flight; ++n) {
-        texts[n] = index + warp_len * n < count ? load_aligned(text.in + (offset + 16 * warp_len * n)) : Block{};
+        const bool is_there = HasText && index + warp_len * n < count;
+        texts[n] = is_there ? load_aligned(text.in + (offset + 16 * warp_len * n)) : Block{};
       }
 #pragma unroll
       for (std::uint32_t n = 0; n < blocks_in_flight; ++n) {
@@ -166,7 +168,7 @@ struct CounterModeOf {
       const std::uint32_t unit = done + lane_index();
       Block blocks[1] = {Counter::add(tile.view.start, tile.first_unit + unit, wrap_32)};
       cipher(blocks);
-      text.store(unit, blocks[0] ^ text.load(unit));
+      text.store(unit, HasText ? blocks[0] ^ text.load(unit) : blocks[0]);
     }
   }
 
@@ -209,6 +211,7 @@ struct CounterModeOf {
 };
 
 struct CounterMode : CounterModeOf<BigEndianCounter> {};
+struct KeyStreamMode : CounterModeOf<BigEndianCounter, false> {};
 struct LittleEndianCounterMode : CounterModeOf<LittleEndianCounter> {
   static constexpr bool many_messages = true;  // a message alone is a batch: its first counter is in device memory
 };

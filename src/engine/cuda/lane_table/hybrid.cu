@@ -19,8 +19,13 @@ void run_text(const Device& device, Stream stream, const Source& source, const P
 
 void run_hybrid_counter(const Device& device, Stream stream, const SingleSource& message, bool wrap_32,
                         const std::uint32_t* verdicts) {
-  launch_hybrid_counter(device, stream, *slice_keys<CounterSource<SingleSource>>(message),
-                        CounterParameters{wrap_32, verdicts, device.multiprocessors});
+  launch_hybrid_counter<CounterMode>(device, stream, *slice_keys<CounterSource<SingleSource>>(message),
+                                     CounterParameters{wrap_32, verdicts, device.multiprocessors});
+}
+
+void run_hybrid_key_stream(const Device& device, Stream stream, const SingleSource& message) {
+  launch_hybrid_counter<KeyStreamMode>(device, stream, *slice_keys<CounterSource<SingleSource>>(message),
+                                       CounterParameters{false, nullptr, device.multiprocessors});
 }
 
 void run_hybrid_text(const Device& device, Stream stream, Mode mode, bool inverse, const SingleSource& message,

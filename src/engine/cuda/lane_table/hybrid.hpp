@@ -28,6 +28,9 @@ Secret<Sliced> slice_keys(const Source& source) {
 void run_hybrid_counter(const Device& device, Stream stream, const SingleSource& message, bool wrap_32,
                         const std::uint32_t* verdicts);
 
+// The key stream of counters of 128 bits, of three tiles or more. message.in is message.out, and is not read.
+void run_hybrid_key_stream(const Device& device, Stream stream, const SingleSource& message);
+
 // A message of ECB, or one to decrypt of CBC or CFB. saved_ciphertext: as ChainParameters.
 void run_hybrid_text(const Device& device, Stream stream, Mode mode, bool inverse, const SingleSource& message,
                      const Block* saved_ciphertext);

@@ -22,7 +22,7 @@ class SlicedCounter {
     aes::Slices::slice_entries(entries_);
   }
 
-  template <class Cipher, class Key>
+  template <bool HasText, class Cipher, class Key>
   __device__ __forceinline__ void tile(const Cipher& cipher, const Key& key, const SingleSource& source,
                                        std::uint32_t tile, bool wrap_32) const {
     const std::uint64_t first = std::uint64_t{CounterMode::carry} * tile;
@@ -38,7 +38,9 @@ class SlicedCounter {
     for (std::uint32_t n = 0; n < 8; n += blocks_in_flight) {
       Block texts[blocks_in_flight];
 #pragma unroll
-      for (std::uint32_t i = 0; i < blocks_in_flight; ++i) texts[i] = load_aligned(in + 16 * warp_len * (n + i));
+      for (std::uint32_t i = 0; i < blocks_in_flight; ++i) {
+        texts[i] = HasText ? load_aligned(in + 16 * warp_len * (n + i)) : Block{};
+      }
 #pragma unroll
       for (std::uint32_t i = 0; i < blocks_in_flight; ++i) {
         const Block stream{{columns[0][n + i], columns[1][n + i], columns[2][n + i], columns[3][n + i]}};
@@ -53,12 +55,13 @@ class SlicedCounter {
   std::uint32_t entries_[8];  // the contribution of the last byte (LaneCipher::counting_entries)
 };
 
-// parameters.stride is the number of blocks, two or more. The message has three tiles or more, and in and out are
-// multiples of 16.
+// Mode: CounterMode or KeyStreamMode. parameters.stride is the number of blocks, two or more. The message has three
+// tiles or more, and in and out are multiples of 16.
 //
 // The first warp of tables in the first block begins with the message's first tile, and that in the last block with the
 // last tile: these two may be partial.
-static __global__ void __launch_bounds__(block_threads, 1)
+template <class Mode>
+__global__ void __launch_bounds__(block_threads, 1)
     hybrid_counter_kernel(const __grid_constant__ CounterSource<SingleSource> source,
                           const __grid_constant__ CounterParameters parameters) {
   using Key = OnlyKey<CounterSource<SingleSource>>;
@@ -69,14 +72,14 @@ static __global__ void __launch_bounds__(block_threads, 1)
     if (warp.is_sliced) {
       if (parameters.verdicts != nullptr && parameters.verdicts[0] == 0) return;  // the others write the zeros
       const SlicedCounter mode(cipher, source.view);
-      while (dealer.take(tile)) mode.tile(cipher, key, source, tile, parameters.wrap_32);
+      while (dealer.take(tile)) mode.template tile<Mode::has_text>(cipher, key, source, tile, parameters.wrap_32);
     } else {
-      CounterMode mode;
+      Mode mode;
       const bool has_first = warp.number == HybridPolicy::sliced_warps && blockIdx.x == 0;
       const bool has_last = warp.number == HybridPolicy::sliced_warps && blockIdx.x == gridDim.x - 1;
       if (has_last) tile = tiles - 1;
       for (bool more = has_first || has_last || dealer.take(tile); more; more = dealer.take(tile)) {
-        mode.tile(cipher, source.template find<CounterMode>(tile), parameters);
+        mode.tile(cipher, source.template find<Mode>(tile), parameters);
       }
     }
   });

@@ -11,7 +11,8 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// The device has two multiprocessors or more; parameters.stride is their number.
+// The device has two multiprocessors or more; parameters.stride is their number. Mode: CounterMode or KeyStreamMode.
+template <class Mode>
 void launch_hybrid_counter(const Device& device, Stream stream, const CounterSource<SingleSource>& message,
                            const CounterParameters& parameters);
 

@@ -18,6 +18,7 @@ struct CbcDecryption;
 struct CfbDecryption;
 struct Cfb8Decryption;
 struct CounterMode;
+struct KeyStreamMode;
 struct LittleEndianCounterMode;
 template <bool Inverse>
 struct XtsMode;
