@@ -127,9 +127,12 @@ test-install: test-cpp ## The installed C package, used from another project
 
 gpu_tests = $(if $(shell nvidia-smi -L 2>/dev/null),tests/gpu)
 
-.PHONY: test
-test: build .venv/.stamp-test test-cpp test-install test-asan ## Everything that this machine can test; pytest comes last
+.PHONY: test-python
+test-python: build .venv/.stamp-test ## The tests of the package and the command, in two processes
 	@tools/test_python.sh $(gpu_tests)
+
+.PHONY: test
+test: test-cpp test-install test-asan test-python ## Everything that this machine can test; pytest comes last
 
 # More of the random cases that `make test` has: LONG times as many, from SEED where it is given.
 LONG ?= 20

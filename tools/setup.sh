@@ -99,6 +99,9 @@ PYTHON
 }
 
 install_python_packages() {
+  # One at a time, where make runs several targets.
+  exec 9>"$venv/.lock"
+  flock 9
   say "installing Python packages for: $*"
   local list=$venv/requirements.txt
   requirements "$@" >"$list"

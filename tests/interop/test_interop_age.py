@@ -66,8 +66,9 @@ def test_passphrases_of_pyrage(size: int, armor: bool) -> None:
     plain = paint(size)
     quick = age.Passphrase("pässword", work_factor=2)
     assert pyrage.passphrase.decrypt(encrypt(plain, quick, armor=armor), "pässword") == plain
-    sealed = pyrage.passphrase.encrypt(plain, "pässword", armored=armor)
-    assert decrypt(sealed, age.Passphrase("pässword")) == plain
+    if size == CHUNK + 1:  # pyrage's own work factor takes a second, there and here
+        sealed = pyrage.passphrase.encrypt(plain, "pässword", armored=armor)
+        assert decrypt(sealed, age.Passphrase("pässword")) == plain
 
 
 @pytest.fixture

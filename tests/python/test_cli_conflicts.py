@@ -244,12 +244,16 @@ def test_one_iv_encrypts_one_file(folder: Path, algorithm: str) -> None:
     for name in ("t/a", "t/sub/b"):
         (folder / name).write_bytes(b"two of a tree")
     options = raw_options(algorithm)
-    for inputs in (("a", "b", "-o", "out"), ("a", "b"), ("t",), ("t", "-o", "out"), ("a", "t/a")):
+    ways = [("a", "b"), ("a", "b", "-o", "out"), ("t",), ("t", "-o", "out"), ("a", "t/a")]
+    only_one = algorithm != "aes-256-gcm"  # what is refused does not depend on the algorithm
+    for inputs in ways[:1] if only_one else ways:
         refuse(
             folder,
             *("encrypt", "--force", *options, *inputs),
             text="2 files cannot be encrypted with one --iv-hex",
         )
+    if only_one:
+        return
     refuse(
         folder,
         *("encrypt", "--json", *options, "a", "b", "t"),
