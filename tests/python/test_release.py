@@ -93,3 +93,21 @@ def test_workflows_run_what_is_here(workflow: Path) -> None:
 
 def test_there_are_workflows() -> None:
     assert {path.name for path in WORKFLOWS} == {"ci.yml", "release.yml", "wheels.yml"}
+
+
+def test_the_address_of_the_repository_is_one() -> None:
+    """pyproject.toml has it; conda-forge's recipe says the same."""
+    urls = (ROOT / "pyproject.toml").read_text().partition("[project.urls]")[2].partition("[")[0]
+    home, *others = re.findall(r'= "(.*)"', urls)
+    assert others
+    assert all(url.startswith(f"{home}/") for url in others)
+    recipe = (ROOT / "packaging/conda-forge/recipe.yaml").read_text()
+    assert re.findall(r"homepage: (.*)", recipe) == [home]
+    files = subprocess.run(
+        ["git", "grep", "-lF", home.removeprefix("https://")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.split()
+    assert set(files) <= {"pyproject.toml", "packaging/conda-forge/recipe.yaml"}
