@@ -129,6 +129,15 @@ def test_what_was_read_is_not_read_again(
         assert asked == []
 
 
+def test_what_does_not_come_as_a_tensor(model: dict[str, Any], tmp_path: Path) -> None:
+    with each(tmp_path / "x") as opened:
+        found = dict(DeferredTensors(opened, "cpu"))
+        assert found["ids"][2:].tolist() == [2, 3, 4, 5, 6]
+        assert (found["experts"][1].numpy() == model["experts"][1].numpy()).all()
+        assert found["scale"].item() == 2.5
+        assert found["w"].data_ptr() == found["w"].data.data_ptr() != 0
+
+
 def test_those_that_are_kept_outlive_the_model(model: dict[str, Any], tmp_path: Path) -> None:
     with each(tmp_path / "x") as opened:
         deferred = DeferredTensors(opened, "cpu")

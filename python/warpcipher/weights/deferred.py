@@ -129,6 +129,17 @@ def _tensor_type() -> Any:
             args, kwargs = tree_map(_value_of, (args, kwargs))
             return call(*args, **kwargs)
 
+        # PyTorch does not dispatch these.
+
+        def data_ptr(self) -> int:
+            return int(self.part.read().data_ptr())
+
+        def numpy(self, *, force: bool = False) -> Any:
+            return self.part.read().numpy(force=force)
+
+        def tolist(self) -> Any:
+            return self.part.read().tolist()
+
         def __repr__(self, **options: Any) -> str:
             return f"<{type(self).__name__} {list(self.shape)} of {self.dtype}, {self.device}>"
 
