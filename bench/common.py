@@ -17,7 +17,7 @@ from pathlib import Path
 
 @dataclass
 class Row:
-    """One measured thing. `values` are in `unit`; the median is reported beside the extremes."""
+    """One measured thing. `values` are in `unit`; the median is reported with the extremes."""
 
     name: str
     unit: str

@@ -295,7 +295,7 @@ nb::object to_dlpack(nb::handle_t<DeviceArray> self, nb::object stream, nb::kwar
   return exporter.attr("__dlpack__")(nb::arg("max_version") = version);
 }
 
-// A range of an array as elements of a dtype that DLPack has, of that code and so many bits.
+// A range of an array as elements of a dtype that DLPack has, of that code and that many bits.
 nb::object tensor_of(nb::handle_t<DeviceArray> self, std::size_t begin, int code, int bits, nb::tuple shape) {
   const DeviceArray& array = nb::cast<const DeviceArray&>(self);
   std::vector<std::size_t> extents;

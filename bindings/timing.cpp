@@ -230,7 +230,7 @@ void bind_timing(nb::module_& m) {
           "pipe_rate", &pipe_rate, nb::arg("pipe"), nb::arg("operations"),
           nb::sig("def pipe_rate(self, pipe: str, operations: int) -> tuple[float, float]"),
           "Operations (\"shared_load\" or \"logic\") of one lane a clock and multiprocessor, and the clock in Hz, over "
-          "so many operations a thread. Waits.");
+          "that many operations a thread. Waits.");
   nb::class_<Stopwatch>(m, "Stopwatch", "Device time between two points of a stream.")
       .def(nb::init<const WorkStream&>(), nb::arg("stream"), nb::keep_alive<1, 2>())
       .def("start", &Stopwatch::start)

@@ -68,7 +68,7 @@ int main() {
   message.iv = counter;
   message.iv_len = sizeof counter;
   wc_result result = {};
-  check(wc_run("cuda", &result, &message, 1, stream), "encrypt");  // enqueued behind `fill`, not waited for
+  check(wc_run("cuda", &result, &message, 1, stream), "encrypt");  // enqueued after `fill`, not waited for
   const unsigned long long hidden = equal_words(words, count, equal, stream);
 
   message.direction = WC_DECRYPT;

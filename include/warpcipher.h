@@ -237,7 +237,7 @@ typedef struct wc_columns {
                                aad_lengths, key_bytes and the results. WC_MEMORY_DEVICE: all on the device that holds in
                                and out, memory is WC_MEMORY_DEVICE too */
   const char *algorithm; /* NULL where keys are given */
-  const void *key_bytes; /* with algorithm: the bytes of the keys, one behind the other */
+  const void *key_bytes; /* with algorithm: the bytes of the keys, one after the other */
   size_t key_bytes_len; /* a multiple of the algorithm's key_len; key_index counts keys */
 } wc_columns;
 
@@ -268,7 +268,7 @@ typedef struct wc_file_chunks {
                               bytes, its tag included, and its IV where that is in the file */
   const void *ivs; /* count * iv_len bytes; NULL: in front of each ciphertext */
   size_t iv_len;
-  const void *tags; /* count * tag_len bytes; NULL: behind each ciphertext */
+  const void *tags; /* count * tag_len bytes; NULL: after each ciphertext */
   size_t tag_len; /* as in wc_message */
   const void *aad; /* one buffer of aad_len bytes */
   size_t aad_len;
@@ -306,7 +306,7 @@ WC_API wc_status wc_encrypt(const wc_key *key, void *out, size_t out_len, size_t
 WC_API wc_status wc_decrypt(const wc_key *key, void *out, size_t out_len, size_t *written, const void *in,
                             size_t in_len, const void *iv, size_t iv_len, wc_padding padding);
 
-/* AEAD with a 16-byte tag behind the ciphertext: seal writes in_len + 16 bytes to out, open writes in_len - 16 bytes;
+/* AEAD with a 16-byte tag after the ciphertext: seal writes in_len + 16 bytes to out, open writes in_len - 16 bytes;
  * out_len is at least that. A nonce must never be used twice with one key. WC_INVALID_TAG: out holds zeros.
  * WC_INVALID_ARGUMENT also: the key is no AEAD's, or there is no room for a tag in what wc_open is given. */
 WC_API wc_status wc_seal(const wc_key *key, void *out, size_t out_len, const void *in, size_t in_len, const void *nonce,

@@ -62,7 +62,7 @@ namespace cipher = warpcipher::des::bitslice;
 
 inline constexpr unsigned key_bits = 56;
 
-// Planes of the text in front of round 1 and behind round 16, all ones or all zeros.
+// Planes of the text before round 1 and after round 16, all ones or all zeros.
 struct Known {
   Word left[32], right[32];
   Word left_behind[32], right_behind[32];

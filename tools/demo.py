@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`make demo`: the main job on real files, told step by step, and rates beside other tools.
+"""`make demo`: the main job on real files, told step by step, and rates against other tools.
 
 Makes a tar of files that are on this machine, encrypts it, looks at it, decrypts it, lets other
 implementations open it, reads from its middle, damages it. Downloads nothing, removes all it made.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many short AES-GCM messages in host memory: `run_columns` and `Batch` on all cores, beside
+"""Many short AES-GCM messages in host memory: `run_columns` and `Batch` on all cores, against
 pyca/cryptography in a loop."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches of short messages in device memory through the CUDA engine, with one key and with a key for each message,
-// beside one message as long as all of them (Harrison 2008, section 7: the overhead of a payload). For each batch:
+// against one message as long as all of them (Harrison 2008, section 7: the overhead of a payload). For each batch:
 //
 //   call   what the host does: run() until it returns
 //   all    from the call of run() until the device is done, and the rate that follows from it

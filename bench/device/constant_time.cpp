@@ -42,7 +42,7 @@ constexpr double threshold = 4.5;               // the usual one: one test in 15
 constexpr double most_of_equal_blocks = 0.01;
 constexpr double least_leak = 0.2;   // of the control
 constexpr int counted_launches = 3;  // with the same data: what two kinds of warps execute depends on who is faster
-constexpr double kept = 0.95;        // of the launches, the fastest: what the machine does beside has no class
+constexpr double kept = 0.95;        // of the launches, the fastest: what else the machine does has no class
 
 std::mt19937_64 generator(std::random_device{}());
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels that constant_time.cpp has beside the engine's: texts made on the device, lookups without any memory
-// traffic, and the control.
+// The kernels that constant_time.cpp has in addition to the engine's: texts made on the device, lookups without any
+// memory traffic, and the control.
 #pragma once
 
 #include <cuda_runtime_api.h>

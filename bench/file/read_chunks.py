@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An encrypted file into memory of a GPU or of the host, by threads and sizes of pieces, beside
+"""An encrypted file into memory of a GPU or of the host, by threads and sizes of pieces, against
 plain reads of the same file: on all threads into page-locked memory (what reading alone takes), and
 on one thread."""
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def measure_columns(path: Path, size: int, out: Any, options: Namespace) -> list[Row]:
-    """Chunks of 16 KiB as columns, beside plain reads of the same file."""
+    """Chunks of 16 KiB as columns, against plain reads of the same file."""
     key, count = os.urandom(32), size // CHUNK
     ivs = b"".join(i.to_bytes(12, "big") for i in range(count))
     lengths, offsets = array("Q", [CHUNK]) * count, array("Q", range(0, count * SEALED, SEALED))
@@ -123,7 +123,7 @@ def rate(name: str, size: int, taken: list[float]) -> Row:
 
 
 class Zeros:
-    """A plaintext of so many bytes, never held as a whole."""
+    """A plaintext of that many bytes, never held as a whole."""
 
     def __init__(self, size: int) -> None:
         self.left = size

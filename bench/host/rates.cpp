@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rates of the `cuda` engine on data in host memory, from C++: one text as one message or as many of one length that
-// lie one behind the other, sectors of a disk image say. Medians of the repetitions; what the link moves is measured in
+// lie one after the other, sectors of a disk image say. Medians of the repetitions; what the link moves is measured in
 // the same run. Some messages of each, or their beginnings, are checked against the reference engine.
 //
 //   host_rates [--MiB N] [--repetitions N] [--algorithm NAME] [--size BYTES] [--decrypt] [--in-place] [--pageable]

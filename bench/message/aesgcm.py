@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One short message at a time on a CPU: `AESGCM.encrypt` beside pyca/cryptography's."""
+"""One short message at a time on a CPU: `AESGCM.encrypt` against pyca/cryptography's."""
 
 from __future__ import annotations
 

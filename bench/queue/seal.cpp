@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the queue of the C ABI pays: threads that hand messages to a wc_queue, beside threads that call wc_seal (or
+// Whether the queue of the C ABI pays: threads that hand messages to a wc_queue, against threads that call wc_seal (or
 // wc_encrypt) for each. Through warpcipher.h alone, messages in ordinary memory, one key.
 //
 //   queue_seal [--engine NAME] [--algorithm NAME] [--threads N] [--size BYTES] [--window N] [--seconds S] [--rounds N]

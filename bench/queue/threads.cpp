@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many threads with AES-128-GCM messages in host memory through a Queue on the `cuda` engine, in C++: threads.py beside
+// Many threads with AES-128-GCM messages in host memory through a Queue on the `cuda` engine, in C++: threads.py with
 // it measures the same with Python's own cost of a message. Each thread keeps a window of messages in flight, each with
 // a place of its own in memory; a latency is the time from before submit() until the queue's listener is told.
 //

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many threads with AES-GCM messages: a `Queue` beside a loop of AESGCM calls in each thread.
+"""Many threads with AES-GCM messages: a `Queue` against a loop of AESGCM calls in each thread.
 
 Each thread keeps a window of messages in flight. A latency is the time from before `submit` until
 the future is done, as its callback sees it; of a plain call, the time of the call.

@@ -33,7 +33,7 @@ FEWEST_BITS = 43  # of random templates: half a minute of DES at 300 G keys/s
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of search: so many bits unknown, at random among some bytes of the key."""
+    """A kind of search: that many bits unknown, at random among some bytes of the key."""
 
     algorithm: str
     unknown: int
@@ -88,7 +88,7 @@ KINDS = {
 
 
 def rate(search: wc.keysearch.Search, seconds: float) -> float:
-    """G keys a second, over so many seconds or the whole range."""
+    """G keys a second, over that many seconds or the whole range."""
     for progress in search:
         if progress.seconds >= seconds:
             search.cancel()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model on a tmpfs to tensors, and tensors to a file: warpcipher.weights beside safetensors,
+"""A model on a tmpfs to tensors, and tensors to a file: warpcipher.weights against safetensors,
 cryptotensors and, on a GPU, fastsafetensors. Each row is printed when it is measured. The loaders
 take turns, so that all see the same machine.
 

@@ -81,7 +81,7 @@ Data: TypeAlias = Buffer | DLPackArray | CudaArray
 """What is taken as bytes."""
 
 ArrayT = TypeVar("ArrayT", bound=DLPackArray | CudaArray)
-"""The type of an array, and of the result beside it: arrays of one library have one type."""
+"""The type of an array, and of the result next to it: arrays of one library have one type."""
 
 BufferT = TypeVar("BufferT", bound=Buffer)
 """The type of a buffer that is written to. The result is the buffer, or a view of its beginning."""

@@ -74,7 +74,7 @@ class BatchRun(Uncopied):
         return self._started.done
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits until the batch has ended, or so many seconds: then False."""
+        """Waits until the batch has ended, or that many seconds: then False."""
         # A child must not touch the future: at the fork another thread may have held its lock.
         if not self._started.in_child and not futures.wait([self._future], timeout).done:
             return False

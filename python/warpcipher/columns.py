@@ -193,7 +193,7 @@ def run_columns(
     lengths:     bytes of input of each message; an AEAD's input to decrypt counts its tag.
     offsets:     where each begins in data; None: back to back.
     key_index:   the key of each message, from 0; None where there is one key.
-    ivs:         the IVs of all messages, one behind the other, of one length, which is that of ivs
+    ivs:         the IVs of all messages, one after the other, of one length, which is that of ivs
                  over the number of messages. 12 bytes for several messages are refused to encrypt
                  by an AEAD: they look like one nonce for all.
     aad:         only for AEADs: associated data; without aad_offsets and aad_lengths all of it for
@@ -206,7 +206,7 @@ def run_columns(
     Columns of integers are sequences of int, or buffers of integers (array('Q'), NumPy), of which
     64-bit ones are used where they lie. Data and out lie anywhere; IVs, AAD and integers in host
     memory, or, when lengths is an array on a GPU, all on the GPU of data and out: integers of 64
-    bits, key_index of 32, and keys may be an array there too, their bytes one behind the other; out
+    bits, key_index of 32, and keys may be an array there too, their bytes one after the other; out
     must then be given. Large batches of AES (GCM: nonces of 12 bytes) on a GPU are then
     checked and planned there: the host does nothing for each message.
 
@@ -219,7 +219,7 @@ def run_columns(
     >>> done = wc.run_columns(
     ...     "aes-128-gcm", "encrypt", bytes(16), b"two texts", lengths=[4, 5], ivs=ivs
     ... )
-    >>> len(done.raise_for_status().out)  # a tag of 16 bytes behind each
+    >>> len(done.raise_for_status().out)  # a tag of 16 bytes after each
     41
     """
     for name, value in (("keys", keys), ("lengths", lengths)):

@@ -102,7 +102,7 @@ class QueueFuture(Uncopied, futures.Future[ResultT]):
         return True
 
     def _ended_before(self) -> None:
-        """Its user ended it behind the queue's back. Who waits learns of a cancellation here."""
+        """Its user ended it without the queue. Whoever waits learns of a cancellation here."""
         if self.cancelled():
             self.set_running_or_notify_cancel()
 

@@ -19,7 +19,7 @@ struct ChunkSource {
   std::uint64_t begin = 0;
 };
 
-// Authentication by HMAC beside a cipher that has none: encrypt-then-MAC, over IV || ciphertext, cut to tag_len bytes.
+// Authentication by HMAC for a cipher that has none: encrypt-then-MAC, over IV || ciphertext, cut to tag_len bytes.
 struct ChunkMac {
   std::string_view hash;  // "sha1", "sha256" or "sha512"; empty: the cipher is an AEAD
   std::span<const std::uint8_t> key;

@@ -17,7 +17,7 @@ namespace warpcipher {
 struct FilePiece {
   struct Item {
     std::size_t chunk;
-    std::size_t at;       // of the ciphertext in the buffer; the tag lies behind it
+    std::size_t at;       // of the ciphertext in the buffer; the tag follows it
     std::uint64_t place;  // in out
   };
 

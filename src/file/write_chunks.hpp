@@ -37,7 +37,7 @@ struct ChunksToWrite {
   std::span<const std::uint64_t> lengths;  // of plaintext
   std::span<const std::uint8_t> ivs;       // iv_len bytes each
   std::size_t iv_len = 0;
-  std::span<std::uint8_t> tags;  // where tags go, tag_len bytes each; absent: behind each ciphertext
+  std::span<std::uint8_t> tags;  // where tags go, tag_len bytes each; absent: after each ciphertext
   std::size_t tag_len = 0;
 };
 

@@ -2,7 +2,7 @@
 // Page headers without encryption: the size of the page changes, the header's length does not.
 //
 // A page shrinks by what encryption added, and a shorter number may be a shorter varint. A header that keeps its length
-// keeps everything behind it in place, so where a page goes is known before its header is decrypted. Varints may be
+// keeps everything after it in place, so where a page goes is known before its header is decrypted. Varints may be
 // longer than they must: bits that say nothing fill them up.
 #pragma once
 

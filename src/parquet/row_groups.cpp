@@ -120,7 +120,7 @@ ChunkRange RowGroups::locate(std::size_t group, std::size_t column, std::uint64_
     const std::uint64_t dictionary =
         value(integer_of(meta, column_metadata::dictionary_page_offset, "an offset").value_or(0));
     range.size = value(required_integer(meta, column_metadata::compressed_size, "its size"));
-    // A dictionary without a data page behind it, of a row group without rows, leaves that at 0.
+    // A dictionary without a data page after it, of a row group without rows, leaves that at 0.
     range.dictionary = dictionary > 0 && (dictionary < range.data || range.data == 0);
     range.start = range.dictionary ? dictionary : range.data;
     if (range.start > file_size || range.size > file_size - range.start) {
@@ -128,7 +128,7 @@ ChunkRange RowGroups::locate(std::size_t group, std::size_t column, std::uint64_
              " are not in the file, which has " + std::to_string(file_size));
     }
     if (range.data > range.start + range.size) {
-      refuse("its data pages begin at " + std::to_string(range.data) + ", behind its end");
+      refuse("its data pages begin at " + std::to_string(range.data) + ", after its end");
     }
     range.ordinal = ordinal(group);
     const auto place = [&](const CompactStruct& from, int number, const char* what) {

@@ -142,7 +142,7 @@ int test_mixed(const Options& options, Stream stream) {
   }
   Tally tally(stream);
   tally.run(batch);
-  // Chains on streams of their own, beside work that ends before them.
+  // Chains on streams of their own, next to work that ends before them.
   for (int round = 0; round < 4; ++round) {
     Batch saved_ciphertext;
     for (const char* name : {"aes-128-cbc", "aes-256-ofb", "des-cfb", "aes-192-cfb8", "des-ede3-cbc", "aes-128-ctr"}) {

@@ -152,7 +152,7 @@ class Chunks {
     key_index_.push_back(static_cast<std::uint32_t>(number));
     lengths_.push_back(len);
     texts_.push_back(std::move(text));
-    // At the edges of blocks and tiles, and beside them.
+    // At the edges of blocks and tiles, and next to them.
     const bool is_end = lengths_.size() == 1 || lengths_.size() == layout.lengths.size();
     const bool may_be_part = !layout.ends_alone || is_end;
     const bool is_part = layout.parts && may_be_part && random_below(2) == 0;

@@ -118,7 +118,7 @@ void test_failures(const Algorithm& algorithm, bool quick, Test& test) {
     if (cuts) {
       end = chunks.cut(bad);
     } else {
-      // A read failure behind it comes first, and is not the first chunk's.
+      // A read failure after it comes first, and is not the first chunk's.
       if (is_later_cut && bad + 1 != chunks.count()) chunks.cut(chunks.count() - 1);
       for (std::size_t k = bad; k < chunks.count(); k += 3) chunks.damage(k);
     }

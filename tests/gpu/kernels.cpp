@@ -49,7 +49,7 @@ int test_packed_alike(const Algorithm& algorithm, const Options& options, Stream
       const bool own_keys = kernel[0] == 'p' && random_below(2) == 0;
       const Direction direction = random_below(2) == 0 ? Direction::encrypt : Direction::decrypt;
       const std::size_t count = (options.quick ? 1 : 8) * (units < 24 ? 90 : 40) + random_below(16);
-      const std::size_t odd = units % 3 == 0 ? 2 : 60;  // one in so many is like no other
+      const std::size_t odd = units % 3 == 0 ? 2 : 60;  // one in this many is like no other
       for (std::size_t i = 0; i < count; ++i) {
         const bool alike = random_below(odd) != 0;
         Case c = random_case(algorithm, direction, alike ? 16 * units : random_below(16 * units + 1));

@@ -24,7 +24,7 @@ KeyTemplate random_template(CipherId cipher, std::size_t unknown, std::size_t fi
 // DES or triple DES with that many unknown bits, at random among some of its keys: bit i for key i.
 KeyTemplate random_keys(CipherId cipher, unsigned keys, std::size_t unknown);
 
-// A pair of blocks of which the key with that number is the right one, and so many bits are known.
+// A pair of blocks of which the key with that number is the right one, and that many bits are known.
 std::shared_ptr<const KeyTest> make_test(const KeySpace& space, const KeyNumber& planted, bool decrypt, int known_bits);
 
 // Prints keys a second of all kinds of searches, or of one cipher alone. begin: before the driver was asked for its

@@ -89,7 +89,7 @@ def encrypt(
     tag_length: int = 16,
     padding: str | None = None,
 ) -> bytes:
-    """The ciphertext, for AEADs with the tag behind it."""
+    """The ciphertext, for AEADs with the tag after it."""
     if not pyca_takes(algorithm, iv):
         cipher = reference(algorithm, key, padding)
         return bytes(cipher.encrypt(text, **options(algorithm, iv, aad, tag_length)))

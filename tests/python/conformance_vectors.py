@@ -33,7 +33,7 @@ class VectorError(Exception):
 class Vector:
     """One message and what must come of it.
 
-    text: the plaintext; data: what encryption makes of it, for AEADs with the tag behind it.
+    text: the plaintext; data: what encryption makes of it, for AEADs with the tag after it.
     valid: False where decryption must refuse `data` (then `text` is empty).
     """
 

@@ -41,8 +41,8 @@ RECORDED = {
     "XtsModeILb0EE": Loop(640, 688, 352, 1771),
     "XtsModeILb1EE": Loop(640, 736, 400, 1867),
 }
-# Modes of the kernels of two kinds of warps; of four blocks and eight of logic a round has so many
-# operations.
+# Modes of the kernels of two kinds of warps; operations in a round of logic, of four blocks and of
+# eight.
 HYBRID_TEXT = {
     "EcbModeILb0EE": 336,
     "EcbModeILb1EE": 386,

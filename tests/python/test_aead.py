@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""aead.AESGCM beside pyca/cryptography's class: the same calls, bytes and conditions of errors."""
+"""aead.AESGCM against pyca/cryptography's class: the same calls, bytes and conditions of errors."""
 
 from __future__ import annotations
 

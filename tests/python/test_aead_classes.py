@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""aead.AESGCMSIV and aead.ChaCha20Poly1305 beside pyca/cryptography's classes, and
-aead.XChaCha20Poly1305 beside its construction: the same calls, bytes and conditions of errors."""
+"""aead.AESGCMSIV and aead.ChaCha20Poly1305 against pyca/cryptography's classes, and
+aead.XChaCha20Poly1305 against its construction: the same calls, bytes and conditions of errors."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_png(small: bench.Report) -> None:
 
 
 def on_a_gpu(small: bench.Report) -> bench.Report:
-    """Some rows as if of GPU memory, with other rates, beside those of the host."""
+    """Some rows as if of GPU memory, with other rates, and those of the host."""
     rows = [
         replace(
             row,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`warpcipher bench --against`: peers that are measured beside the library."""
+"""`warpcipher bench --against`: peers that are measured with the library."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def forged(v: Vector, source: str, **changes: bytes) -> Vector:
 @pytest.mark.parametrize("algorithm", AEADS)
 @every_target
 def test_every_forgery_is_refused(target: c.Target, algorithm: str, size: int) -> None:
-    """A changed bit anywhere gives InvalidTag and zeros; good messages beside it are not harmed."""
+    """A changed bit anywhere gives InvalidTag and zeros; good messages with it are not harmed."""
     vectors = []
     for tag_length in (4, 12, 16) if algorithm in GCMS else (16,):
         v = make(algorithm, f"forged {size}", size, aad=b"associated", tag_length=tag_length)

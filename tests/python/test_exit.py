@@ -52,7 +52,7 @@ time.sleep(0.02)
 FORK = """
 import os, sys, threading, warnings
 import warpcipher as wc
-warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: Python 3.12
+warnings.simplefilter("ignore", DeprecationWarning)  # of a fork next to threads: Python 3.12
 ready, end = threading.Event(), threading.Event()
 def work():
     key = wc.Key("aes-128-ctr", bytes(16))

@@ -109,7 +109,7 @@ def test_no_unrolled_kernel_spills_registers(rounds: int) -> None:
 
 
 def test_serial_kernels_keep_round_keys_in_registers() -> None:
-    """And nowhere else: a copy in local memory would stay behind."""
+    """And nowhere else: a copy in local memory would stay."""
     serial = {name: use for name, use in resources().items() if "serial_aes_kernel" in name}
     # Three lengths of keys, two forms of tables, and AES-128 with fewer warps, for few messages.
     assert len(serial) == 7

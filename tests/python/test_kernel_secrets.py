@@ -44,7 +44,7 @@ SLICED_TEXT_LEN = 4 + 13 * 128
 
 
 def keys_of(source: str, behind: int = 0) -> range:
-    """Where the round keys are that are parameters, and so many bytes made of them behind."""
+    """Where the round keys are that are parameters, and that many bytes made of them after."""
     begin = PARAMETERS + ROUND_KEYS[source]
     return range(begin, begin + SCHEDULE_LEN + behind)
 

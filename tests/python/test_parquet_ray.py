@@ -59,7 +59,7 @@ def seen() -> Iterator[dict[str, Any]]:
             "PYTHONPATH": os.pathsep.join((str(here), str(package))),
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_TMPDIR": name,
-            "RAY_worker_niceness": "0",  # of 15, which starves beside other programs
+            "RAY_worker_niceness": "0",  # of 15, which starves next to other programs
         }
         environment.pop("RAY_ADDRESS", None)
         done = subprocess.run(
@@ -138,7 +138,7 @@ def test_a_file_without_rows_has_a_schema(folder: Path) -> None:
 
 
 class Flaky(keys.KeySource):
-    """Cannot be reached so many times; then it is the key."""
+    """Cannot be reached that many times; then it is the key."""
 
     def __init__(self, failures: list[Exception]) -> None:
         super().__init__("flaky")

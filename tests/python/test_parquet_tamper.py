@@ -268,11 +268,11 @@ def set_meta(number: int, value: int) -> Callable[[thrift.Struct], object]:
 
 
 LIES: dict[str, tuple[Callable[[thrift.Struct], object], str]] = {
-    "offset": (set_meta(md.DATA_PAGE_OFFSET, 1 << 40), "begin at 1099511627776, behind its end"),
+    "offset": (set_meta(md.DATA_PAGE_OFFSET, 1 << 40), "begin at 1099511627776, after its end"),
     "dictionary": (set_meta(md.DICTIONARY_PAGE_OFFSET, 1 << 60), "do not add up|not in the file"),
     "negative offset": (set_meta(md.DATA_PAGE_OFFSET, -4), "expected an integer that is not"),
     "size": (set_meta(md.COMPRESSED_SIZE, 1 << 50), "are not in the file"),
-    "short size": (set_meta(md.COMPRESSED_SIZE, 100), "behind its end|do not add up"),
+    "short size": (set_meta(md.COMPRESSED_SIZE, 100), "after its end|do not add up"),
     "no metadata": (lambda fields: chunk_of(fields).pop(md.META_DATA), "there is no metadata"),
     "no size": (
         lambda fields: chunk_of(fields)[md.META_DATA][1].pop(md.COMPRESSED_SIZE),

@@ -21,7 +21,7 @@ TWICE = json.dumps({"x": A, "y": B}).replace('"y"', '"x"')
 
 
 def image(text: bytes | str | dict[str, Any], data: int = 25) -> bytes:
-    """A file with this header and so many bytes of data."""
+    """A file with this header and that many bytes of data."""
     raw = json.dumps(text) if isinstance(text, dict) else text
     encoded = raw if isinstance(raw, bytes) else raw.encode()
     return len(encoded).to_bytes(8, "little") + encoded + bytes(data)

@@ -26,7 +26,7 @@ def wiped(blocks: list[memoryview]) -> list[bool]:
 
 
 def misaligned(path: Path, last: str) -> None:
-    """An encrypted file of a byte, eight bytes of F32 behind it, and two bytes of another dtype."""
+    """An encrypted file of a byte, eight bytes of F32 after it, and two bytes of another dtype."""
     header = {
         "a": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]},
         "b": {"dtype": "F32", "shape": [2], "data_offsets": [1, 9]},

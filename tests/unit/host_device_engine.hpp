@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device engine whose devices are the host: the reference engine behind copies, so that what brings data to a device
+// A device engine whose devices are the host: the reference engine after copies, so that what brings data to a device
 // can be tested without one. Work on a stream waits until the stream is waited for, so that a buffer that is read,
 // changed or freed too early shows. It checks that memory is freed with the size it was allocated with, and counts.
 #pragma once
@@ -170,7 +170,7 @@ class HostDeviceEngine final : public DeviceEngine {
     queue(stream).work.push_back([=] { std::memset(device, 0, size); });
   }
 
-  // The device reaches so many bytes of the caller's.
+  // The device reaches that many bytes of the caller's.
   void reach(const void* memory, std::size_t len) {
     const auto begin = reinterpret_cast<std::uintptr_t>(memory);
     reached.push_back({begin, begin + len});

@@ -26,7 +26,7 @@ inline std::size_t valid_len(const Algorithm& algorithm, std::size_t len) {
   return algorithm.mode.id == Mode::xts ? std::max<std::size_t>(len, 16) : len;
 }
 
-// A message of random content. `message` points into the other members; `guard` bytes behind out must stay as they are.
+// A message of random content. `message` points into the other members; `guard` bytes after out must stay as they are.
 struct Sample {
   static constexpr std::size_t guard = 32;
   static constexpr std::uint8_t guard_byte = 0xa7;

@@ -89,7 +89,7 @@ void expect_right(const Form& form, const Message& given, std::size_t len, std::
     ASSERT_TRUE(std::all_of(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(shift),
                             [](std::uint8_t byte) { return byte == Sample::guard_byte; }));
     ASSERT_TRUE(std::all_of(out.end() - guard, out.end(), [](std::uint8_t byte) { return byte == Sample::guard_byte; }))
-        << form.name << ' ' << m.algorithm().name << " wrote behind " << len << " bytes";
+        << form.name << ' ' << m.algorithm().name << " wrote after " << len << " bytes";
   }
 }
 

@@ -36,7 +36,7 @@ constexpr bool forks_beside_threads = false;  // the other thread may hold Addre
 #else
 constexpr bool forks_beside_threads = true;
 #endif
-constexpr const char* why_skipped = "this sanitizer's runtime does not bear forks beside threads";
+constexpr const char* why_skipped = "this sanitizer's runtime does not bear forks next to threads";
 
 // Runs `body` in a child, which ends with a signal if it hangs.
 template <class Body>

@@ -250,7 +250,7 @@ TEST(HostTransfer, PageLockedMemoryIsNotCopiedByTheHost) {
   EXPECT_LE(engine.most_allocated, small.slots * piece_len);  // device memory alone
 }
 
-// Each text has a place of its own, with its tag behind it: the device itself reads and writes them there.
+// Each text has a place of its own, with its tag after it: the device itself reads and writes them there.
 TEST(HostTransfer, ShortTextsGoStraightFromAndToPageLockedMemory) {
   std::mt19937 random(14);
   for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {

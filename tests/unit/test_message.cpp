@@ -219,7 +219,7 @@ TEST(CheckMessages, FindsAnOverlapAmongManyMessages) {
   }
 }
 
-// Tags too: they are written or read, right behind a text or elsewhere.
+// Tags too: they are written or read, right after a text or elsewhere.
 TEST(CheckMessages, FindsEveryOverlapBetweenTagsAndTexts) {
   struct Use {
     const std::uint8_t* data;

@@ -148,7 +148,7 @@ TEST(ParquetModules, HeadsAreReadAsTheyAreWritten) {
   EXPECT_NE(refusal([&] { write_heads(data, Column{0}, Column{1ull << 32}, Text(12), false); }), "");
 }
 
-// A page header of that type, for a page of that size, with the fields of a data page behind it.
+// A page header of that type, for a page of that size, with the fields of a data page after it.
 StructText header(std::int64_t type, std::int64_t size) {
   StructText text;
   text.integer(1, type, Kind::i32).integer(2, 5000, Kind::i32).integer(3, size, Kind::i32);

@@ -71,7 +71,7 @@ TEST(ParquetRowGroups, LiesAreNamed) {
   const std::string what = "column a, row group 0: ";
   EXPECT_EQ(refused(metadata(0, 9'800, 201).end()), what + "201 bytes at 9800 are not in the file, which has 10000");
   EXPECT_EQ(refused(metadata(0, INT64_MAX, INT64_MAX).end()).find(what + "9223372036854775807 bytes"), 0u);
-  EXPECT_EQ(refused(metadata(4, 500, 400).end()), what + "its data pages begin at 500, behind its end");
+  EXPECT_EQ(refused(metadata(4, 500, 400).end()), what + "its data pages begin at 500, after its end");
   EXPECT_EQ(refused(metadata(0, -4, 400).end()),
             what + "the offset of its data is -4: expected an integer that is not negative");
   EXPECT_EQ(refused(StructText().integer(9, 4).end()),

@@ -24,7 +24,7 @@ Tuning some_tuning() {
   return tuning;
 }
 
-// A file with a line of its own making, behind a checksum that is right.
+// A file with a line of its own making, after a checksum that is right.
 std::string with_line(const std::string& line) {
   const std::string text = to_text({}, machine);
   const std::string body = text.substr(0, text.rfind("end ")) + line;

@@ -32,7 +32,7 @@ class Library(Protocol):
         """
 
     def empty(self, size: int, like: Any, stream: int | None) -> Any:
-        """An array of `size` bytes beside `like`; `stream` is the one asked for, if any."""
+        """An array of `size` bytes where `like` lies; `stream` is the one asked for, if any."""
 
     def head(self, x: Any, size: int) -> Any:
         """The first `size` bytes of x as a flat array, sharing its memory."""

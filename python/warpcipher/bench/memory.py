@@ -78,7 +78,7 @@ class DeviceMemory:
         self.device: int | None = stream.device
         self.size = size
         self._array = wc.DeviceArray(size, stream.device, stream.pointer)
-        self._stream = stream  # behind the array: attributes go in this order
+        self._stream = stream  # after the array: attributes go in this order
         self.pointer = self._array.pointer
 
     def view(self, start: int, size: int) -> DevicePart:

@@ -35,7 +35,7 @@ def as_html(report: Report) -> str:
         parts[1:1] = [
             "<h2>Peers</h2>",
             _table(
-                ("peer", "algorithm", "text", RATE, "warpcipher is so many times as fast"),
+                ("peer", "algorithm", "text", RATE, "warpcipher is this many times as fast"),
                 [_peer(peer) for peer in report.peers],
             ),
         ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pyca/cryptography beside the library: the same texts in the same process, by turns, so that
+"""pyca/cryptography against the library: the same texts in the same process, by turns, so that
 whatever else the machine does slows both."""
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ class _Pair:
             )
 
     def shown(self, into: bool) -> str:
-        """What is called: ours beside theirs."""
+        """What is called: ours and theirs."""
         verb, out = self._case.direction, ", out=" if into else ""
         split = self._case.message < self._case.size
         own = f"run_columns(...{out})" if split else f"Cipher.{verb}(data{out})"

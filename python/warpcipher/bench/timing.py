@@ -48,7 +48,7 @@ def host_clock(work: Work, first: int, calls: int) -> float:
 
 
 def device_clock(stream: _native.WorkStream) -> Clock:
-    """By events before the first call and behind the last."""
+    """By events before the first call and after the last."""
     stopwatch = _native.Stopwatch(stream)
 
     def clock(work: Work, first: int, calls: int) -> float:
@@ -94,7 +94,7 @@ def measure(
         begin = time.perf_counter()
         work.call(0)  # what is made once: contexts, schedules, pools
         work.wait()
-        # A repetition uses a slot before the calls, to warm the code, and one behind them.
+        # A repetition uses a slot before the calls, to warm the code, and one after them.
         most_calls = MOST_CALLS if work.evict is None else max(1, work.slots - 2)
         in_a_row: list[float] = []
         if time.perf_counter() - begin > most_seconds:

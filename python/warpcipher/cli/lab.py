@@ -57,7 +57,7 @@ def lab(
     out: str | None,
     force: bool,
 ) -> None:
-    """Rerun papers on GPU cryptography on this machine, beside the figures they published.
+    """Rerun papers on GPU cryptography on this machine, and show the figures they published.
 
     Without a name: the list of papers, their variants and parameters. `all` is every paper,
     `timeline` AES-128 on GPUs from 2005 to this one. Each variant is checked

@@ -5,7 +5,7 @@
 
 An output is written to a temporary name in its folder, made durable, and then given its name, so
 that the name never stands for half a file: not after an error, a signal or a loss of power. Only
-SIGKILL, a crash of the machine or a loss of power can leave something behind: the temporary,
+SIGKILL, a crash of the machine or a loss of power can leave something: the temporary,
 `.warpcipher-XXXXXXXXXXXXXXXX.part`.
 
 Who may write in the folder may put something else under the temporary name. So a new name is a hard

@@ -116,7 +116,7 @@ def read_chunks(
     lengths:     bytes of plaintext of each chunk, and so of ciphertext.
     ivs:         iv_length bytes for each chunk; None: in the file, in front of each ciphertext.
     key_index:   the key of each chunk, from 0.
-    tags:        tag_length bytes for each chunk; None: in the file, behind each ciphertext.
+    tags:        tag_length bytes for each chunk; None: in the file, after each ciphertext.
     aad:         associated data: all of it for every chunk, or, with aad_offsets and aad_lengths,
                  those ranges of it.
     out_offsets: where each output begins in out; None: back to back.

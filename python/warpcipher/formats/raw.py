@@ -124,7 +124,7 @@ class _RawCipher(PieceCipher):
     def _chain(self, data: memoryview, out: memoryview) -> None:
         """A message that continues the ones before: sets the IV of the next."""
         if self._mode == "chacha20" and not self._iv and len(data):
-            raise FormatError(f"{self._algorithm} has no key stream behind block 2^32 - 1")
+            raise FormatError(f"{self._algorithm} has no key stream after block 2^32 - 1")
         self._run(self._iv, data, out[: len(data)])
         text = out if self._sealing else data
         size, block = len(data), self._block
@@ -138,7 +138,7 @@ class _RawCipher(PieceCipher):
 
     def _counter(self, iv: bytes, blocks: int) -> bytes:
         """CTR: SP 800-38A, appendix B.1, over the whole block. ChaCha20: RFC 8439, section 2.4;
-        empty behind the last block."""
+        empty after the last block."""
         if self._mode == "chacha20":
             number = int.from_bytes(iv[:4], "little") + blocks
             return number.to_bytes(4, "little") + iv[4:] if number < 1 << 32 else b""

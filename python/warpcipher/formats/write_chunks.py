@@ -18,7 +18,7 @@ class WriteChunksCall(NamedTuple):
     texts:      Spans and buffers: the plaintext, one after another. streams: pairs of a device and
                 a stream of it, on which texts are made. device: that encrypts.
     regular:    the chunks, or columns of them.
-    tags:       a buffer of tag_length bytes for each chunk; None: behind each ciphertext.
+    tags:       a buffer of tag_length bytes for each chunk; None: after each ciphertext.
     """
 
     target: int

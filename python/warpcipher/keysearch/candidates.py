@@ -25,7 +25,7 @@ def candidates_from_scores(scores: Scores, keep: int = 256) -> Candidates:
 
     scores: for each byte a mapping from value to score, or 256 scores in the order of values: the
             logarithm of the likelihood to any base; the larger the likelier.
-    keep:   the best so many of each byte alone.
+    keep:   the best that many of each byte alone.
 
     Raises ValueError for a score that is no finite number, and for no or too many values,
     TypeError for what is no such mapping.

@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass
 
 WINDOW = 10.0  # seconds, at least, of what counts as lately
-WINDOW_REPORTS = 8  # and so many: on a slow device they are far apart
+WINDOW_REPORTS = 8  # and this many: on a slow device they are far apart
 FALLEN = 4.0  # times slower than the best is slow
 PATIENCE = 60.0  # seconds without any report from the start
 
@@ -42,7 +42,7 @@ class Pace:
         self._best = 0.0
 
     def note(self, now: float, tested: int) -> None:
-        """A range with so many keys was tested."""
+        """A range with that many keys was tested."""
         self._reports.append((now, tested))
         self._tested += tested
         while len(self._reports) > WINDOW_REPORTS and self._reports[0][0] < now - WINDOW:

@@ -91,7 +91,7 @@ def subtitle_of(report: Report) -> str:
 
 
 def _lines(plot: Plot, axes: Any) -> None:
-    """What stands in front of a label's comma has a colour, what stands behind it a marker."""
+    """What precedes a label's comma has a colour, what follows it a marker."""
     drawn: dict[str, int] = {}
     for series in plot.series:
         name = series.label.partition(", ")[0]

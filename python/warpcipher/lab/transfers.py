@@ -18,7 +18,7 @@ class RoundTrip:
     """Memory of `size` bytes on both sides, twice: for a text and for its result. Page-locked on
     the host, as only that can be copied while a kernel runs.
 
-    `extra`: bytes of device memory behind each.
+    `extra`: bytes of device memory after each.
     """
 
     def __init__(self, session: Session, size: int, *, extra: int = 0) -> None:

@@ -42,7 +42,7 @@ _FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryEr
 
 @dataclass(frozen=True)
 class TableTask:
-    """What the tasks of one read share, and all that travels to them beside paths.
+    """What the tasks of one read share, and all that travels to them in addition to paths.
 
     keys: without a key in it: see `portable_keys`. version: of the driver's warpcipher.
     """

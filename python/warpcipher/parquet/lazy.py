@@ -2,7 +2,7 @@
 """A plain Parquet file that is decrypted as it is read, for a reader that reads a chunk at a time.
 
     offsets   0      ...      those of the encrypted file      ...      its size, and 64 KiB on
-              PAR1 | chunks, each where it lies encrypted, zeros behind it | plain footer
+              PAR1 | chunks, each where it lies encrypted, zeros after it | plain footer
 
 So no image of the table is made, and the memory of one chunk serves the next.
 """
@@ -30,7 +30,7 @@ class LazyImage(io.RawIOBase):
     """The plain file. Chunks are authentic before a byte of them is returned; InvalidTag,
     FormatError and OSError come out of `read`.
 
-    allocate: makes a buffer of so many bytes, with any content. What a reader frees may serve it
+    allocate: makes a buffer of that many bytes, with any content. What a reader frees may serve it
     again: memory that is new, and zeros in it, cost more than decryption.
     """
 

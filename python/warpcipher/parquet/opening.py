@@ -106,7 +106,7 @@ class Opening:
         walked = None if self._scanned is None else self._scanned[0]
         self._layout = layout = Layout(self._data, chunks, positions, self._crypto, walked)
         self._head_modules = layout.heads.modules if self._scanned is None else self._scanned[1]
-        # On a GPU the headers, a few bytes each, are decrypted here and sent behind.
+        # On a GPU the headers, a few bytes each, are decrypted here and sent after.
         self._head_outs: Sequence[int] = layout.heads.outs
         if device is not None:
             self._head_outs = [0, *accumulate(layout.heads.sizes)][:-1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data source of Ray Data behind `read_ray`. This file alone imports Ray."""
+"""The data source of Ray Data that `read_ray` uses. This file alone imports Ray."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ class Sealing:
             (page[0] + self._base, self.start + head, after - head)
             for page, head, after in zip(pages, head_at, ends, strict=True)
         ]
-        # 0: there is a dictionary, and no data page behind it.
+        # 0: there is a dictionary, and no data page after it.
         data = start if not dictionary else moved[1][1] if count > 1 else 0
         self.size = out
         return Sealed(

@@ -2,7 +2,7 @@
 """Writes cryptotensors files, and wraps the keys of one anew.
 
 The header comes first in the file, and holds the tags of all chunks. Its length does not depend on
-their values, so the data is written behind its place, and it last.
+their values, so the data is written after its place, and it last.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ def _rows(
     for dimension in range(len(shape) - 1, -1, -1):
         strides[dimension] = strides[dimension + 1] * shape[dimension]
     # strides[d + 1] is the distance of neighbours in dimension d. A row runs through the last
-    # dimension that is not taken whole, and all behind it.
+    # dimension that is not taken whole, and all after it.
     cut = len(shape) - 1
     while cut > 0 and ranges[cut] == (0, shape[cut]):
         cut -= 1

@@ -54,7 +54,7 @@ bool is_own_faster() {
   static constinit FirstUse<bool> faster;
   return faster.get([] {
     const std::vector<std::uint8_t> zeros(timed_len);
-    // Text and tag behind it.
+    // Text, and the tag after it.
     std::vector<std::uint8_t> by_own(timed_len + 16), by_libcrypto(timed_len + 16);
     const Key key(find_algorithm("aes-128-gcm"), std::span(zeros).first(16));
     Message m;

@@ -212,7 +212,7 @@ struct AesLanesCode {
     return Lanes::exclusive_or(Lanes::template shift_bytes_left<bytes>(tweak), folded);
   }
 
-  // Ciphertext stealing: the last whole block at `in`, under `tweak` and the one after it, and `len` bytes behind it.
+  // Ciphertext stealing: the last whole block at `in`, under `tweak` and the one after it, and `len` bytes after it.
   template <bool Encrypt>
   static void steal(const AesLaneKey& key, __m128i tweak, const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
     const __m128i after = next_tweak(tweak);

@@ -228,7 +228,7 @@ struct GcmLanesCode {
     return reduce(_mm_clmulepi64_si128(a, b, 0x00), middle, _mm_clmulepi64_si128(a, b, 0x11));
   }
 
-  // The hash after `used` vectors, which hold `count` blocks; what is behind those is zero.
+  // The hash after `used` vectors, which hold `count` blocks; what follows those is zero.
   static __m128i hash_vectors(const GcmLaneKey& key, __m128i hash, const Vector* text, std::size_t used,
                               std::size_t count) {
     const Vector zero = Lanes::exclusive_or(text[0], text[0]);

@@ -10,7 +10,7 @@ namespace {
 // How many of the latest sums of a level are tried as parts of a new one.
 constexpr std::size_t most_near = 12;
 
-// Instructions that add so many registers and the terms of `rest`.
+// Instructions that add this many registers and the terms of `rest`.
 std::size_t operations(std::size_t registers, const Sum& rest) {
   std::size_t plain = registers + (rest.constant != 0 ? 1 : 0);
   std::size_t masked = 0;

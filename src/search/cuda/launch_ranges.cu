@@ -18,7 +18,7 @@ namespace {
 using warpcipher::cuda::check;
 using warpcipher::cuda::native;
 
-constexpr std::size_t usual_hits = 64;  // so many come to the host in the copy that brings their number
+constexpr std::size_t usual_hits = 64;  // this many come to the host in the copy that brings their number
 
 }  // namespace
 

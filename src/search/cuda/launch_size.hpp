@@ -26,10 +26,10 @@ class LaunchSize {
     units_ = std::clamp(units_ == 0 ? most_ / 8 : units_, fewest_, most_);
   }
 
-  // Units of the next launch, if so many are left.
+  // Units of the next launch, if that many are left.
   std::uint64_t units() const { return units_; }
 
-  // Records how long a launch of so many units took.
+  // Records how long a launch of that many units took.
   void took(std::uint64_t units, double seconds) {
     const bool too_long = seconds > times_.longest;
     if (!too_long) consecutive_long_ = 0;

@@ -6,14 +6,14 @@
 
 namespace warpcipher::search::cuda {
 
-// How many of the lowest free bits a unit has, if the space has so many. Never changes the result.
+// How many of the lowest free bits a unit has, if the space has that many. Never changes the result.
 struct UnitLoops {
   static constexpr std::uint32_t most = 12;
   static constexpr std::uint32_t fewest = 4;  // for devices that are too slow for longer units
 
   std::uint32_t many = 12;
   std::uint32_t few = 8;         // for a range that would not fill the device otherwise
-  std::uint32_t log2_many = 30;  // ranges of at least so many keys get `many`
+  std::uint32_t log2_many = 30;  // ranges of at least this many keys get `many`
 };
 
 }  // namespace warpcipher::search::cuda

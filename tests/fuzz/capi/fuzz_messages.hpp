@@ -73,7 +73,7 @@ inline std::size_t any_len(Input& input) {
   return input.chance(2) ? interesting[input.below(std::size(interesting))] : input.below(200);
 }
 
-// Mostly what the algorithm takes, so that the checks behind are reached too.
+// Mostly what the algorithm takes, so that later checks are reached too.
 inline std::size_t any_text_len(Input& input, const wc_algorithm_info& info, wc_padding padding) {
   const std::size_t len = any_len(input);
   if (input.chance(20)) return len;

@@ -21,7 +21,7 @@ void must(cudaError_t error) {
   if (error != cudaSuccess) throw Error(Status::engine_failure, cudaGetErrorString(error));
 }
 
-// Bytes with a guard before and behind, on the GPU or not.
+// Bytes with a guard before and after, on the GPU or not.
 class Guarded {
  public:
   Guarded(const Bytes& content, bool on_gpu) : on_gpu_(on_gpu), host_(content.size() + 2 * guard, 0x5a) {

@@ -130,7 +130,7 @@ def parse(prefix: bytes) -> Header:
 
 
 class _Lines:
-    """The lines of a header. start: of the last one; position: behind it."""
+    """The lines of a header. start: of the last one; position: after it."""
 
     def __init__(self, data: bytes, position: int) -> None:
         self._data = data

@@ -50,5 +50,5 @@ def decryptor(file_key: bytes, header_size: int, prefix: bytes, engine: str) -> 
     """prefix: the beginning of the file, with the payload's nonce. Raises FormatError."""
     nonce = prefix[header_size : header_size + NONCE_SIZE]
     if len(nonce) < NONCE_SIZE:
-        raise FormatError("truncated: the file ends in the nonce behind its header")
+        raise FormatError("truncated: the file ends in the nonce after its header")
     return ChunkDecryptor(layout(header_size), _cipher(file_key, nonce, engine))

@@ -70,7 +70,7 @@ def _job_parameters(session: Session, name: str, size: int) -> dict[str, int]:
 
 
 def _allocated(session: Session, name: str, size: int) -> int:
-    """Bytes that a form takes for a text: IV, text, and what the grid covers behind it."""
+    """Bytes that a form takes for a text: IV, text, and what the grid covers after it."""
     return size + 16 if name == CPU else allocation(size, session.values["threads"] * BYTES[name])
 
 

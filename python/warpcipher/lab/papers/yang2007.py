@@ -32,7 +32,7 @@ AES_SBOX = 65
 _MIX_COLUMNS = 16 * (8 + 8 + 3)
 _ROUND_KEY = 4 * AES_SBOX + 8 + 128
 OPERATIONS = {
-    # 16 rounds of S-boxes, key in front and sum behind; check; the iteration's increment.
+    # 16 rounds of S-boxes, key before and sum after; check; the iteration's increment.
     DES: 16 * (sum(DES_SBOXES) + 48 + 32) + 64 + 2 * 16,
     AES: 10 * (16 * AES_SBOX + _ROUND_KEY + 128) + 9 * _MIX_COLUMNS + 2 * 128,
     IN_ADVANCE: 10 * (16 * AES_SBOX + 128) + 9 * _MIX_COLUMNS + 2 * 128,

@@ -43,7 +43,7 @@ struct Batch {
 };
 
 // How the text of a message is hashed on tensor cores (matrices.cuh has the algebra). A tile of the product is 32
-// blocks of ChaCha20, one a lane; a segment is so many tiles, with a matrix each; warps of a block of threads take
+// blocks of ChaCha20, one a lane; a segment is that many tiles, with a matrix each; warps of a block of threads take
 // segments in turn.
 inline constexpr std::uint32_t tiles_of_segment = 8;
 inline constexpr std::uint32_t warps_of_chunk = 4;

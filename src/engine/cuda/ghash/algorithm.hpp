@@ -39,7 +39,7 @@ constexpr std::size_t tensor_shared_len(std::size_t keys) {
   return keys == 1 ? one_key_shared_len : many_keys_shared_len;
 }
 
-// Whether the device can hash messages with so many keys on tensor cores.
+// Whether the device can hash messages with that many keys on tensor cores.
 inline bool has_tensor_ghash(const Device& device, std::size_t keys = 1) {
   return (device.major == 8 || device.major == 9) && device.shared_len >= tensor_shared_len(keys);
 }

@@ -14,7 +14,7 @@ struct Algorithm;
 
 namespace warpcipher::cuda {
 
-// Fills chains[t], in device memory, for every tile t with the block before it, or the IV.
+// Fills saved_ciphertext[t], in device memory, for every tile t with the block before it, or the IV.
 void save_ciphertext(const Device& device, Stream stream, const Algorithm& algorithm, const TileList& list,
                      Block* saved_ciphertext);
 

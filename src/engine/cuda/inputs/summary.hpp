@@ -71,7 +71,7 @@ WARPCIPHER_HD constexpr bool fits(std::uint64_t offset, std::uint64_t len, std::
   return offset <= room && len <= room - offset;
 }
 
-inline constexpr std::uint32_t messages_of_sum = 256;  // each sum is over so many neighbours
+inline constexpr std::uint32_t messages_of_sum = 256;  // each sum is over this many neighbours
 
 struct SummaryBuffers {
   BatchSummary* summary;  // zeros

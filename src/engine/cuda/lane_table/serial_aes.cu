@@ -9,7 +9,7 @@
 //   store j  as load j
 //
 // H200, CBC encryption of 2^18 messages of 4 KiB: 680 GB/s; with a key each 676. If lanes load their own text, 284.
-// With the round keys of one key as kernel parameters: 602 with 32 warps, 671 with 24; for so many, shared memory has
+// With the round keys of one key as kernel parameters: 602 with 32 warps, 671 with 24; for 32, shared memory has
 // room for chunks of half the length only. The bound is 719: 160 lookups for 32 blocks, and 26 wavefronts for their
 // text and its addresses.
 //
