@@ -157,7 +157,7 @@ bool run_case(const Case& c, const PipelineShape& shape, Engine& expected_of) {
   return false;
 }
 
-// Which sectors are alike: those in a row come to the device without a list, others one by one.
+// Which sectors are alike: contiguous ones come to the device without a list, others one by one.
 enum class Sectors { all_alike, of_two_keys_in_turn, of_two_keys, with_a_short_one, ivs_in_any_order };
 
 // Sectors one after the other: they travel together, and the device makes their tweaks.

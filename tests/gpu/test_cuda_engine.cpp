@@ -3,14 +3,17 @@
 // edges of blocks and tiles, alignments, in place or not, alone or in batches, with both forms of the lane tables. A
 // plain program, because the machines with GPUs have nothing but the toolkit:
 //
-//   test_cuda_engine [--quick] [--sample N] [--no-large] [--only ALGORITHM] [--host-data | --columns | --files] [--part
-//   I/N]
-//   [--seed N]
+//   test_cuda_engine [OPTION ...]
 //
-// --quick keeps texts small, for compute-sanitizer and the emulated GPU; --sample runs alone only each Nth of the texts
-// that get a launch of their own (the launches of many messages run whole), since compute-sanitizer is slow by launch.
-// Prints a line for each algorithm; exits 1 when anything differs. --host-data runs the tests of host data
-// alone, --columns those of columnar batches, --files those of chunks of files.
+//   --quick            small texts, for compute-sanitizer and the emulated GPU
+//   --sample N         each Nth alone of the texts that get a launch of their own: compute-sanitizer is slow by launch
+//   --no-large         no texts of more than 4 GiB
+//   --only ALGORITHM   one algorithm
+//   --host-data        the tests of host data alone; --columns: of columnar batches; --files: of chunks of files
+//   --part I/N         the steps whose number is I modulo N
+//   --seed N           of the random texts
+//
+// Prints a line for each algorithm; exits 1 when anything differs.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

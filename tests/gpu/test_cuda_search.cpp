@@ -6,7 +6,7 @@
 //   test_cuda_search [--seed N]     the tests; on a GPU also with the kernels as they are used, not just small ones
 //   test_cuda_search --quick 1      small ones alone
 //   test_cuda_search --few 1        one of each kind, small, for compute-sanitizer
-//   test_cuda_search --rate SECS    keys a second: of each cipher a large search for so long on the first GPU, of
+//   test_cuda_search --rate SECS    keys a second: of each cipher a large search for SECS on the first GPU, of
 //                                   --templates N (20) random templates a twentieth of that, of all GPUs half of it;
 //                                   a search that is over sooner is repeated; --cipher NAME: of that one alone
 //
@@ -96,7 +96,7 @@ struct FastCase {
   int known_bits;
 };
 
-// Kernels with few loops and threads, so that the emulated GPU and the reference are soon through.
+// Kernels with few loops and threads, so that the emulated GPU and the reference end soon.
 void check_small_kernels(const FastCase& c, const DesPolicy& policy) {
   const DesShape shape{3, 5, 3, 0};
   const std::size_t granule_bits = shape.granule_bits();

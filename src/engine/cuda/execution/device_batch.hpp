@@ -44,7 +44,7 @@ struct DeviceBatch {
   bool is_gcm_siv() const { return algorithm.mode.id == Mode::gcm_siv; }
   bool is_chacha() const { return is_stream_cipher(algorithm.cipher.id); }
   bool is_aes() const { return warpcipher::is_aes(algorithm.cipher.id); }
-  // Whether tags are checked before text is written: then execute() needs one word for each message.
+  // Whether tags are checked here: execute() then needs one word for each message.
   bool checks_tags() const { return algorithm.is_aead() && direction == Direction::decrypt && !computes_tags; }
 };
 

@@ -139,10 +139,10 @@ void encrypt_first_blocks(const DeviceBatch& b, Block* masks) {
   const bool is_xts = b.algorithm.mode.id == Mode::xts;
   if (!is_xts && !b.is_gcm()) return;
   b.aes_keys->derive();
-  const uint4* const rows = is_xts ? b.aes_keys->tweak_keys() : b.aes_keys->round_keys();
+  const uint4* const schedules = is_xts ? b.aes_keys->tweak_keys() : b.aes_keys->round_keys();
   const TableLayout layout = choose_table_layout(conditions_of(b.device));
   lane_table::encrypt_first_blocks(b.device, b.stream, layout,
-                                   {b.views, b.messages, rows, b.aes_keys->rounds(), masks});
+                                   {b.views, b.messages, schedules, b.aes_keys->rounds(), masks});
 }
 
 void execute(const DeviceBatch& b, std::uint32_t* verdicts, bool has_text) {
