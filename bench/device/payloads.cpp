@@ -9,7 +9,7 @@
 // Times are the host's, from the call until the device is done, medians over turns in which every one runs once: all
 // orders the one way, then all the other, so that neither finds its messages in the caches where the other has just
 // read them, which is worth 25 us. `call` is what the library's takes until it returns, `plan` the part of it before
-// the engine runs. Beside them: what each half takes alone, which no order can beat. A sample of each order's messages
+// the engine runs. Also: what each half takes alone, which no order can beat. A sample of each order's messages
 // is checked against the reference engine.
 //
 //   device_payloads [--turns N] [--random N]

@@ -15,7 +15,7 @@
 // 50 ms the one stop that the library's first page-locked memory costs would be half the figure. None is left out.
 // Printed are medians, and of rates the least and the most too.
 //
-// Beside it, in the same run, what the link moves from and to page-locked memory, both ways at once. The first and the
+// Also, in the same run, what the link moves from and to page-locked memory, both ways at once. The first and the
 // last message of each thread are checked against the reference engine.
 #include <algorithm>
 #include <atomic>

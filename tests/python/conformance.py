@@ -170,7 +170,7 @@ class Image:
             slot.buffer_size = len(self.before)
 
     def after(self, found: bytes) -> bytes:
-        """What the buffer must hold. Behind a text whose padding was taken off anything may lie."""
+        """What the buffer must hold. After a text whose padding was taken off anything may lie."""
         image = bytearray(self.before)
         for slot in self.slots:
             start, want = slot.out_start, slot.expected

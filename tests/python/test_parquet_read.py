@@ -252,7 +252,7 @@ def test_each_chunk_is_decrypted_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_a_buffer_held_before_is_not_read() -> None:
-    """Behind each chunk is a gap, as long as what encryption added."""
+    """After each chunk is a gap, as long as what encryption added."""
     data = write(table())
     with parquet.open(data, KEY) as file:
         image = reading.LazyImage(file, [0, 1], [0, 2], lambda size: bytearray(b"\xee" * size))

@@ -229,7 +229,7 @@ def test_checkpoint_without_end_is_not_read(tmp_path: Path) -> None:
     ],
 )
 def test_figures_that_cannot_be_are_refused(tmp_path: Path, field: str, value: object) -> None:
-    """Behind a digest that is right, which anyone can make."""
+    """After a digest that is right, which anyone can make."""
     path = tmp_path / "c"
     with Checkpoint(path, IDENTITY) as checkpoint:
         checkpoint.save(State())

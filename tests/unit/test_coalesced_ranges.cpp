@@ -144,7 +144,7 @@ TEST(CoalescedRanges, RingsOfPlacesTravelInFewRanges) {
 }
 
 // A piece of empty texts alone has nothing to copy; the pieces before it do not come twice.
-TEST(CoalescedRanges, EmptyTextsBehindOthersCopyNothing) {
+TEST(CoalescedRanges, EmptyTextsAfterOthersCopyNothing) {
   std::mt19937 random(17);
   constexpr std::size_t piece_len = 1024, len = 6 * piece_len;  // as many pieces, in three slots
   for (const std::size_t direct_len : {std::size_t{512}, std::size_t{1} << 20}) {

@@ -100,7 +100,7 @@ std::vector<std::size_t> shape_of(const Plan& plan) {
   return shape;
 }
 
-TEST(Plan, PutsChainsFirstAndTheRestBesideThemWhateverTheClientsOrder) {
+TEST(Plan, PutsChainsFirstAndTheRestWithThemWhateverTheClientsOrder) {
   std::mt19937 random(4);
   const auto samples = mixed_payload(random);
   auto messages = messages_of(samples);

@@ -59,7 +59,7 @@ TEST(ThreadPool, RunsBodiesAtTheSameTime) {
 }
 
 // Helpers work while the thread that asked for them goes on, and are gone when it no longer wants them.
-TEST(ThreadPool, HelpsBesideAThread) {
+TEST(ThreadPool, HelpsAThread) {
   for (const std::size_t threads : {1u, 2u, 3u}) {
     ThreadPool pool(threads);
     for (const std::size_t wanted : {0u, 1u, 5u}) {

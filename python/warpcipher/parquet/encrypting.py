@@ -14,7 +14,7 @@ from .dest import Dest, writing
 from .extras import place_pages, read_extras
 from .file import File
 from .footer import ENCRYPTED_MAGIC, PLAIN_MAGIC, algorithm_struct, signature
-from .image import Behind, Image, Progress, Turns
+from .image import BackgroundWriter, Image, Progress, Turns
 from .keyring import Keys
 from .modules import (
     BLOOM_BITSET,
@@ -125,7 +125,7 @@ class _Encryption:
             Turns() as plains,
             Turns() as outs,
         ):
-            behind = Behind(pool, writer)
+            background = BackgroundWriter(pool, writer)
             for opening in self._image.openings(pool):
                 plain = plains.take(opening.size)
                 opening.run(plain)
@@ -143,12 +143,12 @@ class _Encryption:
                         self._count(key.key, sealed.modules)
                 out = outs.take(sealing.size)
                 sealing.run(out)
-                behind.write(out)
+                background.write(out)
                 position += sealing.size
                 done += sum(opened.chunk.size for opened in opening.opened)
                 if progress is not None:
                     progress(done)
-            behind.finish()
+            background.finish()
         tail = self._finish(position, magic)
         write_whole(writer, memoryview(tail))
         return position + len(tail)

@@ -77,7 +77,7 @@ class Turns:
             wipe(buffer)
 
 
-class Behind:
+class BackgroundWriter:
     """Writes each piece in a thread, while the next one is made."""
 
     def __init__(self, pool: ThreadPoolExecutor, writer: Writer) -> None:
@@ -193,16 +193,16 @@ class Image:
         position = _FIRST
         done = 0
         with Turns() as turns, ThreadPoolExecutor(2, "warpcipher-parquet") as pool:
-            behind = Behind(pool, writer)
+            background = BackgroundWriter(pool, writer)
             for opening in self.openings(pool):
                 out = turns.take(opening.size)
                 opening.run(out)
-                behind.write(out)
+                background.write(out)
                 position += opening.size
                 done += sum(opened.chunk.size for opened in opening.opened)
                 if progress is not None:
                     progress(done)
-            behind.finish()
+            background.finish()
         rest = self.tail(position)
         write_whole(writer, memoryview(rest))
         return position + len(rest)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns the bytes that a fuzzer gives into numbers and buffers. Behind their end everything is zero.
+// Turns the bytes that a fuzzer gives into numbers and buffers. After their end everything is zero.
 #pragma once
 
 #include <algorithm>
