@@ -35,7 +35,7 @@ class FairOrder {
  public:
   static constexpr std::size_t turn_len = std::size_t{64} << 10;
 
-  // Adds a job after the others of its submitter_ and counts its memory for that submitter until release(). Job::self_
+  // Adds a job after the others of its submitter, and counts its memory for that submitter until release(). Job::self_
   // keeps the job alive.
   void push(Job& job);
 

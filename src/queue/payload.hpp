@@ -21,7 +21,7 @@ class Payload {
   //     CUDA stays for the life of the process, and only the caller knows whether there is another way. Outputs that
   //     are not in place are wiped.
   //   - the jobs at fault, when messages of different jobs cannot run together (nothing has been written by then). Of
-  //     two that encrypt with the same GCM key and nonce the one that was submitted later is refused; two of which one
+  //     two that encrypt with the same key and nonce the one that was submitted later is refused; two of which one
   //     writes where the other reads or writes run one after the other.
   // The state of the jobs is left to the caller.
   static void run(const Runner& runner, std::span<const std::shared_ptr<Job>> jobs) noexcept;
