@@ -5,6 +5,7 @@
 
 #include "core/bytes.hpp"
 #include "core/error.hpp"
+#include "mode/gcm_counter.hpp"
 
 namespace warpcipher {
 namespace {
@@ -22,14 +23,6 @@ Element inverse_of(Element a) {
 }
 
 // GHASH of bytes that are filled up with zeros to whole blocks.
-Element hash_padded(Element hash_key, const std::uint8_t* data, std::size_t len) {
-  Element hash = gf128::ghash({}, hash_key, data, len / 16);
-  if (len % 16 == 0) return hash;
-  std::uint8_t last[16] = {};
-  std::memcpy(last, data + len / 16 * 16, len % 16);
-  return gf128::ghash(hash, hash_key, last, 1);
-}
-
 std::uint64_t blocks_of(std::uint64_t len) { return (len + 15) / 16; }
 
 }  // namespace
@@ -46,14 +39,7 @@ GcmPieces::GcmPieces(const Message& message) : aad_len_(message.aad_len) {
                 "the hash key of this AES-GCM key is zero, so a long message cannot be cut: use engine 'cpu'");
   }
   state.inverse = inverse_of(state.hash_key);
-  if (message.iv_len == 12) {  // section 7.1, step 2
-    std::memcpy(state.first_counter, message.iv, 12);
-    store_be32(state.first_counter + 12, 1);
-  } else {
-    const Element hash = hash_padded(state.hash_key, message.iv, message.iv_len);
-    gf128::store(state.first_counter,
-                 gf128::gcm_multiply(gf128::add(hash, {0, 8 * std::uint64_t{message.iv_len}}), state.hash_key));
-  }
+  gf128::store(state.first_counter, gcm_first_counter(message.iv, message.iv_len, [&] { return state.hash_key; }));
   state.sum = {};
 }
 

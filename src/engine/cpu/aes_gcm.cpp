@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cpu/aes_gcm.hpp"
 
-#include <algorithm>
-#include <cstring>
 #include <span>
 #include <vector>
 
@@ -10,6 +8,7 @@
 #include "core/bytes.hpp"
 #include "core/fork.hpp"
 #include "engine/cpu/faster.hpp"
+#include "mode/gcm_counter.hpp"
 
 namespace warpcipher {
 namespace {
@@ -32,21 +31,11 @@ gf128::Element hash(AesKey& key, std::uint64_t len, gf128::Element lengths, Feed
   return gf128::add(own, gf128::gcm_multiply(gf128::add(length_block(len, 0), lengths), constants.hash_key));
 }
 
-// GHASH of an IV, block by block.
-gf128::Element hash_iv(gf128::Element hash_key, const Message& m) {
-  gf128::Element hashed{0, 0};
-  for (std::size_t at = 0; at < m.iv_len; at += 16) {
-    std::uint8_t block[16] = {};
-    std::memcpy(block, m.iv + at, std::min<std::size_t>(16, m.iv_len - at));
-    hashed = gf128::gcm_multiply(gf128::add(hashed, gf128::load(block)), hash_key);
-  }
-  return gf128::gcm_multiply(gf128::add(hashed, length_block(0, m.iv_len)), hash_key);
-}
-
-// J0: SP 800-38D, section 7.1, step 2.
+// J0. libcrypto hashes a long IV faster.
 gf128::Element first_counter(AesKey& key, const Message& m) {
-  if (m.iv_len == 12) return {load_be64(m.iv), std::uint64_t{load_be32(m.iv + 8)} << 32 | 1};
-  if (!Libcrypto::is_here()) return hash_iv(key.gcm().hash_key, m);
+  if (m.iv_len == gcm_plain_iv_len || !Libcrypto::is_here()) {
+    return gcm_first_counter(m.iv, m.iv_len, [&] { return key.gcm().hash_key; });
+  }
   return hash(key, m.iv_len, length_block(0, m.iv_len), [&](Context& context) { context.update_aad(m.iv, m.iv_len); });
 }
 

@@ -17,9 +17,16 @@
 #include "engine/cuda/lane_table/parallel.hpp"
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/stream.hpp"
+#include "mode/gcm_counter.hpp"
 
 namespace warpcipher::cuda {
 namespace {
+
+// J0 of a GCM message.
+void make_first_counter(const Message& message, std::uint8_t (&counter)[16]) {
+  const auto hash_key = [&] { return aes_key_state(*message.key).hash_key; };
+  gf128::store(counter, gcm_first_counter(message.iv, message.iv_len, hash_key));
+}
 
 // The IV, or the first 16 bytes of it; J0 for GCM.
 Block first_block_of(const Message& message) {
@@ -27,7 +34,7 @@ Block first_block_of(const Message& message) {
     return to_block(message.iv, std::min<std::size_t>(message.iv_len, sizeof(Block)));
   }
   std::uint8_t counter[16];
-  ghash::make_first_counter(message, counter);
+  make_first_counter(message, counter);
   return to_block(counter, sizeof counter);
 }
 
@@ -187,7 +194,7 @@ TextChoice choose_text_of(const Message& message, const Conditions& now) {
 // GCM, in the order of execute(): if a tag is checked first, the text comes last.
 Status run_gcm_message(const Message& message, const Device& device, Stream stream) {
   std::uint8_t counter[16], mask[16];
-  ghash::make_first_counter(message, counter);
+  make_first_counter(message, counter);
   aes::encrypt_block(aes_key_state(*message.key).schedule, counter, mask);
   const Block mask_block = to_block(mask, sizeof mask);
   secure_wipe(mask, sizeof mask);

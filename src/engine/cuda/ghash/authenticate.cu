@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "core/bytes.hpp"
 #include "engine/cuda/ghash/chunk_list.hpp"
 #include "engine/cuda/ghash/chunks.hpp"
 #include "engine/cuda/ghash/ghash.hpp"
@@ -67,23 +66,6 @@ HashView hash_view_of(const Message& message) {
   view.text_len = message.in_len;
   view.tag_len = static_cast<std::uint32_t>(message.tag_len);
   return view;
-}
-
-void make_first_counter(const Message& message, std::uint8_t (&counter)[16]) {
-  if (message.iv_len == gcm_plain_iv_len) {
-    std::copy_n(message.iv, gcm_plain_iv_len, counter);
-    store_be32(counter + gcm_plain_iv_len, 1);
-    return;
-  }
-  const Element hash_key = aes_key_state(*message.key).hash_key;
-  Element hash = gf128::ghash({}, hash_key, message.iv, message.iv_len / 16);
-  if (message.iv_len % 16 != 0) {
-    std::uint8_t last[16] = {};
-    std::copy_n(message.iv + message.iv_len / 16 * 16, message.iv_len % 16, last);
-    hash = gf128::ghash(hash, hash_key, last, 1);
-  }
-  hash = gf128::gcm_multiply(gf128::add(hash, {0, 8 * std::uint64_t{message.iv_len}}), hash_key);
-  gf128::store(counter, hash);
 }
 
 // Scalar: a power of two, for several chunks for each warp. Tensor: one message is divided evenly; a batch has smaller

@@ -54,7 +54,4 @@ Work work_of(const Message& message);
 // The view of a message without its AAD, which is in host memory, and without chunks.
 HashView hash_view_of(const Message& message);
 
-// J0 of a message (section 7.1, step 2), computed on the host.
-void make_first_counter(const Message& message, std::uint8_t (&counter)[16]);
-
 }  // namespace warpcipher::cuda::ghash
