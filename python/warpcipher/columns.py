@@ -63,7 +63,7 @@ class Columns(Generic[OutT]):
         self._outcome: tuple[bytes, bytes] | None = None
 
     def _fetched(self) -> tuple[bytes, bytes]:
-        """Written and status; from a GPU the first who asks copies them, and waits for that."""
+        """Written and status; from a GPU the first call copies them, and waits for that."""
         if self._outcome is None:
             self._outcome = self._fetch()
         return self._outcome

@@ -38,7 +38,7 @@ struct QueueLimits {
 // The max_in_flight of a queue that asks for none: 8 where its payloads are to go to a GPU (may_use_device()), else 4.
 std::size_t default_in_flight(std::string_view engine);
 
-// Why a payload was launched, in the order in which the reasons are looked at.
+// Why a payload was launched, in the order in which the reasons are checked.
 enum class FlushReason : std::uint8_t {
   bytes,     // max_bytes were waiting
   messages,  // max_messages were waiting
@@ -91,9 +91,9 @@ class Queue {
   ~Queue();
 
   // Hands a job over, once. `submitter` is anything that tells clients apart: payloads take them in turn, and memory
-  // goes to the one who holds least. Waits up to `timeout` for memory; not at all inside the listener, which the memory
-  // may be waiting for. Throws Error{invalid_argument} when the job needs more than the memory limit or was submitted
-  // before, and Error{engine_failure} in the child of a fork.
+  // goes to the one that holds least. Waits up to `timeout` for memory; not at all inside the listener, which the
+  // memory may be waiting for. Throws Error{invalid_argument} when the job needs more than the memory limit or was
+  // submitted before, and Error{engine_failure} in the child of a fork.
   [[nodiscard]] Admission submit(const std::shared_ptr<Job>& job, std::uint64_t submitter,
                                  std::chrono::microseconds timeout = for_ever);
 

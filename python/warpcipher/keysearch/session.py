@@ -190,9 +190,9 @@ class Checkpoint:
             raise CheckpointError(f"{self.path} is no regular file: name one for the checkpoint")
 
     def _replace(self, mine: int, temporary: Path) -> None:
-        """A later version: it takes the place of the one before alone, which is looked at once it
+        """A later version: it takes the place of the one before alone, which is checked once it
         has the temporary's name and nobody can exchange it any more. Where names cannot be
-        exchanged, a file that gets the name after the look is replaced."""
+        exchanged, a file that gets the name after the check is replaced."""
         other = CheckpointError(f"{self.path} was replaced by another program: not saved")
         if not _same_file(mine, self.path):
             raise other

@@ -50,7 +50,7 @@ def run(
     start = started_now()
     settings = settings or Settings()
     paper = find_paper(name)
-    paper.values(settings)  # refuses before anything is looked at
+    paper.values(settings)  # refuses before anything is measured
     found = machine.look(settings.device)
     observe(found)
     session = paper.session(settings, found, observe)

@@ -121,8 +121,8 @@ def open(
                   encrypted one is refused, and so is a plain one where keys are given.
     aad_prefix:   the prefix that the file was written with. Needed where the file does not hold it;
                   compared where it does.
-    check_footer: False leaves the signature of a plaintext footer unverified: for who has the keys
-                  of columns alone. Sizes, offsets and statistics may then be anyone's.
+    check_footer: False leaves the signature of a plaintext footer unverified: for readers with the
+                  keys of columns alone. Sizes, offsets and statistics may then be anyone's.
     engine:       what decrypts: "auto" or a name of `warpcipher.engines()`.
 
     Raises InvalidTag (not authentic: wrong key or prefix, damage),
