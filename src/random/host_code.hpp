@@ -17,6 +17,12 @@ constexpr std::size_t chunk_rows = 128;
 // Of so many groups one that rejects its word makes all take the slow way.
 constexpr std::uint64_t groups_at_once = 64;
 
+// A value at any address.
+template <class Value>
+struct [[gnu::packed, gnu::may_alias]] Unaligned {
+  Value value;
+};
+
 // Words and values are arrays of one or two: written out, for a loop inside keeps compilers from making vectors.
 template <class F>
 [[gnu::always_inline]] inline bool run_group(const F& function, const typename F::Word* words,
@@ -36,9 +42,8 @@ void transform(const F& function, const Stream& stream, const typename F::Word* 
                std::uint64_t begin, std::uint64_t end, std::uint8_t* out) {
   using Word = typename F::Word;
   using Value = typename F::Value;
-  using Unaligned [[gnu::aligned(1), gnu::may_alias]] = Value;
   constexpr std::uint64_t group = F::group;
-  auto* const values = reinterpret_cast<Unaligned*>(out);
+  auto* const values = reinterpret_cast<Unaligned<Value>*>(out);
   const auto run_one = [&](std::uint64_t first, Value(&made)[group]) {
     if (run_group(function, words + (first - origin), made)) {
       if constexpr (has_rejections<F>) {
@@ -51,31 +56,31 @@ void transform(const F& function, const Stream& stream, const typename F::Word* 
   Value made[group];
   if (at % group != 0) {
     run_one(at - 1, made);
-    values[0] = made[group - 1];
+    values[0].value = made[group - 1];
     ++at;
   }
   while (end - at >= group) {
     const std::uint64_t groups = std::min((end - at) / group, groups_at_once);
     const Word* const from = words + (at - origin);
-    Unaligned* const to = values + (at - begin);
+    Unaligned<Value>* const to = values + (at - begin);
     bool is_rejected = false;
     for (std::uint64_t i = 0; i < groups; ++i) {
       Value of_group[group];
       is_rejected |= run_group(function, from + group * i, of_group);
-      to[group * i] = of_group[0];
-      if constexpr (group == 2) to[group * i + 1] = of_group[1];
+      to[group * i].value = of_group[0];
+      if constexpr (group == 2) to[group * i + 1].value = of_group[1];
     }
     if (is_rejected) {
       for (std::uint64_t i = 0; i < groups; ++i) {
         run_one(at + i * group, made);
-        to[group * i] = made[0];
+        to[group * i].value = made[0];
       }
     }
     at += groups * group;
   }
   if (at < end) {
     run_one(at, made);
-    values[at - begin] = made[0];
+    values[at - begin].value = made[0];
   }
 }
 
