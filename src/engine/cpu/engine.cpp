@@ -17,6 +17,7 @@
 #include "core/wipe.hpp"
 #include "engine/cpu/aes_key.hpp"
 #include "engine/cpu/aes_lanes.hpp"
+#include "engine/cpu/chacha_lanes.hpp"
 #include "engine/cpu/execute.hpp"
 #include "engine/cpu/libcrypto.hpp"
 #include "engine/cpu/piece.hpp"
@@ -134,18 +135,20 @@ class CpuEngine final : public Engine {
     return m.in_len < min_shared_cost / cost.byte;
   }
 
-  static std::string describe_aes() {
+  static std::string describe() {
     const Libcrypto& libcrypto = Libcrypto::instance();
-    const std::string own =
-        cpu::aes_lanes_list().empty() ? "" : "own " + std::string(cpu::aes_lanes_list()[0]->name) + " code";
-    if (!Libcrypto::is_here()) return own.empty() ? "no AES without OpenSSL's libcrypto" : "AES by " + own;
-    return "AES and ChaCha20 by OpenSSL's libcrypto (" + libcrypto.version() + ")" +
-           (own.empty() ? "" : " or " + own + " for AES");
+    const std::string aes = cpu::aes_lanes_list().empty() ? "" : std::string(cpu::aes_lanes_list()[0]->name);
+    const std::string chacha = "own " + std::string(cpu::chacha_lanes_list()[0]->name) + " code for ChaCha20";
+    if (!Libcrypto::is_here()) {
+      return (aes.empty() ? "no AES without OpenSSL's libcrypto, " : "own " + aes + " code for AES, ") + chacha;
+    }
+    return "AES and ChaCha20 by OpenSSL's libcrypto (" + libcrypto.version() + ") or " +
+           (aes.empty() ? "" : "own " + aes + " code for AES and ") + chacha;
   }
 
   const std::string none_;
   const bool has_aes_ = Libcrypto::is_here() || has_own_aes();
-  const std::string description_ = describe_aes() + ", DES bitsliced, on all cores";
+  const std::string description_ = describe() + ", DES bitsliced, on all cores";
   const Instructions instructions_;
 };
 

@@ -20,6 +20,7 @@ namespace {
 // A split message in work: what its tiles share.
 struct SplitWork {
   std::unique_ptr<SplitGcm> gcm;
+  std::unique_ptr<SplitChaCha> chacha;
   std::vector<std::uint8_t> chains;  // chaining modes: the ciphertext block before each tile but the first
 };
 
@@ -28,7 +29,9 @@ bool chains(Mode mode) { return mode == Mode::cbc || mode == Mode::cfb || mode =
 // Must run before any tile does: in place, a tile overwrites the ciphertext that the next one chains from.
 SplitWork prepare(const Message& m, std::uint64_t tiles) {
   SplitWork work;
-  if (m.algorithm().is_aead()) {
+  if (m.algorithm().mode.id == Mode::poly1305) {
+    work.chacha = std::make_unique<SplitChaCha>(m, tiles);
+  } else if (m.algorithm().is_aead()) {
     work.gcm = std::make_unique<SplitGcm>(AesKey::of(*m.key), m, tiles);
   } else if (chains(m.algorithm().mode.id)) {
     const std::size_t block = m.algorithm().block_len();
@@ -62,6 +65,8 @@ void run_tile(const Message& m, std::uint32_t index, SplitWork& work, std::uint6
   const Piece piece = tile_piece(m, tile, tiles, chained ? work.chains.data() + (tile - 1) * block : nullptr);
   if (work.gcm) {
     work.gcm->run_tile(tile, piece, statuses[index]);
+  } else if (work.chacha) {
+    work.chacha->run_tile(tile, piece, statuses[index]);
   } else {
     run_piece(m, piece);
   }
@@ -92,6 +97,16 @@ void run_gcm_messages(const Plan& plan, std::span<const std::uint32_t> indices, 
   }
 }
 
+void run_chacha_messages(const Plan& plan, std::span<const std::uint32_t> indices, std::span<Status> statuses) {
+  std::vector<const Message*> messages;
+  std::vector<Status*> results;
+  for (const std::uint32_t i : indices) {
+    messages.push_back(&plan.messages[i]);
+    results.push_back(&statuses[i]);
+  }
+  run_chacha_messages(*cpu::chacha_lanes_list().front(), messages, results);
+}
+
 Status run_aead(const Message& m) {
   if (m.algorithm().mode.id == Mode::poly1305) return run_chacha_message(m);
   if (m.algorithm().mode.id == Mode::gcm_siv) return run_gcm_siv_message(m);
@@ -105,6 +120,8 @@ void run_messages(const Plan& plan, const Grain& grain, std::span<Status> status
   const auto indices = std::span(group.messages).subspan(grain.first, grain.last - grain.first);
   if (group.algorithm->mode.id == Mode::gcm) {
     run_gcm_messages(plan, indices, statuses);
+  } else if (group.algorithm->mode.id == Mode::poly1305 && indices.size() > 1) {
+    run_chacha_messages(plan, indices, statuses);
   } else if (group.algorithm->is_aead()) {
     for (const std::uint32_t i : indices) statuses[i] = run_aead(plan.messages[i]);
   } else if (serial_lanes(*group.algorithm, group.direction) > 1) {

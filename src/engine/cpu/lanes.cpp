@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of the engine's own AES code this processor can run.
+// What of the engine's own AES and ChaCha20 code this processor can run.
 #include <vector>
 
 #include "core/fork.hpp"
 #include "core/processor.hpp"
 #include "engine/cpu/aes_lanes.hpp"
+#include "engine/cpu/chacha_lanes.hpp"
 #include "engine/cpu/gcm_lanes.hpp"
 
 namespace warpcipher::cpu {
@@ -43,6 +44,19 @@ std::span<const AesLanes* const> aes_lanes_list() {
 #else
   return list.get();
 #endif
+}
+
+std::span<const ChaChaLanes* const> chacha_lanes_list() {
+  static constinit FirstUse<std::vector<const ChaChaLanes*>> list;
+  return list.get([] {
+    std::vector<const ChaChaLanes*> found;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) found.push_back(&chacha_lanes_avx512);
+    if (__builtin_cpu_supports("avx2")) found.push_back(&chacha_lanes_avx2);
+#endif
+    found.push_back(&chacha_lanes_baseline);
+    return found;
+  });
 }
 
 }  // namespace warpcipher::cpu

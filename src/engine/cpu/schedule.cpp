@@ -25,7 +25,7 @@ std::uint64_t total_cost(const Plan& plan) {
 
 // Whether tiles of one message can run on several cores.
 bool can_be_split(const Algorithm& algorithm, Direction direction) {
-  if (!algorithm.is_aead()) return true;
+  if (!algorithm.is_aead() || algorithm.mode.id == Mode::poly1305) return true;
   return algorithm.mode.id == Mode::gcm && (direction == Direction::encrypt || splits_decryption());
 }
 
@@ -40,7 +40,7 @@ AesForm aes_form() {
 // is faster than own code it takes long texts, and they cost less than this says: they are shared a little too early.
 WorkCost cost_of(const Algorithm& algorithm, Direction direction, AesForm form) {
   constexpr std::uint64_t by_libcrypto = 300'000, by_own_code = 100'000;  // a message
-  if (is_stream_cipher(algorithm.cipher.id)) return {by_libcrypto, algorithm.is_aead() ? 530u : 345u};
+  if (is_stream_cipher(algorithm.cipher.id)) return {by_libcrypto, algorithm.is_aead() ? 420u : 345u};
   if (!is_aes(algorithm.cipher.id)) {
     const std::uint64_t blocks = algorithm.cipher.id == CipherId::des ? 1000 : 2000;
     return {by_libcrypto, (algorithm.parallel(direction) ? 1 : 2) * (algorithm.mode.id == Mode::cfb8 ? 8 : 1) * blocks};
