@@ -14,6 +14,7 @@ void bind_columns(nanobind::module_& m);
 void bind_device(nanobind::module_& m);
 void bind_file(nanobind::module_& m);
 void bind_file_write(nanobind::module_& m);
+void bind_file_copy(nanobind::module_& m);
 void bind_lists(nanobind::module_& m);
 void bind_messages(nanobind::module_& m);
 void bind_parquet(nanobind::module_& m);

@@ -41,6 +41,7 @@ WARPCIPHER_MODULE(_native, m) {
   bind_columns(m);
   bind_file(m);
   bind_file_write(m);
+  bind_file_copy(m);
   bind_parquet(m);
   bind_pinned(m);
   bind_queue(m);

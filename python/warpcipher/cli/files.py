@@ -59,6 +59,14 @@ class InputFile:
         self.count += count
         return count
 
+    def fileno(self) -> int:
+        return self.descriptor
+
+    def passed(self, count: int) -> None:
+        """So many bytes were read by the descriptor, which stands before them."""
+        os.lseek(self.descriptor, count, os.SEEK_CUR)
+        self.count += count
+
     def change(self) -> str | None:
         """How the size of a file that was read to its end changed meanwhile; None: it did not.
 

@@ -92,6 +92,15 @@ class OutputFile:
         self.count += count
         return count
 
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def passed(self, count: int) -> None:
+        """So many bytes were written by the descriptor, which stands before them: `head` has its
+        bytes by then."""
+        os.lseek(self._descriptor, count, os.SEEK_CUR)
+        self.count += count
+
     def write_all(self, data: bytes, mode: int | None) -> None:
         """Writes all that the file shall hold, and commits it."""
         rest = memoryview(data)

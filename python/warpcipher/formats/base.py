@@ -98,6 +98,17 @@ class PieceCipher(Uncopied, abc.ABC):
         final: nothing follows. Raises InvalidTag or FormatError; `out` then holds no plaintext.
         """
 
+    def chunk_sizes(self) -> tuple[int, int] | None:
+        """Bytes of a full chunk, and of what becomes of it, where `copy` works; None: it does
+        not."""
+        return None
+
+    def copy(self, source: tuple[int, int], target: tuple[int, int], count: int) -> int:
+        """Processes the next `count` chunks, all full and none the final one, from one file to
+        another: descriptors, and where in them the chunks begin. Returns how many are done, fewer
+        where something failed: `process` says what. Raises EngineError, MemoryError."""
+        raise NotImplementedError
+
     @abc.abstractmethod
     def close(self) -> None:
         """Wipes the keys. Idempotent; the object is of no use afterwards."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 import warpcipher as wc
 
 from .base import Buffer, Decryptor, Encryptor, ReadAt, wipe
+from .copy_chunks import CopyChunksCall, copy
 from .file_chunks import FileChunksCall, RegularChunksCall, authentication_failed, run
 from .layout import Layout
 from .nonces import NonceColumn
@@ -92,6 +93,7 @@ class AeadChunks:
         self._algorithm = algorithm
         self._key: wc.Key | None = native_key(algorithm, key)
         self.nonces = nonces
+        self.copies = not engine.startswith("cuda")  # whose pieces are longer
         self._engine = engine
 
     def seal(
@@ -166,6 +168,25 @@ class AeadChunks:
             engine=self._engine,
         )
 
+    def copy_call(
+        self,
+        source: tuple[int, int],
+        target: tuple[int, int],
+        regular: RegularChunksCall,
+        *,
+        encrypts: bool,
+    ) -> CopyChunksCall:
+        return CopyChunksCall(
+            *source,
+            *target,
+            encrypts=encrypts,
+            algorithm=self._algorithm,
+            keys=open_key(self._key),
+            regular=regular,
+            tag_length=TAG_SIZE,
+            engine=self._engine,
+        )
+
     def close(self) -> None:
         self._key = None
 
@@ -209,7 +230,35 @@ def _regular(
     )
 
 
-class ChunkEncryptor(Encryptor):
+class _Copies:
+    """What encryptor and decryptor share where chunks are copied from file to file."""
+
+    layout: Layout
+    _cipher: ChunkCipher
+    _next: int
+
+    def _sizes(self) -> tuple[int, int] | None:
+        """Bytes of a full chunk as plaintext and sealed; None: they are not copied."""
+        cipher, layout = self._cipher, self.layout
+        if not isinstance(cipher, AeadChunks) or not cipher.copies:
+            return None
+        return layout.chunk, layout.chunk + layout.overhead
+
+    def _copy(
+        self, source: tuple[int, int], target: tuple[int, int], count: int, *, encrypts: bool
+    ) -> int:
+        layout, first, end = self.layout, self._next, self._next + count
+        if end >= layout.max_chunks or not isinstance(self._cipher, AeadChunks):
+            return 0  # `process` refuses the first that is too many
+        start = layout.plaintext_start(first)
+        length = layout.plaintext_start(end) - start
+        regular = _regular(layout, self._cipher.nonces, start + length + 1, end + 1, start, length)
+        done = copy(self._cipher.copy_call(source, target, regular, encrypts=encrypts))
+        self._next += done
+        return done
+
+
+class ChunkEncryptor(_Copies, Encryptor):
     """Encrypts a file whose chunks are sealed by a `ChunkCipher`."""
 
     def __init__(self, layout: Layout, header: bytes, cipher: ChunkCipher) -> None:
@@ -246,11 +295,17 @@ class ChunkEncryptor(Encryptor):
         self._next += len(lengths)
         return written
 
+    def chunk_sizes(self) -> tuple[int, int] | None:
+        return self._sizes()
+
+    def copy(self, source: tuple[int, int], target: tuple[int, int], count: int) -> int:
+        return self._copy(source, target, count, encrypts=True)
+
     def close(self) -> None:
         self._cipher.close()
 
 
-class ChunkDecryptor(Decryptor):
+class ChunkDecryptor(_Copies, Decryptor):
     """Decrypts a file whose chunks are sealed by a `ChunkCipher`."""
 
     reads_ranges = True
@@ -269,6 +324,13 @@ class ChunkDecryptor(Decryptor):
         written = self._cipher.open(self._next, lengths, data, out, final)
         self._next += len(lengths)
         return written
+
+    def chunk_sizes(self) -> tuple[int, int] | None:
+        sizes = self._sizes()
+        return sizes and sizes[::-1]
+
+    def copy(self, source: tuple[int, int], target: tuple[int, int], count: int) -> int:
+        return self._copy(source, target, count, encrypts=False)
 
     def seek(self, chunk: int, read_at: ReadAt) -> None:
         self._next = chunk

@@ -9,6 +9,8 @@
 The caller's thread reads, so that a signal interrupts a blocked read. A piece is held back until it
 is known whether another follows, as a format marks its final chunk. Memory: SLOTS pairs of buffers
 of one piece: a chunk where the chunks of a file are longer than a piece, so eight of them.
+
+From one regular file to another full chunks are copied past all of this (copy_chunks.py).
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from .base import Buffer, Options, PieceCipher, wipe
+from .base import Buffer, Encryptor, Options, PieceCipher, wipe
+from .copy_chunks import Copy, DirectFile, direct
 from .registry import take
 from .whole import Reader, Writer, read_whole, write_whole
 
@@ -138,6 +141,10 @@ class _Source:
     def readinto(self, buffer: memoryview, /) -> int:
         return self.fill(buffer)
 
+    def file(self) -> DirectFile | None:
+        """The reader where its descriptor may be read from."""
+        return None if len(self._pending) else direct(self._reader)
+
     def peek(self, size: int) -> memoryview:
         """The next bytes, which stay; fewer than `size` only at the end of the stream."""
         if size > len(self._pending):
@@ -162,6 +169,10 @@ class _HeadedWriter:
         write_whole(self._writer, data)
         return len(data)
 
+    def file(self) -> DirectFile | None:
+        """The writer where its descriptor may be written to."""
+        return direct(self._writer)
+
     def finish(self) -> None:
         """Writes the header, where no data followed it."""
         write_whole(self._writer, self._header)
@@ -179,25 +190,69 @@ class _Slot:
         self.written = 0
         self.final = False
 
+    def wipe(self) -> None:
+        for buffer in self.buffers:
+            wipe(buffer)
+
 
 def _pump(source: _Source, writer: Writer, cipher: PieceCipher, progress: Progress | None) -> int:
     if cipher.whole:
         return _pump_whole(source, writer, cipher, progress)
     slot = _Slot(cipher)
     slot.size = source.fill(slot.data[: cipher.first_piece])
-    if slot.size == cipher.first_piece:
-        return _Pipeline(source, writer, cipher, progress).run(slot)
+    consumed = written = 0
+    full = cipher.first_piece
+    if slot.size == full and (copy := _copy_of(source, writer, cipher)):
+        full = cipher.piece
+        try:
+            consumed, written = _run_copy(copy, slot, source, writer, cipher, progress)
+        except BaseException:
+            slot.wipe()
+            raise
+    if slot.size == full:
+        return _Pipeline(source, writer, cipher, progress, consumed, written).run(slot)
     # A short file: the threads would cost more than they save.
     try:
         count = cipher.process(slot.data[: slot.size], slot.out, final=True)
         write_whole(writer, slot.out[:count])
         if progress is not None:
-            progress(slot.size)
-        return count
+            progress(consumed + slot.size)
+        return written + count
     finally:
-        # Plaintext is one of the two, and never longer than the input.
-        wipe(slot.data[: slot.size])
-        wipe(slot.out[: slot.size])
+        slot.wipe()
+
+
+def _run_copy(
+    copy: Copy,
+    slot: _Slot,
+    source: _Source,
+    writer: Writer,
+    cipher: PieceCipher,
+    progress: Progress | None,
+) -> tuple[int, int]:
+    """The first piece, which is in the slot, and what can be copied; then the slot has the next.
+    Returns the bytes consumed and written."""
+    first = slot.size
+    count = cipher.process(slot.data[:first], slot.out, final=False)
+    write_whole(writer, slot.out[:count])
+    copy.run(lambda consumed: progress and progress(first + consumed))
+    slot.size = source.fill(slot.data[: cipher.piece])
+    if not slot.size and isinstance(cipher, Encryptor):
+        raise OSError("the input became shorter while it was read")  # the final chunk is gone
+    return first + copy.consumed, count + copy.written
+
+
+def _copy_of(source: _Source, writer: Writer, cipher: PieceCipher) -> Copy | None:
+    """What can be copied from file to file behind the first piece; None: nothing."""
+    sizes = cipher.chunk_sizes()
+    if sizes is None:
+        return None
+    reads = source.file()
+    writes = writer.file() if isinstance(writer, _HeadedWriter) else direct(writer)
+    if reads is None or writes is None:
+        return None
+    copy = Copy(reads, writes, cipher, sizes)
+    return copy if copy.is_worth_it() else None
 
 
 def _pump_whole(
@@ -230,8 +285,15 @@ class _Pipeline:
     """The ring and its two threads, for one stream."""
 
     def __init__(
-        self, source: _Source, writer: Writer, cipher: PieceCipher, progress: Progress | None
+        self,
+        source: _Source,
+        writer: Writer,
+        cipher: PieceCipher,
+        progress: Progress | None,
+        consumed: int,
+        written: int,
     ) -> None:
+        """consumed, written: what was before the stream's first piece."""
         self._source = source
         self._writer = writer
         self._cipher = cipher
@@ -241,8 +303,8 @@ class _Pipeline:
         self._done: SimpleQueue[_Slot | None] = SimpleQueue()
         self._slots: list[_Slot] = []
         self._error: BaseException | None = None
-        self._consumed = 0
-        self._written = 0
+        self._consumed = consumed
+        self._written = written
 
     def run(self, first: _Slot) -> int:
         """Runs the stream whose first piece, a full one, is in `first`; returns the bytes
@@ -270,8 +332,7 @@ class _Pipeline:
                 thread.join(JOIN_SECONDS)
         if not any(thread.is_alive() for thread in threads):
             for slot in self._slots:
-                for buffer in slot.buffers:
-                    wipe(buffer)
+                slot.wipe()
         if self._error is not None:
             raise self._error
         if self._progress is not None:

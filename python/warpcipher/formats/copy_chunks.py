@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Full chunks from one file to another, past Python: threads read, encrypt or decrypt, and write a
+few at a time, which stay in the cache of a core.
+
+    | first piece | full chunks: copied here ... | what is left, with the final chunk |
+
+The pieces before and behind go the way of every stream, which knows headers and the end. It also
+takes over where copying ends early, from the first chunk that is not done, and says what is wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import io
+import os
+import stat
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from .. import _native
+
+if TYPE_CHECKING:
+    from .base import PieceCipher
+    from .file_chunks import RegularChunksCall
+
+AT_ONCE = 32 << 20
+"""Bytes of one call: then progress is told."""
+
+
+class CopyChunksCall(NamedTuple):
+    """The arguments of one copy: bindings/file_copy.cpp reads them by these names.
+
+    source, target: descriptors; the chunks begin at these offsets and follow each other.
+    """
+
+    source: int
+    source_offset: int
+    target: int
+    target_offset: int
+    encrypts: bool
+    algorithm: str
+    keys: Any
+    regular: RegularChunksCall
+    tag_length: int
+    engine: str
+
+
+class DirectFile(Protocol):
+    """A file whose bytes may be moved by its descriptor."""
+
+    def fileno(self) -> int: ...
+
+    def passed(self, count: int) -> None:
+        """So many bytes behind the place where it stood were read or written: it stands behind
+        them."""
+
+
+class _Plain:
+    """A file of Python itself as a DirectFile."""
+
+    def __init__(self, file: io.FileIO | io.BufferedReader | io.BufferedWriter) -> None:
+        self._file = file
+        self.fileno = file.fileno
+        if isinstance(file, io.BufferedWriter):
+            file.flush()
+        os.lseek(file.fileno(), file.tell(), os.SEEK_SET)
+
+    def passed(self, count: int) -> None:
+        self._file.seek(self._file.tell() + count)
+
+
+def direct(file: object) -> DirectFile | None:
+    """The file as one whose descriptor may be used; None for any other: its methods may do more
+    than to read and write."""
+    if type(file) in (io.FileIO, io.BufferedReader, io.BufferedWriter):
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # type: ignore[attr-defined]
+            return None
+        return _Plain(file)  # type: ignore[arg-type]
+    return file if hasattr(file, "passed") else None  # type: ignore[return-value]
+
+
+class Copy:
+    """The chunks between two files that can be copied."""
+
+    def __init__(
+        self,
+        source: DirectFile,
+        target: DirectFile,
+        cipher: PieceCipher,
+        sizes: tuple[int, int],
+    ) -> None:
+        """sizes: `chunk_sizes` of the cipher."""
+        self._source, self._target = source, target
+        self._sizes = sizes
+        self._cipher = cipher
+        self.consumed = self.written = 0
+
+    def is_worth_it(self) -> bool:
+        """Whether both are files where this works, and enough is left."""
+        source, target = self._source.fileno(), self._target.fileno()
+        return _left(source, target) > self._cipher.piece
+
+    def run(self, told: Callable[[int], object]) -> None:
+        """Copies what can be copied. told: called with the bytes consumed so far."""
+        source, target = self._source.fileno(), self._target.fileno()
+        begin, end = os.lseek(source, 0, os.SEEK_CUR), os.lseek(target, 0, os.SEEK_CUR)
+        chunk, made = self._sizes
+        # One byte at least is left: the final chunk is not for here.
+        left = max(0, _left(source, target) - 1) // chunk
+        try:
+            while left:
+                wanted = min(left, max(1, AT_ONCE // chunk))
+                done = self._cipher.copy(
+                    (source, begin + self.consumed), (target, end + self.written), wanted
+                )
+                self.consumed += done * chunk
+                self.written += done * made
+                told(self.consumed)
+                left = left - done if done == wanted else 0
+        finally:
+            # Behind what is done may lie chunks that were done before others.
+            with contextlib.suppress(OSError):
+                os.ftruncate(target, end + self.written)
+            self._source.passed(self.consumed)
+            self._target.passed(self.written)
+
+
+def _left(source: int, target: int) -> int:
+    """The bytes of the source behind the place where it stands; 0 unless both are regular files and
+    the target ends where it stands."""
+    status, other = os.fstat(source), os.fstat(target)
+    if not (stat.S_ISREG(status.st_mode) and stat.S_ISREG(other.st_mode)):
+        return 0
+    if fcntl.fcntl(target, fcntl.F_GETFL) & os.O_APPEND:  # pwrite() would write at the end
+        return 0
+    if os.path.samestat(status, other) or other.st_size != os.lseek(target, 0, os.SEEK_CUR):
+        return 0
+    return status.st_size - os.lseek(source, 0, os.SEEK_CUR)
+
+
+def copy(call: CopyChunksCall) -> int:
+    """Does the call as far as it goes; returns how many chunks are done. Raises EngineError,
+    MemoryError and what a signal's handler does."""
+    return _native.copy_chunks(call)

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chunks copied from file to file: what comes out is what streams make, whatever the size, the
+place in the file and what is wrong with it."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import warpcipher as wc
+from warpcipher import formats
+from warpcipher.formats import FormatError, Options, age, copy_chunks, stream
+from warpcipher.formats.layout import PIECE_SIZE
+
+CHUNK = 64 << 10
+IDENTITY = age.Identity.generate()
+KEYS: dict[str, Any] = {"age": IDENTITY, "cobblestone-256": bytes(range(32))}
+SIZES = [
+    PIECE_SIZE * 2 + 1,
+    *(CHUNK * n + extra for n in (70, 96, 131) for extra in (-1, 0, 1, 7777)),
+]
+
+
+@pytest.fixture
+def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """What each call copied: so many chunks."""
+    counts: list[int] = []
+
+    def copy(call: copy_chunks.CopyChunksCall) -> int:
+        done = wc._native.copy_chunks(call)
+        counts.append(done)
+        return done
+
+    monkeypatch.setattr("warpcipher.formats.chunks.copy", copy)
+    monkeypatch.setattr(copy_chunks, "AT_ONCE", 2 << 20)
+    return counts
+
+
+def encrypt(reader: Any, writer: Any, name: str, **how: Any) -> int:
+    key = KEYS[name].recipient if name == "age" else KEYS[name]
+    return formats.encrypt_stream(reader, writer, key, format=name, **how)
+
+
+def decrypt(reader: Any, writer: Any, name: str, **how: Any) -> int:
+    return formats.decrypt_stream(reader, writer, KEYS[name], format=name, **how)
+
+
+@pytest.mark.parametrize("buffering", [0, -1])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", KEYS)
+def test_files_are_what_streams_make(
+    tmp_path: Path, copied: list[int], name: str, size: int, buffering: int
+) -> None:
+    text = os.urandom(size)
+    plain, sealed, back = (tmp_path / kind for kind in ("plain", "sealed", "back"))
+    plain.write_bytes(b"before" + text)
+    told: list[int] = []
+    with plain.open("rb", buffering) as reader, sealed.open("wb", buffering) as writer:
+        reader.read(6)
+        writer.write(b"first")
+        written = encrypt(reader, writer, name, progress=told.append)
+        assert writer.tell() == 5 + written
+        assert reader.tell() == 6 + size
+    assert told == sorted(told)
+    assert told[-1] == size
+    assert copied
+    assert sum(copied) > 0
+    memory = io.BytesIO()
+    decrypt(io.BytesIO(sealed.read_bytes()[5:]), memory, name)
+    assert memory.getvalue() == text
+
+    copied.clear()
+    with sealed.open("rb", buffering) as reader, back.open("wb", buffering) as writer:
+        reader.read(5)
+        assert decrypt(reader, writer, name, progress=told.append) == size
+    assert sum(copied) > 0
+    assert back.read_bytes() == text
+    assert told[-1] == written - (age_header_size(sealed, 5) if name == "age" else 56)
+
+
+def age_header_size(path: Path, begin: int) -> int:
+    data = path.read_bytes()[begin:]
+    return data.index(b"\n", data.index(b"\n---") + 1) + 1 + 16
+
+
+def sealed_file(path: Path, name: str = "age", size: int = 200 * CHUNK + 5) -> bytes:
+    text = os.urandom(size)
+    with path.open("wb") as writer:
+        encrypt(io.BytesIO(text), writer, name)
+    return text
+
+
+@pytest.mark.parametrize("chunk", [40, 41, 130, 199])
+def test_a_damaged_chunk_ends_the_plaintext_before_it(
+    tmp_path: Path, copied: list[int], chunk: int
+) -> None:
+    sealed, back = tmp_path / "sealed", tmp_path / "back"
+    text = sealed_file(sealed)
+    data = bytearray(sealed.read_bytes())
+    data[-5 - 16 - (CHUNK + 16) * (200 - chunk) + 100] ^= 1
+    sealed.write_bytes(data)
+    with (
+        sealed.open("rb") as reader,
+        back.open("wb", 0) as writer,
+        pytest.raises(wc.InvalidTag, match="chunk"),
+    ):
+        decrypt(reader, writer, "age")
+    assert copied
+    rest = back.read_bytes()
+    assert text.startswith(rest)
+    assert len(rest) <= chunk * CHUNK
+
+
+@pytest.mark.parametrize("cut", [1, CHUNK, 100 * CHUNK, 100 * CHUNK + 21, 5 + 16])
+def test_a_truncated_file_is_refused(tmp_path: Path, copied: list[int], cut: int) -> None:
+    sealed, back = tmp_path / "sealed", tmp_path / "back"
+    text = sealed_file(sealed)
+    os.truncate(sealed, sealed.stat().st_size - cut)
+    with (
+        sealed.open("rb") as reader,
+        back.open("wb") as writer,
+        pytest.raises((wc.InvalidTag, FormatError)),
+    ):
+        decrypt(reader, writer, "age")
+    assert sum(copied) > 0
+    assert text.startswith(back.read_bytes())
+
+
+@pytest.mark.parametrize("to", [30 * CHUNK + 1, 150 * CHUNK - 9])
+def test_a_file_that_shrinks_meanwhile_is_whole_as_far_as_it_went(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: int
+) -> None:
+    plain, sealed = tmp_path / "plain", tmp_path / "sealed"
+    text = os.urandom(200 * CHUNK)
+    plain.write_bytes(text)
+
+    def shrinking(call: copy_chunks.CopyChunksCall) -> int:
+        os.truncate(plain, max(to, call.source_offset))
+        return wc._native.copy_chunks(call)
+
+    monkeypatch.setattr("warpcipher.formats.chunks.copy", shrinking)
+    with plain.open("rb") as reader, sealed.open("wb") as writer:
+        encrypt(reader, writer, "age")
+    memory = io.BytesIO()
+    decrypt(io.BytesIO(sealed.read_bytes()), memory, "age")
+    assert memory.getvalue() == text[: max(to, plain.stat().st_size)]
+
+
+def test_a_file_that_shrinks_to_the_chunks_that_are_done_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, sealed = tmp_path / "plain", tmp_path / "sealed"
+    plain.write_bytes(bytes(200 * CHUNK))
+
+    def shrinking(call: copy_chunks.CopyChunksCall) -> int:
+        os.truncate(plain, call.source_offset)
+        return wc._native.copy_chunks(call)
+
+    monkeypatch.setattr("warpcipher.formats.chunks.copy", shrinking)
+    with (
+        plain.open("rb") as reader,
+        sealed.open("wb") as writer,
+        pytest.raises(OSError, match="became shorter"),
+    ):
+        encrypt(reader, writer, "age")
+
+
+def test_a_full_disk_is_the_error_of_the_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, sealed = tmp_path / "plain", tmp_path / "sealed"
+    plain.write_bytes(bytes(200 * CHUNK))
+    resource = pytest.importorskip("resource")
+    import signal
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100 * CHUNK, before[1]))
+    try:
+        with plain.open("rb") as reader, sealed.open("wb", 0) as writer, pytest.raises(OSError):  # noqa: PT011
+            encrypt(reader, writer, "age")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_what_is_no_plain_pair_of_files_goes_the_other_way(
+    tmp_path: Path, copied: list[int]
+) -> None:
+    plain = tmp_path / "plain"
+    text = os.urandom(150 * CHUNK)
+    plain.write_bytes(text)
+    appended, longer = tmp_path / "appended", tmp_path / "longer"
+    with plain.open("rb") as reader, appended.open("ab") as writer:
+        encrypt(reader, writer, "age")
+    longer.write_bytes(bytes(300 * CHUNK))
+    with plain.open("rb") as reader, longer.open("r+b") as writer:
+        size = encrypt(reader, writer, "age")
+    with plain.open("rb") as reader:
+        memory = io.BytesIO()
+        encrypt(reader, memory, "age")
+        reader.seek(0)
+        armored = tmp_path / "armored"
+        with armored.open("wb") as writer:
+            encrypt(reader, writer, "age", options=Options(armor=True))
+    assert not copied
+    assert longer.stat().st_size == 300 * CHUNK
+    for sealed in (
+        appended.read_bytes(),
+        longer.read_bytes()[:size],
+        memory.getvalue(),
+        armored.read_bytes(),
+    ):
+        back = io.BytesIO()
+        decrypt(io.BytesIO(sealed), back, "age")
+        assert back.getvalue() == text
+
+
+def test_an_exception_of_progress_leaves_no_plaintext_in_buffers_and_ends_the_run(
+    tmp_path: Path, copied: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sealed, back = tmp_path / "sealed", tmp_path / "back"
+    sealed_file(sealed)
+    slots: list[Any] = []
+    make = stream._Slot.__init__
+
+    def remembered(self: Any, cipher: Any) -> None:
+        make(self, cipher)
+        slots.append(self)
+
+    monkeypatch.setattr(stream._Slot, "__init__", remembered)
+
+    def stop(_: int) -> None:
+        raise RuntimeError("enough")
+
+    with (
+        sealed.open("rb") as reader,
+        back.open("wb") as writer,
+        pytest.raises(RuntimeError, match="enough"),
+    ):
+        decrypt(reader, writer, "age", progress=stop)
+    assert len(copied) == 1
+    assert all(not any(buffer) for slot in slots for buffer in slot.buffers)
