@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the time of the default AES kernels tell anything of keys or data? Launches of two classes in random order, a
-// fixed key and a fixed text against fresh random ones, and Welch's t of their times (Reparaz, Balasch and Verbauwhede:
-// "dude, is my code constant time?", 2017): below 4.5 nothing shows. Classic tables of 4 KiB, which must show their
-// leak, are the control: a test that could not see one would prove nothing.
+// Does the time of the default kernels of AES and ChaCha20 tell anything of keys or data? Launches of two classes in
+// random order, a fixed key and a fixed text against fresh random ones, and Welch's t of their times (Reparaz, Balasch
+// and Verbauwhede: "dude, is my code constant time?", 2017): below 4.5 nothing shows. Classic tables of 4 KiB, which
+// must show their leak, are the control: a test that could not see one would prove nothing.
 //
 //   device_constant_time [--launches N] [--only NAME]   a line for each kernel and choice of the fixed class:
 //                                       timing NAME TEXT LAUNCHES T DIFFERENCE% MICROSECONDS VERDICT
@@ -73,6 +73,10 @@ constexpr Kernel kernels[] = {
     {"aes-128-gcm", "aes-128-gcm", {}, Direction::encrypt, Kernel::nothing},
     {"aes-128-gcm-decrypt", "aes-128-gcm", {}, Direction::decrypt, Kernel::equal_blocks},
     {"aes-256-gcm", "aes-256-gcm", {}, Direction::encrypt, Kernel::nothing},
+    {"chacha20", "chacha20", {}, Direction::encrypt, Kernel::nothing},
+    {"chacha20-poly1305", "chacha20-poly1305", {}, Direction::encrypt, Kernel::nothing},
+    {"chacha20-poly1305-decrypt", "chacha20-poly1305", {}, Direction::decrypt, Kernel::nothing},
+    {"xchacha20-poly1305", "xchacha20-poly1305", {}, Direction::encrypt, Kernel::nothing},
     {"control-4-KiB-tables", nullptr, Lookups::leaking_tables, Direction::encrypt, Kernel::data},
 };
 
@@ -89,8 +93,7 @@ class Bench {
   // Microseconds of one launch.
   double launch(const Kernel& kernel, const Input& input) {
     const Key key(algorithm_of(kernel), input.key);
-    const cuda::AesKeyState state(key);
-    const std::vector<std::uint8_t> iv(kernel.algorithm == nullptr || key.algorithm().is_aead() ? 12 : 16, 5);
+    const std::vector<std::uint8_t> iv(iv_len(key.algorithm()), 5);
     constant_time::fill(buffers_.in(), text_len, input.text, buffers_.native());
     Message m;
     m.key = &key;
@@ -100,24 +103,17 @@ class Bench {
     m.out = buffers_.out();
     m.in_len = m.out_len = text_len / (key.algorithm().mode.id == Mode::xts ? 2 : 1);  // a data unit's most
     m.iv = iv.data();
-    m.iv_len = key.algorithm().mode.iv == IvRule::none ? 0 : iv.size();
+    m.iv_len = iv.size();
     if (key.algorithm().is_aead()) {
       m.tag = buffers_.tag();
       m.tag_len = 16;
       m.compute_tag = kernel.direction == Direction::decrypt;
     }
+    if (kernel.algorithm == nullptr) return launch_lookups(kernel, input, key);
     const Plan plan = make_plan({&m, 1}, cuda_engine().tile_units());
     Status status = Status::ok;
     constant_time::spin(spin_clocks, buffers_.native());
-    return 1e3 * stopwatch_.milliseconds([&] {
-      if (kernel.algorithm != nullptr) {
-        cuda_engine().run(plan, {&status, 1}, buffers_.stream());
-        return;
-      }
-      constant_time::run_lookups(kernel.lookups, state.words(kernel.lookups == Lookups::lane_tables_inverse),
-                                 input.text, reinterpret_cast<std::uint32_t*>(buffers_.out()), device_.multiprocessors,
-                                 buffers_.native());
-    });
+    return 1e3 * stopwatch_.milliseconds([&] { cuda_engine().run(plan, {&status, 1}, buffers_.stream()); });
   }
 
   static const Algorithm& algorithm_of(const Kernel& kernel) {
@@ -131,6 +127,22 @@ class Bench {
   }
 
  private:
+  static std::size_t iv_len(const Algorithm& algorithm) {
+    if (algorithm.mode.iv == IvRule::none) return 0;
+    if (!algorithm.is_aead()) return 16;
+    return algorithm.cipher.id == CipherId::xchacha20 ? 24 : 12;
+  }
+
+  double launch_lookups(const Kernel& kernel, const Input& input, const Key& key) {
+    const cuda::AesKeyState state(key);
+    constant_time::spin(spin_clocks, buffers_.native());
+    return 1e3 * stopwatch_.milliseconds([&] {
+      constant_time::run_lookups(kernel.lookups, state.words(kernel.lookups == Lookups::lane_tables_inverse),
+                                 input.text, reinterpret_cast<std::uint32_t*>(buffers_.out()), device_.multiprocessors,
+                                 buffers_.native());
+    });
+  }
+
   const cuda::Device& device_;
   bench::Buffers buffers_;
   bench::Stopwatch stopwatch_;
@@ -175,7 +187,7 @@ bool time_kernel(Bench& bench, const Kernel& kernel, bool one_block, const Input
   bool good = std::abs(t) < threshold;
   if (kernel.shows == Kernel::data) good = std::abs(difference) > least_leak;
   if (kernel.shows == Kernel::equal_blocks && one_block) good = std::abs(difference) < most_of_equal_blocks;
-  std::printf("timing %-22s %-12s %6d %9.2f %8.3f%% %9.2f %s\n", kernel.name, one_block ? "one-block" : "random",
+  std::printf("timing %-25s %-12s %6d %9.2f %8.3f%% %9.2f %s\n", kernel.name, one_block ? "one-block" : "random",
               launches, t, 100 * difference, b.mean, good ? "ok" : "FAILED");
   std::fflush(stdout);
   return good;
