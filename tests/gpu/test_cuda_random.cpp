@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "../unit/random_support.hpp"
 #include "core/error.hpp"
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/stream.hpp"
@@ -61,36 +62,6 @@ class DeviceBytes {
   warpcipher::cuda::StreamBuffer buffer_;
 };
 
-std::vector<Distribution> distributions() {
-  std::vector<Distribution> list = {
-      Distribution::of_bytes(Type::uint8),
-      Distribution::of_integers(Type::int8, -128, 127),
-      Distribution::of_integers(Type::uint8, 3, 199),
-      Distribution::of_integers(Type::boolean, 0, 1),
-      Distribution::of_integers(Type::int16, -32768, 32767),
-      Distribution::of_integers(Type::uint16, 0, 65534),
-      Distribution::of_integers(Type::int32, INT32_MIN, INT32_MAX),
-      Distribution::of_integers(Type::uint32, 0, (1 << 20) - 2),
-      Distribution::of_integers(Type::int32, -7, (1 << 20) - 7),
-      Distribution::of_integers(Type::int64, INT64_MIN, INT64_MAX),
-      Distribution::of_integers(Type::uint64, 1, UINT64_MAX),
-      Distribution::of_integers(Type::int64, 0, (Wide{3} << 61) - 1),  // rejects one word in four
-      Distribution::of_integers(Type::int64, -5, 5),
-      Distribution::of_bernoulli(Type::boolean, 0.25),
-      Distribution::of_bernoulli(Type::int16, 0),
-      Distribution::of_bernoulli(Type::float32, 1),
-      Distribution::of_bernoulli(Type::float64, 0.5),
-  };
-  for (const Type type : {Type::float16, Type::bfloat16, Type::float32, Type::float64}) {
-    list.push_back(Distribution::of_uniform(type, 0, 1));
-    list.push_back(Distribution::of_uniform(type, -3.5, 0.125));
-    list.push_back(Distribution::of_normal(type, 0, 1));
-    list.push_back(Distribution::of_normal(type, -2, 0.75));
-    list.push_back(Distribution::of_exponential(type, 1));
-  }
-  return list;
-}
-
 // Elements of stream position `first` on, at `offset` elements of an allocation.
 void compare(const StreamKey& key, const Distribution& d, std::uint64_t first, std::uint64_t count, std::size_t offset,
              std::uint32_t attempt = 0, std::uint64_t least_of_hybrid = random::cuda::least_of_hybrid) {
@@ -107,7 +78,7 @@ void compare(const StreamKey& key, const Distribution& d, std::uint64_t first, s
 
 void test_distributions(StreamCipher cipher) {
   const StreamKey key = make_key(cipher);
-  for (const Distribution& d : distributions()) {
+  for (const Distribution& d : test::distributions()) {
     const std::uint64_t row = row_len / d.width();
     compare(key, d, 0, 1, 0);
     compare(key, d, 0, 5 * row, 0);        // whole rows, aligned
