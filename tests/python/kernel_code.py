@@ -55,6 +55,8 @@ HYBRID_TEXT = {
 }
 # Big-endian counters, and those of GCM-SIV.
 COUNTER_MODES = ("CounterMode", "LittleEndianCounterMode")
+# Counter mode of one message, and its key stream alone.
+LONG_MODES = ("CounterMode", "KeyStreamMode")
 KERNEL = re.compile(
     r"parallel_kernelINS\w*?\d(?P<mode>[A-Z][A-Za-z]+(?:ILb[01]EE)?)E"
     r"NS\w*?9Tables128ELi(?P<rounds>1[04])E"
@@ -130,9 +132,12 @@ def listings() -> dict[str, str]:
 
 
 @cache
-def hybrid_kernel() -> tuple[str, str]:
-    """The kernel of long messages by two kinds of warps, for keys of any length, and its code."""
-    (name,) = [kernel for kernel in resources("sm_90a") if "hybrid_counter_kernel" in kernel]
+def hybrid_kernel(mode: str) -> tuple[str, str]:
+    """The kernel of long messages by two kinds of warps, for keys of any length, and its code;
+    or that of random bytes (LONG_MODES)."""
+    kernels = [kernel for kernel in resources("sm_90a") if "hybrid_counter_kernel" in kernel]
+    assert len(kernels) == len(LONG_MODES)
+    (name,) = [kernel for kernel in kernels if f"{len(mode)}{mode}E" in kernel]
     return name, dump("-sass", "-fun", name, architecture="sm_90a")
 
 

@@ -16,6 +16,7 @@ import pytest
 from kernel_code import (
     COUNTER_MODES,
     HYBRID_TEXT,
+    LONG_MODES,
     RECORDED,
     dump,
     hybrid_batch_kernel,
@@ -136,8 +137,9 @@ def test_ghash_by_warpgroups() -> None:
     assert code["BGMMA"] == 16 + 1  # of the steps of a segment, and between segments
 
 
-def test_hybrid_warps() -> None:
-    name, code = hybrid_kernel()
+@pytest.mark.parametrize("mode", LONG_MODES)
+def test_hybrid_warps(mode: str) -> None:
+    name, code = hybrid_kernel(mode)
     assert resources("sm_90a")[name]["REG"] <= MOST_REGISTERS
     assert resources("sm_90a")[name]["STACK"] == 0
     check_hybrid(code, 336)

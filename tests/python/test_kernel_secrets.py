@@ -13,6 +13,7 @@ import pytest
 from kernel_code import (
     COUNTER_MODES,
     HYBRID_TEXT,
+    LONG_MODES,
     RECORDED,
     dump,
     hybrid_batch_kernel,
@@ -35,7 +36,7 @@ ROUND_KEYS = {
     "OneKeySource": 36,
     "UnitSource": 20,
     "RowSource": 140,
-    "RowPlanning": 188,
+    "RowPlanning": 196,
 }
 SCHEDULE_LEN = 240
 # What follows the schedule in a CounterSource and a TextSource (lane_table/hybrid_source.hpp): up
@@ -87,8 +88,9 @@ PACKED = (
 )
 
 
-def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_hybrid_warps() -> None:
-    follow(hybrid_kernel()[1], keys_of("SingleSource", SLICED_COUNTER_LEN), one_message=True)
+@pytest.mark.parametrize("mode", LONG_MODES)
+def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_hybrid_warps(mode: str) -> None:
+    follow(hybrid_kernel(mode)[1], keys_of("SingleSource", SLICED_COUNTER_LEN), one_message=True)
 
 
 @pytest.mark.parametrize("mode", COUNTER_MODES)
