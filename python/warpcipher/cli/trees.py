@@ -10,6 +10,7 @@ Whole    a tree that is decrypted or checked, against its manifest
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import time
 from collections.abc import Mapping
@@ -250,12 +251,18 @@ class Whole:
 
 
 def _open_regular(job: Job) -> int | None:
-    """Opens a file of a tree through its folders: its path may be longer than the system takes.
+    """Opens a file of a tree: by its path, or through its folders where that is longer than the
+    system takes, which costs more calls.
 
     None for what is no regular file. Raises OSError.
     """
     if job.source is None:
         return None
+    try:
+        return open_regular(job.path)
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
     *above, name = job.source.parts
     folder = folders.open_folder(job.source.base, tuple(above))
     try:
