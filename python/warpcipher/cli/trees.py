@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from . import folders
-from .errors import NotAuthenticError, shown, usage
+from .errors import NotAuthenticError, shown, translate, usage
 from .jobs import Job, Naming, Tree, find_tree
 from .manifest import (
     HEAD_SIZE,
@@ -126,7 +126,7 @@ class Growing:
             entry is not None
             and entry.kind == "file"
             and entry.sealed == there.status.st_size
-            and entry.head == _read_head(there)
+            and entry.head == _head_or_none(there)
         )
         if entry is None or not vouched:
             # An earlier run made it after it last wrote the journal; or it is not ours.
@@ -223,7 +223,10 @@ class Whole:
 
         renamed = set()
         for name, job in there.items():
-            head = _read_head(job)
+            try:
+                head = _read_head(job)
+            except OSError as error:
+                raise translate(error, shown(job.path)) or error from None
             entry = self.files.get(name)
             if entry is not None and entry.head == head:
                 if job.status is None or job.status.st_size != entry.sealed:
@@ -271,18 +274,22 @@ def _open_regular(job: Job) -> int | None:
         os.close(folder)
 
 
-def _read_head(job: Job) -> str:
-    """The head of an encrypted file; "" where it cannot be read."""
+def _read_head(job: Job) -> str | None:
+    """The head of an encrypted file; None for what is no regular file. Raises OSError."""
+    descriptor = _open_regular(job)
+    if descriptor is None:
+        return None
     try:
-        descriptor = _open_regular(job)
-        if descriptor is None:
-            return ""
-        try:
-            return head_of(os.pread(descriptor, HEAD_SIZE, 0))
-        finally:
-            os.close(descriptor)
-    except OSError:
-        return ""
+        return head_of(os.pread(descriptor, HEAD_SIZE, 0))
+    finally:
+        os.close(descriptor)
+
+
+def _head_or_none(job: Job) -> str | None:
+    """The same; None for what cannot be read."""
+    with contextlib.suppress(OSError):
+        return _read_head(job)
+    return None
 
 
 def _without(root: str) -> str:
