@@ -92,7 +92,7 @@ def test_workflows_run_what_is_here(workflow: Path) -> None:
 
 
 def test_there_are_workflows() -> None:
-    assert {path.name for path in WORKFLOWS} == {"ci.yml", "release.yml", "wheels.yml"}
+    assert {path.name for path in WORKFLOWS} == {"ci.yml", "fuzz.yml", "release.yml", "wheels.yml"}
 
 
 def test_the_address_of_the_repository_is_one() -> None:
