@@ -59,7 +59,7 @@ TEST_P(CpuChaCha, PiecesOfAStreamJoin) {
   for (int round = 0; round < 100; ++round) {
     Sample sample(random, find_algorithm("chacha20"), Direction::encrypt, random() % 5000);
     const Message& m = sample.message;
-    // The text ends with the last block that there is.
+    // The text ends with block 2^32 - 1, the last one.
     if (round % 4 == 0) store_le32(sample.iv.data(), 0 - static_cast<std::uint32_t>((m.in_len + 63) / 64));
     const Outcome want = expected(m);
     const std::size_t cut = m.in_len / 2 / 64 * 64;

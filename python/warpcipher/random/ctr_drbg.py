@@ -112,9 +112,8 @@ class CtrDrbg(Uncopied):
                            bytes with full entropy, and other inputs are at most 48 bytes.
     prediction_resistance: whether each `generate` reseeds first.
     reseed_interval:       calls of `generate` between two seeds, 1 to 2^48.
-    entropy:               a function that returns as many bytes as it is asked for, of full
-                           entropy. None: the operating system, with the continuous tests of
-                           SP 800-90B.
+    entropy:               a function of a number n, which returns n bytes of full entropy. None:
+                           the operating system, with the continuous tests of SP 800-90B.
     nonce:                 at least 16 bytes, with the derivation function alone. None: taken from
                            the source of entropy.
 

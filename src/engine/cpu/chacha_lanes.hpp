@@ -33,7 +33,7 @@ struct ChaChaLanes {
   // Adds the key stream from the block of `first` on.
   void (*apply)(const chacha::State& first, const std::uint8_t* in, std::uint8_t* out, std::size_t len);
 
-  // The blocks of some states, of whatever keys: 64 bytes for each, one behind the other.
+  // The blocks of `count` states, whatever their keys: 64 bytes for each, in the order of the states.
   void (*key_streams)(const chacha::State* states, std::size_t count, std::uint8_t* out);
 
   // A message. `first`: of block 0.
