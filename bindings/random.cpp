@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random arrays, for warpcipher.random.
+#include <array>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -97,6 +98,19 @@ std::uint64_t fill_array(nb::handle data, std::string_view distribution, std::st
   return run_on(data, cuda_stream, [&](const Array& array) { return fill(*stream_key, made, begin, array, engine); });
 }
 
+// Fast key erasure: the first 32 bytes of the key's stream become the key, and the next 32 are what this call may use.
+nb::object next_key(nb::handle key, std::string_view algorithm) {
+  const Secret<StreamKey> stream_key = make_key(key, algorithm, 0);
+  Secret<std::array<std::uint8_t, 2 * random::key_len>> drawn;
+  fill(*stream_key, Distribution::of_bytes(Type::uint8), 0, {drawn->data(), drawn->size(), Memory::host}, "auto");
+  const Operand replaced(key, "key", Operand::Use::write);
+  std::memcpy(replaced.data(), drawn->data(), random::key_len);
+  const auto* given = reinterpret_cast<const char*>(drawn->data() + random::key_len);
+  nb::object found = nb::steal(PyByteArray_FromStringAndSize(given, random::key_len));
+  if (!found.is_valid()) throw nb::python_error();
+  return found;
+}
+
 std::uint64_t permute_array(nb::handle data, std::string_view dtype, nb::handle key, std::string_view algorithm,
                             nb::handle stream, nb::handle position, std::string_view engine,
                             std::uintptr_t cuda_stream) {
@@ -130,6 +144,9 @@ void bind_random(nb::module_& m) {
         nb::sig("def random_permutation(data: object, dtype: str, key: typing_extensions.Buffer, algorithm: str = "
                 "'chacha20', stream: int = 0, position: int = 0, engine: str = 'auto', cuda_stream: int = 0) -> int"),
         "Writes 0 to n - 1 in a random order, and returns the bytes of the stream that it took.");
+  m.def("random_next_key", &next_key, nb::arg("key"), nb::arg("algorithm"),
+        nb::sig("def random_next_key(key: bytearray, algorithm: str) -> bytearray"),
+        "Replaces a key by the first bytes of its stream, and returns the 32 bytes after these.");
   m.def("random_width", &width_of, nb::arg("distribution"), nb::arg("dtype"), nb::arg("first") = 0,
         nb::arg("second") = 1,
         nb::sig("def random_width(distribution: str, dtype: str, first: float = 0, second: float = 1) -> int"),

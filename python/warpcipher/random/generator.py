@@ -93,21 +93,28 @@ class Generator(Source):
         target = self._open(out, stream)
         if distribution == "bytes":  # of which an element is one
             target = target._replace(dtype="uint8", elements=size_of(target.view))
-        width = _native.random_width(distribution, target.dtype, first, second)
-        with self._draw(target.elements * width) as (key, number, position):
+        view, dtype, elements, pointer = target
+        algorithm, engine = self._algorithm, self._engine
+
+        def write(key: Buffer, number: int, position: int) -> None:
             _native.random_fill(
-                target.view,
+                view,
                 distribution,
-                target.dtype,
+                dtype,
                 key,
-                self._algorithm,
+                algorithm,
                 number,
                 position,
                 first,
                 second,
-                self._engine,
-                target.stream,
+                engine,
+                pointer,
             )
+
+        size = 0  # which without a key is of no use
+        if self._keyed:
+            size = elements * _native.random_width(distribution, dtype, first, second)
+        self._draw(size, write)
         return out
 
     def _open(self, out: Any, stream: StreamLike) -> Target:
@@ -254,17 +261,14 @@ class Generator(Source):
         target = self._open(out, stream)
         if target.dtype not in ("int32", "int64"):
             raise TypeError(f"out is of {target.dtype}: expected int32 or int64")
-        with self._draw(8 * target.elements) as (key, number, position):
+        view, dtype, elements, pointer = target
+
+        def write(key: Buffer, number: int, position: int) -> None:
             _native.random_permutation(
-                target.view,
-                target.dtype,
-                key,
-                self._algorithm,
-                number,
-                position,
-                self._engine,
-                target.stream,
+                view, dtype, key, self._algorithm, number, position, self._engine, pointer
             )
+
+        self._draw(8 * elements, write)
         return out
 
     def permutation(self, n: int, *, dtype: str = "int64", library: str | None = None) -> Any:
@@ -295,9 +299,12 @@ class Generator(Source):
         dtype = arrays.dtype_of(out, "out")
         sampler = discrete.Sampler(sigma, variance, dtype)
         target = self._open(out, None)
-        with self._draw(8 * target.elements) as (key, number, position):
+
+        def write(key: Buffer, number: int, position: int) -> None:
             parts = discrete.draw(sampler, target.elements, self._algorithm, key, number, position)
             arrays.store(out, dtype, parts)
+
+        self._draw(8 * target.elements, write)
         return out
 
     def discrete_gaussian(

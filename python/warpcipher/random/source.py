@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +14,15 @@ from .forks import process
 from .streams import ARRAY_START, STREAM_SIZE, child_key
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from typing_extensions import Self
 
     from .._types import Buffer
 
 ALGORITHMS = ("chacha20", "aes-256-ctr")
 KEY_SIZE = 32
+_ZEROS = bytes(KEY_SIZE)
 
 
 @cache
@@ -84,23 +85,18 @@ class Source:
 
     def _replace_key(self) -> bytearray:
         """The key of the next call. The generator's is replaced first: fast key erasure."""
-        block = bytearray(2 * KEY_SIZE)
         with self._enter():
-            _native.random_fill(block, "bytes", "uint8", self._key, self._algorithm)
-            self._key[:] = block[:KEY_SIZE]
-        found = block[KEY_SIZE:]
-        block[:] = bytes(len(block))
-        return found
+            return _native.random_next_key(self._key, self._algorithm)
 
-    @contextmanager
-    def _draw(self, size: int) -> Iterator[tuple[bytearray, int, int]]:
-        """Key, stream and position of the next array, which takes `size` bytes of the stream."""
+    def _draw(self, size: int, write: Callable[[Buffer, int, int], object]) -> None:
+        """Calls write(key, stream, position) for the next array, which takes `size` bytes of the
+        stream. A callable: entering a context manager takes as long as filling a short array."""
         if not self._keyed:
             key = self._replace_key()
             try:
-                yield key, 0, 0
+                write(key, 0, 0)
             finally:
-                key[:] = bytes(KEY_SIZE)
+                key[:] = _ZEROS
             return
         with self._enter():
             before = self._position
@@ -111,7 +107,7 @@ class Source:
                 )
             self._position = begin + size
         try:
-            yield self._key, self._stream, begin
+            write(self._key, self._stream, begin)
         except BaseException:
             with self._lock:
                 if self._position == begin + size:  # nothing was written, and none came after
