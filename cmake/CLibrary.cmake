@@ -61,8 +61,7 @@ install(
   EXPORT warpcipher
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime NAMELINK_COMPONENT development
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT development)
-install(FILES include/warpcipher.h include/warpcipher.hpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-        COMPONENT development)
+install(DIRECTORY include/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development)
 install(
   EXPORT warpcipher
   FILE warpcipherTargets.cmake

@@ -69,8 +69,8 @@ GENERATED = ROOT / "build/reference"
 
 def write_c_reference() -> None:
     GENERATED.mkdir(parents=True, exist_ok=True)
-    header = (ROOT / "include/warpcipher.h").read_text(encoding="utf-8")
-    (GENERATED / "c.rst").write_text(c_reference.page(header), encoding="utf-8")
+    headers = c_reference.read_headers(ROOT / "include/warpcipher.h")
+    (GENERATED / "c.rst").write_text(c_reference.page(*headers), encoding="utf-8")
 
 
 def names_of_the_package() -> dict[str, str]:

@@ -24,7 +24,7 @@ import re, sys
 print(re.sub(r"(\bwc_\w+ *\([^;{}]*\)) *;", r"\1 { __builtin_trap(); }", sys.stdin.read()))' >"$work/functions.c"
 cc -g -fdebug-prefix-map="$work"=. -fPIC -shared -Wl,-soname,libwarpcipher.so.0 -Wl,--version-script=cmake/warpcipher.map "$work/functions.c" -o "$library"
 diff <(nm -D --defined-only "$library" | sed -n 's/.* T \(wc_[^@]*\).*/\1/p' | sort) \
-  <(grep -oE '\bwc_[a-z0-9_]+ *\(' include/warpcipher.h | tr -d ' (' | sort -u) || stop "functions (>) of the header were left out"
+  <(grep -ohE '\bwc_[a-z0-9_]+ *\(' include/warpcipher/*.h | tr -d ' (' | sort -u) || stop "functions (>) of the header were left out"
 abidw --no-corpus-path --no-comp-dir-path --no-show-locs "$library" >"$work/now.abi"
 
 if [ "${1:-}" = --record ]; then

@@ -24,6 +24,12 @@ runtime=$(component runtime)
 development=$(component development)
 wanted="./include/warpcipher.h
 ./include/warpcipher.hpp
+./include/warpcipher/chunks.h
+./include/warpcipher/columns.h
+./include/warpcipher/core.h
+./include/warpcipher/messages.h
+./include/warpcipher/queue.h
+./include/warpcipher/random.h
 ./lib/cmake/warpcipher/warpcipherConfig.cmake
 ./lib/cmake/warpcipher/warpcipherConfigVersion.cmake
 ./lib/cmake/warpcipher/warpcipherTargets-release.cmake
@@ -36,7 +42,7 @@ if component documentation | grep -v '^\./share/doc/warpcipher/'; then stop "doc
 
 library=$(find "$prefix" -name libwarpcipher.so)
 exported=$(nm -D --defined-only "$library" | awk '$2 != "A" {sub(/@.*/, "", $3); print $3}' | sort)
-declared=$(grep -oE '\bwc_[a-z0-9_]+ *\(' include/warpcipher.h | tr -d ' (' | sort -u)
+declared=$(grep -ohE '\bwc_[a-z0-9_]+ *\(' include/warpcipher/*.h | tr -d ' (' | sort -u)
 diff <(echo "$exported") <(echo "$declared") || stop "libwarpcipher.so exports (<) other than what warpcipher.h declares (>)"
 if ldd "$library" | grep -E 'libcrypto|libcuda'; then
   stop "libwarpcipher.so must load libcrypto and CUDA's driver at run time, not link them"
@@ -55,6 +61,7 @@ done
 if ldd build/examples-static/example_encrypt_file | grep libwarpcipher; then stop "the static example needs the shared library"; fi
 
 export PKG_CONFIG_PATH=${library%/*}/pkgconfig
+for header in "$prefix"/include/warpcipher/*.h; do cc -std=c11 -Wall -Wextra -Werror -fsyntax-only "$header"; done
 for source in examples/*.c; do
   # shellcheck disable=SC2046 # flags
   cc -std=c11 -Wall -Wextra -Werror "$source" -o build/examples/by_pkg_config $(pkg-config --cflags --libs warpcipher)

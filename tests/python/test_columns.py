@@ -186,7 +186,7 @@ def test_names_that_are_none(wrong: dict[str, Any], error: type[Exception], says
 
 
 def test_statuses_are_those_of_c() -> None:
-    header = (Path(__file__).parents[2] / "include/warpcipher.h").read_text(encoding="utf-8")
+    header = (Path(__file__).parents[2] / "include/warpcipher/core.h").read_text(encoding="utf-8")
     values = re.search(r"typedef enum wc_status \{(.*?)\}", header, re.DOTALL)
     assert values is not None
     of_c = {name: int(value) for name, value in re.findall(r"WC_([A-Z_]+) = (\d+)", values[1])}

@@ -14,7 +14,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs/reference/python"
-HEADER = (ROOT / "include/warpcipher.h").read_text(encoding="utf-8")
+UMBRELLA = ROOT / "include/warpcipher.h"
+HEADER = "".join(
+    path.read_text(encoding="utf-8") for path in (UMBRELLA, *UMBRELLA.parent.glob("*/*.h"))
+)
 
 
 @pytest.fixture
@@ -84,7 +87,7 @@ def test_every_public_name_has_a_docstring(name: str) -> None:
 
 
 def test_the_c_page_has_everything_of_the_header(site: ModuleType) -> None:
-    page = site.page(HEADER)
+    page = site.page(*site.read_headers(UMBRELLA))
     functions = re.findall(r"^WC_API .*?(wc_\w+)\(", HEADER, re.MULTILINE)
     assert len(functions) > 20
     for name in functions:
@@ -107,18 +110,19 @@ def test_the_version_stands_in_the_header_as_in_the_build() -> None:
 
 
 def test_the_c_page_has_the_comments_of_members(site: ModuleType) -> None:
-    page = site.page(HEADER)
+    page = site.page(*site.read_headers(UMBRELLA))
     assert "2: a tag did not match; the output is zeros" in page
     assert "bytes of text at out; 0 unless WC_OK" in page
 
 
-SMALL = """/* SPDX
+INTRO = """/* SPDX
  *
  * x: a header.
  *
  * Notes.
  */
-extern "C" {
+"""
+SMALL = """extern "C" {
 #endif
 %s
 #ifdef __cplusplus
@@ -138,12 +142,22 @@ def test_what_the_header_leaves_out_is_an_error(
     site: ModuleType, declarations: str, says: str
 ) -> None:
     with pytest.raises(site.HeaderError, match=says):
-        site.page(SMALL % declarations)
+        site.page(INTRO, SMALL % declarations)
+
+
+def test_a_part_that_is_not_on_the_page_is_an_error(site: ModuleType, tmp_path: Path) -> None:
+    header = tmp_path / "warpcipher.h"
+    header.write_text(UMBRELLA.read_text() + '#include "warpcipher/new.h"\n')
+    with pytest.raises(site.HeaderError, match="other parts than core, messages"):
+        site.read_headers(header)
+    with pytest.raises(site.HeaderError, match='extern "C"'):
+        site.page(INTRO, "WC_API int wc_f(void);")
 
 
 def test_functions_without_a_line_between_them_share_a_comment(site: ModuleType) -> None:
     page = site.page(
-        SMALL % "/* Both; see wc_b(). */\nWC_API int wc_a(int *x);\nWC_API int wc_b(void);"
+        INTRO,
+        SMALL % "/* Both; see wc_b(). */\nWC_API int wc_a(int *x);\nWC_API int wc_b(void);",
     )
     assert ".. c:function:: int wc_a(int *x)\n                 int wc_b(void)\n" in page
     assert "Both; see :c:func:`wc_b`." in page

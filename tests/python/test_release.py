@@ -50,7 +50,7 @@ needs_abidiff = pytest.mark.skipif(not shutil.which("abidiff"), reason="no abidi
     ],
 )
 def test_the_c_abi_breaks_with_a_new_version_alone(copy: Path, change: str, good: bool) -> None:
-    header = copy / "include" / "warpcipher.h"
+    header = copy / "include/warpcipher/core.h"
     header.write_text(re.sub(r"\bwc_algorithm_count\(\)", "", header.read_text()))  # comments
     assert run(copy, "check_abi.sh", "--record").returncode == 0
     replace(header, COUNT, change)

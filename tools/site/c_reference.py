@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the page of the C interface from the comments of include/warpcipher.h.
+"""Makes the page of the C interface from the comments of include/warpcipher.h and its parts.
 
     python tools/site/c_reference.py include/warpcipher.h >page.rst
 
-A comment that stands right before a declaration describes it. Functions that follow each other
-without an empty line share the comment. A function or type without a comment is an error, and so
-is a line that is not understood: nothing is left out in silence.
+The page has the conventions of warpcipher.h, then the parts as `PARTS` orders them. A comment that
+stands right before a declaration describes it. Functions that follow each other without an empty
+line share the comment. A function or type without a comment is an error, and so is a line that is
+not understood: nothing is left out in silence.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ _SECTION = re.compile(r" -{2,} (.*?) -{2,} ")
 _TYPE = re.compile(r"typedef (enum|struct) (\w+)(?: \{(.*)\})? \2;", re.DOTALL)
 _FUNCTION = re.compile(r"WC_API (.*);", re.DOTALL)
 _CALLBACK = re.compile(r"typedef \w[\w ]*\(\*(\w+)\)\([^;]*\);", re.DOTALL)
+_INCLUDED = re.compile(r'#include "(warpcipher/\w+\.h)"')
+# The parts from the most common to the rarest, as a reader wants them.
+PARTS = ("core", "messages", "columns", "chunks", "queue", "random")
 # A member and the comment after it: `WC_OK = 0,  /* ... */`, `size_t len; /* ... */`.
 _MEMBER = re.compile(r"\s*([^,;/]+?)\s*(?:[,;]|(?=/\*)|$)[ \t]*(?:/\*(.*?)\*/)?", re.DOTALL)
 
@@ -128,17 +132,32 @@ def _entry(declaration: str, more: list[str], comment: list[str] | None) -> list
     ]
 
 
-def page(header: str) -> str:
+def read_headers(umbrella: Path) -> list[str]:
+    """The text of warpcipher.h and of its parts. HeaderError: it includes others than `PARTS`."""
+    first = umbrella.read_text(encoding="utf-8")
+    parts = [f"warpcipher/{part}.h" for part in PARTS]
+    if sorted(_INCLUDED.findall(first)) != sorted(parts):
+        raise HeaderError(f"{umbrella} includes other parts than {', '.join(PARTS)}")
+    return [first, *((umbrella.parent / part).read_text(encoding="utf-8") for part in parts)]
+
+
+def _declarations(part: str) -> Iterator[Item]:
+    start = part.find('extern "C" {')
+    if start < 0:
+        raise HeaderError('expected extern "C" in each part of the header')
+    return _items(part[part.index("#endif", start) + 6 : part.rindex("#ifdef")])
+
+
+def page(header: str, *parts: str) -> str:
     """The page as reStructuredText, without a title. HeaderError: see above."""
-    start = header.find('extern "C" {')
     intro = _COMMENT.search(header)
-    if start < 0 or intro is None:
-        raise HeaderError('expected a comment at the top of the header, and extern "C"')
+    if intro is None:
+        raise HeaderError("expected a comment at the top of the header")
     notes = _comment_lines(intro[1])
     notes = notes[notes.index("", notes.index("") + 1) :]  # without license and what the file is
     out = [*_described(notes, ""), "Types of all calls", "------------------", ""]
 
-    items = list(_items(header[header.index("#endif", start) + 6 : header.rindex("#ifdef")]))
+    items = [item for part in parts for item in _declarations(part)]
     comment: list[str] | None = None
     while items:
         item = items.pop(0)
@@ -162,4 +181,4 @@ def page(header: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    sys.stdout.write(page(*read_headers(Path(sys.argv[1]))))
