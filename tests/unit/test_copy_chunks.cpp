@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chunks copied from file to file by several threads that wait for each other's writes (file/copy_chunks.hpp).
+#include "file/copy_chunks.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "batch/key.hpp"
+#include "mode/algorithm.hpp"
+#include "support.hpp"
+
+namespace {
+std::atomic<bool> writes_are_slow{false};
+std::atomic<int> writes_left{-1};  // until one fails; negative: none does
+std::atomic<int> writing{0}, most_writing{0};
+}  // namespace
+
+// Instead of the C library's: while one thread writes, the others come to where they wait for it.
+extern "C" ssize_t pwritev(int file, const iovec* vectors, int count, off_t offset) {
+  if (!writes_are_slow) return syscall(SYS_pwritev, file, vectors, count, offset, 0);
+  most_writing = std::max(most_writing.load(), ++writing);
+  std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  --writing;
+  if (writes_left >= 0 && writes_left-- == 0) {
+    errno = ENOSPC;
+    return -1;
+  }
+  return syscall(SYS_pwritev, file, vectors, count, offset, 0);
+}
+
+namespace warpcipher {
+namespace {
+
+constexpr std::size_t count = 24, len = 100'000, tag_len = 16, iv_len = 12;  // each chunk is a piece of its own
+
+struct Closing {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+class CopyChunks : public testing::Test {
+ protected:
+  CopyChunks() {
+    keys_[0] = &key_;
+    chunks_.count = count;
+    chunks_.keys = keys_;
+    chunks_.lengths = lengths_;
+    chunks_.ivs = ivs_;
+    chunks_.iv_len = iv_len;
+    chunks_.tag_len = tag_len;
+    for (std::size_t i = 0; i < count; ++i) ivs_[i * iv_len] = static_cast<std::uint8_t>(i);
+    put(plain_, text_);
+    EXPECT_EQ(copy(Direction::encrypt, plain_, sealed_), count);
+    writes_are_slow = true;
+    most_writing = 0;
+  }
+  ~CopyChunks() override {
+    writes_are_slow = false;
+    writes_left = -1;
+  }
+
+  using File = std::unique_ptr<std::FILE, Closing>;
+
+  std::size_t copy(Direction direction, const File& source, const File& target) {
+    return copy_chunks("cpu", {chunks_, direction, fileno(source.get()), fileno(target.get()), 0, 0}, {});
+  }
+
+  static test::Bytes random_text() {
+    std::mt19937 random(23);
+    return test::random_bytes(random, count * len);
+  }
+
+  static void put(const File& file, const test::Bytes& bytes) {
+    EXPECT_EQ(pwrite(fileno(file.get()), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  }
+
+  // What is before chunk `end` of the target is the text.
+  void expect_text_before(std::size_t end) {
+    test::Bytes got(end * len);
+    EXPECT_EQ(pread(fileno(back_.get()), got.data(), got.size(), 0), static_cast<ssize_t>(got.size()));
+    EXPECT_EQ(got, test::Bytes(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(got.size())));
+  }
+
+  const Key key_{find_algorithm("aes-128-gcm"), test::Bytes(16, 7)};
+  const Key* keys_[1] = {};
+  std::vector<std::uint64_t> lengths_ = std::vector<std::uint64_t>(count, len);
+  test::Bytes ivs_ = test::Bytes(count * iv_len), text_ = random_text();
+  File plain_{std::tmpfile()}, sealed_{std::tmpfile()}, back_{std::tmpfile()};
+  FileChunks chunks_;
+};
+
+TEST_F(CopyChunks, OneThreadWritesAtATime) {
+  EXPECT_EQ(copy(Direction::decrypt, sealed_, back_), count);
+  EXPECT_EQ(most_writing, 1);
+  expect_text_before(count);
+}
+
+// A thread that finds a damaged chunk may have one before it that waits to be written.
+TEST_F(CopyChunks, AllBeforeADamagedChunkIsWritten) {
+  for (std::size_t damaged = 0; damaged < count; ++damaged) {
+    std::uint8_t byte = 0;
+    const auto place = static_cast<off_t>(damaged * (len + tag_len) + 5);
+    ASSERT_EQ(pread(fileno(sealed_.get()), &byte, 1, place), 1);
+    byte ^= 1;
+    ASSERT_EQ(pwrite(fileno(sealed_.get()), &byte, 1, place), 1);
+    ASSERT_EQ(ftruncate(fileno(back_.get()), 0), 0);
+    EXPECT_EQ(copy(Direction::decrypt, sealed_, back_), damaged);
+    expect_text_before(damaged);
+    byte ^= 1;
+    ASSERT_EQ(pwrite(fileno(sealed_.get()), &byte, 1, place), 1);
+  }
+}
+
+TEST_F(CopyChunks, AllBeforeAFailedWriteIsWritten) {
+  for (const int fine : {0, 1, 9}) {
+    ASSERT_EQ(ftruncate(fileno(back_.get()), 0), 0);
+    writes_left = fine;
+    const std::size_t done = copy(Direction::decrypt, sealed_, back_);
+    writes_left = -1;
+    EXPECT_LT(done, count);
+    expect_text_before(done);
+  }
+}
+
+}  // namespace
+}  // namespace warpcipher
