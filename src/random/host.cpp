@@ -6,6 +6,7 @@
 
 #include "core/thread_pool.hpp"
 #include "engine/cpu/aes_lanes.hpp"
+#include "engine/cpu/chacha_lanes.hpp"
 
 namespace warpcipher::random {
 namespace {
@@ -27,23 +28,14 @@ FillPart fill_part() {
   return &fill_part_baseline;
 }
 
-// Blocks n to n + count - 1 of ChaCha20; eight at a time where the counter does not carry between them.
+// Blocks n to n + count - 1 of ChaCha20, in parts where the counter carries.
 void make_chacha(const ChaChaStream& stream, std::uint64_t n, std::size_t count, std::uint8_t* out) {
+  const cpu::ChaChaLanes& code = *cpu::chacha_lanes_list().front();
   while (count != 0) {
-    std::size_t made = 1;
-#if defined(__x86_64__)
     const std::uint64_t to_carry = (std::uint64_t{1} << 32) - static_cast<std::uint32_t>(n);
-    const std::size_t groups = std::min<std::uint64_t>(count, to_carry) / 8;
-    if (groups != 0 && has_fma()) {
-      chacha_eight_blocks_avx2(stream.of_block(n), groups, out);
-      made = 8 * groups;
-    } else
-#endif
-    {
-      std::uint32_t words[16];
-      stream.block(n, words);
-      chacha::store_words(out, words, 16);
-    }
+    const auto made = static_cast<std::size_t>(std::min<std::uint64_t>(count, to_carry));
+    const Secret<chacha::State> first(stream.of_block(n));
+    code.generate(*first, out, made);
     n += made;
     out += row_len * made;
     count -= made;

@@ -57,9 +57,6 @@ using FillPart = void (*)(const HostFill& fill, const Rows& rows, std::uint64_t 
 void fill_part_baseline(const HostFill& fill, const Rows& rows, std::uint64_t begin, std::uint64_t end);
 #if defined(__x86_64__)
 void fill_part_fma(const HostFill& fill, const Rows& rows, std::uint64_t begin, std::uint64_t end);
-
-// Eight blocks of ChaCha20 side by side: `groups` times eight, from that of `state` on (the counter does not carry).
-void chacha_eight_blocks_avx2(const chacha::State& state, std::size_t groups, std::uint8_t* out);
 #endif
 
 }  // namespace warpcipher::random

@@ -33,6 +33,9 @@ struct ChaChaLanes {
   // Adds the key stream from the block of `first` on.
   void (*apply)(const chacha::State& first, const std::uint8_t* in, std::uint8_t* out, std::size_t len);
 
+  // The key stream itself: `count` blocks from that of `first` on. The counter does not carry.
+  void (*generate)(const chacha::State& first, std::uint8_t* out, std::size_t count);
+
   // The blocks of `count` states, whatever their keys: 64 bytes for each, in the order of the states.
   void (*key_streams)(const chacha::State* states, std::size_t count, std::uint8_t* out);
 

@@ -27,27 +27,27 @@ struct FourBlocks {
   }
 
   // Vectors 4 j to 4 j + 3 are block j.
-  static void to_blocks(Vector (&x)[16]) {
-    transpose(x, [](const Vector* from, int i) { return row(from + 4 * (i % 4), 1, i / 4); });
+  template <class Sink>
+  [[gnu::always_inline]] static inline void to_blocks(Vector (&x)[16], const Sink& sink) {
+#pragma GCC unroll 4
+    for (std::size_t quarter = 0; quarter < 4; ++quarter) {
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) sink(4 * static_cast<std::size_t>(j) + quarter, row(x + 4 * quarter, 1, j));
+    }
   }
 
   static void to_columns(Vector (&x)[16]) {
-    transpose(x, [](const Vector* from, int i) { return row(from + i / 4, 4, i % 4); });
+    Vector from[16];
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) from[i] = x[i];
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) x[i] = row(from + i / 4, 4, i % 4);
   }
 
  private:
   // Word `lane` of four vectors.
   static Vector row(const Vector* from, int step, int lane) {
     return Vector{from[0][lane], from[step][lane], from[2 * step][lane], from[3 * step][lane]};
-  }
-
-  template <class Row>
-  static void transpose(Vector (&x)[16], const Row& row_of) {
-    Vector from[16];
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) from[i] = x[i];
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) x[i] = row_of(from, i);
   }
 };
 

@@ -34,23 +34,33 @@ struct ChaChaLanesCode {
 
   static void apply(const chacha::State& first, const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
     Columns columns(first);
-    for (; len >= group_len; in += group_len, out += group_len, len -= group_len) {
-      columns.make([] {});
-      columns.add(in, out);
-    }
-    if (len != 0) {
-      columns.make([] {});
-      columns.add_short(in, out, len);
-    }
+    for (; len >= group_len; in += group_len, out += group_len, len -= group_len) columns.make([] {}, Add{in, out});
+    if (len == 0) return;
+    alignas(64) std::uint8_t stream[group_len];
+    columns.make([] {}, Store{stream});
+    add_bytes(out, in, stream, len);
+    forget_secret(stream, sizeof stream);
+  }
+
+  static void generate(const chacha::State& first, std::uint8_t* out, std::size_t count) {
+    Columns columns(first);
+    for (; count >= blocks; out += group_len, count -= blocks) columns.make([] {}, Store{out});
+    if (count == 0) return;
+    alignas(64) std::uint8_t stream[group_len];
+    columns.make([] {}, Store{stream});
+    std::memcpy(out, stream, count * chacha::block_len);
+    forget_secret(stream, sizeof stream);
   }
 
   static void key_streams(const chacha::State* states, std::size_t count, std::uint8_t* out) {
-    for (; count >= blocks; states += blocks, out += group_len, count -= blocks) Columns(states).store(out);
+    for (; count >= blocks; states += blocks, out += group_len, count -= blocks) {
+      Columns(states).make([] {}, Store{out});
+    }
     if (count == 0) return;
     chacha::State some[blocks] = {};
     alignas(64) std::uint8_t stream[group_len];
     std::memcpy(some, states, count * sizeof *states);
-    Columns(some).store(stream);
+    Columns(some).make([] {}, Store{stream});
     std::memcpy(out, stream, count * chacha::block_len);
     forget_secret(some, sizeof some);
     forget_secret(stream, sizeof stream);
@@ -60,8 +70,7 @@ struct ChaChaLanesCode {
   static void transform(const chacha::State& first, const ChaChaText& text, std::uint8_t (&tag)[16]) {
     alignas(64) std::uint8_t stream[group_len];
     Columns columns(first);
-    columns.make([] {});
-    columns.store_made(stream);
+    columns.make([] {}, Store{stream});
     const std::size_t begun = std::min(text.len, group_len - chacha::block_len);
     Poly1305Words hash;
     hash.start(stream);
@@ -99,7 +108,27 @@ struct ChaChaLanesCode {
   }
 
  private:
-  // The states of a group, and the vectors in work.
+  // Where key stream goes: vector i of a group is bytes i * sizeof(Vector) and on.
+  struct Store {
+    std::uint8_t* out;
+
+    [[gnu::always_inline]] inline void operator()(std::size_t i, Vector made) const {
+      Lanes::store(out + i * sizeof(Vector), made);
+    }
+  };
+
+  // To a text of a group, which lies where the sum goes or elsewhere.
+  struct Add {
+    const std::uint8_t* in;
+    std::uint8_t* out;
+
+    [[gnu::always_inline]] inline void operator()(std::size_t i, Vector made) const {
+      const std::size_t at = i * sizeof(Vector);
+      Lanes::store(out + at, Lanes::exclusive_or(Lanes::load(in + at), made));
+    }
+  };
+
+  // The states of a group.
   class Columns {
    public:
     // Blocks that count on from that of `first`.
@@ -118,68 +147,55 @@ struct ChaChaLanesCode {
 
     Columns(const Columns&) = delete;
     Columns& operator=(const Columns&) = delete;
-    ~Columns() {
-      forget_secret(start_, sizeof start_);
-      forget_secret(made_, sizeof made_);
-    }
+    ~Columns() { forget_secret(start_, sizeof start_); }
 
     // Makes the key stream of the group, and calls meanwhile() after each round. Then counts on.
-    template <class Meanwhile>
-    [[gnu::always_inline]] inline void make(const Meanwhile& meanwhile) {
+    template <class Meanwhile, class Sink>
+    [[gnu::always_inline]] inline void make(const Meanwhile& meanwhile, const Sink& sink) {
       Vector x[16];
 #pragma GCC unroll 16
       for (int i = 0; i < 16; ++i) x[i] = start_[i];
       for (int round = 0; round < chacha::double_rounds; ++round) {
-        quarter_round(x[0], x[4], x[8], x[12]);
-        quarter_round(x[1], x[5], x[9], x[13]);
-        quarter_round(x[2], x[6], x[10], x[14]);
-        quarter_round(x[3], x[7], x[11], x[15]);
+        quarter_rounds(x[0], x[4], x[8], x[12], x[1], x[5], x[9], x[13]);
+        quarter_rounds(x[2], x[6], x[10], x[14], x[3], x[7], x[11], x[15]);
         meanwhile();
-        quarter_round(x[0], x[5], x[10], x[15]);
-        quarter_round(x[1], x[6], x[11], x[12]);
-        quarter_round(x[2], x[7], x[8], x[13]);
-        quarter_round(x[3], x[4], x[9], x[14]);
+        quarter_rounds(x[0], x[5], x[10], x[15], x[1], x[6], x[11], x[12]);
+        quarter_rounds(x[2], x[7], x[8], x[13], x[3], x[4], x[9], x[14]);
         meanwhile();
       }
 #pragma GCC unroll 16
       for (int i = 0; i < 16; ++i) x[i] = Lanes::add(x[i], start_[i]);
-      Lanes::to_blocks(x);
-#pragma GCC unroll 16
-      for (int i = 0; i < 16; ++i) made_[i] = x[i];
       start_[12] = Lanes::add(start_[12], Lanes::broadcast(blocks));
-    }
-
-    // What make() has made: to a text of a group, to fewer bytes, or alone.
-    void add(const std::uint8_t* in, std::uint8_t* out) const {
-      for (std::size_t i = 0; i < 16; ++i) {
-        const std::size_t at = i * sizeof(Vector);
-        Lanes::store(out + at, Lanes::exclusive_or(Lanes::load(in + at), made_[i]));
-      }
-    }
-    void add_short(const std::uint8_t* in, std::uint8_t* out, std::size_t len) const {
-      add_bytes(out, in, reinterpret_cast<const std::uint8_t*>(made_), len);
-    }
-    void store_made(std::uint8_t* out) const { std::memcpy(out, made_, sizeof made_); }
-
-    void store(std::uint8_t* out) {
-      make([] {});
-      store_made(out);
+      Lanes::to_blocks(x, sink);
     }
 
    private:
-    [[gnu::always_inline]] static inline void quarter_round(Vector& a, Vector& b, Vector& c, Vector& d) {
-      a = Lanes::add(a, b);
-      d = Lanes::template rotate<16>(Lanes::exclusive_or(d, a));
-      c = Lanes::add(c, d);
-      b = Lanes::template rotate<12>(Lanes::exclusive_or(b, c));
-      a = Lanes::add(a, b);
-      d = Lanes::template rotate<8>(Lanes::exclusive_or(d, a));
-      c = Lanes::add(c, d);
-      b = Lanes::template rotate<7>(Lanes::exclusive_or(b, c));
-    }
-
-    Vector start_[16], made_[16];
+    Vector start_[16];
   };
+
+  // Two quarter rounds of other vectors, one step of each in turn: alone, each step waits for the one before.
+  [[gnu::always_inline]] static inline void quarter_rounds(Vector& a, Vector& b, Vector& c, Vector& d, Vector& e,
+                                                           Vector& f, Vector& g, Vector& h) {
+    if constexpr (requires { Lanes::quarter_rounds(a, b, c, d, e, f, g, h); }) {
+      Lanes::quarter_rounds(a, b, c, d, e, f, g, h);
+    } else {
+      half_rounds<16, 12>(a, b, c, d, e, f, g, h);
+      half_rounds<8, 7>(a, b, c, d, e, f, g, h);
+    }
+  }
+
+  template <int OfD, int OfB>
+  [[gnu::always_inline]] static inline void half_rounds(Vector& a, Vector& b, Vector& c, Vector& d, Vector& e,
+                                                        Vector& f, Vector& g, Vector& h) {
+    a = Lanes::add(a, b);
+    e = Lanes::add(e, f);
+    d = Lanes::template rotate<OfD>(Lanes::exclusive_or(d, a));
+    h = Lanes::template rotate<OfD>(Lanes::exclusive_or(h, e));
+    c = Lanes::add(c, d);
+    g = Lanes::add(g, h);
+    b = Lanes::template rotate<OfB>(Lanes::exclusive_or(b, c));
+    f = Lanes::template rotate<OfB>(Lanes::exclusive_or(f, g));
+  }
 
   // out = a ^ b
   static void add_bytes(std::uint8_t* out, const std::uint8_t* a, const std::uint8_t* b, std::size_t len) {
@@ -191,37 +207,54 @@ struct ChaChaLanesCode {
     for (; i < len; ++i) out[i] = static_cast<std::uint8_t>(a[i] ^ b[i]);
   }
 
-  // The text from `begun` on. When encrypting, what is before that is still to be hashed.
-  template <bool Encrypting>
-  static Poly1305Words run_text(Columns& columns, Poly1305Words hash, const ChaChaText& text, std::size_t begun) {
+  // Makes a group of key stream and hashes `len` bytes meanwhile: all of them before the key stream goes to the sink,
+  // if they are whole blocks, and a group at most.
+  template <class Sink>
+  [[gnu::always_inline]] static inline void make_and_hash(Columns& columns, const Sink& sink, Poly1305Words& hash,
+                                                          const std::uint8_t* text, std::size_t len) {
     // Blocks to be hashed behind each round: all of a group in 16 of the 20 rounds. Where some are left for the time
     // after the rounds nothing hides them (12 of 32: 20% slower).
     constexpr std::size_t step = group_len / 16 / 16;
-    const std::uint8_t* hashed = Encrypting ? text.out : text.in + begun;
-    std::size_t left = Encrypting ? begun : 0;  // bytes to be hashed there
-    for (std::size_t at = begun; at < text.len;) {
-      const std::size_t len = std::min(group_len, text.len - at);
-      if (!Encrypting) left = len;
-      Poly1305Words words = hash;  // in registers
-      std::size_t whole = left / 16;
-      columns.make([&]() __attribute__((always_inline)) {
-        if (whole < step) return;
-        for (std::size_t i = 0; i < step; ++i) words.add(hashed + 16 * i);
-        hashed += 16 * step;
-        whole -= step;
-      });
-      hash = words;
-      hash.add_padded(hashed, 16 * whole + left % 16);
-      hashed += 16 * whole + left % 16;
-      if (len == group_len) {
-        columns.add(text.in + at, text.out + at);
+    Poly1305Words words = hash;  // in registers
+    const std::uint8_t* const whole = text + len / (16 * step) * (16 * step);
+    const std::uint8_t* at = text;
+    columns.make(
+        [&]() __attribute__((always_inline)) {
+          if (at == whole) return;
+#pragma GCC unroll 4
+          for (std::size_t i = 0; i < step; ++i) words.add(at + 16 * i);
+          at += 16 * step;
+        },
+        sink);
+    hash = words;
+    hash.add_padded(whole, static_cast<std::size_t>(text + len - whole));
+  }
+
+  // The text from `begun` on. When encrypting, what is before that is still to be hashed.
+  template <bool Encrypting>
+  static Poly1305Words run_text(Columns& columns, Poly1305Words hash, const ChaChaText& text, std::size_t begun) {
+    std::size_t at = begun, unhashed = Encrypting ? begun : 0;
+    for (; text.len - at >= group_len; at += group_len) {
+      const Add add{text.in + at, text.out + at};
+      if (Encrypting) {
+        make_and_hash(columns, add, hash, text.out + at - unhashed, unhashed);
+        unhashed = group_len;
       } else {
-        columns.add_short(text.in + at, text.out + at, len);
+        make_and_hash(columns, add, hash, text.in + at, group_len);
       }
-      left = len;
-      at += len;
     }
-    if (Encrypting) hash.add_padded(hashed, left);
+    if (const std::size_t len = text.len - at; len != 0) {
+      alignas(64) std::uint8_t stream[group_len];
+      if (Encrypting) {
+        make_and_hash(columns, Store{stream}, hash, text.out + at - unhashed, unhashed);
+      } else {
+        make_and_hash(columns, Store{stream}, hash, text.in + at, len);
+      }
+      add_bytes(text.out + at, text.in + at, stream, len);
+      forget_secret(stream, sizeof stream);
+      unhashed = len;
+    }
+    if (Encrypting) hash.add_padded(text.out + text.len - unhashed, unhashed);
     return hash;
   }
 
@@ -241,6 +274,7 @@ constexpr ChaChaLanes make_chacha_lanes(const char* name) {
   return {name,
           Lanes::blocks,
           Code::apply,
+          Code::generate,
           Code::key_streams,
           Code::template transform<true>,
           Code::template transform<false>,

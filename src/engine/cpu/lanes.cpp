@@ -51,8 +51,10 @@ std::span<const ChaChaLanes* const> chacha_lanes_list() {
   return list.get([] {
     std::vector<const ChaChaLanes*> found;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) found.push_back(&chacha_lanes_avx512);
-    if (__builtin_cpu_supports("avx2")) found.push_back(&chacha_lanes_avx2);
+    if (__builtin_cpu_supports("bmi2")) {
+      if (__builtin_cpu_supports("avx512f")) found.push_back(&chacha_lanes_avx512);
+      if (__builtin_cpu_supports("avx2")) found.push_back(&chacha_lanes_avx2);
+    }
 #endif
     found.push_back(&chacha_lanes_baseline);
     return found;

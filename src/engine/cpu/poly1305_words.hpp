@@ -75,6 +75,48 @@ struct Poly1305Words {
   }
 
   // One block of 16 bytes.
+#if defined(__x86_64__) && defined(__BMI2__)
+  // The same in 28 instructions: between rounds of vectors, what compilers make of it (45) takes slots from these.
+  [[gnu::always_inline]] inline void add(const std::uint8_t* block) {
+    std::uint64_t low0, high0, low1, high1, low2, high2;
+    __asm__(
+        "addq (%[block]), %[h0]\n\t"
+        "adcq 8(%[block]), %[h1]\n\t"
+        "adcq $1, %[h2]\n\t"
+        "movq %[h0], %%rdx\n\t"
+        "mulxq %[r0], %[low0], %[high0]\n\t"
+        "mulxq %[r1], %[low1], %[high1]\n\t"
+        "movq %[h1], %%rdx\n\t"
+        "mulxq %[folded], %[low2], %[high2]\n\t"
+        "addq %[low2], %[low0]\n\t"
+        "adcq %[high2], %[high0]\n\t"
+        "mulxq %[r0], %[low2], %[high2]\n\t"
+        "addq %[low2], %[low1]\n\t"
+        "adcq %[high2], %[high1]\n\t"
+        "movq %[h2], %[low2]\n\t"
+        "imulq %[folded], %[low2]\n\t"
+        "imulq %[r0], %[h2]\n\t"
+        "addq %[low2], %[low1]\n\t"
+        "adcq %[h2], %[high1]\n\t"
+        "addq %[high0], %[low1]\n\t"
+        "adcq $0, %[high1]\n\t"
+        // What is at 2^130 and above, times 5.
+        "movq %[high1], %[h2]\n\t"
+        "shrq $2, %[high1]\n\t"
+        "andq $3, %[h2]\n\t"
+        "leaq (%[high1], %[high1], 4), %[high1]\n\t"
+        "addq %[high1], %[low0]\n\t"
+        "adcq $0, %[low1]\n\t"
+        "adcq $0, %[h2]"
+        : [h0] "+r"(h[0]), [h1] "+r"(h[1]), [h2] "+r"(h[2]), [low0] "=&r"(low0), [high0] "=&r"(high0),
+          [low1] "=&r"(low1), [high1] "=&r"(high1), [low2] "=&r"(low2), [high2] "=&r"(high2)
+        : [block] "r"(block), [r0] "rm"(r0), [r1] "rm"(r1), [folded] "rm"(folded),
+          "m"(*reinterpret_cast<const std::uint8_t(*)[16]>(block))
+        : "rdx", "cc");
+    h[0] = low0;
+    h[1] = low1;
+  }
+#else
   [[gnu::always_inline]] inline void add(const std::uint8_t* block) {
     add_words(h, load_word(block), load_word(block + 8), 1);
     std::uint64_t product0[2] = {}, product1[2] = {h[2] * folded, 0};
@@ -89,6 +131,7 @@ struct Poly1305Words {
     h[2] = product1[1] & 3;
     add_words(h, (product1[1] & ~std::uint64_t{3}) + (product1[1] >> 2), 0, 0);
   }
+#endif
 
   inline void add_blocks(const std::uint8_t* text, std::size_t blocks) {
     Poly1305Words words = *this;  // in registers
