@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bind.hpp"
+#include "checked.hpp"
 #include "operand.hpp"
 #include "parquet/compact.hpp"
 
@@ -19,11 +20,6 @@ using parquet::Bytes;
 using parquet::CompactReader;
 using parquet::CompactWriter;
 using parquet::Kind;
-
-nb::object checked(PyObject* made) {
-  if (made == nullptr) throw nb::python_error();
-  return nb::steal(made);
-}
 
 nb::object integer(long long value) { return checked(PyLong_FromLongLong(value)); }
 

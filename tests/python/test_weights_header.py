@@ -16,6 +16,7 @@ from warpcipher.weights.dtypes import DTYPES
 
 A: dict[str, Any] = {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}
 B: dict[str, Any] = {"dtype": "BOOL", "shape": [], "data_offsets": [24, 25]}
+C: dict[str, Any] = {"dtype": "U64", "shape": [2, 2], "data_offsets": [25, 57]}
 
 TWICE = json.dumps({"x": A, "y": B}).replace('"y"', '"x"')
 
@@ -177,13 +178,25 @@ def test_random_bytes_are_a_header_or_a_format_error(data: bytes) -> None:
         assert data[:1] == b"{"
 
 
-@given(st.data())
-def test_a_changed_header_is_read_as_json_reads_it_or_refused(data: st.DataObject) -> None:
-    text = bytearray(json.dumps({"__metadata__": {"k": "v"}, "x": A, "y": B}).encode())
-    for _ in range(data.draw(st.integers(1, 4))):
-        text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(0, 255))
+def changed(data: st.DataObject, spaces: bool) -> bytes:
+    """A header of three tensors with up to four changed bytes, as json.dumps or as writers of the
+    format spell it."""
+    document = {"__metadata__": {"k": "v"}, "x": A, "y": B, "z": C}
+    text = bytearray(json.dumps(document, separators=None if spaces else (",", ":")).encode())
+    for _ in range(data.draw(st.integers(0, 4))):
+        text[data.draw(st.integers(0, len(text) - 1))] = data.draw(
+            st.integers(0, 255) | st.sampled_from(b'0123456789,":{}[]F')
+        )
+    return bytes(text)
+
+
+@given(st.data(), st.booleans())
+def test_a_changed_header_is_read_as_json_reads_it_or_refused(
+    data: st.DataObject, spaces: bool
+) -> None:
+    text = changed(data, spaces)
     try:
-        found = read(image(bytes(text)))
+        found = read(image(text, 57))
     except FormatError:
         return
     document = json.loads(text)
@@ -192,6 +205,54 @@ def test_a_changed_header_is_read_as_json_reads_it_or_refused(data: st.DataObjec
         name: (entry["dtype"], tuple(entry["shape"]), *entry["data_offsets"])
         for name, entry in document.items()
     }
+
+
+def outcome(text: bytes) -> object:
+    """The tensors and their types, or the error."""
+    try:
+        tensors, metadata = header.parse(text)
+    except FormatError as error:
+        return str(error)
+    return [(name, type(info), *info) for name, info in tensors.items()], metadata
+
+
+def assert_read_as_without_native_code(text: bytes) -> None:
+    found = outcome(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(header._Scanner, "take_plain", lambda self, tensors: None)
+        assert outcome(text) == found
+
+
+@given(st.data())
+def test_native_code_takes_no_other_tensors_than_the_general_reader(data: st.DataObject) -> None:
+    assert_read_as_without_native_code(changed(data, False))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_native_code_leaves_what_is_wrong_to_the_general_reader(name: str) -> None:
+    """It says the same of it, and where it stands, behind tensors that native code takes."""
+    text = REFUSED[name][0][8:].removeprefix(b"{").replace(b" ", b"")
+    plain = json.dumps({f"p{i}": A for i in range(3)}, separators=(",", ":")).encode()
+    assert_read_as_without_native_code(plain[:-1] + b"," + text)
+
+
+def test_native_code_takes_tensors_of_plain_headers() -> None:
+    """Not the first, which has no comma before it; and not those with names beyond ASCII."""
+    taken: list[int] = []
+    take = header._Scanner.take_plain
+
+    def count(self: header._Scanner, tensors: dict[str, header.TensorInfo]) -> None:
+        before = len(tensors)
+        take(self, tensors)
+        taken.append(len(tensors) - before)
+
+    made, _ = header.build([(f"t{i}", "F8_E4M3", (3, i)) for i in range(100)], {"a": "b"})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(header._Scanner, "take_plain", count)
+        header.parse(made[8:])
+        assert taken == [100]
+        header.parse(made[8:].replace(b"t1", "\u00e9".encode()))
+        assert sum(taken) == 100
 
 
 def test_what_is_built_is_read_again() -> None:

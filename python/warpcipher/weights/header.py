@@ -22,6 +22,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from .. import _native
 from ..formats import FormatError
 from .dtypes import DTYPES
 
@@ -33,6 +34,8 @@ MAX_DIMENSIONS = 64
 MAX_NUMBER = (1 << 63) - 1
 METADATA = "__metadata__"
 
+_BITS = {name: dtype.bits for name, dtype in DTYPES.items()}
+
 _scan_string = json.decoder.scanstring  # type: ignore[attr-defined]
 
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -42,15 +45,6 @@ _FIELD = re.compile(
     r'(?:"([^"\\\x00-\x1f]{0,32})"|\[([0-9, \t\n\r]{0,2048})\])[ \t\n\r]*'
 )
 """One field of a tensor: its name, and a short text or a short list of numbers."""
-
-# What other programs write between a value and the next, with 8 dimensions at most: a model of 256
-# tensors takes 0.5 ms by this, and 5 by the general way, which also says what is wrong.
-_PLAIN_NUMBER = r"(?:0|[1-9][0-9]{0,17})"
-_PLAIN_MEMBER = re.compile(
-    r',"([^"\\\x00-\x1f]*)":'
-    rf'\{{"dtype":"([A-Z0-9_]{{1,32}})","shape":\[((?:{_PLAIN_NUMBER}(?:,{_PLAIN_NUMBER}){{0,7}})?)\],'
-    rf'"data_offsets":\[({_PLAIN_NUMBER}),({_PLAIN_NUMBER})\]\}}'
-)
 
 
 class TensorInfo(NamedTuple):
@@ -153,12 +147,20 @@ def _in_order(tensors: dict[str, TensorInfo], data_size: int) -> dict[str, Tenso
     """The tensors by their place. Raises FormatError where they overlap, leave a gap, or do not end
     with the data."""
     end = 0
-    ordered = tensors
     for info in tensors.values():
         if info.start != end:  # writers put them in order
-            ordered = dict(sorted(tensors.items(), key=lambda item: item[1][2:]))
+            tensors = dict(sorted(tensors.items(), key=lambda item: item[1][2:]))
+            end = _checked_end(tensors)
             break
         end = info.end
+    if end != data_size:
+        what = "truncated" if data_size < end else "too long"
+        raise FormatError(f"{what}: the tensors have {end} bytes, and the file has {data_size}")
+    return tensors
+
+
+def _checked_end(ordered: dict[str, TensorInfo]) -> int:
+    """Where the last of them ends."""
     end = 0
     for name, info in ordered.items():
         if info.start != end:
@@ -168,10 +170,7 @@ def _in_order(tensors: dict[str, TensorInfo], data_size: int) -> dict[str, Tenso
                 f"that ends at byte {end}"
             )
         end = info.end
-    if end != data_size:
-        what = "truncated" if data_size < end else "too long"
-        raise FormatError(f"{what}: the tensors have {end} bytes, and the file has {data_size}")
-    return ordered
+    return end
 
 
 class _Scanner:
@@ -276,23 +275,11 @@ class _Scanner:
         return TensorInfo(str(text), shape, *offsets)
 
     def take_plain(self, tensors: dict[str, TensorInfo]) -> None:
-        """Takes the tensors that follow a value, up to one that is not plain, or not right."""
-        text, take = self._text, _PLAIN_MEMBER.match
-        known: dict[tuple[str, str], tuple[tuple[int, ...], int]] = {}
-        match = take(text, self._at)
-        while match is not None:
-            name, dtype, lengths, start, end = match.groups()
-            kind = known.get((dtype, lengths))
-            if kind is None:
-                shape = tuple(map(int, lengths.split(","))) if lengths else ()
-                bits = math.prod(shape) * DTYPES[dtype].bits if dtype in DTYPES else 1
-                kind = known[dtype, lengths] = shape, -1 if bits % 8 else bits // 8
-            first, last = int(start), int(end)
-            if last - first != kind[1] or name in tensors or name == METADATA:
-                return
-            tensors[name] = TensorInfo(dtype, kind[0], first, last)
-            self._at = match.end()
-            match = take(text, self._at)
+        """Takes the tensors that follow a value, up to one that is not spelt as writers of the
+        format do, or not right: native code reads a model of 256 tensors in a fifth of the time.
+        """
+        if self._text.isascii():
+            self._at = _native.take_tensors(self._text, self._at, _BITS, TensorInfo, tensors)
 
     def _numbers(self, name: str, text: str) -> tuple[int, ...]:
         parts = [part.strip(" \t\n\r") for part in text.split(",")]

@@ -53,10 +53,10 @@ class Model(Uncopied):
             more = sorted(held - promised)
             what = f"does not hold {shown(lacks[0])}" if lacks else f"also holds {shown(more[0])}"
             raise FormatError(f"{name} {what}, by the index: file and index do not belong together")
-        for tensor in held:
-            if tensor in self._places:
-                raise FormatError(f"{name} holds {shown(tensor)}, which another file has too")
-            self._places[tensor] = file
+        twice = sorted(held & self._places.keys())
+        if twice:
+            raise FormatError(f"{name} holds {shown(twice[0])}, which another file has too")
+        self._places.update(dict.fromkeys(held, file))
 
     def _file(self, name: str) -> TensorFile:
         if name not in self._places:
