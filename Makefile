@@ -50,8 +50,8 @@ build/.settings: FORCE
 .PHONY: FORCE
 FORCE:
 
-# The wheel that users get, built with the C++ tests beside it and installed into .venv; without the lab where no more is
-# asked for than to use the product, as that takes less time.
+# Builds the wheel that users get, and the C++ tests, and installs the wheel into .venv. The demo needs no lab, and a build
+# without it takes less time.
 install = echo 'building warpcipher, CUDA $(CUDA), architectures $(CUDA_ARCHITECTURES), $(CMAKE_BUILD_PARALLEL_LEVEL) jobs: some minutes the first time' >&2; \
   python -m pip install -q --no-build-isolation --no-deps --force-reinstall \
   -C build-dir=$(BUILD) \

@@ -220,7 +220,7 @@ nb::class_<AeadOf<Which>> bind(nb::module_& m, const std::string& description, c
 }
 
 // nanobind shares types among copies of this extension. The first copy's methods may have been replaced (signed.cpp),
-// and nanobind adds no method beside one that is not its own.
+// and nanobind adds no overload to a method that is not its own.
 template <const Kind& Which>
 bool is_bound(nb::module_& m) {
   const nb::handle known = nb::type<AeadOf<Which>>();

@@ -75,7 +75,7 @@ bool is_constant_time(std::string_view engine_name, std::string_view algorithm) 
   for (const Engine* engine : engines()) {
     if (engine->name() == engine_name) return engine->constant_time(find_algorithm(algorithm));
   }
-  find_engine(engine_name);  // throws, with the names that there are
+  find_engine(engine_name);  // throws an error that lists the names
   return false;
 }
 

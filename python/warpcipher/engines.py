@@ -83,7 +83,7 @@ def algorithms() -> tuple[AlgorithmInfo, ...]:
 def find_algorithm(name: str) -> AlgorithmInfo:
     """The algorithm of that name, for names that a program is told.
 
-    ValueError: no algorithm has that name; the text lists those that there are. TypeError: it is
+    ValueError: no algorithm has that name; the text lists the names. TypeError: it is
     no str.
 
     >>> import warpcipher as wc

@@ -23,8 +23,8 @@ struct ChunkCopy {
 };
 
 // Copies chunks in order, as far as it goes: returns how many are in the target whole, and checked if they were
-// decrypted. Fewer than all where the source ends, a read or a write fails or a tag does not match; what is behind them
-// in the target is then of no meaning. check: called on the caller's thread between pieces; may throw, and ends the
+// decrypted. Fewer than all where the source ends, a read or a write fails or a tag does not match; what the target
+// holds after them is then of no meaning. check: called on the caller's thread between pieces; may throw, and ends the
 // call so.
 //
 // Throws Error{invalid_argument, engine_unavailable, engine_failure, out_of_memory}.

@@ -70,7 +70,7 @@ void check_algorithm(const FileChunks& c) {
     }
   }
   if (c.has_mac() == algorithm.is_aead()) {
-    fail(c.has_mac() ? name + " authenticates by itself: it takes no HMAC beside it"
+    fail(c.has_mac() ? name + " authenticates by itself: it takes no HMAC"
                      : name + " authenticates nothing, and no HMAC is given: chunks of a file are authenticated");
   }
   if (c.has_mac() && !c.aad.empty()) fail("chunks with an HMAC take no associated data");

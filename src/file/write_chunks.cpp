@@ -75,8 +75,8 @@ void check(const ChunksToWrite& c) {
 }
 
 // The file's memory, where it has some: a tmpfs. write() takes one lock for the whole of such a file, so that threads
-// wait for each other: 3.3 GB/s with any number of them, and 6.9 by a mapping with 16 (Xeon beside an H200, 2 GiB). Its
-// pages are there before it is mapped: a full file system is an error, not a signal. On a disk the disk bounds both.
+// wait for each other: 3.3 GB/s with any number of them, and 6.9 by a mapping with 16 (Xeon, 2 GiB). Its pages are
+// there before it is mapped: a full file system is an error, not a signal. On a disk the disk bounds both.
 class MappedFile {
  public:
   // Not mapped where that is of no use. size: of the file, which becomes no longer.

@@ -41,7 +41,7 @@ class Job {
   State state() const;
 
   // Wait until the job is done or cancelled; wait_for returns false when it was not within `time`. Throw
-  // Error{engine_failure} in the child of a fork when the job was left behind in the parent.
+  // Error{engine_failure} in the child of a fork, where the job is the parent's.
   void wait() const;
   bool wait_for(std::chrono::microseconds time) const;
 

@@ -133,7 +133,7 @@ void test_failures(const Algorithm& algorithm, bool quick, Test& test) {
   }
 }
 
-// What an exception of the caller's leaves behind; and what page-locked memory does.
+// What remains after an exception of the caller's; and what page-locked memory does.
 void test_remains(const Algorithm& algorithm, Test& test) {
   constexpr std::size_t room = std::size_t{64} << 10;
   Layout layout;

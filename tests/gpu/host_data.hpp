@@ -6,7 +6,7 @@
 #include <string>
 
 // Long messages from pageable, page-locked and registered host memory, in place and not, dealt to all devices, with
-// pieces short enough that there are many; tags that do not match. Returns the number of failures. `quick`: few
+// many short pieces; tags that do not match. Returns the number of failures. `quick`: few
 // algorithms, short texts. `only`: one algorithm, or empty for all. `is_mine`: whether this part of the tests takes the
 // next step.
 int test_host_data(bool quick, const std::string& only, const std::function<bool()>& is_mine);

@@ -117,7 +117,7 @@ int test_sectors(const Algorithm& algorithm, bool quick, Stream stream, std::siz
       ++cases;
     }
   }
-  // So many that a lane makes the tweaks of several at once, on the emulated GPU and on a real one.
+  // Enough that a lane makes the tweaks of several at once, on the emulated GPU and on a real one.
   if (algorithm.name == "aes-128-xts") {
     Shape shape;
     shape.count = quick ? 12500 : 600000;

@@ -30,9 +30,9 @@ from dataclasses import dataclass, field
 from sass import CONSTANT, REGISTER, Instruction, constants, registers
 
 ALL = 0b1111  # all bytes of a register
-LOADED = 0b10000  # beside them: made of something public in global memory
-OTHER = 0b100000  # beside them: not known to be one of TIMES_128
-ELSEWHERE = 0b1000000  # beside them: not known to be the address of a MessageView
+LOADED = 0b10000  # and: made of something public in global memory
+OTHER = 0b100000  # and: not known to be one of TIMES_128
+ELSEWHERE = 0b1000000  # and: not known to be the address of a MessageView
 UNKNOWN = OTHER | ELSEWHERE
 VIEW_LEN = "0x50"
 START = "+0x30"  # of MessageView::start

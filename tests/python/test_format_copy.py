@@ -26,7 +26,7 @@ SIZES = [
 
 @pytest.fixture
 def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """What each call copied: so many chunks."""
+    """The number of chunks that each call copied."""
     counts: list[int] = []
 
     def copy(call: copy_chunks.CopyChunksCall) -> int:

@@ -178,7 +178,7 @@ TEST(Explain, RefusesWhatNoBatchIs) {
   EXPECT_EQ(error_of(3, 1, 0), "aes-256-ctr: keys is 0, expected 1 to the number of messages, 3");
   EXPECT_EQ(error_of(1, std::uint64_t{4096} * most_tiles, 1), "");
   EXPECT_EQ(error_of(1, std::uint64_t{4096} * most_tiles + 1, 1),
-            "aes-256-ctr: size is 17591917608961, expected at most 17591917608960 bytes for so many messages");
+            "aes-256-ctr: size is 17591917608961, expected at most 17591917608960 bytes for this number of messages");
 }
 
 TEST(Overrides, AreReadOnceAndAnewWhenAsked) {

@@ -23,13 +23,13 @@ JobPart job(const char* name, Direction direction, std::size_t bytes, std::size_
   return {&find_algorithm(name), direction, messages, bytes, bytes / messages};
 }
 
-// Bytes at a rate, behind the shortest run.
+// Bytes at a rate, after a fixed time for the call.
 Cost cost(double call, double message, double rate) {
   constexpr double bytes = 1e9;
   return {call, message, 0, 0, {{bytes, call + bytes / rate}}};
 }
 
-// A CPU of 20 GB/s and a GPU behind a link: 10 GB/s from pageable memory, 50 from page-locked.
+// A CPU of 20 GB/s and a GPU across a link: 10 GB/s from pageable memory, 50 from page-locked.
 RateTable plain_table() {
   RateTable table;
   for (const Algorithm& algorithm : algorithms()) {
@@ -96,7 +96,7 @@ TEST(Select, FollowsTheMeasuredCurve) {
   EXPECT_NEAR(rates.pinned.seconds(1e9), 3e-3 + 9e8 * 2e-3 / 9.9e7, 1e-9);
 }
 
-// The CPU does 20 GB/s, the device 50 behind a call of 50 us: 70 together, when neither slows the other.
+// The CPU does 20 GB/s, the device 50 after a call of 50 us: 70 together, when neither slows the other.
 TEST(Select, SharesWhatIsLongBetweenBoth) {
   RateTable table = plain_table();
   Rates& rates = table.at(find_algorithm("aes-128-ctr"), Direction::encrypt);

@@ -63,7 +63,7 @@ class InputFile:
         return self.descriptor
 
     def passed(self, count: int) -> None:
-        """So many bytes were read by the descriptor, which stands before them."""
+        """`count` bytes were read by pread(), which did not move the descriptor: moves it."""
         os.lseek(self.descriptor, count, os.SEEK_CUR)
         self.count += count
 

@@ -96,8 +96,8 @@ class OutputFile:
         return self._descriptor
 
     def passed(self, count: int) -> None:
-        """So many bytes were written by the descriptor, which stands before them: `head` has its
-        bytes by then."""
+        """`count` bytes were written by pwrite(), which did not move the descriptor: moves it.
+        `head` has its bytes by then."""
         os.lseek(self._descriptor, count, os.SEEK_CUR)
         self.count += count
 

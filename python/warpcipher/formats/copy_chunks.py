@@ -4,8 +4,9 @@ few at a time, which stay in the cache of a core.
 
     | first piece | full chunks: copied here ... | what is left, with the final chunk |
 
-The pieces before and behind go the way of every stream, which knows headers and the end. It also
-takes over where copying ends early, from the first chunk that is not done, and says what is wrong.
+The pieces before and after these go the way of every stream, which knows headers and the end.
+Where copying ends early, that way goes on from the first chunk that is not done, and says what is
+wrong.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class DirectFile(Protocol):
     def fileno(self) -> int: ...
 
     def passed(self, count: int) -> None:
-        """So many bytes behind the place where it stood were read or written: it stands behind
+        """`count` bytes from the file's position on were read or written: moves the position past
         them."""
 
 
@@ -119,7 +120,7 @@ class Copy:
                 told(self.consumed)
                 left = left - done if done == wanted else 0
         finally:
-            # Behind what is done may lie chunks that were done before others.
+            # Threads may have written chunks after the first one that is not done.
             with contextlib.suppress(OSError):
                 os.ftruncate(target, end + self.written)
             self._source.passed(self.consumed)
@@ -127,8 +128,8 @@ class Copy:
 
 
 def _left(source: int, target: int) -> int:
-    """The bytes of the source behind the place where it stands; 0 unless both are regular files and
-    the target ends where it stands."""
+    """The bytes of the source from its position on; 0 unless both are regular files and the
+    position of the target is its end."""
     status, other = os.fstat(source), os.fstat(target)
     if not (stat.S_ISREG(status.st_mode) and stat.S_ISREG(other.st_mode)):
         return 0

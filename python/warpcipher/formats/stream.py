@@ -243,7 +243,7 @@ def _run_copy(
 
 
 def _copy_of(source: _Source, writer: Writer, cipher: PieceCipher) -> Copy | None:
-    """What can be copied from file to file behind the first piece; None: nothing."""
+    """What can be copied from file to file after the first piece; None: nothing."""
     sizes = cipher.chunk_sizes()
     if sizes is None:
         return None

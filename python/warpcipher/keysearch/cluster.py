@@ -126,8 +126,7 @@ class RayPool:
         )
 
     def start(self, first: int, end: int) -> Sequence[Worker]:
-        """Waits for the nodes that there are now: for the first to be ready, and for the others a
-        moment."""
+        """Waits until the first node is ready, and a moment for the others that are known now."""
         self._range = first, end
         found = list(self.joined())
         while not found and self._starting:

@@ -106,7 +106,7 @@ class SerialRun {
     state_->in[l] = m.in + lanes_[l].done;
     if (text_len == len) return;
     if (text_len != 0) std::memcpy(state_->out[l], state_->in[l], text_len);
-    // RFC 5652, section 6.3. In a stream mode bring_out() leaves these bytes behind.
+    // RFC 5652, section 6.3. In a stream mode bring_out() does not copy these bytes.
     std::memset(state_->out[l] + text_len, static_cast<int>(16 - m.in_len % 16), len - text_len);
     state_->in[l] = state_->out[l];
   }

@@ -212,8 +212,8 @@ struct ChaChaLanesCode {
   template <class Sink>
   [[gnu::always_inline]] static inline void make_and_hash(Columns& columns, const Sink& sink, Poly1305Words& hash,
                                                           const std::uint8_t* text, std::size_t len) {
-    // Blocks to be hashed behind each round: all of a group in 16 of the 20 rounds. Where some are left for the time
-    // after the rounds nothing hides them (12 of 32: 20% slower).
+    // Blocks to be hashed after each round: all of a group in 16 of the 20 rounds. Nothing hides the time of blocks
+    // that are left for after the rounds (12 of 32: 20% slower).
     constexpr std::size_t step = group_len / 16 / 16;
     Poly1305Words words = hash;  // in registers
     const std::uint8_t* const whole = text + len / (16 * step) * (16 * step);

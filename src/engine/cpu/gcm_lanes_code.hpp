@@ -183,7 +183,7 @@ struct GcmLanesCode {
     return hash;
   }
 
-  // Text in front of the groups: whole blocks, or all of a text. `counter` goes on behind it.
+  // Text before the groups: whole blocks, or all of a text. `counter` becomes that of the block after it.
   template <HashedText Hashed>
   static __m128i run_head(const GcmLaneKey& key, Vector& counter, __m128i hash, const std::uint8_t* in,
                           std::uint8_t* out, std::size_t len) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of the C ABI that have a state or a list behind them, in any order.
+// The calls of the C ABI that use a state or a list, in any order.
 #include "fuzz_messages.hpp"
 
 namespace {

@@ -95,7 +95,8 @@ void check(const BatchShape& shape) {
   }
   const std::uint64_t units_of_tile = tile_units * shape.algorithm.unit_len();
   const std::uint64_t most = most_tiles / shape.messages * units_of_tile;
-  if (shape.size > most) refuse("size", shape.size, "at most " + std::to_string(most) + " bytes for so many messages");
+  if (shape.size > most)
+    refuse("size", shape.size, "at most " + std::to_string(most) + " bytes for this number of messages");
 }
 
 class Explanation {

@@ -49,7 +49,7 @@ void SivKeys::begin(const DeviceBatch& b, Block* nonces) {
   }
   const auto given = b.direction == Direction::encrypt ? lane_table::GivenTag::none
                      : b.computes_tags                 ? lane_table::GivenTag::mask
-                                                       : lane_table::GivenTag::beside;
+                                                       : lane_table::GivenTag::tag;
   lane_table::begin_siv_messages(b.device, b.stream, messages_, given);
 }
 

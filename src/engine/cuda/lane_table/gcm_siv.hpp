@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks that AES-GCM-SIV encrypts beside the text of a message (RFC 8452, section 4): those that give its keys,
-// and the one that gives its tag. A lane a message. All pointers are to device memory.
+// The blocks that AES-GCM-SIV encrypts in addition to the text of a message (RFC 8452, section 4): those that give its
+// keys, and the one that gives its tag. A lane a message. All pointers are to device memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -42,9 +42,9 @@ void derive_siv_keys(const Device& device, Stream stream, TableLayout layout, co
 // Once keys are derived: moves the nonces to messages.nonces, and makes views[i].key i. Decryption: views[i].start
 // becomes the first counter. GivenTag: where the tag lies that came with the text.
 enum class GivenTag : std::uint8_t {
-  none,    // encryption
-  beside,  // at HashView::tag
-  mask,    // in HashView::mask
+  none,  // encryption
+  tag,   // at HashView::tag
+  mask,  // in HashView::mask
 };
 void begin_siv_messages(const Device& device, Stream stream, const SivMessages& messages, GivenTag given);
 

@@ -8,10 +8,10 @@
 // There a warp reads a round key in two wavefronts; in global memory it would take four. Each kind of key has
 //
 //   Source        what the kernel is given
-//   first_sliced  the first round that there are masks for
+//   first_sliced  the first round that has masks
 //   run           how many neighbouring tiles a deal has (TileDealer)
 //   begin()       called once, by all lanes: which warp it is
-//   hold()        called where the message is another: makes the key that of such a number
+//   hold()        called for a new message: takes the key with that number
 //   round(r)      AddRoundKey number r
 //   sliced(r)     the same as masks for logic (aes::SlicedKey), in warps of logic
 //   wipe()        called at the end

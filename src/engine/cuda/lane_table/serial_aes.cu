@@ -96,19 +96,19 @@ class Stage {
 // Where the texts of the lanes' messages lie: how many blocks after that of lane 0.
 struct LaneTexts {
   std::uint64_t first;
-  std::int32_t behind;
+  std::int32_t blocks_after;
   bool fits;  // in 32 bits, and a multiple of 16
 
   explicit __device__ __forceinline__ LaneTexts(const std::uint8_t* text) {
     const auto own = reinterpret_cast<std::uint64_t>(text);
     first = from_lane(own, 0);
     const auto distance = static_cast<std::int64_t>(own - first);
-    behind = static_cast<std::int32_t>(distance / 16);
-    fits = std::int64_t{behind} * 16 == distance && own % 16 == 0;
+    blocks_after = static_cast<std::int32_t>(distance / 16);
+    fits = std::int64_t{blocks_after} * 16 == distance && own % 16 == 0;
   }
 
   __device__ __forceinline__ std::uint8_t* at(std::uint32_t lane, std::uint64_t offset) const {
-    return reinterpret_cast<std::uint8_t*>(first + 16 * std::int64_t{from_lane(behind, lane)} + offset);
+    return reinterpret_cast<std::uint8_t*>(first + 16 * std::int64_t{from_lane(blocks_after, lane)} + offset);
   }
 };
 
