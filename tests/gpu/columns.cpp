@@ -120,14 +120,14 @@ int test_speculation(const Algorithm& algorithm, Stream stream) {
   int failures = 0;
   for (const Case& c : {Case{"packed", 320, 320},
                         {"packed", 0, 15000},
-                        {"together", 315, 315},
-                        {"together", 320, 320},
-                        {"together", 320, 320, 0},
-                        {"together", 4096, 4096, 0},
-                        {"together", 0, 900},
-                        {"together", 0, 15000},
-                        {"mixed", 8192, 8192},
-                        {"mixed", 0, 9000}}) {
+                        {"hybrid-packed", 315, 315},
+                        {"hybrid-packed", 320, 320},
+                        {"hybrid-packed", 320, 320, 0},
+                        {"hybrid-packed", 4096, 4096, 0},
+                        {"hybrid-packed", 0, 900},
+                        {"hybrid-packed", 0, 15000},
+                        {"hybrid", 8192, 8192},
+                        {"hybrid", 0, 9000}}) {
     force("WARPCIPHER_COUNTER", c.kernel);
     for (const std::size_t keys : {1, 3}) {
       for (const bool in_place : {false, true}) {  // in place, text that is run twice is not what it should be

@@ -148,7 +148,7 @@ int test_wrong_place(const Algorithm& algorithm, Stream stream) {
 int test_gcm_siv(const Algorithm& algorithm, const Options& options, Stream stream) {
   Tally tally(stream);
   int failures = test_known_answers(algorithm, stream);
-  for (const char* kernel : {"tiles", "mixed", "packed"}) {
+  for (const char* kernel : {"tiles", "hybrid", "packed"}) {
     force("WARPCIPHER_COUNTER", kernel);
     test_counters(algorithm, kernel[0] == 'p' ? 16 * 511 : 16 * 900, options, tally);
   }

@@ -42,7 +42,7 @@ int test_packed_alike(const Algorithm& algorithm, const Options& options, Stream
   Tally tally(stream);
   for (const std::size_t units :
        {1, 2, 5, 9, 15, 16, 17, 18, 19, 21, 23, 24, 28, 32, 33, 42, 51, 64, 85, 86, 100, 129, 255, 256}) {
-    for (const char* kernel : {"together", "packed"}) {
+    for (const char* kernel : {"hybrid-packed", "packed"}) {
       force("WARPCIPHER_COUNTER", kernel);
       Batch batch;
       const Key* key = &random_key(algorithm);
@@ -94,8 +94,8 @@ int test_hybrid_warps(const Algorithm& algorithm, const Options& options, Stream
   constexpr std::size_t tile = 256 * 16;
   const bool counts = algorithm.mode.id == Mode::ctr || algorithm.is_aead();
   Tally tally(stream);
-  force("WARPCIPHER_COUNTER", "mixed");
-  force("WARPCIPHER_BLOCKS", "mixed");
+  force("WARPCIPHER_COUNTER", "hybrid");
+  force("WARPCIPHER_BLOCKS", "hybrid");
   for (const std::size_t tiles : {3, 7, 24, options.quick ? 40 : 5000}) {
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
       if (algorithm.mode.id == Mode::ctr && direction == Direction::decrypt) continue;  // the same

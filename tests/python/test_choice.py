@@ -140,8 +140,8 @@ def test_the_environment_forces_kernels() -> None:
     [
         ("LANE_TABLE", "128, 64"),
         ("GHASH", "lanes, rows, scalar, tensor, warpgroups"),
-        ("COUNTER", "packed, together, tiles, mixed"),
-        ("BLOCKS", "mixed, tiles"),
+        ("COUNTER", "packed, hybrid-packed, tiles, hybrid"),
+        ("BLOCKS", "hybrid, tiles"),
         ("COLUMNS", "device, host"),
     ],
 )

@@ -127,7 +127,7 @@ TEST(Explain, NamesEachCandidateAndWhy) {
             "  tensor many keys: is for more keys than one\n"
             "  scalar: tensor one key comes first\n");
   now.overrides.counter = ForcedCounter::hybrid;
-  EXPECT_NE(shown().find("> hybrid: with WARPCIPHER_COUNTER=mixed\n"), std::string::npos) << shown();
+  EXPECT_NE(shown().find("> hybrid: with WARPCIPHER_COUNTER=hybrid\n"), std::string::npos) << shown();
 }
 
 // Each algorithm and direction on each device has an answer, with one candidate chosen a question.
@@ -184,7 +184,7 @@ TEST(Explain, RefusesWhatNoBatchIs) {
 TEST(Overrides, AreReadOnceAndAnewWhenAsked) {
   const Overrides before = overrides();
   Forced forced;
-  forced.set("COUNTER", "together");
+  forced.set("COUNTER", "hybrid-packed");
   EXPECT_EQ(overrides(), before);
   reread_overrides();
   EXPECT_EQ(overrides().counter, ForcedCounter::hybrid_packed);
@@ -202,14 +202,14 @@ TEST(Overrides, HaveTheNameOfEachValue) {
   Forced forced;
   forced.set("LANE_TABLE", "64");
   forced.set("GHASH", "warpgroups");
-  forced.set("COUNTER", "mixed");
+  forced.set("COUNTER", "hybrid");
   forced.set("BLOCKS", "tiles");
   forced.set("COLUMNS", "host");
   forced.set("POLY1305", "lanes");
   const Overrides all = read_overrides();
   EXPECT_EQ(all, (Overrides{ForcedLayout::tables_64, ForcedGhash::warpgroups, ForcedCounter::hybrid, ForcedText::tiles,
                             ForcedColumns::host, ForcedPoly1305::lanes}));
-  EXPECT_EQ(variables::counter.value_of(all.counter), "mixed");
+  EXPECT_EQ(variables::counter.value_of(all.counter), "hybrid");
   EXPECT_EQ(variables::counter.value_of(ForcedCounter::none), "");
   EXPECT_EQ(least_columns(all), SIZE_MAX);
   EXPECT_EQ(least_columns({}), 512u);
@@ -233,7 +233,7 @@ TEST(Policies, AreNotWhatTheDeviceCannotRun) {
   const Device device = made_up_device("7.5/40/65536");
   choose_policy(device, "lane_table", "128");
   choose_policy(device, "ghash", "tensor");
-  choose_policy(device, "blocks", "mixed");
+  choose_policy(device, "blocks", "hybrid");
   EXPECT_EQ(tuned_of(device), Tuned{});
 }
 

@@ -31,17 +31,17 @@ struct Variable {
 namespace variables {
 inline constexpr std::array<std::string_view, 2> layouts{"128", "64"};
 inline constexpr std::array<std::string_view, 5> ghashes{"lanes", "rows", "scalar", "tensor", "warpgroups"};
-inline constexpr std::array<std::string_view, 4> counters{"packed", "together", "tiles", "mixed"};
-inline constexpr std::array<std::string_view, 2> texts{"mixed", "tiles"};
+inline constexpr std::array<std::string_view, 4> counters{"packed", "hybrid-packed", "tiles", "hybrid"};
+inline constexpr std::array<std::string_view, 2> texts{"hybrid", "tiles"};
 inline constexpr std::array<std::string_view, 2> poly1305s{"chunks", "lanes"};
-inline constexpr std::array<std::string_view, 2> ways{"device", "host"};
+inline constexpr std::array<std::string_view, 2> planners{"device", "host"};
 
 inline constexpr Variable table_layout{"WARPCIPHER_LANE_TABLE", layouts};
 inline constexpr Variable ghash{"WARPCIPHER_GHASH", ghashes};
 inline constexpr Variable counter{"WARPCIPHER_COUNTER", counters};
 inline constexpr Variable text{"WARPCIPHER_BLOCKS", texts};
 inline constexpr Variable poly1305{"WARPCIPHER_POLY1305", poly1305s};
-inline constexpr Variable columns{"WARPCIPHER_COLUMNS", ways};
+inline constexpr Variable columns{"WARPCIPHER_COLUMNS", planners};
 }  // namespace variables
 
 struct Overrides {

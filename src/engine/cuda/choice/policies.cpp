@@ -78,7 +78,7 @@ constexpr std::array<Entry, 4> entries{{
      &number_of<&Tuned::counter>,
      &set_number<&Tuned::counter>,
      "aes-128-ctr",
-     {"mixed", "tiles"},
+     {"hybrid", "tiles"},
      &has_warps,
      "H200, 4 GiB of AES-128-CTR: 1052 GB/s by lane tables and logic at once, 919 by lane tables alone"},
     {"blocks",
@@ -87,7 +87,7 @@ constexpr std::array<Entry, 4> entries{{
      &number_of<&Tuned::text>,
      &set_number<&Tuned::text>,
      "aes-128-ecb",
-     {"mixed", "tiles"},
+     {"hybrid", "tiles"},
      &has_warps,
      "H200, 4 GiB of AES-128-ECB: 956 GB/s by lane tables and logic at once, 777 by lane tables alone"},
 }};
