@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that `Cipher`, `Batch`, `Queue` and `run_columns` read alike."""
+"""Arguments that several parts of the package read alike."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import operator
+from typing import TYPE_CHECKING, Any
 
 from . import _native
 
@@ -12,6 +13,21 @@ if TYPE_CHECKING:
 
 # What goes to the native module at once; everything else passes through the arrays.
 PLAIN = frozenset((bytes, bytearray, memoryview))
+
+
+def require_int(name: str, value: object) -> int:
+    """As Python's own, whose width nothing limits: NumPy's are integers too. TypeError."""
+    try:
+        return int(operator.index(value))  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} is {type(value).__name__}: expected an int") from None
+
+
+def view_bytes(name: str, value: Any) -> memoryview:
+    """The bytes of what is bytes-like and contiguous. TypeError, BufferError: it is not, or it
+    holds Python objects or text, whose bytes are addresses."""
+    _native.check_bytes(value, name)
+    return memoryview(value).cast("B")
 
 
 def is_decrypt(direction: str) -> bool:

@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import random_oracle as oracle
-from warpcipher.random import Generator
+from warpcipher.random import BitGenerator, Generator
 
 KEY = bytes(range(32))
+POINTERS = np.array([object() for _ in range(4)])
+"""32 bytes, as a key has, but they are addresses."""
+
 ALGORITHMS = ["chacha20", "aes-256-ctr"]
 ENGINES = ["auto", "reference"]
 
@@ -244,6 +247,13 @@ def test_an_error_moves_nothing() -> None:
         (lambda: Generator(algorithm="aes-128-ctr"), ValueError, "expected one of chacha20, aes-2"),
         (lambda: Generator(stream=1), ValueError, "there is no key"),
         (lambda: Generator(KEY, stream=-1), ValueError, "stream is -1"),
+        (lambda: Generator(KEY, stream=1.5), TypeError, "stream is float: expected an int"),
+        (lambda: Generator(KEY, stream=1 << 64), ValueError, r"expected 0 to 2\^64 - 1"),
+        (lambda: Generator(POINTERS), TypeError, "the key holds Python objects"),
+        (lambda: Generator(np.array(["abcdefgh"])), TypeError, "the key holds text"),
+        (lambda: Generator(np.zeros(64, np.uint8)[::2]), BufferError, "not C-contiguous"),
+        (lambda: Generator("a" * 32), TypeError, "the key is str: expected bytes-like"),
+        (lambda: BitGenerator(POINTERS), TypeError, "the key holds Python objects"),
         (lambda: Generator(KEY, "tpu"), ValueError, "device is 'tpu': expected 'cpu'"),
         (lambda: Generator(KEY, -1), ValueError, "device is -1"),
         (lambda: Generator(library="tensorflow"), ValueError, "expected one of numpy, torch"),
@@ -257,7 +267,10 @@ def test_an_error_moves_nothing() -> None:
         (lambda: Generator().randint(3, dtype="float32"), TypeError, "expected integers or bool"),
         (lambda: Generator().permutation(3, dtype="int16"), TypeError, "expected int32 or int64"),
         (lambda: Generator().bytes(-1), ValueError, "size is -1"),
+        (lambda: Generator().bytes(1.5), TypeError, "size is float: expected an int"),
+        (lambda: Generator().bytes(1 << 64), ValueError, "size is 18446744073709551616: expected"),
         (lambda: Generator().spawn(-1), ValueError, "count is -1"),
+        (lambda: Generator().spawn(1.5), TypeError, "count is float: expected an int"),
         (lambda: Generator().state, TypeError, "without a key has no state"),
         (lambda: Generator().jump(1), TypeError, "without a key has no position"),
         (lambda: Generator(KEY).reseed(), TypeError, "has a key"),
@@ -266,6 +279,16 @@ def test_an_error_moves_nothing() -> None:
 def test_refusals(make: Callable[[], Any], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         make()
+
+
+@pytest.mark.parametrize("name", ["jump", "spawn", "bytes"])
+@pytest.mark.parametrize("value", [1.5, None, "1", -1, 1 << 70])
+def test_a_refused_number_moves_nothing(name: str, value: object) -> None:
+    generator = Generator(KEY)
+    before = generator.state
+    with pytest.raises((TypeError, ValueError)):
+        getattr(generator, name)(value)
+    assert generator.state == before
 
 
 @pytest.mark.parametrize(

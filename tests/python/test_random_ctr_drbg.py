@@ -15,11 +15,13 @@ from math import comb
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from warpcipher.random import CtrDrbg, HealthTestError
 from warpcipher.random import ctr_drbg as module
 from warpcipher.random import entropy as entropy_module
 
+POINTERS = np.array([object() for _ in range(4)])
 VECTORS = Path(__file__).parents[1] / "vectors/drbg"
 
 
@@ -139,6 +141,24 @@ def test_requests_have_a_limit(size: int) -> None:
         drbg.generate(size)
     assert len(drbg.generate(65536)) == 65536
     assert drbg.generate(0) == b""
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: CtrDrbg(POINTERS), "personalization holds Python objects"),
+        (lambda: CtrDrbg(nonce=POINTERS), "nonce holds Python objects"),
+        (lambda: CtrDrbg(entropy=lambda size: POINTERS), "the entropy holds Python objects"),
+        (lambda: CtrDrbg().generate(1, POINTERS), "additional_input holds Python objects"),
+        (lambda: CtrDrbg().reseed(POINTERS), "additional_input holds Python objects"),
+        (lambda: CtrDrbg("text"), "personalization is str: expected bytes-like"),
+        (lambda: CtrDrbg(reseed_interval=1.5), "reseed_interval is float: expected an int"),
+        (lambda: CtrDrbg().generate(1.5), "size is float: expected an int"),
+    ],
+)
+def test_what_holds_no_bytes_is_refused(call: Callable[[], Any], says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        call()
 
 
 def test_it_reseeds_after_the_interval() -> None:

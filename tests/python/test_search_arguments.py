@@ -12,6 +12,8 @@ import warpcipher as wc
 from warpcipher.keysearch import Pair, Template, candidates_from_scores, parse_candidates
 from warpcipher.keysearch.ranges import select
 
+POINTERS = np.array([object(), object()])
+"""16 bytes, as a block has, but they are addresses."""
 PAIR = Pair(bytes(16), wc.Cipher("aes-128-ecb", bytes(16)).encrypt(bytes(16)))
 
 
@@ -35,6 +37,10 @@ PAIR = Pair(bytes(16), wc.Cipher("aes-128-ecb", bytes(16)).encrypt(bytes(16)))
         ({"checkpoint": b"c"}, TypeError, "the checkpoint is bytes: expected a path as text"),
         ({"key_mask": 5}, TypeError, "the key mask is int: expected bytes-like"),
         ({"key_mask": "ff" * 16}, TypeError, "the key mask is str: expected bytes-like"),
+        ({"key_mask": POINTERS}, TypeError, "the key mask holds Python objects"),
+        ({"pairs": [(POINTERS, bytes(16))]}, TypeError, "its plaintext holds Python objects"),
+        ({"pairs": [(bytes(16), POINTERS)]}, TypeError, "its ciphertext holds Python objects"),
+        ({"pairs": [(bytes(16), "text")]}, TypeError, "its ciphertext is str: expected bytes-like"),
         ({"candidates": 5}, TypeError, "the candidates are int: expected a mapping"),
         ({"template": 5}, TypeError, "the template is int: expected a str"),
         ({"algorithm": 5}, TypeError, "the algorithm is int: expected a str"),

@@ -5,20 +5,13 @@ may be part of a key."""
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable
+
+from ..arguments import view_bytes
 
 
 def kind(value: object) -> str:
     return type(value).__name__
-
-
-def require_int(name: str, value: object) -> int:
-    """As Python's own, whose width nothing limits: NumPy's are integers too."""
-    try:
-        return int(operator.index(value))  # type: ignore[arg-type]
-    except TypeError:
-        raise TypeError(f"{name} is {kind(value)}: expected an int") from None
 
 
 def require_text(name: str, value: object) -> str:
@@ -28,10 +21,7 @@ def require_text(name: str, value: object) -> str:
 
 
 def require_bytes(name: str, value: object) -> bytes:
-    try:
-        return bytes(memoryview(value))  # type: ignore[arg-type]
-    except TypeError:
-        raise TypeError(f"{name} is {kind(value)}: expected bytes-like") from None
+    return bytes(view_bytes(name, value))
 
 
 def require_items(name: str, value: Iterable[object], expected: str) -> list[object]:

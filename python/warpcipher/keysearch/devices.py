@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _native
 from .._errors import EngineError
-from .arguments import require_int, require_items
+from ..arguments import require_int
+from .arguments import require_items
 
 if TYPE_CHECKING:
     from .._native import KeySpace, KeyTest, SearchTask

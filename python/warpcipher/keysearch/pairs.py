@@ -141,10 +141,7 @@ def _as_pair(given: object) -> Pair:
         value = getattr(pair, name)
         if value is None and name in ("iv", "mask"):
             continue
-        try:
-            memoryview(value)
-        except TypeError:
-            raise TypeError(f"its {name} is {kind(value)}: expected bytes-like") from None
+        _native.check_bytes(value, f"its {name}")
     return pair
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
-from .arguments import kind, require_int
+from ..arguments import require_int
+from .arguments import kind
 
 Range = tuple[int, int]  # first, and one past the last
 

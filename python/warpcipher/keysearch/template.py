@@ -18,7 +18,8 @@ import string
 from collections.abc import Iterable, Mapping
 
 from .. import _native
-from .arguments import kind, require_bytes, require_int, require_items, require_text
+from ..arguments import require_int
+from .arguments import kind, require_bytes, require_items, require_text
 
 CIPHERS = {name: (key_size, block_size) for name, key_size, block_size in _native.ciphers()}
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from .._native import Key, PlainCipher
 from .._not_at_fork import NOT_AT_FORK
 from .._uncopied import Uncopied
+from ..arguments import require_int, view_bytes
 from ..engines import engines
 from . import entropy as entropy_module
 from .entropy import HealthTestError
@@ -152,6 +153,7 @@ class CtrDrbg(Uncopied):
         entropy: Callable[[int], Buffer] | None = None,
         nonce: Buffer | None = None,
     ) -> None:
+        reseed_interval = require_int("reseed_interval", reseed_interval)
         if not 0 < reseed_interval <= MOST_RESEED_INTERVAL:
             raise ValueError(f"reseed_interval is {reseed_interval}: expected 1 to 2^48")
         self._prepare(
@@ -180,7 +182,7 @@ class CtrDrbg(Uncopied):
     def _instantiate(self, personalization: bytearray, nonce: Buffer | None) -> None:
         seed = self._get_entropy()
         if self._derives:
-            salt = bytearray(memoryview(self._entropy(16)) if nonce is None else memoryview(nonce))
+            salt = bytearray(view_bytes("nonce", self._entropy(16) if nonce is None else nonce))
             if len(salt) < 16:
                 raise ValueError(f"nonce has {len(salt)} bytes: expected at least 16")
             material = bytearray(seed + salt + personalization)
@@ -197,7 +199,7 @@ class CtrDrbg(Uncopied):
         self._usable = True
 
     def _input(self, name: str, text: Buffer) -> bytearray:
-        data = bytearray(memoryview(text))
+        data = bytearray(view_bytes(name, text))
         most = MOST_INPUT if self._derives else SEED_LEN
         if len(data) > most:
             raise ValueError(f"{name} has {len(data)} bytes: expected at most {most}")
@@ -205,7 +207,7 @@ class CtrDrbg(Uncopied):
 
     def _get_entropy(self) -> bytearray:
         size = SEED_LEN
-        data = bytearray(memoryview(self._entropy(size)))
+        data = bytearray(view_bytes("the entropy", self._entropy(size)))
         least = SECURITY_STRENGTH // 8 if self._derives else SEED_LEN
         most = MOST_INPUT if self._derives else SEED_LEN
         if not least <= len(data) <= most:
@@ -264,6 +266,7 @@ class CtrDrbg(Uncopied):
 
         prediction_resistance: reseeds first, whatever the generator was made with.
         """
+        size = require_int("size", size)
         if not 0 <= size <= MOST_REQUEST:
             raise ValueError(f"size is {size}: expected 0 to {MOST_REQUEST} (2^19 bits)")
         additional = self._input("additional_input", additional_input)

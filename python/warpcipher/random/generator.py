@@ -8,10 +8,12 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from .. import _native
+from ..arguments import require_int
 from ..arrays import size_of
 from . import arrays, discrete
 from .arrays import NewArray, Target, open_target
 from .source import Source
+from .streams import STREAM_SIZE
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -323,8 +325,9 @@ class Generator(Source):
 
     def bytes(self, size: int) -> builtins.bytes:
         """`size` random bytes, as a bytes object."""
-        if size < 0:
-            raise ValueError(f"size is {size}: expected 0 or more")
+        size = require_int("size", size)
+        if not 0 <= size <= STREAM_SIZE:
+            raise ValueError(f"size is {size}: expected 0 to {STREAM_SIZE}")
         out = bytearray(size)
         self._fill(out, "bytes", 0, 1, None)
         found = builtins.bytes(out)

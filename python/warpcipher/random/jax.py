@@ -20,6 +20,7 @@ import importlib
 import math
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import view_bytes
 from .ctr_drbg import CtrDrbg
 from .streams import KEY_DOMAIN
 
@@ -148,7 +149,11 @@ def key(key: Buffer | None = None) -> Any:
     """A random key of JAX, of 32 bytes; None: new ones of the operating system."""
     jax: Any = importlib.import_module("jax")
     numpy: Any = importlib.import_module("numpy")
-    data = CtrDrbg(b"warpcipher.random.jax").generate(32) if key is None else bytes(memoryview(key))
+    data: bytes | memoryview
+    if key is None:
+        data = CtrDrbg(b"warpcipher.random.jax").generate(32)
+    else:
+        data = view_bytes("the key", key)
     if len(data) != 32:
         raise ValueError(f"the key has {len(data)} bytes: expected 32, or None for a new one")
     words = jax.numpy.asarray(numpy.frombuffer(data, "<u4"))

@@ -72,6 +72,8 @@ def enable(generator: Generator | None = None) -> None:
     there is no Opacus, or one whose functions are not where they are in 1.5 and 1.6.
     """
     global _source
+    if not (generator is None or isinstance(generator, Generator)):
+        raise TypeError(f"generator is {type(generator).__name__}: expected a Generator or None")
     found = Generator() if generator is None else generator
     if not _undo:
         try:

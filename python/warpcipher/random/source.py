@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from .._not_at_fork import NOT_AT_FORK
+from ..arguments import require_int, view_bytes
 from .ctr_drbg import CtrDrbg
 from .forks import process
 from .streams import ARRAY_START, STREAM_SIZE, child_key
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from .._types import Buffer
 
 ALGORITHMS = ("chacha20", "aes-256-ctr")
+MOST_SPAWNED = 1 << 60
+"""Generators that one with a key gives: their keys have numbers below `streams.DISCRETE`."""
+
 KEY_SIZE = 32
 _ZEROS = bytes(KEY_SIZE)
 
@@ -55,17 +59,20 @@ class Source:
         self._lock = threading.Lock()
         self._process = process()
         self._stream = self._position = self._spawned = 0
+        stream = require_int("stream", stream)
         if key is None:
             if stream != 0:
                 raise ValueError(f"stream is {stream}, and there is no key: expected a key")
             self._key = bytearray(seeder().generate(KEY_SIZE))
             return
-        size = memoryview(key).nbytes
-        if size != KEY_SIZE:
-            raise ValueError(f"the key has {size} bytes: expected {KEY_SIZE}, or None for no key")
+        given = view_bytes("the key", key)
+        if len(given) != KEY_SIZE:
+            raise ValueError(
+                f"the key has {len(given)} bytes: expected {KEY_SIZE}, or None for no key"
+            )
         if not 0 <= stream < 1 << 64:
             raise ValueError(f"stream is {stream}: expected 0 to 2^64 - 1")
-        self._key = bytearray(memoryview(key).cast("B"))
+        self._key = bytearray(given)
         self._stream = stream
 
     def _enter(self) -> threading.Lock:
@@ -151,7 +158,7 @@ class Source:
         for name, limit in (
             ("stream", 1 << 64),
             ("position", STREAM_SIZE + 1),
-            ("spawned", 1 << 60),
+            ("spawned", MOST_SPAWNED + 1),
         ):
             if not isinstance(state[name], int) or not 0 <= state[name] < limit:
                 raise ValueError(f"{name} of the state is {state[name]!r}: expected below {limit}")
@@ -160,15 +167,16 @@ class Source:
                 self._lock = threading.Lock()
                 self._process = process()
         with self._lock:
-            self._stream = state["stream"]
-            self._position = state["position"]
-            self._spawned = state["spawned"]
+            self._stream = int(state["stream"])
+            self._position = int(state["position"])
+            self._spawned = int(state["spawned"])
 
     def jump(self, size: int) -> None:
         """Moves on by `size` bytes of the stream; the next array begins at the next multiple of 64.
         TypeError: the generator has no key.
         """
         self._need_key("position")
+        size = require_int("size", size)
         with self._enter():
             position = self._position + size
             if size < 0 or position > STREAM_SIZE:
@@ -184,12 +192,15 @@ class Source:
         With a key their keys are functions of this one's key and stream and of how many it spawned
         before; each begins at position 0 of stream 0.
         """
+        count = require_int("count", count)
         if count < 0:
             raise ValueError(f"count is {count}: expected 0 or more")
         if not self._keyed:
             return [self._like(self._replace_key(), keyed=False) for _ in range(count)]
         with self._enter():
             first = self._spawned
+            if first + count > MOST_SPAWNED:
+                raise ValueError(f"count is {count}: expected 0 to {MOST_SPAWNED - first}")
             self._spawned = first + count
         return [
             self._like(child_key(self._algorithm, self._key, self._stream, index), keyed=True)
