@@ -43,6 +43,7 @@ WARPCIPHER_MODULE(_native, m) {
   bind_file_write(m);
   bind_file_copy(m);
   bind_parquet(m);
+  bind_parquet_open(m);
   bind_pinned(m);
   bind_queue(m);
   bind_thrift(m);

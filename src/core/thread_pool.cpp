@@ -16,6 +16,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/fork.hpp"
@@ -243,10 +244,17 @@ bool ThreadPool::is_stopping() const noexcept { return impl_->stopping; }
 
 std::size_t ThreadPool::threads() const noexcept { return impl_->helper_count + 1; }
 
+namespace {
+thread_local constinit bool is_alone = false;
+}
+
+ThreadPool::Alone::Alone() noexcept : before_(std::exchange(is_alone, true)) {}
+ThreadPool::Alone::~Alone() { is_alone = before_; }
+
 void ThreadPool::run_loop(std::size_t count, std::size_t grain, const void* context, BodyFunction body) {
   if (count == 0) return;
   Impl& impl = *impl_;
-  if (impl.helper_count == 0 || count <= grain) {
+  if (impl.helper_count == 0 || count <= grain || is_alone) {
     for (std::size_t begin = 0; begin < count; begin += std::min(grain, count - begin)) {
       body(context, begin, begin + std::min(grain, count - begin));
     }

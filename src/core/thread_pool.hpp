@@ -50,6 +50,10 @@ class ThreadPool {
   // so the body must be able to end soon. An exception of a body is dropped.
   class Helpers;
 
+  // While one lives, loops that its thread begins run on that thread alone: for work that is spread already, and of
+  // which the loops are too short to wake another thread for.
+  class Alone;
+
  private:
   struct Impl;
   struct ProcessPool;
@@ -76,6 +80,17 @@ class ThreadPool::Helpers {
   struct State;
   ThreadPool& pool_;
   std::unique_ptr<State> state_;
+};
+
+class ThreadPool::Alone {
+ public:
+  Alone() noexcept;
+  ~Alone();
+  Alone(const Alone&) = delete;
+  Alone& operator=(const Alone&) = delete;
+
+ private:
+  const bool before_;
 };
 
 }  // namespace warpcipher

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <string>
 
 #include "core/bytes.hpp"
@@ -14,34 +13,17 @@ namespace {
 
 enum ModuleType : std::uint8_t { data_page = 2, dictionary_page = 3, data_header = 4, dictionary_header = 5 };
 
-void store_le16(std::uint8_t* to, std::int64_t value) {
-  to[0] = static_cast<std::uint8_t>(value);
-  to[1] = static_cast<std::uint8_t>(value >> 8);
-}
-
-std::vector<std::uint8_t> aads_of(const PageAads& shape, Bytes prefix, std::int16_t row_group, std::int16_t column,
-                                  bool dictionary, ModuleType first, ModuleType rest) {
-  const std::size_t count = shape.sizes.size();
-  std::vector<std::uint8_t> aads(std::accumulate(shape.sizes.begin(), shape.sizes.end(), std::size_t{0}));
-  std::uint8_t* to = aads.data();
-  for (std::size_t i = 0; i < count; ++i) {
-    const bool is_dictionary = dictionary && i == 0;
-    to = std::copy(prefix.begin(), prefix.end(), to);
-    *to = is_dictionary ? first : rest;
-    store_le16(to + 1, row_group);
-    store_le16(to + 3, column);
-    if (!is_dictionary) store_le16(to + 5, static_cast<std::int64_t>(i - (dictionary ? 1 : 0)));
-    to += is_dictionary ? 5 : 7;
-  }
-  return aads;
-}
+}  // namespace
 
 std::uint64_t text_size(std::uint64_t module, std::uint64_t overhead) {
   if (module < overhead) refuse("a module is shorter than its nonce and tag");
   return module - overhead;
 }
 
-}  // namespace
+void refuse_modules(std::uint64_t count) {
+  refuse(std::to_string(count) + " modules: expected a header and a page for each of up to " +
+         std::to_string(most_ordinal + 1) + " pages");
+}
 
 void ModuleWalk::add(std::uint64_t length, Column& positions) {
   if (length < nonce_size) refuse("a module of " + std::to_string(length) + " bytes is shorter than its nonce");
@@ -71,8 +53,7 @@ PageModules lay_out_pages(std::span<const std::uint64_t> positions, bool diction
   const std::size_t count = modules / 2;
   const std::size_t first = dictionary ? 1 : 0;
   if (modules % 2 != 0 || count < first || count > most_ordinal + 1 + first) {
-    refuse(std::to_string(modules) + " modules: expected a header and a page for each of up to " +
-           std::to_string(most_ordinal + 1) + " pages");
+    refuse_modules(modules);
   }
   PageModules found;
   for (ModuleColumns* columns : {&found.heads, &found.pages}) {
@@ -94,12 +75,30 @@ PageModules lay_out_pages(std::span<const std::uint64_t> positions, bool diction
   return found;
 }
 
+void append_page_aad(std::vector<std::uint8_t>& to, Bytes prefix, bool is_head, bool is_dictionary,
+                     std::int16_t row_group, std::int16_t column, std::uint64_t number) {
+  const auto add_le16 = [&](std::uint64_t value) {
+    to.push_back(static_cast<std::uint8_t>(value));
+    to.push_back(static_cast<std::uint8_t>(value >> 8));
+  };
+  to.insert(to.end(), prefix.begin(), prefix.end());
+  to.push_back(is_dictionary ? (is_head ? dictionary_header : dictionary_page) : (is_head ? data_header : data_page));
+  add_le16(static_cast<std::uint16_t>(row_group));
+  add_le16(static_cast<std::uint16_t>(column));
+  if (!is_dictionary) add_le16(number);
+}
+
 PageAads page_aads(Bytes prefix, std::int16_t row_group, std::int16_t column, bool dictionary, std::size_t count) {
   PageAads found;
   found.sizes.assign(count, prefix.size() + 7);
   if (dictionary && count != 0) found.sizes[0] -= 2;
-  found.heads = aads_of(found, prefix, row_group, column, dictionary, dictionary_header, data_header);
-  found.pages = aads_of(found, prefix, row_group, column, dictionary, dictionary_page, data_page);
+  for (const bool is_head : {true, false}) {
+    std::vector<std::uint8_t>& to = is_head ? found.heads : found.pages;
+    to.reserve(count * (prefix.size() + 7));
+    for (std::size_t i = 0; i < count; ++i) {
+      append_page_aad(to, prefix, is_head, dictionary && i == 0, row_group, column, i - (dictionary ? 1 : 0));
+    }
+  }
   return found;
 }
 

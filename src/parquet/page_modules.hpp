@@ -76,6 +76,15 @@ struct PageAads {
 };
 PageAads page_aads(Bytes prefix, std::int16_t row_group, std::int16_t column, bool dictionary, std::size_t count);
 
+// Appends one of them. number: of the page, where it is no dictionary.
+void append_page_aad(std::vector<std::uint8_t>& to, Bytes prefix, bool is_head, bool is_dictionary,
+                     std::int16_t row_group, std::int16_t column, std::uint64_t number);
+
+// The bytes of a module's plaintext. overhead: what encryption adds.
+std::uint64_t text_size(std::uint64_t module, std::uint64_t overhead);
+
+[[noreturn]] void refuse_modules(std::uint64_t count);
+
 // A chunk of which the file is read.
 struct ChunkText {
   std::uint64_t position, size;  // in the data

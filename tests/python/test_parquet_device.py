@@ -299,8 +299,8 @@ def test_a_chunk_that_is_read_in_parts_is_wiped(monkeypatch: pytest.MonkeyPatch)
     wiped: list[bytearray] = []
     monkeypatch.setattr(lazy, "wipe", lambda buffer: (wiped.append(buffer), wipe(buffer)))
     with parquet.open(write(table()), KEY) as file:
-        source = lazy.LazyImage(file, [0], [0])
         (chunk,) = file.chunks([0], [0])
+        source = lazy.LazyImage(file, [chunk], b"", lazy.Rooms(chunk.size))
         source.seek(chunk.start + 50)
         assert any(source.read(100))
     (plain,) = wiped

@@ -132,7 +132,7 @@ def test_many_groups_of_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     data = write(table())
     whole = bytes(parquet.to_plain(data, KEY))
     groups_of = image.groups_of
-    monkeypatch.setattr(image, "groups_of", lambda chunks, limit: groups_of(chunks, min(limit, 1)))
+    monkeypatch.setattr(image, "groups_of", lambda chunks: groups_of(chunks, 1))
     sink = io.BytesIO()
     parquet.to_plain(data, KEY, sink)
     assert sink.getvalue() == whole

@@ -16,6 +16,7 @@ from parquet_cases import (
     KEY,
     KEYS,
     REFUSED,
+    pa,
     pq,
     read_by_pyarrow,
     read_plain,
@@ -24,7 +25,7 @@ from parquet_cases import (
 )
 from warpcipher import parquet
 from warpcipher.formats import FormatError
-from warpcipher.parquet import lazy, opening, reading
+from warpcipher.parquet import decode, host, lazy
 
 PREFIXES: tuple[dict[str, Any], ...] = (
     {},
@@ -219,7 +220,7 @@ def test_a_table_is_the_same_whether_its_chunks_are_short_or_long(
     content = table()
     data = write(content)
     seen: list[str] = []
-    for owner, name in ((reading.LazyImage, "read"), (reading.Image, "fill")):
+    for owner, name in ((decode.LazyImage, "read"), (decode.Image, "fill")):
         call = getattr(owner, name)
 
         def spy(self: Any, *args: Any, call: Any = call, name: str = name) -> Any:
@@ -228,7 +229,7 @@ def test_a_table_is_the_same_whether_its_chunks_are_short_or_long(
 
         monkeypatch.setattr(owner, name, spy)
     if not in_memory:
-        monkeypatch.setattr(reading, "_SHORT_CHUNK", 1)
+        monkeypatch.setattr(decode, "SHORT_CHUNK", 1)
     assert parquet.read_table(data, KEY).equals(content)
     assert parquet.read_table(data, KEY, ["t", "a"]).equals(content.select(["t", "a"]))
     assert set(seen) == {"fill" if in_memory else "read"}
@@ -243,26 +244,54 @@ def test_each_chunk_is_decrypted_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def spy(file: Any, chunks: Any, *args: Any) -> Any:
         opened.extend((chunk.row_group, chunk.column) for chunk in chunks)
-        return opening.Opening(file, chunks, *args)
+        return host.HostOpening(file, chunks, *args)
 
-    monkeypatch.setattr(lazy, "Opening", spy)
-    monkeypatch.setattr(reading, "_SHORT_CHUNK", 1)
+    monkeypatch.setattr(lazy, "HostOpening", spy)
+    monkeypatch.setattr(decode, "SHORT_CHUNK", 1)
     assert parquet.read_table(write(table()), KEY).equals(table())
     assert sorted(opened) == list(itertools.product(range(3), range(5)))
 
 
-def test_what_a_buffer_held_before_is_not_read() -> None:
+def test_what_a_buffer_held_before_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """After each chunk is a gap, as long as what encryption added."""
+
+    class Dirty(lazy.Rooms):
+        def take(self) -> memoryview:
+            room = super().take()
+            room[:] = b"\xee" * len(room)
+            return room
+
     data = write(table())
     with parquet.open(data, KEY) as file:
-        image = reading.LazyImage(file, [0, 1], [0, 2], lambda size: bytearray(b"\xee" * size))
-        zeroed = reading.LazyImage(file, [0, 1], [0, 2])
-        whole = image.read()
-        assert whole == zeroed.read()
-        for chunk in file.chunks([0, 1], [0, 2]):
+        chunks = file.chunks([0, 1], [0, 2])
+        longest = max(chunk.size for chunk in chunks)
+        image = lazy.LazyImage(file, chunks, b"tail", Dirty(longest))
+        whole = bytes(image.read())
+        assert whole.endswith(b"tail")
+        for chunk in chunks:
             for start, size in ((chunk.start, chunk.size), (chunk.start + 50, chunk.size)):
                 image.seek(start)
                 assert image.read(size) == whole[start : start + size]
+
+
+def test_a_buffer_serves_the_next_chunk_once_nobody_reads_it() -> None:
+    with parquet.open(write(table()), KEY) as file:
+        chunks = file.chunks([0, 1], [0, 1])
+        rooms = lazy.Rooms(max(chunk.size for chunk in chunks))
+        image = lazy.LazyImage(file, chunks, b"", rooms)
+
+        def read(number: int) -> tuple[pa.Buffer, object]:
+            image.seek(chunks[number].start)
+            view = image.read(chunks[number].size)
+            return pa.py_buffer(view), view.obj
+
+        held, kept = read(0)
+        before = held.to_pybytes()
+        after, free = read(1)
+        assert free is not kept
+        del after
+        assert read(2)[1] is free
+        assert held.to_pybytes() == before
 
 
 def test_keys_from_a_function() -> None:

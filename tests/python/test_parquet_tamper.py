@@ -30,7 +30,7 @@ from parquet_cases import (
 )
 from warpcipher import _native, parquet
 from warpcipher.formats import FormatError
-from warpcipher.parquet import EncryptionConfig, footer, image, reading, thrift
+from warpcipher.parquet import EncryptionConfig, decode, footer, thrift
 from warpcipher.parquet import metadata as md
 from warpcipher.parquet.modules import (
     FOOTER,
@@ -335,13 +335,13 @@ def test_nothing_is_handed_out_of_a_chunk_that_failed(monkeypatch: pytest.Monkey
     page = next(m for m in modules_of(data, KEY) if m.name == "s 1 page 1")
     damaged = flipped(data, page.end - 1)
     seen: list[memoryview] = []
-    run = image.Opening.run
+    native = _native.open_chunks
 
-    def spy(self: Any, out: Any) -> None:
-        seen.append(out)
-        run(self, out)
+    def spy(*args: Any) -> Any:
+        seen.extend(each for each in args if isinstance(each, memoryview) and not each.readonly)
+        return native(*args)
 
-    monkeypatch.setattr(image.Opening, "run", spy)
+    monkeypatch.setattr(_native, "open_chunks", spy)
     with parquet.open(damaged, KEY) as file, pytest.raises(wc.InvalidTag):
         file.column_chunks()
     assert seen
@@ -353,7 +353,7 @@ def test_nothing_is_handed_out_of_a_chunk_that_failed(monkeypatch: pytest.Monkey
 
 def test_pyarrow_keeps_nothing_of_a_file_that_was_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """It keeps what `read` of a file object raised, but not the file, keys and buffers."""
-    monkeypatch.setattr(reading, "_SHORT_CHUNK", 1)
+    monkeypatch.setattr(decode, "SHORT_CHUNK", 1)
     data = encrypted(plain_file())
     with parquet.open(flipped(data, 600), KEY) as file:
         groups = weakref.ref(file)

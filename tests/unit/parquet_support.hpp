@@ -12,8 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "core/bytes.hpp"
 #include "core/error.hpp"
 #include "parquet/compact.hpp"
+#include "parquet/page_modules.hpp"
 
 namespace warpcipher::parquet {
 
@@ -55,6 +57,17 @@ class StructText {
   CompactWriter writer_;
   int last_ = 0;
 };
+
+// Modules of these lengths, the four bytes of the length not counted.
+inline Text modules_of(std::initializer_list<std::uint32_t> lengths) {
+  Text data;
+  for (const std::uint32_t length : lengths) {
+    const std::size_t start = data.size();
+    data.resize(start + length_size + length, 0xaa);
+    store_le32(data.data() + start, length);
+  }
+  return data;
+}
 
 // What `call` refuses to do; "" where it does it.
 inline std::string refusal(const std::function<void()>& call) {

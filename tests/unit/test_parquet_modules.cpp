@@ -10,19 +10,8 @@
 namespace warpcipher::parquet {
 namespace {
 
-// Modules of these lengths, the four bytes of the length not counted.
-Text modules(std::initializer_list<std::uint32_t> lengths) {
-  Text data;
-  for (const std::uint32_t length : lengths) {
-    const std::size_t start = data.size();
-    data.resize(start + length_size + length, 0xaa);
-    store_le32(data.data() + start, length);
-  }
-  return data;
-}
-
 TEST(ParquetModules, AreWalkedByTheirLengths) {
-  const Text data = modules({40, 1000, 45, 28});
+  const Text data = modules_of({40, 1000, 45, 28});
   EXPECT_EQ(walk_modules(data, 0, data.size()), (Column{0, 44, 1048, 1097, 1129}));
   EXPECT_EQ(walk_modules(data, 44, 1048), (Column{44, 1048}));
   EXPECT_EQ(walk_modules(data, 5, 5), (Column{5}));
@@ -32,7 +21,7 @@ TEST(ParquetModules, LengthsThatLieAreRefused) {
   const auto says = [](const Text& data, std::uint64_t start, std::uint64_t end) {
     return refusal([&] { walk_modules(data, start, end); });
   };
-  const Text data = modules({40, 50});
+  const Text data = modules_of({40, 50});
   const std::string sum = "the lengths of its modules do not add up to its ";
   EXPECT_EQ(says(data, 0, data.size() - 1), sum + "97 bytes");
   EXPECT_EQ(says(data, 0, data.size() + 9), sum + "107 bytes");
@@ -43,14 +32,14 @@ TEST(ParquetModules, LengthsThatLieAreRefused) {
   EXPECT_EQ(says(Text(100, 0xff), 0, 100), sum + "100 bytes");
   Text many;
   for (std::uint64_t i = 0; i <= most_modules; ++i) {
-    const Text one = modules({12});
+    const Text one = modules_of({12});
     many.insert(many.end(), one.begin(), one.end());
   }
   EXPECT_EQ(says(many, 0, many.size()), "more than 65538 modules");
 }
 
 TEST(ParquetModules, PagesAreLaidOutWithoutGaps) {
-  const Text data = modules({40, 128, 42, 228});
+  const Text data = modules_of({40, 128, 42, 228});
   const PageModules found = lay_out_pages(walk_modules(data, 0, data.size()), true, gcm_overhead, 7);
   EXPECT_EQ(found.heads.modules, (Column{0, 176}));
   EXPECT_EQ(found.heads.outs, (Column{7, 119}));
@@ -65,10 +54,10 @@ TEST(ParquetModules, ChunksThatAreNoneAreRefused) {
   const auto says = [](const Text& data, bool dictionary) {
     return refusal([&] { lay_out_pages(walk_modules(data, 0, data.size()), dictionary, gcm_overhead, 0); });
   };
-  EXPECT_EQ(says(modules({40}), false), "1 modules: expected a header and a page for each of up to 32768 pages");
+  EXPECT_EQ(says(modules_of({40}), false), "1 modules: expected a header and a page for each of up to 32768 pages");
   EXPECT_EQ(says({}, true), "0 modules: expected a header and a page for each of up to 32768 pages");
   EXPECT_EQ(says({}, false), "");
-  EXPECT_EQ(says(modules({40, 20}), false), "a module is shorter than its nonce and tag");
+  EXPECT_EQ(says(modules_of({40, 20}), false), "a module is shorter than its nonce and tag");
   Column positions(most_modules + 1);
   for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = 40 * i;
   EXPECT_EQ(refusal([&] { lay_out_pages(positions, true, gcm_overhead, 0); }), "");
@@ -89,10 +78,10 @@ TEST(ParquetModules, AadsNameThePlace) {
 }
 
 TEST(ParquetModules, ChunksFollowEachOther) {
-  Text data = modules({40, 128, 42, 228});
+  Text data = modules_of({40, 128, 42, 228});
   const std::size_t middle = data.size();
   data.resize(middle + 50, 1);
-  const Text more = modules({41, 100});
+  const Text more = modules_of({41, 100});
   data.insert(data.end(), more.begin(), more.end());
   const std::vector<ChunkText> chunks{
       {0, middle, 1, 2, true, true}, {middle, 50, 0, 0, false, false}, {middle + 50, more.size(), 1, 3, true, false}};

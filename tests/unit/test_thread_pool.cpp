@@ -100,6 +100,26 @@ TEST(ThreadPool, ServesSeveralCallersAndNestedLoops) {
   EXPECT_EQ(inner, 8);
 }
 
+TEST(ThreadPool, RunsLoopsOfAThreadThatIsAloneThere) {
+  ThreadPool pool(4);
+  const auto here = std::this_thread::get_id();
+  const auto run = [&] {
+    std::atomic<bool> is_here{true};
+    pool.parallel_for(100, 1, [&](std::size_t, std::size_t) {
+      if (std::this_thread::get_id() != here) is_here = false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+    return is_here.load();
+  };
+  {
+    const ThreadPool::Alone alone;
+    { const ThreadPool::Alone still; }
+    EXPECT_TRUE(run());
+    EXPECT_TRUE(visits_all(pool, 100, 3));
+  }
+  EXPECT_FALSE(run());
+}
+
 TEST(ThreadPool, CarriesAnExceptionToTheCaller) {
   ThreadPool pool(3);
   for (int i = 0; i < 50; ++i) {

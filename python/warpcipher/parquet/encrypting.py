@@ -126,10 +126,11 @@ class _Encryption:
             Turns() as outs,
         ):
             background = BackgroundWriter(pool, writer)
+            start = len(magic)  # of a group in the plain image
             for opening in self._image.openings(pool):
-                plain = plains.take(opening.size)
-                opening.run(plain)
-                sealing = Sealing(plain, opening.start, position, self._crypto, self._file.engine)
+                plain = self._image.open(opening, plains.take(opening.size), start)
+                sealing = Sealing(plain, start, position, self._crypto, self._file.engine)
+                start += len(plain)
                 for opened in opening.opened:
                     chunk = opened.chunk
                     key = self._columns[chunk.column]
@@ -145,7 +146,7 @@ class _Encryption:
                 sealing.run(out)
                 background.write(out)
                 position += sealing.size
-                done += sum(opened.chunk.size for opened in opening.opened)
+                done += opening.size
                 if progress is not None:
                     progress(done)
             background.finish()

@@ -18,7 +18,7 @@ from .modules import (
     OVERHEAD,
     open_modules,
 )
-from .opening import Opened
+from .opened import Opened
 from .thrift import Struct, read, read_whole
 
 _LONGEST_BLOOM_HEADER = 64

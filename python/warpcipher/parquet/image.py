@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ..formats.base import wipe
@@ -18,8 +17,10 @@ from .device import Device
 from .extras import move_offset_index, read_extras
 from .file import Chunk, File
 from .footer import PLAIN_MAGIC
+from .host import HostOpening
 from .modules import GCM, OFFSET_INDEX, wipe_any
-from .opening import Opened, Opening
+from .opened import Opened
+from .opening import Opening
 from .plain_metadata import Places, plain_footer
 from .thrift import write
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 GROUP_SIZE = 4 << 20
-"""Bytes of chunks that are decrypted at once: what is read is decrypted while it is in a cache."""
+"""Bytes of chunks that are decrypted at once, while those before are written."""
 DEVICE_GROUP_SIZE = 64 << 20
 """The same on a GPU. H200, a file of pages of 1 MiB in memory: groups of 64 MiB 13.4 GB/s, of 128
 MiB 10.8, of 512 MiB 4.4, since page-locked memory is cleared first."""
@@ -104,36 +105,54 @@ class Image:
         self.chunks = file.chunks(row_groups, columns)
         self.opened: dict[tuple[int, int], Opened] = {}
 
-    def openings(
-        self,
-        pool: ThreadPoolExecutor,
-        device: Device | None = None,
-        readers: Executor | None = None,
-    ) -> Iterator[Opening]:
-        """The groups, each read while the one before is decrypted.
+    def openings(self, pool: Executor) -> Iterator[HostOpening]:
+        """The groups on their way into host memory. Where they must be fetched first, each is while
+        the one before is decrypted: two buffers take turns, since memory that is new costs as much
+        as fetching does. The caller runs them in order, through `open`."""
+        groups = groups_of(self.chunks)
+        if not self._file.source.is_fetched:
+            for group in groups:
+                yield HostOpening(self._file, group)
+            return
+        rooms = [bytearray(self.most(groups)) for _ in range(2)]
+        coming: list[Future[HostOpening]] = []
+        for number, group in enumerate(groups):
+            ready = [each.result() for each in coming]
+            coming = [pool.submit(HostOpening, self._file, group, rooms[number % 2])]
+            yield from ready
+        yield from (each.result() for each in coming)
 
-        Two buffers take turns: memory that is new costs as much as reading does.
-        """
-        direct = device is not None and self._goes_directly()
-        limit = GROUP_SIZE if device is None else DEVICE_GROUP_SIZE
-        groups = groups_of(self.chunks, DIRECT_GROUP_SIZE if direct else limit)
-        make_room = bytearray if device is None else device.room
-        rooms = [None if direct else make_room(self.most(groups)) for _ in range(2)]
+    def open(self, opening: HostOpening, out: memoryview, start: int) -> memoryview:
+        """Decrypts a group into `out`, which begins at `start` of the image; returns what of it the
+        chunks take."""
+        size = opening.run(out[: opening.size], start)
+        self._keep(opening.opened)
+        return out[:size]
+
+    def _keep(self, all_opened: Sequence[Opened]) -> None:
+        for opened in all_opened:
+            self.opened[opened.chunk.row_group, opened.chunk.column] = opened
+
+    def _device_openings(self, device: Device, readers: Executor) -> Iterator[Opening]:
+        """The groups on their way to a GPU, each read while the one before is decrypted."""
+        direct = self._goes_directly()
+        groups = groups_of(self.chunks, DIRECT_GROUP_SIZE if direct else DEVICE_GROUP_SIZE)
+        rooms = [None if direct else device.room(self.most(groups)) for _ in range(2)]
         after = _FIRST
         coming: Future[Opening] | None = None
-        for number in range(len(groups) + 1):
-            opening = None if coming is None else coming.result()
-            if opening is not None:
-                after = opening.start + opening.size
-            if number < len(groups):
-                room = rooms[number % 2]
-                coming = pool.submit(
-                    Opening, self._file, groups[number], after, device, room, readers, direct
-                )
-            if opening is not None:
-                for opened in opening.opened:
-                    self.opened[opened.chunk.row_group, opened.chunk.column] = opened
-                yield opening
+        with ThreadPoolExecutor(1, "warpcipher-read") as pool:
+            for number in range(len(groups) + 1):
+                opening = None if coming is None else coming.result()
+                if opening is not None:
+                    after = opening.start + opening.size
+                if number < len(groups):
+                    room = rooms[number % 2]
+                    coming = pool.submit(
+                        Opening, self._file, groups[number], after, device, room, readers, direct
+                    )
+                if opening is not None:
+                    self._keep(opening.opened)
+                    yield opening
 
     def _goes_directly(self) -> bool:
         """Whether pages may be read on their way to a GPU: see `Opening`."""
@@ -160,8 +179,14 @@ class Image:
         """Writes the image's beginning, magic and chunks, into host memory that has `room`; returns
         how long it is."""
         out[:_FIRST] = PLAIN_MAGIC
+        end = _FIRST
         try:
-            return self._fill(out, None)
+            if not self._file.source.is_fetched:
+                return end + len(self.open(HostOpening(self._file, self.chunks), out[end:], end))
+            with ThreadPoolExecutor(1, "warpcipher-read") as pool:
+                for opening in self.openings(pool):
+                    end += len(self.open(opening, out[end:], end))
+            return end
         except BaseException:
             wipe(out)
             raise
@@ -169,22 +194,18 @@ class Image:
     def on_device(self, device: Device) -> Any:
         """The image's beginning in memory of a device."""
         out = device.empty(self.room)
+        threads = min(len(os.sched_getaffinity(0)), MOST_READERS)
+        end = _FIRST
         try:
             out[:_FIRST] = device.send(bytearray(PLAIN_MAGIC))
-            return out[: self._fill(out, device)]
+            with ThreadPoolExecutor(threads, "warpcipher-read-piece") as readers:
+                for opening in self._device_openings(device, readers):
+                    end = opening.start + opening.size
+                    opening.run(out[opening.start : end])
+            return out[:end]
         except BaseException:
             wipe_any(out)
             raise
-
-    def _fill(self, out: Any, device: Device | None) -> int:
-        end = _FIRST
-        threads = min(len(os.sched_getaffinity(0)), MOST_READERS)
-        many = None if device is None else ThreadPoolExecutor(threads, "warpcipher-read-piece")
-        with many or nullcontext() as readers, ThreadPoolExecutor(1, "warpcipher-read") as pool:
-            for opening in self.openings(pool, device, readers):
-                end = opening.start + opening.size
-                opening.run(out[opening.start : end])
-        return end
 
     def write(self, writer: Writer, progress: Progress | None) -> int:
         """Writes all of it; returns the bytes written. progress: called with the number of bytes of
@@ -195,11 +216,10 @@ class Image:
         with Turns() as turns, ThreadPoolExecutor(2, "warpcipher-parquet") as pool:
             background = BackgroundWriter(pool, writer)
             for opening in self.openings(pool):
-                out = turns.take(opening.size)
-                opening.run(out)
+                out = self.open(opening, turns.take(opening.size), position)
                 background.write(out)
-                position += opening.size
-                done += sum(opened.chunk.size for opened in opening.opened)
+                position += len(out)
+                done += opening.size
                 if progress is not None:
                     progress(done)
             background.finish()

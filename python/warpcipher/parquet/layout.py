@@ -102,20 +102,3 @@ class Layout:
         chunk = self.chunks[number]
         page -= self.outs[number].first_page + chunk.dictionary
         return chunk.place(dictionary) if page < 0 else chunk.place(other, page)
-
-    def data_pages(self, number: int) -> list[tuple[int, int, int]]:
-        """Of each data page of an encrypted chunk: where its header lay in the file and goes, and
-        the bytes of header and page."""
-        chunk, out = self.chunks[number], self.outs[number]
-        in_file = chunk.start - self._positions[number]
-        which = slice(out.first_page + chunk.dictionary, out.first_page + out.pages)
-        return [
-            (module + in_file, at, head + page)
-            for module, at, head, page in zip(
-                self.heads.modules[which],
-                self.heads.outs[which],
-                self.heads.sizes[which],
-                self.pages.sizes[which],
-                strict=True,
-            )
-        ]

@@ -308,7 +308,7 @@ def wipe_any(buffer: Any) -> None:
         buffer[...] = 0
 
 
-def not_authentic(place: Place) -> Exception:
+def not_authentic(place: Place | str) -> Exception:
     """The error of a module whose tag does not match."""
     error: Exception = wc.InvalidTag(
         f"{place}: failed authentication: wrong key or AAD prefix, or it was damaged, exchanged or "

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chunks decrypted: where every module of all of them lies, a batch over them, headers mended.
+"""Chunks decrypted on a GPU: where every module of all of them lies, a batch over them, headers
+mended.
 
 In the output each chunk is contiguous, and the chunks follow each other without gaps: header, page,
 header, page. Chunks that are not encrypted are copied.
@@ -9,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, wait
-from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from operator import sub
@@ -33,6 +33,7 @@ from .modules import (
     scan,
     wipe_any,
 )
+from .opened import Opened
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -43,37 +44,12 @@ _HEADERS = DICTIONARY_HEADER, DATA_HEADER
 _PAGES = DICTIONARY_PAGE, DATA_PAGE
 
 
-@dataclass(slots=True)
-class Opened:
-    """Where a chunk lies once it is decrypted.
-
-    start, size: in the image. data: where its first data page is there. shrunk: what the header of
-    its pages lost.
-    """
-
-    chunk: Chunk
-    start: int
-    size: int
-    data: int
-    shrunk: int
-    _layout: Layout
-    _number: int
-
-    @property
-    def pages(self) -> list[tuple[int, int, int]]:
-        """Of each data page of an encrypted chunk: where its header lay in the file and lies in the
-        image, and the bytes of header and page."""
-        by = self.start - self._layout.outs[self._number].out
-        found = self._layout.data_pages(self._number)
-        return [(before, now + by, size) for before, now, size in found]
-
-
 class Opening:
-    """The decryption of some chunks into one buffer, in two steps: `__init__` reads the ciphertext
-    and finds every module, `run` decrypts.
+    """The decryption of some chunks into memory of a device, in two steps: `__init__` reads the
+    ciphertext and finds every module, `run` decrypts.
 
     start: where the first chunk lies in the image. room: for the ciphertext, until `run` is over.
-    readers: threads that read it, until `run` is over. direct: to a device, `__init__` reads page
+    readers: threads that read it, until `run` is over. direct: `__init__` reads page
     headers alone; `run` reads pages on their way there, and the file must have a descriptor and be
     encrypted throughout, in GCM.
     opened: what became of each chunk. size: bytes of all.
@@ -84,10 +60,10 @@ class Opening:
         file: File,
         chunks: Sequence[Chunk],
         start: int,
-        device: Device | None = None,
-        room: Buffer | None = None,
-        readers: Executor | None = None,
-        direct: bool = False,
+        device: Device,
+        room: Buffer | None,
+        readers: Executor,
+        direct: bool,
     ) -> None:
         self._crypto = file.crypto
         self.start = start
@@ -100,40 +76,35 @@ class Opening:
             self._data, positions = file.source.read_spans(
                 [(chunk.start, chunk.size) for chunk in chunks],
                 room,
-                packed=device is not None,
+                packed=True,
                 readers=readers,
             )
         walked = None if self._scanned is None else self._scanned[0]
         self._layout = layout = Layout(self._data, chunks, positions, self._crypto, walked)
         self._head_modules = layout.heads.modules if self._scanned is None else self._scanned[1]
-        # On a GPU the headers, a few bytes each, are decrypted here and sent after.
-        self._head_outs: Sequence[int] = layout.heads.outs
-        if device is not None:
-            self._head_outs = [0, *accumulate(layout.heads.sizes)][:-1]
+        # The headers, a few bytes each, are decrypted here and sent after.
+        self._head_outs = [0, *accumulate(layout.heads.sizes)][:-1]
         self._make_batches(file.engine)
         self._copies: list[tuple[int, int, int]] = []
         self.opened: list[Opened] = []
         self.size = 0
-        for number, (chunk, position, out) in enumerate(
-            zip(chunks, positions, layout.outs, strict=True)
-        ):
+        for chunk, position, out in zip(chunks, positions, layout.outs, strict=True):
             data = out.data
             if chunk.key is None:
                 self._copies.append((position, out.out, out.size))
                 # 0 where it has no page: the footer of the image keeps that.
                 data = out.out + max(chunk.located.data - chunk.start, 0)
             places = start + out.out, out.size, start + data, OVERHEAD * out.pages
-            self.opened.append(Opened(chunk, *places, layout, number))
+            self.opened.append(Opened(chunk, *places))
             self.size += out.size
 
     def _scan(self, chunks: Sequence[Chunk]) -> tuple[list[memoryview], Column] | None:
         """Finds the modules of each chunk, and reads those of the headers, which lie in
         `self._data` at the places of the second; None where a page is too long."""
-        find = map if self._readers is None else self._readers.map
         data = bytearray()
         found: list[memoryview] = []
         places: list[int] = []
-        for modules, heads, at in find(partial(scan, self._descriptor), chunks):
+        for modules, heads, at in self._readers.map(partial(scan, self._descriptor), chunks):
             if max(map(sub, modules[1:], modules), default=0) > LONGEST_DIRECT:
                 return None
             found.append(modules)
@@ -144,7 +115,7 @@ class Opening:
 
     def _make_batches(self, engine: str) -> None:
         self._pages = Batch(engine)
-        self._heads = self._pages if self._device is None else Batch(engine)
+        self._heads = Batch(engine)
         ctr = self._crypto is not None and self._crypto.algorithm == GCM_CTR
         heads, pages = self._layout.heads, self._layout.pages
         for key, which, head_aads, page_aads in self._layout.runs():
@@ -169,27 +140,14 @@ class Opening:
         return lambda number: self._layout.place(first + number, *kinds)
 
     def run(self, out: Any) -> None:
-        """Decrypts into `out`, `size` bytes of host memory, or of the device's.
+        """Decrypts into `out`, `size` bytes of the device's memory.
 
         Raises InvalidTag, which names the module, and FormatError; `out` then holds nothing.
         """
-        try:
-            if self._device is None:
-                self._pages.run(self._data, out)
-                for at, to, size in self._copies:
-                    out[to : to + size] = self._data[at : at + size]
-                self._shrink(out)
-            else:
-                self._run_on_device(self._device, out)
-        except BaseException:
-            wipe_any(out)
-            raise
-
-    def _run_on_device(self, device: Device, out: Any) -> None:
         sizes = self._layout.heads.sizes
         heads = bytearray(sum(sizes))
         try:
-            if self._scanned is not None and self._readers is not None:
+            if self._scanned is not None:
                 coming = self._readers.submit(self._open_heads, heads)
                 try:
                     self._pages.read(self._descriptor, out)
@@ -198,11 +156,14 @@ class Opening:
                 coming.result()
             else:
                 self._open_heads(heads)
-                data = device.send(self._data)
+                data = self._device.send(self._data)
                 self._pages.run(data, out, self._data)
                 for at, to, size in self._copies:
                     out[to : to + size] = data[at : at + size]
-            device.scatter(heads, [(self._layout.heads.outs, sizes)], out)
+            self._device.scatter(heads, [(self._layout.heads.outs, sizes)], out)
+        except BaseException:
+            wipe_any(out)
+            raise
         finally:
             wipe_any(heads)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from . import metadata as md
 from .file import ABSENT, File
-from .opening import Opened
+from .opened import Opened
 from .thrift import LIST, refusing, write
 
 

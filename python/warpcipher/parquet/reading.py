@@ -3,29 +3,22 @@
 
 from __future__ import annotations
 
-import importlib
 import mmap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import warpcipher as wc
-
-from ..formats import FormatError
 from .cudf import Decoder
+from .decode import ArrowDecoder
 from .dest import Dest, writing
 from .device import Device
 from .file import File
 from .footer import PLAIN_MAGIC, describe
 from .image import Image, Progress, enclosed
 from .keyring import Keys
-from .lazy import LazyImage
 from .modules import wipe_any
 from .plain_metadata import overview
 from .source import Source, SourceLike
-
-_SHORT_CHUNK = 1 << 20
-_MOST_IN_MEMORY = 256 << 20
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -180,46 +173,13 @@ def read_table(
             names = columns if columns is None or isinstance(columns, str) else list(columns)
             chosen = file.choose_row_groups(row_groups), file.choose_columns(names)
             return decoder.table(Image(file, *chosen), names)
-    parquet = _pyarrow_parquet()
-    arrow = importlib.import_module("pyarrow")
+    arrow = ArrowDecoder()
     with opened_file(source, keys, aad_prefix, engine) as file:
         names = columns if columns is None or isinstance(columns, str) else list(columns)
-        plain = _plain_file(
-            file, file.choose_row_groups(row_groups), file.choose_columns(names), arrow
-        )
-        # Not through a data set, which reads a whole struct where a part of it was asked for.
-        try:
-            with parquet.ParquetFile(plain) as reader:
-                table = reader.read(columns=names)
-        except (wc.InvalidTag, FormatError, OSError) as error:
-            raise _released(error) from None
+        chosen = file.choose_row_groups(row_groups), file.choose_columns(names)
+        table = arrow.table(file, *chosen, names)
     in_order = names is not None and set(names) == set(table.column_names)
     return table.select(names) if in_order else table
-
-
-def _released(error: Exception) -> Exception:
-    """The same error anew. pyarrow keeps for ever what a file object raised: let it keep nothing of
-    the file, which the traceback holds."""
-    again = type(error)(*error.args).with_traceback(error.__traceback__)
-    error.__traceback__ = error.__context__ = None
-    return again
-
-
-def _plain_file(file: File, row_groups: list[int], columns: list[int], arrow: Any) -> Any:
-    """The plain file that pyarrow reads: in memory where chunks are short, since each read of a
-    file object in Python costs as much as decrypting some hundred KiB; else a chunk at a time."""
-    image = Image(file, row_groups, columns)
-    if image.room > min(_MOST_IN_MEMORY, _SHORT_CHUNK * len(image.chunks)):
-        lazy = LazyImage(file, row_groups, columns, arrow.allocate_buffer)
-        return arrow.PythonFile(lazy, mode="r")
-    whole = arrow.allocate_buffer(image.room, resizable=True)
-    with memoryview(whole) as memory, memory.cast("B") as out:
-        end = image.fill(out)
-    footer = enclosed(image.footer())
-    whole.resize(end + len(footer))
-    with memoryview(whole) as memory, memory.cast("B") as out:
-        out[end:] = footer
-    return arrow.BufferReader(whole)
 
 
 def column_chunks(
@@ -296,10 +256,3 @@ def opened_file(
     if keys is not None or aad_prefix is not None:
         raise ValueError("the file is open: keys and AAD prefix were given to `open`")
     return _Borrowed(source)
-
-
-def _pyarrow_parquet() -> Any:
-    try:
-        return importlib.import_module("pyarrow.parquet")
-    except ImportError:
-        raise ValueError("read_table needs pyarrow: pip install 'warpcipher[parquet]'") from None

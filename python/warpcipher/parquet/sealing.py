@@ -19,7 +19,7 @@ from .modules import (
     FileCrypto,
     Place,
 )
-from .opening import Opened
+from .opened import Opened
 from .thrift import read
 
 _DATA_PAGES = (0, 3)

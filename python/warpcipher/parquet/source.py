@@ -59,6 +59,11 @@ class Source:
         """Of a file that takes pread(); -1 where it lies elsewhere."""
         return self._descriptor
 
+    @property
+    def is_fetched(self) -> bool:
+        """Whether its bytes must be fetched through a file object."""
+        return self._bytes is None and self._descriptor < 0
+
     def read(self, offset: int, length: int) -> memoryview:
         """Exactly these bytes; FormatError where the file does not have them."""
         buffer, (position,) = self.read_spans([(offset, length)])
