@@ -5,6 +5,7 @@
 #if defined(__x86_64__)
 
 #include "engine/cpu/aes_lanes_code.hpp"
+#include "engine/cpu/gcm_lanes_code.hpp"
 
 namespace warpcipher::cpu {
 namespace {
@@ -21,6 +22,13 @@ struct FourBlocks {
     return {{work(0), work(1), work(2), work(3)}};
   }
   static Vector from_block(__m128i block) { return {{block, block, block, block}}; }
+  static Vector first_block(__m128i block) {
+    const __m128i zero = _mm_setzero_si128();
+    return {{block, zero, zero, zero}};
+  }
+  static __m128i sum_of_blocks(Vector v) {
+    return _mm_xor_si128(_mm_xor_si128(v.block[0], v.block[1]), _mm_xor_si128(v.block[2], v.block[3]));
+  }
   static Vector counters() {
     return each([](int i) { return _mm_set_epi64x(0, i); });
   }
@@ -33,6 +41,9 @@ struct FourBlocks {
   static void store_past_cache(std::uint8_t* p, Vector v) {
     for (int i = 0; i < 4; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(p + 16 * i), v.block[i]);
   }
+  static Vector add_words(Vector a, Vector b) {
+    return each([&](int i) { return _mm_add_epi32(a.block[i], b.block[i]); });
+  }
   static Vector add_longs(Vector a, Vector b) {
     return each([&](int i) { return _mm_add_epi64(a.block[i], b.block[i]); });
   }
@@ -41,6 +52,9 @@ struct FourBlocks {
   }
   static Vector swap_bytes(Vector v) {
     return each([&](int i) { return reverse_block(v.block[i]); });
+  }
+  static Vector swap_halves(Vector v) {
+    return each([&](int i) { return _mm_shuffle_epi32(v.block[i], 0x4e); });
   }
   static Vector encrypt_round(Vector v, Vector key) {
     return each([&](int i) { return _mm_aesenc_si128(v.block[i], key.block[i]); });
@@ -80,6 +94,12 @@ struct FourBlocks {
 extern const AesLanes aes_lanes_four_blocks;
 constinit const AesLanes four_blocks_past_cache = make_aes_lanes<PastCache<FourBlocks>>("four_blocks", nullptr);
 constinit const AesLanes aes_lanes_four_blocks = make_aes_lanes<FourBlocks>("four_blocks", &four_blocks_past_cache);
+
+extern const GcmLanes gcm_lanes_four_blocks;
+constinit const GcmLanes gcm_four_blocks_past_cache =
+    make_gcm_lanes<PastCache<FourBlocks>, FourBlocks>("four_blocks", nullptr);
+constinit const GcmLanes gcm_lanes_four_blocks =
+    make_gcm_lanes<FourBlocks, FourBlocks>("four_blocks", &gcm_four_blocks_past_cache);
 
 }  // namespace warpcipher::cpu
 

@@ -11,6 +11,11 @@
 #include "engine/cpu/gcm_siv.hpp"
 
 namespace warpcipher {
+#if defined(__x86_64__)
+namespace cpu {
+extern const GcmLanes gcm_lanes_four_blocks;  // cpu_four_blocks_pclmul.cpp
+}
+#endif
 namespace {
 
 using namespace test;
@@ -23,6 +28,9 @@ Status run(const cpu::GcmLanes* code, const Message& m) {
 std::vector<const cpu::GcmLanes*> all_codes() {
   const auto list = cpu::gcm_lanes_list();
   std::vector<const cpu::GcmLanes*> codes(list.begin(), list.end());
+#if defined(__x86_64__)
+  if (!codes.empty()) codes.push_back(&cpu::gcm_lanes_four_blocks);
+#endif
   if (Libcrypto::is_here()) codes.push_back(nullptr);
   return codes;
 }

@@ -101,7 +101,7 @@ struct AesLanesCode {
       const std::uint64_t to_wrap = 0 - low;
       const bool wraps = low != 0 && to_wrap < (len + 15) / 16;
       if constexpr (is_past_cache<Lanes>) {  // the second part would lie at any block
-        if (wraps) return AesLanesCode<typename Lanes::InCache>::ctr(key, start, in, out, len);
+        if (wraps) return AesLanesCode<typename InCache<Lanes>::Lanes>::ctr(key, start, in, out, len);
       }
       const std::size_t part = wraps ? 16 * static_cast<std::size_t>(to_wrap) : len;
       const __m128i block = _mm_set_epi64x(static_cast<long long>(high), static_cast<long long>(low));

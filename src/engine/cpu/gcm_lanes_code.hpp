@@ -10,6 +10,10 @@
 //
 //   (hash + X_1) H^n + X_2 H^(n-1) + ... + X_n H
 //
+// The products of a group run between the rounds of AES of the next one, or of its own where the input is hashed. A
+// short text takes no more vectors than it fills, and none of it goes through memory but what does not fill a vector:
+// bytes that are stored in parts and loaded as a vector wait for the stores.
+//
 // POLYVAL is GHASH of blocks with their bytes reversed, under x H (RFC 8452, appendix A). So its blocks are taken as
 // they lie, and its H, divided by that x, is the first power as it lies.
 #pragma once
@@ -42,6 +46,7 @@ enum class HashedText { input, output, none };
 template <class Lanes, bool Siv>
 struct GcmLanesCode {
   using Vector = typename Lanes::Vector;
+  using Near = typename InCache<Lanes>::Lanes;  // for what is short
   static constexpr std::size_t vectors = Lanes::vectors;
   static constexpr std::size_t vector_len = 16 * Lanes::blocks;
   static constexpr std::size_t group_len = vectors * vector_len;
@@ -156,65 +161,82 @@ struct GcmLanesCode {
                           std::uint8_t* out, std::size_t left) {
     if constexpr (is_past_cache<Lanes>) {
       const std::size_t to_line = (0 - reinterpret_cast<std::uintptr_t>(out)) % 64;
-      const std::size_t head = to_line < left ? to_line : left;
-      hash = run_head<Hashed>(key, counter, hash, in, out, head);
+      const std::size_t head = to_line < left ? to_line : left;  // whole blocks, or all of a text
+      if (head > 0) hash = run_rest<Hashed>(key, counter, hash, in, out, head);
+      counter = Lanes::add_words(counter, Lanes::from_block(_mm_set_epi32(0, 0, 0, static_cast<int>(head / 16))));
       in += head;
       out += head;
       left -= head;
     }
-    for (; left >= group_len; left -= group_len, in += group_len, out += group_len) {
+    if (left >= group_len) {
+      const std::size_t rest = left % group_len;
+      hash = run_groups<Hashed>(key, counter, hash, in, out, left - rest);
+      in += left - rest;
+      out += left - rest;
+      left = rest;
+    }
+    return left == 0 ? hash : run_rest<Hashed>(key, counter, hash, in, out, left);
+  }
+
+  // Whole groups, one or more. Products of the hash fill the gaps between the rounds: those of the group itself where
+  // its input is hashed, else those of the group before.
+  template <HashedText Hashed>
+  static __m128i run_groups(const GcmLaneKey& key, Vector& counter, __m128i hash, const std::uint8_t* in,
+                            std::uint8_t* out, std::size_t len) {
+    Vector waiting[vectors];
+    for (std::size_t done = 0; done < len; done += group_len, in += group_len, out += group_len) {
       Vector blocks[vectors];
-      make_key_stream(key, counter, blocks);
-      Vector hashed[vectors];
-      for (std::size_t v = 0; v < vectors; ++v) {
-        const Vector before = Lanes::load(in + vector_len * v);
-        const Vector after = Lanes::exclusive_or(before, blocks[v]);
-        Lanes::store(out + vector_len * v, after);
-        hashed[v] = Hashed == HashedText::output ? after : before;
+      if (Hashed == HashedText::none || (Hashed == HashedText::output && done == 0)) {
+        make_key_stream(key, counter, blocks, [](std::size_t) {});
+      } else {
+        Sum sum = no_products();
+        make_key_stream(key, counter, blocks, [&](std::size_t r) {
+          if (r > vectors) return;
+          const std::size_t v = r % vectors;  // the first vector, which waits for the hash, comes last
+          Vector x = to_hash(Hashed == HashedText::input ? Lanes::load(in + vector_len * v) : waiting[v]);
+          if (v == 0) x = Lanes::exclusive_or(x, Lanes::first_block(hash));
+          sum.add_product(x, key, GcmLaneKey::most_powers - Lanes::blocks * (vectors - v));
+        });
+        hash = sum.reduced();
       }
-      if constexpr (Hashed != HashedText::none) hash = hash_group(key, hash, hashed);
+      for (std::size_t v = 0; v < vectors; ++v) {
+        const Vector text = Lanes::exclusive_or(Lanes::load(in + vector_len * v), blocks[v]);
+        Lanes::store(out + vector_len * v, text);
+        if constexpr (Hashed == HashedText::output) waiting[v] = text;
+      }
     }
     end_stores<Lanes>();
-    if (left > 0) {
-      Vector blocks[vectors];
-      make_key_stream(key, counter, blocks);
-      hash = run_rest<Hashed>(key, hash, blocks, in, out, left);
+    if constexpr (Hashed == HashedText::output) {
+      hash = hash_vectors(key, hash, waiting, vectors, vectors * Lanes::blocks);
+      forget(waiting, sizeof waiting);
     }
     return hash;
   }
 
-  // Text before the groups: whole blocks, or all of a text. `counter` becomes that of the block after it.
-  template <HashedText Hashed>
-  static __m128i run_head(const GcmLaneKey& key, Vector& counter, __m128i hash, const std::uint8_t* in,
-                          std::uint8_t* out, std::size_t len) {
-    if (len == 0) return hash;
-    Vector blocks[vectors], ahead = counter;
-    make_key_stream(key, ahead, blocks);
-    counter = Lanes::add_words(counter, Lanes::from_block(_mm_set_epi32(0, 0, 0, static_cast<int>(len / 16))));
-    return run_rest<Hashed>(key, hash, blocks, in, out, len);
-  }
-
-  // The next group of encrypted counters. The 32 bits that count are the first word of a block of `counter`: GCM's
+  // The next vectors of encrypted counters. The 32 bits that count are the first word of a block of `counter`: GCM's
   // (inc32: section 6.2) has its bytes reversed for that, GCM-SIV's lies so.
-  static void make_key_stream(const GcmLaneKey& key, Vector& counter, Vector (&blocks)[vectors]) {
+  template <std::size_t Count, class Meanwhile>
+  [[gnu::always_inline]] static void make_key_stream(const GcmLaneKey& key, Vector& counter, Vector (&blocks)[Count],
+                                                     const Meanwhile& meanwhile) {
     const Vector step = Lanes::from_block(_mm_set_epi32(0, 0, 0, static_cast<int>(Lanes::blocks)));
-    for (std::size_t v = 0; v < vectors; ++v) {
+    for (std::size_t v = 0; v < Count; ++v) {
       blocks[v] = to_hash(counter);
       counter = Lanes::add_words(counter, step);
     }
-    transform_vectors<Lanes, true>(key.round_keys, key.rounds, blocks);
+    transform_vectors<Lanes, true>(key.round_keys, key.rounds, blocks, meanwhile);
   }
 
   // Sums of products that wait for their reduction: Karatsuba's three.
   struct Sum {
     Vector low, middle, high;
 
-    void add_product(Vector x, const std::uint8_t* power, const std::uint8_t* power_sum) {
-      const Vector factor = Lanes::load(power);
+    // The block x H^n times, whose power lies at `place`, and the blocks after it.
+    void add_product(Vector x, const GcmLaneKey& key, std::size_t place) {
+      const Vector factor = Lanes::load(key.powers[place]);
       low = Lanes::exclusive_or(low, Lanes::template multiply<0x00>(x, factor));
       high = Lanes::exclusive_or(high, Lanes::template multiply<0x11>(x, factor));
       middle = Lanes::exclusive_or(middle, Lanes::template multiply<0x00>(Lanes::exclusive_or(x, Lanes::swap_halves(x)),
-                                                                          Lanes::load(power_sum)));
+                                                                          Lanes::load(key.sums[place])));
     }
 
     __m128i reduced() const {
@@ -228,49 +250,66 @@ struct GcmLanesCode {
     return reduce(_mm_clmulepi64_si128(a, b, 0x00), middle, _mm_clmulepi64_si128(a, b, 0x11));
   }
 
+  static Sum no_products() {
+    const Vector zero = Lanes::first_block(_mm_setzero_si128());
+    return {zero, zero, zero};
+  }
+
   // The hash after `used` vectors, which hold `count` blocks; what follows those is zero.
   static __m128i hash_vectors(const GcmLaneKey& key, __m128i hash, const Vector* text, std::size_t used,
                               std::size_t count) {
-    const Vector zero = Lanes::exclusive_or(text[0], text[0]);
-    alignas(64) std::uint8_t start[64] = {};
-    store_block(start, hash);
-    Sum sum{zero, zero, zero};
+    Sum sum = no_products();
     const std::size_t place = GcmLaneKey::most_powers - count;
-    for (std::size_t v = 0; v < used; ++v) {
+    for (std::size_t v = used; v-- > 0;) {
       Vector x = to_hash(text[v]);
-      if (v == 0) x = Lanes::exclusive_or(x, Lanes::load(start));
-      sum.add_product(x, key.powers[place + Lanes::blocks * v], key.sums[place + Lanes::blocks * v]);
+      if (v == 0) x = Lanes::exclusive_or(x, Lanes::first_block(hash));
+      sum.add_product(x, key, place + Lanes::blocks * v);
     }
-    forget(start, sizeof start);
     return sum.reduced();
   }
 
-  static __m128i hash_group(const GcmLaneKey& key, __m128i hash, const Vector (&text)[vectors]) {
-    return hash_vectors(key, hash, text, vectors, vectors * Lanes::blocks);
+  // Less than a group of text, one byte or more: by as many vectors as it fills, or up to twice as many.
+  template <HashedText Hashed>
+  static __m128i run_rest(const GcmLaneKey& key, Vector counter, __m128i hash, const std::uint8_t* in,
+                          std::uint8_t* out, std::size_t len) {
+    if (len <= vector_len) return run_few<Hashed, 1>(key, counter, hash, in, out, len);
+    if (len <= 2 * vector_len) return run_few<Hashed, 2>(key, counter, hash, in, out, len);
+    if (len <= 4 * vector_len) return run_few<Hashed, 4>(key, counter, hash, in, out, len);
+    return run_few<Hashed, vectors>(key, counter, hash, in, out, len);
   }
 
-  // Less than a group of text, under the key stream `blocks`.
-  template <HashedText Hashed>
-  static __m128i run_rest(const GcmLaneKey& key, __m128i hash, const Vector (&blocks)[vectors], const std::uint8_t* in,
-                          std::uint8_t* out, std::size_t len) {
-    alignas(64) std::uint8_t text[group_len];
-    const std::size_t used = (len + vector_len - 1) / vector_len;
-    copy_short(text, in, len);
-    std::memset(text + len, 0, vector_len * used - len);
-    Vector hashed[vectors];
-    for (std::size_t v = 0; v < used; ++v) {
-      hashed[v] = Lanes::load(text + vector_len * v);
-      Lanes::store(text + vector_len * v, Lanes::exclusive_or(hashed[v], blocks[v]));
+  template <HashedText Hashed, std::size_t Count>
+  static __m128i run_few(const GcmLaneKey& key, Vector counter, __m128i hash, const std::uint8_t* in, std::uint8_t* out,
+                         std::size_t len) {
+    Vector blocks[Count], hashed[Count];
+    make_key_stream(key, counter, blocks, [](std::size_t) {});
+    const std::size_t whole = len / vector_len, rest = len % vector_len;
+    for (std::size_t v = 0; v < whole; ++v, in += vector_len, out += vector_len) {
+      const Vector before = Lanes::load(in);
+      const Vector after = Lanes::exclusive_or(before, blocks[v]);
+      Near::store(out, after);
+      hashed[v] = Hashed == HashedText::output ? after : before;
     }
-    end_stores<Lanes>();
-    copy_short(out, text, len);
-    if constexpr (Hashed == HashedText::output) {
-      std::memset(text + len, 0, vector_len * used - len);
-      for (std::size_t v = 0; v < used; ++v) hashed[v] = Lanes::load(text + vector_len * v);
+    if (rest > 0) {
+      alignas(64) std::uint8_t text[vector_len];
+      hashed[whole] = load_padded(text, in, rest);
+      Near::store(text, Lanes::exclusive_or(hashed[whole], blocks[whole]));
+      copy_short(out, text, rest);
+      if constexpr (Hashed == HashedText::output) {
+        std::memset(text + rest, 0, vector_len - rest);
+        hashed[whole] = Lanes::load(text);
+      }
+      forget(text, sizeof text);
     }
-    forget(text, vector_len * used);
     if constexpr (Hashed == HashedText::none) return hash;
-    return hash_vectors(key, hash, hashed, used, (len + 15) / 16);
+    return hash_vectors(key, hash, hashed, whole + (rest > 0), (len + 15) / 16);
+  }
+
+  // `len` bytes, less than a vector has, and zeros after them. buffer: memory for that, which the caller wipes.
+  static Vector load_padded(std::uint8_t (&buffer)[vector_len], const std::uint8_t* bytes, std::size_t len) {
+    std::memset(buffer, 0, vector_len);
+    copy_short(buffer, bytes, len);
+    return Lanes::load(buffer);
   }
 
   // The hash of bytes, filled up with zeros to a block.
@@ -278,17 +317,25 @@ struct GcmLanesCode {
     for (; len >= group_len; len -= group_len, bytes += group_len) {
       Vector text[vectors];
       for (std::size_t v = 0; v < vectors; ++v) text[v] = Lanes::load(bytes + vector_len * v);
-      hash = hash_group(key, hash, text);
+      hash = hash_vectors(key, hash, text, vectors, vectors * Lanes::blocks);
     }
     if (len == 0) return hash;
-    const std::size_t used = (len + vector_len - 1) / vector_len;
-    alignas(64) std::uint8_t padded[group_len];
-    copy_short(padded, bytes, len);
-    std::memset(padded + len, 0, vector_len * used - len);
+    if (len <= 16) {
+      std::uint8_t padded[16] = {};
+      copy_short(padded, bytes, len);
+      const __m128i block = Siv ? load_block(padded) : reverse_block(load_block(padded));
+      forget(padded, sizeof padded);
+      return multiply(add(hash, block), load_block(key.powers[GcmLaneKey::most_powers - 1]));
+    }
+    const std::size_t whole = len / vector_len, rest = len % vector_len;
     Vector text[vectors];
-    for (std::size_t v = 0; v < used; ++v) text[v] = Lanes::load(padded + vector_len * v);
-    forget(padded, vector_len * used);
-    return hash_vectors(key, hash, text, used, (len + 15) / 16);
+    for (std::size_t v = 0; v < whole; ++v) text[v] = Lanes::load(bytes + vector_len * v);
+    if (rest > 0) {
+      alignas(64) std::uint8_t padded[vector_len];
+      text[whole] = load_padded(padded, bytes + vector_len * whole, rest);
+      forget(padded, sizeof padded);
+    }
+    return hash_vectors(key, hash, text, whole + (rest > 0), (len + 15) / 16);
   }
 };
 

@@ -28,12 +28,21 @@ __m128i transform_block(const RoundKeys& keys, int rounds, __m128i block) {
 // memory before it is overwritten.
 template <class Lanes>
 struct PastCache : Lanes {
-  using InCache = Lanes;
+  using Past = Lanes;
   static void store(std::uint8_t* p, typename Lanes::Vector v) { Lanes::store_past_cache(p, v); }
 };
 
 template <class Lanes>
-inline constexpr bool is_past_cache = requires { typename Lanes::InCache; };
+inline constexpr bool is_past_cache = requires { typename Lanes::Past; };
+
+template <class AnyLanes>
+struct InCache {
+  using Lanes = AnyLanes;
+};
+template <class AnyLanes>
+struct InCache<PastCache<AnyLanes>> {
+  using Lanes = AnyLanes;
+};
 
 // Such stores are ordered with others by a fence alone.
 template <class Lanes>
@@ -41,18 +50,17 @@ inline void end_stores() {
   if constexpr (is_past_cache<Lanes>) _mm_sfence();
 }
 
-template <class Lanes, bool Encrypt>
-[[gnu::always_inline]] inline void run_round(typename Lanes::Vector (&blocks)[Lanes::vectors],
-                                             const std::uint8_t* round_key) {
+template <class Lanes, bool Encrypt, std::size_t Count>
+[[gnu::always_inline]] inline void run_round(typename Lanes::Vector (&blocks)[Count], const std::uint8_t* round_key) {
   const typename Lanes::Vector key = Lanes::from_block(load_block(round_key));
   for (auto& block : blocks) block = Encrypt ? Lanes::encrypt_round(block, key) : Lanes::decrypt_round(block, key);
 }
 
 // Calls meanwhile(r) in round r, from 1 to 9, for work that is to fill the gaps between the rounds. Nine rounds, those
 // of AES-128, are unrolled: in a loop the compiler moves each block from register to register.
-template <class Lanes, bool Encrypt, class Meanwhile>
+template <class Lanes, bool Encrypt, std::size_t Count, class Meanwhile>
 [[gnu::always_inline]] inline void transform_vectors(const RoundKeys& keys, int rounds,
-                                                     typename Lanes::Vector (&blocks)[Lanes::vectors],
+                                                     typename Lanes::Vector (&blocks)[Count],
                                                      const Meanwhile& meanwhile) {
   typename Lanes::Vector key = Lanes::from_block(load_block(keys[0]));
   for (auto& block : blocks) block = Lanes::exclusive_or(block, key);
@@ -66,9 +74,9 @@ template <class Lanes, bool Encrypt, class Meanwhile>
   for (auto& block : blocks) block = Encrypt ? Lanes::encrypt_last(block, key) : Lanes::decrypt_last(block, key);
 }
 
-template <class Lanes, bool Encrypt>
+template <class Lanes, bool Encrypt, std::size_t Count>
 [[gnu::always_inline]] inline void transform_vectors(const RoundKeys& keys, int rounds,
-                                                     typename Lanes::Vector (&blocks)[Lanes::vectors]) {
+                                                     typename Lanes::Vector (&blocks)[Count]) {
   transform_vectors<Lanes, Encrypt>(keys, rounds, blocks, [](std::size_t) {});
 }
 

@@ -20,6 +20,7 @@ struct OneBlock {
   static constexpr std::size_t vectors = 8;  // in flight
 
   static Vector from_block(__m128i block) { return block; }
+  static Vector first_block(__m128i block) { return block; }  // and zeros
   static __m128i sum_of_blocks(Vector v) { return v; }
   static Vector counters() { return _mm_setzero_si128(); }  // what each block's counter is ahead of the first
   static Vector load(const std::uint8_t* p) { return load_block(p); }

@@ -20,6 +20,7 @@ struct TwoBlocks {
   static constexpr std::size_t vectors = 8;  // in flight
 
   static Vector from_block(__m128i block) { return _mm256_broadcastsi128_si256(block); }
+  static Vector first_block(__m128i block) { return _mm256_zextsi128_si256(block); }  // and zeros
   static __m128i sum_of_blocks(Vector v) {
     return _mm_xor_si128(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
   }

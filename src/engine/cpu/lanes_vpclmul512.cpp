@@ -26,6 +26,7 @@ struct FourBlocks {
   static constexpr std::size_t vectors = 8;  // in flight
 
   static Vector from_block(__m128i block) { return _mm512_broadcast_i32x4(block); }
+  static Vector first_block(__m128i block) { return _mm512_zextsi128_si512(block); }  // and zeros
   static __m128i sum_of_blocks(Vector v) {
     const __m256i halves = _mm256_xor_si256(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
     return _mm_xor_si128(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
