@@ -17,11 +17,11 @@ HEAVY = ("numpy", "torch", "cupy", "jax", "click", "tqdm", "cryptography", "asyn
 
 def loaded_after(statement: str) -> set[str]:
     program = (
-        f"import sys; before = set(sys.modules); {statement}; "
+        f"import sys; before = set(sys.modules)\n{statement}\n"
         "print(*sorted(set(sys.modules) - before))"
     )
     run = subprocess.run(
-        [sys.executable, "-I", "-c", f"import sys; sys.path[:] = {sys.path!r}; {program}"],
+        [sys.executable, "-I", "-c", f"import sys; sys.path[:] = {sys.path!r}\n{program}"],
         capture_output=True,
         text=True,
         check=True,
@@ -44,6 +44,29 @@ def test_bytes_need_no_array_code() -> None:
         "wc.aead.AESGCM(bytes(16)).encrypt(bytes(12), b'', None)"
     )
     assert not loaded & {*HEAVY, "warpcipher.arrays"}
+
+
+def test_a_command_imports_its_own_format_alone(tmp_path: Path) -> None:
+    """A short run is mostly imports."""
+    key, plain, sealed = (str(tmp_path / name) for name in ("key", "plain", "sealed"))
+    Path(key).write_bytes(bytes(range(32)))
+    Path(key).chmod(0o600)
+    Path(plain).write_bytes(b"text")
+    back = str(tmp_path / "back")
+    for arguments in (
+        ["encrypt", "--key", key, "-o", sealed, plain],
+        ["decrypt", "--key", key, "-o", back, sealed],
+    ):
+        loaded = loaded_after(
+            f"sys.argv = {['warpcipher', *arguments]!r}\n"
+            "from warpcipher_command.main import main\n"
+            "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        )
+        assert "warpcipher.formats.cobblestone" in loaded
+        others = ("age", "ags1", "crypt4gh", "raw", "tink", "tink_keyset", "foreign")
+        assert not loaded & {f"warpcipher.formats.{name}" for name in others}
+        assert not loaded & {"concurrent.futures", "logging", "pathlib", "subprocess", "json"}
+    assert Path(back).read_bytes() == b"text"
 
 
 def test_names() -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 import click
@@ -22,6 +21,8 @@ def canonical(given: str, known: Iterable[str]) -> str:
         if found != given:
             click.echo(f"warpcipher: {given!r} is {found}", err=True)
         return found
+    import difflib
+
     like = difflib.get_close_matches(_bare(given), names, n=SHOWN, cutoff=0.75)
     hint = f"did you mean {' or '.join(names[name] for name in like)}? " if like else ""
     raise usage(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 
@@ -85,3 +86,5 @@ def main() -> None:
     except OSError as error:  # --help, --version and completion are printed by no command
         errors.complain(f"{error.filename}: {error.strerror}")
         sys.exit(errors.SYSTEM)
+    finally:
+        gc.freeze()  # a last look for cycles, at exit, would take a tenth of a short run

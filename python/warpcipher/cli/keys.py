@@ -133,7 +133,6 @@ class Choice:
         may read its file.
         """
         from warpcipher import keys
-        from warpcipher.formats import FormatError, Keyset
         from warpcipher.formats.registry import wanted
 
         sizes = key_sizes(format_name, algorithm)
@@ -146,6 +145,8 @@ class Choice:
             raise usage(str(error)) from None
         if format_name != "tink" and key[:1] != b"{":
             return bytearray(key)
+        from warpcipher.formats import FormatError, Keyset
+
         try:
             return Keyset.from_json(key)
         except FormatError as error:

@@ -11,8 +11,6 @@ same; every later byte is authenticated under these keys, with its place.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import stat
 from collections.abc import Iterable
@@ -47,6 +45,8 @@ def context_of_manifest(context: bytes, kind: str) -> bytes:
 
 def head_of(data: bytes) -> str:
     """The head of the encrypted file that begins with these bytes."""
+    import hashlib
+
     return hashlib.sha256(data[:HEAD_SIZE]).hexdigest()
 
 
@@ -110,6 +110,8 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """Raises ManifestError for entries that `from_bytes` would not accept."""
+        import json
+
         first = {
             "tree": LABEL,
             "id": self.id,
@@ -127,6 +129,8 @@ class Manifest:
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
         """Raises ManifestError; what it accepts has names that stay in the tree."""
+        import json
+
         try:
             lines = data.decode("ascii").splitlines()
             first = json.loads(lines[0])

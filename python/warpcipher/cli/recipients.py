@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 import click
@@ -221,7 +220,7 @@ def _content(path: str, *, secret: bool = False) -> bytes:
         return bytes(read_bounded(0, "standard input"))
     if secret:
         keys.warn_of_mode(path)
-    with Path(path).open("rb", buffering=0) as file:
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123
         try:
             return bytes(read_bounded(file.fileno(), shown(path)))
         except ValueError as error:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
@@ -82,6 +81,8 @@ class Report:
             click.echo(f"warpcipher: {', '.join(parts)}", err=True)
 
     def to_json(self) -> str:
+        import json
+
         return json.dumps(
             {
                 "ok": not self.failures,

@@ -17,24 +17,28 @@ docs/formats.md draws them.
 
 from __future__ import annotations
 
+import builtins
 import io
 import os
 from dataclasses import dataclass
-from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 import warpcipher as wc
 
+from .. import _later
 from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, PieceCipher, ReadAt
 from .decrypted_file import DecryptedFile
 from .file_chunks import read_chunks
-from .foreign import PREFIX_SIZE, Foreign
-from .foreign import identify as _identify
 from .layout import FormatError, Layout
 from .reader import DecryptingReader, SeekableReader
 from .registry import FORMATS, by_magic, get, key_sizes, resolve, take, take_for
 from .stream import decrypt_stream, encrypt_stream
-from .tink_keyset import TEMPLATES, Keyset
+
+if TYPE_CHECKING:
+    from . import age as age
+    from . import crypt4gh as crypt4gh
+    from .foreign import Foreign
+    from .tink_keyset import TEMPLATES, Keyset
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
@@ -130,12 +134,14 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
     >>> formats.info("secret.enc").foreign.name
     'openssl'
     """
-    with Path(path).open("rb") as file:
+    from .foreign import PREFIX_SIZE, identify
+
+    with builtins.open(path, "rb") as file:  # noqa: PTH123
         size = file.seek(0, os.SEEK_END)
         read_at = _reading(file)
         beginning = read_at(0, PREFIX_SIZE)
         named = _named(beginning, size, read_at)
-        foreign = None if named else _identify(beginning, size)
+        foreign = None if named else identify(beginning, size)
         if key is None:
             if named or (foreign is not None and foreign.certain):
                 return FileInfo(size, False, named, foreign)
@@ -183,6 +189,28 @@ def _named(beginning: bytes, size: int, read_at: ReadAt) -> tuple[Candidate, ...
     prefix = bytes(entry.beginning(None, Options(), read_at))
     shape = entry.shape(prefix, size)
     return () if shape is None else (shape,)
+
+
+# Loaded when first used, as the formats themselves are.
+_LATER = {
+    "Foreign": "foreign",
+    "Keyset": "tink_keyset",
+    "TEMPLATES": "tink_keyset",
+    "age": "age",
+    "crypt4gh": "crypt4gh",
+    "foreign": "foreign",
+}
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        module = _later.load(f"formats.{_LATER[name]}")
+        return module if name == _LATER[name] else getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = [

@@ -3,32 +3,61 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import warpcipher as wc
 
-from .. import keys
-from .age.format import Age
-from .ags1 import Ags1
+from .. import _later, keys
 from .base import Format, Options
-from .cobblestone import Cobblestone
-from .crypt4gh.format import Crypt4gh
-from .raw import Raw
-from .tink import Tink
-from .tink_keyset import Keyset
 
-FORMATS: dict[str, Format] = {
-    entry.name: entry
-    for entry in (
-        Cobblestone(128),
-        Cobblestone(256),
-        Tink(),
-        Age(),
-        Crypt4gh(),
-        Ags1(),
-        Raw(),
-    )
+
+class _Row(NamedTuple):
+    """Where a format is: the class `kind` of `module`, made with `arguments`."""
+
+    module: str
+    kind: str
+    arguments: tuple[int, ...] = ()
+
+
+_ROWS = {
+    "cobblestone-128": _Row("cobblestone", "Cobblestone", (128,)),
+    "cobblestone-256": _Row("cobblestone", "Cobblestone", (256,)),
+    "tink": _Row("tink", "Tink"),
+    "age": _Row("age.format", "Age"),
+    "crypt4gh": _Row("crypt4gh.format", "Crypt4gh"),
+    "ags1": _Row("ags1", "Ags1"),
+    "raw": _Row("raw", "Raw"),
 }
+_BY_KEY_SIZE = {16: "cobblestone-128", 32: "cobblestone-256"}
+
+
+class _Formats(Mapping[str, Format]):
+    """The formats by name. One is imported when it is asked for: all of them are half of what a
+    command imports."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Format] = {}
+
+    def __getitem__(self, name: str) -> Format:
+        row = _ROWS[name]
+        made = self._made.get(name)
+        if made is None:
+            kind = getattr(_later.load(f"formats.{row.module}"), row.kind)
+            made = self._made.setdefault(name, kind(*row.arguments))
+        return made
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_ROWS)
+
+    def __len__(self) -> int:
+        return len(_ROWS)
+
+    def __contains__(self, name: object) -> bool:
+        return name in _ROWS
+
+
+FORMATS: Mapping[str, Format] = _Formats()
 
 
 def get(name: str) -> Format:
@@ -60,15 +89,11 @@ def resolve(name: str, key: object) -> Format:
     """
     if name != "auto":
         return get(name)
-    if isinstance(key, (bytes, bytearray, memoryview)) and len(key) in (16, 32):
-        return get(f"cobblestone-{8 * len(key)}")
+    if isinstance(key, (bytes, bytearray, memoryview)) and len(key) in _BY_KEY_SIZE:
+        return get(_BY_KEY_SIZE[len(key)])
     for entry in FORMATS.values():
         if entry.knows(key):
             return entry
-    if isinstance(key, Keyset) or (isinstance(key, str) and key.lstrip()[:1] == "{"):
-        return get("tink")
-    if isinstance(key, (bytes, bytearray)) and bytes(key[:64]).lstrip()[:1] == b"{":
-        return get("tink")
     given = (
         f"{len(key)} bytes"
         if isinstance(key, (bytes, bytearray, memoryview))
@@ -143,9 +168,4 @@ def key_sizes(name: str, algorithm: str | None) -> tuple[int, ...]:
     several: tuple[int, ...] | None = getattr(FORMATS.get(name), "key_sizes", None)
     if several is not None:
         return several
-    sizes = {
-        int(getattr(entry, "key_size", 0))
-        for entry in FORMATS.values()
-        if name in ("auto", entry.name)
-    }
-    return tuple(sorted(sizes - {0}))
+    return tuple(size for size, found in _BY_KEY_SIZE.items() if name in ("auto", found))

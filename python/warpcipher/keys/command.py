@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
-import shlex
-import shutil
 import signal
-import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from .decode import LONGEST, Encoding, may_be_key
 from .source import KeyId, KeySource
 from .sources import shown, unnamed
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Sequence
 
 SHOWN_ERRORS = 2000
 """Bytes of a failed command's standard error that are shown: its end."""
@@ -58,6 +58,8 @@ def _has_ended(leader: int) -> bool:
 
 class _Command(KeySource):
     def __init__(self, arguments: list[str], timeout: float, encoding: Encoding) -> None:
+        import shutil
+
         # The arguments may hold what is not for everybody: the program alone is named.
         # And not even that where the key itself may have been given for the command.
         program, line = arguments[0], " ".join(arguments)
@@ -91,6 +93,8 @@ class _Command(KeySource):
 
     def _collect(self, process: subprocess.Popen[bytes]) -> tuple[bytearray, bytearray]:
         """What the command prints until it has ended. Raises TimeoutError, ValueError."""
+        import selectors
+
         output, errors = bytearray(), bytearray()
         deadline = time.monotonic() + self._timeout
         with selectors.DefaultSelector() as selector:
@@ -132,6 +136,8 @@ def _start(arguments: list[str], environment: dict[bytes, bytes]) -> subprocess.
     In a thread: a signal handler, which runs in the main thread, could otherwise come between the
     command's start and the note of it.
     """
+    import subprocess
+
     outcome: list[subprocess.Popen[bytes] | Exception] = []
 
     def start() -> None:
@@ -210,6 +216,8 @@ def from_command(
     >>> len(keys.resolve(keys.from_command(["echo", "00112233445566778899aabbccddeeff"])))
     16
     """
+    import shlex
+
     arguments = shlex.split(command) if isinstance(command, str) else [*command]
     if not arguments or not all(isinstance(word, str) for word in arguments):
         raise ValueError("from_command takes a program and its arguments, as text")

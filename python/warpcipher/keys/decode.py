@@ -7,9 +7,7 @@ named: a PEM, an age identity, the ciphertext of a KMS.
 
 from __future__ import annotations
 
-import base64
 import binascii
-import json
 import re
 from collections.abc import Collection
 from typing import Literal, TypeAlias, get_args
@@ -80,6 +78,8 @@ def _uncommented(data: bytes | bytearray) -> bytes:
 def _json_object(data: bytes | bytearray) -> dict[str, object] | None:
     if bytes(data[:64]).lstrip(_SPACE)[:1] != b"{" or len(data) > LONGEST:
         return None
+    import json
+
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
@@ -183,6 +183,8 @@ def _from_base64(stripped: bytes) -> bytearray | None:
     bare = digits.rstrip(b"=")
     if b"=" in digits and len(digits) % 4:
         return None
+    import base64
+
     try:
         return bytearray(
             base64.b64decode(
