@@ -43,27 +43,20 @@ LAST_MOVES = ("IMAD.MOV.U32 RZ, RZ", "IMAD.U32 RZ, RZ")
 COPY = re.compile(r"PT, PT, PT, U?P\d, 0x80, 0x0")  # what PLOP3 does to its first predicate
 ADDRESS = re.compile(r"\[(U?R\d+)(?:\.64)?(?:\+0x[0-9a-f]+)?\]$")
 BRANCHES = ("BRA", "BRX", "JMP", "JMX", "EXIT", "RET", "CALL", "BREAK", "KILL", "WARPSYNC")
-OUTER_MEMORY = (
-    "LDG",
-    "STG",
-    "LDL",
-    "STL",
-    "LDC",
-    "ULDC",
-    "LD",
-    "ST",
-    "ATOM",
-    "ATOMG",
-    "RED",
-    "LDGSTS",
-    "CCTL",
-)
+OUTER_MEMORY = ("LDG", "STG", "LDL", "STL", "LDC", "ULDC", "LD", "ST")
+OUTER_MEMORY += ("ATOM", "ATOMG", "RED", "LDGSTS", "CCTL")
 SHARED_MEMORY = ("LDS", "STS", "ATOMS", "LDSM")
 
 Place = tuple[
     int, int | None
 ]  # number of an instruction; inside a subroutine, of the one it returns to
 State = dict[str, int]  # secret bytes by register ("R5", "UR4", "P0") or stack slot ("[R1+0x8]")
+
+
+def opposite(guard: str | None) -> str:
+    """Of P0 !P0, and the reverse."""
+    guard = guard or ""
+    return guard[1:] if guard.startswith("!") else f"!{guard}"
 
 
 @dataclass
@@ -96,38 +89,42 @@ class Flow:
             state = dict(before[place])
             self._guarded.clear()
             self._copies.clear()
-            following = [place]
+            following = [(place, None)]
             while len(following) == 1:  # straight on
-                place = following[0]
+                place = following[0][0]
                 instruction = self.code[place[0]]
                 self.check(instruction, state)
                 self.step(instruction, state)
                 if instruction.base in BRANCHES:
                     following = list(self.successors(place, index))
                     break
-                following = [(place[0] + 1, place[1])] if place[0] + 1 < len(self.code) else []
-            for to in following:
+                here = place[0] + 1 < len(self.code)
+                following = [((place[0] + 1, place[1]), None)] if here else []
+            for to, under in following:
                 known = before.get(to)
+                found = self.seen_under(under, state)
                 joined = {
-                    r: (known or {}).get(r, 0) | state.get(r, 0) for r in {*(known or {}), *state}
+                    r: (known or {}).get(r, 0) | found.get(r, 0) for r in {*(known or {}), *found}
                 }
                 if joined != known:
                     before[to] = joined
                     work.append(to)
         return self
 
-    def successors(self, place: Place, index: dict[int, int]) -> Iterator[Place]:
+    def successors(self, place: Place, index: dict[int, int]) -> Iterator[tuple[Place, str | None]]:
+        """Where a branch leads, and the guard that then holds."""
         at, back = place
         instruction = self.code[at]
         if instruction.base in ("BRA", "CALL", "JMP"):
             target = index[int(instruction.operands[-1].split()[-1].strip("`()"), 16)]
-            yield (target, at + 1 if instruction.base == "CALL" else back)
+            yield (target, at + 1 if instruction.base == "CALL" else back), instruction.guard
         if instruction.base == "RET" and back is not None:
-            yield (back, None)
+            yield (back, None), instruction.guard
         leaves = instruction.base in ("BRA", "JMP", "EXIT", "RET", "BRX", "JMX", "KILL", "CALL")
-        certain = instruction.guard is None and len(instruction.operands) < 2
-        if not (leaves and certain) and at + 1 < len(self.code):
-            yield (at + 1, back)
+        alone = len(instruction.operands) < 2  # no second condition
+        if not (leaves and alone and instruction.guard is None) and at + 1 < len(self.code):
+            stays = leaves and alone and instruction.guard is not None
+            yield (at + 1, back), opposite(instruction.guard) if stays else None
 
     @property
     def keys_seen(self) -> int:
@@ -233,13 +230,18 @@ class Flow:
                     secret |= OTHER
                 if word != 0 or not is_view:
                     secret |= ELSEWHERE
+            # What stays where the guard does not hold.
+            other = self._guarded.get((name, opposite(i.guard))) if i.guard else None
             for known in [key for key in self._guarded if name in (key[0], key[1].lstrip("!"))]:
                 del self._guarded[known]
             self._copies = {pair for pair in self._copies if name not in pair}
             if i.guard:
                 for guard in self.copies_of(i.guard):
                     self._guarded[name, guard] = secret
-                secret |= state.get(name, 0) | (ALL if state.get(i.guard.lstrip("!"), 0) else 0)
+                    if other is not None:
+                        self._guarded[name, opposite(guard)] = other
+                secret |= state.get(name, 0) if other is None else other
+                secret |= ALL if state.get(i.guard.lstrip("!"), 0) else 0
             state[name] = secret
         if i.base == "PLOP3" and not i.guard and COPY.fullmatch(", ".join(i.operands[1:])):
             self._copies.add(frozenset((i.operands[0], i.operands[4])))
@@ -276,7 +278,17 @@ class Flow:
         n = 0
         while n < len(i.operands) and predicate.fullmatch(i.operands[n]):
             n += 1
-        if i.base not in ("ISETP", "UISETP", "PLOP3", "UPLOP3", "FSETP", "VOTE", "VOTEU", "R2UR"):
+        if i.base not in (
+            "ISETP",
+            "UISETP",
+            "PLOP3",
+            "UPLOP3",
+            "FSETP",
+            "FCHK",
+            "VOTE",
+            "VOTEU",
+            "R2UR",
+        ):
             n += 1
             while (
                 n < len(i.operands) - 1

@@ -155,9 +155,17 @@ def test_no_secret_reaches_an_address_a_branch_or_a_bank(mode: str) -> None:
     assert flow.keys_seen == 44  # found where they are
 
 
-# Of text, of keys and powers of r, and of the hash by lanes; by the parameters of templates. The
-# kernel of one pass is not among them: Flow takes its loop counters for secrets.
-CHACHA = ("run_tiles", "run_packed", "prepare_kernel", "make_factors_kernel", "hash_kernel")
+# Of text, of text and hash in one pass, of tags after it, of keys and powers of r, and of the hash
+# by lanes; by the parameters of templates.
+CHACHA = (
+    "run_tiles",
+    "run_packed",
+    "run_chunks_kernel",
+    "finish_kernel",
+    "prepare_kernel",
+    "make_factors_kernel",
+    "hash_kernel",
+)
 
 
 @cache
@@ -165,7 +173,7 @@ def chacha_kernels() -> dict[str, str]:
     """Names by kernel and template parameter."""
     found = {}
     for name in resources():
-        match = re.search(rf"6chacha.*?\d({'|'.join(CHACHA)})(?:ILj(\d+)EE)?", name)
+        match = re.search(rf"6chacha.*?\d({'|'.join(CHACHA)})(?:I((?:L[bj]\d+E)+)E)?", name)
         if match:
             found[" ".join(filter(None, match.groups()))] = name
     return found
@@ -173,6 +181,7 @@ def chacha_kernels() -> dict[str, str]:
 
 def test_all_kernels_of_chacha20_are_followed() -> None:
     assert {name.split()[0] for name in chacha_kernels()} == set(CHACHA)
+    assert len(chacha_kernels()) == len([name for name in resources() if "6chacha" in name])
 
 
 @pytest.mark.parametrize("kernel", CHACHA)
@@ -249,3 +258,37 @@ def test_leaks_of_batches_are_found() -> None:
         views=0x210,
     ).run()
     assert sorted(int(finding[:7], 16) for finding in flow.findings) == [0x120, 0x130]
+
+
+def test_what_guards_write_is_followed() -> None:
+    """What both guards of a predicate have written counts, and what was there before does not: 0x40
+    and 0x90 are right, 0x60 is a leak. So it is where a branch decides: 0xd0 is right, and 0x110,
+    where the predicate has changed in between, is not."""
+    flow = Flow(
+        parse(
+            """
+            /*0000*/  LDG.E.128 R4, desc[UR4][R2.64] ;
+            /*0010*/  ISETP.NE.AND P0, PT, R20, RZ, PT ;
+            /*0020*/  @P0 IMAD.MOV.U32 R4, RZ, RZ, RZ ;
+            /*0030*/  @!P0 IMAD.MOV.U32 R4, RZ, RZ, 0x40 ;
+            /*0040*/  LDG.E R8, desc[UR4][R4] ;
+            /*0050*/  @!P0 IMAD.MOV.U32 R4, RZ, RZ, R6 ;
+            /*0060*/  LDG.E R8, desc[UR4][R4] ;
+            /*0070*/  @P0 IMAD.MOV.U32 R5, RZ, RZ, RZ ;
+            /*0080*/  @!P0 BRA 0xa0 ;
+            /*0090*/  LDG.E R8, desc[UR4][R5] ;
+            /*00a0*/  @!P0 IMAD.MOV.U32 R7, RZ, RZ, RZ ;
+            /*00b0*/  @!P0 BRA 0xd0 ;
+            /*00c0*/  EXIT ;
+            /*00d0*/  LDG.E R8, desc[UR4][R7] ;
+            /*00e0*/  @P0 IMAD.MOV.U32 R6, RZ, RZ, RZ ;
+            /*00f0*/  ISETP.NE.AND P0, PT, R21, RZ, PT ;
+            /*0100*/  @!P0 IMAD.MOV.U32 R6, RZ, RZ, RZ ;
+            /*0110*/  LDG.E R8, desc[UR4][R6] ;
+            /*0120*/  EXIT ;
+            """
+        ),
+        range(0),
+        one_message=True,
+    ).run()
+    assert sorted(int(finding[:6], 16) for finding in flow.findings) == [0x60, 0x110]
