@@ -86,6 +86,16 @@ def test_streams(folder: Path, armor: bool) -> None:
     assert done.stdout == PLAIN
 
 
+def test_streams_of_crypt4gh(folder: Path) -> None:
+    """Through pipes, which cannot be read again: the method is found in the header."""
+    plain = PLAIN * 30  # several segments
+    sealed = run("encrypt", "-R", "reader.pub", "-", cwd=folder, stdin=plain).stdout
+    assert sealed.startswith(b"crypt4gh")
+    assert run("decrypt", "-i", "reader", "-", cwd=folder, stdin=sealed).stdout == plain
+    cut = run("decrypt", "-i", "reader", "-", cwd=folder, stdin=sealed[:-1], expect=3).stdout
+    assert plain.startswith(cut)
+
+
 def test_passphrases(folder: Path) -> None:
     secret = {**os.environ, "PHRASE": "correct horse"}
     run("encrypt", "--passphrase-env", "PHRASE", "f", cwd=folder, env=secret)

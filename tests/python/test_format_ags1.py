@@ -166,6 +166,15 @@ def test_the_command(tmp_path: Path) -> None:
     assert ags1.BLOCK_SIZE == BLOCK
 
 
+def test_the_command_through_pipes(tmp_path: Path) -> None:
+    run("keygen", "--format", "ags1", "key", cwd=tmp_path)
+    options = ("--format", "ags1", "--key", "key", "-")
+    plain = paint(2 * BLOCK + 5)
+    sealed = run("encrypt", *options, cwd=tmp_path, stdin=plain).stdout
+    assert peer_reads(sealed, (tmp_path / "key").read_bytes(), b"") == plain
+    assert run("decrypt", *options, cwd=tmp_path, stdin=sealed).stdout == plain
+
+
 def test_a_cut_file_passes_with_a_warning(tmp_path: Path) -> None:
     (tmp_path / "key").touch(0o600)
     (tmp_path / "key").write_bytes(bytes(32))
