@@ -63,6 +63,20 @@ def test_force_keeps_a_link_that_names_the_key(folder: Path) -> None:
     assert (folder / "link").is_symlink()
 
 
+@pytest.mark.parametrize("name", ["people", "./people", "link"])
+def test_force_keeps_the_recipients(folder: Path, name: str) -> None:
+    run("keygen", "--format", "age", "identity", cwd=folder)
+    public = next(
+        line for line in (folder / "identity").read_text().split() if line.startswith("age1")
+    )
+    (folder / "people").write_text(public + "\n")
+    (folder / "link").symlink_to("people")
+    given = ("encrypt", "--format", "age", "--force", "-R", name)
+    shown = name.removeprefix("./")
+    refuse(folder, *given, "-o", name, "a", text=f"{shown} is the key file, {KEEPING}")
+    refuse(folder, *given, "-o", "people", "a", text=f"people is the key file, {KEEPING}")
+
+
 def test_decryption_keeps_the_key(folder: Path) -> None:
     (folder / "t").mkdir()
     (folder / "t/key").write_bytes(b"named as the key is")

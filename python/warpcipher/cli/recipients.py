@@ -136,7 +136,8 @@ class People:
     @property
     def paths(self) -> tuple[str, ...]:
         """Files that no output may replace."""
-        return tuple(path for path in self.identities if path != keys.STANDARD)
+        given = (*self.identities, *self.recipient_files)
+        return tuple(path for path in given if path != keys.STANDARD)
 
     def check(self, *, encrypts: bool) -> None:
         """Raises CliError for options that the command does not take."""
