@@ -136,13 +136,4 @@ Plan make_plan(std::span<const Message> messages, std::uint32_t tile_units) {
   return plan;
 }
 
-Tile find_tile(const Plan& plan, const Group& group, std::uint64_t tile) {
-  const auto after = std::upper_bound(group.first_tile.begin(), group.first_tile.end(), tile);
-  const auto position = static_cast<std::size_t>(after - group.first_tile.begin()) - 1;
-  const std::uint32_t message = group.messages[position];
-  const std::uint64_t first_unit = (tile - group.first_tile[position]) * plan.tile_units;
-  const std::uint64_t left = plan.messages[message].units() - first_unit;
-  return {message, first_unit, std::min<std::uint64_t>(left, plan.tile_units)};
-}
-
 }  // namespace warpcipher

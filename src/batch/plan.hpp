@@ -48,17 +48,7 @@ struct Plan {
   std::size_t concurrent = 0;  // this many serial groups run at the same time as those that follow
 };
 
-// A tile: units [first_unit, first_unit + units) of messages[message].
-struct Tile {
-  std::uint32_t message;
-  std::uint64_t first_unit;
-  std::uint64_t units;
-};
-
 // Messages must have passed check_messages. tile_units is a power of two.
 Plan make_plan(std::span<const Message> messages, std::uint32_t tile_units);
-
-// Tile number `tile` (< group.tiles()) of a parallel group.
-Tile find_tile(const Plan& plan, const Group& group, std::uint64_t tile);
 
 }  // namespace warpcipher
