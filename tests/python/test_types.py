@@ -77,6 +77,21 @@ with wc.Queue() as queue:
     future = queue.submit("aes-128-ecb", "encrypt", key, x, out=raw)
     reveal_type(future.result(1))  # bytearray | memoryview[int]
 
+generator = wc.random.Generator(bytes(32))
+reveal_type(generator.bytes(4))  # bytes
+reveal_type(generator.normal_(x))  # Array
+reveal_type(generator.permutation_(y, stream=1))  # OnGpu
+
+with wc.formats.open("file.tink", wc.keys.from_env("KEY")) as file:
+    reveal_type(file.read(4))  # bytes
+    reveal_type(file.readinto(raw))  # int
+reveal_type(wc.weights.load_file("m", key, framework="np"))  # dict[str, ndarray[Any, Any]]
+with wc.weights.safe_open("m", "np", key=key) as model:
+    reveal_type(model.keys())  # list[str]
+    reveal_type(model.metadata())  # dict[str, str] | None
+    reveal_type(model.info("w").shape)  # tuple[int, ...]
+reveal_type(wc.parquet.encrypt("a.parquet", "b.parquet", wc.parquet.EncryptionConfig(key)))  # int
+
 algorithm: Final = "aes-128-ctr"
 reveal_type(wc.Cipher(algorithm, key).encrypt(b"", iv=key))  # bytes
 told = wc.find_algorithm(input())  # a name that the program is told

@@ -11,6 +11,7 @@ import numpy
 
 from .. import _native
 from .generator import Generator
+from .source import take_key
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -82,7 +83,7 @@ class BitGenerator(numpy.random.BitGenerator):
 
     def _make(self, generator: Generator) -> None:
         self._generator = generator
-        key = generator._key if generator.keyed else generator._replace_key()
+        key = take_key(generator)
         number = generator.state["stream"] if generator.keyed else 0
         self._bits = _native.RandomBits(key, generator.algorithm, number, generator.keyed)
         self._lock = _Lock(self._bits, generator.keyed)

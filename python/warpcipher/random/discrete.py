@@ -25,6 +25,8 @@ from .streams import DISCRETE, child_key
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from .._types import Buffer
+
 CHUNK = 1 << 15
 """Elements that are drawn side by side."""
 
@@ -277,7 +279,7 @@ def multiply(a: Any, b: int) -> tuple[Any, Any]:
 
 
 def draw(
-    sampler: Sampler, count: int, algorithm: str, key: bytearray, stream: int, position: int
+    sampler: Sampler, count: int, algorithm: str, key: Buffer, stream: int, position: int
 ) -> Iterator[Any]:
     """The values of `count` elements at a position, chunk after chunk, as arrays of int64."""
     own = child_key(algorithm, key, stream, DISCRETE)

@@ -16,6 +16,7 @@ from .source import Source
 from .streams import STREAM_SIZE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from fractions import Fraction
 
     from .._types import Buffer, StreamLike
@@ -128,7 +129,9 @@ class Generator(Source):
             )
         return target
 
-    def _new(self, shape: Any, dtype: str, library: str | None, by_host: bool = False) -> NewArray:
+    def _new(
+        self, shape: object, dtype: str, library: str | None, by_host: bool = False
+    ) -> NewArray:
         name = arrays.choose_library(library or self._library, self._device)
         return NewArray(name, self._device, arrays.parse_shape(shape), dtype, by_host)
 
@@ -156,7 +159,7 @@ class Generator(Source):
         self,
         low: int,
         high: int | None = None,
-        shape: Any = (),
+        shape: int | Sequence[int] = (),
         *,
         dtype: str = "int64",
         library: str | None = None,
@@ -181,7 +184,7 @@ class Generator(Source):
 
     def uniform(
         self,
-        shape: Any,
+        shape: int | Sequence[int],
         low: float = 0.0,
         high: float = 1.0,
         *,
@@ -218,7 +221,7 @@ class Generator(Source):
 
     def normal(
         self,
-        shape: Any,
+        shape: int | Sequence[int],
         mean: Any = 0.0,
         std: Any = 1.0,
         *,
@@ -238,7 +241,12 @@ class Generator(Source):
         return self._fill(out, "exponential", scale, 1, stream)
 
     def exponential(
-        self, shape: Any, scale: float = 1.0, *, dtype: str = "float32", library: str | None = None
+        self,
+        shape: int | Sequence[int],
+        scale: float = 1.0,
+        *,
+        dtype: str = "float32",
+        library: str | None = None,
     ) -> Any:
         """A new array, as `exponential_` fills it."""
         new = self._new(shape, dtype, library)
@@ -250,7 +258,12 @@ class Generator(Source):
         return self._fill(out, "bernoulli", p, 1, stream)
 
     def bernoulli(
-        self, shape: Any, p: float = 0.5, *, dtype: str = "bool", library: str | None = None
+        self,
+        shape: int | Sequence[int],
+        p: float = 0.5,
+        *,
+        dtype: str = "bool",
+        library: str | None = None,
     ) -> Any:
         """A new array, as `bernoulli_` fills it."""
         new = self._new(shape, dtype, library)
@@ -311,7 +324,7 @@ class Generator(Source):
 
     def discrete_gaussian(
         self,
-        shape: Any,
+        shape: int | Sequence[int],
         sigma: float | Fraction | None = None,
         *,
         variance: float | Fraction | None = None,

@@ -249,6 +249,11 @@ class Source:
         self._key[:] = bytes(len(self._key))
 
 
+def take_key(source: Source) -> bytearray:
+    """The key of what comes next: the source's own where it has one, else a new one."""
+    return source._key if source.keyed else source._replace_key()
+
+
 def _rebuild(cls: Any, arguments: Any, named: Any, state: dict[str, Any]) -> Any:
     found = cls(*arguments, **named)
     found.state = state

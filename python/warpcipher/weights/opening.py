@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .._uncopied import Uncopied
 from ..formats import FormatError
@@ -19,6 +19,8 @@ from .shards import files_of
 from .slices import box, read_box, tensor_of
 
 if TYPE_CHECKING:
+    import numpy
+    import torch  # type: ignore[import-not-found,unused-ignore]
     from typing_extensions import Self
 
 
@@ -203,6 +205,42 @@ def _opened(
     key = resolved(key)
     open_one = partial(open_file, key=key, context=context, gds=gds)
     return Model(files_of(path, key, context), open_one, framework)
+
+
+@overload
+def load_file(
+    path: str | os.PathLike[str],
+    key: object = None,
+    device: str | int = "cpu",
+    framework: Literal["pt"] = "pt",
+    *,
+    context: bytes = b"",
+    gds: bool = False,
+) -> dict[str, torch.Tensor]: ...
+
+
+@overload
+def load_file(
+    path: str | os.PathLike[str],
+    key: object = None,
+    device: str | int = "cpu",
+    *,
+    framework: Literal["np"],
+    context: bytes = b"",
+    gds: bool = False,
+) -> dict[str, numpy.ndarray[Any, Any]]: ...
+
+
+@overload
+def load_file(
+    path: str | os.PathLike[str],
+    key: object = None,
+    device: str | int = "cpu",
+    framework: str = "pt",
+    *,
+    context: bytes = b"",
+    gds: bool = False,
+) -> dict[str, Any]: ...
 
 
 def load_file(
