@@ -34,8 +34,8 @@ Type find_type(std::string_view name);
 std::size_t item_len(Type type);
 std::string_view name_of(Type type);
 
-// Ranges up to so many values take 32-bit words, others 64-bit ones: at most one word in 2^12 is rejected, or, of the
-// others, where there are at most 2^52 values.
+// Ranges of up to this many values take 32-bit words, others 64-bit ones. At most one word in 2^12 is rejected, unless
+// a range has more than 2^52 values.
 inline constexpr std::uint64_t most_of_short_range = std::uint64_t{1} << 20;
 
 __extension__ using Wide = __int128;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t chunk_rows = 128;
 
-// Of so many groups one that rejects its word makes all take the slow way.
+// If one of this many groups rejects its word, all of them take the slow way.
 constexpr std::uint64_t groups_at_once = 64;
 
 // A value at any address.

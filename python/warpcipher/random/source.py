@@ -76,7 +76,7 @@ class Source:
         self._stream = stream
 
     def _enter(self) -> threading.Lock:
-        """The lock of this process. What a fork left behind is replaced."""
+        """The lock of this process. After a fork the child makes its own."""
         if self._process != process():
             with NOT_AT_FORK:
                 if self._process != process():

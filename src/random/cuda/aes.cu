@@ -58,7 +58,7 @@ struct LaneStream {
   }
 };
 
-// The smaller layout on every GPU: loads from shared memory are the bound, and the rotation is beside them.
+// The smaller layout on every GPU: loads from shared memory are the bound, and they hide the rotation.
 using Tables = Tables64;
 
 template <class F>

@@ -11,8 +11,8 @@
 
 namespace warpcipher::random::cuda {
 
-// From so many rows of 64 bytes on, bytes of AES take the hybrid kernel where the GPU has it: as a message does, 64
-// MiB.
+// From this many rows of 64 bytes on, bytes of AES take the hybrid kernel where the GPU has it: 64 MiB, as for a
+// message.
 inline constexpr std::uint64_t least_of_hybrid = std::uint64_t{1} << 20;
 
 // `count` (>= 1) elements at `data`, which is aligned to them, from `position`, a multiple of the width; words of
