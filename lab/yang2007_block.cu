@@ -233,7 +233,7 @@ class XorTables {
   void* memory_ = nullptr;
 };
 
-cuda::LaunchShape shape_of(std::size_t threads) {
+cuda::LaunchConfiguration configuration_of(std::size_t threads) {
   return {static_cast<std::uint32_t>((threads + block_threads - 1) / block_threads), block_threads};
 }
 
@@ -245,7 +245,7 @@ class IntegerJob final : public Job {
     check_blocks(data);
     if (data.in_len == 0) return;
     const DeviceScope scope(device_);
-    cuda::launch(decrypt_integer, shape_of(data.in_len / 16), stream, reinterpret_cast<const uint4*>(data.in),
+    cuda::launch(decrypt_integer, configuration_of(data.in_len / 16), stream, reinterpret_cast<const uint4*>(data.in),
                  reinterpret_cast<uint4*>(data.out), data.in_len / 16, *keys_);
   }
 
@@ -266,8 +266,9 @@ class FloatJob final : public Job {
     check_blocks(data);
     if (data.in_len == 0) return;
     const DeviceScope scope(device_);
-    cuda::launch(decrypt_float<How>, shape_of(data.in_len / 16), stream, reinterpret_cast<const uint4*>(data.in),
-                 reinterpret_cast<uint4*>(data.out), data.in_len / 16, *keys_, tables_.data());
+    cuda::launch(decrypt_float<How>, configuration_of(data.in_len / 16), stream,
+                 reinterpret_cast<const uint4*>(data.in), reinterpret_cast<uint4*>(data.out), data.in_len / 16, *keys_,
+                 tables_.data());
   }
 
   Facts facts() const override { return kernel_facts(decrypt_float<How>, device_, block_threads, 0); }
@@ -294,8 +295,8 @@ class XorsJob final : public Job {
                                                 " bytes: expected 4 for each thread, and whole blocks of 256 threads");
     }
     const DeviceScope scope(device_);
-    cuda::launch(add_bytes<How>, shape_of(data.out_len / 4), stream, reinterpret_cast<std::uint32_t*>(data.out), xors_,
-                 tables_.data());
+    cuda::launch(add_bytes<How>, configuration_of(data.out_len / 4), stream, reinterpret_cast<std::uint32_t*>(data.out),
+                 xors_, tables_.data());
   }
 
   Facts facts() const override { return kernel_facts(add_bytes<How>, device_, block_threads, 0); }

@@ -115,16 +115,19 @@ __global__ void __launch_bounds__(lookup_threads, 1) lookup_kernel(const __grid_
 
 template <class Tables>
 void launch_lookups(const LookupSource& source, std::uint32_t multiprocessors, cudaStream_t stream) {
-  launch(&lookup_kernel<Tables>, LaunchShape{multiprocessors, lookup_threads, Tables::shared_len}, stream, source);
+  launch(&lookup_kernel<Tables>, LaunchConfiguration{multiprocessors, lookup_threads, Tables::shared_len}, stream,
+         source);
 }
 
 }  // namespace
 
 void fill(std::uint8_t* text, std::size_t len, const Pattern& pattern, cudaStream_t stream) {
-  launch(&fill_kernel, LaunchShape{1024, fill_threads}, stream, text, len / 16, pattern);
+  launch(&fill_kernel, LaunchConfiguration{1024, fill_threads}, stream, text, len / 16, pattern);
 }
 
-void spin(std::uint32_t clocks, cudaStream_t stream) { launch(&spin_kernel, LaunchShape{1, 1}, stream, clocks); }
+void spin(std::uint32_t clocks, cudaStream_t stream) {
+  launch(&spin_kernel, LaunchConfiguration{1, 1}, stream, clocks);
+}
 
 void run_lookups(Lookups lookups, const std::uint32_t* words, const Pattern& pattern, std::uint32_t* sink,
                  std::uint32_t multiprocessors, cudaStream_t stream) {

@@ -15,7 +15,7 @@ namespace {
 using namespace ::warpcipher::cuda::lane_table;
 using ::warpcipher::cuda::tile_units, ::warpcipher::cuda::Block, ::warpcipher::cuda::byte_swap,
     ::warpcipher::cuda::current_device, ::warpcipher::cuda::Device, ::warpcipher::cuda::launch,
-    ::warpcipher::cuda::LaunchShape;
+    ::warpcipher::cuda::LaunchConfiguration;
 
 constexpr std::uint32_t threads = 512;  // 128 registers a lane
 constexpr int rounds = 14;
@@ -94,9 +94,10 @@ __global__ void __launch_bounds__(threads, 1)
 template <class F>
 void start(const Device& device, Stream stream, const Rows& rows, const F& function, const Elements& elements) {
   const std::uint64_t wanted = (rows.count + threads - 1) / threads;
-  const LaunchShape shape{wanted < device.multiprocessors ? static_cast<std::uint32_t>(wanted) : device.multiprocessors,
-                          threads, Tables::shared_len};
-  launch(&fill_kernel<F>, shape, stream, rows, function, elements);
+  const LaunchConfiguration configuration{
+      wanted < device.multiprocessors ? static_cast<std::uint32_t>(wanted) : device.multiprocessors, threads,
+      Tables::shared_len};
+  launch(&fill_kernel<F>, configuration, stream, rows, function, elements);
 }
 
 Rows make_rows(const AesStream& stream, const ArrayFill& fill) {

@@ -12,7 +12,7 @@ namespace warpcipher::random::cuda {
 namespace {
 
 using ::warpcipher::cuda::current_device, ::warpcipher::cuda::Device, ::warpcipher::cuda::launch,
-    ::warpcipher::cuda::shape_of_lanes;
+    ::warpcipher::cuda::configuration_of_lanes;
 
 constexpr std::uint32_t threads = 256;
 constexpr std::uint32_t blocks_of_multiprocessor = 4;  // 64 registers a lane
@@ -72,7 +72,8 @@ void fill_chacha(const StreamKey& key, const ArrayFill& fill, Stream stream) {
     const Secret<Rows> rows(make_rows(*of_key, base + row, row, count));
     visit_on_device(fill, [&](const auto& function, const Elements& elements) {
       launch(&fill_kernel<std::decay_t<decltype(function)>>,
-             shape_of_lanes(device, count, threads, blocks_of_multiprocessor), stream, *rows, function, elements);
+             configuration_of_lanes(device, count, threads, blocks_of_multiprocessor), stream, *rows, function,
+             elements);
     });
     row += count;
   }

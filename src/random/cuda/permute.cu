@@ -14,7 +14,7 @@ namespace warpcipher::random::cuda {
 namespace {
 
 using ::warpcipher::cuda::check, ::warpcipher::cuda::current_device, ::warpcipher::cuda::Device,
-    ::warpcipher::cuda::launch, ::warpcipher::cuda::native, ::warpcipher::cuda::shape_of_lanes,
+    ::warpcipher::cuda::launch, ::warpcipher::cuda::native, ::warpcipher::cuda::configuration_of_lanes,
     ::warpcipher::cuda::StreamBuffer;
 
 constexpr std::uint32_t threads = 256;
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(threads)
 void permute(const StreamKey& key, std::uint64_t position, std::size_t item_len, std::uint8_t* data,
              std::uint64_t count, Stream stream) {
   const Device& device = current_device();
-  const auto shape = shape_of_lanes(device, count, threads, blocks_of_multiprocessor);
+  const auto configuration = configuration_of_lanes(device, count, threads, blocks_of_multiprocessor);
   const StreamBuffer words(8 * count, stream), sorted(8 * count, stream), numbers(4 * count, stream);
   const StreamBuffer narrow(item_len == 4 ? 0 : 4 * count, stream), tie(sizeof(std::uint32_t), stream);
   auto* const in = reinterpret_cast<std::uint64_t*>(words.data());
@@ -66,11 +66,11 @@ void permute(const StreamKey& key, std::uint64_t position, std::size_t item_len,
   const Distribution all = Distribution::of_integers(Type::uint64, 0, UINT64_MAX);
   for (std::uint32_t attempt = 0; attempt < domain::attempts; ++attempt) {
     fill(key, all, position, words.data(), count, attempt, stream);
-    launch(&number, shape, stream, values, count);
+    launch(&number, configuration, stream, values, count);
     sort(temporary.data());
     check(cudaMemsetAsync(tied, 0, sizeof *tied, native(stream)), "clear a flag");
-    launch(&find_tie, shape, stream, out, count, tied);
-    if (item_len == 8) launch(&widen, shape, stream, order, count, reinterpret_cast<std::uint64_t*>(data));
+    launch(&find_tie, configuration, stream, out, count, tied);
+    if (item_len == 8) launch(&widen, configuration, stream, order, count, reinterpret_cast<std::uint64_t*>(data));
     std::uint32_t has_tie = 0;
     check(cudaMemcpyAsync(&has_tie, tied, sizeof has_tie, cudaMemcpyDeviceToHost, native(stream)), "copy a flag");
     check(cudaStreamSynchronize(native(stream)), "wait for a permutation");

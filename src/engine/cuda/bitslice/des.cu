@@ -321,9 +321,9 @@ void launch_mode(const Device& device, Stream stream, const Source& source, bool
   const std::uint64_t wanted = (source.tiles + tiles_of_block - 1) / tiles_of_block;
   const std::uint64_t most = 4 * std::uint64_t{device.multiprocessors};
   const std::size_t masks = one_key ? source.rounds * round_masks : tiles_of_block * tile_masks;
-  const LaunchShape shape{static_cast<std::uint32_t>(wanted < most ? wanted : most), threads,
-                          masks * sizeof(std::uint32_t)};
-  launch(one_key ? &des_kernel<Mode, true> : &des_kernel<Mode, false>, shape, stream, source);
+  const LaunchConfiguration configuration{static_cast<std::uint32_t>(wanted < most ? wanted : most), threads,
+                                          masks * sizeof(std::uint32_t)};
+  launch(one_key ? &des_kernel<Mode, true> : &des_kernel<Mode, false>, configuration, stream, source);
 }
 
 }  // namespace

@@ -250,11 +250,12 @@ void run(const Device& device, Stream stream, const Work& work) {
            work);
   }
   if (finishes_by_lanes(work)) {
-    launch(&finish_kernel<Encrypting, false>, shape_of_lanes(device, work.batch.messages, finish_threads, 16), stream,
-           work);
+    launch(&finish_kernel<Encrypting, false>, configuration_of_lanes(device, work.batch.messages, finish_threads, 16),
+           stream, work);
   } else {
     launch(&finish_kernel<Encrypting, true>,
-           shape_of_lanes(device, std::uint64_t{work.batch.messages} * warp_len, finish_threads, 16), stream, work);
+           configuration_of_lanes(device, std::uint64_t{work.batch.messages} * warp_len, finish_threads, 16), stream,
+           work);
   }
 }
 

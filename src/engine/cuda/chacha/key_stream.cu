@@ -74,11 +74,11 @@ void add_key_streams(const Device& device, Stream stream, StreamKernel kernel, c
   if (batch.tiles == 0) return;
   if (kernel == StreamKernel::packed) {
     const std::uint64_t lanes = std::uint64_t{batch.messages} * packed_lanes;
-    return launch(&run_packed, shape_of_lanes(device, lanes, threads, blocks_of_multiprocessor), stream, batch,
+    return launch(&run_packed, configuration_of_lanes(device, lanes, threads, blocks_of_multiprocessor), stream, batch,
                   verdicts);
   }
-  launch(&run_tiles, shape_of_lanes(device, batch.tiles * warp_len, threads, blocks_of_multiprocessor), stream, batch,
-         verdicts);
+  launch(&run_tiles, configuration_of_lanes(device, batch.tiles * warp_len, threads, blocks_of_multiprocessor), stream,
+         batch, verdicts);
 }
 
 }  // namespace warpcipher::cuda::chacha

@@ -61,8 +61,9 @@ __global__ void __launch_bounds__(threads, blocks_of_multiprocessor)
 
 template <std::uint32_t Log>
 void run(const Device& device, Stream stream, std::uint32_t messages, const Tags& tags) {
-  launch(&hash_kernel<Log>, shape_of_lanes(device, std::uint64_t{messages} << Log, threads, blocks_of_multiprocessor),
-         stream, tags, messages);
+  launch(&hash_kernel<Log>,
+         configuration_of_lanes(device, std::uint64_t{messages} << Log, threads, blocks_of_multiprocessor), stream,
+         tags, messages);
 }
 
 }  // namespace

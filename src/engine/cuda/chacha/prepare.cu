@@ -103,11 +103,11 @@ __global__ void __launch_bounds__(threads)
 }  // namespace
 
 void prepare(const Device& device, Stream stream, const Preparation& preparation) {
-  launch(&prepare_kernel, shape_of_lanes(device, preparation.messages, threads, 16), stream, preparation);
+  launch(&prepare_kernel, configuration_of_lanes(device, preparation.messages, threads, 16), stream, preparation);
 }
 
 void make_factors(const Device& device, Stream stream, const Block* r, const Factors& factors) {
-  launch(&make_factors_kernel, shape_of_lanes(device, factors.messages, threads, 16), stream, r, factors);
+  launch(&make_factors_kernel, configuration_of_lanes(device, factors.messages, threads, 16), stream, r, factors);
 }
 
 }  // namespace warpcipher::cuda::chacha

@@ -200,8 +200,8 @@ __global__ void __launch_bounds__(threads, short_blocks)
   }
 }
 
-LaunchShape shape_for(const Device& device, std::uint64_t warps) {
-  return shape_of_lanes(device, warps * warp_len, threads, 8);
+LaunchConfiguration configuration_for(const Device& device, std::uint64_t warps) {
+  return configuration_of_lanes(device, warps * warp_len, threads, 8);
 }
 
 }  // namespace
@@ -211,8 +211,8 @@ bool needs_wide_finish(std::uint64_t most_blocks, std::uint64_t chunk_blocks) {
 }
 
 void hash_chunks(const Device& device, Stream stream, const ChunkList& list) {
-  launch(list.is_polyval() ? &hash_chunks_kernel<Polyval> : &hash_chunks_kernel<Ghash>, shape_for(device, list.chunks),
-         stream, list);
+  launch(list.is_polyval() ? &hash_chunks_kernel<Polyval> : &hash_chunks_kernel<Ghash>,
+         configuration_for(device, list.chunks), stream, list);
 }
 
 void finish_tags(const Device& device, Stream stream, const ChunkList& list, std::uint64_t most_blocks,
@@ -222,16 +222,16 @@ void finish_tags(const Device& device, Stream stream, const ChunkList& list, std
            {std::min(list.messages, device.multiprocessors), 1u << block_log, warp_len * sizeof(Element)}, stream, list,
            verdicts);
   } else if (most_blocks > chunk_blocks) {
-    launch(&finish<warp_len>, shape_for(device, list.messages), stream, list, verdicts);
+    launch(&finish<warp_len>, configuration_for(device, list.messages), stream, list, verdicts);
   } else {
-    launch(&finish<1>, shape_for(device, (list.messages + warp_len - 1) / warp_len), stream, list, verdicts);
+    launch(&finish<1>, configuration_for(device, (list.messages + warp_len - 1) / warp_len), stream, list, verdicts);
   }
 }
 
 void hash_short(const Device& device, Stream stream, const ChunkList& list, std::uint32_t* verdicts) {
   constexpr std::uint64_t messages_of_warp = warp_len >> few_log;
   launch(list.is_polyval() ? &hash_short_kernel<Polyval> : &hash_short_kernel<Ghash>,
-         shape_for(device, (list.messages + messages_of_warp - 1) / messages_of_warp), stream, list, verdicts);
+         configuration_for(device, (list.messages + messages_of_warp - 1) / messages_of_warp), stream, list, verdicts);
 }
 
 }  // namespace warpcipher::cuda::ghash

@@ -71,12 +71,12 @@ void fill_joining(Element* joining, Element power) {
 
 void fill_powers_of_keys(const Device& device, Stream stream, Element* powers, const Element* hash_keys,
                          std::uint32_t keys, const Powers& wanted) {
-  const LaunchShape shape = shape_of_lanes(device, keys, threads, 8);
+  const LaunchConfiguration configuration = configuration_of_lanes(device, keys, threads, 8);
   if (wanted.in_table) {
-    return launch(&fill_tables_of_keys, shape, stream, powers, hash_keys, keys, wanted.chunk_squares,
+    return launch(&fill_tables_of_keys, configuration, stream, powers, hash_keys, keys, wanted.chunk_squares,
                   wanted.chunk_blocks);
   }
-  launch(&fill_squares_of_keys, shape, stream, powers, hash_keys, keys, wanted.squares, wanted.chunk_squares,
+  launch(&fill_squares_of_keys, configuration, stream, powers, hash_keys, keys, wanted.squares, wanted.chunk_squares,
          wanted.chunk_blocks);
 }
 

@@ -22,7 +22,7 @@ void hash_by_warpgroups(const Device& device, Stream stream, const ChunkList& li
   const std::uint64_t groups = (list.chunks + warps_of_group - 1) / warps_of_group;
   const std::uint64_t blocks = groups < device.multiprocessors ? groups : device.multiprocessors;
   launch(&hash_chunks_by_warpgroup<Policy>,
-         LaunchShape{static_cast<std::uint32_t>(blocks), Policy::threads, Policy::shared_len}, stream, list);
+         LaunchConfiguration{static_cast<std::uint32_t>(blocks), Policy::threads, Policy::shared_len}, stream, list);
 }
 
 }  // namespace warpcipher::cuda::ghash

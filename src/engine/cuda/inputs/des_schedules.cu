@@ -54,7 +54,8 @@ DesSchedules::DesSchedules(const Device& device, Stream stream, const DesKeys& k
   const bool of_messages = views != nullptr && !of_one_key_;
   const Expansion expansion{keys, of_messages ? views : nullptr, order, of_messages ? messages : keys.count,
                             reinterpret_cast<uint2*>(memory_.data())};
-  launch(&expand_kernel, shape_of_lanes(device, memory_.size() / sizeof(uint2), threads, 16), stream, expansion);
+  launch(&expand_kernel, configuration_of_lanes(device, memory_.size() / sizeof(uint2), threads, 16), stream,
+         expansion);
 }
 
 }  // namespace warpcipher::cuda

@@ -44,7 +44,9 @@ __device__ __forceinline__ void for_each_lane(std::uint32_t count, Body&& body) 
   }
 }
 
-LaunchShape shape_for(const Device& device, std::uint32_t lanes) { return shape_of_lanes(device, lanes, threads, 16); }
+LaunchConfiguration configuration_for(const Device& device, std::uint32_t lanes) {
+  return configuration_of_lanes(device, lanes, threads, 16);
+}
 
 // Each lane makes a schedule in shared memory. Then the warp stores all of them, with 16 lanes for each schedule, so
 // that stores are coalesced. When each lane stored its own, 2^20 keys took 643 us on an H200.
@@ -93,9 +95,9 @@ __global__ void __launch_bounds__(threads)
 }  // namespace
 
 void expand_keys(const Device& device, Stream stream, const KeyExpansion& expansion) {
-  LaunchShape shape = shape_for(device, expansion.count);
-  shape.shared_len = shared_round_keys_len;
-  launch(&expand_keys_kernel, shape, stream, expansion);
+  LaunchConfiguration configuration = configuration_for(device, expansion.count);
+  configuration.shared_len = shared_round_keys_len;
+  launch(&expand_keys_kernel, configuration, stream, expansion);
 }
 
 void expand_tweak_keys(const Device& device, Stream stream, const KeyExpansion& first_halves, uint4* round_keys) {
@@ -108,7 +110,7 @@ void expand_tweak_keys(const Device& device, Stream stream, const KeyExpansion& 
 
 void check_key_halves(const Device& device, Stream stream, const std::uint8_t* keys, std::uint32_t key_len,
                       std::uint32_t count, std::uint32_t* bad) {
-  launch(&check_halves_kernel, shape_for(device, count), stream, keys, key_len, count, bad);
+  launch(&check_halves_kernel, configuration_for(device, count), stream, keys, key_len, count, bad);
 }
 
 }  // namespace warpcipher::cuda

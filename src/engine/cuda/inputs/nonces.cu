@@ -51,7 +51,8 @@ __global__ void __launch_bounds__(threads)
 
 void check_nonces(const Device& device, Stream stream, const MessageView* views, const Block* masks,
                   std::uint32_t messages, const NonceTable& table, BatchSummary* summary) {
-  launch(&enter_nonces, shape_of_lanes(device, messages, threads, 16), stream, views, masks, messages, table, summary);
+  launch(&enter_nonces, configuration_of_lanes(device, messages, threads, 16), stream, views, masks, messages, table,
+         summary);
 }
 
 }  // namespace warpcipher::cuda

@@ -94,10 +94,10 @@ __global__ void __launch_bounds__(threads)
 
 void order_by_length(const Device& device, Stream stream, const MessageView* views, std::uint32_t messages,
                      std::uint32_t* places, std::uint32_t* order) {
-  const LaunchShape shape = shape_of_lanes(device, messages, threads, 16);
-  launch(&count_lengths, shape, stream, views, messages, places);
+  const LaunchConfiguration configuration = configuration_of_lanes(device, messages, threads, 16);
+  launch(&count_lengths, configuration, stream, views, messages, places);
   launch(&scan_counts, {1, warp_len}, stream, places);
-  launch(&place_messages, shape, stream, views, messages, places, order);
+  launch(&place_messages, configuration, stream, views, messages, places, order);
 }
 
 }  // namespace warpcipher::cuda

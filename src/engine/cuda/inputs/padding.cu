@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(threads)
 
 void take_padding_off(const Device& device, Stream stream, const MessageView* views, std::uint32_t messages,
                       std::uint32_t* lengths) {
-  launch(&padding_kernel, shape_of_lanes(device, messages, threads, 16), stream, views, messages, lengths);
+  launch(&padding_kernel, configuration_of_lanes(device, messages, threads, 16), stream, views, messages, lengths);
 }
 
 }  // namespace warpcipher::cuda

@@ -29,7 +29,7 @@ bool reads_previous_block(const Algorithm& algorithm, Direction direction) {
 
 void save_ciphertext(const Device& device, Stream stream, const Algorithm& algorithm, const TileList& list,
                      Block* saved_ciphertext) {
-  launch(&save_ciphertext_kernel, shape_of_lanes(device, list.tiles, 256, 8), stream, list,
+  launch(&save_ciphertext_kernel, configuration_of_lanes(device, list.tiles, 256, 8), stream, list,
          static_cast<std::uint32_t>(algorithm.block_len()),
          tile_units * static_cast<std::uint32_t>(algorithm.unit_len()), saved_ciphertext);
 }

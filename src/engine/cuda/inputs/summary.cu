@@ -347,17 +347,17 @@ __global__ void __launch_bounds__(threads)
 
 void summarize_columns(const Device& device, Stream stream, const ColumnView& columns, const SummaryBuffers& buffers) {
   const std::uint32_t sums = columns.count / messages_of_sum + (columns.count % messages_of_sum != 0);
-  LaunchShape shape = shape_of_lanes(device, std::uint64_t{sums} * sum_threads, sum_threads, 8);
-  shape.shared_len = warps_of_sum * sizeof(Totals);
-  launch(&sum_columns, shape, stream, columns, buffers, sums);
+  LaunchConfiguration configuration = configuration_of_lanes(device, std::uint64_t{sums} * sum_threads, sum_threads, 8);
+  configuration.shared_len = warps_of_sum * sizeof(Totals);
+  launch(&sum_columns, configuration, stream, columns, buffers, sums);
   launch(&scan_sums, {1, scan_threads, scan_threads / warp_len * sizeof(Sums)}, stream, buffers, sums, columns.count);
-  launch(&make_views, shape, stream, columns, buffers, sums);
+  launch(&make_views, configuration, stream, columns, buffers, sums);
 }
 
 void write_results(const Device& device, Stream stream, const MessageView* views, std::uint32_t messages,
                    const Outcome& outcome, Result* results, BatchSummary* summary) {
-  const LaunchShape shape = shape_of_lanes(device, messages, threads, 16);
-  launch(&write_results_kernel, shape, stream, views, messages, outcome, results, summary);
+  const LaunchConfiguration configuration = configuration_of_lanes(device, messages, threads, 16);
+  launch(&write_results_kernel, configuration, stream, views, messages, outcome, results, summary);
 }
 
 }  // namespace warpcipher::cuda

@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(threads)
 void wipe_forged(const Device& device, Stream stream, const TileList& list, std::uint32_t unit_len,
                  const std::uint32_t* verdicts) {
   if (list.tiles == 0) return;
-  launch(&wipe_forged_kernel, shape_of_lanes(device, list.tiles * warp_len, threads, 8), stream, list, unit_len,
+  launch(&wipe_forged_kernel, configuration_of_lanes(device, list.tiles * warp_len, threads, 8), stream, list, unit_len,
          verdicts);
 }
 

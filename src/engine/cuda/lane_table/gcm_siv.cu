@@ -98,7 +98,7 @@ void with_source(TableLayout layout, const SivKeySource& keys, Run&& run) {
   layout == TableLayout::tables_128 ? run(Tables128{}, source) : run(Tables64{}, source);
 }
 
-LaunchShape shape_for(const Device& device, std::uint32_t count, std::size_t shared_len) {
+LaunchConfiguration configuration_for(const Device& device, std::uint32_t count, std::size_t shared_len) {
   return parallel_configuration(device, (std::uint64_t{count} + warp_len - 1) / warp_len, shared_len);
 }
 
@@ -107,21 +107,21 @@ LaunchShape shape_for(const Device& device, std::uint32_t count, std::size_t sha
 void derive_siv_keys(const Device& device, Stream stream, TableLayout layout, const SivMessages& messages,
                      const SivKeySource& keys, const SivDerivedKeys& derived) {
   with_source(layout, keys, [&]<class Tables, class Source>(Tables, const Source& source) {
-    launch(&derive_siv_keys_kernel<Tables, Source>, shape_for(device, messages.count, Tables::shared_len), stream,
-           source, messages, derived);
+    launch(&derive_siv_keys_kernel<Tables, Source>, configuration_for(device, messages.count, Tables::shared_len),
+           stream, source, messages, derived);
   });
 }
 
 void begin_siv_messages(const Device& device, Stream stream, const SivMessages& messages, GivenTag given) {
-  launch(&begin_siv_messages_kernel, shape_of_lanes(device, messages.count, begin_threads, 16), stream, messages,
-         given);
+  launch(&begin_siv_messages_kernel, configuration_of_lanes(device, messages.count, begin_threads, 16), stream,
+         messages, given);
 }
 
 void finish_siv_tags(const Device& device, Stream stream, TableLayout layout, const SivMessages& messages,
                      const SivKeySource& keys, const Block* hashes, bool encrypting, std::uint32_t* verdicts) {
   with_source(layout, keys, [&]<class Tables, class Source>(Tables, const Source& source) {
-    launch(&finish_siv_tags_kernel<Tables, Source>, shape_for(device, messages.count, Tables::shared_len), stream,
-           source, messages, hashes, encrypting, verdicts);
+    launch(&finish_siv_tags_kernel<Tables, Source>, configuration_for(device, messages.count, Tables::shared_len),
+           stream, source, messages, hashes, encrypting, verdicts);
   });
 }
 

@@ -10,10 +10,11 @@ namespace {
 template <class Key>
 void launch_kernel(const Device& device, Stream stream, CounterForm form, const typename Key::Source& source,
                    const CounterParameters& parameters, const Speculation& speculation) {
-  const LaunchShape shape{device.multiprocessors, block_threads, Key::shared_len};
+  const LaunchConfiguration configuration{device.multiprocessors, block_threads, Key::shared_len};
   form == CounterForm::first_word
-      ? launch(&hybrid_batch_kernel<Key, LittleEndianCounterMode>, shape, stream, source, parameters, speculation)
-      : launch(&hybrid_batch_kernel<Key, CounterMode>, shape, stream, source, parameters, speculation);
+      ? launch(&hybrid_batch_kernel<Key, LittleEndianCounterMode>, configuration, stream, source, parameters,
+               speculation)
+      : launch(&hybrid_batch_kernel<Key, CounterMode>, configuration, stream, source, parameters, speculation);
 }
 
 }  // namespace

@@ -9,8 +9,8 @@ namespace warpcipher::cuda::lane_table {
 void launch_hybrid_packed(const Device& device, Stream stream, const CounterSource<OneKeySource>& batch,
                           const CounterParameters& parameters, const PackedLayout& layout,
                           const Speculation& speculation) {
-  launch(&hybrid_packed_kernel, LaunchShape{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream,
-         batch, parameters, layout, speculation);
+  launch(&hybrid_packed_kernel, LaunchConfiguration{device.multiprocessors, block_threads, HybridPolicy::shared_len},
+         stream, batch, parameters, layout, speculation);
 }
 
 }  // namespace warpcipher::cuda::lane_table

@@ -216,7 +216,7 @@ void plan_rows(const Device& device, Stream stream, const RowPlanning& planning)
 
 void launch_hybrid_rows(const Device& device, Stream stream, bool inverse, const TextSource<RowSource>& text,
                         const RowTweaks& tweaks) {
-  const LaunchShape configuration{device.multiprocessors, block_threads, HybridPolicy::shared_len};
+  const LaunchConfiguration configuration{device.multiprocessors, block_threads, HybridPolicy::shared_len};
   inverse ? launch(&hybrid_text_kernel<XtsRows<true>, RowSource>, configuration, stream, text, tweaks)
           : launch(&hybrid_text_kernel<XtsRows<false>, RowSource>, configuration, stream, text, tweaks);
 }

@@ -28,14 +28,15 @@ __global__ void cut_units_kernel(const __grid_constant__ TileList list, MessageV
 }  // namespace
 
 void cut_units(const Device& device, Stream stream, const TileList& list, MessageView* units) {
-  launch(&cut_units_kernel, shape_of_lanes(device, list.tiles, 256, 8), stream, list, units);
+  launch(&cut_units_kernel, configuration_of_lanes(device, list.tiles, 256, 8), stream, list, units);
 }
 
 template <class Mode, class Source, class Parameters>
 void launch_hybrid_text(const Device& device, Stream stream, const TextSource<Source>& source,
                         const Parameters& parameters) {
   launch(&hybrid_text_kernel<Mode, Source>,
-         LaunchShape{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream, source, parameters);
+         LaunchConfiguration{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream, source,
+         parameters);
 }
 
 template void launch_hybrid_text<EcbEncryption>(const Device&, Stream, const TextSource<SingleSource>&,

@@ -9,7 +9,7 @@
 namespace warpcipher::cuda::lane_table {
 
 // A block has as many warps as tiles, up to 32: more would only wait until the tables are filled.
-inline LaunchShape parallel_configuration(const Device& device, std::uint64_t tiles, std::size_t shared_len) {
+inline LaunchConfiguration parallel_configuration(const Device& device, std::uint64_t tiles, std::size_t shared_len) {
   const std::uint64_t blocks = tiles < device.multiprocessors ? tiles : device.multiprocessors;
   std::uint64_t warps = (tiles + blocks - 1) / blocks;
   if (warps > block_threads / warp_len) warps = block_threads / warp_len;

@@ -66,7 +66,7 @@ void launch_parallel(const ParallelLaunch& run, Parameters parameters) {
   static_assert(std::is_same_v<Parameters, typename Mode::Parameters>);
   if constexpr (requires { parameters.set_stride(std::uint64_t{}); }) {
     if (run.single != nullptr) {
-      const LaunchShape configuration = parallel_configuration(run.device, run.single->tiles, 0);
+      const LaunchConfiguration configuration = parallel_configuration(run.device, run.single->tiles, 0);
       parameters.set_stride(std::uint64_t{configuration.blocks} * (configuration.threads / warp_len));
     }
   }

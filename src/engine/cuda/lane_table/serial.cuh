@@ -128,7 +128,8 @@ __device__ __forceinline__ void run_message(const Cipher& cipher, const Feedback
 inline constexpr std::uint32_t least_serial_warps = 8;  // of a block: with fewer, filling the tables takes too long
 
 // A block for each multiprocessor as long as there are warps for it.
-inline LaunchShape serial_configuration(const Device& device, std::uint32_t messages, std::uint32_t most_warps) {
+inline LaunchConfiguration serial_configuration(const Device& device, std::uint32_t messages,
+                                                std::uint32_t most_warps) {
   const std::uint32_t warps = (messages + warp_len - 1) / warp_len;
   const std::uint32_t blocks = warps < device.multiprocessors ? warps : device.multiprocessors;
   std::uint32_t warps_of_block = (warps + blocks - 1) / blocks;

@@ -194,7 +194,8 @@ __global__ void __launch_bounds__(Warps* warp_len, 1)
 template <class Tables, int Rounds, std::uint32_t Warps>
 void launch_warps(const Device& device, Stream stream, TableLayout layout, const SerialParameters& parameters) {
   const std::uint32_t room = parameters.staged ? count_staged_warps(device, layout) : Warps;
-  LaunchShape configuration = serial_configuration(device, parameters.batch.messages, room < Warps ? room : Warps);
+  LaunchConfiguration configuration =
+      serial_configuration(device, parameters.batch.messages, room < Warps ? room : Warps);
   configuration.shared_len =
       Tables::shared_len + (parameters.staged ? configuration.threads / warp_len * staged_len : 0);
   launch(&serial_aes_kernel<Tables, Rounds, Warps>, configuration, stream, parameters);

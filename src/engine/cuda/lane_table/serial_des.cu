@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(block_threads, 1) serial_des_kernel(const __gr
 }  // namespace
 
 void run_serial_batch(const Device& device, Stream stream, Mode mode, const SerialDesBatch& batch) {
-  LaunchShape configuration = serial_configuration(device, batch.messages, block_threads / warp_len);
+  LaunchConfiguration configuration = serial_configuration(device, batch.messages, block_threads / warp_len);
   configuration.shared_len = DesTables::shared_len;
   const DesSchedules& schedules = batch.schedules;
   launch(&serial_des_kernel, configuration, stream,

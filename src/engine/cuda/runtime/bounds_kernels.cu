@@ -88,12 +88,12 @@ __global__ void nothing_kernel() {}
 void launch_pipe(Pipe pipe, std::uint32_t blocks, std::size_t shared_len, Elapsed* elapsed, std::uint32_t* sink,
                  std::uint32_t loops, Stream stream) {
   launch(pipe == Pipe::logic ? &measure_kernel<LogicOperations> : &measure_kernel<SharedLoads>,
-         LaunchShape{blocks, threads, shared_len - loop_operations * warp_len * sizeof(std::uint32_t)}, stream, elapsed,
-         sink, loops);
+         LaunchConfiguration{blocks, threads, shared_len - loop_operations * warp_len * sizeof(std::uint32_t)}, stream,
+         elapsed, sink, loops);
 }
 
 }  // namespace bounds
 
-void launch_nothing(Stream stream) { launch(&bounds::nothing_kernel, LaunchShape{1, 32}, stream); }
+void launch_nothing(Stream stream) { launch(&bounds::nothing_kernel, LaunchConfiguration{1, 32}, stream); }
 
 }  // namespace warpcipher::cuda

@@ -107,7 +107,7 @@ void copy_many(const DeviceCopy* copies, std::size_t count, Pace pace, Stream st
   constexpr std::size_t warps_of_block = threads / warp_len;
   const std::size_t most_blocks = pace == Pace::gentle ? gentle_blocks : full_blocks;
   const std::size_t blocks = std::min(most_blocks, (count + warps_of_block - 1) / warps_of_block);
-  launch(&copy_many_kernel, LaunchShape{static_cast<std::uint32_t>(blocks), threads}, stream, copies,
+  launch(&copy_many_kernel, LaunchConfiguration{static_cast<std::uint32_t>(blocks), threads}, stream, copies,
          static_cast<std::uint32_t>(count));
 }
 

@@ -14,31 +14,32 @@
 
 namespace warpcipher::cuda {
 
-struct LaunchShape {
+struct LaunchConfiguration {
   std::uint32_t blocks;
   std::uint32_t threads;
   std::size_t shared_len = 0;  // dynamic shared memory, bytes
 };
 
 // Enough blocks of `threads` threads for all lanes, up to a limit for each multiprocessor: kernels loop over the rest.
-inline LaunchShape shape_of_lanes(const Device& device, std::uint64_t lanes, std::uint32_t threads,
-                                  std::uint32_t most_of_multiprocessor) {
+inline LaunchConfiguration configuration_of_lanes(const Device& device, std::uint64_t lanes, std::uint32_t threads,
+                                                  std::uint32_t most_of_multiprocessor) {
   const std::uint64_t wanted = (lanes + threads - 1) / threads;
   const std::uint64_t most = std::uint64_t{most_of_multiprocessor} * device.multiprocessors;
   return {static_cast<std::uint32_t>(wanted < most ? wanted : most), threads};
 }
 
 template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream stream, Arguments&&... arguments) {
-  if (shape.shared_len > 48 * 1024) {  // more than that must be asked for
+void launch(void (*kernel)(Parameters...), const LaunchConfiguration& configuration, Stream stream,
+            Arguments&&... arguments) {
+  if (configuration.shared_len > 48 * 1024) {  // more than that must be asked for
     check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(shape.shared_len)),
+                               static_cast<int>(configuration.shared_len)),
           "reserve shared memory for a kernel");
   }
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(shape.blocks);
-  config.blockDim = dim3(shape.threads);
-  config.dynamicSmemBytes = shape.shared_len;
+  config.gridDim = dim3(configuration.blocks);
+  config.blockDim = dim3(configuration.threads);
+  config.dynamicSmemBytes = configuration.shared_len;
   config.stream = static_cast<cudaStream_t>(stream);
   check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), "start a kernel");
 }
