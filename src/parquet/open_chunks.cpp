@@ -105,10 +105,20 @@ class Opening {
   std::optional<OpenFailure> failure_;
 };
 
+// Of a thread: it serves its next pieces too, since memory that is new costs as much as reading. It holds ciphertext.
+PagePiece& piece_of_this_thread() {
+  thread_local PagePiece piece;
+  return piece;
+}
+
 class Worker {
  public:
   Worker(std::string_view engine, Opening& opening, bool shares)
       : engine_(engine), opening_(opening), shares_(shares) {}
+
+  ~Worker() { piece_.buffer.trim(); }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
 
   void work() {
     while (opening_.goes_on()) {
@@ -233,7 +243,7 @@ class Worker {
   const std::string_view engine_;
   Opening& opening_;
   const bool shares_;
-  PagePiece piece_;
+  PagePiece& piece_ = piece_of_this_thread();
   std::vector<std::uint8_t> ivs_;
   std::vector<Message> messages_;
   std::vector<Result> results_;

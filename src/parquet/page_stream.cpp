@@ -15,6 +15,8 @@ namespace {
 // Of Zen 3: a core's cache holds that and its plaintext.
 constexpr std::uint64_t piece_len = std::uint64_t{128} << 10;
 
+constexpr std::size_t most_kept = std::size_t{4} << 20;
+
 // A header is some 60 bytes, and the length of its page follows: with that the next piece is read in one go.
 constexpr std::uint64_t look_ahead = 256;
 
@@ -45,6 +47,12 @@ std::uint8_t* PageBuffer::room(std::size_t size) {
     size_ = size;
   }
   return bytes_.get();
+}
+
+void PageBuffer::trim() {
+  if (size_ <= most_kept) return;
+  bytes_.reset();
+  size_ = 0;
 }
 
 PageStream::PageStream(const ChunkSource& source, const SealedChunk& chunk, Bytes prefix, std::uint64_t page_overhead)

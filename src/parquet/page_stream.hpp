@@ -45,6 +45,9 @@ class PageBuffer {
   // Room for that many bytes; what it held is lost if it grows.
   std::uint8_t* room(std::size_t size);
 
+  // Frees more than is worth keeping.
+  void trim();
+
  private:
   static constexpr std::align_val_t alignment{4096};
   struct Free {

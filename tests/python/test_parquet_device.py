@@ -20,7 +20,7 @@ from warpcipher import _native, parquet
 from warpcipher.formats import FormatError
 from warpcipher.formats.base import wipe
 from warpcipher.parquet import device as device_module
-from warpcipher.parquet import image, lazy, opening, source
+from warpcipher.parquet import host, image, lazy, opening, source
 
 numpy = pytest.importorskip("numpy")
 
@@ -300,7 +300,7 @@ def test_a_chunk_that_is_read_in_parts_is_wiped(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(lazy, "wipe", lambda buffer: (wiped.append(buffer), wipe(buffer)))
     with parquet.open(write(table()), KEY) as file:
         (chunk,) = file.chunks([0], [0])
-        source = lazy.LazyImage(file, [chunk], b"", lazy.Rooms(chunk.size))
+        source = lazy.LazyImage(file, [chunk], b"", lazy.Rooms(chunk.size, host.new_room))
         source.seek(chunk.start + 50)
         assert any(source.read(100))
     (plain,) = wiped

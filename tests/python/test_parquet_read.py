@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import os
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from parquet_cases import (
 from warpcipher import parquet
 from warpcipher.formats import FormatError
 from warpcipher.parquet import decode, host, lazy
+from warpcipher.parquet.host import new_room
 
 PREFIXES: tuple[dict[str, Any], ...] = (
     {},
@@ -265,7 +267,7 @@ def test_what_a_buffer_held_before_is_not_read(monkeypatch: pytest.MonkeyPatch) 
     with parquet.open(data, KEY) as file:
         chunks = file.chunks([0, 1], [0, 2])
         longest = max(chunk.size for chunk in chunks)
-        image = lazy.LazyImage(file, chunks, b"tail", Dirty(longest))
+        image = lazy.LazyImage(file, chunks, b"tail", Dirty(longest, new_room))
         whole = bytes(image.read())
         assert whole.endswith(b"tail")
         for chunk in chunks:
@@ -277,7 +279,7 @@ def test_what_a_buffer_held_before_is_not_read(monkeypatch: pytest.MonkeyPatch) 
 def test_a_buffer_serves_the_next_chunk_once_nobody_reads_it() -> None:
     with parquet.open(write(table()), KEY) as file:
         chunks = file.chunks([0, 1], [0, 1])
-        rooms = lazy.Rooms(max(chunk.size for chunk in chunks))
+        rooms = lazy.Rooms(max(chunk.size for chunk in chunks), new_room)
         image = lazy.LazyImage(file, chunks, b"", rooms)
 
         def read(number: int) -> tuple[pa.Buffer, object]:
@@ -292,6 +294,18 @@ def test_a_buffer_serves_the_next_chunk_once_nobody_reads_it() -> None:
         del after
         assert read(2)[1] is free
         assert held.to_pybytes() == before
+
+
+def test_long_chunks_in_the_child_of_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads that read them do not live there: the pool is made anew."""
+    monkeypatch.setattr(decode, "SHORT_CHUNK", 1)
+    data = write(table())
+    assert parquet.read_table(data, KEY).equals(table())
+    assert decode._pools
+    program = os.fork()
+    if program == 0:
+        os._exit(1 if decode._pools else 0)
+    assert os.waitpid(program, 0)[1] == 0
 
 
 def test_keys_from_a_function() -> None:

@@ -9,8 +9,10 @@ object in Python costs as much as decrypting some hundred KiB.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +66,10 @@ class ArrowDecoder:
             out[end:] = footer
         return self._arrow.BufferReader(whole)
 
+    def _room(self, size: int) -> memoryview:
+        """Of Arrow's pool, which keeps what was freed for the next table."""
+        return memoryview(self._arrow.allocate_buffer(size)).cast("B")
+
     def _by_columns(
         self,
         file: File,
@@ -74,7 +80,7 @@ class ArrowDecoder:
     ) -> pyarrow.Table:
         tail = enclosed(footer_in_place(file, row_groups, columns))
         metadata = self._parquet.read_metadata(self._arrow.BufferReader(PLAIN_MAGIC + tail))
-        rooms = Rooms(max(chunk.size for chunk in chunks))
+        rooms = Rooms(max(chunk.size for chunk in chunks), self._room)
         cores = self._arrow.cpu_count()
         parts = _parts(file, chunks, columns, cores * _PARTS_OF_THREAD)
         threads = -(-cores // len(parts))
@@ -97,13 +103,7 @@ class ArrowDecoder:
 
         if len(parts) == 1:
             return read(parts[0])
-        with ThreadPoolExecutor(min(cores, len(parts)), "warpcipher-table") as pool:
-            coming = [pool.submit(read, part) for part in parts]
-            try:
-                tables = [each.result() for each in coming]
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        tables = _run_all([partial(read, part) for part in parts], cores)
         fields = [field for table in tables for field in table.schema]
         return self._arrow.Table.from_arrays(
             [column for table in tables for column in table.columns],
@@ -116,6 +116,26 @@ class ArrowDecoder:
         # Not through a data set, which reads a whole struct where a part of it was asked for.
         with self._parquet.ParquetFile(source, metadata=metadata) as reader:
             return reader.read(columns=names, use_threads=use_threads)
+
+
+_pools: list[ThreadPoolExecutor] = []
+"""At most one, whose threads stay: Arrow's memory belongs to the thread that decoded into it, and
+what a thread that ended leaves behind is slow to use again."""
+
+os.register_at_fork(after_in_child=_pools.clear)
+
+
+def _run_all(tasks: Sequence[Callable[[], Any]], threads: int) -> list[Any]:
+    """What the tasks return, in their order; none runs any more when one has failed."""
+    if not _pools:
+        _pools.append(ThreadPoolExecutor(threads, "warpcipher-table"))
+    coming = [_pools[0].submit(task) for task in tasks]
+    try:
+        return [each.result() for each in coming]
+    finally:
+        for each in coming:
+            each.cancel()
+        wait(coming)
 
 
 def _parts(

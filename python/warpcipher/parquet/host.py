@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import mmap
 import os
 from array import array
 from collections.abc import Sequence
@@ -30,6 +32,19 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _PAGE_FIELDS = 3
+
+
+_HUGE_PAGE = 2 << 20
+
+
+def new_room(size: int) -> memoryview:
+    """Zeros, in pages of 2 MiB where the kernel has them: it takes as long to hand out 92 MiB in
+    pages of 4 KiB as to decrypt them."""
+    memory = mmap.mmap(-1, max(size, 1))
+    if size >= _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel without such pages
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return memoryview(memory)[:size]
 
 
 def module_place(chunk: Chunk, module: int) -> Place:

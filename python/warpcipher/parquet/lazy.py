@@ -10,11 +10,10 @@ So no image of the table is made, and the memory of one chunk serves the next.
 from __future__ import annotations
 
 import io
-import mmap
 import threading
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..formats.base import wipe
 from .file import Chunk, File
@@ -27,10 +26,11 @@ _FIRST_LOOK = 64 << 10
 
 class Rooms:
     """Buffers of `size` bytes that serve one chunk after another, of any reader: memory that is new
-    costs a third of what decryption does."""
+    may cost more than decryption. make: makes one, with any content."""
 
-    def __init__(self, size: int) -> None:
-        self._size = max(size, 1)
+    def __init__(self, size: int, make: Callable[[int], memoryview]) -> None:
+        self._size = size
+        self._make = make
         self._free: deque[memoryview] = deque()
 
     def take(self) -> memoryview:
@@ -38,7 +38,7 @@ class Rooms:
         try:
             return self._free.pop()
         except IndexError:
-            return memoryview(mmap.mmap(-1, self._size))
+            return self._make(self._size)
 
     def give(self, room: memoryview) -> None:
         """Takes it back."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +13,7 @@ from .dest import Dest, writing
 from .device import Device
 from .file import File
 from .footer import PLAIN_MAGIC, describe
+from .host import new_room
 from .image import Image, Progress, enclosed
 from .keyring import Keys
 from .modules import wipe_any
@@ -79,7 +79,7 @@ class ParquetFile(File):
         """
         image = Image(self, self.choose_row_groups(row_groups), self.choose_columns(columns))
         if device is None:
-            memory: Any = memoryview(mmap.mmap(-1, image.room))
+            memory: Any = new_room(image.room)
             memory = memory[: image.fill(memory)]
         else:
             memory = image.on_device(Device(device))

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chunks decrypted from memory and from a file, piece by piece.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/bytes.hpp"
+#include "dispatch/run.hpp"
+#include "mode/algorithm.hpp"
+#include "parquet/open_chunks.hpp"
+#include "parquet_support.hpp"
+
+namespace warpcipher::parquet {
+namespace {
+
+const Text prefix = bytes_of("file");
+constexpr std::uint64_t ctr_overhead = length_size + nonce_size;
+
+// A page header for a page of that many bytes, encrypted.
+Text header_of(std::uint64_t size, bool dictionary) {
+  return StructText()
+      .integer(1, dictionary ? 2 : 0, Kind::i32)
+      .integer(2, static_cast<std::int64_t>(size), Kind::i32)
+      .integer(3, static_cast<std::int64_t>(size), Kind::i32)
+      .end();
+}
+
+struct TestKeys {
+  Key gcm{find_algorithm("aes-128-gcm"), Text(16, 7)};
+  Key ctr{find_algorithm("aes-128-ctr"), Text(16, 7)};
+};
+
+// A chunk of pages of these sizes, and what it is without encryption but for the headers.
+struct TestChunk {
+  TestChunk(const TestKeys& keys, std::vector<std::size_t> sizes, std::int16_t column, bool dictionary, bool counter)
+      : column_(column), dictionary_(dictionary) {
+    for (std::size_t page = 0; page < sizes.size(); ++page) {
+      const std::uint64_t overhead = counter ? ctr_overhead : gcm_overhead;
+      const Text header = header_of(sizes[page] + overhead, dictionary && page == 0);
+      seal(keys.gcm, header, true, page);
+      Text text(sizes[page]);
+      for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<std::uint8_t>(i * 31 + page);
+      seal(counter ? keys.ctr : keys.gcm, text, false, page);
+      texts.push_back(text);
+      header_sizes.push_back(header.size());
+    }
+  }
+
+  SealedChunk at(std::uint64_t position) const { return {position, data.size(), 5, column_, true, dictionary_}; }
+
+  Text data;
+  std::vector<Text> texts;
+  std::vector<std::size_t> header_sizes;
+  std::vector<std::size_t> ends;  // of modules
+
+ private:
+  void seal(const Key& key, const Text& text, bool is_head, std::size_t page) {
+    const bool is_aead = key.algorithm().is_aead();
+    const std::size_t at = data.size();
+    data.resize(at + length_size + nonce_size + text.size() + (is_aead ? tag_size : 0));
+    store_le32(data.data() + at, static_cast<std::uint32_t>(data.size() - at - length_size));
+    std::uint8_t* const nonce = data.data() + at + length_size;
+    for (std::size_t i = 0; i < nonce_size; ++i) nonce[i] = static_cast<std::uint8_t>(ends.size() + 3 * i + 50);
+    std::vector<std::uint8_t> aad;
+    const bool first = dictionary_ && page == 0;
+    append_page_aad(aad, prefix, is_head, first, 5, column_, page - (dictionary_ ? 1 : 0));
+    Text iv(nonce, nonce + nonce_size);
+    if (!is_aead) iv.insert(iv.end(), {0, 0, 0, 1});
+    Message m;
+    m.key = &key;
+    m.in = text.data();
+    m.out = nonce + nonce_size;
+    m.in_len = m.out_len = text.size();
+    m.iv = iv.data();
+    m.iv_len = iv.size();
+    if (is_aead) {
+      m.aad = aad.data();
+      m.aad_len = aad.size();
+      m.tag = nonce + nonce_size + text.size();
+      m.tag_len = tag_size;
+    }
+    Result result;
+    run("reference", {&m, 1}, {&result, 1});
+    EXPECT_EQ(result.status, Status::ok);
+    ends.push_back(data.size());
+  }
+
+  std::int16_t column_;
+  bool dictionary_;
+};
+
+// A file that vanishes.
+class TestFile {
+ public:
+  explicit TestFile(const Text& text) : file_(std::tmpfile()) {
+    EXPECT_EQ(std::fwrite(text.data(), 1, text.size(), file_), text.size());
+    std::fflush(file_);
+  }
+  ~TestFile() { std::fclose(file_); }
+  TestFile(const TestFile&) = delete;
+  TestFile& operator=(const TestFile&) = delete;
+  int descriptor() const { return fileno(file_); }
+
+ private:
+  std::FILE* const file_;
+};
+
+ChunkSource of_file(int descriptor) {
+  ChunkSource source;
+  source.descriptor = descriptor;
+  return source;
+}
+
+ChunkSource of_bytes(Bytes bytes, std::uint64_t begin = 0) {
+  ChunkSource source;
+  source.bytes = bytes;
+  source.begin = begin;
+  return source;
+}
+
+// One after another.
+Text joined(std::initializer_list<Bytes> parts) {
+  Text text;
+  for (const Bytes part : parts) text.insert(text.end(), part.begin(), part.end());
+  return text;
+}
+
+struct Opened {
+  OpenResult result;
+  Text out;
+};
+
+Opened open(const ChunkSource& source, const std::vector<SealedChunk>& chunks, bool counter = false,
+            std::size_t threads = 0, std::size_t more_room = 9) {
+  const TestKeys keys;
+  const std::vector<std::uint32_t> index(chunks.size());
+  const Key* const head[] = {&keys.gcm};
+  const Key* const page[] = {counter ? &keys.ctr : &keys.gcm};
+  std::size_t room = more_room;
+  for (const SealedChunk& chunk : chunks) room += chunk.size;
+  Opened found{{}, Text(room, 0xee)};
+  found.result =
+      open_chunks("cpu", {source, chunks, index, head, page, prefix, found.out}, threads, std::function<void(bool)>());
+  return found;
+}
+
+bool is_zero(std::span<const std::uint8_t> bytes) {
+  for (const std::uint8_t byte : bytes) {
+    if (byte != 0) return false;
+  }
+  return true;
+}
+
+void expect_opened(const Opened& found, const std::vector<const TestChunk*>& chunks) {
+  ASSERT_FALSE(found.result.failure);
+  ASSERT_EQ(found.result.chunks.size(), chunks.size());
+  std::uint64_t end = 0;
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    const TestChunk& chunk = *chunks[c];
+    const OpenedChunk& opened = found.result.chunks[c];
+    EXPECT_EQ(opened.out, end);
+    ASSERT_EQ(opened.pages.size(), chunk.texts.size());
+    std::uint64_t at = 0, position = 0;
+    for (std::size_t i = 0; i < chunk.texts.size(); ++i) {
+      EXPECT_EQ(opened.pages[i].position, position);
+      EXPECT_EQ(opened.pages[i].out, at);
+      EXPECT_EQ(opened.pages[i].size, chunk.header_sizes[i] + chunk.texts[i].size());
+      const std::uint64_t text = end + at + chunk.header_sizes[i];
+      EXPECT_EQ(Text(found.out.begin() + static_cast<std::ptrdiff_t>(text),
+                     found.out.begin() + static_cast<std::ptrdiff_t>(text + chunk.texts[i].size())),
+                chunk.texts[i]);
+      at += opened.pages[i].size;
+      position = chunk.ends[2 * i + 1];
+    }
+    EXPECT_EQ(opened.size, at);
+    end += at;
+  }
+  EXPECT_TRUE(is_zero(std::span(found.out).subspan(end)));
+}
+
+// Shorter and longer than a piece, one after another, and many short ones.
+std::vector<std::size_t> page_sizes() {
+  std::vector<std::size_t> sizes{100, 70'000, 0, 300'000, 65'000, 65'000, 1, 1'100'000, 12};
+  sizes.insert(sizes.end(), 300, 1000);
+  return sizes;
+}
+
+TEST(ParquetOpen, ChunksOfAnyPages) {
+  const TestKeys keys;
+  for (const bool counter : {false, true}) {
+    const TestChunk first(keys, page_sizes(), 1, true, counter), second(keys, {5000, 131'072}, 2, false, counter);
+    const Text text = joined({Text(4, 0xaa), first.data, second.data});
+    const std::vector<SealedChunk> chunks{first.at(4), second.at(4 + first.data.size())};
+    const TestFile file(text);
+    for (const std::size_t threads : {0u, 1u, 2u, 99u}) {
+      expect_opened(open(of_file(file.descriptor()), chunks, counter, threads), {&first, &second});
+      expect_opened(open(of_bytes(text), chunks, counter, threads), {&first, &second});
+    }
+    expect_opened(open(of_bytes(std::span(text).subspan(4), 4), chunks, counter), {&first, &second});
+    expect_opened(open(of_file(file.descriptor()), {chunks[1], chunks[0]}, counter), {&second, &first});
+  }
+}
+
+TEST(ParquetOpen, ChunksWithoutPagesAndWithoutEncryption) {
+  const TestKeys keys;
+  const TestChunk sealed(keys, {50}, 0, false, false);
+  const Text text = joined({bytes_of("plain"), sealed.data});
+  const std::vector<SealedChunk> chunks{sealed.at(5), {0, 5}, {3, 0}, {5, 0, 0, 0, true}};
+  const TestFile file(text);
+  for (const ChunkSource& source : {of_file(file.descriptor()), of_bytes(text)}) {
+    const Opened found = open(source, chunks);
+    ASSERT_FALSE(found.result.failure);
+    const OpenedChunk& plain = found.result.chunks[1];
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(found.out.data() + plain.out), plain.size), "plain");
+    EXPECT_EQ(found.result.chunks[2].size, 0u);
+    EXPECT_EQ(found.result.chunks[3].size, 0u);
+  }
+}
+
+TEST(ParquetOpen, AChangeInAnyModuleIsNamedAndNothingIsLeft) {
+  const TestKeys keys;
+  const TestChunk chunk(keys, {100, 200'000, 3000, 50}, 1, true, false);
+  std::size_t begin = 0;
+  for (std::size_t module = 0; module < chunk.ends.size(); ++module) {
+    for (const std::size_t at : {begin + length_size, chunk.ends[module] - 1}) {
+      Text changed = chunk.data;
+      changed[at] ^= 1;
+      const TestFile file(changed);
+      for (const ChunkSource& source : {of_file(file.descriptor()), of_bytes(changed)}) {
+        const Opened found = open(source, {chunk.at(0)});
+        ASSERT_TRUE(found.result.failure);
+        EXPECT_EQ(found.result.failure->kind, OpenFailure::Kind::bad_tag);
+        EXPECT_EQ(found.result.failure->module, module);
+        EXPECT_TRUE(is_zero(found.out));
+      }
+    }
+    begin = chunk.ends[module];
+  }
+}
+
+TEST(ParquetOpen, LengthsThatLieAreRefused) {
+  const TestKeys keys;
+  const TestChunk chunk(keys, {100, 5000}, 1, false, false);
+  const auto why = [&](const std::function<void(Text&)>& change) {
+    Text changed = chunk.data;
+    change(changed);
+    SealedChunk sealed = chunk.at(0);
+    sealed.size = changed.size();
+    const Opened found = open(of_bytes(changed), {sealed});
+    EXPECT_TRUE(found.result.failure && is_zero(found.out));
+    return found.result.failure ? found.result.failure->why : "";
+  };
+  const std::string sum = "the lengths of its modules do not add up to its ";
+  const std::string all = std::to_string(chunk.data.size());
+  EXPECT_EQ(why([](Text& text) { store_le32(text.data(), 0xffffffff); }), sum + all + " bytes");
+  EXPECT_EQ(why([](Text& text) { store_le32(text.data(), 11); }), "a module of 11 bytes is shorter than its nonce");
+  EXPECT_EQ(why([](Text& text) { text = modules_of({20, 40}); }), "a module is shorter than its nonce and tag");
+  EXPECT_EQ(why([&](Text& text) { text.resize(chunk.ends[2]); }),
+            "3 modules: expected a header and a page for each of up to 32768 pages");
+  EXPECT_EQ(why([&](Text& text) { text.resize(chunk.ends[2] + 3); }),
+            sum + std::to_string(chunk.ends[2] + 3) + " bytes");
+}
+
+TEST(ParquetOpen, MorePagesThanTheFormatNumbersAreRefused) {
+  const TestKeys keys;
+  const std::vector<std::size_t> sizes(32'770, 1);
+  const TestChunk chunk(keys, sizes, 0, true, false);
+  const Opened found = open(of_bytes(chunk.data), {chunk.at(0)});
+  ASSERT_TRUE(found.result.failure);
+  EXPECT_EQ(found.result.failure->why, "65540 modules: expected a header and a page for each of up to 32768 pages");
+}
+
+TEST(ParquetOpen, AHeaderOfAnotherPageIsRefused) {
+  const TestKeys keys;
+  const TestChunk chunk(keys, {100}, 0, false, true);
+  const Opened found = open(of_bytes(chunk.data), {chunk.at(0)});  // as GCM: the page is 16 bytes shorter
+  ASSERT_TRUE(found.result.failure);
+  EXPECT_EQ(found.result.failure->kind, OpenFailure::Kind::bad_tag);
+  SealedChunk dictionary = chunk.at(0);
+  dictionary.dictionary = true;
+  EXPECT_TRUE(open(of_bytes(chunk.data), {dictionary}, true).result.failure);
+}
+
+TEST(ParquetOpen, AFileThatEndsOrCannotBeRead) {
+  const TestKeys keys;
+  const TestChunk chunk(keys, {1000, 300'000}, 0, false, false);
+  const TestFile file(Text(chunk.data.begin(), chunk.data.end() - 10));
+  const Opened ended = open(of_file(file.descriptor()), {chunk.at(0)});
+  ASSERT_TRUE(ended.result.failure);
+  EXPECT_EQ(ended.result.failure->kind, OpenFailure::Kind::file);
+  EXPECT_EQ(ended.result.failure->read.position, chunk.data.size() - 10);
+  EXPECT_EQ(ended.result.failure->read.error, 0);
+  const Opened closed = open(of_file(1 << 20), {chunk.at(0)});
+  ASSERT_TRUE(closed.result.failure);
+  EXPECT_EQ(closed.result.failure->read.error, EBADF);
+}
+
+TEST(ParquetOpen, ArgumentsThatCannotBeRightAreRefused) {
+  const TestKeys keys;
+  const TestChunk chunk(keys, {100}, 0, false, false);
+  const auto says = [&](const SealedChunk& sealed) {
+    return refusal([&] { open(of_bytes(chunk.data), {sealed}, false, 0, 0); });
+  };
+  SealedChunk wrong = chunk.at(1);
+  EXPECT_EQ(says(wrong), "chunk 0: it does not fit");
+  wrong.position = UINT64_MAX;
+  EXPECT_EQ(says(wrong), "chunk 0: it does not fit");
+}
+
+}  // namespace
+}  // namespace warpcipher::parquet
