@@ -5,7 +5,6 @@ installed, or sees no GPU, skips the test that asks for it."""
 from __future__ import annotations
 
 import importlib
-import os
 from typing import Any
 
 import conformance_oracle as oracle
@@ -53,8 +52,6 @@ class Jax:
     writable = False
 
     def __init__(self) -> None:
-        # Else JAX takes three quarters of the memory of the GPU, which other processes test on too.
-        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         self.jax = pytest.importorskip("jax", reason="JAX is not installed")
         if self.jax.default_backend() != "gpu":
             pytest.skip("this JAX sees no GPU")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import types
 from typing import Any
@@ -333,3 +334,8 @@ def test_no_leaks() -> None:
         work()
     gc.collect()
     assert (sys.getrefcount(array), sys.getrefcount(out)) == before
+
+
+def test_jax_leaves_the_memory_of_a_gpu_to_other_processes() -> None:
+    """By what tests/conftest.py sets: several run tests on one GPU at a time."""
+    assert os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all tests need before one of them imports a library."""
+
+from __future__ import annotations
+
+import os
+
+# Else JAX takes three quarters of the memory of a GPU, on which other processes test too.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
