@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -41,6 +42,17 @@ inline std::size_t slot_len_for(std::uint64_t total, std::size_t threads) {
 inline std::size_t threads_with_slots(std::size_t threads, std::uint64_t total, std::size_t slot_len) {
   const auto pieces = static_cast<std::size_t>(total / slot_len + (total % slot_len != 0 ? 1 : 0));
   return std::clamp<std::size_t>(std::min(pieces, most_slots_len / (slots_of_thread * slot_len)), 1, threads);
+}
+
+// What a thread does that writes: one slot goes to the file while the other is filled. Slot: load() fills it with the
+// next piece, false when there is none; write() writes what it holds, if anything, false where that failed.
+template <class Slot>
+void write_in_turns(std::array<Slot, slots_of_thread>& slots) {
+  for (std::size_t turn = 0; slots[turn % slots_of_thread].write(); ++turn) {
+    if (slots[turn % slots_of_thread].load()) continue;
+    slots[(turn + 1) % slots_of_thread].write();
+    return;
+  }
 }
 
 }  // namespace warpcipher

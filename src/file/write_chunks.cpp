@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/write_chunks.hpp"
 
-#include <fcntl.h>
-#include <linux/magic.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -20,9 +12,11 @@
 #include "dispatch/columns.hpp"
 #include "dispatch/select.hpp"
 #include "engine/device_engine.hpp"
+#include "file/file_target.hpp"
 #include "file/file_work.hpp"
 #include "file/read_chunks.hpp"
 #include "file/slots.hpp"
+#include "file/text_parts.hpp"
 #include "mode/algorithm.hpp"
 
 namespace warpcipher {
@@ -74,45 +68,6 @@ void check(const ChunksToWrite& c) {
   }
 }
 
-// The file's memory, where it has some: a tmpfs. write() takes one lock for the whole of such a file, so that threads
-// wait for each other: 3.3 GB/s with any number of them, and 6.9 by a mapping with 16 (Xeon, 2 GiB). Its pages are
-// there before it is mapped: a full file system is an error, not a signal. On a disk the disk bounds both.
-class MappedFile {
- public:
-  // Not mapped where that is of no use. size: of the file, which becomes no longer.
-  MappedFile(int descriptor, std::uint64_t size) {
-    if (size == 0 || !is_in_memory(descriptor)) return;
-    if (const int error = posix_fallocate(descriptor, 0, static_cast<off_t>(size)); error != 0) {
-      if (error == ENOSPC) error_ = error;
-      return;
-    }
-    void* const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    if (memory == MAP_FAILED) return;  // a descriptor that cannot be read
-    memory_ = static_cast<std::uint8_t*>(memory);
-    size_ = size;
-  }
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  ~MappedFile() {
-    if (memory_ != nullptr) munmap(memory_, size_);
-  }
-
-  std::uint8_t* memory() const { return memory_; }
-  int error() const { return error_; }  // errno: there is no room
-
- private:
-  static bool is_in_memory(int descriptor) {
-    struct statfs system {};
-    struct stat file {};
-    return fstatfs(descriptor, &system) == 0 && system.f_type == TMPFS_MAGIC && fstat(descriptor, &file) == 0 &&
-           S_ISREG(file.st_mode);
-  }
-
-  std::uint8_t* memory_ = nullptr;
-  std::uint64_t size_ = 0;
-  int error_ = 0;
-};
-
 // Consecutive chunks that are encrypted together.
 struct Piece {
   std::size_t first = 0, count = 0;
@@ -123,17 +78,17 @@ struct Piece {
 
 class Writing {
  public:
-  // mapped: the file, or null.
-  Writing(const ChunksToWrite& chunks, const WriteOptions& options, std::size_t room, std::uint8_t* mapped)
-      : chunks_(chunks), work_(options.check), room_(room), mapped_(mapped) {
-    std::uint64_t begin = 0;
-    for (const TextPart& part : chunks.parts) {
-      part_begins_.push_back(begin);
-      begin += part.len;
-    }
-  }
+  // file_end: of what is written.
+  Writing(const ChunksToWrite& chunks, const WriteOptions& options, std::size_t room, std::uint64_t file_end)
+      : chunks_(chunks),
+        parts_(chunks.parts),
+        work_(options.check),
+        target_(chunks.descriptor, file_end, work_),
+        room_(room) {}
 
   const ChunksToWrite& chunks() const { return chunks_; }
+  const TextParts& parts() const { return parts_; }
+  FileTarget& target() { return target_; }
 
   // What a chunk takes of a slot. Tags that lie elsewhere in the file leave gaps, and the next chunk is aligned.
   static std::size_t room_of(const ChunksToWrite& c, std::size_t i) {
@@ -157,64 +112,21 @@ class Writing {
     return piece.count != 0;
   }
 
-  // Calls body(part, begin, len) for the parts that hold a range of the text.
-  template <class Body>
-  void for_parts(std::uint64_t begin, std::uint64_t len, Body&& body) const {
-    if (len == 0) return;
-    auto at = static_cast<std::size_t>(std::upper_bound(part_begins_.begin(), part_begins_.end(), begin) -
-                                       part_begins_.begin()) -
-              1;
-    for (; len != 0; ++at) {
-      const std::uint64_t skip = begin - part_begins_[at];
-      const std::uint64_t taken = std::min(len, chunks_.parts[at].len - skip);
-      if (taken != 0) body(chunks_.parts[at], skip, taken);
-      begin += taken;
-      len -= taken;
-    }
-  }
-
-  // False, and the call fails, where not all could be written.
-  bool write(const std::uint8_t* data, std::size_t len, std::uint64_t position) {
-    if (mapped_ != nullptr) {
-      std::copy_n(data, len, mapped_ + position);
-      return true;
-    }
-    while (len != 0) {
-      const ssize_t done = pwrite(chunks_.descriptor, data, len, static_cast<off_t>(position));
-      if (done < 0 && errno == EINTR) {
-        work_.check(true);
-        continue;
-      }
-      if (done <= 0) {
-        const int error = done < 0 ? errno : ENOSPC;
-        work_.stop();
-        const std::lock_guard lock(mutex_);
-        if (!failure_) failure_ = WriteFailure{position, error};
-        return false;
-      }
-      data += done;
-      len -= static_cast<std::size_t>(done);
-      position += static_cast<std::uint64_t>(done);
-    }
-    return true;
-  }
-
   template <class Body>
   std::optional<WriteFailure> run(std::size_t threads, Body&& body) {
-    work_.run(threads, body);
-    return failure_;
+    if (!target_.failure()) work_.run(threads, body);
+    return target_.failure();
   }
 
  private:
   const ChunksToWrite& chunks_;
+  const TextParts parts_;
   FileWork work_;
+  FileTarget target_;
   const std::size_t room_;
-  std::uint8_t* const mapped_;
-  std::vector<std::uint64_t> part_begins_;
   std::mutex mutex_;
   std::size_t next_ = 0;
   std::uint64_t text_begin_ = 0;
-  std::optional<WriteFailure> failure_;
 };
 
 // One piece on its way to the file: device memory that its plaintext is gathered in and that it is encrypted to,
@@ -260,7 +172,7 @@ class WriteSlot {
     for (std::size_t i = piece_.first; i < piece_.first + piece_.count; ++i) {
       const bool follows = at == begin + len && chunks_.file_offsets[i] == position + len;
       if (!follows) {
-        if (!writing_.write(pinned_ + begin, len, position)) return false;
+        if (!writing_.target().write(pinned_ + begin, len, position)) return false;
         begin = at;
         len = 0;
         position = chunks_.file_offsets[i];
@@ -271,21 +183,21 @@ class WriteSlot {
       }
       at += Writing::room_of(chunks_, i);
     }
-    return writing_.write(pinned_ + begin, len, position);
+    return writing_.target().write(pinned_ + begin, len, position);
   }
 
  private:
   void encrypt() {
     std::size_t filled = 0;
-    writing_.for_parts(piece_.text_begin, piece_.text_len,
-                       [&](const TextPart& part, std::uint64_t begin, std::uint64_t len) {
-                         if (part.memory == Memory::device) {
-                           engine_.copy_on_device(text_ + filled, part.data + begin, len, stream_);
-                         } else {
-                           engine_.copy_to_device(text_ + filled, part.data + begin, len, stream_);
-                         }
-                         filled += len;
-                       });
+    writing_.parts().for_range(piece_.text_begin, piece_.text_len,
+                               [&](Memory memory, const std::uint8_t* data, std::size_t len) {
+                                 if (memory == Memory::device) {
+                                   engine_.copy_on_device(text_ + filled, data, len, stream_);
+                                 } else {
+                                   engine_.copy_to_device(text_ + filled, data, len, stream_);
+                                 }
+                                 filled += len;
+                               });
     in_offsets_.clear();
     out_offsets_.clear();
     std::uint64_t in = 0, out = 0;
@@ -341,25 +253,6 @@ class WriteSlot {
   std::vector<Result> results_;
 };
 
-class WriteWorker {
- public:
-  WriteWorker(std::string_view name, DeviceEngine& engine, Writing& writing, int device, std::size_t room)
-      : scope_(engine, device),
-        slots_{WriteSlot(name, engine, writing, room), WriteSlot(name, engine, writing, room)} {}
-
-  void work() {
-    for (std::size_t turn = 0; slots_[turn % slots_of_thread].write(); ++turn) {
-      if (slots_[turn % slots_of_thread].load()) continue;
-      slots_[(turn + 1) % slots_of_thread].write();
-      return;
-    }
-  }
-
- private:
-  const SelectedDevice scope_;  // before the slots, and so there when they go
-  std::array<WriteSlot, slots_of_thread> slots_;
-};
-
 }  // namespace
 
 std::optional<WriteFailure> write_chunks(std::string_view engine, const ChunksToWrite& chunks,
@@ -381,11 +274,14 @@ std::optional<WriteFailure> write_chunks(std::string_view engine, const ChunksTo
   const auto room = std::max(longest, static_cast<std::size_t>(std::min<std::uint64_t>(piece_len, total)));
   if (room == 0) return std::nullopt;
   threads = threads_with_slots(threads, total, room);
-  const MappedFile file(chunks.descriptor, file_end);
-  if (file.error() != 0) return WriteFailure{file_end, file.error()};
-  Writing writing(chunks, options, room, file.memory());
+  Writing writing(chunks, options, room, file_end);
   const int device = device_engine.current_device();
-  return writing.run(threads, [&] { WriteWorker(engine, device_engine, writing, device, room).work(); });
+  return writing.run(threads, [&] {
+    const SelectedDevice scope(device_engine, device);  // before the slots, and so there when they go
+    std::array<WriteSlot, slots_of_thread> slots{WriteSlot(engine, device_engine, writing, room),
+                                                 WriteSlot(engine, device_engine, writing, room)};
+    write_in_turns(slots);
+  });
 }
 
 }  // namespace warpcipher

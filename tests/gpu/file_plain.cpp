@@ -2,6 +2,7 @@
 #include "file_plain.hpp"
 
 #include <cuda_runtime_api.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,6 +15,7 @@
 #include "cases.hpp"
 #include "engine/cuda/engine.hpp"
 #include "file/read_plain.hpp"
+#include "file/write_plain.hpp"
 #include "unnamed_file.hpp"
 
 namespace {
@@ -129,10 +131,43 @@ int test_failures(bool quick) {
   return failures + report(error == "interrupted", "an exception of the caller's is lost");
 }
 
+// Texts of device and host memory, written to a file.
+int test_writes(bool quick) {
+  int failures = 0;
+  for (unsigned i = 0; i < (quick ? 8 : 60); ++i) {
+    const Bytes text = random_bytes(i == 0 ? std::size_t{40} << 20 : 1 + random_below(quick ? 100'000 : 3'000'000));
+    void* memory = nullptr;
+    must(cudaMalloc(&memory, text.size()), "cudaMalloc");
+    must(cudaMemcpy(memory, text.data(), text.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
+    std::vector<TextPart> parts;
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t len = std::min(text.size() - begin, 1 + random_below(text.size()));
+      const bool on_device = parts.empty() || random_below(3) != 0;
+      parts.push_back({(on_device ? static_cast<const std::uint8_t*>(memory) : text.data()) + begin, len,
+                       on_device ? Memory::device : Memory::host});
+      begin += len;
+    }
+    const ReadOptions random = random_options();
+    WriteOptions options;
+    if (i != 0) {
+      options.threads = random.threads;
+      options.piece_len = random.piece_len;
+    }
+    const conformance::UnnamedFile file;
+    const auto failure = write_plain("cuda", file.descriptor(), parts, options);
+    Bytes got(text.size());
+    const ssize_t count = pread(file.descriptor(), got.data(), got.size(), 0);
+    must(cudaFree(memory), "cudaFree");
+    failures += report(!failure && count == static_cast<ssize_t>(text.size()) && got == text,
+                       "write " + std::to_string(i) + ": other bytes");
+  }
+  return failures;
+}
+
 }  // namespace
 
 int test_file_plain(bool quick) {
-  const int failures = test_ranges(quick) + test_failures(quick);
-  std::printf("%-16s      reads of files %s\n", "plain", failures == 0 ? "ok" : "FAILED");
+  const int failures = test_ranges(quick) + test_failures(quick) + test_writes(quick);
+  std::printf("%-16s      reads and writes of files %s\n", "plain", failures == 0 ? "ok" : "FAILED");
   return failures;
 }

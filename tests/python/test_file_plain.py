@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bytes of files that are not encrypted, read by all cores. tests/gpu reads them to a GPU."""
+"""Bytes of files that are not encrypted, read and written on all cores; tests/gpu does it with a
+GPU."""
 
 from __future__ import annotations
 
 import errno
+import itertools
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
 from format_cases import paint
 from warpcipher.formats import FormatError
 from warpcipher.formats.file_chunks import read_plain
+from warpcipher.formats.write_chunks import Texts, write_plain
 
 SIZE = (9 << 20) + 5
 """Of several pieces."""
@@ -59,3 +63,31 @@ def test_bad_arguments(stored: Path) -> None:
             read_plain(file.fileno(), (1 << 62) + 1, bytearray(1))
         with pytest.raises(BufferError, match="read-only"):
             read_plain(file.fileno(), 0, b"constant")
+
+
+def texts(*parts: bytes) -> Texts:
+    return Texts([memoryview(part) for part in parts], [], None, sum(map(len, parts)))
+
+
+@pytest.mark.parametrize("folder", ["/dev/shm", None])  # noqa: S108  # a tmpfs, which is mapped
+def test_parts_are_written_one_after_another(folder: str | None) -> None:
+    whole = paint(SIZE)
+    for ends in ((0, SIZE), (0, 1, 1, 4 << 20, SIZE), (0, 5000, (4 << 20) + 1, SIZE - 1, SIZE)):
+        parts = [whole[a:b] for a, b in itertools.pairwise(ends)]
+        with tempfile.TemporaryFile(dir=folder) as file:
+            write_plain(file.fileno(), texts(*parts, b""))
+            assert file.read() == whole
+    with tempfile.TemporaryFile(dir=folder) as file:
+        write_plain(file.fileno(), texts())
+        assert file.read() == b""
+
+
+def test_files_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"as it was")
+    for path, mode, says in (
+        (tmp_path / "x", "rb", "Bad file descriptor: at byte 0 of the file"),
+        (Path("/dev/full"), "r+b", "No space left on device: at byte"),
+    ):
+        with path.open(mode) as file, pytest.raises(OSError, match=says):
+            write_plain(file.fileno(), texts(bytes(SIZE)))
+    assert (tmp_path / "x").read_bytes() == b"as it was"

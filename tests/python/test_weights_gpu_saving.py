@@ -125,6 +125,24 @@ def test_a_file_that_ends_with_a_full_chunk(spare: int, tmp_path: Path) -> None:
     assert_same(weights.load_file(tmp_path / "x", KEY, framework="np"), model)
 
 
+def test_a_plain_file(tmp_path: Path) -> None:
+    """Its texts are written as they are, those of a GPU and others."""
+    model = {"x": np.arange(9 << 20).astype(np.uint8), **tensors()}
+    weights.save_file(model, tmp_path / "host", metadata={"format": "pt"})
+    taken: list[int] = []
+
+    def texts_of(parts: list[Any]) -> Texts:
+        taken.append(len(parts))
+        return Texts(parts, [], None, sum(map(len, parts)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(saving, "parts_on_gpu", lambda entries: [entry.data() for entry in entries])
+        patch.setattr(saving, "texts_of", texts_of)
+        weights.save_file(model, tmp_path / "x", metadata={"format": "pt"})
+    assert taken == [1 + len(model)]
+    assert (tmp_path / "x").read_bytes() == (tmp_path / "host").read_bytes()
+
+
 def test_cryptotensors(tmp_path: Path) -> None:
     """A tensor of three chunks, and empty ones."""
     model = {"x": np.arange(5 << 20).astype(np.uint8), **tensors()}

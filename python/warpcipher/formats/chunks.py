@@ -161,7 +161,7 @@ class AeadChunks:
             target=target,
             algorithm=self._algorithm,
             keys=open_key(self._key),
-            texts=texts.spans,
+            texts=texts.texts,
             streams=texts.streams,
             device=texts.device,
             tag_length=TAG_SIZE,

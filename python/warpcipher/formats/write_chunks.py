@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts on a GPU, encrypted there and written to a file: host memory holds ciphertext alone."""
+"""Texts on a GPU, written to a file: encrypted there, so that host memory holds ciphertext alone,
+or as they are."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ class WriteChunksCall(NamedTuple):
 
     target:     the descriptor of a file.
     texts:      Spans and buffers: the plaintext, one after another. streams: pairs of a device and
-                a stream of it, on which texts are made. device: that encrypts.
+                a stream of it, on which texts are made. device: that encrypts; None: no text is on
+                a GPU.
     regular:    the chunks, or columns of them.
     tags:       a buffer of tag_length bytes for each chunk; None: after each ciphertext.
     """
@@ -26,7 +28,7 @@ class WriteChunksCall(NamedTuple):
     keys: Any
     texts: Sequence[Any]
     streams: Sequence[tuple[int, int]]
-    device: int
+    device: int | None
     tag_length: int
     regular: RegularChunksCall | None = None
     offsets: Any = None
@@ -41,17 +43,20 @@ class WriteChunksCall(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """What `WriteChunksCall` needs to know of its texts."""
+    """What a writer needs to know of its texts: bindings/file_write.cpp reads it by these names.
 
-    spans: list[Any]
+    texts, streams, device: as of `WriteChunksCall`. size: bytes of all texts.
+    """
+
+    texts: list[Any]
     streams: list[tuple[int, int]]
-    device: int
+    device: int | None
     size: int
 
 
 def texts_of(parts: Sequence[Any]) -> Texts:
-    """Buffers, and contiguous arrays on GPUs, as texts. One of them at least is on a GPU: the first
-    such encrypts."""
+    """Buffers, and contiguous arrays on GPUs, as texts. The first GPU that has one is their
+    device."""
     arrays = _later.load("arrays")
     spans: list[Any] = []
     streams: dict[tuple[int, int], None] = {}
@@ -66,12 +71,25 @@ def texts_of(parts: Sequence[Any]) -> Texts:
         spans.append(library.view(part, "a tensor", stream or None, False))
         streams[device, stream] = None
         size += len(spans[-1])
-    return Texts(spans, list(streams), next(iter(streams))[0], size)
+    device = next((device for device, _ in streams), None)
+    return Texts(spans, list(streams), device, size)
 
 
 def write(call: WriteChunksCall) -> None:
     """Encrypts and writes. Raises ValueError, EngineError, MemoryError, OSError."""
-    failure = _native.write_chunks(call)
+    _raise(_native.write_chunks(call), "the encrypted file")
+
+
+def write_plain(target: int, texts: Texts) -> None:
+    """Writes texts to a file from its beginning on, on all cores; those on a GPU by page-locked
+    memory, from which one is written while the next is copied to it.
+
+    target: a descriptor that can be written at any place. Raises EngineError, MemoryError, OSError.
+    """
+    _raise(_native.write_plain(target, texts), "the file")
+
+
+def _raise(failure: tuple[int, int] | None, file: str) -> None:
     if failure is not None:
         position, error = failure
-        raise OSError(error, f"{os.strerror(error)}: at byte {position} of the encrypted file")
+        raise OSError(error, f"{os.strerror(error)}: at byte {position} of {file}")

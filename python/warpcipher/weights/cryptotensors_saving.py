@@ -161,7 +161,7 @@ def _write_from_gpu(
             target=file.fileno(),
             algorithm=algorithm,
             keys=[wc.Key(algorithm, keys[name]) for name in placed],
-            texts=texts.spans,
+            texts=texts.texts,
             streams=texts.streams,
             device=texts.device,
             tag_length=TAG_SIZE,

@@ -13,6 +13,7 @@ from ..formats.base import Encryptor
 from ..formats.registry import take
 from ..formats.replaced import replaced
 from ..formats.whole import write_whole
+from ..formats.write_chunks import texts_of, write_plain
 from .cryptotensors_key import CryptotensorsKey
 from .cryptotensors_saving import write_file
 from .entries import entry_of, parts_on_gpu
@@ -71,9 +72,12 @@ def save_file(
     if key is None:
         if format not in ("auto", PLAIN) or context:
             raise ValueError("a format or a context was given and no key: the file would be plain")
+        on_gpu = parts_on_gpu(entries[name] for name in placed)
         with replaced(path) as file:
-            while part := parts.take(1 << 20):
-                write_whole(file, part)
+            if on_gpu is None:
+                parts.write_to(file)
+            else:
+                write_plain(file.fileno(), texts_of([memoryview(header), *on_gpu]))
         return
     options = Options(context=context)
     chosen, key = take(format, key, options)
@@ -126,6 +130,11 @@ class _Parts:
             self._part = following()
         taken, self._part = self._part[:most], self._part[most:]
         return taken
+
+    def write_to(self, file: Any) -> None:
+        """Writes all."""
+        while part := self.take(1 << 20):
+            write_whole(file, part)
 
     def readinto(self, buffer: memoryview, /) -> int:
         """As a binary file has it."""
