@@ -5,6 +5,10 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import json
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -77,7 +81,6 @@ def loader_of(registry: dict[str, Any], **config: Any) -> Any:
 @pytest.mark.parametrize("crypto", [False, True])
 def test_the_loader_fills_a_model(crypto: bool, tmp_path: Path, registry: dict[str, Any]) -> None:
     import base64
-    import json
 
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -176,13 +179,75 @@ def test_the_entry_point_names_the_function() -> None:
     assert point.load() is vllm_loader.register
 
 
-@pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed")
+def has_plugin() -> bool:
+    """Whether vLLM and this package are installed side by side, so that vLLM finds the plug-in."""
+    points = importlib.metadata.entry_points(group="vllm.general_plugins")
+    return importlib.util.find_spec("vllm") is not None and "warpcipher" in points.names
+
+
+needs_vllm = pytest.mark.skipif(
+    not has_plugin(), reason="vLLM and warpcipher are not installed in one environment"
+)
+
+REGISTRY = """
+from vllm.config.load import LoadConfig
+from vllm.model_executor.model_loader import get_model_loader
+from vllm.plugins import load_general_plugins
+
+load_general_plugins()
+config = LoadConfig(load_format="warpcipher", model_loader_extra_config={"key_env": "MODEL_KEY"})
+print(type(get_model_loader(config)).__name__)
+"""
+
+
+@needs_vllm
 def test_the_loader_is_in_the_registry_of_vllm() -> None:
-    loaders = importlib.import_module("vllm.model_executor.model_loader")
-    config = importlib.import_module("vllm.config.load")
-    vllm_loader.register()
-    load_config = config.LoadConfig(
-        load_format="warpcipher", model_loader_extra_config={"key_env": "MODEL_KEY"}
+    done = subprocess.run([sys.executable, "-c", REGISTRY], capture_output=True, text=True)
+    assert "WarpcipherModelLoader" in done.stdout, done.stderr
+
+
+def answers(model: Path, ranks: int, *arguments: str) -> Any:
+    """The tokens that vLLM answers with, and their logits. Of several ranks on a CPU each gets a
+    core."""
+    cores = sorted(os.sched_getaffinity(0))
+    bound = {"VLLM_CPU_OMP_THREADS_BIND": "|".join(map(str, cores[:ranks]))} if ranks > 1 else {}
+    parallel = ["--tensor-parallel-size", str(ranks)]
+    options = ["--skip-tokenizer-init", "--enforce-eager", "--max-model-len", "64"]
+    program = [sys.executable, str(Path(__file__).with_name("vllm_program.py"))]
+    done = subprocess.run(
+        [*program, "--model", str(model), *options, *parallel, *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ
+        | {"MODEL_KEY": KEY.hex(), "HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
+        | bound,
     )
-    loader = loaders.get_model_loader(load_config)
-    assert type(loader).__name__ == "WarpcipherModelLoader"
+    line = next((x for x in done.stdout.splitlines() if x.startswith("FOUND ")), None)
+    assert line is not None, done.stdout[-2000:] + done.stderr[-4000:]
+    return json.loads(line.removeprefix("FOUND "))
+
+
+@needs_vllm
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_vllm_answers_from_encrypted_weights_as_from_plain_ones(tmp_path: Path, ranks: int) -> None:
+    """A small Llama with random weights, in each of the formats."""
+    torch = pytest.importorskip("torch")
+    transformers = importlib.import_module("transformers")
+    torch.manual_seed(7)
+    config = transformers.LlamaConfig(
+        vocab_size=128,
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        tie_word_embeddings=False,
+    )
+    plain, sealed = tmp_path / "plain", tmp_path / "sealed"
+    transformers.LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(plain)
+    shutil.copytree(plain, sealed)
+    (sealed / "model.safetensors").unlink()
+    weights.save_file(weights.load_file(plain), sealed / "model.safetensors.cobblestone", KEY)
+    expected = answers(plain, ranks)
+    assert len(expected["tokens"]) == 8
+    extra = ["--model-loader-extra-config", '{"key_env": "MODEL_KEY"}']
+    assert answers(sealed, ranks, "--load-format", "warpcipher", *extra) == expected
