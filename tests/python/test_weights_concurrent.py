@@ -61,6 +61,41 @@ def test_several_threads_read_one_model(key: object, tmp_path: Path) -> None:
     assert failed == []
 
 
+@every_key
+def test_a_model_that_is_replaced_while_others_load_it(key: object, tmp_path: Path) -> None:
+    """Each of them gets the old one or the new one, whole."""
+    path = tmp_path / "x"
+    models = [{f"t{i}": np.full(30_000, 10 * m + i, np.float32) for i in range(4)} for m in (0, 1)]
+    weights.save_file(models[0], path, key)
+    failed: list[BaseException] = []
+    seen: set[int] = set()
+    is_done = threading.Event()
+
+    def work() -> None:
+        try:
+            while not is_done.is_set():
+                found = weights.load_file(path, key, framework="np")
+                which = int(found["t0"][0]) // 10
+                assert all(np.array_equal(found[name], models[which][name]) for name in models[0])
+                seen.add(which)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for i in range(1, 2000):
+        weights.save_file(models[i % 2], path, key)
+        if i >= 20 and (failed or seen == {0, 1}):
+            break
+    is_done.set()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert seen == {0, 1}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x"]
+
+
 def test_memory_that_cannot_be_had() -> None:
     with pytest.raises(MemoryError, match="bytes for tensors"):
         memory.allocate(1 << 60)

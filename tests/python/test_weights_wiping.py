@@ -156,3 +156,24 @@ def test_what_jax_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(MemoryError):
         weights.load_file(tmp_path / "x", KEY, framework="jax")
     assert wiped(blocks) == [True]
+
+
+@pytest.mark.parametrize("lacking", [1, 2])
+def test_memory_that_cannot_be_had_for_a_later_file(
+    lacking: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a model of three: those that were read before are wiped."""
+    for i in range(3):
+        weights.save_file({f"t{i}": np.ones(1000)}, tmp_path / f"{i}.safetensors", KEY)
+    blocks = kept(monkeypatch)
+    block = frameworks._NumPy.block
+
+    def take(self: Any, size: int) -> Any:
+        if len(blocks) == lacking:
+            raise MemoryError(f"{size} bytes for tensors")
+        return block(self, size)
+
+    monkeypatch.setattr(frameworks._NumPy, "block", take)
+    with pytest.raises(MemoryError, match="8000 bytes for tensors"):
+        weights.load_file(tmp_path, KEY, framework="np")
+    assert wiped(blocks) == [True] * lacking
