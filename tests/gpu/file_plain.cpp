@@ -139,6 +139,7 @@ int test_writes(bool quick) {
     void* memory = nullptr;
     must(cudaMalloc(&memory, text.size()), "cudaMalloc");
     must(cudaMemcpy(memory, text.data(), text.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
+    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // a short copy from pageable memory returns earlier
     std::vector<TextPart> parts;
     for (std::size_t begin = 0; begin < text.size();) {
       const std::size_t len = std::min(text.size() - begin, 1 + random_below(text.size()));

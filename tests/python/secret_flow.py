@@ -43,13 +43,13 @@ LAST_MOVES = ("IMAD.MOV.U32 RZ, RZ", "IMAD.U32 RZ, RZ")
 COPY = re.compile(r"PT, PT, PT, U?P\d, 0x80, 0x0")  # what PLOP3 does to its first predicate
 ADDRESS = re.compile(r"\[(U?R\d+)(?:\.64)?(?:\+0x[0-9a-f]+)?\]$")
 BRANCHES = ("BRA", "BRX", "JMP", "JMX", "EXIT", "RET", "CALL", "BREAK", "KILL", "WARPSYNC")
+WITHOUT_RESULT = (*BRANCHES, "STG", "STS", "BSSY", "BSYNC", "BAR", "NOP")
 OUTER_MEMORY = ("LDG", "STG", "LDL", "STL", "LDC", "ULDC", "LD", "ST")
 OUTER_MEMORY += ("ATOM", "ATOMG", "RED", "LDGSTS", "CCTL")
 SHARED_MEMORY = ("LDS", "STS", "ATOMS", "LDSM")
 
-Place = tuple[
-    int, int | None
-]  # number of an instruction; inside a subroutine, of the one it returns to
+# The number of an instruction; inside a subroutine, of the one it returns to.
+Place = tuple[int, int | None]
 State = dict[str, int]  # secret bytes by register ("R5", "UR4", "P0") or stack slot ("[R1+0x8]")
 
 
@@ -211,11 +211,7 @@ class Flow:
             for word in range(i.words):
                 state[self.slot(i.operands[0], word)] = self.state_of(i.operands[1], state, word)
             return
-        if (
-            not i.operands
-            or i.base in BRANCHES
-            or i.base in ("STG", "STS", "BSSY", "BSYNC", "BAR", "NOP")
-        ):
+        if not i.operands or i.base in WITHOUT_RESULT:
             return
         targets, sources = self.split(i)
         # All before any is written: a load may write the registers of its own address.

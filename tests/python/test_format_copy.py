@@ -41,11 +41,11 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def encrypt(reader: Any, writer: Any, name: str, **how: Any) -> int:
     key = KEYS[name].recipient if name == "age" else KEYS[name]
-    return formats.encrypt_stream(reader, writer, key, format=name, **how)
+    return formats.encrypt_stream(reader, writer, key, format=name, engine="cpu", **how)
 
 
 def decrypt(reader: Any, writer: Any, name: str, **how: Any) -> int:
-    return formats.decrypt_stream(reader, writer, KEYS[name], format=name, **how)
+    return formats.decrypt_stream(reader, writer, KEYS[name], format=name, engine="cpu", **how)
 
 
 @pytest.mark.parametrize("buffering", [0, -1])

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _native
-from ..arrays import BUFFERS, choose_stream, library_of, size_of, stream_pointer
+from ..arrays import BUFFERS, choose_stream, library_of, size_of, stream_pointer, streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -231,7 +231,7 @@ class NewArray:
         if self._device is None or by_host or math.prod(self._shape) == 0:
             return importlib.import_module("numpy").empty(self._shape, numpy_dtype(self._dtype))
         size = SIZES[self._dtype] * math.prod(self._shape)
-        self._memory = _native.DeviceArray(size, self._device, 1)  # 1: the legacy default stream
+        self._memory = _native.DeviceArray(size, self._device, streams.LEGACY_STREAM)
         return _Typed(self._memory, self._dtype)
 
     def finish(self) -> Any:
@@ -243,10 +243,27 @@ class NewArray:
             return jax.device_put(self.to_fill, where)
         kind = self._dtype.rstrip("0123456789")
         tensor = self._memory.tensor(0, _DLPACK_CODES[kind], 8 * SIZES[self._dtype], self._shape)
-        return importlib.import_module("jax.dlpack").from_dlpack(tensor)
+        ordered = _Ordered(tensor, self._memory)
+        return importlib.import_module("jax.dlpack").from_dlpack(ordered)
 
     def _gpu(self, jax: Any) -> Any:
         return jax.devices("cuda")[self._device]
+
+
+class _Ordered:
+    """A tensor of device memory whose consumer waits for what fills it."""
+
+    def __init__(self, tensor: Any, memory: _native.DeviceArray) -> None:
+        self._tensor = tensor
+        self._memory = memory
+
+    def __dlpack__(self, *, stream: int | None = None, **options: Any) -> object:
+        if stream is not None and stream != -1:  # -1: the consumer sees to the order itself
+            streams.wait(stream, streams.LEGACY_STREAM, self._memory.__dlpack_device__()[1])
+        return self._tensor.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._memory.__dlpack_device__()
 
 
 class _Typed:
