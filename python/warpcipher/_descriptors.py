@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes and renames by descriptor, as the commands and checkpoints need them."""
+"""Opening, writing and renaming by descriptor, as files of any kind need them."""
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,6 +15,29 @@ _NO_SUCH_RENAME = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 # linux/fs.h
 _RENAME_NOREPLACE = 1
 _RENAME_EXCHANGE = 2
+
+
+def open_seekable(path: str | os.PathLike[str], flags: int = os.O_RDONLY | os.O_CLOEXEC) -> int:
+    """A descriptor of a file that can be read at any place; an `opener` of `open`, too.
+
+    OSError for a FIFO, a socket or a terminal, which is not even opened: that may wait for ever.
+    Should one get the name between the look and the opening, O_NONBLOCK keeps that from waiting.
+    """
+    _require_seekable(os.stat(path).st_mode, path)  # noqa: PTH116
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        _require_seekable(os.fstat(descriptor).st_mode, path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _require_seekable(mode: int, path: str | os.PathLike[str]) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if not (stat.S_ISREG(mode) or stat.S_ISBLK(mode)):
+        raise OSError(errno.ESPIPE, "no regular file, which this needs", os.fspath(path))
 
 
 def write_all(descriptor: int, data: Buffer) -> None:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 import warpcipher as wc
 
 from .. import _later
+from .._descriptors import open_seekable
 from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, PieceCipher, ReadAt
 from .decrypted_file import DecryptedFile
 from .file_chunks import read_chunks
@@ -75,7 +76,8 @@ def open(
     options = options or Options()
     chosen, key = take(format, key, options)
     if isinstance(file, (str, os.PathLike)):
-        raw = DecryptingReader(io.FileIO(file), chosen, key, options, close_source=True)
+        source = io.FileIO(file, opener=open_seekable)
+        raw = DecryptingReader(source, chosen, key, options, close_source=True)
     else:
         raw = DecryptingReader(file, chosen, key, options, close_source=False)
     return DecryptedFile(raw)
@@ -136,7 +138,7 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
     """
     from .foreign import PREFIX_SIZE, identify
 
-    with builtins.open(path, "rb") as file:  # noqa: PTH123
+    with builtins.open(path, "rb", opener=open_seekable) as file:
         size = file.seek(0, os.SEEK_END)
         read_at = _reading(file)
         beginning = read_at(0, PREFIX_SIZE)

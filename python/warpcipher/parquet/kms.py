@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeAlias, Union
 
 import warpcipher as wc
 
+from .._descriptors import open_seekable
 from ..formats import FormatError
 from ..formats.whole import write_whole
 from .config import EncryptionConfig
@@ -29,6 +30,8 @@ TableLike: TypeAlias = Union[str, "os.PathLike[str]"]
 
 _TYPE = "PKMT1"
 _FOOTER = "footerKey"
+_LONGEST = 1 << 24
+"""Bytes of a file of key material; a key takes some 400."""
 _KEK_BYTES, _ID_BYTES, _NONCE = 16, 16, 12
 
 
@@ -95,7 +98,7 @@ class KmsKeys:
             )
         if self._external is None:
             path = material_path(self._table)
-            self._external = _parse(path.read_bytes(), path.name)
+            self._external = _parse(_read(path), path.name)
         found = self._external.get(reference)
         if not isinstance(found, str):
             raise FormatError(f"{material_path(self._table).name} has no key {reference!r}")
@@ -200,6 +203,15 @@ def material_path(table: TableLike) -> Path:
     """Where the external key material of a table lies."""
     path = Path(table)
     return path.with_name(f"_KEY_MATERIAL_FOR_{path.name}.json")
+
+
+def _read(path: Path) -> bytes:
+    """A file of key material, which others may have put there."""
+    with open(path, "rb", opener=open_seekable) as file:
+        data = file.read(_LONGEST + 1)
+    if len(data) > _LONGEST:
+        raise FormatError(f"{path.name} has more than {_LONGEST} bytes: that is no key material")
+    return data
 
 
 def _parse(text: bytes, what: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
+from .._descriptors import open_seekable
 from ..formats import FormatError
 from ..formats.whole import file_size, read_whole
 
@@ -37,7 +38,7 @@ class Source:
             self._close_file = True
         if isinstance(source, (str, os.PathLike)):
             self.name = os.fspath(source)
-            self._descriptor = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC)
+            self._descriptor = open_seekable(self.name)
             self.size = os.fstat(self._descriptor).st_size
         elif hasattr(source, "readinto") and hasattr(source, "seek"):
             self.name = str(getattr(source, "name", "the file"))

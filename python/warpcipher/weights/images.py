@@ -10,6 +10,7 @@ import threading
 from typing import Any, BinaryIO, Protocol
 
 from .. import formats
+from .._descriptors import open_seekable
 from .._uncopied import Uncopied
 from ..formats import FormatError
 from ..formats.file_chunks import read_plain
@@ -43,7 +44,7 @@ class PlainImage(Uncopied):
     """A file that is not encrypted, read by all cores. Its reads go to host memory or to a GPU."""
 
     def __init__(self, path: str) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._descriptor = open_seekable(path)
         self._lock = threading.Lock()
         try:
             self.size = os.fstat(self._descriptor).st_size

@@ -16,6 +16,7 @@ import os
 from pathlib import Path
 
 from .. import formats
+from .._descriptors import open_seekable
 from ..formats import FORMATS, FormatError
 from .cryptotensors_key import CryptotensorsKey
 from .header import MAX_HEADER_SIZE, shown
@@ -130,7 +131,7 @@ def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _text(index: Path, key: object, context: bytes) -> bytes:
     if _bare(index.name) == index.name:
-        with io.FileIO(index) as file:
+        with io.FileIO(index, opener=open_seekable) as file:
             return _bounded(file, index)
     options = formats.Options(context=context)
     with formats.open(index, key, options=options) as decrypted:
