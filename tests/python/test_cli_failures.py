@@ -7,6 +7,7 @@ import contextlib
 import os
 import shutil
 import signal
+import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,6 +63,30 @@ def test_signal_in_a_tree_keeps_whole_files_alone(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == -signal.SIGINT
     assert names(tmp_path / "t.cobblestone") == {"a.cobblestone"}
+
+
+def test_folders_of_an_interrupted_tree_are_for_their_owner_until_it_is_finished(
+    tmp_path: Path,
+) -> None:
+    """Folders get the permissions of their inputs at the end."""
+    make_key(tmp_path)
+    (tmp_path / "t/sub/deep").mkdir(parents=True)
+    (tmp_path / "t/sub/deep/a").write_bytes(b"small")
+    with (tmp_path / "t/sub/deep/b").open("wb") as file:
+        file.truncate(1 << 40)
+    modes = {"t": 0o755, "t/sub": 0o711, "t/sub/deep": 0o750}
+    for name, mode in modes.items():
+        (tmp_path / name).chmod(mode)
+    folders = [tmp_path / name for name in ("out", "out/sub", "out/sub/deep")]
+    arguments = ("encrypt", "--key", "key", "t", "-o", "out", "--skip-existing")
+    with ended(start(*arguments, cwd=tmp_path)) as process:
+        wait_until(lambda: is_writing(folders[-1], 1 << 20), "output")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == -signal.SIGTERM
+    assert [stat.S_IMODE(path.stat().st_mode) for path in folders] == [0o700] * 3
+    os.truncate(tmp_path / "t/sub/deep/b", 5)
+    run(*arguments, cwd=tmp_path)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in folders] == list(modes.values())
 
 
 def test_sigkill_never_leaves_the_final_name(tmp_path: Path) -> None:
