@@ -57,6 +57,51 @@ def test_changed_size_is_told(tmp_path: Path, size: int, read: int) -> None:
     assert back == (plain + bytes(10))[:read]
 
 
+# The same, once chunks were copied past Python.
+CUT = """
+import os
+from warpcipher.formats import chunks
+copy = chunks.copy
+def cutting(call):
+    done = copy(call)
+    os.truncate("a", 0)
+    return done
+chunks.copy = cutting
+from warpcipher.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("format_name", ["cobblestone", "age"])
+def test_file_that_is_cut_to_nothing(tmp_path: Path, format_name: str) -> None:
+    """As a log that is rotated: what was read is whole, or there is no output."""
+    if format_name == "age":
+        run("keygen", "--format", "age", "key", cwd=tmp_path)
+    else:
+        make_key(tmp_path)
+    plain = os.urandom(SIZE)
+    (tmp_path / "a").write_bytes(plain)
+    key = "-i" if format_name == "age" else "--key"
+    done = subprocess.run(
+        [sys.executable, "-c", CUT, "encrypt", key, "key", "-o", "b", "a"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    if format_name == "age":
+        assert done.stderr == b"warpcipher: a: the input became shorter while it was read\n"
+        assert done.returncode == 4
+        assert names(tmp_path) == {"a", "key"}
+        return
+    assert f"({SIZE} bytes when it was opened, ".encode() in done.stderr
+    assert b" were read, 0 now): its output holds what was read" in done.stderr
+    assert done.returncode == 0
+    back = run("decrypt", "--key", "key", "-o", "-", "b", cwd=tmp_path).stdout
+    assert len(back) > 1 << 20
+    assert plain.startswith(back)
+
+
 def test_unchanged_size_is_not_told(tmp_path: Path) -> None:
     make_key(tmp_path)
     (tmp_path / "a").write_bytes(bytes(SIZE))
