@@ -30,7 +30,7 @@ def run(
     prefix: tuple[str, ...] = (),
     **options: Any,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs `PREFIX warpcipher ARGUMENTS` in `cwd`; checks its exit code and for tracebacks."""
+    """Runs `PREFIX warpcipher ARGUMENTS` in `cwd`; checks exit code, tracebacks, leaks."""
     done = subprocess.run(
         [*prefix, *COMMAND, *map(os.fspath, arguments)],
         cwd=cwd,
@@ -43,6 +43,7 @@ def run(
     errors = done.stderr.decode(errors="replace")
     assert done.returncode == expect, errors
     assert "Traceback" not in errors
+    assert "nanobind" not in errors  # which tells, at exit, of objects that nobody freed
     return done
 
 

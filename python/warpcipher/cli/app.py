@@ -86,5 +86,9 @@ def main() -> None:
     except OSError as error:  # --help, --version and completion are printed by no command
         errors.complain(f"{error.filename}: {error.strerror}")
         sys.exit(errors.SYSTEM)
-    finally:
-        gc.freeze()  # a last look for cycles, at exit, would take a tenth of a short run
+    except SystemExit as end:
+        # A last look for cycles, at exit, would take a tenth of a short run. An error leaves cycles
+        # of frames that hold keys and native objects: only that look frees them.
+        if not end.code:
+            gc.freeze()
+        raise
