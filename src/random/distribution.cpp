@@ -22,11 +22,11 @@ constexpr std::array<std::size_t, 13> type_lens = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2,
 
 template <std::size_t N>
 std::size_t find(const std::array<std::string_view, N>& names, std::string_view name, const char* what) {
-  std::string known;
   for (std::size_t i = 0; i < N; ++i) {
     if (names[i] == name) return i;
-    known += (i == 0 ? "" : ", ") + std::string(names[i]);
   }
+  std::string known;
+  for (const std::string_view each : names) known += (known.empty() ? "" : ", ") + std::string(each);
   refuse(std::string(what) + " is '" + std::string(name.substr(0, 64)) + "': expected one of " + known);
 }
 
@@ -37,9 +37,14 @@ std::string text_of(double x) {
 }
 
 std::string text_of(Wide x) {
-  if (x < 0) return "-" + text_of(-x);
-  std::string text = x >= 10 ? text_of(x / 10) : "";
-  return text + static_cast<char>('0' + static_cast<int>(x % 10));
+  std::string text;
+  if (x < 0) {
+    text += '-';
+    x = -x;
+  }
+  if (x >= 10) text += text_of(x / 10);
+  text += static_cast<char>('0' + static_cast<int>(x % 10));
+  return text;
 }
 
 bool is_float(Type type) { return type >= Type::float16; }
