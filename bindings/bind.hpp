@@ -12,6 +12,7 @@ void bind_aead(nanobind::module_& m);
 void bind_cipher(nanobind::module_& m);
 void bind_columns(nanobind::module_& m);
 void bind_device(nanobind::module_& m);
+void bind_exchange(nanobind::module_& m);
 void bind_file(nanobind::module_& m);
 void bind_file_write(nanobind::module_& m);
 void bind_file_copy(nanobind::module_& m);

@@ -142,6 +142,14 @@ static int pointer_device(std::uintptr_t pointer) {
   return current;
 }
 
+// True also where the driver refuses to say: of the legacy default stream, while another one is captured.
+bool is_capturing(Stream stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(native(stream), &status) == cudaSuccess) return status != cudaStreamCaptureStatusNone;
+  cudaGetLastError();
+  return true;
+}
+
 // Copies `count` rows of `length` bytes, whose begins are `stride` bytes apart, to where they follow each other.
 static void pack_rows(void* to, const void* from, std::size_t count, std::size_t stride, std::size_t length,
                       Stream stream) {
@@ -171,6 +179,8 @@ static int pointer_device(std::uintptr_t) {
   const DeviceScope scope(0);
   return host_device;
 }
+
+bool is_capturing(Stream) { return false; }
 
 static void pack_rows(void*, const void*, std::size_t, std::size_t, std::size_t, Stream) { const DeviceScope scope(0); }
 

@@ -23,6 +23,9 @@ class DeviceScope {
   int former_;
 };
 
+// Whether work on the stream of the current device goes into a CUDA graph.
+bool is_capturing(Stream stream);
+
 // Keeps the objects (keys, IVs, AAD, arrays that arrived by DLPack) until all that is now on `stream` is done. Releases
 // objects of earlier calls whose work is done. The GIL is held.
 void keep_until_done(std::vector<nanobind::object> objects, int device, Stream stream);

@@ -34,6 +34,7 @@ WARPCIPHER_MODULE(_native, m) {
   bind_status(m);
   bind_span(m);
   bind_device(m);
+  bind_exchange(m);
   bind_lists(m);
   bind_cipher(m);
   bind_aead(m);

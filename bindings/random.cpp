@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random arrays, for warpcipher.random.
+#include <unistd.h>
+
 #include <array>
 #include <cstring>
 #include <string>
@@ -7,6 +9,7 @@
 
 #include "bind.hpp"
 #include "core/error.hpp"
+#include "core/fork.hpp"
 #include "device.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
@@ -89,24 +92,30 @@ std::uint64_t run_on(nb::handle data, std::uintptr_t cuda_stream, const Run& run
   return run(array);
 }
 
+// Fast key erasure: the first 32 bytes of the key's stream become the key, and the next 32 are what this call may use.
+void erase_key(nb::handle key, StreamKey& stream_key) {
+  Secret<std::array<std::uint8_t, 2 * random::key_len>> drawn;
+  const Operand replaced(key, "key", Operand::Use::write);
+  fill(stream_key, Distribution::of_bytes(Type::uint8), 0, {drawn->data(), drawn->size(), Memory::host}, "auto");
+  std::memcpy(replaced.data(), drawn->data(), random::key_len);
+  std::memcpy(stream_key.key, drawn->data() + random::key_len, random::key_len);
+}
+
 std::uint64_t fill_array(nb::handle data, std::string_view distribution, std::string_view dtype, nb::handle key,
                          std::string_view algorithm, nb::handle stream, nb::handle position, nb::handle first,
-                         nb::handle second, std::string_view engine, std::uintptr_t cuda_stream) {
+                         nb::handle second, std::string_view engine, std::uintptr_t cuda_stream, bool erase) {
   const Distribution made = make_distribution(distribution, dtype, first, second);
-  const Secret<StreamKey> stream_key = make_key(key, algorithm, number_of(stream, "stream"));
+  Secret<StreamKey> stream_key = make_key(key, algorithm, number_of(stream, "stream"));
   const std::uint64_t begin = number_of(position, "position");
+  if (erase) erase_key(key, *stream_key);
   return run_on(data, cuda_stream, [&](const Array& array) { return fill(*stream_key, made, begin, array, engine); });
 }
 
-// Fast key erasure: the first 32 bytes of the key's stream become the key, and the next 32 are what this call may use.
 nb::object next_key(nb::handle key, std::string_view algorithm) {
-  const Secret<StreamKey> stream_key = make_key(key, algorithm, 0);
-  Secret<std::array<std::uint8_t, 2 * random::key_len>> drawn;
-  fill(*stream_key, Distribution::of_bytes(Type::uint8), 0, {drawn->data(), drawn->size(), Memory::host}, "auto");
-  const Operand replaced(key, "key", Operand::Use::write);
-  std::memcpy(replaced.data(), drawn->data(), random::key_len);
-  const auto* given = reinterpret_cast<const char*>(drawn->data() + random::key_len);
-  nb::object found = nb::steal(PyByteArray_FromStringAndSize(given, random::key_len));
+  Secret<StreamKey> stream_key = make_key(key, algorithm, 0);
+  erase_key(key, *stream_key);
+  nb::object found =
+      nb::steal(PyByteArray_FromStringAndSize(reinterpret_cast<const char*>(stream_key->key), random::key_len));
   if (!found.is_valid()) throw nb::python_error();
   return found;
 }
@@ -121,6 +130,18 @@ std::uint64_t permute_array(nb::handle data, std::string_view dtype, nb::handle 
                 [&](const Array& array) { return permute(*stream_key, begin, type, array, engine); });
 }
 
+bool is_captured(nb::handle data, std::uintptr_t cuda_stream) {
+  if (!nb::isinstance<Span>(data)) return false;
+  const int device = nb::inst_ptr<Span>(data)->device;
+  if (device == host_device) return false;
+  const DeviceScope scope(device);
+  return is_capturing(reinterpret_cast<Stream>(cuda_stream));
+}
+
+// Which process this is: a child has another value than its parent, also where numbers of processes repeat, and where C
+// code makes it, with fork() or without.
+std::uint64_t process() { return std::uint64_t{fork_count()} << 32 | static_cast<std::uint32_t>(getpid()); }
+
 std::uint64_t width_of(std::string_view distribution, std::string_view dtype, nb::handle first, nb::handle second) {
   return make_distribution(distribution, dtype, first, second).width();
 }
@@ -131,13 +152,13 @@ void bind_random(nb::module_& m) {
   m.def(
       "random_fill", &fill_array, nb::arg("data"), nb::arg("distribution"), nb::arg("dtype"), nb::arg("key"),
       nb::arg("algorithm") = "chacha20", nb::arg("stream") = 0, nb::arg("position") = 0, nb::arg("first") = 0,
-      nb::arg("second") = 1, nb::arg("engine") = "auto", nb::arg("cuda_stream") = 0,
+      nb::arg("second") = 1, nb::arg("engine") = "auto", nb::arg("cuda_stream") = 0, nb::arg("erase") = false,
       nb::sig("def random_fill(data: object, distribution: str, dtype: str, key: typing_extensions.Buffer, algorithm: "
               "str = 'chacha20', stream: int = 0, position: int = 0, first: float = 0, second: float = 1, engine: str "
-              "= 'auto', cuda_stream: int = 0) -> int"),
+              "= 'auto', cuda_stream: int = 0, erase: bool = False) -> int"),
       "Fills an array, and returns the bytes of the stream that it took. first, second: low and high (exclusive) of "
       "\"integers\" and \"uniform\", mean and deviation of \"normal\", the mean of \"exponential\", p of "
-      "\"bernoulli\".");
+      "\"bernoulli\". erase: replaces the key first, a bytearray, and draws with the key that random_next_key gives.");
   m.def("random_permutation", &permute_array, nb::arg("data"), nb::arg("dtype"), nb::arg("key"),
         nb::arg("algorithm") = "chacha20", nb::arg("stream") = 0, nb::arg("position") = 0, nb::arg("engine") = "auto",
         nb::arg("cuda_stream") = 0,
@@ -151,6 +172,11 @@ void bind_random(nb::module_& m) {
         nb::arg("second") = 1,
         nb::sig("def random_width(distribution: str, dtype: str, first: float = 0, second: float = 1) -> int"),
         "Bytes of the stream that an element takes.");
+  m.def("random_is_captured", &is_captured, nb::arg("data"), nb::arg("cuda_stream"),
+        nb::sig("def random_is_captured(data: object, cuda_stream: int) -> bool"),
+        "Whether work on an array goes into a CUDA graph, where each replay would repeat it.");
+  m.def("random_process", &process,
+        "A value that differs between this process and all that it comes from by forks, whoever makes them.");
 }
 
 }  // namespace warpcipher::python

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import os
 import pickle
 import subprocess
@@ -12,7 +13,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 import random_oracle as oracle
 import warpcipher as wc
@@ -28,21 +28,54 @@ def test_generators_without_a_key_differ_and_never_repeat() -> None:
     assert not generator.keyed
 
 
-def test_the_key_is_replaced_before_the_numbers_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_is_replaced_before_the_numbers_are_made() -> None:
     """Fast key erasure: neither the key before nor that of the call is in the state afterwards."""
+    for algorithm in ("chacha20", "aes-256-ctr"):
+        generator = Generator(algorithm=algorithm)  # type: ignore[arg-type]
+        before = bytes(generator._key)
+        text = Generator(before, algorithm=algorithm).bytes(64)  # type: ignore[arg-type]
+        expected = Generator(text[32:], algorithm=algorithm).normal(8)  # type: ignore[arg-type]
+        assert (generator.normal(8) == expected).all()
+        assert bytes(generator._key) == text[:32]
+        with pytest.raises(ValueError, match="position"):  # of what fails nothing comes again
+            wc._native.random_fill(
+                bytearray(8),
+                "uniform",
+                "float64",
+                generator._key,
+                algorithm,
+                0,
+                4,
+                0.0,
+                1.0,
+                "auto",
+                0,
+                True,
+            )
+        assert bytes(generator._key) not in (before, text[:32], text[32:])
+
+
+def test_a_key_that_cannot_be_replaced_draws_nothing() -> None:
+    out = bytearray(8)
+    with pytest.raises(BufferError, match="key"):
+        wc._native.random_fill(out, "bytes", "uint8", KEY, "chacha20", 0, 0, 0, 1, "auto", 0, True)
+    assert out == bytearray(8)
+
+
+def test_the_key_of_a_permutation_is_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = Generator()
     before = bytes(generator._key)
     used: list[tuple[bytes, bytes]] = []
     lent: list[Any] = []
-    fill = wc._native.random_fill
+    permute = wc._native.random_permutation
 
-    def watch(data: Any, distribution: str, dtype: str, key: Any, *rest: Any) -> Any:
+    def watch(data: Any, dtype: str, key: Any, *rest: Any) -> Any:
         used.append((bytes(key), bytes(generator._key)))
         lent.append(key)
-        return fill(data, distribution, dtype, key, *rest)
+        return permute(data, dtype, key, *rest)
 
-    monkeypatch.setattr(wc._native, "random_fill", watch)
-    generator.normal_(np.empty(8))
+    monkeypatch.setattr(wc._native, "random_permutation", watch)
+    generator.permutation(8)
     ((call, state),) = used
     assert state + call == Generator(before).bytes(64)
     assert state == bytes(generator._key)
@@ -144,14 +177,38 @@ def test_a_child_of_a_fork_refuses_a_key_until_it_is_told() -> None:
     assert in_a_child(lambda: keyed().bytes(32)) == keyed().bytes(32) == generator.bytes(32)
 
 
-def test_forks_are_counted_where_numbers_of_processes_repeat(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_children_are_known_where_numbers_of_processes_repeat() -> None:
+    """The number and a count of forks, so that one of the two differs."""
+    known = wc._native.random_process()
+    assert known % 2**32 == os.getpid()
+    child, grandchild = (
+        int.from_bytes(text, "little")
+        for text in (
+            in_a_child(lambda: wc._native.random_process().to_bytes(8, "little")),
+            in_a_child(
+                lambda: in_a_child(lambda: wc._native.random_process().to_bytes(8, "little"))
+            ),
+        )
+    )
+    assert child >> 32 == (known >> 32) + 1
+    assert grandchild >> 32 == (known >> 32) + 2
+
+
+def test_a_child_that_c_code_makes_is_known() -> None:
     generator = Generator()
-    before = bytes(generator._key)
-    pid = os.getpid()
-    monkeypatch.setattr(os, "getpid", lambda: pid)
-    assert in_a_child(lambda: generator._enter() and bytes(generator._key)) != before
+    generator.bytes(1)
+    libc = ctypes.PyDLL(None)  # which runs no handler of Python
+    reading, writing = os.pipe()
+    child = libc.fork()
+    if child == 0:
+        try:
+            os.write(writing, generator.bytes(32))
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert len({os.read(reading, 32), generator.bytes(32)}) == 2
+    os.close(reading)
+    os.close(writing)
 
 
 def test_processes_that_are_spawned_seed_themselves() -> None:

@@ -64,6 +64,37 @@ def test_discrete_gaussian_fills_a_tensor() -> None:
     assert tensor.reshape(-1).tolist() == Generator(KEY).discrete_gaussian(100, 3).tolist()
 
 
+@pytest.mark.parametrize("functions", [True, False], ids=["functions", "attributes"])
+def test_tensors_of_any_place_and_shape(functions: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the C functions of PyTorch's tensors, and as without them."""
+    if not functions:
+        monkeypatch.setattr(torch.Tensor, "__dlpack_c_exchange_api__", None, raising=False)
+    expected = Generator(KEY).normal(6)
+    whole = torch.zeros(12)
+    for part in (
+        whole[3:9],
+        whole[3:9].view(3, 1, 2),
+        whole.view(2, 6).t()[:1].expand(1, 2).new_zeros(2, 3),
+        torch.nn.Parameter(torch.zeros(6), requires_grad=False),
+    ):
+        Generator(KEY).normal_(part)
+        assert part.detach().reshape(-1).tolist() == expected.tolist()
+    assert whole[:3].tolist() == whole[9:].tolist() == [0.0] * 3
+    one = torch.zeros(())
+    Generator(KEY).normal_(one)
+    assert one.item() == expected[0]
+    generator = Generator(KEY)
+    generator.normal_(torch.zeros(0, 3))
+    assert generator.state["position"] == 0
+    with torch.inference_mode():
+        kept = torch.zeros(6)
+        assert Generator(KEY).normal_(kept).tolist() == expected.tolist()
+    negated = torch.zeros(1, dtype=torch.complex64).conj().imag
+    assert negated.is_neg()
+    with pytest.raises(BufferError, match="lazily conjugated or negated"):
+        Generator().normal_(negated)
+
+
 def test_gradients_notice() -> None:
     leaf = torch.zeros(3, requires_grad=True)
     with pytest.raises(ValueError, match="requires grad: fill it within"):

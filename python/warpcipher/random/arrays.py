@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 import math
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from ..arrays import BUFFERS, choose_stream, library_of, size_of, stream_pointer, streams
@@ -50,19 +50,9 @@ _names: dict[Any, str] = {}
 LIBRARIES = ("numpy", "torch", "cupy", "jax")
 
 
-class Target(NamedTuple):
-    """Memory of an array that is about to be filled.
-
-    view:     what the native module takes.
-    dtype:    the name of its elements, a key of `SIZES`.
-    elements: how many there are.
-    stream:   the CUDA stream to work on; 0 in host memory.
-    """
-
-    view: Any
-    dtype: str
-    elements: int
-    stream: int
+Target = tuple[Any, str, int, int]
+"""Memory of an array that is about to be filled: what the native module takes, the name of its
+elements (a key of `SIZES`), how many there are, and the CUDA stream to work on (0: host memory)."""
 
 
 def dtype_of(x: Any, name: str) -> str:
@@ -93,26 +83,45 @@ def dtype_of(x: Any, name: str) -> str:
 
 def open_target(x: Any, stream: StreamLike) -> Target:
     """The memory of an array to fill, ready on `stream` (None: its library's current one)."""
-    library = library_of(x, "out")
     dtype = dtype_of(x, "out")
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        _check_autograd(torch, x)
+        # By C functions where PyTorch has them: attributes one by one take longer than a launch.
+        if stream is None and type(x) is torch.Tensor and not x.is_neg():
+            api = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+            found = None if api is None else _native.span_from_exchange(api, x)
+            if found is not None:
+                return found[0], dtype, x.numel(), found[1]
+    library = library_of(x, "out")
     asked = None if stream is None else stream_pointer(stream)
-    _check_autograd(x)
     pointer = choose_stream(library, x, asked)
     view = library.view(x, "out", None if asked is None else pointer, True)
     if library is BUFFERS and memoryview(view).readonly:
         raise BufferError(f"out is a read-only {type(x).__name__}: give a writable array")
-    return Target(view, dtype, size_of(view) // SIZES[dtype], pointer)
+    return view, dtype, size_of(view) // SIZES[dtype], pointer
 
 
-def _check_autograd(x: Any) -> None:
+def _check_autograd(torch: Any, x: Any) -> None:
     """As PyTorch's own methods: values that a gradient needs are not overwritten unnoticed."""
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(x, torch.Tensor):
-        return
     if x.requires_grad and torch.is_grad_enabled():
         raise ValueError("out is a tensor that requires grad: fill it within torch.no_grad()")
     if not x.is_inference():
         torch.autograd.graph.increment_version(x)
+
+
+# Of distributions whose elements take the same whatever their parameters are.
+_widths: dict[tuple[str, str], int] = {}
+
+
+def width_of(distribution: str, dtype: str, first: Any, second: Any) -> int:
+    """Bytes of the stream that an element takes."""
+    found = _widths.get((distribution, dtype))
+    if found is None:
+        found = _native.random_width(distribution, dtype, first, second)
+        if distribution != "integers":
+            _widths[distribution, dtype] = found
+    return found
 
 
 def store(x: Any, dtype: str, parts: Iterable[Any]) -> None:
@@ -132,16 +141,6 @@ def store(x: Any, dtype: str, parts: Iterable[Any]) -> None:
         memoryview(x).cast("B")[:] = values.view(numpy.uint8)
     else:
         raise TypeError(f"out is {type(x).__name__}: expected NumPy, PyTorch, CuPy or a buffer")
-
-
-def is_capturing(x: Any) -> bool:
-    """Whether the work on x goes into a CUDA graph, as far as its library says."""
-    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
-    if torch is not None and isinstance(x, torch.Tensor):
-        return bool(x.is_cuda and torch.cuda.is_current_stream_capturing())
-    if cupy is not None and isinstance(x, cupy.ndarray):
-        return bool(cupy.cuda.get_current_stream().is_capturing())
-    return False
 
 
 def parse_device(device: object) -> int | None:

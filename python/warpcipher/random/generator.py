@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from .. import _native
 from ..arguments import require_int
-from ..arrays import size_of
 from . import arrays, discrete
 from .arrays import NewArray, Target, open_target
 from .source import Source
@@ -93,36 +92,41 @@ class Generator(Source):
     def _fill(
         self, out: ArrayT, distribution: str, first: Any, second: Any, stream: StreamLike
     ) -> ArrayT:
-        target = self._open(out, stream)
+        view, dtype, elements, pointer = self._open(out, stream)
         if distribution == "bytes":  # of which an element is one
-            target = target._replace(dtype="uint8", elements=size_of(target.view))
-        view, dtype, elements, pointer = target
-        algorithm, engine = self._algorithm, self._engine
-
-        def write(key: Buffer, number: int, position: int) -> None:
-            _native.random_fill(
+            dtype, elements = "uint8", elements * arrays.SIZES[dtype]
+        fill, key, engine = _native.random_fill, self._key, self._engine
+        cipher = self._algorithm
+        if not self._keyed:
+            # The lock is free: the native module replaces the key before it lets go of the GIL.
+            self._enter()
+            fill(view, distribution, dtype, key, cipher, 0, 0, first, second, engine, pointer, True)
+            return out
+        size = elements * arrays.width_of(distribution, dtype, first, second)
+        before, begin = self._reserve(size)
+        number = self._stream
+        try:
+            fill(
                 view,
                 distribution,
                 dtype,
                 key,
-                algorithm,
+                cipher,
                 number,
-                position,
+                begin,
                 first,
                 second,
                 engine,
                 pointer,
             )
-
-        size = 0  # which without a key is of no use
-        if self._keyed:
-            size = elements * _native.random_width(distribution, dtype, first, second)
-        self._draw(size, write)
+        except BaseException:
+            self._give_back(before, begin + size)
+            raise
         return out
 
     def _open(self, out: Any, stream: StreamLike) -> Target:
         target = open_target(out, stream)
-        if not self._keyed and arrays.is_capturing(out):
+        if not self._keyed and _native.random_is_captured(target[0], target[3]):
             raise RuntimeError(
                 "a CUDA graph is being captured, and each replay would give the same numbers: "
                 "fill the array outside of the graph, or use a generator with a key"
@@ -273,10 +277,9 @@ class Generator(Source):
     def permutation_(self, out: ArrayT, *, stream: StreamLike = None) -> ArrayT:
         """Fills an array of int32 or int64 with 0, ..., n - 1 in random order, each order equally
         likely. On a GPU it waits for the stream."""
-        target = self._open(out, stream)
-        if target.dtype not in ("int32", "int64"):
-            raise TypeError(f"out is of {target.dtype}: expected int32 or int64")
-        view, dtype, elements, pointer = target
+        view, dtype, elements, pointer = self._open(out, stream)
+        if dtype not in ("int32", "int64"):
+            raise TypeError(f"out is of {dtype}: expected int32 or int64")
 
         def write(key: Buffer, number: int, position: int) -> None:
             _native.random_permutation(
@@ -313,13 +316,13 @@ class Generator(Source):
         """
         dtype = arrays.dtype_of(out, "out")
         sampler = discrete.Sampler(sigma, variance, dtype)
-        target = self._open(out, None)
+        _, _, elements, _ = self._open(out, None)
 
         def write(key: Buffer, number: int, position: int) -> None:
-            parts = discrete.draw(sampler, target.elements, self._algorithm, key, number, position)
+            parts = discrete.draw(sampler, elements, self._algorithm, key, number, position)
             arrays.store(out, dtype, parts)
 
-        self._draw(8 * target.elements, write)
+        self._draw(8 * elements, write)
         return out
 
     def discrete_gaussian(

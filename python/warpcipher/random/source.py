@@ -95,16 +95,9 @@ class Source:
         with self._enter():
             return _native.random_next_key(self._key, self._algorithm)
 
-    def _draw(self, size: int, write: Callable[[Buffer, int, int], object]) -> None:
-        """Calls write(key, stream, position) for the next array, which takes `size` bytes of the
-        stream. A callable: entering a context manager takes as long as filling a short array."""
-        if not self._keyed:
-            key = self._replace_key()
-            try:
-                write(key, 0, 0)
-            finally:
-                key[:] = _ZEROS
-            return
+    def _reserve(self, size: int) -> tuple[int, int]:
+        """Moves past the next array, which takes `size` bytes of the stream. Returns where the
+        generator stood, and where the array begins."""
         with self._enter():
             before = self._position
             begin = -(-before // ARRAY_START) * ARRAY_START
@@ -113,12 +106,29 @@ class Source:
                     f"the array takes {size} bytes of the stream at {begin}: a stream has 2^56"
                 )
             self._position = begin + size
+        return before, begin
+
+    def _give_back(self, before: int, end: int) -> None:
+        """After an array that ends at `end` and of which nothing was written."""
+        with self._lock:
+            if self._position == end:  # none came after
+                self._position = before
+
+    def _draw(self, size: int, write: Callable[[Buffer, int, int], object]) -> None:
+        """Calls write(key, stream, position) for the next array, which takes `size` bytes of the
+        stream."""
+        if not self._keyed:
+            key = self._replace_key()
+            try:
+                write(key, 0, 0)
+            finally:
+                key[:] = _ZEROS
+            return
+        before, begin = self._reserve(size)
         try:
             write(self._key, self._stream, begin)
         except BaseException:
-            with self._lock:
-                if self._position == begin + size:  # nothing was written, and none came after
-                    self._position = before
+            self._give_back(before, begin + size)
             raise
 
     @property
