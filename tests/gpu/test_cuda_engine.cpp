@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "algorithms.hpp"
+#include "alignments.hpp"
 #include "batch/plan.hpp"
 #include "cases.hpp"
 #include "columns.hpp"
@@ -155,6 +156,7 @@ int run_all(const Options& options) {
       failures += test_algorithm(algorithm, options, stream);
       failures += test_many_keys(algorithm, options, stream);
       if (std::string(form) == "warpgroups") failures += test_ghash_segments(algorithm, options, stream);
+      failures += test_alignments(algorithm, options, stream);
     }
   }
   force("WARPCIPHER_GHASH", nullptr);
@@ -184,6 +186,8 @@ int run_all(const Options& options) {
     if (!algorithm.parallel(Direction::encrypt) && is_mine()) failures += test_serial(algorithm, options, stream);
     const bool is_hybrid = algorithm.parallel(Direction::decrypt) && algorithm.mode.id != Mode::cfb8;
     if (is_hybrid && is_mine()) failures += test_hybrid_warps(algorithm, options, stream);
+    const bool thin = options.quick && algorithm.cipher.key_len == 24;
+    if (is_hybrid && !thin && is_mine()) failures += test_alignments(algorithm, options, stream);
   }
   failures += test_columns(options.quick, options.only, is_mine, stream);
   if (options.only.empty() && is_mine()) failures += test_refusal();

@@ -57,6 +57,8 @@ HYBRID_TEXT = {
 COUNTER_MODES = ("CounterMode", "LittleEndianCounterMode")
 # Counter mode of one message, and its key stream alone.
 LONG_MODES = ("CounterMode", "KeyStreamMode")
+# Whether the kernel is for texts at multiples of 16; the other takes texts at any address.
+PLACES = (True, False)
 KERNEL = re.compile(
     r"parallel_kernelINS\w*?\d(?P<mode>[A-Z][A-Za-z]+(?:ILb[01]EE)?)E"
     r"NS\w*?9Tables128ELi(?P<rounds>1[04])E"
@@ -132,12 +134,12 @@ def listings() -> dict[str, str]:
 
 
 @cache
-def hybrid_kernel(mode: str) -> tuple[str, str]:
+def hybrid_kernel(mode: str, aligned: bool) -> tuple[str, str]:
     """The kernel of long messages by two kinds of warps, for keys of any length, and its code;
-    or that of random bytes (LONG_MODES)."""
+    or that of random bytes (LONG_MODES); for texts of PLACES."""
     kernels = [kernel for kernel in resources("sm_90a") if "hybrid_counter_kernel" in kernel]
-    assert len(kernels) == len(LONG_MODES)
-    (name,) = [kernel for kernel in kernels if f"{len(mode)}{mode}E" in kernel]
+    assert len(kernels) == len(LONG_MODES) * len(PLACES)
+    (name,) = [kernel for kernel in kernels if f"{len(mode)}{mode}ELb{aligned:d}E" in kernel]
     return name, dump("-sass", "-fun", name, architecture="sm_90a")
 
 
@@ -155,11 +157,12 @@ def hybrid_text_kernels() -> dict[str, tuple[str, str]]:
 
 
 @cache
-def hybrid_batch_kernel(key: str, mode: str) -> tuple[str, str]:
+def hybrid_batch_kernel(key: str, mode: str, aligned: bool) -> tuple[str, str]:
     """The kernel of two kinds of warps for batches in counter mode, and its code: of one key for
-    all, or of a key each; of counters of either end (COUNTER_MODES)."""
+    all, or of a key each; of counters of either end (COUNTER_MODES); for texts of PLACES."""
     kernels = [kernel for kernel in resources("sm_90a") if "hybrid_batch_kernel" in kernel]
-    (name,) = [kernel for kernel in kernels if key in kernel and f"{len(mode)}{mode}E" in kernel]
+    of_mode = f"{len(mode)}{mode}ELb{aligned:d}E"
+    (name,) = [kernel for kernel in kernels if key in kernel and of_mode in kernel]
     return name, dump("-sass", "-fun", name, architecture="sm_90a")
 
 

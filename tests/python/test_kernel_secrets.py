@@ -14,6 +14,7 @@ from kernel_code import (
     COUNTER_MODES,
     HYBRID_TEXT,
     LONG_MODES,
+    PLACES,
     RECORDED,
     dump,
     hybrid_batch_kernel,
@@ -88,16 +89,24 @@ PACKED = (
 )
 
 
+@pytest.mark.parametrize("aligned", PLACES)
 @pytest.mark.parametrize("mode", LONG_MODES)
-def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_hybrid_warps(mode: str) -> None:
-    follow(hybrid_kernel(mode)[1], keys_of("SingleSource", SLICED_COUNTER_LEN), one_message=True)
+def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_hybrid_warps(
+    mode: str, aligned: bool
+) -> None:
+    code = hybrid_kernel(mode, aligned)[1]
+    follow(code, keys_of("SingleSource", SLICED_COUNTER_LEN), one_message=True)
 
 
+@pytest.mark.parametrize("aligned", PLACES)
 @pytest.mark.parametrize("mode", COUNTER_MODES)
-def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_hybrid_batches(mode: str) -> None:
+def test_no_secret_reaches_an_address_a_branch_or_a_bank_of_hybrid_batches(
+    mode: str, aligned: bool
+) -> None:
     keys = keys_of("OneKeySource", SLICED_COUNTER_LEN)
-    of_one = follow(hybrid_batch_kernel("OnlyKey", mode)[1], keys, views=PARAMETERS)
-    of_each = Flow(parse(hybrid_batch_kernel("WarpKey", mode)[1]), range(0), views=PARAMETERS).run()
+    of_one = follow(hybrid_batch_kernel("OnlyKey", mode, aligned)[1], keys, views=PARAMETERS)
+    code = hybrid_batch_kernel("WarpKey", mode, aligned)[1]
+    of_each = Flow(parse(code), range(0), views=PARAMETERS).run()
     assert of_each.findings == set()
     # With a key each, it is read from shared memory beside them.
     assert len(of_each.secret_lookups) == len(of_one.secret_lookups)

@@ -99,11 +99,11 @@ inline std::string choose(const Conditions& now, const std::string& what, std::m
   }
   if (what == "message") {
     constexpr Mode modes[] = {Mode::ecb, Mode::cbc, Mode::cfb, Mode::cfb8, Mode::ctr};
-    return name_of(choose_text(now, {modes[work["mode"]], true, work["aligned"] != 0, true, work["tiles"], 0}));
+    return name_of(choose_text(now, {modes[work["mode"]], true, true, work["tiles"], 0}));
   }
   if (what == "batch") {
     const Mode mode = work["xts"] != 0 ? Mode::xts : Mode::ecb;
-    return name_of(choose_text(now, {mode, false, true, work["keys"] == 1, work["tiles"], work["units"]}));
+    return name_of(choose_text(now, {mode, false, work["keys"] == 1, work["tiles"], work["units"]}));
   }
   if (what == "sectors") {
     return choose_sectors(now, {work["count"], work["room"]}) == SectorKernel::rows ? "rows" : "batch";

@@ -54,7 +54,7 @@ TEST(Choice, IsTheFirstCandidateThatIsNotRefused) {
           expect_first(counter_candidates, choose_counter(now, counter).kernel,
                        [&](CounterKernel candidate) { return refuse(now, layout, counter, candidate); });
           for (const Mode mode : {Mode::ecb, Mode::cfb8, Mode::ctr, Mode::xts}) {
-            const TextWork work{mode, messages == 1, true, one_key, tiles, units * messages};
+            const TextWork work{mode, messages == 1, one_key, tiles, units * messages};
             expect_first(text_candidates, choose_text(now, work).kernel,
                          [&](TextKernel candidate) { return refuse(now, layout, work, candidate); });
           }

@@ -188,8 +188,8 @@ class Explanation {
                             [&](SectorKernel candidate) { return refuse(now_, work, candidate); }));
       if (kernel == SectorKernel::rows) return;
     }
-    const TextWork work{
-        mode_, shape_.messages == 1 && mode_ != Mode::xts, true, shape_.keys == 1, tiles_, units_ * shape_.messages};
+    const TextWork work{mode_, shape_.messages == 1 && mode_ != Mode::xts, shape_.keys == 1, tiles_,
+                        units_ * shape_.messages};
     all_.push_back(decide("text", text_candidates, choose_text(now_, work).kernel, texts, forced,
                           [&](TextKernel kernel) { return refuse(now_, layout_, work, kernel); }));
   }

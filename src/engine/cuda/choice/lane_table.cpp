@@ -114,7 +114,6 @@ Refusal refuse_hybrid_text(const Conditions& now, TableLayout layout, std::uint6
 
 Refusal refuse_hybrid_message(const Conditions& now, TableLayout layout, const TextWork& work) {
   if (const Refusal device = refuse_hybrid_device(now.device, layout)) return device;
-  if (!work.is_aligned) return {Reason::alignment};
   if (work.tiles < least_tiles_of_message) return {Reason::few_tiles, work.tiles, least_tiles_of_message};
   if (now.overrides.counter == ForcedCounter::hybrid) return {};
   if (now.overrides.counter != ForcedCounter::none) return forced_by(variables::counter);

@@ -57,7 +57,6 @@ CounterChoice choose_counter(const Conditions& now, const CounterWork& work);
 struct TextWork {
   Mode mode;
   bool is_single;     // one message by itself
-  bool is_aligned;    // single: its text lies at multiples of 16
   bool has_only_key;  // batch: the host has the one key of all messages
   std::uint64_t tiles;
   std::uint64_t units;  // batch: blocks of all messages

@@ -27,8 +27,6 @@ std::string to_text(const Refusal& refusal) {
       return "there is no such kernel for this mode";
     case Reason::batch:
       return "is for one message by itself in this mode";
-    case Reason::alignment:
-      return "the text is not aligned to 16 bytes";
     case Reason::many_keys:
       return "needs one key for all messages, known to the host";
     case Reason::one_key:

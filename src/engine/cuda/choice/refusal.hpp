@@ -20,7 +20,6 @@ enum class Reason : std::uint8_t {
   tables_64,           // tables of 128 KiB are needed
   mode,                // no such kernel for the mode
   batch,               // in this mode for one message by itself
-  alignment,           // text at addresses that are no multiples of 16
   many_keys,           // messages do not share a key that can be a kernel parameter
   one_key,             // messages share a key
   key_not_128,         // keys of other lengths

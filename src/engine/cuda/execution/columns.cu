@@ -164,6 +164,7 @@ class ColumnsRun {
     batch_.tiles = summary_.tiles;
     batch_.units = summary_.units;
     batch_.most_units = summary_.most_units;
+    batch_.is_aligned = summary_.unaligned == 0;
     batch_.hashes.chunks = summary_.chunks;
     if (!algorithm_.is_aead()) return;
     const std::uint32_t hash_keys = batch_.is_gcm_siv() ? count_ : keys_;
@@ -187,6 +188,8 @@ class ColumnsRun {
       alike.most_units = (estimate_text_len() + 15) / 16;
       alike.units = count_ * alike.most_units;
       alike.tiles = count_ * ((alike.most_units + tile_units - 1) / tile_units);
+      const auto buffers = reinterpret_cast<std::uintptr_t>(view_.in) | reinterpret_cast<std::uintptr_t>(view_.out);
+      alike.is_aligned = buffers % 16 == 0;
       begin_speculation();
       bool is_started = true;
       try {

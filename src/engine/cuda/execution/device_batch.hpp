@@ -31,6 +31,7 @@ struct DeviceBatch {
   std::uint64_t units = 0;        // of all messages
   std::uint64_t most_units = 0;   // of one
   bool in_place = true;           // some messages may run in place
+  bool is_aligned = false;        // all texts, and where they go, lie at multiples of 16
   bool is_ordered = false;        // serial modes: views are in the order of length
   bool computes_tags = false;     // AEAD decryption: write the tags that the texts should have
   const Key* only_key = nullptr;  // of all messages, where the host has it

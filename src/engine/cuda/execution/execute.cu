@@ -29,7 +29,8 @@ lane_table::CounterBatch counter_batch(const DeviceBatch& b) {
           b.aes_keys->rounds(),
           b.aes_keys->round_keys(),
           b.aes_keys->bytes(),
-          b.only_key};
+          b.only_key,
+          b.is_aligned};
 }
 
 lane_table::CounterForm form_of(const DeviceBatch& b) {
@@ -59,8 +60,8 @@ void run_tiles(const DeviceBatch& b) {
     return bitslice::run_tiles(b.device, b.stream, b.algorithm, b.direction, list, schedules, b.in_place);
   }
   b.aes_keys->derive();
-  const TextChoice choice = choose_text(conditions_of(b.device),
-                                        {b.algorithm.mode.id, false, false, b.only_key != nullptr, b.tiles, b.units});
+  const TextChoice choice =
+      choose_text(conditions_of(b.device), {b.algorithm.mode.id, false, b.only_key != nullptr, b.tiles, b.units});
   lane_table::run_tiles(b.device, b.stream, b.algorithm, b.direction, choice,
                         {{list}, b.aes_keys->rounds(), b.aes_keys->round_keys()}, b.in_place, b.only_key);
 }

@@ -102,12 +102,14 @@ void MessageBatch::measure() {
   batch_.tiles = group_.first_tile.empty() ? 0 : group_.first_tile.back();
   batch_.is_ordered = true;
   batch_.in_place = false;
+  batch_.is_aligned = true;
   batch_.computes_tags = group_[0].compute_tag;
   for (std::size_t i = 0; i < group_.size(); ++i) {
     const Message& message = group_[i];
     batch_.units += message.units();
     batch_.most_units = std::max<std::uint64_t>(batch_.most_units, message.units());
     batch_.in_place = batch_.in_place || message.in == message.out;
+    batch_.is_aligned = batch_.is_aligned && is_aligned(view_of(message));
     if (!batch_.algorithm.is_aead()) continue;
     const std::uint64_t blocks = ghash::hash_view_of(message).blocks();
     hash_blocks_ += blocks;
@@ -186,9 +188,7 @@ void MessageBatch::run(std::span<Status> statuses) const {
 namespace {
 
 TextChoice choose_text_of(const Message& message, const Conditions& now) {
-  const auto addresses = reinterpret_cast<std::uintptr_t>(message.in) | reinterpret_cast<std::uintptr_t>(message.out);
-  return choose_text(
-      now, {message.algorithm().mode.id, true, addresses % 16 == 0, true, tiles_of(message.units()), message.units()});
+  return choose_text(now, {message.algorithm().mode.id, true, true, tiles_of(message.units()), message.units()});
 }
 
 // GCM, in the order of execute(): if a tag is checked first, the text comes last.

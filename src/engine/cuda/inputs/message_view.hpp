@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/host_device.hpp"
 #include "engine/cuda/runtime/block.hpp"
 
 namespace warpcipher::cuda {
@@ -18,6 +19,11 @@ struct MessageView {
   std::uint32_t pad;  // the value of the bytes from in_len to out_len
   std::uint32_t key;  // its number in the group's array of schedules
 };
+
+// Whether the text and where it goes lie at multiples of 16.
+WARPCIPHER_HD inline bool is_aligned(const MessageView& view) {
+  return (reinterpret_cast<std::uintptr_t>(view.in) | reinterpret_cast<std::uintptr_t>(view.out)) % 16 == 0;
+}
 
 // A tile is up to this many consecutive units of one message.
 inline constexpr std::uint32_t tile_units = 256;

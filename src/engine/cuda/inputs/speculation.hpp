@@ -18,8 +18,9 @@ namespace warpcipher::cuda {
 
 // What the host must know before it starts the work. The types are those of atomic operations.
 struct BatchSummary {
-  std::uint32_t bad;     // not 0: some message is wrong, or may be
-  std::uint32_t failed;  // messages whose tag or padding is wrong; set after they have run
+  std::uint32_t bad;        // not 0: some message is wrong, or may be
+  std::uint32_t failed;     // messages whose tag or padding is wrong; set after they have run
+  std::uint32_t unaligned;  // not 0: some text, or where it goes, is at no multiple of 16
   unsigned long long units;
   unsigned long long most_units;
   unsigned long long hash_blocks;  // of AAD and text
@@ -42,6 +43,7 @@ struct Speculation {
   std::uint64_t least_units = 0;    // of all messages
   std::uint64_t most_units = 0;     // of one
   std::uint32_t units_of_tile = 0;  // not 0: the units of a tile; more than half of them must exist
+  bool is_aligned = false;          // all texts must be
   // Not 0: another kernel on the same stream takes batches of this many units, in messages of no more than others_most.
   // That kernel fills the mailbox: `mailbox` is nullptr here.
   std::uint64_t others_units = 0;
@@ -51,6 +53,7 @@ struct Speculation {
 WARPCIPHER_HD constexpr bool holds(const Speculation& speculation, const BatchSummary& summary) {
   return summary.bad == 0 && summary.units >= speculation.least_units && summary.most_units <= speculation.most_units &&
          2 * summary.units > speculation.units_of_tile * summary.tiles &&
+         !(speculation.is_aligned && summary.unaligned != 0) &&
          (speculation.others_units == 0 || summary.units < speculation.others_units ||
           summary.most_units > speculation.others_most);
 }

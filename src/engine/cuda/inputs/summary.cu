@@ -315,7 +315,9 @@ __global__ void __launch_bounds__(sum_threads)
     const MessageChecker checker(columns, message, before);
     const bool right = checker.is_right();
     if (!right) buffers.summary->bad = 1;
-    buffers.views[i] = checker.view(right);
+    const MessageView view = checker.view(right);
+    if (!is_aligned(view)) buffers.summary->unaligned = 1;
+    buffers.views[i] = view;
     buffers.first_tile[i] = before.tiles;
     if (columns.is_aead) {
       buffers.hash_views[i] = checker.hash_view(right);

@@ -15,6 +15,7 @@
 
 #include "engine/cuda/lane_table/common_rounds.cuh"
 #include "engine/cuda/lane_table/modes.cuh"
+#include "engine/cuda/runtime/realign.cuh"
 
 namespace warpcipher::cuda::lane_table {
 
@@ -52,9 +53,16 @@ struct LittleEndianCounter {
   }
 };
 
+// Which texts a kernel reads and writes in whole words of memory: those at multiples of 16, all others by bytes; texts
+// at any address (realign.cuh); or each of the two by code of its own. Registers are short in hybrid kernels, so none
+// of them has both.
+enum class TextPlaces : std::uint8_t { aligned, any, either };
+
 // Counter: one of the two. HasText: false writes the key stream itself, and reads nothing.
-template <class Counter, bool HasText = true>
+template <class Counter, bool HasText = true, TextPlaces Places = TextPlaces::either>
 struct CounterModeOf {
+  template <TextPlaces Others>
+  using At = CounterModeOf<Counter, HasText, Others>;
   using CounterType = Counter;
   static constexpr bool has_text = HasText;
   static constexpr bool inverse = false;
@@ -79,6 +87,23 @@ struct CounterModeOf {
     return (lane_index() + lead(view) - begin) % warp_len;
   }
 
+  // XORs rows of the key stream to a run of text at any address.
+  template <int N>
+  static __device__ __forceinline__ void add_rows(const WarpRows& rows, const std::uint8_t* in, std::uint8_t* out,
+                                                  Block (&blocks)[N]) {
+    // Rows loaded at once: with more the hybrid kernels spill. Warps of tables, which have four rows, need registers
+    // for common rounds too.
+    constexpr std::uint32_t at_once = N > blocks_in_flight ? 2 : 1;
+#pragma unroll
+    for (std::uint32_t n = 0; HasText && n < N; n += at_once) {
+      Block texts[at_once];
+      rows.from(n).load(in, texts);
+#pragma unroll
+      for (std::uint32_t i = 0; i < at_once; ++i) blocks[n + i] = blocks[n + i] ^ texts[i];
+    }
+    rows.store(out, blocks);
+  }
+
   template <class Cipher>
   __device__ __forceinline__ void tile(const Cipher& cipher, const TileView& tile, const Parameters& parameters) {
     Text text = tile.text;
@@ -91,7 +116,7 @@ struct CounterModeOf {
       });
       return;
     }
-    const std::uint32_t whole = text.aligned ? text.in_len / 16 : 0;
+    const std::uint32_t whole = Places != TextPlaces::aligned || text.aligned ? text.in_len / 16 : 0;
     std::uint32_t done = 0;
 #pragma unroll 1
     while (done < tile.units) {
@@ -105,7 +130,9 @@ struct CounterModeOf {
         const std::uint32_t tail = (last + end - done) % group;
         if (tail <= warp_len && end - done > group) end -= tail;
         const CommonRounds common = find_common(cipher, tile, number / carry, parameters);
-        encrypt_rows(cipher, text, common, done, end, last);
+        const bool aligned = Places == TextPlaces::aligned || (Places == TextPlaces::either && text.aligned);
+        aligned ? encrypt_rows<true>(cipher, text, common, done, end, last)
+                : encrypt_rows<false>(cipher, text, common, done, end, last);
       } else {
         if (rest <= few) end = tile.units;
         encrypt_few(cipher, text, tile, done, end, parameters.wrap_32);
@@ -116,7 +143,8 @@ struct CounterModeOf {
 
  private:
   // Blocks [done, end). The last byte of the first counter is `last`; there is no carry. A lane takes every 32nd block.
-  template <class Cipher>
+  // Aligned: the text is.
+  template <bool Aligned, class Cipher>
   __device__ __forceinline__ void encrypt_rows(const Cipher& cipher, const Text& text, const CommonRounds& common,
                                                std::uint32_t done, std::uint32_t end, std::uint32_t last) {
     const std::uint32_t count = end - done;
@@ -130,6 +158,10 @@ struct CounterModeOf {
       if constexpr (Cipher::key_in_registers) cipher.template counting_entries<Counter::byte>(halves[0], row + column);
       cipher.encrypt_rest(blocks, common, halves[0]);
       if constexpr (!Cipher::key_in_registers) turn_halves();
+      if constexpr (!Aligned) {
+        add_rows({row - last, column, count}, text.in + 16 * done, text.out + 16 * done, blocks);
+        continue;
+      }
       const std::uint32_t index = row + column - last;  // may be before the first block
       const std::int64_t offset = 16 * std::int64_t{static_cast<std::int32_t>(done + index)};
       Block texts[blocks_in_flight];

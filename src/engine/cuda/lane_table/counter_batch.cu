@@ -44,8 +44,8 @@ struct CounterRun {
         return launch_hybrid_packed(device, stream, *slice_keys<CounterSource<OneKeySource>>(*source), counting,
                                     PackedLayout(static_cast<std::uint32_t>(batch.most_units)), speculation);
       case CounterKernel::hybrid:
-        return launch_hybrid_batch(device, stream, form, *slice_keys<CounterSource<OneKeySource>>(*source), counting,
-                                   speculation);
+        return launch_hybrid_batch(device, stream, form, batch.is_aligned,
+                                   *slice_keys<CounterSource<OneKeySource>>(*source), counting, speculation);
       case CounterKernel::packed:
         return launch_packed(device, stream, *source, packed(), speculation);
       case CounterKernel::tiles:
@@ -60,7 +60,7 @@ struct CounterRun {
       case CounterKernel::packed:
         return launch_packed(device, stream, choice.layout, form, source, packed(), speculation);
       case CounterKernel::hybrid:
-        return launch_hybrid_batch(device, stream, form, source, counting, speculation);
+        return launch_hybrid_batch(device, stream, form, batch.is_aligned, source, counting, speculation);
       case CounterKernel::tiles:
         return run_tiles({device, stream, choice.layout, nullptr, nullptr, &source});
     }
@@ -94,6 +94,7 @@ bool start_counter_batch(const Device& device, Stream stream, const CounterBatch
   speculation.least_units = batch.units / 2;
   speculation.most_units = is_packed(choice.kernel) ? most_packed_units(choice.group_log) : UINT64_MAX;
   speculation.units_of_tile = choice.kernel == CounterKernel::hybrid ? tile_units : 0;
+  speculation.is_aligned = choice.kernel == CounterKernel::hybrid && batch.is_aligned;
   Speculation own = speculation;
   const CounterParameters counting{form == CounterForm::last_word, nullptr};
   const CounterRun run{device, stream, batch, choice, form, counting, own};

@@ -30,6 +30,7 @@ struct CounterBatch {
   const uint4* round_keys;   // most_round_keys for each key; KeySource::bytes: not read
   const std::uint8_t* keys;  // as given, one after another; nullptr: not on the device
   const Key* only_key;       // of all messages, or nullptr
+  bool is_aligned;           // all texts lie at multiples of 16
 };
 
 // A batch of one tile or more. verdicts: as CounterParameters. choice: for the form.

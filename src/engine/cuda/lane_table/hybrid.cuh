@@ -125,4 +125,13 @@ __device__ __forceinline__ void run_sliced_rounds(aes::Slices& state, const Key&
   state.get_column<3, Inverse>(columns[3]);
 }
 
+// The lane's blocks after them. last: the last AddRoundKey.
+__device__ __forceinline__ void finish_sliced(const std::uint32_t (&columns)[4][8], const Block& last,
+                                              Block (&blocks)[8]) {
+#pragma unroll
+  for (std::uint32_t n = 0; n < 8; ++n) {
+    blocks[n] = Block{{columns[0][n], columns[1][n], columns[2][n], columns[3][n]}} ^ last;
+  }
+}
+
 }  // namespace warpcipher::cuda::lane_table

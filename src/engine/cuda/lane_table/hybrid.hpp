@@ -24,7 +24,7 @@ Secret<Sliced> slice_keys(const Source& source) {
   return sliced;
 }
 
-// message.start: the first counter; in and out are multiples of 16. wrap_32, verdicts: as CounterParameters.
+// message.start: the first counter. wrap_32, verdicts: as CounterParameters.
 void run_hybrid_counter(const Device& device, Stream stream, const SingleSource& message, bool wrap_32,
                         const std::uint32_t* verdicts);
 

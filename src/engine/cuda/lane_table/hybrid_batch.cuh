@@ -54,8 +54,9 @@ __device__ __forceinline__ std::uint32_t begin_of_counters(const TileView& tile,
 
 // Encrypts, as SlicedCounter (hybrid_counter.cuh), the blocks from `done` on whose counters differ only in the last
 // byte. The tile has whole blocks; it may lack some of the 256 at either end. Returns the number of the first block
-// after them. The position of the tile is computed again after the rounds, to save registers during them.
-template <class Mode, class Cipher, class Key>
+// after them. The position of the tile is computed again after the rounds, to save registers during them. Aligned: the
+// text is.
+template <class Mode, bool Aligned, class Cipher, class Key>
 __device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& cipher, const Key& key,
                                                              const typename Key::Source& source,
                                                              const TileFinder& finder, std::uint32_t tile_number,
@@ -78,6 +79,13 @@ __device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& ciphe
   const TileView tile = finder.template find<Mode>(source, tile_number);
   const std::uint32_t begin = begin_of_counters<Mode>(tile, done, number);
   const Block last = key.round(source.rounds);
+  const std::uint32_t end = begin + Mode::carry < tile.units ? begin + Mode::carry : tile.units;
+  if constexpr (!Aligned) {
+    Block blocks[8];
+    finish_sliced(columns, last, blocks);
+    Mode::add_rows({begin, Mode::column_of_lane(tile.view), tile.units}, tile.text.in, tile.text.out, blocks);
+    return end;
+  }
   const std::uint32_t first = begin + Mode::column_of_lane(tile.view);
   const std::int64_t offset = 16 * std::int64_t{static_cast<std::int32_t>(first)};
   const std::uint8_t* const in = tile.text.in + offset;
@@ -98,16 +106,17 @@ __device__ __forceinline__ std::uint32_t run_sliced_counters(const Cipher& ciphe
       }
     }
   }
-  const std::uint32_t end = begin + Mode::carry;
-  return end < tile.units ? end : tile.units;
+  return end;
 }
 
-template <class Key, class Mode>
+// Aligned: for texts at multiples of 16, and slow for others.
+template <class Key, class Mode, bool Aligned>
 __global__ void __launch_bounds__(block_threads, 1)
     hybrid_batch_kernel(const __grid_constant__ typename Key::Source source,
                         const __grid_constant__ CounterParameters parameters,
                         const __grid_constant__ Speculation speculation) {
   if (!may_start(speculation)) return;
+  using Tables = typename Mode::template At<Aligned ? TextPlaces::aligned : TextPlaces::any>;
   run_hybrid<Key, false>(source, [&](Key& key, const auto& cipher, const HybridWarp& warp) {
     auto dealer = TileDealer<Key::run>::of_neighbours(tiles_of(source), warp.is_sliced);
     std::uint32_t number = 0;
@@ -119,21 +128,21 @@ __global__ void __launch_bounds__(block_threads, 1)
         if (moved) key.hold(source, tile.view.key);
         const bool is_good = parameters.verdicts == nullptr || parameters.verdicts[tile.message] != 0;
         std::uint32_t done = 0;
-        if (all_lanes(is_good && tile.text.aligned && tile.text.in_len >= 16 * tile.units)) {
+        if (all_lanes(is_good && (tile.text.aligned || !Aligned) && tile.text.in_len >= 16 * tile.units)) {
           // A few blocks at the end would be cheaper by tables, but the code for that exceeds the instruction caches.
           const std::uint32_t units = from_lane(tile.units, 0);
           while (done < units) {
-            done =
-                from_lane(run_sliced_counters<Mode>(cipher, key, source, finder, number, done, parameters.wrap_32), 0);
+            done = from_lane(
+                run_sliced_counters<Mode, Aligned>(cipher, key, source, finder, number, done, parameters.wrap_32), 0);
           }
         }
         if (done == 0) {
-          Mode mode;
+          Tables mode;
           mode.tile(cipher, tile, parameters);
         }
       }
     } else {
-      Mode mode;
+      Tables mode;
       while (dealer.take(number)) {
         const bool moved = finder.move_to(source, number);
         const TileView found = finder.template find<Mode>(source, number);

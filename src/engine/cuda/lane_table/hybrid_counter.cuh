@@ -12,14 +12,14 @@
 namespace warpcipher::cuda::lane_table {
 
 // Encrypts, by logic, tiles of 256 whole blocks whose counters begin with a last byte of 0. As in CounterMode, a lane
-// takes the counters whose last byte is `column` + 32 n.
+// takes the counters whose last byte is `column` + 32 n. Aligned: in and out are multiples of 16.
+template <bool Aligned>
 class SlicedCounter {
  public:
   template <class Cipher>
   __device__ __forceinline__ SlicedCounter(const Cipher& cipher, const MessageView& view)
       : lead_(CounterMode::lead(view)), column_(CounterMode::column_of_lane(view)) {
-    cipher.counting_entries(entries_, column_);
-    aes::Slices::slice_entries(entries_);
+    if constexpr (Aligned) find_entries(cipher, entries_);
   }
 
   template <bool HasText, class Cipher, class Key>
@@ -27,13 +27,20 @@ class SlicedCounter {
                                        std::uint32_t tile, bool wrap_32) const {
     const std::uint64_t first = std::uint64_t{CounterMode::carry} * tile;
     const CommonRounds common = cipher.common_rounds(add_counter(source.view.start, first, wrap_32));
-    aes::Slices state = aes::Slices::after_common(entries_, common.first_column, common.second.words);
+    aes::Slices state = start(cipher, common);
     std::uint32_t columns[4][8];
     run_sliced_rounds<false>(state, key, source.rounds, columns);
     const Block last = key.round(source.rounds);
-    const std::uint64_t offset = 16 * (first - lead_ + column_);
+    const std::uint64_t offset = 16 * (first - lead_ + (Aligned ? column_ : 0));
     const std::uint8_t* const in = global(source.view.in) + offset;
     std::uint8_t* const out = global(source.view.out) + offset;
+    if constexpr (!Aligned) {
+      Block blocks[8];
+      finish_sliced(columns, last, blocks);
+      CounterModeOf<BigEndianCounter, HasText, TextPlaces::any>::add_rows({0, column_, CounterMode::carry}, in, out,
+                                                                          blocks);
+      return;
+    }
 #pragma unroll
     for (std::uint32_t n = 0; n < 8; n += blocks_in_flight) {
       Block texts[blocks_in_flight];
@@ -50,31 +57,51 @@ class SlicedCounter {
   }
 
  private:
+  template <class Cipher>
+  __device__ __forceinline__ void find_entries(const Cipher& cipher, std::uint32_t (&entries)[8]) const {
+    cipher.counting_entries(entries, Aligned ? column_ : anew(column_));
+    aes::Slices::slice_entries(entries);
+  }
+
+  template <class Cipher>
+  __device__ __forceinline__ aes::Slices start(const Cipher& cipher, const CommonRounds& common) const {
+    if constexpr (Aligned) {
+      return aes::Slices::after_common(entries_, common.first_column, common.second.words);
+    } else {
+      std::uint32_t entries[8];
+      find_entries(cipher, entries);
+      return aes::Slices::after_common(entries, common.first_column, common.second.words);
+    }
+  }
+
   std::uint32_t lead_;
   std::uint32_t column_;
-  std::uint32_t entries_[8];  // the contribution of the last byte (LaneCipher::counting_entries)
+  // The contribution of the last byte (LaneCipher::counting_entries). If the text is not aligned, its words need these
+  // registers, and each tile has entries of its own.
+  std::uint32_t entries_[Aligned ? 8 : 1];
 };
 
 // Mode: CounterMode or KeyStreamMode. parameters.stride is the number of blocks, two or more. The message has three
-// tiles or more, and in and out are multiples of 16.
+// tiles or more. Aligned: its text lies at multiples of 16.
 //
 // The first warp of tables in the first block begins with the message's first tile, and that in the last block with the
 // last tile: these two may be partial.
-template <class Mode>
+template <class Mode, bool Aligned>
 __global__ void __launch_bounds__(block_threads, 1)
     hybrid_counter_kernel(const __grid_constant__ CounterSource<SingleSource> source,
                           const __grid_constant__ CounterParameters parameters) {
   using Key = OnlyKey<CounterSource<SingleSource>>;
+  using Tables = typename Mode::template At<Aligned ? TextPlaces::aligned : TextPlaces::any>;
   run_hybrid<Key, false>(source, [&](const Key& key, const auto& cipher, const HybridWarp& warp) {
     const auto tiles = static_cast<std::uint32_t>(source.tiles);
     auto dealer = TileDealer<>::of_grid(1, tiles - 1, warp.is_sliced);
     std::uint32_t tile = 0;
     if (warp.is_sliced) {
       if (parameters.verdicts != nullptr && parameters.verdicts[0] == 0) return;  // the others write the zeros
-      const SlicedCounter mode(cipher, source.view);
+      const SlicedCounter<Aligned> mode(cipher, source.view);
       while (dealer.take(tile)) mode.template tile<Mode::has_text>(cipher, key, source, tile, parameters.wrap_32);
     } else {
-      Mode mode;
+      Tables mode;
       const bool has_first = warp.number == HybridPolicy::sliced_warps && blockIdx.x == 0;
       const bool has_last = warp.number == HybridPolicy::sliced_warps && blockIdx.x == gridDim.x - 1;
       if (has_last) tile = tiles - 1;

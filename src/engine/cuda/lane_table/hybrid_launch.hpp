@@ -16,10 +16,12 @@ template <class Mode>
 void launch_hybrid_counter(const Device& device, Stream stream, const CounterSource<SingleSource>& message,
                            const CounterParameters& parameters);
 
-void launch_hybrid_batch(const Device& device, Stream stream, CounterForm form,
+// aligned: all texts lie at multiples of 16; else the kernel takes texts at any address, and aligned ones a little
+// slower.
+void launch_hybrid_batch(const Device& device, Stream stream, CounterForm form, bool aligned,
                          const CounterSource<OneKeySource>& batch, const CounterParameters& parameters,
                          const Speculation& speculation);
-void launch_hybrid_batch(const Device& device, Stream stream, CounterForm form, const BatchSource& batch,
+void launch_hybrid_batch(const Device& device, Stream stream, CounterForm form, bool aligned, const BatchSource& batch,
                          const CounterParameters& parameters, const Speculation& speculation);
 
 void launch_hybrid_packed(const Device& device, Stream stream, const CounterSource<OneKeySource>& batch,

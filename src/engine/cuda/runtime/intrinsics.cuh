@@ -30,6 +30,15 @@ __device__ __forceinline__ T* global_at(std::uint64_t address) {
 #endif
 }
 
+// x. The compiler takes it for another value each time, so it does not compute before a loop, and keep in registers,
+// what follows from it.
+__device__ __forceinline__ std::uint32_t anew(std::uint32_t x) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("" : "+r"(x));
+#endif
+  return x;
+}
+
 __device__ __forceinline__ std::uint32_t lane_index() { return threadIdx.x % warp_len; }
 
 // Four of the eight bytes b:a (a holds bytes 0 to 3), picked by the four low nibbles of `selector`: PRMT.
