@@ -166,6 +166,7 @@ class ColumnsRun {
     batch_.most_units = summary_.most_units;
     batch_.is_aligned = summary_.unaligned == 0;
     batch_.hashes.chunks = summary_.chunks;
+    batch_.hashes.is_aligned = batch_.is_aligned;
     if (!algorithm_.is_aead()) return;
     const std::uint32_t hash_keys = batch_.is_gcm_siv() ? count_ : keys_;
     batch_.hashes.work = {count_, hash_keys, summary_.hash_blocks, summary_.most_hash_blocks};

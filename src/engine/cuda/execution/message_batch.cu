@@ -169,6 +169,7 @@ void MessageBatch::fill_hashes() {
                    chunk_blocks,
                    chunks,
                    work};
+  batch_.hashes.is_aligned = batch_.is_aligned;
 }
 
 void MessageBatch::run(std::span<Status> statuses) const {

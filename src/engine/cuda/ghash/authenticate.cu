@@ -113,7 +113,7 @@ void authenticate(const Device& device, Stream stream, const HashBatch& batch, s
   const ChunkList list{
       batch.views,     batch.masks,    batch.first_chunk,     static_cast<std::uint32_t>(batch.work.messages),
       wanted.of_key(), wanted.squares, upload.device(powers), upload.device(sums),
-      batch.chunks,    nullptr,        batch.polyvals};
+      batch.chunks,    nullptr,        batch.polyvals,        batch.is_aligned};
   run_kernels(device, stream, algorithm, list, batch.work.most_blocks, batch.chunk_blocks, verdicts);
 }
 
@@ -155,7 +155,9 @@ void authenticate_one(const Device& device, Stream stream, GhashAlgorithm algori
                        upload.device(powers),
                        upload.device(sums),
                        view.chunks(),
-                       joins_at_once ? upload.device(joining) : nullptr};
+                       joins_at_once ? upload.device(joining) : nullptr,
+                       nullptr,
+                       reinterpret_cast<std::uintptr_t>(view.text) % 16 == 0};
   run_kernels(device, stream, algorithm, list, work.most_blocks, wanted.chunk_blocks, verdicts);
 }
 

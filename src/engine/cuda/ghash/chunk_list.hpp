@@ -32,6 +32,7 @@ struct ChunkList {
   // Not nullptr: the hash is POLYVAL (RFC 8452, section 3), and that of each message goes here, without its mask. Tags
   // are neither written nor checked.
   Block* polyvals = nullptr;
+  bool is_aligned = false;  // all texts lie at multiples of 16
 
   WARPCIPHER_HD bool is_polyval() const { return polyvals != nullptr; }
 

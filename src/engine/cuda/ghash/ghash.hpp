@@ -31,6 +31,7 @@ struct HashBatch {
   Work work;
   const gf128::Element* only_hash_key = nullptr;  // of one key, in host memory: then it has no other
   Block* polyvals = nullptr;                      // not nullptr: as ChunkList
+  bool is_aligned = false;                        // as ChunkList
 };
 
 // The best number of blocks in a chunk for a batch.

@@ -18,6 +18,9 @@
 // Blocks are copied to a ring in shared memory in the background. Loads into registers would wait for each other,
 // because the compiler has only six scoreboards to distinguish them.
 //
+// Text that does not begin at a multiple of 16 is copied as the aligned words that it lies in, and joined to blocks
+// when it comes from the ring (realign.cuh), by a kernel of its own.
+//
 // The time depends only on the number of blocks: matrices are read by position, never by value.
 #pragma once
 
@@ -51,8 +54,8 @@ struct TensorPolicy {
 
 // A chunk in steps. The first has `missing` blocks of zeros in front; the last is step Steps - 1 of its segment. Step i
 // uses slot i % Depth of the ring. A lane reads from the ring only what it has copied itself, so lanes never wait for
-// each other.
-template <class Policy>
+// each other. Aligned: for text at multiples of 16, and slow for other text.
+template <class Policy, bool Aligned>
 class ChunkHash {
  public:
   __device__ __forceinline__ ChunkHash(const Chunk& chunk, const Matrices<Policy::steps>& matrices,
@@ -62,8 +65,10 @@ class ChunkHash {
     first_ = (steps_ - steps % steps_) % steps_;
     end_ = first_ + steps;
     missing_ = std::uint64_t{blocks_of_step} * static_cast<std::uint32_t>(end_) - chunk.blocks;
-    const Chunk::Direct direct = chunk.direct();
-    origin_ = direct.origin - sizeof(uint4) * (missing_ - lane_index());
+    const Chunk::Direct direct = chunk.template direct<Aligned>();
+    past_ = Aligned ? 0 : cuda::from_lane(direct.past, 0);
+    // Of text that is not aligned, a lane copies the second word of its blocks.
+    origin_ = direct.origin - sizeof(uint4) * (missing_ - lane_index()) + (past_ != 0 ? sizeof(uint4) : 0);
     direct_begin_ = static_cast<int>((direct.begin + missing_ + blocks_of_step - 1) / blocks_of_step);
     direct_end_ = static_cast<int>((direct.end + missing_) / blocks_of_step);
   }
@@ -101,10 +106,29 @@ class ChunkHash {
   }
 
   // Takes the step after `step` from the ring.
-  __device__ __forceinline__ void take_next(int step, uint4 (&next)[loads_of_step]) const {
+  __device__ __forceinline__ void take_next(int step, uint4 (&next)[loads_of_step]) {
     wait_for_copy_groups<depth_ - 2>();
 #pragma unroll
     for (std::uint32_t o = 0; o < loads_of_step; ++o) next[o] = load_shared(slot(step + 1, o));
+    if constexpr (!Aligned) join_words(step + 1, next);
+  }
+
+  // Makes blocks of the words that copy() has copied, of each step in turn.
+  __device__ __forceinline__ void join_words(int step, uint4 (&x)[loads_of_step]) {
+    if (past_ == 0 || step < direct_begin_ || step >= direct_end_) return;
+    Block rows[loads_of_step];
+#pragma unroll
+    for (std::uint32_t o = 0; o < loads_of_step; ++o) rows[o] = {{x[o].x, x[o].y, x[o].z, x[o].w}};
+    if (step == direct_begin_) {  // the word before those of lane 0
+      before_ = load_aligned(reinterpret_cast<const std::uint8_t*>(blocks_of(step) - lane_index() - 1));
+    }
+    const Block last = rows[loads_of_step - 1];
+    join_rows(rows, before_, lane_index() == warp_len - 1, past_);
+    before_ = last;
+#pragma unroll
+    for (std::uint32_t o = 0; o < loads_of_step; ++o) {
+      x[o] = make_uint4(rows[o].words[0], rows[o].words[1], rows[o].words[2], rows[o].words[3]);
+    }
   }
 
   // Where the lane's first block of a direct step is.
@@ -126,7 +150,7 @@ class ChunkHash {
     for (int d = 0; d < depth_; ++d) {
       if (d % steps_ == 0 && first_place == 0 && group + d != first_) rows_.next_segment(matrices_);
       uint4 next[loads_of_step];
-      take_next(d, next);
+      take_next(Aligned ? d : group + d, next);
       const std::uint32_t place = first_place + d % steps_;
       const bool last = (d + 1) % steps_ == 0 || (d + 1 == depth_ && place + 1 == steps_);
       rows_.add(matrices_, place, last ? 0 : place + 1, ready_, x_);
@@ -177,12 +201,14 @@ class ChunkHash {
   int end_;
   int direct_begin_;
   int direct_end_;
+  std::uint32_t past_;  // how far text lies past multiples of 16
+  Block before_{};      // the lane's last word of the step before
 };
 
 // Dynamic: what Policy::shared_len says.
 extern __shared__ uint4 shared_memory[];
 
-template <class Policy>
+template <class Policy, bool Aligned>
 __global__ void __launch_bounds__(Policy::threads, 1) hash_chunks_by_matrix(const __grid_constant__ ChunkList list) {
 #if !defined(__CUDA_ARCH__) || (__CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1000)
   const std::uint32_t warp = threadIdx.x / warp_len;
@@ -207,7 +233,7 @@ __global__ void __launch_bounds__(Policy::threads, 1) hash_chunks_by_matrix(cons
         __syncwarp();
       }
     }
-    const gf128::Element sum = ChunkHash<Policy>(chunk, matrices, ring).sum();
+    const gf128::Element sum = ChunkHash<Policy, Aligned>(chunk, matrices, ring).sum();
     if (lane_index() == 0) list.sums[number] = sum;
   }
   __syncthreads();  // shared memory still has values that reveal the key

@@ -5,29 +5,12 @@
 #include "engine/cuda/ghash/chunk_list.hpp"
 #include "engine/cuda/inputs/element.cuh"
 #include "engine/cuda/inputs/message_view.cuh"
+#include "engine/cuda/runtime/realign.cuh"
 
 namespace warpcipher::cuda::ghash {
 
 __device__ __forceinline__ gf128::Element from_lane_xor(const gf128::Element& a, std::uint32_t mask) {
   return {cuda::from_lane_xor(a.high, mask), cuda::from_lane_xor(a.low, mask)};
-}
-
-// Bytes shift to shift + 15 of the 32 bytes a, b. shift: 0 to 15.
-__device__ __forceinline__ Block join_at(const Block& a, const Block& b, std::uint32_t shift) {
-  std::uint32_t words[8];
-#pragma unroll
-  for (std::uint32_t i = 0; i < 4; ++i) {
-    words[i] = a.words[i];
-    words[4 + i] = b.words[i];
-  }
-#pragma unroll
-  for (std::uint32_t i = 0; i < 6; ++i) words[i] = (shift & 8) != 0 ? words[i + 2] : words[i];
-#pragma unroll
-  for (std::uint32_t i = 0; i < 5; ++i) words[i] = (shift & 4) != 0 ? words[i + 1] : words[i];
-  Block joined{};
-#pragma unroll
-  for (std::uint32_t i = 0; i < 4; ++i) joined.words[i] = __funnelshift_r(words[i], words[i + 1], 8 * (shift % 4));
-  return joined;
 }
 
 // Block `i` of a text of `len` bytes, all of it, from any address: by two aligned loads if all that they read is of the
@@ -83,25 +66,30 @@ struct Chunk {
                           : load_block(view.text, view.text_len, i - aad_blocks);
   }
 
-  // Blocks [begin, end) that are whole, aligned and contiguous in memory: block i is at origin + 16 i. They belong to
-  // AAD or ciphertext, whichever ends the chunk. origin is an address, not a pointer: block 0 may not belong to the
-  // text.
+  // Blocks [begin, end) that are whole and contiguous in memory: block i is `past` bytes after the aligned word at
+  // origin
+  // + 16 i. They belong to AAD or ciphertext, whichever ends the chunk. origin is an address, not a pointer: block 0
+  // may not belong to the text.
   struct Direct {
     std::uintptr_t origin;
     std::uint64_t begin;
     std::uint64_t end;
+    std::uint32_t past;
   };
 
+  // Aligned: none, unless they are at multiples of 16.
+  template <bool Aligned = true>
   __device__ __forceinline__ Direct direct() const {
     const std::uint64_t aad_blocks = view.aad_blocks();
     const bool in_text = first + blocks > aad_blocks;
     const auto start = reinterpret_cast<std::uintptr_t>(global(in_text ? view.text : view.aad));
-    if (start % 16 != 0) return {0, 0, 0};
+    const auto past = static_cast<std::uint32_t>(start % 16);
+    if (Aligned && past != 0) return {0, 0, 0, 0};
     const std::uint64_t before = in_text ? aad_blocks : 0;
     const std::uint64_t whole = before + (in_text ? view.text_len : view.aad_len) / 16;
     const std::uint64_t begin = before > first ? before - first : 0;
     const std::uint64_t end = whole > first ? whole - first : 0;
-    return {start + 16 * (first - before), begin, end < blocks ? end : blocks};
+    return {start - past + 16 * (first - before), begin, end < blocks ? end : blocks, past};
   }
 };
 

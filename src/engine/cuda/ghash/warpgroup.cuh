@@ -5,6 +5,9 @@
 //   step      32 consecutive blocks of a chunk, lane l with block l, as fragment A of matrix.hpp: 16 rows a warp
 //   segment   Steps steps; step s multiplies by H^(32 (Steps - 1 - s)) as well
 //
+// Text that does not begin at a multiple of 16 is loaded as the aligned words that it lies in, and joined to blocks
+// before it is multiplied (realign.cuh). A kernel of its own does so: it has four registers less for other things.
+//
 // Each warp hashes its own chunk. The four warps of a warpgroup run as many segments as the longest chunk needs;
 // shorter chunks have zeros in front. Steps are in groups: while one group is multiplied, the next is loaded.
 #pragma once
@@ -86,8 +89,9 @@ struct WarpgroupPolicy {
   static_assert(Threads % (warps_of_group * warp_len) == 0, "whole warpgroups");
 };
 
-// A warp's chunk, with blocks of zeros in front that fill the segments. Without a chunk there are only zeros.
-template <class Policy>
+// A warp's chunk, with blocks of zeros in front that fill the segments. Without a chunk there are only zeros. Aligned:
+// for text at multiples of 16, and slow for other text.
+template <class Policy, bool Aligned>
 class WarpgroupHash {
  public:
   using Shared = SharedMatrices<Policy::steps>;
@@ -99,8 +103,10 @@ class WarpgroupHash {
         address_(shared_address(&matrices)),
         segments_(segments),
         missing_(std::uint64_t{Shared::blocks_of_segment} * segments - (is_there ? chunk.blocks : 0)) {
-    const Chunk::Direct direct = chunk.direct();
-    origin_ = direct.origin - sizeof(uint4) * (missing_ - lane_index());
+    const Chunk::Direct direct = chunk.template direct<Aligned>();
+    past_ = Aligned ? 0 : cuda::from_lane(direct.past, 0);
+    // Of text that is not aligned, a lane loads the second word of its blocks.
+    origin_ = direct.origin - sizeof(uint4) * (missing_ - lane_index()) + (past_ != 0 ? sizeof(uint4) : 0);
     direct_begin_ = static_cast<std::uint32_t>((direct.begin + missing_ + blocks_of_group_ - 1) / blocks_of_group_);
     direct_end_ = is_there ? static_cast<std::uint32_t>((direct.end + missing_) / blocks_of_group_) : 0;
   }
@@ -119,8 +125,10 @@ class WarpgroupHash {
       multiply_by_shared<false>(counts.of_tile, rows, address_ + shared_matrix_len * Policy::steps);
       end_products();
       load(2 * segment + 1, y);
+      if constexpr (!Aligned) join_words(2 * segment, x);
       multiply(counts, x, 0);
       if (segment + 1 < segments_) load(2 * segment + 2, x);
+      if constexpr (!Aligned) join_words(2 * segment + 1, y);
       multiply(counts, y, Policy::in_flight);
     }
     return join(words_of(counts));
@@ -144,6 +152,26 @@ class WarpgroupHash {
 #pragma unroll
       for (int n = 0; n + 1 < Policy::in_flight; ++n) x[n] = x[n + 1];
       x[Policy::in_flight - 1] = make_uint4(block.words[0], block.words[1], block.words[2], block.words[3]);
+    }
+  }
+
+  // Makes blocks of the words that load() has loaded, of each group in turn.
+  __device__ __forceinline__ void join_words(std::uint32_t group, uint4 (&x)[Policy::in_flight]) {
+    if (past_ == 0 || group < direct_begin_ || group >= direct_end_) return;
+    const std::uint32_t lane = lane_index();
+    Block rows[Policy::in_flight];
+#pragma unroll
+    for (int n = 0; n < Policy::in_flight; ++n) rows[n] = {{x[n].x, x[n].y, x[n].z, x[n].w}};
+    if (group == direct_begin_) {  // the word before those of lane 0
+      const std::uint64_t first = std::uint64_t{blocks_of_group_} * group;
+      before_ = load_aligned(global_at<const std::uint8_t>(origin_ + sizeof(uint4) * (first - lane) - sizeof(uint4)));
+    }
+    const Block last = rows[Policy::in_flight - 1];
+    join_rows(rows, before_, lane == warp_len - 1, past_);
+    before_ = last;
+#pragma unroll
+    for (int n = 0; n < Policy::in_flight; ++n) {
+      x[n] = make_uint4(rows[n].words[0], rows[n].words[1], rows[n].words[2], rows[n].words[3]);
     }
   }
 
@@ -191,6 +219,8 @@ class WarpgroupHash {
   std::uintptr_t origin_;  // where the lane's block of step 0 would be; may be before the text
   std::uint32_t direct_begin_;
   std::uint32_t direct_end_;
+  std::uint32_t past_;  // how far text lies past multiples of 16
+  Block before_{};      // the lane's last word of the group before
 };
 
 // The chunk of a warp, number `first` + part, which may not exist, and the most blocks of a chunk in its warpgroup.
@@ -223,7 +253,7 @@ __device__ __forceinline__ OwnChunk find_chunks_of_group(const ChunkList& list, 
 // Dynamic: what Policy::shared_len says.
 extern __shared__ uint4 shared_memory[];
 
-template <class Policy>
+template <class Policy, bool Aligned>
 __global__ void __launch_bounds__(Policy::threads, 1) hash_chunks_by_warpgroup(const __grid_constant__ ChunkList list) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   using Shared = SharedMatrices<Policy::steps>;
@@ -242,7 +272,7 @@ __global__ void __launch_bounds__(Policy::threads, 1) hash_chunks_by_warpgroup(c
     const OwnChunk own = find_chunks_of_group(list, first, part);
     const auto segments =
         static_cast<std::uint32_t>((own.most_blocks + Shared::blocks_of_segment - 1) / Shared::blocks_of_segment);
-    const gf128::Element sum = WarpgroupHash<Policy>(own.chunk, own.is_there, segments, matrices).sum();
+    const gf128::Element sum = WarpgroupHash<Policy, Aligned>(own.chunk, own.is_there, segments, matrices).sum();
     if (own.is_there && lane_index() == 0) list.sums[first + part] = sum;
   }
   __syncthreads();  // shared memory still has values that reveal the key

@@ -21,7 +21,7 @@ std::uint32_t warpgroup_warps(const Device& device) { return device.multiprocess
 void hash_by_warpgroups(const Device& device, Stream stream, const ChunkList& list) {
   const std::uint64_t groups = (list.chunks + warps_of_group - 1) / warps_of_group;
   const std::uint64_t blocks = groups < device.multiprocessors ? groups : device.multiprocessors;
-  launch(&hash_chunks_by_warpgroup<Policy>,
+  launch(list.is_aligned ? &hash_chunks_by_warpgroup<Policy, true> : &hash_chunks_by_warpgroup<Policy, false>,
          LaunchConfiguration{static_cast<std::uint32_t>(blocks), Policy::threads, Policy::shared_len}, stream, list);
 }
 
