@@ -53,16 +53,13 @@ struct LittleEndianCounter {
   }
 };
 
-// Which texts a kernel reads and writes in whole words of memory: those at multiples of 16, all others by bytes; texts
-// at any address (realign.cuh); or each of the two by code of its own. Registers are short in hybrid kernels, so none
-// of them has both.
-enum class TextPlaces : std::uint8_t { aligned, any, either };
-
-// Counter: one of the two. HasText: false writes the key stream itself, and reads nothing.
-template <class Counter, bool HasText = true, TextPlaces Places = TextPlaces::either>
+// Counter: one of the two. HasText: false writes the key stream itself, and reads nothing. Aligned: for texts at
+// multiples of 16, and slow for others; false: for texts at any address (realign.cuh). Registers are short, so no
+// kernel is for both.
+template <class Counter, bool HasText = true, bool Aligned = true>
 struct CounterModeOf {
-  template <TextPlaces Others>
-  using At = CounterModeOf<Counter, HasText, Others>;
+  template <bool AreAligned>
+  using At = CounterModeOf<Counter, HasText, AreAligned>;
   using CounterType = Counter;
   static constexpr bool has_text = HasText;
   static constexpr bool inverse = false;
@@ -116,7 +113,7 @@ struct CounterModeOf {
       });
       return;
     }
-    const std::uint32_t whole = Places != TextPlaces::aligned || text.aligned ? text.in_len / 16 : 0;
+    const std::uint32_t whole = text.aligned || !Aligned ? text.in_len / 16 : 0;
     std::uint32_t done = 0;
 #pragma unroll 1
     while (done < tile.units) {
@@ -130,9 +127,7 @@ struct CounterModeOf {
         const std::uint32_t tail = (last + end - done) % group;
         if (tail <= warp_len && end - done > group) end -= tail;
         const CommonRounds common = find_common(cipher, tile, number / carry, parameters);
-        const bool aligned = Places == TextPlaces::aligned || (Places == TextPlaces::either && text.aligned);
-        aligned ? encrypt_rows<true>(cipher, text, common, done, end, last)
-                : encrypt_rows<false>(cipher, text, common, done, end, last);
+        encrypt_rows(cipher, text, common, done, end, last);
       } else {
         if (rest <= few) end = tile.units;
         encrypt_few(cipher, text, tile, done, end, parameters.wrap_32);
@@ -143,8 +138,7 @@ struct CounterModeOf {
 
  private:
   // Blocks [done, end). The last byte of the first counter is `last`; there is no carry. A lane takes every 32nd block.
-  // Aligned: the text is.
-  template <bool Aligned, class Cipher>
+  template <class Cipher>
   __device__ __forceinline__ void encrypt_rows(const Cipher& cipher, const Text& text, const CommonRounds& common,
                                                std::uint32_t done, std::uint32_t end, std::uint32_t last) {
     const std::uint32_t count = end - done;
@@ -246,6 +240,10 @@ struct CounterMode : CounterModeOf<BigEndianCounter> {};
 struct KeyStreamMode : CounterModeOf<BigEndianCounter, false> {};
 struct LittleEndianCounterMode : CounterModeOf<LittleEndianCounter> {
   static constexpr bool many_messages = true;  // a message alone is a batch: its first counter is in device memory
+};
+struct UnalignedCounterMode : CounterMode::At<false> {};
+struct UnalignedLittleEndianCounterMode : LittleEndianCounterMode::At<false> {
+  static constexpr bool many_messages = true;
 };
 
 }  // namespace warpcipher::cuda::lane_table

@@ -29,8 +29,12 @@ struct CounterRun {
   PackedParameters packed() const { return {choice.group_log, counting.wrap_32, counting.verdicts}; }
 
   void run_tiles(const ParallelLaunch& run) const {
-    form == CounterForm::first_word ? launch_parallel<LittleEndianCounterMode>(run, counting)
-                                    : launch_parallel<CounterMode>(run, counting);
+    if (form == CounterForm::first_word) {
+      return batch.is_aligned ? launch_parallel<LittleEndianCounterMode>(run, counting)
+                              : launch_parallel<UnalignedLittleEndianCounterMode>(run, counting);
+    }
+    batch.is_aligned ? launch_parallel<CounterMode>(run, counting)
+                     : launch_parallel<UnalignedCounterMode>(run, counting);
   }
 
   // Of one key, which is a kernel parameter.

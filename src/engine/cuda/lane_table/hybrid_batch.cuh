@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(block_threads, 1)
                         const __grid_constant__ CounterParameters parameters,
                         const __grid_constant__ Speculation speculation) {
   if (!may_start(speculation)) return;
-  using Tables = typename Mode::template At<Aligned ? TextPlaces::aligned : TextPlaces::any>;
+  using Tables = typename Mode::template At<Aligned>;
   run_hybrid<Key, false>(source, [&](Key& key, const auto& cipher, const HybridWarp& warp) {
     auto dealer = TileDealer<Key::run>::of_neighbours(tiles_of(source), warp.is_sliced);
     std::uint32_t number = 0;

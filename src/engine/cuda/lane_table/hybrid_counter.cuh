@@ -37,8 +37,7 @@ class SlicedCounter {
     if constexpr (!Aligned) {
       Block blocks[8];
       finish_sliced(columns, last, blocks);
-      CounterModeOf<BigEndianCounter, HasText, TextPlaces::any>::add_rows({0, column_, CounterMode::carry}, in, out,
-                                                                          blocks);
+      CounterModeOf<BigEndianCounter, HasText, false>::add_rows({0, column_, CounterMode::carry}, in, out, blocks);
       return;
     }
 #pragma unroll
@@ -91,7 +90,7 @@ __global__ void __launch_bounds__(block_threads, 1)
     hybrid_counter_kernel(const __grid_constant__ CounterSource<SingleSource> source,
                           const __grid_constant__ CounterParameters parameters) {
   using Key = OnlyKey<CounterSource<SingleSource>>;
-  using Tables = typename Mode::template At<Aligned ? TextPlaces::aligned : TextPlaces::any>;
+  using Tables = typename Mode::template At<Aligned>;
   run_hybrid<Key, false>(source, [&](const Key& key, const auto& cipher, const HybridWarp& warp) {
     const auto tiles = static_cast<std::uint32_t>(source.tiles);
     auto dealer = TileDealer<>::of_grid(1, tiles - 1, warp.is_sliced);

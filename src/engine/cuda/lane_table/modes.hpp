@@ -20,6 +20,8 @@ struct Cfb8Decryption;
 struct CounterMode;
 struct KeyStreamMode;
 struct LittleEndianCounterMode;
+struct UnalignedCounterMode;  // of texts at any address
+struct UnalignedLittleEndianCounterMode;
 template <bool Inverse>
 struct XtsMode;
 

@@ -20,6 +20,12 @@ void launch_either(const ParallelLaunch& launch, bool inverse) {
   inverse ? launch_parallel<Decryption>(launch, NoParameters{}) : launch_parallel<Encryption>(launch, NoParameters{});
 }
 
+// Of a message by itself.
+void launch_counter(const ParallelLaunch& launch, const CounterParameters& parameters) {
+  is_aligned(launch.single->view) ? launch_parallel<CounterMode>(launch, parameters)
+                                  : launch_parallel<UnalignedCounterMode>(launch, parameters);
+}
+
 void launch_mode(const ParallelLaunch& launch, const Algorithm& algorithm, Direction direction,
                  const Block* saved_ciphertext, const std::uint32_t* verdicts) {
   const bool inverse = algorithm.inverse(direction);
@@ -33,9 +39,9 @@ void launch_mode(const ParallelLaunch& launch, const Algorithm& algorithm, Direc
     case Mode::cfb8:
       return launch_parallel<Cfb8Decryption>(launch, ChainParameters{saved_ciphertext});
     case Mode::ctr:
-      return launch_parallel<CounterMode>(launch, CounterParameters{false, nullptr});
+      return launch_counter(launch, CounterParameters{false, nullptr});
     case Mode::gcm:
-      return launch_parallel<CounterMode>(launch, CounterParameters{true, verdicts});
+      return launch_counter(launch, CounterParameters{true, verdicts});
     case Mode::xts:
       return launch_either<XtsMode<false>, XtsMode<true>>(launch, inverse);
     default:

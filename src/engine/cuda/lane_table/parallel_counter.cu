@@ -5,5 +5,8 @@ namespace warpcipher::cuda::lane_table {
 
 template void launch_parallel<CounterMode>(const ParallelLaunch&, CounterMode::Parameters);
 template void launch_parallel<LittleEndianCounterMode>(const ParallelLaunch&, LittleEndianCounterMode::Parameters);
+template void launch_parallel<UnalignedCounterMode>(const ParallelLaunch&, UnalignedCounterMode::Parameters);
+template void launch_parallel<UnalignedLittleEndianCounterMode>(const ParallelLaunch&,
+                                                                UnalignedLittleEndianCounterMode::Parameters);
 
 }  // namespace warpcipher::cuda::lane_table
