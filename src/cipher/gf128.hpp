@@ -6,9 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "cipher/force_inline.hpp"
+#include "cipher/wide_product.hpp"
 #include "core/bytes.hpp"
 
 namespace warpcipher::gf128 {
@@ -41,22 +41,13 @@ inline constexpr Element gcm_one{0x8000000000000000u, 0};
 
 namespace detail {
 
-// How a GPU multiplies integers. nvcc widens plain products of 32 bits to 64 bits and adds the zeros of their upper
-// halves: a quarter of GHASH. In the XTS kernels, which hardly multiply, the wide instruction spills registers.
+// How a GPU multiplies integers: plainly, or by wide_product(). In the XTS kernels, which hardly multiply, the wide
+// instruction spills registers.
 enum class Factors { plain, wide };
 
 template <Factors Kind>
 WARPCIPHER_INLINE constexpr std::uint64_t multiply_integers(std::uint32_t a, std::uint32_t b) {
-#if defined(__CUDA_ARCH__)
-  if constexpr (Kind == Factors::wide) {
-    if (!std::is_constant_evaluated()) {
-      std::uint64_t product;
-      asm("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"(a), "r"(b));
-      return product;
-    }
-  }
-#endif
-  return std::uint64_t{a} * b;
+  return Kind == Factors::wide ? wide_product(a, b) : std::uint64_t{a} * b;
 }
 
 // Product of two polynomials of degree below 32 over GF(2), bit i the coefficient of x^i. Each factor is cut into four

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cipher/wide_product.hpp"
 #include "core/bytes.hpp"
 #include "core/host_device.hpp"
 
@@ -62,7 +63,7 @@ WARPCIPHER_HD constexpr Product multiply_wide(const Element& a, const Element& b
   for (int i = 0; i < 5; ++i) {
     for (int j = 0; j < 5; ++j) {
       const std::uint32_t factor = i + j < 5 ? b.limbs[j] : 5 * b.limbs[j];
-      product.limbs[(i + j) % 5] += std::uint64_t{a.limbs[i]} * factor;
+      product.limbs[(i + j) % 5] += wide_product(a.limbs[i], factor);
     }
   }
   return product;
