@@ -117,8 +117,8 @@ void add_key_streams(const Device& device, Stream stream, StreamKernel kernel, c
     return launch(&run_packed, configuration_of_lanes(device, lanes, threads, blocks_of_multiprocessor), stream, batch,
                   verdicts, speculation);
   }
-  launch(&run_tiles, configuration_of_lanes(device, batch.tiles * warp_len, threads, blocks_of_multiprocessor), stream, batch,
-         verdicts, speculation);
+  launch(&run_tiles, configuration_of_lanes(device, batch.tiles * warp_len, threads, blocks_of_multiprocessor), stream,
+         batch, verdicts, speculation);
 }
 
 }  // namespace warpcipher::cuda::chacha

@@ -106,9 +106,9 @@ __global__ void __launch_bounds__(threads, blocks_of_multiprocessor)
 
 void run_whole(const Device& device, Stream stream, const WholeBatch& batch, bool encrypting,
                const Speculation& speculation) {
-  LaunchConfiguration shape = configuration_of_lanes(device, batch.messages, threads, most_blocks);
-  shape.shared_len = parts_of_stream * threads * sizeof(uint4);
-  launch(encrypting ? &whole_kernel<true> : &whole_kernel<false>, shape, stream, batch, speculation);
+  LaunchConfiguration configuration = configuration_of_lanes(device, batch.messages, threads, most_blocks);
+  configuration.shared_len = parts_of_stream * threads * sizeof(uint4);
+  launch(encrypting ? &whole_kernel<true> : &whole_kernel<false>, configuration, stream, batch, speculation);
 }
 
 }  // namespace warpcipher::cuda::chacha

@@ -31,7 +31,8 @@ static_assert(rows_len <= OneKey::shared_len, "a device that has one of the algo
 template <class Policy>
 void launch_policy(const Device& device, Stream stream, const ChunkList& list, std::uint32_t warps = Policy::warps) {
   const std::uint64_t blocks = list.chunks < device.multiprocessors ? list.chunks : device.multiprocessors;
-  const LaunchConfiguration configuration{static_cast<std::uint32_t>(blocks), warps * warp_len, Policy::shared_len_of(warps)};
+  const LaunchConfiguration configuration{static_cast<std::uint32_t>(blocks), warps * warp_len,
+                                          Policy::shared_len_of(warps)};
   launch(list.is_aligned ? &hash_chunks_by_matrix<Policy, true> : &hash_chunks_by_matrix<Policy, false>, configuration,
          stream, list);
 }

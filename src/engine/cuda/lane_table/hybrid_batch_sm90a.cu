@@ -11,7 +11,8 @@ template <class Key, class Mode>
 void launch_kernel(const Device& device, Stream stream, bool aligned, const typename Key::Source& source,
                    const CounterParameters& parameters, const Speculation& speculation) {
   launch(aligned ? &hybrid_batch_kernel<Key, Mode, true> : &hybrid_batch_kernel<Key, Mode, false>,
-         LaunchConfiguration{device.multiprocessors, block_threads, Key::shared_len}, stream, source, parameters, speculation);
+         LaunchConfiguration{device.multiprocessors, block_threads, Key::shared_len}, stream, source, parameters,
+         speculation);
 }
 
 template <class Key>

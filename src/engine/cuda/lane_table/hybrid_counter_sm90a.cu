@@ -10,7 +10,8 @@ template <class Mode>
 void launch_hybrid_counter(const Device& device, Stream stream, const CounterSource<SingleSource>& message,
                            const CounterParameters& parameters) {
   launch(is_aligned(message.view) ? &hybrid_counter_kernel<Mode, true> : &hybrid_counter_kernel<Mode, false>,
-         LaunchConfiguration{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream, message, parameters);
+         LaunchConfiguration{device.multiprocessors, block_threads, HybridPolicy::shared_len}, stream, message,
+         parameters);
 }
 
 template void launch_hybrid_counter<CounterMode>(const Device&, Stream, const CounterSource<SingleSource>&,
