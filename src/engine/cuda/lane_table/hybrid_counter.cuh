@@ -34,12 +34,19 @@ class SlicedCounter {
     const std::uint64_t offset = 16 * (first - lead_ + (Aligned ? column_ : 0));
     const std::uint8_t* const in = global(source.view.in) + offset;
     std::uint8_t* const out = global(source.view.out) + offset;
-    if constexpr (!Aligned) {
+    if constexpr (Aligned) {
+      add_aligned<HasText>(columns, last, in, out);
+    } else {
       Block blocks[8];
       finish_sliced(columns, last, blocks);
       CounterModeOf<BigEndianCounter, HasText, false>::add_rows({0, column_, CounterMode::carry}, in, out, blocks);
-      return;
     }
+  }
+
+ private:
+  template <bool HasText>
+  __device__ __forceinline__ static void add_aligned(const std::uint32_t (&columns)[4][8], const Block& last,
+                                                     const std::uint8_t* in, std::uint8_t* out) {
 #pragma unroll
     for (std::uint32_t n = 0; n < 8; n += blocks_in_flight) {
       Block texts[blocks_in_flight];
@@ -55,7 +62,6 @@ class SlicedCounter {
     }
   }
 
- private:
   template <class Cipher>
   __device__ __forceinline__ void find_entries(const Cipher& cipher, std::uint32_t (&entries)[8]) const {
     cipher.counting_entries(entries, Aligned ? column_ : anew(column_));
