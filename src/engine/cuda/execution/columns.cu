@@ -204,16 +204,19 @@ class ColumnsRun {
     return false;
   }
 
-  // The batch as it is if all messages have the same length.
+  // The batch as it is if all messages have the same length and lie as the buffers do.
   DeviceBatch with_estimates() const {
     DeviceBatch alike = batch_;
     const std::uint64_t unit_len = algorithm_.unit_len();
     alike.most_units = count_ == 0 ? 0 : (estimate_text_len() + unit_len - 1) / unit_len;
     alike.units = count_ * alike.most_units;
     alike.tiles = count_ * ((alike.most_units + tile_units - 1) / tile_units);
+    const auto buffers = reinterpret_cast<std::uintptr_t>(view_.in) | reinterpret_cast<std::uintptr_t>(view_.out);
+    alike.is_aligned = buffers % 16 == 0;
     return alike;
   }
 
+  // The length of a message if all have the same.
   std::uint64_t estimate_text_len() const {
     if (c_.scattered) return c_.texts_len / count_;
     const std::uint64_t room = view_.out_len / count_ > view_.tag_len ? view_.out_len / count_ - view_.tag_len : 0;
