@@ -160,7 +160,7 @@ int run_all(const Options& options) {
     }
   }
   force("WARPCIPHER_GHASH", nullptr);
-  for (const char* form : {"whole", "chunks", "lanes"}) {
+  for (const char* form : {"chunks", "lanes"}) {
     force("WARPCIPHER_POLY1305", form);
     std::printf("Poly1305, %s\n", form);
     for (const Algorithm& algorithm : algorithms()) {

@@ -114,10 +114,7 @@ inline std::string choose(const Conditions& now, const std::string& what, std::m
   }
   const StreamWork stream{work["messages"], work["blocks"], work["most"]};
   if (what == "stream") return choose_stream(now, stream) == StreamKernel::packed ? "packed" : "tiles";
-  if (what == "aead") {
-    constexpr const char* names[] = {"whole", "chunks", "lanes"};
-    return names[static_cast<std::size_t>(choose_aead(now, stream))];
-  }
+  if (what == "aead") return choose_aead(now, stream) == AeadKernel::chunks ? "chunks" : "lanes";
   return "what is '" + what + "'?";
 }
 

@@ -34,8 +34,7 @@ alignas(16) uint4 shared_memory[227 * 1024 / 16];
 }
 namespace chacha {
 alignas(16) uint4 shared_matrices[48 * 1024 / 16];
-alignas(16) uint4 shared_streams[12 * 1024 / 16];
-}  // namespace chacha
+}
 alignas(16) uint4 shared_sums[1024 / 16];
 alignas(16) uint4 shared_round_keys[30 * 1024 / 16];
 }  // namespace warpcipher::cuda
@@ -99,7 +98,6 @@ const Shared shared_arrays[] = {
     {warpcipher::cuda::bitslice::shared_masks, sizeof warpcipher::cuda::bitslice::shared_masks},
     {warpcipher::cuda::ghash::shared_memory, sizeof warpcipher::cuda::ghash::shared_memory},
     {warpcipher::cuda::chacha::shared_matrices, sizeof warpcipher::cuda::chacha::shared_matrices},
-    {warpcipher::cuda::chacha::shared_streams, sizeof warpcipher::cuda::chacha::shared_streams},
     {warpcipher::cuda::shared_sums, sizeof warpcipher::cuda::shared_sums},
     {warpcipher::cuda::shared_round_keys, sizeof warpcipher::cuda::shared_round_keys},
     {warpcipher::search::cuda::shared_planes, sizeof warpcipher::search::cuda::shared_planes},

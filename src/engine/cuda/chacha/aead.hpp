@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "engine/cuda/chacha/inputs.hpp"
-#include "engine/cuda/inputs/speculation.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
 
@@ -16,18 +15,6 @@ std::uint64_t chunk_blocks_for(const Device& device, std::uint64_t blocks);
 
 // AeadKernel::lanes: tags or verdicts of texts that are ciphertext.
 void hash_by_lanes(const Device& device, Stream stream, std::uint32_t messages, const Tags& tags);
-
-// Messages for AeadKernel::whole.
-struct WholeBatch {
-  KeySource source;
-  Tags tags;
-  const std::uint32_t* order;  // numbers of messages, the longest first; nullptr: they are alike
-  std::uint32_t messages;
-};
-
-// AeadKernel::whole: texts and tags. Where a verdict is 0, the text is zeros by the end of the kernel.
-void run_whole(const Device& device, Stream stream, const WholeBatch& batch, bool encrypting,
-               const Speculation& speculation);
 
 // AeadKernel::chunks: texts and tags. Where a verdict is 0, the text is zeros: it has been decrypted by then, and is
 // wiped before later work of the stream begins.

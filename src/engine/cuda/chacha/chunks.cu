@@ -62,7 +62,7 @@ __device__ __forceinline__ void run_whole_segment(const Matrices& matrices, cons
   for (std::uint32_t tile = 0; tile < tiles_of_segment; ++tile) {
     Text64 text = load_text(in, block_len, true);
     std::uint32_t x[16];
-    make_key_stream<1>(StoredStream{&stream}, counter, x);
+    make_key_stream<1>(&stream, counter, x);
     run_text<Encrypting>(matrices, tile, x, text, columns);
     store_text(out, block_len, true, text);
     in += warp_len * block_len;
@@ -84,7 +84,7 @@ __device__ __forceinline__ void run_any_segment(const Matrices& matrices, const 
     Text64 text{};
     if (block >= 0) text = load_text(global(view.in) + offset, block_len, Aligned);
     std::uint32_t x[16];
-    make_key_stream<1>(StoredStream{&stream}, stream.counter + static_cast<std::uint32_t>(block), x);
+    make_key_stream<1>(&stream, stream.counter + static_cast<std::uint32_t>(block), x);
     if (block < 0) {
 #pragma unroll
       for (std::uint32_t& word : x) word = 0;
@@ -173,7 +173,7 @@ __device__ __forceinline__ Element run_end(const MessageView& view, const KeyStr
   Text64 text = load_text(global(view.in) + whole, len, false);
   Text64 other = text;
   std::uint32_t x[16];
-  make_key_stream<1>(StoredStream{&stream}, stream.counter + static_cast<std::uint32_t>(view.in_len / block_len), x);
+  make_key_stream<1>(&stream, stream.counter + static_cast<std::uint32_t>(view.in_len / block_len), x);
   add_key_stream(other, x);
   store_text(global(view.out) + whole, len, false, other);
   if constexpr (Encrypting) text = other;
@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(finish_threads) finish_kernel(const __grid_con
     const Series series(r, view.in_len / block_len * hash_blocks_of_block);
     Element hash = multiply_add(aad, series.power, multiply_add(series.sum, two_to_128(), text), r);
     if (view.in_len % block_len != 0) hash = run_end<Encrypting>(view, work.batch.streams[message], r, hash);
-    settle(work.tags, message, multiply(poly1305::add(hash, to_element(lengths_of(hash_view), 1)), r));
+    settle(work.tags, message, multiply(poly1305::add(hash, lengths_of(hash_view)), r));
   }
 }
 

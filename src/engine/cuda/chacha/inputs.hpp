@@ -31,21 +31,13 @@ enum class NonceForm : std::uint8_t {
   extended,       // XChaCha20-Poly1305: 16 bytes, and 8 in HashView::mask
 };
 
-// What the key stream of a message is derived from.
-struct KeySource {
-  const MessageView* views;
-  const HashView* hash_views;  // NonceForm::extended alone
-  const std::uint8_t* keys;    // 32 bytes each, one after another, at any address
-  NonceForm form;
-};
-
 // Messages and their key streams.
 struct Batch {
   const MessageView* views;
   const std::uint64_t* first_tile;  // prefix sums, one more than messages
   const KeyStream* streams;
   std::uint32_t messages;
-  std::uint64_t tiles;  // speculative launches: estimates, from here on
+  std::uint64_t tiles;
   std::uint64_t units;
   std::uint64_t most_units;
 };

@@ -12,7 +12,6 @@ enum class StreamKernel : std::uint8_t {
 };
 
 enum class AeadKernel : std::uint8_t {
-  whole,   // a lane a message, text and tag: enough messages to fill the GPU
   chunks,  // text and Poly1305 in one pass, Poly1305 on tensor cores
   lanes,   // Poly1305 by four lanes a message, apart from the text: many short ones
 };

@@ -4,7 +4,6 @@
 #include "engine/cuda/chacha/rounds.cuh"
 #include "engine/cuda/chacha/text.cuh"
 #include "engine/cuda/inputs/message_view.cuh"
-#include "engine/cuda/inputs/speculation.cuh"
 #include "engine/cuda/runtime/launch.hpp"
 
 namespace warpcipher::cuda::chacha {
@@ -26,7 +25,7 @@ __device__ __forceinline__ void run_block(const MessageView& view, const KeyStre
   if (!is_wiped) {
     text = load_text(in, len, aligned);
     std::uint32_t x[16];
-    make_key_stream<3>(StoredStream{&stream}, stream.counter + static_cast<std::uint32_t>(block), x);
+    make_key_stream<3>(&stream, stream.counter + static_cast<std::uint32_t>(block), x);
     add_key_stream(text, x);
   }
   store_text(out, len, aligned, text);
@@ -59,7 +58,7 @@ __device__ __forceinline__ bool is_forged(const std::uint32_t* verdicts, std::ui
 // Of the tiles of a warp, those that are whole and aligned, or all others.
 template <bool Whole>
 __device__ __forceinline__ void run_tiles_of_warp(const Batch& batch, const std::uint32_t* verdicts) {
-  const auto tiles = static_cast<std::uint32_t>(batch.first_tile[batch.messages]);  // batch.tiles may be an estimate
+  const auto tiles = static_cast<std::uint32_t>(batch.tiles);
   const std::uint32_t warps = gridDim.x * (threads / warp_len);
   for (std::uint32_t tile = blockIdx.x * (threads / warp_len) + warp_index(); tile < tiles; tile += warps) {
     const std::uint32_t message = find_message(batch.first_tile, batch.messages, batch.tiles, tile);
@@ -84,17 +83,13 @@ __device__ __forceinline__ void run_tiles_of_warp(const Batch& batch, const std:
 
 // In turn: in one loop, both would take more registers than there are.
 __global__ void __launch_bounds__(threads, blocks_of_multiprocessor)
-    run_tiles(const __grid_constant__ Batch batch, const std::uint32_t* verdicts,
-              const __grid_constant__ Speculation speculation) {
-  if (!may_start(speculation)) return;
+    run_tiles(const __grid_constant__ Batch batch, const std::uint32_t* verdicts) {
   run_tiles_of_warp<true>(batch, verdicts);
   run_tiles_of_warp<false>(batch, verdicts);
 }
 
 __global__ void __launch_bounds__(threads, blocks_of_multiprocessor)
-    run_packed(const __grid_constant__ Batch batch, const std::uint32_t* verdicts,
-               const __grid_constant__ Speculation speculation) {
-  if (!may_start(speculation)) return;
+    run_packed(const __grid_constant__ Batch batch, const std::uint32_t* verdicts) {
   const std::uint64_t stride = std::uint64_t{gridDim.x} * threads / packed_lanes;
   for (std::uint64_t message = (std::uint64_t{blockIdx.x} * threads + threadIdx.x) / packed_lanes;
        message < batch.messages; message += stride) {
@@ -110,15 +105,15 @@ __global__ void __launch_bounds__(threads, blocks_of_multiprocessor)
 }  // namespace
 
 void add_key_streams(const Device& device, Stream stream, StreamKernel kernel, const Batch& batch,
-                     const std::uint32_t* verdicts, const Speculation& speculation) {
+                     const std::uint32_t* verdicts) {
   if (batch.tiles == 0) return;
   if (kernel == StreamKernel::packed) {
     const std::uint64_t lanes = std::uint64_t{batch.messages} * packed_lanes;
     return launch(&run_packed, configuration_of_lanes(device, lanes, threads, blocks_of_multiprocessor), stream, batch,
-                  verdicts, speculation);
+                  verdicts);
   }
   launch(&run_tiles, configuration_of_lanes(device, batch.tiles * warp_len, threads, blocks_of_multiprocessor), stream,
-         batch, verdicts, speculation);
+         batch, verdicts);
 }
 
 }  // namespace warpcipher::cuda::chacha

@@ -6,7 +6,6 @@
 
 #include "engine/cuda/chacha/inputs.hpp"
 #include "engine/cuda/chacha/kernels.hpp"
-#include "engine/cuda/inputs/speculation.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
 
@@ -14,6 +13,6 @@ namespace warpcipher::cuda::chacha {
 
 // verdicts: nullptr, or a word for each message. Where it is 0, zeros are written.
 void add_key_streams(const Device& device, Stream stream, StreamKernel kernel, const Batch& batch,
-                     const std::uint32_t* verdicts, const Speculation& speculation);
+                     const std::uint32_t* verdicts);
 
 }  // namespace warpcipher::cuda::chacha

@@ -35,7 +35,7 @@ __device__ __forceinline__ Element sum_of_message(const HashView& view, const Bl
       for (std::uint32_t k = 0; k < at_once; ++k) sum = multiply_add(sum, powers.step, to_element(loaded[k], 1));
       i += at_once * stride;
     } else {
-      const Element next = to_element(i == blocks ? lengths_of(view) : text.load(i), 1);
+      const Element next = i == blocks ? lengths_of(view) : to_element(text.load(i), 1);
       sum = multiply_add(sum, powers.step, next);
       i += stride;
     }

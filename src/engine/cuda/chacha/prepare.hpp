@@ -11,10 +11,13 @@
 namespace warpcipher::cuda::chacha {
 
 struct Preparation {
-  KeySource source;
+  const MessageView* views;
+  const HashView* hash_views;  // NonceForm::extended alone
+  const std::uint8_t* keys;    // 32 bytes each, one after another, at any address
   std::uint32_t messages;
-  KeyStream* streams;  // of each message, to be written; nullptr: they are not needed
-  Block* r;            // AEADs: the halves of its one-time key (RFC 8439, section 2.6); nullptr: likewise
+  NonceForm form;
+  KeyStream* streams;  // of each message, to be written
+  Block* r;            // AEADs: the halves of its one-time key (RFC 8439, section 2.6); or nullptr
   Block* s;
 };
 

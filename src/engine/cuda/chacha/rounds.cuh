@@ -15,28 +15,21 @@ namespace ciphers = warpcipher::chacha;
 using ciphers::double_round, ciphers::first_row, ciphers::quarter_round, ciphers::round_of_columns,
     ciphers::round_of_diagonals;
 
-// Where a lane finds the parts of a KeyStream: in device memory.
-struct StoredStream {
-  const KeyStream* stream;
-
-  __device__ __forceinline__ uint4 part(int number) const {
-    return __ldg(reinterpret_cast<const uint4*>(global(stream)) + number);
-  }
-  __device__ __forceinline__ std::uint32_t first_word(int number) const { return __ldg(&stream->key[4 * number]); }
-};
-
-// Block `counter`. The parts of the stream are loaded where they are needed, at the beginning and at the end: that
+// Block `counter`. The words of the stream are loaded where they are needed, at the beginning and at the end: that
 // takes fewer registers. Unroll: double rounds of the nine that are a pass of the loop.
-template <int Unroll, class Source>
-__device__ __forceinline__ void make_key_stream(const Source& source, std::uint32_t counter, std::uint32_t (&x)[16]) {
+template <int Unroll>
+__device__ __forceinline__ void make_key_stream(const KeyStream* stream, std::uint32_t counter,
+                                                std::uint32_t (&x)[16]) {
+  const auto* const rows = reinterpret_cast<const uint4*>(global(stream));
+  const auto* const columns = reinterpret_cast<const uint4*>(global(stream)->columns);
   x[0] = first_row(0);
-  x[4] = source.first_word(0);
-  x[8] = source.first_word(1);
+  x[4] = __ldg(&stream->key[0]);
+  x[8] = __ldg(&stream->key[4]);
   x[12] = counter;
   quarter_round(x[0], x[4], x[8], x[12]);
 #pragma unroll
   for (int i = 1; i < 4; ++i) {
-    const uint4 column = source.part(2 + i);
+    const uint4 column = __ldg(columns + i - 1);
     x[i] = column.x;
     x[4 + i] = column.y;
     x[8 + i] = column.z;
@@ -51,7 +44,7 @@ __device__ __forceinline__ void make_key_stream(const Source& source, std::uint3
   x[3] += first_row(3);
 #pragma unroll
   for (int i = 1; i < 4; ++i) {
-    const uint4 row = source.part(i - 1);
+    const uint4 row = __ldg(rows + i - 1);
     x[4 * i] += i == 3 ? counter : row.x;
     x[4 * i + 1] += row.y;
     x[4 * i + 2] += row.z;

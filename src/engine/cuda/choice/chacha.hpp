@@ -28,7 +28,7 @@ Refusal refuse(const Conditions& now, const StreamWork& work, StreamKernel kerne
 StreamKernel choose_stream(const Conditions& now, const StreamWork& work);
 
 // --- text and tags ---
-inline constexpr std::array aead_candidates{AeadKernel::whole, AeadKernel::chunks, AeadKernel::lanes};
+inline constexpr std::array aead_candidates{AeadKernel::chunks, AeadKernel::lanes};
 Refusal refuse(const Conditions& now, const StreamWork& work, AeadKernel kernel);
 // WARPCIPHER_POLY1305 forces one.
 AeadKernel choose_aead(const Conditions& now, const StreamWork& work);

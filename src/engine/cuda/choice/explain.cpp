@@ -46,8 +46,7 @@ constexpr std::array<Names, 6> hashes{{{"few lanes", "four lanes a message, by i
 
 constexpr std::array<Names, 2> streams{
     {{"packed", "four lanes a message"}, {"tiles", "256 blocks of one message a warp, a block a lane"}}};
-constexpr std::array<Names, 3> aeads{{{"whole", "a lane a message, text and tag"},
-                                      {"chunks", "text and tags in one pass, Poly1305 on tensor cores"},
+constexpr std::array<Names, 2> aeads{{{"chunks", "text and tags in one pass, Poly1305 on tensor cores"},
                                       {"lanes", "tags apart from the text, Poly1305 by a lane or four a message"}}};
 
 template <class Enum, std::size_t N, std::size_t M, class Refuse>

@@ -14,7 +14,7 @@ enum class ForcedLayout : std::uint8_t { none, tables_128, tables_64 };
 enum class ForcedGhash : std::uint8_t { none, lanes, rows, scalar, tensor, warpgroups };
 enum class ForcedCounter : std::uint8_t { none, packed, hybrid_packed, tiles, hybrid };
 enum class ForcedText : std::uint8_t { none, hybrid, tiles };
-enum class ForcedPoly1305 : std::uint8_t { none, whole, chunks, lanes };
+enum class ForcedPoly1305 : std::uint8_t { none, chunks, lanes };
 enum class ForcedColumns : std::uint8_t { none, device, host };
 
 struct Variable {
@@ -33,7 +33,7 @@ inline constexpr std::array<std::string_view, 2> layouts{"128", "64"};
 inline constexpr std::array<std::string_view, 5> ghashes{"lanes", "rows", "scalar", "tensor", "warpgroups"};
 inline constexpr std::array<std::string_view, 4> counters{"packed", "hybrid-packed", "tiles", "hybrid"};
 inline constexpr std::array<std::string_view, 2> texts{"hybrid", "tiles"};
-inline constexpr std::array<std::string_view, 3> poly1305s{"whole", "chunks", "lanes"};
+inline constexpr std::array<std::string_view, 2> poly1305s{"chunks", "lanes"};
 inline constexpr std::array<std::string_view, 2> planners{"device", "host"};
 
 inline constexpr Variable table_layout{"WARPCIPHER_LANE_TABLE", layouts};

@@ -6,8 +6,7 @@
 //   keys                                            place_keys()
 //   views, prefix sums, checks                      summarize()
 //   first blocks; nonces used twice; equal halves   encrypt_first_blocks(), check_nonces(), check_key_halves()
-//   CTR, GCM's and ChaCha20's encryption: text,     start_counters()
-//   speculatively
+//   CTR, GCM's encryption: text, speculatively      start_counters()
 //   --- the host waits for the summary: nothing has been written yet, unless it finds no fault
 //   text, tags, verdicts                            execute()
 //   padding taken off, results                      settle()
@@ -150,7 +149,7 @@ class ColumnsRun {
     masks_ = std::make_unique<StreamBuffer>(is_aead ? count_ * sizeof(Block) : 0, stream_, Wiping::needed);
     auto* const masks = reinterpret_cast<Block*>(masks_->data());
     batch_.hashes.views = buffers.hash_views;
-    encrypt_first_blocks(with_estimates(), masks);
+    encrypt_first_blocks(batch_, masks);
     if (!is_aead) return;
     batch_.hashes.masks = masks;
     batch_.hashes.hash_keys = aes_keys_.hash_keys();
@@ -181,16 +180,21 @@ class ColumnsRun {
     speculation_.mailbox = mailbox_->get();
   }
 
-  // Starts the text of a counter mode or of ChaCha20 before the summary is known (speculation.hpp). False: the suitable
-  // kernel does not check the assumption; then the summary is known. Not for decryption with tags: verdicts come later.
+  // Starts the text of a counter mode before the summary is known (speculation.hpp). False: the suitable kernel does
+  // not check the assumption; then the summary is known. Not for decryption of GCM, which checks tags first.
   bool start_counters() {
-    const bool has_verdicts = algorithm_.is_aead() && !encrypting_;
-    const bool counts = algorithm_.mode.id == Mode::ctr || ((batch_.is_gcm() || batch_.is_chacha()) && !has_verdicts);
+    const bool counts = algorithm_.mode.id == Mode::ctr || (batch_.is_gcm() && encrypting_);
     if (counts && count_ != 0) {
+      DeviceBatch alike = batch_;
+      alike.most_units = (estimate_text_len() + 15) / 16;
+      alike.units = count_ * alike.most_units;
+      alike.tiles = count_ * ((alike.most_units + tile_units - 1) / tile_units);
+      const auto buffers = reinterpret_cast<std::uintptr_t>(view_.in) | reinterpret_cast<std::uintptr_t>(view_.out);
+      alike.is_aligned = buffers % 16 == 0;
       begin_speculation();
       bool is_started = true;
       try {
-        is_started = start_text(with_estimates(), speculation_);
+        is_started = start_text(alike, speculation_);
       } catch (...) {
         mailbox_->expect();  // the first of two kernels may be in flight
         throw;
@@ -204,19 +208,7 @@ class ColumnsRun {
     return false;
   }
 
-  // The batch as it is if all messages have the same length and lie as the buffers do.
-  DeviceBatch with_estimates() const {
-    DeviceBatch alike = batch_;
-    const std::uint64_t unit_len = algorithm_.unit_len();
-    alike.most_units = count_ == 0 ? 0 : (estimate_text_len() + unit_len - 1) / unit_len;
-    alike.units = count_ * alike.most_units;
-    alike.tiles = count_ * ((alike.most_units + tile_units - 1) / tile_units);
-    const auto buffers = reinterpret_cast<std::uintptr_t>(view_.in) | reinterpret_cast<std::uintptr_t>(view_.out);
-    alike.is_aligned = buffers % 16 == 0;
-    return alike;
-  }
-
-  // The length of a message if all have the same.
+  // The units of a message if all have the same length.
   std::uint64_t estimate_text_len() const {
     if (c_.scattered) return c_.texts_len / count_;
     const std::uint64_t room = view_.out_len / count_ > view_.tag_len ? view_.out_len / count_ - view_.tag_len : 0;

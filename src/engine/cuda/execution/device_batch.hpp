@@ -52,7 +52,6 @@ struct DeviceBatch {
 // Encrypts the first block of each message, before the text. GCM: E(J0), which goes to `masks`; the view then has the
 // first counter. ChaCha20-Poly1305: the second half of the one-time key goes to `masks`. GCM-SIV: the nonce does; where
 // it decrypts, the view then has the first counter. XTS: the first tweak. Nothing for other modes. Derives the keys.
-// Tiles and units may be estimates.
 void encrypt_first_blocks(const DeviceBatch& batch, Block* masks);
 
 // Enqueues text and tags. verdicts: device memory, one word for each message, if checks_tags(). A message with a wrong
@@ -62,9 +61,9 @@ void encrypt_first_blocks(const DeviceBatch& batch, Block* masks);
 // started the text.
 void execute(const DeviceBatch& batch, std::uint32_t* verdicts, bool has_text = false);
 
-// Starts the text of a counter mode or of ChaCha20, with its tags, before the host knows the plan (speculation.hpp):
-// tiles and units are those of messages of one length. Fills in the rest of the speculation. False: the kernel for such
-// a batch does not check the assumption itself; nothing has been launched.
+// Starts the text of a counter mode before the host knows the plan (speculation.hpp): tiles and units are those of
+// messages of one length. Fills in the rest of the speculation. False: the kernel for such a batch does not check the
+// assumption itself; nothing has been launched.
 bool start_text(const DeviceBatch& batch, Speculation& speculation);
 
 }  // namespace warpcipher::cuda

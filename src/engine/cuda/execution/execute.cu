@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <memory>
+
 #include "engine/cuda/bitslice/des.hpp"
 #include "engine/cuda/choice/lane_table.hpp"
 #include "engine/cuda/execution/device_batch.hpp"
-#include "engine/cuda/execution/length_order.hpp"
+#include "engine/cuda/inputs/order.hpp"
 #include "engine/cuda/inputs/wipe_forged.hpp"
 #include "engine/cuda/lane_table/counter_batch.hpp"
 #include "engine/cuda/lane_table/first_blocks.hpp"
@@ -10,6 +12,8 @@
 #include "engine/cuda/lane_table/parallel.hpp"
 #include "engine/cuda/lane_table/serial_aes.hpp"
 #include "engine/cuda/lane_table/serial_des.hpp"
+#include "engine/cuda/runtime/check.hpp"
+#include "engine/cuda/runtime/stream.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
 
 namespace warpcipher::cuda {
@@ -61,6 +65,24 @@ void run_tiles(const DeviceBatch& b) {
   lane_table::run_tiles(b.device, b.stream, b.algorithm, b.direction, choice,
                         {{list}, b.aes_keys->rounds(), b.aes_keys->round_keys()}, b.in_place, b.only_key);
 }
+
+// The numbers of views in the order of length; nullptr: the order of the views is good enough.
+class LengthOrder {
+ public:
+  explicit LengthOrder(const DeviceBatch& b) {
+    if (b.is_ordered || b.units == b.most_units * b.messages) return;
+    order_ = std::make_unique<StreamBuffer>(b.messages * sizeof(std::uint32_t), b.stream, Wiping::needless);
+    const StreamBuffer places(length_classes * sizeof(std::uint32_t), b.stream, Wiping::needless);
+    check(cudaMemsetAsync(places.data(), 0, places.size(), native(b.stream)), "clear device memory");
+    order_by_length(b.device, b.stream, b.views, b.messages, reinterpret_cast<std::uint32_t*>(places.data()),
+                    reinterpret_cast<std::uint32_t*>(order_->data()));
+  }
+
+  const std::uint32_t* get() const { return order_ ? reinterpret_cast<const std::uint32_t*>(order_->data()) : nullptr; }
+
+ private:
+  std::unique_ptr<StreamBuffer> order_;
+};
 
 void run_serial(const DeviceBatch& b) {
   const Mode mode = b.algorithm.mode.id;
@@ -125,10 +147,7 @@ void encrypt_first_blocks(const DeviceBatch& b, Block* masks) {
 }
 
 void execute(const DeviceBatch& b, std::uint32_t* verdicts, bool has_text) {
-  if (b.is_chacha()) {
-    if (!has_text) run_stream_cipher(b, verdicts);
-    return;
-  }
+  if (b.is_chacha()) return run_stream_cipher(b, verdicts);
   if (b.is_gcm_siv()) return run_gcm_siv(b, verdicts);
   if (b.is_gcm()) return run_gcm(b, verdicts, has_text);
   if (b.algorithm.mode.id == Mode::ctr) {
@@ -139,7 +158,6 @@ void execute(const DeviceBatch& b, std::uint32_t* verdicts, bool has_text) {
 }
 
 bool start_text(const DeviceBatch& b, Speculation& speculation) {
-  if (b.is_chacha()) return start_stream_cipher(b, speculation);
   const CounterChoice choice = choose_kernel(b);
   return lane_table::start_counter_batch(b.device, b.stream, counter_batch(b), choice, form_of(b), speculation);
 }

@@ -100,7 +100,7 @@ void MessageBatch::number_keys() {
 void MessageBatch::measure() {
   batch_.messages = static_cast<std::uint32_t>(group_.size());
   batch_.tiles = group_.first_tile.empty() ? 0 : group_.first_tile.back();
-  batch_.is_ordered = !batch_.algorithm.parallel(batch_.direction);
+  batch_.is_ordered = true;
   batch_.in_place = false;
   batch_.is_aligned = true;
   batch_.computes_tags = group_[0].compute_tag;

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "engine/cuda/chacha/inputs.hpp"
-#include "engine/cuda/inputs/speculation.hpp"
 #include "engine/cuda/runtime/memory.hpp"
 #include "engine/stream.hpp"
 
@@ -19,31 +18,23 @@ class StreamKeys {
  public:
   // bytes: of the keys, one after another, in device memory.
   void take_bytes(const std::uint8_t* bytes) { bytes_ = bytes; }
-  const std::uint8_t* bytes() const { return bytes_; }
 
-  // Enqueues what comes before the text: the one-time keys of an AEAD, and the key streams, unless the kernel for such
-  // a batch derives them itself. masks: AEADs: memory of a block for each message, for the second halves of the
-  // one-time keys.
+  // Enqueues the derivation, unless it is done. masks: AEADs: memory of a block for each message, for the second halves
+  // of the one-time keys.
   void derive(const DeviceBatch& batch, Block* masks);
 
-  // Device memory, after derive(). Enqueues the derivation of key streams, unless it is done.
-  const chacha::KeyStream* streams(const DeviceBatch& batch);
+  // Device memory, after derive().
+  const chacha::KeyStream* streams() const { return streams_; }
   const Block* r() const { return r_; }  // AEADs
 
  private:
-  void reserve_streams(const DeviceBatch& batch);
-
   const std::uint8_t* bytes_ = nullptr;
-  std::optional<Upload> stream_memory_;
-  std::optional<Upload> r_memory_;
+  std::optional<Upload> memory_;
   chacha::KeyStream* streams_ = nullptr;
   Block* r_ = nullptr;
 };
 
 // Enqueues text and tags, as execute() says.
 void run_stream_cipher(const DeviceBatch& batch, std::uint32_t* verdicts);
-
-// As start_text().
-bool start_stream_cipher(const DeviceBatch& batch, Speculation& speculation);
 
 }  // namespace warpcipher::cuda
