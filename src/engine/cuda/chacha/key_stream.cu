@@ -42,7 +42,7 @@ __device__ __forceinline__ void run_whole_tile(const MessageView& view, const Ke
   for (std::uint32_t i = 0; i < tile_units; i += warp_len) {
     Text64 text = load_text(in, block_len, true);
     std::uint32_t x[16];
-    make_key_stream<3>(StoredStream{&stream}, counter, x);
+    make_key_stream<3>(&stream, counter, x);
     add_key_stream(text, x);
     store_text(out, block_len, true, text);
     in += warp_len * block_len;
