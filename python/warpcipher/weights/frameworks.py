@@ -240,6 +240,9 @@ _NAMES = {
 }
 """What safetensors calls the frameworks, and the name of one that it does not have."""
 
+_PACKAGES = {"np": "numpy", "pt": "torch", "jax": "jax", "cupy": "cupy"}
+"""What is imported for each."""
+
 
 def get(framework: str, device: str | int) -> Framework:
     """The framework of that name for a device. Raises ValueError and ImportError."""
@@ -247,6 +250,19 @@ def get(framework: str, device: str | int) -> Framework:
     if name is None:
         raise ValueError(f"framework is {framework!r}: expected one of {', '.join(_NAMES)}")
     ordinal = cuda_ordinal(device)
+    try:
+        return _made(name, device, ordinal)
+    except ModuleNotFoundError as error:
+        if error.name != _PACKAGES[name]:
+            raise
+        raise ModuleNotFoundError(
+            f'framework "{name}" needs {error.name}, which is not installed: install it, or give '
+            "another framework",
+            name=error.name,
+        ) from None
+
+
+def _made(name: str, device: str | int, ordinal: int | None) -> Framework:
     if name == "pt":
         return _Torch(ordinal)
     if name == "cupy":
@@ -273,4 +289,7 @@ def cuda_ordinal(device: object) -> int | None:
     number = text.removeprefix("cuda:")
     if not isinstance(device, bool) and number.isascii() and number.isdigit():
         return int(number)
-    raise ValueError(f'device is {device!r}: expected "cpu", "cuda", "cuda:0" or a GPU\'s number')
+    hint = ", which is a framework" if text in _NAMES else ""
+    raise ValueError(
+        f'device is {device!r}{hint}: expected "cpu", "cuda", "cuda:0" or a GPU\'s number'
+    )
