@@ -8,9 +8,126 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from warpcipher import weights
+from warpcipher import InvalidTag, formats, weights
+from warpcipher.formats import FormatError
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")
+
+KEY = bytes(range(32))
+SIGNED = weights.CryptotensorsKey(KEY, sign=KEY)
+CHUNK = 16 << 10
+INDEX = "m.safetensors.index.json"
+every_key = pytest.mark.parametrize(
+    "key", [None, KEY, SIGNED], ids=["plain", "cobblestone", "cryptotensors"]
+)
+
+
+def two_files(folder: Path, key: object) -> list[Path]:
+    """A model of two files, of which the second is to be damaged."""
+    paths = [folder / f"{number}.safetensors" for number in (1, 2)]
+    for number, path in enumerate(paths):
+        weights.save_file({f"t{number}": np.arange(100_000.0)}, path, key)
+    return paths
+
+
+def message(error: type[Exception], path: Path, key: object, **changes: Any) -> str:
+    with pytest.raises(error) as caught:
+        weights.load_file(path, key, **{"framework": "np", **changes})
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("key", [KEY, SIGNED], ids=["cobblestone", "cryptotensors"])
+def test_damage_says_in_which_file_it_is(key: object, tmp_path: Path) -> None:
+    _, second = two_files(tmp_path, key)
+    data = bytearray(second.read_bytes())
+    data[-20 * CHUNK] ^= 1
+    second.write_bytes(data)
+    assert message(InvalidTag, tmp_path, key).startswith("2.safetensors: chunk ")
+    with weights.safe_open(tmp_path, "np", key=key) as model:
+        assert model.get_tensor("t0")[7] == 7
+        for read in (model.get_tensor, lambda name: model.get_slice(name)[1:-1]):
+            with pytest.raises(InvalidTag, match=r"^2\.safetensors: chunk "):
+                read("t1")
+
+
+@every_key
+def test_a_bad_header_says_of_which_file_it_is(key: object, tmp_path: Path) -> None:
+    _, second = two_files(tmp_path, key)
+    data = bytearray(second.read_bytes())
+    data[20] ^= 1
+    second.write_bytes(data)
+    with pytest.raises((InvalidTag, FormatError), match=r"^2\.safetensors: "):
+        weights.load_file(tmp_path, key, framework="np")
+
+
+@every_key
+def test_a_file_that_was_cut_while_it_was_open_is_named(key: object, tmp_path: Path) -> None:
+    _, second = two_files(tmp_path, key)
+    with weights.safe_open(tmp_path, "np", key=key) as model:
+        with second.open("r+b") as file:
+            file.truncate(second.stat().st_size // 2)
+        with pytest.raises((InvalidTag, FormatError), match=r"^2\.safetensors: "):
+            model.get_tensor("t1")
+
+
+def test_a_key_for_a_plain_file(tmp_path: Path) -> None:
+    _, second = two_files(tmp_path, KEY)
+    weights.save_file({"t1": np.arange(3.0)}, second)
+    expected = "The file is not encrypted: with a key such files are refused"
+    found = message(InvalidTag, tmp_path, KEY)
+    assert found.startswith("2.safetensors: ")
+    assert found.endswith(expected)
+    with second.open("r+b") as file:
+        file.truncate(second.stat().st_size - 1)
+    assert message(InvalidTag, second, KEY).endswith(expected)
+
+
+def test_a_wrong_key_is_not_taken_for_a_plain_file(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    weights.save_file({"a": np.ones(3)}, path, KEY)
+    assert "not encrypted" not in message(InvalidTag, path, bytes(32))
+    for content in (b"", b"abc", b'{"a": 1}' * 20):
+        path.write_bytes(content)
+        with pytest.raises((InvalidTag, FormatError)) as caught:
+            weights.load_file(path, KEY, framework="np")
+        assert "not encrypted" not in str(caught.value)
+
+
+def test_no_key_for_an_encrypted_file(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    weights.save_file({"a": np.ones(3)}, path, KEY)
+    found = message(FormatError, path, None)
+    assert found.startswith("x: no safetensors file")
+    assert found.endswith("No key was given: a file that is encrypted needs one")
+
+
+def test_keys_of_cryptotensors_and_of_other_files(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    weights.save_file({"a": np.ones(3)}, path, SIGNED)
+    expected = "encrypted in the format cryptotensors: give its keys as a CryptotensorsKey"
+    for key, error in ((None, FormatError), (KEY, InvalidTag)):
+        found = message(error, path, key)
+        assert found.endswith(expected)
+        assert "not encrypted" not in found
+    weights.save_file({"a": np.ones(3)}, path, KEY)
+    found = message(FormatError, path, SIGNED)
+    assert found.endswith(
+        "A CryptotensorsKey was given: a file in another format takes a key of that"
+    )
+    weights.save_file({"a": np.ones(3)}, path)
+    found = message(FormatError, path, SIGNED)
+    assert found.endswith("With a key, files that are not encrypted are refused")
+
+
+def test_an_encrypted_index_without_its_key(tmp_path: Path) -> None:
+    name = INDEX + ".cobblestone"
+    (tmp_path / INDEX).write_text('{"weight_map": {"a": "x"}}')
+    with (tmp_path / INDEX).open("rb") as reader, (tmp_path / name).open("wb") as writer:
+        formats.encrypt_stream(reader, writer, KEY)
+    path = tmp_path / name
+    assert message(FormatError, path, None) == f"{name} is encrypted, and no key was given"
+    assert message(FormatError, path, SIGNED).startswith(f"{name} is encrypted as a whole")
+    assert message(InvalidTag, path, bytes(32)).startswith(f"{name}: ")
 
 
 @pytest.mark.parametrize(
@@ -42,3 +159,9 @@ def test_what_a_framework_lacks_is_told_by_itself(monkeypatch: pytest.MonkeyPatc
 def test_a_framework_in_place_of_a_device(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'pt', which is a framework: expected"):
         weights.load_file(tmp_path, device="pt", framework="np")
+
+
+def test_a_key_of_no_format_says_where_keys_come_from(tmp_path: Path) -> None:
+    found = message(ValueError, tmp_path, "very-secret")
+    assert "warpcipher.keys reads keys of files" in found
+    assert "very-secret" not in found

@@ -101,7 +101,8 @@ def resolve(name: str, key: object) -> Format:
     )
     raise ValueError(
         f"no format goes with this key ({given}): 16 or 32 bytes are cobblestone's, a JSON keyset "
-        "is tink's; name the format otherwise"
+        "is tink's; name the format otherwise. warpcipher.keys reads keys of files, environment "
+        "variables and commands, in hex and base64 too"
     )
 
 

@@ -5,6 +5,7 @@ and decrypts them to where the tensors go, in host memory or on a GPU."""
 from __future__ import annotations
 
 import bisect
+import os
 from array import array
 from functools import partial
 from typing import Any
@@ -28,6 +29,7 @@ class CryptotensorsFile(Uncopied):
     """
 
     def __init__(self, path: str, key: CryptotensorsKey) -> None:
+        self.name = os.path.basename(path)  # noqa: PTH119
         self._image = PlainImage(path)
         self._plain_tensors = key.plain_tensors
         try:

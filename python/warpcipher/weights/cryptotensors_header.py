@@ -79,6 +79,11 @@ class Wrapped(NamedTuple):
 def read_scheme(metadata: Mapping[str, str]) -> Scheme:
     """Reads `__crypto_keys__`. Raises FormatError."""
     missing = [name for name in RESERVED if name not in metadata]
+    if len(missing) == len(RESERVED):
+        raise FormatError(
+            "no cryptotensors file: its metadata name no keys. With a key, files that are not "
+            "encrypted are refused"
+        )
     if missing:
         raise FormatError(f"no cryptotensors file: its metadata has no {missing[0]}")
     text = metadata[KEYS]

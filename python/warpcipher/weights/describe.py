@@ -38,7 +38,7 @@ def describe(
     """
     place = os.fsdecode(path)
     if key is None:
-        plain = SafetensorsFile(PlainImage(place))
+        plain = SafetensorsFile(place, PlainImage(place))
         plain.close()
         metadata = plain.metadata or {}
         protection = "cryptotensors" if ENCRYPTION in metadata else "none"

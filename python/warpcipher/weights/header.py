@@ -47,6 +47,10 @@ _FIELD = re.compile(
 """One field of a tensor: its name, and a short text or a short list of numbers."""
 
 
+class NoSafetensorsError(FormatError):
+    """The file has no header of the format: not even its length is one."""
+
+
 class TensorInfo(NamedTuple):
     """A tensor of a file.
 
@@ -84,10 +88,12 @@ def read_header(read: Callable[[int, int], bytes], size: int) -> Header:
     read: gives `length` bytes from `offset` on. Raises FormatError, and what `read` raises.
     """
     if size < LENGTH_SIZE:
-        raise FormatError(f"no safetensors file: {size} bytes, and the header's length alone has 8")
+        raise NoSafetensorsError(
+            f"no safetensors file: {size} bytes, and the header's length alone has 8"
+        )
     length = int.from_bytes(read(0, LENGTH_SIZE), "little")
     if length > min(MAX_HEADER_SIZE, size - LENGTH_SIZE):
-        raise FormatError(
+        raise NoSafetensorsError(
             f"no safetensors file: it claims a header of {length} bytes, and the file has "
             f"{size - LENGTH_SIZE} more, of which a header may have {MAX_HEADER_SIZE}"
         )

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import Any, Protocol
+
+import warpcipher as wc
 
 from .._uncopied import Uncopied
 from ..formats import FormatError, Options
@@ -13,18 +16,23 @@ from .cryptotensors import CryptotensorsFile
 from .cryptotensors_header import ENCRYPTION
 from .cryptotensors_key import CryptotensorsKey
 from .frameworks import Framework
-from .header import Header, read_header
+from .header import Header, NoSafetensorsError, read_header
 from .images import FormatImage, Image, PlainImage, read_bytes
 
 UNIT = 64 << 10
 """Of files that are plain or in a format of `formats`: a few chunks, which cost less than a read of
 their own."""
 
+_CRYPTOTENSORS = "encrypted in the format cryptotensors: give its keys as a CryptotensorsKey"
+_PLAIN = "The file is not encrypted: with a key such files are refused"
+
 
 class TensorFile(Protocol):
-    """header: checked, and authenticated where the file is encrypted. metadata: the user's part of
-    the header's. unit: bytes that are read and decrypted together, and so at least."""
+    """name: of the file, without its folder. header: checked, and authenticated where the file is
+    encrypted. metadata: the user's part of the header's. unit: bytes that are read and decrypted
+    together, and so at least."""
 
+    name: str
     header: Header
     metadata: dict[str, str] | None
     unit: int
@@ -40,7 +48,8 @@ class TensorFile(Protocol):
 class SafetensorsFile(Uncopied):
     """A safetensors file, plain or as a whole inside of an encrypted one."""
 
-    def __init__(self, image: Image) -> None:
+    def __init__(self, path: str, image: Image) -> None:
+        self.name = os.path.basename(path)  # noqa: PTH119
         self._image = image
         self.unit = UNIT
         try:
@@ -75,15 +84,54 @@ def open_file(path: str, key: object, context: bytes, gds: bool = False) -> Tens
     if isinstance(key, CryptotensorsKey):
         if context:
             raise ValueError("a context was given: a cryptotensors file has none")
-        return CryptotensorsFile(path, key)
+        return _signed(path, key)
     if key is not None:
-        return SafetensorsFile(FormatImage(path, key, context, gds))
+        return _encrypted(path, key, context, gds)
     if context:
         raise ValueError("a context was given and no key: a plain file has none")
-    file = SafetensorsFile(PlainImage(path))
-    if file.metadata is not None and ENCRYPTION in file.metadata:
-        file.close()
+    try:
+        file = SafetensorsFile(path, PlainImage(path))
+    except NoSafetensorsError as error:
         raise FormatError(
-            "the file is encrypted in the format cryptotensors: give its keys as a CryptotensorsKey"
-        )
+            f"{error}. No key was given: a file that is encrypted needs one"
+        ) from None
+    if _is_cryptotensors(file):
+        file.close()
+        raise FormatError(f"the file is {_CRYPTOTENSORS}")
     return file
+
+
+def _is_cryptotensors(file: SafetensorsFile) -> bool:
+    return file.metadata is not None and ENCRYPTION in file.metadata
+
+
+def _signed(path: str, key: CryptotensorsKey) -> CryptotensorsFile:
+    try:
+        return CryptotensorsFile(path, key)
+    except NoSafetensorsError as error:
+        raise FormatError(
+            f"{error}. A CryptotensorsKey was given: a file in another format takes a key of that"
+        ) from None
+
+
+def _encrypted(path: str, key: object, context: bytes, gds: bool) -> SafetensorsFile:
+    try:
+        return SafetensorsFile(path, FormatImage(path, key, context, gds))
+    except (wc.InvalidTag, FormatError) as error:
+        hint = _hint(path)
+        if not hint:
+            raise
+        raise type(error)(f"{error}. {hint}") from None
+
+
+def _hint(path: str) -> str:
+    """What a file is that a key did not open, if its header can be read without one. Nothing is
+    believed of it: it is a hint in an error."""
+    try:
+        file = SafetensorsFile(path, PlainImage(path))
+    except (NoSafetensorsError, OSError):
+        return ""
+    except FormatError:  # cut or damaged, and plain all the same
+        return _PLAIN
+    file.close()
+    return f"The file is {_CRYPTOTENSORS}" if _is_cryptotensors(file) else _PLAIN

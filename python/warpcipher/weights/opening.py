@@ -9,6 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+import warpcipher as wc
+
 from .._uncopied import Uncopied
 from ..formats import FormatError
 from . import frameworks
@@ -42,13 +44,18 @@ class Model(Uncopied):
         self._places: dict[str, TensorFile] = {}
         try:
             for path, promised in files.items():
-                self._add(open_one(path), os.path.basename(path), promised)  # noqa: PTH119
+                try:
+                    file = open_one(path)
+                except (wc.InvalidTag, FormatError) as error:
+                    raise _named(error, os.path.basename(path)) from None  # noqa: PTH119
+                self._add(file, promised)
         except BaseException:
             self.close()
             raise
 
-    def _add(self, file: TensorFile, name: str, promised: set[str] | None) -> None:
+    def _add(self, file: TensorFile, promised: set[str] | None) -> None:
         self._files.append(file)
+        name = file.name
         held = file.header.tensors.keys()
         if promised is not None and held != promised:
             lacks = sorted(promised - held)
@@ -147,7 +154,7 @@ class TensorSlice(Uncopied):
             return self._whole()
 
         def read(offset: int, block: Any) -> None:
-            self._file.read(self._framework, offset, block)
+            fill(self._framework, self._file, offset, block)
 
         return read_box(self._framework, read, self._name, self._info, wanted, self._file.unit)
 
@@ -156,12 +163,25 @@ class TensorSlice(Uncopied):
         return tensor_of(self._framework, block, self._info.dtype, self._info.shape, self._name)
 
 
+def _named(error: Exception, name: str) -> Exception:
+    """The error with the name of its file: a model may have many."""
+    return type(error)(f"{name}: {error}")
+
+
+def fill(framework: Framework, file: TensorFile, offset: int, block: Any) -> None:
+    """Fills a block from a file's data, as `TensorFile.read`; errors name the file."""
+    try:
+        file.read(framework, offset, block)
+    except (wc.InvalidTag, FormatError) as error:
+        raise _named(error, file.name) from None
+
+
 def read_block(framework: Framework, file: TensorFile, offset: int, size: int) -> Any:
     """A block with bytes of a file's data; it is wiped where they are not authentic."""
     block = framework.block(size)
     if size:
         try:
-            file.read(framework, offset, block)
+            fill(framework, file, offset, block)
         except BaseException:
             framework.wipe(block)
             raise

@@ -15,6 +15,8 @@ import json
 import os
 from pathlib import Path
 
+import warpcipher as wc
+
 from .. import formats
 from .._descriptors import open_seekable
 from ..formats import FORMATS, FormatError
@@ -133,9 +135,18 @@ def _text(index: Path, key: object, context: bytes) -> bytes:
     if _bare(index.name) == index.name:
         with io.FileIO(index, opener=open_seekable) as file:
             return _bounded(file, index)
+    if key is None:
+        raise FormatError(f"{index.name} is encrypted, and no key was given")
+    if isinstance(key, CryptotensorsKey):
+        raise FormatError(
+            f"{index.name} is encrypted as a whole, and a CryptotensorsKey opens no such file"
+        )
     options = formats.Options(context=context)
-    with formats.open(index, key, options=options) as decrypted:
-        return _bounded(decrypted, index)
+    try:
+        with formats.open(index, key, options=options) as decrypted:
+            return _bounded(decrypted, index)
+    except wc.InvalidTag as error:
+        raise wc.InvalidTag(f"{index.name}: {error}") from None
 
 
 def _bounded(file: io.FileIO | io.BufferedReader, index: Path) -> bytes:
