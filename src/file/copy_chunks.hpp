@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chunks from one file to another, encrypted or decrypted on the way. Each thread takes a few chunks from reading to
 // writing in a buffer that its core's cache holds: handed on to another thread, or in longer pieces, a text comes from
-// memory each time (of 1 GiB on Zen 3, reading in pieces of 256 KiB takes 0.6 s of a core and in 128 KiB 0.27).
-// One thread writes at a time, as the system lets it, and the others read and encrypt meanwhile.
+// memory each time. The system lets one thread write to a file at a time. The others read and encrypt meanwhile, then
+// wait in the system for their turn.
 #pragma once
 
 #include <cstddef>

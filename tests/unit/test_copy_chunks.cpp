@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunks copied from file to file by several threads that wait for each other's writes (file/copy_chunks.hpp).
+// Chunks copied from file to file by several threads (file/copy_chunks.hpp): what is in the target after a failure, and
+// where in their pages the system copies from and to.
 #include "file/copy_chunks.hpp"
 
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <random>
@@ -24,20 +26,35 @@
 namespace {
 std::atomic<bool> writes_are_slow{false};
 std::atomic<int> writes_left{-1};  // until one fails; negative: none does
-std::atomic<int> writing{0}, most_writing{0};
+std::atomic<std::size_t> slow_copies{0}, copies{0};
+
+// Counts copies whose target is 1 to 31 bytes further in a page than their source.
+void count_copies(const iovec* vectors, int count, off_t offset, bool reads) {
+  auto place = static_cast<std::uintptr_t>(offset);
+  for (int i = 0; i < count; ++i) {
+    const auto at = reinterpret_cast<std::uintptr_t>(vectors[i].iov_base);
+    const std::uintptr_t ahead = (reads ? at - place : place - at) % 4096;
+    ++copies;
+    if (ahead >= 1 && ahead <= 31) ++slow_copies;
+    place += vectors[i].iov_len;
+  }
+}
 }  // namespace
 
-// Instead of the C library's: while one thread writes, the others come to where they wait for it.
+// Both instead of the C library's. While one thread writes, the others get ahead of it.
 extern "C" ssize_t pwritev(int file, const iovec* vectors, int count, off_t offset) {
-  if (!writes_are_slow) return syscall(SYS_pwritev, file, vectors, count, offset, 0);
-  most_writing = std::max(most_writing.load(), ++writing);
-  std::this_thread::sleep_for(std::chrono::milliseconds(3));
-  --writing;
+  count_copies(vectors, count, offset, false);
+  if (writes_are_slow) std::this_thread::sleep_for(std::chrono::milliseconds(3));
   if (writes_left >= 0 && writes_left-- == 0) {
     errno = ENOSPC;
     return -1;
   }
   return syscall(SYS_pwritev, file, vectors, count, offset, 0);
+}
+
+extern "C" ssize_t preadv(int file, const iovec* vectors, int count, off_t offset) {
+  count_copies(vectors, count, offset, true);
+  return syscall(SYS_preadv, file, vectors, count, offset, 0);
 }
 
 namespace warpcipher {
@@ -63,7 +80,6 @@ class CopyChunks : public testing::Test {
     put(plain_, text_);
     EXPECT_EQ(copy(Direction::encrypt, plain_, sealed_), count);
     writes_are_slow = true;
-    most_writing = 0;
   }
   ~CopyChunks() override {
     writes_are_slow = false;
@@ -72,8 +88,10 @@ class CopyChunks : public testing::Test {
 
   using File = std::unique_ptr<std::FILE, Closing>;
 
-  std::size_t copy(Direction direction, const File& source, const File& target) {
-    return copy_chunks("cpu", {chunks_, direction, fileno(source.get()), fileno(target.get()), 0, 0}, {});
+  std::size_t copy(Direction direction, const File& source, const File& target, std::uint64_t source_offset = 0,
+                   std::uint64_t target_offset = 0) {
+    return copy_chunks(
+        "cpu", {chunks_, direction, fileno(source.get()), fileno(target.get()), source_offset, target_offset}, {});
   }
 
   static test::Bytes random_text() {
@@ -100,13 +118,7 @@ class CopyChunks : public testing::Test {
   FileChunks chunks_;
 };
 
-TEST_F(CopyChunks, OneThreadWritesAtATime) {
-  EXPECT_EQ(copy(Direction::decrypt, sealed_, back_), count);
-  EXPECT_EQ(most_writing, 1);
-  expect_text_before(count);
-}
-
-// A thread that finds a damaged chunk may have one before it that waits to be written.
+// A thread that finds a damaged chunk ends the copy while others still write what is before it.
 TEST_F(CopyChunks, AllBeforeADamagedChunkIsWritten) {
   for (std::size_t damaged = 0; damaged < count; ++damaged) {
     std::uint8_t byte = 0;
@@ -130,6 +142,21 @@ TEST_F(CopyChunks, AllBeforeAFailedWriteIsWritten) {
     writes_left = -1;
     EXPECT_LT(done, count);
     expect_text_before(done);
+  }
+}
+
+// Chunks of 1000 bytes, 64 in a piece, and at offsets that leave each way to go wrong.
+TEST_F(CopyChunks, TheSystemNeverCopiesToTheBytesAfterTheSourcesPlaceInAPage) {
+  writes_are_slow = false;
+  lengths_.assign(count, 1000);
+  for (std::uint64_t plain_offset = 0; plain_offset < 4096; plain_offset += 61) {
+    for (const std::uint64_t sealed_offset : {plain_offset, plain_offset + 16, plain_offset + 33, plain_offset + 63}) {
+      copies = slow_copies = 0;
+      EXPECT_EQ(copy(Direction::encrypt, plain_, sealed_, plain_offset, sealed_offset), count);
+      EXPECT_EQ(copy(Direction::decrypt, sealed_, back_, sealed_offset, plain_offset), count);
+      ASSERT_EQ(slow_copies, 0u) << plain_offset << ' ' << sealed_offset;
+      ASSERT_EQ(copies, 4 * count);
+    }
   }
 }
 
