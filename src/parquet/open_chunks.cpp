@@ -106,10 +106,7 @@ class Opening {
 };
 
 // Of a thread: it serves its next pieces too, since memory that is new costs as much as reading. It holds ciphertext.
-PagePiece& piece_of_this_thread() {
-  thread_local PagePiece piece;
-  return piece;
-}
+thread_local PagePiece piece_of_this_thread;
 
 class Worker {
  public:
@@ -243,7 +240,7 @@ class Worker {
   const std::string_view engine_;
   Opening& opening_;
   const bool shares_;
-  PagePiece& piece_ = piece_of_this_thread();
+  PagePiece& piece_ = piece_of_this_thread;
   std::vector<std::uint8_t> ivs_;
   std::vector<Message> messages_;
   std::vector<Result> results_;

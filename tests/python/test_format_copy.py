@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import warpcipher as wc
 from warpcipher import formats
-from warpcipher.formats import FormatError, Options, age, copy_chunks, stream
-from warpcipher.formats.layout import PIECE_SIZE
+from warpcipher.formats import FormatError, Options, age, copy_chunks, layout, stream
 
 CHUNK = 64 << 10
+PIECE_SIZE = 1 << 20  # as on two cores: what is copied is longer
 ON_CPU = Options(engine="cpu")  # elsewhere pieces go through a GPU where there is one
 IDENTITY = age.Identity.generate()
 KEYS: dict[str, Any] = {"age": IDENTITY, "cobblestone-256": bytes(range(32))}
@@ -23,6 +23,11 @@ SIZES = [
     PIECE_SIZE * 2 + 1,
     *(CHUNK * n + extra for n in (70, 96, 131) for extra in (-1, 0, 1, 7777)),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "PIECE_SIZE", PIECE_SIZE)
 
 
 @pytest.fixture
