@@ -21,7 +21,7 @@ configure() { # FOLDER OPTION...
 }
 
 # Every algorithm at short lengths, counters that wrap, known answers: an emulator takes 30 times as long.
-short='*EveryShort*:*CountersWrap*:*WrapsCounters*:*GoOn*:*TakeOwn*:*AreChosen*:*SaysWhat*:SelfTest*:*AppliesPk*'
+short='*EveryShort*:*CountersWrap*:*WrapsCounters*:*WrapCounters*:*GoOn*:*TakeOwn*:*AreChosen*:*SaysWhat*:SelfTest*:*AppliesPk*'
 
 x86() {
   local processor

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checker of the CPU engine's AEADs that have several codes: a message by one of them against the reference engine.
+// The checker of the CPU engine's AEADs that have several codes, and which those of GCM are: a message by one of them
+// against the reference engine.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,8 +11,24 @@
 #include <vector>
 
 #include "cpu_engine_support.hpp"
+#include "engine/cpu/gcm_lanes.hpp"
+
+#if defined(__x86_64__)
+namespace warpcipher::cpu {
+extern const GcmLanes gcm_lanes_four_blocks;  // cpu_four_blocks_pclmul.cpp
+}
+#endif
 
 namespace warpcipher::test {
+
+// What this processor has, and the form of four blocks in a vector, which it may lack.
+inline std::vector<const cpu::GcmLanes*> all_gcm_codes() {
+  std::vector<const cpu::GcmLanes*> codes(cpu::gcm_lanes_list().begin(), cpu::gcm_lanes_list().end());
+#if defined(__x86_64__)
+  if (!codes.empty()) codes.push_back(&cpu::gcm_lanes_four_blocks);
+#endif
+  return codes;
+}
 
 using RunAead = std::function<Status(const Message&)>;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AEADs of the CPU engine, and AES in the modes where a block waits for the one before it, at every length to 4096
-// bytes, by each of their codes, at places of any alignment, in place and not, with counters that wrap. What AES does
-// in the other modes at every length: test_cpu_aes_lanes.cpp.
+// The CPU engine's own AES-GCM at every length to 4096 bytes, by each code, at places of any alignment, in place and
+// not, with counters that wrap, against what the reference makes of one text. Other modes at every length:
+// test_cpu_aes_lanes.cpp, test_cpu_lengths.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,34 +12,15 @@
 #include "cipher/gf128.hpp"
 #include "core/bytes.hpp"
 #include "cpu_aead_support.hpp"
-#include "engine/cpu/aes_serial.hpp"
-#include "engine/cpu/chacha.hpp"
 #include "engine/cpu/gcm_lanes.hpp"
-#include "engine/cpu/gcm_siv.hpp"
 
 namespace warpcipher {
-namespace cpu {
-#if defined(__x86_64__)
-extern const GcmLanes gcm_lanes_four_blocks;  // cpu_four_blocks_pclmul.cpp
-#endif
-extern const ChaChaLanes chacha_lanes_defined;  // cpu_chacha_sixteen_blocks.cpp
-}  // namespace cpu
-
 namespace {
 
 using namespace test;
 
 constexpr std::size_t most_len = 4096;
 constexpr std::size_t places = 64;  // a text begins at one of them: past a line of the cache they come again
-
-// What this processor has, and the form of four blocks in a vector, which it may lack.
-std::vector<const cpu::GcmLanes*> gcm_codes() {
-  std::vector<const cpu::GcmLanes*> codes(cpu::gcm_lanes_list().begin(), cpu::gcm_lanes_list().end());
-#if defined(__x86_64__)
-  if (!codes.empty()) codes.push_back(&cpu::gcm_lanes_four_blocks);
-#endif
-  return codes;
-}
 
 // What GCM makes of the first bytes of a text and of an AAD, for any number of them: the key stream by the reference
 // engine, the hash block by block, from any J0.
@@ -185,7 +166,7 @@ TEST_P(CpuGcmLengths, WrapCountersInEveryBlock) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, CpuGcmLengths, testing::ValuesIn(gcm_codes()),
+INSTANTIATE_TEST_SUITE_P(Each, CpuGcmLengths, testing::ValuesIn(all_gcm_codes()),
                          [](const auto& code) { return std::string(code.param->name); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CpuGcmLengths);
 
