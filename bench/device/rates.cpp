@@ -175,7 +175,7 @@ class Bench {
       m.compute_tag = true;
     }
     reference_engine().run(make_plan({&m, 1}, reference_engine().tile_units()), {&status, 1}, nullptr);
-    return read((m.direction == Direction::encrypt ? on_device.out : on_device.in) + offset, len) == text;
+    return read((m.direction == on_device.direction ? on_device.out : on_device.in) + offset, len) == text;
   }
 
   std::size_t len_;
