@@ -54,6 +54,12 @@ struct Message {
   // tag matches. For src/transfer, which checks the tag before anyone sees the text. All messages of a group have the
   // same value. GCM-SIV counts from the tag that came with the text: then the IV is nonce || tag, 28 bytes.
   bool compute_tag = false;
+  // ChaCha20-Poly1305, for src/transfer: the text is a part of a longer one and begins `first_block` blocks of key
+  // stream after its beginning. As tag comes out what the part adds to the hash, poly1305::sum_len bytes at a multiple
+  // of 4: the lengths are not hashed, and nothing is added to the sum. All messages of a group are parts, or none is.
+  // The engines `reference` and `cuda` know of it.
+  bool is_part = false;
+  std::uint32_t first_block = 0;
 
   const Algorithm& algorithm() const { return key->algorithm(); }
 

@@ -34,7 +34,8 @@ bool has_tag_in_place(const Message& m) {
 
 bool is_like(const Message& m, const Message& first) {
   return &m.algorithm() == &first.algorithm() && m.direction == first.direction && m.padding == first.padding &&
-         m.memory == Memory::device && m.iv_len == first.iv_len && m.tag_len == first.tag_len && !m.compute_tag;
+         m.memory == Memory::device && m.iv_len == first.iv_len && m.tag_len == first.tag_len && !m.compute_tag &&
+         !m.is_part;
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ namespace warpcipher::poly1305 {
 inline constexpr std::size_t block_len = 16;
 inline constexpr std::size_t key_len = 32;  // r and s
 inline constexpr std::size_t tag_len = 16;
+inline constexpr std::size_t sum_len = 20;  // an Element as bytes: its limbs, little-endian
 
 // A number modulo p in five limbs of 26 bits, the least significant first. What the functions here return has limbs
 // below 2^26, but for limb 1, below 2^26 + 2^12: so it need not be below p.
@@ -120,6 +121,16 @@ WARPCIPHER_HD constexpr void store_tag(const Element& h, const std::uint8_t* s, 
     store_le32(tag + 4 * i, static_cast<std::uint32_t>(sum));
     sum >>= 32;
   }
+}
+
+WARPCIPHER_HD constexpr void store_sum(const Element& h, std::uint8_t* sum) {
+  for (int i = 0; i < 5; ++i) store_le32(sum + 4 * i, h.limbs[i]);
+}
+
+WARPCIPHER_HD constexpr Element load_sum(const std::uint8_t* sum) {
+  Element h{};
+  for (int i = 0; i < 5; ++i) h.limbs[i] = load_le32(sum + 4 * i);
+  return h;
 }
 
 // Poly1305 of one text, block by block. Plain data; the holder wipes it.

@@ -59,6 +59,8 @@ struct ModeInput {
   std::size_t aad_len = 0;
   std::uint8_t* tag = nullptr;  // AEADs alone: written by encrypt, compared by decrypt
   std::size_t tag_len = 0;
+  bool is_part = false;  // Poly1305: as in Message, with first_block
+  std::uint32_t first_block = 0;
 };
 
 }  // namespace warpcipher

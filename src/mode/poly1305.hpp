@@ -27,7 +27,7 @@ struct Poly1305 {
   template <class C>
   static void encrypt(C& cipher, const ModeInput& m) {
     cipher.start(m.iv);
-    KeyStream::apply(cipher, 1, m);
+    KeyStream::apply(cipher, 1 + m.first_block, m);
     make_tag(cipher, m, m.out, m.tag);
   }
 
@@ -48,12 +48,12 @@ struct Poly1305 {
   static void decrypt_unchecked(C& cipher, const ModeInput& m) {
     cipher.start(m.iv);
     make_tag(cipher, m, m.in, m.tag);
-    KeyStream::apply(cipher, 1, m);
+    KeyStream::apply(cipher, 1 + m.first_block, m);
   }
 
  private:
   // Section 2.6: the key is the first half of block 0. Section 2.8: AAD and ciphertext are filled up with zeros to
-  // blocks of 16 bytes, and their lengths follow.
+  // blocks of 16 bytes, and their lengths follow. Of a part, the sum alone.
   template <class C>
   static void make_tag(const C& cipher, const ModeInput& m, const std::uint8_t* ciphertext, std::uint8_t* tag) {
     std::uint8_t key[64], lengths[16];
@@ -61,11 +61,12 @@ struct Poly1305 {
     Secret<poly1305::Hash> hash(poly1305::Hash::start(key));
     hash->add_padded(m.aad, m.aad_len);
     hash->add_padded(ciphertext, m.len);
+    secure_wipe(key, sizeof key);
+    if (m.is_part) return poly1305::store_sum(hash->h, tag);
     store_le64(lengths, m.aad_len);
     store_le64(lengths + 8, m.len);
     hash->add_padded(lengths, sizeof lengths);
     hash->finish(tag);
-    secure_wipe(key, sizeof key);
   }
 };
 

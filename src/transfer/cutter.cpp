@@ -6,6 +6,7 @@
 #include "cipher/aes.hpp"
 #include "cipher/gf128.hpp"
 #include "core/bytes.hpp"
+#include "transfer/poly1305_pieces.hpp"
 
 namespace warpcipher {
 namespace {
@@ -25,11 +26,10 @@ void advance_tweak(const Key& key, std::uint8_t* iv, std::uint64_t blocks) {
 
 }  // namespace
 
-// The tag of GCM adds up from the tags of parts. That of Poly1305 does not yet; GCM-SIV hashes the whole text before it
-// encrypts any of it.
+// GCM-SIV hashes the whole text before it encrypts any of it.
 bool can_be_cut(const Message& message) {
   const Algorithm& algorithm = message.algorithm();
-  return algorithm.parallel(message.direction) && (!algorithm.is_aead() || algorithm.mode.id == Mode::gcm);
+  return algorithm.parallel(message.direction) && algorithm.mode.id != Mode::gcm_siv;
 }
 
 Cutter::Cutter(const Message& message, std::size_t index) {
@@ -51,7 +51,7 @@ Part Cutter::next(std::size_t len) {
   // Ciphertext stealing needs a whole block before the short one (IEEE 1619, section 5.3.2).
   const bool steals = rest.algorithm().mode.id == Mode::xts && rest.in_len % max_block_len != 0;
   if (steals && rest.in_len - taken < max_block_len) taken -= max_block_len;
-  if (rest.algorithm().is_aead() && rest_.gcm == nullptr) rest_.gcm = std::make_shared<GcmPieces>(rest);
+  if (rest.algorithm().is_aead() && rest_.tags == nullptr) begin_tags();
   Part part = rest_;
   part.last = false;
   part.message.in_len = taken;
@@ -59,6 +59,16 @@ Part Cutter::next(std::size_t len) {
   part.message.out_len = taken;
   advance(taken);
   return part;
+}
+
+void Cutter::begin_tags() {
+  Message& rest = rest_.message;
+  if (rest.algorithm().mode.id == Mode::gcm) {
+    rest_.tags = gcm_ = std::make_shared<GcmPieces>(rest);
+    return;
+  }
+  rest_.tags = std::make_shared<Poly1305Pieces>(rest);
+  rest.is_part = true;
 }
 
 void Cutter::advance(std::size_t len) {
@@ -80,7 +90,7 @@ void Cutter::advance(std::size_t len) {
       break;
     case Mode::gcm: {
       std::uint8_t solved[16];
-      rest_.gcm->iv_at(rest_.offset / block, solved);
+      gcm_->iv_at(rest_.offset / block, solved);
       std::memcpy(iv, solved, sizeof solved);
       secure_wipe(solved, sizeof solved);
       rest_.has_iv = true;
@@ -90,10 +100,13 @@ void Cutter::advance(std::size_t len) {
     case Mode::stream:
       store_le32(iv, load_le32(iv) + static_cast<std::uint32_t>(len / block));
       break;
+    case Mode::poly1305:
+      rest.first_block += static_cast<std::uint32_t>(len / block);
+      rest.aad_len = 0;
+      break;
     case Mode::ecb:  // has no chain; the others are never cut
     case Mode::ofb:
     case Mode::gcm_siv:
-    case Mode::poly1305:
       break;
   }
   rest.in += len;

@@ -22,22 +22,19 @@ struct Part {
   bool last = true;
   bool has_iv = false;
   Secret<std::array<std::uint8_t, 16>> iv;
-  std::shared_ptr<GcmPieces> gcm;  // of a GCM message that was cut
+  std::shared_ptr<PieceTags> tags;  // of an AEAD's message that was cut
 
   // The message as an engine takes it. The part must stay where it is.
   Message runnable() const {
     Message m = message;
     if (has_iv) {
       m.iv = iv->data();
-      m.iv_len = has_gcm_iv() ? iv->size() : message.iv_len;
+      m.iv_len = tags != nullptr ? iv->size() : message.iv_len;  // GCM's
     }
     return m;
   }
 
   std::size_t text_len() const { return message.in_len > message.output_len() ? message.in_len : message.output_len(); }
-
- private:
-  bool has_gcm_iv() const { return gcm != nullptr; }
 };
 
 // A message may be cut at multiples of this many bytes.
@@ -57,9 +54,11 @@ class Cutter {
   Part next(std::size_t len);
 
  private:
+  void begin_tags();
   void advance(std::size_t len);
 
   Part rest_;
+  std::shared_ptr<GcmPieces> gcm_;
   bool done_ = false;
 };
 

@@ -5,7 +5,7 @@ namespace warpcipher {
 
 // The bounce buffer has the list, then the tags.
 std::size_t GatherScatterMode::bounce_len(const TransferPiece& piece) const {
-  return piece.list_len() + TransferPiece::tag_room * piece.items().size();
+  return piece.list_len() + piece.tags_room();
 }
 
 TagPlaces GatherScatterMode::tag_places(const TransferPiece& piece) const { return {piece.list_len(), false}; }

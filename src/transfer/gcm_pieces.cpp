@@ -22,9 +22,6 @@ Element inverse_of(Element a) {
   return result;
 }
 
-// GHASH of bytes that are filled up with zeros to whole blocks.
-std::uint64_t blocks_of(std::uint64_t len) { return (len + 15) / 16; }
-
 }  // namespace
 
 GcmPieces::GcmPieces(const Message& message) : aad_len_(message.aad_len) {
@@ -61,17 +58,18 @@ Element GcmPieces::mask(std::uint64_t block) const {
   return gf128::load(*counter);
 }
 
-void GcmPieces::add(std::uint64_t block, std::size_t len, const std::uint8_t* tag) {
+void GcmPieces::add(std::uint64_t offset, std::size_t len, const std::uint8_t* tag) {
   State& state = *state_;
-  const std::uint64_t aad_len = block == 0 ? aad_len_ : 0;
+  const std::uint64_t block = offset / 16;
+  const std::uint64_t aad_len = offset == 0 ? aad_len_ : 0;
   const Element hashed = gf128::add(gf128::load(tag), mask(block));
   const Element own = gf128::add(gf128::gcm_multiply(hashed, state.inverse), {8 * aad_len, 8 * std::uint64_t{len}});
-  const Element before = gf128::gcm_multiply(state.sum, gf128::gcm_power(state.hash_key, blocks_of(len)));
+  const Element before = gf128::gcm_multiply(state.sum, gf128::gcm_power(state.hash_key, hash_blocks_of(len)));
   state.sum = gf128::add(before, own);
   text_len_ += len;
 }
 
-void GcmPieces::tag(std::uint8_t (&tag)[16]) const {
+void GcmPieces::tag(std::uint8_t (&tag)[full_tag_len]) const {
   const Element lengths{8 * aad_len_, 8 * text_len_};
   const Element hash = gf128::gcm_multiply(gf128::add(state_->sum, lengths), state_->hash_key);
   gf128::store(tag, gf128::add(hash, mask(0)));

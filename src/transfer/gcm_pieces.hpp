@@ -15,13 +15,12 @@
 #include "cipher/aes.hpp"
 #include "cipher/gf128.hpp"
 #include "core/wipe.hpp"
+#include "transfer/piece_tags.hpp"
 
 namespace warpcipher {
 
-class GcmPieces {
+class GcmPieces final : public PieceTags {
  public:
-  static constexpr std::size_t tag_len = 16;  // of every piece
-
   // For a message of any AES-GCM. Throws Error{engine_failure} for the one key in 2^128 whose H is zero.
   explicit GcmPieces(const Message& message);
 
@@ -29,12 +28,9 @@ class GcmPieces {
   // AAD.
   void iv_at(std::uint64_t block, std::uint8_t (&iv)[16]) const;
 
-  // Adds the next piece, whose own tag is `tag`: its text of `len` bytes (whole blocks, but in the last) begins at
-  // `block`. The first one's AAD counts.
-  void add(std::uint64_t block, std::size_t len, const std::uint8_t* tag);
-
-  // The whole message's tag, once every piece is there.
-  void tag(std::uint8_t (&tag)[16]) const;
+  std::size_t tag_len() const override { return full_tag_len; }
+  void add(std::uint64_t offset, std::size_t len, const std::uint8_t* tag) override;
+  void tag(std::uint8_t (&tag)[full_tag_len]) const override;
 
  private:
   struct State {

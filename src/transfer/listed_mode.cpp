@@ -55,7 +55,7 @@ void ListedMode::list_results(const PieceTransfer& t) const {
     if (writes_tag(items[i], m)) {
       append_range(t.lists.listed, {m.tag, from, m.tag_len});
     } else {
-      append_range(t.lists.listed, {t.bounce + tags.offset(items[i], i), from, TransferPiece::tag_room});
+      append_range(t.lists.listed, {t.bounce + tags.offset(items[i], i), from, TransferPiece::tag_room(items[i])});
     }
   }
 }

@@ -10,9 +10,7 @@ namespace warpcipher {
 namespace {
 
 // Offset of a tag after a text that ends at `text_end`: aligned.
-std::size_t tag_offset(std::size_t text_end) {
-  return (text_end + TransferPiece::tag_room - 1) / TransferPiece::tag_room * TransferPiece::tag_room;
-}
+std::size_t tag_offset(std::size_t text_end) { return (text_end + full_tag_len - 1) / full_tag_len * full_tag_len; }
 
 std::size_t entries_for(std::size_t len) {
   return (len + TransferPiece::most_listed_len - 1) / TransferPiece::most_listed_len;
@@ -22,7 +20,7 @@ std::size_t entries_for(std::size_t len) {
 
 std::size_t TransferPiece::room_for(const Message& message) {
   const std::size_t text_len = std::max(message.in_len, message.output_len());
-  return align_up(message.tag_len != 0 ? tag_offset(text_len) + tag_room : text_len);
+  return align_up(message.tag_len != 0 ? tag_offset(text_len) + full_tag_len : text_len);
 }
 
 std::size_t TransferPiece::list_room_for(const Message& message, const PieceLayout& layout) {
@@ -64,9 +62,9 @@ TransferPiece::Position TransferPiece::find_position(const Message& m, const Pie
 bool TransferPiece::fits(const Message& m, std::size_t count, const Position& position,
                          const PieceLayout& layout) const {
   if (empty()) return true;
-  const std::size_t end = layout.coalescing == nullptr
-                              ? position.at + count * room_for(m)
-                              : tag_offset(position.at + std::max(m.in_len, m.output_len())) + tag_room * (tags_ + 1);
+  const std::size_t end = layout.coalescing == nullptr ? position.at + count * room_for(m)
+                                                       : tag_offset(position.at + std::max(m.in_len, m.output_len())) +
+                                                             full_tag_len * (tags_ + 1);
   return align_up(end) + list_len_ + list_room_for(m, layout) <= size_;
 }
 
@@ -75,7 +73,7 @@ void TransferPiece::append(Item item, const PieceLayout& layout) {
   const std::size_t text_end = item.at + item.count * std::max(m.in_len, m.output_len());
   item.tag_at = tag_offset(text_end);
   if (m.tag_len != 0) ++tags_;
-  used_ = m.tag_len != 0 && layout.coalescing == nullptr ? item.tag_at + tag_room : text_end;
+  used_ = m.tag_len != 0 && layout.coalescing == nullptr ? item.tag_at + tag_room(item) : text_end;
   list_len_ += list_room_for(m, layout);
   items_.push_back(std::move(item));
 }
@@ -86,7 +84,7 @@ void TransferPiece::place_tags(const PieceLayout& layout) {
   for (Item& item : items_) {
     if (message(item).tag_len == 0) continue;
     item.tag_at = used_;
-    used_ += tag_room;
+    used_ += tag_room(item);
   }
 }
 

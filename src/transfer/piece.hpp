@@ -29,7 +29,6 @@ class TransferPiece {
  public:
   // Texts, and lists, are aligned to this in device memory, so that kernels take their aligned paths.
   static constexpr std::size_t alignment = 64;
-  static constexpr std::size_t tag_room = GcmPieces::tag_len;
   // A warp copies at most this many bytes of a text, which takes one entry of the list.
   static constexpr std::size_t most_listed_len = std::size_t{16} << 10;
 
@@ -73,6 +72,13 @@ class TransferPiece {
   }
   std::size_t in_len(const Item& item) const { return item.count * message(item).in_len; }
   std::size_t output_len(const Item& item) const { return item.count * message(item).output_len(); }
+
+  // Bytes of device memory, and of the bounce buffer, for the tag of an item.
+  static std::size_t tag_room(const Item& item) {
+    return item.part != nullptr && item.part->tags != nullptr ? PieceTags::most_tag_len : full_tag_len;
+  }
+  // For all tags. A part travels alone.
+  std::size_t tags_room() const { return items_.empty() ? 0 : items_.size() * tag_room(items_.front()); }
 
   // Bytes of device memory: texts and tags; then, from list_at() on, list_len() of the list.
   std::size_t texts_len() const { return used_; }

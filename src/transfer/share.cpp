@@ -16,7 +16,12 @@ namespace {
 constexpr std::size_t share_multiple = std::size_t{64} << 10;
 constexpr std::size_t everything = std::numeric_limits<std::size_t>::max();
 
-using Tag = Secret<std::uint8_t[GcmPieces::tag_len]>;
+using Tag = Secret<std::uint8_t[full_tag_len]>;
+
+// Whether both engines may have parts of the message. The CPU's knows of none of ChaCha20-Poly1305.
+bool can_be_shared(const Message& message) {
+  return can_be_cut(message) && message.algorithm().mode.id != Mode::poly1305;
+}
 
 // The work of one engine. A part of a GCM message that was cut has a tag of its own.
 struct Side {
@@ -24,9 +29,9 @@ struct Side {
     messages.reserve(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
       Message& m = messages.emplace_back(all[i].runnable());
-      if (all[i].gcm == nullptr) continue;
+      if (all[i].tags == nullptr) continue;
       m.tag = *tags[i];
-      m.tag_len = GcmPieces::tag_len;
+      m.tag_len = full_tag_len;
       m.compute_tag = m.direction == Direction::decrypt;
     }
   }
@@ -44,12 +49,12 @@ struct Side {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const Part& part = parts[i];
       if (statuses[i] != Status::ok) all_statuses[part.index] = statuses[i];
-      if (part.gcm == nullptr) continue;
-      part.gcm->add(part.offset / 16, part.message.in_len, *tags[i]);
+      if (part.tags == nullptr) continue;
+      part.tags->add(part.offset, part.message.in_len, *tags[i]);
       if (!part.last) continue;
       const Message& whole = all[part.index];
       Tag tag;
-      part.gcm->tag(*tag);
+      part.tags->tag(*tag);
       if (settle_tag(whole, *tag)) continue;
       all_statuses[part.index] = Status::invalid_tag;
       wipe_text(whole);
@@ -77,7 +82,7 @@ Shares share_out(std::span<const Message> messages, std::size_t device_len) {
       continue;
     }
     const std::size_t front = left / cut_multiple * cut_multiple;
-    if (front != 0 && can_be_cut(m)) shares.device.push_back(cutter.next(front));
+    if (front != 0 && can_be_shared(m)) shares.device.push_back(cutter.next(front));
     left = 0;
     shares.cpu.push_back(cutter.next(everything));
   }

@@ -26,7 +26,7 @@ class BounceMode final : public TransferMode {
 // Both ways straight between the device and the caller's pinned memory: for long contiguous runs.
 class DirectMode final : public TransferMode {
  public:
-  DirectMode() : TransferMode({.layout = {.tight = true}}) {}
+  DirectMode() : TransferMode({.layout = {.tight = true}, .kernels_write_to_bounce = true}) {}
 
   std::size_t bounce_len(const TransferPiece& piece) const override;
   TagPlaces tag_places(const TransferPiece& piece) const override;

@@ -88,14 +88,14 @@ void TransferSlot::launch() {
   state_ = State::on_device;
 }
 
-Message TransferSlot::on_device(const TransferPiece::Item& item) {
+Message TransferSlot::on_device(const TransferPiece::Item& item, std::uint8_t* tag) {
   Message m = item.part != nullptr ? item.part->runnable() : piece_.message(item);
   m.out_len = std::max(m.in_len, m.output_len());
   m.memory = Memory::device;
   m.in = m.out = memory_ + item.at;
-  m.tag = m.tag_len != 0 ? memory_ + item.tag_at : nullptr;
+  m.tag = m.tag_len != 0 ? tag : nullptr;
   // The host compares tags, so that the engine need not wait for its own verdict; a part has no verdict of its own.
-  if (m.tag_len != 0) m.tag_len = GcmPieces::tag_len;
+  if (m.tag_len != 0) m.tag_len = m.is_part ? item.part->tags->tag_len() : full_tag_len;
   m.compute_tag = m.tag_len != 0 && m.direction == Direction::decrypt;
   if (m.compute_tag && m.algorithm().mode.id == Mode::gcm_siv) {
     auto& iv = batch_.given_tags.emplace_back();
@@ -111,12 +111,17 @@ void TransferSlot::run_on_device() {
   batch_.on_device.clear();
   batch_.indices.clear();
   batch_.given_tags.clear();  // an engine has read them before it returned
-  for (const TransferPiece::Item& item : piece_.items()) {
+  const std::span<const TransferPiece::Item> items = piece_.items();
+  const TagPlaces tags = mode_->tag_places(piece_);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const TransferPiece::Item& item = items[i];
     if (item.count > 1) {
-      engine_.run_sectors(on_device(item), item.count, stream_);
+      engine_.run_sectors(on_device(item, nullptr), item.count, stream_);
       continue;
     }
-    batch_.on_device.push_back(on_device(item));
+    std::uint8_t* const tag =
+        mode_->kernels_write_to_bounce ? bounce_.data() + tags.offset(item, i) : memory_ + item.tag_at;
+    batch_.on_device.push_back(on_device(item, tag));
     batch_.indices.push_back(item.index);
   }
   if (batch_.on_device.empty()) return;
@@ -130,13 +135,14 @@ void TransferSlot::run_on_device() {
 // Adds the tag of a part to that of its message. After the last part, writes the tag or checks it.
 bool TransferSlot::is_authentic(const TransferPiece::Item& item, const std::uint8_t* computed_tag) {
   const Message& m = piece_.message(item);
-  Secret<std::uint8_t[16]> tag;
-  std::memcpy(*tag, computed_tag, GcmPieces::tag_len);
-  if (item.part != nullptr && item.part->gcm != nullptr) {
-    GcmPieces& pieces = *item.part->gcm;
-    pieces.add(item.part->offset / 16, m.in_len, *tag);
+  Secret<std::uint8_t[full_tag_len]> tag;
+  if (item.part != nullptr && item.part->tags != nullptr) {
+    PieceTags& tags = *item.part->tags;
+    tags.add(item.part->offset, m.in_len, computed_tag);
     if (!item.part->last) return true;
-    pieces.tag(*tag);
+    tags.tag(*tag);
+  } else {
+    std::memcpy(*tag, computed_tag, full_tag_len);
   }
   if (settle_tag(m, *tag)) return true;
   batch_.statuses[item.index] = Status::invalid_tag;

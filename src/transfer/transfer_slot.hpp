@@ -66,7 +66,8 @@ class TransferSlot {
   void launch();
   void run_on_device();
   void collect();
-  Message on_device(const TransferPiece::Item& item);
+  // The message as the engine takes it; its tag goes to `tag`.
+  Message on_device(const TransferPiece::Item& item, std::uint8_t* tag);
   bool is_authentic(const TransferPiece::Item& item, const std::uint8_t* computed_tag);
   void release() noexcept;
 

@@ -327,8 +327,9 @@ int run_policies(const PipelineShape& shape) {
 }  // namespace
 
 int test_host_data(bool quick, const std::string& only, const std::function<bool()>& is_mine) {
-  constexpr const char* few[] = {"aes-128-ctr",     "aes-256-cbc", "aes-128-cfb", "aes-128-gcm",
-                                 "aes-256-gcm-siv", "aes-256-xts", "des-ecb"};
+  constexpr const char* few[] = {"aes-128-ctr", "aes-256-cbc",       "aes-128-cfb",
+                                 "aes-128-gcm", "aes-256-gcm-siv",   "aes-256-xts",
+                                 "des-ecb",     "chacha20-poly1305", "xchacha20-poly1305"};
   const PipelineShape shape{quick ? std::size_t{2048} : std::size_t{65536}, 3, 2, 1024, 3};
   setenv("WARPCIPHER_DEVICES", "all", 1);
   int failures = 0;

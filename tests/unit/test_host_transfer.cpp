@@ -159,9 +159,12 @@ TEST(HostTransfer, AFailureFreesEverything) {
   }
 }
 
-// A GCM message that is encrypted by the reference engine, to be decrypted through a device in pieces.
-Sample sealed_sample(std::mt19937& random, std::size_t len) {
-  Sample sample(random, find_algorithm("aes-256-gcm"), Direction::encrypt, len);
+// AEADs whose messages can be cut.
+constexpr std::array<const char*, 3> cut_aeads{"aes-256-gcm", "chacha20-poly1305", "xchacha20-poly1305"};
+
+// A message that is encrypted by the reference engine, to be decrypted through a device in pieces.
+Sample sealed_sample(std::mt19937& random, const char* algorithm, std::size_t len) {
+  Sample sample(random, find_algorithm(algorithm), Direction::encrypt, len);
   Status status = Status::ok;
   reference_engine().run(make_plan({&sample.message, 1}, 256), {&status, 1}, nullptr);
   std::copy_n(sample.out.begin(), len, sample.in.begin());
@@ -170,19 +173,41 @@ Sample sealed_sample(std::mt19937& random, std::size_t len) {
   return sample;
 }
 
-TEST(HostTransfer, DecryptsGcmInPieces) {
+TEST(HostTransfer, DecryptsAeadsInPieces) {
   std::mt19937 random(7);
-  for (const std::size_t len : {100u, 1024u, 1025u, 4096u, 9999u}) {
-    std::deque<Sample> one;
-    if (len == 9999) {  // an IV that is hashed
-      one.emplace_back(random, find_algorithm("aes-128-gcm"), Direction::encrypt, len);
-      one[0].iv = test::random_bytes(random, 21);
-      one[0].message.iv = one[0].iv.data();
-      one[0].message.iv_len = 21;
-    } else {
-      one.push_back(sealed_sample(random, len));
+  for (const char* algorithm : cut_aeads) {
+    for (const std::size_t len : {100u, 1024u, 1025u, 4096u, 9999u}) {
+      for (const bool in_place : {false, true}) {
+        std::deque<Sample> one;
+        one.push_back(sealed_sample(random, algorithm, len));
+        expect_same(one, in_place, all_machines);
+      }
     }
-    expect_same(one, false, all_machines);
+  }
+}
+
+TEST(HostTransfer, CutsGcmWithAnIvThatIsHashed) {
+  std::mt19937 random(16);
+  std::deque<Sample> one;
+  one.emplace_back(random, find_algorithm("aes-128-gcm"), Direction::encrypt, 9999);
+  one[0].iv = test::random_bytes(random, 21);
+  one[0].message.iv = one[0].iv.data();
+  one[0].message.iv_len = 21;
+  expect_same(one, false, all_machines);
+}
+
+// The pieces of ChaCha20-Poly1305 really are pieces.
+TEST(HostTransfer, CutsEveryAeadThatCanBe) {
+  std::mt19937 random(17);
+  for (const char* algorithm : cut_aeads) {
+    HostDeviceEngine engine;
+    engine.all_pinned = true;
+    Sample sample(random, find_algorithm(algorithm), Direction::encrypt, 20 * piece_len);
+    Status status = Status::ok;
+    run_through_device(engine, {&sample.message, 1}, {&status, 1}, small);
+    EXPECT_GT(engine.runs, 20);
+    EXPECT_LE(engine.most_allocated, 5 * piece_len) << algorithm;
+    EXPECT_TRUE(engine.balanced());
   }
 }
 
@@ -194,21 +219,24 @@ TEST(HostTransfer, ABadTagLeavesZeros) {
         HostDeviceEngine engine;
         engine.all_pinned = pinned;
         std::deque<Sample> samples;
-        for (int i = 0; i < 3; ++i) samples.push_back(sealed_sample(random, len));
-        samples[1].tag[3] ^= 1;
+        for (const char* algorithm : cut_aeads) samples.push_back(sealed_sample(random, algorithm, len));
+        const std::size_t bad = random() % samples.size(), good = (bad + 1) % samples.size();
+        samples[bad].tag[3] ^= 1;
         std::vector<Message> messages;
         for (Sample& s : samples) {
           if (in_place) s.alias();
-          s.message.tag_len = 12;
+          if (s.message.algorithm().mode.id == Mode::gcm) s.message.tag_len = 12;
           messages.push_back(s.message);
         }
         std::vector<Status> statuses(3, Status::ok);
         run_through_device(engine, messages, statuses, small);
-        EXPECT_EQ(statuses, (std::vector<Status>{Status::ok, Status::invalid_tag, Status::ok}));
+        std::vector<Status> expected(3, Status::ok);
+        expected[bad] = Status::invalid_tag;
+        EXPECT_EQ(statuses, expected);
         const test::Bytes zeros(len, 0);
-        EXPECT_EQ(0, std::memcmp(samples[1].out.data(), zeros.data(), len));
-        EXPECT_NE(0, std::memcmp(samples[2].out.data(), zeros.data(), len));
-        EXPECT_TRUE(samples[1].guard_intact());
+        EXPECT_EQ(0, std::memcmp(samples[bad].out.data(), zeros.data(), len));
+        EXPECT_NE(0, std::memcmp(samples[good].out.data(), zeros.data(), len));
+        EXPECT_TRUE(samples[bad].guard_intact());
         EXPECT_TRUE(engine.balanced());
       }
     }
@@ -217,15 +245,17 @@ TEST(HostTransfer, ABadTagLeavesZeros) {
 
 TEST(HostTransfer, AFailureLeavesNoUncheckedText) {
   std::mt19937 random(9);
-  for (const bool pinned : {false, true}) {
-    HostDeviceEngine engine;
-    engine.all_pinned = pinned;
-    engine.fail_on_run = 7;
-    Sample sample = sealed_sample(random, 10000);
-    Status status = Status::ok;
-    EXPECT_THROW(run_through_device(engine, {&sample.message, 1}, {&status, 1}, small), Error);
-    EXPECT_EQ(test::Bytes(sample.out.begin(), sample.out.begin() + 10000), test::Bytes(10000, 0));
-    EXPECT_TRUE(engine.balanced());
+  for (const char* algorithm : cut_aeads) {
+    for (const bool pinned : {false, true}) {
+      HostDeviceEngine engine;
+      engine.all_pinned = pinned;
+      engine.fail_on_run = 7;
+      Sample sample = sealed_sample(random, algorithm, 10000);
+      Status status = Status::ok;
+      EXPECT_THROW(run_through_device(engine, {&sample.message, 1}, {&status, 1}, small), Error);
+      EXPECT_EQ(test::Bytes(sample.out.begin(), sample.out.begin() + 10000), test::Bytes(10000, 0));
+      EXPECT_TRUE(engine.balanced());
+    }
   }
 }
 

@@ -170,7 +170,9 @@ Status run_message(const Message& m) {
                         .aad = m.aad,
                         .aad_len = m.aad_len,
                         .tag = m.tag,
-                        .tag_len = m.tag_len};
+                        .tag_len = m.tag_len,
+                        .is_part = m.is_part,
+                        .first_block = m.first_block};
   if (run_input(m, input)) return Status::ok;
   secure_wipe(m.out, m.in_len);
   return Status::invalid_tag;

@@ -29,6 +29,7 @@ enum class NonceForm : std::uint8_t {
   counter_first,  // ChaCha20: counter and nonce
   nonce,          // ChaCha20-Poly1305: 12 bytes; the text begins with block 1
   extended,       // XChaCha20-Poly1305: 16 bytes, and 8 in HashView::mask
+  // Of a part of a message the last word of HashView::mask has Message::first_block.
 };
 
 // Messages and their key streams.
@@ -81,6 +82,7 @@ struct Tags {
   std::uint64_t chunk_blocks;  // of all views
   std::uint64_t most_blocks;   // of one message, AAD and text
   std::uint32_t* verdicts;     // nullptr: tags are written. Else 1 if the tag matches, or 0
+  bool are_sums;               // Message::is_part: instead of tags
 };
 
 }  // namespace warpcipher::cuda::chacha

@@ -42,8 +42,9 @@ __global__ void __launch_bounds__(threads) prepare_kernel(const __grid_constant_
       key[w] = low.words[w];
       key[4 + w] = high.words[w];
     }
-    Block last = start;  // the counter and the nonce
-    if (p.form == NonceForm::nonce) last = {{1, start.words[0], start.words[1], start.words[2]}};
+    const std::uint32_t first = p.are_parts ? 1 + p.hash_views[i].mask.words[3] : 1;  // of an AEAD's text
+    Block last = start;                                                               // the counter and the nonce
+    if (p.form == NonceForm::nonce) last = {{first, start.words[0], start.words[1], start.words[2]}};
     if (p.form == NonceForm::extended) {
       fill(x, key, start);
       run_rounds(x);
@@ -53,7 +54,7 @@ __global__ void __launch_bounds__(threads) prepare_kernel(const __grid_constant_
         key[4 + w] = x[12 + w];
       }
       const Block rest = p.hash_views[i].mask;
-      last = {{1, 0, rest.words[0], rest.words[1]}};
+      last = {{first, 0, rest.words[0], rest.words[1]}};
     }
     fill(x, key, last);
     round_of_columns(x);

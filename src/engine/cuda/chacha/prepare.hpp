@@ -12,10 +12,11 @@ namespace warpcipher::cuda::chacha {
 
 struct Preparation {
   const MessageView* views;
-  const HashView* hash_views;  // NonceForm::extended alone
+  const HashView* hash_views;  // NonceForm::extended, and parts of messages
   const std::uint8_t* keys;    // 32 bytes each, one after another, at any address
   std::uint32_t messages;
   NonceForm form;
+  bool are_parts;      // Message::is_part
   KeyStream* streams;  // of each message, to be written
   Block* r;            // AEADs: the halves of its one-time key (RFC 8439, section 2.6); or nullptr
   Block* s;

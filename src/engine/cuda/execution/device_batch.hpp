@@ -34,6 +34,7 @@ struct DeviceBatch {
   bool is_aligned = false;        // all texts, and where they go, lie at multiples of 16
   bool is_ordered = false;        // serial modes: views are in the order of length
   bool computes_tags = false;     // AEAD decryption: write the tags that the texts should have
+  bool are_parts = false;         // Message::is_part
   const Key* only_key = nullptr;  // of all messages, where the host has it
   AesKeys* aes_keys = nullptr;
   DesKeys des_keys{};

@@ -104,6 +104,7 @@ void MessageBatch::measure() {
   batch_.in_place = false;
   batch_.is_aligned = true;
   batch_.computes_tags = group_[0].compute_tag;
+  batch_.are_parts = group_[0].is_part;
   for (std::size_t i = 0; i < group_.size(); ++i) {
     const Message& message = group_[i];
     batch_.units += message.units();
@@ -154,6 +155,7 @@ void MessageBatch::fill_hashes() {
     if (batch_.is_chacha() && message.iv_len > sizeof(Block)) {
       view.mask = to_block(message.iv + sizeof(Block), message.iv_len - sizeof(Block));  // XChaCha20
     }
+    if (message.is_part) view.mask.words[3] = message.first_block;
     std::copy_n(message.aad, message.aad_len, upload_.host(aad_) + aad_offset);
     aad_offset += message.aad_len;
     upload_.host(first_chunk_)[i] = chunks;

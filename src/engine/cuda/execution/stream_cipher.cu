@@ -35,8 +35,9 @@ void StreamKeys::derive(const DeviceBatch& b, Block* masks) {
   memory_->allocate(b.stream);
   streams_ = memory_->device(streams);
   if (is_aead) r_ = memory_->device(r);
-  chacha::prepare(b.device, b.stream,
-                  {b.views, b.hashes.views, bytes_, b.messages, form_of(b.algorithm), streams_, r_, masks});
+  chacha::prepare(
+      b.device, b.stream,
+      {b.views, b.hashes.views, bytes_, b.messages, form_of(b.algorithm), b.are_parts, streams_, r_, masks});
 }
 
 void run_stream_cipher(const DeviceBatch& b, std::uint32_t* verdicts) {
@@ -45,9 +46,11 @@ void run_stream_cipher(const DeviceBatch& b, std::uint32_t* verdicts) {
     return run_text(b, nullptr);
   }
   const chacha::Tags tags{b.hashes.views,  b.hashes.first_chunk,  b.stream_keys->r(),        b.hashes.masks,
-                          b.hashes.chunks, b.hashes.chunk_blocks, b.hashes.work.most_blocks, verdicts};
+                          b.hashes.chunks, b.hashes.chunk_blocks, b.hashes.work.most_blocks, verdicts,
+                          b.are_parts};
   const bool encrypting = b.direction == Direction::encrypt;
-  if (choose_aead(conditions_of(b.device), work_of(b)) == AeadKernel::chunks) {
+  // Lanes give whole tags alone; parts are long, but for the last.
+  if (b.are_parts || choose_aead(conditions_of(b.device), work_of(b)) == AeadKernel::chunks) {
     return chacha::run_chunks(b.device, b.stream, batch_of(b), tags, encrypting);
   }
   if (encrypting) run_text(b, nullptr);

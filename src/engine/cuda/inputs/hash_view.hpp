@@ -21,7 +21,9 @@ struct HashView {
   std::uint64_t chunk_blocks;
   std::uint32_t tag_len;
   std::uint32_t key;  // its number in the group's table of powers
-  Block mask;  // E(J0), unless an array of masks has it; GCM-SIV: the given tag, where Message::compute_tag is set
+  // E(J0), unless an array of masks has it. GCM-SIV: the given tag, where Message::compute_tag is set.
+  // ChaCha20-Poly1305: see chacha::NonceForm.
+  Block mask;
 
   WARPCIPHER_HD std::uint64_t aad_blocks() const { return (aad_len + 15) / 16; }
   WARPCIPHER_HD std::uint64_t blocks() const { return aad_blocks() + (text_len + 15) / 16; }

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/poly1305_pieces.hpp"
+
+#include <cstring>
+
+#include "cipher/chacha.hpp"
+#include "core/bytes.hpp"
+
+namespace warpcipher {
+namespace {
+
+using poly1305::Element;
+
+// r^exponent, which is no secret.
+Element power(const Element& r, std::uint64_t exponent) {
+  Element result{{1, 0, 0, 0, 0}};
+  for (int bit = 63; bit >= 0; --bit) {
+    result = poly1305::multiply(result, result);
+    if ((exponent >> bit & 1) != 0) result = poly1305::multiply(result, r);
+  }
+  return result;
+}
+
+}  // namespace
+
+Poly1305Pieces::Poly1305Pieces(const Message& message) : aad_len_(message.aad_len) {
+  Secret<std::uint8_t[chacha::key_len]> derived;
+  const std::uint8_t* key = message.key->bytes();
+  std::uint8_t nonce[chacha::nonce_len] = {};
+  if (message.algorithm().cipher.id == CipherId::xchacha20) {
+    chacha::derive_key(key, message.iv, *derived);
+    key = *derived;
+    std::memcpy(nonce + 4, message.iv + 16, 8);
+  } else {
+    std::memcpy(nonce, message.iv, sizeof nonce);
+  }
+  const Secret<chacha::State> block(chacha::key_stream(chacha::make_state(key, 0, nonce)));
+  Secret<std::uint8_t[poly1305::key_len]> one_time_key;
+  chacha::store_words(*one_time_key, block->words, 8);
+  *hash_ = poly1305::Hash::start(*one_time_key);
+}
+
+void Poly1305Pieces::add(std::uint64_t offset, std::size_t len, const std::uint8_t* tag) {
+  const std::uint64_t blocks = hash_blocks_of(len) + (offset == 0 ? hash_blocks_of(aad_len_) : 0);
+  const Element before = poly1305::multiply(hash_->h, power(hash_->r, blocks));
+  // Carries what the sum of two may have too much.
+  hash_->h = poly1305::multiply(poly1305::add(before, poly1305::load_sum(tag)), {{1, 0, 0, 0, 0}});
+  text_len_ += len;
+}
+
+void Poly1305Pieces::tag(std::uint8_t (&tag)[full_tag_len]) const {
+  std::uint8_t lengths[poly1305::block_len];
+  store_le64(lengths, aad_len_);
+  store_le64(lengths + 8, text_len_);
+  Secret<poly1305::Hash> hash(*hash_);
+  hash->add_block(lengths, sizeof lengths);
+  hash->finish(tag);
+}
+
+}  // namespace warpcipher
