@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,12 @@ def run(
     stdin: bytes = b"",
     expect: int = 0,
     prefix: tuple[str, ...] = (),
+    command: Sequence[str] = COMMAND,
     **options: Any,
 ) -> subprocess.CompletedProcess[bytes]:
     """Runs `PREFIX warpcipher ARGUMENTS` in `cwd`; checks exit code, tracebacks, leaks."""
     done = subprocess.run(
-        [*prefix, *COMMAND, *map(os.fspath, arguments)],
+        [*prefix, *command, *map(os.fspath, arguments)],
         cwd=cwd,
         input=stdin,
         capture_output=True,
@@ -47,8 +48,8 @@ def run(
     return done
 
 
-def run_json(*arguments: str | Path, cwd: Path, expect: int = 0) -> Any:
-    return json.loads(run(*arguments, "--json", cwd=cwd, expect=expect).stdout)
+def run_json(*arguments: str | Path, cwd: Path, **options: Any) -> Any:
+    return json.loads(run(*arguments, "--json", cwd=cwd, **options).stdout)
 
 
 def start(*arguments: str | Path, cwd: Path, **options: Any) -> subprocess.Popen[bytes]:

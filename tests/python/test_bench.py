@@ -11,16 +11,24 @@ import json
 import math
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 import warpcipher as wc
-from bench_support import ALGORITHMS
+from bench_support import ALGORITHMS, SMALL_CACHE
 from warpcipher import bench
-from warpcipher.bench import bounds, measure, memory, page, plots, report
+from warpcipher.bench import bounds, machine, measure, memory, page, plots, report
 from warpcipher.bench.axes import shown_decade, shown_figure
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_cache() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machine, "_cache_bytes", lambda: SMALL_CACHE)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench_support import ALGORITHMS, ENGINES, QUICK
-from cli_support import COMMAND, run, run_json
+from bench_support import ALGORITHMS, ENGINES, QUICK, run, run_json
+from cli_support import COMMAND
 from warpcipher import bench
 
 DOCS = Path(__file__).parents[2] / "docs" / "bench.md"

@@ -12,8 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 import warpcipher as wc
-from bench_support import ALGORITHMS, ENGINES, QUICK
-from cli_support import run, run_json
+from bench_support import ALGORITHMS, ENGINES, QUICK, run, run_json
 from warpcipher.bench import openssl, pyca
 from warpcipher.bench.cases import Case
 
