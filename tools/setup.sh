@@ -105,12 +105,13 @@ install_python_packages() {
   say "installing Python packages for: $*"
   local list=$venv/requirements.txt
   requirements "$@" >"$list"
-  "$venv/bin/python" -m pip install -q --disable-pip-version-check -r "$list"
+  # Python compiles what is imported; to compile all of it would take half a minute.
+  "$venv/bin/python" -m pip install -q --no-compile --disable-pip-version-check -r "$list"
   case " $* " in *" build "*) ;; *) return ;; esac
   # The compiler from PyPI, where the build backend would ask for it too.
   PYTHONPATH=build_backend "$venv/bin/python" -c \
     'from warpcipher_build import nvcc_requirements; print(*nvcc_requirements(), sep="\n")' >"$list"
-  "$venv/bin/python" -m pip install -q --disable-pip-version-check -r "$list"
+  "$venv/bin/python" -m pip install -q --no-compile --disable-pip-version-check -r "$list"
 }
 
 case "${1:-}" in
