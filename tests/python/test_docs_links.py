@@ -49,3 +49,15 @@ def test_source_paths_exist(page: Path) -> None:
 def test_there_are_pages_and_paths() -> None:
     assert len(PAGES) > 30
     assert sum(len(SOURCE.findall(page.read_text(encoding="utf-8"))) for page in PAGES) > 40
+
+
+def test_rates_of_the_readme_are_those_of_performance() -> None:
+    """A measurement replaces the one before it in both."""
+    figure = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?![\w.-])")
+    table = re.search(
+        r"^\| 4 GiB in device memory \|.*?\n\n", (ROOT / "README.md").read_text(), re.M | re.S
+    )
+    assert table is not None
+    rates = [row.rpartition(" | ")[2] for row in table.group().splitlines()[2:]]
+    known = set(figure.findall((ROOT / "docs/performance.md").read_text(encoding="utf-8")))
+    assert [rate for rate in figure.findall("\n".join(rates)) if rate not in known] == []
