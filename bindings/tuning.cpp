@@ -12,7 +12,7 @@
 #include "engine/cuda/choice/explain.hpp"
 #include "engine/device_engine.hpp"
 #include "gil.hpp"
-#include "transfer/pipeline_shape.hpp"
+#include "transfer/transfer_settings.hpp"
 #include "tuning/tuner.hpp"
 
 namespace nb = nanobind;
@@ -51,7 +51,7 @@ void add_rates(nb::list& list, const RateTable& table) {
 void add_policies(nb::list& list, const Tuning& now, int device, const std::vector<Policy>& policies) {
   for (const Policy& policy : policies) {
     nb::dict entry;
-    entry["device"] = device == PolicyChoice::of_pipeline ? nb::none() : nb::object(nb::int_(device));
+    entry["device"] = device == PolicyChoice::of_transfer ? nb::none() : nb::object(nb::int_(device));
     entry["name"] = policy.name;
     entry["value"] = policy.value;
     nb::list values;
@@ -74,7 +74,7 @@ nb::list all_policies(const Tuning& now) {
     if (engine->memory() != Memory::device || !engine->unavailable_reason().empty()) continue;
     auto& device = static_cast<DeviceEngine&>(*engine);
     for (const int number : device.devices_for_host_data()) add_policies(list, now, number, device.policies(number));
-    add_policies(list, now, PolicyChoice::of_pipeline, pipeline_policies());
+    add_policies(list, now, PolicyChoice::of_transfer, transfer_policies());
   }
   return list;
 }

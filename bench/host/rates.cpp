@@ -6,7 +6,7 @@
 //   host_rates [--MiB N] [--repetitions N] [--algorithm NAME] [--size BYTES] [--decrypt] [--in-place] [--pageable]
 //
 // --size: of a message (the whole text, or as long as a message may be). --decrypt: not for AEADs. Each line has both
-// the pipeline alone (run_through_device), and all that a caller's run() does, with its checks of each message.
+// the host transfer alone (run_through_device), and all that a caller's run() does, with its checks of each message.
 // --in-place: else the results have a buffer of their own.
 #include <algorithm>
 #include <cstdio>
@@ -68,7 +68,7 @@ class Bench {
     const double alone = rate([&] { run_through_device(cuda_engine(), messages_, statuses); });
     const double all = rate([&] { run("cuda", messages_, results); });
     std::printf(
-        "%-12s %s %8zu of %9zu bytes, %s%s: pipeline alone %5.1f GB/s (%3.0f%% of the link), run %5.1f (%3.0f%%)\n",
+        "%-12s %s %8zu of %9zu bytes, %s%s: transfer alone %5.1f GB/s (%3.0f%% of the link), run %5.1f (%3.0f%%)\n",
         options_.algorithm.c_str(), options_.direction == Direction::encrypt ? "encrypt" : "decrypt", count_, size_,
         options_.pageable ? "pageable" : "page-locked", options_.in_place ? ", in place" : "", alone,
         100 * alone / link, all, 100 * all / link);

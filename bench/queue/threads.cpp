@@ -71,10 +71,10 @@ Runner runner_for(const Options& options) {
     check_messages(messages);
     std::size_t total = 0;
     for (const Message& m : messages) total += m.in_len;
-    PipelineShape shape = choose_shape(total, 1, messages.size());
-    shape.piece_len = options.piece_KiB << 10;
+    TransferSettings settings = choose_transfer_settings(total, 1, messages.size());
+    settings.piece_len = options.piece_KiB << 10;
     std::vector<Status> statuses(messages.size(), Status::ok);
-    run_through_device(cuda_engine(), messages, statuses, shape);
+    run_through_device(cuda_engine(), messages, statuses, settings);
     for (std::size_t i = 0; i < messages.size(); ++i) results[i] = {statuses[i], messages[i].output_len()};
   };
 }

@@ -42,20 +42,20 @@ class Key {
   // The state of one engine, made by `make(const Key&) -> std::unique_ptr<State>` on first use. Safe from any thread.
   template <class State, class Make>
   State& state(EngineId engine, Make&& make) const {
-    Slot& slot = slots_[static_cast<std::size_t>(engine)];
-    slot.once.call([&] { slot.state = make(*this); });
-    return static_cast<State&>(*slot.state);
+    EngineState& kept = states_[static_cast<std::size_t>(engine)];
+    kept.once.call([&] { kept.state = make(*this); });
+    return static_cast<State&>(*kept.state);
   }
 
  private:
-  struct Slot {
+  struct EngineState {
     Once once;
     std::unique_ptr<KeyState> state;
   };
 
   const Algorithm& algorithm_;
   SecretBytes bytes_;
-  mutable std::array<Slot, engine_count> slots_;
+  mutable std::array<EngineState, engine_count> states_;
   mutable Once fingerprint_once_;
   mutable std::array<std::uint8_t, 16> fingerprint_{};
 };

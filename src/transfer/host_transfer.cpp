@@ -86,19 +86,19 @@ std::size_t piece_size(std::span<const Message> messages, const Extent& extent, 
 }
 
 // Transfers in progress share the cores. Each has one already.
-std::size_t helper_count(const PipelineShape& shape) {
+std::size_t helper_count(const TransferSettings& settings) {
   const std::size_t transfers = std::max<std::size_t>(ActiveTransfer::count(), 1);
   const std::size_t threads = ThreadPool::instance().threads();
-  return std::min(shape.helpers, threads > transfers ? (threads - transfers) / transfers : 0);
+  return std::min(settings.helpers, threads > transfers ? (threads - transfers) / transfers : 0);
 }
 
 // Feeds a ring with the messages of a run.
 class Feeder {
  public:
   // size: of a piece, without a list.
-  Feeder(const DeviceEngine& engine, const Order& messages, const Extent& extent, const PipelineShape& shape,
+  Feeder(const DeviceEngine& engine, const Order& messages, const Extent& extent, const TransferSettings& settings,
          std::size_t size)
-      : engine_(engine), messages_(messages), extent_(extent), shape_(shape), size_(size) {}
+      : engine_(engine), messages_(messages), extent_(extent), settings_(settings), size_(size) {}
 
   // Sends all messages. `run` is the first contiguous run, or empty when it is not known. call_helpers() is called
   // before the cores have texts to copy in.
@@ -106,7 +106,7 @@ class Feeder {
   void feed(TransferRing& ring, ContiguousRun run, const TransferMode& direct, const TransferMode& others,
             CallHelpers&& call_helpers) {
     for (std::size_t i = 0; i < messages_.size();) {
-      if (i == run.end) run = find_run(engine_, messages_, i, shape_.direct_len);
+      if (i == run.end) run = find_run(engine_, messages_, i, settings_.direct_len);
       const TransferMode& mode = run.direct ? direct : others;
       if (mode.cores_copy_in) call_helpers();
       if (can_be_cut(messages_[i]) && TransferPiece::room_for(messages_[i]) > size_) {
@@ -133,7 +133,7 @@ class Feeder {
 
   void send_parts(TransferRing& ring, std::size_t i, const TransferMode& mode) const {
     const Message& message = messages_[i];
-    const std::size_t part_len = std::min(shape_.piece_len, size_) - (message.tag_len != 0 ? cut_multiple : 0);
+    const std::size_t part_len = std::min(settings_.piece_len, size_) - (message.tag_len != 0 ? cut_multiple : 0);
     Cutter cutter(message, messages_.number(i));
     while (!cutter.done()) ring.send(cutter.next(part_len), mode);
   }
@@ -141,33 +141,33 @@ class Feeder {
   const DeviceEngine& engine_;
   const Order& messages_;
   const Extent& extent_;
-  const PipelineShape& shape_;
+  const TransferSettings& settings_;
   const std::size_t size_;
   std::size_t no_sectors_before_ = 0;
 };
 
 void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses,
-                const Extent& extent, const PipelineShape& shape) {
+                const Extent& extent, const TransferSettings& settings) {
   const Order as_given(messages, false);
   const ContiguousRun first =
-      extent.contiguous ? ContiguousRun{messages.size(),
-                                        travels_directly(engine, messages.front(), messages.back(), shape.direct_len)}
-                        : find_run(engine, as_given, 0, shape.direct_len);
+      extent.contiguous ? ContiguousRun{messages.size(), travels_directly(engine, messages.front(), messages.back(),
+                                                                          settings.direct_len)}
+                        : find_run(engine, as_given, 0, settings.direct_len);
   // Without copies by the cores there is less to overlap.
   const bool all_direct = first.direct && first.end == messages.size();
   const DirectMode direct;
   const std::unique_ptr<const TransferMode> others =
-      all_direct ? std::make_unique<BounceMode>() : choose_mode(engine, messages, extent, shape.range_len);
+      all_direct ? std::make_unique<BounceMode>() : choose_mode(engine, messages, extent, settings.range_len);
   const PieceLayout& layout = others->layout;
-  const std::size_t size = piece_size(messages, extent, shape.piece_len, layout);
+  const std::size_t size = piece_size(messages, extent, settings.piece_len, layout);
   std::vector<int> devices = engine.devices_for_host_data();
-  devices.resize(std::clamp<std::size_t>(shape.devices, 1, devices.size()));
+  devices.resize(std::clamp<std::size_t>(settings.devices, 1, devices.size()));
   // A message held whole may need most of the device's memory: then there is one slot, not a ring.
-  const bool whole = size > shape.piece_len;
+  const bool whole = size > settings.piece_len;
   if (whole) devices.resize(1);
   const std::size_t slots = whole        ? 1
-                            : all_direct ? std::min(shape.slots, most_direct_slots) * devices.size()
-                                         : shape.slots * devices.size();
+                            : all_direct ? std::min(settings.slots, most_direct_slots) * devices.size()
+                                         : settings.slots * devices.size();
   TransferBatch batch{messages, statuses};
   TransferRing ring(engine, batch, std::move(devices), slots, layout.lists_out ? TransferPiece::with_list(size) : size);
   std::atomic<bool> over{false};
@@ -182,9 +182,9 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
     std::atomic<bool>& over;
   } end{over};
   const Order order(messages, layout.coalescing != nullptr);
-  Feeder(engine, order, extent, shape, size)
+  Feeder(engine, order, extent, settings, size)
       .feed(ring, extent.contiguous ? first : ContiguousRun{0, false}, direct, *others, [&] {
-        if (!helpers.has_value()) helpers.emplace(ThreadPool::instance(), helper_count(shape), help);
+        if (!helpers.has_value()) helpers.emplace(ThreadPool::instance(), helper_count(settings), help);
       });
   if (others->cores_copy_in && !others->cores_copy_out) {  // results need no cores: other batches may have them
     ring.finish_copies_in();
@@ -195,10 +195,10 @@ void run_pieces(DeviceEngine& engine, std::span<const Message> messages, std::sp
 }
 
 void run_with(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses, const Extent& extent,
-              const PipelineShape& shape) {
+              const TransferSettings& settings) {
   const ActiveTransfer active;
   try {
-    run_pieces(engine, messages, statuses, extent, shape);
+    run_pieces(engine, messages, statuses, extent, settings);
   } catch (...) {
     wipe_unverified(messages);  // the slots are gone by now, and no copy is in progress
     throw;
@@ -222,12 +222,12 @@ void run_through_device(DeviceEngine& engine, std::span<const Message> messages,
   const Extent extent = find_extent(messages);
   const std::size_t devices = engine.devices_for_host_data().size();
   run_with(engine, messages, statuses, extent,
-           choose_shape(extent.text_len, devices, extent.are_sectors ? 1 : messages.size()));
+           choose_transfer_settings(extent.text_len, devices, extent.are_sectors ? 1 : messages.size()));
 }
 
 void run_through_device(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses,
-                        const PipelineShape& shape) {
-  run_with(engine, messages, statuses, find_extent(messages), shape);
+                        const TransferSettings& settings) {
+  run_with(engine, messages, statuses, find_extent(messages), settings);
 }
 
 }  // namespace warpcipher

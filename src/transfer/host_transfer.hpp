@@ -21,7 +21,7 @@
 
 #include "batch/message.hpp"
 #include "engine/device_engine.hpp"
-#include "transfer/pipeline_shape.hpp"
+#include "transfer/transfer_settings.hpp"
 
 namespace warpcipher {
 
@@ -37,6 +37,6 @@ void wipe_unverified(std::span<const Message> messages);
 // check.
 void run_through_device(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses);
 void run_through_device(DeviceEngine& engine, std::span<const Message> messages, std::span<Status> statuses,
-                        const PipelineShape& shape);
+                        const TransferSettings& settings);
 
 }  // namespace warpcipher

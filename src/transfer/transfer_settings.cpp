@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transfer/pipeline_shape.hpp"
+#include "transfer/transfer_settings.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,15 +19,15 @@ constexpr std::size_t MiB = std::size_t{1} << 20;
 std::atomic<std::size_t> most_piece_MiB{8};
 std::atomic<std::size_t> slots_of_device{8};
 
-struct PipelineEntry {
+struct TransferPolicy {
   std::string_view name;
   std::vector<std::string_view> values;  // the default first
   const char* why;
   std::atomic<std::size_t>& number;
 };
 
-const std::array<PipelineEntry, 2>& pipeline_entries() {
-  using Entries = std::array<PipelineEntry, 2>;
+const std::array<TransferPolicy, 2>& policy_entries() {
+  using Entries = std::array<TransferPolicy, 2>;
   static constinit FirstUse<Entries> entries;
   return entries.get([] {
     return Entries{
@@ -58,9 +58,9 @@ constexpr std::size_t bytes_worth_a_helper_of_short = 2 * MiB;
 
 }  // namespace
 
-std::vector<Policy> pipeline_policies() {
+std::vector<Policy> transfer_policies() {
   std::vector<Policy> all;
-  for (const PipelineEntry& entry : pipeline_entries()) {
+  for (const TransferPolicy& entry : policy_entries()) {
     const std::string now = std::to_string(entry.number);
     const std::string_view value = *std::find(entry.values.begin(), entry.values.end(), now);
     const bool is_default = value == entry.values[0];
@@ -71,8 +71,8 @@ std::vector<Policy> pipeline_policies() {
   return all;
 }
 
-void choose_pipeline_policy(std::string_view name, std::string_view value) {
-  for (const PipelineEntry& entry : pipeline_entries()) {
+void choose_transfer_policy(std::string_view name, std::string_view value) {
+  for (const TransferPolicy& entry : policy_entries()) {
     if (entry.name != name) continue;
     const std::string_view wanted = value.empty() ? entry.values[0] : value;
     if (std::find(entry.values.begin(), entry.values.end(), wanted) == entry.values.end()) return;
@@ -80,7 +80,7 @@ void choose_pipeline_policy(std::string_view name, std::string_view value) {
   }
 }
 
-PipelineShape choose_shape(std::size_t total, std::size_t devices, std::size_t messages) {
+TransferSettings choose_transfer_settings(std::size_t total, std::size_t devices, std::size_t messages) {
   const std::size_t used = std::clamp<std::size_t>(total / bytes_worth_a_device, 1, devices);
   const bool is_short = messages > 1 && total / messages <= most_short_len;
   const std::size_t least = is_short ? least_piece_of_short : least_piece_len;

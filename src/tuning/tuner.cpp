@@ -137,7 +137,7 @@ class Tuner {
     const std::vector<int> devices = device_.devices_for_host_data();
     steps_ = devices.size() + 1 + 2 * algorithms_.size();
     for (const int device : devices) choose_policies(device);
-    choose_pipeline_policies();
+    choose_transfer_policies();
     tuning_.rates.emplace();
     for (const Algorithm* algorithm : algorithms_) {
       for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
@@ -219,11 +219,11 @@ class Tuner {
     release();
   }
 
-  void choose_pipeline_policies() {
-    std::string news = "pipeline";
-    for (const Policy& policy : pipeline_policies()) {
+  void choose_transfer_policies() {
+    std::string news = "host transfer";
+    for (const Policy& policy : transfer_policies()) {
       const Key key = make_key(find_algorithm(policy.algorithm));
-      news += "; " + choose_best(PolicyChoice::of_pipeline, policy, &choose_pipeline_policy, [&] {
+      news += "; " + choose_best(PolicyChoice::of_transfer, policy, &choose_transfer_policy, [&] {
                 return static_cast<double>(settings_.most_len) /
                        seconds(Route::pageable, texts_of(key, Direction::encrypt, settings_.most_len));
               });

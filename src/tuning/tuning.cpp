@@ -17,7 +17,7 @@
 #include "core/error.hpp"
 #include "core/fork.hpp"
 #include "engine/device_engine.hpp"
-#include "transfer/pipeline_shape.hpp"
+#include "transfer/transfer_settings.hpp"
 
 namespace warpcipher {
 namespace {
@@ -40,7 +40,7 @@ State& state() {
 void choose_all(const std::vector<PolicyChoice>& choices, bool back) {
   for (const PolicyChoice& choice : choices) {
     const std::string_view value = back ? std::string_view() : std::string_view(choice.value);
-    if (choice.device == PolicyChoice::of_pipeline) choose_pipeline_policy(choice.name, value);
+    if (choice.device == PolicyChoice::of_transfer) choose_transfer_policy(choice.name, value);
     for (Engine* engine : engines()) {
       if (choice.device < 0 || engine->memory() != Memory::device || !engine->unavailable_reason().empty()) continue;
       static_cast<DeviceEngine*>(engine)->choose_policy(choice.device, choice.name, value);

@@ -15,13 +15,13 @@ namespace warpcipher {
 
 // The best value of a policy.
 struct PolicyChoice {
-  int device;  // as the engine numbers it; of_pipeline: for all devices
+  int device;  // as the engine numbers it; of_transfer: for all devices
   std::string name;
   std::string value;
   double rate;             // bytes a second with this value
   double rate_of_default;  // and with the default
 
-  static constexpr int of_pipeline = -1;
+  static constexpr int of_transfer = -1;
 };
 
 struct Tuning {

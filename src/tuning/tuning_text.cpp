@@ -74,7 +74,7 @@ const RouteFields& find_route(std::string_view name) {
 void read_choice(std::istringstream& line, Tuning& tuning) {
   PolicyChoice choice{};
   line >> choice.device >> choice.name >> choice.value;
-  if (line.fail() || choice.device < PolicyChoice::of_pipeline) refuse("it has a policy of a device that cannot be");
+  if (line.fail() || choice.device < PolicyChoice::of_transfer) refuse("it has a policy of a device that cannot be");
   choice.rate = number(line);
   choice.rate_of_default = number(line);
   tuning.choices.push_back(std::move(choice));

@@ -91,7 +91,7 @@ struct Case {
 };
 
 // Runs a case and two short messages with it; true when all came out as from the oracle.
-bool run_case(const Case& c, const PipelineShape& shape, Engine& expected_of) {
+bool run_case(const Case& c, const TransferSettings& settings, Engine& expected_of) {
   constexpr std::size_t shift = 3;  // from any alignment
   const std::size_t room = c.len + 64;
   HostMemory memory(2 * room + 64, c.residence);
@@ -144,7 +144,7 @@ bool run_case(const Case& c, const PipelineShape& shape, Engine& expected_of) {
   if (c.shared) {
     run_on_both(cuda_engine(), expected_of, messages, statuses, c.len / 2);
   } else {
-    run_through_device(cuda_engine(), messages, statuses, shape);
+    run_through_device(cuda_engine(), messages, statuses, settings);
   }
   if (memory.bytes() == expected && statuses == expected_statuses) return true;
   const std::vector<std::uint8_t> got = memory.bytes();
@@ -162,7 +162,7 @@ enum class Sectors { all_alike, of_two_keys_in_turn, of_two_keys, with_a_short_o
 
 // Sectors one after the other: they travel together, and the device makes their tweaks.
 bool run_sectors(const char* name, Direction direction, Residence residence, std::size_t sector, std::size_t count,
-                 bool in_place, const PipelineShape& shape) {
+                 bool in_place, const TransferSettings& settings) {
   HostMemory memory(2 * count * sector, residence);
   const Algorithm& algorithm = find_algorithm(name);
   const Key keys[] = {Key(algorithm, random_bytes(algorithm.key_len())),
@@ -190,7 +190,7 @@ bool run_sectors(const char* name, Direction direction, Residence residence, std
     std::vector<std::uint8_t> expected = memory.bytes();
     std::vector<Status> statuses(count, Status::ok);
     run_on_host(oracle(), messages_in(expected.data()), statuses);
-    run_through_device(cuda_engine(), messages_in(memory.data()), statuses, shape);
+    run_through_device(cuda_engine(), messages_in(memory.data()), statuses, settings);
     if (memory.bytes() == expected) continue;
     std::printf("  DIFFERS %s %s, %zu sectors of %zu bytes, kind %d, %s%s\n", name,
                 direction == Direction::encrypt ? "encrypt" : "decrypt", count, sector, static_cast<int>(kind),
@@ -202,7 +202,8 @@ bool run_sectors(const char* name, Direction direction, Residence residence, std
 
 // Two clients' texts with tags after them, each in a place of its own: in few ranges where the places lie close
 // together, else each by itself. One tag is wrong.
-bool run_rings(Direction direction, Residence residence, std::size_t place, bool in_place, const PipelineShape& shape) {
+bool run_rings(Direction direction, Residence residence, std::size_t place, bool in_place,
+               const TransferSettings& settings) {
   constexpr std::size_t clients = 2, count = 40, len = 1100, tag_len = 16;
   const Algorithm& algorithm = find_algorithm("aes-128-gcm");
   const Key key(algorithm, random_bytes(algorithm.key_len()));
@@ -241,7 +242,7 @@ bool run_rings(Direction direction, Residence residence, std::size_t place, bool
   }
   std::vector<std::uint8_t> a = first.bytes(), b = second.bytes();
   run_on_host(oracle(), messages_in(a.data(), b.data()), expected_statuses);
-  run_through_device(cuda_engine(), messages, statuses, shape);
+  run_through_device(cuda_engine(), messages, statuses, settings);
   if (first.bytes() == a && second.bytes() == b && statuses == expected_statuses) return true;
   std::printf("  DIFFERS %zu places of %zu bytes, %s, %s%s\n", count, place, names[static_cast<int>(residence)],
               direction == Direction::encrypt ? "encrypt" : "decrypt", in_place ? ", in place" : "");
@@ -300,7 +301,7 @@ int run_auto() {
 }
 
 // Whatever the tuner may choose, the results are the same; and it is in use, and gone when it is taken back.
-int run_policies(const PipelineShape& shape) {
+int run_policies(const TransferSettings& settings) {
   DeviceEngine& engine = cuda_engine();
   const int device = engine.devices_for_host_data()[0];
   int failures = 0;
@@ -312,9 +313,9 @@ int run_policies(const PipelineShape& shape) {
       }
       const Algorithm& algorithm = find_algorithm(policy.algorithm);
       const std::size_t rest = algorithm.mode.whole_blocks ? algorithm.block_len() : 5;
-      const Case c{&algorithm, Direction::encrypt, 9 * shape.piece_len + rest, Residence::pageable, false, false,
+      const Case c{&algorithm, Direction::encrypt, 9 * settings.piece_len + rest, Residence::pageable, false, false,
                    false};
-      failures += run_case(c, shape, oracle()) ? 0 : 1;
+      failures += run_case(c, settings, oracle()) ? 0 : 1;
     }
     engine.choose_policy(device, policy.name, "");
     for (const Policy& now : engine.policies(device)) {
@@ -330,13 +331,13 @@ int test_host_data(bool quick, const std::string& only, const std::function<bool
   constexpr const char* few[] = {"aes-128-ctr", "aes-256-cbc",       "aes-128-cfb",
                                  "aes-128-gcm", "aes-256-gcm-siv",   "aes-256-xts",
                                  "des-ecb",     "chacha20-poly1305", "xchacha20-poly1305"};
-  const PipelineShape shape{quick ? std::size_t{2048} : std::size_t{65536}, 3, 2, 1024, 3};
+  const TransferSettings settings{quick ? std::size_t{2048} : std::size_t{65536}, 3, 2, 1024, 3};
   setenv("WARPCIPHER_DEVICES", "all", 1);
   int failures = 0;
   int count = 0;
   const auto run = [&](const Case& c) {
     ++count;
-    failures += run_case(c, shape, oracle()) ? 0 : 1;
+    failures += run_case(c, settings, oracle()) ? 0 : 1;
   };
   for (const Algorithm& algorithm : algorithms()) {
     if (!cuda_engine().offers(algorithm)) continue;
@@ -347,7 +348,7 @@ int test_host_data(bool quick, const std::string& only, const std::function<bool
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
       // What is not cut is one piece, however long; and it is slow on both sides.
       const bool cut = algorithm.parallel(direction) && algorithm.mode.id != Mode::cfb8;
-      const std::size_t len = (cut ? 9 : 2) * shape.piece_len + (algorithm.mode.whole_blocks ? 0 : 5);
+      const std::size_t len = (cut ? 9 : 2) * settings.piece_len + (algorithm.mode.whole_blocks ? 0 : 5);
       for (const Residence residence : {Residence::pageable, Residence::pinned, Residence::registered}) {
         const bool in_place = quick ? count % 2 == 0 : false;
         const bool shared = residence == Residence::registered;
@@ -364,7 +365,7 @@ int test_host_data(bool quick, const std::string& only, const std::function<bool
     if ((!only.empty() && only != name) || !is_mine()) continue;
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
       for (const Residence residence : {Residence::pageable, Residence::pinned}) {
-        PipelineShape with_rows = shape;
+        TransferSettings with_rows = settings;
         with_rows.piece_len = 32768;
         // Of one, parts of one, and several tiles; the last leaves a rest of a slot that holds too few for a row.
         const std::pair<std::size_t, std::size_t> sizes[] = {{96, 40}, {128, 300}, {512, 150}, {4160, 9}};
@@ -379,7 +380,7 @@ int test_host_data(bool quick, const std::string& only, const std::function<bool
     if ((!only.empty() && only != "aes-128-gcm") || !is_mine()) continue;
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
       for (const Residence residence : {Residence::pinned, Residence::registered}) {
-        PipelineShape with_ranges = shape;
+        TransferSettings with_ranges = settings;
         with_ranges.piece_len = 16384;
         with_ranges.range_len = 4096;
         ++count;
@@ -387,7 +388,7 @@ int test_host_data(bool quick, const std::string& only, const std::function<bool
       }
     }
   }
-  if (only.empty() && is_mine()) failures += run_policies(shape) + run_new_thread();
+  if (only.empty() && is_mine()) failures += run_policies(settings) + run_new_thread();
   if (only.empty() && !quick && is_mine()) failures += run_auto();
   unsetenv("WARPCIPHER_DEVICES");
   if (count != 0) std::printf("%-16s %4d cases %s\n", "host data", count, failures == 0 ? "ok" : "FAILED");

@@ -108,10 +108,10 @@ void expect_rings(Direction direction, bool in_place, int devices, std::size_t p
   std::shuffle(order.begin(), order.end(), random);
   std::vector<Message> shuffled;
   for (const std::size_t i : order) shuffled.push_back(messages[i]);
-  const PipelineShape shape{8 * len, 3, 8, 1 << 20, 1, range_len};
+  const TransferSettings settings{8 * len, 3, 8, 1 << 20, 1, range_len};
   std::optional<ActiveTransfer> another;
   if (beside_another_run) another.emplace();
-  run_through_device(engine, shuffled, statuses, shape);
+  run_through_device(engine, shuffled, statuses, settings);
   for (std::size_t i = 0; i < order.size(); ++i) EXPECT_EQ(statuses[i], expected_statuses[order[i]]);
   EXPECT_EQ(in_place ? in : out, expected);
   EXPECT_TRUE(engine.balanced());
@@ -198,8 +198,8 @@ TEST(CoalescedRanges, AFailureWipesRanges) {
       m.iv_len = iv.size();
     }
     std::vector<Status> statuses(count, Status::ok);
-    const PipelineShape shape{4 * len, 3, 8, 1 << 20, 1, 2 * len};
-    EXPECT_THROW(run_through_device(engine, messages, statuses, shape), Error);
+    const TransferSettings settings{4 * len, 3, 8, 1 << 20, 1, 2 * len};
+    EXPECT_THROW(run_through_device(engine, messages, statuses, settings), Error);
     EXPECT_GT(engine.most_wiped, 2 * len + gap);
     EXPECT_TRUE(engine.balanced());
   }

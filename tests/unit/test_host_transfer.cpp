@@ -18,7 +18,7 @@ using test::HostDeviceEngine;
 using test::Sample;
 
 constexpr std::size_t piece_len = 1024;
-constexpr PipelineShape small{piece_len, 3, 8, 512, 1};
+constexpr TransferSettings small{piece_len, 3, 8, 512, 1};
 
 // Where the caller's memory lies, and how many devices there are.
 struct Machine {
@@ -356,8 +356,8 @@ TEST(HostTransfer, NothingBeyondTheBytesUsedIsAllocatedOrWiped) {
 }
 
 // Contiguous messages, as the columns of a batch are.
-void expect_contiguous(bool pinned, std::size_t count, std::size_t len, bool contiguous_ivs, const PipelineShape& shape,
-                       HostDeviceEngine& engine) {
+void expect_contiguous(bool pinned, std::size_t count, std::size_t len, bool contiguous_ivs,
+                       const TransferSettings& settings, HostDeviceEngine& engine) {
   std::mt19937 random(13);
   engine.all_pinned = pinned;
   const Key key(find_algorithm("aes-256-xts"), test::random_bytes(random, 64));
@@ -376,7 +376,7 @@ void expect_contiguous(bool pinned, std::size_t count, std::size_t len, bool con
   std::vector<Status> statuses(count, Status::ok);
   reference_engine().run(make_plan(messages, 256), statuses, nullptr);
   for (std::size_t i = 0; i < count; ++i) messages[i].out = out.data() + i * len;
-  run_through_device(engine, messages, statuses, shape);
+  run_through_device(engine, messages, statuses, settings);
   EXPECT_EQ(out, expected);
   EXPECT_EQ(engine.copies_to_device, engine.runs);
   EXPECT_TRUE(engine.balanced());
@@ -393,32 +393,32 @@ TEST(HostTransfer, ContiguousMessagesTravelAsOneRange) {
 // Sectors are sent as their first and their number, unless they are few or their IVs are not contiguous.
 TEST(HostTransfer, ContiguousSectorsNeedNoList) {
   constexpr std::size_t len = 128, of_piece = 100;
-  const PipelineShape shape{len * of_piece / 256 * 256, 3, 1, 1024, 1};
+  const TransferSettings settings{len * of_piece / 256 * 256, 3, 1, 1024, 1};
   for (const bool pinned : {false, true}) {
     HostDeviceEngine engine;
-    expect_contiguous(pinned, 3 * of_piece + 70, len, true, shape, engine);
+    expect_contiguous(pinned, 3 * of_piece + 70, len, true, settings, engine);
     EXPECT_EQ(engine.sectors, 3 * of_piece + 70);
     EXPECT_EQ(engine.runs, 4);
     HostDeviceEngine with_rest;
-    expect_contiguous(pinned, of_piece + 63, len, true, shape, with_rest);
+    expect_contiguous(pinned, of_piece + 63, len, true, settings, with_rest);
     EXPECT_EQ(with_rest.sectors, of_piece);
     HostDeviceEngine listing;
-    expect_contiguous(pinned, 3 * of_piece, len, false, shape, listing);
+    expect_contiguous(pinned, 3 * of_piece, len, false, settings, listing);
     EXPECT_EQ(listing.sectors, 0u);
   }
 }
 
 TEST(HostTransfer, ChoosesPiecesBySize) {
   constexpr std::size_t MiB = std::size_t{1} << 20;
-  EXPECT_EQ(choose_shape(16, 8).piece_len, MiB / 2);
-  EXPECT_EQ(choose_shape(16, 8).devices, 1u);
-  EXPECT_EQ(choose_shape(16 * MiB, 1).piece_len, 4 * MiB);
-  EXPECT_EQ(choose_shape(1024 * MiB, 1).piece_len, 8 * MiB);
-  EXPECT_EQ(choose_shape(1024 * MiB, 8).devices, 8u);
-  EXPECT_EQ(choose_shape(64 * MiB, 8).devices, 2u);
-  EXPECT_EQ(choose_shape(8 * MiB, 1).piece_len, 2 * MiB);
-  EXPECT_EQ(choose_shape(8 * MiB, 1, 512).piece_len, 9 * MiB);  // short messages
-  EXPECT_EQ(choose_shape(256 * MiB, 1, 512).piece_len, 8 * MiB);
+  EXPECT_EQ(choose_transfer_settings(16, 8).piece_len, MiB / 2);
+  EXPECT_EQ(choose_transfer_settings(16, 8).devices, 1u);
+  EXPECT_EQ(choose_transfer_settings(16 * MiB, 1).piece_len, 4 * MiB);
+  EXPECT_EQ(choose_transfer_settings(1024 * MiB, 1).piece_len, 8 * MiB);
+  EXPECT_EQ(choose_transfer_settings(1024 * MiB, 8).devices, 8u);
+  EXPECT_EQ(choose_transfer_settings(64 * MiB, 8).devices, 2u);
+  EXPECT_EQ(choose_transfer_settings(8 * MiB, 1).piece_len, 2 * MiB);
+  EXPECT_EQ(choose_transfer_settings(8 * MiB, 1, 512).piece_len, 9 * MiB);  // short messages
+  EXPECT_EQ(choose_transfer_settings(256 * MiB, 1, 512).piece_len, 8 * MiB);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "host_device_engine.hpp"
-#include "transfer/pipeline_shape.hpp"
+#include "transfer/transfer_settings.hpp"
 #include "tuning/tuner.hpp"
 
 namespace warpcipher {
@@ -20,7 +20,7 @@ Tuning some_tuning() {
   rates.cpu = {1e-6, 2e-7, 4096, 0, {{1048576, 1e-4}, {134217728, 0.0041}}};
   rates.pinned = {5e-5, 1e-8, 0, 2.5e8, {{1048576, 7e-5}}};
   rates.with_pinned = {1.25, 1.5};
-  tuning.choices = {{0, "lane_table", "64", 9e11, 8e11}, {PolicyChoice::of_pipeline, "slots", "4", 4e10, 3e10}};
+  tuning.choices = {{0, "lane_table", "64", 9e11, 8e11}, {PolicyChoice::of_transfer, "slots", "4", 4e10, 3e10}};
   return tuning;
 }
 
@@ -45,7 +45,7 @@ TEST(Tuning, IsReadAsItWasWritten) {
   EXPECT_FALSE(rates.pageable.known());
   ASSERT_EQ(again.choices.size(), 2u);
   EXPECT_EQ(again.choices[0].value, "64");
-  EXPECT_EQ(again.choices[1].device, PolicyChoice::of_pipeline);
+  EXPECT_EQ(again.choices[1].device, PolicyChoice::of_transfer);
   EXPECT_EQ(rates.with_pinned.cpu, 1.25);
   EXPECT_EQ(rates.with_pinned.device, 1.5);
   EXPECT_FALSE(rates.with_pageable.pays());
@@ -83,21 +83,21 @@ TEST(Tuning, RefusesLinesThatCannotBe) {
 
 TEST(Tuning, ChoicesHoldUntilTheyAreReplaced) {
   const auto in_use = [](std::string_view name) {
-    for (const Policy& policy : pipeline_policies()) {
+    for (const Policy& policy : transfer_policies()) {
       if (policy.name == name) return std::pair(std::string(policy.value), policy.reason);
     }
     return std::pair<std::string, std::string>();
   };
   Tuning tuning;
-  tuning.choices = {{PolicyChoice::of_pipeline, "slots", "4", 2, 1},
-                    {PolicyChoice::of_pipeline, "piece_MiB", "3", 2, 1},
-                    {PolicyChoice::of_pipeline, "colour", "4", 2, 1},
+  tuning.choices = {{PolicyChoice::of_transfer, "slots", "4", 2, 1},
+                    {PolicyChoice::of_transfer, "piece_MiB", "3", 2, 1},
+                    {PolicyChoice::of_transfer, "colour", "4", 2, 1},
                     {12345, "lane_table", "64", 2, 1}};
   use_tuning(tuning);
   EXPECT_EQ(in_use("slots").first, "4");
   EXPECT_EQ(in_use("slots").second, "measured on this machine");
   EXPECT_EQ(in_use("piece_MiB").first, "8");  // there is no 3
-  EXPECT_EQ(choose_shape(std::size_t{1} << 30, 1).slots, 4u);
+  EXPECT_EQ(choose_transfer_settings(std::size_t{1} << 30, 1).slots, 4u);
   use_tuning({});
   EXPECT_EQ(in_use("slots").first, "8");
   EXPECT_NE(in_use("slots").second.find("shipped default: H200"), std::string::npos);
@@ -129,7 +129,7 @@ TEST(Tuner, MeasuresEverythingOnce) {
   EXPECT_EQ(tuning.choices[0].name, "form");
   EXPECT_EQ(tuning.choices[0].value, device.form);
   for (const PolicyChoice& choice : tuning.choices) EXPECT_GE(choice.rate, choice.rate_of_default);
-  for (const Policy& policy : pipeline_policies()) choose_pipeline_policy(policy.name, "");
+  for (const Policy& policy : transfer_policies()) choose_transfer_policy(policy.name, "");
   EXPECT_TRUE(parse_tuning(to_text(tuning, machine), machine).rates.has_value());
   EXPECT_TRUE(device.balanced());
 }

@@ -341,7 +341,7 @@ _RATE_NAMES = {
 
 def _print_tuning(entry: Entry) -> None:
     for policy in entry["policies"]:
-        where = "pipeline" if policy["device"] is None else f"GPU {policy['device']}"
+        where = "host transfer" if policy["device"] is None else f"GPU {policy['device']}"
         others = ", ".join(value for value in policy["values"] if value != policy["value"])
         click.echo(
             f"{where}: {policy['name']} {policy['value']} (not {others}): {policy['reason']}"
