@@ -76,13 +76,61 @@ void run(SerialMode mode, int rounds, SerialLanes& state, std::size_t lanes, std
   }
 }
 
+// One message, its round keys in registers: nothing but the rounds lies between two blocks.
+template <SerialMode Mode, int Rounds>
+void run_one(SerialLanes& state, std::uint8_t* out, std::size_t blocks) {
+  const std::uint8_t* in = state.in[0];
+  __m128i keys[Rounds + 1];
+  for (int r = 0; r <= Rounds; ++r) keys[r] = load_aligned(state.round_keys[r][0]);
+  __m128i x = _mm_xor_si128(load_aligned(state.chain[0]), keys[0]), made;
+  if (Mode == SerialMode::cbc) x = _mm_xor_si128(x, load_block(in));
+  const auto run_rounds = [&] {
+#pragma GCC unroll 13
+    for (int r = 1; r < Rounds; ++r) x = _mm_aesenc_si128(x, keys[r]);
+  };
+  for (; blocks > 1; --blocks, in += 16, out += 16) {
+    run_rounds();
+    // See next_of().
+    __m128i next = keys[0];
+    if (Mode != SerialMode::ofb) next = _mm_xor_si128(next, load_block(Mode == SerialMode::cbc ? in + 16 : in));
+    x = _mm_aesenclast_si128(x, _mm_xor_si128(keys[Rounds], next));
+    made = _mm_xor_si128(x, Mode == SerialMode::cbc ? next : keys[0]);
+    if (Mode == SerialMode::ofb) made = _mm_xor_si128(made, load_block(in));
+    store_block(out, made);
+  }
+  run_rounds();
+  x = _mm_aesenclast_si128(x, keys[Rounds]);
+  made = Mode == SerialMode::cbc ? x : _mm_xor_si128(x, load_block(in));
+  store_block(state.chain[0], Mode == SerialMode::ofb ? x : made);
+  store_block(out, made);
+  forget(keys, sizeof keys);
+}
+
+template <SerialMode Mode>
+void run_one(int rounds, SerialLanes& state, std::uint8_t* out, std::size_t blocks) {
+  if (rounds == 10) return run_one<Mode, 10>(state, out, blocks);
+  if (rounds == 12) return run_one<Mode, 12>(state, out, blocks);
+  run_one<Mode, 14>(state, out, blocks);
+}
+
+void run_alone(SerialMode mode, int rounds, SerialLanes& state, std::uint8_t* out, std::size_t blocks) {
+  switch (mode) {
+    case SerialMode::cbc:
+      return run_one<SerialMode::cbc>(rounds, state, out, blocks);
+    case SerialMode::cfb:
+      return run_one<SerialMode::cfb>(rounds, state, out, blocks);
+    case SerialMode::ofb:
+      return run_one<SerialMode::ofb>(rounds, state, out, blocks);
+  }
+}
+
 void expand_key(const std::uint8_t* key, std::size_t key_len, std::uint8_t (&round_keys)[15][16]) {
   expand_aes_key(key, key_len / 4, round_keys);
 }
 
 }  // namespace
 
-constinit const SerialCode serial_code_aesni = {"aesni", expand_key, run};
+constinit const SerialCode serial_code_aesni = {"aesni", expand_key, run, run_alone};
 
 }  // namespace warpcipher::cpu
 

@@ -30,6 +30,9 @@ struct SerialCode {
 
   // Transforms `blocks` blocks of each of the first `lanes` lanes (1 to `most`), and updates `chain`.
   void (*run)(SerialMode mode, int rounds, SerialLanes& state, std::size_t lanes, std::size_t blocks);
+
+  // Transforms `blocks` (1 or more) blocks of lane 0 from state.in[0] to `out`, the same place or disjoint.
+  void (*run_alone)(SerialMode mode, int rounds, SerialLanes& state, std::uint8_t* out, std::size_t blocks);
 };
 
 // What this processor can run, or nullptr.
