@@ -87,7 +87,8 @@ int main(int argc, char** argv) {
     if (!asked || !is_aes(algorithm.cipher.id) || algorithm.mode.id == Mode::gcm_siv) continue;
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
       if (!algorithm.parallel(direction) || (algorithm.is_aead() && direction == Direction::decrypt)) continue;
-      for (const std::size_t len : {64u, 512u, 1024u, 4096u, 16384u, 1u << 20}) measure(algorithm, direction, len);
+      for (const std::size_t len : {64u, 256u, 512u, 1024u, 4096u, 16384u, 1u << 20})
+        measure(algorithm, direction, len);
     }
   }
 }

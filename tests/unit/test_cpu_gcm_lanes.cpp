@@ -94,6 +94,49 @@ TEST(CpuGcmLanes, EqualTheObviousForm) {
   }
 }
 
+#if defined(__x86_64__)
+// Whether upper halves of the first sixteen vector registers are in use, as the processor sees it (XGETBV with ECX =
+// 1).
+bool upper_halves_in_use() {
+  std::uint32_t low, high;
+  __asm__ __volatile__(".byte 0x0f, 0x01, 0xd0" : "=a"(low), "=d"(high) : "c"(1));
+  constexpr std::uint32_t avx = 1u << 2, avx512 = 1u << 6;
+  return (low & (avx | avx512)) != 0;
+}
+
+bool tells_what_is_in_use() {
+  std::uint32_t a = 0xd, b, c = 1, d;
+  __asm__ __volatile__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+  return __builtin_cpu_supports("avx") && (a & 1u << 2) != 0;
+}
+
+// SSE instructions after that wait: GCM of 65 to 511 bytes took up to four times as long.
+TEST(CpuGcmLanes, LeaveNoUpperHalvesInUse) {
+  if (!tells_what_is_in_use()) GTEST_SKIP() << "this processor does not tell";
+  __asm__ __volatile__("vzeroupper");
+  if (upper_halves_in_use()) GTEST_SKIP() << "this processor tells another thing";
+  const Bytes key(16, 1), counter0(16, 2), aad(40, 3);
+  Bytes text(1200);
+  std::uint8_t tag[16];
+  for (const GcmLanes* const code : test::all_gcm_codes()) {
+    GcmLaneKey made;
+    code->make_key(key.data(), key.size(), made);
+    for (std::size_t len = 0; len <= text.size(); len += 16) {
+      const GcmText whole{counter0.data(), aad.data(), aad.size(), text.data(), text.data(), len};
+      const GcmSivText siv{counter0.data(), counter0.data(), aad.data(), aad.size(), text.data(), text.data(), len};
+      code->encrypt(made, whole, tag);
+      ASSERT_FALSE(upper_halves_in_use()) << code->name << ' ' << len;
+      code->decrypt(made, whole, tag);
+      ASSERT_FALSE(upper_halves_in_use()) << code->name << ' ' << len;
+      code->siv_encrypt(made, siv, tag);
+      ASSERT_FALSE(upper_halves_in_use()) << code->name << ' ' << len;
+      code->siv_decrypt(made, siv, tag);
+      ASSERT_FALSE(upper_halves_in_use()) << code->name << ' ' << len;
+    }
+  }
+}
+#endif
+
 TEST(CpuGcmLanes, AreChosenByWhatTheProcessorHas) {
 #if defined(__x86_64__)
   const bool basic = __builtin_cpu_supports("avx") && __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");

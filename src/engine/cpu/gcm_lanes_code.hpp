@@ -23,22 +23,11 @@
 #include <cstring>
 
 #include "engine/cpu/gcm_lanes.hpp"
+#include "engine/cpu/ghash_sum.hpp"
 #include "engine/cpu/lane_rounds.hpp"
 
 namespace warpcipher::cpu {
 namespace {
-
-inline __m128i swap_halves(__m128i a) { return _mm_shuffle_epi32(a, 0x4e); }
-inline __m128i add(__m128i a, __m128i b) { return _mm_xor_si128(a, b); }
-
-// x^128 + x^7 + x^2 + x + 1 with its bits reversed, without x^0.
-inline __m128i polynomial() { return _mm_set_epi64x(static_cast<long long>(0xc200000000000000u), 1); }
-
-// The 256-bit sum high:low with `middle` across them, reduced.
-inline __m128i reduce(__m128i low, __m128i middle, __m128i high) {
-  middle = add(middle, add(swap_halves(low), _mm_clmulepi64_si128(polynomial(), low, 0x01)));
-  return add(high, add(swap_halves(middle), _mm_clmulepi64_si128(polynomial(), middle, 0x01)));
-}
 
 enum class HashedText { input, output, none };
 
@@ -47,6 +36,7 @@ template <class Lanes, bool Siv>
 struct GcmLanesCode {
   using Vector = typename Lanes::Vector;
   using Near = typename InCache<Lanes>::Lanes;  // for what is short
+  using Sum = GhashSum<Lanes>;
   static constexpr std::size_t vectors = Lanes::vectors;
   static constexpr std::size_t vector_len = 16 * Lanes::blocks;
   static constexpr std::size_t group_len = vectors * vector_len;
@@ -77,6 +67,7 @@ struct GcmLanesCode {
         _mm_set_epi64x(static_cast<long long>(8 * text.aad_len), static_cast<long long>(8 * text.len));
     hash = multiply(add(hash, lengths), load_block(key.powers[GcmLaneKey::most_powers - 1]));
     store_block(tag, add(reverse_block(hash), mask));
+    leave_vectors();
   }
 
   // RFC 8452, sections 4 and 5.
@@ -103,6 +94,7 @@ struct GcmLanesCode {
     }
     store_block(tag, made_tag);
     forget(&made, sizeof made);
+    leave_vectors();
   }
 
  private:
@@ -189,13 +181,22 @@ struct GcmLanesCode {
       if (Hashed == HashedText::none || (Hashed == HashedText::output && done == 0)) {
         make_key_stream(key, counter, blocks, [](std::size_t) {});
       } else {
-        Sum sum = no_products();
+        Sum sum = Sum::of_nothing();
+        const auto hashed = [&](std::size_t v) {
+          const Vector x = to_hash(Hashed == HashedText::input ? Lanes::load(in + vector_len * v) : waiting[v]);
+          return v == 0 ? Lanes::exclusive_or(x, Lanes::first_block(hash)) : x;
+        };
+        const auto place = [](std::size_t v) { return GcmLaneKey::most_powers - Lanes::blocks * (vectors - v); };
         make_key_stream(key, counter, blocks, [&](std::size_t r) {
           if (r > vectors) return;
           const std::size_t v = r % vectors;  // the first vector, which waits for the hash, comes last
-          Vector x = to_hash(Hashed == HashedText::input ? Lanes::load(in + vector_len * v) : waiting[v]);
-          if (v == 0) x = Lanes::exclusive_or(x, Lanes::first_block(hash));
-          sum.add_product(x, key, GcmLaneKey::most_powers - Lanes::blocks * (vectors - v));
+          if constexpr (!adds_three<Lanes>) {
+            sum.add_product(hashed(v), key, place(v));
+          } else if (r % 2 != 0) {
+            sum.take_product(hashed(v), key, place(v));
+          } else {
+            sum.add_taken(hashed(v), key, place(v));
+          }
         });
         hash = sum.reduced();
       }
@@ -218,47 +219,41 @@ struct GcmLanesCode {
   template <std::size_t Count, class Meanwhile>
   [[gnu::always_inline]] static void make_key_stream(const GcmLaneKey& key, Vector& counter, Vector (&blocks)[Count],
                                                      const Meanwhile& meanwhile) {
-    const Vector step = Lanes::from_block(_mm_set_epi32(0, 0, 0, static_cast<int>(Lanes::blocks)));
+    fill_counters(counter, blocks);
+    transform_vectors<Lanes, true>(key.round_keys, key.rounds, blocks, meanwhile);
+  }
+
+  template <std::size_t Count>
+  [[gnu::always_inline]] static void fill_counters(Vector& counter, Vector (&blocks)[Count]) {
+    constexpr int counted = static_cast<int>(Lanes::blocks);
+    if constexpr (adds_three<Lanes> && !Siv) {
+      // While no carry leaves the last byte, counters are counted as they lie: bytes are moved where products are made.
+      const int last = _mm_cvtsi128_si32(Lanes::first_of(counter)) & 0xff;
+      if (last + counted * static_cast<int>(Count) <= 256) {
+        const Vector step = Lanes::from_block(_mm_set_epi32(counted << 24, 0, 0, 0));
+        blocks[0] = to_hash(counter);
+        for (std::size_t v = 1; v < Count; ++v) blocks[v] = Lanes::add_words(blocks[v - 1], step);
+        counter =
+            Lanes::add_words(counter, Lanes::from_block(_mm_set_epi32(0, 0, 0, counted * static_cast<int>(Count))));
+        return;
+      }
+    }
+    const Vector step = Lanes::from_block(_mm_set_epi32(0, 0, 0, counted));
     for (std::size_t v = 0; v < Count; ++v) {
       blocks[v] = to_hash(counter);
       counter = Lanes::add_words(counter, step);
     }
-    transform_vectors<Lanes, true>(key.round_keys, key.rounds, blocks, meanwhile);
   }
-
-  // Sums of products that wait for their reduction: Karatsuba's three.
-  struct Sum {
-    Vector low, middle, high;
-
-    // The block x H^n times, whose power lies at `place`, and the blocks after it.
-    void add_product(Vector x, const GcmLaneKey& key, std::size_t place) {
-      const Vector factor = Lanes::load(key.powers[place]);
-      low = Lanes::exclusive_or(low, Lanes::template multiply<0x00>(x, factor));
-      high = Lanes::exclusive_or(high, Lanes::template multiply<0x11>(x, factor));
-      middle = Lanes::exclusive_or(middle, Lanes::template multiply<0x00>(Lanes::exclusive_or(x, Lanes::swap_halves(x)),
-                                                                          Lanes::load(key.sums[place])));
-    }
-
-    __m128i reduced() const {
-      const __m128i a = Lanes::sum_of_blocks(low), c = Lanes::sum_of_blocks(high);
-      return reduce(a, add(Lanes::sum_of_blocks(middle), add(a, c)), c);
-    }
-  };
 
   static __m128i multiply(__m128i a, __m128i b) {
     const __m128i middle = add(_mm_clmulepi64_si128(a, b, 0x01), _mm_clmulepi64_si128(a, b, 0x10));
     return reduce(_mm_clmulepi64_si128(a, b, 0x00), middle, _mm_clmulepi64_si128(a, b, 0x11));
   }
 
-  static Sum no_products() {
-    const Vector zero = Lanes::first_block(_mm_setzero_si128());
-    return {zero, zero, zero};
-  }
-
   // The hash after `used` vectors, which hold `count` blocks; what follows those is zero.
   static __m128i hash_vectors(const GcmLaneKey& key, __m128i hash, const Vector* text, std::size_t used,
                               std::size_t count) {
-    Sum sum = no_products();
+    Sum sum = Sum::of_nothing();
     const std::size_t place = GcmLaneKey::most_powers - count;
     for (std::size_t v = used; v-- > 0;) {
       Vector x = to_hash(text[v]);

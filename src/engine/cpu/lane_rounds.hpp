@@ -50,6 +50,11 @@ inline void end_stores() {
   if constexpr (is_past_cache<Lanes>) _mm_sfence();
 }
 
+// At the end of what others call: their SSE instructions wait for registers whose upper halves are in use. Compilers
+// see to that, but GCC 12 does not where a function took such a vector by value: on a Xeon, GCM of 65 to 511 bytes took
+// 165 ns where it takes 40 to 70.
+inline void leave_vectors() { _mm256_zeroupper(); }
+
 template <class Lanes, bool Encrypt, std::size_t Count>
 [[gnu::always_inline]] inline void run_round(typename Lanes::Vector (&blocks)[Count], const std::uint8_t* round_key) {
   const typename Lanes::Vector key = Lanes::from_block(load_block(round_key));

@@ -27,6 +27,7 @@ struct FourBlocks {
 
   static Vector from_block(__m128i block) { return _mm512_broadcast_i32x4(block); }
   static Vector first_block(__m128i block) { return _mm512_zextsi128_si512(block); }  // and zeros
+  static __m128i first_of(Vector v) { return _mm512_castsi512_si128(v); }
   static __m128i sum_of_blocks(Vector v) {
     const __m256i halves = _mm256_xor_si256(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
     return _mm_xor_si128(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
@@ -38,6 +39,7 @@ struct FourBlocks {
   static Vector add_words(Vector a, Vector b) { return _mm512_add_epi32(a, b); }
   static Vector add_longs(Vector a, Vector b) { return _mm512_add_epi64(a, b); }
   static Vector exclusive_or(Vector a, Vector b) { return _mm512_xor_si512(a, b); }
+  static Vector add_three(Vector a, Vector b, Vector c) { return _mm512_ternarylogic_epi64(a, b, c, 0x96); }
   static Vector swap_bytes(Vector v) { return _mm512_shuffle_epi8(v, from_block(reversing_bytes())); }
   static Vector swap_halves(Vector v) { return _mm512_shuffle_epi32(v, static_cast<_MM_PERM_ENUM>(0x4e)); }
   static Vector encrypt_round(Vector v, Vector key) { return _mm512_aesenc_epi128(v, key); }

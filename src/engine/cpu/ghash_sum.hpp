@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums of carry-less products of GHASH, in vectors of one block or several: a part of gcm_lanes_code.hpp, which says
+// what form blocks and powers have. All of it is in an unnamed namespace, for the reason that aes_instructions.hpp
+// gives.
+#pragma once
+
+#include <immintrin.h>
+
+#include "engine/cpu/gcm_lanes.hpp"
+
+namespace warpcipher::cpu {
+namespace {
+
+inline __m128i swap_halves(__m128i a) { return _mm_shuffle_epi32(a, 0x4e); }
+inline __m128i add(__m128i a, __m128i b) { return _mm_xor_si128(a, b); }
+
+// x^128 + x^7 + x^2 + x + 1 with its bits reversed, without x^0.
+inline __m128i polynomial() { return _mm_set_epi64x(static_cast<long long>(0xc200000000000000u), 1); }
+
+// The 256-bit sum high:low with `middle` across them, reduced.
+inline __m128i reduce(__m128i low, __m128i middle, __m128i high) {
+  middle = add(middle, add(swap_halves(low), _mm_clmulepi64_si128(polynomial(), low, 0x01)));
+  return add(high, add(swap_halves(middle), _mm_clmulepi64_si128(polynomial(), middle, 0x01)));
+}
+
+template <class Lanes>
+concept adds_three = requires(typename Lanes::Vector v) { Lanes::add_three(v, v, v); };
+
+// Sums of products that wait for their reduction: Karatsuba's three, or, where one instruction adds three vectors,
+// the four of which two are added at once.
+template <class Lanes>
+struct GhashSum {
+  using Vector = typename Lanes::Vector;
+
+  Vector low, middle, high, taken_low, taken_high;
+
+  static GhashSum of_nothing() {
+    const Vector zero = Lanes::first_block(_mm_setzero_si128());
+    return {zero, zero, zero, zero, zero};
+  }
+
+  // The block x H^n times, whose power lies at `place`, and the blocks after it.
+  void add_product(Vector x, const GcmLaneKey& key, std::size_t place) {
+    const Vector factor = Lanes::load(key.powers[place]);
+    if constexpr (adds_three<Lanes>) {
+      low = Lanes::exclusive_or(low, Lanes::template multiply<0x00>(x, factor));
+      high = Lanes::exclusive_or(high, Lanes::template multiply<0x11>(x, factor));
+      add_middle(x, factor);
+      return;
+    }
+    low = Lanes::exclusive_or(low, Lanes::template multiply<0x00>(x, factor));
+    high = Lanes::exclusive_or(high, Lanes::template multiply<0x11>(x, factor));
+    middle = Lanes::exclusive_or(middle, Lanes::template multiply<0x00>(Lanes::exclusive_or(x, Lanes::swap_halves(x)),
+                                                                        Lanes::load(key.sums[place])));
+  }
+
+  // Two of them, one after the other.
+  void take_product(Vector x, const GcmLaneKey& key, std::size_t place)
+    requires adds_three<Lanes>
+  {
+    const Vector factor = Lanes::load(key.powers[place]);
+    taken_low = Lanes::template multiply<0x00>(x, factor);
+    taken_high = Lanes::template multiply<0x11>(x, factor);
+    add_middle(x, factor);
+  }
+
+  void add_taken(Vector x, const GcmLaneKey& key, std::size_t place)
+    requires adds_three<Lanes>
+  {
+    const Vector factor = Lanes::load(key.powers[place]);
+    low = Lanes::add_three(low, taken_low, Lanes::template multiply<0x00>(x, factor));
+    high = Lanes::add_three(high, taken_high, Lanes::template multiply<0x11>(x, factor));
+    add_middle(x, factor);
+  }
+
+  void add_middle(Vector x, Vector factor)
+    requires adds_three<Lanes>
+  {
+    middle =
+        Lanes::add_three(middle, Lanes::template multiply<0x01>(x, factor), Lanes::template multiply<0x10>(x, factor));
+  }
+
+  __m128i reduced() const {
+    const __m128i a = Lanes::sum_of_blocks(low), b = Lanes::sum_of_blocks(middle), c = Lanes::sum_of_blocks(high);
+    return reduce(a, adds_three<Lanes> ? b : add(b, add(a, c)), c);
+  }
+};
+
+}  // namespace
+}  // namespace warpcipher::cpu
