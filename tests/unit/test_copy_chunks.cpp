@@ -26,28 +26,27 @@
 namespace {
 std::atomic<bool> writes_are_slow{false};
 std::atomic<int> writes_left{-1};  // until one fails; negative: none does
-std::atomic<std::size_t> slow_copies{0}, copies{0};
+std::atomic<std::size_t> shifted_copies{0}, copies{0};
 
-// Counts copies whose target is 1 to 31 bytes further in a page than their source.
-void count_copies(const iovec* vectors, int count, off_t offset, bool reads) {
+// Counts copies, and those whose target lies elsewhere in a page than their source.
+void count_copies(const iovec* vectors, int count, off_t offset) {
   auto place = static_cast<std::uintptr_t>(offset);
   for (int i = 0; i < count; ++i) {
     const auto at = reinterpret_cast<std::uintptr_t>(vectors[i].iov_base);
-    const std::uintptr_t ahead = (reads ? at - place : place - at) % 4096;
     ++copies;
-    if (ahead >= 1 && ahead <= 31) ++slow_copies;
+    if ((at - place) % 4096 != 0) ++shifted_copies;
     place += vectors[i].iov_len;
   }
 }
 // While one thread writes, the others get ahead of it.
 int before_write(const iovec* vectors, int count, off_t offset) {
-  count_copies(vectors, count, offset, false);
+  count_copies(vectors, count, offset);
   if (writes_are_slow) std::this_thread::sleep_for(std::chrono::milliseconds(3));
   return writes_left >= 0 && writes_left-- == 0 ? ENOSPC : 0;
 }
 
 int before_read(const iovec* vectors, int count, off_t offset) {
-  count_copies(vectors, count, offset, true);
+  count_copies(vectors, count, offset);
   return 0;
 }
 }  // namespace
@@ -55,7 +54,7 @@ int before_read(const iovec* vectors, int count, off_t offset) {
 namespace warpcipher {
 namespace {
 
-constexpr std::size_t count = 24, len = 100'000, tag_len = 16, iv_len = 12;  // each chunk is a piece of its own
+constexpr std::size_t count = 24, len = 300'000, tag_len = 16, iv_len = 12;  // each chunk is a piece of its own
 
 struct Closing {
   void operator()(std::FILE* file) const { std::fclose(file); }
@@ -144,17 +143,17 @@ TEST_F(CopyChunks, AllBeforeAFailedWriteIsWritten) {
   }
 }
 
-// Chunks of 1000 bytes, 64 in a piece, and at offsets that leave each way to go wrong.
-TEST_F(CopyChunks, TheSystemNeverCopiesToTheBytesAfterTheSourcesPlaceInAPage) {
+// Chunks of 1000 bytes, all in one piece. On Zen 3 a copy to the bytes after its source's place in a page is slow.
+TEST_F(CopyChunks, TheSystemCopiesFromAndToTheSamePlaceInAPage) {
   writes_are_slow = false;
   lengths_.assign(count, 1000);
   for (std::uint64_t plain_offset = 0; plain_offset < 4096; plain_offset += 61) {
     for (const std::uint64_t sealed_offset : {plain_offset, plain_offset + 16, plain_offset + 33, plain_offset + 63}) {
-      copies = slow_copies = 0;
+      copies = shifted_copies = 0;
       EXPECT_EQ(copy(Direction::encrypt, plain_, sealed_, plain_offset, sealed_offset), count);
       EXPECT_EQ(copy(Direction::decrypt, sealed_, back_, sealed_offset, plain_offset), count);
-      ASSERT_EQ(slow_copies, 0u) << plain_offset << ' ' << sealed_offset;
-      ASSERT_EQ(copies, 4 * count);
+      ASSERT_EQ(shifted_copies, 0u) << plain_offset << ' ' << sealed_offset;
+      ASSERT_EQ(copies, 4u);
     }
   }
 }
