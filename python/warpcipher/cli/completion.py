@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import click
-from click.shell_completion import get_completion_class
 
 from .errors import Command, usage
 
@@ -24,6 +23,8 @@ def completion(ctx: click.Context, shell: str) -> None:
     zsh    eval "$(warpcipher completion zsh)"               in ~/.zshrc
     fish   warpcipher completion fish | source               in ~/.config/fish/config.fish
     """
+    from click.shell_completion import get_completion_class
+
     made = get_completion_class(shell)
     if made is None:
         raise usage(f"this version of click has no completion for {shell}")

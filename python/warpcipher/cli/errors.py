@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import IO, Any
 
@@ -130,7 +131,14 @@ class Command(click.Command):
     # click's own error repeats them, and one may be a key that lost its option.
     allow_extra_args = True
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, _in_long(self.get_params(ctx), args))
+
     def invoke(self, ctx: click.Context) -> Any:
+        # The entry point turned it off. What imports made stays: no look for cycles needs to pass
+        # over it.
+        gc.freeze()
+        gc.enable()
         if ctx.args:
             raise usage(
                 f"{counted(len(ctx.args), 'argument')} too many, not repeated here as it may be a "
@@ -145,3 +153,28 @@ class Command(click.Command):
             if translated is None:
                 raise
             raise translated from error
+
+
+def _in_long(parameters: list[click.Parameter], args: list[str]) -> list[str]:
+    """The arguments with each short option that stands alone by its long name. click looks for it
+    among the long ones first, and when it is none of them seeks some that are like it, for an error
+    that nobody sees: 3 ms of a command."""
+    known = {
+        name: parameter
+        for parameter in parameters
+        if isinstance(parameter, click.Option)
+        for name in parameter.opts
+    }
+    done: list[str] = []
+    rest = iter(args)
+    for argument in rest:
+        option = known.get(argument)
+        if option is None:
+            done.append(argument)
+            if argument.startswith("-") and argument != "-" and "=" not in argument:
+                break  # options in one word, or one that there is not: click sees to them
+            continue
+        done.append(next((name for name in option.opts if name.startswith("--")), argument))
+        if not option.is_flag and not option.count:
+            done += [value for _, value in zip(range(option.nargs), rest, strict=False)]
+    return [*done, *rest]

@@ -17,11 +17,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-NAME = "MANIFEST.warpcipher"
-JOURNAL = "MANIFEST.warpcipher.unfinished"
-"""What an encryption that has not ended has done; of the form of a manifest."""
+from .tree_names import HEAD_SIZE
+
 LABEL = "warpcipher.tree.v1"
-HEAD_SIZE = 128
 KINDS = ("folder", "file", "link")
 
 
@@ -59,13 +57,6 @@ def open_regular(path: str, folder: int | None = None) -> int | None:
         return descriptor
     os.close(descriptor)
     return None
-
-
-def is_own(name: str) -> bool:
-    """Whether a name in an encrypted tree is the manifest's, the journal's, or that of an output
-    which a run that was killed left."""
-    last = name.rpartition("/")[2]
-    return name in (NAME, JOURNAL) or (last.startswith(".warpcipher-") and last.endswith(".part"))
 
 
 @dataclass(slots=True)

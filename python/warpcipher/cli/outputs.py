@@ -29,7 +29,7 @@ from .cleanup import temporaries
 from .errors import CliError, SystemRefusedError, shown, usage
 from .files import default_mode, named
 from .folders import Identity, identity_of, open_folder
-from .manifest import HEAD_SIZE
+from .tree_names import HEAD_SIZE
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -13,19 +13,13 @@ from typing import TYPE_CHECKING
 
 from . import folders
 from .errors import NotAuthenticError, shown, usage
-from .manifest import (
-    JOURNAL,
-    NAME,
-    Manifest,
-    ManifestError,
-    context_of_file,
-    context_of_manifest,
-    open_regular,
-)
 from .outputs import OutputFile
+from .tree_names import JOURNAL, NAME
 
 if TYPE_CHECKING:
     from warpcipher.formats import Format, Options
+
+    from .manifest import Manifest
 
 LONGEST = 1 << 30
 """Bytes of the largest manifest that is read."""
@@ -41,9 +35,13 @@ class Sealed:
 
     def options_of(self, name: str) -> Options:
         """Those of a file of a tree that has a manifest."""
+        from .manifest import context_of_file
+
         return replace(self.options, context=context_of_file(self.options.context, name))
 
     def _options_of_manifest(self, kind: str) -> Options:
+        from .manifest import context_of_manifest
+
         return replace(self.options, context=context_of_manifest(self.options.context, kind))
 
     def opens(self, descriptor: int, options: Options) -> bool:
@@ -64,6 +62,8 @@ class Sealed:
         """The manifest (kind "manifest") or journal ("journal") of a tree; None: it has none."""
         from warpcipher import InvalidTag
         from warpcipher.formats import FormatError, decrypt_stream
+
+        from .manifest import Manifest, ManifestError, open_regular
 
         path = os.path.join(root, NAME if kind == "manifest" else JOURNAL)
         try:

@@ -9,17 +9,19 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Literal
 
-from . import files, folders, jobs, links
+from . import files, folders, jobs
 from .errors import CliError, complain, shown, translate, usage
-from .manifest import NAME, is_own
 from .outputs import OutputFile, exists
 from .report import Report
 from .sealed import Sealed
 from .settings import Settings
-from .trees import Growing, Whole, root_above
+from .tree_names import NAME, is_own, root_above
 
+# Most runs have no tree: what trees alone need is imported where there is one.
 if TYPE_CHECKING:
     from warpcipher.formats import Options
+
+    from .trees import Growing, Whole
 
 DEFAULT_FOLDER_MODE = 0o777
 DIFFERS = "its output exists and differs"
@@ -63,6 +65,10 @@ class Trees:
 
     def open(self, plan: jobs.Plan) -> None:
         """Finds what trees have of a manifest. One that does not match is left out of the run."""
+        if not plan.trees:
+            return
+        from .trees import Growing, Whole
+
         for tree in plan.trees:
             others = [
                 (os.path.join(tree.source, name), reason)
@@ -220,6 +226,8 @@ class Trees:
             )
 
     def _make_links(self, tree: jobs.Tree) -> None:
+        from . import links
+
         for entry in self._whole[tree].manifest.of_kind("link"):
             place = jobs.Place(tree.target, tuple(entry.name.split("/")), beneath=True)
             try:

@@ -20,18 +20,10 @@ from typing import Any
 from . import folders
 from .errors import NotAuthenticError, shown, translate, usage
 from .jobs import Job, Naming, Tree, find_tree
-from .manifest import (
-    HEAD_SIZE,
-    JOURNAL,
-    NAME,
-    Entry,
-    Manifest,
-    head_of,
-    is_own,
-    open_regular,
-)
+from .manifest import Entry, Manifest, head_of, open_regular
 from .outputs import OutputFile
 from .sealed import Sealed
+from .tree_names import HEAD_SIZE, JOURNAL, NAME, is_own, root_above
 
 LEAST_SECONDS = 1.0
 """Between two writes of a journal, and at least SHARE times what the last one took."""
@@ -306,18 +298,6 @@ def _without(root: str) -> str:
         f"{shown(root)} has no manifest ({NAME}): it was removed, or the tree was encrypted "
         "without one; --no-manifest decrypts what is there, unchecked"
     )
-
-
-def root_above(path: str) -> str | None:
-    """The nearest folder above that has a manifest."""
-    folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
-    while True:
-        if os.path.lexists(os.path.join(folder, NAME)):
-            return folder
-        above = os.path.dirname(folder)  # noqa: PTH120
-        if above == folder:
-            return None
-        folder = above
 
 
 def _listed(names: list[str]) -> str:

@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 import warpcipher as wc
 
+from .. import _later
 from .base import Buffer, Decryptor, Encryptor, ReadAt, wipe
 from .copy_chunks import CopyChunksCall, copy
 from .file_chunks import FileChunksCall, RegularChunksCall, authentication_failed, run
 from .layout import Layout
 from .nonces import NonceColumn
 from .whole import write_whole
-from .write_chunks import Texts, WriteChunksCall, texts_of, write
 
+# What writes texts of a GPU is imported there: files are encrypted without it.
 if TYPE_CHECKING:
     import io
     from collections.abc import Sequence, Sized
 
     from .._types import AlgorithmName, StreamLike
+    from .write_chunks import Texts, WriteChunksCall
 
 TAG_SIZE = 16
 
@@ -157,7 +159,7 @@ class AeadChunks:
     def write_call(self, target: int, texts: Texts) -> WriteChunksCall | None:
         if not self._algorithm.endswith("-gcm"):
             return None  # the way through a GPU is that of GCM
-        return WriteChunksCall(
+        made: WriteChunksCall = _later.load("formats.write_chunks").WriteChunksCall(
             target=target,
             algorithm=self._algorithm,
             keys=open_key(self._key),
@@ -167,6 +169,7 @@ class AeadChunks:
             tag_length=TAG_SIZE,
             engine=self._engine,
         )
+        return made
 
     def copy_call(
         self,
@@ -272,7 +275,8 @@ class ChunkEncryptor(_Copies, Encryptor):
         self._next = 0
 
     def write_texts(self, file: io.FileIO, parts: Sequence[Any]) -> bool:
-        texts = texts_of(parts)
+        writing = _later.load("formats.write_chunks")
+        texts: Texts = writing.texts_of(parts)
         call = self._cipher.write_call(file.fileno(), texts)
         if call is None:
             return False
@@ -280,7 +284,7 @@ class ChunkEncryptor(_Copies, Encryptor):
         write_whole(file, memoryview(self.header))
         if texts.size:
             regular = _regular(layout, self._cipher.nonces, texts.size, count, 0, texts.size)
-            write(call._replace(regular=regular))
+            writing.write(call._replace(regular=regular))
         start = layout.plaintext_start(count - 1)
         if start == texts.size:  # the final chunk is empty
             out = memoryview(bytearray(layout.overhead))

@@ -16,6 +16,7 @@ import fcntl
 import io
 import os
 import stat
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from .file_chunks import RegularChunksCall
 
 AT_ONCE = 32 << 20
-"""Bytes of one call: then progress is told."""
+"""Bytes of the first call: after each, progress is told. Calls get longer while they are short."""
+SHORT_CALL = 0.05
+"""Seconds."""
 
 
 class CopyChunksCall(NamedTuple):
@@ -109,14 +112,18 @@ class Copy:
         chunk, made = self._sizes
         # One byte at least is left: the final chunk is not for here.
         left = max(0, _left(source, target) - 1) // chunk
+        at_once = AT_ONCE
         try:
             while left:
-                wanted = min(left, max(1, AT_ONCE // chunk))
+                wanted = min(left, max(1, at_once // chunk))
+                start = time.monotonic()
                 done = self._cipher.copy(
                     (source, begin + self.consumed), (target, end + self.written), wanted
                 )
                 self.consumed += done * chunk
                 self.written += done * made
+                if time.monotonic() - start < SHORT_CALL:
+                    at_once *= 2
                 told(self.consumed)
                 left = left - done if done == wanted else 0
         finally:
