@@ -36,8 +36,8 @@ class FileSlot {
     engine_.destroy_stream(stream_);
   }
 
-  // Reads the next piece and starts its copy; false when there is none, or it failed. The slot is settled.
-  bool load(MacCheck& mac) {
+  // Reads the next piece; false when there is none, or it failed. The slot is settled.
+  bool read(MacCheck& mac) {
     if (!reading_.next(piece_)) return false;
     reading_.naming(piece_, [&] { reserve(); });
     if (!reading_.read(piece_, pinned_)) return false;
@@ -45,11 +45,20 @@ class FileSlot {
       reading_.fail(*failure);
       return false;
     }
+    return true;
+  }
+
+  // Whether there is a place for what was read. The other function waits for it, with the other slots of the thread
+  // settled, and is false where the piece is of no use any more.
+  bool has_room() { return !is_joined() || joint_->has_room(piece_); }
+  bool wait_for_room() { return joint_->wait_for_room(piece_); }
+
+  // Starts the copy.
+  void send() {
     reading_.naming(piece_, [&] {
       engine_.copy_to_device(is_joined() ? joint_->place(piece_) : memory_, pinned_, piece_.len, stream_);
     });
     is_loaded_ = true;
-    return true;
   }
 
   // Decrypts what the slot holds, if anything, and returns when it is where it belongs; or leaves it to `joint`.
@@ -58,12 +67,12 @@ class FileSlot {
     reading_.naming(piece_, [&] {
       if (is_joined()) {
         engine_.wait(stream_);
-        joint_->add(piece_, pinned_);
       } else {
         decrypt();
       }
     });
     is_loaded_ = false;
+    if (is_joined()) joint_->add(piece_, pinned_);
   }
 
  private:
@@ -140,17 +149,26 @@ class DeviceWorker {
         slots_{FileSlot(name, engine, reading, joint, room), FileSlot(name, engine, reading, joint, room)} {}
 
   void work() {
-    for (std::size_t turn = 0;; ++turn) {
+    std::size_t turn = 0;
+    for (;; ++turn) {
       FileSlot& slot = slots_[turn % slots_of_thread];
       slot.settle();
-      if (slot.load(mac_)) continue;
-      // What was read before is finished: of chunks that fail the first is told.
-      for (std::size_t k = 1; k < slots_of_thread; ++k) slots_[(turn + k) % slots_of_thread].settle();
-      return;
+      if (!slot.read(mac_)) break;
+      if (!slot.has_room()) {
+        settle_all(turn);
+        if (!slot.wait_for_room()) return;
+      }
+      slot.send();
     }
+    settle_all(turn);  // of chunks that fail the first is told
   }
 
  private:
+  // In the order in which they were sent.
+  void settle_all(std::size_t turn) {
+    for (std::size_t k = 1; k < slots_of_thread; ++k) slots_[(turn + k) % slots_of_thread].settle();
+  }
+
   const SelectedDevice scope_;  // before the slots, and so there when they go
   MacCheck mac_;
   std::array<FileSlot, slots_of_thread> slots_;
@@ -159,24 +177,25 @@ class DeviceWorker {
 }  // namespace
 
 std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& engine, const FileChunks& chunks,
-                                          Stream stream, const ReadOptions& options) {
-  const std::uint64_t total = PieceCutter::total_len(chunks);
-  const bool joins = options.piece_len == 0 && Joint::suits(chunks, total);
+                                          const ChunkRooms& rooms, Stream stream, const ReadOptions& options) {
+  const std::uint64_t total = rooms.total();
+  const bool is_short = options.piece_len == 0 && total <= most_short_len && rooms.are_whole();
   const std::size_t piece_len = options.piece_len != 0 ? options.piece_len
-                                : joins                ? joint_piece_len
+                                : is_short             ? short_piece_len
                                                        : slot_len_for(total, options.threads);
-  const std::size_t room = PieceCutter::room_for(chunks, std::min(piece_len, most_device_chunk_len));
+  const std::size_t room = rooms.for_piece(std::min(piece_len, most_device_chunk_len));
   const std::size_t threads = threads_with_slots(options.threads, total, room);
-  Reading reading(chunks, options, room);
+  const JointShape shape = joint_shape(rooms, is_short, room, threads);
+  Reading reading(chunks, options, room, shape.windows > 1 ? shape.window_len : UINT64_MAX);
   const MacCheck mac(chunks);
   // What the caller has put on the stream may still use `out`. On this thread: the stream may be its own default one.
   engine.wait(stream);
   const int device = engine.current_device();
   std::optional<Joint> joint;
-  if (joins) joint.emplace(name, engine, reading);
+  if (shape.windows != 0) joint.emplace(name, engine, reading, shape);
   Joint* const joint_or_null = joint ? &*joint : nullptr;
   reading.run(threads, [&] { DeviceWorker(name, engine, reading, mac, joint_or_null, device, room).work(); });
-  if (joint) joint->decrypt();
+  if (joint) joint->decrypt_rest();
   return reading.failure();
 }
 

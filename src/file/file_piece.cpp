@@ -10,12 +10,14 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/thread_pool.hpp"
 
 namespace warpcipher {
 namespace {
 
 constexpr std::size_t alignment = 16;  // what GPUs load at once
 constexpr std::size_t most_vectors = 64;
+constexpr std::size_t chunks_at_once = 16384;  // of a core; fewer take less time than another takes to wake
 // Chunks may be the same bytes over and over: what they take together could be beyond 64 bits.
 constexpr std::uint64_t most_total = std::uint64_t{1} << 62;
 
@@ -123,28 +125,47 @@ bool PieceCutter::next(FilePiece& piece) {
     piece.items.push_back({i, begin + c.iv_len_in_file(), place});
     place_ += c.take(i);
   }
-  piece.begin = begin_;
-  begin_ += aligned(piece.len);
+  if (!piece.empty() && !piece.is_partial) put(piece);
   return !piece.empty();
 }
 
-std::size_t PieceCutter::most_chunk_len(const FileChunks& c) {
-  std::size_t most = 0;
-  for (std::size_t i = 0; i < c.count; ++i) most = std::max(most, room_of(c, i));
-  return most;
+// Gives a piece the next place; the window ends where the longest piece would not fit after it.
+void PieceCutter::put(FilePiece& piece) {
+  const std::uint64_t end = free_.begin + aligned(piece.len);
+  free_.is_last = end > window_len_ || room_ > window_len_ - end;
+  piece.place = free_;
+  if (free_.is_last) {
+    free_ = {free_.window + 1};
+  } else {
+    ++free_.number;
+    free_.begin = end;
+  }
 }
 
-std::uint64_t PieceCutter::total_len(const FileChunks& c) {
-  std::uint64_t total = 0;
-  for (std::size_t i = 0; i < c.count; ++i) total = std::min(total + room_of(c, i), most_total);
-  return total;
+ChunkRooms::ChunkRooms(const FileChunks& c) : count_(c.count) {
+  std::mutex mutex;
+  ThreadPool::instance().parallel_for(c.count, chunks_at_once, [&](std::size_t begin, std::size_t end) {
+    std::size_t longest = 0;
+    std::uint64_t total = 0;
+    bool are_whole = true;
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::size_t room = room_of(c, i);
+      longest = std::max(longest, room);
+      total = std::min(total + room, most_total);
+      are_whole = are_whole && (c.is_whole(i) || i == 0 || i + 1 == c.count);
+    }
+    const std::lock_guard lock(mutex);
+    longest_ = std::max(longest_, longest);
+    total_ = std::min(total_ + total, most_total);
+    are_whole_ = are_whole_ && are_whole;
+  });
 }
 
-std::size_t PieceCutter::room_for(const FileChunks& c, std::size_t piece_len) {
-  return std::max(most_chunk_len(c), static_cast<std::size_t>(std::min<std::uint64_t>(piece_len, room_for_all(c))));
+std::size_t ChunkRooms::for_piece(std::size_t piece_len) const {
+  return std::max(longest_, static_cast<std::size_t>(std::min<std::uint64_t>(piece_len, for_all())));
 }
 
-std::uint64_t PieceCutter::room_for_all(const FileChunks& c) { return total_len(c) + alignment * c.count; }
+std::uint64_t ChunkRooms::for_all() const { return total_ + alignment * count_; }
 
 void FilePiece::cut(std::size_t chunk) {
   const auto end = std::find_if(items.begin(), items.end(), [&](const Item& item) { return item.chunk >= chunk; });

@@ -36,6 +36,9 @@ class FileWork {
 
   void stop() { stopped_ = true; }
 
+  // Whether a thread has, and run() will.
+  bool has_thrown() const { return has_thrown_.load(std::memory_order_relaxed); }
+
   // interrupted: a signal interrupted a system call.
   void check(bool interrupted) const {
     if (check_ && is_callers_thread()) check_(interrupted);
@@ -49,6 +52,7 @@ class FileWork {
         body();
       } catch (...) {
         stop();
+        has_thrown_ = true;
         const std::lock_guard lock(mutex_);
         if (!exception_) exception_ = std::current_exception();
       }
@@ -66,7 +70,7 @@ class FileWork {
   const std::function<void(bool interrupted)>& check_;
   ThreadPool& pool_ = ThreadPool::instance();
   const std::thread::id caller_ = std::this_thread::get_id();
-  std::atomic<bool> stopped_{false};
+  std::atomic<bool> stopped_{false}, has_thrown_{false};
   std::mutex mutex_;
   std::exception_ptr exception_;
 };

@@ -90,13 +90,14 @@ class HostWorker {
 
 }  // namespace
 
-std::optional<ReadFailure> read_to_host(std::string_view engine, const FileChunks& chunks, const ReadOptions& options) {
-  const std::uint64_t total = PieceCutter::total_len(chunks);
+std::optional<ReadFailure> read_to_host(std::string_view engine, const FileChunks& chunks, const ChunkRooms& rooms,
+                                        const ReadOptions& options) {
+  const std::uint64_t total = rooms.total();
   const std::size_t piece_len = options.piece_len != 0
                                     ? options.piece_len
                                     : static_cast<std::size_t>(std::clamp<std::uint64_t>(
                                           total / (wanted_pieces * options.threads), least_piece_len, most_piece_len));
-  const std::size_t room = PieceCutter::room_for(chunks, piece_len);
+  const std::size_t room = rooms.for_piece(piece_len);
   const std::size_t pieces = static_cast<std::size_t>((total + room - 1) / room);
   Reading reading(chunks, options, room);
   const MacCheck mac(chunks);

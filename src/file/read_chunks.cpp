@@ -59,19 +59,20 @@ std::optional<ReadFailure> read_chunks(std::string_view engine, const FileChunks
                                        const ReadOptions& asked) {
   check_file_chunks(chunks);
   if (chunks.count == 0) return std::nullopt;
+  const ChunkRooms rooms(chunks);
   ReadOptions options = asked;
   options.threads = threads_for(asked.threads);
   if (chunks.memory == Memory::host) {
-    return wiping([&] { return read_to_host(engine, chunks, options); }, [&] { wipe_on_host(chunks); });
+    return wiping([&] { return read_to_host(engine, chunks, rooms, options); }, [&] { wipe_on_host(chunks); });
   }
-  const std::size_t longest = PieceCutter::most_chunk_len(chunks);
+  const std::size_t longest = rooms.longest();
   if (longest > most_device_chunk_len) {
     throw Error(Status::invalid_argument, "a chunk of " + std::to_string(longest) +
                                               " bytes, and a read to a device takes chunks of at most " +
                                               std::to_string(most_device_chunk_len));
   }
   DeviceEngine& device = select_device_engine(engine);
-  return wiping([&] { return read_to_device(engine, device, chunks, stream, options); },
+  return wiping([&] { return read_to_device(engine, device, chunks, rooms, stream, options); },
                 [&] { wipe_on_device(chunks, device, stream); });
 }
 

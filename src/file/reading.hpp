@@ -17,14 +17,24 @@ namespace warpcipher {
 
 class Reading {
  public:
-  // room: bytes of the buffer that a piece is read into.
-  Reading(const FileChunks& chunks, const ReadOptions& options, std::size_t room)
-      : chunks_(chunks), work_(options.check), cutter_(chunks, room) {}
+  // room: bytes of the buffer that a piece is read into. window_len: as of PieceCutter.
+  Reading(const FileChunks& chunks, const ReadOptions& options, std::size_t room,
+          std::uint64_t window_len = UINT64_MAX)
+      : chunks_(chunks), work_(options.check), cutter_(chunks, room, window_len) {}
 
   const FileChunks& chunks() const { return chunks_; }
 
   // The next piece for this thread; false when there is none, or something failed.
   bool next(FilePiece& piece) { return work_.goes_on() && cutter_.next(piece); }
+
+  // For a thread that waits for others with a piece: false when something has failed before it, or was thrown. Where it
+  // failed after it, a chunk of the piece may be the first.
+  bool needs(const FilePiece& piece) {
+    work_.check(false);
+    if (work_.has_thrown()) return false;
+    const std::optional<ReadFailure> found = failure();
+    return !found || found->chunk >= piece.items.front().chunk;
+  }
 
   // Reads a piece into a buffer. Where that failed the piece is cut to the chunks before: one of them may fail too.
   // False where there are none.
@@ -69,8 +79,9 @@ class Reading {
 
 // The two ways: as read_chunks(), for chunks that were checked and 1 to as many threads as the pool has; what failed is
 // not wiped.
-std::optional<ReadFailure> read_to_host(std::string_view engine, const FileChunks& chunks, const ReadOptions& options);
+std::optional<ReadFailure> read_to_host(std::string_view engine, const FileChunks& chunks, const ChunkRooms& rooms,
+                                        const ReadOptions& options);
 std::optional<ReadFailure> read_to_device(std::string_view name, DeviceEngine& engine, const FileChunks& chunks,
-                                          Stream stream, const ReadOptions& options);
+                                          const ChunkRooms& rooms, Stream stream, const ReadOptions& options);
 
 }  // namespace warpcipher

@@ -32,6 +32,16 @@ void check(const RegularLayout& layout, const RegularNonces& nonces, std::uint64
   }
 }
 
+// Of the plaintext: where a chunk begins, and its length.
+std::uint64_t begin_of(const RegularLayout& layout, std::uint64_t i) {
+  return i == 0 ? 0 : i * layout.chunk_len - layout.first_lacks;
+}
+
+std::uint64_t length_of(const RegularLayout& layout, std::uint64_t i) {
+  const std::uint64_t full_end = (i + 1) * layout.chunk_len - layout.first_lacks;
+  return std::min(full_end, layout.text_len) - begin_of(layout, i);
+}
+
 // XORs a number into a big-endian one, `shift` bits (a multiple of 8) from its end.
 void add_counter(std::uint8_t* nonce, std::size_t len, std::uint64_t number, unsigned shift) {
   for (std::size_t at = len - shift / 8; at-- > 0 && number != 0; number >>= 8) {
@@ -49,32 +59,36 @@ RegularChunks::RegularChunks(const RegularLayout& layout, const RegularNonces& n
   const std::uint64_t shifted = begin + layout.first_lacks, end = shifted + len;
   first_ = shifted < layout.chunk_len ? 0 : shifted / layout.chunk_len;
   const std::uint64_t last = (end - 1) / layout.chunk_len;
-  const std::size_t count = last - first_ + 1;
-  file_offsets_.resize(count);
-  lengths_.resize(count);
-  ivs_.resize(count * iv_len_);
-  ThreadPool::instance().parallel_for(count, chunks_at_once, [&](std::size_t from, std::size_t to) {
+  count_ = last - first_ + 1;
+  const std::uint64_t skip = begin - begin_of(layout, first_);
+  const std::uint64_t last_end = begin + len - begin_of(layout, last);
+  const bool are_whole = skip == 0 && last_end == length_of(layout, last);
+  file_offsets_ = std::make_unique_for_overwrite<std::uint64_t[]>(count_);
+  lengths_ = std::make_unique_for_overwrite<std::uint64_t[]>(count_);
+  ivs_ = std::make_unique_for_overwrite<std::uint8_t[]>(count_ * iv_len_);
+  if (!are_whole) {
+    skips_ = std::make_unique_for_overwrite<std::uint64_t[]>(count_);
+    takes_ = std::make_unique_for_overwrite<std::uint64_t[]>(count_);
+  }
+  ThreadPool::instance().parallel_for(count_, chunks_at_once, [&](std::size_t from, std::size_t to) {
     for (std::size_t k = from; k < to; ++k) make(layout, nonces, first_ + k);
   });
-  const std::uint64_t skip = begin - (first_ == 0 ? 0 : first_ * layout.chunk_len - layout.first_lacks);
-  const std::uint64_t last_begin = last == 0 ? 0 : last * layout.chunk_len - layout.first_lacks;
-  const std::uint64_t last_end = begin + len - last_begin;
-  if (skip == 0 && last_end == lengths_.back()) return;
-  skips_.assign(count, 0);
-  takes_ = lengths_;
-  takes_.back() = last_end;
-  skips_.front() = skip;
-  takes_.front() -= skip;
+  if (are_whole) return;
+  takes_[count_ - 1] = last_end;
+  skips_[0] = skip;
+  takes_[0] -= skip;
 }
 
 void RegularChunks::make(const RegularLayout& layout, const RegularNonces& nonces, std::uint64_t i) {
   const std::size_t k = i - first_;
-  const std::uint64_t begin = i == 0 ? 0 : i * layout.chunk_len - layout.first_lacks;
-  file_offsets_[k] = layout.header_len + begin + i * layout.overhead;
+  file_offsets_[k] = layout.header_len + begin_of(layout, i) + i * layout.overhead;
   const bool is_final = i + 1 == layout.count;
-  const std::uint64_t full_end = (i + 1) * layout.chunk_len - layout.first_lacks;
-  lengths_[k] = std::min(full_end, layout.text_len) - begin;
-  std::uint8_t* const nonce = ivs_.data() + k * iv_len_;
+  lengths_[k] = length_of(layout, i);
+  if (takes_ != nullptr) {
+    skips_[k] = 0;
+    takes_[k] = lengths_[k];
+  }
+  std::uint8_t* const nonce = ivs_.get() + k * iv_len_;
   std::copy(nonces.base.begin(), nonces.base.end(), nonce);
   add_counter(nonce, iv_len_, i, nonces.counter_shift);
   if (is_final && nonces.final_shift >= 0) {
@@ -84,14 +98,15 @@ void RegularChunks::make(const RegularLayout& layout, const RegularNonces& nonce
 }
 
 void RegularChunks::fill(FileChunks& chunks) const {
-  chunks.count = lengths_.size();
+  chunks.count = count_;
   chunks.first_number = first_;
-  chunks.file_offsets = file_offsets_;
-  chunks.lengths = lengths_;
-  chunks.ivs = ivs_;
+  chunks.file_offsets = {file_offsets_.get(), count_};
+  chunks.lengths = {lengths_.get(), count_};
+  chunks.ivs = {ivs_.get(), count_ * iv_len_};
   chunks.iv_len = iv_len_;
-  chunks.skips = skips_;
-  chunks.takes = takes_;
+  const std::size_t parts = takes_ != nullptr ? count_ : 0;
+  chunks.skips = {skips_.get(), parts};
+  chunks.takes = {takes_.get(), parts};
 }
 
 }  // namespace warpcipher

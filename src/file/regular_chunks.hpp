@@ -4,8 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <vector>
 
 #include "file/file_chunks.hpp"
 
@@ -43,9 +43,14 @@ class RegularChunks {
  private:
   void make(const RegularLayout& layout, const RegularNonces& nonces, std::uint64_t i);
 
+  // Memory that the cores write first, and so have the system's pages made: that is most of the time.
+  template <class T>
+  using Column = std::unique_ptr<T[]>;
+
   std::uint64_t first_ = 0;
-  std::vector<std::uint64_t> file_offsets_, lengths_, skips_, takes_;
-  std::vector<std::uint8_t> ivs_;
+  std::size_t count_ = 0;
+  Column<std::uint64_t> file_offsets_, lengths_, skips_, takes_;  // the last two: null where all is wanted
+  Column<std::uint8_t> ivs_;
   std::size_t iv_len_ = 0;
 };
 

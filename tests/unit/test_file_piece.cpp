@@ -53,9 +53,10 @@ struct Columns {
 
 TEST(FilePiece, RoomIsForTheLongestChunkAndNoMoreThanAllTake) {
   Columns c;
-  EXPECT_EQ(PieceCutter::room_for(c.chunks, 1), sealed_len);
-  EXPECT_EQ(PieceCutter::room_for(c.chunks, 300), 300u);
-  const std::size_t most = PieceCutter::room_for(c.chunks, SIZE_MAX);
+  const ChunkRooms rooms(c.chunks);
+  EXPECT_EQ(rooms.for_piece(1), sealed_len);
+  EXPECT_EQ(rooms.for_piece(300), 300u);
+  const std::size_t most = rooms.for_piece(SIZE_MAX);
   EXPECT_GE(most, count * sealed_len);
   EXPECT_LT(most, (count + 1) * sealed_len);
   PieceCutter cutter(c.chunks, most);
@@ -68,7 +69,7 @@ TEST(FilePiece, RoomIsForTheLongestChunkAndNoMoreThanAllTake) {
 TEST(FilePiece, LengthsThatSumToMoreThan64BitsHold) {
   Columns c;
   for (std::uint64_t& length : c.lengths) length = std::uint64_t{1} << 62;
-  EXPECT_EQ(PieceCutter::total_len(c.chunks), std::uint64_t{1} << 62);
+  EXPECT_EQ(ChunkRooms(c.chunks).total(), std::uint64_t{1} << 62);
 }
 
 // What a column holds where another thread changed it after the check.
@@ -98,7 +99,7 @@ TEST(FilePiece, AReadThatASignalInterruptsIsTold) {
   std::vector<bool> calls;
   ReadOptions options;
   options.check = [&](bool interrupted) { calls.push_back(interrupted); };
-  Reading reading(c.chunks, options, PieceCutter::room_for(c.chunks, SIZE_MAX));
+  Reading reading(c.chunks, options, ChunkRooms(c.chunks).for_piece(SIZE_MAX));
   ASSERT_TRUE(reading.next(piece));
   EXPECT_EQ(calls, std::vector<bool>{false});
   test::before_preadv = interrupt;
