@@ -46,7 +46,7 @@ struct JointShape {
 inline JointShape joint_shape(const ChunkRooms& rooms, bool is_short, std::size_t room, std::size_t threads) {
   if (!rooms.are_whole() || rooms.total() <= room) return {};
   if (is_short) return {rooms.for_all(), 1};
-  if (rooms.longest() > most_slot_len) return {};
+  if (room > most_slot_len) return {};
   const std::size_t under_way = (slots_of_thread * threads + window_pieces - 1) / window_pieces;
   return {window_pieces * std::uint64_t{room}, under_way + 2};
 }

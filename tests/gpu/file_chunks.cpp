@@ -107,6 +107,34 @@ void test_joint(const Algorithm& algorithm, bool quick, Test& test) {
   }
 }
 
+// Reads by windows, more of them than the ring has: all right, and wrong in several places, of which the first is told.
+void test_windows(const Algorithm& algorithm, bool quick, Test& test) {
+  for (unsigned i = quick ? 1 : 0; i < 12; i += quick ? 3 : 1) {
+    Layout layout;
+    for (std::size_t k = 110 + random_below(30); k > 0; --k) layout.lengths.push_back(4096 - random_below(2) * 1000);
+    layout.keys = i % 2 == 0 ? 1 : 3;
+    layout.iv_in_file = i % 3 == 1;
+    layout.tags_given = i % 3 == 2;
+    layout.parts = layout.ends_alone = i % 4 != 0;
+    Chunks chunks(algorithm, layout);
+    ReadOptions options;
+    options.threads = 1 + random_below(6);
+    options.piece_len = i % 4 == 3 ? 10'000 : 5000;
+    std::optional<ReadFailure> failure;
+    test.check(chunks.read(0, options, failure) == chunks.expected() && !failure && chunks.error().empty(),
+               "windows " + std::to_string(i) + ": other bytes" + chunks.error());
+    const std::size_t bad = random_below(chunks.count());
+    if (i % 2 == 1 && bad + 1 != chunks.count()) chunks.cut(chunks.count() - 1);
+    for (std::size_t k = bad; k < chunks.count(); k += 1 + random_below(40)) chunks.damage(k);
+    const Bytes got = chunks.read(0, options, failure);
+    test.check(failure && failure->chunk == bad && failure->kind == ReadFailure::Kind::bad_tag,
+               "windows " + std::to_string(i) + " told as of chunk " +
+                   (failure ? std::to_string(failure->chunk) : "none") + ", not " + std::to_string(bad) +
+                   chunks.error());
+    test.check(got == chunks.wiped(), "windows " + std::to_string(i) + " leave text");
+  }
+}
+
 void test_failures(const Algorithm& algorithm, bool quick, Test& test) {
   for (unsigned i = 0; i < (quick ? 8 : 60); ++i) {
     Layout layout = random_layout(quick, algorithm.is_aead());
@@ -202,6 +230,7 @@ int test_file_chunks(bool quick, const std::string& only, const std::function<bo
     }
     force("WARPCIPHER_COLUMNS", nullptr);
     test_joint(find_algorithm(name), quick, test);
+    test_windows(find_algorithm(name), quick, test);
     test_out_of_memory(find_algorithm(name), test);
     failures += test.report();
   }
