@@ -72,6 +72,41 @@ TEST(FilePiece, LengthsThatSumToMoreThan64BitsHold) {
   EXPECT_EQ(ChunkRooms(c.chunks).total(), std::uint64_t{1} << 62);
 }
 
+TEST(FilePiece, PiecesLieSideBySideInWindows) {
+  Columns c;
+  // Two of one chunk each fit, aligned to 16 bytes; a third would not.
+  PieceCutter cutter(c.chunks, sealed_len, 2 * 128);
+  FilePiece piece;
+  for (std::size_t i = 0; i < count; ++i) {
+    ASSERT_TRUE(cutter.next(piece));
+    EXPECT_EQ(piece.place.window, i / 2);
+    EXPECT_EQ(piece.place.number, i % 2);
+    EXPECT_EQ(piece.place.begin, i % 2 * 128);
+    EXPECT_EQ(piece.place.is_last, i % 2 == 1);
+  }
+}
+
+TEST(FilePiece, APieceOfPartsHasNoPlace) {
+  Columns c;
+  c.skips[0] = 1;
+  c.takes[0] -= 1;
+  PieceCutter cutter(c.chunks, sealed_len, 2 * 128);
+  FilePiece piece;
+  ASSERT_TRUE(cutter.next(piece));
+  EXPECT_TRUE(piece.is_partial);
+  ASSERT_TRUE(cutter.next(piece));
+  EXPECT_EQ(piece.place.number, 0u);
+}
+
+TEST(FilePiece, WhetherChunksAreWhole) {
+  Columns c;
+  EXPECT_TRUE(ChunkRooms(c.chunks).are_whole());
+  c.takes[0] = c.takes[count - 1] = 1;
+  EXPECT_TRUE(ChunkRooms(c.chunks).are_whole());
+  c.takes[1] = 1;
+  EXPECT_FALSE(ChunkRooms(c.chunks).are_whole());
+}
+
 // What a column holds where another thread changed it after the check.
 TEST(FilePiece, AChunkThatNoLongerFitsIsRefused) {
   const auto refused = [](auto&& change) {
