@@ -166,8 +166,8 @@ bool are_sound(const FileChunks& c) {
     std::uint64_t sum = 0;
     for (std::size_t i = begin; i < end; ++i) {
       const std::uint64_t len = c.lengths[i], skip = c.skip(i), take = c.take(i);
-      is_right = is_right && len <= most_buffer_len && c.file_offsets[i] <= most_offset && skip <= len &&
-                 take <= len - skip;
+      is_right =
+          is_right && len <= most_buffer_len && c.file_offsets[i] <= most_offset && skip <= len && take <= len - skip;
       sum = std::min(sum + std::min(take, too_much), too_much);
     }
     const std::lock_guard lock(mutex);

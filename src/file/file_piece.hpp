@@ -105,8 +105,8 @@ class PieceCutter {
   const std::uint64_t window_len_;
   std::mutex mutex_;
   std::size_t next_ = 0;
-  std::uint64_t place_ = 0;    // of the next chunk, where no places are given
-  FilePiece::Place free_;      // of the next piece
+  std::uint64_t place_ = 0;  // of the next chunk, where no places are given
+  FilePiece::Place free_;    // of the next piece
 };
 
 // Reads the extents of a piece into its buffer, and puts tags that are given where they belong. check: called when a

@@ -41,8 +41,8 @@ struct JointShape {
 };
 
 // Chunks of which a part is wanted cannot wait with others, and long ones need not: then none does. The first and the
-// last may be of which a part is wanted: they are decrypted by themselves meanwhile. room: of a piece. threads: each has
-// as many pieces on their way as slots, and two windows more are decrypted.
+// last may be of which a part is wanted: they are decrypted by themselves meanwhile. room: of a piece. threads: each
+// has as many pieces on their way as slots, and two windows more are decrypted.
 inline JointShape joint_shape(const ChunkRooms& rooms, bool is_short, std::size_t room, std::size_t threads) {
   if (!rooms.are_whole() || rooms.total() <= room) return {};
   if (is_short) return {rooms.for_all(), 1};
@@ -170,8 +170,7 @@ class Joint {
     const std::span<std::uint8_t> memory{memory_ + window.number % windows_.size() * window_len_, window_len_};
     window.results.assign(items.size(), {});
     naming_chunks(chunks_.first_number + items.front().chunk, chunks_.first_number + items.back().chunk, [&] {
-      run_columns(name_, window.columns.make(chunks_, items, memory, window.ivs, false), window.results,
-                  window.stream);
+      run_columns(name_, window.columns.make(chunks_, items, memory, window.ivs, false), window.results, window.stream);
       engine_.wait(window.stream);
     });
     const auto bad = std::find_if(window.results.begin(), window.results.end(),

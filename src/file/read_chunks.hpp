@@ -7,8 +7,8 @@
 //   to device        [0][1]    [2][3]    [4][5]         into it again: its copy has long arrived by then
 //   kernels                    [0 to 3]                 tags, then text, of several pieces at once, to `out`
 //
-// A read of at most 64 MiB is decrypted as a whole when all of it is there, unless pieces are asked for, a longer one by
-// windows of 8 pieces (joint.hpp). Long chunks, and those of which a part is wanted, are decrypted by each piece.
+// A read of at most 64 MiB is decrypted as a whole when all of it is there, unless pieces are asked for, a longer one
+// by windows of 8 pieces (joint.hpp). Long chunks, and those of which a part is wanted, are decrypted by each piece.
 //
 // A slot holds ciphertext alone, so no plaintext is ever in host memory. To the host: each thread reads a piece into a
 // buffer that stays in its cache, and decrypts it to where it belongs.

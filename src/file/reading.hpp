@@ -18,8 +18,7 @@ namespace warpcipher {
 class Reading {
  public:
   // room: bytes of the buffer that a piece is read into. window_len: as of PieceCutter.
-  Reading(const FileChunks& chunks, const ReadOptions& options, std::size_t room,
-          std::uint64_t window_len = UINT64_MAX)
+  Reading(const FileChunks& chunks, const ReadOptions& options, std::size_t room, std::uint64_t window_len = UINT64_MAX)
       : chunks_(chunks), work_(options.check), cutter_(chunks, room, window_len) {}
 
   const FileChunks& chunks() const { return chunks_; }

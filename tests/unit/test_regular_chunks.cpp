@@ -91,8 +91,9 @@ TEST(FileChunks, TheFirstOfManyThatIsWrongIsNamed) {
     }
     return std::string("no error");
   };
-  EXPECT_EQ(error_of([](auto&, auto& offsets, auto&) { offsets[41'000] = offsets[20'000] = std::uint64_t{1} << 63; })
-                .substr(0, 12),
+  EXPECT_EQ(error_of([](auto&, auto& offsets, auto&) {
+              offsets[41'000] = offsets[20'000] = std::uint64_t{1} << 63;
+            }).substr(0, 12),
             "chunk 20000:");
   EXPECT_EQ(error_of([](auto& lengths, auto&, auto&) { lengths[30'001] = UINT64_MAX; }).substr(0, 12), "chunk 30001:");
   EXPECT_EQ(error_of([](auto&, auto&, auto& chunks) { chunks.out = chunks.out.first(text_len - 1); }).substr(0, 12),
