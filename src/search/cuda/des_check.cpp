@@ -38,8 +38,6 @@ class Writer {
     report();
     line("bra $check");
     label("$checked");
-    for (std::size_t word = 0; word < DesCheck::key_words; ++word)
-      line("st.shared.u32 " + key_word("%slots", word) + ", 0");
     return text_;
   }
 

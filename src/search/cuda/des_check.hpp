@@ -2,7 +2,7 @@
 // The end of the search kernel for DES: it tests the keys that a thread has noted in full, 32 at a time, one in each
 // bit of a word (Biham 1997). The keys differ only in lane and turn, so a few bits of each are moved into words; for
 // all others the thread has words already. The loop has two rounds and is as short as possible, because it runs only
-// once for 4096 keys. At the end the kernel wipes the words of the keys.
+// once for 4096 keys.
 #pragma once
 
 #include <array>
@@ -29,8 +29,8 @@ struct DesCheck {
 };
 
 // Beforehand, %note points past the last entry of `notes` in local memory. An entry is a word of differences and a
-// turn, and there is room for one more. %slots points to the thread's words in shared memory, whose contents are no
-// longer needed. %granule and %thread go into the hits unchanged.
+// turn, and there is room for one more. %slots points to the thread's words in shared memory, whose contents no
+// thread needs any longer. They have keys afterwards. %granule and %thread go into the hits unchanged.
 std::string write_des_check(const DesCheck& check);
 
 }  // namespace warpcipher::search::cuda

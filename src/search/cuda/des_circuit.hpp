@@ -45,6 +45,12 @@ class KeyBits {
     for (std::size_t i = 0; i < words_.size(); ++i) both.words_[i] |= other.words_[i];
     return both;
   }
+  KeyBits operator^(const KeyBits& other) const {
+    KeyBits sum = *this;
+    for (std::size_t i = 0; i < words_.size(); ++i) sum.words_[i] ^= other.words_[i];
+    return sum;
+  }
+  bool empty() const { return *this == KeyBits(); }
   friend auto operator<=>(const KeyBits&, const KeyBits&) = default;
 
  private:

@@ -15,11 +15,10 @@ namespace {
 constexpr int rounds = 16;
 constexpr std::size_t subkey_bits = 48;
 constexpr std::size_t half_bits = 32;
-constexpr std::size_t masks_of_round = half_bits + 16;  // for each bit, then for the bits that two S-boxes take
+constexpr std::size_t twice_used = 16;  // bits that two S-boxes take
+constexpr std::size_t masks_of_round = half_bits + 2 * twice_used;
 constexpr std::size_t masks_of_load = 4;
-constexpr std::size_t words_in = rounds * masks_of_round;
-constexpr std::size_t words_out = words_in + half_bits;
-static_assert(known_pass_words == words_out + half_bits);
+static_assert(known_pass_words == rounds * masks_of_round);
 
 constexpr std::size_t none = subkey_bits;
 
@@ -43,8 +42,8 @@ constexpr Uses find_uses() {
 constexpr Uses uses = find_uses();
 
 // The bits that two S-boxes take, in order.
-constexpr std::array<std::size_t, masks_of_round - half_bits> find_shared_bits() {
-  std::array<std::size_t, masks_of_round - half_bits> bits{};
+constexpr std::array<std::size_t, twice_used> find_shared_bits() {
+  std::array<std::size_t, twice_used> bits{};
   std::size_t count = 0;
   for (std::size_t bit = 0; bit < half_bits; ++bit) {
     if (uses.second[bit] != none) bits[count++] = bit;
@@ -59,13 +58,24 @@ const DesCircuit& round_circuit() {
   return round.get([] { return DesCircuit::one_round(); });
 }
 
+// The position of bit n of the subkey of a round, from 1.
+std::size_t position_of(const DesPass& pass, int round, std::size_t n) {
+  const auto subkey = static_cast<std::size_t>(pass.backwards ? rounds - round : round - 1);
+  return des::bitslice::subkey_positions[subkey_bits * subkey + n];
+}
+
+// What bit i of a pass's input or output has added: k of a round for the last 32 bits.
+KeyBits key_of_half(const DesPass& pass, int round, std::size_t i) {
+  if (i < half_bits) return {};
+  return KeyBits(des_key_bits * pass.key + position_of(pass, round, uses.first[i - half_bits]));
+}
+
 class Writer {
  public:
   explicit Writer(const KnownPass& pass) : pass_(pass), round_(round_circuit()) {}
 
   std::string write_masks() {
     declare();
-    for (std::size_t bit = 0; bit < half_bits; ++bit) store(words_in + bit, plane(1, uses.first[bit]));
     for (int round = 1; round <= rounds; ++round) {
       const std::size_t first = masks_of_round * static_cast<std::size_t>(round - 1);
       for (std::size_t bit = 0; bit < half_bits; ++bit) {
@@ -74,19 +84,17 @@ class Writer {
       }
       for (std::size_t i = 0; i < shared_bits.size(); ++i) {
         const std::size_t bit = shared_bits[i];
-        store_sum(first + half_bits + i, plane(round, uses.first[bit]), plane(round, uses.second[bit]));
+        store_sum(first + half_bits + 2 * i, plane(round, uses.first[bit]), plane(round, uses.second[bit]));
+        line("mad.lo.u32 " + reg("sum") + ", " + reg("sum") + ", 2, 1");
+        store(first + half_bits + 2 * i + 1, reg("sum"));
       }
     }
-    for (std::size_t bit = 0; bit < half_bits; ++bit) store(words_out + bit, plane(rounds, uses.first[bit]));
     return text_;
   }
 
   std::string write() {
-    for (std::size_t i = 0; i < half_bits; ++i) line("mov.u32 " + half(0, i) + ", " + pass_.from[i]);
-    for (std::size_t i = 0; i < half_bits; i += masks_of_load) {
-      load(pass_.shared, words_in + i, i);
-      for (std::size_t k = i; k < i + masks_of_load; ++k) add_mask(half(1, k), pass_.from[half_bits + k], mask(k));
-    }
+    for (std::size_t i = 0; i < 2 * half_bits; ++i)
+      line("mov.u32 " + half(i / half_bits, i % half_bits) + ", " + pass_.from[i]);
     line("mov.u32 " + reg("at") + ", " + pass_.shared);
     line("mov.u32 " + reg("pair") + ", 0");
     const std::string label = "$" + pass_.prefix + "_pair";
@@ -98,11 +106,8 @@ class Writer {
     line("setp.ne.u32 " + reg("on") + ", " + reg("pair") + ", " + std::to_string(rounds / 2));
     line("@" + reg("on") + " bra " + label);
     // Now half 0 of the registers is half 16 with its key added; half 1 is half 17 without a key.
-    for (std::size_t i = 0; i < half_bits; ++i) line("mov.u32 " + pass_.to[i] + ", " + half(1, i));
-    for (std::size_t i = 0; i < half_bits; i += masks_of_load) {
-      load(pass_.shared, words_out + i, i);
-      for (std::size_t k = i; k < i + masks_of_load; ++k) add_mask(pass_.to[half_bits + k], half(0, k), mask(k));
-    }
+    for (std::size_t i = 0; i < 2 * half_bits; ++i)
+      line("mov.u32 " + pass_.to[i] + ", " + half(1 - i / half_bits, i % half_bits));
     return text_;
   }
 
@@ -122,16 +127,11 @@ class Writer {
     line(".reg .u32 " + reg("at") + ", " + reg("pair") + ", " + reg("sum"));
     registers("half", 2 * half_bits);
     registers("mask", masks_of_round);
-    registers("twice", half_bits);
     registers("input", subkey_bits);
     registers("gate", 2 * round_.nodes().size());
   }
 
-  // The mask of bit n of the subkey of a round, from 1.
-  const std::string& plane(int round, std::size_t n) const {
-    const auto subkey = static_cast<std::size_t>(pass_.pass.backwards ? rounds - round : round - 1);
-    return pass_.planes[des::bitslice::subkey_positions[subkey_bits * subkey + n]];
-  }
+  const std::string& plane(int round, std::size_t n) const { return pass_.planes[position_of(pass_.pass, round, n)]; }
 
   static std::string address(const std::string& base, std::size_t word) { return ptx::address(base, 4 * word); }
   // Volatile: otherwise the compiler would keep it in registers.
@@ -148,18 +148,13 @@ class Writer {
          mask(first + 3) + "}, " + address(base, word));
   }
 
-  // On the multiply pipe.
-  void add_mask(const std::string& to, const std::string& from, const std::string& mask_name) {
-    line("mad.lo.u32 " + reg("sum") + ", " + from + ", %two, %one");
-    line("mad.lo.u32 " + to + ", " + reg("sum") + ", " + mask_name + ", " + from);
-  }
-
   // Replaces half `other` of the registers by the half after next; f takes the other half.
   void add_round(std::size_t other) {
     for (std::size_t i = 0; i < masks_of_round; i += masks_of_load) load(reg("at"), masks_of_round * other + i, i);
     for (std::size_t i = 0; i < shared_bits.size(); ++i) {
       const std::size_t bit = shared_bits[i];
-      add_mask(reg("input") + std::to_string(uses.second[bit]), half(1 - other, bit), mask(half_bits + i));
+      line("mad.lo.u32 " + reg("input") + std::to_string(uses.second[bit]) + ", " + half(1 - other, bit) + ", " +
+           mask(half_bits + 2 * i + 1) + ", " + mask(half_bits + 2 * i));
     }
     const auto nodes = round_.nodes();
     std::vector<std::string> names(nodes.size());
@@ -202,6 +197,10 @@ std::size_t known_pass_gates() {
   for (const Node& node : round_circuit().nodes()) gates += node.kind == Node::Kind::gate ? 1 : 0;
   return rounds * gates;
 }
+
+KeyBits known_pass_input_mask(const DesPass& pass, std::size_t i) { return key_of_half(pass, 1, i); }
+
+KeyBits known_pass_output_mask(const DesPass& pass, std::size_t i) { return key_of_half(pass, rounds, i); }
 
 std::string write_known_pass_masks(const KnownPass& pass) { return Writer(pass).write_masks(); }
 

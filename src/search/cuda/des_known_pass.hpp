@@ -8,8 +8,8 @@
 //
 //   x_(n + 1) = x_(n - 1) ^ f(half[n], K_n) ^ (k_(n - 1) ^ k_(n + 1))      k_0 = 0
 //
-// is one three-input gate for each bit. For the 16 bits that a second S-box takes, the multiply pipe adds another mask
-// (des_ptx.hpp).
+// is one three-input gate for each bit. For the 16 bits that a second S-box takes, one multiply-add adds another mask:
+// x ^ m = (2 m + 1) x + m for a mask of ones or zeros.
 #pragma once
 
 #include <array>
@@ -20,19 +20,23 @@
 
 namespace warpcipher::search::cuda {
 
-// Words of shared memory for a pass: 48 for each round, 32 for its input and 32 for its output.
-inline constexpr std::size_t known_pass_words = 16 * 48 + 2 * 32;
+// Words of shared memory for a pass: for each round 32 masks, then m and 2 m + 1 for 16 more.
+inline constexpr std::size_t known_pass_words = std::size_t{16} * (32 + 2 * 16);
 
 // Gates of a pass: S-boxes and sums of 16 rounds.
 std::size_t known_pass_gates();
 
-// What the text uses: operands, names of registers, and a prefix for its own registers and labels. %one and %two are as
-// des_ptx.hpp has them.
+// The key bits that the pass wants added to input i: k_1 for half 1. Those that it leaves added to output i: k_16 for
+// half 16.
+KeyBits known_pass_input_mask(const DesPass& pass, std::size_t i);
+KeyBits known_pass_output_mask(const DesPass& pass, std::size_t i);
+
+// What the text uses: operands, names of registers, and a prefix for its own registers and labels.
 struct KnownPass {
   DesPass pass;
   std::string prefix;
   std::string shared;                            // register: where its words are
-  std::array<std::string, 64> from, to;          // halves 0 and 1; halves 17 and 16, which are 0 and 1 of the next pass
+  std::array<std::string, 64> from, to;          // halves 0 and 1 ^ k_1; halves 17 and 16 ^ k_16
   std::array<std::string, des_key_bits> planes;  // by position in PC-1's output
 };
 

@@ -27,7 +27,6 @@ DesPlacement::DesPlacement(const DesCircuit& circuit, std::span<const Comparison
   mark(compared, false, at_once_);
   choose_slots(compared);
   drop_slots(policy.slots);
-  find_only_uses();
 }
 
 std::size_t DesPlacement::level_of(NodeId node) const {
@@ -180,20 +179,6 @@ std::size_t DesPlacement::count_again(NodeId root, std::size_t most, std::vector
   }
   for (const NodeId node : seen) marks[node] = 0;
   return gates <= most ? gates : 0;
-}
-
-void DesPlacement::find_only_uses() {
-  const auto count = static_cast<NodeId>(needed_.size());
-  only_use_.resize(count);
-  for (NodeId node = 0; node < count; ++node) only_use_[node] = node;
-  std::vector<bool> several(count);
-  for (NodeId node = 0; node < count; ++node) {
-    const Node& source = circuit_.nodes()[node];
-    if (source.kind != Node::Kind::keyed || !at_once_[node]) continue;
-    if (!is_sum(source.a) || level_of(source.a) != 0 || several[source.a]) continue;
-    several[source.a] = only_use_[source.a] != source.a;
-    only_use_[source.a] = several[source.a] ? source.a : node;
-  }
 }
 
 }  // namespace warpcipher::search::cuda

@@ -57,15 +57,15 @@ class DesPlacement {
   // half that the comparisons need; the others are computed when they are first needed.
   bool at_once(NodeId node) const;
 
+  // Whether a comparison depends on it.
+  bool is_needed(NodeId node) const { return needed_[node]; }
+
   // The word of shared memory that holds a node for the loops further in, or no_slot.
   std::uint32_t slot(NodeId node) const { return slots_[node]; }
   std::uint32_t slot_count() const { return slot_count_; }
 
   // A bit of a half block: left ^ (an S-box's output).
   bool is_sum(NodeId node) const;
-
-  // The only keyed node that uses a sum of the innermost loop; the node itself if there is none, or more than one.
-  NodeId only_use(NodeId node) const { return only_use_[node]; }
 
  private:
   bool is_gate(NodeId node) const { return circuit_.nodes()[node].kind == Node::Kind::gate; }
@@ -77,14 +77,12 @@ class DesPlacement {
   void take_slot(NodeId node);
   void drop_slots(std::uint32_t most);
   std::size_t count_again(NodeId root, std::size_t most, std::vector<NodeId>& marks, std::vector<NodeId>& leaves) const;
-  void find_only_uses();
 
   const DesCircuit& circuit_;
   const Levels& levels_;
   const std::size_t most_levels_;
   std::vector<bool> needed_, at_once_;
   std::vector<std::uint32_t> slots_;
-  std::vector<NodeId> only_use_;
   std::uint32_t slot_count_ = 0;
 };
 

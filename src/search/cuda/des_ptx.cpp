@@ -8,13 +8,13 @@
 #include "core/error.hpp"
 #include "search/cuda/des_check.hpp"
 #include "search/cuda/des_known_pass.hpp"
-#include "search/cuda/ptx_text.hpp"
+#include "search/cuda/des_masks.hpp"
+#include "search/cuda/des_ptx_keys.hpp"
+#include "search/cuda/des_ptx_text.hpp"
 
 namespace warpcipher::search::cuda {
 
 namespace {
-
-constexpr std::array lane_masks{"0xaaaaaaaa", "0xcccccccc", "0xf0f0f0f0", "0xff00ff00", "0xffff0000"};
 
 constexpr std::uint32_t no_register = ~std::uint32_t{0};
 
@@ -29,16 +29,18 @@ class Writer {
         policy_(policy),
         levels_(positions, layout.loops),
         placement_(circuit, compared, levels_, policy),
-        registers_(circuit.nodes().size(), no_register),
-        doubled_(circuit.nodes().size(), no_register) {}
+        masks_(circuit, placement_, compared, DesKeys::varying(positions, layout)),
+        keys_(circuit, positions, layout, policy.granules, placement_.slot_count()),
+        registers_(circuit.nodes().size(), no_register) {}
 
   DesKernel write() {
     begin();
+    const std::string start = text_.take();
     for (level_ = levels_.count(); level_-- > 0;) {
-      if (level_ + 1 < levels_.count()) label(loop_label(level_));
+      if (level_ + 1 < levels_.count()) text_.label(loop_label(level_));
       if (level_ == 0) begin_turn();
       for (NodeId node = 0; node < registers_.size(); ++node) {
-        if (placement_.level_of(node) == level_ && placement_.at_once(node)) settle(node);
+        if (placement_.level_of(node) == level_ && placement_.at_once(node)) value(node);
         if (level_ == 0) keep_in_step();
       }
       if (level_ == 0) break;
@@ -46,60 +48,25 @@ class Writer {
     }
     compare();
     end();
-    return finish();
+    const std::string loops = text_.take();
+    keys_.write_table(text_);
+    const std::string table = text_.take();
+    keys_.write_end(text_);
+    text_.line("ret");
+    return finish(start + table + loops + text_.take());
   }
 
  private:
-  // --- text ---
-
-  std::uint32_t fresh() { return register_count_++; }
-  static std::string name(std::uint32_t reg) { return "%r" + std::to_string(reg); }
-  void line(const std::string& text) { body_ += text + ";\n"; }
-  void label(const std::string& text) { body_ += text + ":\n"; }
-  static std::string loop(std::size_t level) { return "%loop" + std::to_string(level); }
+  static std::string name(std::uint32_t reg) { return DesText::name(reg); }
   static std::string loop_label(std::size_t level) { return "$loop" + std::to_string(level); }
-  void load_parameter(const std::string& to, std::size_t offset) {
-    line("ld.param.u32 " + to + ", " + ptx::address("parameters", offset));
-  }
-  std::uint32_t load_shared(const std::string& address) {
-    const std::uint32_t reg = fresh();
-    line("ld.volatile.shared.u32 " + name(reg) + ", " + address);
-    return reg;
-  }
-  // Volatile: otherwise the compiler would keep it in registers.
-  void store_shared(const std::string& address, const std::string& value) {
-    line("st.volatile.shared.u32 " + address + ", " + value);
-  }
-
-  std::uint32_t threads() const { return policy_.granules << layout_.threads.size(); }
   std::string slot_address(NodeId node) const {
-    return ptx::address("%slots", 4 * std::size_t{placement_.slot(node)} * threads());
+    return ptx::address("%slots", 4 * std::size_t{placement_.slot(node)} * keys_.threads());
   }
 
   // --- values ---
 
-  // Computes a node. If only one S-box takes a bit of a half block, the same gate adds its key bit; the gate that
-  // computes the half after next removes the key bit again.
-  void settle(NodeId node) {
-    if (registers_[node] != no_register) return;
-    const NodeId use = placement_.only_use(node);
-    const Node& sum = circuit_.nodes()[node];
-    if (!policy_.fold || level_ != 0 || use == node || is_folded(sum.a)) {
-      value(node);
-      return;
-    }
-    const std::uint32_t left = value(sum.a);
-    const std::uint32_t right = value(sum.b);
-    remember(use, lut3(ptx::xor3_table, left, right, mask_of(use)));
-  }
-
-  // Whether the node is available only with its key bit added.
-  bool is_folded(NodeId node) const {
-    const NodeId use = placement_.only_use(node);
-    return use != node && registers_[node] == no_register && registers_[use] != no_register && policy_.fold;
-  }
-
-  // The register that holds a node at the present level; writes the instructions that compute it, if needed.
+  // The register that holds a node at the present level, with what masks_ says that it has added; writes the
+  // instructions that compute it, if needed.
   std::uint32_t value(NodeId node) {
     if (registers_[node] != no_register) return registers_[node];
     const Node& source = circuit_.nodes()[node];
@@ -113,44 +80,101 @@ class Writer {
     }
     std::uint32_t reg = no_register;
     if (kept && outer) {
-      reg = load_shared(slot_address(node));
+      reg = text_.load_shared(slot_address(node));
     } else if (source.kind == Node::Kind::keyed) {
-      reg = add_key(node);
-    } else if (is_folded(node)) {
-      const NodeId use = placement_.only_use(node);
-      reg = lut3(ptx::xor_last_table, registers_[use], registers_[use], mask_of(use));
-    } else if (placement_.is_sum(node) && is_folded(source.a)) {
-      const NodeId use = placement_.only_use(source.a);
-      const std::uint32_t right = value(source.b);
-      reg = lut3(ptx::xor3_table, registers_[use], right, mask_of(use));
+      reg = add_key(source);
+    } else if (masks_.is_masked(node)) {
+      reg = add_halves(node);
     } else {
       const std::uint32_t a = value(source.a);
       const std::uint32_t b = value(source.b);
       const std::uint32_t c = value(source.c);
       reg = lut3(source.table, a, b, name(c));
     }
-    if (kept && !outer) store_shared(slot_address(node), name(reg));
+    if (kept && !outer) text_.store_shared(slot_address(node), name(reg));
     remember(node, reg);
     return reg;
   }
 
+  // The node with a mask added, or as it is.
+  std::uint32_t with_mask(NodeId node, const KeyBits& mask) { return add_mask(value(node), masks_.of(node) ^ mask); }
+  std::uint32_t plain(NodeId node) { return with_mask(node, KeyBits()); }
+
+  std::uint32_t add_mask(std::uint32_t reg, const KeyBits& mask) {
+    if (mask.empty()) return reg;
+    if (policy_.multiply) {
+      std::string loads;
+      const std::vector<std::string> factors = keys_.table().factors(mask, keys_.bits(), loads);
+      text_.append(loads);
+      if (!factors.empty()) {
+        const std::uint32_t sum = text_.fresh();
+        text_.line("mad.lo.u32 " + name(sum) + ", " + name(reg) + ", " + factors[1] + ", " + factors[0]);
+        return sum;
+      }
+    }
+    return add(reg, operands(mask));
+  }
+
+  // left ^ (an S-box's output), with the masks of both.
+  std::uint32_t add_halves(NodeId node) {
+    const Node& source = circuit_.nodes()[node];
+    const std::uint32_t left = value(source.a);
+    const std::uint32_t right = value(source.b);
+    std::vector<std::string> rest = operands(masks_.of(source.a) ^ masks_.of(node));
+    if (rest.empty()) return lut3(source.table, left, right, name(left));
+    const std::uint32_t sum = lut3(ptx::xor3_table, left, right, rest.back());
+    rest.pop_back();
+    return add(sum, rest);
+  }
+
+  std::vector<std::string> operands(const KeyBits& mask) {
+    std::string loads;
+    std::vector<std::string> found = keys_.table().operands(mask, keys_.bits(), loads);
+    text_.append(loads);
+    return found;
+  }
+
+  std::uint32_t add(std::uint32_t sum, const std::vector<std::string>& terms) {
+    for (std::size_t i = 0; i < terms.size(); i += 2) {
+      const std::uint32_t next = text_.fresh();
+      const std::string first = name(next) + ", " + name(sum) + ", " + terms[i];
+      text_.line(i + 1 < terms.size() ? "lop3.b32 " + first + ", " + terms[i + 1] + ", " + std::to_string(ptx::xor3_table)
+                                      : "xor.b32 " + first);
+      count_gates(1);
+      sum = next;
+    }
+    return sum;
+  }
+
+  // In outer loops masks are not worth a place in the table.
+  std::uint32_t add_key(const Node& keyed) {
+    if (level_ == 0) return with_mask(keyed.a, KeyBits(keyed.table));
+    const std::uint32_t base = value(keyed.a);
+    const std::string& bit = keys_.bits()[keyed.table];
+    return add(base, {bit[0] == '[' ? name(text_.load_shared(bit)) : bit});
+  }
+
   // Gives each output bit of a known pass a register.
   void run_known_pass(std::size_t number) {
-    KnownPass pass = known_pass(number);
+    KnownPass pass = keys_.known_pass(number);
     const WholePass& whole = circuit_.whole_passes()[number];
-    for (std::size_t i = 0; i < whole.from.size(); ++i) pass.from[i] = name(value(whole.from[i]));
+    for (std::size_t i = 0; i < whole.from.size(); ++i) {
+      pass.from[i] = name(with_mask(whole.from[i], known_pass_input_mask(whole.pass, i)));
+    }
     std::array<std::uint32_t, 64> results;
     for (std::size_t i = 0; i < results.size(); ++i) {
-      results[i] = fresh();
+      results[i] = text_.fresh();
       pass.to[i] = name(results[i]);
     }
-    body_ += write_known_pass(pass);
+    text_.append(write_known_pass(pass));
     count_gates(known_pass_gates());
     for (NodeId node = 0; node < registers_.size(); ++node) {
       const Node& bit = circuit_.nodes()[node];
       if (bit.kind != Node::Kind::whole || bit.a != number) continue;
-      if (placement_.slot(node) != no_slot) store_shared(slot_address(node), pass.to[bit.table]);
-      remember(node, results[bit.table]);
+      const KeyBits mask = masks_.of(node) ^ known_pass_output_mask(whole.pass, bit.table);
+      const std::uint32_t reg = add_mask(results[bit.table], mask);
+      if (placement_.slot(node) != no_slot) text_.store_shared(slot_address(node), name(reg));
+      remember(node, reg);
     }
   }
 
@@ -160,10 +184,8 @@ class Writer {
   }
 
   std::uint32_t lut3(unsigned table, std::uint32_t a, std::uint32_t b, const std::string& c) {
-    const std::uint32_t reg = fresh();
-    line("lop3.b32 " + name(reg) + ", " + name(a) + ", " + name(b) + ", " + c + ", " + std::to_string(table));
     count_gates(1);
-    return reg;
+    return text_.lut3(table, a, b, c);
   }
 
   void count_gates(std::size_t count) {
@@ -171,137 +193,23 @@ class Writer {
     gates_per_turn_ += std::ldexp(static_cast<double>(count), -static_cast<int>(level_));
   }
 
-  std::uint32_t add_key(NodeId node) {
-    const NodeId base = circuit_.nodes()[node].a;
-    const std::uint32_t plain = value(base);
-    const std::string mask = mask_of(node);
-    const std::uint32_t reg = fresh();
-    if (mask[0] != '%' || !policy_.multiply) {
-      line("xor.b32 " + name(reg) + ", " + name(plain) + ", " + mask);
-      return reg;
-    }
-    if (doubled_[base] == no_register) {
-      doubled_[base] = fresh();
-      doubled_present_.push_back(base);
-      line("mad.lo.u32 " + name(doubled_[base]) + ", " + name(plain) + ", %two, %one");
-    }
-    line("mad.lo.u32 " + name(reg) + ", " + name(doubled_[base]) + ", " + mask + ", " + name(plain));
-    return reg;
-  }
-
-  // The mask of a keyed node's key bit, as an operand.
-  std::string mask_of(NodeId node) {
-    const std::string& mask = masks_[circuit_.nodes()[node].table];
-    return mask[0] == '[' ? name(load_shared(mask)) : mask;
-  }
-
   // Registers are not kept from one loop to the next; slots are.
   void forget() {
     for (const NodeId node : present_) registers_[node] = no_register;
     present_.clear();
-    for (const NodeId node : doubled_present_) doubled_[node] = no_register;
-    doubled_present_.clear();
   }
 
   // --- the kernel ---
 
   void begin() {
-    line("mov.u32 %thread, %tid.x");
-    line("mov.u32 %granule, %ctaid.x");
-    line("mov.u32 %slots, kept");
-    line("mad.lo.u32 %slots, %thread, 4, %slots");
-    load_parameter("%two", offsetof(DesParameters, two));
-    // Through memory, so that it stays in a register: a multiply-add takes one operand from elsewhere, which is %two.
-    load_parameter("%one", offsetof(DesParameters, one));
-    store_shared("[%slots]", "%one");
-    line("ld.volatile.shared.u32 %one, [%slots]");
-    load_parameter("%zero", offsetof(DesParameters, zero));
     for (std::size_t i = 0; i < des_inputs; ++i) {
-      inputs_[i] = fresh();
-      load_parameter(name(inputs_[i]), offsetof(DesParameters, inputs) + 4 * i);
+      inputs_[i] = text_.fresh();
+      text_.load_parameter(name(inputs_[i]), offsetof(DesParameters, inputs) + 4 * i);
     }
-    for (const std::size_t position : key_positions()) {
-      masks_[position] = name(fresh());
-      load_parameter(masks_[position], offsetof(DesParameters, planes) + 4 * position);
-    }
-    for (std::size_t i = 0; i < lane_bits; ++i) mask_at(layout_.lanes[i]) = lane_masks[i];
-    if (policy_.granules > 1) {
-      line("shr.u32 %group, %thread, " + std::to_string(layout_.threads.size()));
-      line("and.b32 %thread, %thread, " + std::to_string((1u << layout_.threads.size()) - 1));
-      line("mad.lo.u32 %granule, %granule, " + std::to_string(policy_.granules) + ", %group");
-    }
-    spread(layout_.threads, "%thread");
-    load_parameter("%first", offsetof(DesParameters, granule));
-    line("add.u32 %first, %first, %granule");
-    spread(layout_.blocks, "%first");
-    if (policy_.granules > 1) store_block_masks();
-    store_known_keys();
-    for (std::size_t i = 0; i < layout_.loops.size(); ++i) {
-      mask_at(layout_.loops[i]) = loop(i);
-      line("mov.u32 " + loop(i) + ", %zero");
-    }
-    line("mov.u32 %note, notes");
-    line("mov.u32 %turn, 0");
+    keys_.write_start(text_);
+    text_.line("mov.u32 %note, notes");
+    text_.line("mov.u32 %turn, 0");
   }
-
-  // The positions of the bits of all keys that the circuit has.
-  std::vector<std::size_t> key_positions() const {
-    std::array<bool, most_des_keys> used{};
-    for (const DesPass& pass : circuit_.passes()) used[pass.key] = true;
-    std::vector<std::size_t> positions;
-    for (std::size_t position = 0; position < most_key_bits; ++position) {
-      if (used[position / des_key_bits]) positions.push_back(position);
-    }
-    return positions;
-  }
-
-  std::string& mask_at(std::uint8_t bit) { return masks_[positions_[bit]]; }
-
-  void spread(const std::vector<std::uint8_t>& bits, const char* source) {
-    for (std::size_t i = 0; i < bits.size(); ++i) {
-      mask_at(bits[i]) = name(fresh());
-      line("bfe.s32 " + mask_at(bits[i]) + ", " + source + ", " + std::to_string(i) + ", 1");
-    }
-  }
-
-  // The masks of block bits, equal in a granule but not in a block: too many for registers.
-  void store_block_masks() {
-    line("mov.u32 %group_masks, kept");
-    line("mad.lo.u32 %group_masks, %group, " + std::to_string(4 * group_words()) + ", %group_masks");
-    for (std::size_t i = 0; i < layout_.blocks.size(); ++i) {
-      const std::string address = ptx::address("%group_masks", 4 * slot_words() * threads() + 4 * i);
-      store_shared(address, mask_at(layout_.blocks[i]));
-      mask_at(layout_.blocks[i]) = address;
-    }
-    line("bar.sync 0");
-  }
-  std::size_t block_mask_words() const { return policy_.granules > 1 ? group_words() * policy_.granules : 0; }
-
-  // The masks of known passes, the same for a launch. They follow those of block bits.
-  KnownPass known_pass(std::size_t number) const {
-    KnownPass pass;
-    pass.pass = circuit_.whole_passes()[number].pass;
-    pass.prefix = "known" + std::to_string(number);
-    pass.shared = "%" + pass.prefix + "_words";
-    const std::size_t first = des_key_bits * pass.pass.key;
-    for (std::size_t i = 0; i < des_key_bits; ++i) pass.planes[i] = masks_[first + i];
-    return pass;
-  }
-  void store_known_keys() {
-    const std::size_t count = circuit_.whole_passes().size();
-    for (std::size_t number = 0; number < count; ++number) {
-      const KnownPass pass = known_pass(number);
-      const std::size_t words = slot_words() * threads() + block_mask_words() + known_pass_words * number;
-      line(".reg .u32 " + pass.shared);
-      line("mov.u32 " + pass.shared + ", kept");
-      line("add.u32 " + pass.shared + ", " + pass.shared + ", " + std::to_string(4 * words));
-      body_ += write_known_pass_masks(pass);
-    }
-    if (count > 0) line("bar.sync 0");
-  }
-  // Shared words of a thread: slots; later, in the same place, a key for each bit of a word.
-  std::size_t slot_words() const { return std::max<std::size_t>(placement_.slot_count(), DesCheck::key_words); }
-  std::size_t group_words() const { return (layout_.blocks.size() + 31) / 32 * 32; }
 
   void begin_turn() {
     gates_ = 0;
@@ -319,7 +227,7 @@ class Writer {
   // Barriers in the middle of each part of the turn (see the header): between turns the work of warps differs.
   void keep_in_step() {
     if (barriers_ >= policy_.barriers || 2 * gates_ * policy_.barriers < gates_of_turn_ * (2 * barriers_ + 1)) return;
-    line("bar.sync 0");
+    text_.line("bar.sync 0");
     ++barriers_;
   }
 
@@ -327,48 +235,48 @@ class Writer {
   void compare() {
     std::uint32_t differences = no_register;
     for (const Comparison& comparison : compared_) {
-      const std::uint32_t a = value(comparison.forward);
-      const std::uint32_t b = value(comparison.backward);
+      const std::uint32_t a = plain(comparison.forward);
+      const std::uint32_t b = plain(comparison.backward);
       const bool first = differences == no_register;
       differences = first ? lut3(xor_table, a, b, name(a)) : lut3(ptx::gather_table, differences, a, name(b));
     }
-    line("setp.ne.u32 %left, " + name(differences) + ", 0xffffffff");
-    line("@%left st.local.v2.u32 [%note], {" + name(differences) + ", %turn}");
-    line("@%left add.u32 %note, %note, 8");
-    line("add.u32 %turn, %turn, 1");
+    text_.line("setp.ne.u32 %left, " + name(differences) + ", 0xffffffff");
+    text_.line("@%left st.local.v2.u32 [%note], {" + name(differences) + ", %turn}");
+    text_.line("@%left add.u32 %note, %note, 8");
+    text_.line("add.u32 %turn, %turn, 1");
   }
 
   // The bit of each loop changes from zeros to ones for its second turn, and back.
   void end() {
     for (std::size_t i = 0; i < layout_.loops.size(); ++i) {
-      line("not.b32 " + loop(i) + ", " + loop(i));
-      line("setp.ne.u32 %again, " + loop(i) + ", 0");
-      line("@%again bra " + loop_label(i));
+      const std::string loop = DesKeys::loop(i);
+      text_.line("not.b32 " + loop + ", " + loop);
+      text_.append(keys_.table().flip(positions_[layout_.loops[i]]));
+      text_.line("setp.ne.u32 %again, " + loop + ", 0");
+      text_.line("@%again bra " + loop_label(i));
     }
     DesCheck check;
     check.passes.assign(circuit_.passes().begin(), circuit_.passes().end());
     check.known = circuit_.known();
-    check.threads = threads();
+    check.threads = keys_.threads();
     for (const auto* bits : {&layout_.lanes, &layout_.loops}) {
       for (const std::uint8_t bit : *bits) check.varying.push_back(positions_[bit]);
     }
     for (std::size_t i = 0; i < des_inputs; ++i) check.inputs[i] = name(inputs_[i]);
-    check.masks = masks_;
-    body_ += write_des_check(check);
-    line("ret");
+    check.masks = keys_.bits();
+    text_.line("bar.sync 0");
+    text_.append(write_des_check(check));
   }
 
-  DesKernel finish() {
-    const std::size_t words =
-        slot_words() * threads() + block_mask_words() + known_pass_words * circuit_.whole_passes().size();
-    std::string text = ptx::kernel_begin(DesKernel::name, sizeof(DesParameters), threads(), 16);
+  DesKernel finish(const std::string& body) const {
+    std::string text = ptx::kernel_begin(DesKernel::name, sizeof(DesParameters), keys_.threads(), 16);
     text += ".local .align 8 .b8 notes[" + std::to_string(8 * ((std::size_t{1} << layout_.loops.size()) + 1)) + "];\n";
     text += ".reg .pred %left, %again;\n";
-    text += ".reg .u32 %thread, %granule, %first, %group, %group_masks, %slots, %one, %two, %zero, %note, %turn;\n";
+    text += ".reg .u32 %thread, %granule, %first, %group, %group_masks, %slots, %zero, %note, %turn;\n";
     text += ".reg .u32 %loop<" + std::to_string(layout_.loops.size()) + ">;\n";
-    text += ".reg .u32 %r<" + std::to_string(register_count_) + ">;\n";
-    text += body_ + "}\n";
-    return {std::move(text), 4 * words, threads(), policy_.granules, gates_per_turn_};
+    text += ".reg .u32 %r<" + std::to_string(text_.register_count()) + ">;\n";
+    text += body + "}\n";
+    return {std::move(text), 4 * keys_.shared_words(), keys_.threads(), policy_.granules, gates_per_turn_};
   }
 
   const DesCircuit& circuit_;
@@ -378,15 +286,15 @@ class Writer {
   const DesPolicy policy_;
   const Levels levels_;
   const DesPlacement placement_;
+  const DesMasks masks_;
 
-  std::string body_;
-  std::uint32_t register_count_ = 0;
+  DesText text_;
+  DesKeys keys_;
   std::size_t level_ = 0;
   std::size_t gates_ = 0, gates_of_turn_ = 0, barriers_ = 0;
   double gates_per_turn_ = 0;
-  std::vector<std::uint32_t> registers_, doubled_;  // by node
-  std::vector<NodeId> present_, doubled_present_;   // those that have one
-  std::array<std::string, most_key_bits> masks_;    // by position: a register, a constant or an address
+  std::vector<std::uint32_t> registers_;  // by node
+  std::vector<NodeId> present_;           // those that have one
   std::array<std::uint32_t, des_inputs> inputs_{};
 };
 

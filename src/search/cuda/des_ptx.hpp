@@ -34,14 +34,12 @@ namespace warpcipher::search::cuda {
 struct DesParameters {
   std::uint32_t planes[most_key_bits];  // 0 or ~0, by position
   std::uint32_t inputs[des_inputs];     // 0 or ~0, as Node::table numbers them
-  std::uint32_t one = 1, two = 2;       // unknown to the compiler, which would turn the products into shifts
-  std::uint32_t zero = 0;               // unknown to it too, or it would unroll the loops
+  std::uint32_t zero = 0;               // unknown to the compiler, or it would unroll the loops
   std::uint32_t granule;                // the low bits of the number of the first granule
   std::uint32_t capacity;               // hits that the buffer has room for
-  std::uint32_t unused = 0;
   std::uint64_t hits;  // address: the number of hits, as 32 bits of 128, then the hits
 };
-static_assert(sizeof(DesParameters) == 1216, "the kernel reads it by offsets");
+static_assert(sizeof(DesParameters) == 1208, "the kernel reads it by offsets");
 
 // Keys of one turn of a thread that passed.
 struct DesHit {

@@ -13,7 +13,6 @@
 #include "core/error.hpp"
 #include "core/wipe.hpp"
 #include "search/cuda/des_check.hpp"
-#include "search/cuda/des_known_pass.hpp"
 #include "search/cuda/des_ptx.hpp"
 #include "search/cuda/launch_ranges.hpp"
 #include "search/cuda/module.hpp"
@@ -176,7 +175,7 @@ class DesSearch::Run final : public LaunchRanges {
       compared = std::move(its_own);
     }
     for (const DesPolicy& policy : policies) {
-      DesKernel kernel = write_des_kernel(*chosen, compared, positions_, layout_, with_room(policy, *chosen));
+      DesKernel kernel = write_kernel(*chosen, compared, policy);
       if (kernel_.ptx.empty() || work_of(kernel) < work_of(kernel_)) kernel_ = std::move(kernel);
     }
     module_ = std::make_unique<Module>(kernel_.ptx, DesKernel::name, kernel_.shared_len);
@@ -210,12 +209,16 @@ class DesSearch::Run final : public LaunchRanges {
     return found;
   }
 
-  // Known passes need shared memory, which leaves fewer slots.
-  DesPolicy with_room(DesPolicy policy, const DesCircuit& circuit) const {
-    const std::size_t words = known_pass_words * circuit.whole_passes().size();
-    const std::size_t threads = std::size_t{policy.granules} << shape_.thread_bits;
-    policy.slots -= std::min(policy.slots, static_cast<std::uint32_t>((words + threads - 1) / threads));
-    return policy;
+  // Keys need shared memory besides slots, how much is known when the kernel has been written.
+  DesKernel write_kernel(const DesCircuit& circuit, std::span<const Comparison> compared, DesPolicy policy) const {
+    const std::size_t slot_len = 4 * (std::size_t{policy.granules} << shape_.thread_bits);  // of all threads
+    const std::size_t room = slot_len * (policy.slots + (policy.granules > 1 ? 1 : 0));
+    while (true) {
+      DesKernel kernel = write_des_kernel(circuit, compared, positions_, layout_, policy);
+      if (kernel.shared_len <= room || policy.slots == 0) return kernel;
+      const std::size_t over = (kernel.shared_len - room + slot_len - 1) / slot_len;
+      policy.slots -= static_cast<std::uint32_t>(std::min<std::size_t>(over, policy.slots));
+    }
   }
 
   // Bits above those of a launch are constant for it.

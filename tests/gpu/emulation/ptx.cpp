@@ -159,11 +159,12 @@ void PtxKernel::parse_line(std::string line, std::map<std::string, std::uint32_t
     instruction.code = code == "ld.global.u32" ? Code::ld_global : Code::ld_shared;
     instruction.to = number_of(parts[1]);
     instruction.from[0] = operand(address(parts[2]));
-  } else if (code == "ld.volatile.shared.v4.u32") {
-    instruction.code = Code::ld_shared4;
+  } else if (code == "ld.volatile.shared.v2.u32" || code == "ld.volatile.shared.v4.u32") {
+    const std::size_t words = code == "ld.volatile.shared.v2.u32" ? 2 : 4;
+    instruction.code = words == 2 ? Code::ld_shared2 : Code::ld_shared4;
     instruction.to = number_of(parts[1]);
-    for (std::size_t i = 1; i < 4; ++i) instruction.from[i] = {false, number_of(parts[1 + i])};
-    instruction.from[0] = operand(address(parts[5]));
+    for (std::size_t i = 1; i < words; ++i) instruction.from[i] = {false, number_of(parts[1 + i])};
+    instruction.from[0] = operand(address(parts[1 + words]));
   } else if (code == "st.volatile.shared.u32" || code == "st.shared.u32") {
     if (parts.size() != 3) refuse("operands", line);
     instruction.code = Code::st_shared;

@@ -43,6 +43,7 @@ class PtxKernel {
     ld_param,
     ld_param64,
     ld_shared,
+    ld_shared2,
     ld_shared4,
     lop3,
     mad,

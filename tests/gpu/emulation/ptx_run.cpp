@@ -242,11 +242,13 @@ class PtxKernel::Warp {
         return;
       case Code::ld_shared:
         return each(i.to, [&](auto lane) { return shared_word(i, lane); });
+      case Code::ld_shared2:
       case Code::ld_shared4: {
+        const std::uint32_t words = i.code == Code::ld_shared2 ? 2 : 4;
         Instruction part = i;
-        for (std::uint32_t k = 0; k < 4; ++k, part.extra += 4) {
+        for (std::uint32_t k = 0; k < words; ++k, part.extra += 4) {
           each(k == 0 ? i.to : i.from[k].value, [&](auto lane) {
-            if ((get32(i.from[0], lane) + i.extra) % 16 != 0) refuse("shared memory out of line", kernel_.name_);
+            if ((get32(i.from[0], lane) + i.extra) % (4 * words) != 0) refuse("shared memory out of line", kernel_.name_);
             return shared_word(part, lane);
           });
         }
