@@ -349,7 +349,7 @@ struct DesSbox<4> {
   }
 };
 
-// S5: 25 gates.
+// S5: 24 gates.
 template <>
 struct DesSbox<5> {
   template <class Word>
@@ -360,35 +360,34 @@ struct DesSbox<5> {
     const Word x3 = in[3];
     const Word x4 = in[4];
     const Word x5 = in[5];
-    const Word x6 = lut3<0xab>(x0, x2, x5);
-    const Word x7 = lut3<0xb9>(x0, x4, x5);
-    const Word x8 = lut3<0xe8>(x1, x6, x7);
-    const Word x9 = lut3<0x34>(x0, x2, x7);
-    const Word x10 = lut3<0xce>(x0, x4, x8);
-    const Word x11 = lut3<0x29>(x1, x9, x10);
-    const Word x12 = lut3<0xa6>(x3, x8, x11);
-    const Word x13 = lut3<0x49>(x0, x2, x4);
-    const Word x14 = lut3<0x96>(x1, x5, x13);
-    const Word x15 = lut3<0xca>(x0, x1, x2);
-    const Word x16 = lut3<0x7e>(x2, x6, x14);
-    const Word x17 = lut3<0x96>(x7, x15, x16);
-    const Word x18 = lut3<0xca>(x3, x14, x17);
-    const Word x19 = lut3<0xe5>(x0, x1, x7);
-    const Word x20 = lut3<0x97>(x9, x10, x14);
-    const Word x21 = lut3<0x47>(x13, x19, x20);
-    const Word x22 = lut3<0x3b>(x2, x7, x13);
-    const Word x23 = lut3<0xd9>(x14, x20, x22);
-    const Word x24 = lut3<0xca>(x3, x21, x23);
-    const Word x25 = lut3<0xb1>(x0, x2, x7);
-    const Word x26 = lut3<0x47>(x10, x13, x14);
-    const Word x27 = lut3<0x6e>(x16, x25, x26);
-    const Word x28 = lut3<0x94>(x1, x10, x23);
-    const Word x29 = lut3<0xd9>(x0, x11, x28);
-    const Word x30 = lut3<0xc6>(x3, x27, x29);
-    out[0] = x24;
-    out[1] = x18;
-    out[2] = x12;
-    out[3] = x30;
+    const Word x6 = lut3<0x54>(x0, x2, x5);
+    const Word x7 = lut3<0x46>(x0, x4, x5);
+    const Word x8 = lut3<0x8e>(x1, x6, x7);
+    const Word x9 = lut3<0x38>(x0, x2, x7);
+    const Word x10 = lut3<0x32>(x0, x4, x8);
+    const Word x11 = lut3<0x16>(x1, x9, x10);
+    const Word x12 = lut3<0xb6>(x0, x2, x4);
+    const Word x13 = lut3<0x96>(x1, x5, x12);
+    const Word x14 = lut3<0xca>(x0, x7, x13);
+    const Word x15 = lut3<0x18>(x2, x6, x13);
+    const Word x16 = lut3<0x16>(x1, x14, x15);
+    const Word x17 = lut3<0x9e>(x9, x10, x13);
+    const Word x18 = lut3<0x32>(x5, x7, x16);
+    const Word x19 = lut3<0x6e>(x13, x17, x18);
+    const Word x20 = lut3<0x0e>(x0, x11, x12);
+    const Word x21 = lut3<0x56>(x9, x18, x20);
+    const Word x22 = lut3<0xd6>(x8, x13, x21);
+    const Word x23 = lut3<0x7e>(x11, x22, x20);
+    const Word x24 = lut3<0x74>(x12, x21, x17);
+    const Word x25 = lut3<0xda>(x10, x15, x21);
+    const Word x26 = lut3<0xca>(x3, x24, x19);
+    const Word x27 = lut3<0x3a>(x3, x13, x16);
+    const Word x28 = lut3<0xa9>(x3, x8, x11);
+    const Word x29 = lut3<0xa6>(x3, x23, x25);
+    out[0] = x26;
+    out[1] = x27;
+    out[2] = x28;
+    out[3] = x29;
   }
 };
 
