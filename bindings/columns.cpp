@@ -83,17 +83,25 @@ std::size_t iv_len_of(std::size_t size, std::size_t count, const Algorithm& algo
   return count != 0 ? size / count : 0;
 }
 
-nb::object as_bytes(const void* data, std::size_t size) { return nb::bytes(data, size); }
+std::span<Result> results_in(nb::handle bytes, std::size_t count) {
+  return {reinterpret_cast<Result*>(bytes_of(bytes)), count};
+}
 
-// 8 bytes of count written and 1 byte of status for each message.
-nb::tuple to_tuple(std::span<const Result> results) {
-  std::vector<std::uint64_t> written(results.size());
-  std::vector<std::uint8_t> status(results.size());
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    status[i] = static_cast<std::uint8_t>(results[i].status);
-    written[i] = results[i].status == Status::ok ? results[i].written : 0;
+// 8 bytes of count written and 1 byte of status for each message, from the bytes of results.
+nb::tuple split_results(nb::bytes bytes) {
+  const std::size_t count = bytes.size() / sizeof(Result);
+  const nb::object written = new_bytes(8 * count), status = new_bytes(count);
+  const auto* const from = static_cast<const std::uint8_t*>(bytes.data());
+  std::uint8_t* const to_written = bytes_of(written);
+  std::uint8_t* const to_status = bytes_of(status);
+  for (std::size_t i = 0; i < count; ++i) {
+    Result result;
+    std::memcpy(&result, from + sizeof result * i, sizeof result);
+    const std::uint64_t bytes_written = result.status == Status::ok ? result.written : 0;
+    to_status[i] = static_cast<std::uint8_t>(result.status);
+    std::memcpy(to_written + 8 * i, &bytes_written, 8);
   }
-  return nb::make_tuple(as_bytes(written.data(), 8 * written.size()), as_bytes(status.data(), status.size()));
+  return nb::make_tuple(written, status);
 }
 
 // The arguments of a batch: a ColumnsCall of python/warpcipher/columns.py. Columns are host memory, or Spans.
@@ -174,11 +182,13 @@ nb::tuple run(nb::handle call_object) {
   columns.aad_lengths = aad_lengths.values();
   columns.tag_len = call.shape.tag_len;
 
-  std::vector<Result> results(count);
+  const nb::object results = new_bytes(count * sizeof(Result));
+  const std::span<Result> outcome = results_in(results, count);
+  Status status = Status::ok;
   {
     const GilReleased released;
     const DeviceScope scope(in.device());
-    run_columns(call.engine, columns, results, call.stream);
+    status = run_columns(call.engine, columns, outcome, call.stream);
   }
   if (in.device() != host_device) {
     std::vector<nb::object> objects = keys.objects();
@@ -186,12 +196,11 @@ nb::tuple run(nb::handle call_object) {
     keep_until_done(std::move(objects), in.device(), call.stream);
   }
 
-  const nb::tuple outcome = to_tuple(results);
-  return nb::make_tuple(output, outcome[0], outcome[1]);
+  return nb::make_tuple(output, results, status == Status::ok);
 }
 
-// Columns of a device, as Spans; results gets a Result for each message.
-void run_on_device(nb::handle call_object, nb::handle results_object) {
+// Columns of a device, as Spans; results gets a Result for each message. Returns whether all are good.
+bool run_on_device(nb::handle call_object, nb::handle results_object) {
   const Call call(call_object);
   const Algorithm& algorithm = call.algorithm;
   const Operand in(call.data, "data", Operand::Use::read);
@@ -241,19 +250,22 @@ void run_on_device(nb::handle call_object, nb::handle results_object) {
     objects.insert(objects.end(), keys->objects().begin(), keys->objects().end());
   }
   const std::span outcome(reinterpret_cast<Result*>(results.data()), results.size() / sizeof(Result));
+  Status status = Status::ok;
   {
     const GilReleased released;
     const DeviceScope scope(in.device());
-    run_columns(call.engine, columns, outcome, call.stream);
+    status = run_columns(call.engine, columns, outcome, call.stream);
   }
   keep_until_done(std::move(objects), in.device(), call.stream);
+  return status == Status::ok;
 }
 
 // Results from device memory, as run() gives them.
-nb::tuple fetch_results(nb::handle results_object, std::uintptr_t stream) {
+nb::object fetch_results(nb::handle results_object, std::uintptr_t stream) {
   const Operand results(results_object, "results", Operand::Use::read);
   const std::size_t count = results.size() / sizeof(Result);
-  std::vector<Result> outcome(count);
+  const nb::object fetched = new_bytes(count * sizeof(Result));
+  const std::span<Result> outcome = results_in(fetched, count);
   {
     const GilReleased released;
     const DeviceScope scope(results.device());
@@ -261,22 +273,26 @@ nb::tuple fetch_results(nb::handle results_object, std::uintptr_t stream) {
     engine.copy_to_host(outcome.data(), results.data(), count * sizeof(Result), reinterpret_cast<Stream>(stream));
     engine.wait(reinterpret_cast<Stream>(stream));
   }
-  return to_tuple(outcome);
+  return fetched;
 }
 
 }  // namespace
 
 void bind_columns(nb::module_& m) {
   m.def("run_device_columns", &run_on_device, nb::arg("call"), nb::arg("results"),
-        nb::sig("def run_device_columns(call: object, results: object) -> None"),
-        "run_columns for columns on the GPU that holds data and out; results gets RESULT_SIZE bytes a message there.");
+        nb::sig("def run_device_columns(call: object, results: object) -> bool"),
+        "run_columns for columns on the GPU that holds data and out; results gets RESULT_SIZE bytes a message there. "
+        "True: no message failed.");
   m.def("fetch_results", &fetch_results, nb::arg("results"), nb::arg("stream"),
-        nb::sig("def fetch_results(results: object, stream: int) -> tuple[bytes, bytes]"),
-        "8 bytes of count written and 1 byte of status for each message, from the results of run_device_columns.");
+        nb::sig("def fetch_results(results: object, stream: int) -> bytes"),
+        "The results of run_device_columns in host memory.");
+  m.def("split_results", &split_results, nb::arg("results"),
+        nb::sig("def split_results(results: bytes) -> tuple[bytes, bytes]"),
+        "8 bytes of count written and 1 byte of status for each message, from RESULT_SIZE bytes each.");
   m.attr("RESULT_SIZE") = sizeof(Result);
   m.def("run_columns", &run, nb::arg("call"),
-        nb::sig("def run_columns(call: object) -> tuple[typing.Any, bytes, bytes]"),
-        "The output, 8 bytes of count written and 1 byte of status for each message.");
+        nb::sig("def run_columns(call: object) -> tuple[typing.Any, bytes, bool]"),
+        "The output, RESULT_SIZE bytes a message for split_results, and whether no message failed.");
   m.def(
       "columns_output_size",
       [](nb::handle object) {

@@ -55,17 +55,18 @@ class Columns(Generic[OutT]):
              INVALID_TAG or INVALID_PADDING. The output of a failed message is zeros.
     """
 
-    __slots__ = ("_fetch", "_outcome", "out")
+    __slots__ = ("_are_good", "_fetch", "_outcome", "out")
 
-    def __init__(self, out: OutT, fetch: Callable[[], tuple[bytes, bytes]]) -> None:
+    def __init__(self, out: OutT, fetch: Callable[[], bytes], are_good: bool) -> None:
         self.out = out
         self._fetch = fetch
+        self._are_good = are_good  # known without the results of each message
         self._outcome: tuple[bytes, bytes] | None = None
 
     def _fetched(self) -> tuple[bytes, bytes]:
         """Written and status; from a GPU the first call copies them, and waits for that."""
         if self._outcome is None:
-            self._outcome = self._fetch()
+            self._outcome = _native.split_results(self._fetch())
         return self._outcome
 
     @property
@@ -88,9 +89,9 @@ class Columns(Generic[OutT]):
 
     def _failed(self) -> list[int]:
         """The numbers of the failed messages."""
-        all_status = self._fetched()[1]
-        if all_status.count(_native.Status.OK) == len(all_status):
+        if self._are_good:
             return []
+        all_status = self._fetched()[1]
         return [i for i, status in enumerate(all_status) if status != _native.Status.OK]
 
     def __repr__(self) -> str:
@@ -249,8 +250,8 @@ def run_columns(
     if type(lengths) not in PLAIN and _later.load("arrays").is_on_device(lengths):
         return _run_on_device(call, stream)
     if stream is None and type(data) in PLAIN and (out is None or type(out) in PLAIN):
-        made, written, status = _native.run_columns(call)
-        return Columns(made if out is None else out, lambda: (written, status))
+        made, results, are_good = _native.run_columns(call)
+        return Columns(made if out is None else out, lambda: results, are_good)
     return _run_arrays(call, stream)
 
 
@@ -274,10 +275,10 @@ def _run_arrays(call: ColumnsCall, stream: StreamLike) -> Columns[Any]:
         made = library.empty(_native.columns_output_size(call), call.data, asked)
         target = library.view(made, "out", pointer, True)
     viewed = call._replace(data=source, out=target, stream=pointer)
-    held, written, status = _native.run_columns(viewed)
+    held, results, are_good = _native.run_columns(viewed)
     if made is not None:
-        return Columns(library.finish(made), lambda: (written, status))
-    return Columns(held if call.out is None else call.out, lambda: (written, status))
+        return Columns(library.finish(made), lambda: results, are_good)
+    return Columns(held if call.out is None else call.out, lambda: results, are_good)
 
 
 # The columns that may lie on a GPU, and the bytes of an integer in each; 1: anything as bytes.
@@ -325,5 +326,5 @@ def _run_on_device(call: ColumnsCall, stream: StreamLike) -> Columns[Any]:
     room = len(viewed.lengths) // 8 * _native.RESULT_SIZE
     results = _native.DeviceArray(room, device, pointer)
     view = arrays.library_of(results, "results").view(results, "results", pointer, True)
-    _native.run_device_columns(viewed, view)
-    return Columns(call.out, lambda: _native.fetch_results(view, pointer))
+    are_good = _native.run_device_columns(viewed, view)
+    return Columns(call.out, lambda: _native.fetch_results(view, pointer), are_good)

@@ -354,3 +354,22 @@ def test_no_messages() -> None:
     columns = wc.run_columns("aes-128-gcm", "encrypt", bytes(16), b"", lengths=[])
     assert columns.out == b""
     assert list(columns.status) == list(columns.written) == []
+
+
+def test_results_of_a_good_batch_are_not_fetched_to_say_so() -> None:
+    """Millions would take longer than the batch. What is asked for is there all the same."""
+    fetched: list[bool] = []
+
+    def fetch() -> bytes:
+        fetched.append(True)
+        done = wc.run_columns(
+            "aes-128-ctr", "encrypt", bytes(16), bytes(3), lengths=[3], ivs=bytes(16)
+        )
+        return done._fetch()
+
+    columns = wc.Columns(b"", fetch, True)
+    assert columns.raise_for_status() is columns
+    assert not fetched
+    assert list(columns.written) == [3]
+    assert list(columns.status) == [0]
+    assert len(fetched) == 1
