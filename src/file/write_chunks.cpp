@@ -233,6 +233,8 @@ class WriteSlot {
     has_stream_ = true;
     pinned_ = static_cast<std::uint8_t*>(engine_.allocate_pinned(room_));
     sealed_ = static_cast<std::uint8_t*>(engine_.allocate(room_, stream_));
+    // What lies between chunks is copied to the host, and not written.
+    if (!chunks_.tags.empty()) engine_.clear(sealed_, room_, stream_);
     text_ = static_cast<std::uint8_t*>(engine_.allocate(room_, stream_));
   }
 
