@@ -71,7 +71,9 @@ std::string Shape::text() const {
          (key_bytes ? " as bytes" : "") + (device_columns ? " columns on the device" : "") +
          (offsets ? " offsets" : "") + (in_place ? " in place" : "") + (aad_ranges ? " aad ranges" : "") +
          (pads ? " padded" : "") + (one_length ? " one length" : "") + (gaps ? "" : " no gaps") +
-         (messages ? " as messages" : "") + " tag " + std::to_string(tag_len) + " slack " + std::to_string(slack);
+         (messages ? " as messages" : "") +
+         (every_other != 0 ? " every other at most " + std::to_string(every_other) : "") + " tag " +
+         std::to_string(tag_len) + " slack " + std::to_string(slack);
 }
 
 ColumnarBatch::ColumnarBatch(const Algorithm& algorithm, const Shape& shape) : algorithm_(algorithm), shape_(shape) {
@@ -94,6 +96,7 @@ ColumnarBatch::ColumnarBatch(const Algorithm& algorithm, const Shape& shape) : a
   for (std::size_t i = 0; i < shape.count; ++i) {
     const std::size_t any = shape.shortest + random_below(shape.longest - shape.shortest + 1);
     std::size_t text = (shape.one_length ? shape.longest : any) / unit * unit;
+    if (shape.every_other != 0 && i % 2 == 0) text = random_below(shape.every_other + 1) / unit * unit;
     if (algorithm.mode.id == Mode::xts) text = std::max<std::size_t>(text, 16);
     std::size_t padding = shape.pads ? block_len_ - text % block_len_ : 0;
     if (!encrypting) {  // there it is part of the text

@@ -31,9 +31,10 @@ struct Shape {
   std::size_t shortest = 0;
   bool pads = false;
   bool one_length = false;
-  bool gaps = true;        // where there are offsets
-  std::size_t slack = 64;  // bytes of the buffers after the last message
-  bool messages = false;   // given as objects, in any order
+  bool gaps = true;             // where there are offsets
+  std::size_t slack = 64;       // bytes of the buffers after the last message
+  bool messages = false;        // given as objects, in any order
+  std::size_t every_other = 0;  // not 0: each second message has at most so many bytes
 
   std::string text() const;
 };

@@ -37,7 +37,7 @@ ROUND_KEYS = {
     "OneKeySource": 36,
     "UnitSource": 20,
     "RowSource": 140,
-    "RowPlanning": 196,
+    "RowPlanning": 212,
 }
 SCHEDULE_LEN = 240
 # What follows the schedule in a CounterSource and a TextSource (lane_table/hybrid_source.hpp): up
@@ -63,29 +63,34 @@ def follow(code: str, keys: range, **how: Any) -> Flow:
 
 @cache
 def packed_kernels() -> dict[str, str]:
-    """Those of short messages by tables alone: names by tables, rounds, source of keys and end of
-    counters."""
+    """Those of short messages by tables alone, and of ends of messages: names by tables, rounds,
+    source of keys, end of counters, and what there is of messages."""
     found = {}
     for name in resources():
         match = re.search(
             r"packed_counter_kernelINS1_\d+(Tables\d+)ELi(\d+)ENS1_\d+(\w+?)"
-            r"ENS1_\d+(Big|Little)EndianCounterE",
+            r"ENS1_\d+(Big|Little)EndianCounterELb([01])E",
             name,
         )
         if match:
-            found[" ".join(match.groups())] = name
+            *parts, has_ends = match.groups()
+            found[" ".join([*parts, "ends" if has_ends == "1" else "whole"])] = name
     return found
 
 
 PACKED = (
-    "Tables128 10 OneKeySource Big",
-    "Tables128 14 OneKeySource Big",
-    "Tables128 10 RawKeySource Big",
-    "Tables128 0 BatchSource Big",
-    "Tables64 0 BatchSource Big",
-    "Tables128 10 RawKeySource Little",
-    "Tables128 0 BatchSource Little",
-    "Tables64 0 BatchSource Little",
+    "Tables128 10 OneKeySource Big whole",
+    "Tables128 14 OneKeySource Big whole",
+    "Tables128 10 RawKeySource Big whole",
+    "Tables128 0 BatchSource Big whole",
+    "Tables64 0 BatchSource Big whole",
+    "Tables128 10 RawKeySource Little whole",
+    "Tables128 0 BatchSource Little whole",
+    "Tables64 0 BatchSource Little whole",
+    "Tables128 10 OneKeySource Big ends",
+    "Tables128 14 OneKeySource Big ends",
+    "Tables128 0 BatchSource Big ends",
+    "Tables64 0 BatchSource Big ends",
 )
 
 

@@ -97,6 +97,11 @@ inline std::string choose(const Conditions& now, const std::string& what, std::m
     return name_of(choose_counter(now, {work["messages"], work["tiles"], work["units"], work["most"], rounds,
                                         work["keys"] == 1, work["keys"] == 2, static_cast<CounterForm>(work["form"])}));
   }
+  if (what == "ends") {
+    constexpr Mode modes[] = {Mode::ctr, Mode::gcm, Mode::gcm_siv, Mode::ecb};
+    return leaves_ends(now, modes[work["mode"]], work["messages"]) ? "apart" : "in tiles";
+  }
+  if (what == "least_chunked") return std::to_string(least_chunked(now, work["messages"], work["keys"]));
   if (what == "message") {
     constexpr Mode modes[] = {Mode::ecb, Mode::cbc, Mode::cfb, Mode::cfb8, Mode::ctr};
     return name_of(choose_text(now, {modes[work["mode"]], true, true, work["tiles"], 0}));

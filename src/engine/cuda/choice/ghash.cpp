@@ -16,16 +16,24 @@ using ghash::Work;
 constexpr std::uint64_t least_blocks = 4096;
 constexpr std::uint64_t least_blocks_of_key = 512;
 constexpr std::size_t least_short = 128;  // for each multiprocessor: 512 lanes, enough to hide latencies
+constexpr std::size_t least_rows = 32;    // likewise: four warps
 constexpr std::uint64_t least_blocks_of_warpgroups = std::uint64_t{1} << 22;  // 64 MiB
 
 Refusal forced() { return {Reason::forced, 0, 0, variables::ghash.name}; }
 
-bool is_short(const Work& work) { return work.most_blocks <= ghash::most_blocks_of_short; }
+Refusal refuse_long(const Work& work, std::uint64_t most) {
+  return work.most_blocks <= most ? Refusal{} : Refusal{Reason::long_messages, work.most_blocks, most};
+}
 
-Refusal refuse_few_short(const Conditions& now, const Work& work) {
-  if (!is_short(work)) return {Reason::long_messages, work.most_blocks, ghash::most_blocks_of_short};
-  const std::uint64_t least = now.device.multiprocessors * least_short;
+Refusal refuse_few(const Conditions& now, const Work& work, std::size_t least_of_each) {
+  const std::uint64_t least = now.device.multiprocessors * least_of_each;
   return work.messages >= least ? Refusal{} : Refusal{Reason::few_messages, work.messages, least};
+}
+
+// Many short messages of one key, each a row.
+Refusal refuse_few_rows(const Conditions& now, const Work& work) {
+  if (const Refusal length = refuse_long(work, ghash::most_blocks_of_rows)) return length;
+  return refuse_few(now, work, least_rows);
 }
 
 Refusal refuse_tensor_device(const Device& device, const Work& work) {
@@ -46,7 +54,7 @@ Refusal refuse_warpgroups(const Conditions& now, const Work& work) {
   }
   if (work.blocks < least_blocks_of_warpgroups) return {Reason::few_blocks, work.blocks, least_blocks_of_warpgroups};
   if (is_tuned_to_scalar(now)) return {Reason::tuned};
-  return refuse_few_short(now, work) ? Refusal{} : Refusal{Reason::many_short, work.messages};
+  return refuse_few_rows(now, work) ? Refusal{} : Refusal{Reason::many_short, work.messages};
 }
 
 // `wanted`: what is forced, if it has a kernel for this work.
@@ -54,15 +62,16 @@ Refusal refuse_rows(const Conditions& now, const Work& work, ForcedGhash wanted)
   if (work.keys != 1) return {Reason::many_keys};
   if (wanted != ForcedGhash::none && wanted != ForcedGhash::rows) return forced();
   if (const Refusal device = refuse_tensor_device(now.device, work)) return device;
-  if (!is_short(work)) return {Reason::long_messages, work.most_blocks, ghash::most_blocks_of_short};
+  if (const Refusal length = refuse_long(work, ghash::most_blocks_of_rows)) return length;
   if (wanted == ForcedGhash::rows) return {};
   if (is_tuned_to_scalar(now)) return {Reason::tuned};
-  return refuse_few_short(now, work);
+  return refuse_few(now, work, least_rows);
 }
 
 Refusal refuse_few_lanes(const Conditions& now, const Work& work, ForcedGhash wanted) {
   if (wanted != ForcedGhash::none) return wanted == ForcedGhash::lanes ? Refusal{} : forced();
-  return refuse_few_short(now, work);
+  if (const Refusal length = refuse_long(work, ghash::most_blocks_of_short)) return length;
+  return refuse_few(now, work, least_short);
 }
 
 Refusal refuse_chunks_on_tensor_cores(const Conditions& now, const Work& work, ForcedGhash wanted) {
@@ -111,6 +120,13 @@ Refusal refuse(const Conditions& now, const Work& work, GhashAlgorithm algorithm
     default:
       return {};
   }
+}
+
+std::uint64_t least_chunked(const Conditions& now, std::uint64_t messages, std::uint64_t keys) {
+  const bool suits = messages >= now.device.multiprocessors * least_rows && keys == 1 &&
+                     now.overrides.ghash == ForcedGhash::none && !is_tuned_to_scalar(now) &&
+                     !refuse_tensor_device(now.device, {messages, keys, 0, 0});
+  return suits ? ghash::most_blocks_of_rows + 1 : 0;
 }
 
 GhashAlgorithm choose_ghash(const Conditions& now, const Work& work) {

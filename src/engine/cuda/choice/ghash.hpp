@@ -22,4 +22,8 @@ Refusal refuse(const Conditions& now, const ghash::Work& work, GhashAlgorithm al
 // messages: then they force nothing. Throws Error{engine_failure} if the device cannot run the forced one.
 GhashAlgorithm choose_ghash(const Conditions& now, const ghash::Work& work);
 
+// Messages of fewer blocks are hashed by tensor_rows and have no chunks, in a batch whose messages are not known yet.
+// 0: all are hashed by one algorithm.
+std::uint64_t least_chunked(const Conditions& now, std::uint64_t messages, std::uint64_t keys);
+
 }  // namespace warpcipher::cuda

@@ -26,6 +26,7 @@ constexpr std::uint64_t least_loose_row_tiles = 31;
 constexpr std::uint64_t least_packed_warps = 8;  // fewer do not hide latencies: tiles are shorter
 constexpr std::uint32_t least_staged_warps = 8;  // with fewer, filling the tables takes too long
 constexpr std::uint64_t least_tiles_of_message = 3;
+constexpr std::uint64_t least_ends = 32;  // for each multiprocessor: the launch takes some microseconds
 
 Refusal forced_by(const Variable& variable) { return {Reason::forced, 0, 0, variable.name}; }
 
@@ -40,6 +41,12 @@ bool are_mostly_whole(std::uint64_t units, std::uint64_t tiles) {
   return 2 * units > std::uint64_t{tile_units} * tiles;
 }
 
+// Tiles join the parts of texts at any address in registers, a warp a line; lanes that take a message each cannot.
+bool suits_tiles_at_any_address(const Conditions& now, const CounterWork& work) {
+  return !work.is_aligned && work.tiles >= least_counter_tiles * now.device.multiprocessors &&
+         2 * work.end_units < work.units && are_mostly_whole(work.units - work.end_units, work.tiles);
+}
+
 Refusal refuse_hybrid_device(const Device& device, TableLayout layout) {
   if (device.major != 9 || device.minor != 0) return {Reason::capability_9_0};
   if (device.multiprocessors < 2) return {Reason::one_multiprocessor};
@@ -49,13 +56,7 @@ Refusal refuse_hybrid_device(const Device& device, TableLayout layout) {
   return layout == TableLayout::tables_128 ? Refusal{} : Refusal{Reason::tables_64};
 }
 
-// log2 of the lanes that take a message of the average length in one step.
-std::uint32_t group_log_for(const CounterWork& work) {
-  const std::uint64_t average = (work.units + work.messages - 1) / work.messages;
-  std::uint32_t log = 0;
-  while (log < 5 && (std::uint64_t{lane_table::blocks_in_flight} << log) < average) ++log;
-  return log;
-}
+std::uint32_t group_log_for(const CounterWork& work) { return lane_table::group_log_for(work.units, work.messages); }
 
 Refusal refuse_parameter_key(TableLayout layout, const CounterWork& work) {
   if (!work.has_only_key) return {Reason::many_keys};
@@ -70,6 +71,7 @@ Refusal refuse_packed(const Conditions& now, const CounterWork& work) {
     return {Reason::long_messages, work.most_units, lane_table::most_units_of_packed};
   }
   if (forced != ForcedCounter::none) return {};
+  if (suits_tiles_at_any_address(now, work)) return {Reason::any_address};
   const std::uint32_t group_log = group_log_for(work);
   const std::uint64_t most = lane_table::most_packed_units(group_log);
   if (work.most_units > most) return {Reason::long_messages, work.most_units, most};
@@ -97,7 +99,7 @@ Refusal refuse_hybrid_packed(const Conditions& now, TableLayout layout, const Co
 
 Refusal refuse_hybrid_counter(const Conditions& now, TableLayout layout, const CounterWork& work) {
   if (const Refusal device = refuse_hybrid_device(now.device, layout)) return device;
-  if (!are_mostly_whole(work.units, work.tiles)) return {Reason::partial_tiles};
+  if (!are_mostly_whole(work.units - work.end_units, work.tiles)) return {Reason::partial_tiles};
   if (now.overrides.counter == ForcedCounter::tiles) return forced_by(variables::counter);
   if (now.overrides.counter == ForcedCounter::hybrid) return {};
   if (now.tuned.counter == TunedText::tiles) return {Reason::tuned};
@@ -182,6 +184,10 @@ CounterChoice choose_counter(const Conditions& now, const CounterWork& work) {
   const KeySource keys =
       first_accepted(key_candidates, [&](KeySource candidate) { return refuse(layout, work, kernel, candidate); });
   return {layout, kernel, keys, group_log_for(work)};
+}
+
+bool leaves_ends(const Conditions& now, Mode mode, std::uint64_t messages) {
+  return (mode == Mode::ctr || mode == Mode::gcm) && messages >= least_ends * now.device.multiprocessors;
 }
 
 Refusal refuse(const Conditions& now, TableLayout layout, const TextWork& work, TextKernel kernel) {

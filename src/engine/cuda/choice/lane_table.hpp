@@ -44,6 +44,8 @@ struct CounterWork {
   bool has_only_key;   // the host has the one key of all messages
   bool has_key_bytes;  // the keys' bytes lie in device memory
   CounterForm form = CounterForm::block;
+  std::uint64_t end_units = 0;  // of ends that tiles lack
+  bool is_aligned = true;       // texts lie at multiples of 16
 };
 inline constexpr std::array counter_candidates{CounterKernel::hybrid_packed, CounterKernel::packed,
                                                CounterKernel::hybrid, CounterKernel::tiles};
@@ -52,6 +54,9 @@ Refusal refuse(const Conditions& now, TableLayout layout, const CounterWork& wor
 inline constexpr std::array key_candidates{KeySource::parameter, KeySource::bytes, KeySource::round_keys};
 Refusal refuse(TableLayout layout, const CounterWork& work, CounterKernel kernel, KeySource keys);
 CounterChoice choose_counter(const Conditions& now, const CounterWork& work);
+
+// Whether the ends of messages are left to a launch of their own (TileList). The messages are not known yet.
+bool leaves_ends(const Conditions& now, Mode mode, std::uint64_t messages);
 
 // --- text of a parallel mode: one message, or a batch that is not in counter mode ---
 struct TextWork {

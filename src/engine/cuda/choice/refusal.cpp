@@ -65,6 +65,8 @@ std::string to_text(const Refusal& refusal) {
       return "needs data units of 512 to 8191 bytes, these have " + given;
     case Reason::registers:
       return "longer keys need more registers than a thread of it has";
+    case Reason::any_address:
+      return "takes texts that are not aligned a part of a block at a time, and these fill tiles";
   }
   return {};
 }

@@ -39,6 +39,7 @@ enum class Reason : std::uint8_t {
   sector_len,          // `given` bytes a data unit, not what the kernel takes
   key_192,             // no such kernel for 12 rounds
   registers,           // a thread needs more of them for longer keys
+  any_address,         // texts are not aligned, and fill tiles
 };
 
 struct Refusal {

@@ -92,13 +92,13 @@ class ColumnsRun {
     }
     place_keys();
     summarize();
-    const bool has_text = start_counters() && await_mailbox();
+    if (!start_counters() || !await_mailbox()) started_.reset();
     if (summary_.bad != 0 || summary_.tiles > most_tiles) return std::nullopt;
     finish_batch();
     const bool has_words = batch_.checks_tags() || takes_padding_off_;
     const StreamBuffer memory(has_words ? count_ * sizeof(std::uint32_t) : 0, stream_, Wiping::needless);
     auto* const words = reinterpret_cast<std::uint32_t*>(memory.data());
-    execute(batch_, batch_.checks_tags() ? words : nullptr, has_text);
+    execute(batch_, batch_.checks_tags() ? words : nullptr, started_);
     if (takes_padding_off_) take_padding_off(batch_.device, stream_, batch_.views, count_, words);
     return settle(words, results);
   }
@@ -139,6 +139,10 @@ class ColumnsRun {
       placed_.set_chunk_blocks(batch_.is_chacha() ? chacha::chunk_blocks_for(batch_.device, blocks)
                                                   : ghash::estimate_chunk_blocks(batch_.device, blocks));
     }
+    const Conditions now = conditions_of(batch_.device);
+    if (batch_.is_gcm()) placed_.set_least_chunked(least_chunked(now, count_, keys_));
+    batch_.lacks_ends = leaves_ends(now, algorithm_.mode.id, count_);
+    if (batch_.lacks_ends) placed_.leave_ends();
     plan_.emplace(count_, is_aead, summary_of_device(), stream_);
     const SummaryBuffers& buffers = plan_->buffers();
     summarize_columns(batch_.device, stream_, view_, buffers);
@@ -164,13 +168,21 @@ class ColumnsRun {
     batch_.tiles = summary_.tiles;
     batch_.units = summary_.units;
     batch_.most_units = summary_.most_units;
+    batch_.end_units = summary_.end_units;
     batch_.is_aligned = summary_.unaligned == 0;
     batch_.hashes.chunks = summary_.chunks;
     batch_.hashes.is_aligned = batch_.is_aligned;
     if (!algorithm_.is_aead()) return;
     const std::uint32_t hash_keys = batch_.is_gcm_siv() ? count_ : keys_;
     batch_.hashes.work = {count_, hash_keys, summary_.hash_blocks, summary_.most_hash_blocks};
-    if (!batch_.is_chacha()) batch_.hashes.algorithm = choose_ghash(conditions_of(batch_.device), batch_.hashes.work);
+    if (batch_.is_chacha()) return;
+    // Without chunks there is but one algorithm; else it is chosen for the messages that have some.
+    batch_.hashes.in_rows = {summary_.in_rows, summary_.row_blocks, view_.least_chunked};
+    ghash::Work chunked = batch_.hashes.work;
+    chunked.messages -= summary_.in_rows;
+    chunked.blocks -= summary_.row_blocks;
+    batch_.hashes.algorithm = chunked.messages != 0 || count_ == 0 ? choose_ghash(conditions_of(batch_.device), chunked)
+                                                                   : ghash::GhashAlgorithm::tensor_rows;
   }
 
   // Expects a kernel to put the summary into the mailbox.
@@ -186,20 +198,23 @@ class ColumnsRun {
     const bool counts = algorithm_.mode.id == Mode::ctr || (batch_.is_gcm() && encrypting_);
     if (counts && count_ != 0) {
       DeviceBatch alike = batch_;
-      alike.most_units = (estimate_text_len() + 15) / 16;
+      const std::uint64_t len = estimate_text_len();
+      alike.most_units = (len + 15) / 16;
       alike.units = count_ * alike.most_units;
-      alike.tiles = count_ * ((alike.most_units + tile_units - 1) / tile_units);
+      const std::uint64_t in_tiles =
+          alike.lacks_ends ? units_before_end(len, batch_.is_gcm() ? 2 : 0) : alike.most_units;
+      alike.tiles = count_ * ((in_tiles + tile_units - 1) / tile_units);
+      alike.end_units = count_ * (alike.most_units - in_tiles);
       const auto buffers = reinterpret_cast<std::uintptr_t>(view_.in) | reinterpret_cast<std::uintptr_t>(view_.out);
       alike.is_aligned = buffers % 16 == 0;
       begin_speculation();
-      bool is_started = true;
       try {
-        is_started = start_text(alike, speculation_);
+        started_ = start_text(alike, speculation_);
       } catch (...) {
         mailbox_->expect();  // the first of two kernels may be in flight
         throw;
       }
-      if (is_started) {
+      if (started_) {
         mailbox_->expect();
         return true;
       }
@@ -310,6 +325,7 @@ class ColumnsRun {
   BatchSummary summary_{};
   Speculation speculation_{};
   std::optional<HostMailbox> mailbox_;
+  std::optional<CounterChoice> started_;  // the text, and with success
 };
 
 }  // namespace

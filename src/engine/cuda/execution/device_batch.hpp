@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "engine/cuda/choice/lane_table.hpp"
 #include "engine/cuda/execution/siv_keys.hpp"
 #include "engine/cuda/execution/stream_keys.hpp"
 #include "engine/cuda/ghash/ghash.hpp"
@@ -33,6 +35,8 @@ struct DeviceBatch {
   bool in_place = true;           // some messages may run in place
   bool is_aligned = false;        // all texts, and where they go, lie at multiples of 16
   bool is_ordered = false;        // serial modes: views are in the order of length
+  bool lacks_ends = false;        // counter modes: tiles do, as TileList says
+  std::uint64_t end_units = 0;    // of the ends
   bool computes_tags = false;     // AEAD decryption: write the tags that the texts should have
   bool are_parts = false;         // Message::is_part
   const Key* only_key = nullptr;  // of all messages, where the host has it
@@ -58,13 +62,13 @@ void encrypt_first_blocks(const DeviceBatch& batch, Block* masks);
 // Enqueues text and tags. verdicts: device memory, one word for each message, if checks_tags(). A message with a wrong
 // tag gets verdict 0, and its text is zeros. GCM does not decrypt it before its tag has been verified, not even in
 // place. ChaCha20-Poly1305 may: it reads long texts once, decrypts and hashes them in one pass. GCM-SIV must, since it
-// hashes the plaintext. Both wipe what was forged before later work of the stream begins. has_text: start_text() has
-// started the text.
-void execute(const DeviceBatch& batch, std::uint32_t* verdicts, bool has_text = false);
+// hashes the plaintext. Both wipe what was forged before later work of the stream begins. started: what start_text()
+// has started, and was right to.
+void execute(const DeviceBatch& batch, std::uint32_t* verdicts, const std::optional<CounterChoice>& started = {});
 
 // Starts the text of a counter mode before the host knows the plan (speculation.hpp): tiles and units are those of
-// messages of one length. Fills in the rest of the speculation. False: the kernel for such a batch does not check the
+// messages of one length. Fills in the rest of the speculation. Nothing: the kernel for such a batch does not check the
 // assumption itself; nothing has been launched.
-bool start_text(const DeviceBatch& batch, Speculation& speculation);
+std::optional<CounterChoice> start_text(const DeviceBatch& batch, Speculation& speculation);
 
 }  // namespace warpcipher::cuda

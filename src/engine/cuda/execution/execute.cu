@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
+#include <optional>
 
 #include "engine/cuda/bitslice/des.hpp"
 #include "engine/cuda/choice/lane_table.hpp"
@@ -12,8 +12,6 @@
 #include "engine/cuda/lane_table/parallel.hpp"
 #include "engine/cuda/lane_table/serial_aes.hpp"
 #include "engine/cuda/lane_table/serial_des.hpp"
-#include "engine/cuda/runtime/check.hpp"
-#include "engine/cuda/runtime/stream.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
 
 namespace warpcipher::cuda {
@@ -30,7 +28,9 @@ lane_table::CounterBatch counter_batch(const DeviceBatch& b) {
           b.aes_keys->round_keys(),
           b.aes_keys->bytes(),
           b.only_key,
-          b.is_aligned};
+          b.is_aligned,
+          b.lacks_ends,
+          b.end_units};
 }
 
 lane_table::CounterForm form_of(const DeviceBatch& b) {
@@ -40,17 +40,23 @@ lane_table::CounterForm form_of(const DeviceBatch& b) {
 
 // Derives round keys, unless the kernel makes them itself.
 CounterChoice choose_kernel(const DeviceBatch& b) {
-  const CounterChoice choice =
-      choose_counter(conditions_of(b.device), {b.messages, b.tiles, b.units, b.most_units, b.aes_keys->rounds(),
-                                               b.only_key != nullptr, b.aes_keys->bytes() != nullptr, form_of(b)});
+  const CounterChoice choice = choose_counter(
+      conditions_of(b.device), {b.messages, b.tiles, b.units, b.most_units, b.aes_keys->rounds(), b.only_key != nullptr,
+                                b.aes_keys->bytes() != nullptr, form_of(b), b.end_units, b.is_aligned});
   if (choice.keys != lane_table::KeySource::bytes) b.aes_keys->derive();
   return choice;
 }
 
 void run_counters(const DeviceBatch& b, const std::uint32_t* verdicts) {
-  if (b.tiles == 0) return;
+  if (b.units == 0) return;
   const CounterChoice choice = choose_kernel(b);
   lane_table::run_counter_batch(b.device, b.stream, counter_batch(b), choice, form_of(b), verdicts);
+}
+
+// The same where the text may have been started.
+void run_rest(const DeviceBatch& b, const std::optional<CounterChoice>& started) {
+  if (!started) return run_counters(b, nullptr);
+  lane_table::run_ends(b.device, b.stream, counter_batch(b), *started, form_of(b));
 }
 
 void run_tiles(const DeviceBatch& b) {
@@ -66,43 +72,28 @@ void run_tiles(const DeviceBatch& b) {
                         {{list}, b.aes_keys->rounds(), b.aes_keys->round_keys()}, b.in_place, b.only_key);
 }
 
-// The numbers of views in the order of length; nullptr: the order of the views is good enough.
-class LengthOrder {
- public:
-  explicit LengthOrder(const DeviceBatch& b) {
-    if (b.is_ordered || b.units == b.most_units * b.messages) return;
-    order_ = std::make_unique<StreamBuffer>(b.messages * sizeof(std::uint32_t), b.stream, Wiping::needless);
-    const StreamBuffer places(length_classes * sizeof(std::uint32_t), b.stream, Wiping::needless);
-    check(cudaMemsetAsync(places.data(), 0, places.size(), native(b.stream)), "clear device memory");
-    order_by_length(b.device, b.stream, b.views, b.messages, reinterpret_cast<std::uint32_t*>(places.data()),
-                    reinterpret_cast<std::uint32_t*>(order_->data()));
-  }
-
-  const std::uint32_t* get() const { return order_ ? reinterpret_cast<const std::uint32_t*>(order_->data()) : nullptr; }
-
- private:
-  std::unique_ptr<StreamBuffer> order_;
-};
-
 void run_serial(const DeviceBatch& b) {
   const Mode mode = b.algorithm.mode.id;
-  const LengthOrder order(b);
+  std::optional<LengthOrder> length_order;  // or the order of the views is good enough
+  if (!b.is_ordered && b.units != b.most_units * b.messages)
+    length_order.emplace(b.device, b.stream, b.views, b.messages);
+  const std::uint32_t* const order = length_order ? length_order->get() : nullptr;
   if (b.is_aes()) {
     b.aes_keys->derive();
     const std::uint32_t rounds = b.aes_keys->rounds();
     const SerialChoice choice = choose_serial(conditions_of(b.device), {b.messages, rounds, mode == Mode::cfb8});
     return lane_table::run_serial_batch(
         b.device, b.stream, mode, choice,
-        lane_table::SerialBatch{b.views, order.get(), b.aes_keys->round_keys(), b.messages, rounds});
+        lane_table::SerialBatch{b.views, order, b.aes_keys->round_keys(), b.messages, rounds});
   }
-  const DesSchedules schedules(b.device, b.stream, b.des_keys, b.views, b.messages, order.get());
+  const DesSchedules schedules(b.device, b.stream, b.des_keys, b.views, b.messages, order);
   lane_table::run_serial_batch(b.device, b.stream, mode,
-                               lane_table::SerialDesBatch{b.views, order.get(), schedules, b.messages});
+                               lane_table::SerialDesBatch{b.views, order, schedules, b.messages});
 }
 
-void run_gcm(const DeviceBatch& b, std::uint32_t* verdicts, bool has_text) {
+void run_gcm(const DeviceBatch& b, std::uint32_t* verdicts, const std::optional<CounterChoice>& started) {
   if (b.direction == Direction::encrypt) {
-    if (!has_text) run_counters(b, nullptr);
+    run_rest(b, started);
     return ghash::authenticate(b.device, b.stream, b.hashes, nullptr);
   }
   ghash::authenticate(b.device, b.stream, b.hashes, verdicts);
@@ -146,20 +137,19 @@ void encrypt_first_blocks(const DeviceBatch& b, Block* masks) {
                                    {b.views, b.messages, schedules, b.aes_keys->rounds(), masks});
 }
 
-void execute(const DeviceBatch& b, std::uint32_t* verdicts, bool has_text) {
+void execute(const DeviceBatch& b, std::uint32_t* verdicts, const std::optional<CounterChoice>& started) {
   if (b.is_chacha()) return run_stream_cipher(b, verdicts);
   if (b.is_gcm_siv()) return run_gcm_siv(b, verdicts);
-  if (b.is_gcm()) return run_gcm(b, verdicts, has_text);
-  if (b.algorithm.mode.id == Mode::ctr) {
-    if (!has_text) run_counters(b, nullptr);
-    return;
-  }
+  if (b.is_gcm()) return run_gcm(b, verdicts, started);
+  if (b.algorithm.mode.id == Mode::ctr) return run_rest(b, started);
   b.algorithm.parallel(b.direction) ? run_tiles(b) : run_serial(b);
 }
 
-bool start_text(const DeviceBatch& b, Speculation& speculation) {
+std::optional<CounterChoice> start_text(const DeviceBatch& b, Speculation& speculation) {
   const CounterChoice choice = choose_kernel(b);
-  return lane_table::start_counter_batch(b.device, b.stream, counter_batch(b), choice, form_of(b), speculation);
+  if (!lane_table::start_counter_batch(b.device, b.stream, counter_batch(b), choice, form_of(b), speculation))
+    return {};
+  return choice;
 }
 
 }  // namespace warpcipher::cuda

@@ -27,8 +27,12 @@ struct Work {
   std::uint64_t most_blocks;  // of one message
 };
 
-// For longer messages, other algorithms are faster than few_lanes and tensor_rows.
+// For longer messages, other algorithms are faster than few_lanes.
 inline constexpr std::uint64_t most_blocks_of_short = 512;
+
+// The same in a batch of long and short messages, of which tensor_rows takes the short ones, in the order of length.
+// One less than a power of two (inputs/order.hpp).
+inline constexpr std::uint64_t most_blocks_of_rows = 1023;
 
 // Shared memory of a block, in bytes. tensor.cu and warpgroup_sm90a.cu check that their kernels use as much.
 inline constexpr std::size_t one_key_shared_len = 100864;

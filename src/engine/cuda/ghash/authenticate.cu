@@ -2,6 +2,7 @@
 // Prepares the inputs of GHASH's kernels, and launches the kernels in order.
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "engine/cuda/ghash/chunk_list.hpp"
 #include "engine/cuda/ghash/chunks.hpp"
@@ -10,6 +11,7 @@
 #include "engine/cuda/ghash/powers.hpp"
 #include "engine/cuda/ghash/warpgroup.hpp"
 #include "engine/cuda/inputs/keys.hpp"
+#include "engine/cuda/inputs/order.hpp"
 #include "engine/cuda/runtime/memory.hpp"
 
 namespace warpcipher::cuda::ghash {
@@ -90,7 +92,9 @@ std::uint64_t estimate_chunk_blocks(const Device& device, std::uint64_t blocks) 
 
 void authenticate(const Device& device, Stream stream, const HashBatch& batch, std::uint32_t* verdicts) {
   const GhashAlgorithm algorithm = batch.algorithm;
-  const Powers wanted = powers_for(algorithm, batch.work.most_blocks, batch.chunk_blocks);
+  const bool has_rows_apart = batch.in_rows.messages != 0 && algorithm != GhashAlgorithm::tensor_rows;
+  Powers wanted = powers_for(algorithm, batch.work.most_blocks, batch.chunk_blocks);
+  if (has_rows_apart) wanted.squares = std::max(wanted.squares, tensor_squares);
   const std::size_t keys = batch.work.keys;
   const bool on_host = batch.only_hash_key != nullptr || !batch.keys_of_host.empty();
   const bool powers_on_host = on_host && !wanted.in_table;
@@ -110,10 +114,22 @@ void authenticate(const Device& device, Stream stream, const HashBatch& batch, s
     fill_powers_of_keys(device, stream, upload.device(powers), batch.hash_keys, static_cast<std::uint32_t>(keys),
                         wanted);
   }
-  const ChunkList list{
-      batch.views,     batch.masks,    batch.first_chunk,     static_cast<std::uint32_t>(batch.work.messages),
-      wanted.of_key(), wanted.squares, upload.device(powers), upload.device(sums),
-      batch.chunks,    nullptr,        batch.polyvals,        batch.is_aligned};
+  const auto messages = static_cast<std::uint32_t>(batch.work.messages);
+  ChunkList list{batch.views,     batch.masks,    batch.first_chunk,     messages,
+                 wanted.of_key(), wanted.squares, upload.device(powers), upload.device(sums),
+                 batch.chunks,    nullptr,        batch.polyvals,        batch.is_aligned};
+  std::optional<LengthOrder> order;
+  const bool are_alike = batch.work.blocks == batch.work.most_blocks * batch.work.messages;
+  if (batch.in_rows.messages != 0 && !are_alike) order.emplace(device, stream, batch.views, messages);
+  if (has_rows_apart) {
+    ChunkList rows = list;
+    rows.messages = static_cast<std::uint32_t>(batch.in_rows.messages);
+    rows.order = order->get() + (messages - rows.messages);  // the longest come first
+    hash_rows(device, stream, rows, verdicts);
+    list.least_chunked = batch.in_rows.least_chunked;
+  } else if (order) {
+    list.order = order->get();
+  }
   run_kernels(device, stream, algorithm, list, batch.work.most_blocks, batch.chunk_blocks, verdicts);
 }
 

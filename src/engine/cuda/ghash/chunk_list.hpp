@@ -32,7 +32,9 @@ struct ChunkList {
   // Not nullptr: the hash is POLYVAL (RFC 8452, section 3), and that of each message goes here, without its mask. Tags
   // are neither written nor checked.
   Block* polyvals = nullptr;
-  bool is_aligned = false;  // all texts lie at multiples of 16
+  bool is_aligned = false;          // all texts lie at multiples of 16
+  std::uint64_t least_chunked = 0;  // messages of fewer blocks are hashed apart, without chunks
+  const std::uint32_t* order = nullptr;  // tensor_rows: the messages to hash; nullptr: all
 
   WARPCIPHER_HD bool is_polyval() const { return polyvals != nullptr; }
 

@@ -152,6 +152,7 @@ __global__ void __launch_bounds__(Lanes <= warp_len ? threads : Lanes)
   for (std::uint32_t message = (blockIdx.x * blockDim.x + threadIdx.x) / Lanes; message < list.messages;
        message += groups) {
     const HashView& view = list.views[message];
+    if (list.least_chunked != 0 && view.blocks() < list.least_chunked) continue;
     Element hash{};
     if constexpr (Lanes == 1) {
       if (view.chunks() != 0) hash = list.sums[list.first_chunk[message]];

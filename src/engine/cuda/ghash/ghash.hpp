@@ -18,6 +18,14 @@ struct Message;
 
 namespace warpcipher::cuda::ghash {
 
+// The short messages of a batch of long and short ones, which tensor_rows hashes; the algorithm of the batch is for the
+// others, and tensor_rows where there are none.
+struct RowMessages {
+  std::uint64_t messages;
+  std::uint64_t blocks;
+  std::uint64_t least_chunked;  // blocks of the messages that are not among them
+};
+
 // Messages whose views are on the device. Pointers are to device memory.
 struct HashBatch {
   const HashView* views;
@@ -32,6 +40,7 @@ struct HashBatch {
   const gf128::Element* only_hash_key = nullptr;  // of one key, in host memory: then it has no other
   Block* polyvals = nullptr;                      // not nullptr: as ChunkList
   bool is_aligned = false;                        // as ChunkList
+  RowMessages in_rows{};                          // of one key, where some have no chunks
 };
 
 // The best number of blocks in a chunk for a batch.

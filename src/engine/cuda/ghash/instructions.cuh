@@ -31,6 +31,16 @@ __device__ __forceinline__ void count_ones_anew(std::int32_t (&c)[4], std::uint3
       : "r"(a0), "r"(a1), "r"(b0), "r"(0));
 }
 
+// ld.global.L2::256B.v4.u32: the L2 cache fetches the 256 bytes around it too. For lanes that read many texts, each a
+// little at a time, which memory is slow to give.
+__device__ __forceinline__ uint4 load_with_neighbours(const uint4* p) {
+  uint4 x;
+  asm volatile("ld.global.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "l"(p));
+  return x;
+}
+
 // The compiler keeps the order of these operations (volatile), but may move ordinary loads across them.
 
 // cp.async.cg.shared.global: copies 16 bytes in the background, bypassing the L1 cache. Both addresses are multiples of

@@ -13,7 +13,11 @@
 // A segment has up to Steps steps; the first segment may be shorter. Between two segments the rows are multiplied by
 // H^(4 Steps). At the end lane 4 g + t has word t of a message's hash, even words and odd words.
 //
-// The time depends only on the lengths.
+// Text that does not begin at a multiple of 16 is loaded as the aligned words that it lies in. Lane t has the second
+// word of its block, and lane t - 1 the first; that of lane 0 is what lane 3 had in the step before. The eight messages
+// may lie at different places. Such batches have a kernel of their own.
+//
+// The time depends only on the lengths and on where the texts lie.
 #pragma once
 
 #include "engine/cuda/ghash/counts.cuh"
@@ -61,7 +65,9 @@ struct MessageMatrices : StepMatrices<Steps> {
   }
 };
 
-// What a lane loads: every fourth block of its message's row, from number t - missing on.
+// What a lane loads: every fourth block of its message's row, from number t - missing on. Aligned: for texts at
+// multiples of 16, and slow for others.
+template <bool Aligned>
 class RowOfMessage {
  public:
   // steps: of the longest message of the warp.
@@ -73,9 +79,10 @@ class RowOfMessage {
         first_(static_cast<std::int32_t>(lane_index() % lanes_of_message + blocks - lanes_of_message * steps)) {
     const auto aad_blocks = static_cast<std::int32_t>(view.aad_blocks());
     const auto text = reinterpret_cast<std::uintptr_t>(global(view.text));
-    const auto whole = text % 16 != 0 ? 0 : static_cast<std::int32_t>(view.text_len / 16);
-    origin_ = text + 16 * (std::int64_t{first_} - aad_blocks);
-    // Steps whose block is whole and aligned in the text.
+    past_ = static_cast<std::uint32_t>(text % 16);
+    const auto whole = Aligned && past_ != 0 ? 0 : static_cast<std::int32_t>(view.text_len / 16);
+    origin_ = text + (past_ != 0 ? 16 - past_ : 0) + 16 * (std::int64_t{first_} - aad_blocks);
+    // Steps whose block is whole and in the text.
     direct_begin_ = steps_before(aad_blocks);
     direct_end_ = steps_before(aad_blocks + whole);
   }
@@ -91,9 +98,11 @@ class RowOfMessage {
     }
   }
 
-  __device__ __forceinline__ uint4 load(std::int32_t step) const {
+  // What there is to load for a step, of each step in turn.
+  __device__ __forceinline__ uint4 load(std::int32_t step) {
     if (step >= direct_begin_ && step < direct_end_) {
-      return *reinterpret_cast<const uint4*>(origin_ + 16 * lanes_of_message * std::int64_t{step});
+      if (!Aligned && step == direct_begin_) before_ = *word_of(step - 1, past_ != 0 && is_last());
+      return load_with_neighbours(word_of(step, true));
     }
     const std::int32_t i = first_ + static_cast<std::int32_t>(lanes_of_message) * step;
     Block block{};
@@ -105,7 +114,30 @@ class RowOfMessage {
     return make_uint4(block.words[0], block.words[1], block.words[2], block.words[3]);
   }
 
+  // The block of a step, of each step in turn, from what was loaded.
+  __device__ __forceinline__ uint4 block_of(std::int32_t step, const uint4& loaded) {
+    if (Aligned || step < direct_begin_ || step >= direct_end_) return loaded;
+    const Block own{{loaded.x, loaded.y, loaded.z, loaded.w}};
+    const std::uint32_t lane_before = (lane_index() & ~(lanes_of_message - 1)) + (lane_index() - 1) % lanes_of_message;
+    Block first;
+    const std::uint32_t last[4] = {before_.x, before_.y, before_.z, before_.w};
+#pragma unroll
+    for (std::uint32_t w = 0; w < 4; ++w)
+      first.words[w] = cuda::from_lane(is_last() ? last[w] : own.words[w], lane_before);
+    before_ = loaded;
+    const Block joined = join_at(first, own, past_);
+    return past_ == 0 ? loaded : make_uint4(joined.words[0], joined.words[1], joined.words[2], joined.words[3]);
+  }
+
  private:
+  __device__ __forceinline__ static bool is_last() { return lane_index() % lanes_of_message == lanes_of_message - 1; }
+
+  // Where the lane's word of a direct step is; with `is_there` false some word that is.
+  __device__ __forceinline__ const uint4* word_of(std::int32_t step, bool is_there) const {
+    return reinterpret_cast<const uint4*>(origin_ +
+                                          16 * lanes_of_message * std::int64_t{is_there ? step : direct_begin_});
+  }
+
   // The number of steps whose block of this lane is before block i.
   __device__ __forceinline__ std::int32_t steps_before(std::int32_t i) const {
     const auto lanes = static_cast<std::int32_t>(lanes_of_message);
@@ -115,10 +147,13 @@ class RowOfMessage {
   const HashView& view_;
   bool is_polyval_;
   std::int32_t blocks_;
-  std::int32_t first_;     // the lane's block of step 0: negative in front of the row
-  std::uintptr_t origin_;  // where it would be in the text
+  std::int32_t first_;  // the lane's block of step 0: negative in front of the row
+  std::uintptr_t
+      origin_;          // where it would be in the text; unless that is aligned, where the second word of it would be
+  std::uint32_t past_;  // how far the text lies past a multiple of 16
   std::int32_t direct_begin_;
   std::int32_t direct_end_;
+  uint4 before_{};  // what the lane loaded for the step before
 };
 
 // Word t of a message's hash, even words and odd words, of lane 4 g + t: sums over all steps.
@@ -205,7 +240,7 @@ __device__ __forceinline__ void settle_word(const HashView& view, std::uint32_t 
 // Dynamic: a MessageMatrices.
 extern __shared__ uint4 shared_memory[];
 
-template <class Policy>
+template <class Policy, bool Aligned>
 __global__ void __launch_bounds__(Policy::threads, 1)
     hash_messages_by_matrix(const __grid_constant__ ChunkList list, std::uint32_t* verdicts) {
 #if !defined(__CUDA_ARCH__) || (__CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1000)
@@ -220,7 +255,8 @@ __global__ void __launch_bounds__(Policy::threads, 1)
   for (; first < list.messages; first += stride) {
     const std::uint64_t own = first + lane_index() / lanes_of_message;
     const bool is_there = own < list.messages;
-    const auto message = static_cast<std::uint32_t>(is_there ? own : first);
+    const auto place = static_cast<std::uint32_t>(is_there ? own : first);
+    const std::uint32_t message = list.order != nullptr ? list.order[place] : place;
     const HashView& view = list.views[message];
     const auto blocks = static_cast<std::uint32_t>(view.blocks()) + 1;
     std::uint32_t steps = (blocks + lanes_of_message - 1) / lanes_of_message;
@@ -230,7 +266,7 @@ __global__ void __launch_bounds__(Policy::threads, 1)
       steps = steps > other ? steps : other;
     }
     steps = cuda::from_lane(steps, 0);
-    RowOfMessage row(view, blocks, steps, is_polyval);
+    RowOfMessage<Aligned> row(view, blocks, steps, is_polyval);
     row.agree();
     const std::uint32_t mask_word =
         (list.masks != nullptr ? list.masks[message] : view.mask).words[lane_index() % lanes_of_message];
@@ -238,7 +274,7 @@ __global__ void __launch_bounds__(Policy::threads, 1)
     // Steps are in groups of those in flight, and the last group ends a segment. Steps before step 0 are skipped.
     const auto end = static_cast<std::int32_t>(steps);
     std::int32_t step = end - (end + in_flight - 1) / in_flight * in_flight;
-    auto place = static_cast<std::uint32_t>((Policy::steps - (end - step) % Policy::steps) % Policy::steps);
+    auto step_place = static_cast<std::uint32_t>((Policy::steps - (end - step) % Policy::steps) % Policy::steps);
     MessageSums<Policy::steps> sums;
     sums.clear();
     uint4 x[Policy::in_flight] = {};
@@ -248,13 +284,15 @@ __global__ void __launch_bounds__(Policy::threads, 1)
     }
 #pragma unroll 1
     for (; step < end; step += in_flight) {
-      if (place == 0 && step > 0) sums.next_segment(matrices);
+      if (step_place == 0 && step > 0) sums.next_segment(matrices);
 #pragma unroll
       for (std::int32_t d = 0; d < in_flight; ++d) {
-        if (step + d >= 0) sums.add(matrices, place + static_cast<std::uint32_t>(d), x[d]);
+        if (step + d >= 0) {
+          sums.add(matrices, step_place + static_cast<std::uint32_t>(d), row.block_of(step + d, x[d]));
+        }
         if (step + d + in_flight < end) x[d] = row.load(step + d + in_flight);
       }
-      place = (place + Policy::in_flight) % Policy::steps;
+      step_place = (step_place + Policy::in_flight) % Policy::steps;
     }
     const std::uint32_t word = sums.word(is_polyval);
     if (is_polyval) {

@@ -58,8 +58,8 @@ void hash_rows(const Device& device, Stream stream, const ChunkList& list, std::
   constexpr std::uint64_t messages_of_block = std::uint64_t{messages_of_warp} * Rows96::warps;
   const std::uint64_t wanted = (list.messages + messages_of_block - 1) / messages_of_block;
   const std::uint64_t blocks = wanted < device.multiprocessors ? wanted : device.multiprocessors;
-  launch(&hash_messages_by_matrix<Rows96>, {static_cast<std::uint32_t>(blocks), Rows96::threads, rows_len}, stream,
-         list, verdicts);
+  launch(list.is_aligned ? &hash_messages_by_matrix<Rows96, true> : &hash_messages_by_matrix<Rows96, false>,
+         {static_cast<std::uint32_t>(blocks), Rows96::threads, rows_len}, stream, list, verdicts);
 }
 
 }  // namespace warpcipher::cuda::ghash

@@ -71,15 +71,15 @@ __device__ __forceinline__ std::uint32_t cut_to_32_bits(std::uint64_t x) {
   return x > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(x);
 }
 
-// unit_len: bytes of a unit. number_in_message: of the tile, from 0. lead (below units_of_tile): the tiles of the
-// message begin that many units earlier. So the first tile is shorter, and the last has the rest, up to twice as many
-// units.
+// unit_len: bytes of a unit. number_in_message: of the tile, from 0. all: the units that tiles have of the message.
+// lead (below units_of_tile): the tiles of the message begin that many units earlier. So the first tile is shorter, and
+// the last has the rest, up to twice as many units.
 __device__ __forceinline__ TileView make_tile(const MessageView& view, std::uint32_t message, std::uint64_t number,
                                               std::uint64_t number_in_message, std::uint32_t units_of_tile,
-                                              std::uint32_t unit_len, std::uint32_t lead = 0) {
+                                              std::uint32_t unit_len, std::uint64_t all, std::uint32_t lead) {
   const std::uint64_t end = (number_in_message + 1) * units_of_tile;
   const std::uint64_t first_unit = number_in_message == 0 ? 0 : end - units_of_tile - lead;
-  const std::uint64_t units = (end >= view.units ? view.units : end - lead) - first_unit;
+  const std::uint64_t units = (end >= all ? all : end - lead) - first_unit;
   const std::uint64_t offset = first_unit * unit_len;
   const std::uint8_t* in = global(view.in) + offset;
   std::uint8_t* out = global(view.out) + offset;
@@ -91,6 +91,13 @@ __device__ __forceinline__ TileView make_tile(const MessageView& view, std::uint
           view,
           {in, out, cut_to_32_bits(view.in_len > offset ? view.in_len - offset : 0),
            cut_to_32_bits(view.out_len - offset), view.pad, aligned}};
+}
+
+// The same where tiles have all of the message, and no lead.
+__device__ __forceinline__ TileView make_tile(const MessageView& view, std::uint32_t message, std::uint64_t number,
+                                              std::uint64_t number_in_message, std::uint32_t units_of_tile,
+                                              std::uint32_t unit_len) {
+  return make_tile(view, message, number, number_in_message, units_of_tile, unit_len, view.units, 0);
 }
 
 }  // namespace warpcipher::cuda

@@ -37,7 +37,28 @@ struct TileList {
   const std::uint64_t* first_tile;  // prefix sums, one more than messages
   std::uint64_t tiles;
   std::uint32_t messages;
+  std::uint32_t lacks_ends = 0;  // not 0: tiles have units_before_end() of each message, in a counter mode
 };
+
+// The end of a message in a counter mode: the few blocks after the last whole tile, or all of a message that has no
+// more, and the part of a block after the others. Tiles begin where the last byte of the counter is 0, so a text of
+// whole tiles has such an end too. As tiles, ends would take almost as long as whole ones; lanes of a warp take several
+// messages' (packed.cuh).
+inline constexpr std::uint32_t most_blocks_of_end = 64;
+
+// lead: the last byte of the first counter.
+WARPCIPHER_HD constexpr std::uint64_t units_before_end(std::uint64_t text_len, std::uint32_t lead) {
+  const std::uint64_t whole = text_len / 16;
+  const std::uint64_t after = (lead + whole) % tile_units;
+  const std::uint64_t rest = after < whole ? after : whole;
+  return rest <= most_blocks_of_end ? whole - rest : whole;
+}
+
+// What tiles have of a message in a counter mode. Both are computed from the length, so that no load depends on
+// lacks_ends.
+WARPCIPHER_HD constexpr std::uint64_t units_of_tiles(std::uint64_t text_len, std::uint32_t lead, bool lacks_ends) {
+  return lacks_ends ? units_before_end(text_len, lead) : (text_len + 15) / 16;
+}
 
 // A round key is four little-endian columns. Key k has round keys 15 k to 15 k + 14.
 inline constexpr std::uint32_t most_round_keys = 15;  // AES-256: 14 rounds

@@ -4,13 +4,16 @@
 // lengths.
 #include "engine/cuda/inputs/order.hpp"
 
+#include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/intrinsics.cuh"
 #include "engine/cuda/runtime/launch.hpp"
+#include "engine/cuda/runtime/stream.hpp"
 
 namespace warpcipher::cuda {
 namespace {
 
 constexpr std::uint32_t threads = 128;
+constexpr std::uint32_t length_classes = 4096;
 constexpr std::uint32_t exact = 128;       // each length below has its own class
 constexpr std::uint32_t of_doubling = 64;  // classes for lengths up to twice as long, and so on
 
@@ -47,10 +50,14 @@ __device__ __forceinline__ void for_each_message(std::uint32_t messages, Body&& 
   }
 }
 
+__device__ __forceinline__ std::uint64_t length_of(const MessageView& view) { return view.units; }
+__device__ __forceinline__ std::uint64_t length_of(const HashView& view) { return view.blocks(); }
+
+template <class View>
 __global__ void __launch_bounds__(threads)
-    count_lengths(const MessageView* views, std::uint32_t messages, std::uint32_t* counts) {
+    count_lengths(const View* views, std::uint32_t messages, std::uint32_t* counts) {
   for_each_message(messages, [&](std::uint32_t message, bool is_there) {
-    count_lanes(counts, class_of(views[message].units), is_there);
+    count_lanes(counts, class_of(length_of(views[message])), is_there);
   });
 }
 
@@ -82,22 +89,30 @@ __global__ void __launch_bounds__(warp_len) scan_counts(std::uint32_t* counts) {
   }
 }
 
+template <class View>
 __global__ void __launch_bounds__(threads)
-    place_messages(const MessageView* views, std::uint32_t messages, std::uint32_t* places, std::uint32_t* order) {
+    place_messages(const View* views, std::uint32_t messages, std::uint32_t* places, std::uint32_t* order) {
   for_each_message(messages, [&](std::uint32_t message, bool is_there) {
-    const std::uint32_t place = count_lanes(places, class_of(views[message].units), is_there);
+    const std::uint32_t place = count_lanes(places, class_of(length_of(views[message])), is_there);
     if (is_there) order[place] = message;
   });
 }
 
 }  // namespace
 
-void order_by_length(const Device& device, Stream stream, const MessageView* views, std::uint32_t messages,
-                     std::uint32_t* places, std::uint32_t* order) {
+template <class View>
+LengthOrder::LengthOrder(const Device& device, Stream stream, const View* views, std::uint32_t messages)
+    : order_(messages * sizeof(std::uint32_t), stream, Wiping::needless) {
+  const StreamBuffer memory(length_classes * sizeof(std::uint32_t), stream, Wiping::needless);
+  check(cudaMemsetAsync(memory.data(), 0, memory.size(), native(stream)), "clear device memory");
+  auto* const places = reinterpret_cast<std::uint32_t*>(memory.data());
+  auto* const order = reinterpret_cast<std::uint32_t*>(order_.data());
   const LaunchConfiguration configuration = configuration_of_lanes(device, messages, threads, 16);
-  launch(&count_lengths, configuration, stream, views, messages, places);
+  launch(&count_lengths<View>, configuration, stream, views, messages, places);
   launch(&scan_counts, {1, warp_len}, stream, places);
-  launch(&place_messages, configuration, stream, views, messages, places, order);
+  launch(&place_messages<View>, configuration, stream, views, messages, places, order);
 }
+template LengthOrder::LengthOrder(const Device&, Stream, const MessageView*, std::uint32_t);
+template LengthOrder::LengthOrder(const Device&, Stream, const HashView*, std::uint32_t);
 
 }  // namespace warpcipher::cuda

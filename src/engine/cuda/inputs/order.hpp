@@ -1,22 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages of a serial mode in the order of their length, so that the lanes of a warp end together and the longest
-// begin first. The lengths of a class differ by less than a sixty-fourth; messages of a class are in any order. A finer
-// order would gain nothing.
+// Messages in the order of their length: those of a serial mode, so that the lanes of a warp end together and the
+// longest begin first, and those that share a warp for their hash. The lengths of a class differ by less than a
+// sixty-fourth; messages of a class are in any order. A finer order would gain nothing. No class has lengths on both
+// sides of a power of two.
 #pragma once
 
 #include <cstdint>
 
+#include "engine/cuda/inputs/hash_view.hpp"
 #include "engine/cuda/inputs/message_view.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
+#include "engine/cuda/runtime/stream_buffer.hpp"
 #include "engine/stream.hpp"
 
 namespace warpcipher::cuda {
 
-inline constexpr std::uint32_t length_classes = 4096;
+// The numbers of messages in device memory, those of most units first. View: MessageView, or HashView, whose blocks
+// count.
+class LengthOrder {
+ public:
+  template <class View>
+  LengthOrder(const Device& device, Stream stream, const View* views, std::uint32_t messages);
 
-// Fills order[0] to order[messages - 1] with the numbers of views, those of most units first. places: length_classes
-// zeros.
-void order_by_length(const Device& device, Stream stream, const MessageView* views, std::uint32_t messages,
-                     std::uint32_t* places, std::uint32_t* order);
+  const std::uint32_t* get() const { return reinterpret_cast<const std::uint32_t*>(order_.data()); }
+
+ private:
+  StreamBuffer order_;
+};
 
 }  // namespace warpcipher::cuda

@@ -23,6 +23,8 @@ class PlacedColumns {
 
   const ColumnView& view() const { return view_; }
   void set_chunk_blocks(std::uint64_t blocks) { view_.chunk_blocks = blocks; }
+  void set_least_chunked(std::uint64_t blocks) { view_.least_chunked = blocks; }
+  void leave_ends() { view_.lacks_ends = true; }
 
   // The bytes of the keys, one after another; enqueues their copy. Call it at most once.
   const std::uint8_t* place_key_bytes();

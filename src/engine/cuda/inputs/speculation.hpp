@@ -26,8 +26,11 @@ struct BatchSummary {
   unsigned long long hash_blocks;  // of AAD and text
   unsigned long long most_hash_blocks;
   unsigned long long tiles;
-  unsigned long long chunks;    // GCM
-  unsigned long long first_in;  // sectors (lane_table/hybrid_rows.hpp): where the first begins
+  unsigned long long end_units;   // counter modes: of ends that tiles lack
+  unsigned long long chunks;      // GCM
+  unsigned long long in_rows;     // GCM: messages without chunks (ColumnView::least_chunked)
+  unsigned long long row_blocks;  // likewise: their AAD and text
+  unsigned long long first_in;    // sectors (lane_table/hybrid_rows.hpp): where the first begins
   unsigned long long first_out;
 };
 

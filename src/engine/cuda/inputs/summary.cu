@@ -3,10 +3,10 @@
 
 #include <cstddef>
 
+#include "engine/cuda/inputs/message_sums.cuh"
 #include "engine/cuda/inputs/message_view.cuh"
 #include "engine/cuda/runtime/launch.hpp"
 #include "mode/limits.hpp"
-#include "mode/padding.hpp"
 
 namespace warpcipher::cuda {
 
@@ -19,97 +19,6 @@ constexpr std::uint32_t threads = 128;
 constexpr std::uint32_t sum_threads = messages_of_sum;  // a lane a message
 constexpr std::uint32_t warps_of_sum = sum_threads / warp_len;
 constexpr std::uint32_t scan_threads = 512;
-constexpr std::uint64_t sum_limit = std::uint64_t{1} << 62;
-
-__device__ __forceinline__ std::uint64_t add_to_limit(std::uint64_t a, std::uint64_t b) {
-  return a + b < sum_limit ? a + b : sum_limit;
-}
-
-__device__ __forceinline__ Sums add(const Sums& a, const Sums& b) {
-  return {add_to_limit(a.in, b.in), add_to_limit(a.out, b.out), add_to_limit(a.tiles, b.tiles),
-          add_to_limit(a.chunks, b.chunks)};
-}
-
-__device__ __forceinline__ Sums from_lane_xor(const Sums& a, std::uint32_t mask) {
-  return {cuda::from_lane_xor(a.in, mask), cuda::from_lane_xor(a.out, mask), cuda::from_lane_xor(a.tiles, mask),
-          cuda::from_lane_xor(a.chunks, mask)};
-}
-
-__device__ __forceinline__ Sums from_lane_below(const Sums& a, std::uint32_t distance) {
-  return {cuda::from_lane_below(a.in, distance), cuda::from_lane_below(a.out, distance),
-          cuda::from_lane_below(a.tiles, distance), cuda::from_lane_below(a.chunks, distance)};
-}
-
-__device__ __forceinline__ std::uint64_t highest(std::uint64_t a, std::uint64_t b) { return a > b ? a : b; }
-
-__device__ __forceinline__ Sums last_of_lanes(const Sums& a) {
-  return {from_lane(a.in, warp_len - 1), from_lane(a.out, warp_len - 1), from_lane(a.tiles, warp_len - 1),
-          from_lane(a.chunks, warp_len - 1)};
-}
-
-// Inclusive sums over the lanes.
-__device__ __forceinline__ Sums scan_lanes(Sums sums) {
-#pragma unroll
-  for (std::uint32_t distance = 1; distance < warp_len; distance *= 2) {
-    const Sums below = from_lane_below(sums, distance);
-    if (lane_index() >= distance) sums = add(sums, below);
-  }
-  return sums;
-}
-
-// Lengths of a message, limited so that the sum of two does not overflow. A length above the limit is wrong anyway.
-struct Lengths {
-  std::uint64_t in;
-  std::uint64_t text;
-  std::uint64_t padded;
-  std::uint64_t out;
-  std::uint64_t aad;
-  std::uint64_t chunk_blocks;  // 0: no GHASH
-  std::uint32_t unit_log;
-  bool steals;
-
-  __device__ __forceinline__ Lengths(const ColumnView& c, std::uint32_t i)
-      : aad(c.aad_lengths != nullptr ? c.aad_lengths[i] : c.aad_len),
-        chunk_blocks(c.chunk_blocks),
-        unit_log(c.unit_log),
-        steals(c.steals) {
-    const std::uint64_t len = c.in_len_at(i);
-    in = len < sum_limit ? len : sum_limit;
-    text = c.encrypting ? in : in < c.tag_len ? 0 : in - c.tag_len;
-    padded = output_len(text, c.pads, 1u << c.block_log);
-    out = c.encrypting ? padded + c.tag_len : text;
-  }
-
-  __device__ __forceinline__ std::uint64_t units() const {
-    return (steals ? padded : padded + (1u << unit_log) - 1) >> unit_log;
-  }
-  __device__ __forceinline__ std::uint64_t hash_blocks() const {
-    return (padded + 15) / 16 + aad / 16 + (aad % 16 != 0);
-  }
-  __device__ __forceinline__ Sums sums() const {
-    return {in, out, (units() + tile_units - 1) / tile_units,
-            chunk_blocks == 0 ? 0 : (hash_blocks() + chunk_blocks - 1) / chunk_blocks};
-  }
-};
-
-// What a warp or a block has counted.
-struct Totals {
-  Sums sums;
-  std::uint64_t units;
-  std::uint64_t most_units;
-  std::uint64_t hash_blocks;
-  std::uint64_t most_hash_blocks;
-};
-
-__device__ __forceinline__ Totals add(const Totals& a, const Totals& b) {
-  return {add(a.sums, b.sums), add_to_limit(a.units, b.units), highest(a.most_units, b.most_units),
-          add_to_limit(a.hash_blocks, b.hash_blocks), highest(a.most_hash_blocks, b.most_hash_blocks)};
-}
-
-__device__ __forceinline__ Totals from_lane_xor(const Totals& a, std::uint32_t mask) {
-  return {from_lane_xor(a.sums, mask), cuda::from_lane_xor(a.units, mask), cuda::from_lane_xor(a.most_units, mask),
-          cuda::from_lane_xor(a.hash_blocks, mask), cuda::from_lane_xor(a.most_hash_blocks, mask)};
-}
 
 // A block a sum.
 __global__ void __launch_bounds__(sum_threads)
@@ -121,10 +30,7 @@ __global__ void __launch_bounds__(sum_threads)
   for (std::uint64_t number = blockIdx.x; number < sums; number += gridDim.x) {
     const std::uint64_t i = number * messages_of_sum + threadIdx.x;
     Totals own{};
-    if (i < columns.count) {
-      const Lengths lengths(columns, static_cast<std::uint32_t>(i));
-      own = {lengths.sums(), lengths.units(), lengths.units(), lengths.hash_blocks(), lengths.hash_blocks()};
-    }
+    if (i < columns.count) own = Totals::of(Lengths(columns, static_cast<std::uint32_t>(i)));
 #pragma unroll
     for (std::uint32_t mask = 1; mask < warp_len; mask *= 2) own = add(own, from_lane_xor(own, mask));
     if (lane_index() == 0) of_warps[warp] = own;
@@ -142,6 +48,12 @@ __global__ void __launch_bounds__(sum_threads)
     atomicMax(&buffers.summary->most_units, static_cast<unsigned long long>(of_block.most_units));
     atomicAdd(&buffers.summary->hash_blocks, static_cast<unsigned long long>(of_block.hash_blocks));
     atomicMax(&buffers.summary->most_hash_blocks, static_cast<unsigned long long>(of_block.most_hash_blocks));
+    if (of_block.end_units != 0)
+      atomicAdd(&buffers.summary->end_units, static_cast<unsigned long long>(of_block.end_units));
+  }
+  if (threadIdx.x == 0 && of_block.in_rows != 0) {
+    atomicAdd(&buffers.summary->row_blocks, static_cast<unsigned long long>(of_block.row_blocks));
+    atomicAdd(&buffers.summary->in_rows, static_cast<unsigned long long>(of_block.in_rows));
   }
 }
 

@@ -35,7 +35,8 @@ struct ColumnView {
   std::uint64_t least_text_len;  // of a message
   std::uint64_t most_text_len;
   std::uint64_t most_aad_len;
-  std::uint64_t chunk_blocks;  // AEADs: of their hash
+  std::uint64_t chunk_blocks;   // AEADs: of their hash
+  std::uint64_t least_chunked;  // GCM: shorter messages, in blocks of their hash, have no chunks
   std::uint32_t count;
   std::uint32_t keys;
   std::uint32_t tag_len;
@@ -49,7 +50,8 @@ struct ColumnView {
   bool hashes_plaintext;  // GCM-SIV, whose hash also has a key for each message
   bool counts_blocks;     // ChaCha20: an IV begins with the number of a block, of 32 bits, that must not wrap
   bool encrypting;
-  bool apart;  // in and out have no byte in common
+  bool apart;       // in and out have no byte in common
+  bool lacks_ends;  // as TileList
 
   // Bytes of text that both buffers have room for.
   std::uint64_t room() const { return in_len < out_len ? in_len : out_len; }

@@ -25,8 +25,19 @@ struct CounterRun {
   CounterForm form;
   const CounterParameters& counting;
   const Speculation& speculation;
+  bool are_ends = false;  // that tiles lack, and not whole messages
 
   PackedParameters packed() const { return {choice.group_log, counting.wrap_32, counting.verdicts}; }
+  bool has_ends() const { return batch.lacks_ends && !is_packed(choice.kernel) && batch.end_units != 0; }
+
+  // The ends that tiles lack.
+  void run_ends() const {
+    CounterChoice of_ends = choice;
+    of_ends.kernel = CounterKernel::packed;
+    of_ends.group_log = group_log_for(batch.end_units, batch.messages);
+    const Speculation none{};
+    CounterRun{device, stream, batch, of_ends, form, counting, none, true}.run();
+  }
 
   void run_tiles(const ParallelLaunch& run) const {
     if (form == CounterForm::first_word) {
@@ -70,8 +81,9 @@ struct CounterRun {
     }
   }
 
-  void operator()() const {
-    const MessageList list{{batch.views, batch.first_tile, batch.tiles, batch.messages}};
+  void run() const {
+    const bool lacks_ends = batch.lacks_ends && (are_ends || !is_packed(choice.kernel));
+    const MessageList list{{batch.views, batch.first_tile, batch.tiles, batch.messages, lacks_ends}};
     switch (choice.keys) {
       case KeySource::parameter:
         return run_one_key(list);
@@ -89,12 +101,22 @@ void run_counter_batch(const Device& device, Stream stream, const CounterBatch& 
                        CounterForm form, const std::uint32_t* verdicts) {
   const CounterParameters counting{form == CounterForm::last_word, verdicts};
   const Speculation none{};
-  CounterRun{device, stream, batch, choice, form, counting, none}();
+  const CounterRun run{device, stream, batch, choice, form, counting, none};
+  if (batch.tiles != 0 || is_packed(choice.kernel)) run.run();
+  if (run.has_ends()) run.run_ends();
+}
+
+void run_ends(const Device& device, Stream stream, const CounterBatch& batch, const CounterChoice& choice,
+              CounterForm form) {
+  const CounterParameters counting{form == CounterForm::last_word, nullptr};
+  const Speculation none{};
+  const CounterRun run{device, stream, batch, choice, form, counting, none};
+  if (run.has_ends()) run.run_ends();
 }
 
 bool start_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, CounterChoice choice,
                          CounterForm form, Speculation& speculation) {
-  if (batch.tiles == 0 || choice.kernel == CounterKernel::tiles) return false;
+  if (batch.units == 0 || choice.kernel == CounterKernel::tiles) return false;
   speculation.least_units = batch.units / 2;
   speculation.most_units = is_packed(choice.kernel) ? most_packed_units(choice.group_log) : UINT64_MAX;
   speculation.units_of_tile = choice.kernel == CounterKernel::hybrid ? tile_units : 0;
@@ -106,14 +128,14 @@ bool start_counter_batch(const Device& device, Stream stream, const CounterBatch
     // For messages of one length. The packed kernel, launched after it, takes others.
     own.least_units = batch.units;
     own.most_units = batch.most_units;
-    run();
+    run.run();
     own = speculation;
     own.mailbox = nullptr;
     own.others_units = batch.units;
     own.others_most = batch.most_units;
     choice.kernel = CounterKernel::packed;
   }
-  run();
+  run.run();
   return true;
 }
 

@@ -31,15 +31,22 @@ struct CounterBatch {
   const std::uint8_t* keys;  // as given, one after another; nullptr: not on the device
   const Key* only_key;       // of all messages, or nullptr
   bool is_aligned;           // all texts lie at multiples of 16
+  bool lacks_ends;           // as TileList
+  std::uint64_t end_units;   // of the ends
 };
 
-// A batch of one tile or more. verdicts: as CounterParameters. choice: for the form.
+// verdicts: as CounterParameters. choice: for the form.
 void run_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, const CounterChoice& choice,
                        CounterForm form, const std::uint32_t* verdicts);
 
 // The same before the host knows the batch: tiles and units are those of messages of one length. Fills in the rest of
-// the speculation. False: the kernel for such a batch does not check the assumption; nothing has been launched.
+// the speculation. False: the kernel for such a batch does not check the assumption; nothing has been launched. Ends
+// that tiles lack are left: run_ends() takes them.
 bool start_counter_batch(const Device& device, Stream stream, const CounterBatch& batch, CounterChoice choice,
                          CounterForm form, Speculation& speculation);
+
+// What a batch that was started with `choice` lacks, if anything.
+void run_ends(const Device& device, Stream stream, const CounterBatch& batch, const CounterChoice& choice,
+              CounterForm form);
 
 }  // namespace warpcipher::cuda::lane_table

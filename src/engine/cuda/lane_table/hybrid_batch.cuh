@@ -33,7 +33,9 @@ class TileFinder {
   template <class Mode>
   __device__ __forceinline__ TileView find(const MessageList& list, std::uint32_t number) const {
     const MessageView& view = list.views[message_];
-    return make_tile(view, message_, number, number - first_, tile_units, Mode::unit_len, Mode::lead(view));
+    const std::uint32_t lead = Mode::lead(view);
+    return make_tile(view, message_, number, number - first_, tile_units, Mode::unit_len,
+                     units_of_tiles(view.in_len, lead, list.lacks_ends != 0), lead);
   }
 
  private:

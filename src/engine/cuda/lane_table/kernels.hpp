@@ -96,6 +96,14 @@ inline constexpr std::uint64_t most_units_of_packed = 511;
 // A group of lanes that takes a message much longer than the others keeps the launch waiting.
 inline constexpr std::uint64_t most_steps_of_packed = 64;
 
+// log2 of the lanes that take a message of the average length in one step.
+constexpr std::uint32_t group_log_for(std::uint64_t units, std::uint64_t messages) {
+  const std::uint64_t average = (units + messages - 1) / messages;
+  std::uint32_t log = 0;
+  while (log < 5 && (std::uint64_t{blocks_in_flight} << log) < average) ++log;
+  return log;
+}
+
 // Blocks of a message in a batch that is packed.
 constexpr std::uint64_t most_packed_units(std::uint32_t group_log) {
   const std::uint64_t most = most_steps_of_packed * blocks_in_flight << group_log;

@@ -6,11 +6,11 @@
 namespace warpcipher::cuda::lane_table {
 namespace {
 
-template <class Tables, int Rounds, class Counter, class Source>
+template <class Tables, int Rounds, class Counter, bool Ends = false, class Source>
 void launch_kernel(const Device& device, Stream stream, const Source& source, const PackedParameters& parameters,
                    const Speculation& speculation) {
   const std::uint64_t warps = (std::uint64_t{source.messages} << parameters.group_log) / warp_len + 1;
-  launch(&packed_counter_kernel<Tables, Rounds, Source, Counter>,
+  launch(&packed_counter_kernel<Tables, Rounds, Source, Counter, Ends>,
          parallel_configuration(device, warps, Tables::shared_len), stream, source, parameters, speculation);
 }
 
@@ -26,6 +26,11 @@ void launch_form(const Device& device, Stream stream, CounterForm form, const So
 
 void launch_packed(const Device& device, Stream stream, const OneKeySource& batch, const PackedParameters& parameters,
                    const Speculation& speculation) {
+  if (batch.lacks_ends != 0) {
+    return batch.rounds == 10
+               ? launch_kernel<Tables128, 10, BigEndianCounter, true>(device, stream, batch, parameters, speculation)
+               : launch_kernel<Tables128, 14, BigEndianCounter, true>(device, stream, batch, parameters, speculation);
+  }
   batch.rounds == 10 ? launch_kernel<Tables128, 10, BigEndianCounter>(device, stream, batch, parameters, speculation)
                      : launch_kernel<Tables128, 14, BigEndianCounter>(device, stream, batch, parameters, speculation);
 }
@@ -37,6 +42,11 @@ void launch_packed(const Device& device, Stream stream, CounterForm form, const 
 
 void launch_packed(const Device& device, Stream stream, TableLayout layout, CounterForm form, const BatchSource& batch,
                    const PackedParameters& parameters, const Speculation& speculation) {
+  if (batch.lacks_ends != 0) {
+    return layout == TableLayout::tables_128
+               ? launch_kernel<Tables128, 0, BigEndianCounter, true>(device, stream, batch, parameters, speculation)
+               : launch_kernel<Tables64, 0, BigEndianCounter, true>(device, stream, batch, parameters, speculation);
+  }
   layout == TableLayout::tables_128 ? launch_form<Tables128, 0>(device, stream, form, batch, parameters, speculation)
                                     : launch_form<Tables64, 0>(device, stream, form, batch, parameters, speculation);
 }

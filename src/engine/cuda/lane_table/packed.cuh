@@ -108,6 +108,19 @@ __device__ __forceinline__ void store_lines(const Text& text, std::uint32_t unit
   }
 }
 
+// The end of a message that tiles lack (TileList), as a message.
+template <class Counter>
+__device__ __forceinline__ MessageView end_of(const MessageView& view, bool wrap_32) {
+  const std::uint64_t before = units_before_end(view.in_len, Counter::low_byte(view.start));
+  MessageView end{};
+  end.in = view.in + 16 * before;
+  end.out = view.out + 16 * before;
+  end.in_len = view.in_len - 16 * before;
+  end.start = Counter::add(view.start, before, wrap_32);
+  end.key = view.key;
+  return end;
+}
+
 // Four blocks of a message, every `step`th from `unit` on, without those past the end of the text. Writes zeros if the
 // message is not good. Every lane of the warp takes part.
 template <class Counter, class Cipher>
@@ -148,11 +161,18 @@ __device__ __forceinline__ void encrypt_four(const Cipher& cipher, const Message
 #pragma unroll
   for (std::uint32_t n = 0; n < blocks_in_flight; ++n) {
     const std::uint32_t own = unit + step * n;
-    if (16 * own < text.in_len) text.store(own, is_good ? blocks[n] ^ text.load(own) : Block{});
+    // With a key each there are too few registers for that.
+    if (!Cipher::key_in_registers && 16 * own + 16 <= text.in_len) {
+      const Block loaded = load_anywhere(text.in + 16 * own);
+      store_anywhere(text.out + 16 * own, is_good ? blocks[n] ^ loaded : Block{});
+    } else if (16 * own < text.in_len) {
+      text.store(own, is_good ? blocks[n] ^ text.load(own) : Block{});
+    }
   }
 }
 
-template <class Tables, int Rounds, class Source, class Counter>
+// Ends: the ends that tiles lack, and not whole messages.
+template <class Tables, int Rounds, class Source, class Counter, bool Ends>
 __global__ void __launch_bounds__(block_threads, 1)
     packed_counter_kernel(const __grid_constant__ Source source, const __grid_constant__ PackedParameters parameters,
                           const __grid_constant__ Speculation speculation) {
@@ -168,7 +188,13 @@ __global__ void __launch_bounds__(block_threads, 1)
     const std::uint64_t own = first + lane_index() / group_len;
     const bool is_there = own < source.messages;
     const auto message = static_cast<std::uint32_t>(is_there ? own : first);
-    const MessageView& view = source.views[message];
+    const MessageView& view = [&]() -> decltype(auto) {
+      if constexpr (Ends) {
+        return end_of<Counter>(source.views[message], parameters.wrap_32);
+      } else {
+        return (source.views[message]);
+      }
+    }();
     const std::uint32_t len = is_there ? static_cast<std::uint32_t>(view.in_len) : 0;
     const auto addresses = reinterpret_cast<std::uintptr_t>(view.in) | reinterpret_cast<std::uintptr_t>(view.out);
     const Text text{global(view.in), global(view.out), len, len, 0, addresses % 16 == 0};

@@ -20,7 +20,8 @@ struct PackedParameters {
   const std::uint32_t* verdicts;  // likewise
 };
 
-// Messages of one key of 10 or 14 rounds, by tables_128. CounterForm: not first_word.
+// Messages of one key of 10 or 14 rounds, by tables_128. CounterForm: not first_word. If `batch` lacks ends, these are
+// encrypted and no more; so below.
 void launch_packed(const Device& device, Stream stream, const OneKeySource& batch, const PackedParameters& parameters,
                    const Speculation& speculation);
 
@@ -28,7 +29,7 @@ void launch_packed(const Device& device, Stream stream, const OneKeySource& batc
 void launch_packed(const Device& device, Stream stream, CounterForm form, const MessageList& list,
                    const std::uint8_t* keys, const PackedParameters& parameters, const Speculation& speculation);
 
-// Messages with a key each.
+// Messages with a key each. CounterForm: not first_word if `batch` lacks ends.
 void launch_packed(const Device& device, Stream stream, TableLayout layout, CounterForm form, const BatchSource& batch,
                    const PackedParameters& parameters, const Speculation& speculation);
 

@@ -7,28 +7,33 @@
 
 namespace warpcipher::cuda::lane_table {
 
-// How many units before the message its tiles begin.
+// Whether messages in the mode may begin inside a tile, and have ends that tiles may lack.
 template <class Mode>
-__device__ __forceinline__ std::uint32_t lead_of(const MessageView& view) {
-  if constexpr (requires { Mode::lead(view); }) {
-    return Mode::lead(view);
-  } else {
-    return 0;
-  }
-}
+inline constexpr bool has_lead = requires(const MessageView& view) { Mode::lead(view); };
 
 __device__ __forceinline__ ParameterKey SingleSource::key(const TileView&) const { return {schedule}; }
 
 template <class Mode>
 __device__ __forceinline__ TileView SingleSource::find(std::uint32_t tile) const {
-  return make_tile(view, 0, tile, tile, tile_units, Mode::unit_len, lead_of<Mode>(view));
+  if constexpr (has_lead<Mode>) {
+    return make_tile(view, 0, tile, tile, tile_units, Mode::unit_len, view.units, Mode::lead(view));
+  } else {
+    return make_tile(view, 0, tile, tile, tile_units, Mode::unit_len);
+  }
 }
 
 template <class Mode>
 __device__ __forceinline__ TileView MessageList::find(std::uint32_t tile) const {
   const std::uint32_t message = find_message(first_tile, messages, tiles, tile);
   const MessageView& view = views[message];
-  return make_tile(view, message, tile, tile - first_tile[message], tile_units, Mode::unit_len, lead_of<Mode>(view));
+  const std::uint64_t number = tile - first_tile[message];
+  if constexpr (has_lead<Mode>) {
+    const std::uint32_t lead = Mode::lead(view);
+    return make_tile(view, message, tile, number, tile_units, Mode::unit_len,
+                     units_of_tiles(view.in_len, lead, lacks_ends != 0), lead);
+  } else {
+    return make_tile(view, message, tile, number, tile_units, Mode::unit_len);
+  }
 }
 
 __device__ __forceinline__ ParameterKey OneKeySource::key_at(std::uint32_t) const { return {schedule}; }

@@ -112,6 +112,36 @@ __device__ __forceinline__ void store_begin_of_word(std::uint8_t* word, std::uin
   }
 }
 
+// A whole block at any address, by a lane alone: by the words that have a byte of it, as above.
+__device__ __forceinline__ Block load_anywhere(const std::uint8_t* p) {
+  const std::uint32_t past = reinterpret_cast<std::uintptr_t>(p) % 16;
+  const Block first = load_aligned(p - past);
+  return past == 0 ? first : join_at(first, load_aligned(p - past + 16), past);
+}
+
+// By words of 4 bytes, and bytes at both ends.
+__device__ __forceinline__ void store_anywhere(std::uint8_t* p, const Block& block) {
+  const std::uint32_t past = reinterpret_cast<std::uintptr_t>(p) % 4;
+  auto* const words = reinterpret_cast<std::uint32_t*>(p - past);
+#pragma unroll
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    if (i > 0) words[i] = past == 0 ? block.words[i] : __funnelshift_l(block.words[i - 1], block.words[i], 8 * past);
+  }
+  if (past == 0) {
+    words[0] = block.words[0];
+    return;
+  }
+#pragma unroll
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    if (i < 4 - past) p[i] = static_cast<std::uint8_t>(block.words[0] >> (8 * i));
+  }
+  const std::uint32_t end = block.words[3] >> (32 - 8 * past);  // its last `past` bytes
+#pragma unroll
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    if (i < past) p[16 - past + i] = static_cast<std::uint8_t>(end >> (8 * i));
+  }
+}
+
 // A warp's rows in a run of `count` whole blocks: row 0 has blocks first to first + 31, of which the lane has number
 // first + column. Rows may go over both ends of the run, which has a block or more: first may be negative, as a number
 // of 32 bits. All lanes take part in all functions, with the same first and count; pointers are to block 0 of the run.

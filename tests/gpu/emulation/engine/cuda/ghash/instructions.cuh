@@ -53,6 +53,8 @@ inline void count_ones_anew(std::int32_t (&c)[4], std::uint32_t a0, std::uint32_
   emulated::multiply(c, {{a0, a1, 0, 0}, {b0, 0}});
 }
 
+inline uint4 load_with_neighbours(const uint4* p) { return *p; }
+
 inline void copy_in_background(SharedAddress to, const uint4* from) { *reinterpret_cast<uint4*>(to) = *from; }
 inline void end_copy_group() {}
 template <int N>
