@@ -128,7 +128,7 @@ test-install: test-cpp ## The installed C package, used from another project
 gpu_tests = $(if $(shell nvidia-smi -L 2>/dev/null),tests/gpu)
 
 .PHONY: test-python
-test-python: build .venv/.stamp-test ## The tests of the package and the command, in two processes
+test-python: build .venv/.stamp-test ## The tests of the package and the command, in four processes
 	@tools/test_python.sh $(gpu_tests)
 
 .PHONY: test
