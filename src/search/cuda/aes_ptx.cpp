@@ -17,7 +17,7 @@ namespace warpcipher::search::cuda {
 
 namespace {
 
-constexpr std::size_t row_len = AesText::row_len;
+constexpr std::size_t copies_len = AesText::copies_len;
 constexpr std::size_t table_len = AesText::table_len;
 
 class Writer {
@@ -143,7 +143,7 @@ class Writer {
     line(t, "mul.wide.u32 %place64, %row, 4");
     line(t, "add.u64 %place64, %place64, %entries");
     line(t, "ld.global.u32 %entry0, [%place64+0]");
-    line(t, "mad.lo.u32 %place, %row, " + number(row_len) + ", %lane");
+    line(t, "mad.lo.u32 %place, %row, " + number(copies_len) + ", %lane");
     for (std::size_t table = 0; table < policy_.tables; ++table) {
       if (table > 0) {
         line(t, "prmt.b32 %entry" + number(table) + ", %entry" + number(table - 1) + ", 0, " + number(0x2103));

@@ -14,8 +14,8 @@ class AesText {
  public:
   using Register = std::string;
 
-  static constexpr std::size_t row_len = 128;  // bytes of a table: one entry for each lane
-  static constexpr std::size_t table_len = 256 * row_len;
+  static constexpr std::size_t copies_len = 128;  // bytes of the copies of an entry, one for each lane
+  static constexpr std::size_t table_len = 256 * copies_len;
 
   // levels: of loops. tables: 4, or 2, where T2 and T3 are T0 and T1 rotated.
   AesText(std::size_t levels, std::size_t tables) : bodies_(levels + 1), tables_(tables) {}

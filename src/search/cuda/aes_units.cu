@@ -130,7 +130,8 @@ struct Backwards {
 
   __device__ __forceinline__ static void fill() {
     for (std::uint32_t i = threadIdx.x; i < Tables::shared_len / 16; i += blockDim.x) {
-      const lane_table::RowZero& source = i / 8 % 2 != 0 ? lane_table::decryption_table : lane_table::encryption_table;
+      const lane_table::TableZero& source =
+          i / 8 % 2 != 0 ? lane_table::decryption_table : lane_table::encryption_table;
       const std::uint32_t value = source.words[i / 16];
       lane_table::shared_tables[i] = make_uint4(value, value, value, value);
     }

@@ -30,26 +30,26 @@ __device__ __forceinline__ std::uint32_t load_shared(std::uint32_t address) {
 #endif
 }
 
-struct RowZero {
+struct TableZero {
   std::uint32_t words[256];
 };
 
-constexpr RowZero copy_table(const std::array<std::uint32_t, 256>& table) {
-  RowZero copy{};
+constexpr TableZero copy_table(const std::array<std::uint32_t, 256>& table) {
+  TableZero copy{};
   for (std::size_t x = 0; x < 256; ++x) copy.words[x] = table[x];
   return copy;
 }
 
-static __device__ const RowZero encryption_table = copy_table(aes::te0);
-static __device__ const RowZero decryption_table = copy_table(aes::td0);
+static __device__ const TableZero encryption_table = copy_table(aes::te0);
+static __device__ const TableZero decryption_table = copy_table(aes::td0);
 
 // Every thread of the block takes part; the caller synchronises the block afterwards.
 template <class Tables, bool Inverse>
 __device__ __forceinline__ void fill_tables() {
-  const RowZero& source = Inverse ? decryption_table : encryption_table;
+  const TableZero& source = Inverse ? decryption_table : encryption_table;
   for (std::uint32_t i = threadIdx.x; i < Tables::shared_len / 16; i += blockDim.x) {
-    const std::uint32_t row = (i << 4 >> Tables::row_log) % 256;
-    const std::uint32_t value = rotate_left(source.words[row], 8 * Tables::table_at(16 * i));
+    const std::uint32_t x = (i << 4 >> Tables::stride_log) % 256;
+    const std::uint32_t value = rotate_left(source.words[x], 8 * Tables::table_at(16 * i));
     shared_tables[i] = make_uint4(value, value, value, value);
   }
 }
@@ -65,7 +65,7 @@ class LaneCipher {
   __device__ __forceinline__ LaneCipher(const Key& key, std::uint32_t rounds)
       : key_(key),
         rounds_(Rounds != 0 ? Rounds : rounds),
-        lane_(4 * lane_index() + (Tables::row_log == 8 ? 0 : tables_address())) {}
+        lane_(4 * lane_index() + (Tables::stride_log == 8 ? 0 : tables_address())) {}
 
   template <int N>
   __device__ __forceinline__ void operator()(Block (&blocks)[N]) const {
@@ -149,10 +149,10 @@ class LaneCipher {
     last_round(blocks, key_.round(rounds_));
   }
 
-  // The address of the row for byte `Byte` of the word.
+  // The address of the lane's copies for byte `Byte` of the word.
   template <std::uint32_t Byte>
   __device__ __forceinline__ std::uint32_t address(std::uint32_t word) const {
-    if constexpr (Tables::row_log == 8) {
+    if constexpr (Tables::stride_log == 8) {
       return byte_permute(word, lane_, 0x5504u | Byte << 4);
     } else {
       return dot_product(word, 128u << 8 * Byte, lane_);
@@ -163,7 +163,7 @@ class LaneCipher {
   template <std::uint32_t Table>
   __device__ __forceinline__ std::uint32_t load(std::uint32_t address) const {
     static_assert(Table / 2 < Tables::planes, "this layout has no such table");
-    if constexpr (Tables::row_log == 8) {
+    if constexpr (Tables::stride_log == 8) {
       return *reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const char*>(shared_tables) + address +
                                                      Tables::offset(Table));
     } else {

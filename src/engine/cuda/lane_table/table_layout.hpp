@@ -2,7 +2,7 @@
 // The lane-table family: AES from tables in shared memory of which every lane has its own copy in its own bank, so that
 // two lanes of a warp never share a bank, whatever the data: the time depends on no secret.
 //
-// A row of 256 bytes for each byte value x (256 rows, 64 KiB a plane):
+// The copies of the entries of byte value x take 256 bytes (64 KiB a plane), the stride of the layout:
 //
 //   bytes    0..3     4..7         124..127   128..131        252..255
 //   plane 0  T0[x]    T0[x]   ...  T0[x]      T1[x]      ...  T1[x]
@@ -25,17 +25,18 @@ namespace warpcipher::cuda::lane_table {
 struct Tables128 {
   static constexpr std::uint32_t planes = 2;
   static constexpr std::uint32_t shared_len = planes * 65536;
-  static constexpr std::uint32_t row_log = 8;
+  static constexpr std::uint32_t stride_log = 8;
   static constexpr std::uint32_t offset(std::uint32_t table) { return table / 2 * 65536 + table % 2 * 128; }
   static constexpr std::uint32_t table_at(std::uint32_t address) { return address / 65536 * 2 + address / 128 % 2; }
 };
 
-// The same four tables one after another, in rows of 128 bytes. The address is then a product, byte times 128 plus four
-// times the lane, which the multiply pipe computes (dot_product). For kernels that need the logic pipe for other work.
+// The same four tables one after another, with a stride of 128 bytes. The address is then a product, byte times 128
+// plus four times the lane, which the multiply pipe computes (dot_product). For kernels that need the logic pipe for
+// other work.
 struct Tables128ByProduct {
   static constexpr std::uint32_t planes = 2;
   static constexpr std::uint32_t shared_len = planes * 65536;
-  static constexpr std::uint32_t row_log = 7;
+  static constexpr std::uint32_t stride_log = 7;
   static constexpr std::uint32_t offset(std::uint32_t table) { return table * 32768; }
   static constexpr std::uint32_t table_at(std::uint32_t address) { return address / 32768; }
 };
@@ -44,7 +45,7 @@ struct Tables128ByProduct {
 struct Tables64 {
   static constexpr std::uint32_t planes = 1;
   static constexpr std::uint32_t shared_len = planes * 65536;
-  static constexpr std::uint32_t row_log = 8;
+  static constexpr std::uint32_t stride_log = 8;
   static constexpr std::uint32_t offset(std::uint32_t table) { return table * 128; }
   static constexpr std::uint32_t table_at(std::uint32_t address) { return address / 128 % 2; }
 };
