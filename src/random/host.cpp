@@ -37,7 +37,7 @@ void make_chacha(const ChaChaStream& stream, std::uint64_t n, std::size_t count,
     const Secret<chacha::State> first(stream.of_block(n));
     code.generate(*first, out, made);
     n += made;
-    out += row_len * made;
+    out += line_len * made;
     count -= made;
   }
 }
@@ -84,12 +84,12 @@ struct ByDefinition {
 
 }  // namespace
 
-struct Rows::AesLaneRows {
+struct Lines::AesLanes {
   const cpu::AesLanes& code;
   Secret<cpu::AesLaneKey> key;
 };
 
-Rows::Rows(const StreamKey& key, std::uint32_t attempt)
+Lines::Lines(const StreamKey& key, std::uint32_t attempt)
     : cipher_(key.cipher), first_block_(domain::of_attempt(attempt)) {
   if (cipher_ == StreamCipher::chacha20) {
     *chacha_ = key.chacha();
@@ -98,15 +98,15 @@ Rows::Rows(const StreamKey& key, std::uint32_t attempt)
   *aes_ = key.aes();
   const auto list = cpu::aes_lanes_list();
   if (list.empty()) return;
-  lanes_ = new AesLaneRows{*list.front(), {}};
+  lanes_ = new AesLanes{*list.front(), {}};
   lanes_->code.make_key(key.key, nullptr, key_len, *lanes_->key);
 }
 
-Rows::~Rows() { delete lanes_; }
+Lines::~Lines() { delete lanes_; }
 
-void Rows::make(std::uint64_t row, std::size_t count, std::uint8_t* out) const {
-  if (cipher_ == StreamCipher::chacha20) return make_chacha(*chacha_, first_block_ + row, count, out);
-  const std::uint64_t n = first_block_ + 4 * row;
+void Lines::make(std::uint64_t line, std::size_t count, std::uint8_t* out) const {
+  if (cipher_ == StreamCipher::chacha20) return make_chacha(*chacha_, first_block_ + line, count, out);
+  const std::uint64_t n = first_block_ + 4 * line;
   if (lanes_ == nullptr) {
     for (std::uint64_t i = 0; i < 4 * count; ++i) {
       std::uint32_t words[4];
@@ -118,17 +118,17 @@ void Rows::make(std::uint64_t row, std::size_t count, std::uint8_t* out) const {
   std::uint8_t counter[16];
   store_be64(counter, aes_->number);
   store_be64(counter + 8, n);
-  std::memset(out, 0, row_len * count);
-  lanes_->code.ctr(*lanes_->key, counter, out, out, row_len * count);
+  std::memset(out, 0, line_len * count);
+  lanes_->code.ctr(*lanes_->key, counter, out, out, line_len * count);
 }
 
 void fill_by_threads(const HostFill& fill) {
   if (fill.count == 0) return;
-  const Rows rows(fill.key, fill.attempt);
+  const Lines lines(fill.key, fill.attempt);
   const FillPart part = fill_part();
   const std::size_t width = fill.distribution.width();
   ThreadPool::instance().parallel_for(fill.count, grain_len / width,
-                                      [&](std::size_t begin, std::size_t end) { part(fill, rows, begin, end); });
+                                      [&](std::size_t begin, std::size_t end) { part(fill, lines, begin, end); });
 }
 
 void fill_by_definition(const HostFill& fill) {

@@ -24,15 +24,15 @@ struct HostFill {
 void fill_by_threads(const HostFill& fill);
 void fill_by_definition(const HostFill& fill);
 
-// Rows of a stream: row r is bytes 64 r to 64 r + 63. Holds the key's schedule, and wipes it.
-class Rows {
+// Lines of a stream: line r is bytes 64 r to 64 r + 63. Holds the key's schedule, and wipes it.
+class Lines {
  public:
-  Rows(const StreamKey& key, std::uint32_t attempt);
-  Rows(const Rows&) = delete;
-  Rows& operator=(const Rows&) = delete;
-  ~Rows();
+  Lines(const StreamKey& key, std::uint32_t attempt);
+  Lines(const Lines&) = delete;
+  Lines& operator=(const Lines&) = delete;
+  ~Lines();
 
-  void make(std::uint64_t row, std::size_t count, std::uint8_t* out) const;
+  void make(std::uint64_t line, std::size_t count, std::uint8_t* out) const;
 
   // Calls visitor(stream) with the ChaChaStream or AesStream, for further words.
   template <class Visitor>
@@ -41,22 +41,22 @@ class Rows {
   }
 
  private:
-  struct AesLaneRows;
+  struct AesLanes;
 
   StreamCipher cipher_;
   std::uint64_t first_block_;
   Secret<ChaChaStream> chacha_;
   Secret<AesStream> aes_;
-  AesLaneRows* lanes_ = nullptr;
+  AesLanes* lanes_ = nullptr;
 };
 
 // A part of a fill, on this thread: elements [begin, end).
-using FillPart = void (*)(const HostFill& fill, const Rows& rows, std::uint64_t begin, std::uint64_t end);
+using FillPart = void (*)(const HostFill& fill, const Lines& lines, std::uint64_t begin, std::uint64_t end);
 
 // The same source compiled for what every processor has, and for AVX2 and FMA.
-void fill_part_baseline(const HostFill& fill, const Rows& rows, std::uint64_t begin, std::uint64_t end);
+void fill_part_baseline(const HostFill& fill, const Lines& lines, std::uint64_t begin, std::uint64_t end);
 #if defined(__x86_64__)
-void fill_part_fma(const HostFill& fill, const Rows& rows, std::uint64_t begin, std::uint64_t end);
+void fill_part_fma(const HostFill& fill, const Lines& lines, std::uint64_t begin, std::uint64_t end);
 #endif
 
 }  // namespace warpcipher::random

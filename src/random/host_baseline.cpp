@@ -4,8 +4,8 @@
 
 namespace warpcipher::random {
 
-void fill_part_baseline(const HostFill& fill, const Rows& rows, std::uint64_t begin, std::uint64_t end) {
-  visit(fill.distribution, PartFunction{fill, rows, begin, end});
+void fill_part_baseline(const HostFill& fill, const Lines& lines, std::uint64_t begin, std::uint64_t end) {
+  visit(fill.distribution, PartFunction{fill, lines, begin, end});
 }
 
 }  // namespace warpcipher::random

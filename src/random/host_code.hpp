@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of an array from rows of key stream, a chunk at a time in a cache. host_baseline.cpp and host_fma.cpp compile
+// A part of an array from lines of key stream, a chunk at a time in a cache. host_baseline.cpp and host_fma.cpp compile
 // it, each for its instructions: everything is in an unnamed namespace, or inlined.
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace warpcipher::random {
 namespace {
 
-constexpr std::size_t chunk_rows = 128;
+constexpr std::size_t chunk_lines = 128;
 
 // If one of this many groups rejects its word, all of them take the slow way.
 constexpr std::uint64_t groups_at_once = 64;
@@ -84,45 +84,45 @@ void transform(const F& function, const Stream& stream, const typename F::Word* 
   }
 }
 
-// Whole rows go to the caller's memory at once.
-void copy_bytes(const Rows& rows, std::uint64_t begin, std::uint64_t end, std::uint8_t* out) {
-  alignas(64) std::uint8_t row[row_len];
+// Whole lines go to the caller's memory at once.
+void copy_bytes(const Lines& lines, std::uint64_t begin, std::uint64_t end, std::uint8_t* out) {
+  alignas(64) std::uint8_t line[line_len];
   while (begin < end) {
-    const std::uint64_t offset = begin % row_len, left = end - begin;
-    std::uint64_t len = std::min(left, row_len - offset);
-    if (offset == 0 && left >= row_len) {
-      len = left / row_len * row_len;
-      rows.make(begin / row_len, len / row_len, out);
+    const std::uint64_t offset = begin % line_len, left = end - begin;
+    std::uint64_t len = std::min(left, line_len - offset);
+    if (offset == 0 && left >= line_len) {
+      len = left / line_len * line_len;
+      lines.make(begin / line_len, len / line_len, out);
     } else {
-      rows.make(begin / row_len, 1, row);
-      std::memcpy(out, row + offset, len);
+      lines.make(begin / line_len, 1, line);
+      std::memcpy(out, line + offset, len);
     }
     begin += len;
     out += len;
   }
-  secure_wipe(row, sizeof row);
+  secure_wipe(line, sizeof line);
 }
 
 struct PartFunction {
   const HostFill& fill;
-  const Rows& rows;
+  const Lines& lines;
   std::uint64_t begin, end;
 
   template <class F>
   void operator()(const F& function) const {
     using Word = typename F::Word;
-    constexpr std::uint64_t of_row = row_len / sizeof(Word);
+    constexpr std::uint64_t of_line = line_len / sizeof(Word);
     const std::uint64_t first = fill.position / sizeof(Word) + begin, last = first + (end - begin);
     std::uint8_t* out = fill.data + begin * sizeof(typename F::Value);
-    if (fill.distribution.kind == Kind::bytes) return copy_bytes(rows, first, last, out);
-    alignas(64) Word words[chunk_rows * of_row];
-    rows.visit_stream([&](const auto& stream) {
+    if (fill.distribution.kind == Kind::bytes) return copy_bytes(lines, first, last, out);
+    alignas(64) Word words[chunk_lines * of_line];
+    lines.visit_stream([&](const auto& stream) {
       for (std::uint64_t at = first; at < last;) {
-        const std::uint64_t row = at / of_row;
-        const std::uint64_t count = std::min<std::uint64_t>(chunk_rows, (last - 1) / of_row + 1 - row);
-        const std::uint64_t stop = std::min(last, (row + count) * of_row);
-        rows.make(row, count, reinterpret_cast<std::uint8_t*>(words));
-        transform(function, stream, words, row * of_row, at, stop, out);
+        const std::uint64_t line = at / of_line;
+        const std::uint64_t count = std::min<std::uint64_t>(chunk_lines, (last - 1) / of_line + 1 - line);
+        const std::uint64_t stop = std::min(last, (line + count) * of_line);
+        lines.make(line, count, reinterpret_cast<std::uint8_t*>(words));
+        transform(function, stream, words, line * of_line, at, stop, out);
         out += (stop - at) * sizeof(typename F::Value);
         at = stop;
       }

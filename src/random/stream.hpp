@@ -11,7 +11,7 @@
 //   chacha20      64 bytes: RFC 8439, counter n mod 2^32, nonce LE32(n >> 32) || LE64(number of the stream)
 //   aes-256-ctr   16 bytes: AES-256 of BE64(number of the stream) || BE64(n)
 //
-// A row is 64 bytes: one block or four.
+// A line is 64 bytes: one block or four.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ namespace warpcipher::random {
 enum class StreamCipher : std::uint8_t { chacha20, aes256 };
 
 inline constexpr std::size_t key_len = 32;
-inline constexpr std::size_t row_len = 64;
+inline constexpr std::size_t line_len = 64;
 inline constexpr std::uint64_t stream_len = std::uint64_t{1} << 56;
 
 namespace domain {

@@ -79,13 +79,13 @@ void compare(const StreamKey& key, const Distribution& d, std::uint64_t first, s
 void test_distributions(StreamCipher cipher) {
   const StreamKey key = make_key(cipher);
   for (const Distribution& d : test::distributions()) {
-    const std::uint64_t row = row_len / d.width();
+    const std::uint64_t line = line_len / d.width();
     compare(key, d, 0, 1, 0);
-    compare(key, d, 0, 5 * row, 0);        // whole rows, aligned
-    compare(key, d, 3, 5 * row + 1, 0);    // partial rows, no row aligned
-    compare(key, d, row + 1, row - 2, 1);  // within a row
-    compare(key, d, row - 1, 2, 7);
-    compare(key, d, 2 * row, 3 * row, 4);
+    compare(key, d, 0, 5 * line, 0);         // whole lines, aligned
+    compare(key, d, 3, 5 * line + 1, 0);     // partial lines, no line aligned
+    compare(key, d, line + 1, line - 2, 1);  // within a line
+    compare(key, d, line - 1, 2, 7);
+    compare(key, d, 2 * line, 3 * line, 4);
   }
 }
 
@@ -100,7 +100,7 @@ void test_carry(StreamCipher cipher) {
   compare(key, Distribution::of_integers(Type::uint64, 0, UINT64_MAX), 5, 100, 0, domain::attempts - 1);
 }
 
-// Bytes by the hybrid kernel, but for the first and the last row; not from a place that is no multiple of 16.
+// Bytes by the hybrid kernel, but for the first and the last line; not from a place that is no multiple of 16.
 void test_hybrid() {
   const StreamKey key = make_key(StreamCipher::aes256);
   const Distribution bytes = Distribution::of_bytes(Type::uint8);

@@ -85,10 +85,10 @@ TEST_P(RandomCipher, EveryWayGivesTheBytesOfTheDefinition) {
     EXPECT_EQ(fill_host(key, d, first * d.width(), count, "auto"), expected);
     Bytes parts(count * len + 1);
     const HostFill fill{key, d, first * d.width(), parts.data() + 1, count};  // not aligned
-    const Rows rows(key, 0);
+    const Lines lines(key, 0);
     std::uint64_t at = 0;
     for (std::uint64_t end : {1u, 2u, 4u, 19u, 147u, 2000u, 9001u}) {
-      fill_part_baseline(fill, rows, at, end);
+      fill_part_baseline(fill, lines, at, end);
       at = end;
     }
     EXPECT_EQ(Bytes(parts.begin() + 1, parts.end()), expected) << static_cast<int>(d.kind) << name_of(d.type);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a lane does with a row of 64 bytes of key stream: the distribution, and the stores. All in registers: every loop
-// is unrolled.
+// What a lane does with a line of 64 bytes of key stream: the distribution, and the stores. All in registers: every
+// loop is unrolled.
 #pragma once
 
 #include "engine/cuda/runtime/intrinsics.cuh"
@@ -48,28 +48,28 @@ __device__ __forceinline__ void put_value(std::uint32_t* words, int i, T value) 
 }
 
 template <class F>
-inline constexpr int items_of_row = row_len / sizeof(typename F::Word);
+inline constexpr int items_of_line = line_len / sizeof(typename F::Word);
 
-// The 32-bit words of a row's values.
+// The 32-bit words of a line's values.
 template <class F>
-inline constexpr int value_words = items_of_row<F> * sizeof(typename F::Value) / 4;
+inline constexpr int value_words = items_of_line<F> * sizeof(typename F::Value) / 4;
 
-// The values of row `row`. stream: what further words come from.
+// The values of line `line`. stream: what further words come from.
 template <class F, class Stream>
-__device__ __forceinline__ void make_values(const F& function, const Stream& stream, std::uint64_t row,
+__device__ __forceinline__ void make_values(const F& function, const Stream& stream, std::uint64_t line,
                                             const std::uint32_t (&x)[16], std::uint32_t (&values)[value_words<F>]) {
   using Word = typename F::Word;
 #pragma unroll
   for (int i = 0; i < value_words<F>; ++i) values[i] = 0;
 #pragma unroll
-  for (int i = 0; i < items_of_row<F>; i += F::group) {
+  for (int i = 0; i < items_of_line<F>; i += F::group) {
     Word words[F::group];
     typename F::Value made[F::group];
 #pragma unroll
     for (int k = 0; k < F::group; ++k) words[k] = value_at<Word>(x, i + k);
     if (function(words, made)) {
       if constexpr (has_rejections<F>) {
-        function.finish(words, made, FurtherWords<Stream>(stream, row * row_len + i * sizeof(Word)));
+        function.finish(words, made, FurtherWords<Stream>(stream, line * line_len + i * sizeof(Word)));
       }
     }
 #pragma unroll
@@ -84,20 +84,20 @@ __device__ __forceinline__ void make_values(const Plain<HasPattern>& function, c
   for (int i = 0; i < 16; ++i) values[i] = HasPattern ? x[i] ^ function.pattern[i % 2] : x[i];
 }
 
-// Stores a row: whole and aligned in units of 16 bytes, else element by element.
+// Stores a line: whole and aligned in units of 16 bytes, else element by element.
 template <class F>
-__device__ __forceinline__ void store_row(const Elements& elements, std::uint64_t row,
-                                          const std::uint32_t (&values)[value_words<F>]) {
+__device__ __forceinline__ void store_line(const Elements& elements, std::uint64_t line,
+                                           const std::uint32_t (&values)[value_words<F>]) {
   using Value = typename F::Value;
-  constexpr int count = items_of_row<F>, words = value_words<F>;
-  const std::uint64_t begin = row * count;
+  constexpr int count = items_of_line<F>, words = value_words<F>;
+  const std::uint64_t begin = line * count;
   const bool is_whole = begin >= elements.first && begin + count <= elements.last;
   // Of element `begin`: before the array where that begins later.
   std::uint8_t* const out =
       elements.data + static_cast<std::int64_t>(begin - elements.first) * static_cast<std::int64_t>(sizeof(Value));
   const auto address = reinterpret_cast<std::uintptr_t>(out);
   if (is_whole && address % 16 == 0) {
-    static_assert(words % 4 == 0, "rows are stored 16 bytes at a time");
+    static_assert(words % 4 == 0, "lines are stored 16 bytes at a time");
 #pragma unroll
     for (int i = 0; i < words; i += 4) {
       reinterpret_cast<uint4*>(out)[i / 4] = make_uint4(values[i], values[i + 1], values[i + 2], values[i + 3]);

@@ -11,14 +11,14 @@
 
 namespace warpcipher::random::cuda {
 
-// From this many rows of 64 bytes on, bytes of AES take the hybrid kernel where the GPU has it: 64 MiB, as for a
+// From this many lines of 64 bytes on, bytes of AES take the hybrid kernel where the GPU has it: 64 MiB, as for a
 // message.
 inline constexpr std::uint64_t least_of_hybrid = std::uint64_t{1} << 20;
 
 // `count` (>= 1) elements at `data`, which is aligned to them, from `position`, a multiple of the width; words of
 // `attempt`. Starts kernels, and nothing else. Throws Error{engine_unavailable, engine_failure}.
 void fill(const StreamKey& key, const Distribution& distribution, std::uint64_t position, std::uint8_t* data,
-          std::uint64_t count, std::uint32_t attempt, Stream stream, std::uint64_t least_rows = least_of_hybrid);
+          std::uint64_t count, std::uint32_t attempt, Stream stream, std::uint64_t least_lines = least_of_hybrid);
 
 // As permute_host(). Allocates, and waits for the stream.
 void permute(const StreamKey& key, std::uint64_t position, std::size_t item_len, std::uint8_t* data,

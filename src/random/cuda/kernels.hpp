@@ -11,7 +11,7 @@
 
 namespace warpcipher::random::cuda {
 
-struct RowRange {
+struct LineRange {
   std::uint64_t begin, end;
 };
 
@@ -19,9 +19,9 @@ struct ArrayFill {
   const Distribution& distribution;
   std::uint8_t* data;
   std::uint64_t first, last;  // elements, counted from the stream's beginning
-  RowRange rows;              // that have them
+  LineRange lines;            // that have them
   std::uint32_t attempt;
-  std::uint64_t least_of_hybrid;  // rows (fill.hpp)
+  std::uint64_t least_of_hybrid;  // lines (fill.hpp)
 };
 
 void fill_chacha(const StreamKey& key, const ArrayFill& fill, Stream stream);
