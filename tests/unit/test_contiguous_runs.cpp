@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which messages are a contiguous run, and which runs are sectors (transfer/contiguous_runs.hpp).
+// Which messages are a contiguous run, and which runs are sectors (transfer/contiguous_runs.hpp); and how they travel.
 #include <gtest/gtest.h>
 
+#include "host_device_engine.hpp"
 #include "support.hpp"
 #include "transfer/contiguous_runs.hpp"
+#include "transfer/host_transfer.hpp"
 
 namespace warpcipher {
 namespace {
@@ -93,6 +95,59 @@ TEST(ContiguousRuns, AnExtentDoesNotDependOnTheNumberOfCores) {
   const Key serial(find_algorithm("aes-128-cbc"), test::Bytes(16));
   messages[7].key = &serial;
   EXPECT_EQ(find_extent(messages).uncut, len);
+}
+
+// Contiguous messages, as the columns of a batch are.
+void expect_right(bool pinned, std::size_t count, std::size_t message_len, bool contiguous_ivs,
+                  const TransferSettings& settings, test::HostDeviceEngine& engine) {
+  std::mt19937 random(13);
+  engine.all_pinned = pinned;
+  const Key key(find_algorithm("aes-256-xts"), test::random_bytes(random, 64));
+  test::Bytes text = test::random_bytes(random, count * message_len), ivs = test::random_bytes(random, 16 * count);
+  test::Bytes out(text.size()), expected(text.size());
+  std::vector<Message> messages(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    Message& m = messages[i];
+    m.key = &key;
+    m.in = text.data() + i * message_len;
+    m.in_len = m.out_len = message_len;
+    m.out = expected.data() + i * message_len;
+    m.iv = ivs.data() + 16 * (contiguous_ivs ? i : count - 1 - i);
+    m.iv_len = 16;
+  }
+  std::vector<Status> statuses(count, Status::ok);
+  reference_engine().run(make_plan(messages, 256), statuses, nullptr);
+  for (std::size_t i = 0; i < count; ++i) messages[i].out = out.data() + i * message_len;
+  run_through_device(engine, messages, statuses, settings);
+  EXPECT_EQ(out, expected);
+  EXPECT_EQ(engine.copies_to_device, engine.runs);
+  EXPECT_TRUE(engine.balanced());
+}
+
+TEST(ContiguousRuns, MessagesTravelAsOneRange) {
+  for (const bool pinned : {false, true}) {
+    test::HostDeviceEngine engine;
+    expect_right(pinned, 64, 96, true, {1024, 3, 8, 512, 1}, engine);
+    EXPECT_LE(engine.runs, pinned ? 7 : 8);
+  }
+}
+
+// Sectors are sent as their first and their number, unless they are few or their IVs are not contiguous.
+TEST(ContiguousRuns, SectorsNeedNoList) {
+  constexpr std::size_t sector_len = 128, of_piece = 100;
+  const TransferSettings settings{sector_len * of_piece / 256 * 256, 3, 1, 1024, 1};
+  for (const bool pinned : {false, true}) {
+    test::HostDeviceEngine engine;
+    expect_right(pinned, 3 * of_piece + 70, sector_len, true, settings, engine);
+    EXPECT_EQ(engine.sectors, 3 * of_piece + 70);
+    EXPECT_EQ(engine.runs, 4);
+    test::HostDeviceEngine with_rest;
+    expect_right(pinned, of_piece + 63, sector_len, true, settings, with_rest);
+    EXPECT_EQ(with_rest.sectors, of_piece);
+    test::HostDeviceEngine listing;
+    expect_right(pinned, 3 * of_piece, sector_len, false, settings, listing);
+    EXPECT_EQ(listing.sectors, 0u);
+  }
 }
 
 }  // namespace

@@ -355,59 +355,6 @@ TEST(HostTransfer, NothingBeyondTheBytesUsedIsAllocatedOrWiped) {
   EXPECT_EQ(engine.copies_to_device, 1);
 }
 
-// Contiguous messages, as the columns of a batch are.
-void expect_contiguous(bool pinned, std::size_t count, std::size_t len, bool contiguous_ivs,
-                       const TransferSettings& settings, HostDeviceEngine& engine) {
-  std::mt19937 random(13);
-  engine.all_pinned = pinned;
-  const Key key(find_algorithm("aes-256-xts"), test::random_bytes(random, 64));
-  test::Bytes text = test::random_bytes(random, count * len), ivs = test::random_bytes(random, 16 * count);
-  test::Bytes out(text.size()), expected(text.size());
-  std::vector<Message> messages(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    Message& m = messages[i];
-    m.key = &key;
-    m.in = text.data() + i * len;
-    m.in_len = m.out_len = len;
-    m.out = expected.data() + i * len;
-    m.iv = ivs.data() + 16 * (contiguous_ivs ? i : count - 1 - i);
-    m.iv_len = 16;
-  }
-  std::vector<Status> statuses(count, Status::ok);
-  reference_engine().run(make_plan(messages, 256), statuses, nullptr);
-  for (std::size_t i = 0; i < count; ++i) messages[i].out = out.data() + i * len;
-  run_through_device(engine, messages, statuses, settings);
-  EXPECT_EQ(out, expected);
-  EXPECT_EQ(engine.copies_to_device, engine.runs);
-  EXPECT_TRUE(engine.balanced());
-}
-
-TEST(HostTransfer, ContiguousMessagesTravelAsOneRange) {
-  for (const bool pinned : {false, true}) {
-    HostDeviceEngine engine;
-    expect_contiguous(pinned, 64, 96, true, small, engine);
-    EXPECT_LE(engine.runs, pinned ? 7 : 8);
-  }
-}
-
-// Sectors are sent as their first and their number, unless they are few or their IVs are not contiguous.
-TEST(HostTransfer, ContiguousSectorsNeedNoList) {
-  constexpr std::size_t len = 128, of_piece = 100;
-  const TransferSettings settings{len * of_piece / 256 * 256, 3, 1, 1024, 1};
-  for (const bool pinned : {false, true}) {
-    HostDeviceEngine engine;
-    expect_contiguous(pinned, 3 * of_piece + 70, len, true, settings, engine);
-    EXPECT_EQ(engine.sectors, 3 * of_piece + 70);
-    EXPECT_EQ(engine.runs, 4);
-    HostDeviceEngine with_rest;
-    expect_contiguous(pinned, of_piece + 63, len, true, settings, with_rest);
-    EXPECT_EQ(with_rest.sectors, of_piece);
-    HostDeviceEngine listing;
-    expect_contiguous(pinned, 3 * of_piece, len, false, settings, listing);
-    EXPECT_EQ(listing.sectors, 0u);
-  }
-}
-
 TEST(HostTransfer, ChoosesPiecesBySize) {
   constexpr std::size_t MiB = std::size_t{1} << 20;
   EXPECT_EQ(choose_transfer_settings(16, 8).piece_len, MiB / 2);
