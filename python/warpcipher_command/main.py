@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The console script `warpcipher`. Apart from `end_on_sigint`, which the package itself uses."""
 
-import atexit
 import gc
-import os
-import sys
 
 from . import end_on_sigint
 
@@ -16,18 +13,4 @@ def main() -> None:
     gc.disable()
     from warpcipher.cli import main as run
 
-    try:
-        run()
-    except SystemExit as end:
-        if not end.code:
-            _end_well()
-        raise
-
-
-def _end_well() -> None:
-    """Ends a run that nothing went wrong in without the interpreter's own end, which frees module
-    after module: 3 ms. Where output cannot be written, that one says so."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    atexit._run_exitfuncs()
-    os._exit(0)
+    run()
