@@ -107,13 +107,14 @@ class Joint {
   // A piece is there. buffer: what was read of it. Decrypts its window if that is the last to arrive.
   void add(FilePiece& piece, const std::uint8_t* buffer) {
     Part part{std::move(piece.items), {}};
-    for (FilePiece::Item& item : part.items) {
-      item.at += static_cast<std::size_t>(piece.place.begin);
-      if (!chunks_.has_iv_in_file()) continue;
-      const std::uint8_t* const iv = buffer + (item.at - static_cast<std::size_t>(piece.place.begin)) - chunks_.iv_len;
-      part.ivs.insert(part.ivs.end(), iv, iv + chunks_.iv_len);
-    }
     piece.items.clear();
+    for (FilePiece::Item& item : part.items) {
+      if (chunks_.has_iv_in_file()) {
+        const std::uint8_t* const iv = iv_of(chunks_, item, buffer);
+        part.ivs.insert(part.ivs.end(), iv, iv + chunks_.iv_len);
+      }
+      item.at += static_cast<std::size_t>(piece.place.begin);
+    }
     Window& window = window_of(piece);
     {
       const std::lock_guard lock(mutex_);
