@@ -82,7 +82,7 @@ class Writer {
     if (kept && outer) {
       reg = text_.load_shared(slot_address(node));
     } else if (source.kind == Node::Kind::keyed) {
-      reg = add_key(source);
+      reg = with_mask(source.a, KeyBits(source.table));
     } else if (masks_.is_masked(node)) {
       reg = add_halves(node);
     } else {
@@ -144,14 +144,6 @@ class Writer {
       sum = next;
     }
     return sum;
-  }
-
-  // In outer loops masks are not worth a place in the table.
-  std::uint32_t add_key(const Node& keyed) {
-    if (level_ == 0) return with_mask(keyed.a, KeyBits(keyed.table));
-    const std::uint32_t base = value(keyed.a);
-    const std::string& bit = keys_.bits()[keyed.table];
-    return add(base, {bit[0] == '[' ? name(text_.load_shared(bit)) : bit});
   }
 
   // Gives each output bit of a known pass a register.
