@@ -11,14 +11,14 @@ namespace {
 
 using poly1305::Element;
 
-// r^exponent, which is no secret.
-Element power(const Element& r, std::uint64_t exponent) {
-  Element result{{1, 0, 0, 0, 0}};
+// Multiplies by r^exponent. The exponent is no secret, the power is one.
+void multiply_by_power(Element& h, const Element& r, std::uint64_t exponent) {
+  Secret<Element> power(Element{{1, 0, 0, 0, 0}});
   for (int bit = 63; bit >= 0; --bit) {
-    result = poly1305::multiply(result, result);
-    if ((exponent >> bit & 1) != 0) result = poly1305::multiply(result, r);
+    *power = poly1305::multiply(*power, *power);
+    if ((exponent >> bit & 1) != 0) *power = poly1305::multiply(*power, r);
   }
-  return result;
+  h = poly1305::multiply(h, *power);
 }
 
 }  // namespace
@@ -42,9 +42,9 @@ Poly1305Pieces::Poly1305Pieces(const Message& message) : aad_len_(message.aad_le
 
 void Poly1305Pieces::add(std::uint64_t offset, std::size_t len, const std::uint8_t* tag) {
   const std::uint64_t blocks = hash_blocks_of(len) + (offset == 0 ? hash_blocks_of(aad_len_) : 0);
-  const Element before = poly1305::multiply(hash_->h, power(hash_->r, blocks));
-  // Carries what the sum of two may have too much.
-  hash_->h = poly1305::multiply(poly1305::add(before, poly1305::load_sum(tag)), {{1, 0, 0, 0, 0}});
+  multiply_by_power(hash_->h, hash_->r, blocks);
+  // The product carries what the sum of two may have too much.
+  hash_->h = poly1305::multiply(poly1305::add(hash_->h, poly1305::load_sum(tag)), {{1, 0, 0, 0, 0}});
   text_len_ += len;
 }
 
