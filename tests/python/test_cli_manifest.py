@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from cli_support import make_key, names, run
 from warpcipher import formats
-from warpcipher.cli import manifest
+from warpcipher.cli import manifest, tree_names
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -116,7 +116,7 @@ def test_links_replace_no_file_of_the_user(tmp_path: Path) -> None:
 def test_a_pipe_for_the_manifest_keeps_nobody_waiting(tmp_path: Path, command: str) -> None:
     make_tree(tmp_path)
     (tmp_path / "o").mkdir()
-    os.mkfifo(tmp_path / "o" / manifest.NAME)
+    os.mkfifo(tmp_path / "o" / tree_names.NAME)
     paths = ("t", "-o", "o") if command == "encrypt" else ("o", "-o", "back")
     done = run(command, "--key", "key", *paths, cwd=tmp_path, expect=3)
     assert b"MANIFEST.warpcipher is not a regular file: that is no manifest" in done.stderr

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from cli_support import ended, make_key, names, run, run_json, start, temporaries
 from test_cli_trees import content_of
-from warpcipher.cli import manifest
+from warpcipher.cli import tree_names
 
 INTERRUPTIONS = 8 * int(os.environ.get("WARPCIPHER_TEST_LONG", "1"))
 """Of each command and seed: WARPCIPHER_TEST_LONG=7 makes 224 in all."""
@@ -130,7 +130,7 @@ def test_what_an_earlier_run_did_not_make_is_never_replaced(tmp_path: Path) -> N
         done = run("encrypt", option, "--key", "key", "t", cwd=tmp_path, expect=2)
         assert b"file1.cobblestone exists: use --force" in done.stderr
         assert target.read_bytes() == b"precious"
-        assert not (tmp_path / "t.cobblestone" / manifest.NAME).exists()
+        assert not (tmp_path / "t.cobblestone" / tree_names.NAME).exists()
     target.unlink()
     run("encrypt", "--skip-existing", "--key", "key", "t", cwd=tmp_path)
     run("check", "--key", "key", "t.cobblestone", cwd=tmp_path)
@@ -159,7 +159,7 @@ def test_a_journal_of_another_run_vouches_for_nothing(tmp_path: Path) -> None:
     build(tmp_path / "t", 3)
     run("encrypt", "--key", "key", "t", cwd=tmp_path)
     root = tmp_path / "t.cobblestone"
-    shutil.copy(root / manifest.NAME, root / manifest.JOURNAL)
+    shutil.copy(root / tree_names.NAME, root / tree_names.JOURNAL)
     done = run("encrypt", "--skip-existing", "--key", "key", "t", cwd=tmp_path, expect=3)
     assert b"MANIFEST.warpcipher.unfinished is not the journal of a tree" in done.stderr
 
@@ -213,7 +213,7 @@ def test_interrupted_at_random_times_and_resumed(tmp_path: Path, seed: int) -> N
                 continue
             if command == "encrypt":
                 run("check", "--key", "key", result.name, cwd=tmp_path)
-                assert manifest.JOURNAL not in names(result)
+                assert tree_names.JOURNAL not in names(result)
             else:
                 assert content_of(result) == content_of(tmp_path / "t")
             if left <= 0:

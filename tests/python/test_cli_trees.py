@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from cli_support import make_key, names, run, run_json
 from warpcipher import formats
-from warpcipher.cli import manifest
+from warpcipher.cli import manifest, tree_names
 
 FILES = {"a": b"1", "b": b"2" * 50_000, "sub/a": b"3", "sub/deep/c": b"", "tä\n": b"5"}
 ODD = ["-dash", "new\nline", os.fsdecode(b"\xff\xfe"), "esc\x1b[31m", "x" * 230, ".hidden", "a b"]
@@ -106,10 +106,10 @@ def roll_back(tree: Path) -> None:
 
 
 def roll_back_the_manifest(tree: Path) -> None:
-    old = (sealed(tree) / manifest.NAME).read_bytes()
+    old = (sealed(tree) / tree_names.NAME).read_bytes()
     (tree / "t/a").write_bytes(b"9")
     run("encrypt", "--update", "--key", "key", "t", cwd=tree)
-    (sealed(tree) / manifest.NAME).write_bytes(old)
+    (sealed(tree) / tree_names.NAME).write_bytes(old)
 
 
 def cut(tree: Path) -> None:
@@ -126,17 +126,17 @@ def other_tree(tree: Path) -> None:
     (tree / "u").mkdir()
     (tree / "u/x").write_bytes(b"x")
     run("encrypt", "--key", "key", "u", cwd=tree)
-    shutil.copy(tree / "u.cobblestone" / manifest.NAME, sealed(tree))
+    shutil.copy(tree / "u.cobblestone" / tree_names.NAME, sealed(tree))
 
 
 def member_as_manifest(tree: Path) -> None:
-    shutil.copy(sealed(tree, "a"), sealed(tree) / manifest.NAME)
+    shutil.copy(sealed(tree, "a"), sealed(tree) / tree_names.NAME)
 
 
 def damage_the_manifest(tree: Path) -> None:
-    data = bytearray((sealed(tree) / manifest.NAME).read_bytes())
+    data = bytearray((sealed(tree) / tree_names.NAME).read_bytes())
     data[len(data) // 2] ^= 1
-    (sealed(tree) / manifest.NAME).write_bytes(data)
+    (sealed(tree) / tree_names.NAME).write_bytes(data)
 
 
 CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -182,7 +182,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "cut": (cut, "cut or added to: b"),
     "added to": (append, "cut or added to: b"),
     "manifest removed": (
-        lambda tree: (sealed(tree) / manifest.NAME).unlink(),
+        lambda tree: (sealed(tree) / tree_names.NAME).unlink(),
         "has no manifest (MANIFEST.warpcipher): it was removed, or the tree was encrypted without",
     ),
     "manifest of another tree": (other_tree, "does not match its manifest"),
@@ -266,7 +266,7 @@ def test_part_of_a_tree_and_one_file_of_it(tree: Path) -> None:
 
 
 def test_trees_of_before_and_trees_that_lost_their_manifest(tree: Path) -> None:
-    (sealed(tree) / manifest.NAME).unlink()
+    (sealed(tree) / tree_names.NAME).unlink()
     run("decrypt", "--no-manifest", "--key", "key", "t.cobblestone", "-o", "back", cwd=tree)
     assert (tree / "back/sub/a").read_bytes() == FILES["sub/a"]
     exchange(tree)
@@ -279,7 +279,7 @@ def test_trees_of_before_and_trees_that_lost_their_manifest(tree: Path) -> None:
     assert "a" not in names(tree / "again"), "its name is in its context"
     (tree / "t/link").unlink()
     run("encrypt", "--no-manifest", "--key", "key", "t", "-o", "plain", cwd=tree)
-    assert manifest.NAME not in names(tree / "plain")
+    assert tree_names.NAME not in names(tree / "plain")
     run("encrypt", "--key", "key", "t", "-o", "bound", cwd=tree)
     done = run("encrypt", "--no-manifest", "--key", "key", "t", "-o", "bound", cwd=tree, expect=2)
     assert b"bound has a manifest, which files without one would not match" in done.stderr
@@ -373,7 +373,7 @@ def test_pyca_reads_files_and_the_manifest(tree: Path) -> None:
     assert decrypt_with_pyca(key, sealed(tree, "sub/a").read_bytes(), context) == FILES["sub/a"]
     text = decrypt_with_pyca(
         key,
-        (sealed(tree) / manifest.NAME).read_bytes(),
+        (sealed(tree) / tree_names.NAME).read_bytes(),
         b"\0warpcipher.tree.v1/manifest\0",
     )
     first, *entries = map(json.loads, text.splitlines())
