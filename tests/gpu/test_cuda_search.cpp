@@ -135,7 +135,6 @@ void check_fast(std::uint32_t granules) {
   check_small_kernels({des, 1, true, 8}, policy);
   check_small_kernels({CipherId::des_ede3, 1u << random_below(3), false, 64}, policy);
   policy.levels = 8;
-  policy.fold = false;
   check_small_kernels({CipherId::des_ede2, 2, false, 64}, policy);
   policy.multiply = false;
   check_small_kernels({CipherId::des_ede3, 1, true, 11}, policy);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "search/cuda/des_circuit.hpp"
@@ -30,6 +32,37 @@ TEST(SearchDesKernel, KeepsAllThatAKnownPassMakes) {
       EXPECT_NO_THROW(write_des_kernel(circuit, compared, positions, layout, policy)) << half << ", " << slots;
     }
   }
+}
+
+std::size_t count_of(std::string_view text, std::string_view part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// The outer key of two-key triple DES: 25 rounds of the innermost loop have 48 key bits each. Most are added in gates
+// that are there anyway; for those that a second S-box takes there is one multiply-add. Gates and multiply-adds of both
+// kinds limit the search, and with more instructions the loop would not fit in the caches.
+TEST(SearchDesKernel, AddsKeyBitsInGatesThatAreThereAnyway) {
+  const std::vector<DesPass> passes{{0, false, false}, {1, true, true}, {0, false, false}};
+  std::vector<std::uint8_t> positions;  // all unknown bits of the first key, in some order
+  for (std::uint8_t i = 0; i < 34; ++i) positions.push_back(static_cast<std::uint8_t>(i * 23 % des_key_bits));
+  const DesCircuit circuit(passes, Meeting{2, 11});
+  std::vector<Comparison> compared;
+  const DesLayout layout = choose_layout(circuit, positions, DesShape(), compared);
+  DesPolicy policy;
+  policy.slots = 120;
+  const DesKernel kernel = write_des_kernel(circuit, compared, positions, layout, policy);
+  EXPECT_LT(kernel.gates, 9250);
+  const std::size_t begin = kernel.ptx.find("$loop0:");
+  const std::size_t end = kernel.ptx.find("@%again bra $loop0");
+  ASSERT_NE(begin, kernel.ptx.npos);
+  ASSERT_NE(end, kernel.ptx.npos);
+  const std::string_view turn = std::string_view(kernel.ptx).substr(begin, end - begin);
+  EXPECT_LT(count_of(turn, "\nmad.lo.u32 "), 620u);
+  EXPECT_LT(count_of(turn, "\nxor.b32 "), 120u);
+  EXPECT_LT(count_of(turn, ";\n"), 7600u);
+  EXPECT_LE(kernel.shared_len, 227u * 1024);
 }
 
 }  // namespace

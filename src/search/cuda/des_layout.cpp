@@ -157,23 +157,15 @@ DesLayout choose_layout(const DesCircuit& circuit, std::span<const std::uint8_t>
   compared = sets[choices.front().set];
   const std::vector<NodeId> roots = roots_of(compared);
 
-  // Lanes: the bits that take the fewest gates of the innermost loop. Where only one S-box takes a bit of a half block
-  // that the loop computes, the key bit takes none (des_masks.hpp).
+  // Lanes: the bits that the innermost loop uses least, because adding a lane's bit uses the pipe of the gates.
   std::vector<bool> needed(circuit.nodes().size());
   mark_needed(circuit, roots, needed);
   const Levels levels(positions, layout.loops);
-  std::vector<std::size_t> keyed(circuit.nodes().size());
-  const auto each_keyed = [&](auto&& use) {
-    for (std::size_t i = 0; i < needed.size(); ++i) {
-      const Node& node = circuit.nodes()[i];
-      if (needed[i] && node.kind == Node::Kind::keyed && levels.of(node.keys) == 0) use(node);
-    }
-  };
-  each_keyed([&](const Node& node) { ++keyed[node.a]; });
   std::array<std::size_t, most_key_bits> uses{};
-  each_keyed([&](const Node& node) {
-    if (keyed[node.a] > 1 || levels.of(circuit.nodes()[node.a].keys) > 0) ++uses[node.table];
-  });
+  for (std::size_t i = 0; i < needed.size(); ++i) {
+    const Node& node = circuit.nodes()[i];
+    if (needed[i] && node.kind == Node::Kind::keyed && levels.of(node.keys) == 0) ++uses[node.table];
+  }
   std::vector<std::uint8_t> others;
   for (std::uint8_t bit = 0; bit < granule_bits; ++bit) {
     if (std::find(layout.loops.begin(), layout.loops.end(), bit) == layout.loops.end()) others.push_back(bit);

@@ -11,35 +11,31 @@
 
 namespace warpcipher::search::cuda {
 
-// How the kernel is written; never changes the result. H200, launches of 2^34 keys, G keys/s, for the template with the
-// most gates of 20 random ones:
+// How the kernel is written; never changes the result. H200, one kernel, G keys/s: the outer key of two-key triple DES
+// with 40 random bits unknown, and DES likewise:
 //
-//   this                            205.8 (best bits unknown: 212.3)
-//   barriers                        none: 192.6, 2: 206.5, 4: 204.4
-//   barriers of a scheduler's three warps only   1: 206.7, 2: 206.3, 4: 205.4, 8: 205.0
-//   4 granules, 128 registers       193.7: three operands of a gate often lie in one bank
-//   slots 120: 205.9                levels 8: 205.1
-//   three S-boxes in the loops, further ones at once where a key passes: 195.0 (best bits: 202.3)
+//   this                                            53.9    220.3
+//   barriers in a turn                              none: 44, 1: 53.8, 2: 53.9, 3: 53.9    2: 218.6
+//   multiply-adds replaced by gates                 52.5    214.4
+//   loops of 9 or 10 bits, which take 1 or 2 GB     54.0, 54.3    221.7, 222.4
+//   4 granules, 128 registers (a kernel before this one, without the full test; with three 49.6 and 218.5)
+//                                                   48.8    197.9
 //
 // Not done: nodes that depend on the innermost bit, but not on the next ones, could be computed further out for both
 // its values. That leaves 1850 to 1990 gates of 1990 to 2080, but needs more shared memory than there is for three
 // granules; with two granules the pipe is 79% busy (ncu). By these counts it would gain 2% at best.
 //
-// ncu: the logic pipe is 84% busy. Of the 4.8 cycles from one instruction of a warp to the next it waits 1.4 for that
-// pipe, 1.3 for its turn, 0.6 for the instruction before, 0.3 for operands, 0.06 at the barrier, 0.01 for instructions.
-//
-// Two-key triple DES with the outer key unknown: 9060 to 9120 gates, of which the known pass is 3504, and no spills. At
-// 64 gates for each clock and multiprocessor (132 of them at 1.98 GHz) the bound is 59 G keys/s. Measured: 49.8, so the
-// pipe is as busy as for DES, and only fewer gates would be faster.
-//
-// fold removes 132 of 760 multiply-adds from a turn of the innermost loop, and adds no gate (SASS, sm_90).
+// A gate takes two cycles of a scheduler, whatever else goes on; so the bound is 64 gates for each clock and
+// multiprocessor. A multiply-add of three registers takes most of another cycle, though it has a pipe of its own: a
+// scheduler reads two registers in a cycle. (Three independent gates and a multiply-add of one, two or three registers
+// take 6, 6.5 and 7.1 cycles.) Loads from shared memory are nearly free. A turn of more than
+// 128 KB of code falls out of the cache of instructions: 135 KB made 45.5 where 130 KB made 48.9.
 struct DesPolicy {
   std::uint32_t granules = 3;  // that a block tests at the same time
   std::uint32_t slots = 148;   // words that a thread may have in shared memory
   std::uint32_t levels = 4;    // innermost loops that have nodes of their own; other nodes: once for each thread
-  std::uint32_t barriers = 1;  // in a turn of the innermost loop
-  bool multiply = true;        // key bits on the multiply pipe
-  bool fold = true;            // add a key bit in the gate that computes a bit, if only one S-box takes the bit
+  std::uint32_t barriers = 1;  // for each pass of a turn of the innermost loop
+  bool multiply = true;        // key bits that need an instruction of their own: on the multiply pipe
   friend bool operator==(const DesPolicy&, const DesPolicy&) = default;
 };
 

@@ -82,7 +82,7 @@ class Writer {
     if (kept && outer) {
       reg = text_.load_shared(slot_address(node));
     } else if (source.kind == Node::Kind::keyed) {
-      reg = with_mask(source.a, KeyBits(source.table));
+      reg = add_key(source);
     } else if (masks_.is_masked(node)) {
       reg = add_halves(node);
     } else {
@@ -144,6 +144,14 @@ class Writer {
       sum = next;
     }
     return sum;
+  }
+
+  // In outer loops masks are not worth a place in the table.
+  std::uint32_t add_key(const Node& keyed) {
+    if (level_ == 0) return with_mask(keyed.a, KeyBits(keyed.table));
+    const std::uint32_t base = value(keyed.a);
+    const std::string& bit = keys_.bits()[keyed.table];
+    return add(base, {bit[0] == '[' ? name(text_.load_shared(bit)) : bit});
   }
 
   // Gives each output bit of a known pass a register.
@@ -218,7 +226,8 @@ class Writer {
 
   // Barriers in the middle of each part of the turn (see the header): between turns the work of warps differs.
   void keep_in_step() {
-    if (barriers_ >= policy_.barriers || 2 * gates_ * policy_.barriers < gates_of_turn_ * (2 * barriers_ + 1)) return;
+    const std::size_t barriers = policy_.barriers * circuit_.passes().size();
+    if (barriers_ >= barriers || 2 * gates_ * barriers < gates_of_turn_ * (2 * barriers_ + 1)) return;
     text_.line("bar.sync 0");
     ++barriers_;
   }

@@ -7,15 +7,14 @@
 // the circuit is computed in the innermost loop on whose bit it depends, or further out. A node that a loop further in
 // reads is kept in shared memory, in a slot for each node and thread, so that the innermost loop has all registers.
 //
-// Adding a key bit. The logic pipe limits the search. So a bit that is the same in all 32 keys of a word, a mask k of
-// ones or zeros, is added on the multiply pipe: x ^ k = (2 x + 1) k + x, which for k = -1 is -x - 1 = ~x. That takes
-// two multiply-adds; the first is shared by all uses of x. Or the three-input gate that computes x adds it, at no cost.
+// Adding a key bit. The logic pipe limits the search. So most key bits are added in gates that are there anyway, and
+// the others by one multiply-add each: for a mask k of ones or zeros, x ^ k = (2 k + 1) x + k. des_masks.hpp says how.
 //
 // One key in 2^8 passes the loops. If a turn has such a key, it notes the word of its keys and continues: testing it at
 // once would keep most lanes of the warp busy for nothing, and other warps waiting. After the loops the thread tests
 // the noted keys in full, 32 at a time, one in each bit of a word (des_check.hpp).
 //
-// The innermost loop has about 45 KB of code, more than the caches next to the schedulers hold. Barriers keep the warps
+// The innermost loop has about 40 KB of code for a pass, more than the caches next to the schedulers hold. Barriers keep the warps
 // of a block close together, so that they share each fetch. For the same reason one large block is faster than several
 // small ones.
 #pragma once
