@@ -29,10 +29,13 @@ class FileWork {
   // for it, and the caller's thread, which it does not wait for, does the rest.
   bool goes_on() const {
     if (stopped_.load(std::memory_order_relaxed)) return false;
-    if (pool_.is_stopping() && !is_callers_thread()) return false;
+    if (is_left_by_exit()) return false;
     check(false);
     return true;
   }
+
+  // Whether exit waits for this thread, and the caller's may never go on: then nothing may be waited for.
+  bool is_left_by_exit() const { return pool_.is_stopping() && !is_callers_thread(); }
 
   void stop() { stopped_ = true; }
 

@@ -27,9 +27,11 @@ class Reading {
   bool next(FilePiece& piece) { return work_.goes_on() && cutter_.next(piece); }
 
   // For a thread that waits for others with a piece: false when something has failed before it, or was thrown. Where it
-  // failed after it, a chunk of the piece may be the first.
+  // failed after it, a chunk of the piece may be the first. Throws at exit, as a piece that is dropped without a
+  // failure would leave a hole.
   bool needs(const FilePiece& piece) {
     work_.check(false);
+    if (work_.is_left_by_exit()) throw Error(Status::engine_failure, "the process ends while a file is read");
     if (work_.has_thrown()) return false;
     const std::optional<ReadFailure> found = failure();
     return !found || found->chunk >= piece.items.front().chunk;

@@ -217,3 +217,36 @@ def test_no_plaintext_in_host_memory(tmp_path: Path) -> None:
     assert page_locked
     assert controls > 200, "the search reaches page-locked memory: 250, apart from its own edges"
     assert found < 100, "the search itself; the file would be thousands"
+
+
+EXIT = """
+import threading, time
+from array import array
+import warpcipher as wc
+from warpcipher import formats
+key, nonce, size, count = bytes(16), bytes(12), 1 << 20, 1 << 10
+sealed = wc.aead.AESGCM(key, engine="cpu").encrypt(nonce, bytes(size), None)
+out = LIBRARY
+def read():
+    while True:
+        formats.read_chunks(sealed, "aes-128-gcm", key, out, offsets=array("Q", bytes(8 * count)),
+                            lengths=array("Q", [len(sealed)]) * count, ivs=nonce * count)
+threading.Thread(target=read, daemon=True).start()
+time.sleep(4)
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="takes memory from PyTorch")
+def test_the_interpreter_does_not_wait_for_a_daemon_that_reads_to_a_device() -> None:
+    """The thread that reads is stopped with a piece that others wait for."""
+    code = EXIT.replace("LIBRARY", 'torch.empty(size * count, dtype=torch.uint8, device="cuda")')
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", "import torch" + code],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")

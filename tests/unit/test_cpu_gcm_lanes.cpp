@@ -57,7 +57,8 @@ void expect_right(const GcmLanes& code, std::mt19937& random, std::size_t key_le
   const Bytes before = buffer;
   Bytes counter0 = iv;
   counter0.insert(counter0.end(), {0, 0, 0, 1});
-  const GcmText text{counter0.data(), aad.data(), aad_len, buffer.data() + shift, buffer.data() + shift, len};
+  const GcmText text{counter0.data(),       aad.data(), aad_len,          buffer.data() + shift,
+                     buffer.data() + shift, len,        random() % 2 == 0};
   Tag expected_tag{};
   const Bytes ciphertext = expected(key, iv, text, expected_tag);
 
@@ -122,7 +123,7 @@ TEST(CpuGcmLanes, LeaveNoUpperHalvesInUse) {
     GcmLaneKey made;
     code->make_key(key.data(), key.size(), made);
     for (std::size_t len = 0; len <= text.size(); len += 16) {
-      const GcmText whole{counter0.data(), aad.data(), aad.size(), text.data(), text.data(), len};
+      const GcmText whole{counter0.data(), aad.data(), aad.size(), text.data(), text.data(), len, true};
       const GcmSivText siv{counter0.data(), counter0.data(), aad.data(), aad.size(), text.data(), text.data(), len};
       code->encrypt(made, whole, tag);
       ASSERT_FALSE(upper_halves_in_use()) << code->name << ' ' << len;

@@ -118,7 +118,7 @@ OwnGcm::OwnGcm(AesKey& key) : code_(*cpu::gcm_lanes_list().front()), state_(key)
 Status OwnGcm::run(const Message& m) const {
   std::uint8_t counter0[16];
   gf128::store(counter0, first_counter(state_, m));
-  const cpu::GcmText text{counter0, m.aad, m.aad_len, m.in, m.out, m.in_len};
+  const cpu::GcmText text{counter0, m.aad, m.aad_len, m.in, m.out, m.in_len, m.iv_len == 12};
   const bool encrypting = m.direction == Direction::encrypt;
   std::uint8_t tag[16];
   const cpu::GcmLanes& code = is_past_cache(m) ? *code_.past_cache : code_;
@@ -163,7 +163,8 @@ void SplitGcm::transform(gf128::Element counter0, const Piece& piece, std::size_
   std::uint8_t start[16];
   if (code_ != nullptr) {
     gf128::store(start, counter0);
-    const cpu::GcmText text{start, message_.aad, aad_len, piece.in, piece.out, piece.len};
+    const bool is_public = message_.iv_len == 12;
+    const cpu::GcmText text{start, message_.aad, aad_len, piece.in, piece.out, piece.len, is_public};
     const cpu::GcmLanes& code = is_past_cache(message_) ? *code_->past_cache : *code_;
     (message_.direction == Direction::encrypt ? code.encrypt : code.decrypt)(key_.gcm_lanes(*code_), text, tag);
     return;

@@ -32,6 +32,8 @@ struct GcmText {
   const std::uint8_t* in;
   std::uint8_t* out;
   std::size_t len;
+  // Of an IV of 12 bytes, which is a part of J0. That of another is a hash under H: no branch may look at it.
+  bool counter_is_public;
 };
 
 // One message of GCM-SIV. Decryption counts from `given_tag`.

@@ -59,8 +59,9 @@ struct GcmLanesCode {
     const __m128i counter0 = load_block(text.counter0);
     const __m128i mask = encrypt_block(key, counter0);
     __m128i hash = hash_bytes(key, _mm_setzero_si128(), text.aad, text.aad_len);
-    Vector counter = Lanes::add_words(Lanes::from_block(reverse_block(counter0)), Lanes::counters());
-    counter = Lanes::add_words(counter, Lanes::from_block(_mm_set_epi32(0, 0, 0, 1)));
+    const Vector counters0 = Lanes::add_words(Lanes::from_block(reverse_block(counter0)), Lanes::counters());
+    const Counters counter{Lanes::add_words(counters0, Lanes::from_block(_mm_set_epi32(0, 0, 0, 1))),
+                           text.counter_is_public};
     constexpr HashedText hashed = Encrypt ? HashedText::output : HashedText::input;
     hash = run_text<hashed>(key, counter, hash, text.in, text.out, text.len);
     const __m128i lengths =
@@ -79,7 +80,7 @@ struct GcmLanesCode {
     if constexpr (Encrypt) {
       hash = hash_bytes(made, hash, text.in, text.len);
     } else {
-      const Vector counter = first_counters(load_block(text.given_tag));
+      const Counters counter = first_counters(load_block(text.given_tag));
       hash = run_text<HashedText::output>(made, counter, hash, text.in, text.out, text.len);
     }
     const __m128i lengths =
@@ -99,6 +100,16 @@ struct GcmLanesCode {
 
  private:
   static constexpr std::size_t most_in_flight = vectors * Lanes::blocks;
+
+  // The counters of the next vector.
+  struct Counters {
+    Vector words;
+    bool is_public;  // see GcmText
+
+    [[gnu::always_inline]] void advance(int count) {
+      words = Lanes::add_words(words, Lanes::from_block(_mm_set_epi32(0, 0, 0, count)));
+    }
+  };
 
   static __m128i encrypt_block(const GcmLaneKey& key, __m128i block) {
     return transform_block<true>(key.round_keys, key.rounds, block);
@@ -136,9 +147,9 @@ struct GcmLanesCode {
   }
 
   // The counters that begin with a tag, whose last bit is set.
-  static Vector first_counters(__m128i tag) {
+  static Counters first_counters(__m128i tag) {
     const __m128i first = _mm_or_si128(tag, _mm_set_epi32(static_cast<int>(0x80000000u), 0, 0, 0));
-    return Lanes::add_words(Lanes::from_block(first), Lanes::counters());
+    return {Lanes::add_words(Lanes::from_block(first), Lanes::counters()), false};
   }
 
   // A block as its hash takes it.
@@ -149,13 +160,13 @@ struct GcmLanesCode {
 
   // The text under the key stream; the hash after the one or the other side of it.
   template <HashedText Hashed>
-  static __m128i run_text(const GcmLaneKey& key, Vector counter, __m128i hash, const std::uint8_t* in,
+  static __m128i run_text(const GcmLaneKey& key, Counters counter, __m128i hash, const std::uint8_t* in,
                           std::uint8_t* out, std::size_t left) {
     if constexpr (is_past_cache<Lanes>) {
       const std::size_t to_line = (0 - reinterpret_cast<std::uintptr_t>(out)) % 64;
       const std::size_t head = to_line < left ? to_line : left;  // whole blocks, or all of a text
       if (head > 0) hash = run_rest<Hashed>(key, counter, hash, in, out, head);
-      counter = Lanes::add_words(counter, Lanes::from_block(_mm_set_epi32(0, 0, 0, static_cast<int>(head / 16))));
+      counter.advance(static_cast<int>(head / 16));
       in += head;
       out += head;
       left -= head;
@@ -173,7 +184,7 @@ struct GcmLanesCode {
   // Whole groups, one or more. Products of the hash fill the gaps between the rounds: those of the group itself where
   // its input is hashed, else those of the group before.
   template <HashedText Hashed>
-  static __m128i run_groups(const GcmLaneKey& key, Vector& counter, __m128i hash, const std::uint8_t* in,
+  static __m128i run_groups(const GcmLaneKey& key, Counters& counter, __m128i hash, const std::uint8_t* in,
                             std::uint8_t* out, std::size_t len) {
     Vector waiting[vectors];
     for (std::size_t done = 0; done < len; done += group_len, in += group_len, out += group_len) {
@@ -217,31 +228,33 @@ struct GcmLanesCode {
   // The next vectors of encrypted counters. The 32 bits that count are the first word of a block of `counter`: GCM's
   // (inc32: section 6.2) has its bytes reversed for that, GCM-SIV's lies so.
   template <std::size_t Count, class Meanwhile>
-  [[gnu::always_inline]] static void make_key_stream(const GcmLaneKey& key, Vector& counter, Vector (&blocks)[Count],
+  [[gnu::always_inline]] static void make_key_stream(const GcmLaneKey& key, Counters& counter, Vector (&blocks)[Count],
                                                      const Meanwhile& meanwhile) {
     fill_counters(counter, blocks);
     transform_vectors<Lanes, true>(key.round_keys, key.rounds, blocks, meanwhile);
   }
 
   template <std::size_t Count>
-  [[gnu::always_inline]] static void fill_counters(Vector& counter, Vector (&blocks)[Count]) {
+  [[gnu::always_inline]] static void fill_counters(Counters& counter, Vector (&blocks)[Count]) {
     constexpr int counted = static_cast<int>(Lanes::blocks);
     if constexpr (adds_three<Lanes> && !Siv) {
       // While no carry leaves the last byte, counters are counted as they lie: bytes are moved where products are made.
-      const int last = _mm_cvtsi128_si32(Lanes::first_of(counter)) & 0xff;
-      if (last + counted * static_cast<int>(Count) <= 256) {
+      const auto carries = [&] {
+        const int last = _mm_cvtsi128_si32(Lanes::first_of(counter.words)) & 0xff;
+        return last + counted * static_cast<int>(Count) > 256;
+      };
+      if (counter.is_public && !carries()) {
         const Vector step = Lanes::from_block(_mm_set_epi32(counted << 24, 0, 0, 0));
-        blocks[0] = to_hash(counter);
+        blocks[0] = to_hash(counter.words);
         for (std::size_t v = 1; v < Count; ++v) blocks[v] = Lanes::add_words(blocks[v - 1], step);
-        counter =
-            Lanes::add_words(counter, Lanes::from_block(_mm_set_epi32(0, 0, 0, counted * static_cast<int>(Count))));
+        counter.advance(counted * static_cast<int>(Count));
         return;
       }
     }
     const Vector step = Lanes::from_block(_mm_set_epi32(0, 0, 0, counted));
     for (std::size_t v = 0; v < Count; ++v) {
-      blocks[v] = to_hash(counter);
-      counter = Lanes::add_words(counter, step);
+      blocks[v] = to_hash(counter.words);
+      counter.words = Lanes::add_words(counter.words, step);
     }
   }
 
@@ -265,7 +278,7 @@ struct GcmLanesCode {
 
   // Less than a group of text, one byte or more: by as many vectors as it fills, or up to twice as many.
   template <HashedText Hashed>
-  static __m128i run_rest(const GcmLaneKey& key, Vector counter, __m128i hash, const std::uint8_t* in,
+  static __m128i run_rest(const GcmLaneKey& key, Counters counter, __m128i hash, const std::uint8_t* in,
                           std::uint8_t* out, std::size_t len) {
     if (len <= vector_len) return run_few<Hashed, 1>(key, counter, hash, in, out, len);
     if (len <= 2 * vector_len) return run_few<Hashed, 2>(key, counter, hash, in, out, len);
@@ -274,8 +287,8 @@ struct GcmLanesCode {
   }
 
   template <HashedText Hashed, std::size_t Count>
-  static __m128i run_few(const GcmLaneKey& key, Vector counter, __m128i hash, const std::uint8_t* in, std::uint8_t* out,
-                         std::size_t len) {
+  static __m128i run_few(const GcmLaneKey& key, Counters counter, __m128i hash, const std::uint8_t* in,
+                         std::uint8_t* out, std::size_t len) {
     Vector blocks[Count], hashed[Count];
     make_key_stream(key, counter, blocks, [](std::size_t) {});
     const std::size_t whole = len / vector_len, rest = len % vector_len;
