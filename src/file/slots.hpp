@@ -18,9 +18,9 @@ inline constexpr std::size_t slots_of_thread = 2;
 // Page-locked memory that one call takes at most.
 inline constexpr std::size_t most_slots_len = std::size_t{512} << 20;
 
-// H200, a file of 8 GiB in memory, AES-256-GCM in chunks of 16 KiB, GB/s by pieces of 1, 4, 8, 16 and 32 MiB: 16
-// threads 26, 44.5, 31.5, 31, 11; 8 threads 18, 31, 29, 23, 13; 4 threads 11.6, 16.7, 15.8, 13, 11. What is shorter
-// than that for all threads is shared among them.
+// H200, a file of 8 GiB in memory, AES-256-GCM in chunks of 16 KiB, GB/s by pieces of 1, 2 and 4 MiB: 16 threads 39.3,
+// 47.0, 50.2; 8 threads 32.0, 42.9, 44.4; 4 threads 19.2, 22.3, 22.0. Longer ones leave the caches: of 8, 16 and 32
+// MiB, 31.5, 31, 11; 29, 23, 13; 15.8, 13, 11. What is shorter than that for all threads is shared among them.
 inline constexpr std::size_t most_slot_len = std::size_t{4} << 20;
 inline constexpr std::size_t least_slot_len = std::size_t{1} << 20;
 
