@@ -230,7 +230,7 @@ out = LIBRARY
 def read():
     while True:
         formats.read_chunks(sealed, "aes-128-gcm", key, out, offsets=array("Q", bytes(8 * count)),
-                            lengths=array("Q", [len(sealed)]) * count, ivs=nonce * count)
+                            lengths=array("Q", [size]) * count, ivs=nonce * count)
 threading.Thread(target=read, daemon=True).start()
 time.sleep(4)
 """
