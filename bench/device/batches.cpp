@@ -11,13 +11,13 @@
 // The first message, one in the middle and the last are checked against the reference engine. What the kernels alone
 // take: run with --once under a profiler (ncu --metrics gpu__time_duration.sum).
 //
-//   device_batches [--once] [--columns] [--pages | --sectors | --stream-ciphers | --gcm-siv | --curve] [--divide N]
-//   [ALGORITHM]
+//   device_batches [--once] [--columns] [--pages | --sectors | --stream-ciphers | --gcm-siv | --curve | --length N]
+//   [--divide N] [ALGORITHM]
 //
 // --columns: those alone. --pages: columns of 65,536 messages of 64 KiB. --sectors: columns of data units of 4 KiB and
 // of 512 bytes, 4 GiB to 16 MiB of them. --stream-ciphers: columns of ChaCha20 and its AEADs, 4 GiB to 256 MiB.
-// --gcm-siv: columns of AES-GCM-SIV, 4 and 1 GiB.
-// --curve: a serial mode, encrypted, as messages and as columns: 32 to 2^20 messages of 4 KiB. N: fewer messages.
+// --gcm-siv: columns of AES-GCM-SIV, 4 and 1 GiB. --curve: a serial mode, encrypted, as messages and as columns: 32 to
+// 2^20 messages of 4 KiB. --length: columns of up to 2^20 messages of N bytes, 4 GiB at most. --divide: fewer messages.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -334,7 +334,7 @@ int main(int argc, char** argv) {
     bool columns_alone = false;
     bool with_curve = false;
     std::span<const Case> on_device_alone;
-    std::size_t divide = 1;
+    std::size_t divide = 1, length = 0;
     std::string only;
     for (int i = 1; i < argc; ++i) {
       if (std::strcmp(argv[i], "--once") == 0) {
@@ -353,16 +353,22 @@ int main(int argc, char** argv) {
         with_curve = true;
       } else if (std::strcmp(argv[i], "--divide") == 0 && i + 1 < argc) {
         divide = std::max<std::size_t>(1, std::strtoull(argv[++i], nullptr, 10));
+      } else if (std::strcmp(argv[i], "--length") == 0 && i + 1 < argc) {
+        length = std::strtoull(argv[++i], nullptr, 10);
       } else if (argv[i][0] != '-' && only.empty()) {
         only = find_algorithm(argv[i]).name;
       } else {
         throw std::runtime_error(
-            "usage: device_batches [--once] [--columns] [--pages | --sectors | --stream-ciphers | --gcm-siv | --curve] "
-            "[--divide N] [ALGORITHM]");
+            "usage: device_batches [--once] [--columns] [--pages | --sectors | --stream-ciphers | --gcm-siv | "
+            "--curve | --length N] [--divide N] [ALGORITHM]");
       }
     }
     for (const std::string& device : cuda_engine().devices()) std::printf("%s\n", device.c_str());
     constexpr std::size_t mebibyte = std::size_t{1} << 20;
+    if (length != 0 && only.empty()) only = "chacha20-poly1305";
+    const std::size_t count = std::min(mebibyte, 4096 * mebibyte / std::max<std::size_t>(1, length));
+    const Case of_length[] = {{only.c_str(), count, length, 0, false}, {only.c_str(), count, length, 0, true}};
+    if (length != 0) on_device_alone = of_length;
     Bench bench(once, divide, (with_curve || !on_device_alone.empty() ? 4200 : 1100) * mebibyte);
     if (with_curve) {
       for (const Case& c : curve) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -110,28 +111,34 @@ int test_refusals_of_one_key(const Algorithm& algorithm, Shape shape, Stream str
   return failures;
 }
 
+struct Started {
+  const char* kernel;  // nullptr: the one that suits them
+  std::size_t shortest, longest;
+  std::size_t slack = 64;
+};
+
+constexpr Started started_counters[] = {{"packed", 320, 320},           {"packed", 0, 15000},
+                                        {"hybrid-packed", 315, 315},    {"hybrid-packed", 320, 320},
+                                        {"hybrid-packed", 320, 320, 0}, {"hybrid-packed", 4096, 4096, 0},
+                                        {"hybrid-packed", 0, 900},      {"hybrid-packed", 0, 15000},
+                                        {"hybrid", 8192, 8192},         {"hybrid", 0, 9000}};
+
+// Longer than lanes take, and buffers that make messages seem so.
+constexpr Started started_chacha[] = {
+    {nullptr, 320, 320},        {nullptr, 0, 15000},     {"lanes", 66000, 80000}, {"lanes", 0, 80000},
+    {nullptr, 0, 300, 2000000}, {nullptr, 20000, 40000}, {"chunks", 0, 300},      {nullptr, 0, 0}};
+
 // Speculative launches (engine/cuda/inputs/speculation.hpp), where the assumption holds and where not.
 int test_speculation(const Algorithm& algorithm, Stream stream) {
-  struct Case {
-    const char* kernel;
-    std::size_t shortest, longest;
-    std::size_t slack = 64;
-  };
+  const bool is_chacha = !is_aes(algorithm.cipher.id);
+  const char* const variable = is_chacha ? "WARPCIPHER_POLY1305" : "WARPCIPHER_COUNTER";
   int failures = 0;
-  for (const Case& c : {Case{"packed", 320, 320},
-                        {"packed", 0, 15000},
-                        {"hybrid-packed", 315, 315},
-                        {"hybrid-packed", 320, 320},
-                        {"hybrid-packed", 320, 320, 0},
-                        {"hybrid-packed", 4096, 4096, 0},
-                        {"hybrid-packed", 0, 900},
-                        {"hybrid-packed", 0, 15000},
-                        {"hybrid", 8192, 8192},
-                        {"hybrid", 0, 9000}}) {
-    force("WARPCIPHER_COUNTER", c.kernel);
+  for (const Started& c : is_chacha ? std::span<const Started>(started_chacha) : std::span(started_counters)) {
+    force(variable, c.kernel);
     for (const std::size_t keys : {1, 3}) {
       for (const bool in_place : {false, true}) {  // in place, text that is run twice is not what it should be
         Shape shape;
+        shape.direction = is_chacha && random_below(2) == 0 ? Direction::decrypt : Direction::encrypt;
         shape.count = 20;
         shape.shortest = c.shortest;
         shape.longest = c.longest;
@@ -141,12 +148,13 @@ int test_speculation(const Algorithm& algorithm, Stream stream) {
         shape.in_place = in_place;
         shape.slack = c.slack;
         failures += test_shape(algorithm, shape, stream);
+        shape.direction = Direction::encrypt;
         if (keys == 1) failures += test_refusals_of_one_key(algorithm, shape, stream);
       }
     }
     if (c.shortest != 0) failures += test_refusals(algorithm, c.longest, stream);
   }
-  force("WARPCIPHER_COUNTER", nullptr);
+  force(variable, nullptr);
   return failures;
 }
 
@@ -231,6 +239,13 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
     std::vector<Long> all{{3, 8000, 30000, 1}, {2, 60000, 80000, 1}, {2, 60000, 80000, 2}, {400, 0, 60, 1}};
     if (!quick) all.insert(all.end(), {{1, 600000, 700000, 1}, {2, 400000, 600000, 2}, {18000, 0, 300, 1}});
     if (!quick && !algorithm.is_aead()) all.push_back({150000, 0, 20, 1});  // more sums than a warp adds up
+    if (algorithm.mode.id == Mode::poly1305) {
+      // Warps that take from 2 to 32 messages each, with a lane for each of them, or more.
+      const std::size_t lanes = quick ? 2400 : 110000;
+      all.insert(all.end(), {{lanes, 0, 40, 1}, {lanes, 0, quick ? 80u : 700u, 3}, {lanes / 4, 100, 260, 1}});
+      all.insert(all.end(), {{lanes / 12, 0, 900, 2}, {lanes / 10, 300, 310, 1}});
+      if (!quick) all.insert(all.end(), {{lanes, 1000, 1040, 3}, {7000, 0, 9000, 3}});
+    }
     for (const Long& l : all) {
       Shape shape;
       shape.direction = direction;
@@ -256,7 +271,7 @@ int test_algorithm(const Algorithm& algorithm, bool quick, Stream stream) {
   }
   if (counts || algorithm.mode.id == Mode::cbc || algorithm.mode.id == Mode::xts || algorithm.mode.id == Mode::stream)
     failures += test_refusals(algorithm, 100, stream);
-  if (counts && is_aes(algorithm.cipher.id)) failures += test_speculation(algorithm, stream);
+  if (counts) failures += test_speculation(algorithm, stream);
   const bool has_ends = algorithm.mode.id == Mode::ctr || algorithm.mode.id == Mode::gcm;
   if (has_ends && (!quick || algorithm.key_len() != 24)) failures += test_mixed_lengths(algorithm, quick, stream);
   force("WARPCIPHER_COLUMNS", nullptr);

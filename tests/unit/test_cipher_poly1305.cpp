@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cipher/poly1305.hpp"
+#include "cipher/poly1305_words.hpp"
 
 namespace warpcipher::poly1305 {
 namespace {
@@ -33,6 +34,39 @@ Tag tag_of(const Bytes& key, const Bytes& text) {
   Tag tag;
   hash.finish(tag.data());
   return tag;
+}
+
+using Words = std::uint32_t[4];
+
+void load_words(const Bytes& bytes, std::size_t at, Words& words) {
+  for (int i = 0; i < 4; ++i) words[i] = load_le32(bytes.data() + at + 4 * static_cast<std::size_t>(i));
+}
+
+// The same by words; as_limbs: of which steps, a bit each in turn, the product is one of limbs.
+Tag tag_by_words(const Bytes& key, const Bytes& text, unsigned as_limbs) {
+  Words r, s, tag;
+  load_words(key, 0, r);
+  load_words(key, 16, s);
+  for (int i = 0; i < 4; ++i) r[i] &= i == 0 ? 0x0fffffffu : 0x0ffffffcu;
+  const Multiplier multiplier(r);
+  const Element limbs = load_r(key.data());
+  Number x{};
+  for (std::size_t at = 0, step = 0; at < text.size(); at += 16, ++step) {
+    Bytes block(text.begin() + static_cast<std::ptrdiff_t>(at),
+                text.begin() + static_cast<std::ptrdiff_t>(std::min(at + 16, text.size())));
+    const std::uint32_t high = block.size() == 16 ? 1 : 0;
+    if (high == 0) block.push_back(1);
+    block.resize(16);
+    Words words;
+    load_words(block, 0, words);
+    x = add(x, words, high);
+    x = (as_limbs >> step % 8 & 1) != 0 ? multiply(x, limbs) : multiply(x, multiplier);
+    EXPECT_LE(x.words[4], 4u);
+  }
+  make_tag(x, s, tag);
+  Tag bytes;
+  for (std::size_t i = 0; i < 4; ++i) store_le32(bytes.data() + 4 * i, tag[i]);
+  return bytes;
 }
 
 // The obvious form: numbers of 17 digits to the base 256, times each other digit by digit, and p taken off one at a
@@ -162,6 +196,9 @@ TEST(Poly1305, HasTheTagsOfAppendixA3) {
     const Tag tag = tag_of(joined({c.r, c.s}), c.text);
     EXPECT_EQ(Bytes(tag.begin(), tag.end()), c.tag) << number;
     EXPECT_EQ(Plain(joined({c.r, c.s})).tag(c.text), tag) << number;
+    for (const unsigned as_limbs : {0u, 0x55u, 0xffu}) {
+      EXPECT_EQ(tag_by_words(joined({c.r, c.s}), c.text, as_limbs), tag) << number;
+    }
   }
 }
 
@@ -179,7 +216,10 @@ TEST(Poly1305, EqualsTheObviousForm) {
     Bytes key(key_len), text(random() % (i % 100 == 0 ? 700 : 70));
     for (std::uint8_t& byte : key) byte = key_kind == 2 ? 255 : any_byte(key_kind);
     for (std::uint8_t& byte : text) byte = any_byte(text_kind);
-    ASSERT_EQ(tag_of(key, text), Plain(key).tag(text)) << "case " << i << ", " << text.size() << " bytes";
+    const Tag tag = Plain(key).tag(text);
+    ASSERT_EQ(tag_of(key, text), tag) << "case " << i << ", " << text.size() << " bytes";
+    const auto as_limbs = i % 2 == 0 ? 0 : static_cast<unsigned>(random());
+    ASSERT_EQ(tag_by_words(key, text, as_limbs), tag) << "case " << i << ", " << text.size() << " bytes";
   }
 }
 

@@ -13,9 +13,6 @@ namespace warpcipher::cuda::chacha {
 // The best number of Poly1305's blocks in a chunk, for a batch of about `blocks`.
 std::uint64_t chunk_blocks_for(const Device& device, std::uint64_t blocks);
 
-// AeadKernel::lanes: tags or verdicts of texts that are ciphertext.
-void hash_by_lanes(const Device& device, Stream stream, std::uint32_t messages, const Tags& tags);
-
 // AeadKernel::chunks: texts and tags. Where a verdict is 0, the text is zeros: it has been decrypted by then, and is
 // wiped before later work of the stream begins.
 void run_chunks(const Device& device, Stream stream, const Batch& batch, const Tags& tags, bool encrypting);

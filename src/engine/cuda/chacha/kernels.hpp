@@ -13,7 +13,7 @@ enum class StreamKernel : std::uint8_t {
 
 enum class AeadKernel : std::uint8_t {
   chunks,  // text and Poly1305 in one pass, Poly1305 on tensor cores
-  lanes,   // Poly1305 by four lanes a message, apart from the text: many short ones
+  lanes,   // text and Poly1305 by up to 32 lanes a message, from its key to its tag: many of them
 };
 
 }  // namespace warpcipher::cuda::chacha

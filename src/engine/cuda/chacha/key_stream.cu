@@ -14,20 +14,16 @@ constexpr std::uint32_t blocks_of_multiprocessor = 4;  // 64 registers a lane
 constexpr std::uint32_t packed_lanes = 4;              // of a message
 
 // Block `block` of a message, from 0.
-__device__ __forceinline__ void run_block(const MessageView& view, const KeyStream& stream, std::uint64_t block,
-                                          bool is_wiped) {
+__device__ __forceinline__ void run_block(const MessageView& view, const KeyStream& stream, std::uint64_t block) {
   const std::uint64_t offset = block * block_len;
   const std::uint8_t* const in = global(view.in) + offset;
   std::uint8_t* const out = global(view.out) + offset;
   const std::uint32_t len = cut_to_32_bits(view.in_len - offset);
   const bool aligned = are_aligned(in, out);
-  Text64 text{};
-  if (!is_wiped) {
-    text = load_text(in, len, aligned);
-    std::uint32_t x[16];
-    make_key_stream<3>(&stream, stream.counter + static_cast<std::uint32_t>(block), x);
-    add_key_stream(text, x);
-  }
+  Text64 text = load_text(in, len, aligned);
+  std::uint32_t x[16];
+  make_key_stream<3>(&stream, stream.counter + static_cast<std::uint32_t>(block), x);
+  add_key_stream(text, x);
   store_text(out, len, aligned, text);
 }
 
@@ -51,22 +47,16 @@ __device__ __forceinline__ void run_whole_tile(const MessageView& view, const Ke
   }
 }
 
-__device__ __forceinline__ bool is_forged(const std::uint32_t* verdicts, std::uint32_t message) {
-  return verdicts != nullptr && verdicts[message] == 0;
-}
-
 // Of the tiles of a warp, those that are whole and aligned, or all others.
 template <bool Whole>
-__device__ __forceinline__ void run_tiles_of_warp(const Batch& batch, const std::uint32_t* verdicts) {
+__device__ __forceinline__ void run_tiles_of_warp(const Batch& batch) {
   const auto tiles = static_cast<std::uint32_t>(batch.tiles);
   const std::uint32_t warps = gridDim.x * (threads / warp_len);
   for (std::uint32_t tile = blockIdx.x * (threads / warp_len) + warp_index(); tile < tiles; tile += warps) {
     const std::uint32_t message = find_message(batch.first_tile, batch.messages, batch.tiles, tile);
     const MessageView& view = batch.views[message];
-    const bool is_wiped = is_forged(verdicts, message);
     const std::uint64_t first = (tile - batch.first_tile[message]) * tile_units;
-    const bool is_whole =
-        view.in_len >= (first + tile_units) * block_len && are_aligned(view.in, view.out) && !is_wiped;
+    const bool is_whole = view.in_len >= (first + tile_units) * block_len && are_aligned(view.in, view.out);
     if (is_whole != Whole) continue;
     if constexpr (Whole) {
       run_whole_tile(view, batch.streams[message], first);
@@ -75,45 +65,40 @@ __device__ __forceinline__ void run_tiles_of_warp(const Batch& batch, const std:
       const std::uint32_t blocks = left < tile_units ? static_cast<std::uint32_t>(left) : tile_units;
 #pragma unroll 1
       for (std::uint32_t i = lane_index(); i < blocks; i += warp_len) {
-        run_block(view, batch.streams[message], first + i, is_wiped);
+        run_block(view, batch.streams[message], first + i);
       }
     }
   }
 }
 
 // In turn: in one loop, both would take more registers than there are.
-__global__ void __launch_bounds__(threads, blocks_of_multiprocessor)
-    run_tiles(const __grid_constant__ Batch batch, const std::uint32_t* verdicts) {
-  run_tiles_of_warp<true>(batch, verdicts);
-  run_tiles_of_warp<false>(batch, verdicts);
+__global__ void __launch_bounds__(threads, blocks_of_multiprocessor) run_tiles(const __grid_constant__ Batch batch) {
+  run_tiles_of_warp<true>(batch);
+  run_tiles_of_warp<false>(batch);
 }
 
-__global__ void __launch_bounds__(threads, blocks_of_multiprocessor)
-    run_packed(const __grid_constant__ Batch batch, const std::uint32_t* verdicts) {
+__global__ void __launch_bounds__(threads, blocks_of_multiprocessor) run_packed(const __grid_constant__ Batch batch) {
   const std::uint64_t stride = std::uint64_t{gridDim.x} * threads / packed_lanes;
   for (std::uint64_t message = (std::uint64_t{blockIdx.x} * threads + threadIdx.x) / packed_lanes;
        message < batch.messages; message += stride) {
     const MessageView& view = batch.views[message];
-    const bool is_wiped = is_forged(verdicts, static_cast<std::uint32_t>(message));
 #pragma unroll 1
     for (std::uint64_t block = threadIdx.x % packed_lanes; block < view.units; block += packed_lanes) {
-      run_block(view, batch.streams[message], block, is_wiped);
+      run_block(view, batch.streams[message], block);
     }
   }
 }
 
 }  // namespace
 
-void add_key_streams(const Device& device, Stream stream, StreamKernel kernel, const Batch& batch,
-                     const std::uint32_t* verdicts) {
+void add_key_streams(const Device& device, Stream stream, StreamKernel kernel, const Batch& batch) {
   if (batch.tiles == 0) return;
   if (kernel == StreamKernel::packed) {
     const std::uint64_t lanes = std::uint64_t{batch.messages} * packed_lanes;
-    return launch(&run_packed, configuration_of_lanes(device, lanes, threads, blocks_of_multiprocessor), stream, batch,
-                  verdicts);
+    return launch(&run_packed, configuration_of_lanes(device, lanes, threads, blocks_of_multiprocessor), stream, batch);
   }
   launch(&run_tiles, configuration_of_lanes(device, batch.tiles * warp_len, threads, blocks_of_multiprocessor), stream,
-         batch, verdicts);
+         batch);
 }
 
 }  // namespace warpcipher::cuda::chacha

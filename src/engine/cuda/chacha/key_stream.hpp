@@ -11,8 +11,6 @@
 
 namespace warpcipher::cuda::chacha {
 
-// verdicts: nullptr, or a word for each message. Where it is 0, zeros are written.
-void add_key_streams(const Device& device, Stream stream, StreamKernel kernel, const Batch& batch,
-                     const std::uint32_t* verdicts);
+void add_key_streams(const Device& device, Stream stream, StreamKernel kernel, const Batch& batch);
 
 }  // namespace warpcipher::cuda::chacha

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "engine/cuda/chacha/inputs.hpp"
+#include "engine/cuda/inputs/speculation.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
 
@@ -22,8 +23,8 @@ struct Preparation {
   Block* s;
 };
 
-// XChaCha20: by HChaCha20 first.
-void prepare(const Device& device, Stream stream, const Preparation& preparation);
+// XChaCha20: by HChaCha20 first. A speculative launch prepares whatever the summary says.
+void prepare(const Device& device, Stream stream, const Preparation& preparation, const Speculation& speculation);
 
 // The powers of each r.
 void make_factors(const Device& device, Stream stream, const Block* r, const Factors& factors);

@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/choice/chacha.hpp"
 
+#include <algorithm>
+
 namespace warpcipher::cuda {
 namespace {
 
 // Four lanes a message: for fewer messages most of the GPU would be idle.
 constexpr std::uint64_t least_packed = 128;  // for each multiprocessor
 constexpr std::uint64_t most_packed_blocks = 64;
-// Four lanes hash a message: a longer one would be the last.
-constexpr std::uint64_t most_blocks_by_lanes = 1024;
-// A block of threads makes its matrices of each message. H200, many messages, GB/s by chunks and by lanes: 1030 and 929
-// of 64 KiB, 523 and 860 of 16 KiB, 256 and 720 of 4 KiB; they are equal near 47 KiB. Few messages leave most
-// lanes without work: four of them hash one of 16 KiB in about 20 us.
+// A block of threads makes its matrices of each message, and waits for what a few of them leave it. H200, GB/s by
+// chunks and by lanes, a key each: 1030 and 1130 of 65,536 messages of 64 KiB. Lanes are idle at the end unless each
+// warp has had several messages.
+constexpr std::uint64_t many_messages = 128;  // for each multiprocessor
 constexpr std::uint64_t least_blocks_of_chunk = 768;
 constexpr std::uint64_t few_chunks = 16;  // for each multiprocessor
 constexpr std::uint64_t least_blocks_of_few_chunks = 256;
+
+// A warp may have a message to itself. It is not the last if it has no more than others do.
+constexpr std::uint64_t least_longest_by_lanes = 1024;
+constexpr std::uint64_t warps_of_lanes = 20;  // of a multiprocessor
 
 Refusal forced(const Variable& variable) { return {Reason::forced, 0, 0, variable.name}; }
 
@@ -37,10 +42,16 @@ Refusal refuse(const Conditions& now, const StreamWork& work, AeadKernel kernel)
   if (kernel == AeadKernel::lanes) return {};
   if (now.overrides.poly1305 == ForcedPoly1305::chunks) return {};
   if (now.overrides.poly1305 == ForcedPoly1305::lanes) return forced(variables::poly1305);
-  if (work.most_blocks > most_blocks_by_lanes) return {};
+  if (work.most_blocks > longest_by_lanes(now, work)) return {};
+  const std::uint64_t many = many_messages * now.device.multiprocessors;
+  if (work.messages > many) return {Reason::many_messages, work.messages, many};
   const bool is_few = work.messages < few_chunks * now.device.multiprocessors;
   const std::uint64_t least = work.messages * (is_few ? least_blocks_of_few_chunks : least_blocks_of_chunk);
   return work.blocks >= least ? Refusal{} : Refusal{Reason::few_blocks, work.blocks, least};
+}
+
+std::uint64_t longest_by_lanes(const Conditions& now, const StreamWork& work) {
+  return std::max(least_longest_by_lanes, work.blocks / (warps_of_lanes * now.device.multiprocessors));
 }
 
 AeadKernel choose_aead(const Conditions& now, const StreamWork& work) {

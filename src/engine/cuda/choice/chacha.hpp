@@ -32,5 +32,7 @@ inline constexpr std::array aead_candidates{AeadKernel::chunks, AeadKernel::lane
 Refusal refuse(const Conditions& now, const StreamWork& work, AeadKernel kernel);
 // WARPCIPHER_POLY1305 forces one.
 AeadKernel choose_aead(const Conditions& now, const StreamWork& work);
+// Blocks of the longest message that lanes take: a longer one would be the last.
+std::uint64_t longest_by_lanes(const Conditions& now, const StreamWork& work);
 
 }  // namespace warpcipher::cuda

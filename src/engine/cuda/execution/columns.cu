@@ -6,7 +6,8 @@
 //   keys                                            place_keys()
 //   views, prefix sums, checks                      summarize()
 //   first blocks; nonces used twice; equal halves   encrypt_first_blocks(), check_nonces(), check_key_halves()
-//   CTR, GCM's encryption: text, speculatively      start_counters()
+//   CTR, GCM's encryption: text, speculatively;     start_early()
+//   ChaCha20-Poly1305: with its tags
 //   --- the host waits for the summary: nothing has been written yet, unless it finds no fault
 //   text, tags, verdicts                            execute()
 //   padding taken off, results                      settle()
@@ -92,13 +93,14 @@ class ColumnsRun {
     }
     place_keys();
     summarize();
-    if (!start_counters() || !await_mailbox()) started_.reset();
-    if (summary_.bad != 0 || summary_.tiles > most_tiles) return std::nullopt;
-    finish_batch();
     const bool has_words = batch_.checks_tags() || takes_padding_off_;
     const StreamBuffer memory(has_words ? count_ * sizeof(std::uint32_t) : 0, stream_, Wiping::needless);
     auto* const words = reinterpret_cast<std::uint32_t*>(memory.data());
-    execute(batch_, batch_.checks_tags() ? words : nullptr, started_);
+    std::uint32_t* const verdicts = batch_.checks_tags() ? words : nullptr;
+    if (!start_early(verdicts) || !await_mailbox()) started_.reset();
+    if (summary_.bad != 0 || summary_.tiles > most_tiles) return std::nullopt;
+    finish_batch();
+    execute(batch_, verdicts, started_);
     if (takes_padding_off_) take_padding_off(batch_.device, stream_, batch_.views, count_, words);
     return settle(words, results);
   }
@@ -150,10 +152,11 @@ class ColumnsRun {
     batch_.first_tile = buffers.first_tile;
     batch_.messages = count_;
     batch_.in_place = !view_.apart;
-    masks_ = std::make_unique<StreamBuffer>(is_aead ? count_ * sizeof(Block) : 0, stream_, Wiping::needed);
+    const bool has_masks = is_aead && !batch_.is_chacha();
+    masks_ = std::make_unique<StreamBuffer>(has_masks ? count_ * sizeof(Block) : 0, stream_, Wiping::needed);
     auto* const masks = reinterpret_cast<Block*>(masks_->data());
     batch_.hashes.views = buffers.hash_views;
-    encrypt_first_blocks(batch_, masks);
+    if (!is_aead || has_masks) encrypt_first_blocks(batch_, masks);
     if (!is_aead) return;
     batch_.hashes.masks = masks;
     batch_.hashes.hash_keys = aes_keys_.hash_keys();
@@ -192,14 +195,16 @@ class ColumnsRun {
     speculation_.mailbox = mailbox_->get();
   }
 
-  // Starts the text of a counter mode before the summary is known (speculation.hpp). False: the suitable kernel does
-  // not check the assumption; then the summary is known. Not for decryption of GCM, which checks tags first.
-  bool start_counters() {
-    const bool counts = algorithm_.mode.id == Mode::ctr || (batch_.is_gcm() && encrypting_);
-    if (counts && count_ != 0) {
+  // Starts the text of a counter mode, or text and tags of ChaCha20-Poly1305, before the summary is known
+  // (speculation.hpp). False: the suitable kernel does not check the assumption; then the summary is known. Not for
+  // decryption of GCM, which checks tags first.
+  bool start_early(std::uint32_t* verdicts) {
+    const Mode mode = algorithm_.mode.id;
+    const bool starts = mode == Mode::ctr || mode == Mode::poly1305 || (batch_.is_gcm() && encrypting_);
+    if (starts && count_ != 0) {
       DeviceBatch alike = batch_;
       const std::uint64_t len = estimate_text_len();
-      alike.most_units = (len + 15) / 16;
+      alike.most_units = (len + (1u << view_.unit_log) - 1) >> view_.unit_log;
       alike.units = count_ * alike.most_units;
       const std::uint64_t in_tiles =
           alike.lacks_ends ? units_before_end(len, batch_.is_gcm() ? 2 : 0) : alike.most_units;
@@ -209,7 +214,7 @@ class ColumnsRun {
       alike.is_aligned = buffers % 16 == 0;
       begin_speculation();
       try {
-        started_ = start_text(alike, speculation_);
+        started_ = start_text(alike, verdicts, speculation_);
       } catch (...) {
         mailbox_->expect();  // the first of two kernels may be in flight
         throw;
@@ -262,7 +267,12 @@ class ColumnsRun {
     table.mask = static_cast<std::uint32_t>(places - 1);
     std::random_device random;
     for (std::uint64_t& seed : table.seeds) seed = std::uint64_t{random()} << 32 | random();
-    check_nonces(batch_.device, stream_, batch_.views, masks, count_, table, summary_of_device());
+    if (!batch_.is_chacha()) {
+      return check_nonces(batch_.device, stream_, batch_.views, masks, count_, table, summary_of_device());
+    }
+    const HashView* const hash_views = algorithm_.iv_len > sizeof(Block) ? batch_.hashes.views : nullptr;
+    check_nonces(batch_.device, stream_, {batch_.views, hash_views, keys_ == 1 ? nullptr : stream_keys_.bytes()},
+                 count_, table, summary_of_device());
   }
 
   // Fills in the results. words: as in Outcome; without them, the host need not read anything from the device.

@@ -55,8 +55,8 @@ struct DeviceBatch {
 };
 
 // Encrypts the first block of each message, before the text. GCM: E(J0), which goes to `masks`; the view then has the
-// first counter. ChaCha20-Poly1305: the second half of the one-time key goes to `masks`. GCM-SIV: the nonce does; where
-// it decrypts, the view then has the first counter. XTS: the first tweak. Nothing for other modes. Derives the keys.
+// first counter. GCM-SIV: the nonce goes to `masks`; where it decrypts, the view then has the first counter. XTS: the
+// first tweak. Nothing for other modes. Derives the keys.
 void encrypt_first_blocks(const DeviceBatch& batch, Block* masks);
 
 // Enqueues text and tags. verdicts: device memory, one word for each message, if checks_tags(). A message with a wrong
@@ -66,9 +66,10 @@ void encrypt_first_blocks(const DeviceBatch& batch, Block* masks);
 // has started, and was right to.
 void execute(const DeviceBatch& batch, std::uint32_t* verdicts, const std::optional<CounterChoice>& started = {});
 
-// Starts the text of a counter mode before the host knows the plan (speculation.hpp): tiles and units are those of
-// messages of one length. Fills in the rest of the speculation. Nothing: the kernel for such a batch does not check the
-// assumption itself; nothing has been launched.
-std::optional<CounterChoice> start_text(const DeviceBatch& batch, Speculation& speculation);
+// Starts the text of a counter mode, or text and tags of ChaCha20-Poly1305, before the host knows the plan
+// (speculation.hpp): tiles and units are those of messages of one length. Fills in the rest of the speculation.
+// Nothing: the kernel for such a batch does not check the assumption itself; nothing has been launched. verdicts: as of
+// execute().
+std::optional<CounterChoice> start_text(const DeviceBatch& batch, std::uint32_t* verdicts, Speculation& speculation);
 
 }  // namespace warpcipher::cuda

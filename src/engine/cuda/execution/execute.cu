@@ -126,7 +126,7 @@ void run_gcm_siv(const DeviceBatch& b, std::uint32_t* verdicts) {
 }  // namespace
 
 void encrypt_first_blocks(const DeviceBatch& b, Block* masks) {
-  if (b.is_chacha()) return b.stream_keys->derive(b, masks);
+  if (b.is_chacha()) return derive_stream_keys(b);
   if (b.is_gcm_siv()) return b.siv_keys->begin(b, masks);
   const bool is_xts = b.algorithm.mode.id == Mode::xts;
   if (!is_xts && !b.is_gcm()) return;
@@ -138,14 +138,18 @@ void encrypt_first_blocks(const DeviceBatch& b, Block* masks) {
 }
 
 void execute(const DeviceBatch& b, std::uint32_t* verdicts, const std::optional<CounterChoice>& started) {
-  if (b.is_chacha()) return run_stream_cipher(b, verdicts);
+  if (b.is_chacha()) return started ? void() : run_stream_cipher(b, verdicts);
   if (b.is_gcm_siv()) return run_gcm_siv(b, verdicts);
   if (b.is_gcm()) return run_gcm(b, verdicts, started);
   if (b.algorithm.mode.id == Mode::ctr) return run_rest(b, started);
   b.algorithm.parallel(b.direction) ? run_tiles(b) : run_serial(b);
 }
 
-std::optional<CounterChoice> start_text(const DeviceBatch& b, Speculation& speculation) {
+std::optional<CounterChoice> start_text(const DeviceBatch& b, std::uint32_t* verdicts, Speculation& speculation) {
+  if (b.is_chacha()) {
+    start_stream_cipher(b, verdicts, speculation);
+    return CounterChoice{};  // of no meaning
+  }
   const CounterChoice choice = choose_kernel(b);
   if (!lane_table::start_counter_batch(b.device, b.stream, counter_batch(b), choice, form_of(b), speculation))
     return {};

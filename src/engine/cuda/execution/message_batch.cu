@@ -61,7 +61,7 @@ MessageBatch::MessageBatch(const MessageGroup& group, const Device& device, Stre
   hash_views_ = upload_.reserve<HashView>(batch_.algorithm.is_aead() ? count : 0);
   first_chunk_ = upload_.reserve<std::uint64_t>(batch_.algorithm.is_aead() ? count + 1 : 0);
   aad_ = upload_.reserve<std::uint8_t>(aad_len_);
-  masks_ = upload_.reserve_on_device<Block>(batch_.algorithm.is_aead() ? count : 0);
+  masks_ = upload_.reserve_on_device<Block>(batch_.algorithm.is_aead() && !batch_.is_chacha() ? count : 0);
   upload_.allocate(stream);
 
   fill_views();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/cuda/chacha/aead.hpp"
 #include "engine/cuda/chacha/key_stream.hpp"
+#include "engine/cuda/chacha/messages.hpp"
 #include "engine/cuda/chacha/prepare.hpp"
 #include "engine/cuda/choice/chacha.hpp"
 #include "engine/cuda/execution/device_batch.hpp"
@@ -17,45 +18,66 @@ chacha::Batch batch_of(const DeviceBatch& b) {
   return {b.views, b.first_tile, b.stream_keys->streams(), b.messages, b.tiles, b.units, b.most_units};
 }
 
+chacha::Messages messages_of(const DeviceBatch& b, std::uint32_t* verdicts) {
+  return {b.views, b.hashes.views, b.stream_keys->bytes(), b.messages, form_of(b.algorithm), verdicts};
+}
+
 StreamWork work_of(const DeviceBatch& b) { return {b.messages, b.units, b.most_units}; }
 
-void run_text(const DeviceBatch& b, const std::uint32_t* verdicts) {
-  const StreamKernel kernel = choose_stream(conditions_of(b.device), work_of(b));
-  chacha::add_key_streams(b.device, b.stream, kernel, batch_of(b), verdicts);
+// Lanes give whole tags alone; parts are long, but for the last.
+AeadKernel kernel_of(const DeviceBatch& b) {
+  return b.are_parts ? AeadKernel::chunks : choose_aead(conditions_of(b.device), work_of(b));
 }
 
 }  // namespace
 
-void StreamKeys::derive(const DeviceBatch& b, Block* masks) {
+void StreamKeys::derive(const DeviceBatch& b, const Speculation& speculation) {
   if (streams_ != nullptr) return;
-  const bool is_aead = b.algorithm.is_aead();
+  const std::uint32_t of_aead = b.algorithm.is_aead() ? b.messages : 0;
   memory_.emplace();
   const auto streams = memory_->reserve_on_device<chacha::KeyStream>(b.messages);
-  const auto r = memory_->reserve_on_device<Block>(is_aead ? b.messages : 0);
+  const auto r = memory_->reserve_on_device<Block>(of_aead);
+  const auto s = memory_->reserve_on_device<Block>(of_aead);
   memory_->allocate(b.stream);
   streams_ = memory_->device(streams);
-  if (is_aead) r_ = memory_->device(r);
-  chacha::prepare(
-      b.device, b.stream,
-      {b.views, b.hashes.views, bytes_, b.messages, form_of(b.algorithm), b.are_parts, streams_, r_, masks});
+  if (of_aead != 0) {
+    r_ = memory_->device(r);
+    s_ = memory_->device(s);
+  }
+  chacha::prepare(b.device, b.stream,
+                  {b.views, b.hashes.views, bytes_, b.messages, form_of(b.algorithm), b.are_parts, streams_, r_, s_},
+                  speculation);
+}
+
+void derive_stream_keys(const DeviceBatch& b) {
+  if (!b.algorithm.is_aead() || kernel_of(b) == AeadKernel::chunks) b.stream_keys->derive(b);
 }
 
 void run_stream_cipher(const DeviceBatch& b, std::uint32_t* verdicts) {
   if (!b.algorithm.is_aead()) {
-    b.stream_keys->derive(b, nullptr);
-    return run_text(b, nullptr);
+    b.stream_keys->derive(b);
+    const StreamKernel kernel = choose_stream(conditions_of(b.device), work_of(b));
+    return chacha::add_key_streams(b.device, b.stream, kernel, batch_of(b));
   }
-  const chacha::Tags tags{b.hashes.views,  b.hashes.first_chunk,  b.stream_keys->r(),        b.hashes.masks,
+  const bool encrypting = b.direction == Direction::encrypt;
+  if (kernel_of(b) == AeadKernel::lanes) {
+    return chacha::run_messages(b.device, b.stream, messages_of(b, verdicts), b.units, encrypting, {});
+  }
+  b.stream_keys->derive(b);
+  const chacha::Tags tags{b.hashes.views,  b.hashes.first_chunk,  b.stream_keys->r(),        b.stream_keys->s(),
                           b.hashes.chunks, b.hashes.chunk_blocks, b.hashes.work.most_blocks, verdicts,
                           b.are_parts};
-  const bool encrypting = b.direction == Direction::encrypt;
-  // Lanes give whole tags alone; parts are long, but for the last.
-  if (b.are_parts || choose_aead(conditions_of(b.device), work_of(b)) == AeadKernel::chunks) {
-    return chacha::run_chunks(b.device, b.stream, batch_of(b), tags, encrypting);
+  chacha::run_chunks(b.device, b.stream, batch_of(b), tags, encrypting);
+}
+
+void start_stream_cipher(const DeviceBatch& b, std::uint32_t* verdicts, Speculation& speculation) {
+  if (kernel_of(b) == AeadKernel::chunks) {
+    speculation.least_units = UINT64_MAX;
+    return b.stream_keys->derive(b, speculation);
   }
-  if (encrypting) run_text(b, nullptr);
-  chacha::hash_by_lanes(b.device, b.stream, b.messages, tags);
-  if (!encrypting) run_text(b, verdicts);
+  speculation.most_units = longest_by_lanes(conditions_of(b.device), work_of(b));
+  chacha::run_messages(b.device, b.stream, messages_of(b, verdicts), b.units, b.direction == Direction::encrypt,
+                       speculation);
 }
 
 }  // namespace warpcipher::cuda

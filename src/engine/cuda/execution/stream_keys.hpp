@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "engine/cuda/chacha/inputs.hpp"
+#include "engine/cuda/inputs/speculation.hpp"
 #include "engine/cuda/runtime/memory.hpp"
 #include "engine/stream.hpp"
 
@@ -19,22 +20,33 @@ class StreamKeys {
   // bytes: of the keys, one after another, in device memory.
   void take_bytes(const std::uint8_t* bytes) { bytes_ = bytes; }
 
-  // Enqueues the derivation, unless it is done. masks: AEADs: memory of a block for each message, for the second halves
-  // of the one-time keys.
-  void derive(const DeviceBatch& batch, Block* masks);
+  const std::uint8_t* bytes() const { return bytes_; }
 
-  // Device memory, after derive().
+  // Enqueues the derivation, unless it is done. A speculative launch tells the host of the plan, and derives in any
+  // case.
+  void derive(const DeviceBatch& batch, const Speculation& speculation = {});
+
+  // Device memory, after derive(). AEADs: the halves of the one-time keys, a block for each message.
   const chacha::KeyStream* streams() const { return streams_; }
-  const Block* r() const { return r_; }  // AEADs
+  const Block* r() const { return r_; }
+  const Block* s() const { return s_; }
 
  private:
   const std::uint8_t* bytes_ = nullptr;
   std::optional<Upload> memory_;
   chacha::KeyStream* streams_ = nullptr;
   Block* r_ = nullptr;
+  Block* s_ = nullptr;
 };
+
+// Enqueues the derivation of keys, if kernels of their own take what it makes.
+void derive_stream_keys(const DeviceBatch& batch);
 
 // Enqueues text and tags, as execute() says.
 void run_stream_cipher(const DeviceBatch& batch, std::uint32_t* verdicts);
+
+// start_text() of an AEAD. Where another kernel than that of short messages is suitable, the keys alone are derived,
+// and the assumption never holds.
+void start_stream_cipher(const DeviceBatch& batch, std::uint32_t* verdicts, Speculation& speculation);
 
 }  // namespace warpcipher::cuda

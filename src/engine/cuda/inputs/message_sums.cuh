@@ -37,8 +37,26 @@ __device__ __forceinline__ Sums last_of_lanes(const Sums& a) {
           from_lane(a.chunks, warp_len - 1)};
 }
 
-// Inclusive sums over the lanes.
+// Whether numbers of all lanes have so few bits that 32 of them hold the sums over a warp.
+__device__ __forceinline__ bool are_small(std::uint64_t bits) { return all_lanes(bits >> 27 == 0); }
+
+__device__ __forceinline__ std::uint64_t bits_of(const Sums& a) { return a.in | a.out | a.tiles | a.chunks; }
+
+// Inclusive sums over the lanes. Small numbers take a third of the instructions.
 __device__ __forceinline__ Sums scan_lanes(Sums sums) {
+  if (are_small(bits_of(sums))) {
+    std::uint32_t numbers[4] = {static_cast<std::uint32_t>(sums.in), static_cast<std::uint32_t>(sums.out),
+                                static_cast<std::uint32_t>(sums.tiles), static_cast<std::uint32_t>(sums.chunks)};
+#pragma unroll
+    for (std::uint32_t distance = 1; distance < warp_len; distance *= 2) {
+#pragma unroll
+      for (std::uint32_t& number : numbers) {
+        const std::uint32_t below = cuda::from_lane_below(number, distance);
+        if (lane_index() >= distance) number += below;
+      }
+    }
+    return {numbers[0], numbers[1], numbers[2], numbers[3]};
+  }
 #pragma unroll
   for (std::uint32_t distance = 1; distance < warp_len; distance *= 2) {
     const Sums below = from_lane_below(sums, distance);
@@ -137,6 +155,38 @@ __device__ __forceinline__ Totals from_lane_xor(const Totals& a, std::uint32_t m
           cuda::from_lane_xor(a.end_units, mask),
           cuda::from_lane_xor(a.row_blocks, mask),
           cuda::from_lane_xor(a.in_rows, mask)};
+}
+
+// Of all lanes, in each of them. Small numbers take a quarter of the instructions.
+__device__ __forceinline__ Totals sum_of_lanes(Totals own) {
+  if (are_small(bits_of(own.sums) | own.units | own.hash_blocks)) {  // the others are parts of these, or 1
+    std::uint32_t added[9] = {static_cast<std::uint32_t>(own.sums.in),
+                              static_cast<std::uint32_t>(own.sums.out),
+                              static_cast<std::uint32_t>(own.sums.tiles),
+                              static_cast<std::uint32_t>(own.sums.chunks),
+                              static_cast<std::uint32_t>(own.units),
+                              static_cast<std::uint32_t>(own.hash_blocks),
+                              static_cast<std::uint32_t>(own.end_units),
+                              static_cast<std::uint32_t>(own.row_blocks),
+                              own.in_rows};
+    std::uint32_t most[2] = {static_cast<std::uint32_t>(own.most_units),
+                             static_cast<std::uint32_t>(own.most_hash_blocks)};
+#pragma unroll
+    for (std::uint32_t mask = 1; mask < warp_len; mask *= 2) {
+#pragma unroll
+      for (std::uint32_t& number : added) number += cuda::from_lane_xor(number, mask);
+#pragma unroll
+      for (std::uint32_t& number : most) {
+        const std::uint32_t other = cuda::from_lane_xor(number, mask);
+        number = number > other ? number : other;
+      }
+    }
+    return {
+        {added[0], added[1], added[2], added[3]}, added[4], most[0], added[5], most[1], added[6], added[7], added[8]};
+  }
+#pragma unroll
+  for (std::uint32_t mask = 1; mask < warp_len; mask *= 2) own = add(own, from_lane_xor(own, mask));
+  return own;
 }
 
 }  // namespace warpcipher::cuda

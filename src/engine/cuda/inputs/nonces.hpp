@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "engine/cuda/inputs/hash_view.hpp"
 #include "engine/cuda/inputs/message_view.hpp"
 #include "engine/cuda/inputs/speculation.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
@@ -22,5 +23,14 @@ struct NonceTable {
 // 2^-128.
 void check_nonces(const Device& device, Stream stream, const MessageView* views, const Block* masks,
                   std::uint32_t messages, const NonceTable& table, BatchSummary* summary);
+
+// The same for ChaCha20-Poly1305, by the keys themselves: then nothing has to be made of them first.
+struct KeyedNonces {
+  const MessageView* views;
+  const HashView* hash_views;  // of nonces of 24 bytes, the last 8 are in `mask`; nullptr: nonces have 12
+  const std::uint8_t* keys;    // 32 bytes each, at any address; nullptr: there is only one
+};
+void check_nonces(const Device& device, Stream stream, const KeyedNonces& nonces, std::uint32_t messages,
+                  const NonceTable& table, BatchSummary* summary);
 
 }  // namespace warpcipher::cuda

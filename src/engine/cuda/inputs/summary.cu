@@ -10,7 +10,7 @@
 
 namespace warpcipher::cuda {
 
-// Dynamic: what each warp of a block has counted.
+// Dynamic: what each warp of a block has counted; then views that warps are about to store.
 extern __shared__ uint4 shared_sums[];
 
 namespace {
@@ -19,6 +19,9 @@ constexpr std::uint32_t threads = 128;
 constexpr std::uint32_t sum_threads = messages_of_sum;  // a lane a message
 constexpr std::uint32_t warps_of_sum = sum_threads / warp_len;
 constexpr std::uint32_t scan_threads = 512;
+constexpr std::size_t staged_len =
+    warp_len * (sizeof(MessageView) > sizeof(HashView) ? sizeof(MessageView) : sizeof(HashView));
+constexpr std::size_t sums_len = warps_of_sum * sizeof(Sums);
 
 // A block a sum.
 __global__ void __launch_bounds__(sum_threads)
@@ -31,8 +34,7 @@ __global__ void __launch_bounds__(sum_threads)
     const std::uint64_t i = number * messages_of_sum + threadIdx.x;
     Totals own{};
     if (i < columns.count) own = Totals::of(Lengths(columns, static_cast<std::uint32_t>(i)));
-#pragma unroll
-    for (std::uint32_t mask = 1; mask < warp_len; mask *= 2) own = add(own, from_lane_xor(own, mask));
+    own = sum_of_lanes(own);
     if (lane_index() == 0) of_warps[warp] = own;
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -205,12 +207,29 @@ class MessageChecker {
   const std::uint32_t key_;
 };
 
+// Stores the views of a warp, `count` from `views` on, in whole lines: a lane that stored its own would write parts of
+// many. staged: shared memory of the warp.
+template <class View>
+__device__ __forceinline__ void store_views(View* views, std::uint32_t count, const View& own, uint4* staged) {
+  constexpr std::uint32_t vectors = sizeof(View) / sizeof(uint4);
+  static_assert(sizeof(View) % sizeof(uint4) == 0 && vectors % 2 == 1, "neighbours begin in other banks");
+  reinterpret_cast<View*>(staged)[lane_index()] = own;
+  __syncwarp();
+#pragma unroll
+  for (std::uint32_t k = 0; k < vectors; ++k) {
+    const std::uint32_t i = k * warp_len + lane_index();
+    if (i < count * vectors) reinterpret_cast<uint4*>(views)[i] = staged[i];
+  }
+  __syncwarp();  // staged is written anew
+}
+
 // A block a sum, which is by now that of all messages before.
 __global__ void __launch_bounds__(sum_threads)
     make_views(const __grid_constant__ ColumnView columns, const __grid_constant__ SummaryBuffers buffers,
                std::uint32_t sums) {
   auto* const of_warps = reinterpret_cast<Sums*>(shared_sums);
   const std::uint32_t warp = threadIdx.x / warp_len;
+  uint4* const staged = shared_sums + (sums_len + warp * staged_len) / sizeof(uint4);
   for (std::uint64_t number = blockIdx.x; number < sums; number += gridDim.x) {
     const std::uint64_t i = number * messages_of_sum + threadIdx.x;
     const bool is_there = i < columns.count;
@@ -222,19 +241,21 @@ __global__ void __launch_bounds__(sum_threads)
     __syncthreads();
     for (std::uint32_t w = 0; w < warp; ++w) before = add(before, of_warps[w]);
     __syncthreads();  // of_warps is written anew
-    if (!is_there) continue;
+    const std::uint64_t first = i - lane_index();
+    if (first >= columns.count) continue;
+    const auto left = columns.count - static_cast<std::uint32_t>(first);
+    const std::uint32_t count = left < warp_len ? left : warp_len;
     if (lane_index() != 0) before = add(before, below);
     const MessageChecker checker(columns, message, before);
     const bool right = checker.is_right();
-    if (!right) buffers.summary->bad = 1;
     const MessageView view = checker.view(right);
-    if (!is_aligned(view)) buffers.summary->unaligned = 1;
-    buffers.views[i] = view;
-    buffers.first_tile[i] = before.tiles;
-    if (columns.is_aead) {
-      buffers.hash_views[i] = checker.hash_view(right);
-      buffers.first_chunk[i] = before.chunks;
-    }
+    if (is_there && !right) buffers.summary->bad = 1;
+    if (is_there && !is_aligned(view)) buffers.summary->unaligned = 1;
+    store_views(buffers.views + first, count, view, staged);
+    if (is_there) buffers.first_tile[i] = before.tiles;
+    if (!columns.is_aead) continue;
+    store_views(buffers.hash_views + first, count, checker.hash_view(right), staged);
+    if (is_there) buffers.first_chunk[i] = before.chunks;
   }
 }
 
@@ -265,6 +286,7 @@ void summarize_columns(const Device& device, Stream stream, const ColumnView& co
   configuration.shared_len = warps_of_sum * sizeof(Totals);
   launch(&sum_columns, configuration, stream, columns, buffers, sums);
   launch(&scan_sums, {1, scan_threads, scan_threads / warp_len * sizeof(Sums)}, stream, buffers, sums, columns.count);
+  configuration.shared_len = sums_len + warps_of_sum * staged_len;
   launch(&make_views, configuration, stream, columns, buffers, sums);
 }
 
