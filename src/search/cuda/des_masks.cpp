@@ -140,8 +140,7 @@ void DesMaskTable::sum(const KeyBits& mask, const Bits& bits, std::string& text)
       text += "ld.volatile.shared.u32 %mask_bit, " + operand + ";\n";
       operand = "%mask_bit";
     }
-    text += first ? "mov.u32 %mask_sum, " + operand + ";\n"
-                           : "xor.b32 %mask_sum, %mask_sum, " + operand + ";\n";
+    text += first ? "mov.u32 %mask_sum, " + operand + ";\n" : "xor.b32 %mask_sum, %mask_sum, " + operand + ";\n";
     first = false;
   }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Key bits of the innermost loop, added in gates that are there anyway.
 //
-// A half block's bit h is the XOR of the bit before the last round, an S-box's output and nothing else: a gate with room
-// for a third input. So the register of h may hold h ^ M for any mask M, at no cost but that of M: M is chosen so that
-// an S-box takes the register as it is. For the half after next,
+// A half block's bit h is the XOR of the bit before the last round, an S-box's output and nothing else: a gate with
+// room for a third input. So the register of h may hold h ^ M for any mask M, at no cost but that of M: M is chosen so
+// that an S-box takes the register as it is. For the half after next,
 //
 //   h' ^ M' = (h ^ M) ^ f ^ (M ^ M')
 //
@@ -62,7 +62,9 @@ class DesMaskTable {
   std::vector<std::string> factors(const KeyBits& mask, const Bits& bits, std::string& text);
 
   // Bytes of a granule's table.
-  std::size_t size() const { return entry_len * ((singles_.size() + 3) / 4 + (factors_.size() + 1) / 2 + pairs_.size()); }
+  std::size_t size() const {
+    return entry_len * ((singles_.size() + 3) / 4 + (factors_.size() + 1) / 2 + pairs_.size());
+  }
 
   // Declares registers and writes the table at the address in the register `at`, aligned to 16 bytes. All threads of a
   // granule write the same; a barrier must follow.
@@ -73,14 +75,17 @@ class DesMaskTable {
 
  private:
   static constexpr std::size_t words_of_load = 4;
-  static constexpr std::size_t entry_len = 16;  // four masks; k and c of two masks; or of a mask for both values of a bit
+  static constexpr std::size_t entry_len =
+      16;  // four masks; k and c of two masks; or of a mask for both values of a bit
 
   static std::string loaded(std::size_t i) { return "%mask" + std::to_string(i); }
   static std::string factor(std::size_t i) { return "%factor" + std::to_string(i); }
   static std::string pair(std::size_t i) { return "%pair" + std::to_string(i); }
   static std::string pair_factor(std::size_t i) { return "%pair_factor" + std::to_string(i); }
   static std::string address_of(std::size_t varying) { return "%flip" + std::to_string(varying); }
-  std::string pair_address(std::size_t varying) const { return ptx::address(address_of(varying), entry_len * pairs_.size()); }
+  std::string pair_address(std::size_t varying) const {
+    return ptx::address(address_of(varying), entry_len * pairs_.size());
+  }
   // Text that sets %mask_sum.
   void sum(const KeyBits& mask, const Bits& bits, std::string& text) const;
 

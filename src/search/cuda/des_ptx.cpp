@@ -138,8 +138,9 @@ class Writer {
     for (std::size_t i = 0; i < terms.size(); i += 2) {
       const std::uint32_t next = text_.fresh();
       const std::string first = name(next) + ", " + name(sum) + ", " + terms[i];
-      text_.line(i + 1 < terms.size() ? "lop3.b32 " + first + ", " + terms[i + 1] + ", " + std::to_string(ptx::xor3_table)
-                                      : "xor.b32 " + first);
+      text_.line(i + 1 < terms.size()
+                     ? "lop3.b32 " + first + ", " + terms[i + 1] + ", " + std::to_string(ptx::xor3_table)
+                     : "xor.b32 " + first);
       count_gates(1);
       sum = next;
     }

@@ -14,9 +14,9 @@
 // once would keep most lanes of the warp busy for nothing, and other warps waiting. After the loops the thread tests
 // the noted keys in full, 32 at a time, one in each bit of a word (des_check.hpp).
 //
-// The innermost loop has about 40 KB of code for a pass, more than the caches next to the schedulers hold. Barriers keep the warps
-// of a block close together, so that they share each fetch. For the same reason one large block is faster than several
-// small ones.
+// The innermost loop has about 40 KB of code for a pass, more than the caches next to the schedulers hold. Barriers
+// keep the warps of a block close together, so that they share each fetch. For the same reason one large block is
+// faster than several small ones.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ struct DesParameters {
   std::uint32_t zero = 0;               // unknown to the compiler, or it would unroll the loops
   std::uint32_t granule;                // the low bits of the number of the first granule
   std::uint32_t capacity;               // hits that the buffer has room for
-  std::uint64_t hits;  // address: the number of hits, as 32 bits of 128, then the hits
+  std::uint64_t hits;                   // address: the number of hits, as 32 bits of 128, then the hits
 };
 static_assert(sizeof(DesParameters) == 1208, "the kernel reads it by offsets");
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bits of keys in a DES search kernel: where each is, and the shared memory that has them. Shared memory has, in this
-// order: bits that differ between the granules of a block, slots of all threads, keys of known passes, tables of masks.
-// When the loops are through, the full test takes the place of all but the first.
+// The bits of keys in a DES search kernel: where each is, and the shared memory that has them. Shared memory has, in
+// this order: bits that differ between the granules of a block, slots of all threads, keys of known passes, tables of
+// masks. When the loops are through, the full test takes the place of all but the first.
 #pragma once
 
 #include <array>
@@ -39,8 +39,7 @@ class DesKeys {
   KnownPass known_pass(std::size_t number) const;
 
   std::uint32_t threads() const { return granules_ << layout_.threads.size(); }  // of a block
-  std::size_t shared_words() const;  // a multiple of threads()
-
+  std::size_t shared_words() const;                                              // a multiple of threads()
 
   static std::string loop(std::size_t level) { return "%loop" + std::to_string(level); }
 

@@ -248,7 +248,8 @@ class PtxKernel::Warp {
         Instruction part = i;
         for (std::uint32_t k = 0; k < words; ++k, part.extra += 4) {
           each(k == 0 ? i.to : i.from[k].value, [&](auto lane) {
-            if ((get32(i.from[0], lane) + i.extra) % (4 * words) != 0) refuse("shared memory out of line", kernel_.name_);
+            if ((get32(i.from[0], lane) + i.extra) % (4 * words) != 0)
+              refuse("shared memory out of line", kernel_.name_);
             return shared_word(part, lane);
           });
         }
