@@ -27,7 +27,7 @@ BLOCK = 128  # threads
 MATCH = struct.Struct("=II")  # of a thread: iteration, keys
 
 # Three-input logic of one word, counted from the algorithm: 32 keys.
-DES_SBOXES = (25, 24, 25, 17, 25, 24, 24, 23)
+DES_SBOXES = (25, 24, 25, 17, 24, 24, 24, 23)
 AES_SBOX = 65
 _MIX_COLUMNS = 16 * (8 + 8 + 3)
 _ROUND_KEY = 4 * AES_SBOX + 8 + 128
