@@ -145,6 +145,8 @@ __global__ void __launch_bounds__(chunk_threads, blocks_of_multiprocessor)
       work.sums[number] = poly1305::reduce(all_warps);
     }
   }
+  __syncthreads();  // the matrices are of powers of r
+  for (std::uint32_t i = threadIdx.x; i < sizeof(Matrices) / sizeof(uint4); i += chunk_threads) shared_matrices[i] = {};
 }
 
 // r^n, and 1 + r + ... + r^(n-1). n is no secret.

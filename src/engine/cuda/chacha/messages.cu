@@ -326,6 +326,8 @@ __global__ void __launch_bounds__(threads, blocks_of_multiprocessor)
     if (!Encrypting && all.verdicts != nullptr) wipe_forged(all, first, count);
     __syncwarp();  // the slots are written anew
   }
+  // They still have one-time keys and powers of r.
+  for (std::uint32_t i = lane_index(); i < Slots::count * warp_len; i += warp_len) vectors[i] = {};
 }
 
 }  // namespace

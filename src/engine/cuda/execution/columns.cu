@@ -261,7 +261,9 @@ class ColumnsRun {
   void find_nonces_used_twice(const Block* masks) {
     NonceTable table{};
     const std::size_t places = std::bit_ceil(2 * std::size_t{count_});
-    const StreamBuffer memory(places * sizeof *table.places, stream_, Wiping::needless);
+    // Of ChaCha20's keys the table has hashes of their bytes; else of what has been encrypted.
+    const StreamBuffer memory(places * sizeof *table.places, stream_,
+                              batch_.is_chacha() ? Wiping::needed : Wiping::needless);
     clear(memory.data(), memory.size(), stream_);
     table.places = reinterpret_cast<unsigned long long*>(memory.data());
     table.mask = static_cast<std::uint32_t>(places - 1);
