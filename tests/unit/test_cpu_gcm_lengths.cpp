@@ -114,13 +114,14 @@ class CpuGcmLengths : public testing::TestWithParam<const cpu::GcmLanes*> {
           const std::uint8_t* in = in_place ? out : in_ + random_() % places;
           std::memset(out_, Sample::guard_byte, sizeof out_);
           std::memcpy(const_cast<std::uint8_t*>(in), given.data(), len);
+          const bool is_public = random_() % 2 != 0;  // the result is the same
           std::uint8_t tag[16];
           (encrypts ? code->encrypt : code->decrypt)(
-              key, {right.counter0.data(), right.aad.data(), right.aad.size(), in, out, len}, tag);
+              key, {right.counter0.data(), right.aad.data(), right.aad.size(), in, out, len, is_public}, tag);
           ASSERT_TRUE(std::memcmp(out, want.data(), len) == 0 && std::memcmp(tag, want_tag.data(), 16) == 0)
               << code->name << (code == GetParam() ? "" : ", past the cache") << ", key of " << right.key.size()
               << (encrypts ? ", encryption of " : ", decryption of ") << len << " bytes to place " << at
-              << ", in place " << in_place;
+              << ", in place " << in_place << ", counter public " << is_public;
           ASSERT_TRUE(is_guard(out_, out) && is_guard(out + len, out + len + places)) << len;
         }
       }
@@ -154,7 +155,7 @@ TEST_P(CpuGcmLengths, HashAads) {
     Bytes aad(at + len);
     std::copy_n(right.aad.begin(), len, aad.begin() + static_cast<std::ptrdiff_t>(at));
     std::uint8_t tag[16];
-    GetParam()->encrypt(key, {right.counter0.data(), aad.data() + at, len, nullptr, nullptr, 0}, tag);
+    GetParam()->encrypt(key, {right.counter0.data(), aad.data() + at, len, nullptr, nullptr, 0, false}, tag);
     ASSERT_TRUE(std::memcmp(tag, right.tag_of_aad(len).data(), 16) == 0) << GetParam()->name << ", AAD of " << len;
   }
 }
