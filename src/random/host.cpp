@@ -13,17 +13,9 @@ namespace {
 
 constexpr std::uint64_t grain_len = std::uint64_t{1} << 18;  // stream bytes that a thread takes at a time
 
-bool has_fma() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-  return false;
-#endif
-}
-
 FillPart fill_part() {
 #if defined(__x86_64__)
-  if (has_fma()) return &fill_part_fma;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &fill_part_fma;
 #endif
   return &fill_part_baseline;
 }
