@@ -116,13 +116,13 @@ ColumnarBatch::ColumnarBatch(const Algorithm& algorithm, const Shape& shape) : a
     if (shape.keys > 1) key_index.push_back(static_cast<std::uint32_t>(random_below(shape.keys)));
     if (aead && shape.aad_ranges) {
       aad_offsets.push_back(aad_at);
-      aad_lengths.push_back(random_below(40));
+      aad_lengths.push_back(random_below(random_below(8) == 0 ? 300 : 40));
       aad_at += aad_lengths.back() / 2;
     }
   }
   text_ = random_bytes(in + shape.slack);
   out_ = shape.in_place ? text_ : random_bytes(out + shape.slack);
-  if (aead) aad = random_bytes(shape.aad_ranges ? aad_at + 40 : 13);
+  if (aead) aad = random_bytes(shape.aad_ranges ? aad_at + 300 : 13);
   if (aead && !encrypting) seal();
   if (shape.pads && !encrypting) pad();
 }

@@ -167,6 +167,7 @@ int run_all(const Options& options) {
       if (algorithm.mode.id != Mode::poly1305 || (!options.only.empty() && algorithm.name != options.only)) continue;
       if (is_mine()) failures += test_algorithm(algorithm, options, stream);
       if (is_mine()) failures += test_many_keys(algorithm, options, stream);
+      failures += test_host_data(options.quick, std::string(algorithm.name), is_mine);
     }
   }
   force("WARPCIPHER_POLY1305", nullptr);
