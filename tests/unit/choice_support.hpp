@@ -94,8 +94,9 @@ inline std::string choose(const Conditions& now, const std::string& what, std::m
   const auto rounds = static_cast<std::uint32_t>(work["rounds"]);
   if (what == "layout") return name_of(choose_table_layout(now));
   if (what == "counter") {
-    return name_of(choose_counter(now, {work["messages"], work["tiles"], work["units"], work["most"], rounds,
-                                        work["keys"] == 1, work["keys"] == 2, static_cast<CounterForm>(work["form"])}));
+    return name_of(choose_counter(
+        now, {work["messages"], work["tiles"], work["units"], work["most"], rounds, work["keys"] == 1,
+              work["keys"] == 2, static_cast<CounterForm>(work["form"]), work["ends"], work["unaligned"] == 0}));
   }
   if (what == "ends") {
     constexpr Mode modes[] = {Mode::ctr, Mode::gcm, Mode::gcm_siv, Mode::ecb};

@@ -121,7 +121,7 @@ TEST(Explain, NamesEachCandidateAndWhy) {
             "  round keys: parameter comes first\n"
             "tags\n"
             "  tensor warpgroups: needs 4194304 blocks to pay, there are 4096000\n"
-            "  tensor rows: takes messages of up to 512 blocks, the longest has 4096\n"
+            "  tensor rows: takes messages of up to 1023 blocks, the longest has 4096\n"
             "  few lanes: takes messages of up to 512 blocks, the longest has 4096\n"
             "> tensor one key: the first that is not refused\n"
             "  tensor many keys: is for more keys than one\n"
