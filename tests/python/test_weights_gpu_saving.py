@@ -91,7 +91,7 @@ def stand_in() -> Iterator[StandIn]:
         patch.setattr(
             cryptotensors_saving, "wc", SimpleNamespace(Key=lambda algorithm, key: bytes(key))
         )
-        for module in (chunks, cryptotensors_saving):
+        for module in (write_chunks, cryptotensors_saving):
             patch.setattr(module, "texts_of", texts_of)
         for module in (saving, cryptotensors_saving):
             patch.setattr(module, "parts_on_gpu", parts_on_gpu)
@@ -155,7 +155,7 @@ def test_cryptotensors(tmp_path: Path) -> None:
 def test_tinks_ctr_hmac_is_encrypted_on_the_host(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(saving, "parts_on_gpu", lambda entries: [entry.data() for entry in entries])
-        patch.setattr(chunks, "texts_of", lambda parts: Texts(list(parts), [], 0, 0))
+        patch.setattr(write_chunks, "texts_of", lambda parts: Texts(list(parts), [], 0, 0))
         weights.save_file(tensors(), tmp_path / "x", CTR)
     assert_same(weights.load_file(tmp_path / "x", CTR, framework="np"), tensors())
 
