@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 from dataclasses import dataclass, field
 
@@ -152,4 +153,6 @@ AGE = Case(
     context=b"",
 )
 
-CASES = [*COBBLESTONES, *SMALL_SEGMENTS, AGE]
+# What keys for people need.
+HAS_CRYPTOGRAPHY = importlib.util.find_spec("cryptography") is not None
+CASES = [*COBBLESTONES, *SMALL_SEGMENTS, *([AGE] if HAS_CRYPTOGRAPHY else [])]

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from format_cases import streaming_key
 from test_weights_cryptotensors import KEY as OWNER
 from test_weights_cryptotensors import READER
@@ -25,6 +24,7 @@ from warpcipher.weights import cryptotensors_saving, saving
 from weights_cases import assert_same, tensors
 
 np = pytest.importorskip("numpy", reason="NumPy is not installed")
+AESGCM = pytest.importorskip("cryptography.hazmat.primitives.ciphers.aead").AESGCM
 
 KEY = bytes(range(32))
 GCM = formats.Keyset((streaming_key(7, segment_size=4096),), 7)
