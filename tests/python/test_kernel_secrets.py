@@ -64,7 +64,7 @@ def follow(code: str, keys: range, **how: Any) -> Flow:
 @cache
 def packed_kernels() -> dict[str, str]:
     """Those of short messages by tables alone, and of ends of messages: names by tables, rounds,
-    source of keys, end of counters, and what there is of messages."""
+    source of keys, end of counters, and which arrays of messages it is given."""
     found = {}
     for name in resources():
         match = re.search(

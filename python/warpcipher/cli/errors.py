@@ -172,7 +172,7 @@ def _in_long(parameters: list[click.Parameter], args: list[str]) -> list[str]:
         if option is None:
             done.append(argument)
             if argument.startswith("-") and argument != "-" and "=" not in argument:
-                break  # options in one word, or one that there is not: click sees to them
+                break  # several options in one word, or an unknown one: click handles these
             continue
         done.append(next((name for name in option.opts if name.startswith("--")), argument))
         if not option.is_flag and not option.count:
