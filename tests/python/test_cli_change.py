@@ -82,9 +82,10 @@ def test_file_that_is_cut_to_nothing(tmp_path: Path, format_name: str) -> None:
         make_key(tmp_path)
     plain = os.urandom(SIZE)
     (tmp_path / "a").write_bytes(plain)
+    # The engine cpu: with a GPU the first piece would hold the whole file, and nothing be copied.
     key = "-i" if format_name == "age" else "--key"
     done = subprocess.run(
-        [sys.executable, "-c", CUT, "encrypt", key, "key", "-o", "b", "a"],
+        [sys.executable, "-c", CUT, "encrypt", "--engine", "cpu", key, "key", "-o", "b", "a"],
         cwd=tmp_path,
         capture_output=True,
         check=False,

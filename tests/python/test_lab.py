@@ -161,7 +161,9 @@ def test_points_stand_at_their_year_and_decades_are_numbers() -> None:
 
 
 def test_a_subtitle_names_a_machine_only_where_something_ran(billava: lab.Report) -> None:
-    assert billava.machine.cpu.model in plots.subtitle_of(billava)
+    machine = billava.machine
+    device = machine.cpu.model if machine.gpu is None else machine.gpu.name
+    assert f"on {device}, " in plots.subtitle_of(billava)
     nothing = plots.subtitle_of(replace(billava, measurements=[]))
     assert nothing == "published values alone: nothing was measured"
 
