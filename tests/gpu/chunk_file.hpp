@@ -6,13 +6,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "cases.hpp"
 #include "dispatch/run.hpp"
-#include "engine/cpu/hmac.hpp"
+#include "engine/cpu/libcrypto.hpp"
 #include "engine/cuda/engine.hpp"
 #include "file/read_chunks.hpp"
 #include "unnamed_file.hpp"
@@ -164,14 +166,25 @@ class Chunks {
     place += takes_.back();
   }
 
-  // Byte by byte, as there is no function for it: the tag is what matches.
+  // By libcrypto itself: Hmac only compares.
   Bytes find_mac(const Bytes& iv, const Bytes& sealed) const {
-    Bytes tag;
-    Hmac hmac("sha256", mac_key_);
-    while (tag.size() < 32) {
-      tag.push_back(0);
-      while (!hmac.matches({{iv, sealed}}, tag)) ++tag.back();
-    }
+    const Libcrypto& libcrypto = Libcrypto::instance();
+    const std::unique_ptr<evp_mac_st, void (*)(evp_mac_st*)> mac(libcrypto->EVP_MAC_fetch(nullptr, "HMAC", nullptr),
+                                                                 libcrypto->EVP_MAC_free);
+    const std::unique_ptr<evp_mac_ctx_st, void (*)(evp_mac_ctx_st*)> context(libcrypto->EVP_MAC_CTX_new(mac.get()),
+                                                                             libcrypto->EVP_MAC_CTX_free);
+    char hash[] = "SHA256";
+    const LibcryptoParam params[] = {
+        {"digest", libcrypto_constant::param_utf8_string, hash, sizeof(hash) - 1, libcrypto_constant::param_unmodified},
+        {nullptr, 0, nullptr, 0, 0}};
+    const auto* const with_hash = reinterpret_cast<const ossl_param_st*>(params);
+    Bytes tag(32);
+    std::size_t len = 0;
+    const bool is_done = libcrypto->EVP_MAC_init(context.get(), mac_key_.data(), mac_key_.size(), with_hash) == 1 &&
+                         libcrypto->EVP_MAC_update(context.get(), iv.data(), iv.size()) == 1 &&
+                         libcrypto->EVP_MAC_update(context.get(), sealed.data(), sealed.size()) == 1 &&
+                         libcrypto->EVP_MAC_final(context.get(), tag.data(), &len, tag.size()) == 1;
+    if (!is_done || len != tag.size()) throw std::runtime_error("libcrypto makes no HMAC");
     return tag;
   }
 
