@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/poly1305_pieces.hpp"
 
-#include <cstring>
-
 #include "cipher/chacha.hpp"
+#include "cipher/chacha_message.hpp"
 #include "core/bytes.hpp"
 
 namespace warpcipher {
@@ -24,17 +23,8 @@ void multiply_by_power(Element& h, const Element& r, std::uint64_t exponent) {
 }  // namespace
 
 Poly1305Pieces::Poly1305Pieces(const Message& message) : aad_len_(message.aad_len) {
-  Secret<std::uint8_t[chacha::key_len]> derived;
-  const std::uint8_t* key = message.key->bytes();
-  std::uint8_t nonce[chacha::nonce_len] = {};
-  if (message.algorithm().cipher.id == CipherId::xchacha20) {
-    chacha::derive_key(key, message.iv, *derived);
-    key = *derived;
-    std::memcpy(nonce + 4, message.iv + 16, 8);
-  } else {
-    std::memcpy(nonce, message.iv, sizeof nonce);
-  }
-  const Secret<chacha::State> block(chacha::key_stream(chacha::make_state(key, 0, nonce)));
+  const chacha::MessageKey key(message.key->bytes(), message.iv, message.algorithm().iv_len);
+  const Secret<chacha::State> block(chacha::key_stream(*key.state(0)));
   Secret<std::uint8_t[poly1305::key_len]> one_time_key;
   chacha::store_words(*one_time_key, block->words, 8);
   *hash_ = poly1305::Hash::start(*one_time_key);

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "cipher/chacha.hpp"
+#include "cipher/chacha_message.hpp"
 
 namespace warpcipher::chacha {
 namespace {
@@ -45,6 +46,25 @@ TEST(ChaCha, DerivesTheKeyOfTheDraft) {
   std::uint8_t derived[key_len];
   derive_key(counting_key().data(), nonce, derived);
   for (std::size_t i = 0; i < key_len; ++i) EXPECT_EQ(derived[i], expected[i]) << i;
+}
+
+TEST(ChaCha, AMessageHasTheCallersKeyAndNonce) {
+  const MessageKey message(counting_key().data(), rfc_nonce, nonce_len);
+  const Secret<State> state = message.state(1);
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(state->words[i], rfc_state.words[i]) << i;
+}
+
+// The draft, section 2.3.
+TEST(ChaCha, AMessageOfXChaCha20HasDerivedKeyAndNonce) {
+  std::uint8_t nonce[extended_nonce_len];
+  for (std::size_t i = 0; i < sizeof nonce; ++i) nonce[i] = static_cast<std::uint8_t>(0x40 + i);
+  std::uint8_t key[key_len];
+  derive_key(counting_key().data(), nonce, key);
+  constexpr std::uint8_t rest[nonce_len] = {0, 0, 0, 0, 0x50, 0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57};
+  const State expected = make_state(key, 7, rest);
+  const MessageKey message(counting_key().data(), nonce, sizeof nonce);
+  const Secret<State> state = message.state(7);
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(state->words[i], expected.words[i]) << i;
 }
 
 }  // namespace

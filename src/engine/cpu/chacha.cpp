@@ -9,6 +9,7 @@
 
 #include "batch/tag.hpp"
 #include "cipher/chacha.hpp"
+#include "cipher/chacha_message.hpp"
 #include "cipher/poly1305.hpp"
 #include "core/bytes.hpp"
 #include "core/fork.hpp"
@@ -42,24 +43,12 @@ class ChaChaKey final : public KeyState {
   ContextPool encrypt_, decrypt_;
 };
 
-bool derives_key(const Message& m) { return m.algorithm().cipher.id == CipherId::xchacha20; }
+// A message of an AEAD.
+bool derives_key(const Message& m) { return m.algorithm().iv_len == chacha::extended_nonce_len; }
 
-// The nonce of 12 bytes with which ChaCha20 runs a message of XChaCha20 (section 2.3 of the draft).
-std::array<std::uint8_t, chacha::nonce_len> derived_nonce(const Message& m) {
-  std::array<std::uint8_t, chacha::nonce_len> nonce{};
-  std::memcpy(nonce.data() + 4, m.iv + 16, 8);
-  return nonce;
-}
+chacha::MessageKey message_key(const Message& m) { return {m.key->bytes(), m.iv, m.algorithm().iv_len}; }
 
-using DerivedKey = std::array<std::uint8_t, chacha::key_len>;
-
-// The state of block 0 of a message of an AEAD.
-Secret<chacha::State> first_state(const Message& m) {
-  if (!derives_key(m)) return Secret<chacha::State>(chacha::make_state(m.key->bytes(), 0, m.iv));
-  Secret<DerivedKey> key;
-  chacha::derive_key(m.key->bytes(), m.iv, key->data());
-  return Secret<chacha::State>(chacha::make_state(key->data(), 0, derived_nonce(m).data()));
-}
+Secret<chacha::State> first_state(const Message& m) { return message_key(m).state(0); }
 
 cpu::ChaChaText text_of(const Message& m) { return {m.aad, m.aad_len, m.in, m.out, m.in_len}; }
 
@@ -172,7 +161,7 @@ class Together {
         store_le32(made + 4 * word, load_le32(made + 4 * word) - first.words[word]);
       }
       std::memmove(made + 16, made + 48, 16);
-      first = chacha::make_state(made, 0, derived_nonce(*messages_[i]).data());
+      first = chacha::make_state(made, 0, chacha::derive_nonce(messages_[i]->iv).data());
     }
   }
 
@@ -231,9 +220,8 @@ Status run_chacha_by_own(const cpu::ChaChaLanes& code, const Message& m) {
 Status run_chacha_by_libcrypto(const Message& m) {
   const ContextPool::Lease context = ChaChaKey::of(*m.key).contexts(m.direction).borrow();
   if (derives_key(m)) {
-    Secret<DerivedKey> key;
-    chacha::derive_key(m.key->bytes(), m.iv, key->data());
-    context->start(key->data(), derived_nonce(m).data());
+    const chacha::MessageKey derived = message_key(m);
+    context->start(derived.key(), derived.nonce());
   } else {
     context->start(m.iv);
   }

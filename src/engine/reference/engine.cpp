@@ -2,9 +2,11 @@
 #include "engine/reference/engine.hpp"
 
 #include <cstring>
+#include <optional>
 
 #include "cipher/aes_reference.hpp"
 #include "cipher/chacha.hpp"
+#include "cipher/chacha_message.hpp"
 #include "cipher/des.hpp"
 #include "core/error.hpp"
 #include "core/fork.hpp"
@@ -48,26 +50,16 @@ template <std::size_t NonceLen>
 class ChaChaCipher {
  public:
   static constexpr std::size_t nonce_len = NonceLen;
-  explicit ChaChaCipher(const std::uint8_t* key) { std::memcpy(*key_, key, sizeof *key_); }
-  void start(const std::uint8_t* nonce) {
-    if constexpr (nonce_len == xchacha_nonce_len) {
-      std::uint8_t derived[chacha::key_len];
-      chacha::derive_key(*key_, nonce, derived);
-      std::memcpy(*key_, derived, sizeof derived);
-      secure_wipe(derived, sizeof derived);
-      std::memcpy(nonce_ + 4, nonce + 16, 8);
-    } else {
-      std::memcpy(nonce_, nonce, sizeof nonce_);
-    }
-  }
+  explicit ChaChaCipher(const std::uint8_t* key) : key_(key) {}
+  void start(const std::uint8_t* nonce) { message_.emplace(key_, nonce, nonce_len); }
   void key_stream(std::uint32_t counter, std::uint8_t* out) const {
-    const Secret<chacha::State> block(chacha::key_stream(chacha::make_state(*key_, counter, nonce_)));
+    const Secret<chacha::State> block(chacha::key_stream(*message_->state(counter)));
     chacha::store_words(out, block->words, 16);
   }
 
  private:
-  Secret<std::uint8_t[chacha::key_len]> key_;
-  std::uint8_t nonce_[chacha::nonce_len] = {};
+  const std::uint8_t* key_;
+  std::optional<chacha::MessageKey> message_;
 };
 
 template <class M, class C>
