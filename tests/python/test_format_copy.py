@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -261,3 +262,38 @@ def test_an_exception_of_progress_leaves_no_plaintext_in_buffers_and_ends_the_ru
         decrypt(reader, writer, "age", progress=stop)
     assert len(copied) == 1
     assert all(not any(buffer) for slot in slots for buffer in slot.buffers)
+
+
+def test_calls_are_short_also_where_a_disk_gets_slow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Progress is told after each call: it must not stay as long as while the disk was fast."""
+    now = 0.0
+    calls: list[tuple[int, float]] = []  # bytes and seconds of each
+
+    class Disk:
+        piece = PIECE_SIZE
+
+        def copy(self, _source: Any, _target: Any, chunks: int) -> int:
+            nonlocal now
+            done = sum(size for size, _ in calls)
+            seconds = chunks * CHUNK / (1e7 if 64 << 30 < done < 66 << 30 else 4e9)
+            now += seconds
+            calls.append((chunks * CHUNK, seconds))
+            return chunks
+
+    monkeypatch.setattr(copy_chunks, "time", SimpleNamespace(monotonic=lambda: now))
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.touch()
+    os.truncate(source, 80 << 30)  # sparse
+    told: list[int] = []
+    with source.open("rb", 0) as reader, target.open("wb", 0) as writer:
+        files = copy_chunks.direct(reader), copy_chunks.direct(writer)
+        assert files[0] is not None
+        assert files[1] is not None
+        copy_chunks.Copy(*files, Disk(), (CHUNK, CHUNK)).run(told.append)  # type: ignore[arg-type]
+    assert sum(size for size, _ in calls) == told[-1] == (80 << 30) - CHUNK
+    slow = [size for size, seconds in calls if seconds > 1]
+    assert slow[0] > copy_chunks.AT_ONCE  # that nobody could foresee
+    assert set(slow[1:]) == {copy_chunks.AT_ONCE}
+    assert calls[-3][0] > copy_chunks.AT_ONCE  # it is fast again

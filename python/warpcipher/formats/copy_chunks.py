@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from .file_chunks import RegularChunksCall
 
 AT_ONCE = 32 << 20
-"""Bytes of the first call: after each, progress is told. Calls get longer while they are short."""
+"""Bytes of the first call: after each, progress is told. Calls get longer while they are short, and
+shorter, down to this, where one was long: a fast disk may become a slow one."""
 SHORT_CALL = 0.05
 """Seconds."""
+LONG_CALL = 0.5
 
 
 class CopyChunksCall(NamedTuple):
@@ -122,8 +124,7 @@ class Copy:
                 )
                 self.consumed += done * chunk
                 self.written += done * made
-                if time.monotonic() - start < SHORT_CALL:
-                    at_once *= 2
+                at_once = _after(at_once, time.monotonic() - start)
                 told(self.consumed)
                 left = left - done if done == wanted else 0
         finally:
@@ -132,6 +133,15 @@ class Copy:
                 os.ftruncate(target, end + self.written)
             self._source.passed(self.consumed)
             self._target.passed(self.written)
+
+
+def _after(at_once: int, seconds: float) -> int:
+    """The bytes of the call after one that took so long."""
+    if seconds < SHORT_CALL:
+        return at_once * 2
+    while seconds > LONG_CALL and at_once > AT_ONCE:
+        at_once, seconds = at_once // 2, seconds / 2
+    return at_once
 
 
 def _left(source: int, target: int) -> int:
