@@ -36,6 +36,13 @@ class Copying {
  public:
   Copying(const ChunkCopy& copy, const std::function<void(bool)>& check) : copy_(copy), work_(check) {}
 
+  // Of one piece in one file. A piece is longer than others only where it is one chunk.
+  std::size_t longest() const {
+    const FileChunks& c = copy_.chunks;
+    const std::uint64_t chunk = c.count != 0 ? *std::ranges::max_element(c.lengths) : 0;
+    return std::max(piece_len_, static_cast<std::size_t>(chunk) + c.tag_len);
+  }
+
   bool next(CopyPiece& piece) {
     if (!work_.goes_on()) return false;
     const std::lock_guard lock(mutex_);
@@ -174,7 +181,9 @@ std::size_t copy_chunks(std::string_view engine, const ChunkCopy& copy,
                 "these chunks cannot be copied: expected those of an AEAD, none of them empty");
   }
   Copying copying(copy, check);
-  return copying.run(ThreadPool::instance().threads(), [&] { CopyWorker(engine, copy, copying).work(); });
+  const std::size_t buffers_len = 2 * (copying.longest() + page);
+  const std::size_t threads = threads_with_buffers(ThreadPool::instance().threads(), buffers_len);
+  return copying.run(threads, [&] { CopyWorker(engine, copy, copying).work(); });
 }
 
 }  // namespace warpcipher

@@ -2,7 +2,7 @@
 // Chunks from one file to another, encrypted or decrypted on the way. Each thread takes a few chunks from reading to
 // writing in buffers that its core's cache holds: handed on to another thread, or in longer pieces, a text comes from
 // memory each time. The system lets one thread write to a file at a time. The others read and encrypt meanwhile, then
-// wait in the system for their turn.
+// wait in the system for their turn. Long chunks have fewer threads, so that buffers stay below most_buffers_len.
 #pragma once
 
 #include <cstddef>

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -19,6 +20,15 @@
 #include "core/thread_pool.hpp"
 
 namespace warpcipher {
+
+// Host memory that the threads of one call take at most for what they read and write; one thread takes what it needs.
+inline constexpr std::size_t most_buffers_len = std::size_t{512} << 20;
+
+// As many of these threads as may have buffers of that length each: 15 where each has one of 32 MiB. An engine has work
+// for the other cores in a chunk that long; HMAC has not.
+inline std::size_t threads_with_buffers(std::size_t threads, std::size_t len) {
+  return std::clamp<std::size_t>(most_buffers_len / len, 1, threads);
+}
 
 class FileWork {
  public:

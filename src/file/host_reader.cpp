@@ -101,7 +101,7 @@ std::optional<ReadFailure> read_to_host(std::string_view engine, const FileChunk
   const std::size_t pieces = static_cast<std::size_t>((total + room - 1) / room);
   Reading reading(chunks, options, room);
   const MacCheck mac(chunks);
-  return reading.run(std::clamp<std::size_t>(pieces, 1, options.threads),
+  return reading.run(threads_with_buffers(std::clamp<std::size_t>(pieces, 1, options.threads), room),
                      [&] { HostWorker(engine, reading, mac, room).work(); });
 }
 

@@ -14,11 +14,14 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
 #include "batch/key.hpp"
+#include "file/file_work.hpp"
 #include "mode/algorithm.hpp"
 #include "support.hpp"
 #include "vector_io.hpp"
@@ -27,6 +30,8 @@ namespace {
 std::atomic<bool> writes_are_slow{false};
 std::atomic<int> writes_left{-1};  // until one fails; negative: none does
 std::atomic<std::size_t> shifted_copies{0}, copies{0};
+std::mutex readers_mutex;
+std::set<std::thread::id> readers;
 
 // Counts copies, and those whose target lies elsewhere in a page than their source.
 void count_copies(const iovec* vectors, int count, off_t offset) {
@@ -156,6 +161,36 @@ TEST_F(CopyChunks, TheSystemCopiesFromAndToTheSamePlaceInAPage) {
       ASSERT_EQ(copies, 4u);
     }
   }
+}
+
+// Segments of Tink have up to 32 MiB.
+TEST(FileWork, ThreadsHaveBuffersWithinABound) {
+  for (const std::size_t threads : {1, 2, 16, 128}) {
+    for (const std::size_t mib : {1, 2, 4, 32, 64, 512}) {
+      const std::size_t allowed = threads_with_buffers(threads, mib << 20);
+      EXPECT_LE(allowed * (mib << 20), most_buffers_len) << threads << ' ' << mib;
+      EXPECT_TRUE(allowed == threads || (allowed + 1) * (mib << 20) > most_buffers_len) << threads << ' ' << mib;
+    }
+  }
+  EXPECT_EQ(threads_with_buffers(128, std::size_t{8} << 30), 1u);
+}
+
+// Two of these would take 560 MiB.
+TEST_F(CopyChunks, LongChunksHaveFewerThreads) {
+  constexpr std::uint64_t long_len = 140 << 20;
+  lengths_.assign(count, long_len);
+  ASSERT_EQ(ftruncate(fileno(plain_.get()), count * long_len), 0);
+  readers.clear();
+  test::before_preadv = [](const iovec*, int, off_t) {
+    {
+      const std::lock_guard lock(readers_mutex);
+      readers.insert(std::this_thread::get_id());
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // others begin meanwhile
+    return EIO;
+  };
+  EXPECT_EQ(copy(Direction::encrypt, plain_, sealed_), 0u);
+  EXPECT_EQ(readers.size(), 1u);
 }
 
 }  // namespace
