@@ -34,6 +34,10 @@ inline constexpr std::size_t short_piece_len = std::size_t{512} << 10;
 // Pieces of a window of a longer read.
 inline constexpr std::size_t window_pieces = 8;
 
+// Windows begin where memory of the device does: after pieces of an odd length the text of every window but the first
+// would need the kernels for text that is not aligned.
+inline constexpr std::uint64_t window_alignment = 256;
+
 // The ring: how long a window is, and how many there are.
 struct JointShape {
   std::uint64_t window_len = 0;
@@ -48,7 +52,8 @@ inline JointShape joint_shape(const ChunkRooms& rooms, bool is_short, std::size_
   if (is_short) return {rooms.for_all(), 1};
   if (room > most_slot_len) return {};
   const std::size_t under_way = (slots_of_thread * threads + window_pieces - 1) / window_pieces;
-  return {window_pieces * std::uint64_t{room}, under_way + 2};
+  const std::uint64_t len = window_pieces * std::uint64_t{room};
+  return {(len + window_alignment - 1) / window_alignment * window_alignment, under_way + 2};
 }
 
 class Joint {

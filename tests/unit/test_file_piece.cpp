@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "core/error.hpp"
+#include "file/joint.hpp"
 #include "file/reading.hpp"
 #include "support.hpp"
 #include "vector_io.hpp"
@@ -83,6 +84,22 @@ TEST(FilePiece, PiecesLieSideBySideInWindows) {
     EXPECT_EQ(piece.place.number, i % 2);
     EXPECT_EQ(piece.place.begin, i % 2 * 128);
     EXPECT_EQ(piece.place.is_last, i % 2 == 1);
+  }
+}
+
+// Of chunks that are longer than a piece would be.
+TEST(FilePiece, WindowsOfOddChunksBeginAligned) {
+  for (const std::uint64_t odd : {0, 1, 2, 12, 15}) {
+    Columns c;
+    c.lengths.assign(count, (std::uint64_t{1} << 20) + odd);
+    c.takes = c.lengths;
+    const ChunkRooms rooms(c.chunks);
+    const std::size_t room = rooms.for_piece(least_slot_len);
+    const JointShape shape = joint_shape(rooms, false, room, 2);
+    EXPECT_GT(shape.windows, 1u);
+    EXPECT_EQ(shape.window_len % window_alignment, 0u) << odd;
+    EXPECT_GE(shape.window_len, window_pieces * room) << odd;
+    EXPECT_LT(shape.window_len, window_pieces * room + window_alignment) << odd;
   }
 }
 
