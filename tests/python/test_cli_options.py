@@ -14,15 +14,24 @@ from warpcipher.cli.errors import Command
 WORDS = [
     *("-q", "-f", "-o", "-r", "-R", "-i", "-a", "-h", "-qf", "-oout", "-fo", "-z", "-", "--"),
     *("--key", "--key=k", "--context", "--context=-f", "--json", "--force", "--no", "--output"),
-    *("file", "age1x", "3", "", "=", "-o=x", "-q=1"),
+    *("file", "age1x", "3", "", "=", "-o=x", "-q=1", "--cluster"),
 ]
 
 
-def read(kind: type[click.Command], args: list[str]) -> Any:
+@click.command(cls=Command)
+@click.option("--cluster", is_flag=False, flag_value="auto")  # as of search
+@click.option("-o", "--output")
+@click.option("-q", "--quiet", is_flag=True)
+@click.argument("files", nargs=-1)
+def optional(**_: Any) -> None:
+    pass
+
+
+def read(kind: type[click.Command], args: list[str], command: click.Command = encrypt) -> Any:
     """What the command gets; for an error its kind."""
-    context = click.Context(encrypt, info_name="encrypt", resilient_parsing=False)
+    context = click.Context(command, info_name="encrypt", resilient_parsing=False)
     try:
-        left = kind.parse_args(encrypt, context, list(args))
+        left = kind.parse_args(command, context, list(args))
     except (click.ClickException, click.exceptions.Exit) as error:
         return type(error)
     return context.params, left
@@ -32,6 +41,8 @@ def test_every_line_is_read_as_click_reads_it(capsys: pytest.CaptureFixture[str]
     lines = random.Random(29)
     for _ in range(3000):
         args = lines.choices(WORDS, k=lines.randrange(7))
-        assert read(Command, args) == read(click.Command, args), args
+        for command in (encrypt, optional):
+            assert read(Command, args, command) == read(click.Command, args, command), args
     capsys.readouterr()  # of --help
+    assert read(Command, ["--cluster", "--", "-o"], optional)[0]["files"] == ("-o",)
     assert read(Command, ["-o", "-f", "-q", "a"])[0]["output"] == "-f"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 from typing import IO, Any
 
@@ -171,10 +172,17 @@ def _in_long(parameters: list[click.Parameter], args: list[str]) -> list[str]:
         option = known.get(argument)
         if option is None:
             done.append(argument)
-            if argument.startswith("-") and argument != "-" and "=" not in argument:
+            if _may_be_option(argument) and "=" not in argument:
                 break  # several options in one word, or an unknown one: click handles these
             continue
         done.append(next((name for name in option.opts if name.startswith("--")), argument))
         if not option.is_flag and not option.count:
-            done += [value for _, value in zip(range(option.nargs), rest, strict=False)]
+            values = list(itertools.islice(rest, option.nargs))
+            done += values
+            if any(map(_may_be_option, values)):
+                break  # where the value is optional this is none, and click knows
     return [*done, *rest]
+
+
+def _may_be_option(argument: str) -> bool:
+    return argument.startswith("-") and argument != "-"
