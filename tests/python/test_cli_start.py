@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGINT while the command is still starting ends it quietly."""
+"""SIGINT while the command is still starting ends it quietly. A command sets nothing of another
+program that runs it."""
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -12,6 +14,8 @@ from pathlib import Path
 
 import cli_support
 import pytest
+from click.testing import CliRunner
+from warpcipher.cli.app import cli
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
@@ -81,3 +85,12 @@ def test_library_leaves_signals_alone(tmp_path: Path) -> None:
     )
     done = start_at("warpcipher._native", [sys.executable, "-c", program], tmp_path)
     assert (done.returncode, done.stdout) == (0, b"caught\n"), done.stderr
+
+
+def test_garbage_of_another_program_stays_garbage() -> None:
+    """Cycles that are lost when a command begins, and the keys in them, are freed later."""
+    assert gc.isenabled()
+    frozen = gc.get_freeze_count()
+    assert CliRunner().invoke(cli, ["completion", "bash"]).exit_code == 0
+    assert gc.get_freeze_count() == frozen
+    assert gc.isenabled()

@@ -136,10 +136,11 @@ class Command(click.Command):
         return super().parse_args(ctx, _in_long(self.get_params(ctx), args))
 
     def invoke(self, ctx: click.Context) -> Any:
-        # The entry point turned it off. What imports made stays: no look for cycles needs to pass
-        # over it.
-        gc.freeze()
-        gc.enable()
+        # Where the entry point turned it off. What imports made stays: no look for cycles needs to
+        # pass over it. In another program it would stay too, with the keys of cycles already lost.
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
         if ctx.args:
             raise usage(
                 f"{counted(len(ctx.args), 'argument')} too many, not repeated here as it may be a "
