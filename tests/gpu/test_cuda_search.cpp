@@ -131,7 +131,7 @@ void check_fast(std::uint32_t granules) {
   check_small_kernels({des, 1, false, 64}, policy);
   check_small_kernels({des, 1, true, 41}, policy);
   check_small_kernels({des, 1, false, 9}, policy);
-  policy.slots = 60;
+  policy.spills = 60;
   check_small_kernels({des, 1, true, 8}, policy);
   check_small_kernels({CipherId::des_ede3, 1u << random_below(3), false, 64}, policy);
   policy.levels = 8;
@@ -277,9 +277,9 @@ void run_few() {
 void run_tests(bool large) {
   for (const std::uint32_t granules : {1u, 3u}) check_fast(granules);
   check_several_passes({});
-  DesPolicy little;  // a granule, and slots for as little as may be
+  DesPolicy little;  // a granule, and spills for as little as may be
   little.granules = 1;
-  little.slots = 60;
+  little.spills = 60;
   check_several_passes(little);
   check_known_pass_outside(little);
   check_many_hits();

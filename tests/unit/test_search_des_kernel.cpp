@@ -26,10 +26,10 @@ TEST(SearchDesKernel, KeepsAllThatAKnownPassMakes) {
     const DesCircuit circuit(passes, Meeting{2, half});
     std::vector<Comparison> compared;
     const DesLayout layout = choose_layout(circuit, positions, shape, compared);
-    for (const std::uint32_t slots : {60u, 148u}) {
+    for (const std::uint32_t spills : {60u, 148u}) {
       DesPolicy policy;
-      policy.slots = slots;
-      EXPECT_NO_THROW(write_des_kernel(circuit, compared, positions, layout, policy)) << half << ", " << slots;
+      policy.spills = spills;
+      EXPECT_NO_THROW(write_des_kernel(circuit, compared, positions, layout, policy)) << half << ", " << spills;
     }
   }
 }
@@ -51,7 +51,7 @@ TEST(SearchDesKernel, AddsKeyBitsInGatesThatAreThereAnyway) {
   std::vector<Comparison> compared;
   const DesLayout layout = choose_layout(circuit, positions, DesShape(), compared);
   DesPolicy policy;
-  policy.slots = 120;
+  policy.spills = 120;
   const DesKernel kernel = write_des_kernel(circuit, compared, positions, layout, policy);
   EXPECT_LT(kernel.gates, 9250);
   const std::size_t begin = kernel.ptx.find("$loop0:");

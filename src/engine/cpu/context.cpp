@@ -27,11 +27,11 @@ std::string name_of(CipherId cipher, Mode mode) {
 // Lengths are int in EVP; a multiple of every block keeps chaining modes whole.
 constexpr std::size_t max_update = std::size_t{1} << 30;
 
-std::size_t slot_of_this_thread(std::size_t slots) {
+std::size_t cell_of_this_thread(std::size_t cells) {
   static constinit std::atomic<std::size_t> threads{0};
   thread_local constinit std::size_t number = 0;  // from 1 on
   if (number == 0) number = 1 + threads.fetch_add(1, std::memory_order_relaxed);
-  return number % slots;
+  return number % cells;
 }
 
 }  // namespace
@@ -176,12 +176,12 @@ bool gives_decryption_tags() {
 }
 
 ContextPool::~ContextPool() {
-  for (auto& slot : slots_) delete slot.load();
+  for (auto& cell : cells_) delete cell.load();
 }
 
 std::unique_ptr<Context> ContextPool::take() {
-  std::atomic<Context*>& slot = slots_[slot_of_this_thread(slots_.size())];
-  if (Context* const context = slot.exchange(nullptr, std::memory_order_acquire)) {
+  std::atomic<Context*>& cell = cells_[cell_of_this_thread(cells_.size())];
+  if (Context* const context = cell.exchange(nullptr, std::memory_order_acquire)) {
     return std::unique_ptr<Context>(context);
   }
   {
@@ -197,10 +197,10 @@ std::unique_ptr<Context> ContextPool::take() {
 }
 
 void ContextPool::give(std::unique_ptr<Context> context) noexcept {
-  std::atomic<Context*>& slot = slots_[slot_of_this_thread(slots_.size())];
+  std::atomic<Context*>& cell = cells_[cell_of_this_thread(cells_.size())];
   Context* expected = nullptr;
-  if (slot.compare_exchange_strong(expected, context.get(), std::memory_order_release, std::memory_order_relaxed)) {
-    static_cast<void>(context.release());  // the slot owns it now
+  if (cell.compare_exchange_strong(expected, context.get(), std::memory_order_release, std::memory_order_relaxed)) {
+    static_cast<void>(context.release());  // the cell owns it now
     return;
   }
   try {

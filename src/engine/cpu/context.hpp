@@ -115,8 +115,8 @@ class ContextPool {
   const LibcryptoCipher cipher_;
   const std::uint8_t* const key_;
   const Direction direction_;
-  // A thread looks first in the slot that its number picks, without a lock; what does not fit goes to the overflow.
-  std::array<std::atomic<Context*>, 4> slots_{};
+  // A thread looks first in the cell that its number picks, without a lock; what does not fit goes to the overflow.
+  std::array<std::atomic<Context*>, 4> cells_{};
   std::mutex mutex_;
   std::vector<std::unique_ptr<Context>> overflow_;
 };

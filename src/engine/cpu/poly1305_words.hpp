@@ -76,7 +76,7 @@ struct Poly1305Words {
 
   // One block of 16 bytes.
 #if defined(__x86_64__) && defined(__BMI2__)
-  // The same in 28 instructions: between rounds of vectors, what compilers make of it (45) takes slots from these.
+  // The same in 28 instructions: between rounds of vectors, what compilers make (45) takes issue slots from these.
   [[gnu::always_inline]] inline void add(const std::uint8_t* block) {
     std::uint64_t low0, high0, low1, high1, low2, high2;
     __asm__(

@@ -86,7 +86,7 @@ class Writer {
     const std::size_t bit = position % des_key_bits;
     const std::size_t first = bit < half_key ? bit : bit + half_key;
     for (const std::size_t word : {first, first + half_key})
-      line("st.shared.u32 " + key_word("%slots", word) + ", " + value);
+      line("st.shared.u32 " + key_word("%spills", word) + ", " + value);
   }
 
   // The key bits that are the same in all keys that a thread has noted.
@@ -154,7 +154,7 @@ class Writer {
   void run_pass() {
     // Backwards from the last round, whose halves are rotated by 28; the first step rotates by 0.
     const std::size_t start = decrypts() ? half_key + 1 : 0;
-    line("add.u32 %key, %slots, " + std::to_string(4 * start * check_.threads));
+    line("add.u32 %key, %spills, " + std::to_string(4 * start * check_.threads));
     line("mov.u32 %pair, 0");
     const std::string pair = "$pair" + std::to_string(pass_);
     label(pair);

@@ -29,7 +29,7 @@ struct DesCheck {
 };
 
 // Beforehand, %note points past the last entry of `notes` in local memory. An entry is a word of differences and a
-// turn, and there is room for one more. %slots points to the thread's words in shared memory, whose contents no
+// turn, and there is room for one more. %spills points to the thread's words in shared memory, whose contents no
 // thread needs any longer. They have keys afterwards. %granule and %thread go into the hits unchanged.
 std::string write_des_check(const DesCheck& check);
 

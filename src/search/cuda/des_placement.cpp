@@ -10,7 +10,7 @@ namespace warpcipher::search::cuda {
 
 namespace {
 
-// A slot is given up for more gates than these only if there is no other way.
+// A node is computed again, rather than spilled, by more gates than these only if there is no other way.
 constexpr std::size_t most_gates_again = 12;
 
 }  // namespace
@@ -22,11 +22,11 @@ DesPlacement::DesPlacement(const DesCircuit& circuit, std::span<const Comparison
       most_levels_(policy.levels),
       needed_(circuit.nodes().size()),
       at_once_(circuit.nodes().size()),
-      slots_(circuit.nodes().size(), no_slot) {
+      spills_(circuit.nodes().size(), no_spill) {
   mark(compared, true, needed_);
   mark(compared, false, at_once_);
-  choose_slots(compared);
-  drop_slots(policy.slots);
+  choose_spills(compared);
+  drop_spills(policy.spills);
 }
 
 std::size_t DesPlacement::level_of(NodeId node) const {
@@ -35,7 +35,7 @@ std::size_t DesPlacement::level_of(NodeId node) const {
 }
 
 bool DesPlacement::at_once(NodeId node) const {
-  if (!is_computed(node) && slots_[node] == no_slot) return false;
+  if (!is_computed(node) && spills_[node] == no_spill) return false;
   return level_of(node) == 0 ? at_once_[node] : needed_[node];
 }
 
@@ -64,14 +64,14 @@ void DesPlacement::mark(std::span<const Comparison> comparisons, bool backward, 
   mark_needed(circuit_, roots, marks);
 }
 
-void DesPlacement::take_slot(NodeId node) {
-  if (slots_[node] == no_slot) slots_[node] = slot_count_++;
+void DesPlacement::add_spill(NodeId node) {
+  if (spills_[node] == no_spill) spills_[node] = spill_count_++;
 }
 
-// The nodes that are read in a loop further in than the one that computes them: they need slots. A keyed node needs
-// none if its base has a slot: the key bit is added again. The base needs a slot if the key bit belongs to a loop
-// further in: otherwise the base would be computed again there, which is not possible for a known pass.
-void DesPlacement::choose_slots(std::span<const Comparison> compared) {
+// The nodes that are read in a loop further in than the one that computes them are spilled. A keyed node is not if its
+// base is: the key bit is added again. The base must be if the key bit belongs to a loop further in: otherwise the base
+// would be computed again there, which is not possible for a known pass.
+void DesPlacement::choose_spills(std::span<const Comparison> compared) {
   std::vector<NodeId> keyed;
   const auto read = [&](NodeId node, std::size_t level) {
     const Node& source = circuit_.nodes()[node];
@@ -79,9 +79,9 @@ void DesPlacement::choose_slots(std::span<const Comparison> compared) {
       if (level_of(node) > level && level_of(node) == level_of(source.a))
         keyed.push_back(node);
       else if (is_computed(source.a) && level_of(source.a) > level)
-        take_slot(source.a);
+        add_spill(source.a);
     } else if (is_computed(node) && level_of(node) > level) {
-      take_slot(node);
+      add_spill(node);
     }
   };
   for (NodeId node = 0; node < needed_.size(); ++node) {
@@ -94,13 +94,13 @@ void DesPlacement::choose_slots(std::span<const Comparison> compared) {
   }
   for (const NodeId node : keyed) {
     const NodeId base = circuit_.nodes()[node].a;
-    if (is_computed(base) && slots_[base] == no_slot) take_slot(node);
+    if (is_computed(base) && spills_[base] == no_spill) add_spill(node);
   }
 }
 
-// Gives up the slots of the nodes that need the fewest gates to be computed again from other slots.
-void DesPlacement::drop_slots(std::uint32_t most) {
-  std::vector<std::size_t> reader(needed_.size(), levels_.count());  // the innermost level that reads a slot
+// Gives up the spills of the nodes that need the fewest gates to be computed again (rematerialized) from other spills.
+void DesPlacement::drop_spills(std::uint32_t most) {
+  std::vector<std::size_t> reader(needed_.size(), levels_.count());  // the innermost level that reads a node
   for (NodeId node = 0; node < needed_.size(); ++node) {
     if (!needed_[node] || !is_computed(node)) continue;
     each_source(node, [&](NodeId source) {
@@ -118,40 +118,40 @@ void DesPlacement::drop_slots(std::uint32_t most) {
   };
   std::vector<Kept> kept;
   for (NodeId node = 0; node < needed_.size(); ++node) {
-    if (slots_[node] != no_slot) kept.push_back({node, false, 0, {}});
+    if (spills_[node] != no_spill) kept.push_back({node, false, 0, {}});
   }
   std::vector<NodeId> marks(needed_.size());
   std::size_t most_gates = most_gates_again;
   while (kept.size() > most) {
     auto best = kept.end();
-    for (auto slot = kept.begin(); slot != kept.end(); ++slot) {
-      if (!slot->measured) {
-        const std::size_t gates = count_again(slot->node, most_gates, marks, slot->leaves);
-        slot->cost = gates == 0 ? std::numeric_limits<double>::infinity()
-                                : std::ldexp(static_cast<double>(gates), -static_cast<int>(reader[slot->node]));
-        slot->measured = true;
+    for (auto spill = kept.begin(); spill != kept.end(); ++spill) {
+      if (!spill->measured) {
+        const std::size_t gates = count_again(spill->node, most_gates, marks, spill->leaves);
+        spill->cost = gates == 0 ? std::numeric_limits<double>::infinity()
+                                 : std::ldexp(static_cast<double>(gates), -static_cast<int>(reader[spill->node]));
+        spill->measured = true;
       }
-      if (slot->cost < (best == kept.end() ? std::numeric_limits<double>::infinity() : best->cost)) best = slot;
+      if (spill->cost < (best == kept.end() ? std::numeric_limits<double>::infinity() : best->cost)) best = spill;
     }
     if (best == kept.end()) {
       if (most_gates > needed_.size()) break;  // only nodes with one key bit are left
       most_gates *= 2;
-      for (Kept& slot : kept) slot.measured = false;
+      for (Kept& spill : kept) spill.measured = false;
       continue;
     }
     const NodeId dropped = best->node;
-    slots_[dropped] = no_slot;
+    spills_[dropped] = no_spill;
     kept.erase(best);
-    for (Kept& slot : kept) {
-      if (std::find(slot.leaves.begin(), slot.leaves.end(), dropped) != slot.leaves.end()) slot.measured = false;
+    for (Kept& spill : kept) {
+      if (std::find(spill.leaves.begin(), spill.leaves.end(), dropped) != spill.leaves.end()) spill.measured = false;
     }
   }
-  slot_count_ = 0;
-  for (const Kept& slot : kept) slots_[slot.node] = slot_count_++;
+  spill_count_ = 0;
+  for (const Kept& spill : kept) spills_[spill.node] = spill_count_++;
 }
 
-// The number of gates that compute a node from slots and inputs; 0 if they are too many, or none is possible. leaves:
-// gets the slots. marks: the last visitor of each node.
+// The number of gates that compute a node from spills and inputs; 0 if they are too many, or none is possible. leaves:
+// gets those spills. marks: the last visitor of each node.
 std::size_t DesPlacement::count_again(NodeId root, std::size_t most, std::vector<NodeId>& marks,
                                       std::vector<NodeId>& leaves) const {
   leaves.clear();
@@ -166,7 +166,7 @@ std::size_t DesPlacement::count_again(NodeId root, std::size_t most, std::vector
     seen.push_back(node);
     const Node& source = circuit_.nodes()[node];
     if (source.kind == Node::Kind::input) continue;
-    if (node != root && slots_[node] != no_slot) {
+    if (node != root && spills_[node] != no_spill) {
       leaves.push_back(node);
     } else if (source.kind == Node::Kind::keyed) {
       rest.push_back(source.a);

@@ -32,14 +32,14 @@ namespace warpcipher::search::cuda {
 // 128 KB of code falls out of the cache of instructions: 135 KB made 45.5 where 130 KB made 48.9.
 struct DesPolicy {
   std::uint32_t granules = 3;  // that a block tests at the same time
-  std::uint32_t slots = 148;   // words that a thread may have in shared memory
+  std::uint32_t spills = 148;  // nodes that a thread may keep in shared memory, a word each
   std::uint32_t levels = 4;    // innermost loops that have nodes of their own; other nodes: once for each thread
   std::uint32_t barriers = 1;  // for each pass of a turn of the innermost loop
   bool multiply = true;        // key bits that need an instruction of their own: on the multiply pipe
   friend bool operator==(const DesPolicy&, const DesPolicy&) = default;
 };
 
-inline constexpr std::uint32_t no_slot = ~std::uint32_t{0};
+inline constexpr std::uint32_t no_spill = ~std::uint32_t{0};
 
 class DesPlacement {
  public:
@@ -56,9 +56,9 @@ class DesPlacement {
   // Whether a comparison depends on it.
   bool is_needed(NodeId node) const { return needed_[node]; }
 
-  // The word of shared memory that holds a node for the loops further in, or no_slot.
-  std::uint32_t slot(NodeId node) const { return slots_[node]; }
-  std::uint32_t slot_count() const { return slot_count_; }
+  // The number of the word of shared memory that holds a node for the loops further in, or no_spill.
+  std::uint32_t spill(NodeId node) const { return spills_[node]; }
+  std::uint32_t spill_count() const { return spill_count_; }
 
   // A bit of a half block: left ^ (an S-box's output).
   bool is_sum(NodeId node) const;
@@ -69,17 +69,17 @@ class DesPlacement {
   template <class Use>
   void each_source(NodeId node, Use&& use) const;
   void mark(std::span<const Comparison> comparisons, bool backward, std::vector<bool>& marks) const;
-  void choose_slots(std::span<const Comparison> compared);
-  void take_slot(NodeId node);
-  void drop_slots(std::uint32_t most);
+  void choose_spills(std::span<const Comparison> compared);
+  void add_spill(NodeId node);
+  void drop_spills(std::uint32_t most);
   std::size_t count_again(NodeId root, std::size_t most, std::vector<NodeId>& marks, std::vector<NodeId>& leaves) const;
 
   const DesCircuit& circuit_;
   const Levels& levels_;
   const std::size_t most_levels_;
   std::vector<bool> needed_, at_once_;
-  std::vector<std::uint32_t> slots_;
-  std::uint32_t slot_count_ = 0;
+  std::vector<std::uint32_t> spills_;
+  std::uint32_t spill_count_ = 0;
 };
 
 }  // namespace warpcipher::search::cuda

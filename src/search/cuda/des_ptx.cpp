@@ -30,7 +30,7 @@ class Writer {
         levels_(positions, layout.loops),
         placement_(circuit, compared, levels_, policy),
         masks_(circuit, placement_, compared, DesKeys::varying(positions, layout)),
-        keys_(circuit, positions, layout, policy.granules, placement_.slot_count()),
+        keys_(circuit, positions, layout, policy.granules, placement_.spill_count()),
         registers_(circuit.nodes().size(), no_register) {}
 
   DesKernel write() {
@@ -59,8 +59,8 @@ class Writer {
  private:
   static std::string name(std::uint32_t reg) { return DesText::name(reg); }
   static std::string loop_label(std::size_t level) { return "$loop" + std::to_string(level); }
-  std::string slot_address(NodeId node) const {
-    return ptx::address("%slots", 4 * std::size_t{placement_.slot(node)} * keys_.threads());
+  std::string spill_address(NodeId node) const {
+    return ptx::address("%spills", 4 * std::size_t{placement_.spill(node)} * keys_.threads());
   }
 
   // --- values ---
@@ -72,15 +72,15 @@ class Writer {
     const Node& source = circuit_.nodes()[node];
     if (source.kind == Node::Kind::input) return inputs_[source.table];
     const bool outer = placement_.level_of(node) > level_;
-    const bool kept = placement_.slot(node) != no_slot;
+    const bool kept = placement_.spill(node) != no_spill;
     if (source.kind == Node::Kind::whole && !(kept && outer)) {
-      if (outer) throw Error(Status::engine_failure, "the DES search kernel has no slot for a bit of a known pass");
+      if (outer) throw Error(Status::engine_failure, "the DES search kernel does not keep a bit of a known pass");
       run_known_pass(source.a);
       return registers_[node];
     }
     std::uint32_t reg = no_register;
     if (kept && outer) {
-      reg = text_.load_shared(slot_address(node));
+      reg = text_.load_shared(spill_address(node));
     } else if (source.kind == Node::Kind::keyed) {
       reg = add_key(source);
     } else if (masks_.is_masked(node)) {
@@ -91,7 +91,7 @@ class Writer {
       const std::uint32_t c = value(source.c);
       reg = lut3(source.table, a, b, name(c));
     }
-    if (kept && !outer) text_.store_shared(slot_address(node), name(reg));
+    if (kept && !outer) text_.store_shared(spill_address(node), name(reg));
     remember(node, reg);
     return reg;
   }
@@ -174,7 +174,7 @@ class Writer {
       if (bit.kind != Node::Kind::whole || bit.a != number) continue;
       const KeyBits mask = masks_.of(node) ^ known_pass_output_mask(whole.pass, bit.table);
       const std::uint32_t reg = add_mask(results[bit.table], mask);
-      if (placement_.slot(node) != no_slot) text_.store_shared(slot_address(node), name(reg));
+      if (placement_.spill(node) != no_spill) text_.store_shared(spill_address(node), name(reg));
       remember(node, reg);
     }
   }
@@ -194,7 +194,7 @@ class Writer {
     gates_per_turn_ += std::ldexp(static_cast<double>(count), -static_cast<int>(level_));
   }
 
-  // Registers are not kept from one loop to the next; slots are.
+  // Registers are not kept from one loop to the next; spills are.
   void forget() {
     for (const NodeId node : present_) registers_[node] = no_register;
     present_.clear();
@@ -274,7 +274,7 @@ class Writer {
     std::string text = ptx::kernel_begin(DesKernel::name, sizeof(DesParameters), keys_.threads(), 16);
     text += ".local .align 8 .b8 notes[" + std::to_string(8 * ((std::size_t{1} << layout_.loops.size()) + 1)) + "];\n";
     text += ".reg .pred %left, %again;\n";
-    text += ".reg .u32 %thread, %granule, %first, %group, %group_masks, %slots, %zero, %note, %turn;\n";
+    text += ".reg .u32 %thread, %granule, %first, %group, %group_masks, %spills, %zero, %note, %turn;\n";
     text += ".reg .u32 %loop<" + std::to_string(layout_.loops.size()) + ">;\n";
     text += ".reg .u32 %r<" + std::to_string(text_.register_count()) + ">;\n";
     text += body + "}\n";

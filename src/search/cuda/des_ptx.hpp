@@ -5,7 +5,7 @@
 //
 // A thread has 32 keys in a word. It has nested loops of two turns, one for each of the layout's loop bits. A node of
 // the circuit is computed in the innermost loop on whose bit it depends, or further out. A node that a loop further in
-// reads is kept in shared memory, in a slot for each node and thread, so that the innermost loop has all registers.
+// reads is spilled: kept in shared memory, a word for each thread, so that the innermost loop has all registers.
 //
 // Adding a key bit. The logic pipe limits the search. So most key bits are added in gates that are there anyway, and
 // the others by one multiply-add each: for a mask k of ones or zeros, x ^ k = (2 k + 1) x + k. des_masks.hpp says how.
@@ -58,7 +58,7 @@ struct DesKernel {
 };
 
 // compared: the comparisons in the loops. Keys that pass there are compared in all known bits of the block. Throws
-// Error{engine_failure} if a loop further in reads a bit of a known pass for which the placement has no slot.
+// Error{engine_failure} if a loop further in reads a bit of a known pass that the placement does not spill.
 DesKernel write_des_kernel(const DesCircuit& circuit, std::span<const Comparison> compared,
                            std::span<const std::uint8_t> positions, const DesLayout& layout, const DesPolicy& policy);
 

@@ -16,8 +16,8 @@ constexpr std::array lane_masks{"0xaaaaaaaa", "0xcccccccc", "0xf0f0f0f0", "0xff0
 }  // namespace
 
 DesKeys::DesKeys(const DesCircuit& circuit, std::span<const std::uint8_t> positions, const DesLayout& layout,
-                 std::uint32_t granules, std::size_t slots)
-    : circuit_(circuit), positions_(positions), layout_(layout), granules_(granules), slots_(slots) {}
+                 std::uint32_t granules, std::size_t spills)
+    : circuit_(circuit), positions_(positions), layout_(layout), granules_(granules), spills_(spills) {}
 
 std::vector<std::size_t> DesKeys::varying(std::span<const std::uint8_t> positions, const DesLayout& layout) {
   std::vector<std::size_t> found;
@@ -30,9 +30,9 @@ std::vector<std::size_t> DesKeys::varying(std::span<const std::uint8_t> position
 void DesKeys::write_start(DesText& text) {
   text.line("mov.u32 %thread, %tid.x");
   text.line("mov.u32 %granule, %ctaid.x");
-  text.line("mov.u32 %slots, kept");
-  text.line("mad.lo.u32 %slots, %thread, 4, %slots");
-  text.line("add.u32 %slots, %slots, " + std::to_string(4 * words_before_slots()));
+  text.line("mov.u32 %spills, kept");
+  text.line("mad.lo.u32 %spills, %thread, 4, %spills");
+  text.line("add.u32 %spills, %spills, " + std::to_string(4 * words_before_spills()));
   text.load_parameter("%zero", offsetof(DesParameters, zero));
   load_planes(text);
   for (std::size_t i = 0; i < lane_bits; ++i) bit_at(layout_.lanes[i]) = lane_masks[i];
@@ -89,7 +89,7 @@ void DesKeys::store_block_bits(DesText& text) {
 
 std::size_t DesKeys::shared_words() const {
   const std::size_t words = std::max(words_before_table() + granules_ * table_->size() / 4,
-                                     words_before_slots() + DesCheck::key_words * threads());
+                                     words_before_spills() + DesCheck::key_words * threads());
   return (words + threads() - 1) / threads() * threads();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bits of keys in a DES search kernel: where each is, and the shared memory that has them. Shared memory has, in
-// this order: bits that differ between the granules of a block, slots of all threads, keys of known passes, tables of
+// this order: bits that differ between the granules of a block, spills of all threads, keys of known passes, tables of
 // masks. When the loops are through, the full test takes the place of all but the first.
 #pragma once
 
@@ -21,9 +21,9 @@ namespace warpcipher::search::cuda {
 
 class DesKeys {
  public:
-  // slots: of a thread.
+  // spills: of a thread.
   DesKeys(const DesCircuit& circuit, std::span<const std::uint8_t> positions, const DesLayout& layout,
-          std::uint32_t granules, std::size_t slots);
+          std::uint32_t granules, std::size_t spills);
 
   // Text that comes first: sets %thread, %granule and the registers of key bits.
   void write_start(DesText& text);
@@ -54,8 +54,8 @@ class DesKeys {
 
   std::string& bit_at(std::uint8_t bit) { return bits_[positions_[bit]]; }
   std::size_t group_words() const { return granules_ > 1 ? (layout_.blocks.size() + 31) / 32 * 32 : 0; }
-  std::size_t words_before_slots() const { return group_words() * granules_; }
-  std::size_t words_before_known_keys() const { return words_before_slots() + slots_ * threads(); }
+  std::size_t words_before_spills() const { return group_words() * granules_; }
+  std::size_t words_before_known_keys() const { return words_before_spills() + spills_ * threads(); }
   std::size_t words_before_table() const {
     return words_before_known_keys() + known_pass_words * circuit_.whole_passes().size();
   }
@@ -64,7 +64,7 @@ class DesKeys {
   const std::span<const std::uint8_t> positions_;
   const DesLayout& layout_;
   const std::uint32_t granules_;
-  const std::size_t slots_;
+  const std::size_t spills_;
   DesMaskTable::Bits bits_;
   std::optional<DesMaskTable> table_;
 };

@@ -115,7 +115,7 @@ void set_inputs(std::uint32_t* inputs, const Block& block) {
 std::uint64_t mask_of(const BlockPair& pair) { return load_le64(pair.mask.data()); }
 
 // More than any kernel needs.
-constexpr std::size_t most_slots = 250;
+constexpr std::size_t most_spills = 250;
 
 // Planted keys that a new kernel must find. A fault that shows for every second text goes unnoticed once in 16 times.
 constexpr int self_tests = 4;
@@ -131,15 +131,15 @@ double work_of(const DesKernel& kernel) {
 
 std::vector<DesPolicy> des_policies(const warpcipher::cuda::Device& device) {
   constexpr std::size_t granule_threads = 128;
-  constexpr std::size_t fewest_slots = DesCheck::key_words;
+  constexpr std::size_t fewest_spills = DesCheck::key_words;
   std::vector<DesPolicy> policies;
   for (std::uint32_t granules = 3; granules > 0; --granules) {
     const std::size_t fitting = device.shared_len / (4 * granule_threads * granules);
-    if (fitting < fewest_slots && granules > 1) continue;
+    if (fitting < fewest_spills && granules > 1) continue;
     DesPolicy policy;
     policy.granules = granules;
-    // The shared memory that a granule's block bits need, in slots of all its threads.
-    policy.slots = static_cast<std::uint32_t>(std::min<std::size_t>(fitting - (granules > 1 ? 1 : 0), most_slots));
+    // The shared memory that a granule's block bits need, in words of all its threads.
+    policy.spills = static_cast<std::uint32_t>(std::min<std::size_t>(fitting - (granules > 1 ? 1 : 0), most_spills));
     policies.push_back(policy);
   }
   return policies;
@@ -209,15 +209,15 @@ class DesSearch::Run final : public LaunchRanges {
     return found;
   }
 
-  // Keys need shared memory besides slots, how much is known when the kernel has been written.
+  // Keys need shared memory besides spills, how much is known when the kernel has been written.
   DesKernel write_kernel(const DesCircuit& circuit, std::span<const Comparison> compared, DesPolicy policy) const {
-    const std::size_t slot_len = 4 * (std::size_t{policy.granules} << shape_.thread_bits);  // of all threads
-    const std::size_t room = slot_len * (policy.slots + (policy.granules > 1 ? 1 : 0));
+    const std::size_t word_len = 4 * (std::size_t{policy.granules} << shape_.thread_bits);  // of all threads
+    const std::size_t room = word_len * (policy.spills + (policy.granules > 1 ? 1 : 0));
     while (true) {
       DesKernel kernel = write_des_kernel(circuit, compared, positions_, layout_, policy);
-      if (kernel.shared_len <= room || policy.slots == 0) return kernel;
-      const std::size_t over = (kernel.shared_len - room + slot_len - 1) / slot_len;
-      policy.slots -= static_cast<std::uint32_t>(std::min<std::size_t>(over, policy.slots));
+      if (kernel.shared_len <= room || policy.spills == 0) return kernel;
+      const std::size_t over = (kernel.shared_len - room + word_len - 1) / word_len;
+      policy.spills -= static_cast<std::uint32_t>(std::min<std::size_t>(over, policy.spills));
     }
   }
 

@@ -18,7 +18,7 @@
 
 namespace warpcipher::search::cuda {
 
-// The policies for a device; the first suits most kernels. A device with little shared memory gets fewer slots and
+// The policies for a device; the first suits most kernels. A device with little shared memory gets fewer spills and
 // granules. Throws nothing.
 std::vector<DesPolicy> des_policies(const warpcipher::cuda::Device& device);
 

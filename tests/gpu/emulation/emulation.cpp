@@ -34,7 +34,7 @@ alignas(16) uint4 shared_memory[227 * 1024 / 16];
 }
 namespace chacha {
 alignas(16) uint4 shared_matrices[48 * 1024 / 16];
-alignas(16) uint4 shared_slots[48 * 1024 / 16];
+alignas(16) uint4 shared_records[48 * 1024 / 16];
 }  // namespace chacha
 alignas(16) uint4 shared_sums[24 * 1024 / 16];
 alignas(16) uint4 shared_round_keys[30 * 1024 / 16];
@@ -99,7 +99,7 @@ const Shared shared_arrays[] = {
     {warpcipher::cuda::bitslice::shared_masks, sizeof warpcipher::cuda::bitslice::shared_masks},
     {warpcipher::cuda::ghash::shared_memory, sizeof warpcipher::cuda::ghash::shared_memory},
     {warpcipher::cuda::chacha::shared_matrices, sizeof warpcipher::cuda::chacha::shared_matrices},
-    {warpcipher::cuda::chacha::shared_slots, sizeof warpcipher::cuda::chacha::shared_slots},
+    {warpcipher::cuda::chacha::shared_records, sizeof warpcipher::cuda::chacha::shared_records},
     {warpcipher::cuda::shared_sums, sizeof warpcipher::cuda::shared_sums},
     {warpcipher::cuda::shared_round_keys, sizeof warpcipher::cuda::shared_round_keys},
     {warpcipher::search::cuda::shared_planes, sizeof warpcipher::search::cuda::shared_planes},

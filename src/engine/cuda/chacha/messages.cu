@@ -17,8 +17,8 @@
 
 namespace warpcipher::cuda::chacha {
 
-// Dynamic: Slots of each warp.
-extern __shared__ uint4 shared_slots[];
+// Dynamic: the records of each warp.
+extern __shared__ uint4 shared_records[];
 
 namespace {
 
@@ -31,9 +31,9 @@ constexpr std::uint64_t most_aad_blocks_of_lane = 8;
 // each does not count then.
 constexpr std::uint64_t blocks_of_warp = 2048;
 
-// What a warp keeps of its messages: vectors of 16 bytes, those of neighbours side by side, so that neither 32 lanes
+// What a warp keeps of a message: vectors of 16 bytes, those of neighbours side by side, so that neither 32 lanes
 // with one of each message nor groups of lanes with one of some messages meet in a bank.
-struct Slots {
+struct Record {
   static constexpr std::uint32_t stream = 0;  // KeyStream
   static constexpr std::uint32_t r = 6;
   static constexpr std::uint32_t s = 7;
@@ -47,9 +47,9 @@ struct Slots {
   static constexpr std::uint32_t rest_of_sums = sums_of_message;
 
   uint4* vectors;
-  std::uint32_t slot;
+  std::uint32_t index;  // of the message among those of the warp
 
-  __device__ __forceinline__ uint4& at(std::uint32_t vector) const { return vectors[vector * warp_len + slot]; }
+  __device__ __forceinline__ uint4& at(std::uint32_t vector) const { return vectors[vector * warp_len + index]; }
   __device__ __forceinline__ std::uint32_t* words(std::uint32_t vector) const {
     return reinterpret_cast<std::uint32_t*>(&at(vector));
   }
@@ -69,10 +69,10 @@ struct Slots {
 };
 
 struct SharedStream {
-  const Slots& slots;
+  const Record& record;
 
-  __device__ __forceinline__ std::uint32_t key(int i) const { return slots.words(i / 4)[0]; }
-  __device__ __forceinline__ uint4 vector(int i) const { return slots.at(i); }
+  __device__ __forceinline__ std::uint32_t key(int i) const { return record.words(i / 4)[0]; }
+  __device__ __forceinline__ uint4 vector(int i) const { return record.at(i); }
 };
 
 __device__ __forceinline__ std::uint64_t blocks_of(std::uint64_t len) { return (len + block_len - 1) / block_len; }
@@ -111,15 +111,15 @@ __device__ __forceinline__ void clear_from(Text64& text, std::uint32_t len) {
 
 // What a lane derives for its message.
 __device__ __forceinline__ void prepare_message(const Messages& all, std::uint32_t message, std::uint32_t log,
-                                                const Slots& slots) {
+                                                const Record& record) {
   const HashView& hash_view = all.hash_views[message];
   const Derived derived(all.keys, all.views[message], all.form, &hash_view);
-  derived.store_stream([&](int v, const uint4& vector) { slots.at(Slots::stream + v) = vector; });
+  derived.store_stream([&](int v, const uint4& vector) { record.at(Record::stream + v) = vector; });
   Block half, s;
   derived.one_time_key(half, s);
   const Block r = clamp(half);
-  slots.at(Slots::r) = to_vector(r);
-  slots.at(Slots::s) = to_vector(s);
+  record.at(Record::r) = to_vector(r);
+  record.at(Record::s) = to_vector(s);
   Number aad{};
   if (hash_view.aad_blocks() <= most_aad_blocks_of_lane) {
     const Multiplier multiplier(r.words);
@@ -129,7 +129,7 @@ __device__ __forceinline__ void prepare_message(const Messages& all, std::uint32
       aad = multiply(aad, multiplier);
     }
   }
-  slots.at(Slots::aad) = make_uint4(aad.words[0], aad.words[1], aad.words[2], aad.words[3]);
+  record.at(Record::aad) = make_uint4(aad.words[0], aad.words[1], aad.words[2], aad.words[3]);
   Element step = to_element(r, 0);
   const Element second = multiply(step, step);
   const Element fourth = multiply(second, second);
@@ -139,28 +139,28 @@ __device__ __forceinline__ void prepare_message(const Messages& all, std::uint32
     step = multiply(step, next);
     next = multiply(next, next);
   }
-  slots.at(Slots::step) = make_uint4(step.limbs[0], step.limbs[1], step.limbs[2], step.limbs[3]);
-  slots.at(Slots::fourth) = make_uint4(fourth.limbs[0], fourth.limbs[1], fourth.limbs[2], fourth.limbs[3]);
-  slots.at(Slots::rest) = make_uint4(step.limbs[4], fourth.limbs[4], aad.words[4], 0);
+  record.at(Record::step) = make_uint4(step.limbs[0], step.limbs[1], step.limbs[2], step.limbs[3]);
+  record.at(Record::fourth) = make_uint4(fourth.limbs[0], fourth.limbs[1], fourth.limbs[2], fourth.limbs[3]);
+  record.at(Record::rest) = make_uint4(step.limbs[4], fourth.limbs[4], aad.words[4], 0);
 }
 
 // AAD that is too long for a lane, by the warp.
-__device__ __forceinline__ void sum_long_aad(const Messages& all, std::uint32_t message, const Slots& slots) {
+__device__ __forceinline__ void sum_long_aad(const Messages& all, std::uint32_t message, const Record& record) {
   const HashView& view = all.hash_views[message];
-  const LanePowers powers = make_lane_powers(to_element(to_block(slots.at(Slots::r)), 0), lane_index(), warp_log);
+  const LanePowers powers = make_lane_powers(to_element(to_block(record.at(Record::r)), 0), lane_index(), warp_log);
   const Element sum = sum_by_lanes(view.aad_blocks(), lane_index(), warp_log, powers, [&](std::uint64_t i) {
     return to_element(ghash::load_block(view.aad, view.aad_len, i), 1);
   });
   if (lane_index() != 0) return;
   const Number aad = to_number(sum);
-  slots.at(Slots::aad) = make_uint4(aad.words[0], aad.words[1], aad.words[2], aad.words[3]);
-  slots.words(Slots::rest)[2] = aad.words[4];
+  record.at(Record::aad) = make_uint4(aad.words[0], aad.words[1], aad.words[2], aad.words[3]);
+  record.words(Record::rest)[2] = aad.words[4];
 }
 
 // The blocks of a lane, from its first on; `sum` goes on with the hash.
 template <bool Encrypting>
 __device__ __forceinline__ void run_blocks(const MessageView& view, std::uint64_t len, std::uint32_t lane,
-                                           std::uint32_t log, const Slots& slots, Number& sum) {
+                                           std::uint32_t log, const Record& record, Number& sum) {
   const std::uint32_t stride = block_len << log;
   const std::uint8_t* in = global(view.in) + block_len * lane;
   std::uint8_t* out = global(view.out) + block_len * lane;
@@ -171,13 +171,13 @@ __device__ __forceinline__ void run_blocks(const MessageView& view, std::uint64_
     const std::uint32_t here = cut_to_32_bits(len - offset);
     Text64 text = load_text(in, here, aligned);
     std::uint32_t x[16];
-    make_key_stream<1>(SharedStream{slots}, counter, x);
+    make_key_stream<1>(SharedStream{record}, counter, x);
     if constexpr (Encrypting) {
       add_key_stream(text, x);
       if (here < block_len) clear_from(text, here);
       store_text(out, here, aligned, text);
     }
-    const Multiplier multiplier(to_block(slots.at(Slots::r)).words);
+    const Multiplier multiplier(to_block(record.at(Record::r)).words);
     add_block(sum, to_block(text.quarters[0]), 1);
 #pragma unroll
     for (std::uint32_t i = 1; i < hash_blocks_of_block; ++i) {
@@ -185,7 +185,7 @@ __device__ __forceinline__ void run_blocks(const MessageView& view, std::uint64_
       sum = multiply(sum, multiplier);
       add_block(sum, to_block(text.quarters[i]), 1);
     }
-    if (here > stride) sum = multiply(sum, slots.power(Slots::step));
+    if (here > stride) sum = multiply(sum, record.power(Record::step));
     if constexpr (!Encrypting) {
       add_key_stream(text, x);
       store_text(out, here, aligned, text);
@@ -204,19 +204,19 @@ __device__ __forceinline__ void run_texts(const Messages& all, std::uint32_t fir
   const std::uint32_t lane = lane_index() % lanes;
 #pragma unroll 1
   for (std::uint32_t begin = 0; begin < count; begin += at_once) {
-    const Slots slots{vectors, begin + lane_index() / lanes};
-    const bool is_there = slots.slot < count;
-    const MessageView& view = all.views[first + (is_there ? slots.slot : 0)];
+    const Record record{vectors, begin + lane_index() / lanes};
+    const bool is_there = record.index < count;
+    const MessageView& view = all.views[first + (is_there ? record.index : 0)];
     const std::uint64_t len = is_there ? view.in_len : 0;
     Number sum{};
-    if (is_there && lane == 0) sum = slots.aad_sum();
-    run_blocks<Encrypting>(view, len, lane, log, slots, sum);
+    if (is_there && lane == 0) sum = record.aad_sum();
+    run_blocks<Encrypting>(view, len, lane, log, record, sum);
     // The lanes before the last one, from 0 for that on.
     const std::uint32_t last = len == 0 ? 0 : static_cast<std::uint32_t>(blocks_of(len)) - 1;
     const std::uint32_t before = (last - lane) % lanes;
     Number others{};
     if (log > 2) {
-      Element factor = one(), power = slots.power(Slots::fourth);
+      Element factor = one(), power = record.power(Record::fourth);
       if (!is_there) power = one();
 #pragma unroll 1
       for (std::uint32_t i = 0; i < log; ++i) {
@@ -228,28 +228,28 @@ __device__ __forceinline__ void run_texts(const Messages& all, std::uint32_t fir
     __syncwarp();  // the stream has been read
     if (!is_there) continue;
     if (log > 2) {
-      if (before < sums_of_message) slots.set_sum(before, before == 0 ? sum : before == 1 ? others : Number{});
+      if (before < sums_of_message) record.set_sum(before, before == 0 ? sum : before == 1 ? others : Number{});
     } else {
-      for (std::uint32_t i = before; i < sums_of_message; i += lanes) slots.set_sum(i, i == before ? sum : Number{});
+      for (std::uint32_t i = before; i < sums_of_message; i += lanes) record.set_sum(i, i == before ? sum : Number{});
     }
   }
 }
 
 // The hash of a message: of its lanes' sums, of which one lane's is the last, and of its lengths.
-__device__ __forceinline__ Number join_sums(const HashView& view, const Slots& slots) {
-  const Multiplier multiplier(to_block(slots.at(Slots::r)).words);
-  const uint4 rest = slots.at(Slots::rest_of_sums);
+__device__ __forceinline__ Number join_sums(const HashView& view, const Record& record) {
+  const Multiplier multiplier(to_block(record.at(Record::r)).words);
+  const uint4 rest = record.at(Record::rest_of_sums);
   Number hash{};
   if (view.text_len != 0) {
-    const Element power = slots.power(Slots::fourth);
-    Element sum = to_element(slots.number(Slots::sums + 3, rest.w));
-    sum = multiply_add(sum, power, to_element(slots.number(Slots::sums + 2, rest.z)));
-    hash = to_number(multiply_add(sum, power, to_element(slots.number(Slots::sums + 1, rest.y))));
+    const Element power = record.power(Record::fourth);
+    Element sum = to_element(record.number(Record::sums + 3, rest.w));
+    sum = multiply_add(sum, power, to_element(record.number(Record::sums + 2, rest.z)));
+    hash = to_number(multiply_add(sum, power, to_element(record.number(Record::sums + 1, rest.y))));
     const std::uint32_t hash_blocks = (static_cast<std::uint32_t>(view.text_len - 1) % block_len) / 16 + 1;
 #pragma unroll 1
     for (std::uint32_t i = 0; i < hash_blocks; ++i) hash = multiply(hash, multiplier);
   }
-  const Number last = slots.number(Slots::sums, rest.x);
+  const Number last = record.number(Record::sums, rest.x);
   add_block(hash, {{last.words[0], last.words[1], last.words[2], last.words[3]}}, last.words[4]);
   hash = poly1305::fold(hash);
   if (view.text_len != 0) hash = multiply(hash, multiplier);
@@ -261,10 +261,10 @@ __device__ __forceinline__ Number join_sums(const HashView& view, const Slots& s
   return multiply(hash, multiplier);
 }
 
-__device__ __forceinline__ void settle_tag(const Messages& all, std::uint32_t message, const Slots& slots) {
+__device__ __forceinline__ void settle_tag(const Messages& all, std::uint32_t message, const Record& record) {
   const HashView& view = all.hash_views[message];
   Block tag;
-  poly1305::make_tag(join_sums(view, slots), to_block(slots.at(Slots::s)).words, tag.words);
+  poly1305::make_tag(join_sums(view, record), to_block(record.at(Record::s)).words, tag.words);
   std::uint8_t* const given = global(view.tag);
   const bool aligned = reinterpret_cast<std::uintptr_t>(given) % 16 == 0;
   if (all.verdicts == nullptr) {
@@ -301,8 +301,8 @@ __global__ void __launch_bounds__(threads, blocks_of_multiprocessor)
     run_messages_kernel(const __grid_constant__ Messages all, std::uint32_t at_once,
                         const __grid_constant__ Speculation speculation) {
   if (!may_start(speculation)) return;
-  uint4* const vectors = shared_slots + warp_index() * Slots::count * warp_len;
-  const Slots own{vectors, lane_index()};
+  uint4* const vectors = shared_records + warp_index() * Record::count * warp_len;
+  const Record own{vectors, lane_index()};
   const std::uint64_t stride = std::uint64_t{gridDim.x} * (threads / warp_len) * at_once;
   for (std::uint64_t begin = (std::uint64_t{blockIdx.x} * (threads / warp_len) + warp_index()) * at_once;
        begin < all.messages; begin += stride) {
@@ -316,18 +316,18 @@ __global__ void __launch_bounds__(threads, blocks_of_multiprocessor)
     std::uint32_t long_aad = lanes_with(is_there && all.hash_views[message].aad_blocks() > most_aad_blocks_of_lane);
     for (; long_aad != 0; long_aad &= long_aad - 1) {
       __syncwarp();
-      const auto slot = static_cast<std::uint32_t>(__ffs(static_cast<int>(long_aad))) - 1;
-      sum_long_aad(all, first + slot, {vectors, slot});
+      const auto index = static_cast<std::uint32_t>(__ffs(static_cast<int>(long_aad))) - 1;
+      sum_long_aad(all, first + index, {vectors, index});
     }
     __syncwarp();
     run_texts<Encrypting>(all, first, count, log, vectors);
     __syncwarp();
     if (is_there) settle_tag(all, message, own);
     if (!Encrypting && all.verdicts != nullptr) wipe_forged(all, first, count);
-    __syncwarp();  // the slots are written anew
+    __syncwarp();  // the records are written anew
   }
   // They still have one-time keys and powers of r.
-  for (std::uint32_t i = lane_index(); i < Slots::count * warp_len; i += warp_len) vectors[i] = {};
+  for (std::uint32_t i = lane_index(); i < Record::count * warp_len; i += warp_len) vectors[i] = {};
 }
 
 }  // namespace
@@ -344,7 +344,7 @@ void run_messages(const Device& device, Stream stream, const Messages& messages,
   const LaunchConfiguration configuration{
       static_cast<std::uint32_t>((std::uint64_t{messages.messages} + at_once * (threads / warp_len) - 1) /
                                  (at_once * (threads / warp_len))),
-      threads, (threads / warp_len) * Slots::count * warp_len * sizeof(uint4)};
+      threads, (threads / warp_len) * Record::count * warp_len * sizeof(uint4)};
   encrypting ? launch(&run_messages_kernel<true>, configuration, stream, messages, at_once, speculation)
              : launch(&run_messages_kernel<false>, configuration, stream, messages, at_once, speculation);
 }

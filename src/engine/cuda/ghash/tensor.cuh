@@ -53,14 +53,14 @@ struct TensorPolicy {
 };
 
 // A chunk in steps. The first has `missing` blocks of zeros in front; the last is step Steps - 1 of its segment. Step i
-// uses slot i % Depth of the ring. A lane reads from the ring only what it has copied itself, so lanes never wait for
-// each other. Aligned: for text at multiples of 16, and slow for other text.
+// lies at step i % Depth of the ring. A lane reads from the ring only what it has copied itself, so lanes never wait
+// for each other. Aligned: for text at multiples of 16, and slow for other text.
 template <class Policy, bool Aligned>
 class ChunkHash {
  public:
   __device__ __forceinline__ ChunkHash(const Chunk& chunk, const Matrices<Policy::steps>& matrices,
                                        const typename Policy::Ring& ring)
-      : chunk_(chunk), matrices_(matrices), slots_(shared_address(&ring.blocks[0][lane_index()])) {
+      : chunk_(chunk), matrices_(matrices), ring_(shared_address(&ring.blocks[0][lane_index()])) {
     const auto steps = static_cast<int>((chunk.blocks + blocks_of_step - 1) / blocks_of_step);
     first_ = (steps_ - steps % steps_) % steps_;
     end_ = first_ + steps;
@@ -100,16 +100,16 @@ class ChunkHash {
   static constexpr int steps_ = Policy::steps;
   static_assert(steps_ % depth_ == 0 || depth_ % steps_ == 0, "segments start at fixed places of a group");
 
-  __device__ __forceinline__ SharedAddress slot(int step, std::uint32_t o) const {
+  __device__ __forceinline__ SharedAddress in_ring(int step, std::uint32_t o) const {
     constexpr auto block_len = static_cast<std::uint32_t>(sizeof(uint4));
-    return slots_ + block_len * (blocks_of_step * (static_cast<std::uint32_t>(step) % depth_) + warp_len * o);
+    return ring_ + block_len * (blocks_of_step * (static_cast<std::uint32_t>(step) % depth_) + warp_len * o);
   }
 
   // Takes the step after `step` from the ring.
   __device__ __forceinline__ void take_next(int step, uint4 (&next)[loads_of_step]) {
     wait_for_copy_groups<depth_ - 2>();
 #pragma unroll
-    for (std::uint32_t o = 0; o < loads_of_step; ++o) next[o] = load_shared(slot(step + 1, o));
+    for (std::uint32_t o = 0; o < loads_of_step; ++o) next[o] = load_shared(in_ring(step + 1, o));
     if constexpr (!Aligned) join_words(step + 1, next);
   }
 
@@ -136,10 +136,10 @@ class ChunkHash {
     return reinterpret_cast<const uint4*>(origin_ + sizeof(uint4) * blocks_of_step * static_cast<std::uint32_t>(step));
   }
 
-  // Fills the slot of `step` with the blocks at `blocks`.
+  // Copies the blocks at `blocks` to where `step` has them in the ring.
   __device__ __forceinline__ void copy(int step, const uint4* blocks) const {
 #pragma unroll
-    for (std::uint32_t o = 0; o < loads_of_step; ++o) copy_in_background(slot(step, o), blocks + warp_len * o);
+    for (std::uint32_t o = 0; o < loads_of_step; ++o) copy_in_background(in_ring(step, o), blocks + warp_len * o);
   }
 
   // Runs Depth steps from a multiple of Depth; all steps that they fetch are direct.
@@ -180,7 +180,7 @@ class ChunkHash {
           const std::uint64_t i =
               std::uint64_t{blocks_of_step} * static_cast<std::uint32_t>(fetched) + warp_len * o + lane_index();
           const Block block = i < missing_ ? Block{} : chunk_.load(i - missing_);
-          store_shared(slot(fetched, o), make_uint4(block.words[0], block.words[1], block.words[2], block.words[3]));
+          store_shared(in_ring(fetched, o), make_uint4(block.words[0], block.words[1], block.words[2], block.words[3]));
         }
       }
     }
@@ -191,7 +191,7 @@ class ChunkHash {
 
   const Chunk& chunk_;
   const Matrices<steps_>& matrices_;
-  SharedAddress slots_;  // of the lane in the ring's first slot
+  SharedAddress ring_;  // where step 0 has the lane's first block
   Rows<steps_> rows_;
   typename Rows<steps_>::Ready ready_;
   uint4 x_[loads_of_step];  // of the step to be run
