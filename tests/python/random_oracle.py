@@ -4,7 +4,6 @@ ciphers: the native code is compared with it."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -122,8 +121,3 @@ def permutation(key: bytes, algorithm: str, stream: int, position: int, count: i
         if len(np.unique(drawn)) == count:
             return np.argsort(drawn)
     raise AssertionError("256 draws with equal words")
-
-
-def box_muller_bounds(count: int) -> float:
-    """A tolerance for normal numbers of float32: a few units in the last place of the largest."""
-    return 8 * math.ldexp(1, -21) if count else 0.0

@@ -41,14 +41,13 @@ if TYPE_CHECKING:
 
 CHUNK_SIZE = 64 << 10
 """The step of random access; the bytes do not depend on it."""
-CHAINED_MODES = ("ecb", "cbc", "cfb", "cfb8", "ofb", "ctr", "chacha20")
 WHOLE_LIMITS = {"aead": 128 << 20, "xts": 16 << 20}
 TAG_SIZE = 16
 XTS_SHORTEST = 16
 
 
 def mode_of(info: wc.AlgorithmInfo) -> str:
-    """What decides how a file is cut: a name of CHAINED_MODES or WHOLE_LIMITS."""
+    """What decides how a file is cut: a name of WHOLE_LIMITS, or a mode that chains across cuts."""
     return "aead" if info.is_aead else info.name.rpartition("-")[2]
 
 

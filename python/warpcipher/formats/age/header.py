@@ -26,7 +26,6 @@ MAGIC = b"age-encryption.org/v1\n"
 ANY_VERSION = b"age-encryption.org/"
 FOOTER = b"---"
 COLUMNS = 64
-BODY_PER_LINE = COLUMNS * 3 // 4
 MAC_SIZE = 32
 
 LONGEST = 1 << 20

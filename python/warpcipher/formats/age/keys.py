@@ -238,7 +238,6 @@ class Passphrase:
         return _take(stanza, self._key(salt, log_n))
 
 
-Recipients = Sequence["Recipient | Identity | Passphrase"]
 Identities = Sequence["Identity | Passphrase"]
 
 
