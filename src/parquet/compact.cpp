@@ -168,22 +168,19 @@ void CompactWriter::list(Kind kind, std::size_t count) {
   varint(count);
 }
 
-CompactStruct::CompactStruct(CompactReader& reader, int depth) { read(reader, depth); }
-
 CompactStruct::CompactStruct(Bytes text) {
   CompactReader reader(text);
-  read(reader, 0);
+  read(reader);
   if (reader.left() != 0) refuse(std::to_string(reader.left()) + " bytes follow its end");
 }
 
-void CompactStruct::read(CompactReader& reader, int depth) {
-  CompactReader::check_depth(depth);
+void CompactStruct::read(CompactReader& reader) {
   CompactReader::Field field;
   fields_.reserve(16);
   bool sorted = true;
   while (reader.next(field)) {
     const std::size_t start = reader.position();
-    reader.skip(field.kind, depth);
+    reader.skip(field.kind, 0);
     sorted = sorted && (fields_.empty() || fields_.back().number < field.number);
     fields_.push_back({field.number, field.kind, reader.since(start), 0});
   }

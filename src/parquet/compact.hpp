@@ -107,8 +107,7 @@ class CompactStruct {
     std::int64_t integer;  // of the kinds of integers, without a value: what was set
   };
 
-  // Reads the struct at the reader. Refuses a number that is there twice.
-  CompactStruct(CompactReader& reader, int depth);
+  // Reads the struct that the text is. Refuses a number that is there twice.
   explicit CompactStruct(Bytes text);
 
   const std::vector<Field>& fields() const noexcept { return fields_; }
@@ -124,7 +123,7 @@ class CompactStruct {
   void write(CompactWriter& writer) const;
 
  private:
-  void read(CompactReader& reader, int depth);
+  void read(CompactReader& reader);
   Field& at(int number, Kind kind);
 
   std::vector<Field> fields_;
