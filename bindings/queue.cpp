@@ -52,7 +52,7 @@ class PythonJob final : public Job {
   // Releases all objects, and settles the future. The GIL is held.
   void settle() {
     const nb::object future = std::move(held_->future);
-    Status status = results()[0].status;
+    Status status = result().status;
     std::string text = failure();
     nb::object result, error;
     if (state() == State::done && status == Status::ok) {
@@ -101,8 +101,8 @@ class PythonJob final : public Job {
   }
 
   nb::object make_result() {
-    const Message& message = messages()[0];
-    const std::size_t written = results()[0].written + (message.direction == Direction::encrypt ? message.tag_len : 0);
+    const std::size_t tag_len = message().direction == Direction::encrypt ? message().tag_len : 0;
+    const std::size_t written = result().written + tag_len;
     if (held_->finish.is_none()) return shortened(std::move(held_->bytes), written);
     return sheltered([&] { return held_->finish(written); });
   }

@@ -200,7 +200,7 @@ class Client {
     if (!job.failure().empty()) throw std::runtime_error(job.failure());
     latencies_.push_back(job.latency);
     if (options_.no_engine || (i != 0 && i + 1 != options_.messages)) return;
-    keep(job.messages()[0]);
+    keep(job.message());
   }
 
   // A message whose places are used again before it is checked; the text stays.

@@ -32,14 +32,14 @@ class CallbackJob final : public Job {
   CallbackJob(const warpcipher::Message& message, wc_queue_callback callback, void* context)
       : Job(message), callback_(callback), context_(context) {}
 
-  wc_result result() const {
+  wc_result told_result() const {
     if (state() == State::cancelled) return {WC_CANCELLED, 0};
-    return to_result(results()[0]);
+    return to_result(result());
   }
 
   void tell() const {
     if (callback_ == nullptr) return;
-    const wc_result now = result();
+    const wc_result now = told_result();
     callback_(context_, &now, failure().c_str());
   }
 
@@ -154,7 +154,7 @@ wc_status wc_job_wait(int* done, wc_result* result, const wc_job* job, int64_t t
     if (done != nullptr) *done = 0;
     const CallbackJob& message = *job->job;
     if (!message.wait_for(to_timeout(timeout_us))) return WC_OK;
-    const wc_result now = message.result();
+    const wc_result now = message.told_result();
     if (done != nullptr) *done = 1;
     if (result != nullptr) *result = now;
     if (now.status == WC_CANCELLED) return fail(WC_CANCELLED, "the message was cancelled before it was launched");

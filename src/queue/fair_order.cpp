@@ -13,7 +13,7 @@ constexpr std::size_t message_cost = 256;
 // Submitters to remember, with or without jobs: one that returns is then not allocated again.
 constexpr std::size_t most_idle_submitters = 1024;
 
-std::size_t cost_of(const Job& job) { return job.text_len() + job.messages().size() * message_cost; }
+std::size_t cost_of(const Job& job) { return job.text_len() + message_cost; }
 
 }  // namespace
 
@@ -46,7 +46,6 @@ void FairOrder::push(Job& job) {
   by_age_.push_back(job);
   job.queued_ = true;
   text_len_ += job.text_len();
-  messages_ += job.messages().size();
 }
 
 std::shared_ptr<Job> FairOrder::take_out(Job& job) {
@@ -54,7 +53,6 @@ std::shared_ptr<Job> FairOrder::take_out(Job& job) {
   by_age_.remove(job);
   job.queued_ = false;
   text_len_ -= job.text_len();
-  messages_ -= job.messages().size();
   return std::move(job.self_);
 }
 
@@ -81,23 +79,22 @@ void FairOrder::next_turn() {
   turns_.push_back(front);
 }
 
-std::vector<std::shared_ptr<Job>> FairOrder::take(std::size_t max_len, std::size_t max_messages) {
+std::vector<std::shared_ptr<Job>> FairOrder::take(std::size_t max_len, std::size_t max_jobs) {
   std::vector<std::shared_ptr<Job>> taken;
-  taken.reserve(std::min(jobs(), max_messages));
-  std::size_t len = 0, messages = 0;
+  taken.reserve(std::min(jobs(), max_jobs));
+  std::size_t len = 0;
   while (!turns_.empty()) {
     Submitter& submitter = *turns_.first();
     if (!submitter.in_turn) submitter.credit += turn_len;
     submitter.in_turn = true;
     while (!submitter.jobs.empty()) {
       Job& job = *submitter.jobs.first();
-      const bool fits = len + job.text_len() <= max_len && messages + job.messages().size() <= max_messages;
+      const bool fits = len + job.text_len() <= max_len && taken.size() < max_jobs;
       if (!fits && !taken.empty()) return taken;  // the turn goes on in the next payload
       const std::size_t cost = cost_of(job);
       if (cost > submitter.credit && turns_.size() > 1) break;
       submitter.credit -= std::min(cost, submitter.credit);
       len += job.text_len();
-      messages += job.messages().size();
       taken.push_back(take_out(job));
     }
     next_turn();

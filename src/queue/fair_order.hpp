@@ -42,8 +42,8 @@ class FairOrder {
   // Removes a job that waits here, and returns its Job::self_.
   std::shared_ptr<Job> remove(Job& job);
 
-  // The next payload: jobs of at most max_len bytes of text and max_messages messages together, but at least one job.
-  std::vector<std::shared_ptr<Job>> take(std::size_t max_len, std::size_t max_messages);
+  // The next payload: at most max_jobs jobs, of at most max_len bytes of text together, but at least one.
+  std::vector<std::shared_ptr<Job>> take(std::size_t max_len, std::size_t max_jobs);
 
   // Stops counting the memory of a job that was pushed.
   void release(Job& job);
@@ -51,7 +51,6 @@ class FairOrder {
 
   bool empty() const noexcept { return by_age_.empty(); }
   std::size_t text_len() const noexcept { return text_len_; }
-  std::size_t messages() const noexcept { return messages_; }
   std::size_t jobs() const noexcept { return by_age_.size(); }
   Job& oldest() const noexcept { return *by_age_.first(); }
 
@@ -66,7 +65,6 @@ class FairOrder {
   IntrusiveList<Submitter, &Submitter::turns> turns_;  // submitters with jobs here; it is the first one's turn
   IntrusiveList<Job, &Job::by_age_> by_age_;
   std::size_t text_len_ = 0;
-  std::size_t messages_ = 0;
 };
 
 }  // namespace warpcipher

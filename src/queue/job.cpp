@@ -2,7 +2,6 @@
 #include "queue/job.hpp"
 
 #include <atomic>
-#include <utility>
 
 namespace warpcipher {
 namespace {
@@ -13,28 +12,15 @@ constexpr std::size_t descriptor_len = 512;
 
 }  // namespace
 
-Job::Job(std::vector<Message> messages)
-    : more_messages_(std::move(messages)),
-      more_results_(more_messages_.size()),
-      messages_(more_messages_),
-      results_(more_results_) {
-  check();
-}
-
-Job::Job(const Message& message) : message_(message), messages_(&message_, 1), results_(&result_, 1) { check(); }
-
-void Job::check() {
-  for (const Message& m : messages_) {
-    if (m.memory != Memory::host) {
-      throw Error(Status::invalid_argument,
-                  "a queue takes messages in host memory: run data on a GPU as a batch, where it lies");
-    }
+Job::Job(const Message& message) : message_(message) {
+  const Message& m = message_;
+  if (m.memory != Memory::host) {
+    throw Error(Status::invalid_argument,
+                "a queue takes messages in host memory: run data on a GPU as a batch, where it lies");
   }
-  check_messages(messages_);
-  for (const Message& m : messages_) {
-    text_len_ += m.in_len;
-    memory_len_ += m.in_len + (m.in == m.out ? 0 : m.output_len()) + m.aad_len + m.tag_len + descriptor_len;
-  }
+  check_messages({&m, 1});
+  text_len_ = m.in_len;
+  memory_len_ = m.in_len + (m.in == m.out ? 0 : m.output_len()) + m.aad_len + m.tag_len + descriptor_len;
 }
 
 Job::State Job::state() const {

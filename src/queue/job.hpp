@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job: the messages of one call of Queue::submit, one or a small batch, and their results. A job is a future: any
-// thread may wait for it.
+// A job: the message of one call of Queue::submit, and its result. A job is a future: any thread may wait for it.
 #pragma once
 
 #include <atomic>
@@ -10,9 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "batch/message.hpp"
 #include "core/fork.hpp"
@@ -27,12 +24,11 @@ class Job {
   enum class State : std::uint8_t {
     waiting,    // not launched, perhaps not yet submitted
     running,    // in a payload on its way
-    done,       // results() are valid
+    done,       // result() is valid
     cancelled,  // taken back before it was launched; nothing was written
   };
 
-  // Messages in host memory. Their keys and what they point to must live until the job is done or cancelled.
-  explicit Job(std::vector<Message> messages);
+  // A message in host memory. Its key and what it points to must live until the job is done or cancelled.
   explicit Job(const Message& message);
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -45,11 +41,11 @@ class Job {
   void wait() const;
   bool wait_for(std::chrono::microseconds time) const;
 
-  std::span<const Message> messages() const noexcept { return messages_; }
+  const Message& message() const noexcept { return message_; }
 
-  // Once done, one result a message. status is ok, invalid_tag or invalid_padding as after run(); or, the same for all
-  // messages of the job, why the payload could not be run, which failure() then tells in words.
-  std::span<const Result> results() const noexcept { return results_; }
+  // Once done. status is ok, invalid_tag or invalid_padding as after run(), or why the payload could not be run, which
+  // failure() then tells in words.
+  const Result& result() const noexcept { return result_; }
   const std::string& failure() const noexcept { return failure_; }
 
   // Bytes of text that go in; and bytes of memory that the job keeps busy: text in and out, AAD, tag, descriptors.
@@ -72,8 +68,6 @@ class Job {
   void check_process() const;
   void set_state(State state);
 
-  void check();
-
   // One core writes these members and another reads them, so they are adjacent. The submitter writes them before it
   // pushes the job onto the stack; afterwards the queue's mutex guards them. They are not aligned to cache lines:
   // aligned memory costs malloc more time than all other steps of a submission.
@@ -92,14 +86,9 @@ class Job {
   std::atomic<State> state_{State::waiting};
   mutable std::atomic<bool> awaited_{false};  // someone waits, or did
 
-  // Nearly every job is one message, which is stored here: allocating in one thread and freeing in another is slow.
-  const Message message_{};
-  Result result_{};
-  const std::vector<Message> more_messages_;
-  std::vector<Result> more_results_;
-  const std::span<const Message> messages_;
+  const Message message_;
   // Written by the thread that runs the payload, before the state becomes `done`, as is failure_.
-  const std::span<Result> results_;
+  Result result_{};
   std::string failure_;
 
   const unsigned process_ = fork_count();

@@ -24,13 +24,10 @@ std::string key_and_nonce(const Message& m) {
 }  // namespace
 
 void Payload::fail(Job& job, Status status, const std::string& why, bool written) noexcept {
-  for (std::size_t i = 0; i < job.messages_.size(); ++i) {
-    const Message& m = job.messages_[i];
-    job.results_[i] = {status, 0};
-    if (!written) continue;
-    if (m.in != m.out) secure_wipe(m.out, m.output_len());
-    if (m.direction == Direction::encrypt) secure_wipe(m.tag, m.tag_len);
-  }
+  const Message& m = job.message_;
+  job.result_ = {status, 0};
+  if (written && m.in != m.out) secure_wipe(m.out, m.output_len());
+  if (written && m.direction == Direction::encrypt) secure_wipe(m.tag, m.tag_len);
   try {
     job.failure_ = why;
   } catch (const std::bad_alloc&) {  // the status has to do
@@ -43,7 +40,8 @@ void Payload::run(const Runner& runner, std::span<const std::shared_ptr<Job>> jo
   };
   try {
     std::vector<Message> messages;
-    for (const auto& job : jobs) messages.insert(messages.end(), job->messages_.begin(), job->messages_.end());
+    messages.reserve(jobs.size());
+    for (const auto& job : jobs) messages.push_back(job->message_);
     std::vector<Result> results(messages.size());
     try {
       runner(messages, results);
@@ -51,11 +49,7 @@ void Payload::run(const Runner& runner, std::span<const std::shared_ptr<Job>> jo
       if (error.status() != Status::invalid_argument || jobs.size() == 1) throw;
       return separate(runner, jobs);
     }
-    auto next = results.begin();
-    for (const auto& job : jobs) {
-      std::copy_n(next, job->results_.size(), job->results_.begin());
-      next += static_cast<std::ptrdiff_t>(job->results_.size());
-    }
+    for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i]->result_ = results[i];
   } catch (const Error& error) {
     fail_all(error.status(), error.what());
   } catch (const std::bad_alloc&) {
@@ -71,21 +65,14 @@ void Payload::separate(const Runner& runner, std::span<const std::shared_ptr<Job
   std::sort(by_age.begin(), by_age.end(), [](const auto& a, const auto& b) { return a->number_ < b->number_; });
   std::set<std::string> seen;
   for (const auto& job : by_age) {
-    std::vector<std::string> names;
-    const Message* repeated = nullptr;
-    for (const Message& m : job->messages_) {
-      if (!needs_own_nonce(m)) continue;
-      names.push_back(key_and_nonce(m));
-      if (seen.count(names.back()) != 0) repeated = &m;
-    }
-    if (repeated != nullptr) {
+    const Message& m = job->message_;
+    if (!needs_own_nonce(m) || seen.insert(key_and_nonce(m)).second) {
+      kept.push_back(job);
+    } else {
       fail(*job, Status::invalid_argument,
            "a message in the same payload was submitted before with the same key and the same nonce: " +
-               repeated_nonce_rule(repeated->algorithm()),
+               repeated_nonce_rule(m.algorithm()),
            false);
-    } else {
-      seen.insert(names.begin(), names.end());
-      kept.push_back(job);
     }
   }
   if (kept.size() < jobs.size()) return run(runner, kept);

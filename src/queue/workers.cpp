@@ -30,7 +30,7 @@ void Queue::State::label(const std::shared_ptr<Job>& handed_over) {
   job.submitted_ = Clock::now();
   job.number_ = next_number.fetch_add(1, std::memory_order_relaxed);
   waiting_len.fetch_add(job.text_len(), std::memory_order_seq_cst);
-  waiting_messages.fetch_add(job.messages().size(), std::memory_order_seq_cst);
+  waiting_messages.fetch_add(1, std::memory_order_seq_cst);
   job.self_ = handed_over;
 }
 
@@ -94,7 +94,7 @@ bool Queue::State::sleep(Lock& lock, Clock::time_point until) {
 std::optional<FlushReason> Queue::State::reason_to_launch() const {
   if (order.empty()) return std::nullopt;
   if (order.text_len() >= limits.max_bytes) return FlushReason::bytes;
-  if (order.messages() >= limits.max_messages) return FlushReason::messages;
+  if (order.jobs() >= limits.max_messages) return FlushReason::messages;
   if (order.oldest().number_ < flushed_to) return FlushReason::flush;
   if (closing.load()) return FlushReason::close;
   if (!waiters.empty()) return FlushReason::memory;
@@ -104,23 +104,22 @@ std::optional<FlushReason> Queue::State::reason_to_launch() const {
 
 void Queue::State::forget(const Job& job) {
   waiting_len.fetch_sub(job.text_len(), std::memory_order_relaxed);
-  waiting_messages.fetch_sub(job.messages().size(), std::memory_order_relaxed);
+  waiting_messages.fetch_sub(1, std::memory_order_relaxed);
 }
 
 std::vector<std::shared_ptr<Job>> Queue::State::take_payload(FlushReason reason) {
   std::vector<std::shared_ptr<Job>> jobs = order.take(limits.max_bytes, limits.max_messages);
-  std::size_t messages = 0, len = 0;
+  std::size_t len = 0;
   for (const auto& job : jobs) {
-    messages += job->messages().size();
     len += job->text_len();
     job->set_state(Job::State::running);
   }
   waiting_len.fetch_sub(len, std::memory_order_relaxed);
-  waiting_messages.fetch_sub(messages, std::memory_order_relaxed);
+  waiting_messages.fetch_sub(jobs.size(), std::memory_order_relaxed);
   ++counts.payloads;
   ++counts.reasons[static_cast<std::size_t>(reason)];
   counts.jobs += jobs.size();
-  counts.messages += messages;
+  counts.messages += jobs.size();
   counts.bytes += len;
   return jobs;
 }

@@ -56,9 +56,7 @@ class Gate {
   std::vector<std::vector<Message>> payloads_;
 };
 
-inline std::shared_ptr<Job> job_of(const Sample& sample) {
-  return std::make_shared<Job>(std::vector<Message>{sample.message});
-}
+inline std::shared_ptr<Job> job_of(const Sample& sample) { return std::make_shared<Job>(sample.message); }
 
 // A message of aes-128-ctr, kept by the caller, as a job.
 class Texts {

@@ -241,7 +241,7 @@ TEST(Queue, MemoryGoesToTheOneWhoHoldsLeast) {
   // Payloads ran in the order of admission: the light one before the heavy one that had come first.
   const auto payloads = gate.payloads();
   ASSERT_EQ(payloads.size(), 4u);
-  EXPECT_EQ(payloads[2][0].out, light->messages()[0].out);
+  EXPECT_EQ(payloads[2][0].out, light->message().out);
 }
 
 TEST(Queue, TakesSubmittersInTurn) {
@@ -261,7 +261,7 @@ TEST(Queue, TakesSubmittersInTurn) {
   ASSERT_GT(payloads.size(), 3u);
   const auto& second = payloads[1];
   EXPECT_TRUE(
-      std::any_of(second.begin(), second.end(), [&](const Message& m) { return m.out == light->messages()[0].out; }));
+      std::any_of(second.begin(), second.end(), [&](const Message& m) { return m.out == light->message().out; }));
   for (const auto& payload : payloads) {
     std::size_t len = 0;
     for (const Message& m : payload) len += m.in_len;
