@@ -120,8 +120,12 @@ constexpr std::size_t most_spills = 250;
 // Planted keys that a new kernel must find. A fault that shows for every second text goes unnoticed once in 16 times.
 constexpr int self_tests = 4;
 
-// The cost of a turn: its gates, adjusted because with fewer warps the pipe waits more (ncu: 84% busy with three
-// granules, 79% with two).
+// The cost of a turn: its gates, adjusted because with fewer warps the pipe waits more. The figures are of kernels
+// without masks for key bits (ncu: 84% busy with three granules, 79% with two; those of today with three: 88 to 92%).
+// Only their ratio counts, and it need not be exact. With an H200's shared memory kernels of three granules, with
+// fewer spills, have 0.3 to 3.2% more gates than those of two for bits of one key (DES, or a key that is used twice),
+// and 11% more to 7 times as many for bits of several (36 templates each, 24 to 45 bits unknown): any ratio from 1.04
+// to 1.11 chooses alike.
 double work_of(const DesKernel& kernel) {
   constexpr std::array busy{0.6, 0.79, 0.84};
   return kernel.gates / busy[std::min<std::size_t>(kernel.granules, busy.size()) - 1];
