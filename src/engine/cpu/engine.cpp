@@ -98,7 +98,7 @@ class CpuEngine final : public Engine {
   }
 
   Status run_one(const Message& message, Stream stream) override {
-    if (!is_small(message)) return Engine::run_one(message, stream);
+    if (!runs_whole(message)) return Engine::run_one(message, stream);
     require(message.algorithm());
     Status status = Status::ok;
     guarded({&message, 1}, [&] { status = run_message(message); });
@@ -130,9 +130,11 @@ class CpuEngine final : public Engine {
     }
   }
 
-  static bool is_small(const Message& m) {
-    const WorkCost cost = cost_of(m.algorithm(), m.direction);
-    return m.in_len < min_shared_cost / cost.byte;
+  // Whether no schedule would cut the message over threads. A plan and its schedule take 1 us.
+  static bool runs_whole(const Message& m) {
+    if (m.in_len <= cpu_tile_units * m.algorithm().unit_len()) return true;
+    if (m.in_len < min_shared_cost / cost_of(m.algorithm(), m.direction).byte) return true;
+    return ThreadPool::instance().threads() == 1;
   }
 
   static std::string describe() {

@@ -21,6 +21,7 @@
 #include <immintrin.h>
 
 #include <cstring>
+#include <type_traits>
 
 #include "engine/cpu/gcm_lanes.hpp"
 #include "engine/cpu/ghash_sum.hpp"
@@ -40,6 +41,7 @@ struct GcmLanesCode {
   static constexpr std::size_t vectors = Lanes::vectors;
   static constexpr std::size_t vector_len = 16 * Lanes::blocks;
   static constexpr std::size_t group_len = vectors * vector_len;
+  static constexpr std::size_t least_by_lane = 4 * group_len;  // shorter texts are slower by lane
   static_assert(vectors * Lanes::blocks <= GcmLaneKey::most_powers, "a group needs a power for each block");
 
   static void make_key(const std::uint8_t* key, std::size_t key_len, GcmLaneKey& made) {
@@ -171,21 +173,41 @@ struct GcmLanesCode {
       out += head;
       left -= head;
     }
-    if (left >= group_len) {
-      const std::size_t rest = left % group_len;
-      hash = run_groups<Hashed>(key, counter, hash, in, out, left - rest);
-      in += left - rest;
-      out += left - rest;
-      left = rest;
+    Vector sums = Lanes::first_block(hash);
+    const auto run = [&](auto by_lane, std::size_t len) {
+      if constexpr (by_lane) {
+        sums = run_by_lane<Hashed>(key, counter, sums, in, out, len);
+      } else {
+        sums = run_groups<Hashed, false>(key, counter, sums, in, out, len);
+      }
+      in += len;
+      out += len;
+      left -= len;
+    };
+    if constexpr (Hashed != HashedText::none) {
+      // Where the input is hashed the last group is left, to join the sums.
+      constexpr std::size_t last = Hashed == HashedText::input ? group_len : 0;
+      if (left >= least_by_lane) run(std::true_type(), left / group_len * group_len - last);
     }
+    if (left >= group_len) run(std::false_type(), left / group_len * group_len);
+    hash = Lanes::sum_of_blocks(sums);
     return left == 0 ? hash : run_rest<Hashed>(key, counter, hash, in, out, left);
   }
 
-  // Whole groups, one or more. Products of the hash fill the gaps between the rounds: those of the group itself where
-  // its input is hashed, else those of the group before.
+  // Many groups. Not inline, for the registers that their loop then has.
   template <HashedText Hashed>
-  static __m128i run_groups(const GcmLaneKey& key, Counters& counter, __m128i hash, const std::uint8_t* in,
-                            std::uint8_t* out, std::size_t len) {
+  [[gnu::noinline]] static Vector run_by_lane(const GcmLaneKey& key, Counters& counter, Vector sums,
+                                              const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
+    return run_groups<Hashed, true>(key, counter, sums, in, out, len);
+  }
+
+  // Whole groups, one or more. Products of the hash fill the gaps between the rounds: those of the group itself where
+  // its input is hashed, else those of the group before. Gives the hash, in the first block of a vector, after `sums`.
+  // ByLane: see GhashSum; where the input is hashed it gives such sums, which a call without it joins.
+  template <HashedText Hashed, bool ByLane>
+  static Vector run_groups(const GcmLaneKey& key, Counters& counter, Vector sums, const std::uint8_t* in,
+                           std::uint8_t* out, std::size_t len) {
+    constexpr bool loads_once = ByLane && Hashed == HashedText::input;
     Vector waiting[vectors];
     for (std::size_t done = 0; done < len; done += group_len, in += group_len, out += group_len) {
       Vector blocks[vectors];
@@ -194,35 +216,42 @@ struct GcmLanesCode {
       } else {
         Sum sum = Sum::of_nothing();
         const auto hashed = [&](std::size_t v) {
-          const Vector x = to_hash(Hashed == HashedText::input ? Lanes::load(in + vector_len * v) : waiting[v]);
-          return v == 0 ? Lanes::exclusive_or(x, Lanes::first_block(hash)) : x;
+          if constexpr (loads_once) waiting[v] = Lanes::load(in + vector_len * v);
+          const Vector x =
+              to_hash(Hashed == HashedText::output || loads_once ? waiting[v] : Lanes::load(in + vector_len * v));
+          return v == 0 ? Lanes::exclusive_or(x, sums) : x;
         };
         const auto place = [](std::size_t v) { return GcmLaneKey::most_powers - Lanes::blocks * (vectors - v); };
         make_key_stream(key, counter, blocks, [&](std::size_t r) {
           if (r > vectors) return;
           const std::size_t v = r % vectors;  // the first vector, which waits for the hash, comes last
           if constexpr (!adds_three<Lanes>) {
-            sum.add_product(hashed(v), key, place(v));
+            sum.template add_product<ByLane>(hashed(v), key, place(v));
           } else if (r % 2 != 0) {
-            sum.take_product(hashed(v), key, place(v));
+            sum.template take_product<ByLane>(hashed(v), key, place(v));
           } else {
-            sum.add_taken(hashed(v), key, place(v));
+            sum.template add_taken<ByLane>(hashed(v), key, place(v));
           }
         });
-        hash = sum.reduced();
+        if constexpr (ByLane) {
+          sums = sum.reduced_by_lane();
+        } else {
+          sums = Lanes::first_block(sum.reduced());
+        }
       }
       for (std::size_t v = 0; v < vectors; ++v) {
-        const Vector text = Lanes::exclusive_or(Lanes::load(in + vector_len * v), blocks[v]);
+        const Vector before = loads_once ? waiting[v] : Lanes::load(in + vector_len * v);
+        const Vector text = Lanes::exclusive_or(before, blocks[v]);
         Lanes::store(out + vector_len * v, text);
         if constexpr (Hashed == HashedText::output) waiting[v] = text;
       }
     }
     end_stores<Lanes>();
     if constexpr (Hashed == HashedText::output) {
-      hash = hash_vectors(key, hash, waiting, vectors, vectors * Lanes::blocks);
+      sums = Lanes::first_block(hash_vectors(key, sums, waiting, vectors, vectors * Lanes::blocks));
       forget(waiting, sizeof waiting);
     }
-    return hash;
+    return sums;
   }
 
   // The next vectors of encrypted counters. The 32 bits that count are the first word of a block of `counter`: GCM's
@@ -263,15 +292,15 @@ struct GcmLanesCode {
     return reduce(_mm_clmulepi64_si128(a, b, 0x00), middle, _mm_clmulepi64_si128(a, b, 0x11));
   }
 
-  // The hash after `used` vectors, which hold `count` blocks; what follows those is zero.
-  static __m128i hash_vectors(const GcmLaneKey& key, __m128i hash, const Vector* text, std::size_t used,
+  // The hash after `used` vectors, which hold `count` blocks; what follows those is zero. sums: see GhashSum.
+  static __m128i hash_vectors(const GcmLaneKey& key, Vector sums, const Vector* text, std::size_t used,
                               std::size_t count) {
     Sum sum = Sum::of_nothing();
     const std::size_t place = GcmLaneKey::most_powers - count;
     for (std::size_t v = used; v-- > 0;) {
       Vector x = to_hash(text[v]);
-      if (v == 0) x = Lanes::exclusive_or(x, Lanes::first_block(hash));
-      sum.add_product(x, key, place + Lanes::blocks * v);
+      if (v == 0) x = Lanes::exclusive_or(x, sums);
+      sum.template add_product<false>(x, key, place + Lanes::blocks * v);
     }
     return sum.reduced();
   }
@@ -310,7 +339,7 @@ struct GcmLanesCode {
       forget(text, sizeof text);
     }
     if constexpr (Hashed == HashedText::none) return hash;
-    return hash_vectors(key, hash, hashed, whole + (rest > 0), (len + 15) / 16);
+    return hash_vectors(key, Lanes::first_block(hash), hashed, whole + (rest > 0), (len + 15) / 16);
   }
 
   // `len` bytes, less than a vector has, and zeros after them. buffer: memory for that, which the caller wipes.
@@ -325,7 +354,7 @@ struct GcmLanesCode {
     for (; len >= group_len; len -= group_len, bytes += group_len) {
       Vector text[vectors];
       for (std::size_t v = 0; v < vectors; ++v) text[v] = Lanes::load(bytes + vector_len * v);
-      hash = hash_vectors(key, hash, text, vectors, vectors * Lanes::blocks);
+      hash = hash_vectors(key, Lanes::first_block(hash), text, vectors, vectors * Lanes::blocks);
     }
     if (len == 0) return hash;
     if (len <= 16) {
@@ -343,7 +372,7 @@ struct GcmLanesCode {
       text[whole] = load_padded(padded, bytes + vector_len * whole, rest);
       forget(padded, sizeof padded);
     }
-    return hash_vectors(key, hash, text, whole + (rest > 0), (len + 15) / 16);
+    return hash_vectors(key, Lanes::first_block(hash), text, whole + (rest > 0), (len + 15) / 16);
   }
 };
 

@@ -28,6 +28,14 @@ concept adds_three = requires(typename Lanes::Vector v) { Lanes::add_three(v, v,
 
 // Sums of products that wait for their reduction: Karatsuba's three, or, where one instruction adds three vectors,
 // the four of which two are added at once.
+//
+// A lane is a block of each vector: with four blocks in a vector, block 0, 4, 8 ... of a text, or 1, 5, 9 ... By lane, a
+// group multiplies all blocks of a vector by the same power, that of the first, and a sum for each lane is carried on:
+//
+//   (lane's sum + X_1) H^32 + X_5 H^28 + ... + X_29 H^4       in the lane of blocks 1, 5, 9 ...
+//
+// so that none of the sums is moved to another lane. What is in lane i is then still to be divided by H^i. The last
+// group does that: it multiplies each block, and the sum that is added to it, by the power that is the block's own.
 template <class Lanes>
 struct GhashSum {
   using Vector = typename Lanes::Vector;
@@ -39,38 +47,47 @@ struct GhashSum {
     return {zero, zero, zero, zero, zero};
   }
 
-  // The block x H^n times, whose power lies at `place`, and the blocks after it.
+  // The block x H^n times, whose power lies at `place`, and the blocks after it, H^(n-1) times and so on; ByLane: all
+  // of them H^n times.
+  template <bool ByLane>
   void add_product(Vector x, const GcmLaneKey& key, std::size_t place) {
-    const Vector factor = Lanes::load(key.powers[place]);
-    if constexpr (adds_three<Lanes>) {
-      low = Lanes::exclusive_or(low, Lanes::template multiply<0x00>(x, factor));
-      high = Lanes::exclusive_or(high, Lanes::template multiply<0x11>(x, factor));
-      add_middle(x, factor);
-      return;
-    }
+    const Vector factor = load_factor<ByLane>(key.powers[place]);
     low = Lanes::exclusive_or(low, Lanes::template multiply<0x00>(x, factor));
     high = Lanes::exclusive_or(high, Lanes::template multiply<0x11>(x, factor));
-    middle = Lanes::exclusive_or(middle, Lanes::template multiply<0x00>(Lanes::exclusive_or(x, Lanes::swap_halves(x)),
-                                                                        Lanes::load(key.sums[place])));
+    if constexpr (adds_three<Lanes>) {
+      add_middle(x, factor);
+    } else {
+      middle = Lanes::exclusive_or(middle,
+                                   Lanes::template multiply<0x00>(Lanes::exclusive_or(x, Lanes::swap_halves(x)),
+                                                                  load_factor<ByLane>(key.sums[place])));
+    }
   }
 
   // Two of them, one after the other.
+  template <bool ByLane>
   void take_product(Vector x, const GcmLaneKey& key, std::size_t place)
     requires adds_three<Lanes>
   {
-    const Vector factor = Lanes::load(key.powers[place]);
+    const Vector factor = load_factor<ByLane>(key.powers[place]);
     taken_low = Lanes::template multiply<0x00>(x, factor);
     taken_high = Lanes::template multiply<0x11>(x, factor);
     add_middle(x, factor);
   }
 
+  template <bool ByLane>
   void add_taken(Vector x, const GcmLaneKey& key, std::size_t place)
     requires adds_three<Lanes>
   {
-    const Vector factor = Lanes::load(key.powers[place]);
+    const Vector factor = load_factor<ByLane>(key.powers[place]);
     low = Lanes::add_three(low, taken_low, Lanes::template multiply<0x00>(x, factor));
     high = Lanes::add_three(high, taken_high, Lanes::template multiply<0x11>(x, factor));
     add_middle(x, factor);
+  }
+
+  template <bool ByLane>
+  static Vector load_factor(const std::uint8_t* power) {
+    if constexpr (ByLane) return Lanes::from_block(_mm_loadu_si128(reinterpret_cast<const __m128i*>(power)));
+    return Lanes::load(power);
   }
 
   void add_middle(Vector x, Vector factor)
@@ -83,6 +100,20 @@ struct GhashSum {
   __m128i reduced() const {
     const __m128i a = Lanes::sum_of_blocks(low), b = Lanes::sum_of_blocks(middle), c = Lanes::sum_of_blocks(high);
     return reduce(a, adds_three<Lanes> ? b : add(b, add(a, c)), c);
+  }
+
+  // The sum of each lane alone.
+  Vector reduced_by_lane() const {
+    const Vector polynomials = Lanes::from_block(polynomial());
+    const auto fold = [&](Vector sum, Vector folded) {
+      const Vector swapped = Lanes::swap_halves(folded);
+      const Vector product = Lanes::template multiply<0x01>(polynomials, folded);
+      if constexpr (adds_three<Lanes>) return Lanes::add_three(sum, swapped, product);
+      return Lanes::exclusive_or(sum, Lanes::exclusive_or(swapped, product));
+    };
+    Vector across = middle;
+    if constexpr (!adds_three<Lanes>) across = Lanes::exclusive_or(middle, Lanes::exclusive_or(low, high));
+    return fold(high, fold(across, low));
   }
 };
 
