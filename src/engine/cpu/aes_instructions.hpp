@@ -16,7 +16,7 @@ inline void store_block(std::uint8_t* p, __m128i block) { _mm_storeu_si128(reint
 
 // For lengths of some blocks: the compiler puts a string instruction in the place of memcpy, which takes 30 clocks to
 // start.
-inline void copy_short(std::uint8_t* to, const std::uint8_t* from, std::size_t len) {
+[[gnu::always_inline]] inline void copy_short(std::uint8_t* to, const std::uint8_t* from, std::size_t len) {
   for (; len >= 16; len -= 16, to += 16, from += 16) store_block(to, load_block(from));
   if (len >= 8) {
     std::memcpy(to, from, 8);

@@ -23,6 +23,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "engine/cpu/gcm_by_lane.hpp"
+#include "engine/cpu/gcm_counters.hpp"
 #include "engine/cpu/gcm_lanes.hpp"
 #include "engine/cpu/ghash_sum.hpp"
 #include "engine/cpu/lane_rounds.hpp"
@@ -38,10 +40,13 @@ struct GcmLanesCode {
   using Vector = typename Lanes::Vector;
   using Near = typename InCache<Lanes>::Lanes;  // for what is short
   using Sum = GhashSum<Lanes>;
+  using Counters = GcmCounters<Lanes, Siv>;
   static constexpr std::size_t vectors = Lanes::vectors;
   static constexpr std::size_t vector_len = 16 * Lanes::blocks;
   static constexpr std::size_t group_len = vectors * vector_len;
   static constexpr std::size_t least_by_lane = 4 * group_len;  // shorter texts are slower by lane
+  // From this length on it pays to make the first blocks apart, so that no store is of two lines or pages: 5% of 256 KiB.
+  static constexpr std::size_t least_aligned = std::size_t{32} << 10;
   static_assert(vectors * Lanes::blocks <= GcmLaneKey::most_powers, "a group needs a power for each block");
 
   static void make_key(const std::uint8_t* key, std::size_t key_len, GcmLaneKey& made) {
@@ -103,16 +108,6 @@ struct GcmLanesCode {
  private:
   static constexpr std::size_t most_in_flight = vectors * Lanes::blocks;
 
-  // The counters of the next vector.
-  struct Counters {
-    Vector words;
-    bool is_public;  // see GcmText
-
-    [[gnu::always_inline]] void advance(int count) {
-      words = Lanes::add_words(words, Lanes::from_block(_mm_set_epi32(0, 0, 0, count)));
-    }
-  };
-
   static __m128i encrypt_block(const GcmLaneKey& key, __m128i block) {
     return transform_block<true>(key.round_keys, key.rounds, block);
   }
@@ -162,11 +157,10 @@ struct GcmLanesCode {
 
   // The text under the key stream; the hash after the one or the other side of it.
   template <HashedText Hashed>
-  static __m128i run_text(const GcmLaneKey& key, Counters counter, __m128i hash, const std::uint8_t* in,
+  [[gnu::always_inline]] static __m128i run_text(const GcmLaneKey& key, Counters counter, __m128i hash, const std::uint8_t* in,
                           std::uint8_t* out, std::size_t left) {
     if constexpr (is_past_cache<Lanes>) {
-      const std::size_t to_line = (0 - reinterpret_cast<std::uintptr_t>(out)) % 64;
-      const std::size_t head = to_line < left ? to_line : left;  // whole blocks, or all of a text
+      const std::size_t head = to_line(out) < left ? to_line(out) : left;  // whole blocks, or all of a text
       if (head > 0) hash = run_rest<Hashed>(key, counter, hash, in, out, head);
       counter.advance(static_cast<int>(head / 16));
       in += head;
@@ -176,38 +170,61 @@ struct GcmLanesCode {
     Vector sums = Lanes::first_block(hash);
     const auto run = [&](auto by_lane, std::size_t len) {
       if constexpr (by_lane) {
-        sums = run_by_lane<Hashed>(key, counter, sums, in, out, len);
+        sums = run_many_groups<Hashed>(key, counter, sums, in, out, len);
       } else {
-        sums = run_groups<Hashed, false>(key, counter, sums, in, out, len);
+        sums = run_groups<Hashed>(key, counter, sums, in, out, len);
       }
       in += len;
       out += len;
       left -= len;
     };
     if constexpr (Hashed != HashedText::none) {
-      // Where the input is hashed the last group is left, to join the sums.
-      constexpr std::size_t last = Hashed == HashedText::input ? group_len : 0;
-      if (left >= least_by_lane) run(std::true_type(), left / group_len * group_len - last);
+      if (left >= least_by_lane) {
+        // Where the input is hashed the last group is left, to join the sums.
+        constexpr std::size_t last = Hashed == HashedText::input ? group_len : 0;
+        const std::size_t head = aligns(out, left) ? to_line(out) : 0;
+        run(std::true_type(), head + (left - head) / group_len * group_len - last);
+      }
     }
     if (left >= group_len) run(std::false_type(), left / group_len * group_len);
     hash = Lanes::sum_of_blocks(sums);
     return left == 0 ? hash : run_rest<Hashed>(key, counter, hash, in, out, left);
   }
 
-  // Many groups. Not inline, for the registers that their loop then has.
+  static std::size_t to_line(const std::uint8_t* out) { return (0 - reinterpret_cast<std::uintptr_t>(out)) % 64; }
+
+  static bool aligns(const std::uint8_t* out, std::size_t len) {
+    return vector_len == 64 && len >= least_aligned && to_line(out) % 16 == 0;
+  }
+
+  // What is before a line of the cache, if it is to be aligned, and groups by lane (gcm_by_lane.hpp). Not inline, for
+  // the registers that their loop then has.
   template <HashedText Hashed>
-  [[gnu::noinline]] static Vector run_by_lane(const GcmLaneKey& key, Counters& counter, Vector sums,
-                                              const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
-    return run_groups<Hashed, true>(key, counter, sums, in, out, len);
+  [[gnu::noinline]] static Vector run_many_groups(const GcmLaneKey& key, Counters& counter, Vector sums,
+                                                  const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
+    constexpr bool input = Hashed == HashedText::input;
+    if (const std::size_t head = len % group_len; head != 0) {
+      sums = Lanes::first_block(run_few<Hashed, 1>(key, counter, Lanes::sum_of_blocks(sums), in, out, head));
+      counter.advance(static_cast<int>(head / 16));
+      in += head;
+      out += head;
+      len -= head;
+    }
+    Vector waiting[vectors];
+    sums = run_by_lane<Lanes, Siv, input>(key, counter, sums, in, out, len, waiting);
+    end_stores<Lanes>();
+    if constexpr (!input) {
+      sums = Lanes::first_block(hash_vectors(key, sums, waiting, vectors, vectors * Lanes::blocks));
+      forget(waiting, sizeof waiting);
+    }
+    return sums;
   }
 
   // Whole groups, one or more. Products of the hash fill the gaps between the rounds: those of the group itself where
-  // its input is hashed, else those of the group before. Gives the hash, in the first block of a vector, after `sums`.
-  // ByLane: see GhashSum; where the input is hashed it gives such sums, which a call without it joins.
-  template <HashedText Hashed, bool ByLane>
+  // its input is hashed, else those of the group before. Gives the hash, in the first block of a vector.
+  template <HashedText Hashed>
   static Vector run_groups(const GcmLaneKey& key, Counters& counter, Vector sums, const std::uint8_t* in,
                            std::uint8_t* out, std::size_t len) {
-    constexpr bool loads_once = ByLane && Hashed == HashedText::input;
     Vector waiting[vectors];
     for (std::size_t done = 0; done < len; done += group_len, in += group_len, out += group_len) {
       Vector blocks[vectors];
@@ -216,9 +233,7 @@ struct GcmLanesCode {
       } else {
         Sum sum = Sum::of_nothing();
         const auto hashed = [&](std::size_t v) {
-          if constexpr (loads_once) waiting[v] = Lanes::load(in + vector_len * v);
-          const Vector x =
-              to_hash(Hashed == HashedText::output || loads_once ? waiting[v] : Lanes::load(in + vector_len * v));
+          const Vector x = to_hash(Hashed == HashedText::input ? Lanes::load(in + vector_len * v) : waiting[v]);
           return v == 0 ? Lanes::exclusive_or(x, sums) : x;
         };
         const auto place = [](std::size_t v) { return GcmLaneKey::most_powers - Lanes::blocks * (vectors - v); };
@@ -226,22 +241,17 @@ struct GcmLanesCode {
           if (r > vectors) return;
           const std::size_t v = r % vectors;  // the first vector, which waits for the hash, comes last
           if constexpr (!adds_three<Lanes>) {
-            sum.template add_product<ByLane>(hashed(v), key, place(v));
+            sum.template add_product<false>(hashed(v), key, place(v));
           } else if (r % 2 != 0) {
-            sum.template take_product<ByLane>(hashed(v), key, place(v));
+            sum.template take_product<false>(hashed(v), key, place(v));
           } else {
-            sum.template add_taken<ByLane>(hashed(v), key, place(v));
+            sum.template add_taken<false>(hashed(v), key, place(v));
           }
         });
-        if constexpr (ByLane) {
-          sums = sum.reduced_by_lane();
-        } else {
-          sums = Lanes::first_block(sum.reduced());
-        }
+        sums = Lanes::first_block(sum.reduced());
       }
       for (std::size_t v = 0; v < vectors; ++v) {
-        const Vector before = loads_once ? waiting[v] : Lanes::load(in + vector_len * v);
-        const Vector text = Lanes::exclusive_or(before, blocks[v]);
+        const Vector text = Lanes::exclusive_or(Lanes::load(in + vector_len * v), blocks[v]);
         Lanes::store(out + vector_len * v, text);
         if constexpr (Hashed == HashedText::output) waiting[v] = text;
       }
@@ -254,37 +264,12 @@ struct GcmLanesCode {
     return sums;
   }
 
-  // The next vectors of encrypted counters. The 32 bits that count are the first word of a block of `counter`: GCM's
-  // (inc32: section 6.2) has its bytes reversed for that, GCM-SIV's lies so.
+  // The next vectors of encrypted counters.
   template <std::size_t Count, class Meanwhile>
   [[gnu::always_inline]] static void make_key_stream(const GcmLaneKey& key, Counters& counter, Vector (&blocks)[Count],
                                                      const Meanwhile& meanwhile) {
-    fill_counters(counter, blocks);
+    counter.fill(blocks);
     transform_vectors<Lanes, true>(key.round_keys, key.rounds, blocks, meanwhile);
-  }
-
-  template <std::size_t Count>
-  [[gnu::always_inline]] static void fill_counters(Counters& counter, Vector (&blocks)[Count]) {
-    constexpr int counted = static_cast<int>(Lanes::blocks);
-    if constexpr (adds_three<Lanes> && !Siv) {
-      // While no carry leaves the last byte, counters are counted as they lie: bytes are moved where products are made.
-      const auto carries = [&] {
-        const int last = _mm_cvtsi128_si32(Lanes::first_of(counter.words)) & 0xff;
-        return last + counted * static_cast<int>(Count) > 256;
-      };
-      if (counter.is_public && !carries()) {
-        const Vector step = Lanes::from_block(_mm_set_epi32(counted << 24, 0, 0, 0));
-        blocks[0] = to_hash(counter.words);
-        for (std::size_t v = 1; v < Count; ++v) blocks[v] = Lanes::add_words(blocks[v - 1], step);
-        counter.advance(counted * static_cast<int>(Count));
-        return;
-      }
-    }
-    const Vector step = Lanes::from_block(_mm_set_epi32(0, 0, 0, counted));
-    for (std::size_t v = 0; v < Count; ++v) {
-      blocks[v] = to_hash(counter.words);
-      counter.words = Lanes::add_words(counter.words, step);
-    }
   }
 
   static __m128i multiply(__m128i a, __m128i b) {
@@ -293,7 +278,7 @@ struct GcmLanesCode {
   }
 
   // The hash after `used` vectors, which hold `count` blocks; what follows those is zero. sums: see GhashSum.
-  static __m128i hash_vectors(const GcmLaneKey& key, Vector sums, const Vector* text, std::size_t used,
+  [[gnu::always_inline]] static __m128i hash_vectors(const GcmLaneKey& key, Vector sums, const Vector* text, std::size_t used,
                               std::size_t count) {
     Sum sum = Sum::of_nothing();
     const std::size_t place = GcmLaneKey::most_powers - count;
@@ -307,7 +292,7 @@ struct GcmLanesCode {
 
   // Less than a group of text, one byte or more: by as many vectors as it fills, or up to twice as many.
   template <HashedText Hashed>
-  static __m128i run_rest(const GcmLaneKey& key, Counters counter, __m128i hash, const std::uint8_t* in,
+  [[gnu::always_inline]] static __m128i run_rest(const GcmLaneKey& key, Counters counter, __m128i hash, const std::uint8_t* in,
                           std::uint8_t* out, std::size_t len) {
     if (len <= vector_len) return run_few<Hashed, 1>(key, counter, hash, in, out, len);
     if (len <= 2 * vector_len) return run_few<Hashed, 2>(key, counter, hash, in, out, len);
@@ -316,7 +301,7 @@ struct GcmLanesCode {
   }
 
   template <HashedText Hashed, std::size_t Count>
-  static __m128i run_few(const GcmLaneKey& key, Counters counter, __m128i hash, const std::uint8_t* in,
+  [[gnu::always_inline]] static __m128i run_few(const GcmLaneKey& key, Counters counter, __m128i hash, const std::uint8_t* in,
                          std::uint8_t* out, std::size_t len) {
     Vector blocks[Count], hashed[Count];
     make_key_stream(key, counter, blocks, [](std::size_t) {});
@@ -343,7 +328,7 @@ struct GcmLanesCode {
   }
 
   // `len` bytes, less than a vector has, and zeros after them. buffer: memory for that, which the caller wipes.
-  static Vector load_padded(std::uint8_t (&buffer)[vector_len], const std::uint8_t* bytes, std::size_t len) {
+  [[gnu::always_inline]] static Vector load_padded(std::uint8_t (&buffer)[vector_len], const std::uint8_t* bytes, std::size_t len) {
     std::memset(buffer, 0, vector_len);
     copy_short(buffer, bytes, len);
     return Lanes::load(buffer);

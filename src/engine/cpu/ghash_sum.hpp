@@ -28,14 +28,6 @@ concept adds_three = requires(typename Lanes::Vector v) { Lanes::add_three(v, v,
 
 // Sums of products that wait for their reduction: Karatsuba's three, or, where one instruction adds three vectors,
 // the four of which two are added at once.
-//
-// A lane is a block of each vector: with four blocks in a vector, block 0, 4, 8 ... of a text, or 1, 5, 9 ... By lane, a
-// group multiplies all blocks of a vector by the same power, that of the first, and a sum for each lane is carried on:
-//
-//   (lane's sum + X_1) H^32 + X_5 H^28 + ... + X_29 H^4       in the lane of blocks 1, 5, 9 ...
-//
-// so that none of the sums is moved to another lane. What is in lane i is then still to be divided by H^i. The last
-// group does that: it multiplies each block, and the sum that is added to it, by the power that is the block's own.
 template <class Lanes>
 struct GhashSum {
   using Vector = typename Lanes::Vector;
@@ -102,7 +94,7 @@ struct GhashSum {
     return reduce(a, adds_three<Lanes> ? b : add(b, add(a, c)), c);
   }
 
-  // The sum of each lane alone.
+  // The sum of each lane alone: see gcm_by_lane.hpp.
   Vector reduced_by_lane() const {
     const Vector polynomials = Lanes::from_block(polynomial());
     const auto fold = [&](Vector sum, Vector folded) {

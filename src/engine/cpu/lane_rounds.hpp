@@ -62,11 +62,12 @@ template <class Lanes, bool Encrypt, std::size_t Count>
 }
 
 // Calls meanwhile(r) in round r, from 1 to 9, for work that is to fill the gaps between the rounds. Nine rounds, those
-// of AES-128, are unrolled: in a loop the compiler moves each block from register to register.
-template <class Lanes, bool Encrypt, std::size_t Count, class Meanwhile>
+// of AES-128, are unrolled: in a loop the compiler moves each block from register to register. last_key(v, key) is the
+// last round key of vector v, or the sum of that and of a text.
+template <class Lanes, bool Encrypt, std::size_t Count, class Meanwhile, class LastKey>
 [[gnu::always_inline]] inline void transform_vectors(const RoundKeys& keys, int rounds,
                                                      typename Lanes::Vector (&blocks)[Count],
-                                                     const Meanwhile& meanwhile) {
+                                                     const Meanwhile& meanwhile, const LastKey& last_key) {
   typename Lanes::Vector key = Lanes::from_block(load_block(keys[0]));
   for (auto& block : blocks) block = Lanes::exclusive_or(block, key);
 #pragma GCC unroll 9
@@ -76,7 +77,18 @@ template <class Lanes, bool Encrypt, std::size_t Count, class Meanwhile>
   }
   for (int r = 10; r < rounds; ++r) run_round<Lanes, Encrypt>(blocks, keys[r]);
   key = Lanes::from_block(load_block(keys[rounds]));
-  for (auto& block : blocks) block = Encrypt ? Lanes::encrypt_last(block, key) : Lanes::decrypt_last(block, key);
+  for (std::size_t v = 0; v < Count; ++v) {
+    const auto last = last_key(v, key);
+    blocks[v] = Encrypt ? Lanes::encrypt_last(blocks[v], last) : Lanes::decrypt_last(blocks[v], last);
+  }
+}
+
+template <class Lanes, bool Encrypt, std::size_t Count, class Meanwhile>
+[[gnu::always_inline]] inline void transform_vectors(const RoundKeys& keys, int rounds,
+                                                     typename Lanes::Vector (&blocks)[Count],
+                                                     const Meanwhile& meanwhile) {
+  transform_vectors<Lanes, Encrypt>(keys, rounds, blocks, meanwhile,
+                                    [](std::size_t, typename Lanes::Vector key) { return key; });
 }
 
 template <class Lanes, bool Encrypt, std::size_t Count>
