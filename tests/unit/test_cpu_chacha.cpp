@@ -29,6 +29,10 @@ void expect_equal(const RunAead& run, bool computes_tags) {
     for (std::size_t len = 0; len < 2200; len += len < 140 || len % 512 > 440 || len % 512 < 10 ? 1 : 11) {
       expect_aead_right(run, random, algorithm, len, random() % 3 == 0 ? random() % 600 : random() % 40, computes_tags);
     }
+    // About the length from which AVX-512 keeps two sums, and whole groups after it.
+    for (const std::size_t len : {3007u, 3008u, 3009u, 4031u, 4032u, 4033u, 5056u, 6080u, 9152u}) {
+      expect_aead_right(run, random, algorithm, len, random() % 40, computes_tags);
+    }
     for (int i = 0; i < 4; ++i) {
       expect_aead_right(run, random, algorithm, random() % 20000, random() % 5000, computes_tags);
     }
@@ -172,7 +176,7 @@ TEST_P(CpuChaCha, TilesJoin) {
 TEST_P(CpuChaCha, HashesAsLimbsDo) {
   std::mt19937 random(1305);
   for (int round = 0; round < 3000; ++round) {
-    Bytes key = random_bytes(random, 32), text = random_bytes(random, random() % (round % 8 == 0 ? 2200 : 130));
+    Bytes key = random_bytes(random, 32), text = random_bytes(random, random() % (round % 8 == 0 ? 9000 : 130));
     const auto fill = [&](Bytes& bytes, std::size_t from, std::size_t to, int byte) {
       std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(from), bytes.begin() + static_cast<std::ptrdiff_t>(to),
                 static_cast<std::uint8_t>(byte));
@@ -196,6 +200,34 @@ TEST_P(CpuChaCha, HashesAsLimbsDo) {
     limbs.add_padded(text.data(), text.size());
     limbs.finish(by_limbs.data());
     ASSERT_EQ(by_code, by_limbs) << "round " << round;
+  }
+}
+
+// The two sums of a text that is cut in halves, where words are at their extremes.
+TEST(CpuPoly1305Words, SumsJoin) {
+  std::mt19937 random(130);
+  for (int round = 0; round < 4000; ++round) {
+    Bytes key = random_bytes(random, 32);
+    if (round % 2 == 0) std::fill(key.begin(), key.begin() + 16, static_cast<std::uint8_t>(round % 4 == 0 ? 0xff : 0));
+    if (round % 4 == 2) key[0] = static_cast<std::uint8_t>(random() % 6);
+    const std::size_t blocks = 1 + random() % 70;
+    Bytes text = random_bytes(random, 32 * blocks);
+    if (round % 3 == 0) std::fill(text.begin(), text.end(), static_cast<std::uint8_t>(0xff));
+    cpu::Poly1305Words whole;
+    whole.start(key.data());
+    cpu::Poly1305Words first = whole, second = whole, power = whole;
+    power.h[0] = 1;
+    const std::uint64_t r[3] = {power.r0, power.r1, 0};
+    for (std::size_t i = 0; i < blocks; ++i) power.multiply(r);
+    whole.add_blocks(text.data(), 2 * blocks);
+    first.add_blocks(text.data(), blocks);
+    second.add_blocks(text.data() + 16 * blocks, blocks);
+    first.join(power.h, second.h);
+    EXPECT_LE(first.h[2], 4u);
+    std::array<std::uint8_t, 16> at_once{}, joined{};
+    whole.finish(key.data() + 16, at_once.data());
+    first.finish(key.data() + 16, joined.data());
+    ASSERT_EQ(at_once, joined) << "round " << round;
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "engine/cpu/chacha_lanes.hpp"
 #include "engine/cpu/poly1305_words.hpp"
@@ -31,36 +32,39 @@ struct ChaChaLanesCode {
   static constexpr std::size_t blocks = Lanes::blocks;
   static constexpr std::size_t group_len = blocks * chacha::block_len;
   static_assert(sizeof(Vector) == 4 * blocks);
+  static constexpr bool two_sums = blocks == 16;
+  static constexpr std::size_t least_for_two_sums = 2 * group_len;
 
   static void apply(const chacha::State& first, const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
     Columns columns(first);
-    for (; len >= group_len; in += group_len, out += group_len, len -= group_len) columns.make([] {}, Add{in, out});
+    for (; len >= group_len; in += group_len, out += group_len, len -= group_len)
+      columns.make([](auto) {}, Add{in, out});
     if (len == 0) return;
     alignas(64) std::uint8_t stream[group_len];
-    columns.make([] {}, Store{stream});
+    columns.make([](auto) {}, Store{stream});
     add_bytes(out, in, stream, len);
     forget_secret(stream, sizeof stream);
   }
 
   static void generate(const chacha::State& first, std::uint8_t* out, std::size_t count) {
     Columns columns(first);
-    for (; count >= blocks; out += group_len, count -= blocks) columns.make([] {}, Store{out});
+    for (; count >= blocks; out += group_len, count -= blocks) columns.make([](auto) {}, Store{out});
     if (count == 0) return;
     alignas(64) std::uint8_t stream[group_len];
-    columns.make([] {}, Store{stream});
+    columns.make([](auto) {}, Store{stream});
     std::memcpy(out, stream, count * chacha::block_len);
     forget_secret(stream, sizeof stream);
   }
 
   static void key_streams(const chacha::State* states, std::size_t count, std::uint8_t* out) {
     for (; count >= blocks; states += blocks, out += group_len, count -= blocks) {
-      Columns(states).make([] {}, Store{out});
+      Columns(states).make([](auto) {}, Store{out});
     }
     if (count == 0) return;
     chacha::State some[blocks] = {};
     alignas(64) std::uint8_t stream[group_len];
     std::memcpy(some, states, count * sizeof *states);
-    Columns(some).make([] {}, Store{stream});
+    Columns(some).make([](auto) {}, Store{stream});
     std::memcpy(out, stream, count * chacha::block_len);
     forget_secret(some, sizeof some);
     forget_secret(stream, sizeof stream);
@@ -70,7 +74,7 @@ struct ChaChaLanesCode {
   static void transform(const chacha::State& first, const ChaChaText& text, std::uint8_t (&tag)[16]) {
     alignas(64) std::uint8_t stream[group_len];
     Columns columns(first);
-    columns.make([] {}, Store{stream});
+    columns.make([](auto) {}, Store{stream});
     const std::size_t begun = std::min(text.len, group_len - chacha::block_len);
     Poly1305Words hash;
     hash.start(stream);
@@ -108,6 +112,9 @@ struct ChaChaLanesCode {
   }
 
  private:
+  // r to the number of blocks of half a group.
+  using HalfPower = std::uint64_t[3];
+
   // Where key stream goes: vector i of a group is bytes i * sizeof(Vector) and on.
   struct Store {
     std::uint8_t* out;
@@ -149,7 +156,8 @@ struct ChaChaLanesCode {
     Columns& operator=(const Columns&) = delete;
     ~Columns() { forget_secret(start_, sizeof start_); }
 
-    // Makes the key stream of the group, and calls meanwhile() after each round. Then counts on.
+    // Makes the key stream of the group, and calls meanwhile() after each half of a round, with whether it is the
+    // second. Then counts on.
     template <class Meanwhile, class Sink>
     [[gnu::always_inline]] inline void make(const Meanwhile& meanwhile, const Sink& sink) {
       Vector x[16];
@@ -157,11 +165,13 @@ struct ChaChaLanesCode {
       for (int i = 0; i < 16; ++i) x[i] = start_[i];
       for (int round = 0; round < chacha::double_rounds; ++round) {
         quarter_rounds(x[0], x[4], x[8], x[12], x[1], x[5], x[9], x[13]);
+        meanwhile(std::false_type());
         quarter_rounds(x[2], x[6], x[10], x[14], x[3], x[7], x[11], x[15]);
-        meanwhile();
+        meanwhile(std::true_type());
         quarter_rounds(x[0], x[5], x[10], x[15], x[1], x[6], x[11], x[12]);
+        meanwhile(std::false_type());
         quarter_rounds(x[2], x[7], x[8], x[13], x[3], x[4], x[9], x[14]);
-        meanwhile();
+        meanwhile(std::true_type());
       }
 #pragma GCC unroll 16
       for (int i = 0; i < 16; ++i) x[i] = Lanes::add(x[i], start_[i]);
@@ -219,8 +229,8 @@ struct ChaChaLanesCode {
     const std::uint8_t* const whole = text + len / (16 * step) * (16 * step);
     const std::uint8_t* at = text;
     columns.make(
-        [&]() __attribute__((always_inline)) {
-          if (at == whole) return;
+        [&](auto ends_round) __attribute__((always_inline)) {
+          if (!ends_round || at == whole) return;
 #pragma GCC unroll 4
           for (std::size_t i = 0; i < step; ++i) words.add(at + 16 * i);
           at += 16 * step;
@@ -230,10 +240,69 @@ struct ChaChaLanesCode {
     hash.add_padded(whole, static_cast<std::size_t>(text + len - whole));
   }
 
+  // The same of a whole group, as two sums, of its first half and of its second: of one, each block waits for the one
+  // before, and on AVX-512 the rounds do not take as long as that. A block of each after four halves of rounds of five.
+  // Fetches texts ahead, which processors do within a page alone: of 4 MiB that is 15%.
+  [[gnu::always_inline]] static inline void make_and_hash_group(Columns& columns, const Add& add, Poly1305Words& hash,
+                                                                const HalfPower& power, const std::uint8_t* text) {
+    constexpr std::size_t half = group_len / 2;
+    static_assert(half / 16 * 5 == 4 * chacha::double_rounds * 4);
+    Poly1305Words first = hash, second = hash;
+    second.h[0] = second.h[1] = second.h[2] = 0;
+    int halves = 0;
+    const std::uint8_t* ahead = add.in + 3 * group_len;
+    columns.make(
+        [&](auto) __attribute__((always_inline)) {
+          if (++halves == 5) {
+            halves = 0;
+            return;
+          }
+          if (halves % 2 == 0) {
+            __builtin_prefetch(ahead);
+            ahead += 64;
+          }
+          first.add(text);
+          second.add(text + half);
+          text += 16;
+        },
+        add);
+    first.join(power, second.h);
+    hash = first;
+  }
+
+  static void make_half_power(const Poly1305Words& hash, HalfPower& power) {
+    Poly1305Words square = hash;
+    square.h[0] = hash.r0;
+    square.h[1] = hash.r1;
+    square.h[2] = 0;
+    for (std::size_t blocks_in_half = group_len / 32; blocks_in_half > 1; blocks_in_half /= 2) {
+      std::uint64_t factor[3] = {square.h[0], square.h[1], square.h[2]};
+      square.multiply(factor);
+    }
+    std::memcpy(power, square.h, sizeof power);
+    forget_secret(&square, sizeof square);
+  }
+
   // The text from `begun` on. When encrypting, what is before that is still to be hashed.
   template <bool Encrypting>
   static Poly1305Words run_text(Columns& columns, Poly1305Words hash, const ChaChaText& text, std::size_t begun) {
     std::size_t at = begun, unhashed = Encrypting ? begun : 0;
+    if constexpr (two_sums) {
+      if (text.len - at >= least_for_two_sums) {
+        HalfPower power;
+        make_half_power(hash, power);
+        if (Encrypting) {
+          make_and_hash(columns, Add{text.in + at, text.out + at}, hash, text.out + at - unhashed, unhashed);
+          at += group_len;
+          unhashed = group_len;
+        }
+        for (; text.len - at >= group_len; at += group_len) {
+          const std::uint8_t* const hashed = Encrypting ? text.out + at - group_len : text.in + at;
+          make_and_hash_group(columns, Add{text.in + at, text.out + at}, hash, power, hashed);
+        }
+        forget_secret(&power, sizeof power);
+      }
+    }
     for (; text.len - at >= group_len; at += group_len) {
       const Add add{text.in + at, text.out + at};
       if (Encrypting) {

@@ -45,7 +45,8 @@ struct GcmLanesCode {
   static constexpr std::size_t vector_len = 16 * Lanes::blocks;
   static constexpr std::size_t group_len = vectors * vector_len;
   static constexpr std::size_t least_by_lane = 4 * group_len;  // shorter texts are slower by lane
-  // From this length on it pays to make the first blocks apart, so that no store is of two lines or pages: 5% of 256 KiB.
+  // From this length on it pays to make the first blocks apart, so that no store is of two lines or pages: 5% of 256
+  // KiB.
   static constexpr std::size_t least_aligned = std::size_t{32} << 10;
   static_assert(vectors * Lanes::blocks <= GcmLaneKey::most_powers, "a group needs a power for each block");
 
@@ -157,8 +158,8 @@ struct GcmLanesCode {
 
   // The text under the key stream; the hash after the one or the other side of it.
   template <HashedText Hashed>
-  [[gnu::always_inline]] static __m128i run_text(const GcmLaneKey& key, Counters counter, __m128i hash, const std::uint8_t* in,
-                          std::uint8_t* out, std::size_t left) {
+  [[gnu::always_inline]] static __m128i run_text(const GcmLaneKey& key, Counters counter, __m128i hash,
+                                                 const std::uint8_t* in, std::uint8_t* out, std::size_t left) {
     if constexpr (is_past_cache<Lanes>) {
       const std::size_t head = to_line(out) < left ? to_line(out) : left;  // whole blocks, or all of a text
       if (head > 0) hash = run_rest<Hashed>(key, counter, hash, in, out, head);
@@ -278,8 +279,8 @@ struct GcmLanesCode {
   }
 
   // The hash after `used` vectors, which hold `count` blocks; what follows those is zero. sums: see GhashSum.
-  [[gnu::always_inline]] static __m128i hash_vectors(const GcmLaneKey& key, Vector sums, const Vector* text, std::size_t used,
-                              std::size_t count) {
+  [[gnu::always_inline]] static __m128i hash_vectors(const GcmLaneKey& key, Vector sums, const Vector* text,
+                                                     std::size_t used, std::size_t count) {
     Sum sum = Sum::of_nothing();
     const std::size_t place = GcmLaneKey::most_powers - count;
     for (std::size_t v = used; v-- > 0;) {
@@ -292,8 +293,8 @@ struct GcmLanesCode {
 
   // Less than a group of text, one byte or more: by as many vectors as it fills, or up to twice as many.
   template <HashedText Hashed>
-  [[gnu::always_inline]] static __m128i run_rest(const GcmLaneKey& key, Counters counter, __m128i hash, const std::uint8_t* in,
-                          std::uint8_t* out, std::size_t len) {
+  [[gnu::always_inline]] static __m128i run_rest(const GcmLaneKey& key, Counters counter, __m128i hash,
+                                                 const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
     if (len <= vector_len) return run_few<Hashed, 1>(key, counter, hash, in, out, len);
     if (len <= 2 * vector_len) return run_few<Hashed, 2>(key, counter, hash, in, out, len);
     if (len <= 4 * vector_len) return run_few<Hashed, 4>(key, counter, hash, in, out, len);
@@ -301,8 +302,8 @@ struct GcmLanesCode {
   }
 
   template <HashedText Hashed, std::size_t Count>
-  [[gnu::always_inline]] static __m128i run_few(const GcmLaneKey& key, Counters counter, __m128i hash, const std::uint8_t* in,
-                         std::uint8_t* out, std::size_t len) {
+  [[gnu::always_inline]] static __m128i run_few(const GcmLaneKey& key, Counters counter, __m128i hash,
+                                                const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
     Vector blocks[Count], hashed[Count];
     make_key_stream(key, counter, blocks, [](std::size_t) {});
     const std::size_t whole = len / vector_len, rest = len % vector_len;
@@ -328,7 +329,8 @@ struct GcmLanesCode {
   }
 
   // `len` bytes, less than a vector has, and zeros after them. buffer: memory for that, which the caller wipes.
-  [[gnu::always_inline]] static Vector load_padded(std::uint8_t (&buffer)[vector_len], const std::uint8_t* bytes, std::size_t len) {
+  [[gnu::always_inline]] static Vector load_padded(std::uint8_t (&buffer)[vector_len], const std::uint8_t* bytes,
+                                                   std::size_t len) {
     std::memset(buffer, 0, vector_len);
     copy_short(buffer, bytes, len);
     return Lanes::load(buffer);

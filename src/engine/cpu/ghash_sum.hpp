@@ -49,9 +49,8 @@ struct GhashSum {
     if constexpr (adds_three<Lanes>) {
       add_middle(x, factor);
     } else {
-      middle = Lanes::exclusive_or(middle,
-                                   Lanes::template multiply<0x00>(Lanes::exclusive_or(x, Lanes::swap_halves(x)),
-                                                                  load_factor<ByLane>(key.sums[place])));
+      middle = Lanes::exclusive_or(middle, Lanes::template multiply<0x00>(Lanes::exclusive_or(x, Lanes::swap_halves(x)),
+                                                                          load_factor<ByLane>(key.sums[place])));
     }
   }
 
