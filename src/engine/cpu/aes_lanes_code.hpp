@@ -172,7 +172,10 @@ struct AesLanesCode {
   // Whole groups, then what is left of the text in a buffer of a group.
   template <class Step>
   static void run_groups(const Step& step, const std::uint8_t* in, std::uint8_t* out, std::size_t len) {
-    for (; len >= group_len; len -= group_len, in += group_len, out += group_len) step(in, out);
+    for (; len >= group_len; len -= group_len, in += group_len, out += group_len) {
+      for (std::size_t v = 0; v < vectors; ++v) fetch_ahead<Lanes>(in + vector_len * v);
+      step(in, out);
+    }
     end_stores<Lanes>();
     if (len == 0) return;
     alignas(64) std::uint8_t rest[group_len] = {};

@@ -50,6 +50,15 @@ inline void end_stores() {
   if constexpr (is_past_cache<Lanes>) _mm_sfence();
 }
 
+// Fetches a line of a text into the first cache, some groups before it is used: processors do it only within a page. 1
+// to 2 KiB are equally good, 4 KiB gain half of it. Vectors of 512 bits: measured with no others.
+template <class Lanes>
+[[gnu::always_inline]] inline void fetch_ahead(const std::uint8_t* text) {
+  if constexpr (sizeof(typename Lanes::Vector) == 64) {
+    _mm_prefetch(reinterpret_cast<const char*>(text + 1536), _MM_HINT_T0);
+  }
+}
+
 // At the end of what others call: their SSE instructions wait for registers whose upper halves are in use. Compilers
 // see to that, but GCC 12 does not where a function took such a vector by value: on a Xeon, GCM of 65 to 511 bytes took
 // 165 ns where it takes 40 to 70.
