@@ -195,8 +195,8 @@ class Batch(Uncopied):
         alone.
 
         stream: as of `Cipher.encrypt`; None takes the current stream of the first array's library.
-        ValueError: two messages encrypt with the same GCM key and nonce. EngineError: no result is
-                    valid.
+        ValueError: an AEAD other than GCM-SIV encrypts two messages with the same key and nonce.
+        EngineError: no result is valid.
         RuntimeError: the batch has run.
         """
         messages, pointer = self._begin(stream)

@@ -213,7 +213,8 @@ def run_columns(
 
     A message that fails is told by `status`, or by `raise_for_status()`; the others are
     not disturbed. ValueError, before anything is written: a length, offset or index is wrong, or
-    two messages encrypt with the same GCM key and nonce.
+    an AEAD other than GCM-SIV encrypts two messages with the same key and nonce. IVs of other
+    algorithms are not compared.
 
     >>> import warpcipher as wc
     >>> ivs = bytes(12) + b"another iv !"
