@@ -39,6 +39,9 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
   return PyObject_CallMethod(module.ptr(), "of", "O", self_of(self)->target);
 }
 
+// `help` asks for it past get_attribute().
+PyObject* get_doc(PyObject* self, void*) { return PyObject_GetAttrString(self_of(self)->target, "__doc__"); }
+
 // Of a method: the object's own, when it is asked for without being called at once.
 PyObject* bind_to(PyObject* self, PyObject* instance, PyObject*) {
   if (instance == nullptr || instance == Py_None) {
@@ -48,6 +51,12 @@ PyObject* bind_to(PyObject* self, PyObject* instance, PyObject*) {
   const nb::object types = nb::steal(PyImport_ImportModule("types"));
   if (!types.is_valid()) return nullptr;
   return PyObject_CallMethod(types.ptr(), "MethodType", "OO", self, instance);
+}
+
+// Of a function: itself, in a class too. `inspect.isroutine`, and so `help`, knows native functions by this.
+PyObject* bind_to_nothing(PyObject* self, PyObject*, PyObject*) {
+  Py_INCREF(self);
+  return self;
 }
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
@@ -75,14 +84,18 @@ nb::handle function_type, method_type;
 PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Signed, vectorcall), READONLY, nullptr},
                          {nullptr, 0, 0, 0, nullptr}};
 
+PyGetSetDef computed[] = {{"__doc__", &get_doc, nullptr, nullptr, nullptr},
+                          {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
 nb::object make_type(const char* name, bool is_method) {
   PyType_Slot slots[] = {{Py_tp_members, members},
+                         {Py_tp_getset, computed},
                          {Py_tp_getattro, reinterpret_cast<void*>(&get_attribute)},
                          {Py_tp_call, reinterpret_cast<void*>(&PyVectorcall_Call)},
                          {Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
                          {Py_tp_clear, reinterpret_cast<void*>(&clear)},
                          {Py_tp_dealloc, reinterpret_cast<void*>(&release)},
-                         {is_method ? Py_tp_descr_get : 0, is_method ? reinterpret_cast<void*>(&bind_to) : nullptr},
+                         {Py_tp_descr_get, reinterpret_cast<void*>(is_method ? &bind_to : &bind_to_nothing)},
                          {0, nullptr}};
   const unsigned flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
                          Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE |

@@ -135,3 +135,15 @@ def test_signatures_of_native_code_are_right() -> None:
         assert box.decrypt(nonce, kept(nonce, data=b"text", associated_data=None), None) == b"text"
         with pytest.raises(TypeError, match="incompatible function arguments"):
             kept(nonce)
+
+
+def test_help_shows_native_functions() -> None:
+    import pydoc
+
+    box = wc.aead.AESGCM
+    assert "The ciphertext and its tag" in pydoc.plain(pydoc.render_doc(box.encrypt))
+    page = pydoc.plain(pydoc.render_doc(box))
+    assert "A random key of 128, 192 or 256 bits" in page
+    assert "SignedFunction object" not in page
+    assert "page-locked memory" in pydoc.plain(pydoc.render_doc(wc.pinned))
+    assert len(box.generate_key(128)) == len(box(bytes(16)).generate_key(128)) == 16
