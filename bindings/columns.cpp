@@ -83,6 +83,20 @@ std::size_t iv_len_of(std::size_t size, std::size_t count, const Algorithm& algo
   return count != 0 ? size / count : 0;
 }
 
+// Texts that are back to back are all of data: what they leave would be left out in silence. Too long ones are refused
+// by the run, which says which leaves the buffer.
+void check_sum(std::span<const std::uint64_t> lengths, std::size_t size) {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t length : lengths) {
+    if (length > size - sum) return;
+    sum += length;
+  }
+  if (sum < size) {
+    throw Error(Status::invalid_argument, "lengths add up to " + std::to_string(sum) + ", data holds " +
+                                              std::to_string(size) + ": give offsets, or the part of data alone");
+  }
+}
+
 std::span<Result> results_in(nb::handle bytes, std::size_t count) {
   return {reinterpret_cast<Result*>(bytes_of(bytes)), count};
 }
@@ -153,6 +167,8 @@ nb::tuple run(nb::handle call_object) {
   check_given(call.aad_offsets, aad_offsets, "aad_offsets", count, "messages");
   check_given(call.aad_lengths, aad_lengths, "aad_lengths", count, "messages");
   check_given(call.out_offsets, out_offsets, "out_offsets", count, "messages");
+
+  if (call.offsets.is_none() && in.device() == host_device) check_sum(lengths.values(), in.size());
 
   nb::object output = call.out;
   if (call.out.is_none()) {

@@ -192,7 +192,8 @@ def run_columns(
     keys:        bytes or a `Key` for all messages, or a sequence of them with key_index.
     data:        one buffer or array that holds all inputs.
     lengths:     bytes of input of each message; an AEAD's input to decrypt counts its tag.
-    offsets:     where each begins in data; None: back to back.
+    offsets:     where each begins in data; None: back to back, and in host memory they are all of
+                 data: ValueError where some is left.
     key_index:   the key of each message, from 0; None where there is one key.
     ivs:         the IVs of all messages, one after the other, of one length, which is that of ivs
                  over the number of messages. 12 bytes for several messages are refused to encrypt

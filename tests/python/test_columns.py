@@ -276,6 +276,12 @@ REFUSED: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     "huge key index": (ValueError, "key_index", {"key_index": [0, 1 << 40]}),
     "key index count": (ValueError, "key_index", {"key_index": []}),
     "lengths beyond data": (ValueError, "leaves the buffer", {"lengths": [8, 9]}),
+    "lengths short of data": (
+        ValueError,
+        "lengths add up to 15, data holds 16",
+        {"lengths": [8, 7]},
+    ),
+    "no lengths": (ValueError, "lengths add up to 0", {"lengths": [], "ivs": None}),
     "huge lengths": (ValueError, "2\\^62|leaves", {"lengths": [8, (1 << 64) - 1]}),
     "huge offset": (ValueError, "leaves the buffer", {"offsets": [0, (1 << 64) - 1]}),
     "negative length": (ValueError, "lengths", {"lengths": [8, -1]}),
