@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from pathlib import Path
 
 import pytest
 import warpcipher as wc
 from parquet_cases import KEY, KEYS, table, write
-from warpcipher import parquet
+from warpcipher import keys, parquet
 
 
 @pytest.fixture
@@ -66,8 +67,7 @@ def test_the_first_error_ends_it(folder: Path) -> None:
     assert next(reader)[0].endswith("a.parquet")
     with pytest.raises(wc.InvalidTag) as caught:
         next(reader)
-    notes = getattr(caught.value, "__notes__", ["while reading b/c.parquet"])
-    assert notes[0].endswith("b/c.parquet")
+    assert str(caught.value).startswith(f"{folder / 'b/c.parquet'}: ")
     with pytest.raises(StopIteration):
         next(reader)
 
@@ -85,3 +85,26 @@ def test_where_there_is_nothing(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         parquet.read_dataset(tmp_path / "none.parquet", KEY)
     assert list(parquet.read_tables([], KEY)) == []
+    with pytest.raises(ValueError, match="paths is empty"):
+        parquet.read_dataset([], KEY)
+
+
+def test_an_error_of_io_names_the_file_and_the_key(folder: Path) -> None:
+    missing = folder / "no.key"
+    with pytest.raises(FileNotFoundError) as caught:
+        parquet.read_dataset(folder / "e.parquet", keys.from_file(missing))
+    assert "e.parquet" in str(caught.value)
+    assert "no.key" in str(caught.value)
+
+
+def test_columns_of_folders_are_not_lost_in_silence(tmp_path: Path) -> None:
+    for year in (2020, 2021):
+        path = tmp_path / f"year={year}/x.parquet"
+        path.parent.mkdir()
+        path.write_bytes(write(table(10)))
+    with pytest.warns(UserWarning, match="the column year is in the names of folders") as told:
+        assert parquet.read_dataset(tmp_path, KEY).num_rows == 20
+    assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parquet.read_dataset(tmp_path, KEY, ["a"])  # which asks for none

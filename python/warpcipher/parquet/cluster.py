@@ -23,7 +23,7 @@ from .._errors import EngineError
 from ..keys import KeySource
 from . import metadata as md
 from .keyring import Keys
-from .many import find_files
+from .many import find_files, name_file
 from .reading import ParquetFile, open, read_table
 from .source import load_fsspec
 
@@ -54,7 +54,7 @@ class TableTask:
     version: str
 
     def read(self, paths: Iterable[str], has_gpu: bool) -> Iterator[pyarrow.Table]:
-        """The rows of some files as blocks. Raises as `read_table`, with the path in a note."""
+        """The rows of some files as blocks. Raises as `read_table`; errors name the path."""
         if wc.__version__ != self.version:
             raise EngineError(
                 f"a node has warpcipher {wc.__version__}, and the driver {self.version}"
@@ -65,8 +65,7 @@ class TableTask:
             try:
                 yield from self._read_file(path, keys, engine)
             except Exception as error:
-                if hasattr(error, "add_note"):  # Python 3.11
-                    error.add_note(f"while reading {path}")
+                name_file(error, path)
                 raise
 
     def _read_file(self, path: str, keys: Keys | None, engine: str) -> Iterator[pyarrow.Table]:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
+import warnings
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -50,6 +52,24 @@ def _is_data(name: str) -> bool:
     return name.endswith(SUFFIX) and not any(part[0] in "._" for part in parts)
 
 
+def name_file(error: Exception, path: str) -> None:
+    """Has the text of an error name the file that was being read."""
+    if path in str(error):
+        return
+    if isinstance(error, OSError) and error.strerror is not None:
+        error.strerror = f"{error.strerror} (while reading {path})"
+    elif len(error.args) == 1 and isinstance(error.args[0], str):
+        error.args = (f"{path}: {error.args[0]}",)
+    elif hasattr(error, "add_note"):  # Python 3.11
+        error.add_note(f"while reading {path}")
+
+
+def _partitions(path: str) -> set[str]:
+    """The columns that folders of a path name, as Hive does: "year=2020"."""
+    found = (re.fullmatch(r"([^=]+)=.*", folder) for folder in path.split("/")[:-1])
+    return {each[1] for each in found if each}
+
+
 def read_tables(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     keys: Keys | None = None,
@@ -62,7 +82,8 @@ def read_tables(
 
     paths: files, directories (see `find_files`) and URLs that fsspec knows, or one of them. Other
     arguments as for `read_table`; `keys` is asked for each file. At most two files are in memory
-    besides the one that was handed out. The first error ends it, with the path in a note.
+    besides the one that was handed out. The first error ends it; its text names the path. A column
+    that is in the names of folders alone ("year=2020") is left out, with a UserWarning.
     """
     chosen = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     files = [file for path in chosen for file in find_files(path)]
@@ -72,15 +93,23 @@ def read_tables(
         try:
             return read_table(path, keys, names, aad_prefix, engine=engine)
         except Exception as error:
-            if hasattr(error, "add_note"):  # Python 3.11
-                error.add_note(f"while reading {path}")
+            name_file(error, path)
             raise
 
     with ThreadPoolExecutor(AT_ONCE, "warpcipher-tables") as pool:
         coming = [pool.submit(read, path) for path in files[:AT_ONCE]]
+        lost: set[str] = set()
         try:
             for number, path in enumerate(files):
                 table = coming.pop(0).result()
+                for name in _partitions(path) - lost if names is None else ():
+                    if name not in table.column_names:
+                        lost.add(name)
+                        warnings.warn(
+                            f"{path}: the column {name} is in the names of folders alone, which "
+                            "are not read: it is left out",
+                            stacklevel=2,
+                        )
                 if number + AT_ONCE < len(files):
                     coming.append(pool.submit(read, files[number + AT_ONCE]))
                 yield path, table
@@ -98,6 +127,8 @@ def read_dataset(
     engine: str = "auto",
 ) -> pyarrow.Table:
     """The rows of many files as one table, in the order of the paths. Arguments and errors are
-    those of `read_tables`; files must have one schema."""
+    those of `read_tables`; files must have one schema. ValueError where there is no file."""
     tables = [table for _, table in read_tables(paths, keys, columns, aad_prefix, engine=engine)]
+    if not tables:
+        raise ValueError("paths is empty: a table takes at least one file")
     return importlib.import_module("pyarrow").concat_tables(tables)
