@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import itertools
 from pathlib import Path
@@ -163,9 +164,9 @@ def test_bloom_filters_stay(tmp_path: Path, algorithm: str) -> None:
 
 def test_a_table_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    path.write_bytes(write(table()))
+    path.write_bytes(b"of before")
     path.chmod(0o600)
-    parquet.rekey(path, path, KEY, EncryptionConfig(KEYS[32]))
+    parquet.rekey(write(table()), path, KEY, EncryptionConfig(KEYS[32]))
     assert path.stat().st_mode & 0o777 == 0o600
     assert [entry.name for entry in tmp_path.iterdir()] == ["t.parquet"]
 
@@ -198,6 +199,32 @@ def test_rekey_changes_everything_that_config_says(tmp_path: Path) -> None:
         parquet.encrypt(second, io.BytesIO(), config)
     with pytest.raises(ValueError, match="the file is not encrypted: `encrypt`"):
         parquet.rekey(write(content, None), io.BytesIO(), None, config)
+
+
+def test_the_source_is_no_dest(tmp_path: Path) -> None:
+    plain, whole, link = (tmp_path / name for name in ("plain", "whole", "link"))
+    plain.write_bytes(write(table(), None))
+    whole.write_bytes(write(table(), KEY))
+    link.hardlink_to(plain)
+    before = plain.read_bytes(), whole.read_bytes()
+    config = EncryptionConfig(KEY)
+    for dest in (plain, str(plain), link):
+        with pytest.raises(ValueError, match="dest is the source, .*plain: give another path"):
+            parquet.encrypt(plain, dest, config)
+    with plain.open("r+b") as file, pytest.raises(ValueError, match="dest is the source"):
+        parquet.encrypt(file, file, config)
+    with pytest.raises(ValueError, match="dest is the source"):
+        parquet.rekey(whole, whole, KEY, config)
+    with pytest.raises(ValueError, match="dest is the source"):
+        parquet.to_plain(whole, KEY, whole)
+    url = whole.as_uri()
+    if importlib.util.find_spec("fsspec"):
+        with pytest.raises(ValueError, match="dest is the source"):
+            parquet.to_plain(url, KEY, url)
+    assert (plain.read_bytes(), whole.read_bytes()) == before
+    assert len(list(tmp_path.iterdir())) == 3
+    parquet.to_plain(whole, KEY, plain)  # another file is replaced
+    assert parquet.read_table(plain).equals(table())
 
 
 @pytest.mark.parametrize("rows", [0, 1])

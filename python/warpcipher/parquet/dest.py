@@ -10,8 +10,31 @@ from typing import Any, TypeAlias, Union
 
 from ..formats.replaced import replaced
 from ..formats.whole import Writer
+from .source import Source, identity_of, load_fsspec
 
 Dest: TypeAlias = Union[str, "os.PathLike[str]", Writer]
+
+
+def refuse_source(source: Source, dest: Dest | None) -> None:
+    """Raises ValueError where the output would take the place of the file that is read: a lost key
+    would then lose the data."""
+    if isinstance(dest, str) and "://" in dest:
+        same = dest == source.url
+    else:
+        found = source.identity
+        same = found is not None and found == _identity(dest)
+    if same:
+        raise ValueError(f"dest is the source, {source.name}: give another path")
+
+
+def _identity(dest: Dest | None) -> tuple[int, int] | None:
+    """Device and inode of what is there; None where there is nothing."""
+    try:
+        if isinstance(dest, (str, os.PathLike)):
+            return identity_of(os.stat(dest))  # noqa: PTH116
+        return identity_of(os.fstat(dest.fileno()))  # type: ignore[union-attr]
+    except (OSError, AttributeError, TypeError, ValueError):
+        return None
 
 
 @contextlib.contextmanager
@@ -36,8 +59,6 @@ def writing(dest: Dest) -> Iterator[Writer]:
 def _open_url(url: str) -> Iterator[Any]:
     """A transaction of fsspec: closing the file alone would give a part of it the final name. The
     file system is one of its own, because a transaction takes in all that is written through it."""
-    from .source import load_fsspec
-
     system, path = load_fsspec(url).core.url_to_fs(url, skip_instance_cache=True)
     with system.transaction, system.open(path, "wb") as file:
         yield file

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ..formats.whole import Writer, write_whole
 from . import metadata as md
 from .config import ColumnKey, EncryptionConfig
-from .dest import Dest, writing
+from .dest import Dest, refuse_source, writing
 from .extras import place_pages, read_extras
 from .file import File
 from .footer import ENCRYPTED_MAGIC, PLAIN_MAGIC, algorithm_struct, signature
@@ -87,6 +87,7 @@ def rekey(
 
 
 def _write(file: File, dest: Dest, config: EncryptionConfig, progress: Progress | None) -> int:
+    refuse_source(file.source, dest)
     job = _Encryption(file, config)
     with writing(dest) as writer:
         return job.run(writer, progress)

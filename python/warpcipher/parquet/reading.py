@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .cudf import Decoder
 from .decode import ArrowDecoder
-from .dest import Dest, writing
+from .dest import Dest, refuse_source, writing
 from .device import Device
 from .file import File
 from .footer import PLAIN_MAGIC, describe
@@ -210,12 +210,13 @@ def to_plain(
     """A plain Parquet file with the content of an encrypted one, which any reader reads.
 
     Pages are not decoded: encodings, compression, statistics, indexes and Bloom filters stay.
-    dest: a path, which is replaced when all is written; a URL that fsspec knows; a binary file
+    dest: a path, which is replaced when all is written, and is not the source's; a URL that fsspec knows; a binary file
     object; None returns the file as a bytearray. Otherwise returns the bytes written. progress:
     called with the number of encrypted bytes that are done. Raises as `ParquetFile.column_chunks`;
     what a file object took until then is incomplete: discard it.
     """
     with opened_file(source, keys, aad_prefix, engine) as file:
+        refuse_source(file.source, dest)
         image = Image(file, file.choose_row_groups(None), file.choose_columns(None))
         if dest is not None:
             with writing(dest) as writer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import stat
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -33,7 +34,9 @@ class Source:
         self._file: Any = None
         self._close_file = False
         self._lock = threading.Lock()
+        self.url: str | None = None
         if isinstance(source, str) and "://" in source:
+            self.url = source
             source = load_fsspec(source).open(source, "rb").open()
             self._close_file = True
         if isinstance(source, (str, os.PathLike)):
@@ -59,6 +62,16 @@ class Source:
     def descriptor(self) -> int:
         """Of a file that takes pread(); -1 where it lies elsewhere."""
         return self._descriptor
+
+    @property
+    def identity(self) -> tuple[int, int] | None:
+        """Device and inode; None of what is no file of this machine."""
+        try:
+            if self._descriptor >= 0:
+                return identity_of(os.fstat(self._descriptor))
+            return identity_of(os.fstat(self._file.fileno()))
+        except (OSError, AttributeError, TypeError, ValueError):
+            return None
 
     @property
     def is_fetched(self) -> bool:
@@ -151,6 +164,12 @@ class Source:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def identity_of(status: os.stat_result) -> tuple[int, int] | None:
+    """Device and inode of a regular file: what is written over another (a pipe, /dev/null) is no
+    harm."""
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
 def load_fsspec(url: str) -> Any:
