@@ -76,7 +76,8 @@ def test_rekey_keeps_the_rest(folder: Path) -> None:
         assert parquet.read_table(folder / name, keys).equals(table())
     assert kinds[0] == kinds[1] == ["column key", "footer key", "none", "none", "none"]
     failed = run(*command, "-o", "z", "x", cwd=folder, expect=2)
-    assert b"column a has a key of its own: give it a new one" in failed.stderr
+    assert b"column a has a key of its own: give it a new one in column_keys" in failed.stderr
+    assert b"--new-column-key a=FILE" in failed.stderr
     assert not (folder / "z").exists()
 
 

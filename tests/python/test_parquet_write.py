@@ -195,8 +195,9 @@ def test_rekey_changes_everything_that_config_says(tmp_path: Path) -> None:
             "none",
             "footer key",
         ]
-    with pytest.raises(ValueError, match="the footer is encrypted: give keys"):
-        parquet.encrypt(second, io.BytesIO(), config)
+    for encrypted in (second, third):
+        with pytest.raises(ValueError, match="encrypted already: `rekey` gives it other keys"):
+            parquet.encrypt(encrypted, io.BytesIO(), config)
     with pytest.raises(ValueError, match="the file is not encrypted: `encrypt`"):
         parquet.rekey(write(content, None), io.BytesIO(), None, config)
 

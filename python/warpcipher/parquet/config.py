@@ -85,7 +85,10 @@ class EncryptionConfig:
             if column.encryption == "footer key" and number not in new:
                 under_footer_key.append(column.name)
             if column.encryption == "column key" and number not in new:
-                raise ValueError(f"column {column.name} has a key of its own: give it a new one")
+                raise ValueError(
+                    f"column {column.name} has a key of its own: give it a new one in column_keys "
+                    f"(--new-column-key {column.name}=FILE in the command)"
+                )
         return cls(
             footer_key,
             footer_key_metadata,

@@ -15,7 +15,7 @@ from .extras import place_pages, read_extras
 from .file import File
 from .footer import ENCRYPTED_MAGIC, PLAIN_MAGIC, algorithm_struct, signature
 from .image import BackgroundWriter, Image, Progress, Turns
-from .keyring import Keys
+from .keyring import Keys, NoKeysError
 from .modules import (
     BLOOM_BITSET,
     BLOOM_HEADER,
@@ -40,6 +40,7 @@ UNIQUE = 8
 """Bytes of the file's own part of each AAD, as pyarrow and parquet-java make them."""
 
 _Chunk = tuple[int, int]
+_ENCRYPTED = "the file is encrypted already: `rekey` gives it other keys"
 _THREADS = "warpcipher-parquet"
 
 
@@ -58,9 +59,13 @@ def encrypt(
     ValueError where the file goes beyond the format's limits (32,768 row groups, columns, and pages
     of a chunk; 2^32 modules under one key), FormatError where it is not what Parquet says.
     """
-    with opened_file(source, None, None, engine) as file:
+    try:
+        opened = opened_file(source, None, None, engine)
+    except NoKeysError:
+        raise ValueError(_ENCRYPTED) from None
+    with opened as file:
         if file.crypto is not None:
-            raise ValueError("the file is encrypted already: `rekey` gives it other keys")
+            raise ValueError(_ENCRYPTED)
         return _write(file, dest, config, progress)
 
 

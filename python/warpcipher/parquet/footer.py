@@ -16,7 +16,7 @@ import warpcipher as wc
 
 from ..formats import FormatError
 from . import metadata as md
-from .keyring import KeyRing, Keys
+from .keyring import KeyRing, Keys, NoKeysError
 from .modules import (
     ALGORITHMS,
     FOOTER,
@@ -101,7 +101,7 @@ def read_footer(
     magic, data = tail(source)
     if magic == ENCRYPTED_MAGIC:
         if keys is None:
-            raise ValueError("the footer is encrypted: give keys")
+            raise NoKeysError("the footer is encrypted: give keys")
         ring = KeyRing(keys)
         return _read_encrypted(data, ring, aad_prefix, engine), ring
     fields, end = read(data, md.OUTLINE_SHAPE, "the footer")
@@ -121,7 +121,7 @@ def read_footer(
             f"{SIGNATURE}"
         )
     if keys is None:
-        raise ValueError("columns of the file are encrypted: give keys")
+        raise NoKeysError("columns of the file are encrypted: give keys")
     ring = KeyRing(keys)
     crypto, prefix, stored = _algorithm(algorithm, aad_prefix)
     metadata = md.binary(fields, md.FOOTER_KEY_METADATA, "the footer's key metadata") or b""

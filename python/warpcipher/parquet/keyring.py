@@ -24,6 +24,10 @@ class MissingKeyError(ValueError):
     """No key was given for a footer or a column."""
 
 
+class NoKeysError(ValueError):
+    """The file is encrypted, and no keys were given at all."""
+
+
 class KeyRing:
     """Finds keys, and asks for each once."""
 
