@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shlex
@@ -17,7 +18,7 @@ from warpcipher.cli.app import COMMANDS
 
 DOCS = Path(__file__).parents[2] / "docs"
 # And the least number of examples in each.
-PAGES = {"cli.md": 20, "guides/files.md": 8, "guides/research.md": 3, "search.md": 8}
+PAGES = {"cli.md": 20, "guides/files.md": 8, "guides/research.md": 3, "search.md": 8, "parquet.md": 5}
 
 
 def examples(page: Path) -> list[tuple[str, str]]:
@@ -51,6 +52,11 @@ def test_examples(tmp_path: Path, name: str) -> None:
     (folder / "photos/2024/a.jpg").write_bytes(os.urandom(1000))
     (folder / "photos/b.jpg").write_bytes(os.urandom(2000))
     (folder / "report.pdf").write_bytes(os.urandom(300_000))
+    if name == "parquet.md":
+        pyarrow = pytest.importorskip("pyarrow")
+        importlib.import_module("pyarrow.parquet").write_table(
+            pyarrow.table({"id": [1, 2], "ssn": ["1", "2"]}), folder / "plain.parquet"
+        )
     (folder / "notes.txt").write_text("some notes\n")
     command = tmp_path / "bin/warpcipher"
     command.parent.mkdir()

@@ -16,7 +16,7 @@ import warpcipher as wc
 
 from ..formats import FormatError
 from . import metadata as md
-from .keyring import KeyRing, Keys, NoKeysError
+from .keyring import KeyRing, Keys, MissingKeyError, NoKeysError
 from .modules import (
     ALGORITHMS,
     FOOTER,
@@ -127,7 +127,13 @@ def read_footer(
     metadata = md.binary(fields, md.FOOTER_KEY_METADATA, "the footer's key metadata") or b""
     key = None
     if check_footer:
-        key = ring.footer(metadata)
+        try:
+            key = ring.footer(metadata)
+        except MissingKeyError as error:
+            raise MissingKeyError(
+                f"{error}; with open(..., check_footer=False) what is plain, and columns whose keys "
+                "are there, can be read without verifying the footer's signature"
+            ) from None
         verify(data[:end], data[end:], key, crypto)
     return Footer(data[:end], fields, False, crypto, key, metadata, prefix, stored), ring
 
