@@ -18,7 +18,13 @@ from warpcipher.cli.app import COMMANDS
 
 DOCS = Path(__file__).parents[2] / "docs"
 # And the least number of examples in each.
-PAGES = {"cli.md": 20, "guides/files.md": 8, "guides/research.md": 3, "search.md": 8, "parquet.md": 5}
+PAGES = {
+    "cli.md": 20,
+    "guides/files.md": 8,
+    "guides/research.md": 3,
+    "search.md": 8,
+    "parquet.md": 5,
+}
 
 
 def examples(page: Path) -> list[tuple[str, str]]:

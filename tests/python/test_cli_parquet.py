@@ -150,7 +150,11 @@ def test_info(folder: Path) -> None:
             2,
             "no column 'y'",
         ),
-        (("encrypt", "--key", "key", "-o", "x", "t.parquet"), 2, "encrypted already: `rekey` gives it other keys"),
+        (
+            ("encrypt", "--key", "key", "-o", "x", "t.parquet"),
+            2,
+            "encrypted already: `rekey` gives it other keys",
+        ),
         (("encrypt", "--key", "t.parquet", "-o", "x", "plain.parquet"), 2, "an AES key"),
         (
             ("rekey", "--key", "key", "--new-key", "new", "-o", "x", "plain.parquet"),

@@ -210,7 +210,7 @@ def test_the_source_is_no_dest(tmp_path: Path) -> None:
     before = plain.read_bytes(), whole.read_bytes()
     config = EncryptionConfig(KEY)
     for dest in (plain, str(plain), link):
-        with pytest.raises(ValueError, match="dest is the source, .*plain: give another path"):
+        with pytest.raises(ValueError, match=r"dest is the source, .*plain: give another path"):
             parquet.encrypt(plain, dest, config)
     with plain.open("r+b") as file, pytest.raises(ValueError, match="dest is the source"):
         parquet.encrypt(file, file, config)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import warpcipher as wc
+from warpcipher import parquet, weights
 
 KEY, IV = bytes(16), bytes(16)
 MESSAGE = ("aes-128-ctr", "encrypt", KEY, b"text")
@@ -49,6 +50,13 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     # Two that went on from one place would use its nonces twice.
     "ChunkEncryptor": lambda: COBBLESTONE.encryptor(KEY, wc.formats.Options()),
     "ChunkDecryptor": lambda: COBBLESTONE.decryptor(KEY, sealed().getvalue(), wc.formats.Options()),
+    # A pickle would hold the secret in plain.
+    "Identity": lambda: wc.formats.age.Identity(bytes(32)),
+    "Passphrase": lambda: wc.formats.age.Passphrase("a secret"),
+    "SecretKey": lambda: wc.formats.crypt4gh.SecretKey(bytes(32)),
+    "CryptotensorsKey": lambda: weights.CryptotensorsKey(bytes(32), sign=bytes(32)),
+    "EncryptionConfig": lambda: parquet.EncryptionConfig(KEY),
+    "StandardKeyMetadata": lambda: parquet.StandardKeyMetadata(KEY),
     "DecryptingReader": lambda: wc.formats.open(sealed(), KEY).raw,
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from .._uncopied import Uncopied
 from .file import File
 from .keyring import Key, check_key
 from .modules import ALGORITHMS, GCM
@@ -21,7 +22,7 @@ class ColumnKey(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EncryptionConfig:
+class EncryptionConfig(Uncopied):
     """How `encrypt` encrypts a file. Keys have 16, 24 or 32 bytes, or are sources of
     `warpcipher.keys`.
 

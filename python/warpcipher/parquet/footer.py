@@ -131,8 +131,8 @@ def read_footer(
             key = ring.footer(metadata)
         except MissingKeyError as error:
             raise MissingKeyError(
-                f"{error}; with open(..., check_footer=False) what is plain, and columns whose keys "
-                "are there, can be read without verifying the footer's signature"
+                f"{error}; with open(..., check_footer=False) what is plain, and columns whose "
+                "keys are there, can be read without verifying the footer's signature"
             ) from None
         verify(data[:end], data[end:], key, crypto)
     return Footer(data[:end], fields, False, crypto, key, metadata, prefix, stored), ring

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .._uncopied import Uncopied
 from ..formats import FormatError
 from .keyring import check_key
 from .reading import ParquetFile, open, read_table
@@ -29,7 +30,7 @@ _LONGEST = 10
 
 
 @dataclass(frozen=True)
-class StandardKeyMetadata:
+class StandardKeyMetadata(Uncopied):
     """What a manifest says of the key of a file: `StandardKeyMetadata` of Iceberg.
 
     encryption_key: 16, 24 or 32 bytes. aad_prefix: None where there is none. file_length: in bytes,

@@ -210,8 +210,8 @@ def to_plain(
     """A plain Parquet file with the content of an encrypted one, which any reader reads.
 
     Pages are not decoded: encodings, compression, statistics, indexes and Bloom filters stay.
-    dest: a path, which is replaced when all is written, and is not the source's; a URL that fsspec knows; a binary file
-    object; None returns the file as a bytearray. Otherwise returns the bytes written. progress:
+    dest: a path, which is replaced when all is written, and is not the source's; a URL that fsspec
+    knows; a binary file object; None returns the file as a bytearray. Otherwise returns the bytes written. progress:
     called with the number of encrypted bytes that are done. Raises as `ParquetFile.column_chunks`;
     what a file object took until then is incomplete: discard it.
     """

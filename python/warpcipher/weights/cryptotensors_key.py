@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from .. import keys
+from .._uncopied import Uncopied
 from . import ed25519
 
 ALGORITHMS = {
@@ -25,7 +26,7 @@ LONGEST_JWK = 1 << 20
 
 
 @dataclass(frozen=True)
-class CryptotensorsKey:
+class CryptotensorsKey(Uncopied):
     """The keys of a cryptotensors file; given as `key` to whatever takes a model's key.
 
     wrapping:   wraps the keys of the tensors: 16 or 32 bytes, or what `warpcipher.keys.resolve`

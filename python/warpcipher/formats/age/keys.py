@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 import warpcipher as wc
 
+from ..._uncopied import Uncopied
 from .. import bech32, curve25519
 from ..layout import FormatError
 from .header import Stanza, decode, encode, told
@@ -112,7 +113,7 @@ def _x25519_key(shared: bytes, share: bytes, recipient: bytes) -> bytes:
 
 
 @dataclass(frozen=True)
-class Identity:
+class Identity(Uncopied):
     """A secret key: it opens what was encrypted to its recipient. secret: 32 bytes."""
 
     secret: bytes = field(repr=False)
@@ -178,7 +179,7 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Passphrase:
+class Passphrase(Uncopied):
     """A passphrase: encrypts and opens. text: str (UTF-8) or bytes.
 
     work_factor: of what is encrypted: 2^work_factor KiB of memory, 18 by default.

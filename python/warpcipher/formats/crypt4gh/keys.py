@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 import warpcipher as wc
 
+from ..._uncopied import Uncopied
 from .. import curve25519
 
 MAGIC = b"c4gh-v1"
@@ -55,7 +56,7 @@ class PublicKey:
 
 
 @dataclass(frozen=True)
-class SecretKey:
+class SecretKey(Uncopied):
     """A reader's secret key: it opens what was encrypted to its public one. secret: 32 bytes."""
 
     secret: bytes = field(repr=False)
