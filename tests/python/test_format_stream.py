@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from format_cases import CASES, Case, paint
@@ -306,3 +307,9 @@ def test_an_interrupt_ends_a_run_that_waits_for_input() -> None:
         assert child.stdout.readline() == "interrupted\n"
         child.stdin.close()
         assert child.wait(30) == 0
+
+
+@pytest.mark.parametrize("call", [formats.encrypt_stream, formats.decrypt_stream])
+def test_options_of_another_type(call: Any) -> None:
+    with pytest.raises(TypeError, match=r"options is dict: expected warpcipher\.formats\.Options"):
+        call(io.BytesIO(), io.BytesIO(), bytes(32), options={"context": b""})

@@ -106,7 +106,7 @@ def test_no_metadata_is_none(tmp_path: Path) -> None:
         assert model.info("a") == ("F64", (1,), 0, 8)
         with pytest.raises(KeyError, match="no tensor 'b'"):
             model.get_tensor("b")
-    with pytest.raises(KeyError, match="closed"):
+    with pytest.raises(ValueError, match="closed"):
         model.get_tensor("a")
     with pytest.raises(ValueError, match="the model is closed"):
         model.metadata()

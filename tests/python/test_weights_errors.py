@@ -165,3 +165,15 @@ def test_a_key_of_no_format_says_where_keys_come_from(tmp_path: Path) -> None:
     found = message(ValueError, tmp_path, "very-secret")
     assert "warpcipher.keys reads keys of files" in found
     assert "very-secret" not in found
+
+
+def test_a_closed_model_and_tensors_that_are_none(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    path = tmp_path / "m.safetensors"
+    with pytest.raises(TypeError, match="tensors is list: expected a mapping"):
+        weights.save_file([1], path)  # type: ignore[arg-type]
+    weights.save_file({"w": numpy.ones(3)}, path)
+    model = weights.safe_open(path, framework="np")
+    model.close()
+    with pytest.raises(ValueError, match="the model is closed"):
+        model.get_tensor("w")

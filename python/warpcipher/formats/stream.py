@@ -33,6 +33,15 @@ the process."""
 Progress = Callable[[int], object]
 
 
+def checked_options(options: object) -> Options:
+    """The options given, or none. Raises TypeError for another object."""
+    if options is None:
+        return Options()
+    if not isinstance(options, Options):
+        raise TypeError(f"options is {type(options).__name__}: expected warpcipher.formats.Options")
+    return options
+
+
 def encrypt_stream(
     reader: Reader,
     writer: Writer,
@@ -58,7 +67,7 @@ def encrypt_stream(
     76
     """
     _check_streams(reader, writer)
-    options = options or Options()
+    options = checked_options(options)
     chosen, key = take(format, key, options)
     encryptor = chosen.encryptor(key, options)
     try:
@@ -98,7 +107,7 @@ def decrypt_stream(
     b'text'
     """
     _check_streams(reader, writer)
-    options = options or Options()
+    options = checked_options(options)
     chosen, key = take(format, key, options)
     source = _Source(reader, b"")
     inner = chosen.unwrapped(bytes(source.peek(chosen.unwrap_size)), source)

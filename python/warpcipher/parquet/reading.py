@@ -211,9 +211,9 @@ def to_plain(
 
     Pages are not decoded: encodings, compression, statistics, indexes and Bloom filters stay.
     dest: a path, which is replaced when all is written, and is not the source's; a URL that fsspec
-    knows; a binary file object; None returns the file as a bytearray. Otherwise returns the bytes written. progress:
-    called with the number of encrypted bytes that are done. Raises as `ParquetFile.column_chunks`;
-    what a file object took until then is incomplete: discard it.
+    knows; a binary file object; None returns the file as a bytearray. Otherwise returns the bytes
+    written. progress: called with the number of encrypted bytes that are done. Raises as
+    `ParquetFile.column_chunks`; what a file object took until then is incomplete: discard it.
     """
     with opened_file(source, keys, aad_prefix, engine) as file:
         refuse_source(file.source, dest)

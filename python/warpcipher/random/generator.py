@@ -372,6 +372,8 @@ def _limits(dtype: str, low: int | None, high: int | None) -> tuple[int, int]:
     for name, value in (("low", low), ("high", high)):
         if not hasattr(value, "__index__"):
             raise TypeError(f"{name} is {value!r}: expected an integer")
+    if low >= high:
+        raise ValueError(f"low is {low} and high {high}: expected low below high")
     if not least <= low < high <= end:
         raise ValueError(
             f"the range is {low} to {high - 1}: expected {least} to {end - 1} or a part ({dtype})"

@@ -69,8 +69,9 @@ class Model(Uncopied):
 
     def _file(self, name: str) -> TensorFile:
         if name not in self._places:
-            what = "the model is closed" if not self._files else f"no tensor {shown(str(name))}"
-            raise KeyError(what)
+            if not self._files:
+                raise ValueError("the model is closed")
+            raise KeyError(f"no tensor {shown(str(name))}")
         return self._places[name]
 
     def keys(self) -> list[str]:

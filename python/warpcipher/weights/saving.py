@@ -56,6 +56,8 @@ def save_file(
     >>> weights.load_file("model.safetensors.cobblestone", bytes(32), framework="np")["w"].tolist()
     [1.0, 1.0, 1.0]
     """
+    if not isinstance(tensors, Mapping):
+        raise TypeError(f"tensors is {type(tensors).__name__}: expected a mapping of names to them")
     entries = {name: entry_of(name, tensor) for name, tensor in tensors.items()}
     texts = checked_metadata(metadata)
     header, placed = build(
