@@ -90,9 +90,26 @@ def warn(message: str) -> None:
 
 
 def shown(path: str | os.PathLike[str]) -> str:
-    """A path fit for a terminal: control characters and bytes that are not text are escaped."""
-    text = os.fspath(path)
+    """A path fit for a terminal: control characters and bytes that are not text are escaped. A
+    secret key that was given for a path is not shown."""
+    text = withheld(os.fspath(path))
     return text if text.isprintable() else ascii(text)[1:-1]
+
+
+def withheld(text: str) -> str:
+    """The text, or what stands for it where it has a secret key of age or a PEM."""
+    if "-" not in text:  # as nearly always
+        return text
+    from warpcipher.keys.decode import is_secret
+    from warpcipher.keys.sources import unnamed
+
+    return unnamed(text) if is_secret(text) else text
+
+
+def refuse_secret(error: click.NoSuchOption) -> None:
+    """Raises CliError where a PEM without its option was taken for one, which click repeats."""
+    if (told := withheld(error.option_name)) != error.option_name:
+        raise usage(f"no such option: {told}") from None
 
 
 def counted(count: int, noun: str) -> str:
@@ -133,7 +150,11 @@ class Command(click.Command):
     allow_extra_args = True
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, _in_long(self.get_params(ctx), args))
+        try:
+            return super().parse_args(ctx, _in_long(self.get_params(ctx), args))
+        except click.NoSuchOption as error:
+            refuse_secret(error)
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         # Where the entry point turned it off. What imports made stays: no look for cycles needs to

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable
@@ -23,6 +24,21 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 STANDARD = "-"
 HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
+DESCRIPTORS = 1 << 20
+"""More than a process may have open, unless its system was told otherwise."""
+
+
+def descriptor(_ctx: click.Context, parameter: click.Parameter, given: str | None) -> int | None:
+    """The number of an open descriptor, of an option. The error repeats a short one alone: what was
+    given may be the key, or the passphrase."""
+    if given is None:
+        return None
+    with contextlib.suppress(ValueError):
+        if 0 <= int(given) < DESCRIPTORS:
+            return int(given)
+    got = given if len(given) < 3 else f"{counted(len(given), 'character')}, not repeated here"
+    raise usage(f"{parameter.opts[0]} takes the number of an open descriptor, got {got}")
+
 
 OPTIONS = (
     click.option(
@@ -34,7 +50,10 @@ OPTIONS = (
     ),
     click.option("--key-env", metavar="NAME", help="The key is in this environment variable."),
     click.option(
-        "--key-fd", metavar="N", type=int, help="The key is read from this open descriptor."
+        "--key-fd",
+        metavar="N",
+        callback=descriptor,
+        help="The key is read from this open descriptor.",
     ),
     click.option(
         "--key-command",
@@ -83,8 +102,6 @@ class Choice:
         choice = cls(**values, kms=given.pop("kms"))
         if choice.kms is not None and not choice:
             raise usage("--kms decrypts a keyset: name it, with --key FILE")
-        if choice.fd is not None and choice.fd < 0:
-            raise usage(f"--key-fd takes the number of an open descriptor, got {choice.fd}")
         return choice
 
     def __bool__(self) -> bool:
@@ -198,26 +215,32 @@ def key_sizes(format_name: str, algorithm: str | None) -> tuple[int, ...]:
 def _file(path: str) -> KeySource:
     """The file of --key, with a warning where others may read it."""
     from warpcipher import keys
+
+    _warn_of_mode(path, status_of(path, "--key"))
+    return keys.from_file(path)
+
+
+def status_of(path: str, option: str) -> os.stat_result:
+    """Of the file that an option names. Raises OSError; CliError, where a key itself may have been
+    given for the name, which is not repeated then."""
     from warpcipher.keys.decode import may_be_key
 
     if not path:
-        raise usage("--key names a file, and - is standard input")
+        raise usage(f"{option} names a file, and - is standard input")
     try:
-        status = os.stat(path)  # noqa: PTH116 - of the name as it was given
+        return os.stat(path)  # noqa: PTH116 - of the name as it was given
     except OSError as error:
         if not may_be_key(path):
             raise
         raise usage(
-            f"--key names a file: what was given, {counted(len(path), 'character')} not repeated "
-            f"here, may be a key itself ({error.strerror})"
+            f"{option} names a file: what was given, {counted(len(path), 'character')} not "
+            f"repeated here, may be a key itself ({error.strerror})"
         ) from None
-    _warn_of_mode(path, status)
-    return keys.from_file(path)
 
 
-def warn_of_mode(path: str) -> None:
-    """Warns of a file of secrets that others may read. Raises OSError."""
-    _warn_of_mode(path, os.stat(path))  # noqa: PTH116 - of the name as it was given
+def warn_of_mode(path: str, option: str) -> None:
+    """Warns of a file of secrets that others may read. Raises as `status_of`."""
+    _warn_of_mode(path, status_of(path, option))
 
 
 def _warn_of_mode(path: str, status: os.stat_result) -> None:
