@@ -137,10 +137,13 @@ class Choice:
         """A key that is no keyset. Raises as `read`."""
         if self.kms is not None:
             raise usage(f"--kms decrypts a Tink keyset, and expected was {what}")
+        source = self._source()
         try:
-            return self._source().resolve(sizes=sizes, keyset=False, what=what)
+            key = source.resolve(sizes=sizes, keyset=False, what=what)
         except ValueError as error:
             raise usage(str(error)) from None
+        _warn_of_text(source.name, key)
+        return key
 
     def read(self, format_name: str, algorithm: str | None, *, named: str | None = None) -> Key:
         """The key, for a format ("auto": what the key is for). named: what an error calls the
@@ -161,6 +164,7 @@ class Choice:
         except ValueError as error:
             raise usage(str(error)) from None
         if format_name != "tink" and key[:1] != b"{":
+            _warn_of_text(source.name, key)
             return bytearray(key)
         from warpcipher.formats import FormatError, Keyset
 
@@ -168,6 +172,7 @@ class Choice:
             return Keyset.from_json(key)
         except FormatError as error:
             if len(key) in sizes:
+                _warn_of_text(source.name, key)
                 return bytearray(key)
             raise usage(f"{source.name}: {error}") from None
 
@@ -182,6 +187,16 @@ class Choice:
             return CryptotensorsKey.from_jwk(source)
         except ValueError as error:
             raise usage(f"{source.name}: {error}") from None
+
+
+def _warn_of_text(name: str, key: bytes) -> None:
+    """Warns of a key that was typed. It is not refused, as files that it encrypted must open."""
+    # A random key of 16 bytes is text once in 7 million times, a longer one never.
+    if len(key) in (16, 24, 32) and all(0x20 <= byte < 0x7F for byte in key):
+        warn(
+            f"the key of {name} is a text of {len(key)} characters, taken as it is: a password is "
+            "no key, as it can be guessed; `warpcipher keygen` makes one, --passphrase takes one"
+        )
 
 
 def parse_hex(option: str, text: str) -> bytes:
