@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import collections
 import gc
 import itertools
 import os
@@ -52,6 +53,31 @@ def _meaning(text: str, who: str) -> str:
 
 EPILOG = epilog(*_OF_FEW)
 """Of the group: all of them."""
+
+
+# Options by their parameter's name that are given once: a key, passphrase or output that is passed
+# over in silence is not what somebody meant. Of others, such as --engine, the last counts.
+_ONCE = frozenset(
+    [
+        "key_file",
+        "key_env",
+        "key_fd",
+        "key_command",
+        "kms",
+        "key_hex",
+        "iv_hex",
+        "new_key",
+        "new_key_env",
+        "new_key_command",
+        "new_kms",
+        "passphrase_env",
+        "passphrase_fd",
+        "context",
+        "context_hex",
+        "aad_prefix",
+        "output",
+    ]
+)
 
 
 class CliError(click.ClickException):
@@ -151,10 +177,22 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            return super().parse_args(ctx, _in_long(self.get_params(ctx), args))
+            args = _in_long(self.get_params(ctx), args)
+            rest = super().parse_args(ctx, [*args])
+            if not ctx.resilient_parsing:
+                self._refuse_twice(ctx, args)
+            return rest
         except click.NoSuchOption as error:
             refuse_secret(error)
             raise
+
+    def _refuse_twice(self, ctx: click.Context, args: list[str]) -> None:
+        """Raises CliError for such an option that was given two values: click takes the last."""
+        _, _, order = self.make_parser(ctx).parse_args(args=args)
+        for option, count in collections.Counter(order).items():
+            if count > 1 and option.name in _ONCE and not getattr(option, "multiple", False):
+                name = next(name for name in option.opts if name.startswith("--"))
+                raise usage(f"{name} was given {count} times: give one")
 
     def invoke(self, ctx: click.Context) -> Any:
         # Where the entry point turned it off. What imports made stays: no look for cycles needs to
