@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import stat
 import time
 from collections.abc import Callable
@@ -176,6 +177,8 @@ class Run:
                 try:
                     result = self._one(job, work, kept, progress)
                 except Exception as error:
+                    if job.target is None and isinstance(error, BrokenPipeError):
+                        cleanup.die(signal.SIGPIPE)
                     failure = translate(error, shown(job.path))
                     if failure is None:
                         raise
