@@ -210,6 +210,8 @@ FOREIGN = {
     "gpg armored": b"-----BEGIN PGP MESSAGE-----\n\nhQEM\n",
     "luks": b"LUKS\xba\xbe\x00\x02" + bytes(600),
     "safetensors": (60).to_bytes(8, "little") + b'{"a": {"dtype": "F32"}}'.ljust(60) + bytes(8),
+    "parquet": b"PAR1" + bytes(600) + b"PAR1",
+    "parquet encrypted": b"PARE" + bytes(600) + b"PARE",
     "pem": b"-----BEGIN PRIVATE KEY-----\nMIIE\n",
 }
 
@@ -234,6 +236,9 @@ def test_what_only_looks_like_gpg_may_be_a_format_of_ours_too() -> None:
         found = identify(beginning + bytes(300), 400)
         assert found is not None
         assert (found.name, found.certain) == ("gpg", False)
+    found = identify(b"PAR1" + bytes(300), 400, bytes(4))
+    assert found is not None
+    assert (found.name, found.hint, found.certain) == ("parquet", "warpcipher parquet info", False)
     assert identify(b"", 0) is None
     assert identify(b"\x18" + bytes(511), 10_000) is None
     assert identify((10**9).to_bytes(8, "little") + b'{"a', 10**10) is None
