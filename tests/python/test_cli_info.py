@@ -109,6 +109,16 @@ def test_info_with_the_key(tmp_path: Path) -> None:
     run("info", *arguments[1:], "--context-hex", "63", cwd=tmp_path, expect=2)
 
 
+def test_one_byte_is_one(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x")
+    assert run("info", "a", cwd=tmp_path).stdout.startswith(b"a: 1 byte\n")
+
+
+def test_info_of_standard_input_is_refused(tmp_path: Path) -> None:
+    done = run("info", "-", cwd=tmp_path, stdin=b"text", expect=2)
+    assert b"standard input (-) is none" in done.stderr
+
+
 def test_info_of_missing_file_goes_on(tmp_path: Path) -> None:
     make_key(tmp_path)
     report = run_json("info", "missing", "key", ".", cwd=tmp_path, expect=4)

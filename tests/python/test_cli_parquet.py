@@ -179,6 +179,16 @@ def test_info(folder: Path) -> None:
             2,
             "the file is not encrypted",
         ),
+        (
+            ("info", "--key", "key", "--column-key", f"a={KEYS[32].hex()}", "t.parquet"),
+            2,
+            "--column-key names a file: what was given, 64 characters not repeated",
+        ),
+        (
+            ("rekey", "--key", "key", "--new-key", KEYS[32].hex(), "-o", "x", "t.parquet"),
+            2,
+            "--new-key names a file",
+        ),
         (("info", "--aad-prefix", "p", "t.parquet"), 2, "give the footer's key, too"),
     ],
 )

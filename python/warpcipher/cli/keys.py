@@ -84,6 +84,8 @@ class Choice:
     fd: int | None = None
     command: str | None = None
     kms: str | None = None
+    option: str = "--key"
+    """What an error calls the option of `file`."""
 
     @classmethod
     def take(cls, given: dict[str, Any]) -> Choice:
@@ -131,7 +133,7 @@ class Choice:
             return keys.from_descriptor(0)
         if self.fd is not None:
             return keys.from_descriptor(self.fd)
-        return _file(str(self.file))
+        return _file(str(self.file), self.option)
 
     def resolve(self, sizes: tuple[int, ...], what: str) -> bytes:
         """A key that is no keyset. Raises as `read`."""
@@ -227,11 +229,11 @@ def key_sizes(format_name: str, algorithm: str | None) -> tuple[int, ...]:
     return formats.key_sizes(format_name, algorithm)
 
 
-def _file(path: str) -> KeySource:
-    """The file of --key, with a warning where others may read it."""
+def _file(path: str, option: str) -> KeySource:
+    """The file that an option names, with a warning where others may read it."""
     from warpcipher import keys
 
-    _warn_of_mode(path, status_of(path, "--key"))
+    _warn_of_mode(path, status_of(path, option))
     return keys.from_file(path)
 
 

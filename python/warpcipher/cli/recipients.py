@@ -81,8 +81,14 @@ def reading_options(function: Function) -> Function:
 
 
 def passphrase_options(function: Function) -> Function:
-    """Adds the options of a passphrase alone; `People.take` takes them."""
-    return _with(PASSPHRASE, function)
+    """Adds the options of the passphrase of a new key; `People.take` takes them."""
+    asked = click.option(
+        "-p",
+        "--passphrase",
+        is_flag=True,
+        help="Formats age and crypt4gh: encrypt the key with a passphrase, asked for.",
+    )
+    return _with((asked, *PASSPHRASE[1:]), function)
 
 
 def _with(options: Sequence[Callable[[Function], Function]], function: Function) -> Function:
