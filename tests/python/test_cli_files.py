@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
-from cli_support import make_key, names, run, run_json
+from cli_support import COMMAND, make_key, names, run, run_json
 
 FORMATS = {
     "cobblestone-128": ("--format", "cobblestone-128"),
@@ -99,6 +100,37 @@ def test_special_file_as_output_is_refused(tmp_path: Path) -> None:
     done = run("encrypt", "--key", "key", "--force", "a", "-o", "pipe", cwd=tmp_path, expect=2)
     assert b"not a regular file" in done.stderr
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+@pytest.mark.parametrize("target", ["/dev/stdout", "/dev/null", "pipe", "/proc/self/fd/1"])
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_link_to_a_device_is_not_replaced(
+    tmp_path: Path, target: str, force: tuple[str, ...]
+) -> None:
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(b"text")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(target)
+    options = ("--key", "key", *force, "a", "-o", "link")
+    done = run("encrypt", *options, cwd=tmp_path, expect=2)
+    assert b"link is not a regular file: write to it with `-o - > link`" in done.stderr
+    assert str((tmp_path / "link").readlink()) == target
+
+
+def test_special_file_as_input_needs_a_name_for_its_output(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link", "/dev/stdin", "/dev/fd/0", "/dev/zero"):
+        done = run("encrypt", "--key", "key", name, cwd=tmp_path, expect=2, stdin=b"text")
+        assert f"{name} is a device or pipe: name the output with -o".encode() in done.stderr
+    with (tmp_path / "key").open("rb") as file:
+        command = [*COMMAND, "encrypt", "--key", "key", "/dev/stdin"]
+        done = subprocess.run(command, cwd=tmp_path, stdin=file, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert not Path("/dev/stdin.cobblestone").exists()
+    run("encrypt", "--key", "key", "/dev/stdin", "-o", "out", cwd=tmp_path, stdin=b"text")
+    assert names(tmp_path) == {"key", "pipe", "link", "out"}
 
 
 def test_several_files_go_to_a_directory(tmp_path: Path) -> None:

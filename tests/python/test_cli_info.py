@@ -109,6 +109,16 @@ def test_info_with_the_key(tmp_path: Path) -> None:
     run("info", *arguments[1:], "--context-hex", "63", cwd=tmp_path, expect=2)
 
 
+def test_one_byte_is_one(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x")
+    assert run("info", "a", cwd=tmp_path).stdout.startswith(b"a: 1 byte\n")
+
+
+def test_info_of_standard_input_is_refused(tmp_path: Path) -> None:
+    done = run("info", "-", cwd=tmp_path, stdin=b"text", expect=2)
+    assert b"standard input (-) is none" in done.stderr
+
+
 def test_info_of_missing_file_goes_on(tmp_path: Path) -> None:
     make_key(tmp_path)
     report = run_json("info", "missing", "key", ".", cwd=tmp_path, expect=4)
@@ -210,6 +220,8 @@ FOREIGN = {
     "gpg armored": b"-----BEGIN PGP MESSAGE-----\n\nhQEM\n",
     "luks": b"LUKS\xba\xbe\x00\x02" + bytes(600),
     "safetensors": (60).to_bytes(8, "little") + b'{"a": {"dtype": "F32"}}'.ljust(60) + bytes(8),
+    "parquet": b"PAR1" + bytes(600) + b"PAR1",
+    "parquet encrypted": b"PARE" + bytes(600) + b"PARE",
     "pem": b"-----BEGIN PRIVATE KEY-----\nMIIE\n",
 }
 
@@ -234,6 +246,9 @@ def test_what_only_looks_like_gpg_may_be_a_format_of_ours_too() -> None:
         found = identify(beginning + bytes(300), 400)
         assert found is not None
         assert (found.name, found.certain) == ("gpg", False)
+    found = identify(b"PAR1" + bytes(300), 400, bytes(4))
+    assert found is not None
+    assert (found.name, found.hint, found.certain) == ("parquet", "warpcipher parquet info", False)
     assert identify(b"", 0) is None
     assert identify(b"\x18" + bytes(511), 10_000) is None
     assert identify((10**9).to_bytes(8, "little") + b'{"a', 10**10) is None

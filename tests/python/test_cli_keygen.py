@@ -163,3 +163,9 @@ def test_key_may_come_from_a_pipe(tmp_path: Path) -> None:
     subprocess.run(["bash", "-c", script, "bash", *COMMAND], cwd=tmp_path, check=True, timeout=60)
     done = run("decrypt", "--key", "key", "-o", "-", "a.cobblestone", cwd=tmp_path)
     assert done.stdout == b"text"
+
+
+def test_help_names_no_option_of_other_commands(tmp_path: Path) -> None:
+    text = b" ".join(run("keygen", "--help", cwd=tmp_path).stdout.split())
+    assert b"encrypt the key with a passphrase" in text
+    assert b"with -i" not in text

@@ -158,6 +158,21 @@ def test_a_signal_ends_the_command_too(tmp_path: Path) -> None:
         wait_until(lambda: not status.exists() or status.read_text().split()[2] in "ZX", "its end")
 
 
+@pytest.mark.parametrize("text", ["correct horse ba", "correct horse battery staple and"])
+def test_a_password_taken_for_a_key_gets_a_warning(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a").write_bytes(TEXT)
+    (tmp_path / "key").touch(0o600)
+    (tmp_path / "key").write_text(text)
+    sealed = run("encrypt", "--key", "key", "-", cwd=tmp_path, stdin=TEXT)
+    back = run("decrypt", "--key", "key", "-", cwd=tmp_path, stdin=sealed.stdout)
+    for done in (sealed, back):
+        warning = f"warning: the key of key is a text of {len(text)} characters, taken as it is"
+        assert warning.encode() in done.stderr
+        assert b"horse" not in done.stderr
+    assert back.stdout == TEXT
+    run("decrypt", "--key-command", f"echo {'00' * 32}", "-", cwd=tmp_path, expect=3)
+
+
 def test_json_names_no_key(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(TEXT)
     document = run_json("encrypt", "--key-command", f"echo {KEY.hex()}", "a", cwd=tmp_path)

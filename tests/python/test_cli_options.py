@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+from cli_support import run
 from warpcipher.cli.encrypt import encrypt
-from warpcipher.cli.errors import Command
+from warpcipher.cli.errors import Command, UsageError
 
 WORDS = [
     *("-q", "-f", "-o", "-r", "-R", "-i", "-a", "-h", "-qf", "-oout", "-fo", "-z", "-", "--"),
@@ -37,12 +39,45 @@ def read(kind: type[click.Command], args: list[str], command: click.Command = en
     return context.params, left
 
 
+def twice(args: list[str], command: click.Command) -> bool:
+    """Whether an option is there more than once of which one is taken."""
+    _, _, order = command.make_parser(click.Context(command)).parse_args(list(args))
+    given = [option.name for option in order]
+    return any(given.count(name) > 1 for name in ("key_file", "context", "output"))
+
+
+@pytest.mark.parametrize(
+    ("option", "values"),
+    [
+        ("--key", ("--key", "a", "--key-file=b")),
+        ("--key-env", ("--key-env", "A", "--key-env", "A")),
+        ("--output", ("-oa", "--output", "b")),
+        ("--passphrase-env", ("--passphrase-env", "A", "--passphrase-env", "B")),
+    ],
+)
+def test_an_option_of_one_value_is_given_once(
+    tmp_path: Path, option: str, values: tuple[str, ...]
+) -> None:
+    done = run("encrypt", *values, "f", cwd=tmp_path, expect=2)
+    assert done.stderr.decode() == f"warpcipher: {option} was given 2 times: give one\n"
+
+
+def test_of_other_options_the_last_counts(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(bytes(32))
+    (tmp_path / "f").write_text("text")
+    run("encrypt", "--engine", "none", "--engine", "cpu", "--key", "key", "f", cwd=tmp_path)
+
+
 def test_every_line_is_read_as_click_reads_it(capsys: pytest.CaptureFixture[str]) -> None:
     lines = random.Random(29)
     for _ in range(3000):
         args = lines.choices(WORDS, k=lines.randrange(7))
         for command in (encrypt, optional):
-            assert read(Command, args, command) == read(click.Command, args, command), args
+            found = read(Command, args, command)
+            if found is UsageError:
+                assert twice(args, command), args
+            else:
+                assert found == read(click.Command, args, command), args
     capsys.readouterr()  # of --help
     assert read(Command, ["--cluster", "--", "-o"], optional)[0]["files"] == ("-o",)
     assert read(Command, ["-o", "-f", "-q", "a"])[0]["output"] == "-f"

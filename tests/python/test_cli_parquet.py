@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
-from cli_support import names, run, run_json, temporaries
+from cli_support import COMMAND, names, run, run_json, temporaries
 from parquet_cases import KEY, KEYS, read_plain, table, write
 from warpcipher import parquet
 
@@ -79,6 +82,26 @@ def test_rekey_keeps_the_rest(folder: Path) -> None:
     assert b"column a has a key of its own: give it a new one in column_keys" in failed.stderr
     assert b"--new-column-key a=FILE" in failed.stderr
     assert not (folder / "z").exists()
+
+
+def test_closed_pipe_ends_quietly(folder: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    for command, name in (("encrypt", "plain.parquet"), ("decrypt", "t.parquet")):
+        options = ("--key", "key", "-o", "-", name)
+        if command == "decrypt":
+            options = ("--aad-prefix", "p 1", *options)
+        done = subprocess.run(
+            [*COMMAND, "parquet", command, *options],
+            cwd=folder,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == -signal.SIGPIPE  # 141 to a shell
+        assert done.stderr == b""
+    os.close(writer)
 
 
 def test_many_files_and_directories(folder: Path) -> None:
@@ -160,6 +183,16 @@ def test_info(folder: Path) -> None:
             ("rekey", "--key", "key", "--new-key", "new", "-o", "x", "plain.parquet"),
             2,
             "the file is not encrypted",
+        ),
+        (
+            ("info", "--key", "key", "--column-key", f"a={KEYS[32].hex()}", "t.parquet"),
+            2,
+            "--column-key names a file: what was given, 64 characters not repeated",
+        ),
+        (
+            ("rekey", "--key", "key", "--new-key", KEYS[32].hex(), "-o", "x", "t.parquet"),
+            2,
+            "--new-key names a file",
         ),
         (("info", "--aad-prefix", "p", "t.parquet"), 2, "give the footer's key, too"),
     ],

@@ -61,6 +61,18 @@ def test_only_authentic_chunks_reach_standard_output(tmp_path: Path) -> None:
     assert b"incomplete" in done.stderr
 
 
+@pytest.mark.parametrize("source", ["other", "text"])
+def test_nothing_to_discard_where_nothing_came_out(tmp_path: Path, source: str) -> None:
+    make_key(tmp_path)
+    make_key(tmp_path, "other")
+    sealed = run("encrypt", "--key", "other", "-", cwd=tmp_path, stdin=b"text").stdout
+    text = sealed if source == "other" else b"no encrypted file"
+    done = run("decrypt", "--key", "key", "-", cwd=tmp_path, stdin=text, expect=3)
+    assert done.stdout == b""
+    assert b"discard" not in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
 @pytest.mark.parametrize("cut", [0, 1, 55, 56, 57, 71, 56 + CHUNK + 16, 50_000, -1])
 def test_cut_stream_is_refused(tmp_path: Path, cut: int) -> None:
     make_key(tmp_path)

@@ -183,7 +183,8 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "added to": (append, "cut or added to: b"),
     "manifest removed": (
         lambda tree: (sealed(tree) / tree_names.NAME).unlink(),
-        "has no manifest (MANIFEST.warpcipher): it was removed, or the tree was encrypted without",
+        "has no manifest (MANIFEST.warpcipher): it was removed, the tree was encrypted without "
+        "one, or the run that encrypted it did not end: then run that again with --skip-existing",
     ),
     "manifest of another tree": (other_tree, "does not match its manifest"),
     "a member for the manifest": (

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import collections
 import gc
 import itertools
 import os
@@ -54,6 +55,31 @@ EPILOG = epilog(*_OF_FEW)
 """Of the group: all of them."""
 
 
+# Options by their parameter's name that are given once: a key, passphrase or output that is passed
+# over in silence is not what somebody meant. Of others, such as --engine, the last counts.
+_ONCE = frozenset(
+    [
+        "key_file",
+        "key_env",
+        "key_fd",
+        "key_command",
+        "kms",
+        "key_hex",
+        "iv_hex",
+        "new_key",
+        "new_key_env",
+        "new_key_command",
+        "new_kms",
+        "passphrase_env",
+        "passphrase_fd",
+        "context",
+        "context_hex",
+        "aad_prefix",
+        "output",
+    ]
+)
+
+
 class CliError(click.ClickException):
     """An error as the user sees it: what was given and expected, never a secret."""
 
@@ -90,9 +116,26 @@ def warn(message: str) -> None:
 
 
 def shown(path: str | os.PathLike[str]) -> str:
-    """A path fit for a terminal: control characters and bytes that are not text are escaped."""
-    text = os.fspath(path)
+    """A path fit for a terminal: control characters and bytes that are not text are escaped. A
+    secret key that was given for a path is not shown."""
+    text = withheld(os.fspath(path))
     return text if text.isprintable() else ascii(text)[1:-1]
+
+
+def withheld(text: str) -> str:
+    """The text, or what stands for it where it has a secret key of age or a PEM."""
+    if "-" not in text:  # as nearly always
+        return text
+    from warpcipher.keys.decode import is_secret
+    from warpcipher.keys.sources import unnamed
+
+    return unnamed(text) if is_secret(text) else text
+
+
+def refuse_secret(error: click.NoSuchOption) -> None:
+    """Raises CliError where a PEM without its option was taken for one, which click repeats."""
+    if (told := withheld(error.option_name)) != error.option_name:
+        raise usage(f"no such option: {told}") from None
 
 
 def counted(count: int, noun: str) -> str:
@@ -133,7 +176,23 @@ class Command(click.Command):
     allow_extra_args = True
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, _in_long(self.get_params(ctx), args))
+        try:
+            args = _in_long(self.get_params(ctx), args)
+            rest = super().parse_args(ctx, [*args])
+            if not ctx.resilient_parsing:
+                self._refuse_twice(ctx, args)
+            return rest
+        except click.NoSuchOption as error:
+            refuse_secret(error)
+            raise
+
+    def _refuse_twice(self, ctx: click.Context, args: list[str]) -> None:
+        """Raises CliError for such an option that was given two values: click takes the last."""
+        _, _, order = self.make_parser(ctx).parse_args(args=args)
+        for option, count in collections.Counter(order).items():
+            if count > 1 and option.name in _ONCE and not getattr(option, "multiple", False):
+                name = next(name for name in option.opts if name.startswith("--"))
+                raise usage(f"{name} was given {count} times: give one")
 
     def invoke(self, ctx: click.Context) -> Any:
         # Where the entry point turned it off. What imports made stays: no look for cycles needs to

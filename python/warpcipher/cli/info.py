@@ -167,6 +167,8 @@ def _files(
 
 def _check_file(path: str) -> None:
     """Refuses pipes and devices, which have no size and could keep the command waiting."""
+    if path == keys.STANDARD:
+        raise usage("info needs the size and the beginning of a file: standard input (-) is none")
     kind = os.stat(path).st_mode  # noqa: PTH116 - Path("") is the current folder
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
         raise usage(f"{shown(path)} is not a regular file")
@@ -375,7 +377,7 @@ def _print_choice(entry: Entry) -> None:
 
 
 def _print_file(entry: Entry) -> None:
-    click.echo(f"{shown(entry['path'])}: {entry['size']} bytes")
+    click.echo(f"{shown(entry['path'])}: {counted(entry['size'], 'byte')}")
     if (foreign := entry["foreign"]) is not None:
         verdict = "is" if foreign["certain"] else "may be"
         click.echo(f"  {verdict} {foreign['name']}: {foreign['description']}")
@@ -386,7 +388,7 @@ def _print_file(entry: Entry) -> None:
         because = candidate["reason"] + ("; the name fits" if candidate["name_fits"] else "")
         click.echo(f"    why        {because}")
         if candidate["plaintext_size"] is not None:
-            click.echo(f"    plaintext  {candidate['plaintext_size']} bytes")
+            click.echo(f"    plaintext  {counted(candidate['plaintext_size'], 'byte')}")
             click.echo(f"    chunks     {candidate['chunks']} of {candidate['chunk_size']} bytes")
         click.echo(f"    key        {candidate['key']}")
     if "model" in entry:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Calls relative to a folder descriptor have no counterpart in pathlib:
-# ruff: noqa: PTH112, PTH118, PTH119, PTH120
+# ruff: noqa: PTH112, PTH116, PTH118, PTH119, PTH120
 """Which inputs become which outputs: default names, -o, several inputs, directory trees.
 
     input        without -o          with -o OUT
@@ -16,6 +16,7 @@ not followed but kept in the tree's manifest, and refused where there is none.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -167,6 +168,10 @@ def _plan_file(plan: Plan, path: str, output: str | None, naming: Naming) -> Non
         plan.jobs.append(Job(source, None))
         return
     if output is None:
+        if _is_special(path):
+            raise usage(
+                f"{shown(path)} is a device or pipe: name the output with -o; - is standard output"
+            )
         target = Place(source.base, (naming.of_input(path),))
     elif output == STANDARD:
         plan.jobs.append(Job(source, None))
@@ -176,6 +181,17 @@ def _plan_file(plan: Plan, path: str, output: str | None, naming: Naming) -> Non
     else:
         target = _place(output)
     plan.jobs.append(Job(source, target))
+
+
+def _is_special(path: str) -> bool:
+    """Whether this is a device, a pipe, or what a process has open: no output belongs beside it."""
+    folder = os.path.realpath(os.path.dirname(path))
+    if folder == "/dev" or folder.startswith("/proc/"):  # /dev/stdin, /dev/fd/63, <(...)
+        return True
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:  # which the job itself will meet
+        return False
 
 
 def _tree_target(path: str, output: str | None, several: bool, naming: Naming) -> str:

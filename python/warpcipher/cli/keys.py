@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable
@@ -23,6 +24,21 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 STANDARD = "-"
 HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
+DESCRIPTORS = 1 << 20
+"""More than a process may have open, unless its system was told otherwise."""
+
+
+def descriptor(_ctx: click.Context, parameter: click.Parameter, given: str | None) -> int | None:
+    """The number of an open descriptor, of an option. The error repeats a short one alone: what was
+    given may be the key, or the passphrase."""
+    if given is None:
+        return None
+    with contextlib.suppress(ValueError):
+        if 0 <= int(given) < DESCRIPTORS:
+            return int(given)
+    got = given if len(given) < 3 else f"{counted(len(given), 'character')}, not repeated here"
+    raise usage(f"{parameter.opts[0]} takes the number of an open descriptor, got {got}")
+
 
 OPTIONS = (
     click.option(
@@ -34,7 +50,10 @@ OPTIONS = (
     ),
     click.option("--key-env", metavar="NAME", help="The key is in this environment variable."),
     click.option(
-        "--key-fd", metavar="N", type=int, help="The key is read from this open descriptor."
+        "--key-fd",
+        metavar="N",
+        callback=descriptor,
+        help="The key is read from this open descriptor.",
     ),
     click.option(
         "--key-command",
@@ -65,6 +84,8 @@ class Choice:
     fd: int | None = None
     command: str | None = None
     kms: str | None = None
+    option: str = "--key"
+    """What an error calls the option of `file`."""
 
     @classmethod
     def take(cls, given: dict[str, Any]) -> Choice:
@@ -83,8 +104,6 @@ class Choice:
         choice = cls(**values, kms=given.pop("kms"))
         if choice.kms is not None and not choice:
             raise usage("--kms decrypts a keyset: name it, with --key FILE")
-        if choice.fd is not None and choice.fd < 0:
-            raise usage(f"--key-fd takes the number of an open descriptor, got {choice.fd}")
         return choice
 
     def __bool__(self) -> bool:
@@ -114,16 +133,19 @@ class Choice:
             return keys.from_descriptor(0)
         if self.fd is not None:
             return keys.from_descriptor(self.fd)
-        return _file(str(self.file))
+        return _file(str(self.file), self.option)
 
     def resolve(self, sizes: tuple[int, ...], what: str) -> bytes:
         """A key that is no keyset. Raises as `read`."""
         if self.kms is not None:
             raise usage(f"--kms decrypts a Tink keyset, and expected was {what}")
+        source = self._source()
         try:
-            return self._source().resolve(sizes=sizes, keyset=False, what=what)
+            key = source.resolve(sizes=sizes, keyset=False, what=what)
         except ValueError as error:
             raise usage(str(error)) from None
+        _warn_of_text(source.name, key)
+        return key
 
     def read(self, format_name: str, algorithm: str | None, *, named: str | None = None) -> Key:
         """The key, for a format ("auto": what the key is for). named: what an error calls the
@@ -144,6 +166,7 @@ class Choice:
         except ValueError as error:
             raise usage(str(error)) from None
         if format_name != "tink" and key[:1] != b"{":
+            _warn_of_text(source.name, key)
             return bytearray(key)
         from warpcipher.formats import FormatError, Keyset
 
@@ -151,6 +174,7 @@ class Choice:
             return Keyset.from_json(key)
         except FormatError as error:
             if len(key) in sizes:
+                _warn_of_text(source.name, key)
                 return bytearray(key)
             raise usage(f"{source.name}: {error}") from None
 
@@ -165,6 +189,16 @@ class Choice:
             return CryptotensorsKey.from_jwk(source)
         except ValueError as error:
             raise usage(f"{source.name}: {error}") from None
+
+
+def _warn_of_text(name: str, key: bytes) -> None:
+    """Warns of a key that was typed. It is not refused, as files that it encrypted must open."""
+    # A random key of 16 bytes is text once in 7 million times, a longer one never.
+    if len(key) in (16, 24, 32) and all(0x20 <= byte < 0x7F for byte in key):
+        warn(
+            f"the key of {name} is a text of {len(key)} characters, taken as it is: a password is "
+            "no key, as it can be guessed; `warpcipher keygen` makes one, --passphrase takes one"
+        )
 
 
 def parse_hex(option: str, text: str) -> bytes:
@@ -195,29 +229,35 @@ def key_sizes(format_name: str, algorithm: str | None) -> tuple[int, ...]:
     return formats.key_sizes(format_name, algorithm)
 
 
-def _file(path: str) -> KeySource:
-    """The file of --key, with a warning where others may read it."""
+def _file(path: str, option: str) -> KeySource:
+    """The file that an option names, with a warning where others may read it."""
     from warpcipher import keys
+
+    _warn_of_mode(path, status_of(path, option))
+    return keys.from_file(path)
+
+
+def status_of(path: str, option: str) -> os.stat_result:
+    """Of the file that an option names. Raises OSError; CliError, where a key itself may have been
+    given for the name, which is not repeated then."""
     from warpcipher.keys.decode import may_be_key
 
     if not path:
-        raise usage("--key names a file, and - is standard input")
+        raise usage(f"{option} names a file, and - is standard input")
     try:
-        status = os.stat(path)  # noqa: PTH116 - of the name as it was given
+        return os.stat(path)  # noqa: PTH116 - of the name as it was given
     except OSError as error:
         if not may_be_key(path):
             raise
         raise usage(
-            f"--key names a file: what was given, {counted(len(path), 'character')} not repeated "
-            f"here, may be a key itself ({error.strerror})"
+            f"{option} names a file: what was given, {counted(len(path), 'character')} not "
+            f"repeated here, may be a key itself ({error.strerror})"
         ) from None
-    _warn_of_mode(path, status)
-    return keys.from_file(path)
 
 
-def warn_of_mode(path: str) -> None:
-    """Warns of a file of secrets that others may read. Raises OSError."""
-    _warn_of_mode(path, os.stat(path))  # noqa: PTH116 - of the name as it was given
+def warn_of_mode(path: str, option: str) -> None:
+    """Warns of a file of secrets that others may read. Raises as `status_of`."""
+    _warn_of_mode(path, status_of(path, option))
 
 
 def _warn_of_mode(path: str, status: os.stat_result) -> None:

@@ -233,7 +233,7 @@ def check_target(
         raise usage(f"{shown(path)} is a directory, and the output is a file")
     if kept is not None and identity_of(status) in kept:
         raise never_overwritten(path, kept[identity_of(status)])
-    if stat.S_ISLNK(status.st_mode):
+    if stat.S_ISLNK(status.st_mode) and not _leads_to_device(folder, name):
         if not force:
             raise exists(path)
         return  # the link is replaced, not what it points to
@@ -243,6 +243,18 @@ def check_target(
         raise usage(f"{shown(path)} is not a regular file{hint}")
     if not force:
         raise exists(path)
+
+
+def _leads_to_device(folder: int, name: str) -> bool:
+    """Whether a link leads to what is written to and not replaced: a device, a pipe, or, as
+    /dev/stdout does, what a process has open."""
+    if os.readlink(name, dir_fd=folder).startswith(("/proc/", "/dev/fd/")):
+        return True
+    try:
+        kind = os.stat(name, dir_fd=folder).st_mode
+    except OSError:  # it leads nowhere
+        return False
+    return not (stat.S_ISREG(kind) or stat.S_ISDIR(kind))
 
 
 def exists(path: str) -> CliError:

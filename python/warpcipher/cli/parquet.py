@@ -210,8 +210,8 @@ def rekey(
 
     choice = parquet_run.needed(keys.Choice.take(given))
     found = parquet_run.reading_keys(choice, column_keys)
-    new = parquet_run.key_bytes(keys.Choice(file=new_key))
-    own = parquet_run.column_keys(new_column_keys)
+    new = parquet_run.key_bytes(keys.Choice(file=new_key, option="--new-key"))
+    own = parquet_run.column_keys(new_column_keys, "--new-column-key")
     prefix = parquet_run.encoded(aad_prefix)
     run = Run.take(paths, given, choice, (*column_keys, *new_column_keys, f"={new_key}"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import stat
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from . import cleanup, completion, conflicts, files, folders, jobs, keys
-from .errors import complain, shown, translate, usage
+from .errors import complain, counted, shown, translate, usage
 from .outputs import OutputFile
 from .progress import Progress, on_terminal
 from .report import Report, Result
@@ -74,14 +75,14 @@ def key_bytes(choice: keys.Choice) -> bytes:
     return bytes(choice.resolve(KEY_SIZES, "an AES key"))
 
 
-def column_keys(given: tuple[str, ...]) -> dict[str, bytes]:
+def column_keys(given: tuple[str, ...], option: str = "--column-key") -> dict[str, bytes]:
     """The keys of COLUMN=FILE options."""
     found = {}
     for entry in given:
         name, equals, path = entry.rpartition("=")
         if not equals or not name:
-            raise usage("--column-key takes COLUMN=FILE")
-        found[name] = key_bytes(keys.Choice(file=path))
+            raise usage(f"{option} takes COLUMN=FILE")
+        found[name] = key_bytes(keys.Choice(file=path, option=option))
     return found
 
 
@@ -176,6 +177,8 @@ class Run:
                 try:
                     result = self._one(job, work, kept, progress)
                 except Exception as error:
+                    if job.target is None and isinstance(error, BrokenPipeError):
+                        cleanup.die(signal.SIGPIPE)
                     failure = translate(error, shown(job.path))
                     if failure is None:
                         raise
@@ -281,7 +284,9 @@ def print_entry(entry: dict[str, Any]) -> None:
     if entry["needs_aad_prefix"]:
         click.echo("  AAD prefix    not in the file: give it")
     if "rows" in entry:
-        click.echo(f"  rows          {entry['rows']} in {entry['row_groups']} row groups")
+        click.echo(
+            f"  rows          {entry['rows']} in {counted(entry['row_groups'], 'row group')}"
+        )
         for column in entry["columns"]:
             metadata = f" ({shown(column['key_metadata'])})" if column["key_metadata"] else ""
             click.echo(f"  column        {shown(column['name'])}: {column['encryption']}{metadata}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Union
 import click
 
 from . import keys
-from .errors import NotAuthenticError, shown, usage
+from .errors import NotAuthenticError, counted, shown, usage
 
 if TYPE_CHECKING:
     from warpcipher.formats import age, crypt4gh
@@ -39,7 +39,7 @@ PASSPHRASE = (
     click.option(
         "--passphrase-fd",
         metavar="N",
-        type=int,
+        callback=keys.descriptor,
         help="The passphrase is read from this open descriptor, without its line end.",
     ),
 )
@@ -81,8 +81,14 @@ def reading_options(function: Function) -> Function:
 
 
 def passphrase_options(function: Function) -> Function:
-    """Adds the options of a passphrase alone; `People.take` takes them."""
-    return _with(PASSPHRASE, function)
+    """Adds the options of the passphrase of a new key; `People.take` takes them."""
+    asked = click.option(
+        "-p",
+        "--passphrase",
+        is_flag=True,
+        help="Formats age and crypt4gh: encrypt the key with a passphrase, asked for.",
+    )
+    return _with((asked, *PASSPHRASE[1:]), function)
 
 
 def _with(options: Sequence[Callable[[Function], Function]], function: Function) -> Function:
@@ -116,8 +122,6 @@ class People:
         ways = (people.passphrase, people.env is not None, people.fd is not None)
         if sum(ways) > 1:
             raise usage("give one of --passphrase, --passphrase-env and --passphrase-fd")
-        if people.fd is not None and people.fd < 0:
-            raise usage(f"--passphrase-fd takes the number of an open descriptor, got {people.fd}")
         return people
 
     def __bool__(self) -> bool:
@@ -220,7 +224,9 @@ def _content(path: str, *, secret: bool = False) -> bytes:
     if path == keys.STANDARD:
         return bytes(read_bounded(0, "standard input"))
     if secret:
-        keys.warn_of_mode(path)
+        keys.warn_of_mode(path, "-i")
+    else:
+        keys.status_of(path, "-R")
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123
         try:
             return bytes(read_bounded(file.fileno(), shown(path)))
@@ -252,10 +258,13 @@ def read_passphrase(people: People, what: str, *, twice: bool) -> bytes:
     if people.env is not None:
         try:
             text = bytes(sources.from_env(people.env).read(None))
-        except ValueError as error:
-            raise usage(str(error)) from None
+        except ValueError:  # which may show what was given, and that may be the passphrase
+            raise usage(
+                "--passphrase-env takes the name of an environment variable: there is none of "
+                f"what was given, {counted(len(people.env), 'character')} not repeated here"
+            ) from None
     elif people.fd is not None:
-        name = "standard input" if people.fd == 0 else f"descriptor {people.fd}"
+        name = "standard input" if people.fd == 0 else "the descriptor of --passphrase-fd"
         text = bytes(read_bounded(people.fd, name)).removesuffix(b"\n").removesuffix(b"\r")
     else:
         text = _ask(what)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 
 import click
 
-from .errors import CliError, counted, shown, warn
+from .errors import CliError, counted, shown, warn, withheld
 from .progress import readable_size
 
 SHOWN = 3
@@ -88,7 +88,7 @@ class Report:
                 "ok": not self.failures,
                 "results": [asdict(result) for result in self.results],
                 "failures": [
-                    {"input": path, "error": error.message, "exit_code": error.exit_code}
+                    {"input": withheld(path), "error": error.message, "exit_code": error.exit_code}
                     for path, error in self.failures
                 ],
                 "skipped": [{"input": path, "reason": reason} for path, reason in self.skipped],

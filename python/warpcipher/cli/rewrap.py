@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from . import keys
-from .errors import EPILOG, Command, shown, usage
+from .errors import EPILOG, Command, shown, translate, usage
 from .outputs import exists
 from .progress import on_terminal
 
@@ -49,6 +49,7 @@ def rewrap(
     warpcipher rewrap --key old.json --new-key new.json model.safetensors
     warpcipher rewrap --kms aws-kms://old --new-kms aws-kms://new keyset.json
     """
+    import warpcipher as wc
     from warpcipher import weights
 
     if new_kms is not None:
@@ -56,7 +57,7 @@ def rewrap(
         _rewrap_keyset(path, new_kms, output, force, as_json, {**given, "new": named})
         return
     old = keys.Choice.take(given)
-    new = keys.Choice(file=new_key, env=new_key_env, command=new_key_command)
+    new = keys.Choice(file=new_key, env=new_key_env, command=new_key_command, option="--new-key")
     if not old:
         raise usage("give the file's keys: --key FILE")
     if sum(value is not None for value in (new_key, new_key_env, new_key_command)) != 1:
@@ -70,6 +71,8 @@ def rewrap(
         weights.rewrap(path, old_key, fresh_key, output, replace=force)
     except FileExistsError:
         raise exists(str(output)) from None
+    except (wc.InvalidTag, ValueError) as error:
+        raise translate(error, shown(path)) or error from None
     if as_json:
         made = {
             "path": path if output is None else output,

@@ -60,6 +60,7 @@ class Transfer:
         self._kept: dict[folders.Identity, str] = {}
         self._trees = Trees(settings, self._sealed, self._report, self._kept, task)
         self._replace: set[jobs.Job] = set()
+        self._came_out = False
 
     def _make_options(self) -> Options:
         from warpcipher.formats import Options
@@ -248,6 +249,7 @@ class Transfer:
                         progress=progress.at,
                     )
                 except Exception as error:
+                    self._came_out = target.count > 0
                     self._hint(error, source)
                     raise
                 target.commit(*self._trees.attributes(job, source))
@@ -314,7 +316,8 @@ class Transfer:
         self._report.fail(
             job.path, failure, lambda text: progress.say(f"warpcipher: {text}"), target
         )
-        if to_stdout and not self._encrypt and failure.exit_code == NOT_AUTHENTIC:
+        is_out = self._came_out and to_stdout and not self._encrypt
+        if is_out and failure.exit_code == NOT_AUTHENTIC:
             progress.say(
                 "warpcipher: the output is authentic but incomplete: discard it"
                 if self._format.authenticated

@@ -295,8 +295,9 @@ def _without(root: str) -> str:
     if above is not None:
         return f"{shown(root)} is part of the tree {shown(above)}: name that"
     return (
-        f"{shown(root)} has no manifest ({NAME}): it was removed, or the tree was encrypted "
-        "without one; --no-manifest decrypts what is there, unchecked"
+        f"{shown(root)} has no manifest ({NAME}): it was removed, the tree was encrypted without "
+        "one, or the run that encrypted it did not end: then run that again with --skip-existing; "
+        "--no-manifest decrypts what is there, unchecked"
     )
 
 

@@ -136,14 +136,15 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
     >>> formats.info("secret.enc").foreign.name
     'openssl'
     """
-    from .foreign import PREFIX_SIZE, identify
+    from .foreign import ENDING_SIZE, PREFIX_SIZE, identify
 
     with builtins.open(path, "rb", opener=open_seekable) as file:
         size = file.seek(0, os.SEEK_END)
         read_at = _reading(file)
         beginning = read_at(0, PREFIX_SIZE)
         named = _named(beginning, size, read_at)
-        foreign = None if named else identify(beginning, size)
+        ending = read_at(max(size - ENDING_SIZE, 0), ENDING_SIZE)
+        foreign = None if named else identify(beginning, size, ending)
         if key is None:
             if named or (foreign is not None and foreign.certain):
                 return FileInfo(size, False, named, foreign)

@@ -18,7 +18,10 @@ class Foreign(NamedTuple):
 
 PREFIX_SIZE = 512
 """Bytes of a file that `identify` looks at."""
+ENDING_SIZE = 4
+"""Bytes of its end that it looks at."""
 
+_PARQUET = Foreign("parquet", "a Parquet file, encrypted or not", "warpcipher parquet info")
 _GPG = Foreign("gpg", "an OpenPGP message", "gpg -d")
 _OPENSSL = Foreign(
     "openssl",
@@ -44,13 +47,16 @@ _LONGEST_HEADER = 100_000_000
 """Of a safetensors file, as its own library has it."""
 
 
-def identify(prefix: bytes, size: int) -> Foreign | None:
-    """What a file of `size` bytes is that begins with `prefix`, PREFIX_SIZE bytes or all of it;
-    None where it is nothing known. An encrypted file of a format here has no such beginning, but by
-    chance where the answer is not certain."""
+def identify(prefix: bytes, size: int, ending: bytes = b"") -> Foreign | None:
+    """What a file of `size` bytes is that begins with `prefix`, PREFIX_SIZE bytes or all of it, and
+    ends with `ending`, ENDING_SIZE bytes; None where it is nothing known. An encrypted file of a
+    format here has no such beginning, but by chance where the answer is not certain."""
     for beginning, found in _BEGINNINGS:
         if re.match(beginning, prefix, re.DOTALL):
             return found
+    if prefix[:ENDING_SIZE] in (b"PAR1", b"PARE"):
+        # Four bytes may be chance, the same four at both ends are none.
+        return _PARQUET._replace(certain=ending == prefix[:ENDING_SIZE])
     header = int.from_bytes(prefix[:8], "little")
     if re.match(rb'\{\s*["}]', prefix[8:]) and 2 <= header <= min(_LONGEST_HEADER, size - 8):
         return Foreign("safetensors", "tensors, not encrypted", "safetensors.safe_open")

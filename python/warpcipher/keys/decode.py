@@ -27,6 +27,10 @@ _BASE64_DIGITS = (22, 32, 43, 86)
 _HEX = re.compile(rb"[0-9a-fA-F]+")
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]+={0,2}|[A-Za-z0-9_-]+={0,2}")
 _IDENTITIES = re.compile(rb"AGE-SECRET-KEY-1|-----BEGIN CRYPT4GH PRIVATE KEY-----")
+_SECRETS = re.compile(
+    r"AGE-SECRET-KEY-|AGE-PLUGIN-|-----BEGIN |PRIVATE KEY--|YzRnaC12M", re.IGNORECASE
+)
+"""What stands in secret keys of age, in PEMs, and at the beginning of Crypt4GH's (in base64)."""
 _SPACE = b" \t\r\n\v\f"
 
 # What begins like this is no key of ours: (beginning, what it is).
@@ -220,11 +224,17 @@ def _expected(what: str, sizes: Collection[int], keyset: bool, identities: bool)
     return f"expected {what}: {counts} bytes, raw, in hex digits or in base64{also}"
 
 
+def is_secret(text: str) -> bool:
+    """Whether text has what no name has by chance, and the secret keys of age and Crypt4GH have."""
+    return _SECRETS.search(text) is not None
+
+
 def may_be_key(text: str) -> bool:
-    """Whether text that was given as a name looks like the key itself: a keyset, hex or base64. An
-    error then does not repeat it."""
-    if "{" in text:
+    """Whether text that was given as a name looks like the key itself: a keyset, a PEM, an identity
+    of age, hex or base64. An error then does not repeat it."""
+    if "{" in text or is_secret(text):
         return True
+    text = re.sub(r"\s", "", text)
     digits = re.sub(r"^0[xX]|[\s:_-]", "", text.rpartition("/")[2])
     if len(digits) >= _FEWEST_HEX_DIGITS and re.fullmatch(r"[0-9a-fA-F]+", digits):
         return True

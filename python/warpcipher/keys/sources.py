@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import re
+from io import FileIO
 
 from .decode import LONGEST, Encoding, may_be_key
 from .source import KeyId, KeySource
@@ -19,12 +21,29 @@ def unnamed(text: str) -> str:
     return f"({len(text)} characters, not repeated: they may be a key)"
 
 
+def name_of_file(path: str) -> str:
+    """How errors call a file. The key itself may have been given for its name; not, where there is
+    such a file."""
+    return unnamed(path) if may_be_key(path) and not os.path.lexists(path) else shown(path)
+
+
+def open_key(path: str, name: str) -> FileIO:
+    """Opens a file of secrets that errors call so, without a buffer, which could not be wiped."""
+    try:
+        return open(path, "rb", buffering=0)  # noqa: PTH123
+    except OSError as error:
+        raise OSError(
+            error.errno, error.strerror, name if name == unnamed(path) else path
+        ) from None
+
+
 class _Variable(KeySource):
     text = True
 
     def __init__(self, variable: str, encoding: Encoding) -> None:
         # The key itself may have been given for the name; not, where there is such a variable.
-        named = os.fsencode(variable) in os.environb or not may_be_key(variable)
+        is_name = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable) and not may_be_key(variable)
+        named = is_name or os.fsencode(variable) in os.environb
         called = shown(variable) if named else unnamed(variable)
         super().__init__(f"environment variable {called}", encoding)
         self._variable = variable
@@ -56,11 +75,10 @@ def from_env(name: str, *, encoding: Encoding = "auto") -> KeySource:
 class _File(KeySource):
     def __init__(self, path: str | os.PathLike[str], encoding: Encoding) -> None:
         self._path = os.fspath(path)
-        super().__init__(shown(self._path), encoding)
+        super().__init__(name_of_file(self._path), encoding)
 
     def read(self, key_id: KeyId) -> bytearray:
-        # Without a buffer, which could not be wiped.
-        with open(self._path, "rb", buffering=0) as file:  # noqa: PTH123
+        with open_key(self._path, self.name) as file:
             return read_bounded(file.fileno(), self.name)
 
 

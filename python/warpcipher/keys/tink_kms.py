@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
-from .decode import identify
+from .decode import identify, may_be_key
 from .source import KeyId, KeySource
-from .sources import read_bounded, shown
+from .sources import name_of_file, open_key, read_bounded, unnamed
 
 SCHEMES = ("aws-kms://", "gcp-kms://", "hcvault://")
 
@@ -42,12 +42,12 @@ class _TinkKeyset(KeySource):
             self._content = keyset.encode()
         else:
             self._path = os.fspath(keyset)
-        super().__init__("the Tink keyset" if self._path is None else shown(self._path))
+        super().__init__("the Tink keyset" if self._path is None else name_of_file(self._path))
 
     def read(self, key_id: KeyId) -> bytes:
         content = self._content
         if self._path is not None:
-            with open(self._path, "rb", buffering=0) as file:  # noqa: PTH123
+            with open_key(self._path, self.name) as file:
                 content = bytes(read_bounded(file.fileno(), self.name))
         if self._kms is None:
             return content
@@ -142,7 +142,9 @@ def from_tink(
 def _check(name: str, kms: Kms, method: str) -> None:
     if isinstance(kms, str):
         if not kms.startswith(SCHEMES):
-            raise ValueError(f"{name} is {kms!r}: expected a URI of {', '.join(SCHEMES)}")
+            # The key itself may have been given, or a passphrase.
+            told = repr(kms) if "://" in kms and not may_be_key(kms) else unnamed(kms)
+            raise ValueError(f"{name} is {told}: expected a URI of {', '.join(SCHEMES)}")
     elif not callable(getattr(kms, method, None)):
         raise TypeError(f"{name} is {type(kms).__name__}: expected a URI or an Aead of Tink")
 
