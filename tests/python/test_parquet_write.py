@@ -164,9 +164,9 @@ def test_bloom_filters_stay(tmp_path: Path, algorithm: str) -> None:
 
 def test_a_table_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    path.write_bytes(b"of before")
+    path.write_bytes(write(table()))
     path.chmod(0o600)
-    parquet.rekey(write(table()), path, KEY, EncryptionConfig(KEYS[32]))
+    parquet.rekey(path, path, KEY, EncryptionConfig(KEYS[32]))
     assert path.stat().st_mode & 0o777 == 0o600
     assert [entry.name for entry in tmp_path.iterdir()] == ["t.parquet"]
 
@@ -214,8 +214,8 @@ def test_the_source_is_no_dest(tmp_path: Path) -> None:
             parquet.encrypt(plain, dest, config)
     with plain.open("r+b") as file, pytest.raises(ValueError, match="dest is the source"):
         parquet.encrypt(file, file, config)
-    with pytest.raises(ValueError, match="dest is the source"):
-        parquet.rekey(whole, whole, KEY, config)
+    with whole.open("r+b") as file, pytest.raises(ValueError, match="dest is the source"):
+        parquet.rekey(file, file, KEY, config)
     with pytest.raises(ValueError, match="dest is the source"):
         parquet.to_plain(whole, KEY, whole)
     url = whole.as_uri()

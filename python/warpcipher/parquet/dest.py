@@ -15,9 +15,11 @@ from .source import Source, identity_of, load_fsspec
 Dest: TypeAlias = Union[str, "os.PathLike[str]", Writer]
 
 
-def refuse_source(source: Source, dest: Dest | None) -> None:
+def refuse_source(source: Source, dest: Dest | None, *, in_place: bool = False) -> None:
     """Raises ValueError where the output would take the place of the file that is read: a lost key
-    would then lose the data."""
+    would then lose the data. in_place: a path may, as it is replaced when all is written."""
+    if in_place and isinstance(dest, (str, os.PathLike)):
+        return
     if isinstance(dest, str) and "://" in dest:
         same = dest == source.url
     else:

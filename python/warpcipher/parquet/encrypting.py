@@ -66,6 +66,7 @@ def encrypt(
     with opened as file:
         if file.crypto is not None:
             raise ValueError(_ENCRYPTED)
+        refuse_source(file.source, dest)
         return _write(file, dest, config, progress)
 
 
@@ -82,17 +83,18 @@ def rekey(
     """Writes an encrypted file anew under other keys; returns the bytes written.
 
     Every module is decrypted and encrypted again, so that the old keys open nothing of it;
-    plaintext is in memory alone. keys, aad_prefix: of the source. config: of the result, which may
+    plaintext is in memory alone. A dest that names the source is replaced when all is written.
+    keys, aad_prefix: of the source. config: of the result, which may
     differ in everything. Raises as `to_plain` and `encrypt`.
     """
     with opened_file(source, keys, aad_prefix, engine) as file:
         if file.crypto is None:
             raise ValueError("the file is not encrypted: `encrypt` encrypts it")
+        refuse_source(file.source, dest, in_place=True)
         return _write(file, dest, config, progress)
 
 
 def _write(file: File, dest: Dest, config: EncryptionConfig, progress: Progress | None) -> int:
-    refuse_source(file.source, dest)
     job = _Encryption(file, config)
     with writing(dest) as writer:
         return job.run(writer, progress)
