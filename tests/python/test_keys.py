@@ -388,7 +388,6 @@ def test_errors_never_show_the_key(tmp_path: Path) -> None:
 def test_examples_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("BACKUP_KEY", raising=False)
-    Path("plain").write_bytes(b"plain text")
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "keys.md").read_text(), re.DOTALL)
     assert len(blocks) == 5
     names: dict[str, Any] = {}

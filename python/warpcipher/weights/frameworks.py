@@ -257,7 +257,7 @@ def get(framework: str, device: str | int) -> Framework:
             raise
         raise ModuleNotFoundError(
             f'framework "{name}" needs {error.name}, which is not installed: install it, or give '
-            "another framework",
+            'another framework, such as framework="np"',
             name=error.name,
         ) from None
 
