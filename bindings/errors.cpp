@@ -32,6 +32,7 @@ struct PackageError {
   }
 };
 
+PackageError invalid_tag_base{"InvalidTagBase"};
 PackageError invalid_tag{"InvalidTag"};
 PackageError engine_error{"EngineError"};
 
@@ -67,9 +68,12 @@ void register_errors() {
 }
 
 void bind_errors(nb::module_& m) {
-  invalid_tag.define(m, PyExc_Exception,
+  // A base that Python made: python/warpcipher/_errors.py exchanges it for pyca/cryptography's exception, and Python
+  // exchanges no base that is built in.
+  invalid_tag_base.define(m, PyExc_Exception, "Stands in for cryptography.exceptions.InvalidTag.");
+  invalid_tag.define(m, invalid_tag_base.type,
                      "An authentication tag did not match: wrong key, nonce or associated data, or altered data.\n\n"
-                     "Not a subclass of cryptography.exceptions.InvalidTag: catch `warpcipher.InvalidTag`.");
+                     "Where the package `cryptography` is loaded, a subclass of its exceptions.InvalidTag.");
   engine_error.define(m, PyExc_RuntimeError,
                       "The engine asked for is unknown, cannot run here, or failed. The text says why.");
 }

@@ -21,8 +21,29 @@ struct Signed {
 
 Signed* self_of(PyObject* object) { return reinterpret_cast<Signed*>(object); }
 
+// nanobind's text of arguments that fit no signature lists C++ overloads. This one is worded as Python words it.
+void reword(PyObject* target, PyObject* const* arguments, std::size_t count, PyObject* names) {
+  if (!PyErr_ExceptionMatches(PyExc_TypeError)) return;
+  nb::python_error error;
+  if (std::strstr(error.what(), "incompatible function arguments") == nullptr) return error.restore();
+  const std::size_t positional = PyVectorcall_NARGS(count);
+  nb::list values;
+  for (std::size_t i = 0; i < positional; ++i) values.append(nb::handle(arguments[i]));
+  nb::dict named;
+  for (Py_ssize_t i = 0; names != nullptr && i < PyTuple_Size(names); ++i) {
+    named[nb::handle(PyTuple_GetItem(names, i))] = nb::handle(arguments[positional + static_cast<std::size_t>(i)]);
+  }
+  const nb::object module = nb::steal(PyImport_ImportModule("warpcipher._signatures"));
+  if (!module.is_valid()) return;
+  const nb::object text =
+      nb::steal(PyObject_CallMethod(module.ptr(), "mismatch", "OOO", target, values.ptr(), named.ptr()));
+  if (text.is_valid()) PyErr_SetObject(PyExc_TypeError, text.ptr());
+}
+
 PyObject* call(PyObject* self, PyObject* const* arguments, std::size_t count, PyObject* names) {
-  return PyObject_Vectorcall(self_of(self)->target, arguments, count, names);
+  PyObject* result = PyObject_Vectorcall(self_of(self)->target, arguments, count, names);
+  if (result == nullptr) reword(self_of(self)->target, arguments, count, names);
+  return result;
 }
 
 PyObject* get_attribute(PyObject* self, PyObject* name) {

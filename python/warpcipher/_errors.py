@@ -2,7 +2,27 @@
 """The exceptions of this package, by their public names. The native module makes them: a package
 that is imported anew catches what calls of the first one raise, and the other way round."""
 
+import sys
+from typing import Any
+
 from ._native import EngineError, InvalidTag
+
+
+def _join_cryptography() -> None:
+    """Where `cryptography` is loaded, InvalidTag becomes a subclass of its exception: clauses of
+    programs that came from there go on to catch it. Nothing is imported for that."""
+    theirs = getattr(sys.modules.get("cryptography.exceptions"), "InvalidTag", None)
+    if isinstance(theirs, type) and theirs not in InvalidTag.__mro__:
+        InvalidTag.__bases__ = (theirs,)
+
+
+def _new(cls: type[BaseException], /, *arguments: Any) -> BaseException:
+    _join_cryptography()
+    return BaseException.__new__(cls, *arguments)
+
+
+_join_cryptography()
+InvalidTag.__new__ = _new  # type: ignore[assignment, method-assign]
 
 for _error in (EngineError, InvalidTag):
     _error.__module__ = "warpcipher"

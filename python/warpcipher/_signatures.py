@@ -41,6 +41,26 @@ def of(function: Any) -> Signature:
     )
 
 
+def mismatch(function: Any, values: list[Any], named: dict[str, Any]) -> str:
+    """Why arguments do not fit a native function, in the words of Python's own functions."""
+    name = function.__qualname__
+    try:
+        bound = of(function).bind(*values, **named)
+    except TypeError as error:
+        return f"{name}(): {error}"
+    given = ", ".join(
+        f"{key} is a {type(value).__name__}"
+        for key, value in bound.arguments.items()
+        if key != "self"
+    )
+    wanted = ", ".join(
+        f"{one.name}: {one.annotation}"
+        for one in of(function).parameters.values()
+        if one.name != "self"
+    )
+    return f"{name}(): {given}: expected {wanted}"
+
+
 class OfInit:
     """A class attribute `__signature__`: that of the class's native `__init__`, without `self`."""
 

@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
+
+# Also for the programs that tests start: objects that nobody freed are told at exit.
+os.environ.setdefault("WARPCIPHER_TEST_LEAKS", "1")
 
 import warpcipher as wc
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import array
 import inspect
+import subprocess
 import sys
 from typing import Any
 
@@ -152,6 +153,32 @@ def test_short_data_is_an_invalid_tag(size: int) -> None:
         AESGCM(KEY).decrypt(NONCE, bytes(size), None)
     with pytest.raises(wc.InvalidTag):
         AESGCM(KEY).decrypt_into(NONCE, bytes(size), None, bytearray(max(0, size - 16)))
+
+
+def test_clauses_for_the_other_packages_exception_catch_ours() -> None:
+    with pytest.raises(pyca_exceptions.InvalidTag):
+        AESGCM(KEY).decrypt(NONCE, bytes(16), None)
+    with pytest.raises(pyca_exceptions.InvalidTag):
+        raise wc.InvalidTag("raised by Python code")
+    program = (
+        "import sys, warpcipher as wc\n"
+        "def attempt():\n"
+        "    try: wc.aead.AESGCM(bytes(16)).decrypt(bytes(12), bytes(16), None)\n"
+        "    except wc.InvalidTag as error: return error\n"
+        "attempt(); assert 'cryptography' not in sys.modules\n"
+        "from cryptography.exceptions import InvalidTag\n"
+        "assert isinstance(attempt(), InvalidTag) and issubclass(wc.InvalidTag, InvalidTag)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_arguments_that_do_not_fit_are_named() -> None:
+    with pytest.raises(
+        TypeError, match=r"encrypt\(\): missing a required argument: 'associated_data'"
+    ):
+        AESGCM(KEY).encrypt(NONCE, b"text")  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match=r"decrypt\(\): got an unexpected keyword argument 'aad'"):
+        AESGCM(KEY).decrypt(NONCE, bytes(20), None, aad=None)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("bits", [128, 192, 256])

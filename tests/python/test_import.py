@@ -133,7 +133,7 @@ def test_signatures_of_native_code_are_right() -> None:
         nonce = bytes(24 if kind is wc.aead.XChaCha20Poly1305 else 12)
         kept = box.encrypt  # bound, and called later
         assert box.decrypt(nonce, kept(nonce, data=b"text", associated_data=None), None) == b"text"
-        with pytest.raises(TypeError, match="incompatible function arguments"):
+        with pytest.raises(TypeError, match="missing a required argument: 'data'"):
             kept(nonce)
 
 
