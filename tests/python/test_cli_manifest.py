@@ -4,6 +4,7 @@ another kind, links in the place of a user's files."""
 
 from __future__ import annotations
 
+import io
 import os
 import random
 import re
@@ -46,6 +47,12 @@ def test_manifests_that_lie_are_refused() -> None:
         (b'"entries": 4', b'"entries": 5'),
         (b'"sealed"', b'"other"'),
         (b"warpcipher.tree.v1", b"warpcipher.tree.v9"),
+        (b'"made": 5', b'"made": 1e400'),
+        (b'"base": null', b'"base": ' + b"[" * 100_000),
+        (b'"size": 1', b'"size": ' + b'{"a":' * 100_000),
+        (b'"size": 1', b'"size": ' + b"9" * 5000),
+        (b'"sub/a"', b'"sub/\\ud800"'),
+        (b'"target": "sub"', b'"target": "\\ud800"'),
     ):
         assert old in data
         with pytest.raises(manifest.ManifestError, match="the manifest"):
@@ -58,6 +65,23 @@ def test_manifests_that_lie_are_refused() -> None:
             manifest.Manifest.from_bytes(bytes(bad))
         except manifest.ManifestError:
             continue
+
+
+def test_the_size_of_the_manifest_is_that_of_the_plaintext(tmp_path: Path) -> None:
+    make_tree(tmp_path)
+    run("encrypt", "--key", "key", "t", "-o", "o", cwd=tmp_path)
+    key, place = (tmp_path / "key").read_bytes(), tmp_path / "o" / tree_names.NAME
+    options = formats.Options(context=manifest.context_of_manifest(b"", "manifest"))
+    with formats.open(place, key, options=options) as file:
+        made = manifest.Manifest.from_bytes(file.read())
+    made.entries["d/x"].size += 1
+    sealed = io.BytesIO()
+    formats.encrypt_stream(io.BytesIO(made.to_bytes()), sealed, key, options=options)
+    place.write_bytes(sealed.getvalue())
+    for arguments in (("check", "o"), ("decrypt", "o", "-o", "back")):
+        done = run(*arguments, "--key", "key", cwd=tmp_path, expect=3)
+        assert b"has 1 byte of plaintext, and the manifest of its tree says 2" in done.stderr
+    assert not (tmp_path / "back/d/x").exists()
 
 
 def test_entries_are_checked_before_they_are_written() -> None:

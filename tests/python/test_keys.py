@@ -8,6 +8,8 @@ import os
 import pickle
 import re
 import secrets
+import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -192,12 +194,40 @@ def test_a_command_out_of_time_ends_with_its_children(tmp_path: Path) -> None:
     command = ["sh", "-c", f"echo waiting >&2; sleep 600 & echo $! > {mark}; wait"]
     with pytest.raises(TimeoutError, match=r"did not end within 0\.5 seconds: waiting"):
         keys.resolve(keys.from_command(command, timeout=0.5))
+    assert has_ended(mark)
+
+
+def has_ended(mark: Path) -> bool:
+    """Whether the process whose number a file has ends within a minute."""
     status = Path(f"/proc/{mark.read_text().strip()}/stat")
     for _ in range(1200):
         if not status.exists() or status.read_text().split()[2] == "Z":
-            return
+            return True
         time.sleep(0.05)
-    raise AssertionError("the child still runs")
+    return False
+
+
+IN_A_SESSION = "setsid sh -c 'echo $$ > {mark}; exec sleep 600' & until test -s {mark}; do :; done"
+
+
+def test_a_command_out_of_time_ends_with_children_in_sessions_of_their_own(tmp_path: Path) -> None:
+    mark, bystander = tmp_path / "pid", subprocess.Popen(["/bin/sleep", "600"])
+    try:
+        command = ["sh", "-c", f"{IN_A_SESSION.format(mark=mark)}; sleep 600"]
+        with pytest.raises(TimeoutError, match="did not end within 2 seconds"):
+            keys.resolve(keys.from_command(command, timeout=2))
+        assert has_ended(mark)
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+def test_an_agent_that_a_command_started_outlives_its_success(tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    command = ["sh", "-c", f"{IN_A_SESSION.format(mark=mark)}; echo {KEY.hex()}"]
+    assert keys.resolve(keys.from_command(command)) == KEY
+    os.kill(int(mark.read_text()), signal.SIGKILL)
 
 
 def test_a_command_whose_child_keeps_its_output_open() -> None:

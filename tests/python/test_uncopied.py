@@ -54,6 +54,8 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "Identity": lambda: wc.formats.age.Identity(bytes(32)),
     "Passphrase": lambda: wc.formats.age.Passphrase("a secret"),
     "SecretKey": lambda: wc.formats.crypt4gh.SecretKey(bytes(32)),
+    "Keyset": wc.formats.Keyset.generate,
+    "StreamingKey": lambda: wc.formats.Keyset.generate().primary,
     "CryptotensorsKey": lambda: weights.CryptotensorsKey(bytes(32), sign=bytes(32)),
     "EncryptionConfig": lambda: parquet.EncryptionConfig(KEY),
     "StandardKeyMetadata": lambda: parquet.StandardKeyMetadata(KEY),

@@ -41,6 +41,14 @@ def context_of_manifest(context: bytes, kind: str) -> bytes:
     return context + b"\0" + f"{LABEL}/{kind}".encode() + b"\0"
 
 
+def is_file_name(text: str) -> bool:
+    """Whether the system takes it in a name: no zero byte, no surrogate that stands for no byte."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
 def head_of(data: bytes) -> str:
     """The head of the encrypted file that begins with these bytes."""
     import hashlib
@@ -141,7 +149,7 @@ class Manifest:
                 made.entries[entry.name] = entry
         except ManifestError:
             raise
-        except (ValueError, KeyError, TypeError, IndexError):
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError, OverflowError):
             raise ManifestError("the manifest is not of the form of a manifest") from None
         if len(made.entries) != count or len(lines) != count + 1:
             raise ManifestError(f"the manifest lists {len(lines) - 1} entries and promises {count}")
@@ -156,8 +164,7 @@ class Manifest:
             entry.kind not in KINDS
             or numbers != {int}
             or texts != {str}
-            or "\0" in entry.name
-            or "\0" in entry.target
+            or not (is_file_name(entry.name) and is_file_name(entry.target))
             or not 0 <= entry.mode <= 0o777
             or min(entry.size, entry.sealed) < 0
             or not -(1 << 63) <= entry.mtime // 10**9 < 1 << 63

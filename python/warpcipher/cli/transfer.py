@@ -252,6 +252,7 @@ class Transfer:
                     self._came_out = target.count > 0
                     self._hint(error, source)
                     raise
+                self._trees.check_size(job, target.count)
                 target.commit(*self._trees.attributes(job, source))
             if isinstance(target, OutputFile):
                 # Where names are not told apart by their case, another may be this file's, too.

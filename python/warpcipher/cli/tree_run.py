@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING, Literal
 
 from . import files, folders, jobs
-from .errors import CliError, complain, shown, translate, usage
+from .errors import CliError, NotAuthenticError, complain, counted, shown, translate, usage
 from .outputs import OutputFile, exists
 from .report import Report
 from .sealed import Sealed
@@ -183,6 +183,17 @@ class Trees:
             entry = self._whole[job.tree].files[job.name]
             return entry.mode, (entry.mtime, entry.mtime)
         return source.mode, source.times
+
+    def check_size(self, job: jobs.Job, count: int) -> None:
+        """Compares the bytes of plaintext of a file of a tree with its manifest's. Raises
+        CliError."""
+        if job.tree in self._whole and count != (
+            size := self._whole[job.tree].files[job.name].size
+        ):
+            raise NotAuthenticError(
+                f"{shown(job.path)} has {counted(count, 'byte')} of plaintext, and the manifest of "
+                f"its tree says {size}: a holder of the key changed one of the two"
+            )
 
     def finish(self, plan: jobs.Plan) -> None:
         """Trees get their empty folders, links and manifest; folders their modes and times."""

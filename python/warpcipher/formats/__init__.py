@@ -4,8 +4,7 @@ writes it.
 
     from warpcipher import formats
 
-    with open("plain", "rb") as reader, open("secret", "wb") as writer:
-        formats.encrypt_stream(reader, writer, key)
+    formats.encrypt_file("plain", "secret", key)
     with formats.open("secret", key) as file:       # seek, read, readinto: decrypts the chunks it
     needs
         file.seek(1 << 30)
@@ -30,6 +29,7 @@ from .._descriptors import open_seekable
 from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, PieceCipher, ReadAt
 from .decrypted_file import DecryptedFile
 from .file_chunks import read_chunks
+from .files import decrypt_file, encrypt_file
 from .layout import FormatError, Layout
 from .reader import DecryptingReader, SeekableReader
 from .registry import FORMATS, by_magic, get, key_sizes, resolve, take, take_for
@@ -232,8 +232,10 @@ __all__ = [
     "Layout",
     "Options",
     "PieceCipher",
+    "decrypt_file",
     "decrypt_stream",
     "detect",
+    "encrypt_file",
     "encrypt_stream",
     "get",
     "info",

@@ -19,13 +19,18 @@ class DecryptedFile(Uncopied, io.BufferedReader):
     """What `warpcipher.formats.open` returns: an ordinary buffered file object over the plaintext,
     whose `readinto` also takes arrays, in host memory or on a GPU.
 
-    raw: a `DecryptingReader`; `raw.size` is the size of the plaintext.
+    raw: a `DecryptingReader`; `raw.size` is the size of the plaintext, `raw.format` the format.
     """
 
     raw: reader.DecryptingReader
 
     def __init__(self, raw: reader.DecryptingReader) -> None:
         super().__init__(raw, buffer_size=16 << 10)
+
+    def __repr__(self) -> str:
+        name = "" if self.raw.name is None else f"{self.raw.name!r}, "
+        closed = ", closed" if self.closed else ""
+        return f"<DecryptedFile {name}{self.raw.format}, {self.raw.size} bytes{closed}>"
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Up to `size` bytes from the current position; all that follow for -1 or None."""

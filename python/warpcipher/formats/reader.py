@@ -73,6 +73,8 @@ class DecryptingReader(Uncopied, io.RawIOBase):
         super().__init__()
         self._source = source
         self._close_source = close_source
+        self.format = chosen.name
+        self._name = getattr(source, "name", None)
         self._decryptor: Decryptor | None = None
         self._cache: OrderedDict[int, bytearray] = OrderedDict()
         self._window = bytearray()
@@ -185,6 +187,11 @@ class DecryptingReader(Uncopied, io.RawIOBase):
             begin, size = self.place_of(first, last + 1)
             data = self._load(begin, size)
         decryptor.read_range(data, begin, self._file_size, position, length, out, stream)
+
+    @property
+    def name(self) -> Any:
+        """The name of the encrypted file, as its file object has it; None: it has none."""
+        return self._name
 
     @property
     def layout(self) -> Layout:

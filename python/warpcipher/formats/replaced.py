@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -16,15 +17,21 @@ command line does."""
 
 
 @contextlib.contextmanager
-def replaced(path: str | os.PathLike[str], *, replace: bool = True) -> Iterator[BinaryIO]:
+def replaced(
+    path: str | os.PathLike[str], *, replace: bool = True, permissions: int | None = None
+) -> Iterator[BinaryIO]:
     """A file that gets its name when all of it is written and on the disk; else nothing is left.
 
     It has the permissions of a regular file that it replaces, from the beginning on. It can be read
     by its descriptor, so that it can be mapped.
-    replace: False raises FileExistsError where something has the name.
+    replace:     False raises FileExistsError where something has the name.
+    permissions: of a file that replaces none; None: what the umask leaves.
     """
     place = Path(os.fsdecode(path))
-    permissions = _permissions(place) if replace else None
+    if replace:
+        permissions = _permissions(place, permissions)
+    elif os.path.lexists(place):  # before the work; it is seen to again at the end
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(place))
     temporary = place.with_name(f".warpcipher-{os.urandom(8).hex()}.part")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     unfinished.add(temporary)
@@ -61,10 +68,10 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _permissions(place: Path) -> int | None:
-    """Of the regular file at a path; None where there is none."""
+def _permissions(place: Path, other: int | None) -> int | None:
+    """Of the regular file at a path; `other` where there is none."""
     try:
         status = place.stat()
     except FileNotFoundError:
-        return None
-    return stat.S_IMODE(status.st_mode) & 0o777 if stat.S_ISREG(status.st_mode) else None
+        return other
+    return stat.S_IMODE(status.st_mode) & 0o777 if stat.S_ISREG(status.st_mode) else other

@@ -16,6 +16,7 @@ From one regular file to another full chunks are copied past all of this (copy_c
 from __future__ import annotations
 
 import io
+import os
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -124,10 +125,17 @@ def decrypt_stream(
 
 
 def _check_streams(reader: object, writer: object) -> None:
-    """TypeError for what is no binary file: a path, or a file opened as text."""
+    """TypeError for what is not a binary file: a path, or a file opened as text."""
     for name, stream, method in (("reader", reader, "readinto"), ("writer", writer, "write")):
         if not hasattr(stream, method) or isinstance(stream, io.TextIOBase):
-            raise TypeError(f"{name} is {type(stream).__name__}: expected a file opened in binary")
+            hint = (
+                "; encrypt_file and decrypt_file take paths"
+                if isinstance(stream, (str, bytes, os.PathLike))
+                else ""
+            )
+            raise TypeError(
+                f"{name} is {type(stream).__name__}: expected a file opened in binary{hint}"
+            )
 
 
 class _Source:

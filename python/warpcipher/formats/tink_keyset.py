@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._uncopied import INSTEAD_OF_A_KEY, Uncopied
 from .layout import FormatError
 
 TYPE_URL_PREFIX = "type.googleapis.com/google.crypto.tink."
@@ -39,7 +40,7 @@ NONCE_PREFIX_SIZE = 7
 
 
 @dataclass(frozen=True)
-class StreamingKey:
+class StreamingKey(Uncopied):
     """One key of a keyset. Sizes in bytes; hashes "sha1", "sha256", "sha512"; mac_hash is None for
     AES-GCM-HKDF."""
 
@@ -52,6 +53,8 @@ class StreamingKey:
     mac_hash: str | None
     tag_size: int
     value: bytes = field(repr=False)
+
+    _instead = INSTEAD_OF_A_KEY
 
     def __post_init__(self) -> None:
         who = f"key {self.key_id} of the keyset"
@@ -94,11 +97,13 @@ TEMPLATES: dict[str, tuple[int, int, bool]] = {
 
 
 @dataclass(frozen=True)
-class Keyset:
+class Keyset(Uncopied):
     """Keys, one of them primary: it encrypts, and every enabled one is tried to decrypt."""
 
     keys: tuple[StreamingKey, ...]
     primary_key_id: int
+
+    _instead = INSTEAD_OF_A_KEY
 
     def __post_init__(self) -> None:
         ids = [key.key_id for key in self.keys]

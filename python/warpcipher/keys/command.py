@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A key that a command prints: a KMS's, a password manager's, a hardware token's.
 
-The command gets no shell, no terminal and no input. It and its children are a process group, which
-is ended as a whole: when time is up, when it prints too much, when this process must end.
+The command gets no shell, no terminal and no input. When it is done, what is left of its process
+group is ended. When time is up, when it prints too much, when this process must end, all that it
+started is: children in sessions of their own are found by a mark in their environment. After a
+command that succeeded these live on: `gpg` starts its agent so.
 """
 
 from __future__ import annotations
@@ -29,8 +31,13 @@ POLL_SECONDS = 0.05
 START_SECONDS = 5
 """How long a process that must end itself waits for a command to be known that is being started."""
 
-_running: set[int] = set()
-"""The process groups of commands that run now."""
+MARK = b"WARPCIPHER_KEY_COMMAND"
+"""The variable with the mark of a command and of all that it starts."""
+ROUNDS = 20
+"""How often the processes are looked through for those that one started while it was ended."""
+
+_running: dict[int, bytes] = {}
+"""The process groups of commands that run now, and their marks."""
 _starting: set[threading.Thread] = set()
 
 
@@ -39,13 +46,47 @@ def end_running() -> None:
     deadline = time.monotonic() + START_SECONDS
     while _starting and time.monotonic() < deadline:
         time.sleep(0.001)
-    for group in list(_running):
-        _end_group(group)
+    for group, mark in list(_running.items()):
+        _end_all(group, mark)
 
 
 def _end_group(group: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
+
+
+def _end_all(group: int, mark: bytes) -> None:
+    """Ends a command and all that it started, in whatever session."""
+    _end_group(group)
+    entry = b"\0" + MARK + b"=" + mark + b"\0"
+    for _ in range(ROUNDS):
+        if not sum(_end_marked(int(name), entry) for name in _processes()):
+            return
+
+
+def _processes() -> list[str]:
+    try:
+        return [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+    except OSError:  # it is not mounted: the group is all that is known
+        return []
+
+
+def _end_marked(process: int, entry: bytes) -> bool:
+    """Ends a process that has the entry in its environment; False: it has not, or has ended."""
+    try:
+        descriptor = os.pidfd_open(process)  # its number may be another's a moment later
+    except OSError:
+        return False
+    try:
+        with open(f"/proc/{process}/environ", "rb") as file:  # noqa: PTH123
+            found = entry in b"\0" + file.read() + b"\0"
+        if found:
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    except OSError:  # another user's, or it has ended
+        return False
+    finally:
+        os.close(descriptor)
+    return found
 
 
 def _has_ended(leader: int) -> bool:
@@ -73,16 +114,20 @@ class _Command(KeySource):
         environment.pop(b"WARPCIPHER_KEY_ID", None)
         if key_id is not None:
             environment[b"WARPCIPHER_KEY_ID"] = _id_bytes(key_id)
+        mark = environment[MARK] = os.urandom(16).hex().encode()
         try:
-            process = _start(self._arguments, environment)
+            process = _start(self._arguments, environment, mark)
         except OSError as error:
             raise OSError(error.errno, error.strerror, self.name) from None
         try:
             output, errors = self._collect(process)
+        except BaseException:
+            _end_all(process.pid, mark)
+            raise
         finally:
             # The number is the group's until the leader, which has ended, is waited for.
             _end_group(process.pid)
-            _running.discard(process.pid)
+            _running.pop(process.pid, None)
             process.wait()
             for stream in (process.stdout, process.stderr):
                 if stream is not None:
@@ -130,7 +175,9 @@ class _Command(KeySource):
             )
 
 
-def _start(arguments: list[str], environment: dict[bytes, bytes]) -> subprocess.Popen[bytes]:
+def _start(
+    arguments: list[str], environment: dict[bytes, bytes], mark: bytes
+) -> subprocess.Popen[bytes]:
     """Starts a command that end_running() knows from its first moment on.
 
     In a thread: a signal handler, which runs in the main thread, could otherwise come between the
@@ -151,7 +198,7 @@ def _start(arguments: list[str], environment: dict[bytes, bytes]) -> subprocess.
                 bufsize=0,
                 start_new_session=True,
             )
-            _running.add(process.pid)
+            _running[process.pid] = mark
             outcome.append(process)
         except Exception as error:
             outcome.append(error)
@@ -169,8 +216,8 @@ def _start(arguments: list[str], environment: dict[bytes, bytes]) -> subprocess.
         _starting.discard(thread)
         for process in outcome:
             if isinstance(process, subprocess.Popen):
-                _end_group(process.pid)
-                _running.discard(process.pid)
+                _end_all(process.pid, mark)
+                _running.pop(process.pid, None)
         raise
     (started,) = outcome
     if isinstance(started, Exception):
@@ -206,7 +253,7 @@ def from_command(
 
     command:  the program and its arguments; a str is split as a shell splits words, and no shell
               runs: `["sh", "-c", "..."]` runs one.
-    timeout:  seconds after which it and its children are ended.
+    timeout:  seconds after which it and all that it started are ended.
     encoding: of what it prints; "auto" tells raw, hex and base64 apart.
     It has no standard input and no terminal. WARPCIPHER_KEY_ID is the key's id, where the file has
     one. On failure the error has the end of its standard error: ChildProcessError, TimeoutError, or
