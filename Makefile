@@ -16,6 +16,9 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 CUDA ?= AUTO
 CUDA_ARCHITECTURES ?= auto
 BUILD := build/dev
+# Without a GPU no kernel can run, and they are most of the demo's build: it goes without, in a folder of its own.
+HAS_GPU := $(shell nvidia-smi -L 2>/dev/null)
+DEMO_CUDA := $(if $(HAS_GPU)$(filter-out AUTO,$(CUDA)),$(CUDA),OFF)
 
 sources := CMakeLists.txt pyproject.toml $(shell find src include bindings lab cmake python build_backend -type f \
              -not -name '*.pyc' -not -name '_*.pyi' 2>/dev/null)
@@ -27,8 +30,12 @@ help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
 # --- set up and build -----------------------------------------------------------------------------------------------
-.venv/.stamp-build: tools/setup.sh pyproject.toml build_backend/warpcipher_build.py
+.venv/.stamp-demo: tools/setup.sh pyproject.toml
 	@tools/setup.sh venv build demo
+	@touch $@
+
+.venv/.stamp-build: .venv/.stamp-demo build_backend/warpcipher_build.py
+	@tools/setup.sh venv build nvcc
 	@touch $@
 
 .venv/.stamp-test: .venv/.stamp-build
@@ -50,25 +57,32 @@ build/.settings: FORCE
 .PHONY: FORCE
 FORCE:
 
-# Builds the wheel that users get, and the C++ tests, and installs the wheel into .venv. The demo needs no lab, and a build
-# without it takes less time.
-install = echo 'building warpcipher, CUDA $(CUDA), architectures $(CUDA_ARCHITECTURES), $(CMAKE_BUILD_PARALLEL_LEVEL) jobs: some minutes the first time' >&2; \
+# Builds the wheel that users get, and the C++ tests, and installs the wheel into .venv: $(call install,LAB,CUDA,FOLDER).
+# The demo needs no lab, and a build without it takes less time.
+install = echo 'building warpcipher, CUDA $(2), architectures $(CUDA_ARCHITECTURES), $(CMAKE_BUILD_PARALLEL_LEVEL) jobs: some minutes the first time' >&2; \
   python -m pip install -q --no-build-isolation --no-deps --force-reinstall \
-  -C build-dir=$(BUILD) \
+  -C build-dir=$(3) \
   -C cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON \
   -C cmake.define.WARPCIPHER_BUILD_TESTS=ON \
   -C cmake.define.WARPCIPHER_BUILD_EXAMPLES=ON \
   -C cmake.define.WARPCIPHER_BUILD_STATIC=ON \
   -C cmake.define.WARPCIPHER_BUILD_LAB=$(1) \
-  -C cmake.define.WARPCIPHER_CUDA=$(CUDA) \
+  -C cmake.define.WARPCIPHER_CUDA=$(2) \
   -C cmake.define.WARPCIPHER_CUDA_ARCHITECTURES=$(CUDA_ARCHITECTURES) .
 
-build/.stamp-product: .venv/.stamp-build build/.settings $(sources)
-	@$(call install,OFF)
+ifeq ($(DEMO_CUDA),OFF)
+build/.stamp-product: .venv/.stamp-demo build/.settings $(sources)
+	@echo 'no GPU here: the demo is built without GPU kernels (make demo CUDA=ON builds them)' >&2
+	@$(call install,OFF,OFF,build/demo)
 	@touch $@
+else
+build/.stamp-product: .venv/.stamp-build build/.settings $(sources)
+	@$(call install,OFF,$(DEMO_CUDA),$(BUILD))
+	@touch $@
+endif
 
 build/.stamp-installed: .venv/.stamp-build build/.settings $(sources)
-	@$(call install,ON)
+	@$(call install,ON,$(CUDA),$(BUILD))
 	@cp $(BUILD)/_native.pyi $(BUILD)/_lab.pyi python/warpcipher/
 	@touch build/.stamp-product $@
 

@@ -2,8 +2,8 @@
 # Turns WARPCIPHER_CUDA_ARCHITECTURES into WARPCIPHER_CUDA_CODE, the options of nvcc that warpcipher_compile_options gives
 # to every target, and WARPCIPHER_LAB_CUDA_CODE, which holds less where it is for other machines' GPUs.
 #   all   what a release holds: machine code for sm_75 to sm_120, and PTX for GPUs to come
-#   auto  the GPUs of this machine; where there are none, machine code for sm_80 and sm_90, and PTX for other GPUs from
-#         sm_80 on, which the driver compiles when it is first used
+#   auto  the GPUs of this machine; without one, machine code for sm_90, and PTX for other GPUs from sm_80 on, which the
+#         driver compiles when it is first used
 #   ci    what shows that the sources compile: every form of them, machine code for the oldest GPU and for sm_90, whose
 #         code the tests read. The assembler takes most of what the other GPUs would cost, and sees no source
 #   list  as for CMAKE_CUDA_ARCHITECTURES
@@ -21,7 +21,7 @@ set(ci_code -gencode=arch=compute_75,code=[sm_75,sm_90,compute_75])
 set(ci_forms_code -gencode=arch=compute_75,code=sm_75
                   -gencode=arch=compute_80,code=sm_90
                   -gencode=arch=compute_100,code=compute_100)
-set(default_code -gencode=arch=compute_80,code=[sm_80,sm_90,compute_80])
+set(default_code -gencode=arch=compute_80,code=[sm_90,compute_80])
 # Of the lab: more would take minutes, for kernels that nobody runs but to see them.
 set(lab_code -gencode=arch=compute_75,code=[sm_90,compute_75])
 

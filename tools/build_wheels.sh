@@ -44,7 +44,7 @@ for python in "$@"; do
   version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   say "$arch, Python $version"
   venv=$work/python$version
-  PYTHON=$python VENV=$venv tools/setup.sh packages build wheel
+  PYTHON=$python VENV=$venv tools/setup.sh packages build nvcc wheel
   # One compiler for all: where it is PyPI's, that of the first Python.
   nvcc=$("$venv/bin/python" cmake/find_pypi_nvcc.py)
   [ -z "$nvcc" ] || export CUDACXX=${CUDACXX:-$nvcc/bin/nvcc}

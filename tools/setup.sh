@@ -5,7 +5,9 @@
 #   tools/setup.sh system          only the Debian packages (also `make` itself)
 #   tools/setup.sh system ci       those, and what .ci/run needs besides
 #   tools/setup.sh venv EXTRA...   those, and .venv with the package's dependencies and the named extras
-#   tools/setup.sh packages EXTRA...   .venv alone, whatever the system has
+#   tools/setup.sh packages EXTRA...   only .venv, whatever the system has
+#
+# The extra nvcc is CUDA's compiler, where no toolkit is on PATH.
 #
 # As root, or where sudo asks for no password, apt-get is run; otherwise the line to run is printed.
 # PYTHON chooses the interpreter (python3 by default; 3.10 or later), VENV another folder than .venv.
@@ -94,7 +96,8 @@ with open("pyproject.toml", "rb") as file:
     project = tomllib.load(file)["project"]
 print(*project["dependencies"], sep="\n")
 for extra in sys.argv[1:]:
-    print(*project["optional-dependencies"][extra], sep="\n")
+    if extra != "nvcc":
+        print(*project["optional-dependencies"][extra], sep="\n")
 PYTHON
 }
 
@@ -107,7 +110,7 @@ install_python_packages() {
   requirements "$@" >"$list"
   # Python compiles what is imported; to compile all of it would take half a minute.
   "$venv/bin/python" -m pip install -q --no-compile --disable-pip-version-check -r "$list"
-  case " $* " in *" build "*) ;; *) return ;; esac
+  case " $* " in *" nvcc "*) ;; *) return ;; esac
   # The compiler from PyPI, where the build backend would ask for it too.
   PYTHONPATH=build_backend "$venv/bin/python" -c \
     'from warpcipher_build import nvcc_requirements; print(*nvcc_requirements(), sep="\n")' >"$list"
