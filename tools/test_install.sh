@@ -73,9 +73,14 @@ for standard in c++17 c++20; do
     $(pkg-config --cflags --libs warpcipher)
   LD_LIBRARY_PATH=${library%/*} build/examples/by_pkg_config >/dev/null
 done
-# Where both libraries lie, the linker takes the archive if it is named.
-# shellcheck disable=SC2046 # flags
-cc -std=c11 examples/encrypt_file.c -o build/examples/by_pkg_config \
-  $(pkg-config --static --cflags --libs warpcipher | sed 's/-lwarpcipher/-l:libwarpcipher.a/')
-build/examples/by_pkg_config >/dev/null
-echo "installed package: components, headers, symbols, find_package and pkg-config are right, shared and static"
+# The C guide's program and commands, as they stand there but for the prefix.
+guide=build/examples/guide
+mkdir -p "$guide"
+block() { awk -v begin="\`\`\`$1" '$0 == begin {inside = 1; next} /^```/ {inside = 0} inside' docs/guides/c.md; }
+block c >"$guide/seal.c"
+{
+  echo set -euo pipefail
+  block sh | sed "s|~/.local/lib/pkgconfig|$PKG_CONFIG_PATH|"
+} >"$guide/commands.sh"
+[ "$(cd "$guide" && bash commands.sh)" = "sealed and opened"$'\n'"sealed and opened" ] || stop "the C guide does not work"
+echo "installed package: components, headers, symbols, find_package, pkg-config and the C guide are right, shared and static"
