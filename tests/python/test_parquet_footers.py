@@ -4,9 +4,12 @@ the pages."""
 
 from __future__ import annotations
 
+import contextlib
+from pathlib import Path
+
 import pytest
 import warpcipher as wc
-from parquet_cases import CTR, GCM, KEY, REFUSED, modules_of, read_by_pyarrow, table, write
+from parquet_cases import CTR, GCM, KEY, KEYS, REFUSED, modules_of, read_by_pyarrow, table, write
 from warpcipher import parquet
 from warpcipher.formats import FormatError
 from warpcipher.parquet import footer, thrift
@@ -148,3 +151,55 @@ def test_modules_of_every_kind_from_another_file_are_refused() -> None:
             parquet.to_plain(changed, KEY)
         kinds.add(one.name.split()[2])
     assert kinds == {"header", "page", "offset", "column"}
+
+
+def split_anew(data: bytes, prefix: bytes | None, unique: bytes) -> bytes:
+    """An encrypted file with another split of its AAD, which its end has unauthenticated. prefix:
+    None leaves it to the reader."""
+    before, text = parts(data)
+    outer, end = thrift.read(text, md.FILE_CRYPTO_SHAPE, "outer")
+    fields: thrift.Struct = {md.AAD_FILE_UNIQUE: (thrift.BINARY, unique)}
+    if prefix is None:
+        fields[md.SUPPLY_AAD_PREFIX] = thrift.TRUE, True
+    else:
+        fields[md.AAD_PREFIX] = thrift.BINARY, prefix
+    outer[md.CRYPTO_ALGORITHM] = thrift.STRUCT, {1: (thrift.STRUCT, fields)}
+    return ended(before, thrift.write(outer) + text[end:], SEALED)
+
+
+@pytest.mark.parametrize("store", [True, False])
+@pytest.mark.parametrize("prefix", [b"tenant", b"tenant10", b"tenant1"])
+def test_a_file_of_another_prefix_does_not_pass_for_one_of_this(prefix: bytes, store: bool) -> None:
+    data = write(table(3), aad_prefix=b"tenant1", store_aad_prefix=store)
+    with parquet.open(data, KEY, aad_prefix=b"tenant1") as file:
+        assert file.crypto is not None
+        whole = file.crypto.aad
+    if prefix == b"tenant10":  # by chance, or by a holder of the key: the next byte is a 0
+        whole = b"tenant10" + whole[8:]
+    forged = split_anew(data, prefix if store else None, whole[len(prefix) :])
+    if prefix == b"tenant1":
+        assert parquet.read_table(forged, KEY, aad_prefix=prefix).equals(table(3))
+        return
+    size = len(whole) - len(prefix)
+    with pytest.raises(FormatError, match=rf"AADs has {size} bytes.*expected 8"):
+        parquet.open(forged, KEY, aad_prefix=prefix)
+    if prefix == b"tenant" and store:
+        # Who asks for no prefix reads it, but does not make it a file of that prefix.
+        with parquet.open(forged, KEY) as file, pytest.raises(FormatError, match="has 9 bytes"):
+            parquet.EncryptionConfig.like(file, KEYS[32])
+
+
+def test_a_file_without_aads_is_called_so(tmp_path: Path) -> None:
+    """As DuckDB writes them, which leaves out the AADs: duckdb issue 18524."""
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    with contextlib.suppress(duckdb.Error):  # newer ones want another library to encrypt by
+        connection.execute("SET force_mbedtls_unsafe = 'true'")
+    connection.execute("PRAGMA add_parquet_key('k', 'kkkkkkkkkkkkkkkk')")
+    path = tmp_path / "t.parquet"
+    options = f"TO '{path}' (FORMAT parquet, ENCRYPTION_CONFIG {{footer_key: 'k'}})"
+    connection.execute("COPY (SELECT range a FROM range(9)) " + options)  # noqa: S608
+    with pytest.raises(wc.InvalidTag, match=r"key is right.*no AADs.*DuckDB"):
+        parquet.open(path, b"k" * 16)
+    with pytest.raises(wc.InvalidTag, match="wrong key or AAD prefix"):
+        parquet.open(path, b"x" * 16)

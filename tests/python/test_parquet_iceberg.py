@@ -65,6 +65,14 @@ def test_what_is_no_key_metadata(data: bytes, says: str) -> None:
         StandardKeyMetadata.from_bytes(data)
 
 
+@pytest.mark.parametrize("size", [0, 15, 17, 33])
+def test_metadata_of_no_aes_key_cannot_be_made(size: int) -> None:
+    with pytest.raises(ValueError, match=f"has {size} bytes: AES takes 16, 24 or 32"):
+        StandardKeyMetadata(bytes(size))
+    with pytest.raises(ValueError, match="file_length is -1"):
+        StandardKeyMetadata(KEY, file_length=-1)
+
+
 def test_data_files() -> None:
     prefix = b"an id of the file"
     data = write(table(), aad_prefix=prefix, store_aad_prefix=False)

@@ -11,7 +11,6 @@ from warpcipher.formats import FormatError
 from warpcipher.parquet import thrift
 
 hypothesis = pytest.importorskip("hypothesis")
-thriftpy2 = pytest.importorskip("thriftpy2")
 st = hypothesis.strategies
 
 IDL = """
@@ -63,6 +62,7 @@ outers = st.fixed_dictionaries(
 
 @pytest.fixture(scope="module")
 def idl(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    thriftpy2 = pytest.importorskip("thriftpy2", exc_type=ImportError)
     path: Path = tmp_path_factory.mktemp("idl") / "shapes.thrift"
     path.write_text(IDL)
     return thriftpy2.load(str(path), module_name="shapes_thrift")

@@ -279,7 +279,6 @@ def test_beyond_the_limits_of_the_format(monkeypatch: pytest.MonkeyPatch, tmp_pa
         ({"columns": ["x"]}, ValueError, "no column 'x'"),
         ({"columns": "a"}, TypeError, "columns is a str"),
         ({"column_keys": {"x": KEY}}, ValueError, "no column 'x'"),
-        ({"column_keys": {"t": KEY, "t.u": KEY}}, ValueError, "column t.u is named twice"),
         ({"column_key_metadata": {"a": b"x"}}, ValueError, "column_keys does not"),
         ({"store_aad_prefix": False}, ValueError, "there is no aad_prefix"),
     ],
@@ -294,6 +293,43 @@ def test_configurations_that_cannot_be(
     assert list(tmp_path.iterdir()) == []
     assert KEY.hex() not in repr(EncryptionConfig(KEY))
     assert repr(KEY) not in repr(EncryptionConfig(KEY))
+
+
+@pytest.mark.parametrize("metadata", [{}, {"t": b"of t", "t.u": b"of u", "l": b"of l"}])
+def test_names_stand_for_the_same_columns_in_both_directions(metadata: dict[str, bytes]) -> None:
+    """What a path begins with names its column, and the longest name counts."""
+    own: dict[bytes | str, bytes] = {"t": KEYS[24], "t.u": KEYS[32], "l": KEYS[16][::-1]}
+    config = EncryptionConfig(KEY, column_keys=own, column_key_metadata=metadata)  # type: ignore[arg-type]
+    data = sealed(write(table(), None), config)
+    assert parquet.read_table(data, {b"": KEY, **own}).equals(table())
+    with parquet.open(data, {b"": KEY, **own}) as file:
+        found = {chunk.name: chunk.key for chunk in file.chunks([0], range(5))}
+    assert found == {
+        "a": KEY,
+        "s": KEY,
+        "l.list.element": own["l"],
+        "t.u": own["t.u"],
+        "t.v.w": own["t"],
+    }
+    with pytest.raises(parquet.MissingKeyError, match=r"no key for column t\.v\.w"):
+        parquet.read_table(data, {b"": KEY, "t.u": KEYS[32], "t.v.w.x": KEYS[24], "l": own["l"]})
+    # One who has the names only of some reads these, by pyarrow's names of lists or not.
+    with parquet.open(data, {b"": KEY, "l.list": own["l"]}) as file:
+        assert parquet.read_table(file, columns=["l"]).equals(table().select(["l"]))
+
+
+def test_an_empty_name_of_key_metadata_is_the_footer_key_that_counts() -> None:
+    """Else who has a column's key could make whole files under it."""
+    plain = write(table(), None)
+    forged = sealed(plain, EncryptionConfig(KEYS[24], b"of s"))
+    keys: dict[bytes | str, bytes] = {b"of the footer": KEY, b"of s": KEYS[24]}
+    assert parquet.read_table(forged, keys).equals(table())  # the file chose among the keys
+    with pytest.raises(wc.InvalidTag):
+        parquet.open(forged, {b"": KEY, b"of s": KEYS[24]})
+    config = EncryptionConfig(KEY, b"of the footer", {"s": KEYS[24]}, {"s": b"of s"})
+    right = sealed(plain, config)
+    for mapping in (keys, {b"": KEY, b"of s": KEYS[24]}, {b"": lambda _: KEY, "s": KEYS[24]}):
+        assert parquet.read_table(right, mapping).equals(table())
 
 
 def test_a_damaged_plain_file_is_refused() -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from .._uncopied import Uncopied
 from .file import File
-from .keyring import Key, check_key
+from .keyring import Key, check_key, closest_name
 from .modules import ALGORITHMS, GCM
 
 
@@ -29,7 +29,8 @@ class EncryptionConfig(Uncopied):
     footer_key:          encrypts the footer, or signs it.
     footer_key_metadata: what the file says of it, for the reader to find it by.
     column_keys:         columns with keys of their own: a path in the schema ("a.b"), or what it
-                         begins with, to a key. One key for several columns is one key.
+                         begins with ("a"), to a key. The longest name of a column counts. One key
+                         for several columns is one key.
     column_key_metadata: what the file says of these keys, by the same names.
     columns:             the other columns to encrypt, with the footer's key; None: all of them, and
                          () leaves them plain.
@@ -75,10 +76,12 @@ class EncryptionConfig(Uncopied):
 
         Key metadata speaks of keys, so that of the file is not taken over: give that of the new
         ones.
-        Raises ValueError where a column has a key of its own and `column_keys` has none for it.
+        Raises ValueError where a column has a key of its own and `column_keys` has none for it,
+        FormatError where nobody can tell where the AAD prefix ends.
         """
         if file.crypto is None:
             raise ValueError("the file is not encrypted: it has no configuration")
+        file.footer.check_prefix()
         own = dict(column_keys or {})
         new = set().union(*(file.choose_columns([name]) for name in own))
         under_footer_key = []
@@ -112,8 +115,6 @@ class EncryptionConfig(Uncopied):
             metadata = self.column_key_metadata.get(name, b"")
             own = ColumnKey(check_key(key, f"the key of column {name}", metadata), metadata, True)
             for column in file.choose_columns([name]):
-                before = found[column]
-                if before is not None and before.own:
-                    raise ValueError(f"column {file.names[column]} is named twice in column_keys")
-                found[column] = own
+                if closest_name(file.names[column], self.column_keys) == name:
+                    found[column] = own
         return footer, found

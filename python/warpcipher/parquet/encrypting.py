@@ -25,6 +25,7 @@ from .modules import (
     MOST_ORDINAL,
     NONCE,
     OFFSET_INDEX,
+    UNIQUE,
     FileCrypto,
     Place,
     seal_modules,
@@ -36,8 +37,6 @@ from .thrift import BINARY, I16, I32, I64, LIST, STRUCT, Struct, write
 
 MOST_MESSAGES = 1 << 32
 """Under one key, with random nonces: NIST SP 800-38D, section 8.3."""
-UNIQUE = 8
-"""Bytes of the file's own part of each AAD, as pyarrow and parquet-java make them."""
 
 _Chunk = tuple[int, int]
 _ENCRYPTED = "the file is encrypted already: `rekey` gives it other keys"

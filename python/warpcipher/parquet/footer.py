@@ -24,6 +24,7 @@ from .modules import (
     NONCE,
     OVERHEAD,
     TAG,
+    UNIQUE,
     FileCrypto,
     Place,
     not_authentic,
@@ -65,6 +66,12 @@ class Footer:
     def fields(self) -> Struct:
         """All of it, row groups and chunks included: made when it is first asked for."""
         return read_whole(self.text, md.FOOTER_SHAPE, "the footer")
+
+    def check_prefix(self) -> None:
+        """Raises FormatError where a byte of the prefix may have been moved to what follows it, or
+        from there: who relies on the prefix must ask."""
+        if self.crypto is not None:
+            _check_boundary(self.prefix, len(self.crypto.aad) - len(self.prefix))
 
 
 def tail(source: Source) -> tuple[bytes, bytes]:
@@ -150,11 +157,30 @@ def _read_encrypted(data: bytes, ring: KeyRing, aad_prefix: bytes | None, engine
     key = ring.footer(metadata)
     module = data[end:]
     length = int.from_bytes(module[:LENGTH], "little") + LENGTH
-    (plain,) = open_modules([(module[:length], key, Place(FOOTER))], crypto, engine)
+    try:
+        (plain,) = open_modules([(module[:length], key, Place(FOOTER))], crypto, engine)
+    except wc.InvalidTag:
+        _refuse_without_aad(module[LENGTH:length], key, crypto)
+        raise
     if length != len(module):
         raise FormatError(f"the footer: {len(module) - length} bytes follow its module")
     fields = read_whole(plain, md.OUTLINE_SHAPE, "the footer")
     return Footer(plain, fields, True, crypto, key, metadata, prefix, stored)
+
+
+def _refuse_without_aad(sealed: bytes, key: bytes, crypto: FileCrypto) -> None:
+    """Raises InvalidTag where the footer is authentic, but for the AAD that it does not have."""
+    if crypto.aad:
+        return
+    try:
+        wc.aead.AESGCM(key).decrypt(sealed[:NONCE], sealed[NONCE:], None)
+    except wc.InvalidTag:
+        return
+    raise wc.InvalidTag(
+        "the footer: the key is right, but the file has no AADs, without which its parts could be "
+        "exchanged. DuckDB writes such files, and only DuckDB reads them (duckdb issue 18524): let "
+        "it copy the table to a plain file, and encrypt that one here"
+    )
 
 
 def describe(source: Source) -> tuple[str, str, bytes, bytes, bool]:
@@ -210,7 +236,17 @@ def _algorithm(union: Struct, aad_prefix: bytes | None) -> tuple[FileCrypto, byt
             f"the file's AAD prefix is {stored!r}, given was {aad_prefix!r}: another file?"
         )
     prefix = aad_prefix or stored or b""
+    if aad_prefix:
+        _check_boundary(aad_prefix, len(unique))
     return FileCrypto(name, prefix + unique), prefix, not supply
+
+
+def _check_boundary(prefix: bytes, unique: int) -> None:
+    if prefix and unique != UNIQUE:
+        raise FormatError(
+            f"the file's own part of its AADs has {unique} bytes after the AAD prefix {prefix!r}: "
+            f"expected {UNIQUE}; it may have been written with another prefix"
+        )
 
 
 def signature(footer: bytes, key: bytes, crypto: FileCrypto, nonce: bytes) -> bytes:

@@ -27,19 +27,26 @@ if TYPE_CHECKING:
 
 _VERSION = 1
 _LONGEST = 10
+_KEY = "the key of the key metadata"
 
 
 @dataclass(frozen=True)
 class StandardKeyMetadata(Uncopied):
     """What a manifest says of the key of a file: `StandardKeyMetadata` of Iceberg.
 
-    encryption_key: 16, 24 or 32 bytes. aad_prefix: None where there is none. file_length: in bytes,
-    of the encrypted file, None where it is not told; a shorter file was cut.
+    encryption_key: 16, 24 or 32 bytes; others are a ValueError. aad_prefix: None where there is
+    none. file_length: in bytes, of the encrypted file, None where it is not told; a shorter file
+    was cut.
     """
 
     encryption_key: bytes = field(repr=False)
     aad_prefix: bytes | None = None
     file_length: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "encryption_key", check_key(self.encryption_key, _KEY))
+        if self.file_length is not None and self.file_length < 0:
+            raise ValueError(f"file_length is {self.file_length}: expected 0 or more bytes")
 
     @classmethod
     def from_bytes(cls, data: Buffer) -> StandardKeyMetadata:
@@ -56,7 +63,7 @@ class StandardKeyMetadata(Uncopied):
             raise FormatError(f"key metadata: {reader.left} bytes follow its end")
         if length is not None and length < 0:
             raise FormatError(f"key metadata: a file of {length} bytes")
-        return cls(check_key(key, "the key of the key metadata"), prefix, length)
+        return cls(key, prefix, length)
 
     def to_bytes(self) -> bytes:
         """As a manifest has it."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..keys import KeySource, resolve
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 Key: TypeAlias = "Buffer | KeySource | Callable[[bytes], Buffer | KeySource]"
 Keys: TypeAlias = "Key | Mapping[bytes | str, Key]"
 """The one key of a uniform file; or a mapping from key metadata (bytes) or, for columns, names
-(str) to keys, in which b"" is the footer; or a function or a source of `warpcipher.keys` that is
-asked with the key metadata."""
+(str: a path or what it begins with) to keys, in which b"" is the footer's key, whatever the file
+says of it; or a function or a source of `warpcipher.keys` that is asked with the key metadata."""
 
 KEY_SIZES = (16, 24, 32)
 
@@ -57,9 +57,10 @@ class KeyRing:
         who = "the footer" if column is None else f"column {column}"
         key: object = self._keys
         if isinstance(self._keys, Mapping):
-            # b"" is the footer, whatever its key metadata; a column without any has its name.
+            # b"" and names say who is meant, so the file cannot choose among them.
+            named = b"" if column is None else closest_name(column, self._keys)
             key = self._keys.get(metadata) if metadata else None
-            key = self._keys.get(b"" if column is None else column, key)
+            key = key if named is None else self._keys.get(named, key)
         elif column is not None and not self._is_asked:
             raise MissingKeyError(
                 f"{who} has a key of its own (key metadata {shown(metadata)}), and one key was "
@@ -68,6 +69,15 @@ class KeyRing:
         if key is None:
             raise MissingKeyError(f"no key for {who} (key metadata {shown(metadata)})")
         return check_key(key, f"the key of {who}", metadata)
+
+
+def closest_name(column: str, names: Container[str | bytes]) -> str | None:
+    """Of the names that stand for a column (its path, or what that begins with) the longest."""
+    while column not in names:
+        column, dot, _ = column.rpartition(".")
+        if not dot:
+            return None
+    return column
 
 
 def check_key(key: object, what: str, metadata: bytes = b"") -> bytes:

@@ -54,6 +54,9 @@ ALGORITHMS = (GCM, GCM_CTR)
 LENGTH, NONCE, TAG = 4, 12, 16
 OVERHEAD = LENGTH + NONCE + TAG
 CTR_OVERHEAD = LENGTH + NONCE
+UNIQUE = 8
+"""Bytes of the file's own part of each AAD, as pyarrow, Polars and parquet-java make them. AADs
+have no boundary between it and the prefix."""
 MOST_ORDINAL = 32767
 """Of a chunk: a header and a page for each data page, and for the dictionary."""
 
