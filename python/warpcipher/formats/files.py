@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import stat
 from collections.abc import Iterator
@@ -77,7 +78,7 @@ def decrypt_file(
 @contextlib.contextmanager
 def _opened(
     source: PathLike, target: PathLike, replace: bool
-) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+) -> Iterator[tuple[io.FileIO, BinaryIO]]:
     """Both files; the target has its name when the block ends."""
     for name, path in (("source", source), ("target", target)):
         if not isinstance(path, (str, os.PathLike)):
