@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 from cli_support import make_key, names, run
+from warpcipher import _tree_names as tree_names
 from warpcipher import formats
-from warpcipher.cli import manifest, tree_names
+from warpcipher.formats import trees as manifest
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from cli_support import ended, make_key, names, run, run_json, start, temporaries
 from test_cli_trees import content_of
-from warpcipher.cli import tree_names
+from warpcipher import _tree_names as tree_names
 
 INTERRUPTIONS = 8 * int(os.environ.get("WARPCIPHER_TEST_LONG", "1"))
 """Of each command and seed: WARPCIPHER_TEST_LONG=7 makes 224 in all."""

@@ -5,6 +5,7 @@ nothing is decrypted. Peers reproduce the contexts."""
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -15,9 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import warpcipher as wc
 from cli_support import make_key, names, run, run_json
+from warpcipher import _tree_names as tree_names
 from warpcipher import formats
-from warpcipher.cli import manifest, tree_names
+from warpcipher.formats import trees as manifest
 
 FILES = {"a": b"1", "b": b"2" * 50_000, "sub/a": b"3", "sub/deep/c": b"", "tä\n": b"5"}
 ODD = ["-dash", "new\nline", os.fsdecode(b"\xff\xfe"), "esc\x1b[31m", "x" * 230, ".hidden", "a b"]
@@ -263,7 +266,12 @@ def test_part_of_a_tree_and_one_file_of_it(tree: Path) -> None:
     assert (tree / "x").read_bytes() == FILES["sub/a"]
     shutil.copy(sealed(tree, "a"), sealed(tree, "sub/a"))
     done = run("decrypt", "--key", "key", sealed(tree, "sub/a"), "-o", "y", cwd=tree, expect=3)
-    assert b"wrong key or context" in done.stderr
+    assert b"a.cobblestone: this is not the file that the manifest of the tree" in done.stderr
+    (tree / "a.cobblestone").write_bytes(sealed(tree, "a").read_bytes())
+    done = run("decrypt", "--key", "key", "a.cobblestone", cwd=tree, expect=3)
+    assert b"a.cobblestone: the file is part of a tree, 'a' there, and no folder" in done.stderr
+    run("decrypt", "--no-manifest", "--key", "key", "a.cobblestone", "-o", "z", cwd=tree)
+    assert (tree / "z").read_bytes() == FILES["a"]
 
 
 def test_trees_of_before_and_trees_that_lost_their_manifest(tree: Path) -> None:
@@ -392,3 +400,60 @@ def decrypt_with_pyca(key: bytes, data: bytes, context: bytes) -> bytes:
     decryptor = Cobblestone256Decryptor(key, context)
     plain: bytes = decryptor.update(data) + decryptor.finalize()
     return plain
+
+
+def test_a_file_opens_in_its_place(tree: Path) -> None:
+    """`formats.open` and `info` find the manifest beside a file; nothing opens that is not its."""
+    key = (tree / "key").read_bytes()
+    with formats.open(sealed(tree, "sub/a"), key) as file:
+        assert file.read() == FILES["sub/a"]
+    found = formats.info(sealed(tree, "b"), key)
+    assert (found.certain, found.candidates[0].plaintext_size) == (True, len(FILES["b"]))
+    (answer,) = run_json("info", "--key", "key", sealed(tree, "b"), cwd=tree)["files"]
+    assert answer["certain"] is True
+    old = sealed(tree, "a").read_bytes()
+    exchange(tree)
+    with pytest.raises(wc.InvalidTag, match="this is not the file that the manifest of the tree"):
+        formats.open(sealed(tree, "a"), key)
+    sealed(tree, "z").write_bytes(old)
+    with pytest.raises(wc.InvalidTag, match="whose manifest lists no file 'z'"):
+        formats.open(sealed(tree, "z"), key)
+    with pytest.raises(wc.InvalidTag, match="whose manifest this key and context do not open"):
+        formats.open(sealed(tree, "b"), bytes(32))
+    (tree / "b.cobblestone").write_bytes(sealed(tree, "b").read_bytes())
+    with pytest.raises(wc.InvalidTag, match=r"part of a tree, 'b' there, .*--no-manifest"):
+        formats.open(tree / "b.cobblestone", key)
+    formats.encrypt_stream(io.BytesIO(b"alone"), alone := io.BytesIO(), key)
+    sealed(tree, "alone").write_bytes(alone.getvalue())
+    with formats.open(sealed(tree, "alone"), key) as file:
+        assert file.read() == b"alone", "a file that is bound to no tree opens anywhere"
+
+
+def test_a_manifest_of_who_may_only_write_in_the_folder_is_none(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / tree_names.NAME).touch()
+    assert tree_names.root_above(tmp_path / "a/b") == str(tmp_path)
+    if os.geteuid() == 0:
+        os.chown(tmp_path / tree_names.NAME, 12345, -1)
+        assert tree_names.root_above(tmp_path / "a/b") != str(tmp_path)
+
+
+def test_a_model_in_an_encrypted_folder_loads(tmp_path: Path) -> None:
+    np = pytest.importorskip("numpy", reason="NumPy is not installed")
+    from warpcipher import weights
+
+    key = make_key(tmp_path).read_bytes()
+    (tmp_path / "llama").mkdir()
+    tensors = {"a": np.arange(1000, dtype=np.float32), "b": np.ones((3, 4), np.float16)}
+    index = {"weight_map": {name: f"{name}.safetensors" for name in tensors}}
+    for name, tensor in tensors.items():
+        weights.save_file({name: tensor}, tmp_path / f"llama/{name}.safetensors", None)
+    for listed in (False, True):
+        if listed:
+            (tmp_path / "llama/model.safetensors.index.json").write_text(json.dumps(index))
+        run("encrypt", "--key", "key", "-o", f"m{listed}", "llama", cwd=tmp_path)
+        loaded = weights.load_file(tmp_path / f"m{listed}", key=key, framework="np")
+        with weights.safe_open(tmp_path / f"m{listed}", key=key, framework="np") as model:
+            for name, tensor in tensors.items():
+                assert (loaded[name] == tensor).all()
+                assert (model.get_tensor(name) == tensor).all()

@@ -24,12 +24,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from warpcipher._descriptors import rename_noreplace, written
+from warpcipher._tree_names import HEAD_SIZE
 
 from .cleanup import temporaries
 from .errors import CliError, SystemRefusedError, shown, usage
 from .files import default_mode, named
 from .folders import Identity, identity_of, open_folder
-from .tree_names import HEAD_SIZE
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -8,21 +8,17 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from warpcipher._tree_names import JOURNAL, NAME
+
 from . import folders
-from .errors import NotAuthenticError, shown, usage
+from .errors import NotAuthenticError, shown
 from .outputs import OutputFile
-from .tree_names import JOURNAL, NAME
 
 if TYPE_CHECKING:
     from warpcipher.formats import Format, Options
-
-    from .manifest import Manifest
-
-LONGEST = 1 << 30
-"""Bytes of the largest manifest that is read."""
+    from warpcipher.formats.trees import Manifest
 
 
 class Sealed:
@@ -35,69 +31,57 @@ class Sealed:
 
     def options_of(self, name: str) -> Options:
         """Those of a file of a tree that has a manifest."""
-        from .manifest import context_of_file
+        from warpcipher.formats.trees import options_of
 
-        return replace(self.options, context=context_of_file(self.options.context, name))
-
-    def _options_of_manifest(self, kind: str) -> Options:
-        from .manifest import context_of_manifest
-
-        return replace(self.options, context=context_of_manifest(self.options.context, kind))
+        return options_of(self.options, name)
 
     def opens(self, descriptor: int, options: Options) -> bool:
         """Whether the key opens the beginning of a file, which stays where it is."""
-        from warpcipher import InvalidTag
-        from warpcipher.formats import FormatError
+        from warpcipher.formats.trees import opens
 
-        def read_at(offset: int, length: int) -> bytes:
-            return os.pread(descriptor, length, offset)
+        return opens(descriptor, self._key, self.format, options)
 
-        try:
-            self.format.open_checked(self._key, read_at, options).close()
-        except (InvalidTag, FormatError, OSError):
-            return False
-        return True
+    def options_in_place(
+        self, path: str, descriptor: int, names: list[str] | None
+    ) -> Options | None:
+        """Those of a file that does not open by itself, where it is that of a tree: one of these
+        names opens it; None: its manifest lists it. Raises InvalidTag."""
+        chosen = self.format
+        if not (chosen.takes_context and chosen.binds_chunks):
+            return None
+        if self.opens(descriptor, self.options):
+            return None
+        from warpcipher.formats.trees import options_in_place
+
+        if names is None:
+            return options_in_place(path, self._key, chosen, self.options)
+        named = (self.options_of(name) for name in names)
+        return next((options for options in named if self.opens(descriptor, options)), None)
 
     def read(self, root: str, kind: str) -> Manifest | None:
         """The manifest (kind "manifest") or journal ("journal") of a tree; None: it has none."""
         from warpcipher import InvalidTag
-        from warpcipher.formats import FormatError, decrypt_stream
-
-        from .manifest import Manifest, ManifestError, open_regular
+        from warpcipher.formats import FormatError
+        from warpcipher.formats.trees import Manifest, ManifestError, read_text
 
         path = os.path.join(root, NAME if kind == "manifest" else JOURNAL)
         try:
-            descriptor = open_regular(path)
-        except FileNotFoundError:
-            return None
-        if descriptor is None:
-            raise NotAuthenticError(f"{shown(path)} is not a regular file: that is no {kind}")
-        text = io.BytesIO()
-        with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123
-            if os.fstat(descriptor).st_size > LONGEST:
-                raise usage(f"{shown(path)} has more than {LONGEST} bytes: that is no manifest")
-            try:
-                decrypt_stream(
-                    file,
-                    text,
-                    self._key,
-                    format=self.format.name,
-                    options=self._options_of_manifest(kind),
-                )
-                return Manifest.from_bytes(text.getvalue())
-            except (InvalidTag, FormatError):
-                raise NotAuthenticError(
-                    f"{shown(path)} is not the {kind} of a tree with this key and context, or was "
-                    "changed: nothing of the tree is trusted"
-                ) from None
-            except ManifestError as error:
-                raise NotAuthenticError(f"{shown(path)}: {error}") from None
+            text = read_text(root, kind, self._key, self.format, self.options)
+            return None if text is None else Manifest.from_bytes(text)
+        except ManifestError as error:
+            raise NotAuthenticError(f"{shown(path)}: {error}") from None
+        except (InvalidTag, FormatError):
+            raise NotAuthenticError(
+                f"{shown(path)} is not the {kind} of a tree with this key and context, or was "
+                "changed: nothing of the tree is trusted"
+            ) from None
 
     def write(
         self, root: str, manifest: Manifest, kind: str, kept: Mapping[folders.Identity, str]
     ) -> None:
         """Gives a tree its manifest or journal, in the place of the one that it has."""
         from warpcipher.formats import encrypt_stream
+        from warpcipher.formats.trees import options_of_manifest
 
         name = NAME if kind == "manifest" else JOURNAL
         folder = folders.open_folder(root, ())
@@ -108,6 +92,6 @@ class Sealed:
                 output,
                 self._key,
                 format=self.format.name,
-                options=self._options_of_manifest(kind),
+                options=options_of_manifest(self.format, self.options, kind),
             )
             output.commit(None)

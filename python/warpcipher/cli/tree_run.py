@@ -9,13 +9,14 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Literal
 
+from warpcipher._tree_names import NAME, is_own, names_of, root_above
+
 from . import files, folders, jobs
 from .errors import CliError, NotAuthenticError, complain, counted, shown, translate, usage
 from .outputs import OutputFile, exists
 from .report import Report
 from .sealed import Sealed
 from .settings import Settings
-from .tree_names import NAME, is_own, root_above
 
 # Most runs have no tree: what trees alone need is imported where there is one.
 if TYPE_CHECKING:
@@ -159,19 +160,16 @@ class Trees:
             self._whole[job.tree].look_again(job, source.descriptor)
         if job.tree in self._growing or job.tree in self._whole:
             return self._sealed.options_of(job.name)
-        chosen = self._sealed.format
-        may_be_named = chosen.authenticated and chosen.takes_context
-        if self._encrypt or not may_be_named or not source.is_regular:
+        if self._encrypt or job.source is None or not source.is_regular:
             return self._sealed.options
         # One file of a tree, or a tree that lost its manifest.
-        name = job.name
-        if job.tree is None:
-            root = None if job.source is None else root_above(source.path)
-            if root is None:
-                return self._sealed.options
-            name = os.path.relpath(source.path, root).removesuffix(self._sealed.format.extension)
-        named = self._sealed.options_of(name)
-        return named if self._sealed.opens(source.descriptor, named) else self._sealed.options
+        names = None
+        if self._settings.no_manifest:
+            whole = job.tree is not None and root_above(source.path) is None
+            extension = self._sealed.format.extension
+            names = [job.name] if whole else names_of(source.path, extension)
+        found = self._sealed.options_in_place(source.path, source.descriptor, names)
+        return found or self._sealed.options
 
     def attributes(
         self, job: jobs.Job, source: files.InputFile

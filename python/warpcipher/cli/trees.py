@@ -17,13 +17,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from warpcipher._tree_names import HEAD_SIZE, JOURNAL, NAME, is_own, root_above
+from warpcipher.formats.trees import Entry, Manifest, head_of, open_regular
+
 from . import folders
 from .errors import NotAuthenticError, shown, translate, usage
 from .jobs import Job, Naming, Tree, find_tree
-from .manifest import Entry, Manifest, head_of, open_regular
 from .outputs import OutputFile
 from .sealed import Sealed
-from .tree_names import HEAD_SIZE, JOURNAL, NAME, is_own, root_above
 
 LEAST_SECONDS = 1.0
 """Between two writes of a journal, and at least SHARE times what the last one took."""

@@ -55,7 +55,8 @@ def open(
     reads into arrays, in host memory or on a GPU.
 
     file: a path, or a seekable binary file object opened for reading, which stays open after
-    close().
+    close(). A path in an encrypted tree (docs/trees.md) is opened as the file that its manifest
+    lists there.
     key: 16 or 32 bytes (cobblestone), a `Keyset` or its JSON text (tink), identities and
     passphrases of `formats.age`, secret keys of `formats.crypt4gh`, one or several, the algorithm's
     key (raw); or what `warpcipher.keys` takes for one: a source, a function.
@@ -76,11 +77,27 @@ def open(
     options = options or Options()
     chosen, key = take(format, key, options)
     if isinstance(file, (str, os.PathLike)):
-        source = io.FileIO(file, opener=open_seekable)
-        raw = DecryptingReader(source, chosen, key, options, close_source=True)
+
+        def open_path(options: Options) -> DecryptingReader:
+            source = io.FileIO(file, opener=open_seekable)
+            return DecryptingReader(source, chosen, key, options, close_source=True)
+
+        try:
+            raw = open_path(options)
+        except (wc.InvalidTag, FormatError):
+            if (bound := _in_a_tree(file, key, chosen, options)) is None:
+                raise
+            raw = open_path(bound)
     else:
         raw = DecryptingReader(file, chosen, key, options, close_source=False)
     return DecryptedFile(raw)
+
+
+def _in_a_tree(path: PathLike, key: object, chosen: Format, options: Options) -> Options | None:
+    """The options of a file that does not open by itself; None where it has no tree."""
+    from .trees import options_in_place
+
+    return options_in_place(path, key, chosen, options)
 
 
 def detect(header: Buffer, key: object, *, context: bytes = b"") -> str | None:
@@ -127,7 +144,8 @@ class FileInfo:
 def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInfo:
     """What a file may be: without a key every format that fits, with a key the one it is.
 
-    Raises OSError, and FormatError where the key opens a file that is cut short. With a key that
+    Raises OSError, FormatError where the key opens a file that is cut short, and InvalidTag for the
+    file of an encrypted tree that is not in its place. With a key that
     opens nothing there are no candidates but a format whose magic number the file has.
 
     >>> import pathlib
@@ -160,7 +178,9 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
             source = file if inner is None else inner
             decryptor = chosen.open_checked(key, _reading(source), options)
         except (wc.InvalidTag, FormatError):
-            return FileInfo(size, False, named, foreign)
+            if (bound := _in_a_tree(path, key, chosen, options)) is None:
+                return FileInfo(size, False, named, foreign)
+            decryptor = chosen.open_checked(key, read_at, bound)
         size_inside = source.seek(0, os.SEEK_END)
     decryptor.close()
     layout = decryptor.layout

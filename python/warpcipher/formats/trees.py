@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+# The names are text that the user gave, as in the command:
+# ruff: noqa: PTH118, PTH123
 """The manifest of an encrypted tree: what belongs to it, under which name; docs/trees.md draws it.
 
 It is a file of the tree's own format, under the tree's key, at the root of the tree. Its plaintext
@@ -11,19 +13,31 @@ same; every later byte is authenticated under these keys, with its place.
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-from .tree_names import HEAD_SIZE
+import warpcipher as wc
 
+from .._descriptors import open_seekable
+from .._tree_names import HEAD_SIZE, JOURNAL, NAME, names_of, root_above
+from .layout import FormatError
+from .stream import decrypt_stream
+
+if TYPE_CHECKING:
+    from .base import Format, Options
+
+LONGEST = 1 << 30
+"""Bytes of the largest manifest that is read."""
 LABEL = "warpcipher.tree.v1"
 KINDS = ("folder", "file", "link")
 
 
-class ManifestError(ValueError):
+class ManifestError(FormatError):
     """An authentic manifest that this version does not understand."""
 
 
@@ -47,6 +61,18 @@ def is_file_name(text: str) -> bool:
         return b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
         return False
+
+
+def options_of(options: Options, name: str) -> Options:
+    """Those of the file of that name in a tree."""
+    return replace(options, context=context_of_file(options.context, name))
+
+
+def options_of_manifest(chosen: Format, options: Options, kind: str) -> Options:
+    """Those of a manifest or journal."""
+    if not chosen.takes_context:
+        return options
+    return replace(options, context=context_of_manifest(options.context, kind))
 
 
 def head_of(data: bytes) -> str:
@@ -109,8 +135,6 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """Raises ManifestError for entries that `from_bytes` would not accept."""
-        import json
-
         first = {
             "tree": LABEL,
             "id": self.id,
@@ -128,8 +152,6 @@ class Manifest:
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
         """Raises ManifestError; what it accepts has names that stay in the tree."""
-        import json
-
         try:
             lines = data.decode("ascii").splitlines()
             first = json.loads(lines[0])
@@ -177,3 +199,91 @@ class Manifest:
         inside = not entry.name.startswith("/") and last not in ("", ".", "..")
         if not inside or (folder and (above is None or above.kind != "folder")):
             raise ManifestError("the manifest has a name that leads out of the tree")
+
+
+def read_text(
+    root: str | os.PathLike[str], kind: str, key: object, chosen: Format, options: Options
+) -> bytes | None:
+    """The plaintext of the manifest (kind "manifest") or journal ("journal") of a tree; None: it
+    has none. Raises InvalidTag, FormatError, OSError."""
+    path = os.path.join(root, NAME if kind == "manifest" else JOURNAL)
+    try:
+        descriptor = open_regular(path)
+    except FileNotFoundError:
+        return None
+    if descriptor is None:
+        raise ManifestError(f"it is not a regular file, as a {kind} is")
+    options = options_of_manifest(chosen, options, kind)
+    text = io.BytesIO()
+    with open(descriptor, "rb", buffering=0) as file:
+        if os.fstat(descriptor).st_size > LONGEST:
+            raise ManifestError(f"it has more than {LONGEST} bytes, which no {kind} has")
+        decrypt_stream(file, text, key, format=chosen.name, options=options)
+    return text.getvalue()
+
+
+def opens(descriptor: int, key: object, chosen: Format, options: Options) -> bool:
+    """Whether the key opens the beginning of a file, which stays where it is."""
+    try:
+        chosen.open_checked(key, lambda at, size: os.pread(descriptor, size, at), options).close()
+    except (wc.InvalidTag, FormatError, OSError):
+        return False
+    return True
+
+
+def options_in_place(
+    path: str | os.PathLike[str], key: object, chosen: Format, options: Options
+) -> Options | None:
+    """The options of a file that does not open by itself, if it is that of an encrypted tree.
+
+    Its tree is that of the nearest manifest above it, which must list it. None: it has no tree.
+    Raises InvalidTag for a file that is not where its manifest has it, or is without one; OSError.
+    """
+    if not (chosen.takes_context and chosen.binds_chunks):
+        return None
+    path = os.fsdecode(path)
+    root = root_above(path)
+    names = names_of(path, chosen.extension)
+    if root is not None:
+        _check_listed(path, root, names[0], key, chosen, options)
+        return options_of(options, names[0])
+    with open(path, "rb", opener=open_seekable) as file:
+        for name in names:
+            if opens(file.fileno(), key, chosen, options_of(options, name)):
+                raise wc.InvalidTag(
+                    f"the file is part of a tree, {name!r} there, and no folder above it has the "
+                    f"tree's {NAME}: move it back, or take `warpcipher decrypt --no-manifest`, "
+                    "which decrypts it without a look at what belongs to the tree"
+                )
+    return None
+
+
+def _check_listed(
+    path: str, root: str, name: str, key: object, chosen: Format, options: Options
+) -> None:
+    """Raises InvalidTag where the manifest of a tree does not list a file as it is now.
+
+    Only its line of the manifest is read: trees have up to millions.
+    """
+    try:
+        text = read_text(root, "manifest", key, chosen, options)
+    except (wc.InvalidTag, FormatError):
+        raise wc.InvalidTag(
+            f"the file is part of the tree {root!r}, whose manifest this key and context do not "
+            "open: wrong key or context, or the manifest was changed"
+        ) from None
+    start = f"\n{json.dumps({'name': name, 'kind': 'file'})[:-1]}, ".encode("ascii")
+    at = -1 if text is None else text.find(start)
+    if text is None or at < 0:
+        raise wc.InvalidTag(
+            f"the file lies in the tree {root!r}, whose manifest lists no file {name!r}: it was "
+            "renamed, moved or added"
+        )
+    entry = json.loads(text[at + 1 : text.index(b"\n", at + 1)])
+    with open(path, "rb", opener=open_seekable) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size != entry["sealed"] or head_of(file.read(HEAD_SIZE)) != entry["head"]:
+            raise wc.InvalidTag(
+                f"this is not the file that the manifest of the tree {root!r} lists there: it "
+                "was exchanged, cut or damaged, or is of another time"
+            )

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# The names are text that the user gave, as everywhere here:
+# ruff: noqa: PTH100, PTH116, PTH118, PTH120
+"""Names of the files that an encrypted tree has of its own: all that a run over single files needs
+to know of trees."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+NAME = "MANIFEST.warpcipher"
+JOURNAL = "MANIFEST.warpcipher.unfinished"
+"""What an encryption that has not ended has done; of the form of a manifest."""
+HEAD_SIZE = 128
+"""Bytes of an encrypted file whose hash is in the manifest."""
+DEEPEST = 16
+"""Folders of a path that are tried as those of a tree."""
+
+
+def is_own(name: str) -> bool:
+    """Whether a name in an encrypted tree is the manifest's, the journal's, or that of an output
+    which a run that was killed left."""
+    last = name.rpartition("/")[2]
+    return name in (NAME, JOURNAL) or (last.startswith(".warpcipher-") and last.endswith(".part"))
+
+
+def root_above(path: str | os.PathLike[str]) -> str | None:
+    """The nearest folder above that has a manifest, of who owns the folder or may do all anyway:
+    where many may write, as in /tmp, nobody makes files of others part of a tree."""
+    folder = os.path.dirname(os.path.abspath(path))
+    while True:
+        with contextlib.suppress(OSError):
+            owner = os.lstat(os.path.join(folder, NAME)).st_uid
+            if owner in (0, os.geteuid(), os.stat(folder).st_uid):
+                return folder
+        above = os.path.dirname(folder)
+        if above == folder:
+            return None
+        folder = above
+
+
+def names_of(path: str | os.PathLike[str], extension: str) -> list[str]:
+    """The names that a file may have in trees that its path still shows: the name of its own tree,
+    if that has a manifest; else `c`, `b/c`, `a/b/c`."""
+    path = os.path.abspath(path).removesuffix(extension)
+    root = root_above(path)
+    if root is not None:
+        return [os.path.relpath(path, root)]
+    parts = path.split("/")[1:]
+    return ["/".join(parts[-count:]) for count in range(1, min(len(parts), DEEPEST) + 1)]
