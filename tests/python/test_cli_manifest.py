@@ -144,7 +144,7 @@ def test_a_pipe_for_the_manifest_keeps_nobody_waiting(tmp_path: Path, command: s
     os.mkfifo(tmp_path / "o" / tree_names.NAME)
     paths = ("t", "-o", "o") if command == "encrypt" else ("o", "-o", "back")
     done = run(command, "--key", "key", *paths, cwd=tmp_path, expect=3)
-    assert b"MANIFEST.warpcipher is not a regular file: that is no manifest" in done.stderr
+    assert b"MANIFEST.warpcipher: not a regular file, as a manifest is" in done.stderr
 
 
 UNBOUND = [

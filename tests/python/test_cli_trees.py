@@ -407,6 +407,7 @@ def test_a_file_opens_in_its_place(tree: Path) -> None:
     key = (tree / "key").read_bytes()
     with formats.open(sealed(tree, "sub/a"), key) as file:
         assert file.read() == FILES["sub/a"]
+    assert formats.decrypt_file(sealed(tree, "b"), tree / "plain", key) == len(FILES["b"])
     found = formats.info(sealed(tree, "b"), key)
     assert (found.certain, found.candidates[0].plaintext_size) == (True, len(FILES["b"]))
     (answer,) = run_json("info", "--key", "key", sealed(tree, "b"), cwd=tree)["files"]

@@ -10,7 +10,11 @@ import stat
 from collections.abc import Iterator
 from typing import BinaryIO, TypeAlias
 
+import warpcipher as wc
+
 from .base import Options
+from .layout import FormatError
+from .registry import take
 from .replaced import replaced
 from .stream import Progress, decrypt_stream, encrypt_stream
 
@@ -60,7 +64,8 @@ def decrypt_file(
 ) -> int:
     """Decrypts the file `source` to the file `target`; returns the bytes written. Arguments as for
     `encrypt_file`, errors as for `decrypt_stream`: the target appears only when all of it is
-    authentic.
+    authentic. A source in an encrypted tree (docs/trees.md) is the file that its manifest lists
+    there.
 
     >>> import pathlib
     >>> from warpcipher import formats
@@ -69,10 +74,24 @@ def decrypt_file(
     >>> formats.decrypt_file("notes.txt.cobblestone", "again.txt", bytes(32))
     4
     """
+    options = options or Options()
+    chosen, key = take(format, key, options)
     with _opened(source, target, replace) as (reader, writer):
-        return decrypt_stream(
-            reader, writer, key, format=format, options=options, progress=progress
-        )
+        try:
+            return decrypt_stream(
+                reader, writer, key, format=chosen.name, options=options, progress=progress
+            )
+        except (wc.InvalidTag, FormatError):
+            if not reader.seekable() or writer.tell():
+                raise
+            from .trees import options_in_place
+
+            if (bound := options_in_place(source, key, chosen, options)) is None:
+                raise
+            reader.seek(0)
+            return decrypt_stream(
+                reader, writer, key, format=chosen.name, options=bound, progress=progress
+            )
 
 
 @contextlib.contextmanager

@@ -212,12 +212,12 @@ def read_text(
     except FileNotFoundError:
         return None
     if descriptor is None:
-        raise ManifestError(f"it is not a regular file, as a {kind} is")
+        raise ManifestError(f"not a regular file, as a {kind} is")
     options = options_of_manifest(chosen, options, kind)
     text = io.BytesIO()
     with open(descriptor, "rb", buffering=0) as file:
         if os.fstat(descriptor).st_size > LONGEST:
-            raise ManifestError(f"it has more than {LONGEST} bytes, which no {kind} has")
+            raise ManifestError(f"more than {LONGEST} bytes, which no {kind} has")
         decrypt_stream(file, text, key, format=chosen.name, options=options)
     return text.getvalue()
 
