@@ -114,32 +114,36 @@ void heads(nb::handle out, nb::handle modules, nb::handle lengths, nb::handle no
   parquet::write_heads({bytes.data(), bytes.size()}, positions.values(), sizes.values(), random.bytes(), counter_mode);
 }
 
-// Mends the headers at `starts` in `out`. None, or the first that is wrong, and why.
-nb::object shrink(nb::handle out, nb::handle starts_given, nb::handle sizes_given, nb::handle pages_given,
-                  std::uint64_t overhead, nb::handle dictionaries_given) {
+// Mends headers that lie back to back, and moves them together. Their sizes without padding, or the first that is
+// wrong, and why.
+nb::object shrink(nb::handle out, nb::handle sizes_given, nb::handle pages_given, std::uint64_t overhead,
+                  nb::handle dictionaries_given) {
   const Operand bytes(out, "out", Operand::Use::write);
-  const Integers starts(starts_given, "starts");
   const Integers sizes(sizes_given, "sizes");
   const Integers pages(pages_given, "pages");
   const Integers dictionaries(dictionaries_given, "dictionaries");
   std::span<const std::uint64_t> next = dictionaries.values();
-  const std::size_t count = starts.values().size();
-  if (sizes.values().size() != count || pages.values().size() != count) {
-    throw nb::value_error("starts, sizes and pages are of different lengths");
-  }
+  const std::size_t count = sizes.values().size();
+  if (pages.values().size() != count) throw nb::value_error("sizes and pages are of different lengths");
+  parquet::Column found;
+  found.reserve(count);
+  std::uint64_t start = 0, end = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t start = starts.values()[i], size = sizes.values()[i], page = pages.values()[i];
-    if (start > bytes.size() || size > bytes.size() - start) throw nb::value_error("a header beyond the end of out");
+    const std::uint64_t size = sizes.values()[i], page = pages.values()[i];
+    if (size > bytes.size() - start) throw nb::value_error("a header beyond the end of out");
     const bool is_dictionary = !next.empty() && next[0] == i;
     if (is_dictionary) next = next.subspan(1);
     try {
-      parquet::shrink_header({bytes.data() + start, static_cast<std::size_t>(size)}, page + overhead, page,
-                             is_dictionary);
+      found.push_back(parquet::shrink_header({bytes.data() + start, static_cast<std::size_t>(size)}, page + overhead,
+                                             page, is_dictionary));
     } catch (const Error& error) {
       return nb::make_tuple(i, error.what());
     }
+    if (end != start) std::memmove(bytes.data() + end, bytes.data() + start, found.back());
+    start += size;
+    end += found.back();
   }
-  return nb::none();
+  return as_bytes(found);
 }
 
 // As many 64-bit integers as PlainChunk has fields, a chunk.
@@ -257,12 +261,13 @@ void bind_parquet(nb::module_& m) {
         nb::sig("def write_module_heads(out: typing_extensions.Buffer, modules: object, lengths: object, "
                 "nonces: bytes, counter_mode: bool) -> None"),
         "Writes the lengths and nonces of modules.");
-  m.def("shrink_headers", &shrink, nb::arg("out"), nb::arg("starts"), nb::arg("sizes"), nb::arg("pages"),
-        nb::arg("overhead"), nb::arg("dictionaries"),
-        nb::sig("def shrink_headers(out: typing_extensions.Buffer, starts: object, sizes: object, pages: object, "
-                "overhead: int, dictionaries: object) -> tuple[int, str] | None"),
-        "Mends page headers for pages without encryption; dictionaries: the numbers of those of dictionaries. None, or "
-        "the number of the first that is wrong, and why.");
+  m.def("shrink_headers", &shrink, nb::arg("out"), nb::arg("sizes"), nb::arg("pages"), nb::arg("overhead"),
+        nb::arg("dictionaries"),
+        nb::sig("def shrink_headers(out: typing_extensions.Buffer, sizes: object, pages: object, overhead: int, "
+                "dictionaries: object) -> bytes | tuple[int, str]"),
+        "Mends page headers, which lie back to back, for pages without encryption, and moves them together; "
+        "dictionaries: the numbers of those of dictionaries. Their sizes without padding, or the number of the first "
+        "that is wrong, and why.");
   nb::class_<RowGroups>(m, "RowGroups", "The row groups of a footer. ValueError says what is wrong in them.")
       .def(
           "__init__",

@@ -138,6 +138,13 @@ void CompactReader::skip(Kind kind, int depth) {
   refuse("unknown type " + std::to_string(static_cast<int>(kind)));
 }
 
+Bytes first_struct(Bytes text) {
+  constexpr int nothing_around = -1;
+  CompactReader reader(text);
+  reader.skip(Kind::structure, nothing_around);
+  return reader.since(0);
+}
+
 std::size_t varint_size(std::uint64_t value) {
   std::size_t size = 1;
   for (; value > 127; value >>= 7) ++size;

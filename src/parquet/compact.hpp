@@ -94,6 +94,10 @@ class CompactWriter {
   std::vector<std::uint8_t> out_;
 };
 
+// The struct that a text begins with. Of a module that is all that counts: parquet-java encrypts the whole buffer that
+// it serialised a struct into, so that what the struct left of the buffer follows it.
+Bytes first_struct(Bytes text);
+
 // Bytes that a varint takes.
 std::size_t varint_size(std::uint64_t value);
 

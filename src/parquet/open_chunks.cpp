@@ -84,9 +84,9 @@ class Opening {
     for (std::size_t i = 0; i < streams_.size(); ++i) {
       const bool is_encrypted = wanted_.chunks[i].is_encrypted;
       const std::uint64_t size = is_encrypted ? streams_[i].out_size() : wanted_.chunks[i].size;
-      if (end != places_[i]) std::memmove(wanted_.out.data() + end, out(i), size);
       found.chunks.push_back({end, size, streams_[i].pages()});
-      end += size;
+      close_up(out(i), found.chunks.back());
+      end += found.chunks.back().size;
     }
     const std::span<std::uint8_t> rest = wanted_.out.subspan(end);
     secure_wipe(rest.data(), rest.size());
@@ -94,6 +94,27 @@ class Opening {
   }
 
  private:
+  // Moves a chunk to where it belongs, its pages without the padding of their headers.
+  void close_up(std::uint8_t* from, OpenedChunk& chunk) const {
+    std::uint8_t* to = wanted_.out.data() + chunk.out;
+    const auto move = [&](std::uint64_t begin, std::uint64_t size) {
+      if (to != from + begin) std::memmove(to, from + begin, size);
+      to += size;
+    };
+    std::uint64_t moved = 0, padding = 0;  // what lies before a padding goes at once
+    for (OpenedPage& page : chunk.pages) {
+      const std::uint64_t before = page.out;
+      page.out -= padding;
+      if (page.padding == 0) continue;
+      move(moved, before + page.head_size - page.padding - moved);
+      moved = before + page.head_size;
+      page.size -= page.padding;
+      padding += page.padding;
+    }
+    move(moved, chunk.size - moved);
+    chunk.size -= padding;
+  }
+
   const ChunksToOpen& wanted_;
   FileWork work_;
   std::vector<std::uint64_t> places_;
@@ -229,8 +250,9 @@ class Worker {
     for (std::size_t i = 0; i < piece_.pages.size(); ++i) {
       const auto& [head, page, is_dictionary] = piece_.pages[i];
       try {
-        shrink_header({opening_.out(chunk) + head.out, head.text_size}, page.text_size + overhead, page.text_size,
-                      is_dictionary);
+        const std::size_t size = shrink_header({opening_.out(chunk) + head.out, head.text_size},
+                                               page.text_size + overhead, page.text_size, is_dictionary);
+        if (size != head.text_size) opening_.stream(chunk).set_padding(piece_.first_page + i, head.text_size - size);
       } catch (const Error& error) {
         throw Refused{2 * (piece_.first_page + i), error.what()};
       }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chunks decrypted from a file into host memory: each thread takes a few pages at a time from reading to plaintext, in
-// a buffer that its core's cache holds. Page headers are mended (page_header.hpp), so what comes out is a plain chunk.
+// a buffer that its core's cache holds. Page headers are mended (page_header.hpp) and lose their padding, so what comes
+// out is a plain chunk.
 #pragma once
 
 #include <cstddef>

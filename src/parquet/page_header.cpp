@@ -16,15 +16,15 @@ constexpr std::int64_t dictionary_page = 2;
 constexpr std::size_t longest_i32 = 5;
 constexpr std::uint8_t next_i32 = 0x15;  // the next number, type i32
 
-// For headers as writers make them: fields in order, and no CRC. The size is overwritten where it is. False: it is
-// another header, or not of that page.
-bool shrink_usual(std::span<std::uint8_t> header, std::uint64_t sealed, std::uint64_t plain, bool is_dictionary) {
-  CompactReader reader(header);
+// For headers as writers make them: fields in order, and no CRC. The size is overwritten where it is. Returns the
+// header's bytes; 0: it is another header, or not of that page.
+std::size_t shrink_usual(std::span<std::uint8_t> text, std::uint64_t sealed, std::uint64_t plain, bool is_dictionary) {
+  CompactReader reader(text);
   CompactReader::Field field;
   std::optional<std::int64_t> type, size;
   std::size_t start = 0, end = 0;
   for (int last = 0; reader.next(field); last = field.number) {
-    if (field.number <= last || field.number == checksum) return false;
+    if (field.number <= last || field.number == checksum) return 0;
     const bool is_asked_for = field.number == page_type || field.number == compressed_size;
     if (!is_asked_for || !is_integer(field.kind)) {
       reader.skip(field.kind, 0);
@@ -34,12 +34,12 @@ bool shrink_usual(std::span<std::uint8_t> header, std::uint64_t sealed, std::uin
     (field.number == page_type ? type : size) = reader.integer();
     end = field.number == compressed_size ? reader.position() : end;
   }
-  if (reader.left() != 0 || !type || !size || *size < 0 || static_cast<std::uint64_t>(*size) != sealed) return false;
-  if ((*type == dictionary_page) != is_dictionary || varint_size(plain << 1) > end - start) return false;
+  if (!type || !size || *size < 0 || static_cast<std::uint64_t>(*size) != sealed) return 0;
+  if ((*type == dictionary_page) != is_dictionary || varint_size(plain << 1) > end - start) return 0;
   std::uint64_t value = plain << 1;
-  for (std::size_t i = start; i + 1 < end; ++i, value >>= 7) header[i] = static_cast<std::uint8_t>(value | 128);
-  header[end - 1] = static_cast<std::uint8_t>(value);
-  return true;
+  for (std::size_t i = start; i + 1 < end; ++i, value >>= 7) text[i] = static_cast<std::uint8_t>(value | 128);
+  text[end - 1] = static_cast<std::uint8_t>(value);
+  return reader.position();
 }
 
 // The header made as long as it was: by longer varints, then by field numbers in full.
@@ -81,10 +81,11 @@ void write_padded(const CompactStruct& fields, std::span<std::uint8_t> header) {
 
 }  // namespace
 
-void shrink_header(std::span<std::uint8_t> header, std::uint64_t sealed, std::uint64_t plain, bool is_dictionary) {
-  if (shrink_usual(header, sealed, plain, is_dictionary)) return;
-  const std::vector<std::uint8_t> text(header.begin(), header.end());
-  CompactStruct fields{Bytes(text)};
+std::size_t shrink_header(std::span<std::uint8_t> text, std::uint64_t sealed, std::uint64_t plain, bool is_dictionary) {
+  if (const std::size_t length = shrink_usual(text, sealed, plain, is_dictionary)) return length;
+  const std::span<std::uint8_t> header = text.first(first_struct(text).size());
+  const std::vector<std::uint8_t> before(header.begin(), header.end());
+  CompactStruct fields{Bytes(before)};
   const std::int64_t type = required_integer(fields, page_type, "the type of the page");
   const auto size = static_cast<std::uint64_t>(required_integer(fields, compressed_size, "the size of the page"));
   if (size != sealed) {
@@ -94,6 +95,7 @@ void shrink_header(std::span<std::uint8_t> header, std::uint64_t sealed, std::ui
   fields.erase(checksum);
   fields.set(compressed_size, static_cast<std::int64_t>(plain));
   write_padded(fields, header);
+  return header.size();
 }
 
 }  // namespace warpcipher::parquet

@@ -74,6 +74,11 @@ bool PageStream::next(PagePiece& piece, const std::function<void()>& interrupted
   return piece.len != 0;
 }
 
+void PageStream::set_padding(std::uint64_t page, std::uint64_t padding) {
+  const std::lock_guard lock(mutex_);
+  pages_[page].padding = padding;
+}
+
 // The next bytes of the chunk.
 Bytes PageStream::look(std::uint64_t size, PageBuffer& buffer, const std::function<void()>& interrupted) {
   const std::uint64_t position = chunk_.position + done_;
@@ -126,7 +131,7 @@ void PageStream::add(PagePiece& piece, Bytes text, std::uint64_t at, std::uint64
     append_page_aad(piece.aads, prefix_, is_head, is_dictionary, chunk_.row_group, chunk_.column, number);
     piece.aad_ends.push_back(piece.aads.size());
   }
-  pages_.push_back({done_ + at, out_, head_text + page_text});
+  pages_.push_back({done_ + at, out_, head_text + page_text, head_text});
   out_ += head_text + page_text;
 }
 

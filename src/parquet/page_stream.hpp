@@ -75,9 +75,11 @@ struct PagePiece {
   PageBuffer buffer;
 };
 
-// Where a page is in its chunk and goes to: its header, and the bytes of header and page without encryption.
+// Where a page is in its chunk and goes to: its header, and the bytes of header and page without encryption. Those of
+// the header include `padding`, which is known once it is decrypted.
 struct OpenedPage {
   std::uint64_t position, out, size;
+  std::uint64_t head_size, padding = 0;
 };
 
 class PageStream {
@@ -87,6 +89,9 @@ class PageStream {
 
   // Reads the next pages; false: there are none. Safe from any thread. Throws ReadError.
   bool next(PagePiece& piece, const std::function<void()>& interrupted);
+
+  // Says how much padding the header of a page has. Safe from any thread.
+  void set_padding(std::uint64_t page, std::uint64_t padding);
 
   // Of the pages that next() gave; for when all calls of it are over.
   const std::vector<OpenedPage>& pages() const { return pages_; }

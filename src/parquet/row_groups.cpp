@@ -102,6 +102,7 @@ std::uint64_t RowGroups::ordinal(std::size_t group) const {
 
 void RowGroups::set_metadata(std::size_t group, std::size_t column, std::vector<std::uint8_t> text) {
   at(group, column);
+  text.resize(named(group, column, [&] { return first_struct(text).size(); }));
   chunks_[group * columns() + column].decrypted = std::move(text);
 }
 

@@ -63,7 +63,7 @@ class RowGroups {
   std::uint64_t rows(std::size_t group) const;
   std::uint64_t ordinal(std::size_t group) const;  // its own number where it names none
 
-  // Gives a chunk the ColumnMetaData that was decrypted.
+  // Gives a chunk the ColumnMetaData that a decrypted module holds.
   void set_metadata(std::size_t group, std::size_t column, std::vector<std::uint8_t> text);
 
   // Where a chunk lies in a file of that size. Refuses what is not in it.

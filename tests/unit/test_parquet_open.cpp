@@ -37,12 +37,15 @@ struct TestKeys {
 
 // A chunk of pages of these sizes, and what it is without encryption but for the headers.
 struct TestChunk {
-  TestChunk(const TestKeys& keys, std::vector<std::size_t> sizes, std::int16_t column, bool dictionary, bool counter)
+  TestChunk(const TestKeys& keys, std::vector<std::size_t> sizes, std::int16_t column, bool dictionary, bool counter,
+            const std::function<std::size_t(std::size_t page)>& padding = {})
       : column_(column), dictionary_(dictionary) {
     for (std::size_t page = 0; page < sizes.size(); ++page) {
       const std::uint64_t overhead = counter ? ctr_overhead : gcm_overhead;
       const Text header = header_of(sizes[page] + overhead, dictionary && page == 0);
-      seal(keys.gcm, header, true, page);
+      Text padded = header;
+      padded.resize(header.size() + (padding ? padding(page) : 0), 0x15);
+      seal(keys.gcm, padded, true, page);
       Text text(sizes[page]);
       for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<std::uint8_t>(i * 31 + page);
       seal(counter ? keys.ctr : keys.gcm, text, false, page);
@@ -203,6 +206,26 @@ TEST(ParquetOpen, ChunksOfAnyPages) {
     }
     expect_opened(open(of_bytes(std::span(text).subspan(4), 4), chunks, counter), {&first, &second});
     expect_opened(open(of_file(file.descriptor()), {chunks[1], chunks[0]}, counter), {&second, &first});
+  }
+}
+
+TEST(ParquetOpen, PaddingBehindHeadersIsLeftOut) {
+  const TestKeys keys;
+  const TestChunk all(keys, page_sizes(), 1, true, false, [](std::size_t) { return 70; });
+  const TestChunk some(keys, page_sizes(), 2, false, false, [](std::size_t page) { return page % 3 == 1 ? page : 0; });
+  const TestChunk none(keys, {5000, 131'072}, 3, false, false);
+  const TestChunk last(keys, {0, 9}, 4, true, false, [](std::size_t page) { return page == 1 ? 1 : 0; });
+  const Text text = joined({all.data, some.data, none.data, last.data});
+  std::uint64_t at = 0;
+  std::vector<SealedChunk> chunks;
+  for (const TestChunk* chunk : {&all, &some, &none, &last}) {
+    chunks.push_back(chunk->at(at));
+    at += chunk->data.size();
+  }
+  const TestFile file(text);
+  for (const std::size_t threads : {0u, 1u, 99u}) {
+    expect_opened(open(of_file(file.descriptor()), chunks, false, threads), {&all, &some, &none, &last});
+    expect_opened(open(of_bytes(text), chunks, false, threads), {&all, &some, &none, &last});
   }
 }
 

@@ -100,6 +100,18 @@ TEST(ParquetRowGroups, ListsThatAreNoneAreRefused) {
   EXPECT_EQ(refusal([&] { groups.locate(0, 2, file_size); }), "no column 2");
 }
 
+TEST(ParquetRowGroups, MetadataEndsWhereItsStructDoes) {
+  RowGroups groups(usual(), {"a", "b"});
+  const Text text = metadata(4, 100, 400).end();
+  Text padded = text;
+  padded.insert(padded.end(), {0, 0x15, 2, 0});
+  groups.set_metadata(0, 0, padded);
+  const Bytes found = groups.metadata(0, 0);
+  EXPECT_EQ(Text(found.begin(), found.end()), text);
+  EXPECT_EQ(refusal([&] { groups.set_metadata(0, 0, Text(text.begin(), text.end() - 1)); }),
+            "column a, row group 0: cut short after " + std::to_string(text.size() - 1) + " bytes");
+}
+
 TEST(ParquetRowGroups, AreWrittenWithoutEncryption) {
   RowGroups groups(usual(), {"a", "b"});
   groups.set_metadata(0, 0, metadata(4, 100, 400).integer(14, 7000).integer(15, 90, Kind::i32).end());

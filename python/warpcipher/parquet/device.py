@@ -42,7 +42,7 @@ class Device:
             return array
 
     def scatter(
-        self, data: bytearray, places: Sequence[tuple[Sequence[int], Sequence[int]]], out: Any
+        self, data: memoryview, places: Sequence[tuple[Sequence[int], Sequence[int]]], out: Any
     ) -> None:
         """Writes pieces that lie back to back in `data` to where they belong in `out`. places: the
         starts of some, and their sizes."""

@@ -19,7 +19,7 @@ from .modules import (
     open_modules,
 )
 from .opened import Opened
-from .thrift import Struct, read, read_whole
+from .thrift import Struct, first_struct, read
 
 _LONGEST_BLOOM_HEADER = 64
 
@@ -58,13 +58,16 @@ def read_extras(file: File, chunks: Sequence[Chunk]) -> list[Extras]:
 
 
 def _decoded(chunk: Chunk, found: dict[int, bytes | None]) -> Extras:
-    index = found[OFFSET_INDEX]
-    header, bits = found.get(BLOOM_HEADER), found.get(BLOOM_BITSET)
+    def struct(kind: int) -> bytes | None:
+        text = found.get(kind)
+        return None if text is None else first_struct(text, str(chunk.place(kind)))
+
+    index, header, bits = found[OFFSET_INDEX], struct(BLOOM_HEADER), found.get(BLOOM_BITSET)
     decoded = None
     if index is not None:
-        decoded = read_whole(index, md.OFFSET_INDEX_SHAPE, str(chunk.place(OFFSET_INDEX)))
+        decoded, _ = read(index, md.OFFSET_INDEX_SHAPE, str(chunk.place(OFFSET_INDEX)))
     bloom = None if header is None or bits is None else (header, bits)
-    return Extras(found[COLUMN_INDEX], decoded, bloom)
+    return Extras(struct(COLUMN_INDEX), decoded, bloom)
 
 
 def _index(file: File, offset: int, length: int) -> bytes | None:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -54,6 +55,10 @@ class Located(NamedTuple):
 
 
 ABSENT = (1 << 64) - 1
+_LEVELS_OUTSIDE = (
+    "parquet-java puts the levels of data pages v2 before the encrypted module, against the format "
+    "(its pull request 3935): write the file with parquet.writer.version=v1"
+)
 _LOCATED = len(Located._fields)
 
 
@@ -181,6 +186,17 @@ class File(Uncopied):
             for name, crypto in zip(self.names, found, strict=True)
         )
 
+    @contextlib.contextmanager
+    def finding_modules(self) -> Iterator[None]:
+        """Says of modules that are not where they should be that the writer is known for that."""
+        try:
+            yield
+        except FormatError as error:
+            writer = md.binary(self.footer.outline, md.CREATED_BY, "the name of the writer") or b""
+            if not writer.startswith(b"parquet-mr"):
+                raise
+            raise FormatError(f"{error}; {_LEVELS_OUTSIDE}") from None
+
     def choose_columns(self, columns: Iterable[str] | None) -> list[int]:
         """The numbers of the columns that names stand for: a whole path, or what it begins with."""
         if columns is None:
@@ -261,7 +277,8 @@ class File(Uncopied):
             modules.append((module, key, place))
         texts = open_modules(modules, self.crypto, self.engine)
         for at, text in zip(todo, texts, strict=True):
-            self.groups.set_metadata(*at, text)
+            with refusing():
+                self.groups.set_metadata(*at, text)
             self._opened.add(at)
         return keys
 

@@ -43,7 +43,7 @@ _GUESS = 64 << 10
 class Footer:
     """A decoded footer.
 
-    text:         FileMetaData, as it was written.
+    text:         FileMetaData, as it was written, without padding behind it.
     outline:      the same without what is in the row groups.
     encrypted:    the footer is; False: it is plain, and signed where there is a `crypto`.
     crypto:       None where the file is not encrypted.
@@ -164,8 +164,8 @@ def _read_encrypted(data: bytes, ring: KeyRing, aad_prefix: bytes | None, engine
         raise
     if length != len(module):
         raise FormatError(f"the footer: {len(module) - length} bytes follow its module")
-    fields = read_whole(plain, md.OUTLINE_SHAPE, "the footer")
-    return Footer(plain, fields, True, crypto, key, metadata, prefix, stored)
+    fields, end = read(plain, md.OUTLINE_SHAPE, "the footer")
+    return Footer(plain[:end], fields, True, crypto, key, metadata, prefix, stored)
 
 
 def _refuse_without_aad(sealed: bytes, key: bytes, crypto: FileCrypto) -> None:

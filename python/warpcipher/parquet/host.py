@@ -20,7 +20,6 @@ from .modules import (
     DICTIONARY_PAGE,
     GCM,
     GCM_CTR,
-    OVERHEAD,
     FileCrypto,
     Place,
     column,
@@ -110,7 +109,8 @@ def _open(
     options = list(keys), key_index, is_ctr, crypto.aad, out, file.engine, threads
     found, pages, failure = _native.open_chunks(source, 0, memoryview(texts), *options)
     if failure is not None:
-        _raise(chunks[failure[1]], *failure)
+        with file.finding_modules():
+            _raise(chunks[failure[1]], *failure)
     outs, places = column(found), column(pages)
     opened = []
     for number, chunk in enumerate(chunks):
@@ -121,7 +121,8 @@ def _open(
         if chunk.key is not None:
             data = where[_PAGE_FIELDS + 1] if chunk.dictionary and count > 1 else 0
         begin = start + at
-        opened.append(Opened(chunk, begin, size, begin + data, OVERHEAD * count, where))
+        shrunk = chunk.size - size - crypto.page_overhead * count
+        opened.append(Opened(chunk, begin, size, begin + data, shrunk, where))
     return opened
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
+from operator import sub
 from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _native
@@ -81,6 +82,30 @@ class Layout:
         self._aad_sizes, self.dictionaries, outs = map(column, found[4:])
         fields = len(ChunkOut._fields)
         self.outs = [ChunkOut(*outs[at : at + fields]) for at in range(0, len(outs), fields)]
+
+    def trim(self, sizes: memoryview) -> None:
+        """Takes the bytes of the headers without the padding that some writers leave behind them:
+        everything moves up."""
+        lost = array("Q", accumulate(map(sub, self.heads.sizes, sizes), initial=0))
+        if not lost[-1]:
+            return
+        # A header moves by what those before it lost, and its page by its own padding, too.
+        moved = [
+            memoryview(array("Q", map(sub, kind.outs, by)))
+            for kind, by in ((self.heads, lost), (self.pages, lost[1:]))
+        ]
+        self.heads = ModuleColumns(self.heads.modules, moved[0], sizes)
+        self.pages = self.pages._replace(outs=moved[1])
+        self.outs = [self._moved(out, lost) for out in self.outs]
+
+    @staticmethod
+    def _moved(chunk: ChunkOut, lost: Sequence[int]) -> ChunkOut:
+        first, end = chunk.first_page, chunk.first_page + chunk.pages
+        return chunk._replace(
+            out=chunk.out - lost[first],
+            size=chunk.size - lost[end] + lost[first],
+            data=0 if not chunk.pages else chunk.data - lost[first + (chunk.data > chunk.out)],
+        )
 
     def runs(self) -> Iterator[tuple[bytes, slice, Aads, Aads]]:
         """Pages in a row that have one key: the key, which they are, and the AADs of their headers

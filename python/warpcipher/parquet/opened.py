@@ -13,8 +13,8 @@ from .file import Chunk
 class Opened:
     """Where a chunk lies once it is decrypted.
 
-    start, size: in the image. data: where its first data page is there. shrunk: what the header of
-    its pages lost.
+    start, size: in the image. data: where its first data page is there. shrunk: what the headers
+    of its pages lost: nonces, tags, padding.
     """
 
     chunk: Chunk

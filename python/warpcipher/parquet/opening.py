@@ -9,7 +9,7 @@ header, page. Chunks that are not encrypted are copied.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, wait
+from concurrent.futures import Executor
 from functools import partial
 from itertools import accumulate
 from operator import sub
@@ -26,10 +26,10 @@ from .modules import (
     DICTIONARY_HEADER,
     DICTIONARY_PAGE,
     GCM_CTR,
-    OVERHEAD,
     Batch,
     Column,
     Place,
+    column,
     scan,
     wipe_any,
 )
@@ -46,11 +46,11 @@ _PAGES = DICTIONARY_PAGE, DATA_PAGE
 
 class Opening:
     """The decryption of some chunks into memory of a device, in two steps: `__init__` reads the
-    ciphertext and finds every module, `run` decrypts.
+    ciphertext, finds every module and decrypts the page headers, `run` decrypts the pages.
 
     start: where the first chunk lies in the image. room: for the ciphertext, until `run` is over.
     readers: threads that read it, until `run` is over. direct: `__init__` reads page
-    headers alone; `run` reads pages on their way there, and the file must have a descriptor and be
+    headers only; `run` reads pages on their way there, and the file must have a descriptor and be
     encrypted throughout, in GCM.
     opened: what became of each chunk. size: bytes of all.
     """
@@ -66,11 +66,13 @@ class Opening:
         direct: bool,
     ) -> None:
         self._crypto = file.crypto
+        self._page_overhead = 0 if file.crypto is None else file.crypto.page_overhead
         self.start = start
         self._device = device
         self._readers = readers
         self._descriptor = file.source.descriptor
-        self._scanned = self._scan(chunks) if direct else None
+        with file.finding_modules():
+            self._scanned = self._scan(chunks) if direct else None
         positions = [chunk.start for chunk in chunks]
         if self._scanned is None:
             self._data, positions = file.source.read_spans(
@@ -80,11 +82,14 @@ class Opening:
                 readers=readers,
             )
         walked = None if self._scanned is None else self._scanned[0]
-        self._layout = layout = Layout(self._data, chunks, positions, self._crypto, walked)
-        self._head_modules = layout.heads.modules if self._scanned is None else self._scanned[1]
-        # The headers, a few bytes each, are decrypted here and sent after.
-        self._head_outs = [0, *accumulate(layout.heads.sizes)][:-1]
-        self._make_batches(file.engine)
+        with file.finding_modules():
+            layout = Layout(self._data, chunks, positions, self._crypto, walked)
+        self._layout = layout
+        # The headers, a few bytes each, are decrypted here and sent after the pages: where those go
+        # is known once the headers have lost their padding.
+        head_modules = layout.heads.modules if self._scanned is None else self._scanned[1]
+        self._heads = self._open_heads(head_modules, file.engine)
+        self._pages = self._page_batch(file.engine)
         self._copies: list[tuple[int, int, int]] = []
         self.opened: list[Opened] = []
         self.size = 0
@@ -94,8 +99,8 @@ class Opening:
                 self._copies.append((position, out.out, out.size))
                 # 0 where it has no page: the footer of the image keeps that.
                 data = out.out + max(chunk.located.data - chunk.start, 0)
-            places = start + out.out, out.size, start + data, OVERHEAD * out.pages
-            self.opened.append(Opened(chunk, *places))
+            shrunk = chunk.size - out.size - self._page_overhead * out.pages
+            self.opened.append(Opened(chunk, start + out.out, out.size, start + data, shrunk))
             self.size += out.size
 
     def _scan(self, chunks: Sequence[Chunk]) -> tuple[list[memoryview], Column] | None:
@@ -113,28 +118,20 @@ class Opening:
         self._data = memoryview(data)
         return found, places
 
-    def _make_batches(self, engine: str) -> None:
-        self._pages = Batch(engine)
-        self._heads = Batch(engine)
+    def _page_batch(self, engine: str) -> Batch:
+        batch = Batch(engine)
         ctr = self._crypto is not None and self._crypto.algorithm == GCM_CTR
-        heads, pages = self._layout.heads, self._layout.pages
-        for key, which, head_aads, page_aads in self._layout.runs():
-            self._heads.add(
-                key,
-                self._head_modules[which],
-                self._head_outs[which],
-                heads.sizes[which],
-                head_aads,
-                self._places(which.start, _HEADERS),
-            )
-            self._pages.add(
+        pages = self._layout.pages
+        for key, which, _, aads in self._layout.runs():
+            batch.add(
                 key,
                 pages.modules[which],
                 pages.outs[which],
                 pages.sizes[which],
-                None if ctr else page_aads,
+                None if ctr else aads,
                 self._places(which.start, _PAGES),
             )
+        return batch
 
     def _places(self, first: int, kinds: tuple[int, int]) -> Callable[[int], Place]:
         return lambda number: self._layout.place(first + number, *kinds)
@@ -144,40 +141,40 @@ class Opening:
 
         Raises InvalidTag, which names the module, and FormatError; `out` then holds nothing.
         """
-        sizes = self._layout.heads.sizes
-        heads = bytearray(sum(sizes))
+        heads = self._layout.heads
         try:
             if self._scanned is not None:
-                coming = self._readers.submit(self._open_heads, heads)
-                try:
-                    self._pages.read(self._descriptor, out)
-                finally:
-                    wait([coming])
-                coming.result()
+                self._pages.read(self._descriptor, out)
             else:
-                self._open_heads(heads)
                 data = self._device.send(self._data)
                 self._pages.run(data, out, self._data)
                 for at, to, size in self._copies:
                     out[to : to + size] = data[at : at + size]
-            self._device.scatter(heads, [(self._layout.heads.outs, sizes)], out)
+            packed = memoryview(self._heads)[: sum(heads.sizes)]
+            self._device.scatter(packed, [(heads.outs, heads.sizes)], out)
         except BaseException:
             wipe_any(out)
             raise
         finally:
-            wipe_any(heads)
+            wipe_any(self._heads)
 
-    def _open_heads(self, heads: bytearray) -> None:
-        """Decrypts the headers, packed."""
-        self._heads.run(self._data, heads)
-        self._shrink(memoryview(heads))
-
-    def _shrink(self, out: memoryview) -> None:
-        """Mends the headers."""
-        if self._crypto is None:
-            return
-        layout, overhead = self._layout, self._crypto.page_overhead
-        sizes = layout.heads.sizes, layout.pages.sizes
-        wrong = _native.shrink_headers(out, self._head_outs, *sizes, overhead, layout.dictionaries)
-        if wrong is not None:
-            raise FormatError(f"{layout.place(wrong[0], *_HEADERS)}: {wrong[1]}")
+    def _open_heads(self, modules: Column, engine: str) -> bytearray:
+        """The headers, decrypted, mended and packed; the layout takes their sizes."""
+        layout, sizes = self._layout, self._layout.heads.sizes
+        heads = bytearray(sum(sizes))
+        outs = [0, *accumulate(sizes)][:-1]
+        batch = Batch(engine)
+        for key, which, aads, _ in layout.runs():
+            places = self._places(which.start, _HEADERS)
+            batch.add(key, modules[which], outs[which], sizes[which], aads, places)
+        batch.run(self._data, heads)
+        if self._crypto is not None:
+            found = _native.shrink_headers(
+                heads, sizes, layout.pages.sizes, self._page_overhead, layout.dictionaries
+            )
+            if isinstance(found, tuple):
+                wipe_any(heads)
+                number, why = found
+                raise FormatError(f"{layout.place(number, *_HEADERS)}: {why}")
+            layout.trim(column(found))
+        return heads

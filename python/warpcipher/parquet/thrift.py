@@ -45,6 +45,12 @@ def read(data: bytes, shape: Shape, what: str, start: int = 0) -> tuple[Struct, 
         return _native.read_thrift(data, shape, start)
 
 
+def first_struct(data: bytes, what: str) -> bytes:
+    """The struct that `data` begins with: of a module that is all that counts, since parquet-java
+    encrypts the whole buffer that it serialised a struct into."""
+    return data[: read(data, {}, what)[1]]
+
+
 def read_whole(data: bytes, shape: Shape, what: str) -> Struct:
     """The struct that `data` is, to its last byte."""
     fields, end = read(data, shape, what)
