@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from format_cases import paint
 from warpcipher import formats
-from warpcipher.formats import FormatError, crypt4gh
+from warpcipher.formats import crypt4gh
 
 lib = pytest.importorskip("crypt4gh.lib", reason="needs the crypt4gh package")
+peer_header = pytest.importorskip("crypt4gh.header")
 peer_keys = pytest.importorskip("crypt4gh.keys")
 c4gh = pytest.importorskip("crypt4gh.keys.c4gh")
 
@@ -76,12 +77,45 @@ def test_files_of_keys(tmp_path: Path, phrase: str | None) -> None:
     assert peer_keys.get_public_key(str(ours_public)) == ME.public_key.public
 
 
-def test_edit_lists_are_refused() -> None:
-    sealed = peer_encrypt(paint(200_000), ME)
-    out = io.BytesIO()
-    lib.rearrange([(0, ME.secret, ME.public_key.public)], io.BytesIO(sealed), out, 70_000, 1000)
-    with pytest.raises(FormatError, match="edit list, which is not applied: `crypt4gh decrypt`"):
-        formats.decrypt_stream(io.BytesIO(out.getvalue()), io.BytesIO(), ME)
+@pytest.mark.parametrize(
+    ("offset", "span"),
+    [(0, 5), (5, None), (70_000, 1000), (65_536, 65_536), (60_000, 100_000), (150_000, 90_000)],
+)
+def test_files_that_the_peer_rearranged(offset: int, span: int | None) -> None:
+    plain = paint(200_000)
+    sealed, out = peer_encrypt(plain, ME), io.BytesIO()
+    lib.rearrange([(0, ME.secret, ME.public_key.public)], io.BytesIO(sealed), out, offset, span)
+    expected = plain[offset:][:span]
+    assert peer_decrypt(out.getvalue(), ME) == expected
+    back = io.BytesIO()
+    formats.decrypt_stream(io.BytesIO(out.getvalue()), back, ME)
+    assert back.getvalue() == expected
+
+
+def test_edit_lists_of_several_ranges_as_the_peer_reads_them() -> None:
+    plain, lengths = paint(200_000), [5, 70_000, 3, 60_000, 20]
+    sealed = peer_encrypt(plain, ME)
+    packets = list(peer_header.parse(body := io.BytesIO(sealed)))
+    edits = peer_header.make_packet_data_edit_list(lengths)
+    packets += list(peer_header.encrypt(edits, [(0, os.urandom(32), ME.public_key.public)]))
+    rearranged = peer_header.serialize(packets) + body.read()
+    back = io.BytesIO()
+    formats.decrypt_stream(io.BytesIO(rearranged), back, ME)
+    assert back.getvalue() == peer_decrypt(rearranged, ME)
+
+
+def test_two_files_that_were_joined() -> None:
+    """Segments of two data keys, as `cat` makes them of two files of whole segments."""
+    parts = [paint(2 * SEGMENT), paint(SEGMENT + 7)[::-1]]
+    packets, bodies = [], b""
+    for part in parts:
+        packets += peer_header.parse(body := io.BytesIO(peer_encrypt(part, ME)))
+        bodies += body.read()
+    joined = peer_header.serialize(packets) + bodies
+    assert peer_decrypt(joined, ME) == b"".join(parts)
+    back = io.BytesIO()
+    formats.decrypt_stream(io.BytesIO(joined), back, ME)
+    assert back.getvalue() == b"".join(parts)
 
 
 def test_files_that_the_peer_gave_to_another() -> None:

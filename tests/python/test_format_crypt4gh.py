@@ -8,9 +8,11 @@ import base64
 import hashlib
 import io
 import os
+import struct
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from format_cases import paint
 from warpcipher import InvalidTag, formats, keys
@@ -130,6 +132,101 @@ def head(*packets: bytes, version: int = 1, count: int | None = None) -> bytes:
 DATA_KEY = bytes(8) + bytes(range(32))
 
 
+def edit_list(*lengths: int) -> bytes:
+    return struct.pack(f"<II{len(lengths)}Q", 1, len(lengths), *lengths)
+
+
+def segments(plain: bytes, *secrets: bytes) -> bytes:
+    """Each under the next of these data keys, from the first on again."""
+    out = b""
+    for place, at in enumerate(range(0, len(plain), SEGMENT)):
+        nonce = os.urandom(12)
+        secret = secrets[place % len(secrets)]
+        out += nonce + curve25519.seal(secret, nonce, plain[at : at + SEGMENT])
+    return out
+
+
+def edited(plain: bytes, lengths: tuple[int, ...]) -> bytes:
+    """What the specification says in words."""
+    out, at = b"", 0
+    for place, length in enumerate(lengths):
+        out += plain[at : at + length] if place % 2 else b""
+        at += length
+    return out + plain[at:] if len(lengths) % 2 else out
+
+
+EDITS = [
+    (0,),
+    (1,),
+    (0, 5),
+    (70_000, 1000),
+    (5, 70_000, 3, 65_530, 20),
+    (0, 65_536, 65_536, 1),
+    (3, 0, 4, 10, 0, 10, 5, 1),
+    (400_000,),
+    (100, 1 << 63),
+    ((1 << 64) - 1, 5),
+    (10, 5, (1 << 64) - 1, 7),
+    tuple([100] * 2001),
+]
+
+
+@pytest.mark.parametrize("lengths", EDITS, ids=lambda lengths: str(lengths[:6]))
+@pytest.mark.parametrize("several", [False, True])
+def test_edit_lists(tmp_path: Path, lengths: tuple[int, ...], several: bool) -> None:
+    plain, path = paint(300_000), tmp_path / "x.c4gh"
+    secrets = [os.urandom(32) for _ in range(3 if several else 1)]
+    packets = [packet(bytes(8) + secret) for secret in secrets]
+    twice = packet(edit_list(*lengths))
+    path.write_bytes(head(*packets, twice, twice) + segments(plain, *secrets))
+    expected = edited(plain, lengths)
+    out = io.BytesIO()
+    with path.open("rb") as source:
+        count = formats.decrypt_stream(source, out, ME)
+    assert count == len(out.getvalue())
+    assert out.getvalue() == expected
+    (found,) = formats.info(path, ME).candidates
+    assert found.plaintext_size == len(expected)
+    for source in (path, io.BytesIO(path.read_bytes())):
+        with formats.open(source, ME) as file:
+            assert file.raw.size == len(expected)
+            assert file.read() == expected
+            for start in {0, 4, 100, 65_533, max(len(expected) - 5, 0)}:
+                for length in (1, 10, 150, 70_000):
+                    file.seek(start)
+                    assert file.read(length) == expected[start : start + length]
+            file.seek(0)
+            array = np.zeros(1 << 21, np.uint8)
+            assert file.readinto(array) == len(expected)
+            assert array[: len(expected)].tobytes() == expected
+
+
+def test_segments_under_several_keys(tmp_path: Path) -> None:
+    plain, path = paint(70 * SEGMENT + 5), tmp_path / "x.c4gh"
+    secrets = [os.urandom(32) for _ in range(2)]
+    data = bytearray(
+        head(*(packet(bytes(8) + secret) for secret in secrets)) + segments(plain, *secrets)
+    )
+    assert decrypt(bytes(data), ME) == plain
+    only_one = head(packet(bytes(8) + secrets[0])) + bytes(
+        data[len(head(*[packet(DATA_KEY)] * 2)) :]
+    )
+    with pytest.raises(InvalidTag, match="chunk 1 failed authentication"):
+        decrypt(only_one, ME)
+    data[-(SEGMENT + 28)] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(InvalidTag, match="chunk 69 failed authentication"):
+        decrypt(bytes(data), ME)
+    with formats.open(path, ME) as file:
+        assert file.read(69 * SEGMENT) == plain[: 69 * SEGMENT]
+        out = bytearray(b"x" * 2 * SEGMENT)
+        with pytest.raises(InvalidTag, match="chunk 69 failed authentication"):
+            file.readinto(out)
+        assert not any(out[:SEGMENT])
+        with pytest.raises(ValueError, match="several data keys: read it into host memory"):
+            file.raw.read_range(0, 5, bytearray(5))
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [
@@ -143,11 +240,14 @@ DATA_KEY = bytes(8) + bytes(range(32))
         (head(b"\x10\0\0\0" + bytes(12)), "packet 0 has 16 bytes"),
         (head(b"\xff\xff\xff\xff" + bytes(200)), "longer than 1048576 bytes"),
         (head(packet(DATA_KEY), b"\x00\x10\0\0" + bytes(200)), "ends in its header"),
-        (head(packet(DATA_KEY), packet(b"\1\0\0\0" + bytes(12))), "has an edit list"),
+        (head(packet(edit_list(1))), "has an edit list and no data key for this key"),
+        (head(packet(DATA_KEY), packet(edit_list())), "the edit list is empty"),
+        (head(packet(DATA_KEY), packet(edit_list(1, 2)[:-1])), "2 lengths in a packet of 23"),
+        (head(packet(DATA_KEY), packet(b"\1\0\0\0" + b"\xff" * 12)), "has 4294967295 lengths"),
+        (head(packet(DATA_KEY), *map(packet, (edit_list(1), edit_list(2)))), "has 2 edit lists"),
         (head(packet(b"\2\0\0\0" + bytes(36))), "a packet of type 2"),
         (head(packet(bytes(4) + b"\1\0\0\0" + bytes(32))), "encrypted by method 1"),
         (head(packet(bytes(39))), "has 39 bytes, expected 40"),
-        (head(packet(DATA_KEY), packet(bytes(40))), "has 2 data keys"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",  # Packets are made with random keys.
 )

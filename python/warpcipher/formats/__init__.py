@@ -28,6 +28,7 @@ from .. import _later
 from .._descriptors import open_seekable
 from .base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, PieceCipher, ReadAt
 from .decrypted_file import DecryptedFile
+from .edits import Kept
 from .file_chunks import read_chunks
 from .files import decrypt_file, encrypt_file
 from .layout import FormatError, Layout
@@ -187,7 +188,7 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
     found = Candidate(
         chosen.name,
         f"the key opens its {chosen.proof}",
-        layout.plaintext_size(size_inside),
+        Kept(layout.plaintext_size(size_inside), decryptor.edits).size,
         layout.chunk,
         layout.chunk_count(size_inside),
     )

@@ -133,9 +133,11 @@ class Decryptor(PieceCipher):
     """Decrypts one file, in order or from any chunk.
 
     reads_ranges: `read_range` works: the chunks are authenticated each by itself.
+    edits:        which bytes of the text are the file's content: see edits.py; None: all of them.
     """
 
     reads_ranges = False
+    edits: tuple[int, ...] | None = None
 
     @abc.abstractmethod
     def seek(self, chunk: int, read_at: ReadAt) -> None:

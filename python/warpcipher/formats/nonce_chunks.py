@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import warpcipher as wc
 
-from .base import Buffer, Decryptor, Encryptor, Options, PieceCipher, ReadAt
+from .base import Buffer, Decryptor, Encryptor, Options, PieceCipher, ReadAt, wipe
 from .chunks import TAG_SIZE, native_key, open_columns, open_key
-from .file_chunks import FileChunksCall, failure_of, raise_failure
+from .file_chunks import FileChunksCall, authentication_failed, failure_of, raise_failure
 from .layout import Layout
 
 if TYPE_CHECKING:
@@ -135,19 +135,19 @@ class NonceChunkDecryptor(_NonceChunks, Decryptor):
         self._next += len(lengths)
         starts = list(accumulate(lengths, initial=0))[:-1]
         size = len(data) - OVERHEAD * len(lengths)
-        open_columns(
-            first,
-            self._algorithm,
-            open_key(self._key),
-            data,
-            out[:size],
-            lengths=[length - NONCE_SIZE for length in lengths],
-            offsets=[start + NONCE_SIZE for start in starts],
-            ivs=b"".join([data[start : start + NONCE_SIZE] for start in starts]),
-            engine=self._engine,
-            **self._aads(first, len(starts)),
-        )
+        columns = {
+            "lengths": [length - NONCE_SIZE for length in lengths],
+            "offsets": [start + NONCE_SIZE for start in starts],
+            "ivs": b"".join([data[start : start + NONCE_SIZE] for start in starts]),
+        }
+        self._open(first, data, out[:size], columns)
         return size
+
+    def _open(self, first: int, data: memoryview, out: memoryview, columns: dict[str, Any]) -> None:
+        """Decrypts chunks, from number `first` on. On a failure `out` is wiped."""
+        aads = self._aads(first, len(columns["lengths"]))
+        key = open_key(self._key)
+        open_columns(first, self._algorithm, key, data, out, **columns, **aads, engine=self._engine)
 
     def read_range(
         self,
@@ -194,3 +194,61 @@ class NonceChunkDecryptor(_NonceChunks, Decryptor):
         if failure is not None:
             kind, chunk, place, error = failure
             raise_failure(kind, first + chunk, place, error)
+
+
+class SeveralKeysDecryptor(NonceChunkDecryptor):
+    """Chunks without associated data, each under one of several keys, which nothing names."""
+
+    reads_ranges = False
+
+    def __init__(
+        self,
+        layout: Layout,
+        algorithm: AlgorithmName,
+        key: bytearray,
+        others: list[bytearray],
+        options: Options,
+    ) -> None:
+        """key, others: are wiped."""
+        super().__init__(layout, algorithm, key, options)
+        self._keys = [open_key(self._key), *(native_key(algorithm, other) for other in others)]
+
+    def _open(self, first: int, data: memoryview, out: memoryview, columns: dict[str, Any]) -> None:
+        open_key(self._key)
+        lengths, offsets, ivs = columns["lengths"], columns["offsets"], columns["ivs"]
+        places = list(accumulate((length - TAG_SIZE for length in lengths), initial=0))
+        left = list(range(len(lengths)))
+        try:
+            for key in list(self._keys):
+                done = wc.run_columns(
+                    self._algorithm,
+                    "decrypt",
+                    key,
+                    data,
+                    lengths=[lengths[i] for i in left],
+                    offsets=[offsets[i] for i in left],
+                    ivs=b"".join([ivs[NONCE_SIZE * i : NONCE_SIZE * (i + 1)] for i in left]),
+                    out=out,
+                    out_offsets=[places[i] for i in left],
+                    engine=self._engine,
+                )
+                left = [
+                    i for i, status in zip(left, done.status, strict=True) if status != wc.Status.OK
+                ]
+                if not left:
+                    # Chunks that follow each other are mostly of one key: it is tried first.
+                    self._keys.remove(key)
+                    self._keys.insert(0, key)
+                    return
+        except BaseException:
+            wipe(out)
+            raise
+        wipe(out)
+        raise authentication_failed(first + left[0])
+
+    def read_range(self, *range_: Any, **others: Any) -> None:
+        raise ValueError("the file has several data keys: read it into host memory")
+
+    def close(self) -> None:
+        super().close()
+        self._keys.clear()

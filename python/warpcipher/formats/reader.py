@@ -20,6 +20,7 @@ import warpcipher as wc
 
 from .._uncopied import Uncopied
 from .base import Decryptor, Format, Options, wipe
+from .edits import Kept
 from .layout import FormatError, Layout
 from .whole import Reader, file_size, read_whole
 
@@ -92,6 +93,7 @@ class DecryptingReader(Uncopied, io.RawIOBase):
             self._decryptor = decryptor = chosen.decryptor(key, prefix, options)
             self._layout = decryptor.layout
             self._size = decryptor.plaintext_size(self._file_size, self._read_at)
+            self._kept = Kept(self._size, decryptor.edits)
             self._chunks = self._layout.chunk_count(self._file_size)
             self._cached = max(1, CACHE_BYTES // self._layout.chunk)
             if chosen.authenticated and self._chunks:
@@ -154,7 +156,7 @@ class DecryptingReader(Uncopied, io.RawIOBase):
         """Decrypts the plaintext from the beginning of a chunk on into `out`, which ends where a
         chunk does."""
         if self._open_decryptor().reads_ranges:
-            self.read_range(position, len(out), out)
+            self._read_text(position, len(out), out)
             return
         first, _ = self._layout.locate(position)
         start = position
@@ -175,7 +177,17 @@ class DecryptingReader(Uncopied, io.RawIOBase):
     def read_range(self, position: int, length: int, out: Any, stream: StreamLike = None) -> None:
         """Decrypts `length` bytes from `position` on, which the file has, into the beginning of
         `out`, in host memory or on a GPU. From any thread; the position of the file stays. Raises
-        as `read_chunks`; ValueError for a format without ranges."""
+        as `read_chunks`; ValueError for a format without ranges, and where an edit list makes the
+        content of several."""
+        if length:
+            begin, count = self._kept.locate(position)
+            if count < length:
+                raise ValueError("the file has an edit list: read it into host memory")
+            position = begin
+        self._read_text(position, length, out, stream)
+
+    def _read_text(self, position: int, length: int, out: Any, stream: StreamLike = None) -> None:
+        """As `read_range`, from byte `position` of the text on that the chunks hold."""
         decryptor = self._open_decryptor()
         if self._has_descriptor:
             descriptor: int = self._source.fileno()  # type: ignore[attr-defined]
@@ -220,7 +232,7 @@ class DecryptingReader(Uncopied, io.RawIOBase):
         start = self._layout.plaintext_start(index)
         if self._open_decryptor().reads_ranges:
             plain = bytearray(self._chunk_end(index) - start)
-            self.read_range(start, len(plain), plain)
+            self._read_text(start, len(plain), plain)
             if not plain:
                 self._authenticate_empty(index)
         else:
@@ -274,24 +286,27 @@ class DecryptingReader(Uncopied, io.RawIOBase):
 
     def readinto(self, buffer: object, /) -> int:
         """Fills `buffer` from the current position; fewer bytes only at the end of the file. On an
-        exception what it wrote is zeros."""
+        exception what it would have written is zeros."""
         self._check_open()
         view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
-        view = view[: max(0, min(len(view), self._size - self._position))]
+        view = view[: max(0, min(len(view), self._kept.size - self._position))]
         done = 0
         try:
             while done < len(view):
-                position = self._position + done
-                in_order = done > 0 or position == self._expected
-                done += self._read_some(position, view[done:], in_order)
+                position, count = self._kept.locate(self._position + done)
+                count = self._read_some(
+                    position, view[done : done + count], position == self._expected
+                )
+                self._expected = position + count
+                done += count
         except BaseException:
-            wipe(view[:done])
+            wipe(view)
             raise
-        self._position = self._expected = self._position + done
+        self._position += done
         return done
 
     def _read_some(self, position: int, view: memoryview, in_order: bool) -> int:
-        """Some of the plaintext from `position` on, at least a byte. in_order: it follows what was
+        """Some of the text from `position` on, at least a byte. in_order: it follows what was
         read before."""
         count = self._from_window(position, view)
         if count:
@@ -299,7 +314,7 @@ class DecryptingReader(Uncopied, io.RawIOBase):
         long = DIRECT if in_order else min(DIRECT, self._layout.chunk + 1)
         if len(view) >= long and self._open_decryptor().reads_ranges:
             count = len(view) if self._has_descriptor else min(len(view), LOAD)
-            self.read_range(position, count, view)
+            self._read_text(position, count, view)
             return count
         index, within = self._layout.locate(position)
         if not in_order:
@@ -313,7 +328,7 @@ class DecryptingReader(Uncopied, io.RawIOBase):
     def readall(self) -> bytes:
         """All that follows the current position."""
         self._check_open()
-        plain = bytearray(max(0, self._size - self._position))
+        plain = bytearray(max(0, self._kept.size - self._position))
         try:
             self.readinto(plain)
             return bytes(plain)
@@ -325,7 +340,7 @@ class DecryptingReader(Uncopied, io.RawIOBase):
         bases: dict[int, Callable[[], int]] = {
             os.SEEK_SET: lambda: 0,
             os.SEEK_CUR: lambda: self._position,
-            os.SEEK_END: lambda: self._size,
+            os.SEEK_END: lambda: self._kept.size,
         }
         if whence not in bases:
             raise ValueError(f"whence is {whence}, expected 0, 1 or 2")
@@ -353,13 +368,14 @@ class DecryptingReader(Uncopied, io.RawIOBase):
 
     @property
     def reads_ranges(self) -> bool:
-        """Whether `read_range` works: chunks are authenticated each by itself."""
-        return self._open_decryptor().reads_ranges
+        """Whether `read_range` works: chunks are authenticated each by itself, and the content is
+        one range of their text."""
+        return self._open_decryptor().reads_ranges and len(self._kept.ranges) <= 1
 
     @property
     def size(self) -> int:
         """Bytes of plaintext."""
-        return self._size
+        return self._kept.size
 
     def close(self) -> None:
         """Wipes keys and decrypted chunks, and closes the file where `open` opened it."""

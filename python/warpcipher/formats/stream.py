@@ -23,6 +23,7 @@ from queue import SimpleQueue
 
 from .base import Buffer, Encryptor, Options, PieceCipher, wipe
 from .copy_chunks import Copy, DirectFile, direct
+from .edits import KeptWriter
 from .registry import take
 from .whole import Reader, Writer, read_whole, write_whole
 
@@ -119,7 +120,11 @@ def decrypt_stream(
     try:
         source.skip(decryptor.layout.header_size)
         del prefix  # the source lets go of it
-        return _pump(source, writer, decryptor, progress)
+        if decryptor.edits is None:
+            return _pump(source, writer, decryptor, progress)
+        kept = KeptWriter(writer, decryptor.edits)
+        _pump(source, kept, decryptor, progress)
+        return kept.count
     finally:
         decryptor.close()
 

@@ -5,7 +5,8 @@
     | header | nonce 12 | text 65536 | tag 16  | ... | final: 1 to 65536 text |
     +--------+---------------------------------+-----+-----------------------+
 
-The header (header.py) has the data key, for each reader. A segment is ChaCha20-Poly1305 under it
+The header (header.py) has the data key, for each reader; of files that others wrote also several
+of them, and which bytes of the text are the content. A segment is ChaCha20-Poly1305 under it
 and a random nonce, without associated data: nothing binds it to its place, and nothing marks the
 final one. An empty file has no segment.
 """
@@ -17,7 +18,12 @@ import os
 from .. import curve25519
 from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, several_keys
 from ..layout import FormatError, Layout
-from ..nonce_chunks import OVERHEAD, NonceChunkDecryptor, NonceChunkEncryptor
+from ..nonce_chunks import (
+    OVERHEAD,
+    NonceChunkDecryptor,
+    NonceChunkEncryptor,
+    SeveralKeysDecryptor,
+)
 from . import header, keys
 from .keys import PublicKey, SecretKey
 
@@ -101,5 +107,13 @@ class Crypt4gh(Format):
         if not secrets:
             raise ValueError("format crypt4gh decrypts with a secret key, not with a public one")
         parsed = header.Header.parse(bytes(prefix))
-        secret = bytearray(header.data_key(parsed, secrets))
-        return NonceChunkDecryptor(layout(parsed.size), curve25519.ALGORITHM, secret, options)
+        found = header.content(parsed, secrets)
+        first, *others = map(bytearray, found.data_keys)
+        segments = layout(parsed.size)
+        decryptor = (
+            SeveralKeysDecryptor(segments, curve25519.ALGORITHM, first, others, options)
+            if others
+            else NonceChunkDecryptor(segments, curve25519.ALGORITHM, first, options)
+        )
+        decryptor.edits = found.edits
+        return decryptor

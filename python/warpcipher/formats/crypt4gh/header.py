@@ -6,7 +6,7 @@
     packet  = length of all of it, u32 LE | method 0, u32 LE | writer's public key 32 | nonce 12 |
               ciphertext | tag 16
     text    = type 0, u32 LE | cipher 0 (ChaCha20-Poly1305), u32 LE | data key 32
-              type 1: a data edit list
+              type 1, a data edit list: type | number of lengths, u32 LE | length, u64 LE ...
     key     = BLAKE2b-512(X25519(secret, public) || reader's || writer's public key), 32 bytes of it
 
 Each packet is for one reader; those that no key opens are for others.
@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import warpcipher as wc
 
@@ -30,6 +31,7 @@ VERSION = 1
 FIXED_SIZE = 16
 DATA_KEY_SIZE = 32
 TEXT_SIZE = 8 + DATA_KEY_SIZE
+EDIT_LIST = 1
 SEALED_AT = 8 + curve25519.KEY_SIZE + curve25519.NONCE_SIZE
 PACKET_SIZE = SEALED_AT + TEXT_SIZE + curve25519.TAG_SIZE
 """Of a packet with a data key."""
@@ -140,40 +142,58 @@ def _opened(packet: bytes, key: SecretKey, public: bytes) -> bytes | None:
         return None
 
 
-def data_key(header: Header, keys: Sequence[SecretKey]) -> bytes:
-    """The data key. Raises InvalidTag where no key opens a packet, FormatError for what is not
-    read: edit lists, several data keys, other ciphers."""
-    found: list[bytes] = []
+@dataclass(frozen=True)
+class Content:
+    """What the packets say that keys open. data_keys: each segment is under one of them. edits: the
+    lengths of the edit list; None: there is none."""
+
+    data_keys: tuple[bytes, ...] = field(repr=False)
+    edits: tuple[int, ...] | None
+
+
+def content(header: Header, keys: Sequence[SecretKey]) -> Content:
+    """What the header says to these keys. Raises InvalidTag where none opens a packet, FormatError
+    for what is not read."""
+    texts: dict[bytes, None] = {}  # a packet may come once for each key, and order counts
     publics = [curve25519.public_key(key.secret) for key in keys]
     for packet in header.packets:
         for key, public in zip(keys, publics, strict=True):
             text = _opened(packet, key, public)
             if text is not None:
-                found.append(_data_key_of(text))
+                texts[text] = None
                 break
-    if not found:
+    if not texts:
         count = len(header.packets)
         packets = f"{count} packet{'s' if count > 1 else ''}"
         given = "the key opens" if len(keys) == 1 else f"the {len(keys)} keys open"
         raise wc.InvalidTag(
             f"{given} none of the {packets} of the header: the file is for others, or damaged"
         )
-    if len(set(found)) > 1:
-        raise FormatError(
-            f"the file has {len(set(found))} data keys: such files are not read; "
-            "`crypt4gh decrypt` reads them"
-        )
-    return found[0]
+    edits = [_edits_of(text) for text in texts if _u32(text, 0) == EDIT_LIST]
+    data_keys = tuple(_data_key_of(text) for text in texts if _u32(text, 0) != EDIT_LIST)
+    if not data_keys:
+        raise FormatError("the header has an edit list and no data key for this key")
+    if len(edits) > 1:
+        raise FormatError(f"the header has {len(edits)} edit lists for this key: expected one")
+    return Content(data_keys, edits[0] if edits else None)
+
+
+def _edits_of(text: bytes) -> tuple[int, ...]:
+    """Number of lengths, u32 LE; the lengths, u64 LE."""
+    count = _u32(text, 4)
+    if len(text) < 8 + 8 * count:
+        raise FormatError(f"the edit list has {count} lengths in a packet of {len(text)} bytes")
+    if not count:
+        raise FormatError("the edit list is empty")
+    return struct.unpack_from(f"<{count}Q", text, 8)
 
 
 def _data_key_of(text: bytes) -> bytes:
     kind = _u32(text, 0)
-    if kind == 1:
-        raise FormatError(
-            "the file has an edit list, which is not applied: `crypt4gh decrypt` applies it"
-        )
     if kind != 0:
-        raise FormatError(f"the header has a packet of type {kind}: expected 0, a data key")
+        raise FormatError(
+            f"the header has a packet of type {kind}: expected 0, a data key, or 1, an edit list"
+        )
     if _u32(text, 4) != 0:
         raise FormatError(f"the data are encrypted by method {_u32(text, 4)}: expected 0")
     if len(text) != TEXT_SIZE:
