@@ -15,7 +15,7 @@ import pickle
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import warpcipher as wc
 
@@ -23,14 +23,12 @@ from .._errors import EngineError
 from ..keys import KeySource
 from . import metadata as md
 from .keyring import Keys
-from .many import find_files, name_file
+from .many import Paths, find_files, name_file
 from .reading import ParquetFile, open, read_table
 from .source import load_fsspec
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 
 GPU_SHARE = 0.25
 """Of a GPU, that a task takes: decryption is a small part of what it does."""

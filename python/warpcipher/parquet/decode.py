@@ -20,7 +20,7 @@ from .file import Chunk, File
 from .footer import PLAIN_MAGIC
 from .image import Image, enclosed
 from .lazy import LazyImage, Rooms
-from .plain_metadata import footer_in_place
+from .plain_metadata import footer_in_place, plain_footer
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -40,8 +40,13 @@ class ArrowDecoder:
             self._arrow: Any = importlib.import_module("pyarrow")
         except ImportError:
             raise ValueError(
-                "read_table needs pyarrow: pip install 'warpcipher[parquet]'"
+                "tables and schemas need pyarrow: pip install 'warpcipher[parquet]'"
             ) from None
+
+    def schema(self, file: File) -> pyarrow.Schema:
+        """The schema of a file, whose data is not read."""
+        footer = PLAIN_MAGIC + enclosed(plain_footer(file, [], {}, {}))
+        return self._parquet.read_schema(self._arrow.BufferReader(footer))
 
     def table(
         self,

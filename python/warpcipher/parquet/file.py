@@ -203,16 +203,24 @@ class File(Uncopied):
             return list(range(len(self.leaves)))
         if isinstance(columns, str):
             raise TypeError("columns is a str: expected a sequence of names")
-        names = self.names
         chosen: set[int] = set()
         for wanted in columns:
-            found = [
-                i for i, name in enumerate(names) if name == wanted or name.startswith(f"{wanted}.")
-            ]
+            found = self._named(wanted)
             if not found:
-                raise ValueError(f"no column {wanted!r}: there are {', '.join(names)}")
+                raise ValueError(f"no column {wanted!r}: there are {', '.join(self.names)}")
             chosen.update(found)
         return sorted(chosen)
+
+    def has_column(self, name: str) -> bool:
+        """Whether a name stands for columns of the file."""
+        return bool(self._named(name))
+
+    def _named(self, wanted: str) -> list[int]:
+        return [
+            i
+            for i, name in enumerate(self.names)
+            if name == wanted or name.startswith(f"{wanted}.")
+        ]
 
     def choose_row_groups(self, row_groups: Iterable[int] | None) -> list[int]:
         """The row groups asked for, each once, in the order given."""

@@ -4,52 +4,141 @@ and decrypted."""
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import importlib
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .filters import Filter
 from .keyring import Keys
-from .reading import read_table
+from .reading import ParquetFile, open, read_table
+from .schemas import Schemas
 from .source import load_fsspec
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+Paths: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]"
 
 SUFFIX = ".parquet"
 AT_ONCE = 2
 """Files at a time: each uses all cores for most of its time."""
 
 
-def find_files(path: str | os.PathLike[str]) -> list[str]:
-    """The Parquet files of a directory, its directories included, by name; or the file itself.
+def find_files(
+    path: str | os.PathLike[str],
+    *,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> list[str]:
+    """The Parquet files of a directory, its directories included, by name; those that a pattern
+    stands for; or the file itself.
 
-    path: of this machine, or a URL that fsspec knows. Names that begin with "." or "_" are left
-    out, as readers of tables do. Raises FileNotFoundError where there is none.
+    path:            of this machine, a URL that fsspec knows, or a path in `filesystem`. With *,
+                     ** and [...] it is a pattern, and ? is one sign in paths of this machine.
+    filesystem:      of fsspec or pyarrow.
+    storage_options: what fsspec opens URLs with.
+    Names that begin with "." or "_" are left out, as readers of tables do. Raises FileNotFoundError
+    where there is none.
     """
-    if isinstance(path, str) and "://" in path:
-        system, root = load_fsspec(path).core.url_to_fs(path)
-        if not system.isdir(root):
-            return [path]
-        names = [name for name in system.find(root) if _is_data(name[len(root) :])]
-        found = [system.unstrip_protocol(name) for name in names]
-    elif not Path(path).is_dir():
-        return [str(path)]
+    system, root = _locate(path, filesystem, storage_options)
+    is_url = isinstance(path, str) and "://" in path
+    given = os.fspath(path)
+    if system is None:
+        found = _find_here(given)
     else:
-        entries = Path(path).rglob(f"*{SUFFIX}")
-        found = [str(entry) for entry in entries if _is_data(str(entry.relative_to(path)))]
+        found = _find_there(system, root)
+        if found is not None and is_url:
+            found = [system.unstrip_protocol(name) for name in found]
+    if found is None:
+        return [given]
     if not found:
-        raise FileNotFoundError(f"{path} has no files whose names end in {SUFFIX}")
+        kind = "stands for" if _pattern_start(given) is not None else "has"
+        raise FileNotFoundError(f"{given} {kind} no files whose names end in {SUFFIX}")
     return sorted(found)
 
 
-def _is_data(name: str) -> bool:
-    parts = [part for part in name.split("/") if part]
-    return name.endswith(SUFFIX) and not any(part[0] in "._" for part in parts)
+def _locate(
+    path: str | os.PathLike[str], filesystem: Any, storage_options: Mapping[str, Any] | None
+) -> tuple[Any, str]:
+    """A file system of fsspec and the path in it; None for a path of this machine."""
+    is_url = isinstance(path, str) and "://" in path
+    if filesystem is not None:
+        if storage_options is not None:
+            raise ValueError("storage_options are for URLs, and a filesystem was given")
+        if is_url:
+            raise ValueError(f"{path} is a URL: with a filesystem, give a path in it")
+        if hasattr(filesystem, "open_input_file"):  # pyarrow's
+            load_fsspec("filesystem=")
+            wrapper = importlib.import_module("fsspec.implementations.arrow").ArrowFSWrapper
+            filesystem = wrapper(filesystem)
+        elif not (hasattr(filesystem, "open") and hasattr(filesystem, "find")):
+            raise TypeError(
+                f"filesystem is {type(filesystem).__name__}: expected one of fsspec or pyarrow"
+            )
+        return filesystem, str(filesystem._strip_protocol(os.fspath(path)))  # as url_to_fs does
+    if is_url:
+        system, root = load_fsspec(str(path)).core.url_to_fs(path, **(storage_options or {}))
+        return system, str(root)
+    if storage_options is not None:
+        raise ValueError(f"storage_options are for URLs, and {os.fspath(path)} is none")
+    return None, os.fspath(path)
+
+
+def _find_here(path: str) -> list[str] | None:
+    """The files of a directory or pattern; None for a path that is one file."""
+    if os.path.isdir(path):  # noqa: PTH112
+        return [
+            str(entry) for entry in Path(path).rglob(f"*{SUFFIX}") if _is_data(str(entry), path)
+        ]
+    if _pattern_start(path) is None or os.path.lexists(path):
+        return None
+    matches = glob.glob(path, recursive=True)  # noqa: PTH207 - pathlib has no absolute patterns
+    return _of_matches(path, matches, os.path.isdir, _find_here)
+
+
+def _find_there(system: Any, path: str) -> list[str] | None:
+    if system.isdir(path):
+        return [name for name in system.find(path) if _is_data(name, path)]
+    if _pattern_start(path, "*[") is None:
+        return None
+    return _of_matches(
+        path, system.glob(path), system.isdir, lambda name: _find_there(system, name)
+    )
+
+
+def _of_matches(
+    pattern: str,
+    matches: Iterable[str],
+    is_folder: Callable[[str], bool],
+    find: Callable[[str], list[str] | None],
+) -> list[str]:
+    start = pattern[: _pattern_start(pattern)]
+    found: set[str] = set()
+    for match in matches:
+        if is_folder(match):
+            found.update(find(match) or ())
+        elif _is_data(match, start):
+            found.add(match)
+    return sorted(found)
+
+
+def _pattern_start(path: str, signs: str = "*?[") -> int | None:
+    """Where the first name with a sign of a pattern begins; None in a path without one."""
+    first = next((at for at, sign in enumerate(path) if sign in signs), None)
+    return None if first is None else path.rfind("/", 0, first) + 1
+
+
+def _is_data(name: str, root: str) -> bool:
+    """Whether the name of a file below a folder is of a table's data."""
+    parts, above = ([part for part in path.split("/") if part != ""] for path in (name, root))
+    return name.endswith(SUFFIX) and not any(part[0] in "._" for part in parts[len(above) :])
 
 
 def name_file(error: Exception, path: str) -> None:
@@ -71,47 +160,101 @@ def _partitions(path: str) -> set[str]:
 
 
 def read_tables(
-    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    paths: Paths,
     keys: Keys | None = None,
     columns: Iterable[str] | None = None,
     aad_prefix: bytes | None = None,
     *,
+    filters: Any = None,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
     engine: str = "auto",
 ) -> Iterator[tuple[str, pyarrow.Table]]:
     """The tables of many files, each with its path, in the order of the paths.
 
-    paths: files, directories (see `find_files`) and URLs that fsspec knows, or one of them. Other
-    arguments as for `read_table`; `keys` is asked for each file. At most two files are in memory
-    besides the one that was handed out. The first error ends it; its text names the path. A column
-    that is in the names of folders alone ("year=2020") is left out, with a UserWarning.
+    paths:   files, directories, patterns and URLs (see `find_files`), or one of them.
+    filters: rows to keep, as for `pyarrow.parquet.read_table`: an expression of pyarrow.compute, or
+             tuples ("column", ">", 7). Row groups without such rows, by their statistics, are not
+             read.
+    filesystem, storage_options: as for `find_files`.
+    Other arguments as for `read_table`; `keys` is asked for each file. At most two files are in
+    memory besides the one that was handed out. The first error ends it; its text names the path. A
+    column that is only in the names of folders ("year=2020") is left out, with a UserWarning.
     """
-    chosen = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    files = [file for path in chosen for file in find_files(path)]
-    names = columns if columns is None or isinstance(columns, str) else list(columns)
+    names = _listed(columns)
+    files = _Files(filesystem, storage_options)
+    chosen = None if filters is None else Filter(filters)
 
     def read(path: str) -> pyarrow.Table:
+        with files.open(path, keys, aad_prefix, engine) as file:
+            return _rows(file, names, chosen)
+
+    yield from _read_all(files.find(paths), read, warn_of_folders=names is None)
+
+
+def _listed(columns: Iterable[str] | None) -> list[str] | None:
+    if isinstance(columns, str):
+        raise TypeError("columns is a str: expected a sequence of names")
+    return None if columns is None else list(columns)
+
+
+def _rows(file: ParquetFile, names: Sequence[str] | None, chosen: Filter | None) -> pyarrow.Table:
+    return read_table(file, columns=names) if chosen is None else chosen.read(file, names)
+
+
+class _Files:
+    """Where files are found and opened."""
+
+    def __init__(self, filesystem: Any, storage_options: Mapping[str, Any] | None) -> None:
+        self._where: dict[str, Any] = {
+            "filesystem": filesystem,
+            "storage_options": storage_options,
+        }
+
+    def find(self, paths: Paths) -> list[str]:
+        chosen = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+        return [file for path in chosen for file in find_files(path, **self._where)]
+
+    @contextlib.contextmanager
+    def open(
+        self, path: str, keys: Keys | None, aad_prefix: bytes | None, engine: str
+    ) -> Iterator[ParquetFile]:
+        system, name = _locate(path, **self._where)
+        with (
+            contextlib.nullcontext(path) if system is None else system.open(name, "rb") as source,
+            open(source, keys, aad_prefix=aad_prefix, engine=engine) as file,
+        ):
+            yield file
+
+
+def _read_all(
+    files: Sequence[str], read: Callable[[str], pyarrow.Table], *, warn_of_folders: bool
+) -> Iterator[tuple[str, pyarrow.Table]]:
+    """What `read` makes of the files, in their order."""
+
+    def named(path: str) -> pyarrow.Table:
         try:
-            return read_table(path, keys, names, aad_prefix, engine=engine)
+            return read(path)
         except Exception as error:
             name_file(error, path)
             raise
 
     with ThreadPoolExecutor(AT_ONCE, "warpcipher-tables") as pool:
-        coming = [pool.submit(read, path) for path in files[:AT_ONCE]]
+        coming = [pool.submit(named, path) for path in files[:AT_ONCE]]
         lost: set[str] = set()
         try:
             for number, path in enumerate(files):
                 table = coming.pop(0).result()
-                for name in _partitions(path) - lost if names is None else ():
+                for name in _partitions(path) - lost if warn_of_folders else ():
                     if name not in table.column_names:
                         lost.add(name)
                         warnings.warn(
-                            f"{path}: the column {name} is in the names of folders alone, which "
+                            f"{path}: the column {name} is only in the names of folders, which "
                             "are not read: it is left out",
-                            stacklevel=2,
+                            stacklevel=3,
                         )
                 if number + AT_ONCE < len(files):
-                    coming.append(pool.submit(read, files[number + AT_ONCE]))
+                    coming.append(pool.submit(named, files[number + AT_ONCE]))
                 yield path, table
         finally:
             for future in coming:
@@ -119,16 +262,50 @@ def read_tables(
 
 
 def read_dataset(
-    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    paths: Paths,
     keys: Keys | None = None,
     columns: Iterable[str] | None = None,
     aad_prefix: bytes | None = None,
     *,
+    promote_options: str = "none",
+    filters: Any = None,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
     engine: str = "auto",
 ) -> pyarrow.Table:
-    """The rows of many files as one table, in the order of the paths. Arguments and errors are
-    those of `read_tables`; files must have one schema. ValueError where there is no file."""
-    tables = [table for _, table in read_tables(paths, keys, columns, aad_prefix, engine=engine)]
+    """The rows of many files as one table, in the order of the paths.
+
+    promote_options: of `pyarrow.concat_tables`. "none": the files have one schema; ValueError names
+                     two files and the column in which they differ. "default": columns that a file
+                     lacks are null there, and the order does not count. "permissive": types are
+                     also widened, int32 and int64 to int64.
+    Other arguments and errors are those of `read_tables`; the columns of filters must be in all
+    files. ValueError where there is no file.
+    """
+    names = _listed(columns)
+    files = _Files(filesystem, storage_options)
+    chosen = None if filters is None else Filter(filters)
+    schemas = Schemas(promote_options)
+    missing = set(names or ())
+
+    def read(path: str) -> pyarrow.Table:
+        with files.open(path, keys, aad_prefix, engine) as file:
+            there = names
+            if names is not None and promote_options != "none":
+                there = [name for name in names if file.has_column(name)]
+                missing.difference_update(there)
+            return _rows(file, there, chosen)
+
+    tables = []
+    for path, table in _read_all(files.find(paths), read, warn_of_folders=names is None):
+        schemas.add(path, table.schema)
+        tables.append(table)
     if not tables:
         raise ValueError("paths is empty: a table takes at least one file")
-    return importlib.import_module("pyarrow").concat_tables(tables)
+    if missing and promote_options != "none":
+        raise ValueError(f"no file has a column {min(missing)!r}")
+    table = importlib.import_module("pyarrow").concat_tables(
+        tables, promote_options=promote_options
+    )
+    in_order = names is not None and set(names) == set(table.column_names)
+    return table.select(names) if in_order else table

@@ -62,6 +62,19 @@ class ParquetFile(File):
         encrypted file; columns without a key are empty in it."""
         return PLAIN_MAGIC + enclosed(overview(self))
 
+    @property
+    def schema(self) -> pyarrow.Schema:
+        """The columns and their types, as pyarrow has them. Needs no key but the footer's."""
+        return ArrowDecoder().schema(self)
+
+    def __repr__(self) -> str:
+        crypto = self.crypto
+        algorithm = "not encrypted" if crypto is None else crypto.algorithm
+        return (
+            f"<ParquetFile {self.source.name}: {self.num_rows} rows, {self.num_row_groups} row "
+            f"groups, {len(self.leaves)} columns, {algorithm}>"
+        )
+
     def column_chunks(
         self,
         row_groups: Iterable[int] | None = None,
