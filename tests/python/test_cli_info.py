@@ -102,7 +102,7 @@ def test_info_with_the_key(tmp_path: Path) -> None:
     assert file["certain"] is True
     assert [entry["format"] for entry in file["candidates"]] == ["cobblestone-256"]
     done = run(*arguments, "--key", "other", cwd=tmp_path, expect=3)
-    assert b"the key does not open it, with a context of 1 byte\n" in done.stderr
+    assert b"the key does not open it, with a context of 1 byte: the header" in done.stderr
     done = run("info", "a.cobblestone", "--key", "key", cwd=tmp_path, expect=3)
     assert b"the key does not open it, with no context" in done.stderr
     run("info", "--context-hex", "63", "a.cobblestone", "--key", "key", cwd=tmp_path)
@@ -224,6 +224,56 @@ FOREIGN = {
     "parquet encrypted": b"PARE" + bytes(600) + b"PARE",
     "pem": b"-----BEGIN PRIVATE KEY-----\nMIIE\n",
 }
+KEYS = {
+    "an identity of age": b"# created: 2026-11-28\n# public key: age1\nAGE-SECRET-KEY-1QQQQ\n",
+    "a recipient of age": b"age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj\n",
+    "a secret key of Crypt4GH": b"-----BEGIN CRYPT4GH PRIVATE KEY-----\nYzRnaC12MQ==\n",
+    "a public key of Crypt4GH": b"-----BEGIN CRYPT4GH PUBLIC KEY-----\nYzRnaC12MQ==\n",
+    "a secret key of SSH": b"-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjE\n",
+    "a public key of SSH": b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI me@host\n",
+    "a Tink keyset": formats.Keyset.generate().to_json().encode(),
+    "a Tink keyset that a KMS encrypted": b'{\n  "encryptedKeyset": "AAAA"}',
+    "a JSON Web Key": b'{"alg": "A256GCM", "kty": "oct", "k": "AAAA"}',
+}
+
+
+@pytest.mark.parametrize("what", KEYS)
+def test_a_key_is_called_a_key(tmp_path: Path, what: str) -> None:
+    (tmp_path / "file").write_bytes(KEYS[what])
+    (entry,) = run_json("info", "file", cwd=tmp_path)["files"]
+    assert entry["foreign"]["name"] == "key"
+    assert entry["foreign"]["description"].partition(",")[0] == what
+    assert entry["candidates"] == []
+
+
+def test_info_says_why_the_right_key_does_not_open_a_file(tmp_path: Path) -> None:
+    """As `decrypt` says it: not that the key is another."""
+    make_key(tmp_path, "id", "--format", "age")
+    make_key(tmp_path)
+    text = b"age-encryption.org/v1\n-> scrypt " + b"A" * 22 + b" 30\n" + b"A" * 43 + b"\n"
+    (tmp_path / "work.age").write_bytes(text + b"--- " + b"A" * 43 + b"\n" + bytes(40))
+    many = b"-> X25519 " + b"A" * 43 + b"\n" + b"A" * 43 + b"\n"
+    many = b"age-encryption.org/v1\n" + 5000 * many + b"--- " + b"A" * 43 + b"\n" + bytes(40)
+    (tmp_path / "many.age").write_bytes(many)
+    environment = {**os.environ, "PHRASE": "secret"}
+    for name, key, says in (
+        (
+            "work.age",
+            ("--passphrase-env", "PHRASE"),
+            b"the work factor of scrypt is 30, and at most",
+        ),
+        ("work.age", ("-i", "id"), b"the file was encrypted with a passphrase"),
+        ("many.age", ("-i", "id"), b"the header has more than 4096 recipients"),
+        (
+            "work.age",
+            ("--key", "key"),
+            b"a file of format age, and the key is one of cobblestone-256",
+        ),
+    ):
+        done = run("info", name, *key, cwd=tmp_path, env=environment, expect=3)
+        assert says in done.stderr
+        decrypted = run("decrypt", name, *key, "-o", "-", cwd=tmp_path, env=environment, expect=3)
+        assert key[0] == "--key" or says in decrypted.stderr
 
 
 @pytest.mark.parametrize("which", FOREIGN)

@@ -28,7 +28,7 @@ from .errors import (
 
 if TYPE_CHECKING:
     from warpcipher import EngineInfo
-    from warpcipher.formats import Candidate
+    from warpcipher.formats import Candidate, FileInfo
 
 Entry = dict[str, Any]
 
@@ -156,10 +156,7 @@ def _files(
             code = code or failure.exit_code
             continue
         if key is not None and not entry["certain"]:
-            foreign = entry["foreign"]
-            what = f"; it is {foreign['description']}" if foreign else ""
-            told = _context_shown(context)
-            complain(f"{shown(path)}: the key does not open it, with {told}{what}")
+            complain(f"{shown(path)}: {entry['refusal']}")
             code = code or NOT_AUTHENTIC
         found.append(entry)
     return found, code
@@ -174,8 +171,20 @@ def _check_file(path: str) -> None:
         raise usage(f"{shown(path)} is not a regular file")
 
 
-def _context_shown(context: bytes) -> str:
-    return f"a context of {counted(len(context), 'byte')}" if context else "no context"
+def _refusal(answer: FileInfo, context: bytes) -> str | None:
+    """Why the key does not open a file."""
+    from warpcipher.formats import FormatError
+
+    if answer.refusal is None:
+        return None
+    foreign = answer.foreign
+    if foreign is not None and foreign.certain:
+        return f"the key does not open it; it is {foreign.description}"
+    perhaps = "" if foreign is None else f"; it may be {foreign.description}"
+    if isinstance(answer.refusal, FormatError):
+        return f"{answer.refusal}{perhaps}"
+    given = f"a context of {counted(len(context), 'byte')}" if context else "no context"
+    return f"the key does not open it, with {given}: {answer.refusal}{perhaps}"
 
 
 def _signed(path: str, key: object) -> Entry:
@@ -188,6 +197,7 @@ def _signed(path: str, key: object) -> Entry:
         "certain": True,
         "candidates": [],
         "foreign": None,
+        "refusal": None,
         "model": model,
     }
 
@@ -214,6 +224,7 @@ def _file(path: str, key: object, context: bytes) -> Entry:
         "certain": certain,
         "candidates": candidates,
         "foreign": None if foreign is None else foreign._asdict(),
+        "refusal": _refusal(answer, context),
     }
     return entry if model is None else {**entry, "model": model}
 

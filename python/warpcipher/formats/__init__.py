@@ -134,12 +134,15 @@ def detect(header: Buffer, key: object, *, context: bytes = b"") -> str | None:
 @dataclass(frozen=True)
 class FileInfo:
     """What can be said of a file. certain: a key was given and opens it; otherwise candidates only
-    fit by shape. foreign: what it is of another program, by its beginning; None: nothing known."""
+    fit by shape. foreign: what it is of another program, or which key, by its beginning; None:
+    nothing known. refusal: why it does not open: the error that `open` raises; None: it opens, or
+    no key was given."""
 
     size: int
     certain: bool
     candidates: tuple[Candidate, ...]
     foreign: Foreign | None = None
+    refusal: wc.InvalidTag | FormatError | None = None
 
 
 def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInfo:
@@ -180,7 +183,11 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
             decryptor = chosen.open_checked(key, _reading(source), options)
         except (wc.InvalidTag, FormatError):
             if (bound := _in_a_tree(path, key, chosen, options)) is None:
-                return FileInfo(size, False, named, foreign)
+                if named and named[0].format != chosen.name:
+                    error = FormatError(
+                        f"a file of format {named[0].format}, and the key is one of {chosen.name}"
+                    )
+                return FileInfo(size, False, named, foreign, error)
             decryptor = chosen.open_checked(key, read_at, bound)
         size_inside = source.seek(0, os.SEEK_END)
     decryptor.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of other programs, known by how they begin: they are told of, not read."""
+"""Files of other programs, and keys, known by how they begin: they are named, not read."""
 
 from __future__ import annotations
 
@@ -29,9 +29,48 @@ _OPENSSL = Foreign(
     "openssl enc -d, with the cipher and the options that it was encrypted with",
 )
 _KEYS = Foreign("pem", "a PEM: a key or a certificate", "openssl pkey, openssl x509")
+_OPENS = "nothing: it opens files, with"
+
+
+def _key(description: str, hint: str) -> Foreign:
+    return Foreign("key", description, hint)
+
 
 _BEGINNINGS = (
     (rb"-----BEGIN PGP MESSAGE-----", _GPG),
+    (
+        rb"-----BEGIN CRYPT4GH PRIVATE KEY-----",
+        _key("a secret key of Crypt4GH", f"{_OPENS} -i FILE"),
+    ),
+    (
+        rb"-----BEGIN CRYPT4GH PUBLIC KEY-----",
+        _key("a public key of Crypt4GH", "nothing: files are encrypted to it, with -R FILE"),
+    ),
+    (
+        rb"-----BEGIN OPENSSH PRIVATE KEY-----",
+        _key("a secret key of SSH", "ssh, ssh-keygen"),
+    ),
+    (rb"(?:\s*#[^\n]*\n)*\s*AGE-SECRET-KEY-", _key("an identity of age", f"{_OPENS} -i FILE")),
+    (
+        rb"(?:\s*#[^\n]*\n)*\s*age1[a-z0-9]{20}",
+        _key(
+            "a recipient of age, which is public",
+            "nothing: files are encrypted to it, with -R FILE",
+        ),
+    ),
+    (rb"(?:ssh|ecdsa|sk)-[a-z0-9@.-]+ AAAA", _key("a public key of SSH", "ssh, ssh-keygen")),
+    (
+        rb'\s*\{\s*"(?:primaryKeyId|primary_key_id|key)"\s*:',
+        _key("a Tink keyset", f"{_OPENS} --key FILE"),
+    ),
+    (
+        rb'\s*\{\s*"encrypted_?[kK]eyset"\s*:',
+        _key("a Tink keyset that a KMS encrypted", f"{_OPENS} --key FILE --kms URI"),
+    ),
+    (
+        rb'\s*\{(?:\s*"keys"\s*:\s*\[\s*\{)?[^{}]{0,400}"kty"\s*:',
+        _key("a JSON Web Key", f"{_OPENS} --key FILE"),
+    ),
     (rb"-----BEGIN [A-Z0-9 ]{1,40}-----", _KEYS),
     (rb"Salted__", _OPENSSL),
     (rb"U2FsdGVkX1", _OPENSSL),
