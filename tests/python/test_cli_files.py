@@ -82,15 +82,40 @@ def test_input_is_never_its_own_output(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == b"text"
 
 
-def test_symbolic_link_as_output_is_replaced_not_followed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("-o", "a.cobblestone")])
+def test_symbolic_link_as_output_is_written_through(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
     make_key(tmp_path)
     (tmp_path / "a").write_bytes(b"text")
-    (tmp_path / "elsewhere").write_bytes(b"precious")
-    (tmp_path / "a.cobblestone").symlink_to("elsewhere")
-    run("encrypt", "--key", "key", "a", cwd=tmp_path, expect=2)
-    run("encrypt", "--key", "key", "--force", "a", cwd=tmp_path)
-    assert (tmp_path / "elsewhere").read_bytes() == b"precious"
-    assert not (tmp_path / "a.cobblestone").is_symlink()
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk/real").write_bytes(b"old")
+    (tmp_path / "a.cobblestone").symlink_to("disk/real")
+    done = run("encrypt", "--key", "key", "a", *options, cwd=tmp_path, expect=2)
+    assert b"a.cobblestone exists" in done.stderr
+    run("encrypt", "--key", "key", "--force", "a", *options, cwd=tmp_path)
+    assert (tmp_path / "a.cobblestone").is_symlink()
+    assert names(tmp_path / "disk") == {"real"}
+    run("decrypt", "--key", "key", "disk/real", "-o", "back", cwd=tmp_path)
+    assert (tmp_path / "back").read_bytes() == b"text"
+
+
+def test_links_to_an_input_or_to_each_other_are_no_outputs(tmp_path: Path) -> None:
+    """What is written through would be lost."""
+    make_key(tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(b"text")
+    (tmp_path / "link").symlink_to("b")
+    done = run("encrypt", "--force", "--key", "key", "b", "-o", "link", cwd=tmp_path, expect=2)
+    assert b"link is the input b, which is never overwritten" in done.stderr
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to("key")
+    done = run("encrypt", "--force", "--key", "key", "b", "-o", "link", cwd=tmp_path, expect=2)
+    assert b"link is the key file, which is never overwritten" in done.stderr
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.cobblestone").symlink_to("one")
+    done = run("encrypt", "--force", "--key", "key", "a", "b", cwd=tmp_path, expect=2)
+    assert b"a and b would both become" in done.stderr
 
 
 def test_special_file_as_output_is_refused(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 import warpcipher as wc
-from warpcipher.keysearch import CheckpointError, Pair, Search, Template, session
+from warpcipher._new_file import NewFile
+from warpcipher.keysearch import CheckpointError, Pair, Search, Template
 from warpcipher.keysearch.ranges import RangeSet
 from warpcipher.keysearch.session import Checkpoint, Identity, State, _digest
 
@@ -177,10 +178,22 @@ def test_key_that_does_not_pass_is_not_believed(tmp_path: Path) -> None:
         search.run()
 
 
-def test_links_are_not_followed(tmp_path: Path) -> None:
+def test_a_link_is_written_through(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "c").symlink_to("disk/real")
+    for done in (1, 2):
+        with Checkpoint(tmp_path / "c", IDENTITY) as checkpoint:
+            assert (checkpoint.load() is None) == (done == 1)
+            checkpoint.save(State(false_positives=done))
+        assert (tmp_path / "c").is_symlink()
+        assert [entry.name for entry in (tmp_path / "disk").iterdir()] == ["real"]
+        assert Checkpoint(tmp_path / "disk/real", IDENTITY).peek() == State(false_positives=done)
+
+
+def test_a_link_to_another_file_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("precious")
     (tmp_path / "c").symlink_to("target")
-    with pytest.raises(OSError, match="symbolic"):
+    with pytest.raises(CheckpointError, match="damaged"):
         make_search(tmp_path / "c").run()
     assert (tmp_path / "target").read_text() == "precious"
 
@@ -257,16 +270,16 @@ def test_a_checkpoint_exchanged_in_the_last_moment_is_not_lost(
     path = tmp_path / "c"
     checkpoint = Checkpoint(path, IDENTITY)
     checkpoint.save(State())
-    look = session._same_file
+    look = NewFile._stands_for
 
-    def late(descriptor: int, of: Path) -> bool:
-        found = look(descriptor, of)
-        if of == path and found:
+    def late(self: NewFile, name: str, descriptor: int) -> bool:
+        found = look(self, name, descriptor)
+        if name == "c" and found:
             path.unlink()
             path.write_text("precious")
         return found
 
-    monkeypatch.setattr(session, "_same_file", late)
+    monkeypatch.setattr(NewFile, "_stands_for", late)
     with pytest.raises(CheckpointError, match="was replaced by another program: not saved"):
         checkpoint.save(State())
     assert path.read_text() == "precious"
@@ -279,14 +292,10 @@ def test_a_name_taken_in_the_last_moment_is_kept_without_links(
     path = tmp_path / "c"
 
     def refuse(*_: object, **__: object) -> None:
+        path.write_text("precious")
         raise PermissionError(errno.EPERM, "no links here")
 
-    def late(self: Path) -> bool:
-        self.write_text("precious")
-        return False
-
     monkeypatch.setattr(os, "link", refuse)
-    monkeypatch.setattr(type(path), "exists", late)
     with pytest.raises(CheckpointError, match="has appeared meanwhile"):
         Checkpoint(path, IDENTITY).save(State())
     assert path.read_text() == "precious"

@@ -9,10 +9,9 @@ import signal
 import sys
 from types import FrameType
 
-from . import folders
+from warpcipher._new_file import unfinished
 
-temporaries: dict[str, int] = {}
-"""Names of unfinished outputs, each with the descriptor of its folder."""
+from . import folders
 
 
 def on_signals() -> None:
@@ -41,7 +40,7 @@ def die(number: int, reason: str = "") -> None:
 
 def remove(name: str) -> None:
     """Removes a temporary, where it is there, and what is known of it."""
-    folder = temporaries.pop(name, None)
+    folder = unfinished.pop(name, None)
     if folder is not None:
         with contextlib.suppress(OSError):
             os.unlink(name, dir_fd=folder)
@@ -52,10 +51,6 @@ def remove_unfinished() -> None:
     that was asked for a key."""
     if (commands := sys.modules.get("warpcipher.keys.command")) is not None:
         commands.end_running()
-    for name in list(temporaries):
+    for name in list(unfinished):
         remove(name)
-    if (replaced := sys.modules.get("warpcipher.formats.replaced")) is not None:
-        for path in list(replaced.unfinished):
-            with contextlib.suppress(OSError):
-                path.unlink()
     folders.remove_empty()

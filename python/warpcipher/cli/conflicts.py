@@ -68,12 +68,12 @@ def refuse(plan: Plan, key_files: Iterable[str]) -> dict[Identity, str]:
             _check_standard_output(kept)
             continue
         path = job.target.path
-        entry = folders.entry(path)
+        entry = folders.entry(job.target.real)
         if entry in entries:
             raise _collision(entries[entry], job.source, path)
         entries[entry] = job.source
         try:
-            status = os.stat(path, follow_symlinks=False)
+            status = os.stat(job.target.real, follow_symlinks=False)
         except OSError:
             continue
         identity = identity_of(status)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from . import files, folders
 from .errors import CliError, shown, translate, usage
-from .outputs import OutputFile
+from .outputs import OutputFile, real_target
 
 STANDARD = "-"
 
@@ -30,7 +30,8 @@ STANDARD = "-"
 class Place:
     """The file base/parts[0]/.../parts[-1]. With `beneath` only `base` may be a symbolic link.
 
-    path: all of it as one name, where it is known already: a tree has thousands of these.
+    path: all of it as one name, where it is known already: a tree has thousands of these. Of an
+    output it is the name that was given, and the rest is what that leads to through links.
     """
 
     __slots__ = ("base", "beneath", "parts", "path")
@@ -42,6 +43,11 @@ class Place:
         self.parts = parts
         self.beneath = beneath
         self.path = path or os.path.join(*_start(base), *parts)
+
+    @property
+    def real(self) -> str:
+        """`path`, through the links that an output is written through."""
+        return self.path if self.beneath else os.path.join(self.base, *self.parts)
 
 
 def _start(base: str) -> tuple[str, ...]:
@@ -152,7 +158,7 @@ def _plan_stdin(plan: Plan, output: str | None, several: bool) -> None:
             f"{shown(output)} is a directory: name the file that standard input becomes with -o"
         )
     else:
-        plan.jobs.append(Job(None, _place(output)))
+        plan.jobs.append(Job(None, _output(output)))
 
 
 def _place(path: str) -> Place:
@@ -160,6 +166,11 @@ def _place(path: str) -> Place:
     if name in ("", ".", ".."):
         raise usage(f"{shown(path) or 'an empty name'} names no file")
     return Place(base or ".", (name,))
+
+
+def _output(path: str) -> Place:
+    base, name = real_target(path)
+    return Place(base, (name,), path=path)
 
 
 def _plan_file(plan: Plan, path: str, output: str | None, naming: Naming) -> None:
@@ -172,14 +183,14 @@ def _plan_file(plan: Plan, path: str, output: str | None, naming: Naming) -> Non
             raise usage(
                 f"{shown(path)} is a device or pipe: name the output with -o; - is standard output"
             )
-        target = Place(source.base, (naming.of_input(path),))
+        target = _output(os.path.join(*_start(source.base), naming.of_input(path)))
     elif output == STANDARD:
         plan.jobs.append(Job(source, None))
         return
     elif plan.folder is not None or output.endswith("/") or os.path.isdir(output):
-        target = Place(output, (naming.of_input(path),))
+        target = _output(os.path.join(output, naming.of_input(path)))
     else:
-        target = _place(output)
+        target = _output(output)
     plan.jobs.append(Job(source, target))
 
 
@@ -295,4 +306,6 @@ def open_source(place: Place | None) -> files.InputFile:
 def open_target(place: Place, *, force: bool, kept: Mapping[folders.Identity, str]) -> OutputFile:
     """Opens an output under its temporary name. Raises CliError where it may not be replaced."""
     folder = folders.open_folder(place.base, place.parts[:-1], create=place.beneath)
-    return OutputFile(folder, place.parts[-1], place.path, force=force, kept=kept)
+    return OutputFile(
+        folder, place.parts[-1], place.path, force=force, kept=kept, beneath=place.beneath
+    )

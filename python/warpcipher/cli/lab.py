@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .errors import ENGINE, Command, epilog, shown, usage
-from .folders import open_folder
-from .outputs import check_target, open_output
+from .outputs import open_output
 from .progress import on_terminal
 
 if TYPE_CHECKING:
@@ -183,13 +182,8 @@ def _watch(news: object) -> None:
 
 def _check_outputs(name: str, folder: str, force: bool) -> None:
     """Tells of a report that exists before it is measured again, which takes long."""
-    descriptor = open_folder(folder, ())
-    try:
-        for file in (f"{name}.md", f"{name}.json"):
-            path = os.path.join(folder, file)  # noqa: PTH118
-            check_target(descriptor, file, path, force=force, kept=None)
-    finally:
-        os.close(descriptor)
+    for file in (f"{name}.md", f"{name}.json"):
+        open_output(os.path.join(folder, file), force=force).close()  # noqa: PTH118
 
 
 def _write_all(report: Report, folder: str, force: bool) -> None:

@@ -8,8 +8,10 @@ import errno
 import os
 from collections.abc import Mapping
 
+from warpcipher._new_file import unfinished
+
 from . import folders
-from .cleanup import remove, temporaries
+from .cleanup import remove
 from .files import named
 from .jobs import Place
 from .outputs import check_target
@@ -54,16 +56,16 @@ def make(
         force = force or (update and there is not None)
         if not force and _exists(folder, name):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-        check_target(folder, name, place.path, force=force, kept=kept)
+        check_target(folder, name, place.path, force=force, kept=kept, beneath=True)
         if not force:
             os.symlink(target, name, dir_fd=folder)
             return
         temporary = f".warpcipher-{os.urandom(8).hex()}.part"
-        temporaries[temporary] = folder
+        unfinished[temporary] = folder
         try:
             os.symlink(target, temporary, dir_fd=folder)
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-            temporaries.pop(temporary)
+            unfinished.pop(temporary)
         except OSError:
             remove(temporary)
             raise

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 import click
@@ -92,7 +91,7 @@ def _rewrap_keyset(
     as_json: bool,
     given: dict[str, Any],
 ) -> None:
-    from warpcipher.formats.replaced import replaced
+    from warpcipher._new_file import replaced
     from warpcipher.formats.whole import write_whole
     from warpcipher.keys import rewrap_tink
     from warpcipher.keys.sources import read_bounded
@@ -104,7 +103,7 @@ def _rewrap_keyset(
         raise usage("--force is for --output: FILE is replaced without it")
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123
         made = rewrap_tink(bytes(read_bounded(file.fileno(), shown(path))), kms, new_kms)
-    place = os.path.realpath(path) if output is None else output
+    place = path if output is None else output
     try:
         with replaced(place, replace=output is None or force) as target:
             write_whole(target, memoryview(made))

@@ -86,7 +86,7 @@ class Sealed:
         name = NAME if kind == "manifest" else JOURNAL
         folder = folders.open_folder(root, ())
         path = os.path.join(root, name)
-        with OutputFile(folder, name, path, force=True, kept=kept) as output:
+        with OutputFile(folder, name, path, force=True, kept=kept, beneath=True) as output:
             encrypt_stream(
                 io.BytesIO(manifest.to_bytes()),
                 output,

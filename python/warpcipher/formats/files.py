@@ -12,10 +12,10 @@ from typing import BinaryIO, TypeAlias
 
 import warpcipher as wc
 
+from .._new_file import replaced
 from .base import Options
 from .layout import FormatError
 from .registry import take
-from .replaced import replaced
 from .stream import Progress, decrypt_stream, encrypt_stream
 
 PathLike: TypeAlias = "str | os.PathLike[str]"

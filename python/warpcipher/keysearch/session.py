@@ -12,7 +12,6 @@ look whether the name has moved on.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import hashlib
@@ -24,7 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._descriptors import rename_exchange, rename_noreplace, write_all
+from .._descriptors import write_all
+from .._new_file import NewFile, target_of
 from .ranges import RangeSet
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Checkpoint:
         while (descriptor := self._open()) is not None:
             try:
                 self._lock(descriptor)
-                if _same_file(descriptor, self.path):
+                if _named(self.path, descriptor):
                     state = self._parse(descriptor)
                     self._descriptor = descriptor
                     return state
@@ -121,29 +121,22 @@ class Checkpoint:
             "seconds": round(state.seconds, 3),
         }
         document["sha256"] = _digest(document)
-        temporary = self.path.with_name(f".{self.path.name}.{os.urandom(8).hex()}.part")
-        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            self._lock(descriptor)
-            write_all(descriptor, json.dumps(document, indent=1).encode() + b"\n")
-            os.fsync(descriptor)
+        base, name = target_of(self.path)
+        folder = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        with NewFile(folder, name, os.fspath(self.path)) as new:
+            self._lock(new.fileno())
+            write_all(new.fileno(), json.dumps(document, indent=1).encode() + b"\n")
             if self._descriptor is None:
-                self._take_name(temporary)
-            else:
-                self._replace(self._descriptor, temporary)
-        except BaseException:
-            os.close(descriptor)
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
-        self.close()
-        self._descriptor = descriptor
-        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            with contextlib.suppress(OSError):  # some file systems cannot sync a folder
-                os.fsync(folder)
-        finally:
-            os.close(folder)
+                try:
+                    new.give_name(replace=False)
+                except FileExistsError:
+                    raise CheckpointError(
+                        f"{self.path} has appeared meanwhile: another search uses that name"
+                    ) from None
+            elif not new.take_place_of(self._descriptor):
+                raise CheckpointError(f"{self.path} was replaced by another program: not saved")
+            self.close()
+            self._descriptor = new.detach()
 
     def close(self) -> None:
         """Gives the lock back. The file stays."""
@@ -161,14 +154,13 @@ class Checkpoint:
         """The file, to be read; None where there is none. A FIFO or device is not even opened: that
         may wait for ever, or set the device going. Should one get the name between the look and the
         opening, O_NONBLOCK keeps that from waiting."""
+        place = Path(*target_of(self.path))
         try:
-            mode = self.path.stat(follow_symlinks=False).st_mode
-            if not stat.S_ISLNK(mode):  # which O_NOFOLLOW refuses
-                self._require_file(mode)
+            self._require_file(place.lstat().st_mode)
             flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
-            descriptor = os.open(self.path, flags)
+            descriptor = os.open(place, flags)
         except FileNotFoundError:
-            self._require_folder()
+            self._require_folder(place.parent)
             return None
         try:
             self._require_file(os.fstat(descriptor).st_mode)
@@ -177,9 +169,8 @@ class Checkpoint:
             raise
         return descriptor
 
-    def _require_folder(self) -> None:
+    def _require_folder(self, folder: Path) -> None:
         """Now, and not when the first keys are done."""
-        folder = self.path.parent
         if not folder.is_dir():
             raise FileNotFoundError(errno.ENOENT, "no such folder for the checkpoint", str(folder))
         if not os.access(folder, os.W_OK | os.X_OK):
@@ -188,57 +179,6 @@ class Checkpoint:
     def _require_file(self, mode: int) -> None:
         if not stat.S_ISREG(mode):
             raise CheckpointError(f"{self.path} is no regular file: name one for the checkpoint")
-
-    def _replace(self, mine: int, temporary: Path) -> None:
-        """A later version: it takes the place of the one before alone, which is checked once it
-        has the temporary's name and nobody can exchange it any more. Where names cannot be
-        exchanged, a file that gets the name after the check is replaced."""
-        other = CheckpointError(f"{self.path} was replaced by another program: not saved")
-        if not _same_file(mine, self.path):
-            raise other
-        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            if not rename_exchange(folder, temporary.name, self.path.name):
-                os.replace(temporary, self.path)  # noqa: PTH105
-                return
-            if not _same_file(mine, temporary):
-                rename_exchange(folder, temporary.name, self.path.name)
-                raise other
-        except FileNotFoundError:
-            raise other from None
-        finally:
-            os.close(folder)
-        temporary.unlink()
-
-    def _take_name(self, temporary: Path) -> None:
-        """The first version: another's file of that name stays."""
-        try:
-            os.link(temporary, self.path)
-        except FileExistsError:
-            raise CheckpointError(
-                f"{self.path} has appeared meanwhile: another search uses that name"
-            ) from None
-        except OSError as error:
-            if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS) or (
-                self.path.exists()
-            ):
-                raise
-            self._rename_new(temporary)  # a file system without links
-        else:
-            temporary.unlink()
-
-    def _rename_new(self, temporary: Path) -> None:
-        """Renames the temporary, and replaces nothing where the file system can promise that."""
-        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            if not rename_noreplace(folder, temporary.name, self.path.name):
-                os.replace(temporary, self.path)  # noqa: PTH105
-        except FileExistsError:
-            raise CheckpointError(
-                f"{self.path} has appeared meanwhile: another search uses that name"
-            ) from None
-        finally:
-            os.close(folder)
 
     def _lock(self, descriptor: int) -> None:
         try:
@@ -325,10 +265,9 @@ def _shown(value: object) -> str:
     return text if len(text) <= 40 else f"{text[:40]}..."
 
 
-def _same_file(descriptor: int, path: Path) -> bool:
-    mine = os.fstat(descriptor)
+def _named(path: Path, descriptor: int) -> bool:
+    """Whether the path is still that of the file which the descriptor has open."""
     try:
-        named = path.stat(follow_symlinks=False)
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
         return False
-    return (mine.st_dev, mine.st_ino) == (named.st_dev, named.st_ino)

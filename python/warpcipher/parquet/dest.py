@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, TypeAlias, Union
 
-from ..formats.replaced import replaced
+from .._new_file import replaced
 from ..formats.whole import Writer
 from .source import Source, identity_of, load_fsspec
 

@@ -15,8 +15,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import warpcipher as wc
 
+from .._new_file import replaced
 from ..formats.chunks import aes
-from ..formats.replaced import replaced
 from ..formats.whole import write_whole
 from ..formats.write_chunks import WriteChunksCall, texts_of, write
 from .cryptotensors_header import (
@@ -200,9 +200,8 @@ def rewrap(
     share it. Keys of tensors stay the same, so who had the old wrapping key and kept them can still
     read the data. Raises InvalidTag, FormatError, ValueError, OSError; then nothing was written.
     """
-    if out is None:  # a link stays one: what it points to is the file that is replaced
-        path = out = os.path.realpath(path)
-        replace = True
+    if out is None:
+        out, replace = path, True
     image = PlainImage(os.fsdecode(path))
     try:
         header = read_header(partial(read_bytes, image), image.size)

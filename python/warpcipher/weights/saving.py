@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .. import formats
+from .._new_file import replaced
 from ..formats import Options
 from ..formats.base import Encryptor
 from ..formats.registry import take
-from ..formats.replaced import replaced
 from ..formats.whole import write_whole
 from ..formats.write_chunks import texts_of, write_plain
 from .cryptotensors_key import CryptotensorsKey

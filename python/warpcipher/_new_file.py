@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+# Calls relative to a folder descriptor have no counterpart in pathlib:
+# ruff: noqa: PTH104, PTH115, PTH116, PTH118
+"""Files that get their names when they are whole: everything here that writes a file by name.
+
+A file is written to a temporary name in its folder, made durable, and then given its name, so that
+the name never stands for half a file: not after an error, a signal or a loss of power. Only
+SIGKILL, a crash of the machine or a loss of power can leave something: the temporary,
+`.warpcipher-XXXXXXXXXXXXXXXX.part`.
+
+A symbolic link is written through, as `open` does: the file that it leads to is replaced, and the
+link stays. A device, FIFO, socket or folder is refused before anything is written.
+
+Who may write in the folder may put something else under the temporary name. So a new name is a hard
+link to what the descriptor has open. Where that cannot be (an output is replaced, a file system has
+no hard links), the temporary is renamed, after a look at what its name stands for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, BinaryIO
+
+from ._descriptors import rename_exchange, rename_noreplace
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+unfinished: dict[str, int] = {}
+"""Temporaries that are being written, each with the descriptor of its folder: a program that a
+signal ends removes them before, as the command line does."""
+
+_NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+_MOST_LINKS = 40  # as the kernel
+
+
+def target_of(path: str | os.PathLike[str]) -> tuple[str, str]:
+    """Folder and name of the file that a path leads to, through symbolic links; it may be missing.
+
+    What a process has open (/dev/stdout, /dev/fd/3) is left as a link in /proc: writing to that is
+    not replacing it. Raises OSError, PermissionError for another user's link in a folder that all
+    may write to, such as /tmp: the kernel does not follow those either (protected_symlinks).
+    """
+    given = place = os.fsdecode(path)
+    for _ in range(_MOST_LINKS):
+        folder, name = os.path.split(place)
+        if name in ("", ".", ".."):
+            return folder or ".", name
+        folder = os.path.realpath(folder) if place is not given else folder or "."
+        try:
+            link = os.readlink(os.path.join(folder, name))
+        except OSError:  # it is none
+            return folder, name
+        folder = os.path.realpath(folder)
+        if folder.startswith("/proc/"):
+            return folder, name
+        _require_trusted(folder, name, given)
+        place = os.path.join(folder, link)
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), given)
+
+
+def _require_trusted(folder: str, name: str, given: str) -> None:
+    above = os.stat(folder)
+    if above.st_mode & stat.S_ISVTX and above.st_mode & stat.S_IWOTH:
+        owner = os.lstat(os.path.join(folder, name)).st_uid
+        if owner not in (os.geteuid(), above.st_uid):
+            raise PermissionError(
+                errno.EACCES,
+                "another user's symbolic link in a folder that all may write to",
+                given,
+            )
+
+
+def require_replaceable(folder: int, name: str, path: str) -> os.stat_result | None:
+    """The status of the regular file that has the name; None where nothing has it.
+
+    Raises OSError where something else has it, which nothing may replace.
+    """
+    if name in ("", ".", ".."):
+        raise IsADirectoryError(errno.EISDIR, "the path names no file", path)
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(
+            errno.EINVAL,
+            "not a regular file, and an output replaces what has its name: write to a file",
+            path,
+        )
+    return status
+
+
+class NewFile:
+    """A file that gets its name from `commit`, and vanishes without it.
+
+    folder: descriptor of its folder, which the object closes. path: its name in errors.
+    permissions: of the temporary, less what the umask takes.
+    """
+
+    def __init__(self, folder: int, name: str, path: str, permissions: int = 0o600) -> None:
+        self.path = path
+        self._folder = folder
+        self._name = name
+        self._temporary = f".warpcipher-{os.urandom(8).hex()}.part"
+        self._descriptor = -1
+        try:
+            self._check_target()
+            unfinished[self._temporary] = folder
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._descriptor = os.open(self._temporary, flags, permissions, dir_fd=folder)
+            status = os.fstat(self._descriptor)
+            self.identity = (status.st_dev, status.st_ino)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, OSError):
+                raise self._named(error) from None
+            raise
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def detach(self) -> int:
+        """Closes all but the descriptor, which is the caller's from here on."""
+        kept, self._descriptor = self._descriptor, -1
+        self.close()
+        return kept
+
+    def give_name(self, *, replace: bool) -> None:
+        """Makes the file durable and gives it its name. FileExistsError without `replace`, where
+        something has the name."""
+        try:
+            os.fsync(self._descriptor)
+            if replace:
+                self._check_target()
+                self._check_temporary()
+                os.rename(self._temporary, self._name, **self._both)
+            else:
+                self._create()
+            self._named_now()
+        except OSError as error:
+            raise self._named(error) from None
+
+    def take_place_of(self, mine: int) -> bool:
+        """Makes the file durable and gives it the name of an earlier version, which the descriptor
+        `mine` has open. False: something else has the name, and keeps it. Where names cannot be
+        exchanged, what gets the name after the last look is replaced."""
+        os.fsync(self._descriptor)
+        self._check_temporary()
+        if not self._stands_for(self._name, mine):
+            return False
+        try:
+            if rename_exchange(self._folder, self._temporary, self._name):
+                if not self._stands_for(self._temporary, mine):
+                    rename_exchange(self._folder, self._temporary, self._name)
+                    return False
+                os.unlink(self._temporary, dir_fd=self._folder)
+            else:
+                os.rename(self._temporary, self._name, **self._both)
+        except FileNotFoundError:
+            return False
+        self._named_now()
+        return True
+
+    def _named_now(self) -> None:
+        unfinished.pop(self._temporary, None)
+        # Else a loss of power may leave the name with the file of before, or with none.
+        with contextlib.suppress(OSError):  # some file systems cannot sync a folder
+            os.fsync(self._folder)
+
+    def _check_target(self) -> None:
+        """Raises OSError, or another error, where the file may not take its name."""
+        require_replaceable(self._folder, self._name, self.path)
+
+    def _create(self) -> None:
+        """Gives the file a name that nothing has, which the system sees to where it can."""
+        try:
+            self._link()
+        except FileExistsError:
+            raise
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+            self._check_temporary()
+            self._rename_new()
+        else:
+            with contextlib.suppress(OSError):  # the file has its name: it is no failure
+                os.unlink(self._temporary, dir_fd=self._folder)
+
+    def _link(self) -> None:
+        opened = f"/proc/self/fd/{self._descriptor}"
+        if os.path.lexists(opened):
+            if os.fstat(self._descriptor).st_nlink == 0:  # nothing can be linked to it any more
+                raise self._exchanged()
+            os.link(opened, self._name, dst_dir_fd=self._folder, follow_symlinks=True)
+            return
+        # /proc is not mounted.
+        self._check_temporary()
+        os.link(self._temporary, self._name, **self._both, follow_symlinks=False)
+        if not self._stands_for(self._name, self._descriptor):
+            os.unlink(self._name, dir_fd=self._folder)
+            raise self._exchanged()
+
+    def _rename_new(self) -> None:
+        if rename_noreplace(self._folder, self._temporary, self._name):
+            return
+        # What takes the name from here on is replaced: docs/cli.md says so.
+        with contextlib.suppress(FileNotFoundError):
+            os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        os.rename(self._temporary, self._name, **self._both)
+
+    @property
+    def _both(self) -> dict[str, int]:
+        return {"src_dir_fd": self._folder, "dst_dir_fd": self._folder}
+
+    def _stands_for(self, name: str, descriptor: int) -> bool:
+        """Whether the name is that of the file that the descriptor has open."""
+        try:
+            named = os.stat(name, dir_fd=self._folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(named, os.fstat(descriptor))
+
+    def _check_temporary(self) -> None:
+        if not self._stands_for(self._temporary, self._descriptor):
+            raise self._exchanged()
+
+    def _exchanged(self) -> OSError:
+        return OSError(
+            errno.EBUSY,
+            f"another program exchanged the temporary {self._temporary}: use a folder that only "
+            "you can write to",
+        )
+
+    def _named(self, error: OSError) -> OSError:
+        """The error with the path that the user gave."""
+        return OSError(error.errno, error.strerror, self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the file, and removes it where it has not got its name."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        if unfinished.pop(self._temporary, None) is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._temporary, dir_fd=self._folder)
+        if self._folder >= 0:
+            os.close(self._folder)
+            self._folder = -1
+
+
+@contextlib.contextmanager
+def replaced(
+    path: str | os.PathLike[str], *, replace: bool = True, permissions: int | None = None
+) -> Iterator[BinaryIO]:
+    """A file that gets its name when all of it is written and on the disk; else nothing is left.
+
+    It has the permissions of a file that it replaces, from the beginning on. It can be read by its
+    descriptor, so that it can be mapped.
+    replace:     False raises FileExistsError where something has the name.
+    permissions: of a file that replaces none; None: what the umask leaves.
+    Raises OSError for a device, FIFO, socket or folder, before anything is written.
+    """
+    given = os.fsdecode(path)
+    base, name = target_of(given)
+    folder = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        there = require_replaceable(folder, name, given)
+    except BaseException:
+        os.close(folder)
+        raise
+    if there is not None:
+        if not replace:
+            os.close(folder)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), given)
+        permissions = stat.S_IMODE(there.st_mode) & 0o777
+    with NewFile(folder, name, given, 0o666 if permissions is None else 0o600) as new:
+        if permissions is not None:
+            os.fchmod(new.fileno(), permissions)
+        with open(new.fileno(), "wb", buffering=0, closefd=False) as file:
+            yield file
+        new.give_name(replace=replace)
