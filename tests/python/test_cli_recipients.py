@@ -4,10 +4,13 @@ Crypt4GH. No message shows a secret."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import select
+import signal
 import stat
+import termios
 import time
 from pathlib import Path
 
@@ -110,6 +113,43 @@ def test_passphrases(folder: Path) -> None:
         os.close(reader)
         assert b"horse" not in done.stderr
         assert (b"the passphrase is another" in done.stderr) == (code == 3)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "arguments", [("encrypt", "-p", "f"), ("keygen", "--format", "age", "-p", "new")]
+)
+def test_signal_at_the_prompt_leaves_the_terminal_as_it_was(
+    folder: Path, number: signal.Signals, arguments: tuple[str, ...]
+) -> None:
+    """The process ended inside of the handler, and the shell showed nothing of what was typed."""
+    before = names(folder)
+    child, terminal = pty.fork()
+    if child == 0:
+        signal.signal(number, signal.SIG_DFL)
+        os.chdir(folder)
+        os.execv(COMMAND[0], [*COMMAND, *arguments])  # noqa: S606
+    echo = termios.tcgetattr(terminal)
+    shown = b""
+    while not shown.endswith(b": "):
+        assert select.select([terminal], [], [], 60)[0]
+        shown += os.read(terminal, 4096)
+    assert not termios.tcgetattr(terminal)[3] & termios.ECHO
+    if number == signal.SIGINT:
+        os.write(terminal, b"half\x03")  # as Ctrl-C sends it
+    else:
+        os.kill(child, number)
+    with contextlib.suppress(OSError):  # the end of the terminal
+        while select.select([terminal], [], [], 60)[0] and (part := os.read(terminal, 4096)):
+            shown += part
+    # On Linux the master still shows the settings that the last process left.
+    assert termios.tcgetattr(terminal) == echo
+    _, status = os.waitpid(child, 0)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == -number
+    assert b"warpcipher: interrupted" in shown
+    assert b"Traceback" not in shown
+    assert names(folder) == before
 
 
 def ask(folder: Path, answers: list[bytes], *arguments: str) -> tuple[int, bytes]:

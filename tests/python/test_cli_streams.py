@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
+import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -242,3 +246,21 @@ def test_ciphertext_is_not_written_to_a_terminal(tmp_path: Path) -> None:
     code, shown = on_terminal(["encrypt", "--key", "key", "-o", "-", "key"], tmp_path)
     assert code == 2
     assert "standard output is a terminal" in shown
+
+
+@pytest.mark.parametrize("size", [(0, 0), (24, 60)])
+def test_bar_on_a_terminal_of_any_size(size: tuple[int, int]) -> None:
+    """A serial line and `docker exec -t` say 0 x 0: nothing was shown there."""
+    master, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    program = (
+        "from warpcipher.cli.progress import Progress\n"
+        "with Progress(100, visible=True) as bar: bar.say('half'), bar.at(50)\n"
+    )
+    environment = {name: text for name, text in os.environ.items() if name != "COLUMNS"}
+    subprocess.run([sys.executable, "-c", program], stderr=terminal, check=True, env=environment)
+    shown = os.read(master, 1 << 16).decode()
+    os.close(master)
+    os.close(terminal)
+    assert "half" in shown
+    assert re.search(r"0%\|.*0.00/100", shown)

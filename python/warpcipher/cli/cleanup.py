@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from types import FrameType
 
 from warpcipher._new_file import unfinished
@@ -22,7 +23,38 @@ def on_signals() -> None:
 
 
 def _on_signal(number: int, _frame: FrameType | None) -> None:
-    die(number, "interrupted")
+    global _asking
+    if _asking == "yes":
+        _asking = "interrupted"
+        raise _InterruptedError(number)
+    if _asking == "no":
+        die(number, "interrupted")
+
+
+class _InterruptedError(BaseException):
+    """A signal while a question waits for its answer."""
+
+
+_asking = "no"
+"""Whether a question waits on the terminal: "yes", or "interrupted" while its echo is turned on
+again, when further signals change nothing."""
+
+
+@contextlib.contextmanager
+def asking() -> Iterator[None]:
+    """Around a question on the terminal: a signal ends the process only when the block has put the
+    terminal back as it was, or the shell would show nothing of what is typed."""
+    global _asking
+    number = 0
+    try:
+        _asking = "yes"
+        yield
+    except _InterruptedError as error:
+        (number,) = error.args
+    finally:
+        _asking = "no"
+    if number:
+        die(number, "interrupted")
 
 
 def die(number: int, reason: str = "") -> None:

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,12 +32,17 @@ class Progress:
             # Imported only where it shows: it takes as long as all of click.
             from tqdm import tqdm  # type: ignore[import-untyped]
 
+            # A terminal that says it has no columns (a serial line) gets a bar too.
+            size: dict[str, Any] = {"dynamic_ncols": True}
+            if 0 in os.get_terminal_size(sys.stderr.fileno()):
+                columns, lines = shutil.get_terminal_size()
+                size = {"ncols": columns, "nrows": lines}
             bar = tqdm(
                 total=total,
                 initial=initial,
                 unit=unit,
                 unit_scale=True,
-                dynamic_ncols=True,
+                **size,
                 leave=False,
                 file=sys.stderr,
                 mininterval=0.2,

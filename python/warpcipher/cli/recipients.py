@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 import click
 
-from . import keys
+from . import cleanup, keys
 from .errors import NotAuthenticError, counted, shown, usage
 
 if TYPE_CHECKING:
@@ -287,6 +287,7 @@ def _ask(what: str) -> bytes:
             "--passphrase-fd N"
         ) from None
     try:
-        return getpass.getpass(f"{what}: ").encode("utf-8", "surrogateescape")
+        with cleanup.asking():
+            return getpass.getpass(f"{what}: ").encode("utf-8", "surrogateescape")
     except EOFError:
         raise usage("the terminal was closed before a passphrase came") from None
