@@ -27,7 +27,7 @@ class Kms(encryption.KmsClient):  # type: ignore[misc]
         self.asked: list[str] = []
 
     def _box(self, master: str) -> wc.aead.AESGCM:
-        if master not in ("footer master", "column master"):
+        if master not in ("footer master", "column master", "master of 2027"):
             raise PermissionError(f"no master key {master}")
         return wc.aead.AESGCM(master.encode().ljust(16)[:16])
 
@@ -97,6 +97,76 @@ def test_pyarrow_reads_what_is_encrypted_here(
     # Not as a data set, which finds the key material beside it to be a table.
     assert pq.ParquetFile(path, decryption_properties=properties).read().equals(content)
     assert parquet.read_table(path, keys).equals(content)
+
+
+@pytest.mark.parametrize("double", [True, False])
+def test_master_keys_are_rotated_without_a_change_of_the_table(
+    tmp_path: Path, double: bool
+) -> None:
+    """And what one program rotated the other reads, and rotates again."""
+    path = tmp_path / "t.parquet"
+    keys = parquet.KmsKeys(Kms(), path)
+    content = table().select(["a", "s"])
+    config = keys.config(**MASTERS, double_wrapping=double)
+    parquet.encrypt(write(content, None), path, config)
+    keys.save()
+    data, before = path.read_bytes(), json.loads(material_path(path).read_text())
+    assert keys.rotate_master_keys({"column master": "master of 2027"}) == 3
+    after = json.loads(material_path(path).read_text())
+    assert after.keys() == before.keys()
+    for name, master in (("footerKey", "footer master"), ("columnKey0", "master of 2027")):
+        old, new = (json.loads(each[name]) for each in (before, after))
+        changed = {field for field in old if old[field] != new[field]}
+        assert changed - {"masterKeyID"} == (
+            {"wrappedDEK", "wrappedKEK", "keyEncryptionKeyID"} if double else {"wrappedDEK"}
+        )
+        assert (new["masterKeyID"], new["doubleWrapping"]) == (master, double)
+
+    def read_both() -> None:
+        assert path.read_bytes() == data
+        for mine in (keys, parquet.KmsKeys(Kms(), path)):
+            assert parquet.read_table(path, mine).equals(content)
+        properties = factory.file_decryption_properties(
+            encryption.KmsConnectionConfig(), encryption.DecryptionConfiguration(), path
+        )
+        assert pq.ParquetFile(path, decryption_properties=properties).read().equals(content)
+
+    factory = encryption.CryptoFactory(lambda _: Kms())
+    read_both()
+    if hasattr(factory, "rotate_master_keys"):
+        config = encryption.KmsConnectionConfig()
+        factory.rotate_master_keys(config, str(path), double_wrapping=double)
+        read_both()
+        assert parquet.KmsKeys(Kms(), path).rotate_master_keys() == 3
+        read_both()
+
+
+def test_a_rotation_that_fails_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    keys = parquet.KmsKeys(Kms(), path)
+    with pytest.raises(FileNotFoundError):
+        keys.rotate_master_keys()
+    keys.config(**MASTERS)
+    keys.save()
+    before = material_path(path).read_bytes()
+    with pytest.raises(ValueError, match="no key under master key 'x': it has column master, foot"):
+        keys.rotate_master_keys({"x": "master of 2027"})
+    with pytest.raises(PermissionError, match="no master key other"):
+        keys.rotate_master_keys({"footer master": "other"})
+    with pytest.raises(ValueError, match=r"beside a table.*`rekey`"):
+        parquet.KmsKeys(Kms()).rotate_master_keys()
+    assert material_path(path).read_bytes() == before
+
+    class Other(Kms):
+        def _box(self, master: str) -> wc.aead.AESGCM:
+            return wc.aead.AESGCM(b"another KMS".ljust(16))
+
+    footer = json.loads(json.loads(before)["footerKey"])
+    key = parquet.KmsKeys(Kms())(json.dumps(footer).encode())
+    keys.rotate_master_keys(client=Other())
+    again = parquet.KmsKeys(Other(), path)
+    reference = {"internalStorage": False, "keyReference": "footerKey"}
+    assert again(json.dumps(reference).encode()) == key
 
 
 def test_where_material_is_missing_or_wrong(tmp_path: Path) -> None:

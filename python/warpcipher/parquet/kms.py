@@ -70,6 +70,9 @@ class KmsKeys:
         material = _parse(key_metadata, "the key metadata")
         if material.get("internalStorage") is False:
             material = self._look_up(_text(material, "keyReference"))
+        return self._unwrap(material)
+
+    def _unwrap(self, material: dict[str, Any]) -> bytes:
         master, wrapped = _text(material, "masterKeyID"), _text(material, "wrappedDEK")
         if material.get("doubleWrapping") is not True:
             return self._client.unwrap_key(wrapped, master)
@@ -104,6 +107,47 @@ class KmsKeys:
             raise FormatError(f"{material_path(self._table).name} has no key {reference!r}")
         return _parse(found.encode(), f"the key material of {reference!r}")
 
+    def rotate_master_keys(
+        self, masters: Mapping[str, str] | None = None, *, client: KmsClient | None = None
+    ) -> int:
+        """Wraps the data keys of the table anew, and returns how many: its key material beside it
+        is replaced in one step, and the table stays as it is. With double wrapping the data keys
+        get fresh key encryption keys.
+
+        masters: ids of master keys to the ids that take their place. Others stay, and the KMS
+        wraps under its present version of them. client: wraps, where another KMS does.
+        Raises ValueError where material lies in the table itself, for a master key that none of its
+        keys has; FileNotFoundError; and as a call. Nothing is replaced then.
+        """
+        if self._table is None:
+            raise ValueError(
+                "rotation replaces key material beside a table: name it with KmsKeys(client, "
+                "table=...). Material in the table itself is written anew by `rekey`"
+            )
+        path = material_path(self._table)
+        self._external = _parse(_read(path), path.name)
+        fresh = KmsKeys(client or self._client)
+        rotated, seen = {}, set()
+        for reference in self._external:
+            material = self._look_up(reference)
+            master = _text(material, "masterKeyID")
+            seen.add(master)
+            wrapped = fresh._wrap(
+                self._unwrap(material),
+                (masters or {}).get(master, master),
+                double=material.get("doubleWrapping") is True,
+            )
+            rotated[reference] = json.dumps({**material, **wrapped})
+        for master in masters or ():
+            if master not in seen:
+                raise ValueError(
+                    f"{path.name} has no key under master key {master!r}: it has "
+                    f"{', '.join(sorted(seen))}"
+                )
+        _write(path, rotated)
+        self._external = None
+        return len(rotated)
+
     def new_key(
         self,
         master_key_id: str,
@@ -119,20 +163,10 @@ class KmsKeys:
         material: dict[str, Any] = {
             "keyMaterialType": _TYPE,
             "isFooterKey": footer,
-            "masterKeyID": master_key_id,
-            "doubleWrapping": double_wrapping,
         }
         if footer:
             material |= {"kmsInstanceID": "DEFAULT", "kmsInstanceURL": "DEFAULT"}
-        if double_wrapping:
-            kek, identity, wrapped_kek = self._kek(master_key_id)
-            nonce = secrets.token_bytes(_NONCE)
-            sealed = nonce + wc.aead.AESGCM(kek).encrypt(nonce, key, identity)
-            material["wrappedDEK"] = base64.b64encode(sealed).decode()
-            material["keyEncryptionKeyID"] = base64.b64encode(identity).decode()
-            material["wrappedKEK"] = wrapped_kek
-        else:
-            material["wrappedDEK"] = _as_text(self._client.wrap_key(key, master_key_id))
+        material |= self._wrap(key, master_key_id, double=double_wrapping)
         if self._table is None:
             return key, json.dumps({**material, "internalStorage": True}).encode()
         if footer and _FOOTER in self._new:
@@ -144,6 +178,21 @@ class KmsKeys:
         self._new[reference] = json.dumps(material)
         outer = {"keyMaterialType": _TYPE, "internalStorage": False, "keyReference": reference}
         return key, json.dumps(outer).encode()
+
+    def _wrap(self, key: bytes, master_key_id: str, *, double: bool) -> dict[str, Any]:
+        """What key material says of a data key and who wrapped it."""
+        found: dict[str, Any] = {"masterKeyID": master_key_id, "doubleWrapping": double}
+        if not double:
+            return {**found, "wrappedDEK": _as_text(self._client.wrap_key(key, master_key_id))}
+        kek, identity, wrapped_kek = self._kek(master_key_id)
+        nonce = secrets.token_bytes(_NONCE)
+        sealed = nonce + wc.aead.AESGCM(kek).encrypt(nonce, key, identity)
+        return {
+            **found,
+            "wrappedDEK": base64.b64encode(sealed).decode(),
+            "keyEncryptionKeyID": base64.b64encode(identity).decode(),
+            "wrappedKEK": wrapped_kek,
+        }
 
     def _kek(self, master_key_id: str) -> tuple[bytes, bytes, str]:
         """One key encryption key for all data keys of a master key: the KMS is asked once."""
@@ -191,8 +240,7 @@ class KmsKeys:
             raise FileExistsError(
                 f"{path} exists, and a file may need its keys: save(replace=True) replaces it"
             )
-        with writing(path) as file:
-            write_whole(file, memoryview(json.dumps(self._new).encode()))
+        _write(path, self._new)
         self._external = None
 
     def __repr__(self) -> str:
@@ -212,6 +260,11 @@ def _read(path: Path) -> bytes:
     if len(data) > _LONGEST:
         raise FormatError(f"{path.name} has more than {_LONGEST} bytes: that is no key material")
     return data
+
+
+def _write(path: Path, materials: dict[str, str]) -> None:
+    with writing(path) as file:
+        write_whole(file, memoryview(json.dumps(materials).encode()))
 
 
 def _parse(text: bytes, what: str) -> dict[str, Any]:
