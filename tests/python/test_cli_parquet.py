@@ -84,6 +84,60 @@ def test_rekey_keeps_the_rest(folder: Path) -> None:
     assert not (folder / "z").exists()
 
 
+def test_rekey_in_place(folder: Path) -> None:
+    tree = folder / "people/below"
+    tree.mkdir(parents=True)
+    files = [folder / "people/one.parquet", tree / "two.parquet", folder / "t.parquet"]
+    for path in files:
+        path.write_bytes(write(table(50), plaintext_footer=True))
+        path.chmod(0o640)
+    (tree / "other.parquet").write_bytes(write(table(50), KEYS[24]))
+    (tree / "notes.txt").write_text("no table")
+    before = names(folder)
+    command = ("parquet", "rekey", "--key", "key", "--new-key", "new")
+    done = run_json(*command, "people/", "t.parquet", cwd=folder, expect=3)
+    assert [entry["input"] for entry in done["failures"]] == ["people/below/other.parquet"]
+    assert [entry["output"] for entry in done["results"]] == [
+        entry["input"] for entry in done["results"]
+    ]
+    for path in files:
+        assert parquet.read_table(path, KEYS[32]).equals(table(50))
+        assert path.stat().st_mode & 0o777 == 0o640
+    assert parquet.read_table(tree / "other.parquet", KEYS[24]).equals(table(50))
+    assert names(folder) == before
+    for options, says in (
+        (("-f", "t.parquet"), "--force is for --output"),
+        (("t.parquet", "./t.parquet"), "would both become"),
+    ):
+        assert says in run(*command, *options, cwd=folder, expect=2).stderr.decode()
+    # A key is no table: neither is replaced.
+    (folder / "key.parquet").write_bytes(KEY)
+    command = ("parquet", "rekey", "--key", "key.parquet", "--new-key", "new", "key.parquet")
+    assert b"the key file, which is never" in run(*command, cwd=folder, expect=2).stderr
+    assert temporaries(folder) == []
+
+
+def test_a_column_without_its_key_is_named_by_the_option(folder: Path) -> None:
+    config = parquet.EncryptionConfig(
+        KEY, column_keys={"t.u": KEYS[24], "s": KEYS[24]}, column_key_metadata={"t.u": b"no 7"}
+    )
+    parquet.encrypt(folder / "plain.parquet", folder / "x.parquet", config)
+    for given, says in (
+        ((), "column s has a key of its own: give it with --column-key s=FILE"),
+        (
+            ("--column-key", "s=column"),
+            "column t.u has a key of its own, of which the file says no 7: give it with "
+            "--column-key t.u=FILE",
+        ),
+    ):
+        command = ("parquet", "decrypt", "--key", "key", *given, "-o", "y", "x.parquet")
+        done = run(*command, cwd=folder, expect=2)
+        assert done.stderr.decode() == f"warpcipher: x.parquet: {says}\n"
+    given = ("--column-key", "s=column", "--column-key", "t=column")  # t is all of t
+    run("parquet", "decrypt", "--key", "key", *given, "-o", "y", "x.parquet", cwd=folder)
+    assert read_plain((folder / "y").read_bytes()).equals(table())
+
+
 def test_closed_pipe_ends_quietly(folder: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -149,6 +203,25 @@ def test_info(folder: Path) -> None:
     assert "  column        t.v.w: footer key\n" in text
     run("parquet", "info", "--key", "new", "t.parquet", cwd=folder, expect=3)
     run("parquet", "info", "key", cwd=folder, expect=3)
+
+
+def test_info_of_a_directory_and_of_a_magic(folder: Path) -> None:
+    (folder / "people/below").mkdir(parents=True)
+    (folder / "none").mkdir()
+    (folder / "people/below/x.parquet").write_bytes(write(table(5), plaintext_footer=True))
+    (folder / "people/bad.parquet").write_bytes(b"PARE")
+    (folder / "people/notes.txt").write_text("no table")
+    done = run_json("parquet", "info", "people", "none", "t.parquet", cwd=folder, expect=3)
+    found = [(entry["path"], entry["encryption"]) for entry in done["files"]]
+    below = ("people/below/x.parquet", "signed footer")
+    assert found == [below, ("t.parquet", "encrypted footer")]
+    command = ("parquet", "info", "people", "none", "t.parquet")
+    said = run(*command, cwd=folder, expect=3).stderr.decode()
+    assert "people/bad.parquet: 4 bytes are too few for a Parquet file" in said
+    assert "none has no files whose names end in .parquet" in said
+    text = run("info", "t.parquet", "plain.parquet", cwd=folder).stdout.decode()
+    assert "  is parquet: an encrypted Parquet file\n" in text
+    assert "  is parquet: a Parquet file with a plaintext footer, which says whether" in text
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,18 @@ def test_column_chunks_are_what_their_footer_says() -> None:
     assert again.read(["a"])["a"].to_pylist() == [*range(200), *range(400, 500)]
 
 
+def test_an_open_file_says_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "people.parquet"
+    path.write_bytes(write(table()))
+    with parquet.open(path, KEY) as file:
+        assert file.schema.equals(table().schema)
+        assert repr(file) == (
+            f"<ParquetFile {path}: rows 500, row groups 3, columns 5, AES_GCM_V1>"
+        )
+    with parquet.open(write(table(3), None)) as file:
+        assert repr(file).endswith(": rows 3, row groups 1, columns 5, not encrypted>")
+
+
 def test_metadata_is_readable_before_data_is_read() -> None:
     data = write(table(), write_statistics=True)
     with parquet.open(data, KEY) as file:

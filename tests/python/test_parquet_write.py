@@ -332,6 +332,23 @@ def test_an_empty_name_of_key_metadata_is_the_footer_key_that_counts() -> None:
         assert parquet.read_table(right, mapping).equals(table())
 
 
+def test_arguments_of_another_type_are_named(tmp_path: Path) -> None:
+    plain = write(table(3), None)
+    says = (
+        r"config is bytes: expected an EncryptionConfig; for one key that is EncryptionConfig\(key"
+    )
+    with pytest.raises(TypeError, match=says):
+        parquet.encrypt(plain, tmp_path / "x", KEY)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=says):
+        parquet.rekey(write(table(3)), tmp_path / "x", KEY, KEYS[32])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="file is str: expected a file that `open` opened"):
+        EncryptionConfig.like("x", KEY)  # type: ignore[arg-type]
+    for call in (parquet.read_table, parquet.open, parquet.to_plain, parquet.inspect):
+        with pytest.raises(IsADirectoryError, match="read_dataset reads its files"):
+            call(tmp_path)  # type: ignore[operator]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_damaged_plain_file_is_refused() -> None:
     plain = bytearray(write(table(), None))
     plain[4:12] = b"\xff" * 8  # the first page header

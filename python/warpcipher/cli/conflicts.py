@@ -54,10 +54,10 @@ class Folders:
         return self._known[path]
 
 
-def refuse(plan: Plan, key_files: Iterable[str]) -> dict[Identity, str]:
+def refuse(plan: Plan, key_files: Iterable[str], *, in_place: bool = False) -> dict[Identity, str]:
     """Raises CliError for such a run. Returns what no output may replace, by identity, and what an
-    error calls it."""
-    kept = _inputs(plan)
+    error calls it. in_place: outputs are to replace their inputs."""
+    kept = {} if in_place else _inputs(plan)
     for key_file in key_files:
         kept.update(dict.fromkeys(_identities(key_file), "the key file"))
     folders = Folders()

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
 
 from . import keys, parquet_run
 from .errors import EPILOG, Command, complain, shown, translate, usage
-from .parquet_run import Run, file_options
+from .parquet_run import Run, file_options, in_place_options
 
 PATHS = click.argument(
     "paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(readable=False)
@@ -52,22 +54,34 @@ def info(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Tell how files are encrypted; with their keys also what is in them."""
+    """Tell how files are encrypted; with their keys also what is in them.
+
+    Of a directory all files below it whose names end in .parquet.
+    """
     choice = keys.Choice.take(given)
     found = None if not choice else parquet_run.reading_keys(choice, column_keys)
     if found is None and (column_keys or aad_prefix is not None):
         raise usage("give the footer's key, too: with --key FILE")
+    prefix = parquet_run.encoded(aad_prefix)
     entries = []
     code = 0
-    for path in paths:
+
+    def attempt(action: Callable[[], Any], path: str) -> Any:
+        nonlocal code
         try:
-            entries.append(parquet_run.describe(path, found, parquet_run.encoded(aad_prefix)))
+            return action()
         except Exception as error:
             failure = translate(error, shown(path))
             if failure is None:
                 raise
             complain(failure.message)
             code = code or failure.exit_code
+
+    for path in paths:
+        for name in attempt(partial(parquet_run.files_of, path), path) or ():
+            entry = attempt(partial(parquet_run.describe, name, found, prefix), name)
+            if entry is not None:
+                entries.append(entry)
     if as_json:
         click.echo(json.dumps({"files": entries}, indent=2))
     else:
@@ -189,7 +203,7 @@ def encrypt(
 )
 @KEY_METADATA
 @AAD_PREFIX
-@file_options
+@in_place_options
 def rekey(
     paths: tuple[str, ...],
     column_keys: tuple[str, ...],
@@ -199,11 +213,13 @@ def rekey(
     aad_prefix: str | None,
     **given: Any,
 ) -> None:
-    """Encrypt files anew under other keys; all else stays as it is in each file.
+    """Encrypt files again under other keys; all else stays as it is in each file.
 
-    What a file said of its old keys is left out: --key-metadata says something of the new one.
+    Without -o each FILE is replaced when all of it is written. What a file said of its old keys is
+    left out: --key-metadata says something of the new one.
 
     \b
+    warpcipher parquet rekey --key old.key --new-key new.key people/
     warpcipher parquet rekey --key old.key --new-key new.key -o new/ people/
     """
     from warpcipher import parquet as tables

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from . import cleanup, completion, conflicts, files, folders, jobs, keys
-from .errors import complain, counted, shown, translate, usage
+from .errors import CliError, complain, counted, shown, translate, usage
 from .outputs import OutputFile
 from .progress import Progress, on_terminal
 from .report import Report, Result
@@ -28,14 +28,8 @@ KEY_SIZES = (16, 24, 32)
 Function = TypeVar("Function", bound=Callable[..., Any])
 Work = Callable[[Any, Any, Callable[[int], object]], Any]
 
+_OUTPUT = "Output file or directory; - is standard output."
 _OPTIONS = (
-    click.option(
-        "-o",
-        "--output",
-        metavar="PATH",
-        required=True,
-        help="Output file or directory; - is standard output.",
-    ),
     click.option("-f", "--force", is_flag=True, help="Replace outputs that exist."),
     click.option(
         "--engine",
@@ -55,7 +49,15 @@ def file_options(function: Function) -> Function:
     """Adds the options of a command that writes files."""
     for option in reversed(_OPTIONS):
         function = option(function)
-    return function
+    return click.option("-o", "--output", metavar="PATH", required=True, help=_OUTPUT)(function)
+
+
+def in_place_options(function: Function) -> Function:
+    """The same, where inputs without an output are replaced."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    help_text = f"{_OUTPUT} Without it each FILE is replaced when all of it is written."
+    return click.option("-o", "--output", metavar="PATH", help=help_text)(function)
 
 
 def encoded(text: str | None) -> bytes | None:
@@ -111,7 +113,7 @@ class Run:
     """One run over files."""
 
     paths: tuple[str, ...]
-    output: str
+    output: str | None
     force: bool
     engine: str
     quiet: bool
@@ -131,8 +133,14 @@ class Run:
             raise usage("a Parquet file is read from its end: standard input (-) cannot be one")
         if given["as_json"] and given["output"] == jobs.STANDARD:
             raise usage("--json and the output both want standard output: name a file with -o")
+        if given["force"] and given["output"] is None:
+            raise usage("--force is for --output: each FILE is replaced without it")
         others = tuple(entry.rpartition("=")[2] for entry in named)
         return cls(paths, **given, key_files=(choice.path, *others))
+
+    @property
+    def _in_place(self) -> bool:
+        return self.output is None
 
     def each(self, work: Work) -> None:
         """Does every file, whichever fails. Exits with the code of the first that failed.
@@ -144,7 +152,7 @@ class Run:
             plan = jobs.make_plan(self.paths, self.output, _Naming())
             kept: dict[folders.Identity, str] = {}
             for path in self.key_files:
-                kept |= conflicts.refuse(plan, [path] if path else [])
+                kept |= conflicts.refuse(plan, [path] if path else [], in_place=self._in_place)
             for path, failure in plan.failures:
                 report.fail(path, failure, complain)
             for path, reason in plan.skipped:
@@ -179,7 +187,7 @@ class Run:
                 except Exception as error:
                     if job.target is None and isinstance(error, BrokenPipeError):
                         cleanup.die(signal.SIGPIPE)
-                    failure = translate(error, shown(job.path))
+                    failure = failure_of(error, job.path)
                     if failure is None:
                         raise
                     report.fail(job.path, failure, lambda text: progress.say(f"warpcipher: {text}"))
@@ -198,7 +206,7 @@ class Run:
             with (
                 files.StandardOutput()
                 if job.target is None
-                else jobs.open_target(job.target, force=self.force, kept=kept)
+                else jobs.open_target(job.target, force=self.force or self._in_place, kept=kept)
             ) as target:
                 work(file, target, progress.at)
                 target.commit(source.mode)
@@ -235,6 +243,28 @@ def _size(job: jobs.Job) -> int:
     except OSError:
         return 0
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+
+def failure_of(error: Exception, path: str) -> CliError | None:
+    """`translate` for a Parquet file: a key that is missing is named by its option."""
+    from warpcipher.parquet import MissingKeyError
+
+    if isinstance(error, MissingKeyError) and error.column is not None:
+        metadata = _shown(error.key_metadata)
+        says = f", of which the file says {shown(metadata)}" if metadata else ""
+        column = shown(error.column)
+        return usage(
+            f"{shown(path)}: column {column} has a key of its own{says}: give it with "
+            f"--column-key {column}=FILE"
+        )
+    return translate(error, shown(path))
+
+
+def files_of(path: str) -> list[str]:
+    """The file of this name, or the Parquet files of a directory. Raises FileNotFoundError."""
+    from warpcipher.parquet import find_files
+
+    return find_files(path) if os.path.isdir(path) else [path]  # noqa: PTH112
 
 
 def describe(path: str, found: Any, prefix: bytes | None) -> dict[str, Any]:

@@ -21,7 +21,14 @@ PREFIX_SIZE = 512
 ENDING_SIZE = 4
 """Bytes of its end that it looks at."""
 
-_PARQUET = Foreign("parquet", "a Parquet file, encrypted or not", "warpcipher parquet info")
+_PARQUET = {
+    b"PARE": Foreign("parquet", "an encrypted Parquet file", "warpcipher parquet decrypt"),
+    b"PAR1": Foreign(
+        "parquet",
+        "a Parquet file with a plaintext footer, which says whether columns are encrypted",
+        "any reader of Parquet; `warpcipher parquet info` reads the footer",
+    ),
+}
 _GPG = Foreign("gpg", "an OpenPGP message", "gpg -d")
 _OPENSSL = Foreign(
     "openssl",
@@ -93,9 +100,9 @@ def identify(prefix: bytes, size: int, ending: bytes = b"") -> Foreign | None:
     for beginning, found in _BEGINNINGS:
         if re.match(beginning, prefix, re.DOTALL):
             return found
-    if prefix[:ENDING_SIZE] in (b"PAR1", b"PARE"):
-        # Four bytes may be chance, the same four at both ends are none.
-        return _PARQUET._replace(certain=ending == prefix[:ENDING_SIZE])
+    if (table := _PARQUET.get(prefix[:ENDING_SIZE])) is not None:
+        # Four bytes may be chance, the same four at both ends are not.
+        return table._replace(certain=ending == prefix[:ENDING_SIZE])
     header = int.from_bytes(prefix[:8], "little")
     if re.match(rb'\{\s*["}]', prefix[8:]) and 2 <= header <= min(_LONGEST_HEADER, size - 8):
         return Foreign("safetensors", "tensors, not encrypted", "safetensors.safe_open")

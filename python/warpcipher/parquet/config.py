@@ -79,6 +79,8 @@ class EncryptionConfig(Uncopied):
         Raises ValueError where a column has a key of its own and `column_keys` has none for it,
         FormatError where nobody can tell where the AAD prefix ends.
         """
+        if not isinstance(file, File):
+            raise TypeError(f"file is {type(file).__name__}: expected a file that `open` opened")
         if file.crypto is None:
             raise ValueError("the file is not encrypted: it has no configuration")
         file.footer.check_prefix()

@@ -58,6 +58,7 @@ def encrypt(
     ValueError where the file goes beyond the format's limits (32,768 row groups, columns, and pages
     of a chunk; 2^32 modules under one key), FormatError where it is not what Parquet says.
     """
+    _check_config(config)
     try:
         opened = opened_file(source, None, None, engine)
     except NoKeysError:
@@ -86,11 +87,20 @@ def rekey(
     keys, aad_prefix: of the source. config: of the result, which may
     differ in everything. Raises as `to_plain` and `encrypt`.
     """
+    _check_config(config)
     with opened_file(source, keys, aad_prefix, engine) as file:
         if file.crypto is None:
             raise ValueError("the file is not encrypted: `encrypt` encrypts it")
         refuse_source(file.source, dest, in_place=True)
         return _write(file, dest, config, progress)
+
+
+def _check_config(config: object) -> None:
+    if not isinstance(config, EncryptionConfig):
+        raise TypeError(
+            f"config is {type(config).__name__}: expected an EncryptionConfig; for one key that is "
+            "EncryptionConfig(key)"
+        )
 
 
 def _write(file: File, dest: Dest, config: EncryptionConfig, progress: Progress | None) -> int:

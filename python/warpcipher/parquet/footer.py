@@ -228,7 +228,10 @@ def _algorithm(union: Struct, aad_prefix: bytes | None) -> tuple[FileCrypto, byt
     unique = md.binary(fields, md.AAD_FILE_UNIQUE, "the file's unique AAD") or b""
     supply = _needs_prefix(fields)
     if supply and not aad_prefix:
-        raise ValueError("the file was written with an AAD prefix that is not in it: give it")
+        raise ValueError(
+            "the file was written with an AAD prefix that is not in it: give it, with aad_prefix= "
+            "(--aad-prefix in the command)"
+        )
     if aad_prefix and not supply and not stored:
         raise ValueError("an AAD prefix was given, and the file was written without one")
     if aad_prefix and stored and not hmac.compare_digest(stored, aad_prefix):

@@ -21,7 +21,15 @@ KEY_SIZES = (16, 24, 32)
 
 
 class MissingKeyError(ValueError):
-    """No key was given for a footer or a column."""
+    """No key was given for a footer or a column.
+
+    column: its name; None for the footer. key_metadata: what the file says of the key.
+    """
+
+    def __init__(self, text: str, column: str | None = None, key_metadata: bytes = b"") -> None:
+        super().__init__(text)
+        self.column = column
+        self.key_metadata = key_metadata
 
 
 class NoKeysError(ValueError):
@@ -64,10 +72,13 @@ class KeyRing:
         elif column is not None and not self._is_asked:
             raise MissingKeyError(
                 f"{who} has a key of its own (key metadata {shown(metadata)}), and one key was "
-                "given for the whole file: give a mapping of key metadata to keys"
+                "given for the whole file: give a mapping of key metadata to keys",
+                column,
+                metadata,
             )
         if key is None:
-            raise MissingKeyError(f"no key for {who} (key metadata {shown(metadata)})")
+            text = f"no key for {who} (key metadata {shown(metadata)})"
+            raise MissingKeyError(text, column, metadata)
         return check_key(key, f"the key of {who}", metadata)
 
 

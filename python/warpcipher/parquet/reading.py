@@ -71,8 +71,8 @@ class ParquetFile(File):
         crypto = self.crypto
         algorithm = "not encrypted" if crypto is None else crypto.algorithm
         return (
-            f"<ParquetFile {self.source.name}: {self.num_rows} rows, {self.num_row_groups} row "
-            f"groups, {len(self.leaves)} columns, {algorithm}>"
+            f"<ParquetFile {self.source.name}: rows {self.num_rows}, row groups "
+            f"{self.num_row_groups}, columns {len(self.leaves)}, {algorithm}>"
         )
 
     def column_chunks(

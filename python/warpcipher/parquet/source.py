@@ -41,7 +41,11 @@ class Source:
             self._close_file = True
         if isinstance(source, (str, os.PathLike)):
             self.name = os.fspath(source)
-            self._descriptor = open_seekable(self.name)
+            try:
+                self._descriptor = open_seekable(self.name)
+            except IsADirectoryError as error:
+                text = "a directory: read_dataset reads its files, and find_files lists them"
+                raise IsADirectoryError(error.errno, text, self.name) from None
             self.size = os.fstat(self._descriptor).st_size
         elif hasattr(source, "readinto") and hasattr(source, "seek"):
             self.name = str(getattr(source, "name", "the file"))
