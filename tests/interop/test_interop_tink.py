@@ -145,6 +145,18 @@ def test_rotated_keysets_read_old_files_on_both_sides() -> None:
             assert unseal(former.rotated(template), seal(former, plain)) == plain
 
 
+def test_keysets_that_were_changed_by_hand() -> None:
+    keyset = Keyset.generate("AES256_CTR_HMAC_SHA256_4KB").rotated()
+    old, fresh = (key.key_id for key in keyset.keys)
+    sealed = seal(keyset, b"text")
+    keyset = keyset.promoted(old).with_status(fresh, "DISABLED")
+    assert open_with_tink(keyset.to_json(), seal(keyset, b"text")) == b"text"
+    for changed in (keyset, keyset.without(fresh)):
+        with pytest.raises(tink.TinkError):
+            open_with_tink(changed.to_json(), sealed)
+    assert open_with_tink(keyset.with_status(fresh, "ENABLED").to_json(), sealed) == b"text"
+
+
 def test_tink_refuses_what_is_refused_here() -> None:
     keyset = Keyset.generate("AES128_GCM_HKDF_4KB")
     sealed = seal(keyset, paint(9000))

@@ -14,6 +14,7 @@ from . import cleanup, errors, streams
 # A command is the object of its name in the module of its name. The order is that of --help.
 COMMANDS = (
     "keygen",
+    "keyset",
     "encrypt",
     "decrypt",
     "check",

@@ -19,8 +19,8 @@ import binascii
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from .._uncopied import INSTEAD_OF_A_KEY, Uncopied
 from .layout import FormatError
@@ -138,10 +138,51 @@ class Keyset(Uncopied):
         key = _fresh_key(template, frozenset())
         return cls((key,), key.key_id)
 
-    def rotated(self, template: str) -> Keyset:
-        """This keyset with a fresh primary key; the former keys go on decrypting."""
-        key = _fresh_key(template, frozenset(key.key_id for key in self.keys))
-        return Keyset((*self.keys, key), key.key_id)
+    def added(self, template: str | None = None) -> Keyset:
+        """This keyset with a fresh key, its last, which decrypts. template: None: a key of the kind
+        of the primary one."""
+        taken = frozenset(key.key_id for key in self.keys)
+        if template is not None:
+            key = _fresh_key(template, taken)
+        else:
+            like = self.primary
+            key = replace(like, key_id=_fresh_id(taken), value=os.urandom(len(like.value)))
+        return Keyset((*self.keys, key), self.primary_key_id)
+
+    def rotated(self, template: str | None = None) -> Keyset:
+        """As `added`, and the fresh key is the primary one; the former keys go on decrypting."""
+        keys = self.added(template).keys
+        return Keyset(keys, keys[-1].key_id)
+
+    def promoted(self, key_id: int) -> Keyset:
+        """This keyset with another primary key, which must be enabled. Raises ValueError."""
+        if (status := self._find(key_id).status) != "ENABLED":
+            raise ValueError(f"key {key_id} is {status}: enable it first")
+        return Keyset(self.keys, key_id)
+
+    def with_status(self, key_id: int, status: Literal["ENABLED", "DISABLED"]) -> Keyset:
+        """This keyset with a key enabled, or disabled: kept and not tried. Raises ValueError for
+        the primary key."""
+        self._find(key_id, other_than_primary=status != "ENABLED")
+        keys = (replace(one, status=status) if one.key_id == key_id else one for one in self.keys)
+        return Keyset(tuple(keys), self.primary_key_id)
+
+    def without(self, key_id: int) -> Keyset:
+        """This keyset without a key: what it encrypted is lost. Raises ValueError for the primary
+        key."""
+        self._find(key_id, other_than_primary=True)
+        return Keyset(tuple(one for one in self.keys if one.key_id != key_id), self.primary_key_id)
+
+    def _find(self, key_id: int, *, other_than_primary: bool = False) -> StreamingKey:
+        """The key of that number. Raises ValueError where there is none."""
+        ids = {key.key_id: key for key in self.keys}
+        if key_id not in ids:
+            raise ValueError(
+                f"the keyset has no key {key_id}; there are {', '.join(map(str, ids))}"
+            )
+        if other_than_primary and key_id == self.primary_key_id:
+            raise ValueError(f"key {key_id} is the primary one, which encrypts: promote another")
+        return ids[key_id]
 
     @classmethod
     def from_json(cls, text: str | bytes | bytearray) -> Keyset:
@@ -184,6 +225,12 @@ class Keyset(Uncopied):
         return json.dumps({"primaryKeyId": self.primary_key_id, "key": entries}, indent=2) + "\n"
 
 
+def _fresh_id(taken: frozenset[int]) -> int:
+    while (key_id := int.from_bytes(os.urandom(4), "big")) == 0 or key_id in taken:
+        pass
+    return key_id
+
+
 def _fresh_key(template: str, taken: frozenset[int]) -> StreamingKey:
     try:
         size, segment, ctr_hmac = TEMPLATES[template]
@@ -191,11 +238,8 @@ def _fresh_key(template: str, taken: frozenset[int]) -> StreamingKey:
         raise ValueError(
             f"unknown template {template!r}; there are {', '.join(TEMPLATES)}"
         ) from None
-    key_id = 0
-    while key_id == 0 or key_id in taken:
-        key_id = int.from_bytes(os.urandom(4), "big")
     return StreamingKey(
-        key_id=key_id,
+        key_id=_fresh_id(taken),
         status="ENABLED",
         output_prefix="RAW",
         segment_size=segment,
