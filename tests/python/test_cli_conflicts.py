@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import warpcipher as wc
 from cli_support import COMMAND, make_key, names, run
+from warpcipher.cli import conflicts
 
 KEEPING = "which is never overwritten"
 
@@ -159,13 +160,59 @@ def test_trees_that_meet_through_a_link(folder: Path) -> None:
     for name in ("t", "u"):
         (folder / name).mkdir()
         (folder / name / "a").write_bytes(name.encode())
-    (folder / "out/t.cobblestone").mkdir(parents=True)
-    (folder / "out/u.cobblestone").symlink_to("t.cobblestone")
+    (folder / "t.cobblestone").mkdir()
+    (folder / "u.cobblestone").symlink_to("t.cobblestone")
     refuse(
         folder,
-        *("encrypt", "--force", "--key", "key", "t", "u", "-o", "out"),
-        text="t/a and u/a would both become out/u.cobblestone/a.cobblestone",
+        *("encrypt", "--force", "--key", "key", "t", "u"),
+        text="t/a and u/a would both become u.cobblestone/a.cobblestone",
     )
+
+
+FOLDERS_AND_FILES = {
+    "a file becomes a folder's name": (
+        ("t/a", "t/a.cobblestone/x"),
+        ("t",),
+        "t/a.cobblestone and t/a would both become t.cobblestone/a.cobblestone",
+    ),
+    "the manifest's name": (
+        ("t/MANIFEST.warpcipher/x",),
+        ("t",),
+        "t/MANIFEST.warpcipher has the name of the tree's own MANIFEST.warpcipher: rename it",
+    ),
+    "folders of one name": (
+        ("t/a/x", "u/a/y"),
+        ("-o", "out", "t/a", "u/a"),
+        "t/a and u/a would both become out/a",
+    ),
+    "a folder for a file": (
+        ("t/a", "t.cobblestone/a.cobblestone/x"),
+        ("--no-manifest", "t"),
+        "t.cobblestone/a.cobblestone is a directory, and the output is a file",
+    ),
+    "a file for a folder": (
+        ("t/a/x", "t.cobblestone/a"),
+        ("--no-manifest", "t"),
+        "t.cobblestone/a exists and is not a directory",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FOLDERS_AND_FILES)
+def test_folders_and_files_of_one_name(folder: Path, case: str) -> None:
+    """All of it is found before the first byte is written."""
+    files, arguments, text = FOLDERS_AND_FILES[case]
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"1")
+    refuse(folder, "encrypt", "--force", "--key", "key", *arguments, text=text)
+
+
+def test_deep_outputs(folder: Path) -> None:
+    """Thousands of levels that are not there yet are no recursion."""
+    depth = 1500
+    deep = conflicts.Folders().entry("x/" * depth + "a")
+    assert (len(deep.missing), deep.name) == (depth, "a")
 
 
 def test_refused_run_makes_no_folder(folder: Path) -> None:

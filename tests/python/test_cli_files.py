@@ -163,10 +163,14 @@ def test_several_files_go_to_a_directory(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).write_bytes(name.encode())
     run("encrypt", "--key", "key", "a", "b", "-o", "out", cwd=tmp_path)
-    assert names(tmp_path / "out") == {"a.cobblestone", "b.cobblestone"}
+    tree = {"a.cobblestone", "b.cobblestone", "MANIFEST.warpcipher"}
+    assert names(tmp_path / "out") == tree
+    (tmp_path / "a").write_bytes(b"new")
     run("encrypt", "--key", "key", "a", "-o", "out/", "--force", cwd=tmp_path)
+    assert names(tmp_path / "out") == tree
     run("decrypt", "--key", "key", "out/a.cobblestone", "-o", "back", cwd=tmp_path)
-    assert (tmp_path / "back").read_bytes() == b"a"
+    assert (tmp_path / "back").read_bytes() == b"new"
+    run("check", "--key", "key", "out", cwd=tmp_path)
     # Two inputs of one name.
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/a").write_bytes(b"other")
@@ -298,14 +302,70 @@ def test_tree_decrypts_to_its_own_name(tmp_path: Path) -> None:
     assert names(tmp_path / "u") == {"a"}
 
 
-def test_tree_and_files_side_by_side(tmp_path: Path) -> None:
+def test_trees_and_files_become_one_tree(tmp_path: Path) -> None:
+    """It decrypts and is checked by one call, takes more inputs, and misses none that is gone."""
     make_key(tmp_path)
-    (tmp_path / "t").mkdir()
-    (tmp_path / "t/a").write_bytes(b"1")
+    (tmp_path / "x/t/sub").mkdir(parents=True)
+    (tmp_path / "x/t/sub/a").write_bytes(b"1")
+    (tmp_path / "x/t/l").symlink_to("sub/a")
     (tmp_path / "b").write_bytes(b"2")
-    run("encrypt", "--key", "key", "t", "b", "-o", "out", cwd=tmp_path)
-    tree = {"t.cobblestone", "t.cobblestone/a.cobblestone", "t.cobblestone/MANIFEST.warpcipher"}
-    assert names(tmp_path / "out") == tree | {"b.cobblestone"}
+    (tmp_path / "c").symlink_to("b")
+    encrypt = ("encrypt", "--key", "key")
+    run(*encrypt, "x/t", "b", "-o", "out", cwd=tmp_path)
+    tree = {"t", "t/sub", "t/sub/a.cobblestone", "MANIFEST.warpcipher", "b.cobblestone"}
+    assert names(tmp_path / "out") == tree
+    done = run(*encrypt, "b", "c", "-o", "out", cwd=tmp_path, expect=2)
+    assert b"out exists: use --update" in done.stderr
+    (tmp_path / "b").write_bytes(b"22")
+    run(*encrypt, "--update", "b", "c", "-o", "out", cwd=tmp_path)
+    manifest = (tmp_path / "out/MANIFEST.warpcipher").read_bytes()
+    run(*encrypt, "--update", "b", "c", "x/t", "-o", "out", cwd=tmp_path)
+    assert (tmp_path / "out/MANIFEST.warpcipher").read_bytes() == manifest
+    run("check", "--key", "key", "out", cwd=tmp_path)
+    run("decrypt", "--key", "key", "out", "-o", "back", cwd=tmp_path)
+    assert names(tmp_path / "back") == {"t", "t/l", "t/sub", "t/sub/a", "b", "c"}
+    assert (tmp_path / "back/c").read_bytes() == b"22"
+    assert (tmp_path / "back/t/l").readlink() == Path("sub/a")
+    (tmp_path / "out/b.cobblestone").unlink()
+    done = run("check", "--key", "key", "out", cwd=tmp_path, expect=3)
+    assert b"missing: b\n" in done.stderr
+
+
+def test_a_folder_of_trees_names_them(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "d/t").mkdir(parents=True)
+    (tmp_path / "d/t/a").write_bytes(b"1")
+    (tmp_path / "d/b").write_bytes(b"2")
+    run("encrypt", "--key", "key", "d/t", "d/b", cwd=tmp_path)
+    (tmp_path / "e").mkdir()
+    for name in ("t.cobblestone", "b.cobblestone"):
+        (tmp_path / "d" / name).rename(tmp_path / "e" / name)
+    done = run("decrypt", "--key", "key", "e", "-o", "back", cwd=tmp_path, expect=3)
+    assert b"e has no manifest, and holds 1 tree that has one: name t.cobblestone" in done.stderr
+    run("decrypt", "--no-manifest", "--key", "key", "e", "-o", "back", cwd=tmp_path)
+    assert (tmp_path / "back/t.cobblestone/a").read_bytes() == b"1"
+
+
+def test_nothing_else_is_put_into_an_encrypted_tree(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "t/sub").mkdir(parents=True)
+    (tmp_path / "t/sub/a").write_bytes(b"1")
+    run("encrypt", "--key", "key", "t", cwd=tmp_path)
+    before = names(tmp_path)
+    for force in ((), ("--force",)):
+        for arguments in (
+            ("decrypt", "-o", "t.cobblestone", "t.cobblestone"),
+            ("decrypt", "-o", "t.cobblestone/sub/x", "t.cobblestone"),
+            ("decrypt", "t.cobblestone/sub/a.cobblestone"),
+            ("encrypt", "-o", "t.cobblestone/x", "key"),
+            ("encrypt", "-o", "t.cobblestone/sub", "t"),
+        ):
+            done = run(*arguments, *force, "--key", "key", cwd=tmp_path, expect=2)
+            assert b"would lie in the encrypted tree " in done.stderr
+            assert names(tmp_path) == before
+    run("encrypt", "--key", "key", "-o", "twice", "t.cobblestone", cwd=tmp_path)
+    for _ in range(2):
+        run("decrypt", "--key", "key", "--force", "-o", "once", "twice", cwd=tmp_path)
 
 
 def test_output_tree_is_not_followed_out_of(tmp_path: Path) -> None:
@@ -316,7 +376,7 @@ def test_output_tree_is_not_followed_out_of(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out/sub").symlink_to(tmp_path / "elsewhere")
     run("encrypt", "--key", "key", "t", "-o", "out", cwd=tmp_path, expect=2)
-    run("encrypt", "--no-manifest", "--key", "key", "t", "-o", "out", cwd=tmp_path, expect=4)
+    run("encrypt", "--no-manifest", "--key", "key", "t", "-o", "out", cwd=tmp_path, expect=2)
     assert names(tmp_path / "elsewhere") == set()
 
 

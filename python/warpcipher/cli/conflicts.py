@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The names are text that the user gave, as everywhere here:
-# ruff: noqa: PTH116
+# ruff: noqa: PTH116, PTH118
 """Refuses a run whose outputs would replace its key, its inputs or each other.
 
 Files are compared by device and inode, so that links and several ways to one folder do not hide
@@ -14,12 +14,16 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from .errors import CliError, shown, usage
-from .folders import Identity, identity_of
+from warpcipher._tree_names import NAME, root_above
+
+from .errors import shown, usage
+from .folders import Identity, identity_of, not_a_folder
 from .jobs import Place, Plan
-from .outputs import never_overwritten
+from .outputs import never_overwritten, not_a_file
+
+T = TypeVar("T")
 
 
 class Entry(NamedTuple):
@@ -42,16 +46,22 @@ class Folders:
         return Entry(*self._find(folder), path[end + 1 :])
 
     def _find(self, path: str) -> tuple[Identity, tuple[str, ...]]:
-        if path not in self._known:
-            try:
-                self._known[path] = identity_of(os.stat(path)), ()
-            except OSError:
-                parent, name = os.path.split(path.rstrip("/"))
-                if not name:
-                    raise
-                identity, missing = self._find(parent or ("/" if path[:1] == "/" else "."))
-                self._known[path] = identity, (*missing, name)
-        return self._known[path]
+        above, missing = path, []
+        while True:
+            found = self._known.get(above)
+            if found is None:
+                with contextlib.suppress(OSError):
+                    found = identity_of(os.stat(above)), ()
+            if found is not None:
+                break
+            stripped = above.rstrip("/")
+            if not stripped:
+                raise usage(f"the root folder, which {shown(path)} lies in, cannot be read")
+            end = stripped.rfind("/")
+            missing.append(stripped[end + 1 :])
+            above = "." if end < 0 else stripped[:end] or "/"
+        self._known[path] = made = found[0], (*found[1], *reversed(missing))
+        return made
 
 
 def refuse(plan: Plan, key_files: Iterable[str], *, in_place: bool = False) -> dict[Identity, str]:
@@ -61,17 +71,22 @@ def refuse(plan: Plan, key_files: Iterable[str], *, in_place: bool = False) -> d
     for key_file in key_files:
         kept.update(dict.fromkeys(_identities(key_file), "the key file"))
     folders = Folders()
-    entries: dict[Entry, Place | None] = {}
-    existing: dict[Identity, Place | None] = {}
+    entries: dict[Entry, str] = {}
+    existing: dict[Identity, str] = {}
+    for tree in plan.trees:
+        for name in tree.folders:
+            path = os.path.join(tree.target, name) if name else tree.target
+            source = shown(tree.path_of(name)) if name or tree.source else "the inputs"
+            _take(entries, folders.entry(path), source, path)
+            with contextlib.suppress(OSError):
+                if not stat.S_ISDIR(os.stat(path, follow_symlinks=not name).st_mode):
+                    raise not_a_folder(path)
     for job in plan.jobs:
         if job.target is None:
             _check_standard_output(kept)
             continue
-        path = job.target.path
-        entry = folders.entry(job.target.real)
-        if entry in entries:
-            raise _collision(entries[entry], job.source, path)
-        entries[entry] = job.source
+        path, source = job.target.path, _shown_source(job.source)
+        _take(entries, folders.entry(job.target.real), source, path)
         try:
             status = os.stat(job.target.real, follow_symlinks=False)
         except OSError:
@@ -79,11 +94,11 @@ def refuse(plan: Plan, key_files: Iterable[str], *, in_place: bool = False) -> d
         identity = identity_of(status)
         if identity in kept:
             raise never_overwritten(path, kept[identity])
+        if stat.S_ISDIR(status.st_mode):
+            raise not_a_file(path)
         # A file with one link has one name, however spelt: some file systems take A for a.
-        if status.st_nlink == 1 and not stat.S_ISDIR(status.st_mode):
-            if identity in existing:
-                raise _collision(existing[identity], job.source, path)
-            existing[identity] = job.source
+        if status.st_nlink == 1:
+            _take(existing, identity, source, path)
     return kept
 
 
@@ -95,7 +110,9 @@ def _inputs(plan: Plan) -> dict[Identity, str]:
             status = os.fstat(0)
             if stat.S_ISREG(status.st_mode):
                 kept[identity_of(status)] = what
-        elif job.status is not None:  # a regular file of a tree, which is no link
+        elif (
+            job.status is not None and job.source.beneath
+        ):  # a regular file of a tree, which is no link
             kept[identity_of(job.status)] = f"the input {what}"
         else:
             kept.update(dict.fromkeys(_identities(job.source.path), f"the input {what}"))
@@ -123,6 +140,25 @@ def _shown_source(source: Place | None) -> str:
     return "standard input" if source is None else shown(source.path)
 
 
-def _collision(first: Place | None, second: Place | None, path: str) -> CliError:
-    sources = f"{_shown_source(first)} and {_shown_source(second)}"
-    return usage(f"{sources} would both become {shown(path)}")
+def _take(taken: dict[T, str], place: T, source: str, path: str) -> None:
+    if place in taken:
+        raise usage(f"{taken[place]} and {source} would both become {shown(path)}")
+    taken[place] = source
+
+
+def refuse_in_trees(plan: Plan, *, encrypt: bool) -> None:
+    """Raises CliError for outputs in an encrypted tree that do not belong there: it would not match
+    its manifest any more."""
+    places = [job.target.real for job in plan.jobs if job.target is not None and job.tree is None]
+    for tree in plan.trees:
+        # What is decrypted may be an encrypted tree, with its manifest.
+        inside = not encrypt and all(job.name != NAME for job in tree.jobs)
+        places.append(os.path.join(tree.target, NAME) if inside else tree.target)
+    for path in places:
+        root = root_above(path)
+        if root is not None:
+            what = "another tree" if encrypt else "a plain file"
+            raise usage(
+                f"{shown(path)} would lie in the encrypted tree {shown(root)}, where {what} does "
+                "not belong: name an output elsewhere with -o"
+            )

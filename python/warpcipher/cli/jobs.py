@@ -6,7 +6,8 @@
     input        without -o          with -o OUT
     FILE         FILE + suffix       OUT, or OUT/FILE + suffix where OUT is a directory
     DIRECTORY    DIRECTORY + suffix  OUT: the same tree, its files with the suffix
-    several      each as above       OUT is a directory, made if missing, that takes them
+    several      each as above       OUT is a directory, made if missing, that takes them; of an
+                                     encryption it is one tree
     - (stdin)    standard output     OUT
 
 Decryption takes the suffix away. Special files in trees are skipped and told of; symbolic links are
@@ -15,10 +16,15 @@ not followed but kept in the tree's manifest, and refused where there is none.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from warpcipher._tree_names import NAME
 
 from . import files, folders
 from .errors import CliError, shown, translate, usage
@@ -73,26 +79,43 @@ class Job:
         return "standard input" if self.source is None else self.source.path
 
 
+class Attributes(NamedTuple):
+    """Of a folder. times: of access and change, in nanoseconds since 1970."""
+
+    mode: int
+    times: tuple[int, int]
+
+
 @dataclass(eq=False)
 class Tree:
-    """A directory that is an input, and what was found in it.
+    """A directory that is an input, and what was found in it; or several inputs that become one.
 
-    folders: their status; links: their targets, both by name ("" is the root). others: what has no
-    place in an encrypted tree, by name, and the reason.
+    source: its path, or "" of several inputs: their paths, by name, are `inputs`. folders, links:
+    by name ("" is the root), with the targets of links. others: what has no place in an encrypted
+    tree, by name, and the reason.
     """
 
     source: str
     target: str
+    inputs: dict[str, str] = field(default_factory=dict)
     jobs: list[Job] = field(default_factory=list)
-    folders: dict[str, os.stat_result] = field(default_factory=dict)
+    folders: dict[str, Attributes] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
     others: dict[str, str] = field(default_factory=dict)
     failed: bool = False
 
+    def path_of(self, name: str) -> str:
+        """The path of what has that name here."""
+        top, _, rest = name.partition("/")
+        base = self.inputs.get(top)
+        if base is None:
+            return os.path.join(*_start(self.source), name)
+        return os.path.join(base, rest) if rest else base
+
 
 @dataclass
 class Plan:
-    """All that is to do. folder: that of -o for several inputs, which may be missing."""
+    """All that is to do. folder: that of -o for several inputs to decrypt, which may be missing."""
 
     folder: str | None = None
     jobs: list[Job] = field(default_factory=list)
@@ -135,6 +158,12 @@ def make_plan(inputs: tuple[str, ...], output: str | None, naming: Naming) -> Pl
         if os.path.lexists(output) and not os.path.isdir(output):
             raise folders.not_a_folder(output)
         plan.folder = output
+    if naming.encrypt and output not in (None, STANDARD) and STANDARD not in inputs:
+        joins = os.path.lexists(os.path.join(output, NAME)) and not os.path.isdir(inputs[0])
+        if several or joins:
+            plan.folder = None
+            _plan_several(plan, inputs, output, naming)
+            return plan
     for given in inputs:
         if given == STANDARD:
             _plan_stdin(plan, output, several)
@@ -214,6 +243,38 @@ def _tree_target(path: str, output: str | None, several: bool, naming: Naming) -
     return os.path.join(output if output is not None else os.path.dirname(path), name)
 
 
+def _plan_several(plan: Plan, inputs: tuple[str, ...], output: str, naming: Naming) -> None:
+    """Several inputs, or a file for the tree that is there, become a tree with their names."""
+    tree = Tree("", output)
+    now = time.time_ns()
+    tree.folders[""] = Attributes(files.default_mode(0o777), (now, now))
+    for given in inputs:
+        path = given.rstrip("/") or given[:1]
+        name = os.path.basename(path)
+        if name in ("", ".", ".."):
+            raise usage(f"{shown(path)} has no name for its output: encrypt it by itself")
+        before = tree.inputs.setdefault(name, path)
+        if os.path.isdir(path):
+            if before is not path:
+                raise _both(before, path, os.path.join(output, name))
+            _walk(tree, path, (name,), naming, plan.failures)
+        else:
+            if name in tree.folders:
+                raise _both(before, path, os.path.join(output, name))
+            place = Place(output, (naming.of_input(path),), True)
+            job = Job(_place(path), place, tree, name)
+            with contextlib.suppress(OSError):  # which the job itself will meet
+                status = os.stat(path)
+                job.status = status if stat.S_ISREG(status.st_mode) else None
+            tree.jobs.append(job)
+    plan.trees.append(tree)
+    plan.jobs += tree.jobs
+
+
+def _both(first: str, second: str, path: str) -> CliError:
+    return usage(f"{shown(first)} and {shown(second)} would both become {shown(path)}")
+
+
 def _plan_tree(plan: Plan, root: str, target: str, naming: Naming) -> None:
     if not naming.nowhere and os.path.lexists(target) and not os.path.isdir(target):
         raise folders.not_a_folder(target)
@@ -225,14 +286,29 @@ def _plan_tree(plan: Plan, root: str, target: str, naming: Naming) -> None:
 def find_tree(root: str, target: str, naming: Naming, failures: list[tuple[str, CliError]]) -> Tree:
     """Looks through a directory; what cannot be read goes to `failures`."""
     tree = Tree(root, target)
+    _walk(tree, root, (), naming, failures)
+    return tree
+
+
+def _walk(
+    tree: Tree,
+    root: str,
+    above: tuple[str, ...],
+    naming: Naming,
+    failures: list[tuple[str, CliError]],
+) -> None:
+    """Finds what is below `root`, which is the folder `above` in the tree."""
     waiting: list[tuple[str, ...]] = [()]
     while waiting:
         parts = waiting.pop()
         try:
             folder = folders.open_folder(root, parts)
             try:
-                tree.folders["/".join(parts)] = os.fstat(folder)
-                _look(tree, folder, parts, waiting, naming)
+                status = os.fstat(folder)
+                tree.folders["/".join((*above, *parts))] = Attributes(
+                    status.st_mode & 0o777, (status.st_atime_ns, status.st_mtime_ns)
+                )
+                _look(tree, folder, root, above, parts, waiting, naming)
             finally:
                 os.close(folder)
         except OSError as error:
@@ -241,21 +317,21 @@ def find_tree(root: str, target: str, naming: Naming, failures: list[tuple[str, 
             if (failure := translate(error, shown(path))) is None:
                 raise
             failures.append((path, failure))
-    return tree
 
 
 def _look(
     tree: Tree,
     folder: int,
+    root: str,
+    above: tuple[str, ...],
     parts: tuple[str, ...],
     waiting: list[tuple[str, ...]],
     naming: Naming,
 ) -> None:
     """Finds what one folder of a tree holds; folders in it go to `waiting`."""
-    source, target = (
-        os.path.join(*_start(root), *parts, "") for root in (tree.source, tree.target)
-    )
-    inside = "".join(f"{part}/" for part in parts)
+    source = os.path.join(*_start(root), *parts, "")
+    target = os.path.join(*_start(tree.target), *above, *parts, "")
+    inside = "".join(f"{part}/" for part in (*above, *parts))
     with os.scandir(folder) as found:
         entries = sorted(found, key=lambda entry: entry.name)
     for entry in entries:
@@ -270,10 +346,10 @@ def _look(
         elif (other := naming(name)) is None:
             tree.others[path] = f"its name does not end in {naming.suffix}"
         else:
-            place = Place(tree.source, (*parts, name), True, source + name)
+            place = Place(root, (*parts, name), True, source + name)
             output = None
             if not naming.nowhere:
-                output = Place(tree.target, (*parts, other), True, target + other)
+                output = Place(tree.target, (*above, *parts, other), True, target + other)
             member = path if naming.encrypt else inside + other
             tree.jobs.append(Job(place, output, tree, member, entry.stat(follow_symlinks=False)))
 

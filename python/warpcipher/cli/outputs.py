@@ -118,7 +118,7 @@ def check_target(
     except FileNotFoundError:
         return
     if stat.S_ISDIR(status.st_mode):
-        raise usage(f"{shown(path)} is a directory, and the output is a file")
+        raise not_a_file(path)
     if kept is not None and identity_of(status) in kept:
         raise never_overwritten(path, kept[identity_of(status)])
     if not (stat.S_ISREG(status.st_mode) or (beneath and stat.S_ISLNK(status.st_mode))):
@@ -131,6 +131,10 @@ def check_target(
 
 def exists(path: str) -> CliError:
     return usage(f"{shown(path)} exists: use --force to replace it, or name another output")
+
+
+def not_a_file(path: str) -> CliError:
+    return usage(f"{shown(path)} is a directory, and the output is a file")
 
 
 def never_overwritten(path: str, what: str) -> CliError:

@@ -160,9 +160,8 @@ class Run:
             _make_folders(plan, report)
             self._run_all(plan, work, kept, report)
             for tree in plan.trees:
-                for name, status in sorted(tree.folders.items(), reverse=True):
+                for name, (mode, _) in sorted(tree.folders.items(), reverse=True):
                     parts = tuple(name.split("/")) if name else ()
-                    mode = status.st_mode & 0o777
                     folders.finish(tree.target, parts, mode, None, always=False)
         except BaseException:
             cleanup.remove_unfinished()

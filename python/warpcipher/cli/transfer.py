@@ -150,6 +150,7 @@ class Transfer:
         self._refuse_one_iv_for_many(plan)
         if not self._check:
             self._refuse_terminal(plan)
+            conflicts.refuse_in_trees(plan, encrypt=self._encrypt)
             secrets = (settings.key.path, *settings.people.paths)
             self._kept.update(conflicts.refuse(plan, [path for path in secrets if path]))
         self._warn_unauthenticated()

@@ -48,10 +48,14 @@ class Trees:
         self._growing: dict[jobs.Tree | None, Growing] = {}
         self._whole: dict[jobs.Tree | None, Whole] = {}
 
-    @property
-    def _bound(self) -> bool:
-        """Whether trees have a manifest."""
-        return self._sealed.format.authenticated and not self._settings.no_manifest
+    def _binds(self, tree: jobs.Tree) -> bool:
+        """Whether a tree has a manifest. Several files are encrypted without one where their format
+        has none."""
+        chosen = self._sealed.format
+        if self._settings.no_manifest or not chosen.authenticated:
+            return False
+        has_one = chosen.takes_context and chosen.binds_chunks
+        return has_one or bool(tree.source) or len(tree.folders) > 1
 
     def add(self, job: jobs.Job, source: files.InputFile, output: OutputFile) -> None:
         """A file is done."""
@@ -71,24 +75,24 @@ class Trees:
         from .trees import Growing, Whole
 
         for tree in plan.trees:
+            name = shown(tree.source or tree.target)
             others = [
-                (os.path.join(tree.source, name), reason)
+                (tree.path_of(name), reason)
                 for name, reason in tree.others.items()
                 if self._encrypt or not is_own(name)
             ]
-            if not self._bound:
+            if not self._binds(tree):
                 self._refuse_links(tree)
                 self._refuse_bound(tree)
                 plan.skipped += others
             elif not self._sealed.format.takes_context:
                 raise usage(
-                    f"{shown(tree.source)}: format {self._sealed.format.name} binds no file to its "
-                    "name, so that its trees have no manifest: take --no-manifest, or encrypt a "
-                    "tar archive"
+                    f"{name}: format {self._sealed.format.name} binds no file to its name, so "
+                    "that its trees have no manifest: take --no-manifest, or encrypt a tar archive"
                 )
             elif not self._sealed.format.binds_chunks:
                 raise usage(
-                    f"{shown(tree.source)}: format {self._sealed.format.name} does not bind its "
+                    f"{name}: format {self._sealed.format.name} does not bind its "
                     "blocks to their file, and a manifest could not tell those of an older version "
                     "from new ones: take --no-manifest, or another format"
                 )
@@ -107,7 +111,7 @@ class Trees:
     def _refuse_links(self, tree: jobs.Tree) -> None:
         why = "a manifest alone keeps symbolic links, and this tree has none"
         for name in tree.links:
-            path = os.path.join(tree.source, name)
+            path = tree.path_of(name)
             self._report.fail(path, usage(f"{shown(path)} is a symbolic link: {why}"), complain)
 
     def _refuse_bound(self, tree: jobs.Tree) -> None:
@@ -152,7 +156,7 @@ class Trees:
                 folders.make_folder(tree.target)
 
     def _is_left_out(self, tree: jobs.Tree) -> bool:
-        return self._bound and tree not in self._growing and tree not in self._whole
+        return self._binds(tree) and tree not in self._growing and tree not in self._whole
 
     def options_of(self, job: jobs.Job, source: files.InputFile) -> Options:
         """The options of a file: its name is in the context where its tree has a manifest."""
@@ -213,24 +217,23 @@ class Trees:
             if not self._is_left_out(tree):
                 self._finish_folders(tree)
 
-    def _folders_of(self, tree: jobs.Tree) -> dict[str, tuple[int, int, int]]:
-        """Mode, time of access and of change of each folder, by name, outer ones first."""
-        if tree in self._whole:
-            listed = self._whole[tree].manifest.of_kind("folder")
-            return {entry.name: (entry.mode, entry.mtime, entry.mtime) for entry in listed}
+    def _folders_of(self, tree: jobs.Tree) -> dict[str, jobs.Attributes]:
+        """Of each folder, by name, outer ones first."""
+        if tree not in self._whole:
+            return tree.folders
         return {
-            name: (status.st_mode & 0o777, status.st_atime_ns, status.st_mtime_ns)
-            for name, status in tree.folders.items()
+            entry.name: jobs.Attributes(entry.mode, (entry.mtime, entry.mtime))
+            for entry in self._whole[tree].manifest.of_kind("folder")
         }
 
     def _finish_folders(self, tree: jobs.Tree) -> None:
         preserve = not self._settings.no_preserve
-        for name, (mode, *times) in reversed(self._folders_of(tree).items()):
+        for name, (mode, times) in reversed(self._folders_of(tree).items()):
             folders.finish(
                 tree.target,
                 tuple(name.split("/")) if name else (),
                 mode if preserve else files.default_mode(DEFAULT_FOLDER_MODE),
-                (times[0], times[1]) if preserve else None,
+                times if preserve else None,
                 always=self._settings.goes_on,
             )
 

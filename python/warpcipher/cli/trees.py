@@ -21,8 +21,8 @@ from warpcipher._tree_names import HEAD_SIZE, JOURNAL, NAME, is_own, root_above
 from warpcipher.formats.trees import Entry, Manifest, head_of, open_regular
 
 from . import folders
-from .errors import NotAuthenticError, shown, translate, usage
-from .jobs import Job, Naming, Tree, find_tree
+from .errors import NotAuthenticError, counted, shown, translate, usage
+from .jobs import Attributes, Job, Naming, Tree, find_tree
 from .outputs import OutputFile
 from .sealed import Sealed
 
@@ -59,6 +59,12 @@ class Growing:
         """Looks at what is in the output's place. Raises CliError where it is a tree already, which
         may not be replaced or gone on with, or has what would not belong to the tree."""
         target = self.tree.target
+        for name in (NAME, JOURNAL):
+            if name in self.tree.folders:
+                raise usage(
+                    f"{shown(self.tree.path_of(name))} has the name of the tree's own {name}: "
+                    "rename it, or encrypt a tar archive"
+                )
         if self._before is not None and not replaces:
             raise usage(
                 f"{shown(target)} exists: use --update to encrypt what has changed since, --force "
@@ -96,15 +102,16 @@ class Growing:
             for name in sorted(names):
                 if name in self._known and self._known[name].kind == kind:
                     raise usage(
-                        f"{shown(os.path.join(self.tree.source, name))} was a {kind} when the tree "
+                        f"{shown(self.tree.path_of(name))} was a {kind} when the tree "
                         "was encrypted, and its entry stays: name a new folder"
                     )
 
     def _add_folders_and_links(self) -> None:
+        if not self.tree.source and self._before is not None:  # no folder stands for all inputs
+            root = self._before.entries[""]
+            self.tree.folders[""] = Attributes(root.mode, (root.mtime, root.mtime))
         for name, status in self.tree.folders.items():
-            self._made.entries[name] = Entry(
-                name, "folder", status.st_mode & 0o777, status.st_mtime_ns
-            )
+            self._made.entries[name] = Entry(name, "folder", status.mode, status.times[1])
         for name, target in self.tree.links.items():
             self._made.entries[name] = Entry(name, "link", target=target)
 
@@ -146,8 +153,8 @@ class Growing:
         self._made.entries[job.name] = Entry(
             job.name,
             "file",
-            source.mode,
-            source.times[1],
+            0o600 if source.mode is None else source.mode,
+            time.time_ns() if source.times is None else source.times[1],
             source.count,
             output.count,
             head_of(output.head),
@@ -186,7 +193,7 @@ class Whole:
         self.tree = tree
         manifest = sealed.read(tree.source, "manifest")
         if manifest is None:
-            raise NotAuthenticError(_without(tree.source))
+            raise NotAuthenticError(_without(tree))
         self.manifest = manifest
         self.files = {entry.name: entry for entry in manifest.of_kind("file")}
         problems = self._compare()
@@ -285,8 +292,9 @@ def _head_or_none(job: Job) -> str | None:
     return None
 
 
-def _without(root: str) -> str:
+def _without(tree: Tree) -> str:
     """What to say of a tree that has no manifest."""
+    root = tree.source
     if os.path.lexists(os.path.join(root, JOURNAL)):
         return (
             f"{shown(root)} has no manifest yet: the run that encrypted it did not end; run it "
@@ -295,6 +303,12 @@ def _without(root: str) -> str:
     above = root_above(root)
     if above is not None:
         return f"{shown(root)} is part of the tree {shown(above)}: name that"
+    inside = [name.rpartition("/")[0] for name in tree.others if name.endswith("/" + NAME)]
+    if inside:
+        return (
+            f"{shown(root)} has no manifest, and holds {counted(len(inside), 'tree')} that "
+            f"{'has' if len(inside) == 1 else 'have'} one: name {_listed(inside)} by itself"
+        )
     return (
         f"{shown(root)} has no manifest ({NAME}): it was removed, the tree was encrypted without "
         "one, or the run that encrypted it did not end: then run that again with --skip-existing; "
