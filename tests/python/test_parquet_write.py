@@ -222,6 +222,12 @@ def test_the_source_is_no_dest(tmp_path: Path) -> None:
     if importlib.util.find_spec("fsspec"):
         with pytest.raises(ValueError, match="dest is the source"):
             parquet.to_plain(url, KEY, url)
+        with pytest.raises(ValueError, match="dest is the source"):
+            parquet.to_plain(whole, KEY, url)
+        with pytest.raises(ValueError, match="dest is the source"):
+            parquet.encrypt(link.as_uri(), plain, config)
+        with pytest.raises(OSError, match="not a regular file"):
+            parquet.to_plain(whole, KEY, "file:///dev/null")
     assert (plain.read_bytes(), whole.read_bytes()) == before
     assert len(list(tmp_path.iterdir())) == 3
     parquet.to_plain(whole, KEY, plain)  # another file is replaced

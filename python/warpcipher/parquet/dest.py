@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, Union
 
 from .._new_file import replaced
 from ..formats.whole import Writer
-from .source import Source, identity_of, load_fsspec
+from .source import Source, identity_of, load_fsspec, without_scheme
 
 Dest: TypeAlias = Union[str, "os.PathLike[str]", Writer]
 
@@ -18,6 +18,7 @@ Dest: TypeAlias = Union[str, "os.PathLike[str]", Writer]
 def refuse_source(source: Source, dest: Dest | None, *, in_place: bool = False) -> None:
     """Raises ValueError where the output would take the place of the file that is read: a lost key
     would then lose the data. in_place: a path may, as it is replaced when all is written."""
+    dest = without_scheme(dest)
     if in_place and isinstance(dest, (str, os.PathLike)):
         return
     if isinstance(dest, str) and "://" in dest:
@@ -44,6 +45,7 @@ def writing(dest: Dest) -> Iterator[Writer]:
     """A writer for `dest`. A path is written under another name beside it, which replaces what was
     there when all is on the disk, and vanishes on an error; an object of a URL is replaced at the
     end, or not at all. A file object stays open."""
+    dest = without_scheme(dest)
     if not isinstance(dest, (str, os.PathLike)):
         if not hasattr(dest, "write"):
             raise TypeError(f"dest is {type(dest).__name__}: expected a path or a binary file")

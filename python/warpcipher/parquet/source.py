@@ -35,6 +35,7 @@ class Source:
         self._close_file = False
         self._lock = threading.Lock()
         self.url: str | None = None
+        source = without_scheme(source)
         if isinstance(source, str) and "://" in source:
             self.url = source
             source = load_fsspec(source).open(source, "rb").open()
@@ -174,6 +175,13 @@ def identity_of(status: os.stat_result) -> tuple[int, int] | None:
     """Device and inode of a regular file: what is written over another (a pipe, /dev/null) is no
     harm."""
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+
+
+def without_scheme(place: Any) -> Any:
+    """A URL of a file of this machine as its path: it is found, compared and replaced as one."""
+    if isinstance(place, str) and place.startswith(("file://", "local://")):
+        return load_fsspec(place).core.url_to_fs(place)[1]
+    return place
 
 
 def load_fsspec(url: str) -> Any:
