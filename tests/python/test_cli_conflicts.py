@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import warpcipher as wc
-from cli_support import COMMAND, make_key, names, run
+from cli_support import COMMAND, make_key, names, run, run_json
 from warpcipher.cli import conflicts
 
 KEEPING = "which is never overwritten"
@@ -348,3 +348,51 @@ def test_modes_without_iv_encrypt_many_files(folder: Path) -> None:
     options = ("--format", "raw", "--algorithm", "aes-128-ecb", "--key-hex", "00" * 16)
     run("encrypt", *options, "a", "b", cwd=folder)
     assert {"a.enc", "b.enc"} < names(folder)
+
+
+@pytest.mark.parametrize("name", ["key", "link", "sub/../key"])
+def test_the_key_file_is_not_encrypted_under_itself(tmp_path: Path, name: str) -> None:
+    """Who then deleted the originals had lost all: `encrypt --key my.key *`."""
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(b"text")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "link").symlink_to("key")
+    before = names(tmp_path)
+    for options in ((), ("-o", "out")):
+        done = run("encrypt", "--key", "key", "a", name, *options, cwd=tmp_path, expect=2)
+        assert f"{name} is the key file, which nobody could decrypt".encode() in done.stderr
+        assert names(tmp_path) == before
+
+
+def test_the_key_file_in_a_tree_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "t/sub").mkdir(parents=True)
+    make_key(tmp_path / "t/sub")
+    (tmp_path / "t/a").write_bytes(b"text")
+    key = ("--key", "t/sub/key")
+    report = run_json("encrypt", *key, "t", cwd=tmp_path)
+    reason = "the key file, which nobody could decrypt without itself"
+    assert report["skipped"] == [{"input": "t/sub/key", "reason": reason}]
+    assert [entry["input"] for entry in report["results"]] == ["t/a"]
+    run("decrypt", *key, "-o", "back", "t.cobblestone", cwd=tmp_path)
+    assert names(tmp_path / "back") == {"a", "sub"}
+    assert names(tmp_path / "back/sub") == set()
+
+
+def test_an_identity_is_not_encrypted_for_itself(tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    run("keygen", "--format", "age", "me", cwd=tmp_path)
+    done = run("encrypt", "-i", "me", "me", cwd=tmp_path, expect=2)
+    assert b"me is the key file" in done.stderr
+    assert names(tmp_path) == {"me"}
+
+
+def test_what_is_encrypted_already_is_told(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    for name in ("a.cobblestone", "b.cobblestone", "c"):
+        (tmp_path / name).write_bytes(b"text")
+    done = run("encrypt", "--key", "key", "a.cobblestone", "b.cobblestone", "c", cwd=tmp_path)
+    assert b"warning: a.cobblestone and 1 more file: encrypted already" in done.stderr
+    done = run("encrypt", "--key", "key", "-o", "d", "c", cwd=tmp_path)
+    assert b"warning" not in done.stderr
+    run("decrypt", "--key", "key", "-o", "back", "a.cobblestone.cobblestone", cwd=tmp_path)
+    assert (tmp_path / "back").read_bytes() == b"text"

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 
 from warpcipher._tree_names import NAME, root_above
 
-from .errors import shown, usage
+from .errors import counted, shown, usage, warn
 from .folders import Identity, identity_of, not_a_folder
 from .jobs import Place, Plan
 from .outputs import never_overwritten, not_a_file
@@ -162,3 +162,35 @@ def refuse_in_trees(plan: Plan, *, encrypt: bool) -> None:
                 f"{shown(path)} would lie in the encrypted tree {shown(root)}, where {what} does "
                 "not belong: name an output elsewhere with -o"
             )
+
+
+def leave_out_keys(plan: Plan, key_files: Iterable[str]) -> None:
+    """Takes the key files out of the trees that are to be encrypted. Raises CliError for one that
+    is named. A key encrypted under itself is lost with its plain file, and with it all others."""
+    secret = {identity for path in key_files for identity in _identities(path)}
+    for job in list(plan.jobs):
+        place = job.source
+        if place is None:
+            continue
+        status = [identity_of(job.status)] if job.status is not None else _identities(place.path)
+        if secret.isdisjoint(status):
+            continue
+        if not place.beneath or job.tree is None:
+            raise usage(
+                f"{shown(place.path)} is the key file, which nobody could decrypt without itself: "
+                "leave it out, and keep it elsewhere"
+            )
+        plan.jobs.remove(job)
+        job.tree.jobs.remove(job)
+        job.tree.others[job.name] = "the key file, which nobody could decrypt without itself"
+
+
+def warn_of_encrypted(plan: Plan, suffix: str) -> None:
+    """Warns where names say that inputs are encrypted already."""
+    found = [job.path for job in plan.jobs if job.path.endswith(suffix)]
+    if found:
+        more = f" and {counted(len(found) - 1, 'more file')}" if len(found) > 1 else ""
+        warn(
+            f"{shown(found[0])}{more}: encrypted already, as the name says, and now once more: "
+            "`warpcipher decrypt` takes off one layer at a time"
+        )

@@ -148,11 +148,16 @@ class Transfer:
         naming = jobs.Naming(self._format.extension, encrypt=self._encrypt, nowhere=self._check)
         plan = jobs.make_plan(settings.paths, settings.output, naming)
         self._refuse_one_iv_for_many(plan)
+        if self._encrypt:
+            secrets = (settings.key.path, *settings.people.identities)
+            conflicts.leave_out_keys(plan, [path for path in secrets if path])
         if not self._check:
             self._refuse_terminal(plan)
             conflicts.refuse_in_trees(plan, encrypt=self._encrypt)
             secrets = (settings.key.path, *settings.people.paths)
             self._kept.update(conflicts.refuse(plan, [path for path in secrets if path]))
+        if self._encrypt:
+            conflicts.warn_of_encrypted(plan, self._format.extension)
         self._warn_unauthenticated()
         return plan
 
