@@ -42,6 +42,10 @@ help: ## Show this list
 	@tools/setup.sh venv test
 	@touch $@
 
+.venv/.stamp-spark: .venv/.stamp-test
+	@tools/setup.sh venv spark
+	@touch $@
+
 .venv/.stamp-lint: .venv/.stamp-test
 	@tools/setup.sh venv lint
 	@touch $@
@@ -157,6 +161,10 @@ fuzz: build .venv/.stamp-test ## Random cases for longer: LONG=100 times as many
 	@cd build/asan && RUNS=$$((20000 * $(LONG))) $(if $(SEED),SEED=$(SEED)) tests/fuzz/capi/fuzz_capi
 	@WARPCIPHER_TEST_LONG=$(LONG) $(if $(SEED),WARPCIPHER_TEST_SEED=$(SEED)) python -m pytest \
 	  -o tmp_path_retention_policy=failed $(if $(SEED),--hypothesis-seed=$(SEED)) tests/fuzz
+
+.PHONY: test-spark
+test-spark: build .venv/.stamp-spark ## Parquet files exchanged with Spark: half a gigabyte, and a JDK
+	@WARPCIPHER_TEST_SPARK=1 python -m pytest tests/interop/test_interop_spark.py
 
 .PHONY: test-gpu
 test-gpu: ## GPU tests, offline, with what python3 can already import

@@ -92,7 +92,8 @@ def test_workflows_run_what_is_here(workflow: Path) -> None:
 
 
 def test_there_are_workflows() -> None:
-    assert {path.name for path in WORKFLOWS} == {"ci.yml", "fuzz.yml", "release.yml", "wheels.yml"}
+    names = {path.name for path in WORKFLOWS}
+    assert names == {"ci.yml", "fuzz.yml", "peers.yml", "release.yml", "wheels.yml"}
 
 
 def test_the_address_of_the_repository_is_one() -> None:
