@@ -11,7 +11,8 @@ import subprocess
 import pytest
 from format_cases import paint
 from warpcipher import formats
-from warpcipher.formats import Options, raw
+from warpcipher.formats import FormatError, Options, raw
+from warpcipher.formats import openssl as with_password
 
 OPENSSL = shutil.which("openssl")
 needs_openssl = pytest.mark.skipif(OPENSSL is None, reason="needs the openssl program")
@@ -86,6 +87,55 @@ def test_nopad(cipher: str, mode: str) -> None:
         sealed = openssl(cipher, mode, key, iv, paint(size), "-e", "-nopad")
         assert run(formats.encrypt_stream, key, options, paint(size)) == sealed
         assert run(formats.decrypt_stream, key, options, sealed) == paint(size)
+
+
+def openssl_password(algorithm: str, data: bytes, *flags: str) -> bytes:
+    command = ["openssl", "enc", f"-{algorithm}", "-pass", "pass:correct horse", *flags]
+    return subprocess.run(command, input=data, capture_output=True, check=True).stdout
+
+
+PASSWORDS = [
+    (algorithm, "sha256", 10_000, False)
+    for algorithm in ("aes-128-ecb", "aes-192-cbc", "aes-256-ctr", "aes-256-cfb", "aes-128-ofb")
+] + [
+    ("aes-256-cbc", "sha512", 1, True),
+    ("des-ede3-cbc", "md5", 77, False),
+    ("chacha20", "sha1", 1000, True),
+    ("aes-128-cfb8", "sha384", 5, True),
+]
+
+
+@needs_openssl
+@pytest.mark.parametrize(("algorithm", "digest", "iterations", "armor"), PASSWORDS)
+def test_passwords_both_ways(algorithm: str, digest: str, iterations: int, armor: bool) -> None:
+    key = with_password.Password("correct horse", digest, iterations)
+    options = Options(algorithm=algorithm, armor=armor)
+    flags = ["-pbkdf2", "-md", digest, "-iter", str(iterations), *(["-a"] if armor else [])]
+    for size in (0, 1, 16, 47, 48, 100_003, 1_500_000):
+        plain = paint(size)
+        sealed = openssl_password(algorithm, plain, "-e", *flags)
+        assert run(formats.decrypt_stream, key, Options(algorithm=algorithm), sealed) == plain
+        source = io.BytesIO(sealed)
+        with formats.open(source, key, format="raw", options=options) as file:
+            assert file.raw.size == size
+            file.seek(size // 2)
+            assert file.read() == plain[size // 2 :]
+        ours = run(formats.encrypt_stream, key, options, plain)
+        assert (ours[:10] == b"U2FsdGVkX1") is armor
+        assert len(ours) == len(sealed)
+        assert openssl_password(algorithm, ours, "-d", *flags) == plain
+
+
+@needs_openssl
+def test_passwords_without_pbkdf2_are_refused_where_that_can_be_seen() -> None:
+    sealed = openssl_password("aes-256-cbc", paint(5000), "-e")
+    key = with_password.Password("correct horse")
+    with pytest.raises(FormatError, match="made without -pbkdf2"):
+        run(formats.decrypt_stream, key, Options(algorithm="aes-256-cbc"), sealed)
+    options = Options(algorithm="aes-256-cbc", iv=bytes(16))
+    for data in (sealed, openssl_password("aes-256-ctr", paint(5000), "-e", "-a")):
+        with pytest.raises(FormatError, match="begins with Salted__: `openssl enc` made it from a"):
+            run(formats.decrypt_stream, bytes(32), options, data)
 
 
 @needs_openssl

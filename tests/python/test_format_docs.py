@@ -18,7 +18,7 @@ def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cryptography")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     names: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, "docs/formats.md", "exec"), names)  # noqa: S102
@@ -29,6 +29,7 @@ def test_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert file.read() == plain
     with formats.open("bare", names["key"], format="raw", options=names["options"]) as file:
         assert file.read() == plain
+    assert names["start"] == plain[:16]
     assert names["numbers"].tobytes() == plain[4:4004]
     assert names["keyset"] == formats.Keyset.from_json(names["text"])
     assert len(names["keyset"].keys) == 2

@@ -11,7 +11,7 @@ import pytest
 import warpcipher as wc
 from format_cases import paint
 from warpcipher import InvalidTag, formats
-from warpcipher.formats import FormatError, Options, raw
+from warpcipher.formats import FormatError, Options, openssl, raw
 
 KEYS = {"aes-128": 16, "aes-192": 24, "aes-256": 32, "des": 8, "des-ede2": 16, "des-ede3": 24}
 AES_MODES = ("ecb", "cbc", "cfb", "cfb8", "ofb", "ctr")
@@ -288,3 +288,82 @@ def test_options_that_do_not_fit(changes: dict[str, object], complaint: str) -> 
 
 def test_no_repr_shows_the_iv_or_key() -> None:
     assert "\\x07" not in repr(Options(algorithm="aes-128-ctr", iv=b"\x07" * 16))
+
+
+PASSWORD = openssl.Password("a secret", iterations=2)
+
+
+def with_password(plain: bytes, **options: object) -> bytes:
+    out = io.BytesIO()
+    made = Options(algorithm="aes-128-cbc", **options)  # type: ignore[arg-type]
+    count = formats.encrypt_stream(io.BytesIO(plain), out, PASSWORD, format="raw", options=made)
+    assert count == len(out.getvalue())
+    return out.getvalue()
+
+
+def read_with_password(data: bytes) -> bytes:
+    out = io.BytesIO()
+    options = Options(algorithm="aes-128-cbc")
+    formats.decrypt_stream(io.BytesIO(data), out, PASSWORD, format="raw", options=options)
+    return out.getvalue()
+
+
+def test_base64_in_any_lines() -> None:
+    plain = paint(200_000)
+    text = with_password(plain, armor=True)
+    assert max(map(len, text.split(b"\n"))) == 64
+    bare = text.replace(b"\n", b"")
+    for other in (bare, bare + b"\n", text.replace(b"\n", b"\r\n"), bare[:100] + b" " + bare[100:]):
+        assert read_with_password(other) == plain
+    for bad in (bare[:-1], bare[:5000] + b"*" + bare[5001:], bare + b"AAAA", bare + b"==AAAA"):
+        with pytest.raises(FormatError, match=r"base64 is malformed|not a multiple"):
+            read_with_password(bad)
+    # Padding at the edge of what is decoded at a time.
+    with pytest.raises(FormatError, match="base64 is malformed"):
+        read_with_password(bare[: (1 << 16) - 6] + b"==" + bare[1 << 16 :])
+
+
+def test_every_cut_of_a_salted_file() -> None:
+    data = with_password(b"text")
+    assert (data[:8], len(data)) == (b"Salted__", 32)
+    for size in range(len(data)):
+        with pytest.raises(FormatError):
+            read_with_password(data[:size])
+        with pytest.raises(FormatError):
+            formats.open(
+                io.BytesIO(data[:size]),
+                PASSWORD,
+                format="raw",
+                options=Options(algorithm="aes-128-cbc"),
+            )
+
+
+@pytest.mark.parametrize(
+    ("key", "options", "says"),
+    [
+        (PASSWORD, {"algorithm": "aes-256-gcm"}, "openssl enc does not take aes-256-gcm"),
+        (PASSWORD, {"algorithm": "aes-256-xts"}, "openssl enc does not take aes-256-xts"),
+        (PASSWORD, {"algorithm": "aes-256-cbc", "iv": bytes(16)}, "the IV comes from the password"),
+        (PASSWORD, {}, "needs an algorithm"),
+        (bytes(16), {"algorithm": "aes-128-ecb", "armor": True}, "armor with a password"),
+    ],
+)
+def test_what_does_not_go_with_a_password(
+    key: object, options: dict[str, object], says: str
+) -> None:
+    made = Options(**options)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=says):
+        formats.encrypt_stream(io.BytesIO(), io.BytesIO(), key, format="raw", options=made)
+
+
+def test_passwords_are_checked_and_not_shown() -> None:
+    assert "a secret" not in repr(PASSWORD)
+    for arguments, says in (
+        (("",), "empty"),
+        (("x", "sha3"), "digest is 'sha3'"),
+        (("x", "sha256", 0), "iterations is 0"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            openssl.Password(*arguments)
+    with pytest.raises(TypeError, match="str or bytes, got int"):
+        openssl.Password(5)  # type: ignore[arg-type]

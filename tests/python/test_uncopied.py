@@ -53,6 +53,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     # A pickle would hold the secret in plain.
     "Identity": lambda: wc.formats.age.Identity(bytes(32)),
     "Passphrase": lambda: wc.formats.age.Passphrase("a secret"),
+    "Password": lambda: wc.formats.openssl.Password("a secret"),
     "SecretKey": lambda: wc.formats.crypt4gh.SecretKey(bytes(32)),
     "Keyset": wc.formats.Keyset.generate,
     "StreamingKey": lambda: wc.formats.Keyset.generate().primary,

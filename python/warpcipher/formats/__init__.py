@@ -39,6 +39,7 @@ from .stream import decrypt_stream, encrypt_stream
 if TYPE_CHECKING:
     from . import age as age
     from . import crypt4gh as crypt4gh
+    from . import openssl as openssl
     from .foreign import Foreign
     from .tink_keyset import TEMPLATES, Keyset
 
@@ -230,6 +231,7 @@ _LATER = {
     "age": "age",
     "crypt4gh": "crypt4gh",
     "foreign": "foreign",
+    "openssl": "openssl",
 }
 
 

@@ -39,7 +39,8 @@ class Options:
     algorithm: of `raw` alone: a name of `warpcipher.algorithms()`.
     iv:        of `raw` alone: bytes of the length that the algorithm takes; None for ECB.
     padding:   of `raw` alone: "pkcs7" or "none"; "auto" is PKCS#7 for ECB and CBC, as openssl pads.
-    armor:     of `age` alone: encrypt to ASCII text. Reading finds out by itself.
+    armor:     of `age`, and of `raw` with a password: encrypt to ASCII text. Reading finds out by
+               itself.
     """
 
     context: bytes = b""
@@ -66,7 +67,7 @@ class Options:
             "algorithm": (self.algorithm is not None, ": it belongs to format raw"),
             "iv": (self.iv is not None, ": it belongs to format raw"),
             "padding": (self.padding != "auto", ": it belongs to format raw"),
-            "armor": (self.armor, ": it belongs to format age"),
+            "armor": (self.armor, ": it belongs to format age, and raw with a password"),
         }
         for name, (is_given, hint) in given.items():
             if is_given and name not in own:

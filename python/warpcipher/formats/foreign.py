@@ -33,7 +33,7 @@ _GPG = Foreign("gpg", "an OpenPGP message", "gpg -d")
 _OPENSSL = Foreign(
     "openssl",
     "encrypted by `openssl enc` with a password",
-    "openssl enc -d, with the cipher and the options that it was encrypted with",
+    "warpcipher raw decrypt -p --algorithm NAME if it was made with -pbkdf2; else openssl enc -d",
 )
 _KEYS = Foreign("pem", "a PEM: a key or a certificate", "openssl pkey, openssl x509")
 _OPENS = "nothing: it opens files, with"

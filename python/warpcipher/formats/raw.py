@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bare ciphertext, as `openssl enc -K -iv`: the caller keeps algorithm, key and IV.
+"""Bare ciphertext, as `openssl enc -K -iv`: the caller keeps algorithm, key and IV. With a password
+in the place of the key it has a salt before it, as `openssl enc -pbkdf2` writes it (openssl.py).
 
 Only AEADs authenticate: otherwise a wrong key or a changed file yields garbage, not an error. A
 long file runs as a chain of one-shot messages; the IV of the next one follows from the last:
@@ -17,6 +18,7 @@ AEADs and XTS take the message whole, up to a limit.
 from __future__ import annotations
 
 import hmac
+import os
 from typing import TYPE_CHECKING
 
 import warpcipher as wc
@@ -30,11 +32,14 @@ from .base import (
     Options,
     PieceCipher,
     ReadAt,
+    Wrapper,
     key_bytes,
     wipe,
 )
 from .chunks import native_key, open_key
 from .layout import PIECE_SIZE, FormatError, Layout
+from .openssl import BASE64_MAGIC, MAGIC, SALT_SIZE, Base64Reader, Base64Writer, Password
+from .whole import Reader, Writer
 
 if TYPE_CHECKING:
     from .._types import Direction
@@ -54,8 +59,11 @@ def mode_of(info: wc.AlgorithmInfo) -> str:
 class _RawCipher(PieceCipher):
     """One file's algorithm, key and chaining value, in one direction."""
 
-    def __init__(self, key: object, options: Options, direction: Direction) -> None:
-        options.refuse_others("raw", "context", "algorithm", "iv", "padding")
+    def __init__(
+        self, key: object, options: Options, direction: Direction, salt: bytes = b""
+    ) -> None:
+        """salt: of the password that the key is."""
+        options.refuse_others("raw", "context", "algorithm", "iv", "padding", "armor")
         algorithm = options.algorithm
         if algorithm is None:
             raise ValueError("format raw needs an algorithm, such as aes-256-ctr")
@@ -63,6 +71,20 @@ class _RawCipher(PieceCipher):
         if info is None:
             raise ValueError(f"format raw has no algorithm {algorithm!r}")
         mode = mode_of(info)
+        self._password = isinstance(key, Password)
+        self.header = MAGIC + salt if self._password else b""
+        iv = options.iv
+        if isinstance(key, Password):
+            if mode in WHOLE_LIMITS:
+                raise ValueError(f"openssl enc does not take {algorithm}: give a key and an IV")
+            if iv is not None:
+                raise ValueError("the IV comes from the password: give none")
+            material = key.derive(salt, info.key_size + info.iv_size)
+            iv = bytes(material[info.key_size :]) or None
+            key = material[: info.key_size]
+            wipe(material)
+        elif options.armor:
+            raise ValueError("format raw takes armor with a password, not with a key")
         self._key: wc.Key | None = native_key(algorithm, key_bytes(key, (), "format raw"))
         self._algorithm = info.name
         self._mode = mode
@@ -70,7 +92,7 @@ class _RawCipher(PieceCipher):
         self._whole_blocks = info.whole_blocks
         self._direction = direction
         self._engine = options.engine
-        self._first_iv = self._iv = self._check_iv(options.iv, info)
+        self._first_iv = self._iv = self._check_iv(iv, info)
         self._context = options.context
         if options.context and not info.is_aead:
             raise ValueError(
@@ -83,7 +105,8 @@ class _RawCipher(PieceCipher):
         self._sealing = direction == "encrypt"
         limit = WHOLE_LIMITS.get(mode, CHUNK_SIZE)
         overhead = TAG_SIZE if info.is_aead else 0
-        self.layout = Layout(0, limit, overhead, limit, False, 1 if self.whole else 1 << 62)
+        size = len(self.header)
+        self.layout = Layout(size, limit, overhead, limit, False, 1 if self.whole else 1 << 62)
         if self.whole:
             self.piece = limit + (0 if self._sealing else overhead)
             self.capacity = limit + overhead
@@ -170,12 +193,11 @@ class _RawCipher(PieceCipher):
 
 
 class RawEncryptor(_RawCipher, Encryptor):
-    """Encrypts as `openssl enc` does; the header is empty."""
-
-    header = b""
+    """Encrypts as `openssl enc` does; the header is empty, but for a password's salt."""
 
     def __init__(self, key: object, options: Options) -> None:
-        super().__init__(key, options, "encrypt")
+        salt = os.urandom(SALT_SIZE) if isinstance(key, Password) else b""
+        super().__init__(key, options, "encrypt", salt)
 
     def process(self, data: memoryview, out: memoryview, *, final: bool) -> int:
         size = len(data)
@@ -199,8 +221,21 @@ class RawEncryptor(_RawCipher, Encryptor):
 class RawDecryptor(_RawCipher, Decryptor):
     """Decrypts what `openssl enc` wrote. Unauthenticated, AEADs excepted."""
 
-    def __init__(self, key: object, options: Options) -> None:
-        super().__init__(key, options, "decrypt")
+    def __init__(self, key: object, prefix: bytes, options: Options) -> None:
+        """prefix: the bytes that the file begins with, as many as a salt's header has."""
+        salted = prefix.startswith(MAGIC) and len(prefix) == len(MAGIC) + SALT_SIZE
+        if isinstance(key, Password) and not salted:
+            raise FormatError(
+                "the file does not begin with Salted__ and a salt: it was not made from a password "
+                "by `openssl enc`: give its key and IV"
+            )
+        if salted and not isinstance(key, Password):
+            raise FormatError(
+                "the file begins with Salted__: `openssl enc` made it from a password. Give that, "
+                "if it was made with -pbkdf2 (formats.openssl.Password, `raw decrypt -p`); else "
+                "`openssl enc -d` reads it"
+            )
+        super().__init__(key, options, "decrypt", prefix[len(MAGIC) :])
         self._ofb_ivs = {0: self._first_iv}
 
     def process(self, data: memoryview, out: memoryview, *, final: bool) -> int:
@@ -230,8 +265,14 @@ class RawDecryptor(_RawCipher, Decryptor):
         raise self._no_padding()
 
     def _no_padding(self) -> FormatError:
+        wrong = (
+            "wrong password, cipher, digest or iterations, made without -pbkdf2 (then `openssl enc "
+            "-d` reads it)"
+            if self._password
+            else "wrong key or IV"
+        )
         return FormatError(
-            "the last block has no PKCS#7 padding: wrong key or IV, damaged or cut file, or it was "
+            f"the last block has no PKCS#7 padding: {wrong}, damaged or cut file, or it was "
             "encrypted without padding"
         )
 
@@ -242,7 +283,7 @@ class RawDecryptor(_RawCipher, Decryptor):
         elif self._mode in ("ctr", "chacha20"):
             self._iv = self._counter(self._first_iv, position // self._block)
         elif self._mode in ("cbc", "cfb", "cfb8"):
-            self._iv = read_at(position - self._block, self._block)
+            self._iv = read_at(len(self.header) + position - self._block, self._block)
         elif self._mode == "ofb":
             self._iv = self._ofb_iv(chunk)
 
@@ -264,13 +305,14 @@ class RawDecryptor(_RawCipher, Decryptor):
         if self.whole:
             self._check_whole(file_size)
             return file_size - self.layout.overhead
+        file_size -= (start := len(self.header))
         self._check_blocks(file_size)
         if not self._padded:
             return file_size
         if not file_size:
             raise self._no_padding()
         block = self._block
-        tail = read_at(max(0, file_size - 2 * block), min(file_size, 2 * block))
+        tail = read_at(start + max(0, file_size - 2 * block), min(file_size, 2 * block))
         iv = b"" if self._mode == "ecb" else (self._first_iv + tail[:-block])[-block:]
         last = bytearray(block)
         self._run(iv, tail[-block:], last)
@@ -280,8 +322,8 @@ class RawDecryptor(_RawCipher, Decryptor):
 
 
 class Raw(Format):
-    """`raw`; the key is the algorithm's, options `algorithm` and `iv` (none for ECB) are
-    required."""
+    """`raw`; the key is the algorithm's, options `algorithm` and `iv` (none for ECB) are required;
+    or the key is a `Password` of openssl.py, and there is no IV."""
 
     name = "raw"
     description = "bare ciphertext as openssl enc -K -iv writes it: unauthenticated, AEADs excepted"
@@ -289,6 +331,7 @@ class Raw(Format):
     extension = ".enc"
     authenticated = False
     binds_chunks = False
+    unwrap_size = len(BASE64_MAGIC)
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
         return RawEncryptor(key, options)
@@ -297,7 +340,13 @@ class Raw(Format):
         return Candidate(self.name, "any bytes can be bare ciphertext")
 
     def probe_size(self, key: object, options: Options, prefix: Buffer = b"") -> int:
-        return 0
+        return len(MAGIC) + SALT_SIZE
 
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
-        return RawDecryptor(key, options)
+        return RawDecryptor(key, bytes(prefix[: len(MAGIC) + SALT_SIZE]), options)
+
+    def unwrapped(self, prefix: bytes, reader: Reader) -> Reader | None:
+        return Base64Reader(reader) if prefix.startswith(BASE64_MAGIC) else None
+
+    def wrapped(self, writer: Writer, options: Options) -> Wrapper | None:
+        return Base64Writer(writer) if options.armor else None

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that `openssl enc -pbkdf2` makes from a password, for the format raw.
+
+    "Salted__" | salt 8 | bare ciphertext                 with -a: base64 of that, in lines of 64
+
+    key || IV = PBKDF2-HMAC(digest, password, salt, iterations)
+
+Nothing in a file says which cipher, digest and number of iterations it has. Without -pbkdf2 openssl
+derives key and IV by EVP_BytesToKey, which is one hash a try: such files are neither read nor
+written.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from dataclasses import dataclass, field
+
+from .._uncopied import Uncopied
+from .base import Wrapper
+from .layout import FormatError
+from .whole import Reader, Writer, read_whole, write_whole
+
+MAGIC = b"Salted__"
+BASE64_MAGIC = b"U2FsdGVkX1"
+SALT_SIZE = 8
+DIGESTS = ("sha256", "sha512", "sha384", "sha224", "sha1", "md5")
+COLUMNS = 64
+LINE = COLUMNS * 3 // 4
+"""Bytes that a line holds."""
+BLOCK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Password(Uncopied):
+    """A password of `openssl enc -pbkdf2`. text: str (UTF-8) or bytes; digest: -md; iterations:
+    -iter. The defaults are openssl's, and 10,000 iterations are few: take 600,000 where both sides
+    can."""
+
+    text: str | bytes = field(repr=False)
+    digest: str = "sha256"
+    iterations: int = 10_000
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, (str, bytes)):
+            raise TypeError(f"a password is str or bytes, got {type(self.text).__name__}")
+        if not self.text:
+            raise ValueError("the password is empty")
+        if self.digest not in DIGESTS:
+            raise ValueError(f"digest is {self.digest!r}: expected one of {', '.join(DIGESTS)}")
+        if not 1 <= self.iterations < 1 << 31:
+            raise ValueError(f"iterations is {self.iterations}: expected 1 to 2^31 - 1")
+
+    def derive(self, salt: bytes, size: int) -> bytearray:
+        """Key and IV: PBKDF2 of RFC 8018."""
+        text = self.text.encode() if isinstance(self.text, str) else self.text
+        return bytearray(hashlib.pbkdf2_hmac(self.digest, text, salt, self.iterations, size))
+
+
+class Base64Writer(Wrapper):
+    """Writes a file as `openssl enc -a` does."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._rest = bytearray()
+        self._count = 0
+
+    def write(self, data: memoryview, /) -> int:
+        self._rest += data
+        whole = len(self._rest) - len(self._rest) % LINE
+        self._put(bytes(self._rest[:whole]))
+        del self._rest[:whole]
+        return len(data)
+
+    def finish(self) -> int:
+        self._put(bytes(self._rest))
+        self._rest.clear()
+        return self._count
+
+    def _put(self, data: bytes) -> None:
+        text = base64.b64encode(data)
+        lines = [text[i : i + COLUMNS] + b"\n" for i in range(0, len(text), COLUMNS)]
+        write_whole(self._writer, memoryview(b"".join(lines)))
+        self._count += len(text) + len(lines)
+
+
+class Base64Reader:
+    """The file inside of base64, in lines of any length."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._block = memoryview(bytearray(BLOCK))
+        self._text = b""
+        self._decoded = memoryview(b"")
+        self._at_end = False
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        while not self._decoded and not self._at_end:
+            self._decode()
+        count = min(len(buffer), len(self._decoded))
+        buffer[:count] = self._decoded[:count]
+        self._decoded = self._decoded[count:]
+        return count
+
+    def _decode(self) -> None:
+        count = read_whole(self._reader, self._block)
+        self._at_end = count < BLOCK
+        text = self._text + b"".join(bytes(self._block[:count]).split())
+        # The last four characters may have padding: they wait until all is read.
+        whole = len(text) if self._at_end else max(len(text) - 4, 0) // 4 * 4
+        part, self._text = text[:whole], text[whole:]
+        try:
+            if not self._at_end and b"=" in part:
+                raise binascii.Error
+            self._decoded = memoryview(base64.b64decode(part, validate=True))
+        except binascii.Error:
+            raise FormatError(
+                "the base64 is malformed: it was cut, goes on after its padding, or has characters "
+                "that are not base64"
+            ) from None
