@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import warpcipher as wc
 from cli_support import COMMAND, make_key, names, run, run_json
-from warpcipher.cli import conflicts
+from warpcipher.cli import conflicts, errors, outputs
 
 KEEPING = "which is never overwritten"
 
@@ -252,6 +252,21 @@ def test_one_file_of_two_names_is_one_output(folder: Path) -> None:
 
 
 # The same, found only when the first file is there.
+def test_a_file_is_kept_only_while_it_is_there(folder: Path) -> None:
+    """Another file may have the inode of one that was removed."""
+    kept = outputs.Kept()
+    for name in ("a", "b"):
+        (folder / name).write_bytes(b"")
+    status = (folder / "a").stat()
+    kept.add((status.st_dev, status.st_ino), "an output of this run", str(folder / "a"))
+    with pytest.raises(errors.CliError, match="a is an output of this run, which is never"):
+        kept.refuse(status, "a")
+    (folder / "a").unlink()
+    kept.refuse(status, "a")
+    (folder / "b").rename(folder / "a")
+    kept.refuse(status, "a")
+
+
 LATE_NAME = """
 import os
 rename = os.rename

@@ -4,6 +4,7 @@ nothing is decrypted. Peers reproduce the contexts."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import io
 import json
@@ -458,3 +459,64 @@ def test_a_model_in_an_encrypted_folder_loads(tmp_path: Path) -> None:
             for name, tensor in tensors.items():
                 assert (loaded[name] == tensor).all()
                 assert (model.get_tensor(name) == tensor).all()
+
+
+def test_what_a_tree_keeps_and_what_it_does_not(tmp_path: Path) -> None:
+    """Holes and the sticky bit stay; the run says once that hard links and attributes do not."""
+    make_key(tmp_path)
+    (tmp_path / "t/sticky").mkdir(parents=True)
+    (tmp_path / "t/sticky").chmod(0o1777)
+    with (tmp_path / "t/sparse").open("wb") as file:
+        file.write(b"begin")
+        file.seek(5_000_000)
+        file.write(b"middle" * 1000)
+        file.truncate(10_000_123)
+    done = run("encrypt", "--key", "key", "t", cwd=tmp_path)
+    assert done.stderr == b""
+    run("decrypt", "--key", "key", "t.cobblestone", "-o", "back", cwd=tmp_path)
+    assert content_of(tmp_path / "back") == content_of(tmp_path / "t")
+    if (tmp_path / "t/sparse").stat().st_blocks * 512 < 10_000_000:
+        assert (tmp_path / "back/sparse").stat().st_blocks * 512 < 100_000
+    os.link(tmp_path / "t/sparse", tmp_path / "t/same")
+    try:
+        os.setxattr(tmp_path / "t/sparse", "user.note", b"x")
+    except OSError:
+        pytest.skip("no extended attributes here")
+    done = run("encrypt", "--key", "key", "--update", "t", cwd=tmp_path)
+    assert done.stderr.startswith(
+        b"warpcipher: warning: t: its encrypted tree does not keep hard links of 2 files, extended "
+        b"attributes and access lists of 2 files: a tar archive does\n"
+    )
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="no setpriv")
+def test_read_only_folders_are_written_again(tree: Path) -> None:
+    """The run opens them, and gives them their permissions again."""
+    drop = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+    as_user = drop if os.geteuid() == 0 else ()
+    for name in ("sub/deep", "sub", ""):
+        (tree / "t" / name).chmod(0o555)
+    options = ("--key", "key", "t", "-o", "o")
+    back = ("decrypt", "--key", "key", "o", "-o", "back")
+    try:
+        for again in ((), ("--force",), ("--update",)):
+            (tree / "t/sub/a").write_bytes(os.urandom(5))
+            run("encrypt", *options, *again, cwd=tree, prefix=as_user)
+            run(*back, *again, cwd=tree, prefix=as_user)
+            assert content_of(tree / "back") == content_of(tree / "t")
+            assert stat.S_IMODE((tree / "o/sub").stat().st_mode) == 0o555
+    finally:
+        for path in (tree / "t", tree / "o", tree / "back"):
+            subprocess.run(["chmod", "-R", "u+w", path], check=False)
+
+
+def test_two_runs_on_one_tree(tree: Path) -> None:
+    descriptor = os.open(sealed(tree), os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        done = run("encrypt", "--force", "--key", "key", "t", cwd=tree, expect=4)
+        assert b"another run writes to t.cobblestone: wait until it has ended" in done.stderr
+        run("check", "--key", "key", "t.cobblestone", cwd=tree)
+    finally:
+        os.close(descriptor)
+    run("encrypt", "--force", "--key", "key", "t", cwd=tree)

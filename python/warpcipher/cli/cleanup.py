@@ -86,3 +86,4 @@ def remove_unfinished() -> None:
     for name in list(unfinished):
         remove(name)
     folders.remove_empty()
+    folders.close_opened()

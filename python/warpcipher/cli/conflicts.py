@@ -21,7 +21,7 @@ from warpcipher._tree_names import NAME, root_above
 from .errors import counted, shown, usage, warn
 from .folders import Identity, identity_of, not_a_folder
 from .jobs import Place, Plan
-from .outputs import never_overwritten, not_a_file
+from .outputs import Kept, not_a_file
 
 T = TypeVar("T")
 
@@ -64,12 +64,13 @@ class Folders:
         return made
 
 
-def refuse(plan: Plan, key_files: Iterable[str], *, in_place: bool = False) -> dict[Identity, str]:
-    """Raises CliError for such a run. Returns what no output may replace, by identity, and what an
-    error calls it. in_place: outputs are to replace their inputs."""
-    kept = {} if in_place else _inputs(plan)
+def refuse(plan: Plan, key_files: Iterable[str], kept: Kept, *, in_place: bool = False) -> None:
+    """Raises CliError for such a run. Adds to `kept` what no output may replace. in_place: outputs
+    are to replace their inputs."""
+    if not in_place:
+        _keep_inputs(plan, kept)
     for key_file in key_files:
-        kept.update(dict.fromkeys(_identities(key_file), "the key file"))
+        _keep(kept, key_file, "the key file")
     folders = Folders()
     entries: dict[Entry, str] = {}
     existing: dict[Identity, str] = {}
@@ -91,32 +92,30 @@ def refuse(plan: Plan, key_files: Iterable[str], *, in_place: bool = False) -> d
             status = os.stat(job.target.real, follow_symlinks=False)
         except OSError:
             continue
-        identity = identity_of(status)
-        if identity in kept:
-            raise never_overwritten(path, kept[identity])
+        kept.refuse(status, path)
         if stat.S_ISDIR(status.st_mode):
             raise not_a_file(path)
         # A file with one link has one name, however spelt: some file systems take A for a.
         if status.st_nlink == 1:
-            _take(existing, identity, source, path)
-    return kept
+            _take(existing, identity_of(status), source, path)
 
 
-def _inputs(plan: Plan) -> dict[Identity, str]:
-    kept: dict[Identity, str] = {}
+def _keep_inputs(plan: Plan, kept: Kept) -> None:
     for job in plan.jobs:
         what = _shown_source(job.source)
         if job.source is None:
             status = os.fstat(0)
             if stat.S_ISREG(status.st_mode):
-                kept[identity_of(status)] = what
-        elif (
-            job.status is not None and job.source.beneath
-        ):  # a regular file of a tree, which is no link
-            kept[identity_of(job.status)] = f"the input {what}"
+                kept.add(identity_of(status), what, None)
+        elif job.status is not None and job.source.beneath:  # a regular file, which is no link
+            kept.add(identity_of(job.status), f"the input {what}", job.source.path)
         else:
-            kept.update(dict.fromkeys(_identities(job.source.path), f"the input {what}"))
-    return kept
+            _keep(kept, job.source.path, f"the input {what}")
+
+
+def _keep(kept: Kept, path: str, what: str) -> None:
+    for identity in _identities(path):
+        kept.add(identity, what, path)
 
 
 def _identities(path: str) -> set[Identity]:
@@ -130,10 +129,10 @@ def _identities(path: str) -> set[Identity]:
     return found
 
 
-def _check_standard_output(kept: dict[Identity, str]) -> None:
+def _check_standard_output(kept: Kept) -> None:
     status = os.fstat(1)
-    if stat.S_ISREG(status.st_mode) and identity_of(status) in kept:
-        raise never_overwritten("standard output", kept[identity_of(status)])
+    if stat.S_ISREG(status.st_mode):
+        kept.refuse(status, "standard output")
 
 
 def _shown_source(source: Place | None) -> str:

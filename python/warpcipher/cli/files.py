@@ -42,6 +42,8 @@ class InputFile:
         self.is_regular = kind == stat.S_IFREG
         self.size = status.st_size if self.is_regular else None
         self.mode = status.st_mode & 0o777 if self.is_regular else None
+        # Fewer blocks of 512 bytes than it has bytes for: it has holes.
+        self.has_holes = self.is_regular and status.st_blocks * 512 < status.st_size
         self.times = (status.st_atime_ns, status.st_mtime_ns) if self.is_regular else None
         # Standard input may stand in the middle of a file.
         self._start = os.lseek(descriptor, 0, os.SEEK_CUR) if self.is_regular else 0

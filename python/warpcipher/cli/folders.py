@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .errors import CliError, shown, usage
+from .errors import CliError, SystemRefusedError, shown, usage
 
 Identity = tuple[int, int]
 """Device and inode: what a file or folder is, whatever its name."""
@@ -27,8 +28,20 @@ class _Made(NamedTuple):
     identity: Identity
 
 
+class _Opened(NamedTuple):
+    place: _Place
+    identity: Identity
+    mode: int
+
+
 _made: dict[str, _Made] = {}
 """The folders that this run made, by path, in the order of making."""
+_opened: dict[str, _Opened] = {}
+"""The folders that are writable only for the run, by path, outer ones first."""
+_locked: list[int] = []
+"""Descriptors of the trees that no other run may write to now."""
+WRITING = stat.S_IRWXU
+"""Permissions of the owner that writing in a folder takes."""
 
 
 def identity_of(status: os.stat_result) -> Identity:
@@ -38,10 +51,12 @@ def identity_of(status: os.stat_result) -> Identity:
 def open_folder(base: str, parts: tuple[str, ...], *, create: bool = False) -> int:
     """A descriptor of the folder base/parts[0]/... . Only `base` may be a symbolic link.
 
-    create: makes the folders that are missing, for the owner alone.
+    create: makes the folders that are missing, for the owner alone, and lets the run write in all.
     """
     folder = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     path = base
+    if create:
+        open_for_run(folder, base, (), path)
     for depth, part in enumerate(parts, 1):
         path = os.path.join(path, part)
         try:
@@ -55,6 +70,8 @@ def open_folder(base: str, parts: tuple[str, ...], *, create: bool = False) -> i
         finally:
             os.close(folder)
         folder = below
+        if create:
+            open_for_run(folder, base, parts[:depth], path)
     return folder
 
 
@@ -116,10 +133,59 @@ def finish(
     try:
         if made is None or identity_of(os.fstat(folder)) == made.identity:
             os.fchmod(folder, mode)
+            _opened.pop(path, None)
             if times is not None:
                 os.utime(folder, ns=times)
     finally:
         os.close(folder)
+
+
+def lock(path: str) -> None:
+    """Keeps other runs from writing to a tree until this one ends, where the file system has locks.
+    Raises CliError where another run writes to it."""
+    import fcntl
+
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    _locked.append(descriptor)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise SystemRefusedError(
+            f"another run writes to {shown(path)}: wait until it has ended"
+        ) from None
+    except OSError:
+        return
+
+
+def made(path: str) -> bool:
+    """Whether this run made the folder."""
+    return path in _made
+
+
+def open_for_run(folder: int, base: str, parts: tuple[str, ...], path: str) -> None:
+    """Lets the run write in a folder of its output whose permissions do not, until it ends."""
+    status = os.fstat(folder)
+    if status.st_mode & WRITING == WRITING or path in _opened:
+        return
+    with contextlib.suppress(PermissionError):  # it is another user's: what follows says so
+        with _signals_wait():
+            _opened[path] = _Opened(_Place(base, parts), identity_of(status), status.st_mode)
+            os.fchmod(folder, stat.S_IMODE(status.st_mode) | WRITING)
+        return
+    del _opened[path]
+
+
+def close_opened() -> None:
+    """Gives the folders that were opened for the run their permissions again."""
+    while _opened:
+        _, ((base, parts), identity, mode) = _opened.popitem()
+        with contextlib.suppress(OSError):
+            folder = open_folder(base, parts)
+            try:
+                if identity_of(os.fstat(folder)) == identity:
+                    os.fchmod(folder, stat.S_IMODE(mode))
+            finally:
+                os.close(folder)
 
 
 def remove_empty() -> None:
@@ -138,4 +204,7 @@ def remove_empty() -> None:
 
 def forget() -> None:
     """The run is over: what it made stays."""
+    close_opened()
     _made.clear()
+    while _locked:
+        os.close(_locked.pop())

@@ -20,7 +20,6 @@ import contextlib
 import os
 import stat
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -28,7 +27,7 @@ from warpcipher._tree_names import NAME
 
 from . import files, folders
 from .errors import CliError, shown, translate, usage
-from .outputs import OutputFile, real_target
+from .outputs import Kept, OutputFile, real_target
 
 STANDARD = "-"
 
@@ -306,7 +305,7 @@ def _walk(
             try:
                 status = os.fstat(folder)
                 tree.folders["/".join((*above, *parts))] = Attributes(
-                    status.st_mode & 0o777, (status.st_atime_ns, status.st_mtime_ns)
+                    status.st_mode & 0o3777, (status.st_atime_ns, status.st_mtime_ns)
                 )
                 _look(tree, folder, root, above, parts, waiting, naming)
             finally:
@@ -379,7 +378,7 @@ def open_source(place: Place | None) -> files.InputFile:
         raise
 
 
-def open_target(place: Place, *, force: bool, kept: Mapping[folders.Identity, str]) -> OutputFile:
+def open_target(place: Place, *, force: bool, kept: Kept) -> OutputFile:
     """Opens an output under its temporary name. Raises CliError where it may not be replaced."""
     folder = folders.open_folder(place.base, place.parts[:-1], create=place.beneath)
     return OutputFile(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
 
 from warpcipher._new_file import unfinished
 
@@ -14,7 +13,7 @@ from . import folders
 from .cleanup import remove
 from .files import named
 from .jobs import Place
-from .outputs import check_target
+from .outputs import Kept, check_target
 
 
 def _target(folder: int, name: str) -> str | None:
@@ -39,7 +38,7 @@ def make(
     *,
     force: bool,
     update: bool,
-    kept: Mapping[folders.Identity, str],
+    kept: Kept,
 ) -> None:
     """Makes a link, where it is not there. force: it may replace a file or another link; update:
     another link alone.

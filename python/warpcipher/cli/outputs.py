@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+# The names are text that the user gave, as everywhere here:
+# ruff: noqa: PTH116
 """Outputs of the commands: files that get their names when they are whole (`_new_file`), where the
 user lets them."""
 
@@ -6,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
 
 from warpcipher._descriptors import written
 from warpcipher._new_file import NewFile, target_of
@@ -17,11 +18,42 @@ from .files import default_mode, named
 from .folders import Identity, identity_of, open_folder
 
 
+class Kept:
+    """Files that no output of a run may replace: its key, its inputs, its outputs.
+
+    They are known by device and inode, which holds while they are there: another file may have the
+    numbers of one that was removed.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Identity, tuple[str, str | None]] = {}
+
+    def add(self, identity: Identity, what: str, path: str | None) -> None:
+        """what: its name in errors. path: None for a standard stream, which stays."""
+        self._known[identity] = what, path
+
+    def refuse(self, status: os.stat_result, target: str) -> None:
+        """Raises CliError where `target`, whose status this is, is one of them."""
+        identity = identity_of(status)
+        what, path = self._known.get(identity, ("", ""))
+        if what and (path is None or _stands_for(path, identity)):
+            raise usage(f"{shown(target)} is {what}, which is never overwritten")
+
+
+def _stands_for(path: str, identity: Identity) -> bool:
+    try:
+        return identity in (identity_of(os.stat(path)), identity_of(os.lstat(path)))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:  # such as a path that is too long
+        return True
+
+
 class OutputFile(NewFile):
     """A file that gets its name from `commit`, and vanishes without it. head: its first bytes.
 
     folder: descriptor of its folder, which the object closes. force: it may replace a regular file.
-    kept: what it may not replace all the same, and what an error calls it. beneath: it belongs to a
+    kept: what it may not replace all the same. beneath: it belongs to a
     tree, where a symbolic link is replaced and not written through.
     """
 
@@ -32,7 +64,7 @@ class OutputFile(NewFile):
         path: str,
         *,
         force: bool,
-        kept: Mapping[Identity, str] | None = None,
+        kept: Kept | None = None,
         beneath: bool = False,
     ) -> None:
         self.count = 0
@@ -89,6 +121,30 @@ class OutputFile(NewFile):
         )
 
 
+class WithHoles:
+    """Writes to an output, and leaves out blocks of zeros, which take no room on the disk."""
+
+    BLOCK = 4096
+    _ZEROS = bytes(BLOCK)
+
+    def __init__(self, output: OutputFile) -> None:
+        self._output = output
+
+    def write(self, data: memoryview, /) -> int:
+        done = 0
+        while done < len(data):
+            end = done + self.BLOCK - self._output.count % self.BLOCK
+            if data[done:end] == self._ZEROS:
+                os.ftruncate(self._output.fileno(), self._output.count + self.BLOCK)
+                self._output.passed(self.BLOCK)
+                done = end
+                continue
+            while end < len(data) and data[end : end + self.BLOCK] != self._ZEROS:
+                end += self.BLOCK
+            done += self._output.write(data[done:end])
+        return done
+
+
 def open_output(path: str, *, force: bool) -> OutputFile:
     """The output of a command that has one name for it and no inputs."""
     base, name = real_target(path)
@@ -109,7 +165,7 @@ def check_target(
     path: str,
     *,
     force: bool,
-    kept: Mapping[Identity, str] | None,
+    kept: Kept | None,
     beneath: bool = False,
 ) -> None:
     """Raises CliError where the output may not take its name."""
@@ -119,8 +175,8 @@ def check_target(
         return
     if stat.S_ISDIR(status.st_mode):
         raise not_a_file(path)
-    if kept is not None and identity_of(status) in kept:
-        raise never_overwritten(path, kept[identity_of(status)])
+    if kept is not None:
+        kept.refuse(status, path)
     if not (stat.S_ISREG(status.st_mode) or (beneath and stat.S_ISLNK(status.st_mode))):
         # keygen, bench and lab, which keep nothing, have no way to write to standard output.
         hint = f": write to it with `-o - > {shown(path)}`" if kept is not None else ""
@@ -135,7 +191,3 @@ def exists(path: str) -> CliError:
 
 def not_a_file(path: str) -> CliError:
     return usage(f"{shown(path)} is a directory, and the output is a file")
-
-
-def never_overwritten(path: str, what: str) -> CliError:
-    return usage(f"{shown(path)} is {what}, which is never overwritten")

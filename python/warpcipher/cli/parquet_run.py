@@ -16,7 +16,7 @@ import click
 
 from . import cleanup, completion, conflicts, files, folders, jobs, keys
 from .errors import CliError, complain, counted, shown, translate, usage
-from .outputs import OutputFile
+from .outputs import Kept, OutputFile
 from .progress import Progress, on_terminal
 from .report import Report, Result
 
@@ -150,9 +150,9 @@ class Run:
         report = Report()
         try:
             plan = jobs.make_plan(self.paths, self.output, _Naming())
-            kept: dict[folders.Identity, str] = {}
-            for path in self.key_files:
-                kept |= conflicts.refuse(plan, [path] if path else [], in_place=self._in_place)
+            kept = Kept()
+            secrets = [path for path in self.key_files if path]
+            conflicts.refuse(plan, secrets, kept, in_place=self._in_place)
             for path, failure in plan.failures:
                 report.fail(path, failure, complain)
             for path, reason in plan.skipped:
@@ -174,9 +174,7 @@ class Run:
         if report.failures:
             raise click.exceptions.Exit(report.failures[0][1].exit_code)
 
-    def _run_all(
-        self, plan: jobs.Plan, work: Work, kept: dict[folders.Identity, str], report: Report
-    ) -> None:
+    def _run_all(self, plan: jobs.Plan, work: Work, kept: Kept, report: Report) -> None:
         watched = on_terminal() and not self.quiet
         sizes = [_size(job) for job in plan.jobs]
         with Progress(sum(sizes), visible=watched) as progress:
@@ -196,9 +194,7 @@ class Run:
                         progress.say(result.summary())
                 progress.next_file(size)
 
-    def _one(
-        self, job: jobs.Job, work: Work, kept: dict[folders.Identity, str], progress: Progress
-    ) -> Result:
+    def _one(self, job: jobs.Job, work: Work, kept: Kept, progress: Progress) -> Result:
         start = time.perf_counter()
         with jobs.open_source(job.source) as source:
             file = io.FileIO(source.descriptor, closefd=False)
@@ -210,7 +206,7 @@ class Run:
                 work(file, target, progress.at)
                 target.commit(source.mode)
             if isinstance(target, OutputFile):
-                kept[target.identity] = "an output of this run"
+                kept.add(target.identity, "an output of this run", target.path)
             size = os.fstat(source.descriptor).st_size
             seconds = time.perf_counter() - start
             return Result(

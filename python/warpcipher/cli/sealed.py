@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from warpcipher._tree_names import JOURNAL, NAME
 
 from . import folders
 from .errors import NotAuthenticError, shown
-from .outputs import OutputFile
+from .outputs import Kept, OutputFile
 
 if TYPE_CHECKING:
     from warpcipher.formats import Format, Options
@@ -76,9 +75,7 @@ class Sealed:
                 "changed: nothing of the tree is trusted"
             ) from None
 
-    def write(
-        self, root: str, manifest: Manifest, kind: str, kept: Mapping[folders.Identity, str]
-    ) -> None:
+    def write(self, root: str, manifest: Manifest, kind: str, kept: Kept) -> None:
         """Gives a tree its manifest or journal, in the place of the one that it has."""
         from warpcipher.formats import encrypt_stream
         from warpcipher.formats.trees import options_of_manifest

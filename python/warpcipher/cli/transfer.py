@@ -25,7 +25,7 @@ from .errors import (
     warn,
 )
 from .files import InputFile
-from .outputs import OutputFile
+from .outputs import Kept, OutputFile
 from .progress import Progress, on_terminal
 from .recipients import Holder
 from .report import Report, Result
@@ -57,7 +57,7 @@ class Transfer:
         self._format = formats.resolve(settings.format_name, self._key)
         self._sealed = Sealed(self._key, self._format, self._options)
         self._report = Report()
-        self._kept: dict[folders.Identity, str] = {}
+        self._kept = Kept()
         self._trees = Trees(settings, self._sealed, self._report, self._kept, task)
         self._replace: set[jobs.Job] = set()
         self._came_out = False
@@ -155,7 +155,7 @@ class Transfer:
             self._refuse_terminal(plan)
             conflicts.refuse_in_trees(plan, encrypt=self._encrypt)
             secrets = (settings.key.path, *settings.people.paths)
-            self._kept.update(conflicts.refuse(plan, [path for path in secrets if path]))
+            conflicts.refuse(plan, [path for path in secrets if path], self._kept)
         if self._encrypt:
             conflicts.warn_of_encrypted(plan, self._format.extension)
         self._warn_unauthenticated()
@@ -248,7 +248,7 @@ class Transfer:
                 try:
                     self._stream(
                         source,
-                        target,
+                        self._trees.sink(job, target),
                         self._key,
                         format=self._format.name,
                         options=self._trees.options_of(job, source),
@@ -262,7 +262,7 @@ class Transfer:
                 target.commit(*self._trees.attributes(job, source))
             if isinstance(target, OutputFile):
                 # Where names are not told apart by their case, another may be this file's, too.
-                self._kept[target.identity] = "an output of this run"
+                self._kept.add(target.identity, "an output of this run", target.path)
                 self._trees.add(job, source, target)
             if change := source.change():
                 progress.say(

@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from warpcipher._tree_names import NAME, is_own, names_of, root_above
 
 from . import files, folders, jobs
-from .errors import CliError, NotAuthenticError, complain, counted, shown, translate, usage
-from .outputs import OutputFile, exists
+from .errors import (
+    CliError,
+    NotAuthenticError,
+    SystemRefusedError,
+    complain,
+    counted,
+    shown,
+    translate,
+    usage,
+    warn,
+)
+from .outputs import Kept, OutputFile, WithHoles, exists
 from .report import Report
 from .sealed import Sealed
 from .settings import Settings
@@ -24,8 +34,37 @@ if TYPE_CHECKING:
 
     from .trees import Growing, Whole
 
+Target: TypeAlias = "OutputFile | files.StandardOutput | files.Nowhere"
+
 DEFAULT_FOLDER_MODE = 0o777
+KEPT_BY_COPIES = ("user.", "system.posix_acl_")
+"""Extended attributes that users set; those of the system, such as security.selinux, are not."""
 DIFFERS = "its output exists and differs"
+
+
+def _tell_what_is_lost(tree: jobs.Tree) -> None:
+    """Says once what an encrypted tree does not keep of its files."""
+    linked = owned = extended = 0
+    for job in tree.jobs:
+        if job.status is None or job.source is None:
+            continue
+        linked += job.status.st_nlink > 1
+        owned += job.status.st_uid != os.geteuid()
+        with contextlib.suppress(OSError):
+            names = os.listxattr(job.source.path, follow_symlinks=False)
+            extended += any(name.startswith(KEPT_BY_COPIES) for name in names)
+    parts = [
+        f"{what} of {counted(count, 'file')}"
+        for what, count in (
+            ("hard links", linked),
+            ("owners", owned),
+            ("extended attributes and access lists", extended),
+        )
+        if count
+    ]
+    if parts:
+        name = shown(tree.source or tree.target)
+        warn(f"{name}: its encrypted tree does not keep {', '.join(parts)}: a tar archive does")
 
 
 class Trees:
@@ -36,7 +75,7 @@ class Trees:
         settings: Settings,
         sealed: Sealed,
         report: Report,
-        kept: dict[folders.Identity, str],
+        kept: Kept,
         task: Literal["encrypt", "decrypt", "check"],
     ) -> None:
         self._settings = settings
@@ -45,6 +84,7 @@ class Trees:
         self._kept = kept
         self._encrypt = task == "encrypt"
         self._check = task == "check"
+        self._locked: set[str] = set()
         self._growing: dict[jobs.Tree | None, Growing] = {}
         self._whole: dict[jobs.Tree | None, Whole] = {}
 
@@ -72,6 +112,10 @@ class Trees:
         """Finds what trees have of a manifest. One that does not match is left out of the run."""
         if not plan.trees:
             return
+        for tree in plan.trees:
+            if not self._check and os.path.isdir(tree.target):
+                folders.lock(tree.target)
+                self._locked.add(tree.target)
         from .trees import Growing, Whole
 
         for tree in plan.trees:
@@ -97,6 +141,7 @@ class Trees:
                     "from new ones: take --no-manifest, or another format"
                 )
             elif self._encrypt:
+                _tell_what_is_lost(tree)
                 growing = Growing(tree, self._sealed, self._kept)
                 growing.check_target(replaces=self._settings.force or self._settings.goes_on)
                 self._growing[tree] = growing
@@ -153,7 +198,17 @@ class Trees:
             folders.make_folder(plan.folder)
         for tree in plan.trees:
             if not self._is_left_out(tree):
-                folders.make_folder(tree.target)
+                self._make_root(tree.target)
+
+    def _make_root(self, path: str) -> None:
+        if path not in self._locked:
+            folders.make_folder(path)
+            folders.lock(path)
+            if not folders.made(path):  # it was not there when the run began
+                raise SystemRefusedError(
+                    f"another run made {shown(path)} meanwhile: run this again"
+                )
+        os.close(folders.open_folder(path, (), create=True))
 
     def _is_left_out(self, tree: jobs.Tree) -> bool:
         return self._binds(tree) and tree not in self._growing and tree not in self._whole
@@ -185,6 +240,16 @@ class Trees:
             entry = self._whole[job.tree].files[job.name]
             return entry.mode, (entry.mtime, entry.mtime)
         return source.mode, source.times
+
+    def sink(self, job: jobs.Job, target: Target) -> Target | WithHoles:
+        """What the plaintext of a file is written to: holes stay holes."""
+        if (
+            job.tree in self._whole
+            and isinstance(target, OutputFile)
+            and self._whole[job.tree].files[job.name].holes
+        ):
+            return WithHoles(target)
+        return target
 
     def check_size(self, job: jobs.Job, count: int) -> None:
         """Compares the bytes of plaintext of a file of a tree with its manifest's. Raises
@@ -234,7 +299,7 @@ class Trees:
                 tuple(name.split("/")) if name else (),
                 mode if preserve else files.default_mode(DEFAULT_FOLDER_MODE),
                 times if preserve else None,
-                always=self._settings.goes_on,
+                always=self._settings.goes_on or self._settings.force,
             )
 
     def _make_links(self, tree: jobs.Tree) -> None:

@@ -13,7 +13,6 @@ import contextlib
 import errno
 import os
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +22,7 @@ from warpcipher.formats.trees import Entry, Manifest, head_of, open_regular
 from . import folders
 from .errors import NotAuthenticError, counted, shown, translate, usage
 from .jobs import Attributes, Job, Naming, Tree, find_tree
-from .outputs import OutputFile
+from .outputs import Kept, OutputFile
 from .sealed import Sealed
 
 LEAST_SECONDS = 1.0
@@ -36,7 +35,7 @@ SHOWN = 5
 class Growing:
     """A tree while it is encrypted."""
 
-    def __init__(self, tree: Tree, sealed: Sealed, kept: Mapping[folders.Identity, str]) -> None:
+    def __init__(self, tree: Tree, sealed: Sealed, kept: Kept) -> None:
         """Raises CliError where the manifest that is there cannot be read."""
         self.tree = tree
         self._sealed = sealed
@@ -158,6 +157,7 @@ class Growing:
             source.count,
             output.count,
             head_of(output.head),
+            holes=source.has_holes,
         )
         self._added += 1
         if (now := time.monotonic()) > self._next_write:

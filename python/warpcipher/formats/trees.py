@@ -97,7 +97,8 @@ def open_regular(path: str, folder: int | None = None) -> int | None:
 class Entry:
     """Something in the tree. name: empty for the root. mtime: nanoseconds since 1970.
 
-    size, sealed: bytes before and after encryption; head: see above. target: of a link.
+    size, sealed: bytes before and after encryption; head: see above; holes: blocks of zeros are
+    not stored. target: of a link.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Entry:
     sealed: int = 0
     head: str = ""
     target: str = ""
+    holes: bool = False
 
     def to_json(self) -> dict[str, Any]:
         document: dict[str, Any] = {"name": self.name, "kind": self.kind}
@@ -116,6 +118,8 @@ class Entry:
         document |= {"mode": self.mode, "mtime": self.mtime}
         if self.kind == "file":
             document |= {"size": self.size, "sealed": self.sealed, "head": self.head}
+        if self.holes:
+            document["holes"] = True
         return document
 
 
@@ -186,8 +190,9 @@ class Manifest:
             entry.kind not in KINDS
             or numbers != {int}
             or texts != {str}
+            or type(entry.holes) is not bool
             or not (is_file_name(entry.name) and is_file_name(entry.target))
-            or not 0 <= entry.mode <= 0o777
+            or not 0 <= entry.mode <= (0o3777 if entry.kind == "folder" else 0o777)
             or min(entry.size, entry.sealed) < 0
             or not -(1 << 63) <= entry.mtime // 10**9 < 1 << 63
         ):
