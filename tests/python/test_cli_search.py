@@ -3,23 +3,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
+import re
+import select
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import warpcipher as wc
-from cli_support import ended, names, run, start, wait_until
+from cli_support import COMMAND, ended, names, run, start, wait_until
 
 KEY = bytes.fromhex("2b7e151628aed2a6abf7158809cf4f3c")
 PLAINTEXT = bytes(range(16))
 PAIR = f"{PLAINTEXT.hex()}:{wc.Cipher('aes-128-ecb', KEY).encrypt(PLAINTEXT).hex()}"
 ENDLESS = (
     "search",
+    "--yes",
     "--algorithm",
     "aes-128",
     "--pair",
@@ -233,3 +239,64 @@ def test_fifo_is_no_checkpoint(tmp_path: Path) -> None:
         done = run(*arguments(), "--checkpoint", "fifo", *option, cwd=tmp_path, expect=2)
         assert b"fifo is no regular file" in done.stderr
     assert names(tmp_path) == {"fifo"}
+
+
+LONG = ("search", "--algorithm", "aes-128", "--pair", PAIR)
+
+
+def test_a_search_of_more_than_a_day_says_so_and_asks(tmp_path: Path) -> None:
+    """Without --template, 2^128 keys were begun without a word."""
+    done = run(*LONG, cwd=tmp_path, expect=2)
+    assert re.search(rb"warning: 2\^128 keys at \S+ keys/s take \S+ years, half", done.stderr)
+    assert b"nothing was searched: --yes begins a search of more than a day" in done.stderr
+    for answer, code in ((b"n", 2), (b"", 2), (b"\x04", 2), (b"y", 7)):
+        child, terminal = pty.fork()
+        if child == 0:
+            os.chdir(tmp_path)
+            os.execv(COMMAND[0], [*COMMAND, *LONG])  # noqa: S606
+        shown = b""
+        with contextlib.suppress(OSError):  # the end of the terminal
+            while select.select([terminal], [], [], 60)[0] and (part := os.read(terminal, 4096)):
+                if b"Begin? [y/N]: " in part:
+                    os.write(terminal, answer if answer == b"\x04" else answer + b"\n")
+                shown += part
+                if b"0%|" in shown and re.search(rb"\[00:0[1-9]<[^]]* years, ", shown):
+                    os.kill(child, signal.SIGTERM)
+        _, status = os.waitpid(child, 0)
+        os.close(terminal)
+        assert os.waitstatus_to_exitcode(status) == code, shown
+        assert (code == 2) == (b"nothing was searched" in shown)
+        assert (code == 7) == (names(tmp_path) != set())
+    # Begun once, it goes on without a question, and says the rate of this run only.
+    (saved,) = checkpoints(tmp_path)
+    before = keys_done(saved)
+    with ended(start(*LONG, cwd=tmp_path, stderr=subprocess.PIPE)) as process:
+        wait_until(lambda: keys_done(checkpoints(tmp_path)[0]) > before, "a save")
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        told = process.stderr.read()
+        assert process.wait(30) == 7
+    assert b"of them now, in" in told
+
+
+def test_the_bar_counts_no_keys_of_earlier_runs() -> None:
+    """It showed 698 Gkey/s on two cores, and hours as 75201:14:39."""
+    program = """
+import time
+from warpcipher.cli.progress import Progress
+with Progress(1 << 70, visible=True, unit="key") as bar:
+    bar.begin_at(1 << 60)
+    bar.at(1 << 60)
+    time.sleep(0.25)
+    bar.at((1 << 60) + 1000)
+"""
+    master, terminal = pty.openpty()
+    subprocess.run([sys.executable, "-c", program], stderr=terminal, check=True)
+    shown = os.read(master, 1 << 16).decode()
+    os.close(master)
+    os.close(terminal)
+    rate = re.findall(r"([\d.]+k?)key/s", shown)[-1]
+    assert rate.endswith("k")
+    assert float(rate[:-1]) < 5
+    assert "years" in shown
+    assert not re.search(r"\d{4,}:\d\d:\d\d", shown)

@@ -105,6 +105,7 @@ KEY = bytes(range(16))
 PAIR = f"{'00' * 16}:{wc.Cipher('aes-128-ecb', KEY).encrypt(bytes(16)).hex()}"
 ENDLESS = (
     "search",
+    "--yes",
     "--algorithm",
     "aes-128",
     "--pair",

@@ -15,31 +15,45 @@ import click
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+DAY = 86400.0
+
 
 class Progress:
-    """A bar over all files of a run. total: bytes (or what `unit` says), None where unknown;
-    initial: how much of it an earlier run has done."""
+    """A bar over all files of a run. total: bytes (or what `unit` says), None where unknown."""
 
-    def __init__(
-        self, total: int | None, *, visible: bool, unit: str = "B", initial: int = 0
-    ) -> None:
+    def __init__(self, total: int | None, *, visible: bool, unit: str = "B") -> None:
         self._update: Callable[[int], object] = lambda count: None
         self._write: Callable[[str], object] = lambda text: click.echo(text, err=True)
         self._close: Callable[[], object] = lambda: None
-        self._done = initial
+        self._bar: Any = None
+        self._done = 0
         self._before = 0
         if visible:
             # Imported only where it shows: it takes as long as all of click.
             from tqdm import tqdm  # type: ignore[import-untyped]
+
+            class Bar(tqdm):  # type: ignore[misc]
+                """Hours go on to 99; then the time that is left is said as people say it."""
+
+                @property
+                def format_dict(self) -> dict[str, Any]:
+                    known: dict[str, Any] = super().format_dict
+                    rate = known["rate"] or (self.n - self.initial) / (known["elapsed"] or 1)
+                    left = (self.total - self.n) / rate if self.total and rate else 0
+                    if left >= DAY:
+                        known["bar_format"] = (
+                            "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<"
+                            f"{show_time(left)}, {{rate_fmt}}]"
+                        )
+                    return known
 
             # A terminal that says it has no columns (a serial line) gets a bar too.
             size: dict[str, Any] = {"dynamic_ncols": True}
             if 0 in os.get_terminal_size(sys.stderr.fileno()):
                 columns, lines = shutil.get_terminal_size()
                 size = {"ncols": columns, "nrows": lines}
-            bar = tqdm(
+            bar = self._bar = Bar(
                 total=total,
-                initial=initial,
                 unit=unit,
                 unit_scale=True,
                 **size,
@@ -50,6 +64,12 @@ class Progress:
             self._update = bar.update
             self._close = bar.close
             self._write = lambda text: tqdm.write(text, file=sys.stderr)
+
+    def begin_at(self, count: int) -> None:
+        """An earlier run has done that much, which no rate counts."""
+        if self._bar is not None and self._bar.initial != count:
+            self._bar.initial = self._bar.n = self._bar.last_print_n = count
+            self._done = count
 
     def at(self, count: int) -> None:
         """The current file has come to byte `count`."""
@@ -82,6 +102,19 @@ class Progress:
 def on_terminal() -> bool:
     """Whether somebody may be watching. Standard error is None where the caller closed it."""
     return sys.stderr is not None and sys.stderr.isatty()
+
+
+def show_time(seconds: float) -> str:
+    """A duration for people, from less than a second to the age of the universe and beyond."""
+    for size, unit in (
+        (365.25 * DAY, "years"),
+        (DAY, "days"),
+        (3600, "hours"),
+        (60, "minutes"),
+    ):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} seconds"
 
 
 def readable_size(count: int) -> str:

@@ -17,12 +17,14 @@ from . import algorithms, cleanup, completion
 from .errors import ENGINE, INTERRUPTED, NOT_FOUND, Command, counted, epilog, shown, usage, warn
 from .keys import parse_hex
 from .pace import PaceWarning
-from .progress import Progress, on_terminal
+from .progress import DAY, Progress, on_terminal, show_time
 
 if TYPE_CHECKING:
     from warpcipher.keysearch import Candidates, Pair, Search
+    from warpcipher.keysearch.progress import Progress as Reached
 
 LONGEST_FILE = 1 << 24
+MAY_TAKE_DAYS = 1 << 30  # keys: of fewer, the time is not even measured
 SAME_SIGNAL = 1.0  # seconds
 WORTH_TELLING = 1e-3  # expected false positives from which on a key may well be a wrong one
 
@@ -105,6 +107,7 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--no-checkpoint", is_flag=True, help="Note nothing.")
 @click.option("--dry-run", is_flag=True, help="Tell keys, rate and time, and search nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask before a search of more than a day.")
 @click.option("--json", "as_json", is_flag=True, help="Print what happens as lines of JSON.")
 def search(
     algorithm: str,
@@ -123,6 +126,7 @@ def search(
     checkpoint: str | None,
     no_checkpoint: bool,
     dry_run: bool,
+    yes: bool,
     as_json: bool,
 ) -> None:
     """Recover a lost or partly known key of your own from plaintext and ciphertext.
@@ -171,6 +175,8 @@ def search(
         expected = f"{made.false_positives_expected:.2g}"
         keys = "1 wrong key is" if expected == "1" else f"{expected} wrong keys are"
         warn(f"about {keys} expected to pass: check what is found, or give more pairs")
+    if made.total >= MAY_TAKE_DAYS:
+        _tell_of_days(made, yes)
     _stop_on_signals(made)
     where = None if no_checkpoint else checkpoint or made.identity.name
     code = _run_json(made, output, where) if as_json else _run(made, output, where)
@@ -295,17 +301,28 @@ def _print_estimate(made: Search, as_json: bool, output: IO[str]) -> None:
         click.echo(f"{name:<10} {value}", file=output)
 
 
-def show_time(seconds: float) -> str:
-    """A duration for people, from less than a second to the age of the universe and beyond."""
-    for size, unit in (
-        (365.25 * 86400, "years"),
-        (86400, "days"),
-        (3600, "hours"),
-        (60, "minutes"),
-    ):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds:.3g} seconds"
+def _tell_of_days(made: Search, yes: bool) -> None:
+    """Says how long a search of more than a day takes, and asks whether to begin it."""
+    from warpcipher.keysearch.template import show_count
+
+    estimate = made.estimate()
+    if estimate.seconds < DAY:
+        return
+    warn(
+        f"{show_count(estimate.keys)} keys at {estimate.rate:.3g} keys/s take "
+        f"{show_time(estimate.seconds)}, half of it on average until a key is found: what is known "
+        "of the key (--template) makes it less"
+    )
+    if yes or estimate.keys < made.total:  # begun before
+        return
+    if not (sys.stdin is not None and sys.stdin.isatty() and on_terminal()):
+        raise usage("nothing was searched: --yes begins a search of more than a day")
+    try:
+        agreed = click.confirm("Begin?", err=True)
+    except click.Abort:
+        agreed = False
+    if not agreed:
+        raise usage("nothing was searched")
 
 
 def _run(made: Search, output: IO[str], checkpoint: str | None) -> int:
@@ -315,6 +332,7 @@ def _run(made: Search, output: IO[str], checkpoint: str | None) -> int:
     pace = PaceWarning()
     with Progress(made.total, visible=on_terminal(), unit="key") as bar:
         for progress in made:
+            bar.begin_at(made.resumed)
             bar.at(progress.done)
             pace.look(progress, bar.say)
             for key in made.keys[told:]:
@@ -322,7 +340,7 @@ def _run(made: Search, output: IO[str], checkpoint: str | None) -> int:
             told = len(made.keys)
         last = progress
         if on_terminal() or not made.keys:
-            for line in _summary(made, last.done, last.seconds, show_count):
+            for line in _summary(made, last, show_count):
                 bar.say(f"warpcipher: {line}")
             if made.result == "cancelled" and checkpoint is not None:
                 bar.say(f"warpcipher: {_going_on(checkpoint)}")
@@ -335,10 +353,9 @@ def _going_on(checkpoint: str) -> str:
     return f"what is done is in {shown(checkpoint)}: run the same command again to go on"
 
 
-def _summary(
-    made: Search, done: int, seconds: float, show_count: Callable[[int], str]
-) -> list[str]:
+def _summary(made: Search, last: Reached, show_count: Callable[[int], str]) -> list[str]:
     lines = []
+    done = last.done
     equivalents = made.template.space.log2_equivalents
     if made.keys and equivalents:
         lines.append(f"2^{equivalents} keys are equivalent: they differ in parity bits alone")
@@ -348,7 +365,8 @@ def _summary(
         "exhausted": f"not found: all {total} keys of the range were tested",
         "cancelled": f"interrupted: {show_count(done)} of {total} keys were tested",
     }[made.result or "cancelled"]
-    return [*lines, f"{state}, {show_time(seconds)}"]
+    own = f"{show_count(last.tested)} of them now, in " if made.resumed else ""
+    return [*lines, f"{state}, {own}{show_time(last.seconds)}"]
 
 
 def _run_json(made: Search, output: IO[str], checkpoint: str | None) -> int:

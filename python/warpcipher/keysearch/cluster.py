@@ -111,6 +111,7 @@ class RayPool:
                 ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise EngineError(f"no Ray cluster at {address!r}: {error}") from None
+        self._ready: Sequence[Worker] = ()  # for the next start
         self._starting: dict[str, tuple[Any, Any]] = {}  # node: actor, and what it will answer
         self._actors: dict[str, Any] = {}
         self._starts: dict[str, int] = {}
@@ -120,7 +121,7 @@ class RayPool:
         return [f"ray:{self._address} ({len(self._nodes())} nodes)"]
 
     def estimate(self, first: int, end: int) -> float:
-        self.start(first, end)
+        self._ready = self.start(first, end)
         return float(
             sum(self._ray.get([actor.estimate.remote() for actor in self._actors.values()]))
         )
@@ -128,7 +129,8 @@ class RayPool:
     def start(self, first: int, end: int) -> Sequence[Worker]:
         """Waits until the first node is ready, and a moment for the others that are known now."""
         self._range = first, end
-        found = list(self.joined())
+        found = [*self._ready, *self.joined()]
+        self._ready = ()
         while not found and self._starting:
             answers = [answer for _, answer in self._starting.values()]
             self._ray.wait(answers, num_returns=1, timeout=LOOK)
