@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream as NumPy's random module reads it: word by word, through a capsule of function pointers that it calls
-// without the interpreter lock (numpy/random/bitgen.h, whose layout NumPy keeps).
+// A stream as NumPy's random module reads it: word by word, through function pointers that it calls without the
+// interpreter lock (numpy/random/bitgen.h, whose layout NumPy keeps).
 #include <sys/random.h>
 
 #include <cstring>
@@ -48,13 +48,19 @@ class RandomBits {
     key_->cipher = find_stream_cipher(algorithm);
     std::memcpy(key_->key, bytes.data(), key_len);
     key_->number = number_of(stream, "stream");
-    bitgen_ = {this, next<std::uint64_t>, next<std::uint32_t>, next_double, next<std::uint64_t>};
   }
   RandomBits(const RandomBits&) = delete;
   RandomBits& operator=(const RandomBits&) = delete;
   ~RandomBits() { secure_wipe(buffer_, sizeof buffer_); }
 
-  nb::object capsule() { return nb::capsule(&bitgen_, "BitGenerator"); }
+  // Writes the functions into NumPy's own bitgen_t: its capsule, its ctypes and cffi interfaces (which Numba calls) and
+  // Cython code all read that.
+  void serve(nb::handle capsule) {
+    void* const bitgen = PyCapsule_GetPointer(capsule.ptr(), "BitGenerator");
+    if (bitgen == nullptr) throw nb::python_error();
+    const BitGen functions{this, next<std::uint64_t>, next<std::uint32_t>, next_double, next<std::uint64_t>};
+    std::memcpy(bitgen, &functions, sizeof functions);
+  }
 
   std::uint64_t position() const { return filled_ - (sizeof buffer_ - at_); }
   void seek(nb::handle stream, nb::handle position) {
@@ -124,7 +130,6 @@ class RandomBits {
   Secret<StreamKey> key_;
   std::uint64_t filled_ = 0;  // the position after the last byte of buffer_
   std::size_t at_ = sizeof buffer_;
-  BitGen bitgen_;
   alignas(64) std::uint8_t buffer_[16384];  // of 4096 bytes a refill takes half as long again a byte
 };
 
@@ -136,8 +141,8 @@ void bind_random_bits(nb::module_& m) {
            nb::arg("stream"), nb::arg("keyed"),
            nb::sig(
                "def __init__(self, key: typing_extensions.Buffer, algorithm: str, stream: int, keyed: bool) -> None"))
-      .def("capsule", &RandomBits::capsule,
-           "The capsule \"BitGenerator\" of bitgen_t. It is good while this object lives.")
+      .def("serve", &RandomBits::serve, nb::arg("capsule"), nb::sig("def serve(self, capsule: object) -> None"),
+           "Makes the bitgen_t in a capsule \"BitGenerator\" this stream's. It is good while this object lives.")
       .def_prop_ro("position", &RandomBits::position, "The byte of the stream that is drawn next.")
       .def("seek", &RandomBits::seek, nb::arg("stream"), nb::arg("position"),
            nb::sig("def seek(self, stream: int, position: int) -> None"),

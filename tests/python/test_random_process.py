@@ -17,7 +17,7 @@ import pytest
 import random_oracle as oracle
 import warpcipher as wc
 from test_random import KEY, keyed
-from warpcipher.random import Generator, source
+from warpcipher.random import Generator
 
 
 def test_generators_without_a_key_differ_and_never_repeat() -> None:
@@ -233,7 +233,20 @@ def test_the_interpreter_exits_with_generators_and_threads_at_work() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_the_seed_goes_through_ctr_drbg() -> None:
-    before = source.seeder().reseed_counter
-    Generator()
-    assert source.seeder().reseed_counter == before + 1
+def test_every_seed_is_of_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = [bytes([i]) * 32 for i in range(3)]
+    sizes: list[int] = []
+
+    def urandom(size: int) -> bytes:
+        sizes.append(size)
+        return given[len(sizes) - 1]
+
+    monkeypatch.setattr(os, "urandom", urandom)
+    generator = Generator()
+    assert generator._key == given[0]
+    generator.reseed()
+    assert generator._key == given[1]
+    # The child of a fork takes the third.
+    expected = Generator(Generator(given[2]).bytes(64)[32:]).bytes(8)
+    assert in_a_child(lambda: generator.bytes(8)) == expected
+    assert sizes == [32, 32]

@@ -14,14 +14,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _later
-from .ctr_drbg import CtrDrbg
-from .entropy import HealthTestError
 from .generator import Generator
 
 if TYPE_CHECKING:
     from .bit_generator import BitGenerator
 
-__all__ = ["BitGenerator", "CtrDrbg", "Generator", "HealthTestError"]
+__all__ = ["BitGenerator", "Generator"]
 
 
 def __getattr__(name: str) -> object:

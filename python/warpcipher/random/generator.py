@@ -26,10 +26,10 @@ ArrayT = TypeVar("ArrayT")
 class Generator(Source):
     """A cryptographic generator of random arrays.
 
-    key:       None: seeded by the operating system, through CTR_DRBG. Each call draws with a key of
-               its own and replaces the generator's: what was given out cannot be found from what
-               is in memory afterwards. Bytes-like of 32 bytes: everything is a function of the key,
-               the stream and the position in it, on every engine and device alike.
+    key:       None: seeded by the operating system. Each call draws with a key of its
+               own and replaces the generator's: what was given out cannot be found from what is in
+               memory afterwards. Bytes-like of 32 bytes: everything is a function of the key, the
+               stream and the position in it, on every engine and device alike.
     device:    where new arrays lie: "cpu", "cuda", "cuda:1" or the number of a GPU.
     algorithm: "chacha20" or "aes-256-ctr".
     stream:    with a key alone: the number of the stream, 0 to 2^64 - 1. Streams of one key are

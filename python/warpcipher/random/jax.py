@@ -18,10 +18,10 @@ from __future__ import annotations
 import functools
 import importlib
 import math
+import os
 from typing import TYPE_CHECKING, Any
 
 from ..arguments import view_bytes
-from .ctr_drbg import CtrDrbg
 from .streams import KEY_DOMAIN
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def key(key: Buffer | None = None) -> Any:
     numpy: Any = importlib.import_module("numpy")
     data: bytes | memoryview
     if key is None:
-        data = CtrDrbg(b"warpcipher.random.jax").generate(32)
+        data = os.urandom(32)
     else:
         data = view_bytes("the key", key)
     if len(data) != 32:

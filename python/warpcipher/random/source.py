@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from .._not_at_fork import NOT_AT_FORK
 from ..arguments import require_int, view_bytes
-from .ctr_drbg import CtrDrbg
 from .forks import process
 from .streams import ARRAY_START, STREAM_SIZE, child_key
 
@@ -27,12 +26,6 @@ MOST_SPAWNED = 1 << 60
 
 KEY_SIZE = 32
 _ZEROS = bytes(KEY_SIZE)
-
-
-@cache
-def seeder() -> CtrDrbg:
-    """What seeds the generators of this process."""
-    return CtrDrbg(b"warpcipher.random")
 
 
 class Source:
@@ -63,7 +56,7 @@ class Source:
         if key is None:
             if stream != 0:
                 raise ValueError(f"stream is {stream}, and there is no key: expected a key")
-            self._key = bytearray(seeder().generate(KEY_SIZE))
+            self._key = bytearray(os.urandom(KEY_SIZE))
             return
         given = view_bytes("the key", key)
         if len(given) != KEY_SIZE:
@@ -85,7 +78,7 @@ class Source:
                             "this generator has a key and came through a fork: its parent draws "
                             "the same numbers. Make one with another stream here, or set its state"
                         )
-                    self._key[:] = seeder().generate(KEY_SIZE)
+                    self._key[:] = os.urandom(KEY_SIZE)
                     self._lock = threading.Lock()
                     self._process = process()
         return self._lock
@@ -202,11 +195,15 @@ class Source:
         With a key their keys are functions of this one's key and stream and of how many it spawned
         before; each begins at position 0 of stream 0.
         """
+        return self._spawn(count, keyed=self._keyed)
+
+    def _spawn(self, count: int, keyed: bool) -> list[Self]:
+        """keyed: whether those of a generator without a key have their keys for good."""
         count = require_int("count", count)
         if count < 0:
             raise ValueError(f"count is {count}: expected 0 or more")
         if not self._keyed:
-            return [self._like(self._replace_key(), keyed=False) for _ in range(count)]
+            return [self._like(self._replace_key(), keyed) for _ in range(count)]
         with self._enter():
             first = self._spawned
             if first + count > MOST_SPAWNED:
@@ -235,7 +232,7 @@ class Source:
         if self._keyed:
             raise TypeError("this generator has a key: its numbers are a function of that alone")
         with self._enter():
-            self._key[:] = seeder().generate(KEY_SIZE, prediction_resistance=True)
+            self._key[:] = os.urandom(KEY_SIZE)
 
     def _need_key(self, what: str) -> None:
         if not self._keyed:
@@ -256,7 +253,9 @@ class Source:
         raise NotImplementedError
 
     def __del__(self) -> None:
-        self._key[:] = bytes(len(self._key))
+        key = getattr(self, "_key", b"")  # which is not there where __init__ had wrong arguments
+        if key:
+            key[:] = bytes(len(key))
 
 
 def take_key(source: Source) -> bytearray:

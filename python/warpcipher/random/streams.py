@@ -25,7 +25,11 @@ ARRAY_START = 64
 
 KEY_DOMAIN = 3 << 62
 DISCRETE = 1 << 60
-"""The number of the key of `discrete_gaussian_`; those below are keys of spawned generators."""
+"""The number of the key of `discrete_gaussian_` and `discrete_laplace_`; those below are keys of
+spawned generators."""
+
+SEEDS = DISCRETE + 1
+"""Of the key of the words that `BitGenerator.seed_seq` gives."""
 
 
 def child_key(algorithm: str, key: Buffer, stream: int, index: int) -> bytearray:
