@@ -77,6 +77,8 @@ Distribution make_distribution(std::string_view name, std::string_view type_name
       return Distribution::of_normal(type, to_number(first), to_number(second));
     case Kind::exponential:
       return Distribution::of_exponential(type, to_number(first));
+    case Kind::laplace:
+      return Distribution::of_laplace(type, to_number(first), to_number(second));
     default:
       return Distribution::of_bernoulli(type, to_number(first));
   }
@@ -157,8 +159,9 @@ void bind_random(nb::module_& m) {
               "str = 'chacha20', stream: int = 0, position: int = 0, first: float = 0, second: float = 1, engine: str "
               "= 'auto', cuda_stream: int = 0, erase: bool = False) -> int"),
       "Fills an array, and returns the bytes of the stream that it took. first, second: low and high (exclusive) of "
-      "\"integers\" and \"uniform\", mean and deviation of \"normal\", the mean of \"exponential\", p of "
-      "\"bernoulli\". erase: replaces the key first, a bytearray, and draws with the key that random_next_key gives.");
+      "\"integers\" and \"uniform\", mean and deviation of \"normal\", the mean of \"exponential\", mean "
+      "and scale of \"laplace\", p of \"bernoulli\". erase: replaces the key first, a bytearray, and draws with the "
+      "key that random_next_key gives.");
   m.def("random_permutation", &permute_array, nb::arg("data"), nb::arg("dtype"), nb::arg("key"),
         nb::arg("algorithm") = "chacha20", nb::arg("stream") = 0, nb::arg("position") = 0, nb::arg("engine") = "auto",
         nb::arg("cuda_stream") = 0,

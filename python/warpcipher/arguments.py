@@ -23,6 +23,20 @@ def require_int(name: str, value: object) -> int:
         raise TypeError(f"{name} is {type(value).__name__}: expected an int") from None
 
 
+def require_number(name: str, value: object) -> float:
+    """A real number as a float: Python's, NumPy's, or an array of one element. TypeError."""
+    if isinstance(value, float):
+        return float(value)
+    if hasattr(type(value), "__float__") or hasattr(type(value), "__index__"):
+        try:
+            return float(value)  # type: ignore[arg-type]
+        except TypeError:  # an array of several
+            pass
+        except OverflowError:
+            raise ValueError(f"{name} is an integer too large for a float") from None
+    raise TypeError(f"{name} is {type(value).__name__}: expected a number")
+
+
 def view_bytes(name: str, value: Any) -> memoryview:
     """The bytes of what is bytes-like and contiguous. TypeError, BufferError: it is not, or it
     holds Python objects or text, whose bytes are addresses."""

@@ -11,8 +11,8 @@
 namespace warpcipher::random {
 namespace {
 
-constexpr std::array<std::string_view, 6> kind_names = {"bytes",  "integers",    "uniform",
-                                                        "normal", "exponential", "bernoulli"};
+constexpr std::array<std::string_view, 7> kind_names = {"bytes",       "integers", "uniform",  "normal",
+                                                        "exponential", "laplace",  "bernoulli"};
 constexpr std::array<std::string_view, 13> type_names = {"bool",     "int8",    "int16",  "int32",  "int64",
                                                          "uint8",    "uint16",  "uint32", "uint64", "float16",
                                                          "bfloat16", "float32", "float64"};
@@ -167,6 +167,14 @@ Distribution Distribution::of_exponential(Type type, double mean) {
   const double number = to_number(type, mean, "scale");
   if (!(number > 0)) refuse("scale is " + text_of(mean) + ": expected more than 0");
   return {.kind = Kind::exponential, .type = type, .first = number};
+}
+
+Distribution Distribution::of_laplace(Type type, double mean, double scale) {
+  want_floats(Kind::laplace, type);
+  const double center = to_number(type, mean, "mean");
+  const double width = to_number(type, scale, "scale");
+  if (!(width > 0)) refuse("scale is " + text_of(scale) + ": expected more than 0");
+  return {.kind = Kind::laplace, .type = type, .first = center, .second = width};
 }
 
 Distribution Distribution::of_bernoulli(Type type, double probability) {

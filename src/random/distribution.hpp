@@ -10,7 +10,7 @@
 
 namespace warpcipher::random {
 
-enum class Kind : std::uint8_t { bytes, integers, uniform, normal, exponential, bernoulli };
+enum class Kind : std::uint8_t { bytes, integers, uniform, normal, exponential, laplace, bernoulli };
 enum class Type : std::uint8_t {
   boolean,
   int8,
@@ -47,16 +47,17 @@ struct Distribution {
   std::uint64_t low = 0;   // integers: the least, modulo 2^64
   std::uint64_t span = 0;  // their number; 0 is 2^64
   double first = 0;        // low, mean, mean, or probability
-  double second = 0;       // high, deviation
+  double second = 0;       // high, deviation, scale
 
   // Of a type of integers, or boolean; low..last lie in its range. `bytes` is of any type.
   static Distribution of_bytes(Type type);
   static Distribution of_integers(Type type, Wide low, Wide last);
-  // Of a type of floats. What is given is rounded to the type first (normal and exponential: to float32, or to float64
-  // where that is the type).
+  // Of a type of floats. What is given is rounded to the type first (normal, exponential and Laplace: to float32, or to
+  // float64 where that is the type).
   static Distribution of_uniform(Type type, double low, double high);
   static Distribution of_normal(Type type, double mean, double deviation);
   static Distribution of_exponential(Type type, double mean);
+  static Distribution of_laplace(Type type, double mean, double scale);
   // Of any type.
   static Distribution of_bernoulli(Type type, double probability);
 
@@ -91,6 +92,7 @@ decltype(auto) visit_floats(const Distribution& d, const Visitor& visitor) {
     return visitor(Uniform<F>{first, second - first, static_cast<Number>(below(d.type, d.second))});
   }
   if (d.kind == Kind::normal) return visitor(Normal<F>{first, second});
+  if (d.kind == Kind::laplace) return visitor(Laplace<F>{first, second * static_cast<Number>(0.5)});
   return visitor(Exponential<F>{first * static_cast<Number>(0.5)});
 }
 

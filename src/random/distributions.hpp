@@ -179,6 +179,30 @@ struct Exponential {
   }
 };
 
+// An exponential number, and the word's last bit as its sign. The bits above that make u; as float32: all 31 of them.
+template <class F>
+struct Laplace {
+  using Number = typename F::Number;
+  using Word = WordOf<Number>;
+  using Value = typename F::Bits;
+  static constexpr int group = 1;
+
+  Number mean, half_scale;
+
+  WARPCIPHER_INLINE bool operator()(const Word (&words)[1], Value (&values)[1]) const {
+    constexpr int last_bit = 8 * sizeof(Word) - 1;
+    const Number positive = minus_two_log(unit(words[0]));
+    const auto made = std::bit_cast<Number>(std::bit_cast<Word>(positive) ^ words[0] << last_bit);
+    values[0] = F::store(multiply_add(made, half_scale, mean));
+    return false;
+  }
+
+  static WARPCIPHER_INLINE float unit(std::uint32_t word) {
+    return multiply_add(static_cast<float>(static_cast<std::int32_t>(word >> 1)), 0x1.fffffep-32f, 0x1p-32f);
+  }
+  static WARPCIPHER_INLINE double unit(std::uint64_t word) { return above_zero(word); }
+};
+
 // `one` with probability threshold / 2^64, else 0. The upper half of the threshold, up to 2^32, decides but once in
 // 2^32 elements.
 template <class T>

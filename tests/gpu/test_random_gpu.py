@@ -25,6 +25,7 @@ FILLS: dict[str, tuple[str, Callable[[Generator, Any], Any]]] = {
     "normal": ("float32", lambda g, x: g.normal_(x, 1.0, 2.0)),
     "double": ("float64", lambda g, x: g.normal_(x)),
     "exponential": ("float32", lambda g, x: g.exponential_(x, 0.5)),
+    "laplace": ("float32", lambda g, x: g.laplace_(x, 1.0, 0.5)),
     "bernoulli": ("bool", lambda g, x: g.bernoulli_(x, 0.3)),
     "permutation": ("int64", lambda g, x: g.permutation_(x)),
     "discrete": ("int32", lambda g, x: g.discrete_gaussian_(x, 10)),

@@ -5,6 +5,8 @@ split and by any engine; its arguments."""
 from __future__ import annotations
 
 import array
+import gc
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -101,13 +103,17 @@ def test_permutation(algorithm: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_normal_and_exponential_follow_the_words(dtype: str) -> None:
+def test_floats_follow_the_words(dtype: str) -> None:
     """Box and Muller's method and the inverse function, in float64 by NumPy."""
     width = 8 if dtype == "float64" else 4
     drawn = oracle.words(KEY, "chacha20", 0, 0, 1000 * width).view(f"<u{width}")
     unit = (drawn.astype(np.float64) + 0.5) / 2.0 ** (8 * width)
     near = 1e-5 if dtype == "float32" else 1e-10
     assert np.allclose(keyed().exponential(1000, 2.0, dtype=dtype), -2 * np.log(unit), near, near)
+    # Laplace's: the last bit is the sign, and those above it are the word of an exponential number.
+    upper = (drawn.astype(np.float64) - drawn % 2 + 1) / 2.0 ** (8 * width)
+    size = np.log(upper) * np.where(drawn % 2 == 1, 1, -1)
+    assert np.allclose(keyed().laplace(1000, 5.0, 2.0, dtype=dtype), 5 + 2 * size, near, near)
     got = keyed().normal(1000, dtype=dtype).astype(np.float64)
     squares = got[0::2] ** 2 + got[1::2] ** 2
     assert np.allclose(squares, -2 * np.log(unit[0::2]), near, near)
@@ -124,8 +130,10 @@ FILLS: dict[str, tuple[str, int, Callable[[Generator, Any], Any]]] = {
     "normal": ("float32", 4, lambda g, x: g.normal_(x, 1.0, 3.0)),
     "normal double": ("float64", 8, lambda g, x: g.normal_(x)),
     "exponential": ("float64", 8, lambda g, x: g.exponential_(x)),
+    "laplace": ("float32", 4, lambda g, x: g.laplace_(x, 1.0, 0.5)),
     "bernoulli": ("int8", 4, lambda g, x: g.bernoulli_(x, 0.25)),
     "discrete": ("int32", 8, lambda g, x: g.discrete_gaussian_(x, 3)),
+    "discrete laplace": ("int32", 8, lambda g, x: g.discrete_laplace_(x, 2.5)),
 }
 
 
@@ -229,6 +237,16 @@ def test_an_error_moves_nothing() -> None:
         lambda: generator.normal_(np.empty(4, np.float32), 0.0, -1.0),
         lambda: generator.uniform_(np.empty(4, np.float32), 2.0, 1.0),
         lambda: generator.bernoulli_(np.empty(4, np.int8), 1.5),
+        lambda: generator.bernoulli_(np.empty(4, np.int8), np.full(4, np.nan)),
+        lambda: generator.bernoulli_(np.empty(4, np.int8), np.full(3, 0.5)),
+        lambda: generator.normal_(np.empty(4), np.zeros((2, 4))),
+        lambda: generator.normal((4,), np.zeros(4), np.zeros((2, 1))),
+        lambda: generator.laplace_(np.empty(4, np.float32), 0.0, 0.0),
+        lambda: generator.discrete_laplace(4, 0),
+        lambda: generator.choice(3, p=[0.5, 0.25, 0.5]),
+        lambda: generator.choice(3, 2, replace=False, p=[0.0, 0.0, 1.0]),
+        lambda: generator.choice(3, 4, replace=False),
+        lambda: generator.choice([], 1),
         lambda: generator.exponential_(np.empty(4, np.float32), 0.0),
         lambda: generator.random_(np.empty(4, np.int8), 0, 129),
     ):
@@ -263,6 +281,49 @@ def test_an_error_moves_nothing() -> None:
         (lambda: Generator().uniform(3, dtype="complex64"), ValueError, "dtype is 'complex64'"),
         (lambda: Generator().uniform(3, dtype="int8"), ValueError, "int8"),
         (lambda: Generator().randint(5, 5), ValueError, "low is 5 and high 5"),
+        (lambda: Generator().uniform(3, dtype=">f4"), ValueError, "dtype is '>f4'"),
+        (lambda: Generator().uniform(3, dtype=None), ValueError, "dtype is None: expected one of"),
+        (lambda: Generator().uniform(3, dtype=np.complex64), ValueError, "expected one of bool"),
+        (lambda: Generator().normal(0.0, 1.0, 3), TypeError, "the shape is the first argument"),
+        (lambda: Generator().normal(3, None), TypeError, "mean is NoneType: expected a number"),
+        (lambda: Generator().exponential(3, "1"), TypeError, "scale is str: expected a number"),
+        (lambda: Generator().bernoulli(3, "1"), TypeError, "p is str: expected a number"),
+        (lambda: Generator().laplace(3, 0, 1j), TypeError, "scale is complex: expected a number"),
+        (
+            lambda: Generator().uniform_(np.empty(3), None, 1),
+            TypeError,
+            "low is NoneType: expected",
+        ),
+        (
+            lambda: Generator().uniform_(np.empty(3), [1], 2),
+            TypeError,
+            "low is list: expected a nu",
+        ),
+        (lambda: Generator().uniform_(np.empty(3), 10**400), ValueError, "low is an integer too l"),
+        (lambda: Generator(engine=3), TypeError, "engine is 3: expected 'auto'"),  # type: ignore[arg-type]
+        (
+            lambda: Generator(seed=42),
+            TypeError,
+            r"^Generator\(\) has no argument 'seed': .*32 secr",
+        ),  # type: ignore[call-arg]
+        (lambda: Generator(sed=42), TypeError, "unexpected keyword argument 'sed'"),  # type: ignore[call-arg]
+        (
+            lambda: Generator().normal(size=3),
+            TypeError,
+            r"normal\(\) has no argument 'size': .*shape",
+        ),  # type: ignore[call-arg]
+        (lambda: Generator().normal(3, loc=3), TypeError, "no argument 'loc': expected mean"),  # type: ignore[call-arg]
+        (lambda: Generator().normal(3, scale=3), TypeError, "no argument 'scale': expected std"),  # type: ignore[call-arg]
+        (lambda: Generator().permutation("abc"), TypeError, "an integer, a list or an array"),
+        (lambda: Generator().permutation([1, 2], axis=1), ValueError, "x has 1 dimensions"),
+        (
+            lambda: Generator().permutation([1, 2], dtype=int),
+            ValueError,
+            "neither dtype nor library",
+        ),
+        (lambda: Generator().shuffle((1, 2)), TypeError, r"use permutation\(\)"),
+        (lambda: Generator().integers(2.5), TypeError, "low is float: expected an int"),
+        (lambda: Generator().random(3, out=np.empty(2)), ValueError, "out has the shape"),
         (lambda: Generator().randint(0.5), TypeError, "expected an integer"),
         (lambda: Generator().randint(3, dtype="float32"), TypeError, "expected integers or bool"),
         (lambda: Generator().permutation(3, dtype="int16"), TypeError, "expected int32 or int64"),
@@ -326,6 +387,122 @@ def test_buffers_of_python() -> None:
     data = bytearray(16)
     keyed().random_(memoryview(data))
     assert bytes(data) == keyed().bytes(16)
+
+
+def test_an_init_that_fails_is_one_error() -> None:
+    unraisable: list[Any] = []
+    hook, sys.unraisablehook = sys.unraisablehook, unraisable.append
+    try:
+        for wrong in ({"seed": 42}, {"sed": 42}, {"device": "tpu"}, {"engine": 3}):
+            with pytest.raises((TypeError, ValueError)):
+                Generator(**wrong)  # type: ignore[arg-type]
+        gc.collect()
+    finally:
+        sys.unraisablehook = hook
+    assert unraisable == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name"),
+    [
+        (np.float32, "float32"),
+        (np.dtype("float64"), "float64"),
+        (float, "float64"),
+        ("f2", "float16"),
+        (np.double, "float64"),
+    ],
+)
+def test_dtypes_of_others(dtype: Any, name: str) -> None:
+    expected = keyed().uniform(9, dtype=name)
+    found = keyed().uniform(9, dtype=dtype)
+    assert found.dtype == name
+    assert (found == expected).all()
+    assert keyed().randint(2, shape=3, dtype=bool).dtype == bool
+    assert keyed().randint(2, shape=3, dtype=np.uint16).dtype == np.uint16
+    assert keyed().permutation(3, dtype=np.int32).dtype == np.int32
+    assert keyed().discrete_gaussian(3, 1, dtype=int).dtype == np.int64
+
+
+def test_arrays_of_parameters() -> None:
+    mean = np.array([10.0, 20.0, 1000.1])
+    plain = keyed().normal((2, 3), dtype="float16")
+    found = keyed().normal((2, 3), mean, 0.5, dtype="float16")
+    assert found.dtype == np.float16
+    assert (found == (plain * 0.5 + mean).astype(np.float16)).all()
+    moved = (keyed().normal((2, 3)) + np.array([1, 2, 3])).astype(np.float32)
+    assert (keyed().normal((2, 3), [1, 2, 3]) == moved).all()
+    # NumPy repeats the same noise in each row of a result larger than asked for.
+    with pytest.raises(ValueError, match=r"mean has the shape \(4, 3\): expected one that broad"):
+        keyed().normal(3, np.zeros((4, 3)))
+    p = np.array([0.0, 0.25, 1.0])
+    ones = keyed().bernoulli((20_000, 3), p)
+    assert ones.dtype == bool
+    assert (
+        ones == (oracle.unit(KEY, "chacha20", 0, 0, 60_000, "float64").reshape(-1, 3) < p)
+    ).all()
+    out = np.empty((20_000, 3), np.float32)
+    assert keyed().bernoulli_(out, p) is out
+    assert (out == ones).all()
+    assert (keyed().bernoulli((20_000, 3), p.tolist()) == ones).all()
+    with pytest.raises(TypeError, match="expected an array of NumPy"):
+        keyed().bernoulli_(bytearray(3), p)
+
+
+def test_permutations_of_parts() -> None:
+    order = keyed().permutation(5)
+    assert (keyed().permutation([10, 11, 12, 13, 14]) == order + 10).all()
+    words = keyed().permutation(("a", "b", "c", "d", "e"))
+    assert words.tolist() == ["abcde"[i] for i in order]
+    x = np.arange(20).reshape(4, 5)
+    assert (keyed().permutation(x, axis=1) == x[:, order]).all()
+    assert (keyed().permutation(x, axis=-1) == x[:, order]).all()
+    assert (x == np.arange(20).reshape(4, 5)).all()
+    shuffled = x.copy()
+    keyed().shuffle(shuffled, 1)
+    assert (shuffled == x[:, order]).all()
+    for made in (list("abcde"), bytearray(b"abcde"), array.array("i", [97, 98, 99, 100, 101])):
+        parts = list(made)
+        keyed().shuffle(made)
+        assert list(made) == [parts[i] for i in order]
+    keyed().shuffle([])
+
+
+def test_names_of_numpy() -> None:
+    assert (keyed().integers(3, 9, (2, 5)) == keyed().randint(3, 9, (2, 5))).all()
+    assert (keyed().integers(3, 8, 7, endpoint=True) == keyed().randint(3, 9, 7)).all()
+    assert (keyed().integers(9, size=7) == keyed().randint(9, shape=7)).all()
+    assert (keyed().random((2, 3)) == keyed().uniform((2, 3), dtype="float64")).all()
+    out = np.empty(3, np.float32)
+    assert keyed().random(out=out) is out
+    assert (out == keyed().random(3, np.float32)).all()
+    assert isinstance(keyed().integers(5), np.int64)
+    assert isinstance(keyed().random(), float)
+
+
+def test_choice() -> None:
+    assert (keyed().choice(9, (2, 5)) == keyed().randint(9, shape=(2, 5))).all()
+    picked = keyed().choice(["x", "y", "z"], 100)
+    assert (picked == np.array(["x", "y", "z"])[keyed().randint(3, shape=100)]).all()
+    assert keyed().choice(["x", "y", "z"]) in ("x", "y", "z")
+    rows = np.arange(12).reshape(4, 3)
+    assert (keyed().choice(rows) == rows[keyed().randint(4)]).all()
+    assert (keyed().choice(rows, 2, axis=1) == rows[:, keyed().randint(3, shape=2)]).all()
+    assert (keyed().choice(9, (2, 4), replace=False).ravel() == keyed().permutation(9)[:8]).all()
+    assert sorted(keyed().choice(rows, 4, replace=False)[:, 0]) == [0, 3, 6, 9]
+    assert keyed().choice(0, 0).shape == (0,)
+    # Three bounds of one error in 10^9 each: z = 6.1.
+    p = np.array([0.5, 0.0, 0.3, 0.2])
+    count = 40_000
+    counts = np.bincount(keyed().choice(4, count, p=p), minlength=4)
+    assert (np.abs(counts - count * p) <= 6.1 * np.sqrt(count * p * (1 - p))).all()
+    # Two of them in turn, each by its share of what is left.
+    generator = keyed()
+    pairs = np.array([generator.choice(4, 2, False, p) for _ in range(4000)])
+    for first, second in ((0, 2), (2, 0), (3, 2)):
+        chance = p[first] * p[second] / (1 - p[first])
+        found = (pairs == (first, second)).all(1).sum()
+        assert abs(found - 4000 * chance) < 6.1 * np.sqrt(4000 * chance * (1 - chance))
+    assert (pairs != 1).all()
 
 
 def test_shapes_and_means() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from warpcipher.random import Generator, discrete
+from warpcipher.random import Generator, discrete, streams
 
 KEY = bytes(range(32))
 WORD = 1 << 64
@@ -29,10 +29,13 @@ def exact(sigma2: Fraction, most: int) -> dict[int, float]:
 def test_chi_square(sigma: Any) -> None:
     """One error in 10^9 for a right sampler: the bound is that quantile of a normal number, by the
     approximation of Wilson and Hilferty. The key is fixed, so it passes always or never."""
-    count = 40_000
-    found = Generator(KEY).discrete_gaussian(count, sigma)
+    found = Generator(KEY).discrete_gaussian(40_000, sigma)
     variance = Fraction(sigma) ** 2
-    expected = exact(variance, 12 * math.ceil(sigma) + 2)
+    check_counts(found, exact(variance, 12 * math.ceil(sigma) + 2))
+
+
+def check_counts(found: Any, expected: dict[int, float]) -> None:
+    count = len(found)
     values, counts = np.unique(found, return_counts=True)
     seen = dict(zip(values.tolist(), counts.tolist(), strict=True))
     square, cells, rest = 0.0, 0, 0.0
@@ -55,6 +58,62 @@ def test_chi_square(sigma: Any) -> None:
         return
     bound = freedom * (1 - 2 / (9 * freedom) + 6.0 * math.sqrt(2 / (9 * freedom))) ** 3
     assert square < bound
+
+
+@pytest.mark.parametrize(
+    "scale",
+    [Fraction(1, 512), Fraction(1, 3), 0.7, np.float32(1.5), Decimal("2.5"), 17, np.int8(3)],
+)
+def test_chi_square_of_laplace(scale: Any) -> None:
+    """As above. The probability of x is tanh(1 / 2 scale) exp(-|x| / scale)."""
+    inverse = 1 / float(scale)
+    most = 40 * math.ceil(scale)
+    expected = {
+        x: math.tanh(inverse / 2) * math.exp(-abs(x) * inverse) for x in range(-most, most + 1)
+    }
+    check_counts(Generator(KEY).discrete_laplace(40_000, scale), expected)
+
+
+def test_laplace_is_exact() -> None:
+    """One number after the other by algorithm 2, from the same words."""
+    t, s = 7, 3
+    generator = Generator(KEY)
+    key = streams.child_key("chacha20", KEY, 0, streams.DISCRETE)
+
+    def real(place: int, *number: int) -> Fraction:
+        """A real number to 2^-64, which is enough for these."""
+        source = Generator(key, stream=discrete._number(*number))
+        source.jump(8 * place // 64 * 64)
+        return Fraction(int(source.random_(np.empty(8, np.uint64))[place % 8]), WORD)
+
+    def is_exp(place: int, attempt: int, purpose: int, turn: int, x: Fraction) -> bool:
+        k = 1
+        while real(place, attempt, purpose, turn, k) < x / k if (k, x) != (1, 1) else True:
+            k += 1
+        return k % 2 == 1
+
+    def value(place: int) -> int:
+        for attempt in range(1000):
+            u = math.floor(real(place, attempt, discrete.OFFSET) * t)
+            if not is_exp(place, attempt, discrete.OFFSET_KEPT, 0, Fraction(u, t)):
+                continue
+            v = 0
+            while is_exp(place, attempt, discrete.WHOLE, v, Fraction(1)):
+                v += 1
+            y = (u + t * v) // s
+            negative = real(place, attempt, discrete.SIGN) >= Fraction(1, 2)
+            if not (negative and y == 0):
+                return -y if negative else y
+        raise AssertionError("a thousand attempts")
+
+    found = generator.discrete_laplace(60, Fraction(t, s))
+    assert found.tolist() == [value(place) for place in range(60)]
+
+
+@pytest.mark.parametrize("sigma", [np.float32(2), np.int64(2), np.float64(2), Decimal(2), 2.0])
+def test_sigma_of_any_number(sigma: Any) -> None:
+    expected = Generator(KEY).discrete_gaussian(100, 2)
+    assert (Generator(KEY).discrete_gaussian(100, sigma) == expected).all()
 
 
 @pytest.mark.parametrize("sigma", [1 << 20, 1e6 + 0.1, Fraction(10**9, 7)])
@@ -102,7 +161,7 @@ class Told(discrete.Words):
 
 
 def told(words: dict[int, int], sigma: Any = 3) -> discrete.Draw:
-    return discrete.Draw(discrete.Sampler(sigma, None, "int64"), Told(words), 1)
+    return discrete.Draw(discrete.Gaussian(sigma, None, "int64"), Told(words), 1)
 
 
 @pytest.mark.parametrize("t", [2, 3, 10, (1 << 40) - 1])
@@ -127,7 +186,7 @@ def test_less_compares_the_real_number(p: int, q: int) -> None:
 
 
 def test_a_tie_in_the_last_step_takes_the_next_word() -> None:
-    sampler = discrete.Sampler(3, None, "int64")
+    sampler = discrete.Gaussian(3, None, "int64")
     y = 4
     word, left = sampler.threshold(y, 1)
     number = discrete._number(0, discrete.ACCEPT_REST, 0, 1)
@@ -137,11 +196,12 @@ def test_a_tie_in_the_last_step_takes_the_next_word() -> None:
         # The second comparison, of k = 2, is never below: exp(-x) is true where the first is not.
         words.words[discrete._number(0, discrete.ACCEPT_REST, 0, 2)] = WORD - 1
         draw = discrete.Draw(sampler, words, 1)
-        assert draw._exp_rest(0, np.array([0]), [y], np.array([0]))[0] == (not below)
+        drawn = draw._exp_rest(0, np.array([0]), [y], np.array([0]), sampler)
+        assert drawn[0] == (not below)
 
 
 def test_thresholds_are_exact() -> None:
-    sampler = discrete.Sampler(1.1, None, "int64")
+    sampler = discrete.Gaussian(1.1, None, "int64")
     square = Fraction(1.1) ** 2
     assert (Fraction(sampler.a, sampler.b), sampler.t) == (square, 2)
     for y in (0, 1, 5, 40):
@@ -179,3 +239,21 @@ def test_products_of_words() -> None:
 def test_refusals(sigma: Any, variance: Any, dtype: str, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         Generator().discrete_gaussian(3, sigma, variance=variance, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("scale", "dtype", "error", "says"),
+    [
+        (0, "int64", ValueError, "scale is 0: expected 1/512 to 2\\^40"),
+        (-1, "int64", ValueError, "scale is -1"),
+        (math.inf, "int64", ValueError, "finite"),
+        ((1 << 40) + 1, "int64", ValueError, "to 2\\^40"),
+        (2, "int8", ValueError, "100 times that does not fit int8"),
+        (Fraction(1 << 54, (1 << 54) - 1), "int64", ValueError, "numerator below 2\\^53"),
+        ("3", "int64", TypeError, "expected int, float, Fraction"),
+        (1, "uint8", TypeError, "expected signed integers"),
+    ],
+)
+def test_refusals_of_laplace(scale: Any, dtype: str, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        Generator().discrete_laplace(3, scale, dtype=dtype)

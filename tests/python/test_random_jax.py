@@ -87,6 +87,26 @@ def test_new_arrays_are_of_jax() -> None:
         Generator(library="jax").normal(3, dtype="float64")
 
 
+def test_arguments_and_parts_of_jax() -> None:
+    made = Generator(KEY, library="jax")
+    mean = jax.numpy.arange(3.0)
+    half = made.normal((2, 3), mean, 2, dtype=jax.numpy.float16)
+    assert half.dtype == jax.numpy.float16
+    with pytest.raises(ValueError, match="mean has the shape"):
+        made.normal(3, jax.numpy.zeros((2, 3)))
+    p = jax.numpy.array([0.0, 0.5, 1.0])
+    ones = np.asarray(made.bernoulli((200, 3), p, dtype="int32"))
+    assert ones.dtype == np.int32
+    assert ones[:, 0].sum() == 0 < ones[:, 1].sum() < ones[:, 2].sum() == 200
+    rows = jax.numpy.arange(12).reshape(4, 3)
+    expected = np.asarray(rows)[Generator(KEY).permutation(4)]
+    assert (np.asarray(Generator(KEY).permutation(rows)) == expected).all()
+    chosen = Generator(KEY).choice(rows, 3)
+    assert (np.asarray(chosen) == Generator(KEY).choice(np.asarray(rows), 3)).all()
+    with pytest.raises(TypeError, match=r"use permutation\(\)"):
+        Generator().shuffle(rows)
+
+
 def test_arrays_of_jax_cannot_be_filled() -> None:
     with pytest.raises(BufferError, match="cannot be written to"):
         Generator().normal_(jax.numpy.zeros(3))

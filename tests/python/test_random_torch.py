@@ -58,6 +58,38 @@ def test_new_tensors() -> None:
     assert generator.discrete_gaussian(5, 2).dtype == torch.int64
 
 
+def test_arguments_of_pytorch() -> None:
+    generator = Generator(KEY, library="torch")
+    assert generator.normal(3, dtype=torch.bfloat16).dtype == torch.bfloat16
+    assert generator.randint(9, shape=3, dtype=torch.int16).dtype == torch.int16
+    mean = torch.arange(3, dtype=torch.float64)
+    half = Generator(KEY, library="torch").normal((2, 3), mean, 2, dtype=torch.float16)
+    assert half.dtype == torch.float16
+    expected = Generator(KEY).normal((2, 3), mean.numpy(), 2, dtype="float16")
+    assert (half.numpy() == expected).all()
+    with pytest.raises(ValueError, match="mean has the shape"):
+        generator.normal(3, torch.zeros(2, 3))
+    p = torch.tensor([0.0, 0.5, 1.0])
+    ones = Generator(KEY, library="torch").bernoulli((50, 3), p, dtype="float32")
+    assert ones.dtype == torch.float32
+    expected = Generator(KEY).bernoulli((50, 3), p.numpy(), dtype="float32")
+    assert (ones.numpy() == expected).all()
+
+
+def test_parts_of_a_tensor() -> None:
+    rows = torch.arange(12).reshape(4, 3)
+    order = Generator(KEY).permutation(4)
+    mixed = Generator(KEY).permutation(rows)
+    assert (mixed.numpy() == rows.numpy()[order]).all()
+    shuffled = rows.clone()
+    Generator(KEY).shuffle(shuffled)
+    assert (shuffled == mixed).all()
+    for options in ({}, {"replace": False}, {"p": torch.tensor([0.5, 0.25, 0.25, 0])}):
+        chosen = Generator(KEY).choice(rows, 2, **options)
+        assert (chosen.numpy() == Generator(KEY).choice(rows.numpy(), 2, **options)).all()
+    assert Generator(KEY, library="torch").choice(9, 4).dtype == torch.int64
+
+
 def test_discrete_gaussian_fills_a_tensor() -> None:
     tensor = torch.empty((10, 10), dtype=torch.int32)
     Generator(KEY).discrete_gaussian_(tensor, 3)

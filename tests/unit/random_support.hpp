@@ -34,6 +34,7 @@ inline std::vector<Distribution> distributions() {
     list.push_back(Distribution::of_normal(type, 0, 1));
     list.push_back(Distribution::of_normal(type, -2, 0.75));
     list.push_back(Distribution::of_exponential(type, 2));
+    list.push_back(Distribution::of_laplace(type, -1, 3));
   }
   return list;
 }

@@ -219,6 +219,9 @@ TEST(RandomDistribution, Fits) {
                       [](double x) { return normal_function((x - 5) / 2); });
   expect_fits<float>(Distribution::of_exponential(Type::float32, 1), [](double x) { return -std::expm1(-x); });
   expect_fits<double>(Distribution::of_exponential(Type::float64, 3), [](double x) { return -std::expm1(-x / 3); });
+  const auto laplace = [](double x) { return x < 0 ? std::exp(x) / 2 : 1 - std::exp(-x) / 2; };
+  expect_fits<float>(Distribution::of_laplace(Type::float32, 0, 1), laplace);
+  expect_fits<double>(Distribution::of_laplace(Type::float64, 5, 2), [&](double x) { return laplace((x - 5) / 2); });
 }
 
 // Pairs of normals are independent: their product has mean 0, and so have those of their squares less 1.
@@ -306,6 +309,8 @@ TEST(RandomRefusals, SayWhatWasExpected) {
   expect([&] { Distribution::of_normal(Type::float32, infinity, 1); }, "mean is inf");
   expect([] { Distribution::of_normal(Type::float32, 0, -1); }, "std is -1: expected 0 or more");
   expect([] { Distribution::of_exponential(Type::float64, 0); }, "scale is 0");
+  expect([&] { Distribution::of_laplace(Type::float64, infinity, 1); }, "mean is inf");
+  expect([] { Distribution::of_laplace(Type::float32, 0, -1); }, "scale is -1: expected more than 0");
   expect([] { Distribution::of_bernoulli(Type::boolean, 1.5); }, "p is 1.5: expected 0 to 1");
   expect([] { Distribution::of_bernoulli(Type::boolean, std::nan("")); }, "expected 0 to 1");
 }

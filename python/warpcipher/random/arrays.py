@@ -6,9 +6,11 @@ from __future__ import annotations
 import importlib
 import math
 import sys
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
+from ..arguments import require_number
 from ..arrays import BUFFERS, choose_stream, library_of, size_of, stream_pointer, streams
 
 if TYPE_CHECKING:
@@ -49,6 +51,8 @@ _names: dict[Any, str] = {}
 
 LIBRARIES = ("numpy", "torch", "cupy", "jax")
 
+
+_PYTHONS = {bool: "bool", int: "int64", float: "float64"}
 
 Target = tuple[Any, str, int, int]
 """Memory of an array that is about to be filled: what the native module takes, the name of its
@@ -129,18 +133,80 @@ def store(x: Any, dtype: str, parts: Iterable[Any]) -> None:
     there."""
     numpy: Any = importlib.import_module("numpy")
     values = numpy.concatenate([numpy.zeros(0, numpy.int64), *parts]).astype(dtype)
-    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
-    if isinstance(x, numpy.ndarray):
+    module = module_of(x)
+    if module == "numpy":
         x[...] = values.reshape(x.shape)
-    elif torch is not None and isinstance(x, torch.Tensor):
+    elif module == "torch":
+        torch = sys.modules["torch"]
         with torch.no_grad():
             x.copy_(torch.from_numpy(values).reshape(x.shape))
-    elif cupy is not None and isinstance(x, cupy.ndarray):
+    elif module == "cupy":
         x.set(values.reshape(x.shape))
     elif library_of(x, "out") is BUFFERS:
         memoryview(x).cast("B")[:] = values.view(numpy.uint8)
     else:
         raise TypeError(f"out is {type(x).__name__}: expected NumPy, PyTorch, CuPy or a buffer")
+
+
+def parse_dtype(dtype: Any) -> str:
+    """A dtype argument (a name, or a dtype or type of Python, NumPy, PyTorch, JAX or ml_dtypes) as
+    a name of `SIZES`. ValueError: it is none."""
+    if isinstance(dtype, type):
+        name = _PYTHONS.get(dtype, dtype.__name__)
+    else:
+        name = str(dtype).removeprefix("torch.")
+    if name in SIZES:
+        return name
+    try:  # other spellings of NumPy
+        made: Any = None if dtype is None else importlib.import_module("numpy").dtype(dtype)
+    except (ImportError, TypeError):
+        made = None
+    if made is None or not made.isnative or made.name not in SIZES:
+        raise ValueError(f"dtype is {dtype!r}: expected one of {', '.join(SIZES)}")
+    return str(made.name)
+
+
+def module_of(x: Any) -> str | None:
+    """The library of an array that can be indexed and written to: "numpy", "torch" or "cupy"."""
+    for name, kind in (("numpy", "ndarray"), ("torch", "Tensor"), ("cupy", "ndarray")):
+        module = sys.modules.get(name)
+        if module is not None and isinstance(x, getattr(module, kind)):
+            return name
+    return None
+
+
+def empty_like(x: Any, shape: tuple[int, ...], dtype: str) -> Any:
+    """A new array of the library and on the device of `x`; of NumPy where `x` cannot be written
+    to."""
+    name = module_of(x) or "numpy"
+    module: Any = importlib.import_module(name)
+    if name == "torch":
+        return module.empty(shape, dtype=getattr(module, dtype), device=x.device)
+    if name == "cupy":
+        with x.device:
+            return module.empty(shape, numpy_dtype(dtype))
+    return module.empty(shape, numpy_dtype(dtype))
+
+
+def is_array(x: Any) -> bool:
+    """Whether a parameter of a distribution is an array, or a list; and not a number."""
+    return not isinstance(x, Real) and (hasattr(x, "shape") or isinstance(x, list | tuple))
+
+
+def check_parameter(name: str, x: Any, shape: tuple[int, ...]) -> Any:
+    """A parameter that is an array, a list as NumPy's, or a number. ValueError: it would make the
+    result larger than `shape`, each part of it of the same random numbers."""
+    if not is_array(x):
+        return require_number(name, x)
+    if isinstance(x, list | tuple):
+        x = importlib.import_module("numpy").asarray(x)
+    given = tuple(x.shape)
+    pairs = zip(reversed(given), reversed(shape), strict=False)
+    if len(given) > len(shape) or any(extent not in (1, whole) for extent, whole in pairs):
+        raise ValueError(
+            f"{name} has the shape {given}: expected one that broadcasts to the result's, {shape}"
+        )
+    return x
 
 
 def parse_device(device: object) -> int | None:
@@ -165,7 +231,9 @@ def parse_shape(shape: object) -> tuple[int, ...]:
         extents = (shape,) if hasattr(shape, "__index__") else tuple(shape)  # type: ignore[arg-type]
         found = tuple(extent.__index__() for extent in extents)  # type: ignore[attr-defined]
     except (TypeError, AttributeError):
-        raise TypeError(f"shape is {shape!r}: expected an integer or several") from None
+        raise TypeError(
+            f"shape is {shape!r}: expected an integer or several (the shape is the first argument)"
+        ) from None
     if any(extent < 0 for extent in found):
         raise ValueError(f"shape is {shape!r}: expected no negative extent")
     return found
@@ -194,7 +262,7 @@ class NewArray:
     """An array that is made to be filled.
 
     to_fill:  what is filled: `open_target` takes it. by_host: it is for what the host computes.
-    finish(): the array of the library.
+    finish(): the array of the library. library, shape, dtype: its own.
     """
 
     def __init__(
@@ -202,14 +270,13 @@ class NewArray:
         library: str,
         device: int | None,
         shape: tuple[int, ...],
-        dtype: str,
+        dtype: Any,
         by_host: bool = False,
     ) -> None:
-        if dtype not in SIZES:
-            raise ValueError(f"dtype is {dtype!r}: expected one of {', '.join(SIZES)}")
-        self._library = library
-        self._shape = shape
-        self._dtype = dtype
+        dtype = parse_dtype(dtype)
+        self.library = library
+        self.shape = shape
+        self.dtype = dtype
         self._device = device
         self._memory: _native.DeviceArray | None = None
         module: Any = importlib.import_module(library)
@@ -227,21 +294,21 @@ class NewArray:
             self.to_fill = module.empty(shape, numpy_dtype(dtype))
 
     def _for_jax(self, by_host: bool) -> Any:
-        if self._device is None or by_host or math.prod(self._shape) == 0:
-            return importlib.import_module("numpy").empty(self._shape, numpy_dtype(self._dtype))
-        size = SIZES[self._dtype] * math.prod(self._shape)
+        if self._device is None or by_host or math.prod(self.shape) == 0:
+            return importlib.import_module("numpy").empty(self.shape, numpy_dtype(self.dtype))
+        size = SIZES[self.dtype] * math.prod(self.shape)
         self._memory = _native.DeviceArray(size, self._device, streams.LEGACY_STREAM)
-        return _Typed(self._memory, self._dtype)
+        return _Typed(self._memory, self.dtype)
 
     def finish(self) -> Any:
-        if self._library != "jax":
+        if self.library != "jax":
             return self.to_fill
         jax: Any = importlib.import_module("jax")
         if self._memory is None:
             where = jax.devices("cpu")[0] if self._device is None else self._gpu(jax)
             return jax.device_put(self.to_fill, where)
-        kind = self._dtype.rstrip("0123456789")
-        tensor = self._memory.tensor(0, _DLPACK_CODES[kind], 8 * SIZES[self._dtype], self._shape)
+        kind = self.dtype.rstrip("0123456789")
+        tensor = self._memory.tensor(0, _DLPACK_CODES[kind], 8 * SIZES[self.dtype], self.shape)
         ordered = _Ordered(tensor, self._memory)
         return importlib.import_module("jax.dlpack").from_dlpack(ordered)
 

@@ -178,10 +178,10 @@ class BitGenerator(numpy.random.BitGenerator):
 
     @state.setter
     def state(self, state: Any) -> None:
-        # RandomState adds what it keeps of normal numbers.
+        # RandomState adds the normal number that it keeps.
         if not isinstance(state, dict) or state.get("bit_generator") != NAME:
             raise ValueError(f"the state is not that of a {NAME}")
-        own = state.get("state")
+        own: Any = state.get("state")
         before = self._generator.state
         self._generator.state = own
         try:

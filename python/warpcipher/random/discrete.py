@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The discrete Gaussian, exactly: C. Canonne, G. Kamath, T. Steinke, "The Discrete Gaussian for
-Differential Privacy" (2020), algorithms 1 to 3, for many elements side by side.
+"""The discrete Gaussian and the discrete Laplace distribution, exactly: C. Canonne, G. Kamath, T.
+Steinke, "The Discrete Gaussian for Differential Privacy" (2020), algorithms 1 to 3, for many
+elements side by side.
 
 Every decision compares a real number 0.w0 w1 w2 ... in base 2^64, whose digits are random words,
 with a fraction of integers. The first word settles nearly every one; where it does not, the next
@@ -16,6 +17,7 @@ import importlib
 import math
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Rational, Real
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
@@ -34,6 +36,13 @@ FEW = 64
 """Elements up to which words are drawn one by one, and not for the whole chunk."""
 
 MOST_SIGMA = 1 << 40
+LEAST_SCALE = Fraction(1, 512)
+"""Below, all numbers are 0 but with a probability of 2^-738."""
+
+MOST_TOP = 1 << 53
+"""Of the numerator of a Laplace distribution's scale: every float has a smaller one. It times 1024
+is below 2^63."""
+
 WORD = 1 << 64
 
 # What a decision of an attempt is for.
@@ -46,27 +55,60 @@ def _number(attempt: int, purpose: int, turn: int = 0, k: int = 0) -> int:
     return attempt << 48 | purpose << 44 | turn << 24 | k << 8
 
 
-class Sampler:
+def as_fraction(name: str, value: Any) -> Fraction:
+    """What a number holds, exactly: a float is a fraction of integers. TypeError; ValueError: it is
+    not finite."""
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        raise TypeError(f"{name} is {value!r}: expected int, float, Fraction or Decimal")
+    number: Any = value
+    try:
+        if isinstance(value, Rational):  # NumPy's integers too
+            top, bottom = number.numerator, number.denominator
+        else:
+            top, bottom = number.as_integer_ratio()
+    except (OverflowError, ValueError):
+        raise ValueError(f"{name} is {value}: expected a finite number") from None
+    return Fraction(int(top), int(bottom))
+
+
+def limit_of(dtype: str) -> int:
+    """One more than the largest value of a dtype. TypeError: it is not of signed integers."""
+    if dtype not in INTEGERS or dtype[0] == "u":
+        raise TypeError(f"dtype is {dtype}: expected signed integers")
+    return 1 << (8 * SIZES[dtype] - 1)
+
+
+class Laplace:
+    """A discrete Laplace distribution of scale t / s, checked."""
+
+    def __init__(self, scale: Any, dtype: str) -> None:
+        exact = as_fraction("scale", scale)
+        if not LEAST_SCALE <= exact <= MOST_SIGMA:
+            raise ValueError(f"scale is {scale}: expected 1/512 to 2^40")
+        if 100 * exact >= limit_of(dtype):
+            raise ValueError(f"scale is {scale}: 100 times that does not fit {dtype}")
+        self.t, self.s = exact.numerator, exact.denominator
+        if self.t >= MOST_TOP:
+            raise ValueError(f"scale is {exact}: expected a numerator below 2^53")
+
+
+class Gaussian:
     """A discrete Gaussian: its parameters as integers, checked.
 
     variance = a / b; t = floor(sigma) + 1.
     """
 
+    s = 1
+
     def __init__(self, sigma: Any, variance: Any, dtype: str) -> None:
         if (sigma is None) == (variance is None):
             raise ValueError("expected one of sigma and variance")
         name, value = ("sigma", sigma) if variance is None else ("variance", variance)
-        if isinstance(value, bool) or not isinstance(value, int | float | Fraction | Decimal):
-            raise TypeError(f"{name} is {value!r}: expected int, float, Fraction or Decimal")
-        if isinstance(value, float | Decimal) and not math.isfinite(value):
-            raise ValueError(f"{name} is {value}: expected a finite number")
-        exact = Fraction(value)
+        exact = as_fraction(name, value)
         square = exact if sigma is None else exact * exact
         if exact <= 0 or square > MOST_SIGMA**2:
             raise ValueError(f"{name} is {value}: expected sigma above 0 and up to 2^40")
-        if dtype not in INTEGERS or dtype[0] == "u":
-            raise TypeError(f"dtype is {dtype}: expected signed integers")
-        limit = 1 << (8 * SIZES[dtype] - 1)
+        limit = limit_of(dtype)
         if 1600 * square >= limit * limit:
             raise ValueError(f"{name} is {value}: 40 sigma do not fit {dtype}")
         self.a, self.b = square.numerator, square.denominator
@@ -88,6 +130,9 @@ class Sampler:
             _, rest, den = self.exponent(y)
             found = self._thresholds[y, k] = divmod(rest * WORD, den * k)
         return found
+
+
+Sampler = Laplace | Gaussian
 
 
 class Words:
@@ -125,7 +170,7 @@ def _reader(algorithm: str, key: bytearray, begin: int, count: int) -> Callable[
 
 
 class Draw:
-    """The discrete Gaussian for the elements of one chunk."""
+    """A distribution for the elements of one chunk."""
 
     def __init__(self, sampler: Sampler, words: Words, count: int) -> None:
         self._numpy: Any = importlib.import_module("numpy")
@@ -148,19 +193,22 @@ class Draw:
 
     def _attempt(self, attempt: int, places: Any) -> tuple[Any, Any]:
         """Which of the places got a value, and the values."""
-        np, t = self._numpy, self._sampler.t
-        # Algorithm 2, the discrete Laplace distribution of scale t.
+        np, sampler = self._numpy, self._sampler
+        t = sampler.t
+        # Algorithm 2, the discrete Laplace distribution of scale t / s.
         u = self._below(_number(attempt, OFFSET), places, t)
         index = np.flatnonzero(self._exp_offset(attempt, places, u))
         y = u[index].astype(np.int64) + t * self._count_exp(attempt, places[index])
+        y //= sampler.s
         negative = (self._words.read(_number(attempt, SIGN), places[index]) >> np.uint64(63)) == 1
         kept = ~(negative & (y == 0))
         index, y, negative = index[kept], y[kept], negative[kept]
-        # Algorithm 3: the Gaussian by rejection.
-        accepted = self._accept(attempt, places[index], y)
+        if isinstance(sampler, Gaussian):  # algorithm 3: by rejection
+            accepted = self._accept(attempt, places[index], y, sampler)
+            index, y, negative = index[accepted], y[accepted], negative[accepted]
         taken = np.zeros(len(places), bool)
-        taken[index[accepted]] = True
-        return taken, np.where(negative, -y, y)[accepted]
+        taken[index] = True
+        return taken, np.where(negative, -y, y)
 
     def _below(self, number: int, places: Any, t: int) -> Any:
         """Integers below t: the whole part of t times a real number."""
@@ -230,9 +278,9 @@ class Draw:
             turn += 1
         return found
 
-    def _accept(self, attempt: int, places: Any, y: Any) -> Any:
+    def _accept(self, attempt: int, places: Any, y: Any, sampler: Gaussian) -> Any:
         """exp(-x) of algorithm 3's exponent: exp(-1) as often as it is whole, then the rest."""
-        np, sampler = self._numpy, self._sampler
+        np = self._numpy
         values, inverse = np.unique(y, return_inverse=True)
         values = values.tolist()
         wholes = [min(sampler.exponent(value)[0], 1 << 20) for value in values]
@@ -243,23 +291,25 @@ class Draw:
             alive[index] = self._exp_one(attempt, ACCEPT_WHOLE, turn, places[index])
             turn += 1
         index = np.flatnonzero(alive)
-        alive[index] = self._exp_rest(attempt, places[index], values, inverse[index])
+        alive[index] = self._exp_rest(attempt, places[index], values, inverse[index], sampler)
         return alive
 
-    def _exp_rest(self, attempt: int, places: Any, values: list[int], which: Any) -> Any:
+    def _exp_rest(
+        self, attempt: int, places: Any, values: list[int], which: Any, sampler: Gaussian
+    ) -> Any:
         np = self._numpy
 
         def below(index: Any, k: int) -> Any:
             number = _number(attempt, ACCEPT_REST, 0, k)
             needed, inverse = np.unique(which[index], return_inverse=True)
-            pairs = [self._sampler.threshold(values[i], k) for i in needed.tolist()]
+            pairs = [sampler.threshold(values[i], k) for i in needed.tolist()]
             words = self._words.read(number, places[index])
             limit = np.array([pair[0] for pair in pairs], np.uint64)[inverse]
             found = words < limit
             for i in np.flatnonzero(words == limit):
                 y = values[int(needed[inverse[i]])]
                 left = pairs[int(inverse[i])][1]
-                denominator = self._sampler.exponent(y)[2] * k
+                denominator = sampler.exponent(y)[2] * k
                 found[i] = self._words.settle(number, int(places[index[i]]), left, denominator)
             return found
 

@@ -4,23 +4,55 @@
 from __future__ import annotations
 
 import builtins
-from numbers import Real
+import functools
+import importlib
+import math
+from collections.abc import MutableSequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from .. import _native
-from ..arguments import require_int
+from ..arguments import require_int, require_number
 from . import arrays, discrete
 from .arrays import NewArray, Target, open_target
 from .source import Source
 from .streams import STREAM_SIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from fractions import Fraction
 
     from .._types import Buffer, StreamLike
 
 ArrayT = TypeVar("ArrayT")
+MethodT = TypeVar("MethodT", bound="Callable[..., Any]")
+
+_ANOTHERS = {
+    "size": "shape, the first argument",
+    "loc": "mean",
+    "scale": "std",
+}
+"""Names of arguments of NumPy's methods, and ours."""
+
+_ANOTHERS_OF_INIT = {"seed": "key, 32 secret bytes, or nothing for a seed of the operating system"}
+
+
+def _hinted(method: MethodT) -> MethodT:
+    """Where a call has another generator's name of an argument, the error has ours."""
+    names = _ANOTHERS_OF_INIT if method.__name__ == "__init__" else _ANOTHERS
+    code = method.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    others = {name: ours for name, ours in names.items() if name not in known}
+
+    @functools.wraps(method)
+    def call(*arguments: Any, **named: Any) -> Any:
+        for name in named:
+            if name in others:
+                title = method.__qualname__.removesuffix(".__init__")
+                raise TypeError(f"{title}() has no argument {name!r}: expected {others[name]}")
+        return method(*arguments, **named)
+
+    return call  # type: ignore[return-value]
 
 
 class Generator(Source):
@@ -48,6 +80,8 @@ class Generator(Source):
     again until its `state` is set. Copies and pickles are refused without a key; with a key they
     hold it.
 
+    dtype= of a method is a name, or a dtype or type of Python, NumPy, PyTorch or JAX.
+
     ValueError: a key of another length, an unknown name. TypeError: a dtype that cannot be filled.
 
     >>> from warpcipher.random import Generator
@@ -59,6 +93,7 @@ class Generator(Source):
 
     __slots__ = ("_device", "_engine", "_library")
 
+    @_hinted
     def __init__(
         self,
         key: Buffer | None = None,
@@ -69,11 +104,12 @@ class Generator(Source):
         library: str | None = None,
         engine: str = "auto",
     ) -> None:
-        self._key = bytearray()  # for __del__, should an argument be refused
         if library is not None and library not in arrays.LIBRARIES:
             raise ValueError(
                 f"library is {library!r}: expected one of {', '.join(arrays.LIBRARIES)}"
             )
+        if not isinstance(engine, str):
+            raise TypeError(f"engine is {engine!r}: expected 'auto' or a name of an engine")
         self._device = arrays.parse_device(device)
         self._library = library
         self._engine = engine
@@ -134,7 +170,7 @@ class Generator(Source):
         return target
 
     def _new(
-        self, shape: object, dtype: str, library: str | None, by_host: bool = False
+        self, shape: object, dtype: Any, library: str | None, by_host: bool = False
     ) -> NewArray:
         name = arrays.choose_library(library or self._library, self._device)
         return NewArray(name, self._device, arrays.parse_shape(shape), dtype, by_host)
@@ -159,22 +195,50 @@ class Generator(Source):
         low, high = _limits(dtype, low, high)
         return self._fill(out, "integers", low, high, stream)
 
+    @_hinted
     def randint(
         self,
         low: int,
         high: int | None = None,
         shape: int | Sequence[int] = (),
         *,
-        dtype: str = "int64",
+        dtype: Any = "int64",
         library: str | None = None,
     ) -> Any:
         """A new array of integers from low to high - 1; from 0 to low - 1 where high is None."""
         if high is None:
             low, high = 0, low
+        dtype = arrays.parse_dtype(dtype)
         low, high = _limits(dtype, low, high)
         new = self._new(shape, dtype, library)
         self._fill(new.to_fill, "integers", low, high, None)
         return new.finish()
+
+    def integers(
+        self,
+        low: int,
+        high: int | None = None,
+        size: int | Sequence[int] | None = None,
+        dtype: Any = "int64",
+        endpoint: bool = False,
+    ) -> Any:
+        """As `randint`, by the names of NumPy's `integers`; endpoint: high is among them. One
+        number where size is None."""
+        if high is None:
+            low, high = 0, require_int("low", low)
+        high = require_int("high", high) + bool(endpoint)
+        return _scalar(self.randint(low, high, () if size is None else size, dtype=dtype), size)
+
+    def random(
+        self, size: int | Sequence[int] | None = None, dtype: Any = "float64", out: Any = None
+    ) -> Any:
+        """As `uniform` on [0, 1), by the names of NumPy's `random`: one number where size is None;
+        out is filled where it is given. (`random_` is PyTorch's word, for integers.)"""
+        if out is None:
+            return _scalar(self.uniform(() if size is None else size, dtype=dtype), size)
+        if size is not None and arrays.parse_shape(size) != tuple(out.shape):
+            raise ValueError(f"size is {size}, and out has the shape {tuple(out.shape)}")
+        return self.uniform_(out)
 
     def uniform_(
         self, out: ArrayT, low: float = 0.0, high: float = 1.0, *, stream: StreamLike = None
@@ -184,15 +248,17 @@ class Generator(Source):
         On [0, 1) these are the multiples of 2^-53 (float64), 2^-24 (float32), 2^-11 (float16) or
         2^-8 (bfloat16), each equally likely; other intervals are these, scaled and rounded.
         """
+        low, high = require_number("low", low), require_number("high", high)
         return self._fill(out, "uniform", low, high, stream)
 
+    @_hinted
     def uniform(
         self,
         shape: int | Sequence[int],
         low: float = 0.0,
         high: float = 1.0,
         *,
-        dtype: str = "float32",
+        dtype: Any = "float32",
         library: str | None = None,
     ) -> Any:
         """A new array, as `uniform_` fills it."""
@@ -205,51 +271,54 @@ class Generator(Source):
     ) -> ArrayT:
         """Fills an array of floats with normal numbers, by Box and Muller's method.
 
-        mean, std: numbers; or arrays of out's library that broadcast to out, which that library
-                   multiplies and adds, on its current stream alone.
+        mean, std: numbers; or arrays of out's library that broadcast to out's shape. That library
+                   multiplies and adds them, on its current stream, and rounds once to out's dtype.
 
         Its floats lie on a grid that tells of their making: see docs/guides/random.md before you
         use them for differential privacy, and `discrete_gaussian_`.
         """
-        if isinstance(mean, Real) and isinstance(std, Real):
-            return self._fill(out, "normal", float(mean), float(std), stream)
-        if stream is not None:
-            raise ValueError("mean or std is an array: expected stream=None, the library's own")
-        if not hasattr(out, "__imul__") or not hasattr(out, "__iadd__"):
-            raise TypeError(f"mean or std is an array, and out is {type(out).__name__}")
+        if not arrays.is_array(mean) and not arrays.is_array(std):
+            mean, std = require_number("mean", mean), require_number("std", std)
+            return self._fill(out, "normal", mean, std, stream)
+        target = _writable("mean or std", out, stream)
+        mean = arrays.check_parameter("mean", mean, tuple(target.shape))
+        std = arrays.check_parameter("std", std, tuple(target.shape))
         self._fill(out, "normal", 0.0, 1.0, None)
-        scaled: Any = out
-        scaled *= std
-        scaled += mean
+        target[...] = target * std + mean
         return out
 
+    @_hinted
     def normal(
         self,
         shape: int | Sequence[int],
         mean: Any = 0.0,
         std: Any = 1.0,
         *,
-        dtype: str = "float32",
+        dtype: Any = "float32",
         library: str | None = None,
     ) -> Any:
         """A new array, as `normal_` fills it. mean, std: numbers, or arrays of that library."""
         new = self._new(shape, dtype, library)
-        if isinstance(mean, Real) and isinstance(std, Real):
+        if new.library != "jax" or not (arrays.is_array(mean) or arrays.is_array(std)):
             self.normal_(new.to_fill, mean, std)
             return new.finish()
+        mean = arrays.check_parameter("mean", mean, new.shape)
+        std = arrays.check_parameter("std", std, new.shape)
         self.normal_(new.to_fill)
-        return new.finish() * std + mean
+        made = new.finish()
+        return (made * std + mean).astype(made.dtype)
 
     def exponential_(self, out: ArrayT, scale: float = 1.0, *, stream: StreamLike = None) -> ArrayT:
         """Fills an array of floats with exponential numbers of mean `scale`."""
-        return self._fill(out, "exponential", scale, 1, stream)
+        return self._fill(out, "exponential", require_number("scale", scale), 1, stream)
 
+    @_hinted
     def exponential(
         self,
         shape: int | Sequence[int],
         scale: float = 1.0,
         *,
-        dtype: str = "float32",
+        dtype: Any = "float32",
         library: str | None = None,
     ) -> Any:
         """A new array, as `exponential_` fills it."""
@@ -257,22 +326,67 @@ class Generator(Source):
         self.exponential_(new.to_fill, scale)
         return new.finish()
 
-    def bernoulli_(self, out: ArrayT, p: float = 0.5, *, stream: StreamLike = None) -> ArrayT:
-        """Fills an array of any dtype with 1 or 0; 1 with probability p to the nearest 2^-64."""
-        return self._fill(out, "bernoulli", p, 1, stream)
+    def laplace_(
+        self, out: ArrayT, mean: float = 0.0, scale: float = 1.0, *, stream: StreamLike = None
+    ) -> ArrayT:
+        """Fills an array of floats with numbers of Laplace's distribution: x with a density of
+        exp(-|x - mean| / scale) / (2 scale).
 
+        For differential privacy its floats have the flaw of `normal_`: use `discrete_laplace_`.
+        """
+        mean, scale = require_number("mean", mean), require_number("scale", scale)
+        return self._fill(out, "laplace", mean, scale, stream)
+
+    @_hinted
+    def laplace(
+        self,
+        shape: int | Sequence[int],
+        mean: float = 0.0,
+        scale: float = 1.0,
+        *,
+        dtype: Any = "float32",
+        library: str | None = None,
+    ) -> Any:
+        """A new array, as `laplace_` fills it."""
+        new = self._new(shape, dtype, library)
+        self.laplace_(new.to_fill, mean, scale)
+        return new.finish()
+
+    def bernoulli_(self, out: ArrayT, p: Any = 0.5, *, stream: StreamLike = None) -> ArrayT:
+        """Fills an array of any dtype with 1 or 0; 1 with probability p.
+
+        p: a number, taken to the nearest 2^-64; or an array of out's library that broadcasts to
+           out's shape, taken to the next 2^-53: 8 bytes of the stream an element. It is read before
+           anything is drawn, and on a GPU that waits for it.
+        """
+        if not arrays.is_array(p):
+            return self._fill(out, "bernoulli", require_number("p", p), 1, stream)
+        target = _writable("p", out, stream)
+        p = _probabilities(p, tuple(target.shape))
+        words = arrays.empty_like(target, tuple(target.shape), "float64")
+        target[...] = self._fill(words, "uniform", 0.0, 1.0, None) < p
+        return out
+
+    @_hinted
     def bernoulli(
         self,
         shape: int | Sequence[int],
-        p: float = 0.5,
+        p: Any = 0.5,
         *,
-        dtype: str = "bool",
+        dtype: Any = "bool",
         library: str | None = None,
     ) -> Any:
-        """A new array, as `bernoulli_` fills it."""
+        """A new array, as `bernoulli_` fills it. (An array p with JAX set to 32 bits is taken to
+        the next 2^-24.)
+        """
         new = self._new(shape, dtype, library)
-        self.bernoulli_(new.to_fill, p)
-        return new.finish()
+        if new.library != "jax" or not arrays.is_array(p):
+            self.bernoulli_(new.to_fill, p)
+            return new.finish()
+        p = _probabilities(p, new.shape)
+        x64 = importlib.import_module("jax").config.jax_enable_x64
+        words = self.uniform(new.shape, dtype="float64" if x64 else "float32", library="jax")
+        return (words < p).astype(new.dtype)
 
     def permutation_(self, out: ArrayT, *, stream: StreamLike = None) -> ArrayT:
         """Fills an array of int32 or int64 with 0, ..., n - 1 in random order, each order equally
@@ -289,11 +403,105 @@ class Generator(Source):
         self._draw(8 * elements, write)
         return out
 
-    def permutation(self, n: int, *, dtype: str = "int64", library: str | None = None) -> Any:
-        """A new array, as `permutation_` fills it."""
-        new = self._new(n, dtype, library)
-        self.permutation_(new.to_fill)
-        return new.finish()
+    def permutation(
+        self, x: Any, *, axis: int = 0, dtype: Any = None, library: str | None = None
+    ) -> Any:
+        """x, an integer: a new array, as `permutation_` fills it (dtype None: int64). A list or an
+        array: a copy of it whose parts along `axis` are in random order."""
+        if isinstance(x, Integral):
+            new = self._new(x, "int64" if dtype is None else dtype, library)
+            self.permutation_(new.to_fill)
+            return new.finish()
+        if dtype is not None or library is not None:
+            raise ValueError("x is not an integer: expected neither dtype nor library")
+        x, axis = _population("x", x, axis)
+        order = self.permutation_(arrays.empty_like(x, (x.shape[axis],), "int64"))
+        return x[(slice(None),) * axis + (order,)]
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        """Puts the parts of a list, or of an array along `axis`, into random order, in place, as
+        NumPy's. TypeError: it cannot be written to; `permutation` makes a copy."""
+        if isinstance(x, MutableSequence):
+            if axis != 0:
+                raise ValueError(f"axis is {axis}, and x is a {type(x).__name__}: expected 0")
+            order = self.permutation_(importlib.import_module("numpy").empty(len(x), "int64"))
+            for place, part in enumerate([x[i] for i in order.tolist()]):
+                x[place] = part
+            return
+        if arrays.module_of(x) is None:
+            raise TypeError(
+                f"x is {type(x).__name__}, which cannot be written to: use permutation()"
+            )
+        x[...] = self.permutation(x, axis=axis)
+
+    def choice(
+        self,
+        a: Any,
+        size: int | Sequence[int] | None = None,
+        replace: bool = True,
+        p: Any = None,
+        axis: int = 0,
+    ) -> Any:
+        """Random parts of `a`, by the names of NumPy's `choice`.
+
+        a:       an integer: numbers below it, in a new array of int64; a list or an array: parts of
+                 it along `axis`.
+        size:    the shape of what is chosen. None: one part.
+        replace: whether a part may be chosen more than once. Those chosen are in random order.
+        p:       the probability of each part. None: the same for all. The host computes with them.
+
+        ValueError: `a` has too few parts (that are possible); p does not sum to 1.
+        """
+        shape = () if size is None else arrays.parse_shape(size)
+        count = math.prod(shape)
+        of = None
+        if isinstance(a, Integral):
+            n = int(a)
+        else:
+            of, axis = _population("a", a, axis)
+            n = of.shape[axis]
+        if n < (1 if replace else count) and count > 0:
+            raise ValueError(f"a has {n} parts: expected {1 if replace else count} or more")
+        if p is not None:
+            chosen = self._weighted(_weights(p, n), count, replace)
+            index = self._indices(of, shape, lambda out: arrays.store(out, "int64", [chosen]), True)
+        elif replace:
+            index = self._indices(of, shape, lambda out: self.random_(out, 0, max(n, 1)))
+        else:
+            index = self._indices(of, (n,), self.permutation_)[:count].reshape(shape)
+        if of is None:
+            return _scalar(index, size)
+        return of[(slice(None),) * axis + (index,)]
+
+    def _indices(
+        self, of: Any, shape: tuple[int, ...], fill: Callable[[Any], Any], by_host: bool = False
+    ) -> Any:
+        """A filled array of int64: one that can index `of`; None: of the generator's library."""
+        if of is None:
+            new = self._new(shape, "int64", None, by_host)
+            fill(new.to_fill)
+            return new.finish()
+        index = arrays.empty_like(of, shape, "int64")
+        fill(index)
+        return index
+
+    def _weighted(self, p: Any, count: int, replace: bool) -> Any:
+        """Numbers of parts, by NumPy."""
+        numpy: Any = importlib.import_module("numpy")
+        if replace:
+            sums = p.cumsum()
+            return (sums / sums[-1]).searchsorted(self.uniform_(numpy.empty(count)), side="right")
+        # Those whose exponential number over p is least: as if drawn one after the other, each by
+        # its share of what is left (P. Efraimidis, P. Spirakis, "Weighted random sampling with a
+        # reservoir", 2006).
+        possible = numpy.flatnonzero(p)
+        if len(possible) < count:
+            raise ValueError(
+                f"p has {len(possible)} probabilities above 0: expected {count} or more"
+            )
+        return possible[
+            numpy.argsort(self.exponential_(numpy.empty(len(possible))) / p[possible])[:count]
+        ]
 
     def discrete_gaussian_(
         self,
@@ -314,9 +522,10 @@ class Generator(Source):
 
         ValueError: sigma is not positive, more than 2^40, or 40 sigma do not fit out's dtype.
         """
-        dtype = arrays.dtype_of(out, "out")
-        sampler = discrete.Sampler(sigma, variance, dtype)
-        _, _, elements, _ = self._open(out, None)
+        return self._sample(out, discrete.Gaussian(sigma, variance, arrays.dtype_of(out, "out")))
+
+    def _sample(self, out: ArrayT, sampler: discrete.Sampler) -> ArrayT:
+        _, dtype, elements, _ = self._open(out, None)
 
         def write(key: Buffer, number: int, position: int) -> None:
             parts = discrete.draw(sampler, elements, self._algorithm, key, number, position)
@@ -325,18 +534,46 @@ class Generator(Source):
         self._draw(8 * elements, write)
         return out
 
+    @_hinted
     def discrete_gaussian(
         self,
         shape: int | Sequence[int],
         sigma: float | Fraction | None = None,
         *,
         variance: float | Fraction | None = None,
-        dtype: str = "int64",
+        dtype: Any = "int64",
         library: str | None = None,
     ) -> Any:
         """A new array, as `discrete_gaussian_` fills it."""
         new = self._new(shape, dtype, library, by_host=True)
         self.discrete_gaussian_(new.to_fill, sigma, variance=variance)
+        return new.finish()
+
+    def discrete_laplace_(self, out: ArrayT, scale: float | Fraction = 1) -> ArrayT:
+        """Fills an array of integers with the discrete Laplace distribution of mean 0: x with a
+        probability proportional to exp(-|x| / scale). Exact, as `discrete_gaussian_` is (the same
+        paper, algorithm 2).
+
+        scale: for differential privacy, the sensitivity over epsilon. Taken exactly as it is: a
+               float is the fraction that it holds, so Fraction(1, 10) is not 0.1.
+
+        ValueError: scale is not from 1/512 to 2^40, has a numerator of 2^53 or more, or does not
+        fit out's dtype a hundred times.
+        """
+        return self._sample(out, discrete.Laplace(scale, arrays.dtype_of(out, "out")))
+
+    @_hinted
+    def discrete_laplace(
+        self,
+        shape: int | Sequence[int],
+        scale: float | Fraction = 1,
+        *,
+        dtype: Any = "int64",
+        library: str | None = None,
+    ) -> Any:
+        """A new array, as `discrete_laplace_` fills it."""
+        new = self._new(shape, dtype, library, by_host=True)
+        self.discrete_laplace_(new.to_fill, scale)
         return new.finish()
 
     def bytes(self, size: int) -> builtins.bytes:
@@ -356,6 +593,55 @@ class Generator(Source):
         if self._keyed:
             where = f" stream {self._stream} position {self._position}"
         return f"<warpcipher.random.Generator {self._algorithm} {device}{where}>"
+
+
+def _scalar(made: Any, size: object) -> Any:
+    """NumPy's number of an array without dimensions, where no size was asked for."""
+    return made[()] if size is None and arrays.module_of(made) == "numpy" else made
+
+
+def _writable(name: str, out: Any, stream: StreamLike) -> Any:
+    """An array that its library writes to, as a parameter is an array."""
+    if arrays.module_of(out) is None:
+        raise TypeError(
+            f"{name} is an array, and out is {type(out).__name__}: expected an array of NumPy, "
+            "PyTorch or CuPy"
+        )
+    if stream is not None:
+        raise ValueError(f"{name} is an array: expected stream=None, the library's own")
+    return out
+
+
+def _probabilities(p: Any, shape: tuple[int, ...]) -> Any:
+    p = arrays.check_parameter("p", p, shape)
+    if not bool(((p >= 0) & (p <= 1)).all()):
+        raise ValueError("p is an array with a number that is not a probability: expected 0 to 1")
+    return p
+
+
+def _population(name: str, x: Any, axis: int) -> tuple[Any, int]:
+    """What has parts along an axis: an array, or of a list NumPy's."""
+    if isinstance(x, list | tuple):
+        x = importlib.import_module("numpy").asarray(x)
+    dimensions = len(getattr(x, "shape", ()))
+    if dimensions == 0:
+        raise TypeError(f"{name} is {x!r:.60}: expected an integer, a list or an array")
+    axis = require_int("axis", axis)
+    if not -dimensions <= axis < dimensions:
+        raise ValueError(f"axis is {axis}, and {name} has {dimensions} dimensions")
+    return x, axis % dimensions
+
+
+def _weights(p: Any, n: int) -> Any:
+    """Probabilities, checked, as an array of the host."""
+    numpy: Any = importlib.import_module("numpy")
+    found = numpy.array(p.tolist() if hasattr(p, "tolist") else p, float)
+    if found.shape != (n,):
+        raise ValueError(f"p has the shape {found.shape}: expected ({n},), one for each part of a")
+    total = found.sum()
+    if not (found >= 0).all() or not abs(total - 1) < 1e-7:
+        raise ValueError(f"p sums to {total:.9g}: expected probabilities from 0 to 1 that sum to 1")
+    return found
 
 
 def _limits(dtype: str, low: int | None, high: int | None) -> tuple[int, int]:

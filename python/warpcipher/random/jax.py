@@ -149,11 +149,7 @@ def key(key: Buffer | None = None) -> Any:
     """A random key of JAX, of 32 bytes; None: new ones of the operating system."""
     jax: Any = importlib.import_module("jax")
     numpy: Any = importlib.import_module("numpy")
-    data: bytes | memoryview
-    if key is None:
-        data = os.urandom(32)
-    else:
-        data = view_bytes("the key", key)
+    data = os.urandom(32) if key is None else view_bytes("the key", key)
     if len(data) != 32:
         raise ValueError(f"the key has {len(data)} bytes: expected 32, or None for a new one")
     words = jax.numpy.asarray(numpy.frombuffer(data, "<u4"))

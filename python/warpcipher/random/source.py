@@ -253,9 +253,8 @@ class Source:
         raise NotImplementedError
 
     def __del__(self) -> None:
-        key = getattr(self, "_key", b"")  # which is not there where __init__ had wrong arguments
-        if key:
-            key[:] = bytes(len(key))
+        if hasattr(self, "_key"):  # not where __init__ had wrong arguments
+            self._key[:] = bytes(len(self._key))
 
 
 def take_key(source: Source) -> bytearray:
