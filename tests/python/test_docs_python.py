@@ -15,7 +15,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {
     "guides/data.md": (4, "page 0 was changed"),
     "guides/ml.md": (4, "refused"),
-    "guides/random.md": (7, "32 bytes"),
+    "guides/random.md": (6, "32 bytes"),
     "guides/tables.md": (2, "no key for column name"),
     "guides/services.md": (3, "rewritten"),
     "index.md": (1, ""),

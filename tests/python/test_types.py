@@ -81,6 +81,7 @@ generator = wc.random.Generator(bytes(32))
 reveal_type(generator.bytes(4))  # bytes
 reveal_type(generator.normal_(x))  # Array
 reveal_type(generator.permutation_(y, stream=1))  # OnGpu
+reveal_type(generator.laplace_(x, 0, 2))  # Array
 
 with wc.formats.open("file.tink", wc.keys.from_env("KEY")) as file:
     reveal_type(file.read(4))  # bytes

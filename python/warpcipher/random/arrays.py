@@ -6,11 +6,9 @@ from __future__ import annotations
 import importlib
 import math
 import sys
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from .. import _native
-from ..arguments import require_number
 from ..arrays import BUFFERS, choose_stream, library_of, size_of, stream_pointer, streams
 
 if TYPE_CHECKING:
@@ -186,27 +184,6 @@ def empty_like(x: Any, shape: tuple[int, ...], dtype: str) -> Any:
         with x.device:
             return module.empty(shape, numpy_dtype(dtype))
     return module.empty(shape, numpy_dtype(dtype))
-
-
-def is_array(x: Any) -> bool:
-    """Whether a parameter of a distribution is an array, or a list; and not a number."""
-    return not isinstance(x, Real) and (hasattr(x, "shape") or isinstance(x, list | tuple))
-
-
-def check_parameter(name: str, x: Any, shape: tuple[int, ...]) -> Any:
-    """A parameter that is an array, a list as NumPy's, or a number. ValueError: it would make the
-    result larger than `shape`, each part of it of the same random numbers."""
-    if not is_array(x):
-        return require_number(name, x)
-    if isinstance(x, list | tuple):
-        x = importlib.import_module("numpy").asarray(x)
-    given = tuple(x.shape)
-    pairs = zip(reversed(given), reversed(shape), strict=False)
-    if len(given) > len(shape) or any(extent not in (1, whole) for extent, whole in pairs):
-        raise ValueError(
-            f"{name} has the shape {given}: expected one that broadcasts to the result's, {shape}"
-        )
-    return x
 
 
 def parse_device(device: object) -> int | None:

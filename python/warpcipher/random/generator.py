@@ -6,14 +6,12 @@ from __future__ import annotations
 import builtins
 import functools
 import importlib
-import math
-from collections.abc import MutableSequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from .. import _native
 from ..arguments import require_int, require_number
-from . import arrays, discrete
+from . import arrays, discrete, parameters, parts
 from .arrays import NewArray, Target, open_target
 from .source import Source
 from .streams import STREAM_SIZE
@@ -192,7 +190,7 @@ class Generator(Source):
         None: from the least to the greatest value of the dtype.
         """
         dtype = arrays.dtype_of(out, "out")
-        low, high = _limits(dtype, low, high)
+        low, high = parameters.limits(dtype, low, high)
         return self._fill(out, "integers", low, high, stream)
 
     @_hinted
@@ -209,7 +207,7 @@ class Generator(Source):
         if high is None:
             low, high = 0, low
         dtype = arrays.parse_dtype(dtype)
-        low, high = _limits(dtype, low, high)
+        low, high = parameters.limits(dtype, low, high)
         new = self._new(shape, dtype, library)
         self._fill(new.to_fill, "integers", low, high, None)
         return new.finish()
@@ -227,7 +225,9 @@ class Generator(Source):
         if high is None:
             low, high = 0, require_int("low", low)
         high = require_int("high", high) + bool(endpoint)
-        return _scalar(self.randint(low, high, () if size is None else size, dtype=dtype), size)
+        return parts.as_number(
+            self.randint(low, high, () if size is None else size, dtype=dtype), size
+        )
 
     def random(
         self, size: int | Sequence[int] | None = None, dtype: Any = "float64", out: Any = None
@@ -235,7 +235,7 @@ class Generator(Source):
         """As `uniform` on [0, 1), by the names of NumPy's `random`: one number where size is None;
         out is filled where it is given. (`random_` is PyTorch's word, for integers.)"""
         if out is None:
-            return _scalar(self.uniform(() if size is None else size, dtype=dtype), size)
+            return parts.as_number(self.uniform(() if size is None else size, dtype=dtype), size)
         if size is not None and arrays.parse_shape(size) != tuple(out.shape):
             raise ValueError(f"size is {size}, and out has the shape {tuple(out.shape)}")
         return self.uniform_(out)
@@ -277,12 +277,12 @@ class Generator(Source):
         Its floats lie on a grid that tells of their making: see docs/guides/random.md before you
         use them for differential privacy, and `discrete_gaussian_`.
         """
-        if not arrays.is_array(mean) and not arrays.is_array(std):
+        if not parameters.is_array(mean) and not parameters.is_array(std):
             mean, std = require_number("mean", mean), require_number("std", std)
             return self._fill(out, "normal", mean, std, stream)
-        target = _writable("mean or std", out, stream)
-        mean = arrays.check_parameter("mean", mean, tuple(target.shape))
-        std = arrays.check_parameter("std", std, tuple(target.shape))
+        target = parameters.writable("mean or std", out, stream)
+        mean = parameters.check("mean", mean, tuple(target.shape))
+        std = parameters.check("std", std, tuple(target.shape))
         self._fill(out, "normal", 0.0, 1.0, None)
         target[...] = target * std + mean
         return out
@@ -299,11 +299,11 @@ class Generator(Source):
     ) -> Any:
         """A new array, as `normal_` fills it. mean, std: numbers, or arrays of that library."""
         new = self._new(shape, dtype, library)
-        if new.library != "jax" or not (arrays.is_array(mean) or arrays.is_array(std)):
+        if new.library != "jax" or not (parameters.is_array(mean) or parameters.is_array(std)):
             self.normal_(new.to_fill, mean, std)
             return new.finish()
-        mean = arrays.check_parameter("mean", mean, new.shape)
-        std = arrays.check_parameter("std", std, new.shape)
+        mean = parameters.check("mean", mean, new.shape)
+        std = parameters.check("std", std, new.shape)
         self.normal_(new.to_fill)
         made = new.finish()
         return (made * std + mean).astype(made.dtype)
@@ -359,10 +359,10 @@ class Generator(Source):
            out's shape, taken to the next 2^-53: 8 bytes of the stream an element. It is read before
            anything is drawn, and on a GPU that waits for it.
         """
-        if not arrays.is_array(p):
+        if not parameters.is_array(p):
             return self._fill(out, "bernoulli", require_number("p", p), 1, stream)
-        target = _writable("p", out, stream)
-        p = _probabilities(p, tuple(target.shape))
+        target = parameters.writable("p", out, stream)
+        p = parameters.probabilities(p, tuple(target.shape))
         words = arrays.empty_like(target, tuple(target.shape), "float64")
         target[...] = self._fill(words, "uniform", 0.0, 1.0, None) < p
         return out
@@ -380,10 +380,10 @@ class Generator(Source):
         the next 2^-24.)
         """
         new = self._new(shape, dtype, library)
-        if new.library != "jax" or not arrays.is_array(p):
+        if new.library != "jax" or not parameters.is_array(p):
             self.bernoulli_(new.to_fill, p)
             return new.finish()
-        p = _probabilities(p, new.shape)
+        p = parameters.probabilities(p, new.shape)
         x64 = importlib.import_module("jax").config.jax_enable_x64
         words = self.uniform(new.shape, dtype="float64" if x64 else "float32", library="jax")
         return (words < p).astype(new.dtype)
@@ -414,25 +414,12 @@ class Generator(Source):
             return new.finish()
         if dtype is not None or library is not None:
             raise ValueError("x is not an integer: expected neither dtype nor library")
-        x, axis = _population("x", x, axis)
-        order = self.permutation_(arrays.empty_like(x, (x.shape[axis],), "int64"))
-        return x[(slice(None),) * axis + (order,)]
+        return parts.permute(self, x, axis)
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
         """Puts the parts of a list, or of an array along `axis`, into random order, in place, as
         NumPy's. TypeError: it cannot be written to; `permutation` makes a copy."""
-        if isinstance(x, MutableSequence):
-            if axis != 0:
-                raise ValueError(f"axis is {axis}, and x is a {type(x).__name__}: expected 0")
-            order = self.permutation_(importlib.import_module("numpy").empty(len(x), "int64"))
-            for place, part in enumerate([x[i] for i in order.tolist()]):
-                x[place] = part
-            return
-        if arrays.module_of(x) is None:
-            raise TypeError(
-                f"x is {type(x).__name__}, which cannot be written to: use permutation()"
-            )
-        x[...] = self.permutation(x, axis=axis)
+        parts.shuffle(self, x, axis)
 
     def choice(
         self,
@@ -452,56 +439,7 @@ class Generator(Source):
 
         ValueError: `a` has too few parts (that are possible); p does not sum to 1.
         """
-        shape = () if size is None else arrays.parse_shape(size)
-        count = math.prod(shape)
-        of = None
-        if isinstance(a, Integral):
-            n = int(a)
-        else:
-            of, axis = _population("a", a, axis)
-            n = of.shape[axis]
-        if n < (1 if replace else count) and count > 0:
-            raise ValueError(f"a has {n} parts: expected {1 if replace else count} or more")
-        if p is not None:
-            chosen = self._weighted(_weights(p, n), count, replace)
-            index = self._indices(of, shape, lambda out: arrays.store(out, "int64", [chosen]), True)
-        elif replace:
-            index = self._indices(of, shape, lambda out: self.random_(out, 0, max(n, 1)))
-        else:
-            index = self._indices(of, (n,), self.permutation_)[:count].reshape(shape)
-        if of is None:
-            return _scalar(index, size)
-        return of[(slice(None),) * axis + (index,)]
-
-    def _indices(
-        self, of: Any, shape: tuple[int, ...], fill: Callable[[Any], Any], by_host: bool = False
-    ) -> Any:
-        """A filled array of int64: one that can index `of`; None: of the generator's library."""
-        if of is None:
-            new = self._new(shape, "int64", None, by_host)
-            fill(new.to_fill)
-            return new.finish()
-        index = arrays.empty_like(of, shape, "int64")
-        fill(index)
-        return index
-
-    def _weighted(self, p: Any, count: int, replace: bool) -> Any:
-        """Numbers of parts, by NumPy."""
-        numpy: Any = importlib.import_module("numpy")
-        if replace:
-            sums = p.cumsum()
-            return (sums / sums[-1]).searchsorted(self.uniform_(numpy.empty(count)), side="right")
-        # Those whose exponential number over p is least: as if drawn one after the other, each by
-        # its share of what is left (P. Efraimidis, P. Spirakis, "Weighted random sampling with a
-        # reservoir", 2006).
-        possible = numpy.flatnonzero(p)
-        if len(possible) < count:
-            raise ValueError(
-                f"p has {len(possible)} probabilities above 0: expected {count} or more"
-            )
-        return possible[
-            numpy.argsort(self.exponential_(numpy.empty(len(possible))) / p[possible])[:count]
-        ]
+        return parts.choose(self, a, size, replace, p, axis)
 
     def discrete_gaussian_(
         self,
@@ -593,75 +531,3 @@ class Generator(Source):
         if self._keyed:
             where = f" stream {self._stream} position {self._position}"
         return f"<warpcipher.random.Generator {self._algorithm} {device}{where}>"
-
-
-def _scalar(made: Any, size: object) -> Any:
-    """NumPy's number of an array without dimensions, where no size was asked for."""
-    return made[()] if size is None and arrays.module_of(made) == "numpy" else made
-
-
-def _writable(name: str, out: Any, stream: StreamLike) -> Any:
-    """An array that its library writes to, as a parameter is an array."""
-    if arrays.module_of(out) is None:
-        raise TypeError(
-            f"{name} is an array, and out is {type(out).__name__}: expected an array of NumPy, "
-            "PyTorch or CuPy"
-        )
-    if stream is not None:
-        raise ValueError(f"{name} is an array: expected stream=None, the library's own")
-    return out
-
-
-def _probabilities(p: Any, shape: tuple[int, ...]) -> Any:
-    p = arrays.check_parameter("p", p, shape)
-    if not bool(((p >= 0) & (p <= 1)).all()):
-        raise ValueError("p is an array with a number that is not a probability: expected 0 to 1")
-    return p
-
-
-def _population(name: str, x: Any, axis: int) -> tuple[Any, int]:
-    """What has parts along an axis: an array, or of a list NumPy's."""
-    if isinstance(x, list | tuple):
-        x = importlib.import_module("numpy").asarray(x)
-    dimensions = len(getattr(x, "shape", ()))
-    if dimensions == 0:
-        raise TypeError(f"{name} is {x!r:.60}: expected an integer, a list or an array")
-    axis = require_int("axis", axis)
-    if not -dimensions <= axis < dimensions:
-        raise ValueError(f"axis is {axis}, and {name} has {dimensions} dimensions")
-    return x, axis % dimensions
-
-
-def _weights(p: Any, n: int) -> Any:
-    """Probabilities, checked, as an array of the host."""
-    numpy: Any = importlib.import_module("numpy")
-    found = numpy.array(p.tolist() if hasattr(p, "tolist") else p, float)
-    if found.shape != (n,):
-        raise ValueError(f"p has the shape {found.shape}: expected ({n},), one for each part of a")
-    total = found.sum()
-    if not (found >= 0).all() or not abs(total - 1) < 1e-7:
-        raise ValueError(f"p sums to {total:.9g}: expected probabilities from 0 to 1 that sum to 1")
-    return found
-
-
-def _limits(dtype: str, low: int | None, high: int | None) -> tuple[int, int]:
-    """The range of integers, within that of the dtype."""
-    if dtype == "bool":
-        least, end = 0, 2
-    elif dtype in arrays.INTEGERS:
-        bits = 8 * arrays.SIZES[dtype]
-        least, end = (0, 1 << bits) if dtype[0] == "u" else (-1 << (bits - 1), 1 << (bits - 1))
-    else:
-        raise TypeError(f"dtype is {dtype}: expected integers or bool")
-    low = least if low is None else low
-    high = end if high is None else high
-    for name, value in (("low", low), ("high", high)):
-        if not hasattr(value, "__index__"):
-            raise TypeError(f"{name} is {value!r}: expected an integer")
-    if low >= high:
-        raise ValueError(f"low is {low} and high {high}: expected low below high")
-    if not least <= low < high <= end:
-        raise ValueError(
-            f"the range is {low} to {high - 1}: expected {least} to {end - 1} or a part ({dtype})"
-        )
-    return low.__index__(), high.__index__()
