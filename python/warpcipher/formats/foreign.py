@@ -26,7 +26,7 @@ _PARQUET = {
     b"PAR1": Foreign(
         "parquet",
         "a Parquet file with a plaintext footer, which says whether columns are encrypted",
-        "any reader of Parquet; `warpcipher parquet info` reads the footer",
+        "warpcipher parquet info",
     ),
 }
 _GPG = Foreign("gpg", "an OpenPGP message", "gpg -d")
