@@ -182,8 +182,9 @@ def info(path: PathLike, key: object = None, *, context: bytes = b"") -> FileInf
             inner = chosen.decoded(file, prefix)
             source = file if inner is None else inner
             decryptor = chosen.open_checked(key, _reading(source), options)
-        except (wc.InvalidTag, FormatError):
+        except (wc.InvalidTag, FormatError) as refusal:
             if (bound := _in_a_tree(path, key, chosen, options)) is None:
+                error: wc.InvalidTag | FormatError = refusal
                 if named and named[0].format != chosen.name:
                     error = FormatError(
                         f"a file of format {named[0].format}, and the key is one of {chosen.name}"
