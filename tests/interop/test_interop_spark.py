@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from parquet_java import SHAPE, SMALL, VECTOR_ROWS, VECTORS, Kms, columns_of, se
 from warpcipher import parquet
 from warpcipher.formats import FormatError
 from warpcipher.parquet import metadata as md
+from warpcipher.parquet.kms import material_path
 from warpcipher.parquet.thrift import read, read_whole
 
 FOLDER = Path(__file__).parent.parent / "vectors" / "spark"
@@ -94,6 +97,21 @@ def test_filters_are_served_by_what_spark_wrote_for_them(name: str, tmp_path: Pa
     probe = f"select bloom_filter_excludes from parquet_bloom_probe('{image}', 'id', 7)"  # noqa: S608
     assert duckdb.sql(probe).fetchall() == [(False,)]
     assert duckdb.sql(probe.replace("7)", "77)")).fetchall() == [(True,)]
+
+
+def test_master_keys_of_what_spark_made_are_rotated(tmp_path: Path) -> None:
+    path, _ = vector("signed")
+    copy = tmp_path / path.name
+    shutil.copy(path, copy)
+    shutil.copy(material_path(path), material_path(copy))
+    assert keys(copy, internal=False).rotate_master_keys({"names": "rest"}) == 2
+    masters = [
+        json.loads(material)["masterKeyID"]
+        for material in json.loads(material_path(copy).read_text()).values()
+    ]
+    assert sorted(masters) == ["footer", "rest"]
+    expected = table(VECTOR_ROWS).select(SMALL).to_pylist()
+    assert parquet.read_table(copy, keys(copy, internal=False)).to_pylist() == expected
 
 
 def test_the_command_decrypts_what_spark_made(tmp_path: Path) -> None:
@@ -204,6 +222,32 @@ def test_what_spark_encrypts_is_read_and_what_is_encrypted_spark_reads(
         if not internal:
             fresh.save()
         assert read_by_spark(spark, ours) == rows
+
+
+@needs_spark
+@pytest.mark.parametrize("double", [True, False])
+def test_what_one_rotated_the_other_reads(
+    spark: Any, frame: Any, double: bool, tmp_path: Path
+) -> None:
+    options = options_of("columns", GCM, 128, False, double)
+    path = write(frame, tmp_path / "theirs", {**SHAPE, **options})
+    known = keys(path, internal=False)
+    known.rotate_master_keys({"names": "footer", "rest": "footer"})
+    for checksum in path.parent.glob(".*.crc"):  # Hadoop's, of the material before
+        checksum.unlink()
+    assert read_by_spark(spark, path) == table(ROWS).to_pylist()
+    before = material_path(path).read_bytes()
+    configuration = spark._jsc.hadoopConfiguration()
+    for name, value in options.items():
+        configuration.set(f"parquet.{name}", str(value))
+    tools = spark._jvm.org.apache.parquet.crypto.keytools
+    tools.KeyToolkit.rotateMasterKeys(str(path.parent), configuration)
+    for name in options:
+        configuration.unset(f"parquet.{name}")
+    assert material_path(path).read_bytes() != before
+    assert (
+        parquet.read_table(path, keys(path, internal=False)).to_pylist() == table(ROWS).to_pylist()
+    )
 
 
 @needs_spark
