@@ -290,19 +290,34 @@ def test_what_is_refused(folder: Path, arguments: tuple[str, ...], text: bytes) 
         assert secret.encode() not in done.stderr + done.stdout
 
 
-def test_trees_have_no_manifest(folder: Path) -> None:
+def test_trees_for_people_have_a_manifest(folder: Path) -> None:
+    """Its key is wrapped for the same recipients. Crypt4GH has none."""
     (folder / "t").mkdir()
-    (folder / "t" / "x").write_bytes(PLAIN)
-    for who in ("me", "reader"):
-        done = run("encrypt", "-i", who, "t", "-o", "o", cwd=folder, expect=2)
-        assert b"binds no file to its name" in done.stderr
-        assert not (folder / "o").exists()
-    run("encrypt", "-i", "me", "--no-manifest", "t", "-o", "o", cwd=folder)
-    run("decrypt", "-i", "me", "--no-manifest", "o", "-o", "back", cwd=folder)
-    assert (folder / "back" / "x").read_bytes() == PLAIN
-    run("check", "-i", "me", "--no-manifest", "o", cwd=folder)
+    (folder / "t/x").write_bytes(PLAIN)
+    (folder / "t/y").write_bytes(b"y")
+    (folder / "t/link").symlink_to("x")
+    people = ("-r", str(ME.recipient))
+    run("encrypt", *people, "t", "-o", "o", cwd=folder)
+    assert names(folder / "o") == {"x.age", "y.age", "MANIFEST.warpcipher"}
+    run("check", "-i", "me", "o", cwd=folder)
+    run("decrypt", "-i", "me", "o", "-o", "back", cwd=folder)
+    assert (folder / "back/x").read_bytes() == PLAIN
+    assert (folder / "back/link").readlink() == Path("x")
     run("decrypt", "-i", "me", "-o", "one", "o/x.age", cwd=folder)
     assert (folder / "one").read_bytes() == PLAIN
+    for goes_on, text in (((), b"o exists: use --update"), (("--update",), b"add -i FILE of one")):
+        done = run("encrypt", *people, *goes_on, "t", "-o", "o", cwd=folder, expect=2)
+        assert text in done.stderr
+    (folder / "t/y").write_bytes(b"new")
+    run("encrypt", *people, "-i", "me", "--update", "t", "-o", "o", cwd=folder)
+    run("encrypt", *people, "--force", "t", "-o", "o", cwd=folder)
+    run("check", "-i", "me", "o", cwd=folder)
+    (folder / "o/y.age").rename(folder / "o/x.age")
+    done = run("decrypt", "-i", "me", "o", "-o", "no", cwd=folder, expect=3)
+    assert b"exchanged or renamed: x is y" in done.stderr
+    done = run("encrypt", "-i", "reader", "t", "-o", "c", cwd=folder, expect=2)
+    assert b"format crypt4gh does not bind its blocks to their file" in done.stderr
+    assert not (folder / "c").exists()
 
 
 def test_info(folder: Path) -> None:

@@ -520,3 +520,52 @@ def test_two_runs_on_one_tree(tree: Path) -> None:
     finally:
         os.close(descriptor)
     run("encrypt", "--force", "--key", "key", "t", cwd=tree)
+
+
+def test_what_is_gone_from_the_source(tree: Path) -> None:
+    shutil.rmtree(tree / "t/sub")
+    (tree / "t/link").unlink()
+    (tree / "t/a").unlink()
+    (tree / "t/a").mkdir()
+    options = ("--key", "key", "t")
+    done = run("encrypt", "--delete", *options, cwd=tree, expect=2)
+    assert b"it goes with --update" in done.stderr
+    (tree / "t/a").rmdir()
+    done = run("encrypt", "--update", *options, cwd=tree)
+    assert (
+        b"t.cobblestone keeps what the source does not have any more: a, link, sub, sub/a, "
+        b"sub/deep and 1 more: --delete removes it\n"
+    ) in done.stderr
+    run("check", "--key", "key", "t.cobblestone", cwd=tree)
+    (tree / "t/a").mkdir()
+    done = run("encrypt", "--update", "--delete", *options, cwd=tree)
+    assert b"removes it" not in done.stderr
+    assert {"a", "empty"} < names(sealed(tree))
+    assert not {"a.cobblestone", "sub", "link"} & names(sealed(tree))
+    run("check", "--key", "key", "t.cobblestone", cwd=tree)
+    run("decrypt", "--key", "key", "t.cobblestone", "-o", "back", cwd=tree)
+    assert content_of(tree / "back") == content_of(tree / "t")
+
+
+def test_list_and_info_of_a_tree(tree: Path) -> None:
+    listed = run("list", "--key", "key", "t.cobblestone", cwd=tree, env={**os.environ, "TZ": "UTC"})
+    lines = listed.stdout.decode().splitlines()
+    assert "-rw-r--r--     1 2001-09-09 01:46 a" in lines
+    assert "-rw-r--r-- 50000 " in "\n".join(lines)
+    assert "drwxr-x---     0 2001-09-09 01:46 sub/" in lines
+    assert any(line.endswith(" link -> sub/a") for line in lines)
+    (found,) = run_json("list", "--key", "key", "t.cobblestone", cwd=tree)["trees"]
+    assert (found["files"], found["folders"], found["links"]) == (5, 3, 1)
+    assert found["plaintext_size"] == sum(map(len, FILES.values()))
+    assert {entry["name"] for entry in found["entries"] if entry["kind"] == "file"} == set(FILES)
+    for path in ("t.cobblestone", "t.cobblestone/MANIFEST.warpcipher"):
+        (blind,) = run_json("info", path, cwd=tree)["files"]
+        assert blind["tree"] is None
+        assert b"an encrypted tree" in run("info", path, cwd=tree).stdout
+        (open_,) = run_json("info", "--key", "key", path, cwd=tree)["files"]
+        assert open_["tree"] == {key: found[key] for key in open_["tree"]}
+        told = run("info", "--key", "key", path, cwd=tree).stdout
+        assert b"holds      5 files of 50003 bytes, 3 folders, 1 link\n" in told
+    done = run("list", "--key", "key", "t", "t.cobblestone/a.cobblestone", cwd=tree, expect=3)
+    assert b"t has no manifest" in done.stderr
+    assert b"a.cobblestone is a file: name the folder of an encrypted tree" in done.stderr

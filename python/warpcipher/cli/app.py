@@ -18,6 +18,7 @@ COMMANDS = (
     "encrypt",
     "decrypt",
     "check",
+    "list",
     "info",
     "parquet",
     "rewrap",

@@ -14,6 +14,11 @@ from .transfer import Transfer
 
 @click.command(cls=Command, epilog=epilog(NOT_AUTHENTIC, ENGINE))
 @transfer_options
+@click.option(
+    "--delete",
+    is_flag=True,
+    help="With --update: remove from a tree what its source does not have any more.",
+)
 def encrypt(**given: Any) -> None:
     """Encrypt files, directory trees or standard input (-).
 

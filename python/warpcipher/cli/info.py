@@ -13,6 +13,7 @@ import click
 
 from . import algorithms as names_of_algorithms
 from . import completion, keys, models, recipients
+from . import list as trees
 from .errors import (
     ENGINE,
     NOT_AUTHENTIC,
@@ -147,9 +148,12 @@ def _files(
         else:
             key = read_web_keys() if signed else read_key()
             try:
-                entry = _signed(path, key) if signed else _file(path, key, context)
+                if trees.is_tree(path):
+                    entry = trees.describe(path, key, context)
+                else:
+                    entry = _signed(path, key) if signed else _file(path, key, context)
                 failure = None
-            except (OSError, InvalidTag, FormatError) as error:
+            except (OSError, CliError, InvalidTag, FormatError) as error:
                 failure = translate(error, shown(path))
         if failure is not None:
             complain(failure.message)
@@ -388,6 +392,9 @@ def _print_choice(entry: Entry) -> None:
 
 
 def _print_file(entry: Entry) -> None:
+    if "tree" in entry:
+        trees.show(entry)
+        return
     click.echo(f"{shown(entry['path'])}: {counted(entry['size'], 'byte')}")
     if (foreign := entry["foreign"]) is not None:
         verdict = "is" if foreign["certain"] else "may be"

@@ -27,9 +27,19 @@ class Sealed:
         self.format = chosen
         self._key = key
         self.options = options
+        # A public key encrypts, and opens nothing.
+        opening = [one for one in key if hasattr(one, "unwrap")] if isinstance(key, list) else key
+        self._opening = opening if chosen.name == "age" else key
+
+    @property
+    def can_open(self) -> bool:
+        """Whether the key opens what it encrypts."""
+        return self._opening != []
 
     def options_of(self, name: str) -> Options:
         """Those of a file of a tree that has a manifest."""
+        if not self.format.takes_context:
+            return self.options
         from warpcipher.formats.trees import options_of
 
         return options_of(self.options, name)
@@ -38,7 +48,7 @@ class Sealed:
         """Whether the key opens the beginning of a file, which stays where it is."""
         from warpcipher.formats.trees import opens
 
-        return opens(descriptor, self._key, self.format, options)
+        return self.can_open and opens(descriptor, self._opening, self.format, options)
 
     def options_in_place(
         self, path: str, descriptor: int, names: list[str] | None
@@ -53,7 +63,7 @@ class Sealed:
         from warpcipher.formats.trees import options_in_place
 
         if names is None:
-            return options_in_place(path, self._key, chosen, self.options)
+            return options_in_place(path, self._opening, chosen, self.options)
         named = (self.options_of(name) for name in names)
         return next((options for options in named if self.opens(descriptor, options)), None)
 
@@ -65,7 +75,7 @@ class Sealed:
 
         path = os.path.join(root, NAME if kind == "manifest" else JOURNAL)
         try:
-            text = read_text(root, kind, self._key, self.format, self.options)
+            text = read_text(root, kind, self._opening, self.format, self.options)
             return None if text is None else Manifest.from_bytes(text)
         except ManifestError as error:
             raise NotAuthenticError(f"{shown(path)}: {error}") from None

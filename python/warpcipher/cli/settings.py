@@ -117,6 +117,7 @@ class Settings:
     skip_existing: bool = False
     update: bool = False
     no_preserve: bool = False
+    delete: bool = False
     algorithm: str | None = None
     key_hex: str | None = None
     iv_hex: str | None = None
@@ -146,6 +147,8 @@ class Settings:
             raise usage(
                 "--force does everything again: it goes with neither --skip-existing nor --update"
             )
+        if self.delete and not (self.force or self.update):
+            raise usage("--delete removes what the source does not have: it goes with --update")
         if self.skip_existing and self.update:
             raise usage("give one of --skip-existing and --update, which does more")
         if self.goes_on and (self.output == STANDARD or STANDARD in self.paths):

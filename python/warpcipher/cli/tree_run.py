@@ -94,8 +94,7 @@ class Trees:
         chosen = self._sealed.format
         if self._settings.no_manifest or not chosen.authenticated:
             return False
-        has_one = chosen.takes_context and chosen.binds_chunks
-        return has_one or bool(tree.source) or len(tree.folders) > 1
+        return chosen.binds_chunks or bool(tree.source) or len(tree.folders) > 1
 
     def add(self, job: jobs.Job, source: files.InputFile, output: OutputFile) -> None:
         """A file is done."""
@@ -129,21 +128,19 @@ class Trees:
                 self._refuse_links(tree)
                 self._refuse_bound(tree)
                 plan.skipped += others
-            elif not self._sealed.format.takes_context:
-                raise usage(
-                    f"{name}: format {self._sealed.format.name} binds no file to its name, so "
-                    "that its trees have no manifest: take --no-manifest, or encrypt a tar archive"
-                )
             elif not self._sealed.format.binds_chunks:
                 raise usage(
                     f"{name}: format {self._sealed.format.name} does not bind its "
                     "blocks to their file, and a manifest could not tell those of an older version "
-                    "from new ones: take --no-manifest, or another format"
+                    "from new ones: take --no-manifest, another format, or encrypt a tar archive"
                 )
             elif self._encrypt:
                 _tell_what_is_lost(tree)
-                growing = Growing(tree, self._sealed, self._kept)
-                growing.check_target(replaces=self._settings.force or self._settings.goes_on)
+                growing = Growing(tree, self._sealed, self._kept, goes_on=self._settings.goes_on)
+                growing.check_target(
+                    replaces=self._settings.force or self._settings.goes_on,
+                    deletes=self._settings.delete,
+                )
                 self._growing[tree] = growing
                 plan.skipped += others
             else:
@@ -277,7 +274,8 @@ class Trees:
             if tree in self._whole:
                 self._make_links(tree)
             if tree in self._growing:
-                self._growing[tree].finish()
+                failed = bool(self._report.failures)
+                self._growing[tree].finish(deletes=self._settings.delete and not failed)
         for tree in plan.trees:
             if not self._is_left_out(tree):
                 self._finish_folders(tree)

@@ -20,7 +20,7 @@ from warpcipher._tree_names import HEAD_SIZE, JOURNAL, NAME, is_own, root_above
 from warpcipher.formats.trees import Entry, Manifest, head_of, open_regular
 
 from . import folders
-from .errors import NotAuthenticError, counted, shown, translate, usage
+from .errors import CliError, NotAuthenticError, counted, shown, translate, usage, warn
 from .jobs import Attributes, Job, Naming, Tree, find_tree
 from .outputs import Kept, OutputFile
 from .sealed import Sealed
@@ -35,15 +35,24 @@ SHOWN = 5
 class Growing:
     """A tree while it is encrypted."""
 
-    def __init__(self, tree: Tree, sealed: Sealed, kept: Kept) -> None:
-        """Raises CliError where the manifest that is there cannot be read."""
+    def __init__(self, tree: Tree, sealed: Sealed, kept: Kept, *, goes_on: bool) -> None:
+        """Raises CliError where the manifest that is there cannot be read: with public keys only a
+        run that goes on needs to."""
         self.tree = tree
         self._sealed = sealed
         self._kept = kept
         self._there: dict[str, Job] = {}
-        self._before = before = sealed.read(tree.target, "manifest")
-        journal = sealed.read(tree.target, "journal")
-        self._has_journal = journal is not None
+        self._gone: list[Entry] = []
+        if goes_on and not sealed.can_open:
+            raise usage(
+                "public keys cannot open the manifest of an earlier run: add -i FILE of one of its "
+                "recipients, or do everything again with --force"
+            )
+        before, journal = None, None
+        if sealed.can_open:
+            before, journal = (sealed.read(tree.target, kind) for kind in ("manifest", "journal"))
+        self._before = before
+        self._has_journal = os.path.lexists(os.path.join(tree.target, JOURNAL))
         self._known: dict[str, Entry] = dict(before.entries) if before else {}
         if journal is not None and journal.base == (before.id if before else None):
             self._known.update(journal.entries)
@@ -54,9 +63,10 @@ class Growing:
         self._next_write = time.monotonic() + LEAST_SECONDS
         self._added = 0
 
-    def check_target(self, *, replaces: bool) -> None:
+    def check_target(self, *, replaces: bool, deletes: bool) -> None:
         """Looks at what is in the output's place. Raises CliError where it is a tree already, which
-        may not be replaced or gone on with, or has what would not belong to the tree."""
+        may not be replaced or gone on with, or has what would not belong to the tree. Warns of what
+        is in the tree and not in the source any more (deletes: it will be removed)."""
         target = self.tree.target
         for name in (NAME, JOURNAL):
             if name in self.tree.folders:
@@ -64,7 +74,7 @@ class Growing:
                     f"{shown(self.tree.path_of(name))} has the name of the tree's own {name}: "
                     "rename it, or encrypt a tar archive"
                 )
-        if self._before is not None and not replaces:
+        if os.path.lexists(os.path.join(target, NAME)) and not replaces:
             raise usage(
                 f"{shown(target)} exists: use --update to encrypt what has changed since, --force "
                 "to replace its files, or name another output"
@@ -94,6 +104,14 @@ class Growing:
                 "name a new folder, or take --no-manifest"
             )
         files = {job.name for job in self.tree.jobs}
+        self._find_gone(files)
+        if deletes:
+            return
+        if self._gone:
+            warn(
+                f"{shown(target)} keeps what the source does not have any more: "
+                f"{_listed([entry.name for entry in self._gone])}: --delete removes it"
+            )
         for names, kind in (
             (self.tree.folders.keys() | self.tree.links.keys(), "file"),
             (files | self.tree.links.keys(), "folder"),
@@ -104,6 +122,39 @@ class Growing:
                         f"{shown(self.tree.path_of(name))} was a {kind} when the tree "
                         "was encrypted, and its entry stays: name a new folder"
                     )
+
+    def _find_gone(self, files: set[str]) -> None:
+        """Finds what earlier runs encrypted of these inputs, and they do not have any more."""
+        if self.tree.failed:
+            return  # what could not be looked at may be there
+        now = {"file": files, "folder": self.tree.folders.keys(), "link": self.tree.links.keys()}
+        named = self.tree.inputs
+        self._gone = [
+            entry
+            for entry in self._known.values()
+            if entry.name not in now[entry.kind]
+            and (not named or entry.name.partition("/")[0] in named)
+        ]
+
+    def _delete(self) -> None:
+        """Removes from the tree what is gone from the source, before the manifest says so: a run
+        that is interrupted here is done again."""
+        root, extension = self.tree.target, self._sealed.format.extension
+        for entry in sorted(self._gone, key=lambda entry: entry.name, reverse=True):
+            *above, last = entry.name.split("/")
+            with contextlib.suppress(FileNotFoundError):
+                folder = folders.open_folder(root, tuple(above))
+                try:
+                    folders.open_for_run(folder, root, tuple(above), os.path.join(root, *above))
+                    if entry.kind == "file":
+                        os.unlink(last + extension, dir_fd=folder)
+                    elif entry.kind == "folder" and entry.name not in self.tree.folders:
+                        os.rmdir(last, dir_fd=folder)
+                finally:
+                    os.close(folder)
+            if self._made.entries.get(entry.name) is entry:
+                del self._made.entries[entry.name]
+            self._there.pop(entry.name, None)
 
     def _add_folders_and_links(self) -> None:
         if not self.tree.source and self._before is not None:  # no folder stands for all inputs
@@ -171,9 +222,11 @@ class Growing:
             self._has_journal = True
             self._sealed.write(self.tree.target, self._made, "journal", self._kept)
 
-    def finish(self) -> None:
+    def finish(self, *, deletes: bool) -> None:
         """Everything that can be done is done: the tree gets its manifest, unless outputs that this
         run could not replace would not belong to it."""
+        if deletes:
+            self._delete()
         if not self._there.keys() <= self._made.entries.keys():
             return
         unchanged = self._before is not None and self._before.entries == self._made.entries
@@ -193,7 +246,7 @@ class Whole:
         self.tree = tree
         manifest = sealed.read(tree.source, "manifest")
         if manifest is None:
-            raise NotAuthenticError(_without(tree))
+            raise without_manifest(tree)
         self.manifest = manifest
         self.files = {entry.name: entry for entry in manifest.of_kind("file")}
         problems = self._compare()
@@ -201,6 +254,7 @@ class Whole:
             raise NotAuthenticError(
                 f"{shown(tree.source)} does not match its manifest, and nothing is decrypted: "
                 + "; ".join(f"{what}: {_listed(names)}" for what, names in problems.items())
+                + "; --no-manifest decrypts what is there, unchecked"
             )
 
     def look_again(self, job: Job, descriptor: int) -> None:
@@ -292,27 +346,31 @@ def _head_or_none(job: Job) -> str | None:
     return None
 
 
-def _without(tree: Tree) -> str:
+def without_manifest(tree: Tree) -> CliError:
     """What to say of a tree that has no manifest."""
+    return NotAuthenticError(f"{shown(tree.source)} {_why_without(tree)}")
+
+
+def _why_without(tree: Tree) -> str:
     root = tree.source
     if os.path.lexists(os.path.join(root, JOURNAL)):
         return (
-            f"{shown(root)} has no manifest yet: the run that encrypted it did not end; run it "
-            "again with --skip-existing"
+            "has no manifest yet: the run that encrypted it did not end; run it again with "
+            "--skip-existing"
         )
     above = root_above(root)
     if above is not None:
-        return f"{shown(root)} is part of the tree {shown(above)}: name that"
+        return f"is part of the tree {shown(above)}: name that"
     inside = [name.rpartition("/")[0] for name in tree.others if name.endswith("/" + NAME)]
     if inside:
         return (
-            f"{shown(root)} has no manifest, and holds {counted(len(inside), 'tree')} that "
+            f"has no manifest, and holds {counted(len(inside), 'tree')} that "
             f"{'has' if len(inside) == 1 else 'have'} one: name {_listed(inside)} by itself"
         )
     return (
-        f"{shown(root)} has no manifest ({NAME}): it was removed, the tree was encrypted without "
-        "one, or the run that encrypted it did not end: then run that again with --skip-existing; "
-        "--no-manifest decrypts what is there, unchecked"
+        f"has no manifest ({NAME}): it was removed, the tree was encrypted without one, or the run "
+        "that encrypted it did not end: then run that again with --skip-existing; --no-manifest "
+        "decrypts what is there, unchecked"
     )
 
 

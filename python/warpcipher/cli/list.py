@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+# The names are text that the user gave, as everywhere here:
+# ruff: noqa: PTH112, PTH116, PTH118, PTH119
+"""`warpcipher list`, and what `info` says of a tree."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from warpcipher._tree_names import JOURNAL, NAME
+
+from . import completion, keys, recipients
+from .errors import (
+    NOT_AUTHENTIC,
+    CliError,
+    Command,
+    complain,
+    counted,
+    epilog,
+    shown,
+    translate,
+    usage,
+)
+from .sealed import Sealed
+
+if TYPE_CHECKING:
+    from warpcipher.formats.trees import Entry, Manifest
+
+_TYPES = {"folder": stat.S_IFDIR, "file": stat.S_IFREG, "link": stat.S_IFLNK | 0o777}
+
+
+@click.command(cls=Command, epilog=epilog(NOT_AUTHENTIC))
+@click.argument(
+    "paths", metavar="TREE...", nargs=-1, required=True, type=click.Path(readable=False)
+)
+@keys.key_options
+@recipients.reading_options
+@click.option(
+    "--format",
+    "format_name",
+    metavar="NAME",
+    default="auto",
+    shell_complete=completion.formats,
+    help="File format; by default the one the key is for.",
+)
+@click.option("--context", metavar="TEXT", help="The context of the tree; UTF-8.")
+@click.option("--context-hex", metavar="HEX", help="The same in hex digits.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list(
+    paths: tuple[str, ...],
+    format_name: str,
+    context: str | None,
+    context_hex: str | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """List what encrypted trees hold: permissions, size, time and name.
+
+    Reads the manifest of each tree, and no file: `check` compares them.
+
+    \b
+    warpcipher list --key my.key photos.cobblestone
+    """
+    people, choice = recipients.People.take(given), keys.Choice.take(given)
+    people.check(encrypts=False)
+    if bool(people) == bool(choice):
+        raise usage("give one key, with --key FILE or age's -i FILE")
+    key = people.read(encrypts=False) if people else choice.read(format_name, None)
+    bound_to = keys.read_context(context, context_hex)
+    trees, code = [], 0
+    for path in paths:
+        try:
+            manifest = read(path, key, bound_to, format_name)
+        except (OSError, CliError) as error:
+            failure = translate(error, shown(path))
+            if failure is None:
+                raise
+            complain(failure.message)
+            code = code or failure.exit_code
+            continue
+        entries = sorted(manifest.entries.values(), key=lambda entry: entry.name)
+        if as_json:
+            listed = [entry.to_json() for entry in entries]
+            trees.append({"path": path, **summary(manifest), "entries": listed})
+            continue
+        if len(paths) > 1:
+            click.echo(f"{shown(path)}:")
+        width = max(len(str(entry.size)) for entry in entries)
+        for entry in entries:
+            if entry.name:
+                click.echo(_line(entry, width))
+    if as_json:
+        click.echo(json.dumps({"trees": trees}, indent=2))
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def _manifest_of(path: str) -> str:
+    """The manifest that a path stands for: it, or the folder that it is in."""
+    if os.path.isdir(path):
+        return os.path.join(path, NAME)
+    if os.path.basename(path) in (NAME, JOURNAL):
+        return path
+    raise usage(f"{shown(path)} is a file: name the folder of an encrypted tree")
+
+
+def is_tree(path: str) -> bool:
+    """Whether a path is that of an encrypted tree, or of its manifest."""
+    with contextlib.suppress(CliError):
+        return os.path.lexists(_manifest_of(path))
+    return False
+
+
+def read(path: str, key: object, context: bytes, format_name: str = "auto") -> Manifest:
+    """The manifest of a tree. Raises CliError, OSError."""
+    from warpcipher import formats
+
+    from .jobs import Tree
+    from .trees import without_manifest
+
+    os.stat(path)
+    folder, name = os.path.split(_manifest_of(path))
+    root = folder or "."
+    chosen = formats.resolve(format_name, key)
+    kind = "journal" if name == JOURNAL else "manifest"
+    found = Sealed(key, chosen, formats.Options(context=context)).read(root, kind)
+    if found is None:
+        raise without_manifest(Tree(root, root))
+    return found
+
+
+def summary(manifest: Manifest) -> dict[str, Any]:
+    """What a manifest says of its tree as a whole. size: bytes before encryption."""
+    counts = dict.fromkeys(_TYPES, 0)
+    for entry in manifest.entries.values():
+        counts[entry.kind] += bool(entry.name)
+    return {
+        "id": manifest.id,
+        "base": manifest.base,
+        "made": manifest.made,
+        "format": manifest.format,
+        "files": counts["file"],
+        "folders": counts["folder"],
+        "links": counts["link"],
+        "plaintext_size": sum(entry.size for entry in manifest.entries.values()),
+    }
+
+
+def describe(path: str, key: object, context: bytes) -> dict[str, Any]:
+    """What `info` says of a tree, or of its manifest: with the key, what it holds."""
+    return {
+        "path": path,
+        "size": os.stat(_manifest_of(path)).st_size,
+        "certain": key is not None,
+        "candidates": [],
+        "foreign": None,
+        "refusal": None,
+        "tree": None if key is None else summary(read(path, key, context)),
+    }
+
+
+def show(entry: dict[str, Any]) -> None:
+    """The same for people."""
+    path, tree = shown(entry["path"]), entry["tree"]
+    click.echo(f"{path}: an encrypted tree, whose manifest has {counted(entry['size'], 'byte')}")
+    if tree is None:
+        click.echo("  give the key to see what it holds, here or with `warpcipher list`")
+        return
+    made = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(tree["made"]))
+    click.echo(f"  format     {tree['format']}")
+    click.echo(f"  made       {made}, id {tree['id']}")
+    click.echo(
+        f"  holds      {counted(tree['files'], 'file')} of "
+        f"{counted(tree['plaintext_size'], 'byte')}, {counted(tree['folders'], 'folder')}, "
+        f"{counted(tree['links'], 'link')}"
+    )
+
+
+def _line(entry: Entry, width: int) -> str:
+    mode = stat.filemode(_TYPES[entry.kind] | entry.mode)
+    at = " " * 16
+    if entry.kind != "link":
+        at = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.mtime // 10**9))
+    end = {"folder": "/", "file": "", "link": f" -> {shown(entry.target)}"}[entry.kind]
+    return f"{mode} {entry.size:{width}} {at} {shown(entry.name)}{end}"
