@@ -91,6 +91,9 @@ nb::bytes derive(std::string_view hash_name, nb::handle ikm, nb::handle salt, nb
 
 void bind_lists(nb::module_& m) {
   m.def("algorithms", &list_algorithms, nb::sig("def algorithms() -> list[dict[str, typing.Any]]"));
+  m.def(
+      "algorithm_name", [](std::string_view name) { return find_algorithm(name).name; }, nb::arg("name"),
+      "The name of the algorithm that is meant, whatever its case and separators.");
   m.def("engines", &list_engines, nb::sig("def engines() -> list[dict[str, typing.Any]]"));
   m.def("constant_time", &is_constant_time, nb::arg("engine"), nb::arg("algorithm"));
   m.def("hkdf", &derive, nb::arg("hash_name"), nb::arg("ikm"), nb::arg("salt").none(), nb::arg("info").none(),

@@ -81,25 +81,26 @@ def algorithms() -> tuple[AlgorithmInfo, ...]:
 
 
 def find_algorithm(name: str) -> AlgorithmInfo:
-    """The algorithm of that name, for names that a program is told.
+    """The algorithm of that name, for names that a program is told. Case and separators do not
+    matter, here and wherever an algorithm is named.
 
-    ValueError: no algorithm has that name; the text lists the names. TypeError: it is
-    no str.
+    ValueError: no algorithm has that name; the text has the nearest. TypeError: it is not a
+    str.
 
     >>> import warpcipher as wc
     >>> wc.find_algorithm("aes-256-xts").key_size
     64
+    >>> wc.find_algorithm("AES_256_XTS").name
+    'aes-256-xts'
     >>> wc.find_algorithm("aes-256-xtx")
     Traceback (most recent call last):
-    ValueError: unknown algorithm 'aes-256-xtx': expected one of ...
+    ValueError: unknown algorithm 'aes-256-xtx': did you mean aes-256-xts? algorithms() lists them
     """
     if not isinstance(name, str):
         raise TypeError(
             f"algorithm is {type(name).__name__}: expected a name such as 'aes-256-ctr'"
         )
-    if name not in _by_name():
-        _native.constant_time("reference", name)  # raises what every other call here raises
-    return _by_name()[name]
+    return _by_name()[_native.algorithm_name(name)]
 
 
 @cache

@@ -2,7 +2,10 @@
 // Builds the list of algorithms from the list of ciphers and the list of modes.
 #include "mode/algorithm.hpp"
 
+#include <algorithm>
 #include <deque>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
@@ -11,6 +14,8 @@
 
 namespace warpcipher {
 namespace {
+
+constexpr std::size_t longest_name = 64;  // what is longer is no name, and is neither compared nor repeated
 
 // 64-bit blocks have the five modes of SP 800-38A that need no 128-bit counter; XTS is defined for AES-128 and AES-256
 // alone (IEEE 1619, section 5.1), GCM-SIV too (RFC 8452, section 4). XChaCha20 is offered as an AEAD only.
@@ -66,6 +71,43 @@ const List& list() {
   return instance.get();
 }
 
+// A name as it is compared: people write AES-256-GCM, aes_256_gcm and aes256gcm.
+std::string bare(std::string_view name) {
+  std::string made;
+  for (const char c : name.substr(0, longest_name)) {
+    if (c >= 'A' && c <= 'Z') made += static_cast<char>(c - 'A' + 'a');
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) made += c;
+  }
+  return made;
+}
+
+// How much two names have in common, 0 to 1: what is left of both when letters are taken out until they are equal.
+double likeness(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> common(b.size() + 1);  // of what was read of `a`, with each beginning of `b`
+  for (const char c : a) {
+    std::size_t diagonal = 0;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t longer = b[j] == c ? diagonal + 1 : std::max(common[j], common[j + 1]);
+      diagonal = std::exchange(common[j + 1], longer);
+    }
+  }
+  return 2.0 * static_cast<double>(common.back()) / static_cast<double>(a.size() + b.size());
+}
+
+// "did you mean aes-256-xts? ", the likest names; nothing where none is like it.
+std::string hint(const std::string& given) {
+  double most = 0.7;
+  std::string names;
+  for (const Algorithm& algorithm : list().entries) {
+    const double found = likeness(given, bare(algorithm.name));
+    if (found < most) continue;
+    if (found > most) names.clear();
+    most = found;
+    names += (names.empty() ? "" : " or ") + std::string(algorithm.name);
+  }
+  return names.empty() ? "" : "did you mean " + names + "? ";
+}
+
 }  // namespace
 
 std::span<const Algorithm> algorithms() { return list().entries; }
@@ -74,12 +116,12 @@ const Algorithm& find_algorithm(std::string_view name) {
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.name == name) return algorithm;
   }
-  std::string known;
+  const std::string given = bare(name);
   for (const Algorithm& algorithm : algorithms()) {
-    known += (known.empty() ? "" : ", ") + std::string(algorithm.name);
+    if (bare(algorithm.name) == given) return algorithm;
   }
-  throw Error(Status::invalid_argument,
-              "unknown algorithm '" + std::string(name.substr(0, 64)) + "': expected one of " + known);
+  throw Error(Status::invalid_argument, "unknown algorithm '" + std::string(name.substr(0, longest_name)) +
+                                            "': " + hint(given) + "algorithms() lists them");
 }
 
 }  // namespace warpcipher

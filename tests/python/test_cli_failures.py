@@ -218,7 +218,13 @@ def test_cut_and_lengthened_files_are_refused(tmp_path: Path) -> None:
         (("encrypt", "--format", "raw", "--key", "key", "a"), 2, b"--algorithm"),
         (("encrypt", "--no-such-option", "a"), 2, b"No such option"),
         (("decrypt", "--key", "key", "a.cobblestone"), 4, b"a.cobblestone: No such file"),
-        (("no-such-command",), 2, b"No such command"),
+        (("Encypt",), 2, b"did you mean encrypt or decrypt? `warpcipher --help` lists them"),
+        (("parquet", "decypt"), 2, b"did you mean decrypt or encrypt? `warpcipher parquet --help`"),
+        (
+            ("no-such-command",),
+            2,
+            b"no such command: no-such-command: `warpcipher --help` lists them",
+        ),
     ],
 )
 def test_bad_use_is_explained_and_writes_nothing(

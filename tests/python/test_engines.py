@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 
 import conformance_oracle as oracle
 import pytest
 import warpcipher as wc
+from warpcipher import formats
 
 USABLE = [info.name for info in wc.engines() if info.usable]
 
@@ -53,6 +56,39 @@ def test_the_reference_engine_says_that_it_is_not_constant_time() -> None:
         reference.constant_time("aes-1")
 
 
+@pytest.mark.parametrize(
+    "spell", [str.upper, lambda name: name.replace("-", "_"), lambda name: name.replace("-", "")]
+)
+def test_names_of_algorithms_in_any_case(spell: Callable[[str], str]) -> None:
+    for entry in wc.algorithms():
+        assert wc.find_algorithm(spell(entry.name)) is wc.find_algorithm(entry.name)
+    assert wc.Cipher(spell("aes-256-gcm"), bytes(32)).algorithm == "aes-256-gcm"
+    options = formats.Options(algorithm=spell("aes-256-ctr"), iv=bytes(16))
+    made = io.BytesIO()
+    formats.encrypt_stream(io.BytesIO(b"text"), made, bytes(32), format="raw", options=options)
+    assert made.getvalue() == wc.Cipher("aes-256-ctr", bytes(32)).encrypt(b"text", iv=bytes(16))
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("aes-256-gmc", "did you mean aes-256-gcm? algorithms() lists them"),
+        ("AES-GCM", "did you mean aes-128-gcm or aes-192-gcm or aes-256-gcm? algorithms()"),
+        ("chacha-poly1305", "did you mean chacha20-poly1305? "),
+        ("rot13", "'rot13': algorithms() lists them"),
+        ("", "'': algorithms() lists them"),
+        ("a" * 5000, f"'{'a' * 64}': algorithms() lists them"),
+    ],
+)
+def test_a_wrong_name_is_answered_by_the_nearest(name: str, hint: str) -> None:
+    """It listed all 43."""
+    for call in (lambda: wc.find_algorithm(name), lambda: wc.Cipher(name, bytes(16))):
+        with pytest.raises(ValueError, match="unknown algorithm") as raised:
+            call()
+        assert hint in str(raised.value)
+        assert len(str(raised.value)) < 200
+
+
 @pytest.mark.parametrize("engine", USABLE)
 def test_forced_by_name(engine: str) -> None:
     text = oracle.painted("text", 1000)
@@ -75,6 +111,7 @@ def test_unknown_engine() -> None:
 
 PROGRAM = """
 import warpcipher as wc
+from warpcipher import formats
 try:
     print(wc.Cipher("aes-128-ecb", bytes(16), engine={engine!r}).encrypt(bytes(16)).hex())
 except wc.EngineError as error:

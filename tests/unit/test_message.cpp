@@ -332,15 +332,18 @@ TEST(Key, ChecksItsLengthAndXtsHalves) {
   expect_says(text("des", 8), {"unknown algorithm"});
 }
 
-TEST(FindAlgorithm, ListsWhatThereIs) {
+TEST(FindAlgorithm, NamesTheNearest) {
   EXPECT_EQ(algorithms().size(), 43u);
   EXPECT_EQ(find_algorithm("aes-256-gcm").key_len(), 32u);
   try {
     find_algorithm("aes-256-gmc");
     FAIL();
   } catch (const Error& error) {
-    expect_says(error.what(), {"aes-256-gmc", "aes-256-gcm", "des-ede3-ofb"});
+    expect_says(error.what(), {"'aes-256-gmc'", "did you mean aes-256-gcm?"});
+    EXPECT_EQ(std::string_view(error.what()).find("des-ede3-ofb"), std::string_view::npos);
   }
+  EXPECT_EQ(&find_algorithm("AES_256_GCM"), &find_algorithm("aes-256-gcm"));
+  EXPECT_EQ(&find_algorithm("aes256gcm"), &find_algorithm("aes-256-gcm"));
 }
 
 }  // namespace

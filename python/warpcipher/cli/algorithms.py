@@ -7,9 +7,7 @@ from collections.abc import Iterable
 
 import click
 
-from .errors import usage
-
-SHOWN = 3
+from .errors import did_you_mean, usage
 
 
 def canonical(given: str, known: Iterable[str]) -> str:
@@ -21,12 +19,9 @@ def canonical(given: str, known: Iterable[str]) -> str:
         if found != given:
             click.echo(f"warpcipher: {given!r} is {found}", err=True)
         return found
-    import difflib
-
-    like = difflib.get_close_matches(_bare(given), names, n=SHOWN, cutoff=0.75)
-    hint = f"did you mean {' or '.join(names[name] for name in like)}? " if like else ""
     raise usage(
-        f"unknown algorithm {given[:64]!r}: {hint}`warpcipher info --algorithms` lists them"
+        f"unknown algorithm {given[:64]!r}: {did_you_mean(_bare(given), names)}`warpcipher info "
+        "--algorithms` lists them"
     )
 
 

@@ -31,29 +31,14 @@ COMMANDS = (
 )
 
 
-class Group(click.Group):
+class Group(errors.Group):
     """A group whose commands are imported by name."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            errors.refuse_secret(error)
-            raise
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            from warpcipher.keys.decode import may_be_key
-
-            # click's own error repeats it.
-            if may_be_key(cmd_name):
-                raise errors.usage(
-                    f"no such command: {errors.counted(len(cmd_name), 'character')}, not repeated "
-                    "here as they may be a key"
-                )
             return None
         module = importlib.import_module(f"{__package__}.{cmd_name}")
         command = getattr(module, cmd_name)

@@ -7,6 +7,7 @@ import collections
 import gc
 import itertools
 import os
+from collections.abc import Mapping
 from typing import IO, Any
 
 import click
@@ -167,6 +168,45 @@ def translate(error: BaseException, what: str = "") -> CliError | None:
     if isinstance(error, ValueError):
         return UsageError(f"{before}{error}")
     return None
+
+
+def did_you_mean(given: str, known: Mapping[str, str]) -> str:
+    """The names that are like the one given, for an error; "" where none is. known: what users
+    call them, by how they are compared."""
+    import difflib
+
+    like = difflib.get_close_matches(given, known, n=3, cutoff=0.7)
+    return f"did you mean {' or '.join(known[name] for name in like)}? " if like else ""
+
+
+class Group(click.Group):
+    """A group of commands, which names those that are like one that is not there."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            refuse_secret(error)
+            raise
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not ctx.resilient_parsing and self.get_command(ctx, name) is None:
+            from warpcipher.keys.decode import may_be_key
+
+            if may_be_key(name):
+                raise usage(
+                    f"no such command: {counted(len(name), 'character')}, not repeated here as "
+                    "they may be a key"
+                )
+            known = {command: command for command in self.list_commands(ctx)}
+            raise usage(
+                f"no such command: {shown(name)}: {did_you_mean(name.lower(), known)}"
+                f"`{ctx.command_path} --help` lists them"
+            )
+        return super().resolve_command(ctx, args)
 
 
 class Command(click.Command):

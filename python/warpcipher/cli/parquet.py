@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from . import keys, parquet_run
-from .errors import EPILOG, Command, complain, shown, translate, usage
+from .errors import EPILOG, Command, Group, complain, shown, translate, usage
 from .parquet_run import Run, file_options, in_place_options
 
 PATHS = click.argument(
@@ -32,7 +32,7 @@ KEY_METADATA = click.option(
 )
 
 
-@click.group(epilog=EPILOG)
+@click.group(cls=Group, epilog=EPILOG)
 def parquet() -> None:
     """Encrypt and decrypt Parquet files by the format's own modular encryption.
 

@@ -64,12 +64,10 @@ class _RawCipher(PieceCipher):
     ) -> None:
         """salt: of the password that the key is."""
         options.refuse_others("raw", "context", "algorithm", "iv", "padding", "armor")
-        algorithm = options.algorithm
-        if algorithm is None:
+        if options.algorithm is None:
             raise ValueError("format raw needs an algorithm, such as aes-256-ctr")
-        info = next((info for info in wc.algorithms() if info.name == algorithm), None)
-        if info is None:
-            raise ValueError(f"format raw has no algorithm {algorithm!r}")
+        info = wc.find_algorithm(options.algorithm)
+        algorithm = info.name
         mode = mode_of(info)
         self._password = isinstance(key, Password)
         self.header = MAGIC + salt if self._password else b""

@@ -160,12 +160,7 @@ def key_sizes(name: str, algorithm: str | None) -> tuple[int, ...]:
             raise ValueError(
                 "format raw needs an algorithm: `warpcipher info --algorithms` lists them"
             )
-        for entry in wc.algorithms():
-            if entry.name == algorithm:
-                return (entry.key_size,)
-        raise ValueError(
-            f"unknown algorithm {algorithm!r}: `warpcipher info --algorithms` lists them"
-        )
+        return (wc.find_algorithm(algorithm).key_size,)
     several: tuple[int, ...] | None = getattr(FORMATS.get(name), "key_sizes", None)
     if several is not None:
         return several

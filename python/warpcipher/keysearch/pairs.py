@@ -75,13 +75,14 @@ class Algorithm:
     def named(cls, name: str) -> Algorithm:
         """From "aes-128-cbc"; "aes-128" alone is ECB."""
         require_text("the algorithm", name)
+        given, name = name, name.lower().replace("_", "-")
         for cipher in CIPHERS:
             if name == cipher:
                 return cls(cipher, "ecb")
             if name.startswith(f"{cipher}-") and name[len(cipher) + 1 :] in MODES:
                 return cls(cipher, name[len(cipher) + 1 :])
         raise ValueError(
-            f"unknown algorithm {name!r}: expected a cipher ({', '.join(CIPHERS)}), - and a mode "
+            f"unknown algorithm {given!r}: expected a cipher ({', '.join(CIPHERS)}), - and a mode "
             f"({', '.join(MODES)})"
         )
 
