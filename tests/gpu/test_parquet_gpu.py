@@ -38,3 +38,17 @@ def test_a_changed_page_is_refused(in_file: bool, tmp_path: Path) -> None:
     path.write_bytes(damaged)
     with pytest.raises(wc.InvalidTag, match="column a, row"):
         parquet.column_chunks(path if in_file else damaged, KEY, device=0)
+
+
+@pytest.mark.parametrize("name", ["uniform", "columns", "signed"])
+@pytest.mark.parametrize("in_file", [False, True])
+def test_files_of_spark_lose_the_padding_of_their_headers(name: str, in_file: bool) -> None:
+    kms = pytest.importorskip("parquet_java").Kms()
+    path = Path(__file__).parent.parent / "vectors" / "spark" / f"{name}.parquet"
+    keys = parquet.KmsKeys(kms, path)
+    with parquet.open(path if in_file else path.read_bytes(), keys) as file:
+        there, here = file.column_chunks(device=0), file.column_chunks()
+    assert there.footer == here.footer
+    for one, other in zip(there.chunks, here.chunks, strict=True):
+        assert one.offset == other.offset
+        assert cupy.asnumpy(one.data).tobytes() == bytes(other.data)

@@ -20,6 +20,7 @@ import pytest
 from cli_support import run
 from parquet_cases import encryption, pq, read_plain
 from parquet_java import SHAPE, SMALL, VECTOR_ROWS, VECTORS, Kms, columns_of, session, table, write
+from test_parquet_device import cupy as cupy
 from warpcipher import parquet
 from warpcipher.formats import FormatError
 from warpcipher.parquet import metadata as md
@@ -33,13 +34,8 @@ OWN = {"name": "names", "place.u": "names", "tags.list.element": "rest", "id": "
 every_vector = pytest.mark.parametrize("name", VECTORS)
 
 
-def keys(path: Path, *, internal: bool = True) -> parquet.KmsKeys:
-    return parquet.KmsKeys(Kms(), None if internal else path)
-
-
 def vector(name: str) -> tuple[Path, parquet.KmsKeys]:
-    path = FOLDER / f"{name}.parquet"
-    return path, keys(path, internal=name != "signed")
+    return FOLDER / f"{name}.parquet", parquet.KmsKeys(Kms())
 
 
 @every_vector
@@ -52,7 +48,19 @@ def test_files_that_spark_made(name: str, tmp_path: Path) -> None:
     again = tmp_path / "again.parquet"
     fresh = parquet.KmsKeys(Kms())
     parquet.rekey(path, again, known, fresh.config("rest", {"name": "names"}, bits=256))
-    assert parquet.read_table(again, keys(again)).to_pylist() == expected.to_pylist()
+    assert parquet.read_table(again, parquet.KmsKeys(Kms())).to_pylist() == expected.to_pylist()
+
+
+@every_vector
+@pytest.mark.parametrize("in_file", [False, True])
+def test_chunks_of_files_that_spark_made(cupy: object, name: str, in_file: bool) -> None:
+    """The same on the way to a GPU, for which the tests of tests/gpu have a real one."""
+    path, _ = vector(name)
+    with parquet.open(path if in_file else path.read_bytes(), parquet.KmsKeys(Kms(), path)) as file:
+        there, here = file.column_chunks(device=0), file.column_chunks()
+    assert there.footer == here.footer
+    for one, other in zip(there.chunks, here.chunks, strict=True):
+        assert (one.offset, one.data.tobytes()) == (other.offset, bytes(other.data))
 
 
 @every_vector
@@ -104,14 +112,14 @@ def test_master_keys_of_what_spark_made_are_rotated(tmp_path: Path) -> None:
     copy = tmp_path / path.name
     shutil.copy(path, copy)
     shutil.copy(material_path(path), material_path(copy))
-    assert keys(copy, internal=False).rotate_master_keys({"names": "rest"}) == 2
+    assert parquet.KmsKeys(Kms(), copy).rotate_master_keys({"names": "rest"}) == 2
     masters = [
         json.loads(material)["masterKeyID"]
         for material in json.loads(material_path(copy).read_text()).values()
     ]
     assert sorted(masters) == ["footer", "rest"]
     expected = table(VECTOR_ROWS).select(SMALL).to_pylist()
-    assert parquet.read_table(copy, keys(copy, internal=False)).to_pylist() == expected
+    assert parquet.read_table(copy, parquet.KmsKeys(Kms())).to_pylist() == expected
 
 
 def test_the_command_decrypts_what_spark_made(tmp_path: Path) -> None:
@@ -196,7 +204,7 @@ def test_what_spark_encrypts_is_read_and_what_is_encrypted_spark_reads(
     rows = table(ROWS).to_pylist()
     options = options_of(kind, algorithm, bits, internal, double)
     path = write(frame, tmp_path / "theirs", {**SHAPE, **options, "compression": codec})
-    known = keys(path, internal=internal)
+    known = parquet.KmsKeys(Kms())
     assert parquet.read_table(path, known).to_pylist() == rows
     plain = tmp_path / "plain.parquet"
     parquet.to_plain(path, known, plain)
@@ -204,7 +212,7 @@ def test_what_spark_encrypts_is_read_and_what_is_encrypted_spark_reads(
 
     for name, source in (("encrypted", plain), ("rekeyed", path)):
         ours = tmp_path / f"{name}.parquet"
-        fresh = keys(ours, internal=internal)
+        fresh = parquet.KmsKeys(Kms(), None if internal else ours)
         config = fresh.config(
             "rest",
             {} if kind == "uniform" else {**OWN, "id": "footer"},
@@ -231,8 +239,7 @@ def test_what_one_rotated_the_other_reads(
 ) -> None:
     options = options_of("columns", GCM, 128, False, double)
     path = write(frame, tmp_path / "theirs", {**SHAPE, **options})
-    known = keys(path, internal=False)
-    known.rotate_master_keys({"names": "footer", "rest": "footer"})
+    parquet.KmsKeys(Kms(), path).rotate_master_keys({"names": "footer", "rest": "footer"})
     for checksum in path.parent.glob(".*.crc"):  # Hadoop's, of the material before
         checksum.unlink()
     assert read_by_spark(spark, path) == table(ROWS).to_pylist()
@@ -245,9 +252,7 @@ def test_what_one_rotated_the_other_reads(
     for name in options:
         configuration.unset(f"parquet.{name}")
     assert material_path(path).read_bytes() != before
-    assert (
-        parquet.read_table(path, keys(path, internal=False)).to_pylist() == table(ROWS).to_pylist()
-    )
+    assert parquet.read_table(path, parquet.KmsKeys(Kms())).to_pylist() == table(ROWS).to_pylist()
 
 
 @needs_spark
@@ -261,7 +266,7 @@ def test_what_pyarrow_wrote_and_is_encrypted_here_spark_reads(
     parquet.encrypt(plain, ours, parquet.KmsKeys(Kms()).config("footer", {"name": "names"}))
     assert read_by_spark(spark, ours) == table(ROWS).to_pylist()
     again = tmp_path / "again.parquet"
-    parquet.to_plain(ours, keys(ours), again)
+    parquet.to_plain(ours, parquet.KmsKeys(Kms()), again)
     assert read_by_spark(spark, again) == table(ROWS).to_pylist()
 
 
@@ -286,8 +291,8 @@ def test_images_are_read_by_pyarrow_where_it_reads_the_file(frame: Any, tmp_path
     properties = factory.file_decryption_properties(encryption.KmsConnectionConfig())
     with pq.ParquetFile(path, decryption_properties=properties) as file:
         theirs = file.read()
-    assert theirs.equals(parquet.read_table(path, keys(path)))
-    assert theirs.equals(read_plain(parquet.to_plain(path, keys(path))))
+    assert theirs.equals(parquet.read_table(path, parquet.KmsKeys(Kms())))
+    assert theirs.equals(read_plain(parquet.to_plain(path, parquet.KmsKeys(Kms()))))
 
 
 @needs_spark
@@ -297,4 +302,16 @@ def test_levels_that_are_not_in_the_module_are_named(frame: Any, tmp_path: Path)
     with pytest.raises(
         FormatError, match=r"column id, row group 0: .* parquet-java puts the levels"
     ):
-        parquet.read_table(path, keys(path))
+        parquet.read_table(path, parquet.KmsKeys(Kms()))
+
+
+@needs_spark
+def test_directories_with_key_material_beside_each_file(spark: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "table"
+    options = options_of("columns", GCM, 256, False, True)
+    written = {f"parquet.{name}": str(value) for name, value in options.items()}
+    frame = spark.createDataFrame(table(ROWS))
+    frame.repartitionByRange(3, "id").write.options(**written).parquet(str(folder))
+    assert len(list(folder.glob("part-*.parquet"))) == 3
+    found = parquet.read_dataset(folder, parquet.KmsKeys(Kms())).to_pylist()
+    assert sorted(found, key=lambda row: row["id"]) == table(ROWS).to_pylist()

@@ -173,7 +173,7 @@ def test_where_material_is_missing_or_wrong(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     keys = parquet.KmsKeys(Kms(), path)
     key, metadata = keys.new_key("footer master", footer=True)
-    with pytest.raises(ValueError, match=r"name the table with KmsKeys\(client, table"):
+    with pytest.raises(ValueError, match=r"here with KmsKeys\(client, table"):
         parquet.KmsKeys(Kms())(metadata)
     with pytest.raises(FileNotFoundError):
         keys(metadata)
@@ -251,3 +251,23 @@ def test_the_kms_refuses() -> None:
 
     with pytest.raises(PermissionError, match="not today"):
         parquet.open(sink.getvalue(), parquet.KmsKeys(Closed()))
+
+
+def test_material_beside_each_of_several_files_is_found(tmp_path: Path) -> None:
+    """As Spark leaves it in a directory; what the files share is unwrapped once."""
+    plain = write(table(), None)
+    for name in ("one", "two"):
+        path = tmp_path / f"{name}.parquet"
+        keys = parquet.KmsKeys(Kms(), path)
+        parquet.encrypt(plain, path, keys.config("footer master", {"s": "column master"}))
+        keys.save()
+    found = parquet.read_dataset(tmp_path, parquet.KmsKeys(Kms()))
+    assert found.num_rows == 2 * table().num_rows
+    data = (tmp_path / "one.parquet").read_bytes()
+    with pytest.raises(ValueError, match=r"no path on this machine: name its copy here with KmsKe"):
+        parquet.read_table(data, parquet.KmsKeys(Kms()))
+    named = parquet.KmsKeys(Kms(), tmp_path / "one.parquet")
+    assert parquet.read_table(data, named).equals(table())
+    (tmp_path / "_KEY_MATERIAL_FOR_two.parquet.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"_KEY_MATERIAL_FOR_two\.parquet\.json"):
+        parquet.read_dataset(tmp_path, parquet.KmsKeys(Kms()))

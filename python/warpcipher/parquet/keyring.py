@@ -37,10 +37,12 @@ class NoKeysError(ValueError):
 
 
 class KeyRing:
-    """Finds keys, and asks for each once."""
+    """Finds keys, and asks for each once. path: of the file, None where it has none here:
+    `KmsKeys` may find key material beside it."""
 
-    def __init__(self, keys: Keys) -> None:
-        self._keys = keys
+    def __init__(self, keys: Keys, path: str | None = None) -> None:
+        beside = getattr(keys, "beside", None)
+        self._keys: Keys = keys if path is None or beside is None else beside(path)
         self._found: dict[tuple[bytes, str | None], bytes] = {}
 
     def footer(self, metadata: bytes) -> bytes:

@@ -50,7 +50,8 @@ class KmsKeys:
 
     client: wraps and unwraps. table: where key material is not in the table itself, the path of the
     table, one Parquet file: material is read from `_KEY_MATERIAL_FOR_<name>.json` beside it, and
-    `save` writes it. What a file says of a KMS' instance and URL is not used: the client is the
+    `save` writes it. None: to read, material is found beside each file that has a path on this
+    machine. What a file says of a KMS' instance and URL is not used: the client is the
     caller's.
     """
 
@@ -61,6 +62,15 @@ class KmsKeys:
         self._new: dict[str, str] = {}
         self._keks: dict[tuple[str, str], bytes] = {}
         self._fresh: dict[str, tuple[bytes, bytes, str]] = {}
+
+    def beside(self, table: TableLike) -> KmsKeys:
+        """These keys for a file, whose material may lie beside it; the same where a table is
+        named. A key encryption key that several files share is unwrapped once."""
+        if self._table is not None:
+            return self
+        found = KmsKeys(self._client, table)
+        found._keks = self._keks
+        return found
 
     def __call__(self, key_metadata: bytes) -> bytes:
         """The key that key metadata stands for.
@@ -96,8 +106,8 @@ class KmsKeys:
     def _look_up(self, reference: str) -> dict[str, Any]:
         if self._table is None:
             raise ValueError(
-                "the key material lies in a file of its own: name the table with "
-                "KmsKeys(client, table=...)"
+                "the key material lies in a file of its own, beside a table that has no path on "
+                "this machine: name its copy here with KmsKeys(client, table=...)"
             )
         if self._external is None:
             path = material_path(self._table)

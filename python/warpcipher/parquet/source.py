@@ -69,6 +69,11 @@ class Source:
         return self._descriptor
 
     @property
+    def path(self) -> str | None:
+        """Of a file on this machine that was opened by its path."""
+        return self.name if self._descriptor >= 0 else None
+
+    @property
     def identity(self) -> tuple[int, int] | None:
         """Device and inode; None of what is no file of this machine."""
         try:
