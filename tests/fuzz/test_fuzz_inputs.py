@@ -225,7 +225,17 @@ FLAGS = (
     "--engines",
     "--help",
 )
-COMMANDS = ("encrypt", "decrypt", "info", "keygen", "verify", "search", "completion")
+COMMANDS = (
+    "encrypt",
+    "decrypt",
+    "raw encrypt",
+    "raw decrypt",
+    "info",
+    "keygen",
+    "verify",
+    "search",
+    "completion",
+)
 
 
 @pytest.mark.cases(150)
@@ -240,10 +250,13 @@ def test_command_lines(choose: random.Random, folder: Path, keyset: str) -> None
     (folder / "folder/b").write_bytes(b"b")
     before = {name: (folder / name).read_bytes() for name in ("key", "a", "a.cobblestone")}
     command = choose.choice(COMMANDS)
-    taken = {option for part in cli.get_command(None, command).params for option in part.opts}
+    group, _, task = command.rpartition(" ")
+    made = cli.get_command(None, group or task)
+    made = made.commands[task] if group else made
+    taken = {option for part in made.params for option in part.opts}
     options = [option for option in VALUES if option in taken or choose.random() < 0.05]
     flags = [flag for flag in FLAGS if flag in taken]
-    line = [command]
+    line = command.split()
     for option in choose.sample(options, min(len(options), choose.randrange(5))):
         line += [option, VALUES[option](choose)]
     line += choose.sample(flags, min(len(flags), choose.choice((0, 0, 1, 2))))
@@ -261,12 +274,12 @@ def test_command_lines(choose: random.Random, folder: Path, keyset: str) -> None
     assert done.exit_code == 0 or done.output, told
     assert "Traceback" not in done.output, told
     changed = {name for name, old in before.items() if (folder / name).read_bytes() != old}
-    if command in ("encrypt", "decrypt"):
+    if task in ("encrypt", "decrypt"):
         used = {value for option, value in pairwise(line) if option == "--key"}
         assert not changed & {*given, *used}, told  # --force or not
-        if command == "encrypt" and "--iv-hex" in line:
-            made = [path for path in folder.rglob("*.enc") if path.is_file()]
-            assert len(made) + len(changed) <= 1, told
+        if task == "encrypt" and "--iv-hex" in line:
+            files = [path for path in folder.rglob("*.enc") if path.is_file()]
+            assert len(files) + len(changed) <= 1, told
     else:
         assert changed <= set(given), told
     assert not changed or "--force" in line, told

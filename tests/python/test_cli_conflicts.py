@@ -312,7 +312,7 @@ ALGORITHMS = [
 
 def raw_options(algorithm: str) -> tuple[str, ...]:
     key, iv = os.urandom(KEY_SIZES[algorithm]).hex(), os.urandom(IV_SIZES[algorithm]).hex()
-    return ("--format", "raw", "--algorithm", algorithm, "--key-hex", key, "--iv-hex", iv)
+    return ("--algorithm", algorithm, "--key-hex", key, "--iv-hex", iv)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -326,27 +326,27 @@ def test_one_iv_encrypts_one_file(folder: Path, algorithm: str) -> None:
     for inputs in ways[:1] if only_one else ways:
         refuse(
             folder,
-            *("encrypt", "--force", *options, *inputs),
+            *("raw", "encrypt", "--force", *options, *inputs),
             text="2 files cannot be encrypted with one --iv-hex",
         )
     if only_one:
         return
     refuse(
         folder,
-        *("encrypt", "--json", *options, "a", "b", "t"),
+        *("raw", "encrypt", "--json", *options, "a", "b", "t"),
         text="4 files cannot be encrypted with one --iv-hex",
     )
     # Once more the same file: it could have changed meanwhile.
-    refuse(folder, "encrypt", *options, "a", "./a", "-o", "out", text="2 files cannot")
-    refuse(folder, "encrypt", *options, "-", "-", text="standard input (-) goes alone")
+    refuse(folder, "raw", "encrypt", *options, "a", "./a", "-o", "out", text="2 files cannot")
+    refuse(folder, "raw", "encrypt", *options, "-", "-", text="standard input (-) goes alone")
 
 
 def test_one_iv_encrypts_the_only_file_of_a_tree(folder: Path) -> None:
     (folder / "t/sub").mkdir(parents=True)
     (folder / "t/sub/a").write_bytes(b"alone")
     options = raw_options("aes-128-gcm")
-    run("encrypt", *options, "t", cwd=folder)
-    run("decrypt", *options, "t.enc", "-o", "back", cwd=folder)
+    run("raw", "encrypt", *options, "t", cwd=folder)
+    run("raw", "decrypt", *options, "t.enc", "-o", "back", cwd=folder)
     assert (folder / "back/sub/a").read_bytes() == b"alone"
 
 
@@ -354,14 +354,14 @@ def test_one_iv_decrypts_many_files(folder: Path) -> None:
     """Who has them under one IV has to read them."""
     options = raw_options("aes-128-gcm")
     for name in ("a", "b"):
-        run("encrypt", *options, name, cwd=folder)
-    run("decrypt", *options, "a.enc", "b.enc", "-o", "back", cwd=folder)
+        run("raw", "encrypt", *options, name, cwd=folder)
+    run("raw", "decrypt", *options, "a.enc", "b.enc", "-o", "back", cwd=folder)
     assert contents(folder / "back") == {"a": b"a", "b": b"b"}
 
 
 def test_modes_without_iv_encrypt_many_files(folder: Path) -> None:
-    options = ("--format", "raw", "--algorithm", "aes-128-ecb", "--key-hex", "00" * 16)
-    run("encrypt", *options, "a", "b", cwd=folder)
+    options = ("--algorithm", "aes-128-ecb", "--key-hex", "00" * 16)
+    run("raw", "encrypt", *options, "a", "b", cwd=folder)
     assert {"a.enc", "b.enc"} < names(folder)
 
 

@@ -204,7 +204,7 @@ def test_completion_offers_commands_and_values(tmp_path: Path) -> None:
         "cobblestone-128",
         "cobblestone-256",
     ]
-    assert "aes-256-gcm" in complete("encrypt", "--algorithm", "aes-256", cwd=tmp_path)
+    assert "aes-256-gcm" in complete("raw", "encrypt", "--algorithm", "aes-256", cwd=tmp_path)
     assert "cpu" in complete("decrypt", "--engine", "", cwd=tmp_path)
     assert "AES128_GCM_HKDF_4KB" in complete("keygen", "--template", "AES128", cwd=tmp_path)
     assert "--force" in complete("decrypt", "--fo", cwd=tmp_path)
@@ -306,8 +306,8 @@ def test_what_only_looks_like_gpg_may_be_a_format_of_ours_too() -> None:
 
 @pytest.mark.parametrize("name", ["AES-256-CTR", "aes_256_ctr", "AES256CTR"])
 def test_algorithms_in_any_case(tmp_path: Path, name: str) -> None:
-    options = ("--format", "raw", "--algorithm", name, "--key-hex", "00" * 32)
-    done = run("encrypt", *options, "--iv-hex", "00" * 16, "-", cwd=tmp_path, stdin=b"x")
+    options = ("--algorithm", name, "--key-hex", "00" * 32)
+    done = run("raw", "encrypt", *options, "--iv-hex", "00" * 16, "-", cwd=tmp_path, stdin=b"x")
     assert f"warpcipher: {name!r} is aes-256-ctr\n".encode() in done.stderr
 
 

@@ -49,8 +49,11 @@ def test_keyset_of_every_template_opens_its_own_files(tmp_path: Path, template: 
 
 def test_key_of_every_algorithm_has_its_size(tmp_path: Path) -> None:
     for entry in wc.algorithms()[::7]:
-        key = make_key(tmp_path, entry.name, "--format", "raw", "--algorithm", entry.name)
+        run("raw", "keygen", "--algorithm", entry.name, entry.name, cwd=tmp_path)
+        key = tmp_path / entry.name
         assert len(key.read_bytes()) == entry.key_size
+        assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    run("raw", "keygen", "--algorithm", entry.name, entry.name, cwd=tmp_path, expect=2)
 
 
 def test_existing_file_is_kept_without_force(tmp_path: Path) -> None:
@@ -86,10 +89,8 @@ def test_no_output_holds_the_key(tmp_path: Path) -> None:
         ("/dev/null",),
         ("--format", "rot13", "key"),
         ("--format", "raw", "key"),
-        ("--format", "raw", "--algorithm", "aes-512-gcm", "key"),
         ("--format", "tink", "--template", "AES999", "key"),
         ("--template", "AES256_GCM_HKDF_1MB", "key"),
-        ("--algorithm", "aes-256-ctr", "key"),
         (),
     ],
 )

@@ -72,8 +72,8 @@ def test_openssl_enc(tmp_path: Path, algorithm: str, options: tuple[str, ...]) -
     plain = PLAIN[: len(PLAIN) // 16 * 16] if options else PLAIN
     (tmp_path / "a").write_bytes(plain)
     iv_option = () if algorithm.endswith("ecb") else ("--iv-hex", iv)
-    command = ("--format", "raw", "--algorithm", algorithm, "--key-hex", key, *iv_option, *options)
-    done = run("encrypt", *command, "a", cwd=tmp_path)
+    command = ("--algorithm", algorithm, "--key-hex", key, *iv_option, *options)
+    done = run("raw", "encrypt", *command, "a", cwd=tmp_path)
     assert b"warning: format raw with" in done.stderr
     assert key.encode() not in done.stderr
     theirs = subprocess.run(
@@ -86,8 +86,53 @@ def test_openssl_enc(tmp_path: Path, algorithm: str, options: tuple[str, ...]) -
     ).stdout
     assert (tmp_path / "a.enc").read_bytes() == theirs
     (tmp_path / "a").unlink()
-    run("decrypt", *command, "a.enc", cwd=tmp_path)
+    run("raw", "decrypt", *command, "a.enc", cwd=tmp_path)
     assert (tmp_path / "a").read_bytes() == plain
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command")
+@pytest.mark.parametrize("options", [(), ("--digest", "sha512", "--iterations", "3", "-a")])
+def test_openssl_enc_with_a_password(tmp_path: Path, options: tuple[str, ...]) -> None:
+    (tmp_path / "a").write_bytes(PLAIN)
+    environment = {**os.environ, "PHRASE": "correct horse"}
+    command = ("--algorithm", "aes-256-cbc", "--passphrase-env", "PHRASE")
+    run("raw", "encrypt", *command, *options, "a", cwd=tmp_path, env=environment)
+    flags = ["-md", "sha512", "-iter", "3", "-a"] if options else []
+    openssl = ["openssl", "enc", "-aes-256-cbc", "-pbkdf2", *flags, "-pass", "env:PHRASE"]
+    opened = subprocess.run(
+        [*openssl, "-d", "-in", "a.enc"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        check=True,
+    )
+    assert opened.stdout == PLAIN
+    subprocess.run(
+        [*openssl, "-in", "a", "-out", "b.enc"], cwd=tmp_path, env=environment, check=True
+    )
+    both = ("a.enc", "b.enc", "-o", "back")
+    run("raw", "decrypt", *command, *options[:4], *both, cwd=tmp_path, env=environment)
+    assert {path.read_bytes() for path in (tmp_path / "back").iterdir()} == {PLAIN}
+    done = run(
+        *("raw", "decrypt", "--algorithm", "aes-256-ctr", "--key-hex", "00" * 32),
+        *("--iv-hex", "00" * 16, "a.enc", "-o", "garbage"),
+        cwd=tmp_path,
+        expect=3,
+    )
+    assert b"a.enc: the file begins with Salted__: `openssl enc` made it from" in done.stderr
+    assert not (tmp_path / "garbage").exists()
+    done = run(
+        "raw",
+        "decrypt",
+        *command,
+        "a.enc",
+        "-o",
+        "x",
+        cwd=tmp_path,
+        env={**environment, "PHRASE": "x"},
+        expect=3,
+    )
+    assert b"wrong password, cipher, digest or iterations, made without -pbkdf2" in done.stderr
 
 
 def test_raw_gcm_is_authenticated(tmp_path: Path) -> None:
@@ -96,8 +141,6 @@ def test_raw_gcm_is_authenticated(tmp_path: Path) -> None:
     (tmp_path / "key").chmod(0o600)
     (tmp_path / "a").write_bytes(PLAIN)
     command = (
-        "--format",
-        "raw",
         "--algorithm",
         "aes-256-gcm",
         "--key",
@@ -105,14 +148,14 @@ def test_raw_gcm_is_authenticated(tmp_path: Path) -> None:
         "--iv-hex",
         "00" * 12,
     )
-    done = run("encrypt", *command, "--context", "aad", "a", cwd=tmp_path)
+    done = run("raw", "encrypt", *command, "--context", "aad", "a", cwd=tmp_path)
     assert done.stderr == b""
     sealed = (tmp_path / "a.enc").read_bytes()
     assert sealed == aead.AESGCM(KEY).encrypt(bytes(12), PLAIN, b"aad")
     (tmp_path / "a").unlink()
-    run("decrypt", *command, "--context", "other", "a.enc", cwd=tmp_path, expect=3)
+    run("raw", "decrypt", *command, "--context", "other", "a.enc", cwd=tmp_path, expect=3)
     assert names(tmp_path) == {"key", "a.enc"}
-    run("decrypt", *command, "--context", "aad", "a.enc", cwd=tmp_path)
+    run("raw", "decrypt", *command, "--context", "aad", "a.enc", cwd=tmp_path)
     assert (tmp_path / "a").read_bytes() == PLAIN
 
 
@@ -140,6 +183,11 @@ def test_raw_gcm_is_authenticated(tmp_path: Path) -> None:
             ("--algorithm", "aes-256-ctr", "--key-hex", "5ec2e", "--iv-hex", "00" * 16),
             b"hex digits",
         ),
+        (("--algorithm", "aes-256-ctr"), b"give one key: --key FILE, --key-hex HEX, or a password"),
+        (("--algorithm", "aes-256-cbc", "-p", "--iv-hex", "00"), b"the IV comes from the password"),
+        (("--algorithm", "aes-256-cbc", "--key-hex", "00", "-a"), b"--armor is for a password"),
+        (("--algorithm", "aes-256-cbc", "--key-hex", "00", "--digest", "x"), b"--digest is for a"),
+        (("--key-hex", "00"), b"Missing option '--algorithm'"),
         (("--algorithm", "aes-257-ctr", "--key-hex", "00" * 32, "--iv-hex", "00" * 16), b"aes-257"),
     ],
 )
@@ -147,7 +195,7 @@ def test_raw_refuses_what_does_not_fit(
     tmp_path: Path, options: tuple[str, ...], text: bytes
 ) -> None:
     (tmp_path / "a").write_bytes(b"text")
-    done = run("encrypt", "--format", "raw", *options, "a", cwd=tmp_path, expect=2)
+    done = run("raw", "encrypt", *options, "a", cwd=tmp_path, expect=2)
     assert text in done.stderr
     assert b"5ec2e" not in done.stderr
     assert names(tmp_path) == {"a"}

@@ -86,7 +86,7 @@ NAMES_A_KEY = (
     ("encrypt", "--kms", "?", "--key", "key", "f"),
     ("encrypt", "--passphrase-env", "?", "f"),
     ("encrypt", "--passphrase-fd", "?", "f"),
-    ("encrypt", "--format", "raw", "--algorithm", "aes-128-ctr", "--key-hex", "?", "f"),
+    ("raw", "encrypt", "--algorithm", "aes-128-ctr", "--key-hex", "?", "f"),
     ("info", "-i", "?", "f"),
     ("check", "--passphrase-fd", "?", "f"),
     ("verify", "--algorithm", "aes-128-ecb", "--pair", "00:00", "--key", "?"),

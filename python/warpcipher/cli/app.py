@@ -19,6 +19,7 @@ COMMANDS = (
     "decrypt",
     "check",
     "list",
+    "raw",
     "info",
     "parquet",
     "rewrap",

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from .errors import ENGINE, NOT_AUTHENTIC, Command, epilog, usage
+from .errors import ENGINE, NOT_AUTHENTIC, Command, epilog
 from .settings import Settings, check_options
 from .transfer import Transfer
 
@@ -23,6 +23,4 @@ def check(**given: Any) -> None:
     \b
     warpcipher check --key my.key report.pdf.cobblestone photos.cobblestone
     """
-    if given["format_name"] == "raw":
-        raise usage("format raw authenticates nothing: there is nothing to check")
     Transfer(Settings.of(given), "check").run()

@@ -256,7 +256,7 @@ def _key_needed(format_name: str) -> str:
     if format_name == "crypt4gh":
         return "the secret key of a reader"
     if format_name == "raw":
-        return "the key, algorithm and IV that it was encrypted with; the file has none of them"
+        return "the key, algorithm and IV that it was encrypted with, for `warpcipher raw decrypt`"
     size = keys.key_sizes(format_name, None)[0]
     return f"{size} bytes, raw, in hex digits or in base64"
 

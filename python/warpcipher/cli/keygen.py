@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from . import algorithms, completion, keys, recipients
+from . import completion, keys, recipients
 from .errors import Command, epilog, shown, usage
 from .outputs import open_output
 from .progress import on_terminal
@@ -38,13 +38,6 @@ DEFAULT_TEMPLATE = "AES256_GCM_HKDF_1MB"
     help=f"Format tink: Tink's key template; {DEFAULT_TEMPLATE} by default.",
 )
 @click.option(
-    "--algorithm",
-    metavar="NAME",
-    shell_complete=completion.algorithms,
-    callback=algorithms.of_option,
-    help="Format raw: the algorithm the key is for.",
-)
-@click.option(
     "-f", "--force", is_flag=True, help="Replace FILE. What it encrypted is lost without it."
 )
 @recipients.passphrase_options
@@ -53,7 +46,6 @@ def keygen(
     path: str,
     format_name: str,
     template: str | None,
-    algorithm: str | None,
     force: bool,
     as_json: bool,
     **passphrase: Any,
@@ -74,14 +66,14 @@ def keygen(
         raise usage("a key goes to a file: give its name")
     if template is not None and format_name != "tink":
         raise usage("--template belongs to --format tink")
-    if algorithm is not None and format_name != "raw":
-        raise usage("--algorithm belongs to --format raw")
+    if format_name == "raw":
+        raise usage("the key of an algorithm is made by `warpcipher raw keygen --algorithm NAME`")
     people = recipients.People.take(passphrase)
     if people and format_name not in ("age", "crypt4gh"):
         raise usage("a passphrase encrypts the keys of --format age and crypt4gh")
     if format_name == "tink":
         template = template or DEFAULT_TEMPLATE
-    made = _make(format_name, template, algorithm, people)
+    made = _make(format_name, template, people)
     with contextlib.ExitStack() as outputs:
         output = outputs.enter_context(open_output(path, force=force))
         if made.public_file:
@@ -93,7 +85,6 @@ def keygen(
             "path": path,
             "format": format_name,
             "template": template,
-            "algorithm": algorithm,
             "bytes": len(made.data),
         }
         if made.recipient:
@@ -103,7 +94,7 @@ def keygen(
     if made.recipient:
         click.echo(made.recipient)
     if on_terminal():
-        click.echo(f"{shown(path)}: a new key for {template or algorithm or format_name}", err=True)
+        click.echo(f"{shown(path)}: a new key for {template or format_name}", err=True)
 
 
 class Made(NamedTuple):
@@ -114,13 +105,11 @@ class Made(NamedTuple):
     public_file: bytes = b""
 
 
-def _make(
-    format_name: str, template: str | None, algorithm: str | None, people: recipients.People
-) -> Made:
+def _make(format_name: str, template: str | None, people: recipients.People) -> Made:
     if template is not None:
         return Made(_keyset(template))
     if format_name not in ("age", "crypt4gh"):
-        return Made(os.urandom(_key_size(format_name, algorithm)))
+        return Made(os.urandom(_key_size(format_name)))
     phrase = None
     if people:
         phrase = recipients.read_passphrase(people, "Passphrase of the new key", twice=True)
@@ -157,8 +146,8 @@ def _keyset(template: str) -> bytes:
     return Keyset.generate(template).to_json().encode()
 
 
-def _key_size(format_name: str, algorithm: str | None) -> int:
+def _key_size(format_name: str) -> int:
     from warpcipher.formats import get
 
     get(format_name)  # refuses an unknown name and tells the known ones
-    return keys.key_sizes(format_name, algorithm)[0]
+    return keys.key_sizes(format_name, None)[0]

@@ -224,8 +224,6 @@ def key_sizes(format_name: str, algorithm: str | None) -> tuple[int, ...]:
     """The sizes in bytes that a key of the format (raw: of the algorithm) may have."""
     from warpcipher import formats
 
-    if format_name == "raw" and not algorithm:
-        raise usage("format raw needs --algorithm NAME: `warpcipher info --algorithms` lists them")
     return formats.key_sizes(format_name, algorithm)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of `encrypt`, `decrypt` and `check`, and what they say together."""
+"""The options of `encrypt`, `decrypt`, `check` and `raw`, and what they say together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,11 +15,13 @@ from .jobs import STANDARD
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_READING = (
+_PATHS = (
     click.argument(
         "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(readable=False)
     ),
     *keys.OPTIONS,
+)
+_FORMAT = (
     *recipients.READING,
     click.option(
         "--format",
@@ -29,6 +31,13 @@ _READING = (
         shell_complete=completion.formats,
         help="File format; by default the one the key is for.",
     ),
+    click.option(
+        "--no-manifest",
+        is_flag=True,
+        help="Trees without a manifest: nothing binds their files together.",
+    ),
+)
+_COMPUTING = (
     click.option(
         "--engine",
         metavar="NAME",
@@ -40,14 +49,8 @@ _READING = (
         "--context", metavar="TEXT", help="Bound to the file and not stored in it; UTF-8."
     ),
     click.option("--context-hex", metavar="HEX", help="The same in hex digits."),
-    click.option(
-        "--no-manifest",
-        is_flag=True,
-        help="Trees without a manifest: nothing binds their files together.",
-    ),
 )
 _WRITING = (
-    *recipients.WRITING,
     click.option(
         "-o", "--output", metavar="PATH", help="Output file or directory; - is standard output."
     ),
@@ -63,20 +66,34 @@ _WRITING = (
         help="The same, and do again what has changed since.",
     ),
     click.option("--no-preserve", is_flag=True, help="Do not keep times and permissions."),
+)
+_RAW = (
     click.option(
         "--algorithm",
         metavar="NAME",
+        required=True,
         shell_complete=completion.algorithms,
         callback=algorithms.of_option,
-        help="Format raw: such as aes-256-ctr.",
+        help="Such as aes-256-ctr: `warpcipher info --algorithms` lists them.",
     ),
     click.option(
-        "--key-hex",
-        metavar="HEX",
-        help="Format raw: the key. Others can see it in the process list.",
+        "--key-hex", metavar="HEX", help="The key. Others can see it in the process list."
     ),
-    click.option("--iv-hex", metavar="HEX", help="Format raw: the IV or nonce."),
-    click.option("--no-padding", is_flag=True, help="Format raw, ECB and CBC: no PKCS#7 padding."),
+    click.option("--iv-hex", metavar="HEX", help="The IV or nonce."),
+    click.option("--no-padding", is_flag=True, help="ECB and CBC: no PKCS#7 padding."),
+    click.option(
+        "-p", "--passphrase", is_flag=True, help="A password, asked for, as `openssl enc -pbkdf2`."
+    ),
+    *recipients.PASSPHRASE[1:],
+    click.option(
+        "--digest", metavar="NAME", help="With a password: openssl's -md.  [default: sha256]"
+    ),
+    click.option(
+        "--iterations",
+        metavar="N",
+        type=int,
+        help="With a password: openssl's -iter.  [default: 10000]",
+    ),
 )
 _TELLING = (
     click.option("-q", "--quiet", is_flag=True, help="No progress bar and no summary."),
@@ -87,13 +104,21 @@ _TELLING = (
 
 
 def transfer_options(function: Function) -> Function:
-    for option in reversed((*_READING, *_WRITING, *_TELLING)):
-        function = option(function)
-    return function
+    return _with(
+        (*_PATHS, *_FORMAT, *_COMPUTING, *recipients.WRITING, *_WRITING, *_TELLING), function
+    )
 
 
 def check_options(function: Function) -> Function:
-    for option in reversed((*_READING, *_TELLING)):
+    return _with((*_PATHS, *_FORMAT, *_COMPUTING, *_TELLING), function)
+
+
+def raw_options(function: Function) -> Function:
+    return _with((*_PATHS, *_RAW, *_COMPUTING, *_WRITING, *_TELLING), function)
+
+
+def _with(options: Sequence[Callable[[Function], Function]], function: Function) -> Function:
+    for option in reversed(options):
         function = option(function)
     return function
 
@@ -109,9 +134,9 @@ class Settings:
     engine: str
     context: str | None
     context_hex: str | None
-    no_manifest: bool
     quiet: bool
     as_json: bool
+    no_manifest: bool = False
     output: str | None = None
     force: bool = False
     skip_existing: bool = False
@@ -122,6 +147,8 @@ class Settings:
     key_hex: str | None = None
     iv_hex: str | None = None
     no_padding: bool = False
+    digest: str | None = None
+    iterations: int | None = None
     armor: bool = False
 
     @classmethod
@@ -153,23 +180,29 @@ class Settings:
             raise usage("give one of --skip-existing and --update, which does more")
         if self.goes_on and (self.output == STANDARD or STANDARD in self.paths):
             raise usage("--skip-existing and --update are for files: standard streams have no past")
-        raw = self.format_name == "raw"
-        if not raw:
-            for option, value in (
-                ("--algorithm", self.algorithm),
-                ("--key-hex", self.key_hex),
-                ("--iv-hex", self.iv_hex),
-                ("--no-padding", self.no_padding or None),
-            ):
-                if value is not None:
-                    raise usage(f"{option} belongs to --format raw")
-        if sum((bool(self.key), self.key_hex is not None, bool(self.people))) != 1:
-            hint = " or, for format raw, --key-hex HEX" if raw else ""
-            raise usage(f"give one key, with --key FILE{hint}, or age's: -r, -R, -i, --passphrase")
+        if self.format_name == "raw":
+            self._check_raw()
+        elif sum((bool(self.key), bool(self.people))) != 1:
+            raise usage("give one key, with --key FILE, or age's: -r, -R, -i, --passphrase")
         wanting = (self.key.takes_standard_input, self.people.takes_standard_input)
         if any(wanting) and STANDARD in self.paths:
             raise usage("the key and the input both want standard input: name a file for one")
-        if raw and self.algorithm is None:
+
+    def _check_raw(self) -> None:
+        if self.algorithm is None:
             raise usage(
-                "format raw needs --algorithm NAME: `warpcipher info --algorithms` lists them"
+                "bare ciphertext has commands of its own: `warpcipher raw encrypt` and `raw "
+                "decrypt`; nothing can be checked, as nothing is authenticated"
             )
+        if sum((bool(self.key), self.key_hex is not None, bool(self.people))) != 1:
+            raise usage("give one key: --key FILE, --key-hex HEX, or a password: --passphrase")
+        if self.people and self.iv_hex is not None:
+            raise usage("the IV comes from the password: leave --iv-hex out")
+        if not self.people:
+            for option, value in (
+                ("--digest", self.digest),
+                ("--iterations", self.iterations),
+                ("--armor", self.armor or None),
+            ):
+                if value is not None:
+                    raise usage(f"{option} is for a password: --passphrase")

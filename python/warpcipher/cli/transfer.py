@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from . import cleanup, conflicts, files, folders, jobs, keys
+from . import cleanup, conflicts, files, folders, jobs, keys, recipients
 from .errors import (
     ENGINE,
     NOT_AUTHENTIC,
@@ -35,6 +35,7 @@ from .tree_run import Trees
 
 if TYPE_CHECKING:
     from warpcipher.formats import Options
+    from warpcipher.formats.openssl import Password
 
 
 MAGIC_SIZE = 2048
@@ -75,7 +76,7 @@ class Transfer:
             armor=given.armor,
         )
 
-    def _read_key(self) -> keys.Key | list[Holder]:
+    def _read_key(self) -> keys.Key | Password | list[Holder]:
         given = self._settings
         given.people.check(encrypts=self._encrypt)
         if given.armor and not self._encrypt:
@@ -86,11 +87,24 @@ class Transfer:
             get(given.format_name)
         if given.key_hex is not None:
             return bytearray(keys.parse_hex("--key-hex", given.key_hex))
+        if given.people and given.format_name == "raw":
+            return self._read_password()
         if given.people:
             holders = given.people.read(encrypts=self._encrypt)
             self._check_format_of(holders)
             return holders
         return given.key.read(given.format_name, given.algorithm)
+
+    def _read_password(self) -> Password:
+        from warpcipher.formats import openssl
+
+        given = self._settings
+        text = recipients.read_passphrase(given.people, "Password", twice=self._encrypt)
+        return openssl.Password(
+            text,
+            openssl.DIGEST if given.digest is None else given.digest,
+            openssl.ITERATIONS if given.iterations is None else given.iterations,
+        )
 
     def _check_format_of(self, holders: list[Holder]) -> None:
         from warpcipher import formats
@@ -102,7 +116,7 @@ class Transfer:
     def _check_iv(self) -> None:
         """Names the option where an IV is missing: the library knows no options."""
         given = self._settings
-        if given.format_name != "raw" or given.iv_hex is not None:
+        if given.format_name != "raw" or given.iv_hex is not None or given.people:
             return
         from warpcipher import algorithms
 
@@ -189,7 +203,7 @@ class Transfer:
             raise usage(
                 f"{count} files cannot be encrypted with one --iv-hex: under one key and IV, "
                 f"files of {self._settings.algorithm} give away what they have in common, or all "
-                "of their text. Run `encrypt` once for each file with an IV of its own, or take "
+                "of their text. Run it once for each file with an IV of its own, or take "
                 "--format cobblestone-256, which needs none"
             )
 

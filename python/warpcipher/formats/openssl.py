@@ -25,6 +25,8 @@ from .whole import Reader, Writer, read_whole, write_whole
 MAGIC = b"Salted__"
 BASE64_MAGIC = b"U2FsdGVkX1"
 SALT_SIZE = 8
+DIGEST = "sha256"
+ITERATIONS = 10_000
 DIGESTS = ("sha256", "sha512", "sha384", "sha224", "sha1", "md5")
 COLUMNS = 64
 LINE = COLUMNS * 3 // 4
@@ -39,8 +41,8 @@ class Password(Uncopied):
     can."""
 
     text: str | bytes = field(repr=False)
-    digest: str = "sha256"
-    iterations: int = 10_000
+    digest: str = DIGEST
+    iterations: int = ITERATIONS
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, (str, bytes)):
