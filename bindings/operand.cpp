@@ -106,6 +106,7 @@ Span span_from_dlpack(nb::handle capsule, bool write) {
   auto* data = const_cast<std::uint8_t*>(static_cast<const std::uint8_t*>(tensor.data()));
   const std::size_t lanes = tensor.dtype().lanes;
   const std::size_t size = tensor.nbytes() * lanes;
+  if (data == nullptr && size != 0) throw_buffer_error("the array has no memory: its pointer is null");
   // The tensor is freed with the Span: a capsule object keeps it.
   auto* keep = new nb::ndarray<nb::ro>(std::move(tensor));
   nb::capsule owner(keep, [](void* p) noexcept { delete static_cast<nb::ndarray<nb::ro>*>(p); });

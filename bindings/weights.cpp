@@ -36,10 +36,14 @@ Kind kind_of(const PlainTensor& tensor, nb::handle bits_by_dtype) {
   if (bits == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
   std::uint64_t product = bits == nullptr ? 0 : nb::cast<std::uint64_t>(nb::handle(bits));
   bool is_known = bits != nullptr;
+  bool is_empty = false;
   weights::for_lengths(tensor.lengths, [&](std::uint64_t length) {
     lengths.append(number(length));
-    if (__builtin_mul_overflow(product, length, &product)) is_known = false;
+    // As `tensor_size` of header.py: array libraries count a length of 0 as 1.
+    if (length == 0) is_empty = true;
+    if (length != 0 && __builtin_mul_overflow(product, length, &product)) is_known = false;
   });
+  if (is_empty) product = 0;
   kind.shape = nb::tuple(lengths);
   if (is_known && product % 8 == 0) kind.size = product / 8;
   return kind;

@@ -88,6 +88,10 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a negative length": (image({"x": A | {"shape": [-2, -3]}}), "each once"),
     "a leading zero": (image(json.dumps({"x": A}).replace("[2,", "[02,")), "no whole number"),
     "a length left out": (image(json.dumps({"x": A}).replace("[2,", "[,")), "no whole number"),
+    "a huge tensor without elements": (
+        image({"x": A | {"shape": [1 << 32, 1 << 32, 0], "data_offsets": [0, 0]}}),
+        "bytes are more than a file can have",
+    ),
     "a huge number": (image({"x": A | {"shape": [1 << 63]}}), "no whole number below 2^63"),
     "a huge product": (image({"x": A | {"shape": [1 << 40] * 3}}), "more than a file can have"),
     "a huge product of nothing": (

@@ -21,6 +21,7 @@ INDEX = "model.safetensors.index.json"
 def shard(folder: Path, key: bytes | None) -> dict[str, Any]:
     """A model of three files with an index; returns its tensors. The files have the extension that
     encrypted files have, the index does not name it."""
+    folder.mkdir(exist_ok=True)
     model = tensors()
     names = sorted(model)
     places = {}
@@ -127,12 +128,65 @@ def test_a_missing_shard(tmp_path: Path) -> None:
         ('{"weight_map": {"a": ".."}}', "beside the index"),
         ('{"weight_map": {"a": ""}}', "beside the index"),
         ('{"weight_map": {"a": "x\\u0000"}}', "beside the index"),
+        ('{"weight_map": {"a": "x\\ud800"}}', "beside the index"),
+        ('{"weight_map": {"a": "' + 256 * "x" + '"}}', "beside the index"),
     ],
 )
 def test_a_bad_index(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / INDEX).write_text(text)
     with pytest.raises(FormatError, match=message):
         weights.load_file(tmp_path, framework="np")
+
+
+def test_an_index_is_refused_at_the_first_file_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = {f"t{i}": f"{i}.safetensors" for i in range(1000)}
+    (tmp_path / INDEX).write_text(json.dumps({"weight_map": places}))
+    looked: list[str] = []
+    exists = Path.exists
+    monkeypatch.setattr(Path, "exists", lambda path: (looked.append(path.name), exists(path))[1])
+    with pytest.raises(FileNotFoundError, match="No such file or directory"):
+        weights.load_file(tmp_path, KEY, framework="np")
+    assert len(looked) < 20
+
+
+def test_what_is_encrypted_beside_a_missing_file_is_named(tmp_path: Path) -> None:
+    shard(tmp_path / "llama", KEY)
+    with pytest.raises(FileNotFoundError) as caught:
+        weights.load_file(tmp_path / "llama", framework="np")
+    name = "model-00001-of-00003.safetensors"
+    assert f"{name}.cobblestone is there, and no key was given" in str(caught.value)
+    assert str(caught.value.filename).endswith(name)
+    for key in (None, KEY):
+        with pytest.raises(FileNotFoundError, match=f"{name}.cobblestone is there: give that name"):
+            weights.load_file(tmp_path / "llama" / name, key, framework="np")
+    (tmp_path / "llama").rename(tmp_path / "llama.cobblestone")
+    with pytest.raises(FileNotFoundError, match=r"\(llama.cobblestone is there: give that name"):
+        weights.load_file(tmp_path / "llama", KEY, framework="np")
+    with pytest.raises(FileNotFoundError, match="No such file or directory: "):
+        weights.load_file(tmp_path / "other", KEY, framework="np")
+
+
+@pytest.mark.parametrize("key", [None, KEY], ids=["plain", "encrypted"])
+def test_a_directory_without_an_index_lacks_a_file_that_its_names_tell(
+    key: bytes | None, tmp_path: Path
+) -> None:
+    shard(tmp_path, key)
+    (tmp_path / INDEX).unlink()
+    extension = ".cobblestone" * bool(key)
+    for number in (1, 2, 3):
+        victim = tmp_path / f"model-0000{number}-of-00003.safetensors{extension}"
+        content = victim.read_bytes()
+        victim.unlink()
+        missing = fr"has 2 of 3 files model-\*, and no index: model-0000{number}-of-00003.safetensors"
+        with pytest.raises(FormatError, match=missing):
+            weights.load_file(tmp_path, key, framework="np")
+        victim.write_bytes(content)
+    for number in (1, 2, 3):  # some writers count from 0
+        file = tmp_path / f"model-0000{number}-of-00003.safetensors{extension}"
+        file.rename(tmp_path / f"model-0000{number - 1}-of-00003.safetensors{extension}")
+    assert len(weights.load_file(tmp_path, key, framework="np")) == len(tensors())
 
 
 def test_an_index_that_does_not_fit(tmp_path: Path) -> None:

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import importlib
+import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
-from warpcipher import InvalidTag, weights
+from warpcipher import Cipher, InvalidTag, weights
+from warpcipher.random import Generator
 from warpcipher.weights import dtypes
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -84,6 +87,82 @@ def test_what_cannot_be_saved(tmp_path: Path) -> None:
         with pytest.raises(TypeError, match=f"tensor 'x' is .*{message}"):
             weights.save_file({"x": tensor}, tmp_path / "x", KEY)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor")
+@pytest.mark.parametrize("kind", ["fake", "wrapper", "freed", "functional"])
+def test_tensors_without_memory_of_their_own(tmp_path: Path, kind: str) -> None:
+    without_memory = tensor_without_memory(kind)
+    model = {"fine": torch.ones(2), "w": without_memory}
+    for key in (None, KEY, weights.CryptotensorsKey(KEY, sign=SEED)):
+        with pytest.raises(TypeError, match="tensor 'w' is a .* without memory of its own: give"):
+            weights.save_file(model, tmp_path / "x", key)
+    assert list(tmp_path.iterdir()) == []
+    aes = Cipher("aes-256-gcm", KEY)
+    with pytest.raises(TypeError, match="data is a .* without memory of its own"):
+        aes.encrypt(without_memory, iv=bytes(12))
+    with pytest.raises(TypeError, match="out is a .* without memory of its own"):
+        aes.encrypt(bytes(8), iv=bytes(12), out=without_memory)
+    with pytest.raises(TypeError, match="out is a .* without memory of its own"):
+        Generator().bytes_(without_memory)
+
+
+def tensor_without_memory(kind: str) -> Any:
+    if kind == "fake":
+        with importlib.import_module("torch._subclasses.fake_tensor").FakeTensorMode():
+            return torch.empty(3, 4)
+    if kind == "wrapper":
+        return torch.Tensor._make_wrapper_subclass(Wrapper, (3, 4), dtype=torch.float32)
+    if kind == "freed":
+        part = torch.ones(32)[4:]
+        part.untyped_storage().resize_(0)
+        return part
+    return torch._to_functional_tensor(torch.ones(3, 4))
+
+
+class Wrapper(torch.Tensor):  # type: ignore[misc]
+    """As quantized tensors and DTensor are made."""
+
+    @classmethod
+    def __torch_dispatch__(cls, call: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return torch.zeros(3, 4) if "is_contiguous" in str(call) else args[0]
+
+
+def test_a_distributed_tensor_says_how_to_get_its_values(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("torch.distributed.tensor")
+    dist = torch.distributed
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        mesh = distributed.init_device_mesh("cpu", (1,))
+        sharded = distributed.distribute_tensor(torch.ones(4), mesh, [distributed.Shard(0)])
+        with pytest.raises(TypeError, match=r"tensor 'w' is a DTensor .* full_tensor\(\)"):
+            weights.save_file({"w": sharded}, tmp_path / "x", KEY)
+        weights.save_file({"w": sharded.full_tensor()}, tmp_path / "x", KEY)
+    finally:
+        dist.destroy_process_group()
+
+
+def test_each_tensor_has_a_storage_of_its_own_in_common_memory(tmp_path: Path) -> None:
+    model = {**tensors(), "large": torch.ones(1 << 18)}
+    weights.save_file(model, tmp_path / "x", KEY)
+    found = weights.load_file(tmp_path / "x", KEY)
+    for name, tensor in found.items():
+        assert tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size(), name
+    first, last = found["uint64"], found["large"]
+    assert abs(first.data_ptr() - last.data_ptr()) <= (tmp_path / "x").stat().st_size
+    assert len(pickle.dumps(found["scalar"])) < 1000
+    peer.save_model(torch.nn.ParameterDict({"large": last}), str(tmp_path / "y"))
+    assert torch.equal(peer.load_file(tmp_path / "y")["large"], last)
+    del found, first
+    assert torch.equal(last, model["large"])
+
+
+def test_what_huggingface_hub_saves(tmp_path: Path) -> None:
+    hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
+    model = {"a": torch.arange(3.0), "b": torch.ones(5, 5)}
+    weights.save_file(model, tmp_path / "x", KEY)
+    hub.save_torch_state_dict(weights.load_file(tmp_path / "x", KEY), tmp_path)
+    assert torch.equal(peer.load_file(tmp_path / "model.safetensors")["a"], model["a"])
 
 
 def test_parts_of_tensors(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ class Torch:
             raise BufferError(f"{name} is a lazily conjugated or negated tensor: resolve it first")
         if device is not None and stream is not None:
             wait(stream, self.current_stream(x), device)
-        return _native.Span(x.data_ptr(), x.nbytes, device, False, x)
+        return _native.Span(address_of(x, name), x.nbytes, device, False, x)
 
     def empty(self, size: int, like: Any, stream: int | None) -> Any:
         torch = sys.modules["torch"]
@@ -64,3 +64,28 @@ class Torch:
 
     def finish(self, x: Any) -> Any:
         return x
+
+
+def address_of(x: Any, name: str) -> int:
+    """Where the memory of a tensor begins; 0 of one without elements. TypeError: it has none of its
+    own, as a FakeTensor, a DTensor or another wrapper of tensors."""
+    pointer, is_there = 0, False
+    try:
+        pointer = x.data_ptr()
+        is_there = pointer != 0 and not is_freed_part(x)
+    except RuntimeError:  # of functorch's tensors, say
+        pass
+    if is_there or x.numel() == 0:
+        return pointer
+    hint = "give a plain torch.Tensor with the values"
+    if hasattr(x, "full_tensor"):
+        hint = "give what its full_tensor() returns, or to_local() for this process's part"
+    raise TypeError(
+        f"{name} is a {type(x).__name__} of shape {list(x.shape)} without memory of its own: {hint}"
+    )
+
+
+def is_freed_part(x: Any) -> bool:
+    """Whether x is a part, not from the beginning, of memory that was freed, as FSDP frees
+    parameters: its address is no null pointer."""
+    return bool(x.storage_offset() != 0 and x.untyped_storage().nbytes() == 0)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _native
 from ..arrays import BUFFERS, choose_stream, library_of, size_of, stream_pointer, streams
+from ..arrays.torch import is_freed_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -90,7 +91,7 @@ def open_target(x: Any, stream: StreamLike) -> Target:
     if torch is not None and isinstance(x, torch.Tensor):
         _check_autograd(torch, x)
         # By C functions where PyTorch has them: attributes one by one take longer than a launch.
-        if stream is None and type(x) is torch.Tensor and not x.is_neg():
+        if stream is None and type(x) is torch.Tensor and not (x.is_neg() or is_freed_part(x)):
             api = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
             found = None if api is None else _native.span_from_exchange(api, x)
             if found is not None:

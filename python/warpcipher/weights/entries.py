@@ -10,6 +10,7 @@ from typing import Any
 import warpcipher as wc
 
 from .. import _later
+from ..arrays.torch import address_of
 from .dtypes import DTYPES
 from .header import shown
 
@@ -98,13 +99,14 @@ def _array_bytes(tensor: Any) -> memoryview:
 def _torch_entry(name: str, tensor: Any) -> Entry:
     torch = sys.modules["torch"]
     known = _BY_TORCH.get(str(tensor.dtype).removeprefix("torch."))
-    if known is None or tensor.layout is not torch.strided or tensor.is_quantized:
+    if known is None or tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
         raise TypeError(
             f"tensor {shown(name)} is a torch.Tensor of {tensor.dtype}, {tensor.layout}: expected "
             "a dense one, of a dtype that safetensors has"
         )
     if tensor.is_meta:
         raise TypeError(f"tensor {shown(name)} is on the device meta: it has no values")
+    address_of(tensor, f"tensor {shown(name)}")
     shape = tuple(tensor.shape)
     if DTYPES[known].bits == 4:
         shape = (*shape[:-1], 2 * shape[-1]) if shape else (2,)

@@ -180,6 +180,10 @@ class _Torch:
                     name, dtype, "PyTorch has pairs of it, and its last dimension is odd"
                 )
             shape = (*shape[:-1], shape[-1] // 2)
+        if block.untyped_storage().nbytes() != block.numel():
+            # A storage for each tensor, in the common memory: PyTorch pickles storages as a whole,
+            # and who saves a model takes one that several tensors share for tied weights.
+            block = self._torch.from_dlpack(block)
         return block.view(kind).view(shape)
 
     def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:

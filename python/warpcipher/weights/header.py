@@ -141,11 +141,14 @@ def tensor_size(dtype: str, shape: Iterable[int]) -> int:
     2^63."""
     if dtype not in DTYPES:
         raise FormatError(f"unknown dtype {dtype!a}: there are {', '.join(DTYPES)}")
-    bits = math.prod(shape) * DTYPES[dtype].bits
+    lengths = tuple(shape)
+    # Array libraries count the bytes of a tensor without elements as if a length of 0 were 1.
+    most = math.prod(length or 1 for length in lengths) * DTYPES[dtype].bits
+    if most // 8 > MAX_NUMBER:
+        raise FormatError(f"{most // 8} bytes are more than a file can have")
+    bits = 0 if 0 in lengths else most
     if bits % 8:
         raise FormatError(f"{bits} bits of {dtype} are no whole number of bytes")
-    if bits // 8 > MAX_NUMBER:
-        raise FormatError(f"{bits // 8} bytes are more than a file can have")
     return bits // 8
 
 

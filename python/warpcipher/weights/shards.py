@@ -10,9 +10,13 @@ in a directory, is decrypted with the model's key.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import io
 import json
 import os
+import re
+from collections import defaultdict
 from pathlib import Path
 
 import warpcipher as wc
@@ -23,6 +27,8 @@ from ..formats import FORMATS, FormatError
 from .cryptotensors_key import CryptotensorsKey
 from .header import MAX_HEADER_SIZE, shown
 
+LONGEST_NAME = 255
+"""Bytes of a file's name: the limit of file systems."""
 INDEX_SUFFIX = ".safetensors.index.json"
 FILE_SUFFIX = ".safetensors"
 MODEL_FORMATS = {
@@ -44,6 +50,9 @@ def files_of(
     OSError and what opening an encrypted index raises.
     """
     place = Path(os.fsdecode(path))
+    encrypted = _encrypted(place)
+    if encrypted and not place.exists():
+        raise _missing(place, f"{encrypted.name} is there: give that name, and its key")
     if place.is_dir():
         return _of_directory(place, key, context)
     if _bare(place.name).endswith(".json"):
@@ -73,37 +82,81 @@ def _of_directory(folder: Path, key: object, context: bytes) -> dict[str, set[st
     for name in files:
         if bare.count(_bare(name)) > 1:
             raise ValueError(f"{folder} has {_bare(name)} more than once: name the file to load")
+    _check_numbers(folder, bare)
     return {str(folder / name): None for name in files}
 
 
+_NUMBERED = re.compile(r"(.*)-([0-9]{1,9})-of-([0-9]{1,9})" + re.escape(FILE_SUFFIX), re.DOTALL)
+
+
+def _check_numbers(folder: Path, names: list[str]) -> None:
+    """Raises FormatError where the names say how many files the model has, and one is missing."""
+    sets: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for name in names:
+        if match := _NUMBERED.fullmatch(name):
+            sets[match[1], match[3]].add(int(match[2]))
+    for (stem, count), numbers in sets.items():
+        first = min(1, *numbers, 1)  # some writers count from 0
+        for number in range(first, first + int(count)):
+            if number not in numbers:
+                lacking = f"{stem}-{number:0{len(count)}}-of-{count}{FILE_SUFFIX}"
+                raise FormatError(
+                    f"{folder} has {len(numbers)} of {int(count)} files {stem}-*, and no index: "
+                    f"{lacking} is missing"
+                )
+
+
 def _of_index(index: Path, key: object, context: bytes) -> dict[str, set[str] | None]:
-    promised: dict[str, set[str] | None] = {}
-    folder = index.parent
+    places: dict[str, set[str]] = {}
+    promised: dict[str, set[str]] = {}
     for tensor, name in _weight_map(index, key, context).items():
-        # No path: an index comes from outside.
-        if not _is_file_name(name):
-            raise FormatError(
-                f"{index.name}: tensor {shown(tensor)} is in {shown(name)}: expected the name of a "
-                "file beside the index"
-            )
-        tensors = promised.setdefault(name, set())
-        if tensors is not None:
-            tensors.add(tensor)
-    return {_existing(folder, name, key): tensors for name, tensors in sorted(promised.items())}
+        if name not in promised:
+            # No path: an index comes from outside.
+            if not _is_file_name(name):
+                raise FormatError(
+                    f"{index.name}: tensor {shown(tensor)} is in {shown(name)}: expected the name "
+                    "of a file beside the index"
+                )
+            # Now, so that an index of a million names is refused at the first that is not there.
+            place = _existing(index.parent / name, key)
+            promised[name] = places.setdefault(place, set())
+        promised[name].add(tensor)
+    return {place: places[place] for place in sorted(places)}
 
 
 def _is_file_name(name: str) -> bool:
-    return name not in ("", os.curdir, os.pardir) and not any(c in name for c in ("/", "\0"))
+    if name in ("", os.curdir, os.pardir) or "/" in name or "\0" in name:
+        return False
+    try:
+        return len(name.encode()) <= LONGEST_NAME
+    except UnicodeEncodeError:  # half a surrogate pair
+        return False
 
 
-def _existing(folder: Path, name: str, key: object) -> str:
-    """The file of that name, or the encrypted one that was made of it."""
-    candidates = [folder / (name + extension) for extension in dict.fromkeys(_EXTENSIONS)]
-    if key is not None and not isinstance(key, CryptotensorsKey):
-        for candidate in candidates:
+def _existing(place: Path, key: object) -> str:
+    """The file at a place, or the encrypted one that was made of it. Raises FileNotFoundError."""
+    encrypted = _encrypted(place)
+    if encrypted and key is not None and not isinstance(key, CryptotensorsKey):
+        return str(encrypted)
+    if not place.exists():
+        hint = f"{encrypted.name} is there, and no key was given" if encrypted and key is None else ""
+        raise _missing(place, hint)
+    return str(place)
+
+
+def _encrypted(place: Path) -> Path | None:
+    """The encrypted file, or folder, that was made of the one at a place, where there is one."""
+    for extension in dict.fromkeys(_EXTENSIONS):
+        with contextlib.suppress(OSError, ValueError):  # a name too long, or none
+            candidate = place.with_name(place.name + extension)
             if candidate.exists():
-                return str(candidate)
-    return str(folder / name)
+                return candidate
+    return None
+
+
+def _missing(place: Path, hint: str) -> FileNotFoundError:
+    text = os.strerror(errno.ENOENT) + (f" ({hint})" if hint else "")
+    return FileNotFoundError(errno.ENOENT, text, str(place))
 
 
 def _weight_map(index: Path, key: object, context: bytes) -> dict[str, str]:
