@@ -280,6 +280,15 @@ def test_other_libraries_on_the_host(name: str) -> None:
     assert np.asarray(cipher.decrypt(cipher.encrypt(array, iv=IV), iv=IV)).tobytes() == plain
 
 
+def test_keys_of_jax_are_no_numbers() -> None:
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    key, cipher = jax.random.key(0), wc.Cipher(CTR, KEY)
+    with pytest.raises(TypeError, match=r"data is a jax\.Array of key<fry>: .*key_data"):
+        cipher.encrypt(key, iv=IV)
+    numbers = jax.random.key_data(key)
+    assert np.asarray(cipher.encrypt(numbers, iv=IV)).tobytes() == expected(bytes(numbers))
+
+
 @pytest.mark.parametrize("copies", [True, False])
 def test_memory_that_jax_copied_is_wiped(monkeypatch: pytest.MonkeyPatch, copies: bool) -> None:
     """A stand-in for JAX: it copies memory, or takes it as it is where that lies well."""

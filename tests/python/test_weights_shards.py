@@ -179,7 +179,9 @@ def test_a_directory_without_an_index_lacks_a_file_that_its_names_tell(
         victim = tmp_path / f"model-0000{number}-of-00003.safetensors{extension}"
         content = victim.read_bytes()
         victim.unlink()
-        missing = fr"has 2 of 3 files model-\*, and no index: model-0000{number}-of-00003.safetensors"
+        missing = (
+            rf"has 2 of 3 files model-\*, and no index: model-0000{number}-of-00003.safetensors"
+        )
         with pytest.raises(FormatError, match=missing):
             weights.load_file(tmp_path, key, framework="np")
         victim.write_bytes(content)

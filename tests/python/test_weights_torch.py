@@ -95,15 +95,15 @@ def test_tensors_without_memory_of_their_own(tmp_path: Path, kind: str) -> None:
     without_memory = tensor_without_memory(kind)
     model = {"fine": torch.ones(2), "w": without_memory}
     for key in (None, KEY, weights.CryptotensorsKey(KEY, sign=SEED)):
-        with pytest.raises(TypeError, match="tensor 'w' is a .* without memory of its own: give"):
+        with pytest.raises(TypeError, match=r"tensor 'w' is a .* without memory of its own: give"):
             weights.save_file(model, tmp_path / "x", key)
     assert list(tmp_path.iterdir()) == []
     aes = Cipher("aes-256-gcm", KEY)
-    with pytest.raises(TypeError, match="data is a .* without memory of its own"):
+    with pytest.raises(TypeError, match=r"data is a .* without memory of its own"):
         aes.encrypt(without_memory, iv=bytes(12))
-    with pytest.raises(TypeError, match="out is a .* without memory of its own"):
+    with pytest.raises(TypeError, match=r"out is a .* without memory of its own"):
         aes.encrypt(bytes(8), iv=bytes(12), out=without_memory)
-    with pytest.raises(TypeError, match="out is a .* without memory of its own"):
+    with pytest.raises(TypeError, match=r"out is a .* without memory of its own"):
         Generator().bytes_(without_memory)
 
 

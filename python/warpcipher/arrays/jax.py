@@ -24,6 +24,11 @@ class Jax(Exchange):
     def device(self, x: Any) -> int | None:
         if isinstance(x, sys.modules["jax"].core.Tracer):
             raise TypeError("data is a jax.Tracer: ciphers work on concrete arrays, outside of jit")
+        if not hasattr(x, "__dlpack_device__"):  # an extended dtype
+            raise TypeError(
+                f"data is a jax.Array of {x.dtype}: expected one of numbers, such as what "
+                "jax.random.key_data gives of keys"
+            )
         return super().device(x)
 
     def current_stream(self, x: Any) -> int:

@@ -99,7 +99,12 @@ def _array_bytes(tensor: Any) -> memoryview:
 def _torch_entry(name: str, tensor: Any) -> Entry:
     torch = sys.modules["torch"]
     known = _BY_TORCH.get(str(tensor.dtype).removeprefix("torch."))
-    if known is None or tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
+    if (
+        known is None
+        or tensor.layout is not torch.strided
+        or tensor.is_quantized
+        or tensor.is_nested
+    ):
         raise TypeError(
             f"tensor {shown(name)} is a torch.Tensor of {tensor.dtype}, {tensor.layout}: expected "
             "a dense one, of a dtype that safetensors has"

@@ -139,7 +139,9 @@ def _existing(place: Path, key: object) -> str:
     if encrypted and key is not None and not isinstance(key, CryptotensorsKey):
         return str(encrypted)
     if not place.exists():
-        hint = f"{encrypted.name} is there, and no key was given" if encrypted and key is None else ""
+        hint = (
+            f"{encrypted.name} is there, and no key was given" if encrypted and key is None else ""
+        )
         raise _missing(place, hint)
     return str(place)
 
