@@ -412,3 +412,50 @@ def test_engine_is_passed_on(tmp_path: Path) -> None:
         "decrypt", "--key", "key", "--engine", "reference", "-o", "b", "a.cobblestone", cwd=tmp_path
     )
     assert (tmp_path / "b").read_bytes() == b"text"
+
+
+def test_output_that_ends_in_a_slash_is_a_folder_and_made(tmp_path: Path) -> None:
+    """With one file it said "No such file"; with two the folder was made."""
+    make_key(tmp_path)
+    (tmp_path / "a").write_bytes(b"text")
+    run("encrypt", "--key", "key", "-o", "out/", "a", cwd=tmp_path)
+    assert names(tmp_path / "out") == {"a.cobblestone"}
+    run("decrypt", "--key", "key", "-o", "back/", "out/a.cobblestone", cwd=tmp_path)
+    assert (tmp_path / "back/a").read_bytes() == b"text"
+    done = run("encrypt", "--key", "key", "-o", "a/", "a", cwd=tmp_path, expect=2)
+    assert b"a/ exists and is not a directory" in done.stderr
+    done = run("encrypt", "--key", "key", "-o", "no/", "missing", cwd=tmp_path, expect=4)
+    assert b"missing: No such file" in done.stderr
+    assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize(("end", "options"), [("\n", ()), ("\0", ("--null",)), ("\0", ("-0",))])
+def test_files_from_a_list(tmp_path: Path, end: str, options: tuple[str, ...]) -> None:
+    make_key(tmp_path)
+    files = ["a", "-", "--force", "sub/b \xe4", *(["line\nend"] if options else [])]
+    (tmp_path / "sub").mkdir()
+    for name in files:
+        (tmp_path / name).write_bytes(b"text")
+    (tmp_path / "list").write_text(end.join([*files, ""]))
+    listed = ("--key", "key", "--files-from")
+    run("encrypt", *listed, "list", *options, cwd=tmp_path)
+    encrypted = [f"{name}.cobblestone" for name in files]
+    assert all((tmp_path / name).is_file() for name in encrypted)
+    text = end.join(encrypted[1:]).encode()
+    run("check", *listed, "-", *options, encrypted[0], cwd=tmp_path, stdin=text)
+    run("decrypt", *listed, "-", *options, "-o", "out", cwd=tmp_path, stdin=text)
+    assert names(tmp_path / "out") == {Path(name).name for name in files[1:]}
+
+
+def test_lists_that_cannot_be(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "empty").write_text("\n\n")
+    for arguments, code, text in (
+        (("--key", "key"), 2, b"Missing argument: give PATH... or --files-from FILE"),
+        (("--key", "key", "--files-from", "empty"), 2, b"empty names no file"),
+        (("--key", "key", "--files-from", "none"), 4, b"none: No such file"),
+        (("--key", "key", "--null", "a"), 2, b"--null goes with --files-from"),
+        (("--key", "-", "--files-from", "-"), 2, b"the key and the list of files both want"),
+        (("--key", "key", "--files-from", "-", "-"), 2, b"the input and the list of files both"),
+    ):
+        assert text in run("encrypt", *arguments, cwd=tmp_path, expect=code).stderr

@@ -4,7 +4,8 @@
 """Which inputs become which outputs: default names, -o, several inputs, directory trees.
 
     input        without -o          with -o OUT
-    FILE         FILE + suffix       OUT, or OUT/FILE + suffix where OUT is a directory
+    FILE         FILE + suffix       OUT; OUT/FILE + suffix where OUT is a directory, or ends in
+                                     /: then it is made if missing
     DIRECTORY    DIRECTORY + suffix  OUT: the same tree, its files with the suffix
     several      each as above       OUT is a directory, made if missing, that takes them; of an
                                      encryption it is one tree
@@ -153,8 +154,9 @@ def make_plan(inputs: tuple[str, ...], output: str | None, naming: Naming) -> Pl
     several = len(inputs) > 1
     if output == STANDARD and (several or os.path.isdir(inputs[0])):
         raise usage("standard output takes one file: name a directory with -o")
-    if several and output is not None:
-        if os.path.lexists(output) and not os.path.isdir(output):
+    named_as_folder = output is not None and output.endswith("/") and not os.path.isdir(inputs[0])
+    if output is not None and (several or (named_as_folder and inputs != (STANDARD,))):
+        if os.path.lexists(output.rstrip("/") or "/") and not os.path.isdir(output):
             raise folders.not_a_folder(output)
         plan.folder = output
     if naming.encrypt and output not in (None, STANDARD) and STANDARD not in inputs:
@@ -215,7 +217,7 @@ def _plan_file(plan: Plan, path: str, output: str | None, naming: Naming) -> Non
     elif output == STANDARD:
         plan.jobs.append(Job(source, None))
         return
-    elif plan.folder is not None or output.endswith("/") or os.path.isdir(output):
+    elif plan.folder is not None or os.path.isdir(output):
         target = _output(os.path.join(output, naming.of_input(path)))
     else:
         target = _output(output)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -10,14 +11,20 @@ from typing import Any, TypeVar
 import click
 
 from . import algorithms, completion, keys, recipients
-from .errors import usage
+from .errors import shown, usage
 from .jobs import STANDARD
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PATHS = (
-    click.argument(
-        "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(readable=False)
+    click.argument("paths", metavar="PATH...", nargs=-1, type=click.Path(readable=False)),
+    click.option(
+        "--files-from",
+        metavar="FILE",
+        help="Take further PATHs from this file, one a line; - is standard input.",
+    ),
+    click.option(
+        "-0", "--null", is_flag=True, help="They end in NUL, as `find -print0` writes them."
     ),
     *keys.OPTIONS,
 )
@@ -156,7 +163,20 @@ class Settings:
         """From the arguments of a command. Raises CliError for options that do not go together,
         before anything is read."""
         people = recipients.People.take(given)
+        listed, null = given.pop("files_from"), given.pop("null")
         settings = cls(key=keys.Choice.take(given), people=people, **given)
+        if null and listed is None:
+            raise usage("--null goes with --files-from")
+        if listed == STANDARD:
+            settings._refuse_standard_input("the list of files")
+        if listed is not None:
+            settings.paths += _names(listed, b"\0" if null else b"\n")
+        if not settings.paths:
+            raise usage(
+                "Missing argument: give PATH... or --files-from FILE"
+                if listed is None
+                else f"{shown(listed)} names no file"
+            )
         settings._check()
         return settings
 
@@ -184,9 +204,8 @@ class Settings:
             self._check_raw()
         elif sum((bool(self.key), bool(self.people))) != 1:
             raise usage("give one key, with --key FILE, or age's: -r, -R, -i, --passphrase")
-        wanting = (self.key.takes_standard_input, self.people.takes_standard_input)
-        if any(wanting) and STANDARD in self.paths:
-            raise usage("the key and the input both want standard input: name a file for one")
+        if STANDARD in self.paths:
+            self._refuse_standard_input("the input")
 
     def _check_raw(self) -> None:
         if self.algorithm is None:
@@ -206,3 +225,20 @@ class Settings:
             ):
                 if value is not None:
                     raise usage(f"{option} is for a password: --passphrase")
+
+    def _refuse_standard_input(self, what: str) -> None:
+        """Raises CliError where `what` comes from standard input, and something else does too."""
+        others = {
+            "the key": self.key.takes_standard_input or self.people.takes_standard_input,
+            "the input": what != "the input" and STANDARD in self.paths,
+        }
+        for other, wants in others.items():
+            if wants:
+                raise usage(f"{other} and {what} both want standard input: name a file for one")
+
+
+def _names(path: str, end: bytes) -> tuple[str, ...]:
+    """The paths in a list. `-` is a file of that name there."""
+    with open(0 if path == STANDARD else path, "rb", closefd=path != STANDARD) as file:
+        names = [os.fsdecode(name) for name in file.read().split(end) if name]
+    return tuple("./-" if name == STANDARD else name for name in names)
