@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from . import algorithms, completion, keys
-from .errors import ENGINE, NOT_AUTHENTIC, Command, epilog, shown, usage
+from .errors import ENGINE, NOT_AUTHENTIC, Command, Group, epilog, shown, usage
 from .outputs import open_output
 from .progress import on_terminal
 from .settings import Settings, raw_options
@@ -19,7 +19,7 @@ from .transfer import Transfer
 EPILOG = epilog(NOT_AUTHENTIC, ENGINE)
 
 
-@click.group(epilog=EPILOG)
+@click.group(cls=Group, epilog=EPILOG)
 def raw() -> None:
     """Encrypt and decrypt bare ciphertext, for other programs. AEADs excepted, it is NOT
     authenticated: a change or a wrong key goes unnoticed.
