@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from cli_support import make_key, names, run
+from warpcipher import InvalidTag, formats
 from warpcipher import _tree_names as tree_names
-from warpcipher import formats
 from warpcipher.formats import trees as manifest
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -83,6 +83,21 @@ def test_the_size_of_the_manifest_is_that_of_the_plaintext(tmp_path: Path) -> No
         done = run(*arguments, "--key", "key", cwd=tmp_path, expect=3)
         assert b"has 1 byte of plaintext, and the manifest of its tree says 2" in done.stderr
     assert not (tmp_path / "back/d/x").exists()
+
+
+@pytest.mark.parametrize("value", ["[" * 100_000, "1", '1, "other": 2', "1e400"])
+def test_a_line_of_a_manifest_that_lies(tmp_path: Path, value: str) -> None:
+    """A file in its place is opened by its line of the manifest alone."""
+    make_tree(tmp_path)
+    run("encrypt", "--key", "key", "t", "-o", "o", cwd=tmp_path)
+    key, place = (tmp_path / "key").read_bytes(), tmp_path / "o" / tree_names.NAME
+    options = formats.Options(context=manifest.context_of_manifest(b"", "manifest"))
+    text = f'{{}}\n{{"name": "d/x", "kind": "file", "sealed": {value}}}\n'
+    sealed = io.BytesIO()
+    formats.encrypt_stream(io.BytesIO(text.encode()), sealed, key, options=options)
+    place.write_bytes(sealed.getvalue())
+    with pytest.raises((InvalidTag, formats.FormatError), match="manifest"):
+        formats.open(tmp_path / "o/d/x.cobblestone", key)
 
 
 def test_entries_are_checked_before_they_are_written() -> None:

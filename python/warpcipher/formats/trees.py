@@ -14,7 +14,6 @@ same; every later byte is authenticated under these keys, with its place.
 from __future__ import annotations
 
 import io
-import json
 import os
 import stat
 from collections.abc import Iterable
@@ -139,6 +138,8 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """Raises ManifestError for entries that `from_bytes` would not accept."""
+        import json  # a run without trees goes without it
+
         first = {
             "tree": LABEL,
             "id": self.id,
@@ -156,6 +157,8 @@ class Manifest:
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
         """Raises ManifestError; what it accepts has names that stay in the tree."""
+        import json
+
         try:
             lines = data.decode("ascii").splitlines()
             first = json.loads(lines[0])
@@ -266,7 +269,8 @@ def options_in_place(
 def _check_listed(
     path: str, root: str, name: str, key: object, chosen: Format, options: Options
 ) -> None:
-    """Raises InvalidTag where the manifest of a tree does not list a file as it is now.
+    """Raises InvalidTag where the manifest of a tree does not list a file as it is now,
+    ManifestError where its line is not that of a manifest.
 
     Only its line of the manifest is read: trees have up to millions.
     """
@@ -277,6 +281,8 @@ def _check_listed(
             f"the file is part of the tree {root!r}, whose manifest this key and context do not "
             "open: wrong key or context, or the manifest was changed"
         ) from None
+    import json
+
     start = f"\n{json.dumps({'name': name, 'kind': 'file'})[:-1]}, ".encode("ascii")
     at = -1 if text is None else text.find(start)
     if text is None or at < 0:
@@ -284,10 +290,13 @@ def _check_listed(
             f"the file lies in the tree {root!r}, whose manifest lists no file {name!r}: it was "
             "renamed, moved or added"
         )
-    entry = json.loads(text[at + 1 : text.index(b"\n", at + 1)])
+    try:
+        entry = Entry(**json.loads(text[at + 1 : text.index(b"\n", at + 1)]))
+    except (ValueError, TypeError, RecursionError):
+        raise ManifestError("the manifest has an entry that no manifest has") from None
     with open(path, "rb", opener=open_seekable) as file:
         size = os.fstat(file.fileno()).st_size
-        if size != entry["sealed"] or head_of(file.read(HEAD_SIZE)) != entry["head"]:
+        if size != entry.sealed or head_of(file.read(HEAD_SIZE)) != entry.head:
             raise wc.InvalidTag(
                 f"this is not the file that the manifest of the tree {root!r} lists there: it "
                 "was exchanged, cut or damaged, or is of another time"
