@@ -139,6 +139,8 @@ needs_spark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     pytest.importorskip("pyspark", reason="needs the pyspark package and a JDK")
+    if shutil.which("javac") is None:
+        pytest.fail("there is no javac: install a JDK, such as openjdk-17-jdk-headless")
     found = session(tmp_path_factory.mktemp("spark"))
     found.sparkContext.setLogLevel("OFF")
     yield found
