@@ -323,6 +323,21 @@ def test_base64_in_any_lines() -> None:
         read_with_password(bare[: (1 << 16) - 6] + b"==" + bare[1 << 16 :])
 
 
+@pytest.mark.parametrize(
+    ("beginning", "says"),
+    [
+        (b"age-encryption.org/v1\n-> X25519 ", "format age"),
+        (b"crypt4gh\x01\0\0\0", "format crypt4gh"),
+        (b"-----BEGIN PGP MESSAGE-----\n", "an OpenPGP message"),
+        (b"LUKS\xba\xbe\0\x02", "a LUKS volume"),
+        (b"AGE-SECRET-KEY-1QQQQ", "an identity of age"),
+    ],
+)
+def test_a_file_that_says_what_it_is_does_not_become_garbage(beginning: bytes, says: str) -> None:
+    with pytest.raises(FormatError, match=f"the file (is|has) {says}.*: it is not bare ciphertext"):
+        decrypt("aes-128-ctr", beginning + bytes(200))
+
+
 def test_every_cut_of_a_salted_file() -> None:
     data = with_password(b"text")
     assert (data[:8], len(data)) == (b"Salted__", 32)

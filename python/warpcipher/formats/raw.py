@@ -49,6 +49,8 @@ CHUNK_SIZE = 64 << 10
 WHOLE_LIMITS = {"aead": 128 << 20, "xts": 16 << 20}
 TAG_SIZE = 16
 XTS_SHORTEST = 16
+PROBE_SIZE = 64
+"""Bytes that tell whether a file is one of another format."""
 
 
 def mode_of(info: wc.AlgorithmInfo) -> str:
@@ -190,6 +192,19 @@ class _RawCipher(PieceCipher):
         self._key = None
 
 
+def _refuse_foreign(prefix: bytes) -> None:
+    """Raises FormatError for a file that says what it is: it would become garbage, in most modes
+    without an error."""
+    from .foreign import identify
+    from .registry import by_magic
+
+    named, foreign = by_magic(prefix), identify(prefix, len(prefix))
+    if named is not None:
+        raise FormatError(f"the file has format {named.name}: it is not bare ciphertext")
+    if foreign is not None and foreign.certain:
+        raise FormatError(f"the file is {foreign.description}: it is not bare ciphertext")
+
+
 class RawEncryptor(_RawCipher, Encryptor):
     """Encrypts as `openssl enc` does; the header is empty, but for a password's salt."""
 
@@ -220,8 +235,9 @@ class RawDecryptor(_RawCipher, Decryptor):
     """Decrypts what `openssl enc` wrote. Unauthenticated, AEADs excepted."""
 
     def __init__(self, key: object, prefix: bytes, options: Options) -> None:
-        """prefix: the bytes that the file begins with, as many as a salt's header has."""
-        salted = prefix.startswith(MAGIC) and len(prefix) == len(MAGIC) + SALT_SIZE
+        """prefix: the bytes that the file begins with, PROBE_SIZE or all of them."""
+        salt = prefix[len(MAGIC) : len(MAGIC) + SALT_SIZE]
+        salted = prefix.startswith(MAGIC) and len(salt) == SALT_SIZE
         if isinstance(key, Password) and not salted:
             raise FormatError(
                 "the file does not begin with Salted__ and a salt: it was not made from a password "
@@ -233,7 +249,9 @@ class RawDecryptor(_RawCipher, Decryptor):
                 "if it was made with -pbkdf2 (formats.openssl.Password, `raw decrypt -p`); else "
                 "`openssl enc -d` reads it"
             )
-        super().__init__(key, options, "decrypt", prefix[len(MAGIC) :])
+        if not salted:
+            _refuse_foreign(prefix)
+        super().__init__(key, options, "decrypt", salt)
         self._ofb_ivs = {0: self._first_iv}
 
     def process(self, data: memoryview, out: memoryview, *, final: bool) -> int:
@@ -338,10 +356,10 @@ class Raw(Format):
         return Candidate(self.name, "any bytes can be bare ciphertext")
 
     def probe_size(self, key: object, options: Options, prefix: Buffer = b"") -> int:
-        return len(MAGIC) + SALT_SIZE
+        return PROBE_SIZE
 
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
-        return RawDecryptor(key, bytes(prefix[: len(MAGIC) + SALT_SIZE]), options)
+        return RawDecryptor(key, bytes(prefix[:PROBE_SIZE]), options)
 
     def unwrapped(self, prefix: bytes, reader: Reader) -> Reader | None:
         return Base64Reader(reader) if prefix.startswith(BASE64_MAGIC) else None
