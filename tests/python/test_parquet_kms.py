@@ -263,6 +263,8 @@ def test_material_beside_each_of_several_files_is_found(tmp_path: Path) -> None:
         keys.save()
     found = parquet.read_dataset(tmp_path, parquet.KmsKeys(Kms()))
     assert found.num_rows == 2 * table().num_rows
+    mapping = {b"": parquet.KmsKeys(Kms()), "s": parquet.KmsKeys(Kms())}
+    assert parquet.read_table(tmp_path / "two.parquet", mapping).equals(table())
     data = (tmp_path / "one.parquet").read_bytes()
     with pytest.raises(ValueError, match=r"no path on this machine: name its copy here with KmsKe"):
         parquet.read_table(data, parquet.KmsKeys(Kms()))

@@ -41,8 +41,9 @@ class KeyRing:
     `KmsKeys` may find key material beside it."""
 
     def __init__(self, keys: Keys, path: str | None = None) -> None:
-        beside = getattr(keys, "beside", None)
-        self._keys: Keys = keys if path is None or beside is None else beside(path)
+        self._keys = keys
+        self._path = path
+        self._beside: dict[int, object] = {}  # by the identity of what `keys` holds
         self._found: dict[tuple[bytes, str | None], bytes] = {}
 
     def footer(self, metadata: bytes) -> bytes:
@@ -81,6 +82,9 @@ class KeyRing:
         if key is None:
             text = f"no key for {who} (key metadata {shown(metadata)})"
             raise MissingKeyError(text, column, metadata)
+        beside = getattr(key, "beside", None)
+        if beside is not None and self._path is not None:
+            key = self._beside.setdefault(id(key), beside(self._path))
         return check_key(key, f"the key of {who}", metadata)
 
 
