@@ -361,7 +361,7 @@ def test_nothing_else_is_put_into_an_encrypted_tree(tmp_path: Path) -> None:
             ("encrypt", "-o", "t.cobblestone/sub", "t"),
         ):
             done = run(*arguments, *force, "--key", "key", cwd=tmp_path, expect=2)
-            assert b"would lie in the encrypted tree " in done.stderr
+            assert b"would be in the encrypted tree " in done.stderr
             assert names(tmp_path) == before
     run("encrypt", "--key", "key", "-o", "twice", "t.cobblestone", cwd=tmp_path)
     for _ in range(2):

@@ -148,17 +148,22 @@ def _take(taken: dict[T, str], place: T, source: str, path: str) -> None:
 def refuse_in_trees(plan: Plan, *, encrypt: bool) -> None:
     """Raises CliError for outputs in an encrypted tree that do not belong there: it would not match
     its manifest any more."""
-    places = [job.target.real for job in plan.jobs if job.target is not None and job.tree is None]
+    places = [
+        (job.target.path, job.target.real)
+        for job in plan.jobs
+        if job.target is not None and job.tree is None
+    ]
     for tree in plan.trees:
         # What is decrypted may be an encrypted tree, with its manifest.
         inside = not encrypt and all(job.name != NAME for job in tree.jobs)
-        places.append(os.path.join(tree.target, NAME) if inside else tree.target)
-    for path in places:
-        root = root_above(path)
+        place = os.path.join(tree.target, NAME) if inside else tree.target
+        places.append((tree.target, place))
+    for path, place in places:
+        root = root_above(place)
         if root is not None:
-            what = "another tree" if encrypt else "a plain file"
+            what = "a plain file" if not encrypt else "a file that its manifest does not list"
             raise usage(
-                f"{shown(path)} would lie in the encrypted tree {shown(root)}, where {what} does "
+                f"{shown(path)} would be in the encrypted tree {shown(root)}, where {what} does "
                 "not belong: name an output elsewhere with -o"
             )
 
