@@ -64,11 +64,12 @@ class DeviceBytes {
 
 // Elements of stream position `first` on, at `offset` elements of an allocation.
 void compare(const StreamKey& key, const Distribution& d, std::uint64_t first, std::uint64_t count, std::size_t offset,
-             std::uint32_t attempt = 0, std::uint64_t least_of_hybrid = random::cuda::least_of_hybrid) {
+             std::uint32_t attempt = 0, std::uint64_t least_of_hybrid = random::cuda::least_of_hybrid,
+             std::uint64_t most_of_piece = random::cuda::most_of_piece) {
   const std::size_t len = d.item_len(), begin = offset * len, end = begin + count * len;
   const DeviceBytes memory(end + 64);
-  random::cuda::fill(key, d, first * d.width(), memory.data() + begin, count, attempt, memory.stream(),
-                     least_of_hybrid);
+  random::cuda::fill(key, d, first * d.width(), memory.data() + begin, count, attempt, memory.stream(), least_of_hybrid,
+                     most_of_piece);
   Bytes expected(end + 64, 0xa5);
   fill_by_definition({key, d, first * d.width(), expected.data() + begin, count, attempt});
   require(memory.content() == expected, "kind " + std::to_string(static_cast<int>(d.kind)) + " of " +
@@ -112,6 +113,17 @@ void test_hybrid() {
     compare(key, bytes, first, 40001, 5, 0, 0);
   }
   compare(key, Distribution::of_integers(Type::uint64, 0, UINT64_MAX), 24, 5000, 1, 3, 0);
+}
+
+// Key stream of AES in pieces, each by tables or by the hybrid kernel.
+void test_pieces() {
+  const StreamKey key = make_key(StreamCipher::aes256);
+  for (const std::uint64_t most : {1, 3, 200}) {
+    compare(key, Distribution::of_normal(Type::float32, 1, 2), 5, 64 * 205, 1, 0, 0, most);
+    compare(key, Distribution::of_uniform(Type::float16, 0, 1), 31, 1000, 0, 0, 0, most);
+    compare(key, Distribution::of_integers(Type::int64, 0, (Wide{3} << 61) - 1), 7, 777, 1, 0, 0, most);
+    compare(key, Distribution::of_integers(Type::int8, -128, 127), 3, 777, 1, 2, 0, most);
+  }
 }
 
 void test_permutations(StreamCipher cipher) {
@@ -172,6 +184,7 @@ int main(int argc, char** argv) {
       test_permutations(cipher);
     }
     test_hybrid();
+    test_pieces();
     test_refusals();
     if (argc > 1 && std::strcmp(argv[1], "--large") == 0) test_large();
   } catch (const std::exception& error) {

@@ -135,12 +135,13 @@ def test_work_is_on_the_stream(form: str) -> None:
         assert (copied.cpu().numpy() == expected).all()
 
 
-def test_a_graph_repeats_a_key_and_refuses_none() -> None:
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_graph_repeats_a_key_and_refuses_none(algorithm: str) -> None:
     torch = Torch().torch
     tensor = torch.zeros(1000, device="cuda")
-    generator = keyed()
+    generator = keyed(algorithm)
     generator.normal_(tensor)  # loads the kernel
-    generator = keyed()
+    generator = keyed(algorithm)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         generator.normal_(tensor)
@@ -150,7 +151,7 @@ def test_a_graph_repeats_a_key_and_refuses_none() -> None:
         tensor.zero_()
         graph.replay()
         torch.cuda.synchronize()
-        assert (tensor.cpu().numpy() == keyed().normal(1000)).all()
+        assert (tensor.cpu().numpy() == keyed(algorithm).normal(1000)).all()
 
 
 def test_without_a_key_nothing_repeats() -> None:

@@ -13,7 +13,7 @@ namespace {
 }  // namespace
 
 void fill(const StreamKey&, const Distribution&, std::uint64_t, std::uint8_t*, std::uint64_t, std::uint32_t, Stream,
-          std::uint64_t) {
+          std::uint64_t, std::uint64_t) {
   refuse();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels that fill arrays: one for each stream cipher and distribution.
+// The kernels that fill arrays: of ChaCha20 one for each distribution; of AES one of key stream, and for each
+// distribution one that transforms key stream.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ struct ArrayFill {
   std::uint64_t first, last;  // elements, counted from the stream's beginning
   LineRange lines;            // that have them
   std::uint32_t attempt;
-  std::uint64_t least_of_hybrid;  // lines (fill.hpp)
+  std::uint64_t least_of_hybrid, most_of_piece;  // lines (fill.hpp)
 };
 
 void fill_chacha(const StreamKey& key, const ArrayFill& fill, Stream stream);
