@@ -459,3 +459,48 @@ def test_lists_that_cannot_be(tmp_path: Path) -> None:
         (("--key", "key", "--files-from", "-", "-"), 2, b"the input and the list of files both"),
     ):
         assert text in run("encrypt", *arguments, cwd=tmp_path, expect=code).stderr
+
+
+def test_dry_run_tells_and_writes_nothing(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    (tmp_path / "t/sub").mkdir(parents=True)
+    for name in ("a", "t/b", "t/sub/c"):
+        (tmp_path / name).write_bytes(b"text")
+    (tmp_path / "a.cobblestone").write_bytes(b"precious")
+    key = ("--dry-run", "--key", "key")
+    before = sorted(tmp_path.rglob("*"))
+    done = run("encrypt", *key, "-v", "t", cwd=tmp_path)
+    assert done.stdout.decode().splitlines() == [
+        "t/b -> t.cobblestone/b.cobblestone",
+        "t/sub/c -> t.cobblestone/sub/c.cobblestone",
+    ]
+    assert done.stderr == b"warpcipher: 2 files to do, nothing was written\n"
+    done = run("encrypt", *key, "a", "t/b", "none", cwd=tmp_path, expect=2)
+    assert done.stdout == b"t/b -> t/b.cobblestone\n"
+    assert b"a.cobblestone exists" in done.stderr
+    assert b"none: No such file" in done.stderr
+    report = run_json("encrypt", *key, "--force", "a", cwd=tmp_path)
+    assert report["planned"] == [{"input": "a", "output": "a.cobblestone"}]
+    run("encrypt", *key, "-o", "missing/x", "a", cwd=tmp_path, expect=4)
+    run("encrypt", *key, "-o", "made/", "a", cwd=tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+    run("encrypt", "--key", "key", "t", cwd=tmp_path)
+    (tmp_path / "t/b").write_bytes(b"changed, and longer")
+    before = sorted(tmp_path.rglob("*"))
+    done = run("encrypt", *key, "--update", "t", cwd=tmp_path)
+    assert done.stdout == b"t/b -> t.cobblestone/b.cobblestone\n"
+    done = run("decrypt", *key, "-o", "back", "t.cobblestone", cwd=tmp_path)
+    assert done.stdout.splitlines()[0] == b"t.cobblestone/b.cobblestone -> back/b"
+    run("decrypt", *key, "--context", "other", "t.cobblestone", cwd=tmp_path, expect=3)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_summary_without_a_terminal(tmp_path: Path) -> None:
+    make_key(tmp_path)
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(b"text")
+    assert run("encrypt", "--key", "key", "--force", "a", "b", cwd=tmp_path).stderr == b""
+    told = run("encrypt", "--key", "key", "--force", "-v", "a", "b", cwd=tmp_path).stderr
+    assert told.startswith(b"a -> a.cobblestone: 76 B in ")
+    assert told.endswith(b"\nwarpcipher: 2 files done\n")
+    run("encrypt", "-v", "-q", "--key", "key", "a", cwd=tmp_path, expect=2)

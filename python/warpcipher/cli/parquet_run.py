@@ -19,6 +19,7 @@ from .errors import CliError, complain, counted, shown, translate, usage
 from .outputs import Kept, OutputFile
 from .progress import Progress, on_terminal
 from .report import Report, Result
+from .settings import DRY_RUN, TELLING
 
 if TYPE_CHECKING:
     from warpcipher.parquet import ColumnInfo
@@ -38,10 +39,8 @@ _OPTIONS = (
         shell_complete=completion.engines,
         help="What computes: auto (default) or a name from `warpcipher info --engines`.",
     ),
-    click.option("-q", "--quiet", is_flag=True, help="No progress bar and no summary."),
-    click.option(
-        "--json", "as_json", is_flag=True, help="Print results as JSON on standard output."
-    ),
+    DRY_RUN,
+    *TELLING,
 )
 
 
@@ -117,6 +116,8 @@ class Run:
     force: bool
     engine: str
     quiet: bool
+    verbose: bool
+    dry_run: bool
     as_json: bool
     key_files: tuple[str | None, ...]
 
@@ -131,12 +132,18 @@ class Run:
         """Takes the options of `file_options`. named: COLUMN=FILE options, whose files are keys."""
         if jobs.STANDARD in paths:
             raise usage("a Parquet file is read from its end: standard input (-) cannot be one")
+        if given["quiet"] and given["verbose"]:
+            raise usage("--quiet and --verbose contradict each other: give one")
         if given["as_json"] and given["output"] == jobs.STANDARD:
             raise usage("--json and the output both want standard output: name a file with -o")
         if given["force"] and given["output"] is None:
             raise usage("--force is for --output: each FILE is replaced without it")
         others = tuple(entry.rpartition("=")[2] for entry in named)
         return cls(paths, **given, key_files=(choice.path, *others))
+
+    @property
+    def _tells(self) -> bool:
+        return self.verbose or (on_terminal() and not self.quiet)
 
     @property
     def _in_place(self) -> bool:
@@ -157,9 +164,14 @@ class Run:
                 report.fail(path, failure, complain)
             for path, reason in plan.skipped:
                 report.skip(path, reason)
-            _make_folders(plan, report)
-            self._run_all(plan, work, kept, report)
-            for tree in plan.trees:
+            _tell_left_out(plan, report)
+            if self.dry_run:
+                force, made = self.force or self._in_place, plan.folder is not None
+                jobs.rehearse(plan.jobs, report, lambda _: force, kept, made)
+            else:
+                _make_folders(plan)
+                self._run_all(plan, work, kept, report)
+            for tree in [] if self.dry_run else plan.trees:
                 for name, (mode, _) in sorted(tree.folders.items(), reverse=True):
                     parts = tuple(name.split("/")) if name else ()
                     folders.finish(tree.target, parts, mode, None, always=False)
@@ -168,7 +180,9 @@ class Run:
             raise
         finally:
             folders.forget()
-        report.end(always=on_terminal() and not self.quiet)
+        report.end(always=self._tells)
+        if self.dry_run and not self.as_json:
+            report.show_plan()
         if self.as_json:
             click.echo(report.to_json())
         if report.failures:
@@ -190,7 +204,7 @@ class Run:
                     report.fail(job.path, failure, lambda text: progress.say(f"warpcipher: {text}"))
                 else:
                     report.results.append(result)
-                    if watched:
+                    if self._tells:
                         progress.say(result.summary())
                 progress.next_file(size)
 
@@ -220,13 +234,17 @@ class Run:
             )
 
 
-def _make_folders(plan: jobs.Plan, report: Report) -> None:
-    """Makes the folder of -o for several inputs and those of the output trees; tells what of the
-    trees is left out."""
+def _make_folders(plan: jobs.Plan) -> None:
+    """Makes the folder of -o for several inputs and those of the output trees."""
     if plan.folder is not None:
         folders.make_folder(plan.folder)
     for tree in plan.trees:
         folders.make_folder(tree.target)
+
+
+def _tell_left_out(plan: jobs.Plan, report: Report) -> None:
+    """Of trees."""
+    for tree in plan.trees:
         left_out = {**dict.fromkeys(tree.links, "a symbolic link"), **tree.others}
         for name, reason in sorted(left_out.items()):
             report.skip(f"{tree.source}/{name}", reason)

@@ -39,12 +39,14 @@ class Result:
 
 @dataclass
 class Report:
-    """All that happened to the files of a run. done: what an earlier run has done."""
+    """All that happened to the files of a run. done: what an earlier run has done; planned: input
+    and output of what a dry run would do, None in other runs."""
 
     results: list[Result] = field(default_factory=list)
     failures: list[tuple[str, CliError]] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     done: int = 0
+    planned: list[tuple[str, str]] | None = None
     _alike: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     def fail(self, path: str, failure: CliError, say: Callable[[str], None], *others: str) -> None:
@@ -72,19 +74,28 @@ class Report:
             if count > SHOWN:
                 more = counted(count - SHOWN, "more file")
                 click.echo(f"warpcipher: {more} {verdict} alike: {text}", err=True)
-        total = len(self.results) + len(self.failures) + len(self.skipped) + self.done
+        planned = self.planned or []
+        good = len(planned) + len(self.results)
+        total = good + len(self.failures) + len(self.skipped) + self.done
         if total > 1 and (self.failures or always):
-            parts = [f"{counted(len(self.results), 'file')} done"]
+            verb = "done" if self.planned is None else "to do, nothing was written"
+            parts = [f"{counted(good, 'file')} {verb}"]
             parts += [f"{self.done} complete before"] if self.done else []
             parts += [f"{len(self.skipped)} skipped"] if self.skipped else []
             parts += [f"{len(self.failures)} failed"] if self.failures else []
             click.echo(f"warpcipher: {', '.join(parts)}", err=True)
 
+    def show_plan(self) -> None:
+        for source, target in self.planned or []:
+            click.echo(f"{shown(source)} -> {shown(target)}")
+
     def to_json(self) -> str:
         import json
 
+        planned = [{"input": source, "output": target} for source, target in self.planned or []]
         return json.dumps(
             {
+                **({} if self.planned is None else {"planned": planned}),
                 "ok": not self.failures,
                 "results": [asdict(result) for result in self.results],
                 "failures": [

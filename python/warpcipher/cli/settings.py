@@ -16,6 +16,18 @@ from .jobs import STANDARD
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+DRY_RUN = click.option(
+    "-n", "--dry-run", is_flag=True, help="Tell what would be written, and write nothing."
+)
+TELLING = (
+    click.option("-q", "--quiet", is_flag=True, help="No progress bar and no summary."),
+    click.option(
+        "-v", "--verbose", is_flag=True, help="The summary also where there is no terminal."
+    ),
+    click.option(
+        "--json", "as_json", is_flag=True, help="Print results as JSON on standard output."
+    ),
+)
 _PATHS = (
     click.argument("paths", metavar="PATH...", nargs=-1, type=click.Path(readable=False)),
     click.option(
@@ -73,6 +85,7 @@ _WRITING = (
         help="The same, and do again what has changed since.",
     ),
     click.option("--no-preserve", is_flag=True, help="Do not keep times and permissions."),
+    DRY_RUN,
 )
 _RAW = (
     click.option(
@@ -102,26 +115,20 @@ _RAW = (
         help="With a password: openssl's -iter.  [default: 10000]",
     ),
 )
-_TELLING = (
-    click.option("-q", "--quiet", is_flag=True, help="No progress bar and no summary."),
-    click.option(
-        "--json", "as_json", is_flag=True, help="Print results as JSON on standard output."
-    ),
-)
 
 
 def transfer_options(function: Function) -> Function:
     return _with(
-        (*_PATHS, *_FORMAT, *_COMPUTING, *recipients.WRITING, *_WRITING, *_TELLING), function
+        (*_PATHS, *_FORMAT, *_COMPUTING, *recipients.WRITING, *_WRITING, *TELLING), function
     )
 
 
 def check_options(function: Function) -> Function:
-    return _with((*_PATHS, *_FORMAT, *_COMPUTING, *_TELLING), function)
+    return _with((*_PATHS, *_FORMAT, *_COMPUTING, *TELLING), function)
 
 
 def raw_options(function: Function) -> Function:
-    return _with((*_PATHS, *_RAW, *_COMPUTING, *_WRITING, *_TELLING), function)
+    return _with((*_PATHS, *_RAW, *_COMPUTING, *_WRITING, *TELLING), function)
 
 
 def _with(options: Sequence[Callable[[Function], Function]], function: Function) -> Function:
@@ -142,7 +149,9 @@ class Settings:
     context: str | None
     context_hex: str | None
     quiet: bool
+    verbose: bool
     as_json: bool
+    dry_run: bool = False
     no_manifest: bool = False
     output: str | None = None
     force: bool = False
@@ -186,8 +195,12 @@ class Settings:
         return self.skip_existing or self.update
 
     def _check(self) -> None:
-        if self.as_json and (
-            self.output == STANDARD or (not self.output and STANDARD in self.paths)
+        if self.quiet and self.verbose:
+            raise usage("--quiet and --verbose contradict each other: give one")
+        if (
+            self.as_json
+            and not self.dry_run
+            and (self.output == STANDARD or (not self.output and STANDARD in self.paths))
         ):
             raise usage("--json and the output both want standard output: name a file with -o")
         if self.force and self.goes_on:

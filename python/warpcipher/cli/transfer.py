@@ -136,17 +136,24 @@ class Transfer:
             for path, reason in plan.skipped:
                 report.skip(path, reason)
             waiting = self._choose(plan)
-            self._trees.make_roots(plan)
-            self._run_all(waiting)
-            self._trees.finish(plan)
+            if settings.dry_run:
+                made = plan.folder is not None
+                jobs.rehearse(waiting, report, self._may_replace, self._kept, made)
+            else:
+                self._trees.make_roots(plan)
+                self._run_all(waiting)
+                self._trees.finish(plan)
         except BaseException:
             cleanup.remove_unfinished()
-            self._trees.save()
+            if not settings.dry_run:
+                self._trees.save()
             raise
         finally:
             folders.forget()
             self._wipe_key()
-        report.end(always=bool(report.done) or (on_terminal() and not settings.quiet))
+        report.end(always=bool(report.done) or self._tells)
+        if settings.dry_run and not settings.as_json:
+            report.show_plan()
         if settings.as_json:
             try:
                 click.echo(report.to_json())
@@ -156,6 +163,10 @@ class Transfer:
                 complain(f"{error.filename}: {error.strerror}")  # the first failure decides
         if report.failures:
             raise click.exceptions.Exit(report.failures[0][1].exit_code)
+
+    @property
+    def _tells(self) -> bool:
+        return self._settings.verbose or (on_terminal() and not self._settings.quiet)
 
     def _make_plan(self) -> jobs.Plan:
         settings = self._settings
@@ -233,6 +244,7 @@ class Transfer:
 
     def _run_all(self, waiting: list[jobs.Job]) -> None:
         watched = on_terminal() and not self._settings.quiet
+        tells = self._tells
         sizes = [_size(job) for job in waiting]
         total = sum(size or 0 for size in sizes) if None not in sizes else None
         with Progress(total, visible=watched) as progress:
@@ -243,7 +255,7 @@ class Transfer:
                     self._note_failure(job, error, progress)
                 else:
                     self._report.results.append(result)
-                    if watched:
+                    if tells:
                         progress.say(result.summary())
                 progress.next_file(size)
 
@@ -252,8 +264,10 @@ class Transfer:
             return files.Nowhere()
         if job.target is None:
             return files.StandardOutput()
-        force = self._settings.force or job in self._replace
-        return jobs.open_target(job.target, force=force, kept=self._kept)
+        return jobs.open_target(job.target, force=self._may_replace(job), kept=self._kept)
+
+    def _may_replace(self, job: jobs.Job) -> bool:
+        return self._settings.force or job in self._replace
 
     def _transfer(self, job: jobs.Job, progress: Progress) -> Result:
         start = time.perf_counter()

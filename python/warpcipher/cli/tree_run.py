@@ -139,7 +139,7 @@ class Trees:
                 growing = Growing(tree, self._sealed, self._kept, goes_on=self._settings.goes_on)
                 growing.check_target(
                     replaces=self._settings.force or self._settings.goes_on,
-                    deletes=self._settings.delete,
+                    deletes=self._settings.delete and not self._settings.dry_run,
                 )
                 self._growing[tree] = growing
                 plan.skipped += others
