@@ -95,6 +95,9 @@ def test_rekey_in_place(folder: Path) -> None:
     (tree / "notes.txt").write_text("no table")
     before = names(folder)
     command = ("parquet", "rekey", "--key", "key", "--new-key", "new")
+    told = run(*command, "--dry-run", "t.parquet", cwd=folder)
+    assert told.stdout == b"t.parquet -> t.parquet\n"
+    assert parquet.read_table(files[2], KEYS[16]).equals(table(50))
     done = run_json(*command, "people/", "t.parquet", cwd=folder, expect=3)
     assert [entry["input"] for entry in done["failures"]] == ["people/below/other.parquet"]
     assert [entry["output"] for entry in done["results"]] == [
