@@ -58,6 +58,7 @@ FILLS: tuple[tuple[str, str, Any, Any, Any], ...] = (
         lambda a: a.exponential_(),
         lambda g, a: g.standard_exponential(out=a, dtype="float32"),
     ),
+    ("laplace", "float32", lambda g, a: g.laplace_(a), None, lambda g, a: g.laplace(size=a.shape)),
     (
         "integers below 1000",
         "int32",
@@ -183,7 +184,7 @@ def main() -> None:
     unkeyed = Generator()
     for entry in FILLS:
         name, dtype, fill, *_ = entry
-        if dtype != "float32" or name == "exponential":
+        if dtype != "float32" or name in ("exponential", "laplace"):
             continue
         calls = {
             "chacha20": lambda fill=fill: fill(generators["chacha20"], short),
