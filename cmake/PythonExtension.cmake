@@ -66,3 +66,12 @@ if(WARPCIPHER_BUILD_LAB)
   target_link_options(_lab PRIVATE "-Wl,--exclude-libs,ALL")
   warpcipher_install_extension(_lab)
 endif()
+
+# What a system looks for beside the program: in a wheel, what pip puts below the environment's share/.
+if(SKBUILD_DATA_DIR)
+  set(share "${SKBUILD_DATA_DIR}/share")
+  install(FILES share/warpcipher.1 DESTINATION "${share}/man/man1" COMPONENT python)
+  install(FILES share/completions/warpcipher.bash DESTINATION "${share}/bash-completion/completions" RENAME warpcipher COMPONENT python)
+  install(FILES share/completions/_warpcipher DESTINATION "${share}/zsh/site-functions" COMPONENT python)
+  install(FILES share/completions/warpcipher.fish DESTINATION "${share}/fish/vendor_completions.d" COMPONENT python)
+endif()
