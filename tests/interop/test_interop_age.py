@@ -103,3 +103,39 @@ def test_keys_of_age_keygen(command: Path) -> None:
     assert f"# public key: {identity.recipient}" in text
     shown = run("age-keygen", "-y", "id.txt", folder=command)
     assert age.recipients(shown) == [ME.recipient]
+
+
+@pytest.fixture(params=[("ed25519", ""), ("rsa", ""), ("ed25519", "phrase")], ids=str)
+def ssh_key(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
+    """A secret key, its public one beside it, and its passphrase."""
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("needs the command ssh-keygen")
+    kind, phrase = request.param
+    if phrase:
+        pytest.importorskip("bcrypt")
+    options = ("-b", "2048") if kind == "rsa" else ()
+    run("ssh-keygen", "-q", "-t", kind, *options, "-N", phrase, "-f", "key", folder=tmp_path)
+    return tmp_path / "key", phrase
+
+
+def test_ssh_keys_of_pyrage(ssh_key: tuple[Path, str]) -> None:
+    pyrage = pytest.importorskip("pyrage")
+    path, phrase = ssh_key
+    public = Path(f"{path}.pub").read_text()
+    identities = age.identities(path.read_bytes(), phrase or None)
+    sealed = pyrage.encrypt(b"plain", [pyrage.ssh.Recipient.from_str(public)])
+    assert decrypt(sealed, identities) == b"plain"
+    if not phrase:
+        theirs = pyrage.ssh.Identity.from_buffer(path.read_bytes())
+        assert pyrage.decrypt(encrypt(b"plain", public), [theirs]) == b"plain"
+
+
+def test_ssh_keys_of_the_command_age(ssh_key: tuple[Path, str], command: Path) -> None:
+    path, phrase = ssh_key
+    identities = age.identities(path.read_bytes(), phrase or None)
+    sealed = run("age", "-r", str(ME.recipient), "-R", f"{path}.pub", folder=command, stdin=b"x")
+    assert decrypt(sealed, identities) == b"x"
+    ours = encrypt(b"plain", [ME, *identities])
+    if not phrase:  # the command asks for it on a terminal
+        assert run("age", "-d", "-i", str(path), folder=command, stdin=ours) == b"plain"
+    assert run("age", "-d", "-i", "id.txt", folder=command, stdin=ours) == b"plain"

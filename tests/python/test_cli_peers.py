@@ -180,6 +180,10 @@ def test_raw_gcm_is_authenticated(tmp_path: Path) -> None:
         ),
         (("--algorithm", "aes-256-ecb", "--key-hex", "00" * 32, "--iv-hex", "00" * 16), b"no IV"),
         (
+            ("--algorithm", "aes-128-ecb", "--key-hex", "0x" + "5e" * 16),
+            b"digits, got 32 hex digits after 0x: leave 0x out",
+        ),
+        (
             ("--algorithm", "aes-256-ctr", "--key-hex", "5ec2e", "--iv-hex", "00" * 16),
             b"hex digits",
         ),

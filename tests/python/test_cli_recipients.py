@@ -13,6 +13,7 @@ import stat
 import termios
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_support import COMMAND, names, run, run_json
@@ -21,6 +22,8 @@ from warpcipher import formats
 from warpcipher.formats import age, crypt4gh
 
 pytest.importorskip("cryptography")
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 ME = age.Identity(bytes(range(32)))
 YOU = age.Identity(bytes(range(32, 64)))
@@ -195,6 +198,8 @@ def test_a_passphrase_is_asked_for_on_the_terminal(folder: Path) -> None:
     assert code == 2
     assert b"the two passphrases differ" in shown
     assert not (folder / "h").exists()
+    code, shown = ask(folder, [], "encrypt", "-p", "missing")
+    assert (code, b"Passphrase" in shown) == (4, False)
 
 
 @pytest.mark.parametrize("format_name", ["age", "crypt4gh"])
@@ -226,6 +231,84 @@ def test_identities_under_a_passphrase(folder: Path, format_name: str) -> None:
         prefix=("setsid", "-w"),
     )
     assert b"there is no terminal to ask" in done.stderr
+
+
+@pytest.mark.parametrize("phrase", ["", "correct horse"])
+def test_ssh_keys(folder: Path, phrase: str) -> None:
+    if phrase:
+        pytest.importorskip("bcrypt")
+    secret, public = ssh_key(ed25519.Ed25519PrivateKey.generate(), phrase)
+    (folder / "id").touch(0o600)
+    (folder / "id").write_bytes(secret)
+    (folder / "id.pub").write_text(f"{public} me@here\n")
+    environment = {**os.environ, "PHRASE": phrase}
+    options = ("-i", "id", *(("--passphrase-env", "PHRASE") if phrase else ()))
+    run("encrypt", "-r", public, "-R", "team", "f", cwd=folder)
+    out = run("decrypt", *options, "-o", "-", "f.age", cwd=folder, env=environment)
+    assert out.stdout == PLAIN
+    shown = run("keygen", "--public", "id", *options[2:], cwd=folder, env=environment)
+    assert shown.stdout.decode() == f"{public}\n"
+    if not phrase:  # a key file, too
+        run("encrypt", "--key", "id", "-o", "g.age", "f", cwd=folder)
+        run("check", "-i", "id", "g.age", cwd=folder)
+
+
+def ssh_key(key: Any, phrase: str = "") -> tuple[bytes, str]:
+    """Secret and public key as ssh-keygen writes them."""
+    locked: Any = serialization.NoEncryption()
+    if phrase:
+        locked = serialization.BestAvailableEncryption(phrase.encode())
+    openssh = serialization.Encoding.OpenSSH
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, locked
+    )
+    public = key.public_key().public_bytes(openssh, serialization.PublicFormat.OpenSSH)
+    return secret, public.decode()
+
+
+def test_an_identity_that_is_not_taken_does_not_stop_the_others(folder: Path) -> None:
+    (folder / "ecdsa").touch(0o600)
+    (folder / "ecdsa").write_bytes(ssh_key(ec.generate_private_key(ec.SECP256R1()))[0])
+    run("encrypt", "-R", "team", "f", cwd=folder)
+    out = run("decrypt", "-i", "ecdsa", "-i", "me", "-o", "-", "f.age", cwd=folder)
+    assert out.stdout == PLAIN
+    for arguments in (
+        ("decrypt", "-i", "ecdsa", "-o", "g", "f.age"),
+        ("encrypt", "-i", "ecdsa", "-i", "me", "-o", "g", "f"),  # nobody is left out in silence
+    ):
+        done = run(*arguments, cwd=folder, expect=2)
+        assert b"ecdsa: an SSH key of kind ecdsa-sha2-nistp256 is not taken" in done.stderr
+        assert not (folder / "g").exists()
+
+
+def test_public_keys_of_secret_ones(folder: Path) -> None:
+    assert run("keygen", "--public", "me", cwd=folder).stdout.decode() == f"{ME.recipient}\n"
+    both = (folder / "me").read_bytes() + YOU.to_text().encode()
+    out = run("keygen", "--public", "-", cwd=folder, stdin=both).stdout.decode()
+    assert out == f"{ME.recipient}\n{YOU.recipient}\n"
+    out = run("keygen", "--public", "reader", cwd=folder).stdout.decode()
+    assert out == (folder / "reader.pub").read_text()
+    made = run_json("keygen", "--public", "me", cwd=folder)
+    assert made == {"path": "me", "recipients": [str(ME.recipient)]}
+
+
+@pytest.mark.parametrize("armor", [(), ("-a",)])
+def test_a_file_says_what_opens_it(folder: Path, armor: tuple[str, ...]) -> None:
+    run("encrypt", "-R", "team", *armor, "f", cwd=folder)
+    wanted = b"f.age is a file of format age"
+    opens = b"give an identity, with -i FILE: it is for 2 recipients (X25519: 2)"
+    done = run("decrypt", "f.age", cwd=folder, expect=2)
+    assert wanted + b": " + opens in done.stderr
+    done = run("decrypt", "--key", "key", "f.age", cwd=folder, expect=3)
+    assert wanted + b", and the key is one of cobblestone-256: " + opens in done.stderr
+    secret = {**os.environ, "PHRASE": "correct horse"}
+    phrase = ("--passphrase-env", "PHRASE")
+    run("encrypt", *phrase, *armor, "-o", "p.age", "f", cwd=folder, env=secret)
+    done = run("decrypt", "--key", "key", "p.age", cwd=folder, expect=3)
+    assert b"give its passphrase, with --passphrase" in done.stderr
+    code, shown = ask(folder, [b"correct horse"], "decrypt", "-o", "g", "p.age")
+    assert code == 0, shown
+    assert (folder / "g").read_bytes() == PLAIN
 
 
 def test_keygen_of_age(folder: Path) -> None:
@@ -273,7 +356,12 @@ def test_keygen_of_crypt4gh(folder: Path) -> None:
         (("encrypt", "--key", "key", "-a", "f"), b"takes no armor: it belongs to format age"),
         (("decrypt", "-r", str(ME.recipient), "f"), b"-r and -R say who can decrypt"),
         (("decrypt", "-a", "-i", "me", "f"), b"--armor is for encrypt"),
-        (("decrypt", "-i", "team", "f"), b"team: line 2: no identity of age"),
+        (("decrypt", "-i", "team", "f"), b"line 2: a recipient was given for an identity"),
+        (("decrypt", "-i", "reader.pub", "f"), b"a public key of Crypt4GH, and expected was a pri"),
+        (("encrypt", "-r", "team", "f"), b"team is a file: -R reads a file of recipients"),
+        (("keygen", "-p", "--format", "age", "me"), b"me exists"),
+        (("keygen", "--public", "--force", "me"), b"--public reads FILE"),
+        (("keygen", "--public", "team"), b"a recipient was given for an identity"),
         (("encrypt", "-i", "me", "--format", "tink", "f"), b"those of format age, not of tink"),
         (("encrypt", "-i", "me", "-o", "me", "--force", "f"), b"me is the key file"),
         (("keygen", "--passphrase-fd", "0", "new"), b"encrypts the keys of --format age"),

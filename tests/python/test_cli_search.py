@@ -96,7 +96,7 @@ def test_dry_run_searches_nothing(tmp_path: Path) -> None:
 
 
 def test_pairs_from_a_file_key_mask_and_shards(tmp_path: Path) -> None:
-    (tmp_path / "pairs").write_text(f"# known\n\n{PAIR}\n{PAIR[:30]}??{PAIR[32:]}\n")
+    (tmp_path / "pairs").write_text(f"\ufeff# known\n\n{PAIR}\n{PAIR[:30]}??{PAIR[32:]}\n", "utf-8")
     codes = {
         run(
             *("search", "--algorithm", "aes-128", "--pairs", "pairs", "--template", KEY.hex()),

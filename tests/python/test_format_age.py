@@ -246,15 +246,16 @@ def test_texts_of_keys() -> None:
         (str(ME.recipient)[:-1], "checksum"),
         (str(ME.recipient).upper(), "58 lower-case"),
         ("age1pq1" + "q" * 60, "post-quantum recipient"),
-        ("ssh-ed25519 AAAA", "an SSH key"),
+        ("age1tag1" + "q" * 60, "recipient of a hardware token"),
+        ("ssh-ed25519 AAAA", "an SSH public key"),
         ("age1yubikey1qqqq", "of a plugin"),
-        ("bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4", "whole byte"),
-        ("", "no prefix"),
+        ("bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4", "58 lower-case"),
+        ("", "58 lower-case"),
     ):
         with pytest.raises(ValueError, match=says):
             age.Recipient.parse(text)
     for text, says in (
-        (str(ME.recipient), "58 upper-case"),
+        (str(ME.recipient), "a recipient was given for an identity"),
         (ME.to_text().lower(), "58 upper-case"),
         (ME.to_text()[:-2], "checksum"),
         ("AGE-SECRET-KEY-PQ-1QQQQ", "post-quantum identity"),
@@ -283,8 +284,49 @@ def test_files_of_keys() -> None:
         age.identities("# nothing\n")
     with pytest.raises(ValueError, match="there is no recipient"):
         age.recipients(b"")
-    with pytest.raises(ValueError, match="line 1 is not ASCII"):
+    with pytest.raises(ValueError, match="characters that are not ASCII"):
         age.recipients("ä".encode())
+
+
+@pytest.mark.parametrize("beginning", ["age1tag", "age1pq"])
+def test_a_recipient_that_begins_like_another_kind_by_chance(beginning: str) -> None:
+    """age1tag1... is a hardware token's; no X25519 recipient has a second 1."""
+    groups = ["qpzry9x8gf2tvdw0s3jn54khce6mua7l".index(c) for c in beginning[4:]]
+    bits = "".join(f"{group:05b}" for group in groups).ljust(16, "0")
+    public = int(bits, 2).to_bytes(2, "big") + bytes(range(30))
+    recipient = age.Recipient(public)
+    assert str(recipient).startswith(beginning)
+    assert age.Recipient.parse(str(recipient)) == recipient
+    assert age.recipients(str(recipient)) == [recipient]
+    assert formats.resolve("auto", str(recipient)).name == "age"
+    assert encrypt(b"x", str(recipient)).startswith(header.MAGIC)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda text: b"Hello,\n\n" + text, "other text stands before its armor"),
+        (lambda text: b"> " + text.replace(b"\n", b"\n> "), "its armor is quoted"),
+        (lambda text: b'"' + text + b'"', "its armor is quoted"),
+        (lambda text: text.decode().encode("utf-16"), "it is text in UTF-16, as `>` of PowerShell"),
+    ],
+)
+def test_armor_that_was_changed_on_its_way_is_named(change: Any, says: str) -> None:
+    with pytest.raises(FormatError, match=f"not an age file: {says}"):
+        decrypt(change(encrypt(b"x", ME, armor=True)), ME)
+
+
+def test_binary_files_that_were_changed_as_text_are_named() -> None:
+    data = encrypt(b"x", ME)
+    with pytest.raises(FormatError, match="its line ends were changed to CR LF"):
+        decrypt(data.replace(b"\n", b"\r\n"), ME)
+    with pytest.raises(FormatError, match="it is text in UTF-16"):
+        decrypt(data.decode("latin-1").encode("utf-16"), ME)
+
+
+def test_a_byte_order_mark_before_armor() -> None:
+    data = b"\xef\xbb\xbf" + encrypt(paint(1000), ME, armor=True)
+    assert decrypt(data, ME) == paint(1000)
 
 
 @pytest.mark.parametrize("armor", [False, True])
@@ -327,7 +369,7 @@ def test_sources_of_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (ME, {"context": b"x"}, "takes no context"),
         (ME, {"iv": bytes(12)}, "takes no iv"),
         ([], {}, "empty list"),
-        (7, {}, "takes an age.Recipient, age.Identity or age.Passphrase"),
+        (7, {}, "takes a Recipient, SshRecipient, Identity, SshIdentity or Pass"),
         (bytes(32), {}, "not ASCII|no identity"),
     ],
 )

@@ -415,6 +415,17 @@ def test_errors_never_show_the_key(tmp_path: Path) -> None:
         assert data[:6] not in str(caught.value)
 
 
+def test_hex_digits_with_something_between_them_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    for text, named in (
+        (f"0x{KEY.hex()}", f"{2 * len(KEY)} hex digits after 0x: leave 0x out"),
+        (KEY.hex(":"), f"{2 * len(KEY)} hex digits with separators: leave them out"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=f"holds {named}; expected a key"):
+            keys.resolve(keys.from_file(path))
+
+
 def test_examples_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("BACKUP_KEY", raising=False)

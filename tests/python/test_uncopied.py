@@ -14,6 +14,7 @@ import warpcipher as wc
 from warpcipher import parquet, weights
 
 KEY, IV = bytes(16), bytes(16)
+SSH_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrASKGLWdop"
 MESSAGE = ("aes-128-ctr", "encrypt", KEY, b"text")
 
 
@@ -52,6 +53,9 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "ChunkDecryptor": lambda: COBBLESTONE.decryptor(KEY, sealed().getvalue(), wc.formats.Options()),
     # A pickle would hold the secret in plain.
     "Identity": lambda: wc.formats.age.Identity(bytes(32)),
+    "SshIdentity": lambda: wc.formats.age.SshIdentity(
+        wc.formats.age.SshRecipient.parse(SSH_KEY), bytes(32)
+    ),
     "Passphrase": lambda: wc.formats.age.Passphrase("a secret"),
     "Password": lambda: wc.formats.openssl.Password("a secret"),
     "SecretKey": lambda: wc.formats.crypt4gh.SecretKey(bytes(32)),

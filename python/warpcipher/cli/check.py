@@ -23,4 +23,4 @@ def check(**given: Any) -> None:
     \b
     warpcipher check --key my.key report.pdf.cobblestone photos.cobblestone
     """
-    Transfer(Settings.of(given), "check").run()
+    Transfer(Settings.of(given, decrypts=True), "check").run()

@@ -25,4 +25,4 @@ def decrypt(**given: Any) -> None:
     warpcipher decrypt --key my.key report.pdf.cobblestone
     warpcipher decrypt --key my.key -o - photos.tar.cobblestone | tar x
     """
-    Transfer(Settings.of(given), "decrypt").run()
+    Transfer(Settings.of(given, decrypts=True), "decrypt").run()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import io
 import json
@@ -40,6 +41,11 @@ DEFAULT_TEMPLATE = "AES256_GCM_HKDF_1MB"
 @click.option(
     "-f", "--force", is_flag=True, help="Replace FILE. What it encrypted is lost without it."
 )
+@click.option(
+    "--public",
+    is_flag=True,
+    help="Make nothing: print the public keys of the identities or the secret key in FILE.",
+)
 @recipients.passphrase_options
 @click.option("--json", "as_json", is_flag=True, help="Print what was made as JSON; never the key.")
 def keygen(
@@ -47,6 +53,7 @@ def keygen(
     format_name: str,
     template: str | None,
     force: bool,
+    public: bool,
     as_json: bool,
     **passphrase: Any,
 ) -> None:
@@ -60,8 +67,14 @@ def keygen(
     \b
     warpcipher keygen my.key
     warpcipher keygen --format age identity.txt
+    warpcipher keygen --public identity.txt
     warpcipher keygen --format tink --template AES128_GCM_HKDF_1MB keyset.json
     """
+    if public:
+        if force or template or format_name != DEFAULT_FORMAT:
+            raise usage("--public reads FILE: it goes with a passphrase and --json only")
+        _print_public(path, recipients.People.take(passphrase), as_json)
+        return
     if path == "-":
         raise usage("a key goes to a file: give its name")
     if template is not None and format_name != "tink":
@@ -73,12 +86,14 @@ def keygen(
         raise usage("a passphrase encrypts the keys of --format age and crypt4gh")
     if format_name == "tink":
         template = template or DEFAULT_TEMPLATE
-    made = _make(format_name, template, people)
     with contextlib.ExitStack() as outputs:
+        # Outputs first: where they are refused, nobody has typed a passphrase.
         output = outputs.enter_context(open_output(path, force=force))
+        if format_name == "crypt4gh":
+            beside = outputs.enter_context(open_output(f"{path}.pub", force=force))
+        made = _make(format_name, template, people)
         if made.public_file:
-            public = outputs.enter_context(open_output(f"{path}.pub", force=force))
-            public.write_all(made.public_file, None)
+            beside.write_all(made.public_file, None)
         output.write_all(made.data, 0o600)
     if as_json:
         document = {
@@ -95,6 +110,23 @@ def keygen(
         click.echo(made.recipient)
     if on_terminal():
         click.echo(f"{shown(path)}: a new key for {template or format_name}", err=True)
+
+
+def _print_public(path: str, people: recipients.People, as_json: bool) -> None:
+    """What others encrypt to, of a file of identities, an SSH key or a secret key of Crypt4GH."""
+    from warpcipher.formats import crypt4gh
+
+    people = dataclasses.replace(people, identities=(path,))
+    secrets: list[Any] = people.read(encrypts=True)
+    found = [
+        one.public_key.to_text() if isinstance(one, crypt4gh.SecretKey) else str(one.recipient)
+        for one in secrets
+    ]
+    if as_json:
+        click.echo(json.dumps({"path": path, "recipients": found}, indent=2))
+        return
+    for text in found:
+        click.echo(text.removesuffix("\n"))
 
 
 class Made(NamedTuple):

@@ -205,9 +205,10 @@ def parse_hex(option: str, text: str) -> bytes:
     """The bytes of an option in hex digits. The error does not repeat them: they may be a key."""
     digits = text.encode("ascii", "replace")
     if len(digits) % 2 or not HEX_DIGITS.issuperset(digits):
-        raise usage(
-            f"{option} takes an even number of hex digits, got {counted(len(text), 'character')}"
-        )
+        from warpcipher.keys.decode import extra_in_hex
+
+        found = extra_in_hex(digits) or counted(len(text), "character")
+        raise usage(f"{option} takes an even number of hex digits, got {found}")
     return bytes.fromhex(text)
 
 

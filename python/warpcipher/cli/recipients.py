@@ -7,7 +7,9 @@ shows it. With an identity it opens the identity's file; without one it is the k
 
 from __future__ import annotations
 
+import codecs
 import os
+import stat
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, Union
@@ -21,10 +23,20 @@ if TYPE_CHECKING:
     from warpcipher.formats import age, crypt4gh
 
 Holder = Union[
-    "age.Recipient", "age.Identity", "age.Passphrase", "crypt4gh.PublicKey", "crypt4gh.SecretKey"
+    "age.Recipient",
+    "age.SshRecipient",
+    "age.Identity",
+    "age.SshIdentity",
+    "age.OtherIdentity",
+    "age.Passphrase",
+    "crypt4gh.PublicKey",
+    "crypt4gh.SecretKey",
 ]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+HEAD_SIZE = 64 << 10
+"""Bytes of the beginning of a file that say what opens it: it has some hundred recipients."""
 
 PASSPHRASE = (
     click.option(
@@ -50,7 +62,7 @@ READING = (
         "identities",
         metavar="FILE",
         multiple=True,
-        help="Formats age and crypt4gh: a file with secret keys; may be repeated.",
+        help="Formats age and crypt4gh: a file with secret keys, of SSH too; may be repeated.",
     ),
     *PASSPHRASE,
 )
@@ -61,7 +73,7 @@ WRITING = (
         "recipients",
         metavar="AGE1...",
         multiple=True,
-        help="encrypt: who can decrypt, a public key of age; may be repeated.",
+        help="encrypt: who can decrypt, a public key of age or SSH; may be repeated.",
     ),
     click.option(
         "-R",
@@ -69,7 +81,7 @@ WRITING = (
         "recipient_files",
         metavar="FILE",
         multiple=True,
-        help="encrypt: a file of public keys of age, or one of Crypt4GH; may be repeated.",
+        help="encrypt: a file of public keys of age or SSH, or one of Crypt4GH; may be repeated.",
     ),
     click.option("-a", "--armor", is_flag=True, help="encrypt, format age: write ASCII text."),
 )
@@ -150,35 +162,80 @@ class People:
 
     def read(self, *, encrypts: bool) -> list[Holder]:
         """Who files are for (encrypts), or who opens them. Raises CliError, OSError."""
-        from warpcipher.formats import age
+        from warpcipher.formats import age, crypt4gh
 
         secrets = _Secrets(self, encrypts=encrypts)
-        found: list[Holder] = [
-            _named("-r", age.Recipient.parse, text.strip()) for text in self.recipients
-        ]
+        found: list[Holder] = []
+        others: list[str] = []
+        for text in self.recipients:
+            found += _recipient(text)
         for path in self.recipient_files:
             found += _named(shown(path), _recipients, _content(path))
         for path in self.identities:
-            found += secrets.read(path)
+            for one in secrets.read(path):
+                found.append(one)
+                if isinstance(one, age.OtherIdentity):
+                    others.append(f"{shown(path)}: {one.reason}")
+        if others and (encrypts or len(others) == len(found)):
+            raise usage(others[0])
         if self.has_passphrase and not self.identities:
             if found:
                 raise usage("a passphrase goes with no other recipient: give one of the two")
             found.append(age.Passphrase(secrets.passphrase("Passphrase")))
         if self.has_passphrase and self.identities and not secrets.asked:
             raise usage("no identity is encrypted: the passphrase opens nothing")
-        if len({isinstance(one, _kinds_of_age()) for one in found}) > 1:
+        if len({isinstance(one, (crypt4gh.PublicKey, crypt4gh.SecretKey)) for one in found}) > 1:
             raise usage("keys of age and of Crypt4GH do not go together: give those of one format")
         return found
 
 
-def _kinds_of_age() -> tuple[type, ...]:
-    from warpcipher.formats import age
+def what_opens(name: str, head: bytes) -> str:
+    """What opens a file of a format that has a magic number, from the beginning of the file."""
+    from warpcipher.formats.age import header
 
-    return (age.Recipient, age.Identity, age.Passphrase)
+    if name != "age":
+        return "the reader's secret key, with -i FILE" if name == "crypt4gh" else "--key FILE"
+    stanzas = header.stanzas(head)
+    if any(stanza.type == "scrypt" for stanza in stanzas):
+        return "its passphrase, with --passphrase"
+    if stanzas:
+        return f"an identity, with -i FILE: it is for {header.told(stanzas)}"
+    return "an identity, with -i FILE, or --passphrase"
+
+
+def head_of(path: str) -> bytes:
+    """The beginning of a regular file; nothing of what is none or cannot be read."""
+    try:
+        if path == keys.STANDARD or not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
+            return b""
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+            return file.read(HEAD_SIZE)
+    except OSError:
+        return b""
+
+
+def without_key(paths: tuple[str, ...]) -> People:
+    """Who opens files where no key was given: a passphrase that is asked for, if each file says
+    that it wants one; else nobody. Raises CliError for a file that says what it wants."""
+    from warpcipher.formats.age import header
+    from warpcipher.formats.registry import by_magic
+
+    heads = [head_of(path) for path in paths]
+    if all(any(one.type == "scrypt" for one in header.stanzas(head)) for head in heads):
+        return People(passphrase=True)
+    for path, head in zip(paths, heads, strict=True):
+        named = by_magic(head)
+        if named is not None:
+            raise usage(
+                f"{shown(path)} is a file of format {named.name}: give "
+                f"{what_opens(named.name, head)}"
+            )
+    return People()
 
 
 class _Secrets:
-    """Identities, and the passphrase that they are encrypted with, which is asked for once."""
+    """Identities, and the passphrases that they are encrypted with. One is asked for each file; a
+    variable or a descriptor holds one, which is that of all."""
 
     def __init__(self, people: People, *, encrypts: bool) -> None:
         self._people = people
@@ -190,7 +247,8 @@ class _Secrets:
         return self._passphrase is not None
 
     def passphrase(self, what: str, *, new: bool | None = None) -> bytes:
-        if self._passphrase is None:
+        on_terminal = self._people.env is None and self._people.fd is None
+        if self._passphrase is None or on_terminal:
             twice = self._encrypts if new is None else new
             self._passphrase = read_passphrase(self._people, what, twice=twice)
         return self._passphrase
@@ -203,7 +261,7 @@ class _Secrets:
         data = _content(path, secret=True)
         name = shown(path)
         try:
-            is_crypt4gh = crypt4gh.is_secret_key(data)
+            is_crypt4gh = crypt4gh.is_key(data)
             is_encrypted = crypt4gh.is_encrypted if is_crypt4gh else age.is_encrypted
             phrase = None
             if is_encrypted(data):
@@ -229,9 +287,25 @@ def _content(path: str, *, secret: bool = False) -> bytes:
         keys.status_of(path, "-R")
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123
         try:
-            return bytes(read_bounded(file.fileno(), shown(path)))
+            content = bytes(read_bounded(file.fileno(), shown(path)))
         except ValueError as error:
             raise usage(str(error)) from None
+    return content.removeprefix(codecs.BOM_UTF8)
+
+
+def _recipient(text: str) -> list[Holder]:
+    """That of -r."""
+    from warpcipher.formats import age
+
+    try:
+        return list(age.recipients(text.strip()))
+    except ValueError as error:
+        if os.path.isfile(text):  # noqa: PTH113
+            raise usage(
+                f"-r takes a recipient itself, and {shown(text)} is a file: -R reads a file of "
+                "recipients, and -i one of identities"
+            ) from None
+        raise usage(f"-r: {error}") from None
 
 
 def _recipients(data: bytes) -> list[Holder]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import signal
 import sys
@@ -208,7 +209,7 @@ def read_pairs(texts: tuple[str, ...], paths: tuple[str, ...]) -> list[Pair]:
 
 def _read(path: str) -> bytes:
     with Path(path).open("rb") as file:
-        data = file.read(LONGEST_FILE + 1)
+        data = file.read(LONGEST_FILE + 1).removeprefix(codecs.BOM_UTF8)
     if len(data) > LONGEST_FILE:
         raise usage(f"{shown(path)} holds more than {LONGEST_FILE} bytes, which is too much")
     return data

@@ -168,9 +168,9 @@ class Settings:
     armor: bool = False
 
     @classmethod
-    def of(cls, given: dict[str, Any]) -> Settings:
+    def of(cls, given: dict[str, Any], *, decrypts: bool = False) -> Settings:
         """From the arguments of a command. Raises CliError for options that do not go together,
-        before anything is read."""
+        before anything is read but the beginnings of files that are to be opened without a key."""
         people = recipients.People.take(given)
         listed, null = given.pop("files_from"), given.pop("null")
         settings = cls(key=keys.Choice.take(given), people=people, **given)
@@ -186,6 +186,8 @@ class Settings:
                 if listed is None
                 else f"{shown(listed)} names no file"
             )
+        if decrypts and not (settings.people or settings.key):
+            settings.people = recipients.without_key(settings.paths)
         settings._check()
         return settings
 

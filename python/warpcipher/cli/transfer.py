@@ -27,7 +27,7 @@ from .errors import (
 from .files import InputFile
 from .outputs import Kept, OutputFile
 from .progress import Progress, on_terminal
-from .recipients import Holder
+from .recipients import HEAD_SIZE, Holder, head_of, what_opens
 from .report import Report, Result
 from .sealed import Sealed
 from .settings import Settings
@@ -36,10 +36,6 @@ from .tree_run import Trees
 if TYPE_CHECKING:
     from warpcipher.formats import Options
     from warpcipher.formats.openssl import Password
-
-
-MAGIC_SIZE = 2048
-"""Bytes of a file that tell whether its format has a magic number: white space may precede it."""
 
 
 class Transfer:
@@ -79,6 +75,8 @@ class Transfer:
     def _read_key(self) -> keys.Key | Password | list[Holder]:
         given = self._settings
         given.people.check(encrypts=self._encrypt)
+        if given.people.passphrase and len(given.paths) == 1 and given.paths[0] != keys.STANDARD:
+            os.stat(given.paths[0])  # noqa: PTH116 - what is missing is said before one is asked for
         if given.armor and not self._encrypt:
             raise usage("--armor is for encrypt: decrypt finds out by itself")
         if given.format_name != "auto":
@@ -171,7 +169,13 @@ class Transfer:
     def _make_plan(self) -> jobs.Plan:
         settings = self._settings
         naming = jobs.Naming(self._format.extension, encrypt=self._encrypt, nowhere=self._check)
-        plan = jobs.make_plan(settings.paths, settings.output, naming)
+        try:
+            plan = jobs.make_plan(settings.paths, settings.output, naming)
+        except CliError:
+            if not self._encrypt:  # a name may be refused because the file is of another format
+                for path in settings.paths:
+                    self._refuse_format_of(path, head_of(path))
+            raise
         self._refuse_one_iv_for_many(plan)
         if self._encrypt:
             secrets = (settings.key.path, *settings.people.identities)
@@ -313,7 +317,6 @@ class Transfer:
     def _hint(self, error: Exception, source: InputFile) -> None:
         """Raises a CliError for a file that says itself that it has another format."""
         from warpcipher import InvalidTag
-        from warpcipher.formats.registry import by_magic
 
         if (
             self._encrypt
@@ -321,11 +324,17 @@ class Transfer:
             or not isinstance(error, (InvalidTag, ValueError))
         ):
             return
-        named = by_magic(os.pread(source.descriptor, MAGIC_SIZE, 0))
+        self._refuse_format_of(source.path, os.pread(source.descriptor, HEAD_SIZE, 0))
+
+    def _refuse_format_of(self, path: str, head: bytes) -> None:
+        """Raises a CliError for a file of another format than the key's, from its beginning."""
+        from warpcipher.formats.registry import by_magic
+
+        named = by_magic(head)
         if named is not None and named is not self._format:
             raise NotAuthenticError(
-                f"{shown(source.path)} is a file of format {named.name}, and the key is one of "
-                f"{self._format.name}: give a key of {named.name} (-i FILE, --passphrase)"
+                f"{shown(path)} is a file of format {named.name}, and the key is one of "
+                f"{self._format.name}: give {what_opens(named.name, head)}"
             ) from None
 
     def _note_failure(self, job: jobs.Job, error: Exception, progress: Progress) -> None:

@@ -17,7 +17,8 @@ SCRYPT_BLOCK = 8
 """The parameter r: both formats have it."""
 
 
-def _missing() -> ValueError:
+def missing() -> ValueError:
+    """Says which package is not installed."""
     return ValueError(
         "formats age and crypt4gh need the package cryptography: pip install 'warpcipher[age]'"
     )
@@ -27,7 +28,7 @@ def _x25519() -> Any:
     try:
         from cryptography.hazmat.primitives.asymmetric import x25519
     except ImportError:
-        raise _missing() from None
+        raise missing() from None
     return x25519
 
 
@@ -57,7 +58,7 @@ def scrypt(passphrase: bytes, salt: bytes, log_n: int) -> bytes:
     try:
         from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
     except ImportError:
-        raise _missing() from None
+        raise missing() from None
     derived: bytes = Scrypt(salt=salt, length=KEY_SIZE, n=1 << log_n, r=SCRYPT_BLOCK, p=1).derive(
         passphrase
     )

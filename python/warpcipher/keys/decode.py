@@ -26,12 +26,13 @@ _BASE64_DIGITS = (22, 32, 43, 86)
 
 _HEX = re.compile(rb"[0-9a-fA-F]+")
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]+={0,2}|[A-Za-z0-9_-]+={0,2}")
-_IDENTITIES = re.compile(rb"AGE-SECRET-KEY-1|-----BEGIN CRYPT4GH PRIVATE KEY-----")
+_IDENTITIES = re.compile(rb"AGE-SECRET-KEY-1|-----BEGIN (?:CRYPT4GH|OPENSSH) PRIVATE KEY-----")
 _SECRETS = re.compile(
     r"AGE-SECRET-KEY-|AGE-PLUGIN-|-----BEGIN |PRIVATE KEY--|YzRnaC12M", re.IGNORECASE
 )
 """What stands in secret keys of age, in PEMs, and at the beginning of Crypt4GH's (in base64)."""
 _SPACE = b" \t\r\n\v\f"
+_UTF16 = rb"\xff\xfe|\xfe\xff"
 
 # What begins like this is no key of ours: (beginning, what it is).
 _BEGINNINGS = (
@@ -48,7 +49,7 @@ _BEGINNINGS = (
 )
 # So may a random key, so that these count where the length is none of a key.
 _SHORT_BEGINNINGS = (
-    (rb"\xff\xfe|\xfe\xff", "text in UTF-16: write it in ASCII"),
+    (_UTF16, "text in UTF-16: write it in ASCII"),
     (rb"\xef\xbb\xbf", "text with a byte order mark: write it without one"),
     (rb"\{", "text that begins as JSON and is none"),
 )
@@ -71,6 +72,11 @@ def identify(data: bytes | bytearray) -> str | None:
         return f"a PEM ({found[1].decode('ascii')})"
     document = _json_object(data)
     return None if document is None else _identify_json(document)
+
+
+def in_utf16(data: bytes | bytearray) -> bool:
+    """Whether data begin with the byte order mark of UTF-16, which text of Windows may be in."""
+    return re.match(_UTF16, data) is not None
 
 
 def _uncommented(data: bytes | bytearray) -> bytes:
@@ -200,10 +206,23 @@ def _from_base64(stripped: bytes) -> bytearray | None:
         return None
 
 
+def extra_in_hex(text: bytes) -> str | None:
+    """What stands in hex digits that has no place there, without showing them; None: something
+    else."""
+    digits = len(re.sub(rb"^0[xX]|[^0-9a-fA-F]", b"", text))
+    if re.fullmatch(rb"0[xX][0-9a-fA-F]+", text):
+        return f"{digits} hex digits after 0x: leave 0x out"
+    if re.fullmatch(rb"[0-9a-fA-F]{2}(?:[:\s-][0-9a-fA-F]{2})+", text):
+        return f"{digits} hex digits with separators: leave them out"
+    return None
+
+
 def _shape(data: bytes | bytearray, stripped: bytes) -> str:
     """What was found where nothing fits, without showing it."""
     if _HEX.fullmatch(stripped):
         return f"{len(stripped)} hex digit{'s' if len(stripped) > 1 else ''}"
+    if (extra := extra_in_hex(stripped)) is not None:
+        return extra
     key = _from_base64(stripped)
     if key is not None and len(stripped) >= 16:
         return f"{len(stripped)} characters, {len(key)} bytes if they are base64"

@@ -14,6 +14,17 @@ formats.open("secret.age", age.Passphrase("..."))
 from __future__ import annotations
 
 from .key_files import identities, is_encrypted, recipients
-from .keys import Identity, Passphrase, Recipient
+from .keys import Identity, OtherIdentity, Passphrase, Recipient
+from .ssh import SshIdentity, SshRecipient
 
-__all__ = ["Identity", "Passphrase", "Recipient", "identities", "is_encrypted", "recipients"]
+__all__ = [
+    "Identity",
+    "OtherIdentity",
+    "Passphrase",
+    "Recipient",
+    "SshIdentity",
+    "SshRecipient",
+    "identities",
+    "is_encrypted",
+    "recipients",
+]

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """ASCII armor: an age file as text, base64 in lines of 64 between two markers (RFC 7468, strict).
 
-Lines end in LF or CR LF. White space may stand before and after the text, nowhere in it.
+Lines end in LF or CR LF. White space may stand before and after the text, nowhere in it; a byte
+order mark may stand before it.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 
+from ...keys.decode import in_utf16
 from ..base import Wrapper
 from ..layout import FormatError
 from ..whole import Reader, Writer, read_whole, write_whole
@@ -19,6 +22,7 @@ COLUMNS = 64
 LINE = COLUMNS * 3 // 4
 """Bytes of the file that a line holds."""
 SPACE = b" \t\r\n"
+MARK = codecs.BOM_UTF8
 MOST_SPACE = 1024
 """White space before the text."""
 BLOCK = 1 << 16
@@ -26,7 +30,43 @@ BLOCK = 1 << 16
 
 def is_armor(prefix: bytes) -> bool:
     """Whether a file that begins so is armored."""
-    return prefix[: MOST_SPACE + len(BEGIN)].lstrip(SPACE).startswith(BEGIN)
+    start = prefix[: len(MARK) + MOST_SPACE + len(BEGIN)].removeprefix(MARK)
+    return start.lstrip(SPACE).startswith(BEGIN)
+
+
+def beginning(prefix: bytes) -> bytes:
+    """What an armored file that begins so holds, as far as its whole lines tell; empty where they
+    are malformed, which the reader says."""
+    lines = prefix.removeprefix(MARK).lstrip(SPACE).split(b"\n")[1:-1]
+    text = b"".join(line.strip() for line in lines if not line.startswith(b"-"))
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return b""
+
+
+def misplaced(prefix: bytes) -> str | None:
+    """Why a file that begins so is not read, though an age file is in its text; None where there is
+    none."""
+    if in_utf16(prefix):
+        text = prefix[: len(prefix) // 2 * 2].decode("utf-16", "replace")
+        if BEGIN.decode() in text or text.startswith("age-encryption.org/"):
+            return (
+                "it is text in UTF-16, as `>` of PowerShell writes it: write armor in ASCII, and "
+                "name the file with -o where it is made"
+            )
+    found = prefix.find(BEGIN)
+    if found < 0:
+        return None
+    if prefix[:found].rpartition(b"\n")[2].removeprefix(MARK).strip(SPACE):
+        return (
+            "its armor is quoted: take what stands before -----BEGIN AGE ENCRYPTED FILE-----, "
+            "such as `> `, off every line"
+        )
+    return (
+        "other text stands before its armor: keep the lines from -----BEGIN AGE ENCRYPTED "
+        "FILE----- to -----END AGE ENCRYPTED FILE-----"
+    )
 
 
 class ArmorWriter(Wrapper):
@@ -98,7 +138,7 @@ class ArmorReader:
         if not self._at_end:
             self._fill()
         if not self._begun:
-            self._text = self._text.lstrip(SPACE)
+            self._text = self._text.removeprefix(MARK).lstrip(SPACE)
         lines = self._text.split(b"\n")
         rest = lines.pop()  # a line that has not ended
         self._text = b"" if self._at_end else rest

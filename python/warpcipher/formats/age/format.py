@@ -12,28 +12,37 @@ chunks. The final chunk is marked in its nonce; it is empty only where the plain
 from __future__ import annotations
 
 import os
+import re
+from typing import Any
 
 from ..base import Buffer, Candidate, Decryptor, Encryptor, Format, Options, Wrapper, several_keys
 from ..layout import FormatError
 from ..whole import Reader, Writer
-from . import armor, header, key_files, payload
-from .keys import FILE_KEY_SIZE, Identity, Passphrase, Recipient, unwrap
+from . import armor, header, key_files, payload, ssh
+from .keys import FILE_KEY_SIZE, Passphrase, Recipient, unwrap
+from .ssh import SshRecipient
 
-_KINDS = (Recipient, Identity, Passphrase)
+_TEXT = re.compile(r"age1[0-9a-z]|ssh-(?:ed25519|rsa) ")
+"""How a recipient begins."""
+_KEY_TEXT = re.compile(
+    rb"(?:\s|#[^\n]*\n)*"
+    rb"(?:age1[0-9a-z]{58}|AGE-(?:SECRET-KEY|PLUGIN)-|ssh-(?:ed25519|rsa) AAAA)"
+)
+"""How a file of keys begins: longer than a random key may by chance."""
 
 
-def _parsed(key: object) -> list[Recipient | Identity | Passphrase]:
-    takes = "an age.Recipient, age.Identity or age.Passphrase"
+def _parsed(key: object) -> list[Any]:
+    takes = "a Recipient, SshRecipient, Identity, SshIdentity or Passphrase of formats.age"
     return several_keys(key, _known, "format age", takes)
 
 
-def _known(key: object) -> list[Recipient | Identity | Passphrase] | None:
+def _known(key: object) -> list[Any] | None:
     """Keys of age, or their text. None: something else. ValueError."""
-    if isinstance(key, _KINDS):
+    if isinstance(key, key_files.KEYS):
         return [key]
     if isinstance(key, str):
-        if "\n" not in key and key.startswith("age1"):
-            return [Recipient.parse(key)]
+        if "\n" not in key.strip() and _TEXT.match(key):
+            return list(key_files.recipients(key))
         return list(key_files.identities(key))
     if isinstance(key, (bytes, bytearray, memoryview)):
         return list(key_files.identities(bytes(key)))
@@ -41,27 +50,27 @@ def _known(key: object) -> list[Recipient | Identity | Passphrase] | None:
 
 
 class Age(Format):
-    """`age`; the key is a Recipient, an Identity or a Passphrase, or several of them."""
+    """`age`; the key is a recipient, an identity or a passphrase, or several of them."""
 
     name = "age"
-    description = "age, ChaCha20-Poly1305 in chunks of 64 KiB, for X25519 keys or a passphrase"
+    description = (
+        "age, ChaCha20-Poly1305 in chunks of 64 KiB, for X25519 and SSH keys or a passphrase"
+    )
     found_by_key = True
     extension = ".age"
     authenticated = True
     binds_chunks = True
     magic = header.MAGIC
     takes_context = False
-    unwrap_size = armor.MOST_SPACE + len(armor.BEGIN)
+    unwrap_size = armor.MOST_SPACE + len(armor.BEGIN) + len(armor.MARK)
 
     def knows(self, key: object) -> bool:
         if isinstance(key, (str, bytes, bytearray)):
             text = key.encode() if isinstance(key, str) else bytes(key)
-            lines = (line for line in text.splitlines() if line.strip() and line[:1] != b"#")
-            first = next(lines, b"")
-            return first.startswith((b"age1", b"AGE-SECRET-KEY-"))
+            return bool(_KEY_TEXT.match(text)) or ssh.is_secret_key(text)
         if isinstance(key, (list, tuple)):
             return bool(key) and all(self.knows(one) for one in key)
-        return isinstance(key, _KINDS)
+        return isinstance(key, key_files.KEYS)
 
     def encryptor(self, key: object, options: Options) -> Encryptor:
         options.refuse_others(self.name, "armor")
@@ -101,13 +110,13 @@ class Age(Format):
     def decryptor(self, key: object, prefix: Buffer, options: Options) -> Decryptor:
         options.refuse_others(self.name, "armor")
         identities = _parsed(key)
-        if any(isinstance(one, Recipient) for one in identities):
+        if any(isinstance(one, (Recipient, SshRecipient)) for one in identities):
             raise ValueError(
                 "format age decrypts with an identity or a passphrase, not with a recipient"
             )
         data = bytes(prefix)
         parsed = header.parse(data)
-        file_key = unwrap(parsed.stanzas, identities)  # type: ignore[arg-type]
+        file_key = unwrap(parsed.stanzas, identities)
         parsed.check(file_key)
         return payload.decryptor(file_key, parsed.size, data, options.engine)
 

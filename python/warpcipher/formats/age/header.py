@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import warpcipher as wc
 
 from ..layout import FormatError
+from . import armor
 
 MAGIC = b"age-encryption.org/v1\n"
 ANY_VERSION = b"age-encryption.org/"
@@ -107,12 +108,18 @@ def wanted(prefix: bytes) -> int:
 def parse(prefix: bytes) -> Header:
     """The header that a file begins with. Raises FormatError."""
     if not prefix.startswith(MAGIC):
+        if prefix.startswith(MAGIC.replace(b"\n", b"\r\n")):
+            raise FormatError(
+                "damaged: its line ends were changed to CR LF: send it as a binary file, or with "
+                "--armor"
+            )
         if prefix.startswith(ANY_VERSION):
             version = prefix[len(ANY_VERSION) :].split(b"\n")[0][:20].decode("ascii", "replace")
             raise FormatError(f"age files of version {version!r} are not read: v1 is")
         if MAGIC.startswith(prefix):
             raise FormatError(f"truncated: {len(prefix)} bytes, not even the first line of age")
-        raise FormatError("not an age file: it does not begin with age-encryption.org/v1")
+        why = armor.misplaced(prefix) or "it does not begin with age-encryption.org/v1"
+        raise FormatError(f"not an age file: {why}")
     lines = _Lines(prefix, len(MAGIC))
     stanzas: list[Stanza] = []
     while (line := lines.take()).startswith(b"-> "):
@@ -126,6 +133,14 @@ def parse(prefix: bytes) -> Header:
         raise FormatError("malformed header: it has no recipient")
     signed = prefix[: lines.start + len(FOOTER)]
     return Header(tuple(stanzas), signed, decode(found[1], "the MAC"), lines.position)
+
+
+def stanzas(prefix: bytes) -> tuple[Stanza, ...]:
+    """The recipients of a file, armored or not; none where its beginning does not hold them."""
+    try:
+        return parse(armor.beginning(prefix) if armor.is_armor(prefix) else prefix).stanzas
+    except FormatError:
+        return ()
 
 
 class _Lines:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who an age file is for, and who opens it: X25519 keys and passphrases.
+"""Who an age file is for, and who opens it: X25519 keys and passphrases. ssh.py has SSH keys.
 
 X25519   -> X25519 SHARE         SHARE: the public key of a fresh secret one
          wrap key = HKDF-SHA-256(ikm = X25519(secret, recipient), salt = SHARE || recipient,
@@ -16,6 +16,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn, Protocol
 
 import warpcipher as wc
 
@@ -37,29 +38,47 @@ WORK_FACTOR = 18
 MOST_WORK = 22
 """Of what is read, as age itself does: 4 GiB."""
 
-# The beginnings of keys of other kinds, and what they are.
-_OTHERS = (
-    ("AGE-SECRET-KEY-PQ-", "a post-quantum identity"),
+_NOT_TAKEN = "is not taken: X25519 keys, SSH keys and passphrases are"
+
+# The beginnings of keys of other kinds, and what they are. Bech32 has no 1 in its data, so that no
+# X25519 recipient begins like one of these by chance.
+_OTHER_RECIPIENTS = (
     ("age1pq1", "a post-quantum recipient"),
-    ("AGE-PLUGIN-", "an identity of a plugin of age"),
-    ("age1tag", "a recipient of a hardware token"),
-    ("ssh-", "an SSH key"),
+    ("age1tag1", "a recipient of a hardware token"),
+    ("age1tagpq1", "a recipient of a hardware token"),
     ("github:", "a user of GitHub"),
+)
+_OTHER_IDENTITIES = (
+    ("AGE-SECRET-KEY-PQ-1", "a post-quantum identity"),
+    ("AGE-PLUGIN-", "an identity of a plugin of age"),
 )
 
 
 def _refuse_others(text: str) -> None:
-    for beginning, what in _OTHERS:
+    for beginning, what in (*_OTHER_RECIPIENTS, *_OTHER_IDENTITIES):
         if text.startswith(beginning):
-            raise ValueError(f"{what} is not taken: X25519 keys and passphrases are")
+            raise ValueError(f"{what} {_NOT_TAKEN}")
     if re.match(r"age1[a-z0-9]+1", text):
-        raise ValueError(
-            "a recipient of a plugin of age is not taken: X25519 keys and passphrases are"
-        )
+        raise ValueError(f"a recipient of a plugin of age {_NOT_TAKEN}")
+    if text.startswith(("ssh-", "ecdsa-", "sk-")):
+        raise ValueError("an SSH public key was given for a key of age")
 
 
-def _take(stanza: Stanza, key: bytes) -> bytes | None:
-    """The file key in a stanza's body; None where the key opens it not."""
+def _decoded(text: str, prefix: str, refusal: str, expected: str) -> bytes:
+    """The 32 bytes of a key's text, which is in the case of its prefix. Raises ValueError."""
+    found, data = "", b""
+    if text.startswith(f"{prefix}1"):
+        try:
+            found, data = bech32.decode(text)
+        except ValueError as error:
+            raise ValueError(f"{refusal}: {error}") from None
+    if found != prefix.lower() or len(data) != curve25519.KEY_SIZE:
+        raise ValueError(f"{refusal}: {expected}")
+    return data
+
+
+def take(stanza: Stanza, key: bytes) -> bytes | None:
+    """The file key in a stanza's body; None where the key does not open it."""
     if len(stanza.body) != WRAPPED_SIZE:
         raise FormatError(
             f"malformed header: the body of {stanza.type} has {len(stanza.body)} bytes, expected "
@@ -86,14 +105,11 @@ class Recipient:
         """From text such as age1... Raises ValueError."""
         _refuse_others(text)
         if text.upper().startswith(IDENTITY_PREFIX.upper()):
-            raise ValueError("an identity was given for a recipient: it is secret")
-        try:
-            prefix, data = bech32.decode(text)
-        except ValueError as error:
-            raise ValueError(f"no recipient of age: {error}") from None
-        if prefix != RECIPIENT_PREFIX or len(data) != curve25519.KEY_SIZE or text != text.lower():
-            raise ValueError("no recipient of age: expected age1 and 58 lower-case characters")
-        return cls(data)
+            raise ValueError(
+                "an identity was given for a recipient: it is secret, and its recipient is age1..."
+            )
+        expected = "expected age1 and 58 lower-case characters"
+        return cls(_decoded(text, RECIPIENT_PREFIX, "no recipient of age", expected))
 
     def __str__(self) -> str:
         return bech32.encode(RECIPIENT_PREFIX, self.public)
@@ -131,15 +147,12 @@ class Identity(Uncopied):
     def parse(cls, text: str) -> Identity:
         """From text such as AGE-SECRET-KEY-1... Raises ValueError, which shows nothing of it."""
         _refuse_others(text)
-        try:
-            prefix, data = bech32.decode(text)
-        except ValueError as error:
-            raise ValueError(f"no identity of age: {error}") from None
-        if prefix != IDENTITY_PREFIX or len(data) != curve25519.KEY_SIZE or text != text.upper():
+        if text.startswith("age1"):
             raise ValueError(
-                "no identity of age: expected AGE-SECRET-KEY-1 and 58 upper-case characters"
+                "a recipient was given for an identity: it is public, and opens nothing"
             )
-        return cls(data)
+        expected = "expected AGE-SECRET-KEY-1 and 58 upper-case characters"
+        return cls(_decoded(text, IDENTITY_PREFIX.upper(), "no identity of age", expected))
 
     def to_text(self) -> str:
         """AGE-SECRET-KEY-1...: guard it."""
@@ -172,7 +185,7 @@ class Identity(Uncopied):
                 shared = curve25519.exchange(self.secret, share)
             except ValueError as error:
                 raise FormatError(f"malformed header: a share of X25519: {error}") from None
-            file_key = _take(stanza, _x25519_key(shared, share, public))
+            file_key = take(stanza, _x25519_key(shared, share, public))
             if file_key is not None:
                 return file_key
         return None
@@ -236,15 +249,50 @@ class Passphrase(Uncopied):
                 f"the work factor of scrypt is {log_n}, and at most {self.most_work} is taken: "
                 f"the file asks for 2^{log_n} KiB of memory"
             )
-        return _take(stanza, self._key(salt, log_n))
+        return take(stanza, self._key(salt, log_n))
 
 
-Identities = Sequence["Identity | Passphrase"]
+@dataclass(frozen=True)
+class OtherIdentity:
+    """An identity of a kind that is not taken: it opens nothing, and those beside it do.
+
+    reason: what it is, and what is taken.
+    """
+
+    reason: str
+
+    @classmethod
+    def find(cls, text: str) -> OtherIdentity | None:
+        """The one that a line of a file of identities is; None for any other line."""
+        for beginning, what in _OTHER_IDENTITIES:
+            if text.startswith(beginning):
+                return cls(f"{what} {_NOT_TAKEN}")
+        return None
+
+    def wrap(self, file_key: bytes) -> NoReturn:
+        """Raises ValueError: a file that left it out would not be for all who were named."""
+        raise ValueError(self.reason)
+
+    def unwrap(self, stanzas: Sequence[Stanza]) -> None:
+        """None: it opens nothing."""
+
+
+class Opener(Protocol):
+    """An identity or a passphrase."""
+
+    def unwrap(self, stanzas: Sequence[Stanza], /) -> bytes | None:
+        """The file key; None where no stanza is for it. Raises FormatError."""
+
+
+Identities = Sequence[Opener]
 
 
 def unwrap(stanzas: Sequence[Stanza], identities: Identities) -> bytes:
     """The file key. Raises FormatError for a header that no age file has, InvalidTag where none of
-    the identities opens it."""
+    the identities opens it, ValueError where none is of a kind that is taken."""
+    others = [one for one in identities if isinstance(one, OtherIdentity)]
+    if len(others) == len(identities):
+        raise ValueError(others[0].reason)
     kinds = [stanza.type for stanza in stanzas]
     if "scrypt" in kinds and len(kinds) > 1:
         raise FormatError("malformed header: a passphrase (scrypt) goes with no other recipient")
@@ -257,12 +305,18 @@ def unwrap(stanzas: Sequence[Stanza], identities: Identities) -> bytes:
 
 def _refusal(stanzas: Sequence[Stanza], identities: Identities) -> str:
     """Why nothing that was given opens the file."""
-    tried = [identity for identity in identities if isinstance(identity, Identity)]
+    others = {one.reason for one in identities if isinstance(one, OtherIdentity)}
+    phrases = [one for one in identities if isinstance(one, Passphrase)]
+    count = sum(not isinstance(one, (OtherIdentity, Passphrase)) for one in identities)
     if any(stanza.type == "scrypt" for stanza in stanzas):
-        if len(tried) == len(identities):
+        if not phrases:
             return "the file was encrypted with a passphrase: give it"
         return "wrong key: the passphrase is another, or the header is damaged"
-    if not tried:
+    if not count:
         return f"the file has no passphrase, it is for {told(stanzas)}: give an identity"
-    given = "the identity opens" if len(tried) == 1 else f"the {len(tried)} identities open"
-    return f"wrong key: {given} nothing; the file is for {told(stanzas)}, or its header is damaged"
+    given = "the identity opens" if count == 1 else f"the {count} identities open"
+    left_out = "".join(f"; {reason}" for reason in sorted(others))
+    return (
+        f"wrong key: {given} nothing; the file is for {told(stanzas)}, or its header is damaged"
+        f"{left_out}"
+    )
