@@ -186,7 +186,8 @@ class Settings:
                 if listed is None
                 else f"{shown(listed)} names no file"
             )
-        if decrypts and not (settings.people or settings.key):
+        takes_age = decrypts and settings.format_name in ("auto", "age")
+        if takes_age and not (settings.people or settings.key):
             settings.people = recipients.without_key(settings.paths)
         settings._check()
         return settings
