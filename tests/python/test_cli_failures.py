@@ -108,8 +108,9 @@ def test_sigkill_never_leaves_the_final_name(tmp_path: Path) -> None:
     (leftover,) = temporaries(tmp_path)
     assert leftover.stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "out").read_bytes() == b"precious"
-    run("encrypt", "--force", "--key", "key", "key", "-o", "out", cwd=tmp_path)
-    assert names(tmp_path) == {"key", "out", leftover.name}
+    (tmp_path / "a").write_bytes(b"text")
+    run("encrypt", "--force", "--key", "key", "a", "-o", "out", cwd=tmp_path)
+    assert names(tmp_path) == {"key", "a", "out", leftover.name}
 
 
 @pytest.mark.parametrize("size", [(1 << 20) - 10, 30 << 20])
@@ -262,8 +263,8 @@ def test_unreadable_input_and_folder(tmp_path: Path) -> None:
 
     try:
         assert refuse_with("a") == b"warpcipher: a: Permission denied\n"
-        locked = refuse_with("key", "-o", "locked/")
-        assert locked == b"warpcipher: locked/key.cobblestone: Permission denied\n"
+        locked = refuse_with("tree/b", "-o", "locked/")
+        assert locked == b"warpcipher: locked/b.cobblestone: Permission denied\n"
         assert refuse_with("tree") == (
             b"warpcipher: tree/sub: Permission denied\nwarpcipher: 1 file done, 1 failed\n"
         )
