@@ -7,6 +7,7 @@
 #include "errors.hpp"
 #include "gil.hpp"
 #include "mode/algorithm.hpp"
+#include "mode/ccm.hpp"
 #include "new_bytes.hpp"
 #include "run_one.hpp"
 
@@ -15,7 +16,6 @@ namespace nb = nanobind;
 namespace warpcipher::python {
 namespace {
 
-constexpr std::size_t tag_len = full_tag_len;
 
 // What one class takes, and its words of refusal: pyca/cryptography's.
 struct Kind {
@@ -48,6 +48,16 @@ constexpr Kind aes_gcm_siv{"AESGCMSIV",
                            gcm_siv_nonce_len,
                            "Nonce must be 12 bytes long"};
 
+constexpr Kind aes_ccm{"AESCCM",
+                       [](std::size_t bits) -> std::string {
+                         if (bits != 128 && bits != 192 && bits != 256) return {};
+                         return "aes-" + std::to_string(bits) + "-ccm";
+                       },
+                       "AESCCM key must be 128, 192, or 256 bits.",
+                       Ccm::info.least_iv_len,
+                       Ccm::info.most_iv_len,
+                       "Nonce must be between 7 and 13 bytes"};
+
 constexpr Kind chacha20_poly1305{"ChaCha20Poly1305",
                                  [](std::size_t bits) -> std::string { return bits == 256 ? "chacha20-poly1305" : ""; },
                                  "ChaCha20Poly1305 key must be 32 bytes.",
@@ -65,7 +75,8 @@ constexpr Kind xchacha20_poly1305{
 
 class Aead {
  public:
-  Aead(const Kind& kind, nb::handle key, std::string engine) : kind_(kind), engine_(std::move(engine)) {
+  Aead(const Kind& kind, nb::handle key, std::string engine, std::size_t tag_len = full_tag_len)
+      : kind_(kind), engine_(std::move(engine)), tag_len_(tag_len) {
     const Operand bytes(key, "key", Operand::Use::read);
     const std::string name = kind.algorithm(8 * bytes.size());
     if (name.empty()) throw nb::value_error(kind.wrong_key);
@@ -79,7 +90,7 @@ class Aead {
     if (!is_plain(data)) return through_arrays(direction, nonce, data, aad, nb::none());
     const Operand in(data, "data", Operand::Use::read);
     const Operand aad_bytes(aad, "associated_data", Operand::Use::read_or_none);
-    const Request request{*key_, direction, Padding::none, tag_len};
+    const Request request{*key_, direction, Padding::none, tag_len_};
     const std::size_t size = output_len(request, in.size());
     nb::object result = new_bytes(size);
     run_one(make_message(request, in, bytes_of(result), size, nonce_bytes, aad_bytes), engine_, nullptr, host_device);
@@ -94,7 +105,7 @@ class Aead {
     const Operand in(data, "data", Operand::Use::read);
     const Operand out(buf, "buf", Operand::Use::write);
     const Operand aad_bytes(aad, "associated_data", Operand::Use::read_or_none);
-    const Request request{*key_, direction, Padding::none, tag_len};
+    const Request request{*key_, direction, Padding::none, tag_len_};
     const std::size_t size = output_len(request, in.size());
     if (out.size() != size) throw nb::value_error(("buffer must be " + std::to_string(size) + " bytes").c_str());
     run_one(make_message(request, in, out.data(), size, nonce_bytes, aad_bytes), engine_, nullptr, host_device);
@@ -128,7 +139,7 @@ class Aead {
     const nb::module_ later = nb::module_::import_("warpcipher._later");  // imported with the package
     return sheltered([&] {
       const nb::object arrays = later.attr("load")("arrays");
-      return arrays.attr("aead_crypt")(key_object_, direction == Direction::decrypt, engine_, nonce, data, aad, buf);
+      return arrays.attr("aead_crypt")(key_object_, direction == Direction::decrypt, engine_, nonce, data, aad, buf, tag_len_);
     });
   }
 
@@ -136,14 +147,27 @@ class Aead {
   nb::object key_object_;
   const Key* key_;
   std::string engine_;
+  std::size_t tag_len_;
 };
 
 // A class of its own for Python.
 template <const Kind& Which>
 class AeadOf : public Aead {
  public:
-  AeadOf(nb::handle key, std::string engine) : Aead(Which, key, std::move(engine)) {}
+  AeadOf(nb::handle key, std::string engine, std::size_t tag_len = full_tag_len)
+      : Aead(Which, key, std::move(engine), tag_len) {}
 };
+
+// pyca/cryptography's constructor, and its words of refusal.
+void init_ccm(AeadOf<aes_ccm>* self, nb::handle key, nb::handle tag_length, std::string engine) {
+  if (!PyLong_Check(tag_length.ptr())) throw_type_error("tag_length must be an integer");
+  const long len = PyLong_AsLong(tag_length.ptr());
+  if (len == -1 && PyErr_Occurred() != nullptr) PyErr_Clear();
+  if (len < 0 || len > 16 || (ccm_tag_lens & tag_len_bit(static_cast<std::size_t>(len))) == 0) {
+    throw nb::value_error("Invalid tag_length");
+  }
+  new (self) AeadOf<aes_ccm>(key, std::move(engine), static_cast<std::size_t>(len));
+}
 
 nb::object random_key(long bits) {
   const nb::module_ os = nb::module_::import_("os");
@@ -170,14 +194,22 @@ nb::object generate_key(nb::handle bit_length) {
 template <const Kind& Which>
 nb::class_<AeadOf<Which>> bind(nb::module_& m, const std::string& description, const std::string& nonce_rule) {
   using Class = AeadOf<Which>;
-  return nb::class_<Class>(
-             m, Which.class_name,
-             (description +
+  nb::class_<Class> type(
+      m, Which.class_name,
+      (description +
               " engine: \"auto\" or a name of warpcipher.engines().\n"
               "data may be bytes-like, for bytes, or an array, for an array of its library on its device.")
-                 .c_str())
-      .def(nb::init<nb::handle, std::string>(), nb::arg("key").none(), nb::kw_only(), nb::arg("engine") = "auto",
-           nb::sig("def __init__(self, key: typing_extensions.Buffer, *, engine: str = 'auto') -> None"))
+                 .c_str());
+  if constexpr (&Which == &aes_ccm) {
+    type.def("__init__", &init_ccm, nb::arg("key").none(), nb::arg("tag_length").none() = full_tag_len, nb::kw_only(),
+             nb::arg("engine") = "auto",
+             nb::sig("def __init__(self, key: typing_extensions.Buffer, tag_length: int = 16, *, engine: str = 'auto') "
+                     "-> None"));
+  } else {
+    type.def(nb::init<nb::handle, std::string>(), nb::arg("key").none(), nb::kw_only(), nb::arg("engine") = "auto",
+             nb::sig("def __init__(self, key: typing_extensions.Buffer, *, engine: str = 'auto') -> None"));
+  }
+  return type
       .def(
           "encrypt",
           [](const Class& self, nb::handle nonce, nb::handle data, nb::handle aad) {
@@ -252,6 +284,12 @@ void bind_aead(nb::module_& m) {
   const std::string form = ": ciphertexts are ciphertext || 16-byte tag.\n\n";
   bind_aes<aes_gcm>(m, "AES-GCM (SP 800-38D)" + interface + "AESGCM" + form + "key: 16, 24 or 32 bytes.",
                     "The nonce, 8 to 128 bytes, 12 by custom, must never be used twice with one key.",
+                    "A random key of 128, 192 or 256 bits, from the operating system.");
+  bind_aes<aes_ccm>(m,
+                    "AES-CCM (SP 800-38C)" + interface + "AESCCM" + ": ciphertexts are ciphertext || tag.\n\n" +
+                        "key: 16, 24 or 32 bytes. tag_length: 4, 6, 8, 10, 12, 14 or 16.",
+                    "The nonce, 7 to 13 bytes, must never be used twice with one key. A text has fewer than "
+                    "2^(8 (15 - len(nonce))) bytes: 16 MiB with 12.",
                     "A random key of 128, 192 or 256 bits, from the operating system.");
   bind_aes<aes_gcm_siv>(m, "AES-GCM-SIV (RFC 8452)" + interface + "AESGCMSIV" + form + "key: 16 or 32 bytes.",
                         "The nonce has 12 bytes. One that is used twice with one key reveals only whether nonce, text "

@@ -4,7 +4,7 @@ from typing import final, overload
 
 from ._types import ArrayT, Buffer, Data
 
-__all__ = ["AESGCM", "AESGCMSIV", "ChaCha20Poly1305", "XChaCha20Poly1305"]
+__all__ = ["AESCCM", "AESGCM", "AESGCMSIV", "ChaCha20Poly1305", "XChaCha20Poly1305"]
 
 # What the classes share. It is of types alone: they have no common base.
 class _Methods:
@@ -23,6 +23,14 @@ class _Methods:
     def decrypt_into(
         self, nonce: Buffer, data: Data, associated_data: Buffer | None, buf: Data
     ) -> int: ...
+
+@final
+class AESCCM(_Methods):
+    def __init__(
+        self, key: Buffer, tag_length: int = 16, *, engine: str = "auto"
+    ) -> None: ...
+    @staticmethod
+    def generate_key(bit_length: int) -> bytes: ...
 
 @final
 class AESGCM(_Methods):

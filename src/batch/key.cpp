@@ -26,7 +26,7 @@ Key::Key(const Algorithm& algorithm, std::span<const std::uint8_t> bytes) : algo
                                               std::to_string(algorithm.key_len()) + " bytes, got " +
                                               std::to_string(bytes.size()));
   }
-  if (algorithm.mode.id == Mode::xts) {
+  if (algorithm.mode.two_keys) {
     const std::size_t half = bytes.size() / 2;
     if (equal_constant_time(bytes.data(), bytes.data() + half, half)) {
       throw Error(Status::invalid_argument,

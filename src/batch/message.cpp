@@ -66,8 +66,10 @@ class Check {
            (mode.id == Mode::stream ? " (a counter of 4 bytes, little-endian, and a nonce of 12)" : "") + ", got " +
            (m_.iv_len ? bytes(m_.iv_len) : "none"));
     }
-    if (mode.iv == IvRule::any && m_.iv_len == 0) {
-      fail(name() + " takes an IV (nonce) of one byte or more, usually 12, got none");
+    if (mode.iv == IvRule::any && (m_.iv_len < mode.least_iv_len || m_.iv_len > mode.most_iv_len)) {
+      const std::string most = mode.most_iv_len == SIZE_MAX ? " byte or more" : " to " + bytes(mode.most_iv_len);
+      fail(name() + " takes an IV (nonce) of " + std::to_string(mode.least_iv_len) + most + ", usually " +
+           std::to_string(needed) + ", got " + (m_.iv_len != 0 ? bytes(m_.iv_len) : "none"));
     }
   }
 
@@ -86,11 +88,13 @@ class Check {
       fail(name() + " with PKCS#7 padding decrypts at least " + bytes(block) + ", got 0");
     }
     const ModeInfo& mode = algorithm.mode;
-    if (mode.id == Mode::xts && (m_.in_len < mode.least_text_len || m_.in_len > mode.most_text_len)) {
-      fail(name() + " takes a data unit of 16 to " + bytes(mode.most_text_len) + ", got " + bytes(m_.in_len));
+    if (mode.least_text_len != 0 && (m_.in_len < mode.least_text_len || m_.in_len > mode.most_text_len)) {
+      fail(name() + " takes a data unit of " + std::to_string(mode.least_text_len) + " to " + bytes(mode.most_text_len) + ", got " + bytes(m_.in_len));
     }
-    if (m_.in_len > mode.most_text_len) {
-      fail(name() + " takes at most " + bytes(mode.most_text_len) + ", got " + bytes(m_.in_len));
+    const std::uint64_t most = mode.most_text_len_with(m_.iv_len);
+    if (m_.in_len > most) {
+      const std::string nonce = most == mode.most_text_len ? "" : " with a nonce of " + bytes(m_.iv_len);
+      fail(name() + " takes at most " + bytes(most) + nonce + ", got " + bytes(m_.in_len));
     }
     if (mode.id == Mode::stream && m_.in_len > key_stream_left(m_.iv)) {
       fail(name() + " has a counter of 32 bits that does not wrap: from " + std::to_string(load_le32(m_.iv)) +
@@ -108,7 +112,7 @@ class Check {
       return;
     }
     if (!m_.algorithm().takes_tag_len(m_.tag_len)) {
-      fail(name() + " takes a tag of " + std::string(tag_lens_text(m_.algorithm())) + " bytes, got " +
+      fail(name() + " takes a tag of " + tag_lens_text(m_.algorithm()) + " bytes, got " +
            bytes(m_.tag_len));
     }
     const std::uint64_t most_aad_len = m_.algorithm().mode.most_aad_len;
@@ -159,7 +163,8 @@ bool is_plainly_right(const Message& m) {
   bool wrong = m.padding != Padding::none;
   wrong |= (len < mode.least_text_len) | (len > mode.most_text_len) | (m.aad_len > mode.most_aad_len);
   wrong |= (in == 0) | (out == 0) | ((m.iv == nullptr) & (m.iv_len != 0)) | ((m.aad == nullptr) & (m.aad_len != 0));
-  wrong |= (m.iv_len != algorithm.iv_len) & ((mode.iv != IvRule::any) | (m.iv_len == 0));
+  wrong |= (m.iv_len != algorithm.iv_len) &
+           ((mode.iv != IvRule::any) | (m.iv_len < mode.least_iv_len) | (m.iv_len > mode.most_iv_len));
   wrong |= mode.whole_blocks & ((len & (block - 1)) != 0);
   wrong |= (len > most_buffer_len) | (m.out_len < len) | (m.tag_len > 16);
   wrong |= (m.out_len > most_buffer_len) | (m.iv_len > most_buffer_len) | (m.aad_len > most_buffer_len);
@@ -169,7 +174,7 @@ bool is_plainly_right(const Message& m) {
   wrong |= (m.aad_len + m.tag_len != 0) & !aead;
   wrong |= aead & ((tag == 0) | ((mode.tag_lens >> (m.tag_len & 31) & 1) == 0));
   wrong |= aead & (((tag < in + len) & (in < tag + m.tag_len)) | ((tag < out + len) & (out < tag + m.tag_len)));
-  if (wrong) return false;
+  if (wrong || len > mode.most_text_len_with(m.iv_len)) return false;
   return mode.id != Mode::stream || len <= key_stream_left(m.iv);
 }
 

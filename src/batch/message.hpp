@@ -76,7 +76,7 @@ struct Message {
   // the short block that ciphertext stealing makes.
   std::size_t units() const {
     const int log = std::countr_zero(algorithm().unit_len());  // 1, 8, 16 or 64: a division is slow
-    if (algorithm().mode.id == Mode::xts) return in_len >> log;
+    if (algorithm().mode.two_keys) return in_len >> log;
     return (output_len() + algorithm().unit_len() - 1) >> log;
   }
 };

@@ -16,6 +16,7 @@ struct CipherInfo {
   std::string_view name;
   std::size_t key_len;    // bytes; DES keys count their parity bits, which are ignored
   std::size_t block_len;  // bytes; of a stream cipher: key stream that one call makes
+  std::size_t nonce_len = 0;  // of a stream cipher
 };
 
 inline constexpr std::array<CipherInfo, 6> cipher_list{{
@@ -28,8 +29,8 @@ inline constexpr std::array<CipherInfo, 6> cipher_list{{
 }};
 
 inline constexpr std::array<CipherInfo, 2> stream_cipher_list{{
-    {CipherId::chacha20, "chacha20", 32, 64},    // RFC 8439
-    {CipherId::xchacha20, "xchacha20", 32, 64},  // draft-irtf-cfrg-xchacha-03: ChaCha20 with nonces of 24 bytes
+    {CipherId::chacha20, "chacha20", 32, 64, 12},    // RFC 8439
+    {CipherId::xchacha20, "xchacha20", 32, 64, 24},  // draft-irtf-cfrg-xchacha-03: ChaCha20 with nonces of 24 bytes
 }};
 
 inline constexpr std::size_t cipher_count = cipher_list.size() + stream_cipher_list.size();

@@ -29,7 +29,7 @@ class Engine {
 
   // False for an algorithm that this engine cannot run, at all or here; run() then throws Error{engine_unavailable} and
   // says what is missing. Dispatch gives a device engine no message of it.
-  virtual bool offers(const Algorithm&) const { return true; }
+  virtual bool offers(const Algorithm&) const = 0;
 
   // Empty when the engine can run here, else why it cannot and what to do about it. Checks once; later calls are cheap.
   virtual const std::string& unavailable_reason() const = 0;

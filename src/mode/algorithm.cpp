@@ -17,33 +17,20 @@ namespace {
 
 constexpr std::size_t longest_name = 64;  // what is longer is no name, and is neither compared nor repeated
 
-// 64-bit blocks have the five modes of SP 800-38A that need no 128-bit counter; XTS is defined for AES-128 and AES-256
-// alone (IEEE 1619, section 5.1), GCM-SIV too (RFC 8452, section 4). XChaCha20 is offered as an AEAD only.
+// 64-bit blocks have the five modes of SP 800-38A that need no 128-bit counter. XChaCha20 is offered as an AEAD only.
 bool is_defined(const CipherInfo& cipher, const ModeInfo& mode) {
   if (mode.id == Mode::stream) return cipher.id == CipherId::chacha20;
   if (mode.id == Mode::poly1305 || is_stream_cipher(cipher.id)) {
     return mode.id == Mode::poly1305 && is_stream_cipher(cipher.id);
   }
-  if (mode.id == Mode::xts || mode.id == Mode::gcm_siv) {
-    return cipher.id == CipherId::aes_128 || cipher.id == CipherId::aes_256;
-  }
+  if (mode.no_key_192 && cipher.id == CipherId::aes_192) return false;
   return cipher.block_len == 16 || mode.any_block_len;
 }
 
 std::size_t iv_len_of(const CipherInfo& cipher, const ModeInfo& mode) {
-  switch (mode.iv) {
-    case IvRule::none:
-      return 0;
-    case IvRule::block:
-      return cipher.block_len;
-    case IvRule::any:
-      return gcm_plain_iv_len;
-    case IvRule::fixed:
-      break;
-  }
-  if (mode.id == Mode::stream) return chacha_iv_len;
-  if (mode.id == Mode::gcm_siv) return gcm_siv_nonce_len;
-  return cipher.id == CipherId::xchacha20 ? xchacha_nonce_len : chacha_nonce_len;
+  if (mode.iv == IvRule::none) return 0;
+  if (mode.iv == IvRule::block) return cipher.block_len;
+  return mode.iv_len != 0 ? mode.iv_len : cipher.nonce_len;
 }
 
 struct List {
@@ -109,6 +96,16 @@ std::string hint(const std::string& given) {
 }
 
 }  // namespace
+
+std::string tag_lens_text(const Algorithm& algorithm) {
+  std::string text;
+  for (std::size_t len = 0; len <= full_tag_len; ++len) {
+    if (!algorithm.takes_tag_len(len)) continue;
+    const bool is_last = algorithm.mode.tag_lens >> len == 1;
+    text += (text.empty() ? "" : is_last ? " or " : ", ") + std::to_string(len);
+  }
+  return text;
+}
 
 std::span<const Algorithm> algorithms() { return list().entries; }
 

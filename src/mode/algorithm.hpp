@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "cipher/list.hpp"
@@ -21,26 +22,24 @@ struct Algorithm {
   std::size_t iv_len;  // bytes of IV that it takes; the usual length where it takes any
 
   // Bytes of key that a caller gives: XTS takes two keys of the cipher (IEEE 1619, section 5.1).
-  constexpr std::size_t key_len() const { return mode.id == Mode::xts ? 2 * cipher.key_len : cipher.key_len; }
+  constexpr std::size_t key_len() const { return mode.two_keys ? 2 * cipher.key_len : cipher.key_len; }
   constexpr std::size_t block_len() const { return cipher.block_len; }
   constexpr bool is_aead() const { return mode.tag_lens != 0; }
   constexpr bool takes_tag_len(std::size_t len) const { return (mode.tag_lens & tag_len_bit(len)) != 0; }
-  constexpr bool takes_padding() const { return mode.id == Mode::ecb || mode.id == Mode::cbc; }
+  constexpr bool takes_padding() const { return mode.takes_padding; }
   constexpr bool parallel(Direction direction) const {
     return direction == Direction::encrypt ? mode.parallel_encrypt : mode.parallel_decrypt;
   }
   // Whether that direction runs the cipher backwards.
   constexpr bool inverse(Direction direction) const {
-    return direction == Direction::decrypt && (mode.id == Mode::ecb || mode.id == Mode::cbc || mode.id == Mode::xts);
+    return direction == Direction::decrypt && mode.inverts;
   }
   // The piece of text that one cipher call covers: a block, or a byte in CFB8.
-  constexpr std::size_t unit_len() const { return mode.id == Mode::cfb8 ? 1 : cipher.block_len; }
+  constexpr std::size_t unit_len() const { return mode.by_byte ? 1 : cipher.block_len; }
 };
 
-// The lengths of tag that an AEAD takes, for errors: "4, 8 or 12 to 16".
-constexpr std::string_view tag_lens_text(const Algorithm& algorithm) {
-  return algorithm.mode.tag_lens == gcm_tag_lens ? "4, 8 or 12 to 16" : "16";
-}
+// The lengths of tag that an AEAD takes, for errors: "4, 8, 12, 13, 14, 15 or 16".
+std::string tag_lens_text(const Algorithm& algorithm);
 
 // All algorithms, in a fixed order: ciphers outside, modes inside.
 std::span<const Algorithm> algorithms();

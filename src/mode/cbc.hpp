@@ -16,7 +16,10 @@ struct Cbc {
                                  .whole_blocks = true,
                                  .iv = IvRule::block,
                                  .parallel_encrypt = false,
-                                 .parallel_decrypt = true};
+                                 .parallel_decrypt = true,
+                                 .takes_padding = true,
+                                 .inverts = true,
+                                 .reads_previous_block = true};
 
   template <class C>
   static void encrypt(const C& cipher, const ModeInput& m) {

@@ -18,7 +18,8 @@ struct Cfb {
                                  .whole_blocks = false,
                                  .iv = IvRule::block,
                                  .parallel_encrypt = false,
-                                 .parallel_decrypt = true};
+                                 .parallel_decrypt = true,
+                                 .reads_previous_block = true};
 
   template <class C>
   static void encrypt(const C& cipher, const ModeInput& m) {

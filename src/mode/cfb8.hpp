@@ -15,7 +15,9 @@ struct Cfb8 {
                                  .whole_blocks = false,
                                  .iv = IvRule::block,
                                  .parallel_encrypt = false,
-                                 .parallel_decrypt = true};
+                                 .parallel_decrypt = true,
+                                 .reads_previous_block = true,
+                                 .by_byte = true};
 
   template <class C>
   static void encrypt(const C& cipher, const ModeInput& m) {

@@ -13,7 +13,9 @@ struct Ecb {
                                  .whole_blocks = true,
                                  .iv = IvRule::none,
                                  .parallel_encrypt = true,
-                                 .parallel_decrypt = true};
+                                 .parallel_decrypt = true,
+                                 .takes_padding = true,
+                                 .inverts = true};
 
   template <class C>
   static void encrypt(const C& cipher, const ModeInput& m) {

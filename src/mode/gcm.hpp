@@ -20,7 +20,8 @@ struct Gcm {
                                  .parallel_encrypt = true,
                                  .parallel_decrypt = true,
                                  .tag_lens = gcm_tag_lens,
-                                 .most_text_len = gcm_most_text_len};
+                                 .most_text_len = gcm_most_text_len,
+                                 .iv_len = gcm_plain_iv_len};
 
   // Algorithm 4, section 7.1.
   template <class C>

@@ -23,7 +23,11 @@ struct GcmSiv {
                                  .tag_lens = tag_len_bit(full_tag_len),
                                  .most_text_len = gcm_siv_most_len,
                                  .most_aad_len = gcm_siv_most_len,
-                                 .nonces_may_repeat = true};
+                                 .nonces_may_repeat = true,
+                                 .iv_len = gcm_siv_nonce_len,
+                                 .no_key_192 = true,
+                                 .is_cut = false,
+                                 .hashes_plaintext = true};
 
   // The keys of one nonce.
   struct Keys {

@@ -22,6 +22,11 @@ constexpr bool is_gcm_tag_len(std::size_t len) { return (gcm_tag_lens & tag_len_
 // Section 7.1, step 2: an IV of 96 bits is J0 but for its last word. All others are hashed.
 inline constexpr std::size_t gcm_plain_iv_len = 12;
 
+// SP 800-38C, section A.1: lengths of tags; the nonce and the length of the text have 15 bytes together.
+inline constexpr std::uint32_t ccm_tag_lens = tag_len_bit(4) | tag_len_bit(6) | tag_len_bit(8) | tag_len_bit(10) |
+                                              tag_len_bit(12) | tag_len_bit(14) | tag_len_bit(16);
+inline constexpr std::size_t ccm_lengths_len = 15;
+
 // RFC 8452, section 6: text and additional data of at most 2^36 bytes. Section 4: nonces of 96 bits.
 inline constexpr std::uint64_t gcm_siv_most_len = std::uint64_t{1} << 36;
 inline constexpr std::size_t gcm_siv_nonce_len = 12;

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "mode/cbc.hpp"
+#include "mode/ccm.hpp"
 #include "mode/cfb.hpp"
 #include "mode/cfb8.hpp"
 #include "mode/ctr.hpp"
@@ -18,6 +19,6 @@
 
 namespace warpcipher {
 
-using Modes = std::tuple<Ecb, Cbc, Cfb, Cfb8, Ofb, Ctr, Gcm, Xts, GcmSiv, KeyStream, Poly1305>;
+using Modes = std::tuple<Ecb, Cbc, Cfb, Cfb8, Ofb, Ctr, Gcm, Xts, GcmSiv, KeyStream, Poly1305, Ccm>;
 
 }  // namespace warpcipher

@@ -22,8 +22,8 @@
 
 namespace warpcipher {
 
-enum class Mode : std::uint8_t { ecb, cbc, cfb, cfb8, ofb, ctr, gcm, xts, gcm_siv, stream, poly1305 };
-inline constexpr std::size_t mode_count = 11;
+enum class Mode : std::uint8_t { ecb, cbc, cfb, cfb8, ofb, ctr, gcm, xts, gcm_siv, stream, poly1305, ccm };
+inline constexpr std::size_t mode_count = 12;
 
 enum class Direction : std::uint8_t { encrypt, decrypt };
 
@@ -34,10 +34,11 @@ enum class IvRule : std::uint8_t {
   fixed,  // exactly Algorithm::iv_len bytes, which are not a block
 };
 
+// All that checks, plans and engines branch on. A new mode says it here; engines list the modes that they can run.
 struct ModeInfo {
   Mode id;
   std::string_view name;
-  bool any_block_len;  // defined for 64-bit blocks too, not for 128-bit blocks alone
+  bool any_block_len;  // defined for 64-bit blocks too, not only for 128-bit blocks
   bool whole_blocks;   // the text is a multiple of the block (PKCS#7 padding makes it one)
   IvRule iv;
   bool parallel_encrypt;  // blocks of one message can be encrypted in any order
@@ -47,6 +48,25 @@ struct ModeInfo {
   std::uint64_t most_text_len = UINT64_MAX;
   std::uint64_t most_aad_len = UINT64_MAX;
   bool nonces_may_repeat = false;  // of an AEAD: a repeated nonce reveals no more than whether messages are equal
+  std::size_t iv_len = 0;          // IvRule::fixed: its length, 0 if the cipher says it; IvRule::any: the usual length
+  std::size_t least_iv_len = 1;    // IvRule::any
+  std::size_t most_iv_len = SIZE_MAX;
+  bool takes_padding = false;      // PKCS#7
+  bool no_key_192 = false;         // defined for AES-128 and AES-256 only
+  bool two_keys = false;           // a key is two keys of the cipher, which must differ
+  bool inverts = false;            // decryption runs the cipher backwards
+  bool reads_previous_block = false;  // decryption of a block reads the ciphertext before it
+  bool by_byte = false;               // a call of the cipher covers a byte of text, not a block
+  bool is_cut = true;                 // a long message that is parallel can run as several
+  bool hashes_plaintext = false;      // of an AEAD: encryption needs the tag of the whole text before its first byte
+  bool authenticates_tag_len = false;  // a shorter tag is not the beginning of a longer one
+  std::size_t block_of_lengths = 0;     // the nonce and the text's length share this many bytes
+
+  // Texts of one nonce have at most so many bytes.
+  constexpr std::uint64_t most_text_len_with(std::size_t nonce_len) const {
+    const std::size_t bits = block_of_lengths == 0 ? 64 : 8 * (block_of_lengths - nonce_len);
+    return bits >= 64 ? most_text_len : (std::uint64_t{1} << bits) - 1;
+  }
 };
 
 struct ModeInput {

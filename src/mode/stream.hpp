@@ -25,7 +25,8 @@ struct KeyStream {
                                  .iv = IvRule::fixed,
                                  .parallel_encrypt = true,
                                  .parallel_decrypt = true,
-                                 .most_text_len = chacha_block_len * chacha_most_blocks};
+                                 .most_text_len = chacha_block_len * chacha_most_blocks,
+                                 .iv_len = chacha_iv_len};
 
   template <class C>
   static void encrypt(C& cipher, const ModeInput& m) {

@@ -20,7 +20,10 @@ struct Xts {
                                  .parallel_encrypt = true,
                                  .parallel_decrypt = true,
                                  .least_text_len = xts_least_text_len,
-                                 .most_text_len = xts_most_text_len};
+                                 .most_text_len = xts_most_text_len,
+                                 .no_key_192 = true,
+                                 .two_keys = true,
+                                 .inverts = true};
 
   template <class C>
   static void encrypt(const C& data, const C& tweak, const ModeInput& m) {

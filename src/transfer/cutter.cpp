@@ -26,10 +26,9 @@ void advance_tweak(const Key& key, std::uint8_t* iv, std::uint64_t blocks) {
 
 }  // namespace
 
-// GCM-SIV hashes the whole text before it encrypts any of it.
 bool can_be_cut(const Message& message) {
   const Algorithm& algorithm = message.algorithm();
-  return algorithm.parallel(message.direction) && algorithm.mode.id != Mode::gcm_siv;
+  return algorithm.parallel(message.direction) && algorithm.mode.is_cut;
 }
 
 Cutter::Cutter(const Message& message, std::size_t index) {
@@ -104,9 +103,7 @@ void Cutter::advance(std::size_t len) {
       rest.first_block += static_cast<std::uint32_t>(len / block);
       rest.aad_len = 0;
       break;
-    case Mode::ecb:  // has no chain; the others are never cut
-    case Mode::ofb:
-    case Mode::gcm_siv:
+    default:  // ECB has no chain; the others are never cut
       break;
   }
   rest.in += len;

@@ -95,7 +95,8 @@ Message TransferSlot::on_device(const TransferPiece::Item& item, std::uint8_t* t
   m.in = m.out = memory_ + item.at;
   m.tag = m.tag_len != 0 ? tag : nullptr;
   // The host compares tags, so that the engine need not wait for its own verdict; a part has no verdict of its own.
-  if (m.tag_len != 0) m.tag_len = m.is_part ? item.part->tags->tag_len() : full_tag_len;
+  if (m.is_part) m.tag_len = item.part->tags->tag_len();
+  if (m.tag_len != 0 && !m.is_part && !m.algorithm().mode.authenticates_tag_len) m.tag_len = full_tag_len;
   m.compute_tag = m.tag_len != 0 && m.direction == Direction::decrypt;
   if (m.compute_tag && m.algorithm().mode.id == Mode::gcm_siv) {
     auto& iv = batch_.given_tags.emplace_back();

@@ -21,6 +21,7 @@ class SpoiledEngine final : public Engine {
   std::string_view description() const override { return "wrong on purpose"; }
   Memory memory() const override { return Memory::host; }
   bool constant_time(const Algorithm&) const override { return false; }
+  bool offers(const Algorithm&) const override { return true; }
   const std::string& unavailable_reason() const override {
     static const std::string none;
     return none;

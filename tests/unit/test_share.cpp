@@ -247,6 +247,7 @@ class FailingEngine final : public Engine {
   std::string_view description() const override { return "fails after the work is done"; }
   Memory memory() const override { return Memory::host; }
   bool constant_time(const Algorithm&) const override { return false; }
+  bool offers(const Algorithm&) const override { return true; }
   const std::string& unavailable_reason() const override { return reference_engine().unavailable_reason(); }
   std::vector<std::string> devices() const override { return {}; }
   std::uint32_t tile_units() const override { return 256; }

@@ -83,18 +83,19 @@ def aead_crypt(
     data: Any,
     aad: Buffer | None,
     buf: Any,
+    tag_length: int,
 ) -> Any:
     """`AESGCM`'s methods for whatever is not bytes, bytearray or memoryview."""
     if buf is None:
-        return crypt(key, decrypt, False, engine, data, None, nonce, aad, 16, None)
+        return crypt(key, decrypt, False, engine, data, None, nonce, aad, tag_length, None)
     library, out_library = library_of(data, "data"), library_of(buf, "buf")
     pointer = choose_stream(library, data, None)
     source = library.view(data, "data", pointer, False)
     target = out_library.view(buf, "buf", pointer, True)
-    size = _native.output_size(key, decrypt, False, size_of(source), 16)
+    size = _native.output_size(key, decrypt, False, size_of(source), tag_length)
     if size_of(target) != size:
         raise ValueError(f"buffer must be {size} bytes")
-    return _native.crypt(key, decrypt, False, engine, source, target, nonce, aad, 16, pointer)
+    return _native.crypt(key, decrypt, False, engine, source, target, nonce, aad, tag_length, pointer)
 
 
 def device_column(x: Any, name: str, stream: int, item_size: int) -> Any:

@@ -63,6 +63,26 @@ std::string processor_name() {
 #endif
 }
 
+// The modes that execute.cpp has code for.
+constexpr bool runs_mode(Mode mode) {
+  switch (mode) {
+    case Mode::ecb:
+    case Mode::cbc:
+    case Mode::cfb:
+    case Mode::cfb8:
+    case Mode::ofb:
+    case Mode::ctr:
+    case Mode::gcm:
+    case Mode::xts:
+    case Mode::gcm_siv:
+    case Mode::stream:
+    case Mode::poly1305:
+    case Mode::ccm:
+      return true;
+  }
+  return false;
+}
+
 class CpuEngine final : public Engine {
  public:
   EngineId id() const override { return EngineId::cpu; }
@@ -77,7 +97,7 @@ class CpuEngine final : public Engine {
 
   const std::string& unavailable_reason() const override { return none_; }
 
-  bool offers(const Algorithm& algorithm) const override { return has_aes_ || !is_aes(algorithm.cipher.id); }
+  bool offers(const Algorithm& algorithm) const override { return runs_mode(algorithm.mode.id) && (has_aes_ || !is_aes(algorithm.cipher.id)); }
 
   std::vector<std::string> devices() const override {
     const std::size_t cores = ThreadPool::instance().threads();

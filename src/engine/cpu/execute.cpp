@@ -4,11 +4,14 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "core/error.hpp"
 #include "engine/cpu/aes_gcm.hpp"
 #include "engine/cpu/aes_modes.hpp"
 #include "engine/cpu/aes_serial.hpp"
+#include "engine/cpu/ccm.hpp"
 #include "engine/cpu/chacha.hpp"
 #include "engine/cpu/des_modes.hpp"
 #include "engine/cpu/gcm_siv.hpp"
@@ -107,11 +110,24 @@ void run_chacha_messages(const Plan& plan, std::span<const std::uint32_t> indice
   run_chacha_messages(*cpu::chacha_lanes_list().front(), messages, results);
 }
 
-Status run_aead(const Message& m) {
-  if (m.algorithm().mode.id == Mode::poly1305) return run_chacha_message(m);
-  if (m.algorithm().mode.id == Mode::gcm_siv) return run_gcm_siv_message(m);
+Status run_gcm(const Message& m) {
   AesKey& key = AesKey::of(*m.key);
   return is_own_gcm(m) ? OwnGcm(key).run(m) : run_gcm_message(key, *key.mode(m.direction).borrow(), m);
+}
+
+Status run_aead(const Message& m) {
+  switch (m.algorithm().mode.id) {
+    case Mode::gcm:
+      return run_gcm(m);
+    case Mode::gcm_siv:
+      return run_gcm_siv_message(m);
+    case Mode::ccm:
+      return run_ccm_message(m);
+    case Mode::poly1305:
+      return run_chacha_message(m);
+    default:
+      throw Error(Status::engine_failure, "engine 'cpu' does not run " + std::string(m.algorithm().name));
+  }
 }
 
 // One grain of whole messages.

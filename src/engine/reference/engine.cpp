@@ -90,14 +90,14 @@ bool run_siv(const Key& key, Direction direction, bool compute_tag, const ModeIn
 
 template <class M, class C>
 bool run_mode(const Key& key, Direction direction, bool compute_tag, const ModeInput& input) {
-  if constexpr (M::info.id == Mode::xts) {
+  if constexpr (M::info.two_keys) {
     const std::size_t half = key.size() / 2;
     const C data(key.bytes(), half), tweak(key.bytes() + half, half);
     direction == Direction::encrypt ? M::encrypt(data, tweak, input) : M::decrypt(data, tweak, input);
     return true;
   } else if constexpr (M::info.id == Mode::gcm_siv) {
     return run_siv<M, C>(key, direction, compute_tag, input);
-  } else if constexpr (M::info.id == Mode::gcm) {
+  } else if constexpr (M::info.tag_lens != 0) {
     const C cipher(key.bytes(), key.size());
     if (direction == Direction::decrypt && !compute_tag) return M::decrypt(cipher, input);
     direction == Direction::encrypt ? M::encrypt(cipher, input) : M::decrypt_unchecked(cipher, input);
@@ -177,6 +177,7 @@ class ReferenceEngine final : public Engine {
   std::string_view description() const override { return "the standards' text, block by block: slow, for tests"; }
   Memory memory() const override { return Memory::host; }
   bool constant_time(const Algorithm&) const override { return false; }
+  bool offers(const Algorithm&) const override { return true; }  // it runs the list of modes
   const std::string& unavailable_reason() const override { return none_; }
   std::vector<std::string> devices() const override { return {"one core of this CPU"}; }
   std::uint32_t tile_units() const override { return 1u << 16; }

@@ -121,7 +121,9 @@ class Explanation {
       return std::move(all_);
     }
     explain_layout();
-    if (!is_parallel) {
+    if (mode_ == Mode::ccm) {
+      all_.push_back(only("text and tags", "ccm", "a message a lane"));
+    } else if (!is_parallel) {
       explain_serial();
     } else if (mode_ == Mode::gcm_siv || (shape_.messages > 1 && (mode_ == Mode::ctr || mode_ == Mode::gcm))) {
       explain_counter();

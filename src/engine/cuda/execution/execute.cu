@@ -6,6 +6,7 @@
 #include "engine/cuda/execution/device_batch.hpp"
 #include "engine/cuda/inputs/order.hpp"
 #include "engine/cuda/inputs/wipe_forged.hpp"
+#include "engine/cuda/lane_table/ccm.hpp"
 #include "engine/cuda/lane_table/counter_batch.hpp"
 #include "engine/cuda/lane_table/first_blocks.hpp"
 #include "engine/cuda/lane_table/gcm_siv.hpp"
@@ -72,11 +73,16 @@ void run_tiles(const DeviceBatch& b) {
                         {{list}, b.aes_keys->rounds(), b.aes_keys->round_keys()}, b.in_place, b.only_key);
 }
 
+// Of a batch whose views may lie in the order of their messages.
+std::optional<LengthOrder> order_by_length(const DeviceBatch& b) {
+  std::optional<LengthOrder> order;
+  if (!b.is_ordered && b.units != b.most_units * b.messages) order.emplace(b.device, b.stream, b.views, b.messages);
+  return order;
+}
+
 void run_serial(const DeviceBatch& b) {
   const Mode mode = b.algorithm.mode.id;
-  std::optional<LengthOrder> length_order;  // or the order of the views is good enough
-  if (!b.is_ordered && b.units != b.most_units * b.messages)
-    length_order.emplace(b.device, b.stream, b.views, b.messages);
+  const std::optional<LengthOrder> length_order = order_by_length(b);
   const std::uint32_t* const order = length_order ? length_order->get() : nullptr;
   if (b.is_aes()) {
     b.aes_keys->derive();
@@ -98,6 +104,14 @@ void run_gcm(const DeviceBatch& b, std::uint32_t* verdicts, const std::optional<
   }
   ghash::authenticate(b.device, b.stream, b.hashes, verdicts);
   run_counters(b, verdicts);
+}
+
+void run_ccm(const DeviceBatch& b, std::uint32_t* verdicts) {
+  const std::optional<LengthOrder> order = order_by_length(b);
+  lane_table::run_ccm(b.device, b.stream, choose_table_layout(conditions_of(b.device)),
+                      {b.views, b.hashes.views, b.hashes.masks, order ? order->get() : nullptr,
+                       b.aes_keys->round_keys(), b.aes_keys->rounds(), b.messages, b.direction == Direction::encrypt},
+                      verdicts);
 }
 
 // Encryption hashes the text, whose tag is the first counter, and then encrypts it; decryption is the other way round.
@@ -129,7 +143,7 @@ void encrypt_first_blocks(const DeviceBatch& b, Block* masks) {
   if (b.is_chacha()) return derive_stream_keys(b);
   if (b.is_gcm_siv()) return b.siv_keys->begin(b, masks);
   const bool is_xts = b.algorithm.mode.id == Mode::xts;
-  if (!is_xts && !b.is_gcm()) return;
+  if (!is_xts && !b.is_gcm() && !b.is_ccm()) return;
   b.aes_keys->derive();
   const uint4* const schedules = is_xts ? b.aes_keys->tweak_keys() : b.aes_keys->round_keys();
   const TableLayout layout = choose_table_layout(conditions_of(b.device));
@@ -141,6 +155,7 @@ void execute(const DeviceBatch& b, std::uint32_t* verdicts, const std::optional<
   if (b.is_chacha()) return started ? void() : run_stream_cipher(b, verdicts);
   if (b.is_gcm_siv()) return run_gcm_siv(b, verdicts);
   if (b.is_gcm()) return run_gcm(b, verdicts, started);
+  if (b.is_ccm()) return run_ccm(b, verdicts);
   if (b.algorithm.mode.id == Mode::ctr) return run_rest(b, started);
   b.algorithm.parallel(b.direction) ? run_tiles(b) : run_serial(b);
 }

@@ -17,6 +17,7 @@
 #include "engine/cuda/lane_table/parallel.hpp"
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/stream.hpp"
+#include "mode/ccm_format.hpp"
 #include "mode/gcm_counter.hpp"
 
 namespace warpcipher::cuda {
@@ -28,13 +29,17 @@ void make_first_counter(const Message& message, std::uint8_t (&counter)[16]) {
   gf128::store(counter, gcm_first_counter(message.iv, message.iv_len, hash_key));
 }
 
-// The IV, or the first 16 bytes of it; J0 for GCM.
+// The IV, or the first 16 bytes of it; J0 for GCM, Ctr0 for CCM.
 Block first_block_of(const Message& message) {
-  if (message.algorithm().mode.id != Mode::gcm) {
+  const Mode mode = message.algorithm().mode.id;
+  std::uint8_t counter[16];
+  if (mode == Mode::gcm) {
+    make_first_counter(message, counter);
+  } else if (mode == Mode::ccm) {
+    ccm_counter(message.iv, message.iv_len, counter);
+  } else {
     return to_block(message.iv, std::min<std::size_t>(message.iv_len, sizeof(Block)));
   }
-  std::uint8_t counter[16];
-  make_first_counter(message, counter);
   return to_block(counter, sizeof counter);
 }
 

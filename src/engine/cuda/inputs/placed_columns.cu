@@ -39,7 +39,7 @@ const T* PlacedColumns::place(std::span<const T> column) {
 // Fills in all that is not a column.
 void PlacedColumns::describe() {
   const Algorithm& algorithm = c_.algorithm_of_all();
-  const bool is_xts = algorithm.mode.id == Mode::xts;
+  const bool is_xts = algorithm.mode.two_keys;
   const bool is_padded = c_.padding == Padding::pkcs7;
   view_.encrypting = c_.direction == Direction::encrypt;
   view_.in = c_.in.data();
@@ -48,7 +48,7 @@ void PlacedColumns::describe() {
   view_.out_len = c_.out.size();
   view_.aad_len = c_.aad.size();
   view_.least_text_len = is_padded && !view_.encrypting ? algorithm.block_len() : is_xts ? xts_least_text_len : 0;
-  view_.most_text_len = std::min(algorithm.mode.most_text_len, most_buffer_len);
+  view_.most_text_len = std::min(algorithm.mode.most_text_len_with(c_.iv_len), most_buffer_len);
   view_.most_aad_len = algorithm.mode.most_aad_len;
   view_.count = static_cast<std::uint32_t>(c_.count);
   view_.keys = static_cast<std::uint32_t>(c_.key_count());
@@ -60,7 +60,8 @@ void PlacedColumns::describe() {
   view_.steals = is_xts;
   view_.whole_blocks = algorithm.mode.whole_blocks && !view_.pads;
   view_.is_aead = algorithm.is_aead();
-  view_.hashes_plaintext = algorithm.mode.id == Mode::gcm_siv;
+  view_.hashes_plaintext = algorithm.mode.hashes_plaintext;
+  view_.is_ccm = algorithm.mode.id == Mode::ccm;
   view_.counts_blocks = algorithm.mode.id == Mode::stream;
   const auto in = reinterpret_cast<std::uintptr_t>(view_.in);
   const auto out = reinterpret_cast<std::uintptr_t>(view_.out);

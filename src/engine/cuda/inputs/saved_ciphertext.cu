@@ -23,8 +23,7 @@ __global__ void save_ciphertext_kernel(const __grid_constant__ TileList list, st
 }  // namespace
 
 bool reads_previous_block(const Algorithm& algorithm, Direction direction) {
-  const Mode mode = algorithm.mode.id;
-  return direction == Direction::decrypt && (mode == Mode::cbc || mode == Mode::cfb || mode == Mode::cfb8);
+  return direction == Direction::decrypt && algorithm.mode.reads_previous_block;
 }
 
 void save_ciphertext(const Device& device, Stream stream, const Algorithm& algorithm, const TileList& list,

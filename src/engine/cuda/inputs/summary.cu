@@ -109,6 +109,12 @@ __global__ void __launch_bounds__(scan_threads)
   }
 }
 
+// Ctr0 of CCM for a nonce of 12 bytes (SP 800-38C, section A.3): q - 1 = 2, the nonce, and a counter of 3 bytes.
+__device__ __forceinline__ Block ccm_counter_of(const Block& nonce) {
+  const std::uint32_t* n = nonce.words;
+  return {{n[0] << 8 | 2, n[1] << 8 | n[0] >> 24, n[2] << 8 | n[1] >> 24, n[2] >> 24}};
+}
+
 // Finds the position of a message, checks it, and fills in its views.
 class MessageChecker {
  public:
@@ -143,6 +149,7 @@ class MessageChecker {
     if (c_.iv_len == 12) {
       view.start = load_words<3>(c_.ivs + std::uint64_t{12} * i_);
       view.start.words[3] = 0x01000000u;  // GCM: 1, big-endian: SP 800-38D, section 7.1, step 2
+      if (c_.is_ccm) view.start = ccm_counter_of(view.start);
     }
     view.key = right ? key_ : 0;
     return view;

@@ -47,7 +47,8 @@ struct ColumnView {
   bool steals;              // XTS: the last unit takes what is left of a block
   bool pads;                // PKCS#7 is added
   bool is_aead;
-  bool hashes_plaintext;  // GCM-SIV, whose hash also has a key for each message
+  bool hashes_plaintext;  // GCM-SIV, whose hash also has a key for each message; CCM
+  bool is_ccm;            // the nonce lies in its first counter block at byte 1
   bool counts_blocks;     // ChaCha20: an IV begins with the number of a block, of 32 bits, that must not wrap
   bool encrypting;
   bool apart;       // in and out have no byte in common
