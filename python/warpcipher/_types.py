@@ -17,6 +17,7 @@ Direction: TypeAlias = Literal["encrypt", "decrypt"]
 AlgorithmName: TypeAlias = Literal[
     "aes-128-ecb",
     "aes-128-cbc",
+    "aes-128-ccm",
     "aes-128-cfb",
     "aes-128-cfb8",
     "aes-128-ofb",
@@ -26,6 +27,7 @@ AlgorithmName: TypeAlias = Literal[
     "aes-128-gcm-siv",
     "aes-192-ecb",
     "aes-192-cbc",
+    "aes-192-ccm",
     "aes-192-cfb",
     "aes-192-cfb8",
     "aes-192-ofb",
@@ -33,6 +35,7 @@ AlgorithmName: TypeAlias = Literal[
     "aes-192-gcm",
     "aes-256-ecb",
     "aes-256-cbc",
+    "aes-256-ccm",
     "aes-256-cfb",
     "aes-256-cfb8",
     "aes-256-ofb",

@@ -35,7 +35,7 @@ def pyca_takes(algorithm: str, iv: bytes) -> bool:
 
 
 def is_aead(algorithm: str) -> bool:
-    return algorithm.endswith(("-gcm", "-gcm-siv", "-poly1305"))
+    return algorithm.endswith(("-gcm", "-ccm", "-gcm-siv", "-poly1305"))
 
 
 def hchacha20(key: bytes, nonce: bytes) -> bytes:
@@ -48,10 +48,12 @@ def hchacha20(key: bytes, nonce: bytes) -> bytes:
     return struct.pack("<8I", *after[:4], *after[12:])
 
 
-def pyca_aead(algorithm: str, key: bytes, iv: bytes) -> tuple[Any, bytes]:
+def pyca_aead(algorithm: str, key: bytes, iv: bytes, tag_length: int) -> tuple[Any, bytes]:
     """The one-shot AEAD, and its nonce; of GCM not, whose class has no short tags."""
     if algorithm.endswith("-gcm-siv"):
         return aead.AESGCMSIV(key), iv
+    if algorithm.endswith("-ccm"):
+        return aead.AESCCM(key, tag_length), iv
     if algorithm == "xchacha20-poly1305":
         return aead.ChaCha20Poly1305(hchacha20(key, iv[:16])), bytes(4) + iv[16:]
     return aead.ChaCha20Poly1305(key), iv
@@ -97,7 +99,7 @@ def encrypt(
         padder = padders.PKCS7(BLOCK_BITS[algorithm[:3]]).padder()
         text = padder.update(text) + padder.finalize()
     if is_aead(algorithm) and not algorithm.endswith("-gcm"):
-        box, nonce = pyca_aead(algorithm, key, iv)
+        box, nonce = pyca_aead(algorithm, key, iv, tag_length)
         return bytes(box.encrypt(nonce, text, aad))
     encryptor = pyca_cipher(algorithm, key, iv).encryptor()
     if not algorithm.endswith("-gcm"):

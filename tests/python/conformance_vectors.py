@@ -98,14 +98,18 @@ def read_records(path: Path) -> Iterator[Record]:
             continue
         if not line or line.startswith("["):
             if fields:
-                yield record()
+                if any(name.lower() == "count" for name in fields):
+                    yield record()
+                else:  # what the records after it have in common
+                    headings = {**headings, **fields}
                 fields = {}
             if line:
-                name, equals, value = line.strip("[]").partition("=")
-                if equals:
-                    headings = {**headings, name.strip(): value.strip()}
-                else:
-                    headings = {"direction": name}
+                for part in line.strip("[]").split(","):
+                    name, equals, value = part.partition("=")
+                    if equals:
+                        headings = {**headings, name.strip(): value.strip()}
+                    else:
+                        headings = {"direction": name}
             continue
         name, equals, value = line.partition("=")
         if not fields:
@@ -171,6 +175,21 @@ def gcm_vector(record: Record, algorithm: str) -> Iterator[Vector]:
     record.check_bits("PTlen", data)
     yield Vector(
         record.source, algorithm, key, iv, aad, text, data + tag, tag_length=len(tag), valid=valid
+    )
+
+
+def ccm_vector(record: Record, algorithm: str) -> Iterator[Vector]:
+    """Texts of no bytes are written as one of zero. A text that is refused is not given."""
+    record.number("Count")
+    sizes = {name: record.number(f"{name}len") for name in "APNT"}
+    valid = "Result" not in record or record.text("Result").startswith("Pass")
+    text = record.hex("Payload")[: sizes["P"]] if valid else b""
+    aad, data, nonce = record.hex("Adata")[: sizes["A"]], record.hex("CT"), record.hex("Nonce")
+    if len(nonce) != sizes["N"] or len(data) != sizes["P"] + sizes["T"]:
+        raise VectorError(f"{record.source}: lengths are not those of the heading")
+    key = record.hex("Key")
+    yield Vector(
+        record.source, algorithm, key, nonce, aad, text, data, tag_length=sizes["T"], valid=valid
     )
 
 
@@ -288,6 +307,7 @@ SOURCES = (
     aes_source("ofb", "OFB", "OFB"),
     Source(r"AES/CTR/aes-(?P<bits>\d+)-ctr\.txt", aes_vector, "ctr"),
     Source(r"AES/GCM/gcm(Decrypt|EncryptExtIV)(?P<bits>\d+)\.rsp", gcm_vector, "gcm"),
+    Source(r"AES/CCM/(DVPT|VADT|VNT|VPT|VTT)(?P<bits>\d+)\.rsp", ccm_vector, "ccm"),
     # Not whole bytes: a fifth of the 2000 records of AES-128 (130 bits), two fifths of the 2000 of
     # AES-256 (140 and 250 bits).
     Source(r"AES/XTS/tweak-\w+/XTSGenAES(?P<bits>\d+)\.rsp", xts_vector, "xts", skipped=1200),

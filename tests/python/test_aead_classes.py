@@ -15,7 +15,7 @@ import warpcipher as wc
 from conformance_oracle import painted
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from warpcipher.aead import AESGCMSIV, ChaCha20Poly1305, XChaCha20Poly1305
+from warpcipher.aead import AESCCM, AESGCMSIV, ChaCha20Poly1305, XChaCha20Poly1305
 
 pyca = pytest.importorskip(
     "cryptography.hazmat.primitives.ciphers.aead", reason="pyca/cryptography is not installed"
@@ -45,6 +45,8 @@ class Construction:
 
 
 KINDS: dict[str, tuple[Any, Any, int, int]] = {  # ours, theirs, bytes of key and of nonce
+    "ccm-128": (AESCCM, pyca.AESCCM, 16, 12),
+    "ccm-256": (AESCCM, pyca.AESCCM, 32, 13),
     "siv-128": (AESGCMSIV, pyca.AESGCMSIV, 16, 12),
     "siv-256": (AESGCMSIV, pyca.AESGCMSIV, 32, 12),
     "chacha20": (ChaCha20Poly1305, pyca.ChaCha20Poly1305, 32, 12),
