@@ -73,17 +73,16 @@ void run_tiles(const DeviceBatch& b) {
                         {{list}, b.aes_keys->rounds(), b.aes_keys->round_keys()}, b.in_place, b.only_key);
 }
 
-// Of a batch whose views may lie in the order of their messages.
-std::optional<LengthOrder> order_by_length(const DeviceBatch& b) {
-  std::optional<LengthOrder> order;
-  if (!b.is_ordered && b.units != b.most_units * b.messages) order.emplace(b.device, b.stream, b.views, b.messages);
-  return order;
+// nullptr: the order of the views is good enough.
+const std::uint32_t* order_by_length(const DeviceBatch& b, std::optional<LengthOrder>& memory) {
+  if (b.is_ordered || b.units == b.most_units * b.messages) return nullptr;
+  return memory.emplace(b.device, b.stream, b.views, b.messages).get();
 }
 
 void run_serial(const DeviceBatch& b) {
   const Mode mode = b.algorithm.mode.id;
-  const std::optional<LengthOrder> length_order = order_by_length(b);
-  const std::uint32_t* const order = length_order ? length_order->get() : nullptr;
+  std::optional<LengthOrder> memory;
+  const std::uint32_t* const order = order_by_length(b, memory);
   if (b.is_aes()) {
     b.aes_keys->derive();
     const std::uint32_t rounds = b.aes_keys->rounds();
@@ -107,9 +106,9 @@ void run_gcm(const DeviceBatch& b, std::uint32_t* verdicts, const std::optional<
 }
 
 void run_ccm(const DeviceBatch& b, std::uint32_t* verdicts) {
-  const std::optional<LengthOrder> order = order_by_length(b);
+  std::optional<LengthOrder> memory;
   lane_table::run_ccm(b.device, b.stream, choose_table_layout(conditions_of(b.device)),
-                      {b.views, b.hashes.views, b.hashes.masks, order ? order->get() : nullptr,
+                      {b.views, b.hashes.views, b.hashes.masks, order_by_length(b, memory),
                        b.aes_keys->round_keys(), b.aes_keys->rounds(), b.messages, b.direction == Direction::encrypt},
                       verdicts);
 }
