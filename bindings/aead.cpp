@@ -16,7 +16,6 @@ namespace nb = nanobind;
 namespace warpcipher::python {
 namespace {
 
-
 // What one class takes, and its words of refusal: pyca/cryptography's.
 struct Kind {
   const char* class_name;
@@ -139,7 +138,8 @@ class Aead {
     const nb::module_ later = nb::module_::import_("warpcipher._later");  // imported with the package
     return sheltered([&] {
       const nb::object arrays = later.attr("load")("arrays");
-      return arrays.attr("aead_crypt")(key_object_, direction == Direction::decrypt, engine_, nonce, data, aad, buf, tag_len_);
+      return arrays.attr("aead_crypt")(key_object_, direction == Direction::decrypt, engine_, nonce, data, aad, buf,
+                                       tag_len_);
     });
   }
 
@@ -196,10 +196,9 @@ nb::class_<AeadOf<Which>> bind(nb::module_& m, const std::string& description, c
   using Class = AeadOf<Which>;
   nb::class_<Class> type(
       m, Which.class_name,
-      (description +
-              " engine: \"auto\" or a name of warpcipher.engines().\n"
-              "data may be bytes-like, for bytes, or an array, for an array of its library on its device.")
-                 .c_str());
+      (description + " engine: \"auto\" or a name of warpcipher.engines().\n"
+                     "data may be bytes-like, for bytes, or an array, for an array of its library on its device.")
+          .c_str());
   if constexpr (&Which == &aes_ccm) {
     type.def("__init__", &init_ccm, nb::arg("key").none(), nb::arg("tag_length").none() = full_tag_len, nb::kw_only(),
              nb::arg("engine") = "auto",

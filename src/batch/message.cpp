@@ -89,7 +89,8 @@ class Check {
     }
     const ModeInfo& mode = algorithm.mode;
     if (mode.least_text_len != 0 && (m_.in_len < mode.least_text_len || m_.in_len > mode.most_text_len)) {
-      fail(name() + " takes a data unit of " + std::to_string(mode.least_text_len) + " to " + bytes(mode.most_text_len) + ", got " + bytes(m_.in_len));
+      fail(name() + " takes a data unit of " + std::to_string(mode.least_text_len) + " to " +
+           bytes(mode.most_text_len) + ", got " + bytes(m_.in_len));
     }
     const std::uint64_t most = mode.most_text_len_with(m_.iv_len);
     if (m_.in_len > most) {
@@ -112,8 +113,7 @@ class Check {
       return;
     }
     if (!m_.algorithm().takes_tag_len(m_.tag_len)) {
-      fail(name() + " takes a tag of " + tag_lens_text(m_.algorithm()) + " bytes, got " +
-           bytes(m_.tag_len));
+      fail(name() + " takes a tag of " + tag_lens_text(m_.algorithm()) + " bytes, got " + bytes(m_.tag_len));
     }
     const std::uint64_t most_aad_len = m_.algorithm().mode.most_aad_len;
     if (m_.aad_len > most_aad_len) {

@@ -14,8 +14,8 @@ enum class CipherId : std::uint8_t { aes_128, aes_192, aes_256, des, des_ede2, d
 struct CipherInfo {
   CipherId id;
   std::string_view name;
-  std::size_t key_len;    // bytes; DES keys count their parity bits, which are ignored
-  std::size_t block_len;  // bytes; of a stream cipher: key stream that one call makes
+  std::size_t key_len;        // bytes; DES keys count their parity bits, which are ignored
+  std::size_t block_len;      // bytes; of a stream cipher: key stream that one call makes
   std::size_t nonce_len = 0;  // of a stream cipher
 };
 

@@ -159,10 +159,12 @@ inline constexpr KnownAnswer known_answers[] = {
     {"aes-128-ccm", "2b7e151628aed2a6abf7158809cf4f3c", "cafebabefacedbaddecaf888", known_answer_aad, 61,
      "e1bdc8d127ddb3a22b580bfd180c9c8a0fe4fe72959b920215b31bf2db55b1ba2d5ba3d7e2d806b8f7e668aecbfd4713"
      "6d306771d53c60b601fbb11da9dae2175740336e4da4d75ce863a12a53"},
-    {"aes-192-ccm", "8e73b0f7da0e6452c810f32b809079e562f8ead2522c6b7b", "cafebabefacedbaddecaf888", known_answer_aad, 61,
+    {"aes-192-ccm", "8e73b0f7da0e6452c810f32b809079e562f8ead2522c6b7b", "cafebabefacedbaddecaf888", known_answer_aad,
+     61,
      "0c243bf80e8f6361c707337506219c801ad422b130dd55627edbba34e461b918d603343e42822e94aef144f9bda80e69"
      "9fbe281413c260d5d60049d3e1662424a35f4a72e203d067393763473e"},
-    {"aes-256-ccm", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4", "cafebabefacedbaddecaf888", known_answer_aad, 61,
+    {"aes-256-ccm", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4", "cafebabefacedbaddecaf888",
+     known_answer_aad, 61,
      "f5e926de9905353cffe6fbaf205805684c5557eaca2f908017df8d3359ec1d440ca70a972bba4fb38c9c9d5afb4e880c"
      "7d6c1f95c4cddc9278aacec861c919724f051cff114e84900cb5336a46"},
     {"chacha20", "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4", "01000000cafebabefacedbaddecaf888",

@@ -101,8 +101,12 @@ std::string tag_lens_text(const Algorithm& algorithm) {
   std::string text;
   for (std::size_t len = 0; len <= full_tag_len; ++len) {
     if (!algorithm.takes_tag_len(len)) continue;
-    const bool is_last = algorithm.mode.tag_lens >> len == 1;
+    std::size_t end = len;  // of those without a gap
+    while (algorithm.takes_tag_len(end + 1)) ++end;
+    const bool is_last = algorithm.mode.tag_lens >> end == 1;
     text += (text.empty() ? "" : is_last ? " or " : ", ") + std::to_string(len);
+    if (end > len) text += " to " + std::to_string(end);
+    len = end;
   }
   return text;
 }

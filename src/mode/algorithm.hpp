@@ -31,14 +31,12 @@ struct Algorithm {
     return direction == Direction::encrypt ? mode.parallel_encrypt : mode.parallel_decrypt;
   }
   // Whether that direction runs the cipher backwards.
-  constexpr bool inverse(Direction direction) const {
-    return direction == Direction::decrypt && mode.inverts;
-  }
+  constexpr bool inverse(Direction direction) const { return direction == Direction::decrypt && mode.inverts; }
   // The piece of text that one cipher call covers: a block, or a byte in CFB8.
   constexpr std::size_t unit_len() const { return mode.by_byte ? 1 : cipher.block_len; }
 };
 
-// The lengths of tag that an AEAD takes, for errors: "4, 8, 12, 13, 14, 15 or 16".
+// The lengths of tag that an AEAD takes, for errors: "4, 8 or 12 to 16".
 std::string tag_lens_text(const Algorithm& algorithm);
 
 // All algorithms, in a fixed order: ciphers outside, modes inside.

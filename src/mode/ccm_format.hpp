@@ -18,7 +18,7 @@ inline constexpr std::size_t ccm_most_head_len = 10;
 //   byte     0                                          1 .. n   16-q .. 15
 //            64 (aad_len > 0) + 8 (t - 2) / 2 + q - 1   nonce    text_len, big-endian         n + q = 15, t = tag_len
 WARPCIPHER_HD constexpr void ccm_first_block(const std::uint8_t* nonce, std::size_t nonce_len, std::uint64_t aad_len,
-                                             std::uint64_t text_len, std::size_t tag_len, std::uint8_t block[16]) {
+                                      std::uint64_t text_len, std::size_t tag_len, std::uint8_t block[16]) {
   block[0] = static_cast<std::uint8_t>((aad_len != 0 ? 64 : 0) + 4 * (tag_len - 2) + ccm_lengths_len - nonce_len - 1);
   for (std::size_t i = 0; i < nonce_len; ++i) block[1 + i] = nonce[i];
   for (std::size_t i = 15; i > nonce_len; --i, text_len >>= 8) block[i] = static_cast<std::uint8_t>(text_len);

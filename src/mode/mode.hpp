@@ -51,16 +51,16 @@ struct ModeInfo {
   std::size_t iv_len = 0;          // IvRule::fixed: its length, 0 if the cipher says it; IvRule::any: the usual length
   std::size_t least_iv_len = 1;    // IvRule::any
   std::size_t most_iv_len = SIZE_MAX;
-  bool takes_padding = false;      // PKCS#7
-  bool no_key_192 = false;         // defined for AES-128 and AES-256 only
-  bool two_keys = false;           // a key is two keys of the cipher, which must differ
-  bool inverts = false;            // decryption runs the cipher backwards
-  bool reads_previous_block = false;  // decryption of a block reads the ciphertext before it
-  bool by_byte = false;               // a call of the cipher covers a byte of text, not a block
-  bool is_cut = true;                 // a long message that is parallel can run as several
-  bool hashes_plaintext = false;      // of an AEAD: encryption needs the tag of the whole text before its first byte
+  bool takes_padding = false;          // PKCS#7
+  bool no_key_192 = false;             // defined for AES-128 and AES-256 only
+  bool two_keys = false;               // a key is two keys of the cipher, which must differ
+  bool inverts = false;                // decryption runs the cipher backwards
+  bool reads_previous_block = false;   // decryption of a block reads the ciphertext before it
+  bool by_byte = false;                // a call of the cipher covers a byte of text, not a block
+  bool is_cut = true;                  // a long message that is parallel can run as several
+  bool hashes_plaintext = false;       // of an AEAD: encryption needs the tag of the whole text before its first byte
   bool authenticates_tag_len = false;  // a shorter tag is not the beginning of a longer one
-  std::size_t block_of_lengths = 0;     // the nonce and the text's length share this many bytes
+  std::size_t block_of_lengths = 0;    // the nonce and the text's length share this many bytes
 
   // Texts of one nonce have at most so many bytes.
   constexpr std::uint64_t most_text_len_with(std::size_t nonce_len) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -172,11 +173,16 @@ Case random_case(const Algorithm& algorithm, Direction direction, std::size_t le
   c.in_shift = random_below(2) == 0 ? 0 : random_below(17);
   c.out_shift = random_below(2) == 0 ? c.in_shift : random_below(17);
   if (algorithm.is_aead()) {
-    constexpr std::size_t tag_lens[] = {4, 8, 12, 13, 14, 15, 16};
+    constexpr std::size_t tag_lens[] = {4, 6, 8, 10, 12, 13, 14, 15, 16};
     constexpr std::size_t iv_lens[] = {12, 12, 1, 8, 16, 17, 64, 129};
-    c.tag_len = tag_lens[random_below(7)];
+    c.tag_len = tag_lens[random_below(9)];
     if (!algorithm.takes_tag_len(c.tag_len)) c.tag_len = full_tag_len;
-    if (algorithm.mode.iv == IvRule::any) c.iv = random_bytes(iv_lens[random_below(8)]);
+    if (algorithm.mode.iv == IvRule::any) {
+      std::size_t len = iv_lens[random_below(8)];
+      len = std::clamp(len, algorithm.mode.least_iv_len, algorithm.mode.most_iv_len);
+      while (algorithm.mode.most_text_len_with(len) < c.len) --len;
+      c.iv = random_bytes(len);
+    }
     c.aad_len = random_below(3) == 0 ? 0 : random_below(random_below(4) == 0 ? 70000 : 200);
     c.bad_tag = direction == Direction::decrypt && random_below(4) == 0;
   }

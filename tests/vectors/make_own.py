@@ -126,6 +126,17 @@ def gcm_siv() -> Iterator[str]:
             yield record(str(size), algorithm, text, aad=aad)
 
 
+def ccm() -> Iterator[str]:
+    """Nonces and tags of every length, and associated data with a longer length before them."""
+    for bits in (128, 192, 256):
+        for i, size in enumerate((0, 1, 15, 16, 17, 32, 33, 63, 64, 65, 127, 128, 1000)):
+            algorithm, label = f"aes-{bits}-ccm", f"ccm {bits} {size}"
+            aad = oracle.painted("aad", 65280 if size == 65 else (7 * i) % 40)
+            iv = oracle.painted(label, 7 + i % 7)
+            text, tag_length = oracle.painted(label, size), 4 + 2 * (i % 7)
+            yield record(str(size), algorithm, text, iv=iv, aad=aad, tag_length=tag_length)
+
+
 def padded() -> Iterator[str]:
     """Every length of PKCS#7 padding (RFC 5652, section 6.3)."""
     for cipher in KEY_SIZES:
@@ -144,6 +155,7 @@ FILES = {
     "warpcipher-gcm-wrap.rsp": ("GCM with a 32-bit counter that wraps", gcm_wrap),
     "warpcipher-chacha.rsp": ("ChaCha20, alone and with Poly1305, and XChaCha20", chacha),
     "warpcipher-gcm-siv.rsp": ("AES-GCM-SIV", gcm_siv),
+    "warpcipher-ccm.rsp": ("AES-CCM", ccm),
     "warpcipher-pkcs7.rsp": ("ECB and CBC with PKCS#7 padding", padded),
 }
 

@@ -41,7 +41,7 @@ def name_of(algorithm: str) -> str:
 
 
 def command(path: str, algorithm: str, direction: str, message: int, processes: int) -> list[str]:
-    options = ["-aead"] if algorithm.endswith(("-gcm", "-gcm-siv", "-poly1305")) else []
+    options = ["-aead"] if algorithm.endswith(("-ccm", "-gcm", "-gcm-siv", "-poly1305")) else []
     if direction == "decrypt":
         options.append("-decrypt")
     return [

@@ -17,7 +17,7 @@ import warpcipher as wc
 from .cases import TAG_SIZE, Case, any_iv
 from .results import PeerRow, Spread
 
-OWN_CLASSES = {"gcm": "AESGCM", "siv": "AESGCMSIV", "poly1305": "ChaCha20Poly1305"}
+OWN_CLASSES = {"ccm": "AESCCM", "gcm": "AESGCM", "siv": "AESGCMSIV", "poly1305": "ChaCha20Poly1305"}
 """Of AEADs, by the last part of their names."""
 IN_A_ROW = 0.0005
 """Seconds of calls that one takes before it is the other's turn: less than a scheduler gives."""

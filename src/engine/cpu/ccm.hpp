@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES-CCM (SP 800-38C), made of what the engine has: the MAC is the last block of CBC encryption, the text counter mode.
+// AES-CCM (SP 800-38C), made of what the engine has: the MAC is the last block of CBC encryption, the text counter
+// mode.
 #pragma once
 
 #include "batch/message.hpp"

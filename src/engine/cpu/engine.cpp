@@ -97,7 +97,9 @@ class CpuEngine final : public Engine {
 
   const std::string& unavailable_reason() const override { return none_; }
 
-  bool offers(const Algorithm& algorithm) const override { return runs_mode(algorithm.mode.id) && (has_aes_ || !is_aes(algorithm.cipher.id)); }
+  bool offers(const Algorithm& algorithm) const override {
+    return runs_mode(algorithm.mode.id) && (has_aes_ || !is_aes(algorithm.cipher.id));
+  }
 
   std::vector<std::string> devices() const override {
     const std::size_t cores = ThreadPool::instance().threads();

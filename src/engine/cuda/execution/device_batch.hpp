@@ -56,15 +56,15 @@ struct DeviceBatch {
 };
 
 // Encrypts the first block of each message, before the text. GCM and CCM: E(J0) and E(Ctr0), which go to `masks`; the
-// view then has the first counter. GCM-SIV: the nonce goes to `masks`; where it decrypts, the view then has the first counter. XTS: the
-// first tweak. Nothing for other modes. Derives the keys.
+// view then has the first counter. GCM-SIV: the nonce goes to `masks`; where it decrypts, the view then has the first
+// counter. XTS: the first tweak. Nothing for other modes. Derives the keys.
 void encrypt_first_blocks(const DeviceBatch& batch, Block* masks);
 
 // Enqueues text and tags. verdicts: device memory, one word for each message, if checks_tags(). A message with a wrong
 // tag gets verdict 0, and its text is zeros. GCM does not decrypt it before its tag has been verified, not even in
 // place. ChaCha20-Poly1305 may: it reads long texts once, decrypts and hashes them in one pass. GCM-SIV must, since it
-// hashes the plaintext. So must CCM, likewise. All of these wipe what was forged before later work of the stream begins. started: what start_text()
-// has started, and was right to.
+// hashes the plaintext. So must CCM, likewise. All of these wipe what was forged before later work of the stream
+// begins. started: what start_text() has started, and was right to.
 void execute(const DeviceBatch& batch, std::uint32_t* verdicts, const std::optional<CounterChoice>& started = {});
 
 // Starts the text of a counter mode, or text and tags of ChaCha20-Poly1305, before the host knows the plan

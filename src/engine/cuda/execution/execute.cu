@@ -108,8 +108,8 @@ void run_gcm(const DeviceBatch& b, std::uint32_t* verdicts, const std::optional<
 void run_ccm(const DeviceBatch& b, std::uint32_t* verdicts) {
   std::optional<LengthOrder> memory;
   lane_table::run_ccm(b.device, b.stream, choose_table_layout(conditions_of(b.device)),
-                      {b.views, b.hashes.views, b.hashes.masks, order_by_length(b, memory),
-                       b.aes_keys->round_keys(), b.aes_keys->rounds(), b.messages, b.direction == Direction::encrypt},
+                      {b.views, b.hashes.views, b.hashes.masks, order_by_length(b, memory), b.aes_keys->round_keys(),
+                       b.aes_keys->rounds(), b.messages, b.direction == Direction::encrypt},
                       verdicts);
 }
 
