@@ -17,7 +17,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.mark.parametrize(
     ("name", "count", "unit", "bounds"),
-    [("rates", 10, 0.45, [1014]), ("models", 7, 10.8, [])],
+    [("rates", 11, 0.42, [1014]), ("models", 8, 10.4, [])],
 )
 def test_bars_are_as_long_as_their_figures(
     name: str, count: int, unit: float, bounds: list[float]
