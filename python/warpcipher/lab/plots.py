@@ -139,11 +139,12 @@ def _bars(plot: Plot, axes: Any) -> None:
 
 
 def _scatter(axes: Any, series: Series, places: list[float], index: int, size: int) -> None:
-    """Dots: hollow what was published."""
+    """Marks: hollow what was published. Where colours come again, their marks are others."""
     colour = COLOURS[index % len(COLOURS)]
     axes.scatter(
         places,
         series.y,
+        marker=MARKERS[index // len(COLOURS) % len(MARKERS)],
         s=size,
         label=series.label,
         edgecolors=colour,

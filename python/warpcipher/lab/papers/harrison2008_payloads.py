@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NAME = "harrison2008"
 ENGINE = "cuda"  # of the product
-DIRECT, STRIPED, PRODUCT = "payload-direct", "payload-striped", "the product"
+DIRECT, STRIPED, PRODUCT = "payload-direct", "payload-striped", "warpcipher"
 HARD_CODED = "ctr-quad-shared"
 
 
