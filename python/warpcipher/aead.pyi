@@ -26,9 +26,7 @@ class _Methods:
 
 @final
 class AESCCM(_Methods):
-    def __init__(
-        self, key: Buffer, tag_length: int = 16, *, engine: str = "auto"
-    ) -> None: ...
+    def __init__(self, key: Buffer, tag_length: int = 16, *, engine: str = "auto") -> None: ...
     @staticmethod
     def generate_key(bit_length: int) -> bytes: ...
 

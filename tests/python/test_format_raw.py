@@ -68,7 +68,10 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_algorithm_there_is_is_taken() -> None:
-    tested = {*ALGORITHMS, *(f"aes-{bits}-{mode}" for bits in (128, 192, 256) for mode in ("ccm", "gcm"))}
+    tested = {
+        *ALGORITHMS,
+        *(f"aes-{bits}-{mode}" for bits in (128, 192, 256) for mode in ("ccm", "gcm")),
+    }
     tested |= {"aes-128-xts", "aes-256-xts", "aes-128-gcm-siv", "aes-256-gcm-siv"}
     tested |= {"chacha20", "chacha20-poly1305", "xchacha20-poly1305"}
     assert {info.name for info in wc.algorithms()} == tested

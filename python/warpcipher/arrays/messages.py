@@ -95,7 +95,9 @@ def aead_crypt(
     size = _native.output_size(key, decrypt, False, size_of(source), tag_length)
     if size_of(target) != size:
         raise ValueError(f"buffer must be {size} bytes")
-    return _native.crypt(key, decrypt, False, engine, source, target, nonce, aad, tag_length, pointer)
+    return _native.crypt(
+        key, decrypt, False, engine, source, target, nonce, aad, tag_length, pointer
+    )
 
 
 def device_column(x: Any, name: str, stream: int, item_size: int) -> Any:
