@@ -32,7 +32,7 @@ def test_text(tmp_path: Path) -> None:
     text = done.stdout.decode()
     assert re.search(r"^aes-128-ctr +encrypt +64 B +pageable +cpu .* GB/s x3 +alone ", text, re.M)
     assert re.search(r"^cpu: .*\n(gpu: .*\n)?system: ", text, re.M)
-    assert re.search(r"^bound host ", text, re.M)
+    assert re.search(r"^copy  memmove ", text, re.M)
     assert done.stderr == b""
 
 
@@ -153,7 +153,7 @@ def test_what_the_library_would_choose(tmp_path: Path) -> None:
     document = run_json(*arguments, cwd=tmp_path)
     assert [row["algorithm"] for row in document["rows"]] == list(bench.ALGORITHMS)
     for row in document["rows"]:
-        assert (row["engine"], set(row["percent_of"])) == ("auto", {"host"})
+        assert (row["engine"], set(row["percent_of"])) == ("auto", {"memmove"})
         assert row["blocks_per_clock"] is None
 
 
@@ -162,7 +162,7 @@ def test_what_the_library_would_choose_with_a_gpu(tmp_path: Path) -> None:
     arguments = ("bench", "--quick", "--engine", "auto", "--size", "64")
     document = run_json(*arguments, cwd=tmp_path)
     for row in document["rows"]:
-        bounds = {"dram", "logic"} if row["residence"] == "device" else {"host"}
+        bounds = {"dram", "logic"} if row["residence"] == "device" else {"memmove"}
         assert bounds <= set(row["percent_of"])
     assert {row["residence"] for row in document["rows"]} == {"device", "pinned", "pageable"}
 
@@ -223,7 +223,7 @@ def test_page_has_every_option_and_bound() -> None:
     assert len(options) > 12
     for option in options:
         assert f"`{option}" in page or f", `{option}" in page, option
-    for name in ("dram", "shared", "logic", "link", "host", "file", "launch"):
+    for name in ("dram", "shared", "logic", "link", "memmove", "file", "launch"):
         assert f"| `{name}` | " in page
     for name in bench.ALGORITHMS:
         assert name in page

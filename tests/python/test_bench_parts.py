@@ -105,6 +105,21 @@ def test_what_a_kernel_exceeds_did_not_limit_it() -> None:
     assert bounds.limit_of(of(1.4 * tables)) == "dram"
 
 
+@pytest.mark.parametrize(("residence", "name"), [("pageable", "memmove"), ("file", "file")])
+def test_a_plain_copy_is_no_bound(residence: str, name: str) -> None:
+    """Encryption reached 212% of it, and the plots called it a bound."""
+    known = {
+        of: bounds.Bound(of, bounds.Spread(rate, rate, rate, 1), "", "")
+        for of, rate in (("memmove", 20.0), ("file", 10.0))
+    }
+    cpu = next(engine for engine in wc.engines() if engine.name == "cpu")
+    algorithm = ALGORITHMS["aes-128-ecb"]
+    for rate, limit in ((9.0, name), (21.2, "")):
+        found = bounds.percentages(rate, algorithm, "encrypt", residence, cpu, known, 0)
+        assert found == {name: pytest.approx(10 * rate)}
+        assert bounds.limit_of(found) == limit
+
+
 def test_text_is_cut_where_one_message_cannot_fill_an_engine() -> None:
     def message(name: str, direction: str, asked: int | None = None) -> int:
         return cases.message_size(ALGORITHMS[name], direction, 1 << 20, asked)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds: rates of memory, link and pipes, measured on the spot, that no engine can exceed. And
-what a kernel of one kind needs of the pipes: another kind may need less."""
+"""Bounds: rates of a GPU's memory and of the link to it, measured on the spot, that no engine can
+exceed. And comparisons, which an engine may exceed: plain copies in host memory and of files, and
+what a kernel of one kind needs of the pipes."""
 
 from __future__ import annotations
 
@@ -79,6 +80,10 @@ CHACHA_LOGIC = 640
 be multiplications by one, which other units do."""
 COUNTED = ("tables", "logic")
 """What follows from `CipherWork`. A kernel that needs less work exceeds these."""
+COPIED = ("memmove", "file")
+"""Plain copies by the processor. Other stores, caches that keep a part of the text, or a read
+beside a write are faster in places: an engine may exceed these, too."""
+COMPARED = (*COUNTED, *COPIED)
 
 
 def work_of(algorithm: wc.AlgorithmInfo, direction: str) -> CipherWork | None:
@@ -183,10 +188,10 @@ def of_host(settings: Effective, cache_bytes: int) -> Bound:
         }
     step = min(taken, key=lambda step: taken[step].median)
     return Bound(
-        "host",
+        "memmove",
         taken[step].rate(2 * size / GIGA),
         "GB/s read and written",
-        f"memmove of {size} bytes of random data in pieces of {step}, {count} threads, pageable "
+        f"copies of {size} bytes of random data in pieces of {step}, {count} threads, pageable "
         "host memory",
     )
 
@@ -236,12 +241,12 @@ def percentages(
     bounds: dict[str, Bound],
     clocks_a_second: float,
 ) -> dict[str, float]:
-    """A rate in percent of what each bound that applies allows. Rates are GB/s of text.
+    """A rate in percent of each bound and comparison that applies. Rates are GB/s of text.
 
     clocks_a_second: of all multiprocessors together; 0 on the host.
 
-    `COUNTED` are no bounds but comparisons: `tables` and `logic` are what kernels that do the work
-    of `work_of` can reach. Hybrid kernels exceed `tables`.
+    `COMPARED` are not bounds: `tables` and `logic` are what kernels that do the work of `work_of`
+    can reach, and hybrid kernels exceed `tables`; `memmove` and `file` are plain copies.
     """
     allowed: dict[str, float] = {}
     if residence == "device":
@@ -249,7 +254,7 @@ def percentages(
     elif residence == "file":
         allowed["file"] = bounds["file"].rate.median
     elif not works_on_gpu(engine, residence):
-        allowed["host"] = bounds["host"].rate.median / 2
+        allowed["memmove"] = bounds["memmove"].rate.median / 2
     if works_on_gpu(engine, residence):
         if residence != "device":
             slower = min(bounds["to_device"].rate.median, bounds["to_host"].rate.median)
@@ -265,10 +270,12 @@ def percentages(
 
 
 def limit_of(percent: dict[str, float]) -> str:
-    """What allows the least: the highest of `percentages`. What a kernel exceeds did not limit it,
-    so `COUNTED` are left out above 100%."""
-    bounds = {name: value for name, value in percent.items() if name not in COUNTED or value <= 100}
-    return max(bounds, key=lambda name: bounds[name])
+    """What allows the least: the highest of `percentages`. What an engine exceeds did not limit it,
+    so `COMPARED` are left out above 100%; "" where nothing is left."""
+    bounds = {
+        name: value for name, value in percent.items() if name not in COMPARED or value <= 100
+    }
+    return max(bounds, key=lambda name: bounds[name], default="")
 
 
 def _device_copy_bytes(wanted: int, device: int) -> int:

@@ -27,7 +27,7 @@ def as_html(report: Report) -> str:
         ),
         "<h2>Bounds</h2>",
         _table(
-            ("bound", "median (least to most)", "measured by"),
+            ("bound or plain copy", "median (least to most)", "measured by"),
             [_bound(bound) for bound in report.bounds],
         ),
     ]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .axes import label_decades, shown_figure
-from .bounds import COUNTED
+from .bounds import COPIED, COUNTED
 from .report import device_of
 from .results import PeerRow, Report, Row
 from .settings import shown_size
@@ -196,6 +196,13 @@ def _largest(report: Report) -> list[Row]:
     return list(found.values())
 
 
+def _kind(name: str) -> str:
+    """What a mark is: only a bound is never exceeded."""
+    if name in COUNTED:
+        return "counted"
+    return "plain copy" if name in COPIED else "bound"
+
+
 def _draw_bounds(report: Report, part: Any) -> None:
     """For the largest text of each kind: the rate as a dot with its figure, each bound as a mark.
     On a logarithmic axis, as rates of host and device lie far apart."""
@@ -237,7 +244,7 @@ def _draw_bounds(report: Report, part: Any) -> None:
             s=220,
             linewidths=2.5,
             color=COLOURS[1 + index % (len(COLOURS) - 1)],
-            label=f"{'counted' if name in COUNTED else 'bound'}: {name}",
+            label=f"{_kind(name)}: {name}",
         )
     axes.set_xscale("log")
     label_decades(axes.xaxis)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 
+from .bounds import COPIED
 from .results import Bound, Machine, PeerRow, Report, Row, Skipped, Spread
 from .settings import AUTO, shown_size
 
@@ -33,7 +34,7 @@ CSV_COLUMNS = (
     "percent_of_tables",
     "percent_of_logic",
     "percent_of_link",
-    "percent_of_host",
+    "percent_of_memmove",
     "percent_of_file",
     "ratio_median",
     "ratio_least",
@@ -129,7 +130,8 @@ def line(news: object) -> str:
     if isinstance(news, Machine):
         return _machine_lines(news)
     if isinstance(news, Bound):
-        return f"bound {news.name:10} {_shown_spread(news.rate)} {news.unit}"
+        kind = "copy " if news.name in COPIED else "bound"
+        return f"{kind} {news.name:10} {_shown_spread(news.rate)} {news.unit}"
     if isinstance(news, Row):
         return _row_line(news)
     if isinstance(news, PeerRow):

@@ -97,7 +97,9 @@ class Row:
     blocks_per_clock:    cipher blocks a clock and multiprocessor; None for a CPU.
     percent_of:          the rate in percent of what each bound allows. `tables` and `logic` are
                          comparisons with kernels that use tables alone; hybrid kernels exceed them.
-    limit:               of `percent_of`, what allows the least; never a comparison above 100%.
+                         `memmove` and `file` are comparisons with plain copies.
+    limit:               of `percent_of`, what allows the least; never a comparison above 100%; ""
+                         where all are.
     """
 
     algorithm: str
