@@ -355,3 +355,29 @@ def test_blocks_that_are_not_in_host_memory(
         with pytest.raises(InvalidTag):
             weights.load_file(path, key, "cuda:0")
         assert [any(bytes(block)) for block in blocks] == [False]
+
+
+@every_key
+def test_bytes_and_file_objects(key: object, tmp_path: Path) -> None:
+    model = tensors()
+    data = weights.save(model, key, {"a": "b"})
+    assert_same(weights.load(data, key, framework="np"), model)
+    (tmp_path / "x").write_bytes(data)
+    assert_same(weights.load_file(tmp_path / "x", key, framework="np"), model)
+    with (tmp_path / "y").open("wb") as file:
+        file.write(b"before")
+        weights.save_file(model, file, key)
+    with (tmp_path / "y").open("rb") as file:
+        assert file.read(6) == b"before"
+        assert_same(weights.load(file, key, framework="np"), model)
+    with pytest.raises((InvalidTag, FormatError), match=r"^data: "):
+        weights.load(data[:-1], key, framework="np")
+    with pytest.raises(TypeError, match=r"data is PosixPath: expected bytes .* load_file takes"):
+        weights.load(tmp_path / "x", key, framework="np")  # type: ignore[arg-type]
+
+
+def test_a_file_object_gets_nothing_of_what_cannot_be_saved() -> None:
+    file = io.BytesIO()
+    with pytest.raises(TypeError):
+        weights.save_file({"a": np.zeros(3), "b": np.array(["text"])}, file, bytes(32))
+    assert file.getvalue() == b""

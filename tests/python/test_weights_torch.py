@@ -157,6 +157,61 @@ def test_each_tensor_has_a_storage_of_its_own_in_common_memory(tmp_path: Path) -
     assert torch.equal(last, model["large"])
 
 
+class Tied(torch.nn.Module):  # type: ignore[misc]
+    """An output layer that is the embedding, as in many language models, and the same turned."""
+
+    def __init__(self, fill: float, turned: bool = True) -> None:
+        super().__init__()
+        self.embed = torch.nn.Embedding(5, 3)
+        self.head = torch.nn.Linear(3, 5, bias=True)
+        self.head.weight = self.embed.weight
+        if turned:
+            self.turned = torch.nn.Parameter(self.embed.weight.detach().T)
+        with torch.no_grad():
+            self.embed.weight.copy_(torch.arange(15.0).reshape(5, 3) + fill)
+
+
+def test_a_model_with_tied_weights(tmp_path: Path) -> None:
+    model = Tied(1)
+    weights.save_model(model, tmp_path / "x", KEY, {"format": "pt"})
+    kept = weights.load_file(tmp_path / "x", KEY)
+    assert kept.keys() == {"embed.weight", "head.bias"}
+    with weights.safe_open(tmp_path / "x", key=KEY) as opened:
+        tied = {"head.weight": "embed.weight", "turned": "embed.weight"}
+        assert opened.metadata() == {"format": "pt", **tied}
+    other = Tied(2)
+    assert weights.load_model(other, tmp_path / "x", KEY) == ([], [])
+    assert torch.equal(other.turned.T, model.head.weight)
+    assert torch.equal(other.head.bias, model.head.bias)
+
+
+def test_models_of_safetensors_and_ours(tmp_path: Path) -> None:
+    weights.save_model(Tied(1, turned=False), tmp_path / "ours")
+    model = Tied(2, turned=False)  # safetensors takes no turned tensors
+    assert peer.load_model(model, tmp_path / "ours") == (set(), [])
+    assert torch.equal(model.head.weight, Tied(1).head.weight)
+    peer.save_model(Tied(3, turned=False), str(tmp_path / "theirs"))
+    assert weights.load_model(model, tmp_path / "theirs") == ([], [])
+    assert torch.equal(model.head.weight, Tied(3).head.weight)
+
+
+def test_a_model_that_does_not_fit(tmp_path: Path) -> None:
+    model = Tied(1)
+    state = {"embed.weight": torch.ones(5, 3), "other": torch.ones(1)}
+    weights.save_file(state, tmp_path / "x", KEY)
+    with pytest.raises(RuntimeError, match=r"Missing key.*'head.bias'\n.*Unexpected key.*'other'"):
+        weights.load_model(model, tmp_path / "x", KEY)
+    found = weights.load_model(model, tmp_path / "x", KEY, strict=False)
+    assert found == (["head.bias"], ["other"])
+    parts = torch.nn.ParameterDict()
+    whole = torch.arange(10.0)
+    parts["a"], parts["b"], parts["c"] = (torch.nn.Parameter(whole[i : i + 4]) for i in (0, 3, 3))
+    weights.save_model(parts, tmp_path / "y", KEY)
+    assert weights.load_file(tmp_path / "y", KEY).keys() == {"a", "b"}
+    with pytest.raises(TypeError, match=r"model is dict: expected a torch\.nn\.Module"):
+        weights.save_model({}, tmp_path / "z")
+
+
 def test_what_huggingface_hub_saves(tmp_path: Path) -> None:
     hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
     model = {"a": torch.arange(3.0), "b": torch.ones(5, 5)}

@@ -18,8 +18,9 @@ from .cryptotensors_saving import rewrap
 from .describe import ModelInfo, describe, is_cryptotensors
 from .ed25519 import public_key_of as public_key
 from .header import TensorInfo
-from .opening import Model, TensorSlice, load_file, safe_open
-from .saving import save_file
+from .modules import load_model, save_model
+from .opening import Model, TensorSlice, load, load_file, safe_open
+from .saving import save, save_file
 
 __all__ = [
     "CryptotensorsKey",
@@ -29,9 +30,13 @@ __all__ = [
     "TensorSlice",
     "describe",
     "is_cryptotensors",
+    "load",
     "load_file",
+    "load_model",
     "public_key",
     "rewrap",
     "safe_open",
+    "save",
     "save_file",
+    "save_model",
 ]

@@ -11,7 +11,7 @@ import os
 from array import array
 from collections.abc import Mapping
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 import warpcipher as wc
 
@@ -42,6 +42,7 @@ from .cryptotensors_key import CryptotensorsKey
 from .entries import Entry, parts_on_gpu
 from .header import Header, TensorInfo, encode, read_header
 from .images import PlainImage, read_bytes
+from .memory_files import written
 
 if TYPE_CHECKING:
     from .._types import AlgorithmName
@@ -51,7 +52,7 @@ PIECE = 8 << 20
 
 
 def write_file(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | BinaryIO,
     entries: Mapping[str, Entry],
     placed: Mapping[str, TensorInfo],
     metadata: Mapping[str, str] | None,
@@ -82,7 +83,7 @@ def write_file(
         return encode(placed, sign(placed, unsigned, private))
 
     length = len(header())
-    with replaced(path) as file:
+    with written(path) as file:
         texts = parts_on_gpu(entries[name] for name in placed)
         if texts is not None:
             tags = _write_from_gpu(file, length, texts, placed, algorithm, tensor_keys, ivs)

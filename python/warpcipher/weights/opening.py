@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, overload
 
 import warpcipher as wc
 
@@ -16,6 +16,7 @@ from ..formats import FormatError
 from . import frameworks
 from .frameworks import Framework
 from .header import TensorInfo, shown
+from .memory_files import place_of
 from .model import TensorFile, open_file, resolved
 from .shards import files_of
 from .slices import box, read_box, tensor_of
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import numpy
     import torch  # type: ignore[import-not-found,unused-ignore]
     from typing_extensions import Self
+
+    from .._types import Buffer
 
 
 class Model(Uncopied):
@@ -145,6 +148,10 @@ class TensorSlice(Uncopied):
     def get_dtype(self) -> str:
         """The dtype, as safetensors names it."""
         return self._info.dtype
+
+    def __repr__(self) -> str:
+        name = shown(self._name)
+        return f"<warpcipher.weights.TensorSlice {name}: {self.get_dtype()} {self.get_shape()}>"
 
     def __getitem__(self, index: object) -> Any:
         """The part of the tensor, with memory of its own: ints, slices with a positive step, and
@@ -297,25 +304,60 @@ def load_file(
     [1.0, 1.0, 1.0]
     """
     chosen = _framework(framework, device, gds)
+    with _opened(path, chosen, key, context, gds) as model:
+        return _all_of(model, chosen)
+
+
+def load(
+    data: Buffer | BinaryIO,
+    key: object = None,
+    device: str | int = "cpu",
+    framework: str = "pt",
+    *,
+    context: bytes = b"",
+) -> dict[str, Any]:
+    """All tensors of a file that is given as bytes, or as a binary file object, which is read from
+    where it stands to its end. The other arguments, and what is raised, are those of `load_file`.
+
+    >>> import numpy
+    >>> from warpcipher import weights
+    >>> data = weights.save({"w": numpy.ones(3, "f4")}, bytes(32))
+    >>> weights.load(data, bytes(32), framework="np")["w"].tolist()
+    [1.0, 1.0, 1.0]
+    """
+    chosen = _framework(framework, device, False)
+    key = resolved(key)
+    with place_of(data) as place:
+
+        def open_one(name: str) -> TensorFile:
+            file = open_file(place, key, context)
+            file.name = name
+            return file
+
+        with Model({"data": None}, open_one, chosen) as model:
+            return _all_of(model, chosen)
+
+
+def _all_of(model: Model, framework: Framework) -> dict[str, Any]:
+    """All tensors of an open model; after an error what was read is wiped."""
     tensors: dict[str, Any] = {}
     blocks: list[Any] = []
-    with _opened(path, chosen, key, context, gds) as model:
-        try:
-            for file in model._files:
-                blocks.append(read_block(chosen, file, 0, file.header.data_size))
-            for file, block in zip(model._files, tuple(blocks), strict=True):
-                for name, info in file.header.tensors.items():
-                    part = block[info.start : info.end]
-                    fitting = chosen.aligned(part, info.dtype)
-                    if fitting is not part:
-                        blocks.append(fitting)
-                        chosen.wipe(part)
-                    tensors[name] = chosen.tensor(fitting, info.dtype, info.shape, name)
-            for name in tensors:
-                tensors[name] = chosen.given(tensors[name])
-        except BaseException:
-            tensors.clear()
-            for block in blocks:
-                chosen.wipe(block)
-            raise
+    try:
+        for file in model._files:
+            blocks.append(read_block(framework, file, 0, file.header.data_size))
+        for file, block in zip(model._files, tuple(blocks), strict=True):
+            for name, info in file.header.tensors.items():
+                part = block[info.start : info.end]
+                fitting = framework.aligned(part, info.dtype)
+                if fitting is not part:
+                    blocks.append(fitting)
+                    framework.wipe(part)
+                tensors[name] = framework.tensor(fitting, info.dtype, info.shape, name)
+        for name in tensors:
+            tensors[name] = framework.given(tensors[name])
+    except BaseException:
+        tensors.clear()
+        for block in blocks:
+            framework.wipe(block)
+        raise
     return tensors

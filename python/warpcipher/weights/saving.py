@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from io import BytesIO
+from typing import Any, BinaryIO
 
 from .. import formats
-from .._new_file import replaced
 from ..formats import Options
 from ..formats.base import Encryptor
 from ..formats.registry import take
@@ -18,6 +18,7 @@ from .cryptotensors_key import CryptotensorsKey
 from .cryptotensors_saving import write_file
 from .entries import entry_of, parts_on_gpu
 from .header import build
+from .memory_files import written
 from .shards import MODEL_FORMATS
 
 PLAIN, CRYPTOTENSORS = "safetensors", "cryptotensors"
@@ -25,7 +26,7 @@ PLAIN, CRYPTOTENSORS = "safetensors", "cryptotensors"
 
 def save_file(
     tensors: Mapping[str, Any],
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | BinaryIO,
     key: object = None,
     metadata: Mapping[str, str] | None = None,
     *,
@@ -37,7 +38,7 @@ def save_file(
     tensors: by name: of NumPy, PyTorch, CuPy or JAX, in any mixture; one that is not contiguous is
     copied. Tensors that share memory are stored once each.
     path: it has its name only when it is whole and on the disk; an existing file is replaced then,
-    and its permissions stay.
+    and its permissions stay. Or a binary file object, which is written to when all is encrypted.
     key: what `warpcipher.formats.open` takes, or a `CryptotensorsKey`. None: the file is plain.
     metadata: texts for the header, encrypted with the rest.
     format: "auto" takes it from the key; or the name of a format that authenticates and that a key
@@ -75,7 +76,7 @@ def save_file(
         if format not in ("auto", PLAIN) or context:
             raise ValueError("a format or a context was given and no key: the file would be plain")
         on_gpu = parts_on_gpu(entries[name] for name in placed)
-        with replaced(path) as file:
+        with written(path) as file:
             if on_gpu is None:
                 parts.write_to(file)
             else:
@@ -89,12 +90,33 @@ def save_file(
             f"{', '.join(MODEL_FORMATS)}"
         )
     on_gpu = parts_on_gpu(entries[name] for name in placed)
-    with replaced(path) as file:
+    with written(path) as file:
         if on_gpu is not None and _write_from_gpu(
             chosen.encryptor(key, options), file, [memoryview(header), *on_gpu]
         ):
             return
         formats.encrypt_stream(parts, file, key, format=chosen.name, options=options)
+
+
+def save(
+    tensors: Mapping[str, Any],
+    key: object = None,
+    metadata: Mapping[str, str] | None = None,
+    *,
+    format: str = "auto",
+    context: bytes = b"",
+) -> bytes:
+    """The file that `save_file` writes, as bytes. The arguments are those of `save_file`.
+
+    >>> import numpy
+    >>> from warpcipher import weights
+    >>> data = weights.save({"w": numpy.ones(3, "f4")}, bytes(32))
+    >>> weights.load(data, bytes(32), framework="np")["w"].tolist()
+    [1.0, 1.0, 1.0]
+    """
+    buffer = BytesIO()
+    save_file(tensors, buffer, key, metadata, format=format, context=context)
+    return buffer.getvalue()
 
 
 def _write_from_gpu(encryptor: Encryptor, file: Any, texts: list[Any]) -> bool:

@@ -91,26 +91,34 @@ def read_box(
 ) -> Any:
     """The tensor that a box takes. smallest_gap: bytes between two rows; with fewer it costs less
     to read them, and throw them away, than to read each row by itself."""
-    bits = DTYPES[info.dtype].bits
-    if bits % 8:
-        raise TypeError(
-            f"tensor {shown(name)} is {info.dtype}, whose elements share bytes: read it whole"
-        )
-    out = framework.block(math.prod(wanted.shape) * bits // 8)
+    shape, ranges, item = _in_bytes(name, info, wanted)
+    out = framework.block(math.prod(end - first for first, end in ranges) * item)
     if len(out):
         try:
-            _fill(
-                framework,
-                read,
-                info,
-                _rows(info.shape, wanted.ranges, bits // 8),
-                smallest_gap,
-                out,
-            )
+            _fill(framework, read, info, _rows(shape, ranges, item), smallest_gap, out)
         except BaseException:
             framework.wipe(out)
             raise
     return tensor_of(framework, out, info.dtype, wanted.shape, name, wanted.rest)
+
+
+def _in_bytes(
+    name: str, info: TensorInfo, wanted: Box
+) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...], int]:
+    """Shape, ranges and bytes of an element; of packed elements the last dimension is in bytes.
+    Raises TypeError where the box takes a part of a byte."""
+    bits = DTYPES[info.dtype].bits
+    if bits % 8 == 0:
+        return info.shape, wanted.ranges, bits // 8
+    last = (*wanted.ranges[-1:], (0, info.shape[-1])) if info.shape else ()
+    is_whole = wanted.rest is None or wanted.rest[-1:] == (slice(None),)
+    if not last or not is_whole or any(place * bits % 8 for pair in last for place in pair):
+        raise TypeError(
+            f"tensor {shown(name)} is {info.dtype}, whose elements share bytes: take whole bytes "
+            f"of the last dimension, a multiple of {8 // math.gcd(8, bits)} elements, or all"
+        )
+    (first, end), (_, length) = ((a * bits // 8, b * bits // 8) for a, b in last)
+    return (*info.shape[:-1], length), (*wanted.ranges[:-1], (first, end)), 1
 
 
 def tensor_of(
