@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import doctest
-import importlib.util
 import inspect
 from pathlib import Path
 from typing import Any
@@ -45,8 +44,9 @@ def test_example(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)  # some write files
     monkeypatch.setenv("BACKUP_KEY", "")  # one sets it
     text = inspect.getdoc(DOCUMENTED[name]) or ""
-    if "import numpy" in text and importlib.util.find_spec("numpy") is None:
-        pytest.skip("NumPy is not installed")
+    for library in ("numpy", "torch"):
+        if f"import {library}\n" in text:
+            pytest.importorskip(library, reason=f"{library} is not installed")
     example = doctest.DocTestParser().get_doctest(text, {}, name, None, None)
     assert example.examples, "it has no example"
     said: list[str] = []

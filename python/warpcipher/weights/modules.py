@@ -26,6 +26,13 @@ def save_model(
     The other arguments, and what is raised, are those of `save_file`. The metadata say by the name
     of each parameter that is left out which one stands for it, as safetensors does: its
     `load_model` reads a plain file.
+
+    >>> import torch
+    >>> from warpcipher import weights
+    >>> layer = torch.nn.Linear(2, 3)
+    >>> weights.save_model(layer, "layer.safetensors.cobblestone", bytes(32))
+    >>> weights.load_model(layer, "layer.safetensors.cobblestone", bytes(32))
+    ([], [])
     """
     state = _state_of(model)
     tied = _tied(state, ())
@@ -52,6 +59,13 @@ def load_model(
     Returns the names of the module that are in no file, and names of the files that the module
     does not have, or has tied to another. A parameter that is tied to one of the files is not
     missing. Raises what `load_file` raises; of the module nothing was changed then.
+
+    >>> import torch
+    >>> from warpcipher import weights
+    >>> layer = torch.nn.Linear(2, 3)
+    >>> weights.save_model(layer, "layer.safetensors.cobblestone", bytes(32))
+    >>> weights.load_model(layer, "layer.safetensors.cobblestone", bytes(32))
+    ([], [])
     """
     state = _state_of(model)
     found = load_file(path, key, device, "pt", context=context)
