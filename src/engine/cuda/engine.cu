@@ -149,6 +149,15 @@ class CudaEngine final : public DeviceEngine {
     check(cudaMemcpyAsync(host, device, size, cudaMemcpyDeviceToHost, native(stream)), "copy from the device");
   }
   void copy_on_device(void* to, const void* from, std::size_t size, Stream stream) override {
+    // Memory of another GPU's pool is not mapped here: only the peer copy takes it (CUDA Programming Guide, Stream
+    // Ordered Memory Allocator).
+    cudaPointerAttributes source{}, target{};
+    check(cudaPointerGetAttributes(&source, from), "cudaPointerGetAttributes");
+    check(cudaPointerGetAttributes(&target, to), "cudaPointerGetAttributes");
+    if (source.type == cudaMemoryTypeDevice && source.device != target.device) {
+      check(cudaMemcpyPeerAsync(to, target.device, from, source.device, size, native(stream)), "copy between GPUs");
+      return;
+    }
     check(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, native(stream)), "copy on the device");
   }
   void copy_all_to_device(std::span<const DeviceCopy> copies, Stream stream) override {
