@@ -120,11 +120,12 @@ def test_closed_pipe_ends_a_list_quietly(tmp_path: Path) -> None:
 
 def test_full_device_is_an_error_of_the_system(tmp_path: Path) -> None:
     make_key(tmp_path)
+    (tmp_path / "a").write_bytes(b"text")
     with (
         Path("/dev/full").open("wb") as full,
         ended(
             start(
-                *("encrypt", "--key", "key", "-o", "-", "key"),
+                *("encrypt", "--key", "key", "-o", "-", "a"),
                 cwd=tmp_path,
                 stdout=full,
                 stderr=subprocess.PIPE,
@@ -243,7 +244,8 @@ def test_progress_shows_on_a_terminal_alone(tmp_path: Path) -> None:
 
 def test_ciphertext_is_not_written_to_a_terminal(tmp_path: Path) -> None:
     make_key(tmp_path)
-    code, shown = on_terminal(["encrypt", "--key", "key", "-o", "-", "key"], tmp_path)
+    (tmp_path / "a").write_bytes(b"text")
+    code, shown = on_terminal(["encrypt", "--key", "key", "-o", "-", "a"], tmp_path)
     assert code == 2
     assert "standard output is a terminal" in shown
 
