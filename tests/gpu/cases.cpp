@@ -178,10 +178,10 @@ Case random_case(const Algorithm& algorithm, Direction direction, std::size_t le
     c.tag_len = tag_lens[random_below(9)];
     if (!algorithm.takes_tag_len(c.tag_len)) c.tag_len = full_tag_len;
     if (algorithm.mode.iv == IvRule::any) {
-      std::size_t len = iv_lens[random_below(8)];
-      len = std::clamp(len, algorithm.mode.least_iv_len, algorithm.mode.most_iv_len);
-      while (algorithm.mode.most_text_len_with(len) < c.len) --len;
-      c.iv = random_bytes(len);
+      std::size_t iv_len =
+          std::clamp(iv_lens[random_below(8)], algorithm.mode.least_iv_len, algorithm.mode.most_iv_len);
+      while (algorithm.mode.most_text_len_with(iv_len) < c.len) --iv_len;
+      c.iv = random_bytes(iv_len);
     }
     c.aad_len = random_below(3) == 0 ? 0 : random_below(random_below(4) == 0 ? 70000 : 200);
     c.bad_tag = direction == Direction::decrypt && random_below(4) == 0;

@@ -33,6 +33,8 @@ def test_man_page_is_well_formed() -> None:
     done = subprocess.run(
         ["man", "--warnings", "-l", PAGE], capture_output=True, text=True, check=True
     )
+    if "has been minimized" in done.stdout:  # a container's image, whose `man` shows no page
+        pytest.skip("man shows no pages on this system")
     assert done.stderr == ""
     assert "authenticated encryption" in done.stdout
 

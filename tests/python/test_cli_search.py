@@ -254,13 +254,15 @@ def test_a_search_of_more_than_a_day_says_so_and_asks(tmp_path: Path) -> None:
         if child == 0:
             os.chdir(tmp_path)
             os.execv(COMMAND[0], [*COMMAND, *LONG])  # noqa: S606
-        shown = b""
+        shown, is_ended = b"", False
         with contextlib.suppress(OSError):  # the end of the terminal
             while select.select([terminal], [], [], 60)[0] and (part := os.read(terminal, 4096)):
                 if b"Begin? [y/N]: " in part:
                     os.write(terminal, answer if answer == b"\x04" else answer + b"\n")
                 shown += part
-                if b"0%|" in shown and re.search(rb"\[00:0[1-9]<[^]]* years, ", shown):
+                is_going = b"0%|" in shown and re.search(rb"\[00:0[1-9]<[^]]* years, ", shown)
+                if is_going and not is_ended:  # a second signal would end it at once
+                    is_ended = True
                     os.kill(child, signal.SIGTERM)
         _, status = os.waitpid(child, 0)
         os.close(terminal)
