@@ -110,6 +110,7 @@ lint: build .venv/.stamp-lint ## Formatters, linters, type checker, and the laye
 	@ruff check .
 	@ruff format --check .
 	@mypy
+	@zizmor --offline --quiet .github/workflows
 
 .PHONY: format
 format: .venv/.stamp-lint ## Let the formatters rewrite the sources

@@ -23,14 +23,24 @@ from scikit_build_core.build import *  # noqa: F403
 
 ConfigSettings = Mapping[str, "str | list[str]"] | None
 
-# One CUDA release: these parts work only together. cmake/CudaCompiler.cmake finds them.
-NVCC_PACKAGES = [
-    "nvidia-cuda-nvcc==13.0.88",
-    "nvidia-nvvm==13.0.88",
-    "nvidia-cuda-crt==13.0.88",
-    "nvidia-cuda-runtime==13.0.96",
-    "nvidia-cuda-cccl==13.0.85",
-]
+# The parts of one CUDA release work only together. cmake/CudaCompiler.cmake finds them. The first
+# release is what packages are built with; WARPCIPHER_NVCC_RELEASE chooses another.
+NVCC_RELEASES = {
+    "13.0": [
+        "nvidia-cuda-nvcc==13.0.88",
+        "nvidia-nvvm==13.0.88",
+        "nvidia-cuda-crt==13.0.88",
+        "nvidia-cuda-runtime==13.0.96",
+        "nvidia-cuda-cccl==13.0.85",
+    ],
+    "13.5": [
+        "nvidia-cuda-nvcc==13.5.37",
+        "nvidia-nvvm==13.5.37",
+        "nvidia-cuda-crt==13.5.37",
+        "nvidia-cuda-runtime==13.5.37",
+        "nvidia-cuda-cccl==13.3.5.0.6",
+    ],
+}
 
 
 def _cuda_setting(config_settings: ConfigSettings) -> str:
@@ -56,13 +66,22 @@ def _toolkit_installed() -> bool:
     return any((Path(root) / "bin" / "nvcc").is_file() for root in roots if root)
 
 
+def nvcc_packages() -> list[str]:
+    """The compiler's packages, of the release that WARPCIPHER_NVCC_RELEASE names."""
+    release = os.environ.get("WARPCIPHER_NVCC_RELEASE") or next(iter(NVCC_RELEASES))
+    if release not in NVCC_RELEASES:
+        known = " or ".join(NVCC_RELEASES)
+        raise SystemExit(f"WARPCIPHER_NVCC_RELEASE is {release!r}; it can be {known}")
+    return NVCC_RELEASES[release]
+
+
 def nvcc_requirements(config_settings: ConfigSettings = None) -> list[str]:
-    """The packages to install before a build with these settings: NVCC_PACKAGES, or none."""
+    """The packages to install before a build with these settings: nvcc_packages(), or none."""
     if _cuda_setting(config_settings) == "OFF" or _toolkit_installed():
         return []
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
         return []
-    return list(NVCC_PACKAGES)
+    return list(nvcc_packages())
 
 
 def get_requires_for_build_wheel(config_settings: ConfigSettings = None) -> list[str]:

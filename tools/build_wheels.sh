@@ -82,6 +82,6 @@ python -m venv --without-pip "$work/materials"
 into=(python -m pip --python "$work/materials/bin/python" install -q --find-links dist)
 "${into[@]}" --no-index --no-deps "warpcipher==$version"
 "${into[@]}" "warpcipher==$version" "nanobind==$(python -c 'import nanobind; print(nanobind.__version__)')" \
-  "$(python -c 'import warpcipher_build as b; print(*[p for p in b.NVCC_PACKAGES if "runtime" in p])')"
+  "$(python -c 'import warpcipher_build as b; print(*[p for p in b.nvcc_packages() if "runtime" in p])')"
 cyclonedx-py environment "$work/materials" --output-reproducible -o "dist/warpcipher-$version.cdx.json"
 say "dist: source distribution and warpcipher-$version.cdx.json"

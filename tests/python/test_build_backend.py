@@ -72,6 +72,46 @@ def test_a_build_says_what_it_does(tmp_path: Path) -> None:
     )
 
 
+def required(**environment: str) -> subprocess.CompletedProcess[str]:
+    """The compiler's packages that a build asks for where no toolkit is."""
+    pytest.importorskip("scikit_build_core")
+    script = (
+        "import warpcipher_build as build\n"
+        "build._toolkit_installed = lambda: False\n"
+        "print(*build.nvcc_requirements())\n"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONPATH": str(ROOT / "build_backend"), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_release_of_the_compiler_can_be_chosen() -> None:
+    default = required()
+    assert default.returncode == 0, default.stderr
+    assert default.stdout == required(WARPCIPHER_NVCC_RELEASE="13.0").stdout
+    assert required(WARPCIPHER_NVCC_RELEASE="").stdout == default.stdout
+    other = required(WARPCIPHER_NVCC_RELEASE="13.5").stdout.split()
+    assert "nvidia-cuda-nvcc==13.5.37" in other
+    names = [package.partition("==")[0] for package in default.stdout.split()]
+    assert [package.partition("==")[0] for package in other] == names
+    wrong = required(WARPCIPHER_NVCC_RELEASE="9.1")
+    assert wrong.returncode == 1
+    assert wrong.stderr == "WARPCIPHER_NVCC_RELEASE is '9.1'; it can be 13.0 or 13.5\n"
+    off = required(WARPCIPHER_NVCC_RELEASE="9.1", CMAKE_ARGS="-DWARPCIPHER_CUDA=OFF")
+    assert off.stdout == "\n"
+
+
+def test_ci_builds_with_each_release_of_the_compiler() -> None:
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text()
+    used = set(re.findall(r'cuda: \[?"([\d.]+)"', workflow))
+    backend = (ROOT / "build_backend/warpcipher_build.py").read_text()
+    assert used == set(re.findall(r'^    "([\d.]+)": \[', backend, re.MULTILINE))
+
+
 def test_the_changelog_has_the_versions_in_order() -> None:
     headings = re.findall(r"^## \[(.+?)\](.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert headings[0] == ("Unreleased", "")

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,15 +82,60 @@ def test_a_tag_must_be_the_version_and_have_notes(copy: Path) -> None:
 def test_workflows_run_what_is_here(workflow: Path) -> None:
     text = workflow.read_text()
     commands = re.findall(r"^ *- run: (.*)$", text, re.MULTILINE)
-    assert commands or "uses: ./" in text
+    assert commands or "uses: $/" in text
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     for command in commands:
         for tool in re.findall(r"(?:tools|\.ci)/[\w.]+", command):
             assert (ROOT / tool).stat().st_mode & 0o100, tool
         for target in re.findall(r"^make ([a-z-]+)", command):
             assert target in targets
-    for called in re.findall(r"uses: \./(\S+)", text):
+    for called in re.findall(r"uses: \$/(\S+)", text):
         assert (ROOT / called).is_file()
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_take_actions_by_their_commit(workflow: Path) -> None:
+    """A tag can be moved to other code. And no later step finds the token in .git/config."""
+    text = workflow.read_text()
+    for action in re.findall(r"uses: (\S+/.*)", text):
+        assert action.startswith("$/") or re.fullmatch(
+            r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action
+        )
+    for after in text.split("uses: actions/checkout@")[1:]:
+        assert after.splitlines()[1].strip() == "with: {persist-credentials: false}"
+
+
+def test_zizmor_finds_nothing_in_the_workflows() -> None:
+    zizmor = shutil.which("zizmor") or shutil.which("zizmor", path=str(Path(sys.executable).parent))
+    if not zizmor:
+        pytest.skip("no zizmor")
+    done = subprocess.run(
+        [zizmor, "--offline", "--quiet", str(ROOT / ".github/workflows")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_version_that_is_not_published_is_named(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [ROOT / "tools/test_published.sh", "99.0.0"],
+        env={
+            **os.environ,
+            "PIP_NO_INDEX": "1",
+            "PYTHON": sys.executable,
+            "TRIES": "2",
+            "VENV": str(tmp_path / "venv"),
+            "WAIT": "0",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("No matching distribution") == 2
+    assert "pip finds no wheel of warpcipher 99.0.0 for this system" in done.stderr
 
 
 def test_there_are_workflows() -> None:
