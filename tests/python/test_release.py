@@ -144,13 +144,15 @@ def test_there_are_workflows() -> None:
 
 
 def test_the_address_of_the_repository_is_one() -> None:
-    """pyproject.toml has it; conda-forge's recipe says the same."""
+    """pyproject.toml has it; conda-forge's recipe and the man page say the same."""
     urls = (ROOT / "pyproject.toml").read_text().partition("[project.urls]")[2].partition("[")[0]
     home, *others = re.findall(r'= "(.*)"', urls)
     assert others
     assert all(url.startswith(f"{home}/") for url in others)
     recipe = (ROOT / "packaging/conda-forge/recipe.yaml").read_text()
     assert re.findall(r"homepage: (.*)", recipe) == [home]
+    page = (ROOT / "share/warpcipher.1").read_text()
+    assert re.findall(r"https://github\S+", page) == [home]
     files = subprocess.run(
         ["git", "grep", "-lF", home.removeprefix("https://")],
         cwd=ROOT,
@@ -158,4 +160,8 @@ def test_the_address_of_the_repository_is_one() -> None:
         text=True,
         check=False,
     ).stdout.split()
-    assert set(files) <= {"pyproject.toml", "packaging/conda-forge/recipe.yaml"}
+    assert set(files) <= {
+        "pyproject.toml",
+        "packaging/conda-forge/recipe.yaml",
+        "share/warpcipher.1",
+    }
