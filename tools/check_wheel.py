@@ -7,10 +7,11 @@ says what the system has; `warpcipher` must then find the same.
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from collections.abc import Callable
-from importlib.metadata import version
+from importlib.metadata import files, version
 from pathlib import Path
 
 import warpcipher as wc
@@ -65,8 +66,21 @@ def check_command() -> None:
         needs(Path(names["back"]).read_bytes() == b"text" * 1000, "decrypt gives another text")
 
 
+def check_materials() -> None:
+    """The bill of materials in the wheel (PEP 770) is of this version."""
+    found = [file for file in files("warpcipher") or [] if file.parent.name == "sboms"]
+    bills = [json.loads(file.read_text()) for file in found if file.name == "warpcipher.cdx.json"]
+    needs(len(bills) == 1, "no bill of materials in .dist-info/sboms")
+    needs(
+        bills[0]["metadata"]["component"]["version"] == wc.__version__, "a bill of another version"
+    )
+    names = {part["name"] for part in bills[0]["components"]}
+    needs(names >= {"nanobind", "nvidia-cuda-runtime"}, f"the bill of materials names {names}")
+
+
 def main() -> None:
     needs(wc.__version__ == version("warpcipher"), "the extension is of another version")
+    check_materials()
     import warpcipher._lab  # noqa: F401  it loads, without OpenMP's library
 
     engines = {engine.name: engine for engine in wc.engines()}

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -136,6 +140,39 @@ def test_a_version_that_is_not_published_is_named(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.count("No matching distribution") == 2
     assert "pip finds no wheel of warpcipher 99.0.0 for this system" in done.stderr
+
+
+def test_a_wheel_gets_its_bill_of_materials(tmp_path: Path) -> None:
+    """pip takes the wheel, whose RECORD then has the bill; a second one is refused."""
+    wheel = tmp_path / "warpcipher-1.2.3-py3-none-any.whl"
+    folder = "warpcipher-1.2.3.dist-info"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(
+            f"{folder}/METADATA", "Metadata-Version: 2.1\nName: warpcipher\nVersion: 1.2.3\n"
+        )
+        archive.writestr(
+            f"{folder}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr(
+            f"{folder}/RECORD", f"{folder}/METADATA,,\n{folder}/WHEEL,,\n{folder}/RECORD,,\n"
+        )
+    command = [sys.executable, str(ROOT / "tools/add_sbom.py"), str(wheel), "nanobind==2.9.0"]
+    assert subprocess.run(command, check=False).returncode == 0
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (again.returncode, "already" in again.stderr) == (1, True)
+    with zipfile.ZipFile(wheel) as archive:
+        assert archive.testzip() is None
+        text = archive.read(f"{folder}/sboms/warpcipher.cdx.json")
+        record = archive.read(f"{folder}/RECORD").decode()
+    digest = base64.urlsafe_b64encode(hashlib.sha256(text).digest()).rstrip(b"=").decode()
+    assert f"{folder}/sboms/warpcipher.cdx.json,sha256={digest},{len(text)}\n" in record
+    document = json.loads(text)
+    assert document["metadata"]["component"]["purl"] == "pkg:pypi/warpcipher@1.2.3"
+    assert [part["purl"] for part in document["components"]] == ["pkg:pypi/nanobind@2.9.0"]
+    target = tmp_path / "site"
+    install = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps"]
+    subprocess.run([*install, "--target", str(target), str(wheel)], check=True)
+    assert (target / folder / "sboms/warpcipher.cdx.json").read_bytes() == text
 
 
 def test_there_are_workflows() -> None:
