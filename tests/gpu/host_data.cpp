@@ -30,6 +30,7 @@ std::mt19937_64 generator(11);
 
 enum class Residence { pageable, pinned, registered };
 constexpr const char* names[] = {"pageable", "pinned", "registered"};
+constexpr auto not_supported = static_cast<cudaError_t>(801);  // cudaErrorNotSupported
 
 // Host memory of a residence, filled at random.
 class HostMemory {
@@ -43,10 +44,15 @@ class HostMemory {
       if (memory == nullptr) throw std::bad_alloc();
     }
     data_ = static_cast<std::uint8_t*>(memory);
-    if (residence == Residence::registered &&
-        cudaHostRegister(memory, (size + 4095) / 4096 * 4096, cudaHostRegisterDefault) != cudaSuccess) {
-      std::free(memory);
-      throw Error(Status::engine_failure, "cudaHostRegister");
+    if (residence == Residence::registered) {
+      const cudaError_t error = cudaHostRegister(memory, (size + 4095) / 4096 * 4096, cudaHostRegisterDefault);
+      if (error == not_supported) {  // confidential computing: it stays pageable, and must do as well
+        cudaGetLastError();
+        residence_ = Residence::pageable;
+      } else if (error != cudaSuccess) {
+        std::free(memory);
+        throw Error(Status::engine_failure, "cudaHostRegister");
+      }
     }
     for (std::size_t i = 0; i < size; ++i) data_[i] = static_cast<std::uint8_t>(generator());
   }

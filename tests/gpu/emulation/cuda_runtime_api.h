@@ -131,6 +131,8 @@ cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t size, cudaMemPool
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream);
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t size, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t size,
+                                cudaStream_t stream);
 cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const std::size_t* sizes, std::size_t count,
                                  cudaMemcpyAttributes* attributes, std::size_t* attribute_begins,
                                  std::size_t attribute_count, cudaStream_t stream);

@@ -180,6 +180,14 @@ cudaError_t cudaDeviceSynchronize() {
   }
   return cudaSuccess;
 }
+// A GPU under NVIDIA's confidential computing, by the environment: the driver refuses to register host memory, and a
+// copy from or to page-locked memory is over when the call returns. No managed memory is emulated at all.
+bool is_confidential() {
+  static const bool set = std::getenv("WARPCIPHER_EMULATE_CONFIDENTIAL") != nullptr;
+  return set;
+}
+constexpr auto not_supported = static_cast<cudaError_t>(801);  // cudaErrorNotSupported
+
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
   const Lock lock(mutex);
   void* const same = const_cast<void*>(pointer);
@@ -240,6 +248,7 @@ cudaError_t cudaFreeHost(void* memory) {
   return std::free(memory), cudaSuccess;
 }
 cudaError_t cudaHostRegister(void* memory, std::size_t size, unsigned) {
+  if (is_confidential()) return not_supported;
   const Lock lock(mutex);
   pinned_memory[static_cast<const char*>(memory)] = {size, current_device};
   return cudaSuccess;
@@ -276,8 +285,19 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t size, cudaMe
     return cudaSuccess;
   }
   add(target, {[to, from, size] { std::memmove(to, from, size); }, nullptr, 0});
-  if (kind == cudaMemcpyDeviceToHost && pageable) finish(target);
+  const bool waits = pageable ? kind == cudaMemcpyDeviceToHost : is_confidential();
+  if (waits && kind != cudaMemcpyDeviceToDevice) finish(target);
   return cudaSuccess;
+}
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t size,
+                                cudaStream_t stream) {
+  const Lock lock(mutex);
+  if (size == 0) return cudaSuccess;
+  check_range(device_memory, to, size, "a copy to another device");
+  check_range(device_memory, from, size, "a copy from another device");
+  if (find(device_memory, to)->device != to_device) return cudaErrorInvalidDevice;
+  if (find(device_memory, from)->device != from_device) return cudaErrorInvalidDevice;
+  return enqueue(stream, [=] { std::memmove(to, from, size); });
 }
 // As in CUDA: of a copy from pageable memory to a device only the reading is over when it returns, and streams of the
 // library's own do not wait for the default one, on which it is.
@@ -306,6 +326,7 @@ cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const
     if (sizes[i] == 0) return cudaErrorInvalidValue;
     add(resolve(stream), {[to = to[i], from = from[i], size = sizes[i]] { std::memmove(to, from, size); }, nullptr, 0});
   }
+  if (is_confidential()) finish(resolve(stream));
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t size, cudaStream_t stream) {
