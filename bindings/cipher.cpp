@@ -103,8 +103,8 @@ void bind_cipher(nb::module_& m) {
           "algorithm", [](const Key& self) { return self.algorithm().name; }, "The algorithm's name.")
       .def("__repr__", [](const Key& self) { return "<warpcipher.Key " + std::string(self.algorithm().name) + ">"; });
   const char* const plain_doc =
-      "The text as bytes, or `out` where it is given and full; the number of bytes written where it is longer. None "
-      "where data or out is no bytes, bytearray or memoryview: then nothing was done.";
+      "The text as bytes, or `out` where it is given and full; the number of bytes written where it is longer. "
+      "Returns None, and does nothing, unless data and out are bytes, bytearray or memoryview.";
   nb::class_<PlainCipher>(m, "PlainCipher", "One message of a key on bytes, bytearrays and memoryviews.")
       .def(nb::init<nb::handle_t<Key>, bool, std::string>(), nb::arg("key"), nb::arg("padded"), nb::arg("engine"),
            nb::sig("def __init__(self, key: Key, padded: bool, engine: str) -> None"),

@@ -46,7 +46,7 @@ std::size_t tag_len_of(const Algorithm& algorithm, nb::handle tag_length) {
   }
   if (tag_len != default_tag_len) {
     throw Error(Status::invalid_argument,
-                std::string(algorithm.name) + " has no tag: leave tag_length away, or use an AEAD such as aes-256-gcm");
+                std::string(algorithm.name) + " has no tag: omit tag_length, or use an AEAD such as aes-256-gcm");
   }
   return 0;
 }

@@ -63,7 +63,7 @@ AlgorithmName: TypeAlias = Literal[
     "xchacha20-poly1305",
 ]
 """The names that `warpcipher.algorithms()` lists, so that a checker sees "aes-128-gmc". A test
-compares them. A name that a program is told goes through `warpcipher.find_algorithm`."""
+compares them. For a name known only at run time, call `warpcipher.find_algorithm`."""
 
 
 class DLPackArray(Protocol):

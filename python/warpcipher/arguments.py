@@ -66,7 +66,7 @@ def make_key(algorithm: str, key: Buffer | _native.Key) -> _native.Key:
     """A `Key` of that algorithm: the one given, or a new one of these bytes."""
     if isinstance(key, _native.Key):
         if key.algorithm != algorithm:
-            raise ValueError(f"the key is for {key.algorithm}, asked for was {algorithm}")
+            raise ValueError(f"the key is for {key.algorithm}, but the call asks for {algorithm}")
         return key
     if not isinstance(algorithm, str):
         raise TypeError(

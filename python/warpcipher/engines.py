@@ -81,7 +81,7 @@ def algorithms() -> tuple[AlgorithmInfo, ...]:
 
 
 def find_algorithm(name: str) -> AlgorithmInfo:
-    """The algorithm of that name, for names that a program is told. Case and separators do not
+    """The algorithm of that name, for names known only at run time. Case and separators do not
     matter, here and wherever an algorithm is named.
 
     ValueError: no algorithm has that name; the text has the nearest. TypeError: it is not a

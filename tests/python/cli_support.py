@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +16,16 @@ from pathlib import Path
 from typing import Any
 
 COMMAND = [sys.executable, "-m", "warpcipher.cli"]
+
+
+def path_with_command(folder: Path) -> str:
+    """A PATH on which `warpcipher` is the command of this checkout. folder: made for it."""
+    folder.mkdir()
+    command = folder / "warpcipher"
+    command.write_text(f'#!/bin/sh\nexec {shlex.join(COMMAND)} "$@"\n')
+    command.chmod(0o755)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
 
 # What is ignored here, as under nohup or behind `&`, the commands would ignore too.
 for number in (signal.SIGINT, signal.SIGHUP):

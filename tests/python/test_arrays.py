@@ -286,7 +286,9 @@ def test_keys_of_jax_are_no_numbers() -> None:
     with pytest.raises(TypeError, match=r"data is a jax\.Array of key<fry>: .*key_data"):
         cipher.encrypt(key, iv=IV)
     numbers = jax.random.key_data(key)
-    assert np.asarray(cipher.encrypt(numbers, iv=IV)).tobytes() == expected(np.asarray(numbers).tobytes())
+    assert np.asarray(cipher.encrypt(numbers, iv=IV)).tobytes() == expected(
+        np.asarray(numbers).tobytes()
+    )
 
 
 @pytest.mark.parametrize("copies", [True, False])

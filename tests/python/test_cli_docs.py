@@ -6,13 +6,12 @@ from __future__ import annotations
 import importlib
 import os
 import re
-import shlex
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from cli_support import COMMAND
+from cli_support import path_with_command
 from warpcipher.cli import errors
 from warpcipher.cli.app import COMMANDS
 
@@ -64,11 +63,7 @@ def test_examples(tmp_path: Path, name: str) -> None:
             pyarrow.table({"id": [1, 2], "ssn": ["1", "2"]}), folder / "plain.parquet"
         )
     (folder / "notes.txt").write_text("some notes\n")
-    command = tmp_path / "bin/warpcipher"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec {shlex.join(COMMAND)} "$@"\n')
-    command.chmod(0o755)
-    path = f"{command.parent}{os.pathsep}{os.environ['PATH']}"
+    path = path_with_command(tmp_path / "bin")
     pairs = examples(DOCS / name)
     assert len(pairs) > PAGES[name]
     if any("--format age" in line for line, _ in pairs):

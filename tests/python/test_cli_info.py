@@ -171,6 +171,15 @@ def test_info_lists_what_there_is(tmp_path: Path) -> None:
     assert text.count("not constant time") == 1
 
 
+def test_algorithms_stand_in_columns(tmp_path: Path) -> None:
+    text = run("info", "--algorithms", cwd=tmp_path).stdout.decode()
+    heading, *rows = text.splitlines()
+    assert len(rows) == len(wc.algorithms())
+    starts = [heading.index("IV"), heading.index("parallel")]
+    for row in rows:
+        assert all(row[at - 2 : at] == "  " and row[at] != " " for at in starts), row
+
+
 def test_output_of_info_escapes_names(tmp_path: Path) -> None:
     (tmp_path / "esc\x1b[31m").write_bytes(bytes(100))
     done = run("info", "esc\x1b[31m", cwd=tmp_path)

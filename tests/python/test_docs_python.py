@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_support import path_with_command
 
 DOCS = Path(__file__).parents[2] / "docs"
 # The least number of examples, and what they print.
@@ -22,6 +23,8 @@ PAGES = {
     "parquet.md": (1, ""),
     "python.md": (9, "reference True"),
     "search.md": (3, "keys/s"),
+    "trees.md": (1, ""),
+    "../README.md": (4, ""),
 }
 BLOCK = re.compile(r"(?:<!-- needs: (?P<needs>.*?) -->\n)?```python\n(?P<code>.*?)```", re.DOTALL)
 
@@ -41,6 +44,7 @@ def test_examples(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("PATH", path_with_command(tmp_path / "bin"))
     monkeypatch.chdir(tmp_path)  # some write files
     least, printed = PAGES[name]
     text = (DOCS / name).read_text(encoding="utf-8")

@@ -176,6 +176,10 @@ def test_functions_without_a_line_between_them_share_a_comment(site: ModuleType)
         (["A word: then", "no list"], ["A word: then no list", ""]),
         (["They hold:", "- one", "  more", "- two"], ["They hold:", "", "- one more", "- two", ""]),
         (["    x = 1", "      y"], [".. code-block:: text", "", "    x = 1", "      y", ""]),
+        (
+            ["Text.", "", ">>> f(a_, '\\n')", "4 * x"],
+            ["Text.", "", ".. code-block:: pycon", "", "    >>> f(a_, '\\n')", "    4 * x", ""],
+        ),
         (["+--+", "|  |"], [".. code-block:: text", "", "    +--+", "    |  |", ""]),
         (["see `Cipher`"], ["see :py:obj:`Cipher <warpcipher.Cipher>`", ""]),
     ],

@@ -95,7 +95,7 @@ reveal_type(wc.parquet.encrypt("a.parquet", "b.parquet", wc.parquet.EncryptionCo
 
 algorithm: Final = "aes-128-ctr"
 reveal_type(wc.Cipher(algorithm, key).encrypt(b"", iv=key))  # bytes
-told = wc.find_algorithm(input())  # a name that the program is told
+told = wc.find_algorithm(input())  # a name known only at run time
 reveal_type(wc.Cipher(told.name, key).encrypt(b"", iv=key))  # bytes
 reveal_type(wc.Cipher(wc.algorithms()[0].name, key).encrypt(b""))  # bytes
 

@@ -9,9 +9,9 @@ Our comments are written to be read in the source. They hold
           more lines that are indented
     name  the same in C, with two spaces or more
 
-and blocks that are shown as they are: those indented by four spaces, such as an example, and
-drawings, which begin with + or |. Everything else is a paragraph. Characters that mean something to
-reStructuredText are escaped.
+and blocks that are shown as they are: those indented by four spaces, such as an example, those that
+begin with >>>, which are sessions of Python, and drawings, which begin with + or |. Everything else
+is a paragraph. Characters that mean something to reStructuredText are escaped.
 """
 
 from __future__ import annotations
@@ -90,6 +90,9 @@ def to_rst(lines: list[str], links: Mapping[str, str] | None = None) -> list[str
     out: list[str] = []
     for block in _blocks(lines):
         margin = min(len(line) - len(line.lstrip()) for line in block)
+        if block[0].lstrip().startswith(">>>"):
+            out += [".. code-block:: pycon", "", *(f"    {line[margin:]}" for line in block), ""]
+            continue
         if margin >= 4 or block[0].lstrip()[:1] in "+|":
             out += [".. code-block:: text", "", *(f"    {line[margin:]}" for line in block), ""]
             continue

@@ -11,8 +11,8 @@ from .errors import did_you_mean, usage
 
 
 def canonical(given: str, known: Iterable[str]) -> str:
-    """The known name that is meant, told of where it is written otherwise. Raises CliError for
-    another, with those that are like it."""
+    """The known name for `given`; prints a note if the spelling differs. Raises CliError for any
+    other name, with those that are like it."""
     names = {_bare(name): name for name in known}
     found = names.get(_bare(given))
     if found is not None:

@@ -62,7 +62,7 @@ def _engines(_context: click.Context, _parameter: click.Parameter, incomplete: s
     metavar="NAME",
     multiple=True,
     shell_complete=_engines,
-    help="Or auto, as the library chooses; by default all that can run here, but reference.",
+    help="Engine to measure, or auto.  [default: all that run here except reference]",
 )
 @click.option(
     "--message",
@@ -70,14 +70,17 @@ def _engines(_context: click.Context, _parameter: click.Parameter, incomplete: s
     help="Cut the text into messages of this size; by default where one message cannot fill an "
     "engine: XTS and chained directions, 4KiB.",
 )
-@click.option("--repetitions", metavar="N", type=int, help="Timed repetitions of a row; 7.")
+@click.option(
+    "--repetitions", metavar="N", type=int, help="Timed repetitions of a row.  [default: 7]"
+)
 @click.option(
     "--row-seconds",
     metavar="SECONDS",
     type=float,
-    help="Time of a row: fewer repetitions, and sizes left out, that would take longer; 1.5.",
+    help="Time limit for a row in seconds: slower rows get fewer repetitions or are skipped.  "
+    "[default: 1.5]",
 )
-@click.option("--device", metavar="N", type=int, default=0, help="The GPU; 0.")
+@click.option("--device", metavar="N", type=int, default=0, help="The GPU.  [default: 0]")
 @click.option("--folder", metavar="DIR", help="For --residence file; the system's for temporaries.")
 @click.option(
     "--against",

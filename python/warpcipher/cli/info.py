@@ -327,13 +327,7 @@ def _print(document: Entry) -> None:
     for entry in document.get("formats", ()):
         click.echo(f"{entry['name']:16} {entry['suffix']:13} {entry['description']}")
     if "algorithms" in document:
-        click.echo(f"{'algorithm':16} key  block  IV     parallel")
-    for entry in document.get("algorithms", ()):
-        directions = [name for name in ("encrypt", "decrypt") if entry[f"parallel_{name}"]]
-        click.echo(
-            f"{entry['name']:16} {entry['key_size']:3}  {entry['block_size']:5}  {entry['iv']:5}  "
-            f"{', '.join(directions) or '-'}"
-        )
+        _print_algorithms(document["algorithms"])
     for entry in document.get("engines", ()):
         click.echo(f"{entry['name']}: {entry['description']}")
         click.echo(f"  {'usable' if entry['usable'] else 'cannot run here: ' + entry['reason']}")
@@ -345,6 +339,18 @@ def _print(document: Entry) -> None:
         _print_tuning(document["tuning"])
     if "choice" in document:
         _print_choice(document["choice"])
+
+
+def _print_algorithms(entries: list[Entry]) -> None:
+    """A table whose columns are as wide as their longest entry."""
+    rows = [("algorithm", "key", "block", "IV", "parallel")]
+    for entry in entries:
+        directions = [name for name in ("encrypt", "decrypt") if entry[f"parallel_{name}"]]
+        sizes = (str(entry["key_size"]), str(entry["block_size"]), str(entry["iv"]))
+        rows.append((entry["name"], *sizes, ", ".join(directions) or "-"))
+    name, key, block, iv, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
+    for row in rows:
+        click.echo(f"{row[0]:{name}}  {row[1]:>{key}}  {row[2]:>{block}}  {row[3]:{iv}}  {row[4]}")
 
 
 _RATE_NAMES = {

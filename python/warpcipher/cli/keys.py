@@ -138,7 +138,7 @@ class Choice:
     def resolve(self, sizes: tuple[int, ...], what: str) -> bytes:
         """A key that is no keyset. Raises as `read`."""
         if self.kms is not None:
-            raise usage(f"--kms decrypts a Tink keyset, and expected was {what}")
+            raise usage(f"--kms gives a Tink keyset, but {what} is needed here")
         source = self._source()
         try:
             key = source.resolve(sizes=sizes, keyset=False, what=what)
@@ -183,7 +183,7 @@ class Choice:
         from warpcipher.weights import CryptotensorsKey
 
         if self.kms is not None:
-            raise usage("--kms decrypts a Tink keyset: JSON Web Keys are none")
+            raise usage("--kms needs a Tink keyset; this is a JSON Web Key")
         source = self._source()
         try:
             return CryptotensorsKey.from_jwk(source)

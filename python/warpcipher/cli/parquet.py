@@ -128,7 +128,7 @@ def decrypt(
     "columns",
     metavar="NAME",
     multiple=True,
-    help="Encrypt this column with the footer's key, and no others that have no key.",
+    help="Encrypt only the named columns with the footer key; may be repeated.",
 )
 @click.option(
     "--others-plain",

@@ -68,7 +68,9 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="What is known of the key: 2b7e??{14}, [digit]{8}, 0b01??... By default nothing is.",
 )
 @click.option(
-    "--key-mask", metavar="HEX", help="Bits of the template that are known; bits of zero are not."
+    "--key-mask",
+    metavar="HEX",
+    help="Mask: a 1 bit means that this bit of the template is known.",
 )
 @click.option(
     "--candidates",
@@ -106,7 +108,7 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
     metavar="FILE",
     help="Where to note what is done; by default a name of the search's own, in this folder.",
 )
-@click.option("--no-checkpoint", is_flag=True, help="Note nothing.")
+@click.option("--no-checkpoint", is_flag=True, help="Do not write a checkpoint.")
 @click.option("--dry-run", is_flag=True, help="Tell keys, rate and time, and search nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask before a search of more than a day.")
 @click.option("--json", "as_json", is_flag=True, help="Print what happens as lines of JSON.")

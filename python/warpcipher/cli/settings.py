@@ -65,7 +65,9 @@ _COMPUTING = (
         help="What computes: auto (default) or a name from `warpcipher info --engines`.",
     ),
     click.option(
-        "--context", metavar="TEXT", help="Bound to the file and not stored in it; UTF-8."
+        "--context",
+        metavar="TEXT",
+        help="Extra text that decryption must give again; it is authenticated but not stored.",
     ),
     click.option("--context-hex", metavar="HEX", help="The same in hex digits."),
 )
@@ -207,15 +209,15 @@ class Settings:
         ):
             raise usage("--json and the output both want standard output: name a file with -o")
         if self.force and self.goes_on:
-            raise usage(
-                "--force does everything again: it goes with neither --skip-existing nor --update"
-            )
+            raise usage("--force cannot be combined with --skip-existing or --update")
         if self.delete and not (self.force or self.update):
             raise usage("--delete removes what the source does not have: it goes with --update")
         if self.skip_existing and self.update:
             raise usage("give one of --skip-existing and --update, which does more")
         if self.goes_on and (self.output == STANDARD or STANDARD in self.paths):
-            raise usage("--skip-existing and --update are for files: standard streams have no past")
+            raise usage(
+                "--skip-existing and --update work on files, not on standard input or output"
+            )
         if self.format_name == "raw":
             self._check_raw()
         elif sum((bool(self.key), bool(self.people))) != 1:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of other programs, and keys, known by how they begin: they are named, not read."""
+"""Recognizes files of other programs, and keys, by their first bytes. It names them; it cannot read
+them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes of a caller's file objects, whole: the numbers that these return are checked, so
-that one that is wrong is an error and never an endless loop or another text."""
+"""Full reads and writes on file objects. Return counts are checked, so a wrong count raises instead
+of looping or corrupting data."""
 
 from __future__ import annotations
 

@@ -164,8 +164,8 @@ def rewrap_tink(
     kms, new_kms: as of `from_tink`: of the keyset as it is, and as it shall be.
     associated_data, new_associated_data: likewise; None: the new is the old.
 
-    Who kept the old keyset and may use the old key of the KMS can still read the data. Raises
-    ValueError for what is no such keyset, PermissionError where a KMS refuses.
+    Anyone who kept the old keyset and may use the old key of the KMS can still read the data.
+    Raises ValueError for anything but such a keyset, PermissionError if a KMS refuses.
     """
     _check("kms", kms, "decrypt")
     _check("new_kms", new_kms, "encrypt")

@@ -32,7 +32,8 @@ UNKNOWN = Lately(0.0, 0.0, False)
 
 
 class Pace:
-    """Told of each report; asked at any time. Times are of one steady clock."""
+    """Takes every progress report; can be queried at any time. All times come from one monotonic
+    clock."""
 
     def __init__(self, began: float) -> None:
         self._began = began

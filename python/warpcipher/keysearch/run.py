@@ -100,8 +100,9 @@ class Search:
         self.resumed = 0
         if self.false_positives_expected > MOST_FALSE_POSITIVES:
             raise ValueError(
-                f"the pairs tell too little: {self.test.native.bits} known bits leave about "
-                f"{self.false_positives_expected:.2g} wrong keys. Give more pairs or plaintext"
+                f"the pairs do not determine the key: {self.test.native.bits} known bits leave "
+                f"about {self.false_positives_expected:.2g} wrong keys. "
+                "Give more pairs or plaintext"
             )
         self._pool: Pool
         if cluster is None:

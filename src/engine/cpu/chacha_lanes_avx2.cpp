@@ -31,8 +31,8 @@ struct EightBlocks {
   static Vector add(Vector a, Vector b) { return _mm256_add_epi32(a, b); }
   static Vector exclusive_or(Vector a, Vector b) { return _mm256_xor_si256(a, b); }
 
-  // In assembly, for compilers spread the steps of one quarter round over what they keep in registers: sixteen vectors
-  // and two to work with are two more than there are. So two of the third row wait in memory, while others are in use.
+  // Inline assembly: the 16 state vectors and 2 temporaries exceed the 16 AVX2 registers, and compilers spill badly. So
+  // two of the third row wait in memory, while others are in use.
   [[gnu::always_inline]] static inline void quarter_rounds(Vector& a, Vector& b, Vector& c, Vector& d, Vector& e,
                                                            Vector& f, Vector& g, Vector& h) {
     Vector t, u;

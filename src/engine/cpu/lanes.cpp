@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of the engine's own AES and ChaCha20 code this processor can run.
+// Selects the SIMD variants that this processor supports.
 #include <vector>
 
 #include "core/fork.hpp"

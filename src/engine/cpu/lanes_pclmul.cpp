@@ -22,7 +22,7 @@ struct OneBlock {
   static Vector from_block(__m128i block) { return block; }
   static Vector first_block(__m128i block) { return block; }  // and zeros
   static __m128i sum_of_blocks(Vector v) { return v; }
-  static Vector counters() { return _mm_setzero_si128(); }  // what each block's counter is ahead of the first
+  static Vector counters() { return _mm_setzero_si128(); }  // offset of each block's counter within the vector
   static Vector load(const std::uint8_t* p) { return load_block(p); }
   static void store(std::uint8_t* p, Vector v) { store_block(p, v); }
   static void store_past_cache(std::uint8_t* p, Vector v) { _mm_stream_si128(reinterpret_cast<__m128i*>(p), v); }

@@ -180,7 +180,7 @@ class ColumnsRun {
     const std::uint32_t hash_keys = batch_.is_gcm_siv() ? count_ : keys_;
     batch_.hashes.work = {count_, hash_keys, summary_.hash_blocks, summary_.most_hash_blocks};
     if (batch_.is_chacha()) return;
-    // Without chunks there is but one algorithm; else it is chosen for the messages that have some.
+    // If no message has chunks, only tensor_rows applies; otherwise choose for the messages that have chunks.
     batch_.hashes.in_rows = {summary_.in_rows, summary_.row_blocks, view_.least_chunked};
     ghash::Work chunked = batch_.hashes.work;
     chunked.messages -= summary_.in_rows;
