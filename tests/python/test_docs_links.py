@@ -46,6 +46,19 @@ def test_source_paths_exist(page: Path) -> None:
     assert missing == []
 
 
+def test_prose_is_wrapped(page: Path) -> None:
+    """At 120 columns; tables, code and pictures are as wide as they are."""
+    text = re.sub(
+        r"^( *)```.*?^\1```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
+    wide = [
+        line
+        for line in text.splitlines()
+        if len(line) > 120 and not line.lstrip().startswith(("|", "![")) and " " in line.strip()
+    ]
+    assert wide == []
+
+
 def test_there_are_pages_and_paths() -> None:
     assert len(PAGES) > 30
     assert sum(len(SOURCE.findall(page.read_text(encoding="utf-8"))) for page in PAGES) > 40
