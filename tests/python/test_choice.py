@@ -105,7 +105,7 @@ def test_explain_refuses_what_no_batch_is(
 def test_without_a_gpu_the_engine_says_why(tmp_path: Path) -> None:
     with pytest.raises(wc.EngineError, match="engine 'cuda' cannot run here"):
         wc.tuning.explain("aes-128-gcm")
-    done = run("info", "--choice", "aes-128-gcm", cwd=tmp_path, expect=5)
+    done = run("explain", "aes-128-gcm", cwd=tmp_path, expect=5)
     assert b"engine 'cuda' cannot run here" in done.stderr
     assert done.stdout == b""
 
@@ -113,7 +113,7 @@ def test_without_a_gpu_the_engine_says_why(tmp_path: Path) -> None:
 @pytest.mark.skipif(not CUDA.usable, reason="needs a GPU")
 def test_with_a_gpu_there_is_a_choice(tmp_path: Path) -> None:
     assert chosen("aes-128-gcm")["text"] in {"hybrid", "tiles"}
-    assert b"lane tables: " in run("info", "--choice", "aes-128-gcm", cwd=tmp_path).stdout
+    assert b"lane tables: " in run("explain", "aes-128-gcm", cwd=tmp_path).stdout
 
 
 def forced(**variables: str) -> subprocess.CompletedProcess[str]:
@@ -155,7 +155,7 @@ def test_a_value_that_forces_nothing_is_refused(name: str, expected: str) -> Non
 @pytest.mark.usefixtures("h200")
 def test_the_command_prints_the_choice() -> None:
     batch = ["--messages", "1000", "--size", "64KiB", "--decrypt"]
-    result = CliRunner().invoke(cli, ["info", "--choice", "aes-128-gcm", *batch])
+    result = CliRunner().invoke(cli, ["explain", "aes-128-gcm", *batch])
     assert result.exit_code == 0, result.output
     lines = result.output.splitlines()
     assert lines[0] == "aes-128-gcm, decrypt, GPU 0: 1000 messages of 65536 bytes, 1 key"
@@ -166,7 +166,7 @@ def test_the_command_prints_the_choice() -> None:
 @pytest.mark.usefixtures("h200")
 def test_the_page_shows_what_the_command_prints() -> None:
     page = (Path(__file__).parents[2] / "docs/cli.md").read_text(encoding="utf-8")
-    found = re.search(r"```text\n\$ warpcipher (info --choice .*)\n([^`]*)```", page)
+    found = re.search(r"```text\n\$ warpcipher (explain .*)\n([^`]*)```", page)
     assert found is not None
     assert CliRunner().invoke(cli, found[1].split()).output == found[2]
 
@@ -174,8 +174,8 @@ def test_the_page_shows_what_the_command_prints() -> None:
 @pytest.mark.usefixtures("h200")
 def test_the_command_prints_json() -> None:
     batch = ["--messages", "5", "--size", "16", "--keys", "5", "--json"]
-    result = CliRunner().invoke(cli, ["info", "--choice", "aes-256-ctr", *batch])
-    choice = json.loads(result.output)["choice"]
+    result = CliRunner().invoke(cli, ["explain", "aes-256-ctr", *batch])
+    choice = json.loads(result.output)
     decisions = choice.pop("decisions")
     assert choice == {
         "algorithm": "aes-256-ctr",
@@ -193,14 +193,13 @@ def test_the_command_prints_json() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--messages", "3"], b"--messages is for --choice"),
-        (["--engines", "--decrypt"], b"--decrypt is for --choice"),
-        (["--engines", "--size", "3", "--keys", "2"], b"--size is for --choice"),
-        (["--choice", "aes-128-ctr", "--size", "big"], b"size is 'big': expected bytes"),
-        (["--choice", "aes-128-zzz"], b"aes-128-zzz"),
+        (["--messages", "3"], b"Missing argument 'ALGORITHM'"),
+        (["aes-128-ctr", "--messages", "x"], b"'x' is not a valid integer"),
+        (["aes-128-ctr", "--size", "big"], b"size is 'big': expected bytes"),
+        (["aes-128-zzz"], b"aes-128-zzz"),
     ],
 )
 def test_the_command_refuses_what_fits_nothing(
     tmp_path: Path, arguments: list[str], says: bytes
 ) -> None:
-    assert says in run("info", *arguments, cwd=tmp_path, expect=2).stderr
+    assert says in run("explain", *arguments, cwd=tmp_path, expect=2).stderr

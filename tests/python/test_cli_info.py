@@ -322,10 +322,10 @@ def test_algorithms_in_any_case(tmp_path: Path, name: str) -> None:
 
 def test_algorithms_that_are_meant(tmp_path: Path) -> None:
     for name, like in (("aes-256-crt", b"aes-256-ctr"), ("aes256gmc", b"aes-256-gcm")):
-        done = run("info", "--choice", name, cwd=tmp_path, expect=2)
+        done = run("explain", name, cwd=tmp_path, expect=2)
         assert b"did you mean " in done.stderr
         assert like in done.stderr
-    done = run("info", "--choice", "rot13", cwd=tmp_path, expect=2)
+    done = run("explain", "rot13", cwd=tmp_path, expect=2)
     assert b"unknown algorithm 'rot13': `warpcipher info --algorithms`" in done.stderr
     pair = ("--pair", "00" * 16 + ":" + "00" * 16)
     done = run(

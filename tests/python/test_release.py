@@ -129,7 +129,7 @@ def test_a_version_that_is_not_published_is_named(tmp_path: Path) -> None:
             **os.environ,
             "PIP_NO_INDEX": "1",
             "PYTHON": sys.executable,
-            "TRIES": "2",
+            "TRIES": "1",
             "VENV": str(tmp_path / "venv"),
             "WAIT": "0",
         },
@@ -138,7 +138,7 @@ def test_a_version_that_is_not_published_is_named(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr.count("No matching distribution") == 2
+    assert done.stderr.count("No matching distribution") == 1
     assert "pip finds no wheel of warpcipher 99.0.0 for this system" in done.stderr
 
 

@@ -21,6 +21,7 @@ COMMANDS = (
     "list",
     "raw",
     "info",
+    "explain",
     "parquet",
     "rewrap",
     "bench",

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import algorithms as names_of_algorithms
-from . import completion, keys, models, recipients
+from . import keys, models, recipients
 from . import list as trees
 from .errors import (
     ENGINE,
@@ -45,18 +44,6 @@ Entry = dict[str, Any]
 )
 @click.option("--algorithms", is_flag=True, help="List algorithms.")
 @click.option("--formats", is_flag=True, help="List file formats.")
-@click.option(
-    "--choice",
-    metavar="ALGORITHM",
-    shell_complete=completion.algorithms,
-    callback=names_of_algorithms.of_option,
-    help="Tell which kernels a GPU runs for a batch in its memory, and why.",
-)
-@click.option("--messages", metavar="N", type=int, help="Messages of the batch.  [default: 1]")
-@click.option("--size", metavar="SIZE", help="Text of each: 4096, 64KiB ...  [default: 1MiB]")
-@click.option("--keys", "key_count", metavar="N", type=int, help="Keys of all.  [default: 1]")
-@click.option("--decrypt", is_flag=True, help="Tell it for decryption.")
-@click.option("--device", metavar="N", type=int, help="Number of the GPU.  [default: 0]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(
     paths: tuple[str, ...],
@@ -65,12 +52,6 @@ def info(
     engines: bool,
     algorithms: bool,
     formats: bool,
-    choice: str | None,
-    messages: int | None,
-    size: str | None,
-    key_count: int | None,
-    decrypt: bool,
-    device: int | None,
     as_json: bool,
     **key_options: Any,
 ) -> None:
@@ -87,12 +68,8 @@ def info(
     choice_of_key = keys.Choice.take(key_options)
     if people and choice_of_key:
         raise usage("give one key: --key, or -i and a passphrase")
-    batch = {"messages": messages, "size": size, "keys": key_count, "device": device}
-    given = [name for name, value in batch.items() if value is not None]
-    if choice is None and (given or decrypt):
-        raise usage(f"--{(*given, 'decrypt')[0]} is for --choice: name an algorithm with it")
-    if not (paths or engines or algorithms or formats or choice is not None):
-        raise usage("name a FILE, or give --engines, --algorithms, --formats or --choice")
+    if not (paths or engines or algorithms or formats):
+        raise usage("name a FILE, or give --engines, --algorithms or --formats")
     has_key = bool(choice_of_key or people)
     if has_key and not paths:
         raise usage("a key is for a FILE: name one")
@@ -111,8 +88,6 @@ def info(
     if engines:
         document["engines"] = [_engine(entry) for entry in wc.engines()]
         document["tuning"] = _tuning()
-    if choice is not None:
-        document["choice"] = _choice(choice, decrypt, batch)
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:
@@ -301,25 +276,6 @@ def _tuning() -> Entry:
     return dataclasses.asdict(now)
 
 
-def _choice(algorithm: str, decrypt: bool, batch: Entry) -> Entry:
-    """The batch, and the kernels for it."""
-    import dataclasses
-
-    from warpcipher import tuning
-    from warpcipher.bench.settings import parse_size
-
-    shape: Entry = {
-        "algorithm": algorithm,
-        "direction": "decrypt" if decrypt else "encrypt",
-        "messages": 1 if batch["messages"] is None else batch["messages"],
-        "size": 1 << 20 if batch["size"] is None else parse_size(batch["size"]),
-        "keys": 1 if batch["keys"] is None else batch["keys"],
-        "device": batch["device"] or 0,
-    }
-    decisions = tuning.explain(**shape)
-    return {**shape, "decisions": [dataclasses.asdict(decision) for decision in decisions]}
-
-
 def _print(document: Entry) -> None:
     """The document for people."""
     for entry in document.get("files", ()):
@@ -337,8 +293,6 @@ def _print(document: Entry) -> None:
             click.echo(f"  device: {device}")
     if "tuning" in document:
         _print_tuning(document["tuning"])
-    if "choice" in document:
-        _print_choice(document["choice"])
 
 
 def _print_algorithms(entries: list[Entry]) -> None:
@@ -377,24 +331,6 @@ def _print_tuning(entry: Entry) -> None:
             f"{name} {rates[key] / 1e9:.1f}" for key, name in _RATE_NAMES.items() if rates[key]
         )
         click.echo(f"  {rates['algorithm']} {rates['direction']}: {figures} GB/s")
-
-
-def _print_choice(entry: Entry) -> None:
-    click.echo(
-        f"{entry['algorithm']}, {entry['direction']}, GPU {entry['device']}: "
-        f"{counted(entry['messages'], 'message')} of {counted(entry['size'], 'byte')}, "
-        f"{counted(entry['keys'], 'key')}"
-    )
-    for decision in entry["decisions"]:
-        for candidate in decision["candidates"]:
-            if candidate["chosen"]:
-                click.echo(
-                    f"{decision['subject']}: {candidate['name']}, {candidate['description']}: "
-                    f"{candidate['reason']}"
-                )
-        for candidate in decision["candidates"]:
-            if not candidate["chosen"]:
-                click.echo(f"  not {candidate['name']}: {candidate['reason']}")
 
 
 def _print_file(entry: Entry) -> None:

@@ -16,10 +16,10 @@ namespace warpcipher::random::cuda {
 inline constexpr std::uint64_t least_of_hybrid = std::uint64_t{1} << 20;
 
 // So many lines of key stream of AES are made before a distribution is made of them.
-inline constexpr std::uint64_t most_of_piece = std::uint64_t{1} << 18;
+inline constexpr std::uint64_t most_of_piece = std::uint64_t{1} << 20;
 
 // `count` (>= 1) elements at `data`, which is aligned to them, from `position`, a multiple of the width; words of
-// `attempt`. Waits for nothing; AES allocates in stream order, up to 16 MiB. Throws Error{engine_unavailable,
+// `attempt`. Waits for nothing; AES allocates in stream order, up to 64 MiB. Throws Error{engine_unavailable,
 // engine_failure, out_of_memory}.
 void fill(const StreamKey& key, const Distribution& distribution, std::uint64_t position, std::uint8_t* data,
           std::uint64_t count, std::uint32_t attempt, Stream stream, std::uint64_t least_lines = least_of_hybrid,
