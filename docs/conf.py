@@ -114,8 +114,27 @@ def skip_member(
     return True if re.match(r"Alias for field number \d+", text) else None
 
 
+def name_pages_by_title(_app: Any, _page: str, source: list[str]) -> None:
+    """A link that a repository's page shows as weights.md has the title of that page here."""
+    source[0] = re.sub(r"\[[\w./-]+\.md\](\([\w./-]+\.md(?:#[\w-]+)?\))", r"[]\1", source[0])
+
+
+def show_as_code(_app: Any, _context: Any, lines: list[str]) -> None:
+    """Lines that click keeps as they are, examples and exit codes: sphinx-click makes verse."""
+    made: list[str] = []
+    for line in lines:
+        is_kept = line.startswith("| ")
+        if is_kept and not (made and made[-1].startswith("   ")):
+            made += ["", ".. code-block:: text", ""]
+        made.append("   " + line[2:] if is_kept else line)
+    lines[:] = made
+
+
 def setup(app: Any) -> None:
     write_c_reference()
     app.connect("autodoc-process-signature", read_signature)
     app.connect("autodoc-process-docstring", read_docstring)
     app.connect("autodoc-skip-member", skip_member)
+    app.connect("source-read", name_pages_by_title)
+    for part in ("description", "epilog"):
+        app.connect(f"sphinx-click-process-{part}", show_as_code)
