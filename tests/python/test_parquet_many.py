@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import threading
@@ -267,3 +268,19 @@ def test_filters_pass_over_row_groups_and_ask_for_no_other_keys() -> None:
     assert found["a"].to_pylist() == list(range(391, 500))
     assert read == [([1, 2], [0])]
     assert asked == ["a"]
+
+
+def test_a_file_that_wraps_what_reads_is_unwrapped(folder: Path) -> None:
+    """As fsspec 2024's files on pyarrow's file systems."""
+
+    class Wrapper(contextlib.ExitStack):
+        def __init__(self, path: str) -> None:
+            super().__init__()
+            self.stream = self.enter_context(io.FileIO(path))
+            self.seek = self.stream.seek
+
+    local = pytest.importorskip("fsspec.implementations.local", reason="fsspec is not installed")
+    system = local.LocalFileSystem()
+    system.open = lambda path, _mode: Wrapper(path)
+    expected = parquet.read_dataset(str(folder), KEY)
+    assert parquet.read_dataset(str(folder), KEY, filesystem=system).equals(expected)

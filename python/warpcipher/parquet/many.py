@@ -222,9 +222,16 @@ class _Files:
         system, name = _locate(path, **self._where)
         with (
             contextlib.nullcontext(path) if system is None else system.open(name, "rb") as source,
-            open(source, keys, aad_prefix=aad_prefix, engine=engine) as file,
+            open(_readable(source), keys, aad_prefix=aad_prefix, engine=engine) as file,
         ):
             yield file
+
+
+def _readable(source: Any) -> Any:
+    """An open file as one that has `readinto`: on pyarrow's file systems the files of older versions
+    of fsspec have it only on what they wrap."""
+    has_it = isinstance(source, (str, os.PathLike)) or hasattr(source, "readinto")
+    return source if has_it else getattr(source, "stream", source)
 
 
 def _read_all(
