@@ -228,8 +228,8 @@ class _Files:
 
 
 def _readable(source: Any) -> Any:
-    """An open file as one that has `readinto`: on pyarrow's file systems the files of older versions
-    of fsspec have it only on what they wrap."""
+    """An open file as one that has `readinto`: on file systems of pyarrow the files of older
+    versions of fsspec have it only on what they wrap."""
     has_it = isinstance(source, (str, os.PathLike)) or hasattr(source, "readinto")
     return source if has_it else getattr(source, "stream", source)
 
