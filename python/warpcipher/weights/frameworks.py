@@ -7,6 +7,7 @@ No library is imported before a caller asks for it. A new one is a class, and a 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from typing import Any, Protocol
 
@@ -183,7 +184,10 @@ class _Torch:
         if block.untyped_storage().nbytes() != block.numel():
             # A storage for each tensor, in the common memory: PyTorch pickles storages as a whole,
             # and who saves a model takes one that several tensors share for tied weights.
-            block = self._torch.from_dlpack(block)
+            # PyTorch exports only what lies on the current device.
+            cuda = self._torch.cuda
+            with cuda.device(block.device) if block.is_cuda else contextlib.nullcontext():
+                block = self._torch.from_dlpack(block)
         return block.view(kind).view(shape)
 
     def item(self, tensor: Any, index: tuple[int | slice, ...]) -> Any:
