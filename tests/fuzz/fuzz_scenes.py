@@ -17,6 +17,7 @@ from pathlib import Path
 import warpcipher as wc
 from cli_support import names, run, temporaries
 from warpcipher import formats
+from warpcipher.formats.trees import context_of_file
 
 FAULTY = [sys.executable, str(Path(__file__).with_name("faulty_command.py"))]
 SUFFIX = ".cobblestone"
@@ -91,11 +92,12 @@ def seal(text: bytes) -> bytes:
     return out.getvalue()
 
 
-def opens_to(text: bytes) -> Callable[[bytes], bool]:
+def opens_to(text: bytes, context: bytes = b"") -> Callable[[bytes], bool]:
     def check(sealed: bytes) -> bool:
         out = io.BytesIO()
         try:
-            formats.decrypt_stream(io.BytesIO(sealed), out, KEY)
+            options = formats.Options(context=context)
+            formats.decrypt_stream(io.BytesIO(sealed), out, KEY, options=options)
         except (wc.InvalidTag, formats.FormatError):
             return False
         return out.getvalue() == text
@@ -135,7 +137,8 @@ def encrypt_list(scene: Scene, choose: random.Random) -> None:
         text = any_text(choose)
         scene.add(name, text)
         scene.arguments.append(name)
-        scene.results[f"out/{name}{SUFFIX}"] = opens_to(text)
+        # Of several inputs a tree is made, whose files are bound to their names.
+        scene.results[f"out/{name}{SUFFIX}"] = opens_to(text, context_of_file(b"", name))
 
 
 def decrypt_tree(scene: Scene, choose: random.Random) -> None:

@@ -70,7 +70,7 @@ def test_a_folder_is_one_table(bucket: tuple[Any, str]) -> None:
     assert parquet.find_files(f"{url}/people") == [
         f"{url}/people/part={number}/{number}.parquet" for number in range(3)
     ]
-    with pytest.warns(UserWarning, match="the column part is in the names of folders alone"):
+    with pytest.warns(UserWarning, match="the column part is only in the names of folders"):
         assert parquet.read_dataset(f"{url}/people", KEY).equals(table(300))
 
 
