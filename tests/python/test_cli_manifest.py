@@ -7,7 +7,6 @@ from __future__ import annotations
 import io
 import os
 import random
-import re
 import shutil
 from pathlib import Path
 
@@ -16,8 +15,6 @@ from cli_support import make_key, names, run
 from warpcipher import InvalidTag, formats
 from warpcipher import _tree_names as tree_names
 from warpcipher.formats import trees as manifest
-
-DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_manifests_that_lie_are_refused() -> None:
@@ -199,18 +196,6 @@ def test_links_never_replace_the_key(tmp_path: Path) -> None:
     done = run("decrypt", "--force", "--key", key, "o", "-o", "back", cwd=tmp_path, expect=2)
     assert b"is the key file, which is never overwritten" in done.stderr
     assert (tmp_path / key).read_bytes() == (tmp_path / "key").read_bytes()
-
-
-def test_examples_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("cryptography.cobblestone")
-    make_key(tmp_path)
-    (tmp_path / "photos/2024").mkdir(parents=True)
-    (tmp_path / "photos/2024/a.jpg").write_bytes(b"photo")
-    run("encrypt", "--key", "key", "photos", cwd=tmp_path)
-    monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(r"```python\n(.*?)```", (DOCS / "trees.md").read_text(), re.DOTALL)
-    given = {"key": (tmp_path / "key").read_bytes(), "photo": b"photo"}
-    exec(compile(block, "docs/trees.md", "exec"), given)  # noqa: S102
 
 
 def test_trees_with_paths_longer_than_the_system_takes(tmp_path: Path) -> None:
