@@ -163,7 +163,11 @@ def test_rewrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("--key", "old", "--new-key", "raw"), 2, "raw: the keys are no JSON"),
         (("--key", "new", "--new-key", "old"), 3, "m.safetensors: the signature is not that"),
         (("--key", "old", "--new-key", "absent"), 4, "absent: No such file"),
-        (("--key", "old", "--kms", "gcp-kms://x", "--new-key", "new"), 2, "--kms needs a Tink keyset"),
+        (
+            ("--key", "old", "--kms", "gcp-kms://x", "--new-key", "new"),
+            2,
+            "--kms needs a Tink keyset",
+        ),
     ],
 )
 def test_a_rewrap_that_cannot_be(
