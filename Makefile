@@ -20,9 +20,9 @@ BUILD := build/dev
 HAS_GPU := $(shell nvidia-smi -L 2>/dev/null)
 DEMO_CUDA := $(if $(HAS_GPU)$(filter-out AUTO,$(CUDA)),$(CUDA),OFF)
 
-sources := CMakeLists.txt pyproject.toml $(shell find src include bindings lab cmake python build_backend -type f \
+sources := CMakeLists.txt pyproject.toml $(shell find src include bindings measure cmake python build_backend -type f \
              -not -name '*.pyc' -not -name '_*.pyi' 2>/dev/null)
-cpp_files = $(shell find src include bindings tests examples lab bench -type f 2>/dev/null | \
+cpp_files = $(shell find src include bindings tests examples measure -type f 2>/dev/null | \
               grep -E '\.(c|h|cpp|hpp|cu|cuh)$$')
 
 .PHONY: help

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# warpcipher_lab: the papers' variants (lab/), on nothing of src/ but headers and what throws CUDA's errors. A build
+# warpcipher_lab: the papers' variants, on nothing of src/ but headers and what throws CUDA's errors. A build
 # without CUDA compiles the same files as C++ and leaves their kernels out. Nothing but the Python extension _lab and
 # the tests links it.
 
-file(GLOB lab_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lab/*.cpp ${PROJECT_SOURCE_DIR}/lab/*.cu)
-file(GLOB lab_cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lab/*.cu)
+file(GLOB lab_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/measure/lab/*.cpp ${PROJECT_SOURCE_DIR}/measure/lab/*.cu)
+file(GLOB lab_cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/measure/lab/*.cu)
 if(WARPCIPHER_HAS_CUDA)
   list(APPEND lab_sources ${PROJECT_SOURCE_DIR}/src/engine/cuda/runtime/check.cu)
 else()
@@ -13,7 +13,7 @@ endif()
 
 add_library(warpcipher_lab OBJECT EXCLUDE_FROM_ALL ${lab_sources})
 set_target_properties(warpcipher_lab PROPERTIES POSITION_INDEPENDENT_CODE ON)
-target_include_directories(warpcipher_lab PUBLIC lab src)
+target_include_directories(warpcipher_lab PUBLIC measure/lab src)
 target_compile_definitions(warpcipher_lab PUBLIC WARPCIPHER_HAS_CUDA=$<BOOL:${WARPCIPHER_HAS_CUDA}>)
 warpcipher_compile_options(warpcipher_lab "${WARPCIPHER_LAB_CUDA_CODE}")
 if(WARPCIPHER_HAS_CUDA)

@@ -15,11 +15,13 @@ endif()
 find_package(nanobind CONFIG REQUIRED)
 
 file(GLOB binding_sources CONFIGURE_DEPENDS bindings/*.cpp)
+list(APPEND binding_sources measure/bindings/timing.cpp)
 # NOMINSIZE: -Os would cost the small-message path more than the kilobytes are worth. STABLE_ABI takes effect from
 # Python 3.12 on: one wheel for that and every later version.
 nanobind_add_module(_native STABLE_ABI NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS ${binding_sources})
 warpcipher_compile_options(_native)
 target_precompile_headers(_native PRIVATE <nanobind/nanobind.h> "${PROJECT_SOURCE_DIR}/cmake/precompiled.hpp")
+target_include_directories(_native PRIVATE bindings)
 target_link_libraries(_native PRIVATE warpcipher_core)
 target_link_options(_native PRIVATE "-Wl,--exclude-libs,ALL")
 
@@ -60,8 +62,9 @@ endfunction()
 warpcipher_install_extension(_native)
 
 if(WARPCIPHER_BUILD_LAB)
-  nanobind_add_module(_lab STABLE_ABI NB_STATIC NB_SUPPRESS_WARNINGS bindings/lab/module.cpp bindings/errors.cpp bindings/once.cpp)
+  nanobind_add_module(_lab STABLE_ABI NB_STATIC NB_SUPPRESS_WARNINGS measure/bindings/module.cpp bindings/errors.cpp bindings/once.cpp)
   warpcipher_compile_options(_lab)
+  target_include_directories(_lab PRIVATE bindings)
   target_link_libraries(_lab PRIVATE warpcipher_lab)
   target_link_options(_lab PRIVATE "-Wl,--exclude-libs,ALL")
   warpcipher_install_extension(_lab)

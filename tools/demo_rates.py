@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rates that `make demo` shows: files, memory, and a GPU where there is one.
 
-A few runs each, to see where this machine stands against other tools: bench/ measures with care.
+A few runs each, to see where this machine stands against other tools: measure/ measures with care.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include "../errors.hpp"
-#include "../gil.hpp"
-#include "../once.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
 #include "lab.hpp"
+#include "once.hpp"
 
 namespace nb = nanobind;
 

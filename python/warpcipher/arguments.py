@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from typing import TYPE_CHECKING, Any
 
 from . import _native
@@ -13,6 +14,13 @@ if TYPE_CHECKING:
 
 # What goes to the native module at once; everything else passes through the arrays.
 PLAIN = frozenset((bytes, bytearray, memoryview))
+
+_UNITS = {
+    "": 1,
+    "b": 1,
+    **{f"{prefix}b": 1000**power for power, prefix in enumerate("kmgt", 1)},
+    **{f"{prefix}ib": 1024**power for power, prefix in enumerate("kmgt", 1)},
+}
 
 
 def require_int(name: str, value: object) -> int:
@@ -73,3 +81,15 @@ def make_key(algorithm: str, key: Buffer | _native.Key) -> _native.Key:
             f"algorithm is {type(algorithm).__name__}: expected a name such as 'aes-256-ctr'"
         )
     return _native.Key(algorithm, key)
+
+
+def parse_size(text: str) -> int:
+    """Bytes of "16", "64KiB" or "1.5GB". ValueError for anything else, and for less than 1."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", text.strip())
+    factor = _UNITS.get(match[2].lower()) if match else None
+    if match is None or factor is None:
+        raise ValueError(f"size is {text!r}: expected bytes, such as 16, 64KiB, 1GB or 16..1GiB")
+    size = float(match[1]) * factor if "." in match[1] else int(match[1]) * factor
+    if size < 1 or size != int(size):
+        raise ValueError(f"size is {text!r}: expected a whole number of bytes, 1 or more")
+    return int(size)

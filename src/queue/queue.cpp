@@ -12,8 +12,8 @@
 namespace warpcipher {
 namespace {
 
-// bench/queue/threads.cpp, docs/queue.md: on 2 cores, 8 are 7% slower than 4; on an H200, 4 use 54% of the link, 8 use
-// 81%, and 12 use no more.
+// measure/programs/queue/threads.cpp, docs/queue.md: on 2 cores, 8 are 7% slower than 4; on an H200, 4 use 54% of the
+// link, 8 use 81%, and 12 use no more.
 constexpr std::size_t in_flight_of_cpu = 4;
 constexpr std::size_t in_flight_of_device = 8;
 

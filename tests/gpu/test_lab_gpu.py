@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("warpcipher._lab", reason="built without the lab")
 
-from warpcipher import lab
+from warpcipher_measure import lab
 
 
 @pytest.mark.parametrize("name", lab.PAPERS)

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 from warpcipher import _native
-from warpcipher.bench import machine
-from warpcipher.bench.results import Gpu, Machine
-from warpcipher.lab import runner, session, transfers
-from warpcipher.lab.papers import quirem2013_profile
+from warpcipher_measure.bench import machine
+from warpcipher_measure.bench.results import Gpu, Machine
+from warpcipher_measure.lab import runner, session, transfers
+from warpcipher_measure.lab.papers import quirem2013_profile
 
 GPU = Gpu("a stand-in", "9.0", 4, 1 << 20, 1 << 30, 1 << 30, "0", "13.0", "13.0")
 

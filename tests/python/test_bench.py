@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 import warpcipher as wc
 from bench_support import ALGORITHMS, SMALL_CACHE
-from warpcipher import bench
-from warpcipher.bench import bounds, machine, measure, memory, page, plots, report
-from warpcipher.bench.axes import shown_decade, shown_figure
+from warpcipher_measure import bench
+from warpcipher_measure.bench import bounds, machine, measure, memory, page, plots, report
+from warpcipher_measure.bench.axes import shown_decade, shown_figure
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from bench_support import ALGORITHMS, ENGINES, QUICK, run, run_json
 from cli_support import COMMAND
-from warpcipher import bench
+from warpcipher_measure import bench
 
 DOCS = Path(__file__).parents[2] / "docs" / "bench.md"
 
@@ -109,7 +109,7 @@ def test_plots_without_matplotlib(tmp_path: Path, option: str) -> None:
     )
     assert done.returncode == 2
     assert done.stdout == ""
-    assert "pip install 'warpcipher[bench]'" in done.stderr
+    assert "pip install 'warpcipher[measure]'" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

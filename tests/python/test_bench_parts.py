@@ -8,9 +8,9 @@ from array import array
 
 import pytest
 import warpcipher as wc
-from warpcipher import bench
-from warpcipher.bench import bounds, cases, memory, timing
-from warpcipher.bench.runner import expected_seconds
+from warpcipher_measure import bench
+from warpcipher_measure.bench import bounds, cases, memory, timing
+from warpcipher_measure.bench.runner import expected_seconds
 
 ENGINES = {entry.name: entry for entry in wc.engines()}
 ALGORITHMS = {entry.name: entry for entry in wc.algorithms()}

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import warpcipher as wc
 from cli_support import names, run, run_json
-from warpcipher import lab
-from warpcipher.bench import machine
-from warpcipher.bench.results import Spread
-from warpcipher.lab import plots, published, report, session
+from warpcipher_measure import lab
+from warpcipher_measure.bench import machine
+from warpcipher_measure.bench.results import Spread
+from warpcipher_measure.lab import plots, published, report, session
 
 native = pytest.importorskip("warpcipher._lab", reason="built without the lab")
 

@@ -19,9 +19,10 @@ from lab_stand_in import Asked, Oracle
 
 pytest.importorskip("warpcipher._lab", reason="built without the lab")
 
-from warpcipher import _lab, lab
-from warpcipher.lab import history
-from warpcipher.lab.papers import (
+from warpcipher import _lab
+from warpcipher_measure import lab
+from warpcipher_measure.lab import history
+from warpcipher_measure.lab.papers import (
     billava2022,
     harrison2008,
     harrison2008_figures,

@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("warpcipher._lab", reason="built without the lab")
 
-from warpcipher.lab import profiler
-from warpcipher.lab.papers import quirem2013_profile
+from warpcipher_measure.lab import profiler
+from warpcipher_measure.lab.papers import quirem2013_profile
 
 LAUNCH = profiler.Launch("quirem2013", "thread", 32, {"threads": 256}, 4112, 4096, 0)
 FORMS = {"warp-shared": ({"threads": 256}, 4112), "thread": ({"threads": 256}, 4112)}

@@ -53,7 +53,7 @@ Order join(const Parts&... parts) {
   return order;
 }
 
-// The orders that python/warpcipher/lab/papers/harrison2008_mixed.py makes for the paper's kernel, which says why.
+// The orders that harrison2008_mixed.py makes for the paper's kernel, which says why.
 std::vector<std::pair<std::string, Order>> make_orders(std::mt19937& random, int shuffled) {
   Order serial;
   for (std::size_t i = 0; i < serial_count; ++i) serial.push_back({std::size_t{16} << i % 8, true});

@@ -7,19 +7,19 @@ import contextlib
 import json
 
 import click
-
-from . import completion
-from .conflicts import Folders
-from .errors import ENGINE, Command, epilog, usage
-from .outputs import open_output
-from .progress import on_terminal
+from warpcipher.cli import completion
+from warpcipher.cli.conflicts import Folders
+from warpcipher.cli.errors import ENGINE, Command, epilog, usage
+from warpcipher.cli.outputs import open_output
+from warpcipher.cli.progress import on_terminal
 
 Names = tuple[str, ...]
 
 
 def _engines(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     import warpcipher as wc
-    from warpcipher.bench.settings import AUTO
+
+    from warpcipher_measure.bench.settings import AUTO
 
     names = (AUTO, *(entry.name for entry in wc.engines()))
     return [name for name in names if name.startswith(incomplete)]
@@ -90,8 +90,8 @@ def _engines(_context: click.Context, _parameter: click.Parameter, incomplete: s
 @click.option("--quick", is_flag=True, help="Small and short, to try the command; not to quote.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
-@click.option("--png", metavar="FILE", help="Write plots; needs warpcipher[bench].")
-@click.option("--html", metavar="FILE", help="Write a page with plots; needs warpcipher[bench].")
+@click.option("--png", metavar="FILE", help="Write plots; needs warpcipher[measure].")
+@click.option("--html", metavar="FILE", help="Write a page with plots; needs warpcipher[measure].")
 @click.option("-f", "--force", is_flag=True, help="Replace the files of --png and --html.")
 def bench(
     algorithms: Names,
@@ -124,8 +124,9 @@ def bench(
     warpcipher bench --residence file --folder /mnt/data --against openssl
     """
     import warpcipher as wc
-    from warpcipher import bench as measuring
-    from warpcipher.bench import page, plots, report
+
+    from warpcipher_measure import bench as measuring
+    from warpcipher_measure.bench import page, plots, report
 
     if as_json and as_csv:
         raise usage("--json and --csv both go to standard output: give one")
@@ -170,14 +171,14 @@ def bench(
 
 
 def _print_lines(news: object) -> None:
-    from warpcipher.bench import report
+    from warpcipher_measure.bench import report
 
     click.echo(report.line(news))
 
 
 def _watch(news: object) -> None:
     """Standard output is for a program: who watches sees the lines on standard error."""
-    from warpcipher.bench import report
+    from warpcipher_measure.bench import report
 
     if on_terminal():
         click.echo(report.line(news), err=True)

@@ -8,20 +8,19 @@ import os
 from typing import TYPE_CHECKING
 
 import click
-
-from .errors import ENGINE, Command, epilog, shown, usage
-from .outputs import open_output
-from .progress import on_terminal
+from warpcipher.cli.errors import ENGINE, Command, epilog, shown, usage
+from warpcipher.cli.outputs import open_output
+from warpcipher.cli.progress import on_terminal
 
 if TYPE_CHECKING:
-    from warpcipher.lab import Report
+    from warpcipher_measure.lab import Report
 
 ALL = "all"
 TIMELINE = "timeline"
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    from warpcipher import lab
+    from warpcipher_measure import lab
 
     return [name for name in (*lab.PAPERS, ALL, TIMELINE) if name.startswith(incomplete)]
 
@@ -43,7 +42,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, incomplete: str
     "--out",
     metavar="DIR",
     help="Write NAME.md, NAME.json and NAME-PLOT.png to this folder, made if it is missing;"
-    " plots need warpcipher[bench].",
+    " plots need warpcipher[measure].",
 )
 @click.option("-f", "--force", is_flag=True, help="Replace files in --out.")
 def lab(
@@ -70,8 +69,8 @@ def lab(
     warpcipher lab all --out results
     warpcipher lab timeline --out results
     """
-    from warpcipher import lab as papers
-    from warpcipher.lab import plots
+    from warpcipher_measure import lab as papers
+    from warpcipher_measure.lab import plots
 
     if not names:
         _list(as_json)
@@ -128,7 +127,7 @@ def _values(given: tuple[str, ...]) -> dict[str, int]:
 
 
 def _list(as_json: bool) -> None:
-    from warpcipher import lab as papers
+    from warpcipher_measure import lab as papers
 
     entries = [
         {
@@ -174,7 +173,7 @@ def _list(as_json: bool) -> None:
 
 def _watch(news: object) -> None:
     """Standard output has the result: who watches sees the lines on standard error."""
-    from warpcipher.lab import report
+    from warpcipher_measure.lab import report
 
     if on_terminal():
         click.echo(report.line(news), err=True)
@@ -187,7 +186,7 @@ def _check_outputs(name: str, folder: str, force: bool) -> None:
 
 
 def _write_all(report: Report, folder: str, force: bool) -> None:
-    from warpcipher.lab import markdown, plots
+    from warpcipher_measure.lab import markdown, plots
 
     subtitle = plots.subtitle_of(report)
     contents = {

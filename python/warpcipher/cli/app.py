@@ -32,6 +32,12 @@ COMMANDS = (
     "completion",
 )
 
+MEASURE = {
+    "bench": "Measure how fast this machine encrypts, and how near that is to what it can do.",
+    "lab": "Rerun papers on GPU cryptography on this machine, and show the figures they published.",
+}
+"""Commands of another package, warpcipher-measure, which names them as entry points."""
+
 
 class Group(errors.Group):
     """A group whose commands are imported by name."""
@@ -42,11 +48,28 @@ class Group(errors.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
+        if cmd_name in MEASURE:
+            return _find_measure(cmd_name)
         module = importlib.import_module(f"{__package__}.{cmd_name}")
         command = getattr(module, cmd_name)
         if not isinstance(command, click.Command):
             raise TypeError(f"{module.__name__}.{cmd_name} is not a command")
         return command
+
+
+def _find_measure(name: str) -> click.Command:
+    """The command of warpcipher-measure; where that is not installed, one that says so."""
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group="warpcipher.commands", name=name):
+        command: click.Command = entry.load()
+        return command
+
+    def refuse() -> None:
+        raise errors.usage(f"{name} is of another package: pip install 'warpcipher[measure]'")
+
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+    return click.Command(name, anything, refuse, help=MEASURE[name])
 
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:

@@ -40,7 +40,7 @@ def explain(
     Nothing is run.
     """
     from warpcipher import tuning
-    from warpcipher.bench.settings import parse_size
+    from warpcipher.arguments import parse_size
 
     shape: dict[str, Any] = {
         "algorithm": algorithm,

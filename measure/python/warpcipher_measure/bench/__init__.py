@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """How fast is this here, and how near to what the machine can do: what `warpcipher bench` runs.
 
-from warpcipher import bench
+from warpcipher_measure import bench
 
 report = bench.run(bench.Settings(algorithms=("aes-256-gcm",), sizes=(1 << 20,)))
 report.rows[0].gigabytes_per_second.median
 """
 
 from __future__ import annotations
+
+from warpcipher.arguments import parse_size
 
 from .results import Bound, Cpu, Gpu, Machine, PeerRow, Report, Row, Skipped, Spread
 from .runner import run
@@ -19,7 +21,6 @@ from .settings import (
     SIZES,
     Effective,
     Settings,
-    parse_size,
     parse_sizes,
     shown_size,
 )

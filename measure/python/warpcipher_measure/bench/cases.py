@@ -17,7 +17,7 @@ from .results import Machine, Skipped
 from .settings import AUTO, MESSAGE, Effective, shown_size
 
 if TYPE_CHECKING:
-    from .._types import Direction
+    from warpcipher._types import Direction
 
 TAG_SIZE = 16
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import warpcipher as wc
 from warpcipher import _native
+from warpcipher.arguments import parse_size
 
 from .results import Cpu, Gpu, Machine
-from .settings import parse_size
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _ASSUMED_CACHE = 32 << 20

@@ -19,7 +19,7 @@ from .results import Bound, Machine, Row
 from .settings import Effective
 
 if TYPE_CHECKING:
-    from .._types import Direction
+    from warpcipher._types import Direction
 
 CHECKED_SIZE = 16 << 10
 FILE_FILLING = 4 << 20

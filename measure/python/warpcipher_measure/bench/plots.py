@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report as pictures, by matplotlib (the extra `warpcipher[bench]`): rate over size, and the
+"""A report as pictures, by matplotlib (the extra `warpcipher[measure]`): rate over size, and the
 largest texts beside their bounds."""
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def require() -> None:
         importlib.import_module("matplotlib.figure")
     except ImportError as error:
         raise MissingError(
-            "plots need matplotlib, which is not installed: pip install 'warpcipher[bench]'"
+            "plots need matplotlib, which is not installed: pip install 'warpcipher[measure]'"
         ) from error
 
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from dataclasses import dataclass
 
 import warpcipher as wc
+from warpcipher.arguments import parse_size
 
 DIRECTIONS = ("encrypt", "decrypt")
 RESIDENCES = ("device", "pinned", "pageable", "file")
@@ -26,13 +26,6 @@ LARGEST_SIZE = 8 << 30
 MESSAGE = 4096
 """Where one message cannot fill an engine the text is cut: XTS in disk sectors, and directions
 whose blocks wait for each other, into messages of this size."""
-
-_UNITS = {
-    "": 1,
-    "b": 1,
-    **{f"{prefix}b": 1000**power for power, prefix in enumerate("kmgt", 1)},
-    **{f"{prefix}ib": 1024**power for power, prefix in enumerate("kmgt", 1)},
-}
 
 
 @dataclass(frozen=True)
@@ -167,18 +160,6 @@ def parse_sizes(text: str) -> tuple[int, ...]:
         sizes.append(size)
         size *= RANGE_STEP
     return (*sizes, end)
-
-
-def parse_size(text: str) -> int:
-    """Bytes of "16", "64KiB" or "1.5GB". ValueError for anything else, and for less than 1."""
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", text.strip())
-    factor = _UNITS.get(match[2].lower()) if match else None
-    if match is None or factor is None:
-        raise ValueError(f"size is {text!r}: expected bytes, such as 16, 64KiB, 1GB or 16..1GiB")
-    size = float(match[1]) * factor if "." in match[1] else int(match[1]) * factor
-    if size < 1 or size != int(size):
-        raise ValueError(f"size is {text!r}: expected a whole number of bytes, 1 or more")
-    return int(size)
 
 
 def shown_size(size: int) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Papers on symmetric cryptography on GPUs, rerun: what `warpcipher lab` runs.
 
-from warpcipher import lab
+from warpcipher_measure import lab
 
 report = lab.run("billava2022", lab.Settings(quick=True))
 print(lab.markdown(report))

@@ -20,7 +20,7 @@ from .session import CHECKED, Session
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from .._types import AlgorithmName
+    from warpcipher._types import AlgorithmName
 
 NAME = "timeline"
 TITLE = "AES-128 on GPUs, from 2005 to here"

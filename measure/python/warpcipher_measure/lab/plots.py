@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures shaped like the papers', by matplotlib (the extra `warpcipher[bench]`), as PNG.
+"""Pictures shaped like the papers', by matplotlib (the extra `warpcipher[measure]`), as PNG.
 Published values are hollow or dashed; everything else was measured in the run."""
 
 from __future__ import annotations

@@ -41,7 +41,12 @@ def profile(
     if ncu is None:
         raise UnavailableError("ncu is not on PATH")
     command = [ncu, "--csv", "--metrics", ",".join(metrics), "--kernel-name", f"regex:{kernels}"]
-    job = [sys.executable, "-m", "warpcipher.lab.profiled", json.dumps([*map(asdict, launches)])]
+    job = [
+        sys.executable,
+        "-m",
+        "warpcipher_measure.lab.profiled",
+        json.dumps([*map(asdict, launches)]),
+    ]
     try:
         done = subprocess.run([*command, *job], capture_output=True, text=True, timeout=SECONDS)
     except subprocess.TimeoutExpired as error:

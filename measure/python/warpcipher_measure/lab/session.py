@@ -22,8 +22,7 @@ from .settings import Settings
 
 if TYPE_CHECKING:
     from warpcipher import _lab
-
-    from .._types import AlgorithmName
+    from warpcipher._types import AlgorithmName
 
 CHECKED = "the reference engine"
 REFERENCE_MOST = 1 << 16

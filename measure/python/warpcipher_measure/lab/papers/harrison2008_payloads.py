@@ -19,7 +19,7 @@ from ...bench.results import Spread
 from ..session import CHECKED, Session
 
 if TYPE_CHECKING:
-    from ..._types import AlgorithmName
+    from warpcipher._types import AlgorithmName
 
 NAME = "harrison2008"
 ENGINE = "cuda"  # of the product

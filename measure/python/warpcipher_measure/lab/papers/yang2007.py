@@ -17,8 +17,7 @@ from . import yang2007_block
 
 if TYPE_CHECKING:
     from warpcipher import _lab
-
-    from ..._types import AlgorithmName
+    from warpcipher._types import AlgorithmName
 
 NAME = "yang2007"
 DES, AES, IN_ADVANCE = "des", "aes", "aes-in-advance"
