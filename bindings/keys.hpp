@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "batch/key.hpp"
 #include "integers.hpp"
+#include "message/key.hpp"
 
 namespace warpcipher::python {
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "batch/message.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher::python {
 

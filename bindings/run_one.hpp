@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <string_view>
 
-#include "batch/message.hpp"
 #include "engine/engine.hpp"
+#include "message/message.hpp"
 #include "operand.hpp"
 
 namespace warpcipher::python {

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "bind.hpp"
-#include "engine/cuda/choice/explain.hpp"
+#include "engine/cuda/execution/explain.hpp"
 #include "engine/device_engine.hpp"
 #include "gil.hpp"
 #include "transfer/transfer_settings.hpp"

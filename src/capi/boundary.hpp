@@ -10,10 +10,10 @@
 #include <span>
 #include <string_view>
 
-#include "batch/key.hpp"
-#include "batch/message.hpp"
-#include "batch/result.hpp"
 #include "core/error.hpp"
+#include "message/key.hpp"
+#include "message/message.hpp"
+#include "message/result.hpp"
 #include "warpcipher.h"
 
 struct wc_key {

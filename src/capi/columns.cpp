@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "batch/columns.hpp"
 #include "capi/boundary.hpp"
 #include "dispatch/columns.hpp"
+#include "message/columns.hpp"
 #include "mode/algorithm.hpp"
 #include "warpcipher.h"
 

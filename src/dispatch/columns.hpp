@@ -7,8 +7,8 @@
 #include <span>
 #include <string_view>
 
-#include "batch/columns.hpp"
 #include "dispatch/run.hpp"
+#include "message/columns.hpp"
 
 namespace warpcipher {
 

@@ -4,12 +4,12 @@
 #include <optional>
 #include <vector>
 
-#include "batch/message_columns.hpp"
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
 #include "core/wipe.hpp"
 #include "dispatch/select.hpp"
 #include "engine/device_engine.hpp"
+#include "message/to_columns.hpp"
 #include "transfer/host_transfer.hpp"
 #include "transfer/share.hpp"
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <string_view>
 
-#include "batch/message.hpp"
 #include "engine/engine.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 

@@ -9,11 +9,11 @@
 #include <span>
 #include <vector>
 
-#include "batch/columns.hpp"
 #include "engine/decision.hpp"
 #include "engine/device_copy.hpp"
 #include "engine/engine.hpp"
 #include "engine/policy.hpp"
+#include "message/columns.hpp"
 
 namespace warpcipher {
 

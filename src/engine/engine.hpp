@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "batch/plan.hpp"
 #include "engine/stream.hpp"
+#include "message/plan.hpp"
 
 namespace warpcipher {
 

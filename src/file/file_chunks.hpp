@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include "batch/message.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 

@@ -15,9 +15,9 @@
 #include <thread>
 #include <vector>
 
-#include "batch/columns.hpp"
 #include "core/error.hpp"
 #include "core/thread_pool.hpp"
+#include "message/columns.hpp"
 
 namespace warpcipher {
 

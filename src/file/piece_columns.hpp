@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "batch/columns.hpp"
 #include "file/file_piece.hpp"
 #include "file/file_work.hpp"
+#include "message/columns.hpp"
 
 namespace warpcipher {
 

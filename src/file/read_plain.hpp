@@ -8,9 +8,9 @@
 #include <span>
 #include <string_view>
 
-#include "batch/message.hpp"
 #include "engine/stream.hpp"
 #include "file/read_chunks.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 

@@ -13,8 +13,8 @@
 #include <span>
 #include <string_view>
 
-#include "batch/message.hpp"
 #include "engine/stream.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 
-#include "batch/message.hpp"
 #include "core/error.hpp"
 #include "dispatch/select.hpp"
 #include "engine/device_engine.hpp"
@@ -13,6 +12,7 @@
 #include "file/file_work.hpp"
 #include "file/slots.hpp"
 #include "file/text_parts.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 namespace {

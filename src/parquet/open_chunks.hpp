@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "batch/key.hpp"
 #include "file/file_chunks.hpp"
+#include "message/key.hpp"
 #include "parquet/page_stream.hpp"
 
 namespace warpcipher::parquet {

@@ -11,8 +11,8 @@
 #include <mutex>
 #include <string>
 
-#include "batch/message.hpp"
 #include "core/fork.hpp"
+#include "message/message.hpp"
 #include "queue/intrusive_list.hpp"
 
 namespace warpcipher {

@@ -6,8 +6,8 @@
 #include <set>
 #include <vector>
 
-#include "batch/nonces.hpp"
 #include "core/wipe.hpp"
+#include "message/nonces.hpp"
 
 namespace warpcipher {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "batch/message.hpp"
 #include "engine/stream.hpp"
+#include "message/message.hpp"
 #include "random/distribution.hpp"
 #include "random/stream.hpp"
 

@@ -13,8 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "batch/message.hpp"
 #include "engine/device_engine.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 

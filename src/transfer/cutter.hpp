@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "batch/message.hpp"
 #include "core/wipe.hpp"
+#include "message/message.hpp"
 #include "transfer/gcm_pieces.hpp"
 
 namespace warpcipher {

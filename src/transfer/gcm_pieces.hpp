@@ -11,10 +11,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "batch/message.hpp"
 #include "cipher/aes.hpp"
 #include "cipher/gf128.hpp"
 #include "core/wipe.hpp"
+#include "message/message.hpp"
 #include "transfer/piece_tags.hpp"
 
 namespace warpcipher {

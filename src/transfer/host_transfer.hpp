@@ -19,8 +19,8 @@
 #include <cstddef>
 #include <span>
 
-#include "batch/message.hpp"
 #include "engine/device_engine.hpp"
+#include "message/message.hpp"
 #include "transfer/transfer_settings.hpp"
 
 namespace warpcipher {

@@ -8,9 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "batch/message.hpp"
 #include "cipher/poly1305.hpp"
 #include "core/wipe.hpp"
+#include "message/message.hpp"
 #include "transfer/piece_tags.hpp"
 
 namespace warpcipher {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "batch/tag.hpp"
 #include "core/thread_pool.hpp"
+#include "message/tag.hpp"
 #include "transfer/host_transfer.hpp"
 
 namespace warpcipher {

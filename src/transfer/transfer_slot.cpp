@@ -5,8 +5,8 @@
 #include <cstring>
 #include <utility>
 
-#include "batch/plan.hpp"
-#include "batch/tag.hpp"
+#include "message/plan.hpp"
+#include "message/tag.hpp"
 
 namespace warpcipher {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "batch/message.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 

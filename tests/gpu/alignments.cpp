@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <vector>
 
-#include "batch/plan.hpp"
 #include "engine/cuda/engine.hpp"
 #include "force.hpp"
+#include "message/plan.hpp"
 #include "oracle.hpp"
 
 namespace conformance {

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <deque>
 
-#include "batch/plan.hpp"
 #include "engine/cuda/engine.hpp"
+#include "message/plan.hpp"
 #include "oracle.hpp"
 
 namespace conformance {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "batch/message.hpp"
-#include "batch/result.hpp"
 #include "engine/stream.hpp"
+#include "message/message.hpp"
+#include "message/result.hpp"
 #include "mode/algorithm.hpp"
 
 // The same in every run.

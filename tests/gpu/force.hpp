@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "engine/cuda/choice/overrides.hpp"
+#include "engine/cuda/runtime/overrides.hpp"
 
 namespace conformance {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "batch/plan.hpp"
 #include "columnar_batch.hpp"
 #include "engine/cuda/engine.hpp"
 #include "force.hpp"
+#include "message/plan.hpp"
 
 namespace conformance {
 namespace {

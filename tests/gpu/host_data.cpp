@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "batch/plan.hpp"
 #include "core/error.hpp"
 #include "dispatch/run.hpp"
 #include "dispatch/select.hpp"
 #include "engine/cuda/engine.hpp"
+#include "message/plan.hpp"
 #include "oracle.hpp"
 #include "transfer/host_transfer.hpp"
 #include "transfer/share.hpp"

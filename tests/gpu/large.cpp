@@ -9,9 +9,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "batch/plan.hpp"
 #include "core/bytes.hpp"
 #include "engine/cuda/engine.hpp"
+#include "message/plan.hpp"
 #include "oracle.hpp"
 
 namespace {

@@ -21,7 +21,6 @@
 
 #include "algorithms.hpp"
 #include "alignments.hpp"
-#include "batch/plan.hpp"
 #include "cases.hpp"
 #include "columns.hpp"
 #include "core/error.hpp"
@@ -34,6 +33,7 @@
 #include "host_data.hpp"
 #include "kernels.hpp"
 #include "large.hpp"
+#include "message/plan.hpp"
 
 namespace {
 

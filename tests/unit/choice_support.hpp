@@ -16,15 +16,15 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "engine/cuda/choice/chacha.hpp"
-#include "engine/cuda/choice/columns.hpp"
-#include "engine/cuda/choice/explain.hpp"
-#include "engine/cuda/choice/ghash.hpp"
-#include "engine/cuda/choice/lane_table.hpp"
-#include "engine/cuda/choice/offered.hpp"
-#include "engine/cuda/choice/overrides.hpp"
-#include "engine/cuda/choice/policies.hpp"
-#include "engine/cuda/choice/tuned.hpp"
+#include "engine/cuda/aes/choose.hpp"
+#include "engine/cuda/chacha/choose.hpp"
+#include "engine/cuda/execution/explain.hpp"
+#include "engine/cuda/execution/least_columns.hpp"
+#include "engine/cuda/execution/offered.hpp"
+#include "engine/cuda/execution/policies.hpp"
+#include "engine/cuda/ghash/choose.hpp"
+#include "engine/cuda/runtime/overrides.hpp"
+#include "engine/cuda/runtime/tuned.hpp"
 
 namespace choice_cases {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "batch/message.hpp"
+#include "message/message.hpp"
 #include "support.hpp"
 
 namespace warpcipher::test {

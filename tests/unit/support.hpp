@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "batch/message.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher::test {
 

@@ -20,8 +20,8 @@
 #include <thread>
 #include <vector>
 
-#include "batch/key.hpp"
 #include "file/file_work.hpp"
+#include "message/key.hpp"
 #include "mode/algorithm.hpp"
 #include "support.hpp"
 #include "vector_io.hpp"

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "batch/message_columns.hpp"
+#include "message/to_columns.hpp"
 
 namespace warpcipher {
 namespace {

@@ -5,7 +5,7 @@
 #include <deque>
 #include <map>
 
-#include "batch/plan.hpp"
+#include "message/plan.hpp"
 #include "support.hpp"
 
 namespace warpcipher {

@@ -22,12 +22,12 @@
 #include <string>
 #include <vector>
 
-#include "batch/plan.hpp"
 #include "buffers.hpp"
 #include "constant_time.hpp"
 #include "engine/cuda/engine.hpp"
 #include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/runtime/device.hpp"
+#include "message/plan.hpp"
 
 namespace {
 

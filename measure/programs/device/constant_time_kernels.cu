@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "constant_time.hpp"
-#include "engine/cuda/lane_table/cipher.cuh"
-#include "engine/cuda/lane_table/source.cuh"
+#include "engine/cuda/aes/cipher.cuh"
+#include "engine/cuda/aes/source.cuh"
 #include "engine/cuda/runtime/launch.hpp"
 
 namespace constant_time {

@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "batch/plan.hpp"
 #include "buffers.hpp"
 #include "core/bytes.hpp"
 #include "core/error.hpp"
 #include "engine/cuda/engine.hpp"
 #include "engine/reference/engine.hpp"
+#include "message/plan.hpp"
 
 namespace {
 

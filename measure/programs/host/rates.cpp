@@ -17,12 +17,12 @@
 #include <string>
 #include <vector>
 
-#include "batch/plan.hpp"
 #include "core/bytes.hpp"
 #include "dispatch/run.hpp"
 #include "engine/cuda/engine.hpp"
 #include "engine/reference/engine.hpp"
 #include "memory.hpp"
+#include "message/plan.hpp"
 #include "transfer/host_transfer.hpp"
 
 namespace {

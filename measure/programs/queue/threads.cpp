@@ -30,11 +30,11 @@
 #include <vector>
 
 #include "../host/memory.hpp"
-#include "batch/plan.hpp"
 #include "core/bytes.hpp"
 #include "dispatch/run.hpp"
 #include "engine/cuda/engine.hpp"
 #include "engine/reference/engine.hpp"
+#include "message/plan.hpp"
 #include "queue/queue.hpp"
 #include "transfer/host_transfer.hpp"
 

@@ -4,10 +4,10 @@
 #include <span>
 #include <vector>
 
-#include "batch/tag.hpp"
 #include "core/bytes.hpp"
 #include "core/fork.hpp"
 #include "engine/cpu/faster.hpp"
+#include "message/tag.hpp"
 #include "mode/gcm_counter.hpp"
 
 namespace warpcipher {

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "batch/message.hpp"
 #include "core/wipe.hpp"
 #include "engine/cpu/aes_key.hpp"
 #include "engine/cpu/piece.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 

@@ -5,13 +5,13 @@
 
 #include <memory>
 
-#include "batch/key.hpp"
 #include "core/fork.hpp"
 #include "core/wipe.hpp"
 #include "engine/cpu/aes_lanes.hpp"
 #include "engine/cpu/context.hpp"
 #include "engine/cpu/gcm_constants.hpp"
 #include "engine/cpu/gcm_lanes.hpp"
+#include "message/key.hpp"
 
 namespace warpcipher {
 

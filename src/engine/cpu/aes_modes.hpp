@@ -2,9 +2,9 @@
 // AES in every mode but GCM, a piece at a time, by this library's own code or by libcrypto, whichever is faster.
 #pragma once
 
-#include "batch/message.hpp"
 #include "engine/cpu/aes_key.hpp"
 #include "engine/cpu/piece.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-#include "batch/message.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 

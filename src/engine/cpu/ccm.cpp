@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
-#include "batch/tag.hpp"
 #include "core/wipe.hpp"
 #include "engine/cpu/execute.hpp"
+#include "message/tag.hpp"
 #include "mode/ccm_format.hpp"
 
 namespace warpcipher {

@@ -3,7 +3,7 @@
 // mode.
 #pragma once
 
-#include "batch/message.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 

@@ -7,7 +7,6 @@
 #include <memory>
 #include <vector>
 
-#include "batch/tag.hpp"
 #include "cipher/chacha.hpp"
 #include "cipher/chacha_message.hpp"
 #include "cipher/poly1305.hpp"
@@ -15,6 +14,7 @@
 #include "core/fork.hpp"
 #include "engine/cpu/context.hpp"
 #include "engine/cpu/faster.hpp"
+#include "message/tag.hpp"
 
 namespace warpcipher {
 namespace {

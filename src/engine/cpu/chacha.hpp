@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "batch/message.hpp"
 #include "core/wipe.hpp"
 #include "engine/cpu/chacha_lanes.hpp"
 #include "engine/cpu/piece.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <span>
 
-#include "batch/message.hpp"
 #include "engine/cpu/piece.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 

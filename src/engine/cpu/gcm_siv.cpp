@@ -6,11 +6,11 @@
 #include <cstring>
 #include <memory>
 
-#include "batch/tag.hpp"
 #include "cipher/gf128.hpp"
 #include "core/bytes.hpp"
 #include "core/wipe.hpp"
 #include "engine/cpu/context.hpp"
+#include "message/tag.hpp"
 #include "mode/gcm_siv.hpp"
 
 namespace warpcipher {

@@ -2,8 +2,8 @@
 // AES-GCM-SIV (RFC 8452): by own code where the processor has the instructions, else by libcrypto's AES.
 #pragma once
 
-#include "batch/message.hpp"
 #include "engine/cpu/gcm_lanes.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "batch/message.hpp"
 #include "core/wipe.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "batch/plan.hpp"
+#include "message/plan.hpp"
 
 namespace warpcipher {
 

@@ -4,8 +4,8 @@
 // distributions takes a quarter of the time to compile, and large arrays get the hybrid kernel's key stream.
 #include <algorithm>
 
-#include "engine/cuda/lane_table/cipher.cuh"
-#include "engine/cuda/lane_table/hybrid.hpp"
+#include "engine/cuda/aes/cipher.cuh"
+#include "engine/cuda/aes/hybrid.hpp"
 #include "engine/cuda/runtime/device.hpp"
 #include "engine/cuda/runtime/launch.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"

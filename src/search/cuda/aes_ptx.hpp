@@ -10,7 +10,7 @@
 // which need one column of the state before the last round. If not all of the ciphertext is known, it takes the column
 // with the most known bits, and further columns for the keys that are left.
 //
-// Lane tables (engine/cuda/lane_table/table_layout.hpp) have rows of 128 bytes, T0 for all x first. The address of a
+// Lane tables (engine/cuda/aes/table_layout.hpp) have rows of 128 bytes, T0 for all x first. The address of a
 // lookup is one four-byte dot product. It runs on the multiply pipe, which is otherwise idle:
 //
 //   dp4a(word, 128 << 8 k, 4 lane) = 128 (byte k) + 4 lane

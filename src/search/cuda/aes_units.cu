@@ -2,7 +2,7 @@
 #include "search/cuda/aes_units.hpp"
 
 #include "cipher/aes.hpp"
-#include "engine/cuda/lane_table/cipher.cuh"
+#include "engine/cuda/aes/cipher.cuh"
 #include "engine/cuda/runtime/launch.hpp"
 
 namespace warpcipher::search::cuda {

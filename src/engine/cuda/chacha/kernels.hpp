@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of the family; choice/chacha.hpp chooses. Host code only, so that the choice can be tested without a GPU.
+// The kernels of the family; choose.hpp chooses. Host code only, so that the choice can be tested without a GPU.
 #pragma once
 
 #include <cstdint>

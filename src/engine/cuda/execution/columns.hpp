@@ -5,8 +5,8 @@
 #include <optional>
 #include <span>
 
-#include "batch/columns.hpp"
 #include "engine/engine.hpp"
+#include "message/columns.hpp"
 
 namespace warpcipher::cuda {
 

@@ -2,8 +2,8 @@
 // Which device a columnar batch is for.
 #pragma once
 
-#include "batch/columns.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
+#include "message/columns.hpp"
 
 namespace warpcipher::cuda {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/cuda/choice/lane_table.hpp"
+#include "engine/cuda/aes/choose.hpp"
 #include "engine/cuda/execution/siv_keys.hpp"
 #include "engine/cuda/execution/stream_keys.hpp"
 #include "engine/cuda/ghash/ghash.hpp"

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "batch/message.hpp"
 #include "engine/cuda/execution/device_batch.hpp"
 #include "engine/cuda/runtime/memory.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher::cuda {
 

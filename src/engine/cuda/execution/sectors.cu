@@ -5,13 +5,13 @@
 
 #include <bit>
 
-#include "batch/message.hpp"
-#include "engine/cuda/choice/lane_table.hpp"
+#include "engine/cuda/aes/choose.hpp"
+#include "engine/cuda/aes/hybrid_rows.hpp"
 #include "engine/cuda/execution/device_batch.hpp"
 #include "engine/cuda/execution/plan_memory.hpp"
-#include "engine/cuda/lane_table/hybrid_rows.hpp"
 #include "engine/cuda/runtime/check.hpp"
 #include "engine/cuda/runtime/stream.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher::cuda {
 

@@ -3,11 +3,11 @@
 
 #include <span>
 
-#include "batch/message.hpp"
 #include "cipher/aes.hpp"
-#include "engine/cuda/choice/lane_table.hpp"
+#include "engine/cuda/aes/choose.hpp"
 #include "engine/cuda/execution/device_batch.hpp"
 #include "engine/cuda/inputs/keys.hpp"
+#include "message/message.hpp"
 #include "mode/gcm_siv.hpp"
 
 namespace warpcipher::cuda {

@@ -8,12 +8,12 @@
 #include <memory>
 #include <optional>
 
-#include "batch/key.hpp"
 #include "cipher/gf128.hpp"
 #include "core/wipe.hpp"
+#include "engine/cuda/aes/gcm_siv.hpp"
 #include "engine/cuda/inputs/aes_keys.hpp"
-#include "engine/cuda/lane_table/gcm_siv.hpp"
 #include "engine/cuda/runtime/memory.hpp"
+#include "message/key.hpp"
 
 namespace warpcipher {
 struct Message;

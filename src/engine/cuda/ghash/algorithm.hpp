@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The algorithms of GHASH, and what each needs of a device. choice/ghash.hpp chooses. Host code only, so that the
+// The algorithms of GHASH, and what each needs of a device. choose.hpp chooses. Host code only, so that the
 // choice can be tested without a GPU.
 #pragma once
 

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "batch/message.hpp"
 #include "engine/cuda/inputs/message_view.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher::cuda {
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "batch/message.hpp"
 #include "cipher/aes.hpp"
 #include "cipher/gf128.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher::cuda {
 

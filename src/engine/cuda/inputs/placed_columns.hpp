@@ -8,11 +8,11 @@
 #include <span>
 #include <vector>
 
-#include "batch/columns.hpp"
 #include "engine/cuda/inputs/column_upload.hpp"
 #include "engine/cuda/inputs/summary.hpp"
 #include "engine/cuda/runtime/stream_buffer.hpp"
 #include "engine/stream.hpp"
+#include "message/columns.hpp"
 
 namespace warpcipher::cuda {
 

@@ -6,13 +6,13 @@
 
 #include <cstdint>
 
-#include "batch/result.hpp"
 #include "core/host_device.hpp"
 #include "engine/cuda/inputs/hash_view.hpp"
 #include "engine/cuda/inputs/message_view.hpp"
 #include "engine/cuda/inputs/speculation.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
 #include "engine/stream.hpp"
+#include "message/result.hpp"
 
 namespace warpcipher::cuda {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "batch/message.hpp"
 #include "engine/cuda/runtime/gpu.hpp"
 #include "engine/device_engine.hpp"
+#include "message/message.hpp"
 
 namespace warpcipher::cuda {
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The choices for a batch, printed.
+#pragma once
+
+#include <vector>
+
+#include "engine/cuda/runtime/conditions.hpp"
+#include "engine/decision.hpp"
+
+namespace warpcipher::cuda {
+
+// DeviceEngine::explain(), for any device, which need not exist. Throws Error{invalid_argument} for a shape that no
+// batch has, and what the choices throw.
+std::vector<Decision> explain(const Conditions& now, const BatchShape& shape);
+
+}  // namespace warpcipher::cuda

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which algorithm hashes a group of GCM messages: the candidates in the order of preference, why one is refused, and
+// the choice, as in aes/choose.hpp.
+#pragma once
+
+#include <array>
+
+#include "engine/cuda/ghash/algorithm.hpp"
+#include "engine/cuda/runtime/conditions.hpp"
+#include "engine/cuda/runtime/refusal.hpp"
+
+namespace warpcipher::cuda {
+
+using ghash::GhashAlgorithm;
+
+inline constexpr std::array ghash_candidates{GhashAlgorithm::tensor_warpgroups, GhashAlgorithm::tensor_rows,
+                                             GhashAlgorithm::few_lanes,         GhashAlgorithm::tensor_one_key,
+                                             GhashAlgorithm::tensor_many_keys,  GhashAlgorithm::scalar};
+Refusal refuse(const Conditions& now, const ghash::Work& work, GhashAlgorithm algorithm);
+
+// WARPCIPHER_GHASH forces one. "warpgroups" and "rows" have no kernel for many keys, and "rows" has none for long
+// messages: then they force nothing. Throws Error{engine_failure} if the device cannot run the forced one.
+GhashAlgorithm choose_ghash(const Conditions& now, const ghash::Work& work);
+
+// Messages of fewer blocks are hashed by tensor_rows and have no chunks, in a batch whose messages are not known yet.
+// 0: all are hashed by one algorithm.
+std::uint64_t least_chunked(const Conditions& now, std::uint64_t messages, std::uint64_t keys);
+
+}  // namespace warpcipher::cuda

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "engine/cuda/lane_table/parallel.cuh"
-
-namespace warpcipher::cuda::lane_table {
-
-template void launch_parallel<CbcDecryption>(const ParallelLaunch&, CbcDecryption::Parameters);
-
-}  // namespace warpcipher::cuda::lane_table

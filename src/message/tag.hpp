@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a host engine, or src/transfer, does with the tag that it has computed for an AEAD message.
+#pragma once
+
+#include <cstring>
+
+#include "core/bytes.hpp"
+#include "message/message.hpp"
+
+namespace warpcipher {
+
+// Encryption: writes the tag (16 bytes). Decryption: compares it in constant time with the given one. False when they
+// differ: then the caller must wipe the text.
+[[nodiscard]] inline bool settle_tag(const Message& message, const std::uint8_t* tag) {
+  if (message.direction == Direction::decrypt && !message.compute_tag) {
+    return equal_constant_time(tag, message.tag, message.tag_len);
+  }
+  std::memcpy(message.tag, tag, message.tag_len);
+  return true;
+}
+
+}  // namespace warpcipher
