@@ -11,23 +11,13 @@
 //                                                       fill_kernel before it (constant_time.py puts them together)
 //
 // Exits 1 when a kernel of the library shows what it should not, or the control nothing.
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <random>
-#include <stdexcept>
-#include <string>
-#include <vector>
-
-#include "buffers.hpp"
 #include "constant_time.hpp"
-#include "engine/cuda/engine.hpp"
+
+#include <cmath>
+
+#include "device.hpp"
 #include "engine/cuda/inputs/keys.hpp"
 #include "engine/cuda/runtime/device.hpp"
-#include "message/plan.hpp"
 
 namespace {
 
@@ -88,12 +78,12 @@ struct Input {
 
 class Bench {
  public:
-  Bench() : device_(cuda::current_device()), buffers_(text_len), stopwatch_(buffers_.native()) {}
+  Bench() : device_(cuda::current_device()), buffers_(text_len + bench::tag_len), stopwatch_(buffers_.native()) {}
 
   // Microseconds of one launch.
   double launch(const Kernel& kernel, const Input& input) {
     const Key key(algorithm_of(kernel), input.key);
-    const std::vector<std::uint8_t> iv(iv_len(key.algorithm()), 5);
+    const std::vector<std::uint8_t> iv(key.algorithm().iv_len, 5);
     constant_time::fill(buffers_.in(), text_len, input.text, buffers_.native());
     Message m;
     m.key = &key;
@@ -105,8 +95,8 @@ class Bench {
     m.iv = iv.data();
     m.iv_len = iv.size();
     if (key.algorithm().is_aead()) {
-      m.tag = buffers_.tag();
-      m.tag_len = 16;
+      m.tag = buffers_.out() + text_len;
+      m.tag_len = bench::tag_len;
       m.compute_tag = kernel.direction == Direction::decrypt;
     }
     if (kernel.algorithm == nullptr) return launch_lookups(kernel, input, key);
@@ -127,12 +117,6 @@ class Bench {
   }
 
  private:
-  static std::size_t iv_len(const Algorithm& algorithm) {
-    if (algorithm.mode.iv == IvRule::none) return 0;
-    if (!algorithm.is_aead()) return 16;
-    return algorithm.cipher.id == CipherId::xchacha20 ? 24 : 12;
-  }
-
   double launch_lookups(const Kernel& kernel, const Input& input, const Key& key) {
     const cuda::AesKeyState state(key);
     constant_time::spin(spin_clocks, buffers_.native());
@@ -217,40 +201,31 @@ void count(Bench& bench, const Kernel& kernel) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
+  return bench::run_program("device_constant_time", [&] {
     int launches = 2000;
-    const char* only = nullptr;
+    std::string only;
     bool counts = false;
-    for (int i = 1; i < argc; ++i) {
-      if (std::strcmp(argv[i], "--count") == 0) {
-        counts = true;
-      } else if (std::strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
-        only = argv[++i];
-      } else if (std::strcmp(argv[i], "--launches") == 0 && i + 1 < argc) {
-        launches = std::max(100, std::atoi(argv[++i]));
-      } else {
-        throw std::runtime_error("usage: device_constant_time [--launches N | --count] [--only NAME]");
-      }
-    }
-    const std::string& reason = cuda_engine().unavailable_reason();
-    if (!reason.empty()) throw std::runtime_error(reason);
-    for (const std::string& device : cuda_engine().devices()) std::printf("%s\n", device.c_str());
+    bench::Options("device_constant_time")
+        .add("--count", counts)
+        .add("--only", only)
+        .add("--launches", launches)
+        .parse(argc, argv);
+    bench::print_devices();
     Bench bench;
     bool good = true;
     for (const Kernel& kernel : kernels) {
-      if (only != nullptr && std::strcmp(only, kernel.name) != 0) continue;
+      if (!only.empty() && only != kernel.name) continue;
       if (counts) {
         count(bench, kernel);
         continue;
       }
       const std::vector<std::uint8_t> key = Bench::random_key(kernel);
-      good &= time_kernel(bench, kernel, true, {key, {0, 0, 0}}, launches);
+      good &= time_kernel(bench, kernel, true, {key, {0, 0, 0}}, std::max(100, launches));
       // In a random text the control has as many conflicts as in any other: it says nothing there.
-      if (kernel.shows != Kernel::data) good &= time_kernel(bench, kernel, false, {key, random_text()}, launches);
+      if (kernel.shows != Kernel::data) {
+        good &= time_kernel(bench, kernel, false, {key, random_text()}, std::max(100, launches));
+      }
     }
-    return good ? 0 : 1;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "device_constant_time: %s\n", error.what());
-    return 1;
-  }
+    return good;
+  });
 }

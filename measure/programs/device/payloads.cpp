@@ -3,39 +3,23 @@
 // 1952 of a parallel one, in device memory, in the seven orders of the paper and in random ones. Each order runs twice:
 //
 //   library   as every caller's: the plan puts groups and messages into an order of its own
-//   by hand   the plan has them as the client did, and each group waits for the one before: what the order would give
-//             if the library had none of its own
+//   by hand   the plan has them as the client did, and each group waits for the one before: the rate that the order
+//             would give if the library had none of its own
 //
 // Times are the host's, from the call until the device is done, medians over turns in which every one runs once: all
 // orders the one way, then all the other, so that neither finds its messages in the caches where the other has just
-// read them, which is worth 25 us. `call` is what the library's takes until it returns, `plan` the part of it before
-// the engine runs. Also: what each half takes alone, which no order can beat. A sample of each order's messages
+// read them, which is worth 25 us. `call` is the time of the library's until it returns, `plan` the part of it before
+// the engine runs. Also: the time of each half by itself, which no order can beat. A sample of each order's messages
 // is checked against the reference engine.
 //
 //   device_payloads [--turns N] [--random N]
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <deque>
-#include <functional>
-#include <random>
-#include <stdexcept>
-#include <string>
-#include <vector>
+#include <numeric>
 
-#include "buffers.hpp"
-#include "core/bytes.hpp"
-#include "engine/cuda/engine.hpp"
-#include "engine/reference/engine.hpp"
-#include "message/plan.hpp"
+#include "device.hpp"
 
 namespace {
 
 using namespace warpcipher;
-using bench::must;
-using Clock = std::chrono::steady_clock;
 
 struct Item {
   std::size_t blocks;
@@ -53,7 +37,7 @@ Order join(const Parts&... parts) {
   return order;
 }
 
-// The orders that harrison2008_mixed.py makes for the paper's kernel, which says why.
+// The orders that python/warpcipher/lab/papers/harrison2008_mixed.py makes for the paper's kernel, which says why.
 std::vector<std::pair<std::string, Order>> make_orders(std::mt19937& random, int shuffled) {
   Order serial;
   for (std::size_t i = 0; i < serial_count; ++i) serial.push_back({std::size_t{16} << i % 8, true});
@@ -108,11 +92,6 @@ std::vector<std::pair<std::string, Order>> make_orders(std::mt19937& random, int
   return orders;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 // A plan whose groups and messages stand as they were given, and follow each other.
 Plan plan_by_hand(std::span<const Message> messages) {
   Plan plan{messages, cuda_engine().tile_units(), {}, 0};
@@ -136,11 +115,6 @@ Plan plan_by_hand(std::span<const Message> messages) {
 
 class Bench {
  public:
-  Bench()
-      : cbc_(find_algorithm("aes-128-cbc"), std::vector<std::uint8_t>(16, 0x2b)),
-        ctr_(find_algorithm("aes-128-ctr"), std::vector<std::uint8_t>(16, 0x7e)),
-        buffers_(text_len) {}
-
   std::vector<Message> place(const Order& order) {
     std::vector<std::uint8_t>& ivs = ivs_.emplace_back(16 * order.size());
     std::vector<Message> messages(order.size());
@@ -170,31 +144,22 @@ class Bench {
   // Milliseconds.
   Times run(std::span<const Message> messages, bool by_hand) {
     statuses_.assign(messages.size(), Status::ok);
-    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-    const auto start = Clock::now();
-    check_messages(messages);
-    const Plan plan = by_hand ? plan_by_hand(messages) : make_plan(messages, cuda_engine().tile_units());
-    const auto planned = Clock::now();
-    cuda_engine().run(plan, statuses_, buffers_.stream());
-    const auto returned = Clock::now();
-    must(cudaStreamSynchronize(buffers_.native()), "cudaStreamSynchronize");
-    const auto done = Clock::now();
-    const auto ms = [&](auto to) { return std::chrono::duration<double, std::milli>(to - start).count(); };
-    return {ms(planned), ms(returned), ms(done)};
+    double plan_ms = 0;
+    const bench::CallTime time = bench::time_call(buffers_, [&] {
+      const auto start = bench::Clock::now();
+      check_messages(messages);
+      const Plan plan = by_hand ? plan_by_hand(messages) : make_plan(messages, cuda_engine().tile_units());
+      plan_ms = 1e3 * bench::seconds(start, bench::Clock::now());
+      cuda_engine().run(plan, statuses_, buffers_.stream());
+    });
+    return {plan_ms, time.call, time.all};
   }
 
   bool is_right(std::span<const Message> messages, bool by_hand) {
-    must(cudaMemset(buffers_.out(), 0, text_len), "cudaMemset");
-    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    bench::must(cudaMemset(buffers_.out(), 0, text_len), "cudaMemset");
     run(messages, by_hand);
     for (std::size_t i = 0; i < messages.size(); i += 1 + messages.size() / 20) {
-      std::vector<std::uint8_t> text = bench::read(messages[i].in, messages[i].in_len);
-      Message m = messages[i];
-      m.memory = Memory::host;
-      m.in = m.out = text.data();
-      Status status = Status::ok;
-      reference_engine().run(make_plan({&m, 1}, reference_engine().tile_units()), {&status, 1}, nullptr);
-      if (bench::read(messages[i].out, text.size()) != text) return false;
+      if (!bench::is_right(messages[i])) return false;
     }
     return true;
   }
@@ -202,13 +167,12 @@ class Bench {
  private:
   static constexpr std::size_t text_len = std::size_t{17} << 20;
 
-  const Key cbc_, ctr_;
-  bench::Buffers buffers_;
+  const Key cbc_{find_algorithm("aes-128-cbc"), std::vector<std::uint8_t>(16, 0x2b)};
+  const Key ctr_{find_algorithm("aes-128-ctr"), std::vector<std::uint8_t>(16, 0x7e)};
+  bench::Buffers buffers_{text_len};
   std::deque<std::vector<std::uint8_t>> ivs_;
   std::vector<Status> statuses_;
 };
-
-int count_of(const char* text) { return std::max(1, std::atoi(text)); }
 
 void measure(int turns, int shuffled) {
   std::mt19937 random(7);
@@ -250,9 +214,9 @@ void measure(int turns, int shuffled) {
   for (const Row& row : rows) {
     std::size_t bytes = 0;
     for (const Message& m : row.messages) bytes += m.in_len;
-    const double library = median(row.library), hand = median(row.by_hand);
+    const double library = bench::median(row.library), hand = bench::median(row.by_hand);
     std::printf("%-34s library %6.3f ms (plan %5.3f, call %5.3f), %5.2f GB/s   by hand %6.3f ms, %5.2f GB/s\n",
-                row.name.c_str(), library, median(row.plan), median(row.call),
+                row.name.c_str(), library, bench::median(row.plan), bench::median(row.call),
                 static_cast<double>(bytes) * 1e-6 / library, hand, static_cast<double>(bytes) * 1e-6 / hand);
     if (&row - rows.data() >= static_cast<std::ptrdiff_t>(orders.size())) continue;
     worst = std::max(worst, library);
@@ -267,24 +231,11 @@ void measure(int turns, int shuffled) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    const std::string& reason = cuda_engine().unavailable_reason();
-    if (!reason.empty()) throw std::runtime_error(reason);
+  return bench::run_program("device_payloads", [&] {
     int turns = 25, shuffled = 3;
-    for (int i = 1; i < argc; ++i) {
-      if (std::strcmp(argv[i], "--turns") == 0 && i + 1 < argc) {
-        turns = count_of(argv[++i]);
-      } else if (std::strcmp(argv[i], "--random") == 0 && i + 1 < argc) {
-        shuffled = count_of(argv[++i]);
-      } else {
-        throw std::runtime_error("usage: device_payloads [--turns N] [--random N]");
-      }
-    }
-    for (const std::string& device : cuda_engine().devices()) std::printf("%s\n", device.c_str());
+    bench::Options("device_payloads").add("--turns", turns).add("--random", shuffled).parse(argc, argv);
+    bench::print_devices();
     measure(turns, shuffled);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "device_payloads: %s\n", error.what());
-    return 1;
-  }
+    return true;
+  });
 }

@@ -4,24 +4,20 @@
 //   cpu_forms [MODE]...     all modes without an argument; the median of 31 and in parentheses the best
 //
 // The forms take turns of about 0.1 ms, so that whatever else runs slows all of them.
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "engine/cpu/aes_gcm.hpp"
 #include "engine/cpu/aes_lanes.hpp"
 #include "engine/cpu/aes_modes.hpp"
+#include "frame.hpp"
 
 namespace warpcipher {
 namespace {
 
 constexpr int turns = 31;
 
-// GCM, which encrypts, by the widest form alone.
+// GCM, which encrypts, by the widest form only.
 void run(const cpu::AesLanes* form, AesKey& state, const Message& m) {
   const bool gcm = m.algorithm().is_aead();
   if (form == nullptr) {
@@ -33,12 +29,11 @@ void run(const cpu::AesLanes* form, AesKey& state, const Message& m) {
 }
 
 void measure(const Algorithm& algorithm, Direction direction, std::size_t len) {
-  using Clock = std::chrono::steady_clock;
   std::vector<std::uint8_t> text(len), out(len), key_bytes(64);
   std::uint8_t tag[16];
   for (std::size_t i = 0; i < key_bytes.size(); ++i) key_bytes[i] = static_cast<std::uint8_t>(7 * i + 1);
   std::vector<const cpu::AesLanes*> forms(cpu::aes_lanes_list().begin(), cpu::aes_lanes_list().end());
-  if (algorithm.is_aead() && forms.size() > 1) forms.resize(1);
+  if (algorithm.is_aead() && forms.size() > 1) forms.erase(forms.begin() + 1, forms.end());
   forms.push_back(nullptr);  // libcrypto
   std::printf("%-12s %s %8zu", algorithm.name.data(), direction == Direction::encrypt ? "encrypt" : "decrypt", len);
   std::vector<std::unique_ptr<Key>> keys;  // one each: a key keeps what its form made of it
@@ -60,11 +55,11 @@ void measure(const Algorithm& algorithm, Direction direction, std::size_t len) {
       m.tag = tag;
       m.tag_len = algorithm.is_aead() ? sizeof tag : 0;
       AesKey& state = AesKey::of(*m.key);
-      const Clock::time_point start = Clock::now();
+      const auto start = bench::Clock::now();
       for (std::size_t i = 0; i < calls; ++i) {
         run(forms[f], state, m);
       }
-      seconds[f].push_back(std::chrono::duration<double>(Clock::now() - start).count() / static_cast<double>(calls));
+      seconds[f].push_back(bench::seconds(start, bench::Clock::now()) / static_cast<double>(calls));
     }
   }
   for (std::size_t f = 0; f < forms.size(); ++f) {

@@ -1,31 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether the queue of the C ABI pays: threads that hand messages to a wc_queue, against threads that call wc_seal (or
-// wc_encrypt) for each. Through warpcipher.h alone, messages in ordinary memory, one key.
+// wc_encrypt) for each. Through warpcipher.h only, messages in ordinary memory, one key.
 //
 //   queue_seal [--engine NAME] [--algorithm NAME] [--threads N] [--size BYTES] [--window N] [--seconds S] [--rounds N]
 //
-// Each thread keeps up to `window` messages in flight, each with a place of its own, and is told by callbacks: it waits
+// Each thread keeps up to `window` messages in flight, each with a place of its own, and callbacks tell it: it waits
 // for one half of them while the other is in flight, so that it is woken once for many. Both ways run by turns,
 // `rounds` times; printed are medians of the rates, and of the ratio of neighbours with the least and the most. The
 // last result of each place is compared with the other way's before the program ends.
 #include <warpcipher.h>
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <stdexcept>
-#include <string>
 #include <thread>
-#include <vector>
+
+#include "frame.hpp"
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+namespace bench = warpcipher::bench;
+using bench::median;
 
 struct Options {
   std::string engine = "cpu";
@@ -97,7 +94,7 @@ class Client {
     return count;
   }
 
-  // Seals anew what the queue did last, and compares.
+  // Seals again what the queue did last, and compares.
   void compare() {
     for (Place& place : places_) {
       if (place.nonce == 0) continue;
@@ -183,7 +180,7 @@ double rate(const Options& options, std::vector<std::unique_ptr<Client>>& client
   std::atomic<std::uint64_t> messages{0};
   std::atomic<bool> failed{false};
   std::vector<std::thread> threads;
-  const auto begin = Clock::now();
+  const auto begin = bench::Clock::now();
   for (auto& client : clients) {
     threads.emplace_back([&] {
       try {
@@ -198,47 +195,8 @@ double rate(const Options& options, std::vector<std::unique_ptr<Client>>& client
   stop = true;
   for (std::thread& thread : threads) thread.join();
   if (failed) std::exit(1);
-  const double taken = std::chrono::duration<double>(Clock::now() - begin).count();
+  const double taken = bench::seconds(begin, bench::Clock::now());
   return static_cast<double>(messages) * static_cast<double>(options.size) / 1e9 / taken;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-Options parse(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string name = argv[i];
-    const std::string value = i + 1 < argc ? argv[++i] : "";
-    const auto number = [&] {
-      const std::size_t parsed = std::strtoull(value.c_str(), nullptr, 10);
-      if (parsed == 0) throw std::runtime_error(name + " is '" + value + "': expected a number from 1 on");
-      return parsed;
-    };
-    if (name == "--engine") {
-      options.engine = value;
-    } else if (name == "--algorithm") {
-      options.algorithm = value;
-    } else if (name == "--threads") {
-      options.threads = number();
-    } else if (name == "--size") {
-      options.size = number();
-    } else if (name == "--window") {
-      options.window = number();
-    } else if (name == "--rounds") {
-      options.rounds = number();
-    } else if (name == "--seconds") {
-      options.seconds = std::strtod(value.c_str(), nullptr);
-      if (!(options.seconds > 0)) throw std::runtime_error("--seconds is '" + value + "': expected more than 0");
-    } else {
-      throw std::runtime_error(
-          "usage: queue_seal [--engine NAME] [--algorithm NAME] [--threads N] [--size BYTES] [--window N] "
-          "[--seconds S] [--rounds N]");
-    }
-  }
-  return options;
 }
 
 void measure(const Options& options) {
@@ -283,11 +241,18 @@ void measure(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    measure(parse(argc, argv));
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "queue_seal: %s\n", error.what());
-    return 1;
-  }
+  return bench::run_program("queue_seal", [&] {
+    Options options;
+    bench::Options("queue_seal")
+        .add("--engine", options.engine)
+        .add("--algorithm", options.algorithm)
+        .add("--threads", options.threads)
+        .add("--size", options.size)
+        .add("--window", options.window)
+        .add("--seconds", options.seconds)
+        .add("--rounds", options.rounds)
+        .parse(argc, argv);
+    measure(options);
+    return true;
+  });
 }

@@ -3,13 +3,12 @@
 // it measures the same with Python's own cost of a message. Each thread keeps a window of messages in flight, each with
 // a place of its own in memory; a latency is the time from before submit() until the queue's listener is told.
 //
-//   queue_threads [--threads N] [--size BYTES] [--messages N] [--window N] [--in-flight N] [--payload-KiB N]
-//                 [--piece-KiB N] [--delay US] [--pageable] [--no-engine] [--batch]
+//   queue_threads [--threads N] [--size BYTES] [--messages N] [--window N] [--in-flight N] [--delay US] [--pageable]
+//                 [--no-engine] [--batch]
 //
-// --payload-KiB: QueueLimits::max_bytes. --piece-KiB: payloads go through the device in pieces of so much, rather than
-// as the pipeline would cut them. --delay: one age limit rather than 0, 200 and 1000 us. --no-engine: payloads are
-// checked and then left as they are, which shows what the queue and its clients cost. --batch: no queue; what all
-// threads have in flight is one batch of one caller.
+// --delay: one age limit rather than 0, 200 and 1000 us. --no-engine: payloads are checked and then left as they are,
+// which shows the cost of the queue and its clients. --batch: no queue; all that the threads have in flight is one
+// batch of one caller.
 //
 // Without --batch each repetition has a queue, and so workers, of its own, and moves 17 GB, half a second's worth: in
 // 50 ms the one stop that the library's first page-locked memory costs would be half the figure. None is left out.
@@ -17,36 +16,21 @@
 //
 // Also, in the same run, what the link moves from and to page-locked memory, both ways at once. The first and the
 // last message of each thread are checked against the reference engine.
-#include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <stdexcept>
-#include <string>
 #include <thread>
-#include <vector>
 
-#include "../host/memory.hpp"
-#include "core/bytes.hpp"
+#include "device.hpp"
 #include "dispatch/run.hpp"
-#include "engine/cuda/engine.hpp"
-#include "engine/reference/engine.hpp"
-#include "message/plan.hpp"
 #include "queue/queue.hpp"
-#include "transfer/host_transfer.hpp"
 
 namespace {
 
 using namespace warpcipher;
 using bench::Clock;
-using bench::HostMemory;
 using bench::median;
 using bench::seconds;
+using bench::tag_len;
 
-constexpr std::size_t tag_len = 16;
 constexpr std::size_t iv_len = 12;
 constexpr int repetitions = 5;
 
@@ -56,26 +40,18 @@ struct Options {
   std::size_t messages = 65536;  // of each thread
   std::size_t window = 64;
   std::size_t in_flight = default_in_flight("cuda");
-  std::size_t payload_KiB = QueueLimits{}.max_bytes >> 10;
-  std::size_t piece_KiB = 0;  // 0: as the pipeline chooses
   std::vector<int> delays = {0, 200, 1000};
   bool pageable = false;
   bool no_engine = false;
   bool batch = false;
+
+  bench::Bytes::Where where() const { return pageable ? bench::Bytes::Where::pageable : bench::Bytes::Where::pinned; }
 };
 
 Runner runner_for(const Options& options) {
   return [&options](std::span<const Message> messages, std::span<Result> results) {
     if (options.no_engine) return check_messages(messages);
-    if (options.piece_KiB == 0) return run("cuda", messages, results);
-    check_messages(messages);
-    std::size_t total = 0;
-    for (const Message& m : messages) total += m.in_len;
-    TransferSettings settings = choose_transfer_settings(total, 1, messages.size());
-    settings.piece_len = options.piece_KiB << 10;
-    std::vector<Status> statuses(messages.size(), Status::ok);
-    run_through_device(cuda_engine(), messages, statuses, settings);
-    for (std::size_t i = 0; i < messages.size(); ++i) results[i] = {statuses[i], messages[i].output_len()};
+    run("cuda", messages, results);
   };
 }
 
@@ -131,8 +107,8 @@ class Client {
         key_(key),
         number_(number),
         place_((options.size + tag_len + 255) / 256 * 256),
-        in_(place_ * options.window, options.pageable),
-        out_(place_ * options.window, options.pageable),
+        in_(place_ * options.window, options.where()),
+        out_(place_ * options.window, options.where()),
         ivs_(options.window * iv_len) {}
 
   void run(Queue& queue) {
@@ -163,18 +139,9 @@ class Client {
   // Compares what was kept with the reference engine. Not while others are timed: it takes milliseconds a message.
   void check() const {
     for (const Checked& checked : checked_) {
-      std::vector<std::uint8_t> expected(options_.size);
-      std::uint8_t tag[tag_len];
       Message m = checked.message;
       m.iv = checked.iv.data();
-      m.out = expected.data();
-      m.tag = tag;
-      Status status = Status::ok;
-      reference_engine().run(make_plan({&m, 1}, reference_engine().tile_units()), {&status, 1}, nullptr);
-      if (std::memcmp(checked.sealed.data(), expected.data(), options_.size) != 0 ||
-          std::memcmp(checked.sealed.data() + options_.size, tag, tag_len) != 0) {
-        throw std::runtime_error("WRONG OUTPUT");
-      }
+      if (bench::by_reference(m, m.in_len) != checked.sealed) throw std::runtime_error("WRONG OUTPUT");
     }
   }
 
@@ -214,7 +181,7 @@ class Client {
   const Key& key_;
   const std::size_t number_;
   const std::size_t place_;
-  HostMemory in_, out_;
+  const bench::Bytes in_, out_;
   std::vector<std::uint8_t> ivs_;
   std::uint64_t nonces_ = 0;
   Bell bell_;
@@ -233,7 +200,6 @@ void measure(const Options& options, std::vector<std::unique_ptr<Client>>& clien
     QueueLimits limits;
     limits.max_delay = std::chrono::microseconds(delay);
     limits.max_in_flight = options.in_flight;
-    limits.max_bytes = options.payload_KiB << 10;
     Queue queue(runner_for(options), limits, tell);
     const auto start = Clock::now();
     std::vector<std::thread> threads;
@@ -284,55 +250,26 @@ void measure_batch(const Options& options, std::vector<std::unique_ptr<Client>>&
               median(rates), 100 * median(rates) / link);
 }
 
-Options parse(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string name = argv[i];
-    const auto number = [&] {
-      const std::size_t value = i + 1 < argc ? std::strtoull(argv[++i], nullptr, 10) : 0;
-      if (value == 0) throw std::runtime_error(name + " needs a number");
-      return value;
-    };
-    if (name == "--threads") {
-      options.threads = number();
-    } else if (name == "--size") {
-      options.size = number();
-    } else if (name == "--messages") {
-      options.messages = number();
-    } else if (name == "--window") {
-      options.window = number();
-    } else if (name == "--in-flight") {
-      options.in_flight = number();
-    } else if (name == "--piece-KiB") {
-      options.piece_KiB = number();
-    } else if (name == "--payload-KiB") {
-      options.payload_KiB = number();
-    } else if (name == "--delay") {
-      options.delays = {static_cast<int>(number())};
-    } else if (name == "--no-engine") {
-      options.no_engine = true;
-    } else if (name == "--batch") {
-      options.batch = true;
-    } else if (name == "--pageable") {
-      options.pageable = true;
-    } else {
-      throw std::runtime_error(
-          "usage: queue_threads [--threads N] [--size BYTES] [--messages N] [--window N] [--in-flight N] "
-          "[--payload-KiB N] [--piece-KiB N] [--delay US] [--pageable] [--no-engine] [--batch]");
-    }
-  }
-  return options;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    const Options options = parse(argc, argv);
-    for (const std::string& device : cuda_engine().devices()) std::printf("%s\n", device.c_str());
-    const Algorithm& algorithm = find_algorithm("aes-128-gcm");
-    const std::vector<std::uint8_t> bytes(algorithm.key_len(), 0x42);
-    const Key key(algorithm, bytes);
+  return bench::run_program("queue_threads", [&] {
+    Options options;
+    int delay = 0;
+    bench::Options("queue_threads")
+        .add("--threads", options.threads)
+        .add("--size", options.size)
+        .add("--messages", options.messages)
+        .add("--window", options.window)
+        .add("--in-flight", options.in_flight)
+        .add("--delay", delay)
+        .add("--pageable", options.pageable)
+        .add("--no-engine", options.no_engine)
+        .add("--batch", options.batch)
+        .parse(argc, argv);
+    if (delay != 0) options.delays = {delay};
+    bench::print_devices();
+    const Key key(find_algorithm("aes-128-gcm"), std::vector<std::uint8_t>(16, 0x42));
     std::vector<std::unique_ptr<Client>> clients;
     for (std::size_t i = 0; i < options.threads; ++i) clients.push_back(std::make_unique<Client>(options, key, i));
     const double link = bench::copy_rate(repetitions);
@@ -340,12 +277,9 @@ int main(int argc, char** argv) {
                 options.threads, options.size, options.pageable ? "pageable" : "page-locked", link);
     if (options.batch) {
       measure_batch(options, clients, link);
-      return 0;
+      return true;
     }
-    for (const int delay : options.delays) measure(options, clients, delay, link);
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "queue_threads: %s\n", error.what());
-    return 1;
-  }
+    for (const int one : options.delays) measure(options, clients, one, link);
+    return true;
+  });
 }

@@ -31,8 +31,6 @@ from pyarrow.parquet import encryption
 from warpcipher import parquet
 from warpcipher.parquet import image, modules
 
-PAGES = {"1 MiB": 1 << 20, "64 KiB": 64 << 10, "8 KiB": 8 << 10}
-HEADER = 31  # plaintext of a page header as pyarrow makes it
 PAGES_OF_CHUNK = 128
 COLUMNS = 8
 ROWS_OF_PAGE = {"1 MiB": 131_072, "20,000 rows": 20_000}
@@ -43,6 +41,16 @@ def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("what", choices=["modules", "file"])
     arguments.add_argument("--mib", type=int, default=8192, help="of all pages")
+    arguments.add_argument(
+        "--pages",
+        type=int,
+        nargs="+",
+        default=[1 << 20, 64 << 10, 8 << 10],
+        help="bytes of a page, for `modules`",
+    )
+    arguments.add_argument(
+        "--header", type=int, default=31, help="bytes of a page header, as pyarrow's; 0: none"
+    )
     arguments.add_argument("--folder", type=Path, help="on a tmpfs, for `file`")
     arguments.add_argument(
         "--group-mib", type=int, nargs="+", default=[0], help="decrypted at once; 0: as shipped"
@@ -57,8 +65,8 @@ def main() -> None:
     size = options.mib << 20
     rows: list[Row] = []
     if options.what == "modules":
-        for name, page in PAGES.items():
-            rows += measure_modules(name, page, size, options.repetitions)
+        for page in options.pages:
+            rows += measure_modules(page, options.header, size, options.repetitions)
         residence = "device memory"
     else:
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -75,20 +83,21 @@ class Modules:
     """Chunks of pages of one size, header, page, header, page, encrypted and plain, in device
     memory, and the columns of a batch of all their modules."""
 
-    def __init__(self, page: int, total: int) -> None:
+    def __init__(self, page: int, header: int, total: int) -> None:
         count = total // page
         self.key = os.urandom(16)
-        self.plain = cupy.random.randint(0, 256, count * (HEADER + page), dtype="uint8")
-        sealed_page = HEADER + page + 2 * modules.OVERHEAD
+        self.plain = cupy.random.randint(0, 256, count * (header + page), dtype="uint8")
+        sealed_header = header + modules.OVERHEAD if header else 0
+        sealed_page = sealed_header + page + modules.OVERHEAD
         self.sealed = cupy.zeros(count * sealed_page, "uint8")
         numbers = np.arange(count, dtype="uint64")
 
         def both(heads: Any, pages: Any) -> Any:
-            return np.stack([heads, pages], axis=1).reshape(-1)
+            return np.stack([heads, pages], axis=1).reshape(-1) if header else pages
 
-        lengths = both(np.full(count, HEADER, "uint64"), np.full(count, page, "uint64"))
-        plain = both(numbers * (HEADER + page), numbers * (HEADER + page) + HEADER)
-        begins = both(numbers * sealed_page, numbers * sealed_page + HEADER + modules.OVERHEAD)
+        lengths = both(np.full(count, header, "uint64"), np.full(count, page, "uint64"))
+        plain = both(numbers * (header + page), numbers * (header + page) + header)
+        begins = both(numbers * sealed_page, numbers * sealed_page + sealed_header)
         crypto = modules.FileCrypto(modules.GCM, b"table" + os.urandom(8))
         of_chunks = [
             crypto.page_aads(
@@ -106,12 +115,12 @@ class Modules:
                 for i in (0, 1)
             )
         ).tobytes()
-        sizes = np.full(2 * count, aad_size, "uint64")
-        ivs = np.frombuffer(os.urandom(24 * count), "uint8")
+        sizes = np.full(len(lengths), aad_size, "uint64")
+        ivs = np.frombuffer(os.urandom(12 * len(lengths)), "uint8")
         self.host = {
             "aad": aads,
             "aad_lengths": sizes,
-            "aad_offsets": np.arange(2 * count, dtype="uint64") * aad_size,
+            "aad_offsets": np.arange(len(lengths), dtype="uint64") * aad_size,
         }
         self.texts = begins + modules.LENGTH + modules.NONCE
         self.places = plain
@@ -163,11 +172,11 @@ class Modules:
         return lambda: self.run(there | {"ivs": self.sealed[self.nonce_index].reshape(-1)})
 
 
-def measure_modules(name: str, page: int, total: int, repetitions: int) -> list[Row]:
-    made = Modules(page, total)
+def measure_modules(page: int, header: int, total: int, repetitions: int) -> list[Row]:
+    made = Modules(page, header, total)
     actions = {
-        f"pages of {name}, columns on the GPU": made.on_device(),
-        f"pages of {name}, columns on the host": made.on_host(),
+        f"pages of {page} bytes, columns on the GPU": made.on_device(),
+        f"pages of {page} bytes, columns on the host": made.on_host(),
     }
     for action in actions.values():
         made.out[...] = 0

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the benchmarks of the CUDA engine share: memory, times of a stream and of calls, messages of one length, and
+// the comparison with the reference engine.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <new>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/bytes.hpp"
+#include "engine/cuda/engine.hpp"
+#include "engine/reference/engine.hpp"
+#include "frame.hpp"
+#include "message/plan.hpp"
+
+namespace warpcipher::bench {
+
+inline void must(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
+}
+
+// Throws where the engine cannot run.
+inline void print_devices() {
+  const std::string& reason = cuda_engine().unavailable_reason();
+  if (!reason.empty()) throw std::runtime_error(reason);
+  for (const std::string& device : cuda_engine().devices()) std::printf("%s\n", device.c_str());
+}
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
+
+// Of the current device or of the host, page-locked or not.
+class Bytes {
+ public:
+  enum class Where { device, pinned, pageable };
+
+  Bytes(std::size_t len, Where where) : where_(where), len_(len) {
+    const std::size_t room = len != 0 ? len : 1;
+    void* memory = nullptr;
+    if (where == Where::pageable) {
+      memory = std::malloc(room);
+      if (memory == nullptr) throw std::bad_alloc();
+    } else if (where == Where::pinned) {
+      must(cudaMallocHost(&memory, room), "cudaMallocHost");
+    } else {
+      must(cudaMalloc(&memory, room), "cudaMalloc");
+    }
+    data_ = static_cast<std::uint8_t*>(memory);
+    if (where != Where::device) {
+      std::memset(data_, 0x5a, len);
+      return;
+    }
+    must(cudaMemset(data_, 0x5a, len), "cudaMemset");
+    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // other streams do not wait for it
+  }
+  Bytes(const Bytes&) = delete;
+  Bytes& operator=(const Bytes&) = delete;
+  ~Bytes() {
+    if (where_ == Where::pageable) {
+      std::free(data_);
+    } else if (where_ == Where::pinned) {
+      cudaFreeHost(data_);
+    } else {
+      cudaFree(data_);
+    }
+  }
+
+  // A copy in memory of the device.
+  template <class T>
+  static std::unique_ptr<Bytes> copy_of(const std::vector<T>& values) {
+    auto copy = std::make_unique<Bytes>(values.size() * sizeof(T), Where::device);
+    must(cudaMemcpy(copy->data_, values.data(), copy->len_, cudaMemcpyHostToDevice), "cudaMemcpy");
+    return copy;
+  }
+
+  std::uint8_t* data() const { return data_; }
+  template <class T>
+  std::span<T> as() const {
+    return {reinterpret_cast<T*>(data_), len_ / sizeof(T)};
+  }
+
+ private:
+  const Where where_;
+  const std::size_t len_;
+  std::uint8_t* data_ = nullptr;
+};
+
+inline std::vector<std::uint8_t> read(const std::uint8_t* from, std::size_t len, Memory memory = Memory::device) {
+  std::vector<std::uint8_t> bytes(len);
+  if (memory == Memory::host) {
+    std::memcpy(bytes.data(), from, len);
+  } else {
+    must(cudaMemcpy(bytes.data(), from, len, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  }
+  return bytes;
+}
+
+// A text of `len` bytes on the current device, as much room for results, and a stream.
+class Buffers {
+ public:
+  explicit Buffers(std::size_t len) : in_(len, Bytes::Where::device), out_(len, Bytes::Where::device) {}
+  Buffers(const Buffers&) = delete;
+  Buffers& operator=(const Buffers&) = delete;
+  ~Buffers() { cuda_engine().destroy_stream(stream_); }
+
+  std::uint8_t* in() const { return in_.data(); }
+  std::uint8_t* out() const { return out_.data(); }
+  Stream stream() const { return stream_; }
+  cudaStream_t native() const { return static_cast<cudaStream_t>(stream_); }
+
+ private:
+  const Bytes in_, out_;
+  const Stream stream_ = cuda_engine().create_stream();
+};
+
+// ---- times ----------------------------------------------------------------------------------------------------------
+
+// Time on a device between two points of a stream.
+class Stopwatch {
+ public:
+  explicit Stopwatch(cudaStream_t stream) : stream_(stream) {
+    must(cudaEventCreate(&start_), "cudaEventCreate");
+    must(cudaEventCreate(&stop_), "cudaEventCreate");
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  ~Stopwatch() {
+    cudaEventDestroy(start_);
+    cudaEventDestroy(stop_);
+  }
+
+  // Milliseconds that the work which `enqueue` puts on the stream takes. Waits for it.
+  template <class Enqueue>
+  double milliseconds(Enqueue&& enqueue) {
+    must(cudaEventRecord(start_, stream_), "cudaEventRecord");
+    enqueue();
+    must(cudaEventRecord(stop_, stream_), "cudaEventRecord");
+    must(cudaEventSynchronize(stop_), "cudaEventSynchronize");
+    float ms = 0;
+    must(cudaEventElapsedTime(&ms, start_, stop_), "cudaEventElapsedTime");
+    return static_cast<double>(ms);
+  }
+
+ private:
+  cudaStream_t stream_;
+  cudaEvent_t start_ = nullptr;
+  cudaEvent_t stop_ = nullptr;
+};
+
+// Milliseconds by the host's clock: until the call returns, and until the device is done.
+struct CallTime {
+  double call;
+  double all;
+};
+
+template <class Run>
+CallTime time_call(const Buffers& buffers, Run&& run) {
+  must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  const auto start = Clock::now();
+  run();
+  const auto returned = Clock::now();
+  must(cudaStreamSynchronize(buffers.native()), "cudaStreamSynchronize");
+  return {1e3 * seconds(start, returned), 1e3 * seconds(start, Clock::now())};
+}
+
+// GB/s each way that the link moves from and to page-locked memory, both at once.
+inline double copy_rate(int repetitions) {
+  constexpr std::size_t len = std::size_t{256} << 20;
+  const Bytes host(2 * len, Bytes::Where::pinned);
+  const Buffers device(len);
+  cudaStream_t streams[2];
+  for (cudaStream_t& stream : streams) must(cudaStreamCreate(&stream), "cudaStreamCreate");
+  double best = 0;
+  for (int i = 0; i < repetitions; ++i) {
+    const auto start = Clock::now();
+    must(cudaMemcpyAsync(device.in(), host.data(), len, cudaMemcpyHostToDevice, streams[0]), "cudaMemcpyAsync");
+    must(cudaMemcpyAsync(host.data() + len, device.out(), len, cudaMemcpyDeviceToHost, streams[1]), "cudaMemcpyAsync");
+    for (cudaStream_t stream : streams) must(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    best = std::max(best, static_cast<double>(len) / 1e9 / seconds(start, Clock::now()));
+  }
+  for (cudaStream_t stream : streams) cudaStreamDestroy(stream);
+  return best;
+}
+
+// ---- messages -------------------------------------------------------------------------------------------------------
+
+inline constexpr std::size_t tag_len = 16;
+
+struct Case {
+  const char* algorithm;
+  std::size_t messages;
+  std::size_t len;
+  std::size_t aad_len = 0;
+  bool own_keys = false;
+  Direction direction = Direction::encrypt;
+};
+
+inline const char* name_of(Direction direction) { return direction == Direction::encrypt ? "encrypt" : "decrypt"; }
+
+// Where the texts of a case lie, one after the other.
+struct Place {
+  const std::uint8_t* in;
+  std::uint8_t* out;
+  std::uint8_t* tags = nullptr;  // one after the other; nullptr: each behind its text, and texts begin at blocks
+  Memory memory = Memory::device;
+};
+
+// The messages of a case. IVs lie one after the other: zeros, with the message's number at `number_at`.
+class Texts {
+ public:
+  Texts(const Case& c, const Place& place, std::size_t number_at = 0)
+      : algorithm(find_algorithm(c.algorithm)), iv_len(algorithm.iv_len), shape(c), place_(place) {
+    step = c.len;
+    if (place.tags == nullptr) step = (c.len + (algorithm.is_aead() ? tag_len : 0) + 15) / 16 * 16;
+    std::mt19937 random(1);
+    key_bytes.resize(algorithm.key_len() * (c.own_keys ? c.messages : 1));
+    for (std::uint8_t& byte : key_bytes) byte = static_cast<std::uint8_t>(random());
+    ivs.resize(iv_len * c.messages);
+    aad.resize(c.aad_len, 7);
+    for (std::size_t i = 0; i < c.messages && iv_len >= number_at + 8; ++i) store_be64(&ivs[iv_len * i + number_at], i);
+  }
+
+  std::size_t key_count() const { return shape.own_keys ? shape.messages : 1; }
+  std::span<const std::uint8_t> key(std::size_t i) const {
+    return std::span(key_bytes).subspan(shape.own_keys ? i * algorithm.key_len() : 0, algorithm.key_len());
+  }
+
+  Message message(std::size_t i, const Key& its_key) const {
+    Message m;
+    m.key = &its_key;
+    m.direction = shape.direction;
+    m.memory = place_.memory;
+    m.in = place_.in + step * i;
+    m.out = place_.out + step * i;
+    m.in_len = m.out_len = shape.len;
+    m.iv = ivs.data() + iv_len * i;
+    m.iv_len = iv_len;
+    if (algorithm.is_aead()) {
+      m.aad = aad.data();
+      m.aad_len = aad.size();
+      m.tag = place_.tags != nullptr ? place_.tags + tag_len * i : place_.out + step * i + shape.len;
+      m.tag_len = tag_len;
+    }
+    return m;
+  }
+
+  // keys: gets the keys of the messages.
+  std::vector<Message> messages(std::deque<Key>& keys) const {
+    std::vector<Message> made;
+    made.reserve(shape.messages);
+    for (std::size_t i = 0; i < shape.messages; ++i) {
+      if (i < key_count()) keys.emplace_back(algorithm, key(i));
+      made.push_back(message(i, keys.back()));
+    }
+    return made;
+  }
+
+  const Algorithm& algorithm;
+  const std::size_t iv_len;
+  const Case shape;
+  std::size_t step;
+  std::vector<std::uint8_t> key_bytes, ivs, aad;
+
+ private:
+  const Place place_;
+};
+
+// The first `len` bytes of a message by the reference engine; of the whole message its tag follows. Not for a part of
+// one whose every byte depends on all others (GCM-SIV).
+inline std::vector<std::uint8_t> by_reference(const Message& message, std::size_t len) {
+  std::vector<std::uint8_t> text = read(message.in, len, message.memory);
+  text.resize(len + tag_len);
+  Message m = message;
+  m.memory = Memory::host;
+  m.in = m.out = text.data();
+  m.in_len = m.out_len = len;
+  if (m.tag_len != 0) m.tag = text.data() + len;
+  Status status = Status::ok;
+  reference_engine().run(make_plan({&m, 1}, reference_engine().tile_units()), {&status, 1}, nullptr);
+  if (m.tag_len == 0 || len < message.in_len) text.resize(len);
+  return text;
+}
+
+// Whether the first `len` bytes of a message that was run are right, and of a shorter message all of it.
+inline bool is_right(const Message& message, std::size_t len = std::size_t{1} << 16) {
+  len = std::min(len, message.in_len);
+  const std::vector<std::uint8_t> expected = by_reference(message, len);
+  std::vector<std::uint8_t> found = read(message.out, len, message.memory);
+  if (expected.size() != len) {
+    const std::vector<std::uint8_t> tag = read(message.tag, tag_len, message.memory);
+    found.insert(found.end(), tag.begin(), tag.end());
+  }
+  return found == expected;
+}
+
+}  // namespace warpcipher::bench
