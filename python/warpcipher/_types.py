@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from collections.abc import Hashable, Sequence
+from typing import Literal, Protocol, TypeAlias, TypedDict, TypeVar
 
 from typing_extensions import Buffer as Buffer
+
+from . import _native
 
 StreamLike: TypeAlias = object
 """None, an int as DLPack has it, or a stream object of an array library: docs/python.md."""
@@ -91,3 +94,52 @@ BufferT = TypeVar("BufferT", bound=Buffer)
 
 DataT = TypeVar("DataT", bound=Data)
 """The type of an output that is always returned as it is."""
+
+
+class MessageOptions(TypedDict, total=False):
+    """The keywords of a message that the type of its result does not depend on; `out` is the other.
+    Overloads share them: what a function's own documentation says of each holds."""
+
+    iv: Buffer | None
+    aad: Buffer | None
+    tag_length: int
+    padding: Literal["pkcs7"] | None
+
+
+class SubmitOptions(MessageOptions, total=False):
+    """Those of `Queue.submit`."""
+
+    submitter: Hashable
+    timeout: float | None
+
+
+class CipherOptions(TypedDict, total=False):
+    """Those of `Cipher`, whose padding is that of all its messages."""
+
+    iv: Buffer | None
+    aad: Buffer | None
+    tag_length: int
+    stream: StreamLike
+
+
+Integers: TypeAlias = Buffer | Sequence[int]
+"""A column of integers."""
+
+Keys: TypeAlias = Buffer | _native.Key | Sequence[Buffer | _native.Key]
+"""The key of all messages, or those that a column chooses from."""
+
+
+class ColumnOptions(TypedDict, total=False):
+    """Those of `run_columns`."""
+
+    offsets: Integers | None
+    key_index: Integers | None
+    ivs: Buffer | None
+    aad: Buffer | None
+    aad_offsets: Integers | None
+    aad_lengths: Integers | None
+    tag_length: int
+    padding: Literal["pkcs7"] | None
+    out_offsets: Integers | None
+    engine: str
+    stream: StreamLike

@@ -11,7 +11,18 @@ from ._uncopied import Uncopied
 from .arguments import PLAIN, is_decrypt, is_padded, make_key
 
 if TYPE_CHECKING:
-    from ._types import AlgorithmName, ArrayT, Buffer, BufferT, Data, Direction, StreamLike
+    from typing_extensions import Unpack
+
+    from ._types import (
+        AlgorithmName,
+        ArrayT,
+        Buffer,
+        BufferT,
+        Data,
+        Direction,
+        MessageOptions,
+        StreamLike,
+    )
     from .batch_run import BatchRun
 
 ResultT = TypeVar("ResultT")
@@ -103,11 +114,8 @@ class Batch(Uncopied):
         key: Buffer | _native.Key,
         data: ArrayT,
         *,
-        iv: Buffer | None = None,
-        aad: Buffer | None = None,
         out: None = None,
-        padding: Literal["pkcs7"] | None = None,
-        tag_length: int = 16,
+        **more: Unpack[MessageOptions],
     ) -> Handle[ArrayT]: ...
 
     @overload
@@ -118,11 +126,8 @@ class Batch(Uncopied):
         key: Buffer | _native.Key,
         data: Buffer,
         *,
-        iv: Buffer | None = None,
-        aad: Buffer | None = None,
         out: None = None,
-        padding: Literal["pkcs7"] | None = None,
-        tag_length: int = 16,
+        **more: Unpack[MessageOptions],
     ) -> Handle[bytes]: ...
 
     @overload
@@ -133,11 +138,8 @@ class Batch(Uncopied):
         key: Buffer | _native.Key,
         data: Data,
         *,
-        iv: Buffer | None = None,
-        aad: Buffer | None = None,
         out: ArrayT,
-        padding: Literal["pkcs7"] | None = None,
-        tag_length: int = 16,
+        **more: Unpack[MessageOptions],
     ) -> Handle[ArrayT]: ...
 
     @overload
@@ -148,11 +150,8 @@ class Batch(Uncopied):
         key: Buffer | _native.Key,
         data: Data,
         *,
-        iv: Buffer | None = None,
-        aad: Buffer | None = None,
         out: BufferT,
-        padding: Literal["pkcs7"] | None = None,
-        tag_length: int = 16,
+        **more: Unpack[MessageOptions],
     ) -> Handle[BufferT | memoryview]: ...
 
     def add(

@@ -10,7 +10,9 @@ from ._uncopied import INSTEAD_OF_A_KEY, Uncopied
 from .arguments import is_padded, make_key
 
 if TYPE_CHECKING:
-    from ._types import AlgorithmName, ArrayT, Buffer, BufferT, Data, StreamLike
+    from typing_extensions import Unpack
+
+    from ._types import AlgorithmName, ArrayT, Buffer, BufferT, CipherOptions, Data, StreamLike
 
 
 class Cipher(Uncopied):
@@ -55,50 +57,20 @@ class Cipher(Uncopied):
 
     @overload
     def encrypt(
-        self,
-        data: ArrayT,
-        *,
-        iv: Buffer | None = None,
-        aad: Buffer | None = None,
-        tag_length: int = 16,
-        out: None = None,
-        stream: StreamLike = None,
+        self, data: ArrayT, *, out: None = None, **more: Unpack[CipherOptions]
     ) -> ArrayT: ...
 
     @overload
     def encrypt(
-        self,
-        data: Buffer,
-        *,
-        iv: Buffer | None = None,
-        aad: Buffer | None = None,
-        tag_length: int = 16,
-        out: None = None,
-        stream: StreamLike = None,
+        self, data: Buffer, *, out: None = None, **more: Unpack[CipherOptions]
     ) -> bytes: ...
 
     @overload
-    def encrypt(
-        self,
-        data: Data,
-        *,
-        iv: Buffer | None = None,
-        aad: Buffer | None = None,
-        tag_length: int = 16,
-        out: ArrayT,
-        stream: StreamLike = None,
-    ) -> ArrayT: ...
+    def encrypt(self, data: Data, *, out: ArrayT, **more: Unpack[CipherOptions]) -> ArrayT: ...
 
     @overload
     def encrypt(
-        self,
-        data: Data,
-        *,
-        iv: Buffer | None = None,
-        aad: Buffer | None = None,
-        tag_length: int = 16,
-        out: BufferT,
-        stream: StreamLike = None,
+        self, data: Data, *, out: BufferT, **more: Unpack[CipherOptions]
     ) -> BufferT | memoryview: ...
 
     def encrypt(
@@ -136,50 +108,20 @@ class Cipher(Uncopied):
 
     @overload
     def decrypt(
-        self,
-        data: ArrayT,
-        *,
-        iv: Buffer | None = None,
-        aad: Buffer | None = None,
-        tag_length: int = 16,
-        out: None = None,
-        stream: StreamLike = None,
+        self, data: ArrayT, *, out: None = None, **more: Unpack[CipherOptions]
     ) -> ArrayT: ...
 
     @overload
     def decrypt(
-        self,
-        data: Buffer,
-        *,
-        iv: Buffer | None = None,
-        aad: Buffer | None = None,
-        tag_length: int = 16,
-        out: None = None,
-        stream: StreamLike = None,
+        self, data: Buffer, *, out: None = None, **more: Unpack[CipherOptions]
     ) -> bytes: ...
 
     @overload
-    def decrypt(
-        self,
-        data: Data,
-        *,
-        iv: Buffer | None = None,
-        aad: Buffer | None = None,
-        tag_length: int = 16,
-        out: ArrayT,
-        stream: StreamLike = None,
-    ) -> ArrayT: ...
+    def decrypt(self, data: Data, *, out: ArrayT, **more: Unpack[CipherOptions]) -> ArrayT: ...
 
     @overload
     def decrypt(
-        self,
-        data: Data,
-        *,
-        iv: Buffer | None = None,
-        aad: Buffer | None = None,
-        tag_length: int = 16,
-        out: BufferT,
-        stream: StreamLike = None,
+        self, data: Data, *, out: BufferT, **more: Unpack[CipherOptions]
     ) -> BufferT | memoryview: ...
 
     def decrypt(

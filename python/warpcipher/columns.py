@@ -10,11 +10,22 @@ from .arguments import PLAIN, is_decrypt, is_padded
 from .engines import algorithms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
-    from ._types import AlgorithmName, ArrayT, Buffer, Data, DataT, Direction, StreamLike
+    from ._types import (
+        AlgorithmName,
+        ArrayT,
+        Buffer,
+        ColumnOptions,
+        Data,
+        DataT,
+        Direction,
+        Integers,
+        Keys,
+        StreamLike,
+    )
 
 OutT = TypeVar("OutT")
 
@@ -102,22 +113,12 @@ class Columns(Generic[OutT]):
 def run_columns(
     algorithm: AlgorithmName,
     direction: Direction,
-    keys: Buffer | _native.Key | Sequence[Buffer | _native.Key],
+    keys: Keys,
     data: ArrayT,
     *,
-    lengths: Buffer | Sequence[int],
-    offsets: Buffer | Sequence[int] | None = None,
-    key_index: Buffer | Sequence[int] | None = None,
-    ivs: Buffer | None = None,
-    aad: Buffer | None = None,
-    aad_offsets: Buffer | Sequence[int] | None = None,
-    aad_lengths: Buffer | Sequence[int] | None = None,
-    tag_length: int = 16,
+    lengths: Integers,
     out: None = None,
-    out_offsets: Buffer | Sequence[int] | None = None,
-    engine: str = "auto",
-    stream: StreamLike = None,
-    padding: Literal["pkcs7"] | None = None,
+    **more: Unpack[ColumnOptions],
 ) -> Columns[ArrayT]: ...
 
 
@@ -125,22 +126,12 @@ def run_columns(
 def run_columns(
     algorithm: AlgorithmName,
     direction: Direction,
-    keys: Buffer | _native.Key | Sequence[Buffer | _native.Key],
+    keys: Keys,
     data: Buffer,
     *,
-    lengths: Buffer | Sequence[int],
-    offsets: Buffer | Sequence[int] | None = None,
-    key_index: Buffer | Sequence[int] | None = None,
-    ivs: Buffer | None = None,
-    aad: Buffer | None = None,
-    aad_offsets: Buffer | Sequence[int] | None = None,
-    aad_lengths: Buffer | Sequence[int] | None = None,
-    tag_length: int = 16,
+    lengths: Integers,
     out: None = None,
-    out_offsets: Buffer | Sequence[int] | None = None,
-    engine: str = "auto",
-    stream: StreamLike = None,
-    padding: Literal["pkcs7"] | None = None,
+    **more: Unpack[ColumnOptions],
 ) -> Columns[bytearray]: ...
 
 
@@ -148,41 +139,31 @@ def run_columns(
 def run_columns(
     algorithm: AlgorithmName,
     direction: Direction,
-    keys: Buffer | _native.Key | Sequence[Buffer | _native.Key],
+    keys: Keys,
     data: Data,
     *,
-    lengths: Buffer | Sequence[int],
-    offsets: Buffer | Sequence[int] | None = None,
-    key_index: Buffer | Sequence[int] | None = None,
-    ivs: Buffer | None = None,
-    aad: Buffer | None = None,
-    aad_offsets: Buffer | Sequence[int] | None = None,
-    aad_lengths: Buffer | Sequence[int] | None = None,
-    tag_length: int = 16,
+    lengths: Integers,
     out: DataT,
-    out_offsets: Buffer | Sequence[int] | None = None,
-    engine: str = "auto",
-    stream: StreamLike = None,
-    padding: Literal["pkcs7"] | None = None,
+    **more: Unpack[ColumnOptions],
 ) -> Columns[DataT]: ...
 
 
 def run_columns(
     algorithm: AlgorithmName,
     direction: Direction,
-    keys: Buffer | _native.Key | Sequence[Buffer | _native.Key],
+    keys: Keys,
     data: Any,
     *,
-    lengths: Buffer | Sequence[int],
-    offsets: Buffer | Sequence[int] | None = None,
-    key_index: Buffer | Sequence[int] | None = None,
+    lengths: Integers,
+    offsets: Integers | None = None,
+    key_index: Integers | None = None,
     ivs: Buffer | None = None,
     aad: Buffer | None = None,
-    aad_offsets: Buffer | Sequence[int] | None = None,
-    aad_lengths: Buffer | Sequence[int] | None = None,
+    aad_offsets: Integers | None = None,
+    aad_lengths: Integers | None = None,
     tag_length: int = 16,
     out: Any = None,
-    out_offsets: Buffer | Sequence[int] | None = None,
+    out_offsets: Integers | None = None,
     engine: str = "auto",
     stream: StreamLike = None,
     padding: Literal["pkcs7"] | None = None,

@@ -21,9 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
     from types import TracebackType
 
-    from typing_extensions import Self
+    from typing_extensions import Self, Unpack
 
-    from ._types import AlgorithmName, ArrayT, Buffer, BufferT, Data, Direction
+    from ._types import (
+        AlgorithmName,
+        ArrayT,
+        Buffer,
+        BufferT,
+        Data,
+        Direction,
+        SubmitOptions,
+    )
 
 # Every native queue whose workers may still be at work. They need the interpreter to settle
 # futures, so all is finished before it goes; a queue that is dropped stays here until it is done.
@@ -224,13 +232,8 @@ class Queue(Uncopied):
         key: Buffer | _native.Key,
         data: ArrayT,
         *,
-        iv: Buffer | None = None,
-        aad: Buffer | None = None,
-        tag_length: int = 16,
-        padding: Literal["pkcs7"] | None = None,
         out: None = None,
-        submitter: Hashable = None,
-        timeout: float | None = None,
+        **more: Unpack[SubmitOptions],
     ) -> QueueFuture[ArrayT]: ...
 
     @overload
@@ -241,13 +244,8 @@ class Queue(Uncopied):
         key: Buffer | _native.Key,
         data: Buffer,
         *,
-        iv: Buffer | None = None,
-        aad: Buffer | None = None,
-        tag_length: int = 16,
-        padding: Literal["pkcs7"] | None = None,
         out: None = None,
-        submitter: Hashable = None,
-        timeout: float | None = None,
+        **more: Unpack[SubmitOptions],
     ) -> QueueFuture[bytes]: ...
 
     @overload
@@ -258,13 +256,8 @@ class Queue(Uncopied):
         key: Buffer | _native.Key,
         data: Data,
         *,
-        iv: Buffer | None = None,
-        aad: Buffer | None = None,
-        tag_length: int = 16,
-        padding: Literal["pkcs7"] | None = None,
         out: ArrayT,
-        submitter: Hashable = None,
-        timeout: float | None = None,
+        **more: Unpack[SubmitOptions],
     ) -> QueueFuture[ArrayT]: ...
 
     @overload
@@ -275,13 +268,8 @@ class Queue(Uncopied):
         key: Buffer | _native.Key,
         data: Data,
         *,
-        iv: Buffer | None = None,
-        aad: Buffer | None = None,
-        tag_length: int = 16,
-        padding: Literal["pkcs7"] | None = None,
         out: BufferT,
-        submitter: Hashable = None,
-        timeout: float | None = None,
+        **more: Unpack[SubmitOptions],
     ) -> QueueFuture[BufferT | memoryview]: ...
 
     def submit(
