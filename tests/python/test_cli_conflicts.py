@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import warpcipher as wc
 from cli_support import COMMAND, make_key, names, run, run_json
-from warpcipher.cli import conflicts, errors, outputs
+from warpcipher.cli import conflicts, errors, files
 
 KEEPING = "which is never overwritten"
 
@@ -254,7 +254,7 @@ def test_one_file_of_two_names_is_one_output(folder: Path) -> None:
 # The same, found only when the first file is there.
 def test_a_file_is_kept_only_while_it_is_there(folder: Path) -> None:
     """Another file may have the inode of one that was removed."""
-    kept = outputs.Kept()
+    kept = files.Kept()
     for name in ("a", "b"):
         (folder / name).write_bytes(b"")
     status = (folder / "a").stat()

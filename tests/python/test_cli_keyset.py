@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from warpcipher import InvalidTag, formats
-from warpcipher.cli.keyset import keyset
+from warpcipher.cli.keygen import keyset
 
 
 def call(*arguments: str | int | Path) -> Result:

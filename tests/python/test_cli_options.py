@@ -10,7 +10,7 @@ from typing import Any
 import click
 import pytest
 from cli_support import run
-from warpcipher.cli.encrypt import encrypt
+from warpcipher.cli.transfer import encrypt
 from warpcipher.cli.errors import Command, UsageError
 
 WORDS = [

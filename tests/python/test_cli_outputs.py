@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from cli_support import make_key, names, run
 from warpcipher import _descriptors
-from warpcipher.cli import folders, outputs
+from warpcipher.cli import files, folders
 
 RUN = "from warpcipher.cli import main\nmain()\n"
 
@@ -194,7 +194,7 @@ def test_file_that_cannot_be_looked_at_is_removed(
     with monkeypatch.context() as patch:
         patch.setattr(os, "fstat", fails)  # which pytest needs afterwards
         with pytest.raises(OSError, match="Stale") as raised:
-            outputs.open_output(str(tmp_path / "out"), force=False)
+            files.open_output(str(tmp_path / "out"), force=False)
     assert raised.value.filename == str(tmp_path / "out")
     assert names(tmp_path) == set()
 

@@ -285,7 +285,7 @@ def test_the_bar_counts_no_keys_of_earlier_runs() -> None:
     """It showed 698 Gkey/s on two cores, and hours as 75201:14:39."""
     program = """
 import time
-from warpcipher.cli.progress import Progress
+from warpcipher.cli.report import Progress
 with Progress(1 << 70, visible=True, unit="key") as bar:
     bar.begin_at(1 << 60)
     bar.at(1 << 60)

@@ -256,7 +256,7 @@ def test_bar_on_a_terminal_of_any_size(size: tuple[int, int]) -> None:
     master, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
     program = (
-        "from warpcipher.cli.progress import Progress\n"
+        "from warpcipher.cli.report import Progress\n"
         "with Progress(100, visible=True) as bar: bar.say('half'), bar.at(50)\n"
     )
     environment = {name: text for name, text in os.environ.items() if name != "COLUMNS"}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 
-from warpcipher.cli.pace import PaceWarning
+from warpcipher.cli.search import PaceWarning
 from warpcipher.keysearch import Progress
 from warpcipher.keysearch.pace import PATIENCE, UNKNOWN, Lately, Pace
 

@@ -7,11 +7,11 @@ import contextlib
 import json
 
 import click
-from warpcipher.cli import completion
+from warpcipher.cli import names
 from warpcipher.cli.conflicts import Folders
 from warpcipher.cli.errors import ENGINE, Command, epilog, usage
-from warpcipher.cli.outputs import open_output
-from warpcipher.cli.progress import on_terminal
+from warpcipher.cli.files import open_output
+from warpcipher.cli.report import on_terminal
 
 Names = tuple[str, ...]
 
@@ -31,7 +31,7 @@ def _engines(_context: click.Context, _parameter: click.Parameter, incomplete: s
     "algorithms",
     metavar="NAME",
     multiple=True,
-    shell_complete=completion.algorithms,
+    shell_complete=names.algorithms,
     help="An algorithm, or all. May be given several times, as may the next four.",
 )
 @click.option(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 from warpcipher.cli.errors import ENGINE, Command, epilog, shown, usage
-from warpcipher.cli.outputs import open_output
-from warpcipher.cli.progress import on_terminal
+from warpcipher.cli.files import open_output
+from warpcipher.cli.report import on_terminal
 
 if TYPE_CHECKING:
     from warpcipher_measure.lab import Report

@@ -9,28 +9,29 @@ import sys
 
 import click
 
-from . import cleanup, errors, streams
+from . import errors, process
 
-# A command is the object of its name in the module of its name. The order is that of --help.
-COMMANDS = (
-    "keygen",
-    "keyset",
-    "encrypt",
-    "decrypt",
-    "check",
-    "list",
-    "raw",
-    "info",
-    "explain",
-    "parquet",
-    "rewrap",
-    "bench",
-    "tune",
-    "search",
-    "verify",
-    "lab",
-    "completion",
-)
+# Commands by name, in the order of --help, each with its module, which has an object of that name.
+# Those without one are of MEASURE.
+COMMANDS = {
+    "keygen": "keygen",
+    "keyset": "keygen",
+    "encrypt": "transfer",
+    "decrypt": "transfer",
+    "check": "transfer",
+    "list": "list",
+    "raw": "transfer",
+    "info": "info",
+    "explain": "tuning",
+    "parquet": "parquet",
+    "rewrap": "rewrap",
+    "bench": "",
+    "tune": "tuning",
+    "search": "search",
+    "verify": "search",
+    "lab": "",
+    "completion": "names",
+}
 
 MEASURE = {
     "bench": "Measure how fast this machine encrypts, and how near that is to what it can do.",
@@ -50,7 +51,7 @@ class Group(errors.Group):
             return None
         if cmd_name in MEASURE:
             return _find_measure(cmd_name)
-        module = importlib.import_module(f"{__package__}.{cmd_name}")
+        module = importlib.import_module(f"{__package__}.{COMMANDS[cmd_name]}")
         command = getattr(module, cmd_name)
         if not isinstance(command, click.Command):
             raise TypeError(f"{module.__name__}.{cmd_name} is not a command")
@@ -106,8 +107,8 @@ def cli() -> None:
 
 def main() -> None:
     """Runs the command line of this process; never returns."""
-    streams.protect()
-    cleanup.on_signals()
+    process.protect()
+    process.on_signals()
     try:
         cli(prog_name="warpcipher")
     except OSError as error:  # --help, --version and completion are printed by no command

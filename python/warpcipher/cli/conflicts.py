@@ -19,9 +19,9 @@ from typing import NamedTuple, TypeVar
 from warpcipher._tree_names import NAME, root_above
 
 from .errors import counted, shown, usage, warn
+from .files import Kept, not_a_file
 from .folders import Identity, identity_of, not_a_folder
 from .jobs import Place, Plan
-from .outputs import Kept, not_a_file
 
 T = TypeVar("T")
 

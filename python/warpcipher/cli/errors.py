@@ -7,10 +7,12 @@ import collections
 import gc
 import itertools
 import os
-from collections.abc import Mapping
-from typing import IO, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any, TypeVar
 
 import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 OK = 0
 BUG = 1
@@ -79,6 +81,13 @@ _ONCE = frozenset(
         "output",
     ]
 )
+
+
+def add_options(options: Sequence[Callable[[Function], Function]], function: Function) -> Function:
+    """Adds options to a command, in this order."""
+    for option in reversed(options):
+        function = option(function)
+    return function
 
 
 class CliError(click.ClickException):

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What encrypt and decrypt read, and standard output as what they write to."""
+# The names are text that the user gave, as everywhere here:
+# ruff: noqa: PTH116
+"""What commands read and write: inputs, standard output, and files that get their names when they
+are whole (`_new_file`), where the user lets them."""
 
 from __future__ import annotations
 
@@ -7,7 +10,14 @@ import contextlib
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
+
+from warpcipher._descriptors import written
+from warpcipher._new_file import NewFile, target_of
+from warpcipher._tree_names import HEAD_SIZE
+
+from .errors import CliError, shown, usage
+from .folders import Identity, identity_of, open_folder
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -146,3 +156,182 @@ class Nowhere:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+
+class Kept:
+    """Files that no output of a run may replace: its key, its inputs, its outputs.
+
+    They are known by device and inode, which holds while they are there: another file may have the
+    numbers of one that was removed.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Identity, tuple[str, str | None]] = {}
+
+    def add(self, identity: Identity, what: str, path: str | None) -> None:
+        """what: its name in errors. path: None for a standard stream, which stays."""
+        self._known[identity] = what, path
+
+    def refuse(self, status: os.stat_result, target: str) -> None:
+        """Raises CliError where `target`, whose status this is, is one of them."""
+        identity = identity_of(status)
+        what, path = self._known.get(identity, ("", ""))
+        if what and (path is None or _stands_for(path, identity)):
+            raise usage(f"{shown(target)} is {what}, which is never overwritten")
+
+
+def _stands_for(path: str, identity: Identity) -> bool:
+    try:
+        return identity in (identity_of(os.stat(path)), identity_of(os.lstat(path)))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:  # such as a path that is too long
+        return True
+
+
+class OutputFile(NewFile):
+    """A file that gets its name from `commit`, and vanishes without it. head: its first bytes.
+
+    folder: descriptor of its folder, which the object closes. force: it may replace a regular file.
+    kept: what it may not replace all the same. beneath: it belongs to a
+    tree, where a symbolic link is replaced and not written through.
+    """
+
+    def __init__(
+        self,
+        folder: int,
+        name: str,
+        path: str,
+        *,
+        force: bool,
+        kept: Kept | None = None,
+        beneath: bool = False,
+    ) -> None:
+        self.count = 0
+        self.head = b""
+        self._force = force
+        self._kept = kept
+        self._beneath = beneath
+        super().__init__(folder, name, path)
+
+    def write(self, data: memoryview | bytes, /) -> int:
+        try:
+            count = os.write(self._descriptor, data)
+        except OSError as error:
+            raise named(error, self.path) from None
+        if len(self.head) < HEAD_SIZE:
+            self.head += data[: min(count, HEAD_SIZE - len(self.head))]
+        self.count += count
+        return count
+
+    def passed(self, count: int) -> None:
+        """`count` bytes were written by pwrite(), which did not move the descriptor: moves it.
+        `head` has its bytes by then."""
+        os.lseek(self._descriptor, count, os.SEEK_CUR)
+        self.count += count
+
+    def write_all(self, data: bytes, mode: int | None) -> None:
+        """Writes all that the file shall hold, and commits it."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[written(self.write(rest), self.path) :]
+        self.commit(mode)
+
+    def commit(self, mode: int | None, times: tuple[int, int] | None = None) -> None:
+        """Makes the file durable and gives it its name. mode: None takes what the umask leaves;
+        times: of access and change, in nanoseconds, None leaves them."""
+        try:
+            os.fchmod(self._descriptor, default_mode(0o666) if mode is None else mode)
+            if times is not None:
+                os.utime(self._descriptor, ns=times)
+            self.give_name(replace=self._force)
+        except FileExistsError:
+            raise exists(self.path) from None
+        except OSError as error:
+            raise named(error, self.path) from None
+
+    def _check_target(self) -> None:
+        check_target(
+            self._folder,
+            self._name,
+            self.path,
+            force=self._force,
+            kept=self._kept,
+            beneath=self._beneath,
+        )
+
+
+Target: TypeAlias = OutputFile | StandardOutput | Nowhere
+"""What a run writes to."""
+
+
+class WithHoles:
+    """Writes to an output, and leaves out blocks of zeros, which take no room on the disk."""
+
+    BLOCK = 4096
+    _ZEROS = bytes(BLOCK)
+
+    def __init__(self, output: OutputFile) -> None:
+        self._output = output
+
+    def write(self, data: memoryview, /) -> int:
+        done = 0
+        while done < len(data):
+            end = done + self.BLOCK - self._output.count % self.BLOCK
+            if data[done:end] == self._ZEROS:
+                os.ftruncate(self._output.fileno(), self._output.count + self.BLOCK)
+                self._output.passed(self.BLOCK)
+                done = end
+                continue
+            while end < len(data) and data[end : end + self.BLOCK] != self._ZEROS:
+                end += self.BLOCK
+            done += self._output.write(data[done:end])
+        return done
+
+
+def open_output(path: str, *, force: bool) -> OutputFile:
+    """The output of a command that has one name for it and no inputs."""
+    base, name = real_target(path)
+    return OutputFile(open_folder(base, ()), name, path, force=force)
+
+
+def real_target(path: str) -> tuple[str, str]:
+    """Folder and name of the file that an output's name stands for, through symbolic links."""
+    base, name = target_of(path)
+    if name in ("", ".", ".."):
+        raise usage(f"{shown(path) or 'an empty name'} names no file")
+    return base, name
+
+
+def check_target(
+    folder: int,
+    name: str,
+    path: str,
+    *,
+    force: bool,
+    kept: Kept | None,
+    beneath: bool = False,
+) -> None:
+    """Raises CliError where the output may not take its name."""
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(status.st_mode):
+        raise not_a_file(path)
+    if kept is not None:
+        kept.refuse(status, path)
+    if not (stat.S_ISREG(status.st_mode) or (beneath and stat.S_ISLNK(status.st_mode))):
+        # keygen, bench and lab, which keep nothing, have no way to write to standard output.
+        hint = f": write to it with `-o - > {shown(path)}`" if kept is not None else ""
+        raise usage(f"{shown(path)} is not a regular file{hint}")
+    if not force:
+        raise exists(path)
+
+
+def exists(path: str) -> CliError:
+    return usage(f"{shown(path)} exists: use --force to replace it, or name another output")
+
+
+def not_a_file(path: str) -> CliError:
+    return usage(f"{shown(path)} is a directory, and the output is a file")

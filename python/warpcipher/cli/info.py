@@ -5,30 +5,31 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
 import stat
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import keys, models, recipients
+from . import keys, recipients
 from . import list as trees
 from .errors import (
     ENGINE,
     NOT_AUTHENTIC,
-    CliError,
     Command,
     complain,
     counted,
     epilog,
     shown,
-    translate,
     usage,
 )
+from .run import Looks
 
 if TYPE_CHECKING:
     from warpcipher import EngineInfo
     from warpcipher.formats import Candidate, FileInfo
+    from warpcipher.weights import ModelInfo
 
 Entry = dict[str, Any]
 
@@ -76,11 +77,10 @@ def info(
     if not has_key and (context is not None or context_hex is not None):
         raise usage("a context tells nothing without --key")
     document: Entry = {"version": wc.__version__}
-    code = 0
+    looks = Looks()
     if paths:
-        document["files"], code = _files(
-            paths, choice_of_key, people, keys.read_context(context, context_hex)
-        )
+        bound_to = keys.read_context(context, context_hex)
+        document["files"] = _files(paths, choice_of_key, people, bound_to, looks)
     if formats:
         document["formats"] = _formats()
     if algorithms:
@@ -92,62 +92,59 @@ def info(
         click.echo(json.dumps(document, indent=2))
     else:
         _print(document)
-    if code:
-        raise click.exceptions.Exit(code)
+    looks.end()
 
 
 def _files(
-    paths: tuple[str, ...], choice: keys.Choice, people: recipients.People, context: bytes
-) -> tuple[list[Entry], int]:
-    """An entry for each file, and the exit code of the first that failed."""
-    from warpcipher import InvalidTag
-    from warpcipher.formats import FormatError
+    paths: tuple[str, ...],
+    choice: keys.Choice,
+    people: recipients.People,
+    context: bytes,
+    looks: Looks,
+) -> list[Entry]:
+    """An entry for each file."""
 
-    found: list[Entry] = []
-    code = 0
-
-    def read() -> object:
+    @functools.cache
+    def read_key() -> object:
         if people:
             return people.read(encrypts=False)
         return choice.read("auto", None) if choice else None
 
-    read_key = functools.cache(read)
-    read_web_keys = functools.cache(lambda: choice.read_web_keys() if choice else None)
+    @functools.cache
+    def read_web_keys() -> object:
+        return choice.read_web_keys() if choice else None
+
+    found = []
     for path in paths:
-        key: object = None
-        try:
-            _check_file(path)
-            signed = models.is_cryptotensors(path)
-        except (OSError, CliError) as error:
-            failure = translate(error, shown(path))
-        else:
-            key = read_web_keys() if signed else read_key()
-            try:
-                if trees.is_tree(path):
-                    entry = trees.describe(path, key, context)
-                else:
-                    entry = _signed(path, key) if signed else _file(path, key, context)
-                failure = None
-            except (OSError, CliError, InvalidTag, FormatError) as error:
-                failure = translate(error, shown(path))
-        if failure is not None:
-            complain(failure.message)
-            code = code or failure.exit_code
+        signed = looks.at(path, _is_signed)
+        if signed is None:
             continue
-        if key is not None and not entry["certain"]:
-            complain(f"{shown(path)}: {entry['refusal']}")
-            code = code or NOT_AUTHENTIC
-        found.append(entry)
-    return found, code
+        key = read_web_keys() if signed else read_key()
+        if signed:
+            entry = looks.at(path, functools.partial(_signed, key=key))
+        elif trees.is_tree(path):
+            entry = looks.at(path, functools.partial(trees.describe, key=key, context=context))
+        else:
+            entry = looks.at(path, functools.partial(_file, key=key, context=context))
+        if entry is not None:
+            if key is not None and not entry["certain"]:
+                complain(f"{shown(path)}: {entry['refusal']}")
+                looks.code = looks.code or NOT_AUTHENTIC
+            found.append(entry)
+    return found
 
 
-def _check_file(path: str) -> None:
-    """Refuses pipes and devices, which have no size and could keep the command waiting."""
+def _is_signed(path: str) -> bool:
+    """Whether a file is one of cryptotensors. Refuses pipes and devices, which have no size and
+    could keep the command waiting."""
+    from warpcipher import weights
+
     if path == keys.STANDARD:
-        raise usage("info needs the size and the beginning of a file: standard input (-) is none")
+        raise usage("info needs the size and the beginning of a file: standard input (-) has none")
     kind = os.stat(path).st_mode  # noqa: PTH116 - Path("") is the current folder
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
         raise usage(f"{shown(path)} is not a regular file")
+    return stat.S_ISREG(kind) and weights.is_cryptotensors(path)
 
 
 def _refusal(answer: FileInfo, context: bytes) -> str | None:
@@ -169,7 +166,7 @@ def _refusal(answer: FileInfo, context: bytes) -> str | None:
 def _signed(path: str, key: object) -> Entry:
     """A cryptotensors file, whose header says what it is."""
     size = os.stat(path).st_size  # noqa: PTH116
-    model = models.describe(path, key, b"")
+    model = describe_model(path, key, b"")
     return {
         "path": path,
         "size": size,
@@ -193,7 +190,7 @@ def _file(path: str, key: object, context: bytes) -> Entry:
         key=lambda entry: not entry["name_fits"]
     )  # stable: the formats' order otherwise
     certain = answer.certain
-    model = models.describe(path, key, context) if certain or key is None else None
+    model = describe_model(path, key, context) if certain or key is None else None
     if key is None and model is not None:
         certain, candidates = True, []  # plain tensors, and nothing encrypted
     foreign = answer.foreign if model is None else None
@@ -352,4 +349,69 @@ def _print_file(entry: Entry) -> None:
             click.echo(f"    chunks     {candidate['chunks']} of {candidate['chunk_size']} bytes")
         click.echo(f"    key        {candidate['key']}")
     if "model" in entry:
-        models.show(entry["model"])
+        show_model(entry["model"])
+
+
+SHOWN = 20
+"""Tensors that are listed for people; --json lists all."""
+_PROTECTION = {
+    "none": "safetensors, not encrypted",
+    "format": "safetensors",
+    "cryptotensors": "cryptotensors: safetensors with a key for each tensor, signed",
+}
+
+
+def describe_model(path: str, key: object, context: bytes) -> dict[str, Any] | None:
+    """The model in a file, for JSON; None where it holds none.
+
+    Raises FormatError where its name says that it does.
+    """
+    from warpcipher import weights
+    from warpcipher.formats import FormatError
+
+    try:
+        found = weights.describe(path, key, context=context)
+    except FormatError:
+        if key is not None and ".safetensors" in path:
+            raise
+        return None
+    return _entry(found)
+
+
+def _entry(found: ModelInfo) -> dict[str, Any]:
+    tensors = [
+        {
+            "name": name,
+            "dtype": info.dtype,
+            "shape": list(info.shape),
+            "offset": info.start,
+            "size": info.size,
+        }
+        for name, info in found.tensors.items()
+    ]
+    return {
+        "protection": found.protection,
+        "authentic": found.authentic,
+        "metadata": found.metadata,
+        "parameters": sum(math.prod(info.shape) for info in found.tensors.values()),
+        "tensors": tensors,
+    }
+
+
+def show_model(entry: dict[str, Any]) -> None:
+    """The same for people."""
+    click.echo(f"  holds {_PROTECTION[entry['protection']]}")
+    if entry["protection"] == "cryptotensors":
+        checked = "is that of the key" if entry["authentic"] else "not checked: no key was given"
+        click.echo(f"    signature  {checked}; its policy is not evaluated")
+    for name, text in entry["metadata"].items():
+        click.echo(f"    metadata   {shown(name)}: {shown(text[:200])}")
+    tensors = entry["tensors"]
+    total = f"{counted(len(tensors), 'tensor')}, {counted(entry['parameters'], 'parameter')}"
+    click.echo(f"    tensors    {total}")
+    for tensor in tensors[:SHOWN]:
+        shape = "x".join(map(str, tensor["shape"])) or "scalar"
+        size = counted(tensor["size"], "byte")
+        click.echo(f"      {shown(tensor['name'])}  {tensor['dtype']} {shape}, {size}")
+    if len(tensors) > SHOWN:
+        click.echo(f"      and {len(tensors) - SHOWN} more: --json lists them all")

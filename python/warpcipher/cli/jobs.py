@@ -18,20 +18,17 @@ not followed but kept in the tree's manifest, and refused where there is none.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import stat
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from warpcipher._tree_names import NAME
 
 from . import files, folders
-from .errors import CliError, complain, shown, translate, usage
-from .outputs import Kept, OutputFile, check_target, real_target
-from .report import Report
+from .errors import CliError, shown, translate, usage
+from .files import Kept, OutputFile, real_target
 
 STANDARD = "-"
 
@@ -123,7 +120,6 @@ class Plan:
     folder: str | None = None
     jobs: list[Job] = field(default_factory=list)
     trees: list[Tree] = field(default_factory=list)
-    skipped: list[tuple[str, str]] = field(default_factory=list)
     failures: list[tuple[str, CliError]] = field(default_factory=list)
 
 
@@ -389,52 +385,3 @@ def open_target(place: Place, *, force: bool, kept: Kept) -> OutputFile:
     return OutputFile(
         folder, place.parts[-1], place.path, force=force, kept=kept, beneath=place.beneath
     )
-
-
-def rehearse(
-    waiting: list[Job],
-    report: Report,
-    may_replace: Callable[[Job], bool],
-    kept: Kept,
-    folder_is_made: bool,
-) -> None:
-    """Notes what would be done, and which inputs and outputs would fail, without doing it.
-
-    folder_is_made: the run makes the folder of outputs outside of trees where it is missing.
-    """
-    report.planned = []
-    for job in waiting:
-        try:
-            report.planned.append(_rehearse_one(job, may_replace(job), kept, folder_is_made))
-        except (OSError, CliError) as error:
-            failure = translate(error, shown(job.path))
-            if failure is None:
-                raise
-            report.fail(job.path, failure, complain)
-
-
-def _rehearse_one(job: Job, force: bool, kept: Kept, folder_is_made: bool) -> tuple[str, str]:
-    """Input and output."""
-    if job.source is not None:
-        os.stat(job.source.path, follow_symlinks=not job.source.beneath)
-        if not os.access(job.source.path, os.R_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), job.source.path)
-    place = job.target
-    if place is None:
-        return job.path, "standard output"
-    try:
-        folder = folders.open_folder(place.base, place.parts[:-1])
-    except FileNotFoundError:
-        if not (folder_is_made or place.beneath):
-            raise
-    else:
-        try:
-            check_target(
-                *(folder, place.parts[-1], place.path),
-                force=force,
-                kept=kept,
-                beneath=place.beneath,
-            )
-        finally:
-            os.close(folder)
-    return job.path, place.path

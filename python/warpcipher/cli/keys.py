@@ -6,13 +6,12 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import click
 
-from .errors import counted, shown, usage, warn
+from .errors import Function, add_options, counted, shown, usage, warn
 
 if TYPE_CHECKING:
     from warpcipher.formats import Keyset
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from warpcipher.weights import CryptotensorsKey
 
 Key = Union[bytearray, "Keyset"]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 STANDARD = "-"
 HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
@@ -70,9 +68,7 @@ OPTIONS = (
 
 def key_options(function: Function) -> Function:
     """Adds the options; `Choice.take` turns what they say into a `Choice`."""
-    for option in reversed(OPTIONS):
-        function = option(function)
-    return function
+    return add_options(OPTIONS, function)
 
 
 @dataclass(frozen=True)

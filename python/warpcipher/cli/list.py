@@ -16,19 +16,18 @@ import click
 
 from warpcipher._tree_names import JOURNAL, NAME
 
-from . import completion, keys, recipients
+from . import keys, names, recipients
 from .errors import (
     NOT_AUTHENTIC,
     CliError,
     Command,
-    complain,
     counted,
     epilog,
     shown,
-    translate,
     usage,
 )
-from .sealed import Sealed
+from .run import Looks
+from .tree_run import Sealed
 
 if TYPE_CHECKING:
     from warpcipher.formats.trees import Entry, Manifest
@@ -47,7 +46,7 @@ _TYPES = {"folder": stat.S_IFDIR, "file": stat.S_IFREG, "link": stat.S_IFLNK | 0
     "format_name",
     metavar="NAME",
     default="auto",
-    shell_complete=completion.formats,
+    shell_complete=names.formats,
     help="File format; by default the one the key is for.",
 )
 @click.option("--context", metavar="TEXT", help="The context of the tree; UTF-8.")
@@ -74,16 +73,10 @@ def list(
         raise usage("give one key, with --key FILE or age's -i FILE")
     key = people.read(encrypts=False) if people else choice.read(format_name, None)
     bound_to = keys.read_context(context, context_hex)
-    trees, code = [], 0
+    trees, looks = [], Looks()
     for path in paths:
-        try:
-            manifest = read(path, key, bound_to, format_name)
-        except (OSError, CliError) as error:
-            failure = translate(error, shown(path))
-            if failure is None:
-                raise
-            complain(failure.message)
-            code = code or failure.exit_code
+        manifest = looks.at(path, lambda path: read(path, key, bound_to, format_name))
+        if manifest is None:
             continue
         entries = sorted(manifest.entries.values(), key=lambda entry: entry.name)
         if as_json:
@@ -98,8 +91,7 @@ def list(
                 click.echo(_line(entry, width))
     if as_json:
         click.echo(json.dumps({"trees": trees}, indent=2))
-    if code:
-        raise click.exceptions.Exit(code)
+    looks.end()
 
 
 def _manifest_of(path: str) -> str:

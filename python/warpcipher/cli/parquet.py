@@ -3,16 +3,36 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import keys, parquet_run
-from .errors import EPILOG, Command, Group, complain, shown, translate, usage
-from .parquet_run import Run, file_options, in_place_options
+from . import conflicts, folders, jobs, keys
+from .errors import (
+    EPILOG,
+    CliError,
+    Command,
+    Function,
+    Group,
+    add_options,
+    counted,
+    shown,
+    usage,
+)
+from .files import InputFile, Target
+from .report import Progress
+from .run import DRY_RUN, ENGINE, TELLING, Looks, Run, RunOptions
+
+if TYPE_CHECKING:
+    from warpcipher.parquet import ColumnInfo
+
+SUFFIX = ".parquet"
+KEY_SIZES = (16, 24, 32)
+Work = Callable[[Any, Any, Callable[[int], object]], Any]
 
 PATHS = click.argument(
     "paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(readable=False)
@@ -28,8 +48,213 @@ AAD_PREFIX = click.option(
     "--aad-prefix", metavar="TEXT", help="What the file is bound to by its AAD prefix; UTF-8."
 )
 KEY_METADATA = click.option(
-    "--key-metadata", metavar="TEXT", help="What the file says of the footer's key."
+    "--key-metadata", metavar="TEXT", help="Text to store in the file about the footer's key."
 )
+_OUTPUT = "Output file or directory; - is standard output."
+_OPTIONS = (
+    click.option("-f", "--force", is_flag=True, help="Replace outputs that exist."),
+    ENGINE,
+    DRY_RUN,
+    *TELLING,
+)
+
+
+def file_options(function: Function) -> Function:
+    """Adds the options of a command that writes files."""
+    output = click.option("-o", "--output", metavar="PATH", required=True, help=_OUTPUT)
+    return add_options((output, *_OPTIONS), function)
+
+
+def in_place_options(function: Function) -> Function:
+    """The same, where inputs without an output are replaced."""
+    help_text = f"{_OUTPUT} Without it each FILE is replaced when all of it is written."
+    output = click.option("-o", "--output", metavar="PATH", help=help_text)
+    return add_options((output, *_OPTIONS), function)
+
+
+def encoded(text: str | None) -> bytes | None:
+    """An option's text as bytes."""
+    return None if text is None else os.fsencode(text)
+
+
+def needed(choice: keys.Choice) -> keys.Choice:
+    """The choice of a key, which must be there."""
+    if not choice:
+        raise usage("give the key, with --key FILE")
+    return choice
+
+
+def key_bytes(choice: keys.Choice) -> bytes:
+    """An AES key. Raises CliError, OSError."""
+    return bytes(choice.resolve(KEY_SIZES, "an AES key"))
+
+
+def keys_of_columns(given: tuple[str, ...], option: str = "--column-key") -> dict[str, bytes]:
+    """The keys of COLUMN=FILE options."""
+    found = {}
+    for entry in given:
+        name, equals, path = entry.rpartition("=")
+        if not equals or not name:
+            raise usage(f"{option} takes COLUMN=FILE")
+        found[name] = key_bytes(keys.Choice(file=path, option=option))
+    return found
+
+
+def files_in(given: tuple[str, ...]) -> tuple[str, ...]:
+    """The key files of COLUMN=FILE options."""
+    return tuple(entry.rpartition("=")[2] for entry in given)
+
+
+def reading_keys(choice: keys.Choice, given: tuple[str, ...]) -> Any:
+    """Keys as `warpcipher.parquet.open` takes them."""
+    footer = key_bytes(choice)
+    own = keys_of_columns(given)
+    return {b"": footer, **own} if own else footer
+
+
+class _Naming(jobs.Naming):
+    """Outputs have the names of their inputs, in another folder."""
+
+    def __init__(self) -> None:
+        super().__init__(SUFFIX, encrypt=False)
+
+    def __call__(self, name: str) -> str | None:
+        return name if name.endswith(SUFFIX) else None
+
+    def of_input(self, path: str) -> str:
+        return os.path.basename(path)  # noqa: PTH119 - text that the user gave
+
+
+class ParquetRun(Run):
+    """One run of a command that writes Parquet files."""
+
+    def __init__(
+        self, paths: tuple[str, ...], given: dict[str, Any], key_files: tuple[str | None, ...]
+    ) -> None:
+        """given: the options of `file_options`. key_files: what no output may replace."""
+        if jobs.STANDARD in paths:
+            raise usage("a Parquet file is read from its end: standard input (-) cannot be one")
+        self.engine = given.pop("engine")
+        options = RunOptions(paths=paths, **given)
+        options.check_telling()
+        if options.force and options.output is None:
+            raise usage("--force is for --output: each FILE is replaced without it")
+        super().__init__(options, "parquet")
+        self._in_place = options.output is None
+        self._key_files = [path for path in key_files if path]
+
+    def each(self, process: Work) -> None:
+        """Does every file. process: (source, target, progress) of one."""
+        self._process = process
+        self.run()
+
+    def _make_plan(self) -> jobs.Plan:
+        plan = jobs.make_plan(self._options.paths, self._options.output, _Naming())
+        conflicts.refuse(plan, self._key_files, self._kept, in_place=self._in_place)
+        return plan
+
+    def _choose(self, plan: jobs.Plan) -> list[jobs.Job]:
+        for tree in plan.trees:
+            left_out = {**dict.fromkeys(tree.links, "a symbolic link"), **tree.others}
+            for name, reason in sorted(left_out.items()):
+                self._report.skip(f"{tree.source}/{name}", reason)
+        return plan.jobs
+
+    def _may_replace(self, job: jobs.Job) -> bool:
+        return self._in_place or super()._may_replace(job)
+
+    def _make_folders(self, plan: jobs.Plan) -> None:
+        for path in (plan.folder, *(tree.target for tree in plan.trees)):
+            if path is not None:
+                folders.make_folder(path)
+
+    def _work(self, job: jobs.Job, source: InputFile, target: Target, progress: Progress) -> None:
+        file = io.FileIO(source.descriptor, closefd=False)
+        self._process(file, target, progress.at)
+        source.count = source.size or 0  # read at many places, in any order
+        target.commit(source.mode)
+
+    def _finish(self, plan: jobs.Plan) -> None:
+        for tree in plan.trees:
+            for name, (mode, _) in sorted(tree.folders.items(), reverse=True):
+                parts = tuple(name.split("/")) if name else ()
+                folders.finish(tree.target, parts, mode, None, always=False)
+
+    def _translated(self, job: jobs.Job, error: Exception) -> CliError | None:
+        """A key that is missing is named by its option."""
+        from warpcipher.parquet import MissingKeyError
+
+        if isinstance(error, MissingKeyError) and error.column is not None:
+            metadata = _shown(error.key_metadata)
+            says = f", of which the file says {shown(metadata)}" if metadata else ""
+            column = shown(error.column)
+            return usage(
+                f"{shown(job.path)}: column {column} has a key of its own{says}: give it with "
+                f"--column-key {column}=FILE"
+            )
+        return super()._translated(job, error)
+
+
+def files_of(path: str) -> list[str]:
+    """The file of this name, or the Parquet files of a directory. Raises FileNotFoundError."""
+    from warpcipher.parquet import find_files
+
+    return find_files(path) if os.path.isdir(path) else [path]  # noqa: PTH112
+
+
+def describe(path: str, found: Any, prefix: bytes | None) -> dict[str, Any]:
+    """What can be said of a file, with or without its keys."""
+    from warpcipher import parquet as tables
+
+    seen = tables.inspect(path)
+    entry: dict[str, Any] = {
+        "path": path,
+        "encryption": seen.encryption,
+        "algorithm": seen.algorithm or None,
+        "key_metadata": _shown(seen.key_metadata),
+        "aad_prefix": _shown(seen.aad_prefix),
+        "needs_aad_prefix": seen.needs_prefix,
+    }
+    if found is None and seen.encryption != "none":
+        return entry
+    plain = seen.encryption == "none"
+    with tables.open(path, None if plain else found, aad_prefix=None if plain else prefix) as file:
+        entry["rows"] = file.num_rows
+        entry["row_groups"] = file.num_row_groups
+        entry["columns"] = [_column(column) for column in file.columns()]
+    return entry
+
+
+def _column(column: ColumnInfo) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "encryption": column.encryption,
+        "key_metadata": _shown(column.key_metadata),
+    }
+
+
+def _shown(data: bytes) -> str | None:
+    """Bytes that may be text."""
+    return data.decode("utf-8", "backslashreplace") if data else None
+
+
+def print_entry(entry: dict[str, Any]) -> None:
+    """What `describe` found, for people."""
+    algorithm = f", {entry['algorithm']}" if entry["algorithm"] else ""
+    click.echo(f"{shown(entry['path'])}: encryption: {entry['encryption']}{algorithm}")
+    if entry["key_metadata"]:
+        click.echo(f"  key metadata  {shown(entry['key_metadata'])}")
+    if entry["aad_prefix"]:
+        click.echo(f"  AAD prefix    {shown(entry['aad_prefix'])}")
+    if entry["needs_aad_prefix"]:
+        click.echo("  AAD prefix    not in the file: give it")
+    if "rows" in entry:
+        click.echo(
+            f"  rows          {entry['rows']} in {counted(entry['row_groups'], 'row group')}"
+        )
+        for column in entry["columns"]:
+            metadata = f" ({shown(column['key_metadata'])})" if column["key_metadata"] else ""
+            click.echo(f"  column        {shown(column['name'])}: {column['encryption']}{metadata}")
 
 
 @click.group(cls=Group, epilog=EPILOG)
@@ -54,41 +279,28 @@ def info(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Tell how files are encrypted; with their keys also what is in them.
+    """Show how files are encrypted; with their keys also what is in them.
 
     Of a directory all files below it whose names end in .parquet.
     """
     choice = keys.Choice.take(given)
-    found = None if not choice else parquet_run.reading_keys(choice, column_keys)
+    found = None if not choice else reading_keys(choice, column_keys)
     if found is None and (column_keys or aad_prefix is not None):
         raise usage("give the footer's key, too: with --key FILE")
-    prefix = parquet_run.encoded(aad_prefix)
+    prefix = encoded(aad_prefix)
+    looks = Looks()
     entries = []
-    code = 0
-
-    def attempt(action: Callable[[], Any], path: str) -> Any:
-        nonlocal code
-        try:
-            return action()
-        except Exception as error:
-            failure = translate(error, shown(path))
-            if failure is None:
-                raise
-            complain(failure.message)
-            code = code or failure.exit_code
-
     for path in paths:
-        for name in attempt(partial(parquet_run.files_of, path), path) or ():
-            entry = attempt(partial(parquet_run.describe, name, found, prefix), name)
+        for name in looks.at(path, files_of) or ():
+            entry = looks.at(name, lambda name: describe(name, found, prefix))
             if entry is not None:
                 entries.append(entry)
     if as_json:
         click.echo(json.dumps({"files": entries}, indent=2))
     else:
         for entry in entries:
-            parquet_run.print_entry(entry)
-    if code:
-        raise click.exceptions.Exit(code)
+            print_entry(entry)
+    looks.end()
 
 
 @parquet.command(cls=Command, epilog=EPILOG)
@@ -108,10 +320,10 @@ def decrypt(
     """
     from warpcipher import parquet as tables
 
-    choice = parquet_run.needed(keys.Choice.take(given))
-    found = parquet_run.reading_keys(choice, column_keys)
-    prefix = parquet_run.encoded(aad_prefix)
-    run = Run.take(paths, given, choice, column_keys)
+    choice = needed(keys.Choice.take(given))
+    found = reading_keys(choice, column_keys)
+    prefix = encoded(aad_prefix)
+    run = ParquetRun(paths, given, (choice.path, *files_in(column_keys)))
     run.each(
         lambda source, target, progress: tables.to_plain(
             source, found, target, aad_prefix=prefix, engine=run.engine, progress=progress
@@ -169,19 +381,19 @@ def encrypt(
     """
     from warpcipher import parquet as tables
 
-    choice = parquet_run.needed(keys.Choice.take(given))
-    own = parquet_run.column_keys(column_keys)
+    choice = needed(keys.Choice.take(given))
+    own = keys_of_columns(column_keys)
     config = tables.EncryptionConfig(
-        footer_key=parquet_run.key_bytes(choice),
-        footer_key_metadata=parquet_run.encoded(key_metadata) or b"",
+        footer_key=key_bytes(choice),
+        footer_key_metadata=encoded(key_metadata) or b"",
         column_keys=own,
         columns=columns if columns or others_plain else None,
         algorithm=algorithm,
         plaintext_footer=plaintext_footer,
-        aad_prefix=parquet_run.encoded(aad_prefix) or b"",
+        aad_prefix=encoded(aad_prefix) or b"",
         store_aad_prefix=not no_store_prefix,
     )
-    run = Run.take(paths, given, choice, column_keys)
+    run = ParquetRun(paths, given, (choice.path, *files_in(column_keys)))
     run.each(
         lambda source, target, progress: tables.encrypt(
             source, target, config, engine=run.engine, progress=progress
@@ -224,17 +436,18 @@ def rekey(
     """
     from warpcipher import parquet as tables
 
-    choice = parquet_run.needed(keys.Choice.take(given))
-    found = parquet_run.reading_keys(choice, column_keys)
-    new = parquet_run.key_bytes(keys.Choice(file=new_key, option="--new-key"))
-    own = parquet_run.column_keys(new_column_keys, "--new-column-key")
-    prefix = parquet_run.encoded(aad_prefix)
-    run = Run.take(paths, given, choice, (*column_keys, *new_column_keys, f"={new_key}"))
+    choice = needed(keys.Choice.take(given))
+    found = reading_keys(choice, column_keys)
+    new = key_bytes(keys.Choice(file=new_key, option="--new-key"))
+    own = keys_of_columns(new_column_keys, "--new-column-key")
+    prefix = encoded(aad_prefix)
+    key_files = (choice.path, new_key, *files_in(column_keys), *files_in(new_column_keys))
+    run = ParquetRun(paths, given, key_files)
 
     def change(source: Any, target: Any, progress: Any) -> int:
         with tables.open(source, found, aad_prefix=prefix, engine=run.engine) as file:
             config = tables.EncryptionConfig.like(
-                file, new, own, footer_key_metadata=parquet_run.encoded(key_metadata) or b""
+                file, new, own, footer_key_metadata=encoded(key_metadata) or b""
             )
             return tables.rekey(file, target, None, config, progress=progress)
 

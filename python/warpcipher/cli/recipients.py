@@ -10,14 +10,14 @@ from __future__ import annotations
 import codecs
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import click
 
-from . import cleanup, keys
-from .errors import NotAuthenticError, counted, shown, usage
+from . import keys, process
+from .errors import Function, NotAuthenticError, add_options, counted, shown, usage
 
 if TYPE_CHECKING:
     from warpcipher.formats import age, crypt4gh
@@ -33,7 +33,6 @@ Holder = Union[
     "crypt4gh.SecretKey",
 ]
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 HEAD_SIZE = 64 << 10
 """Bytes of the beginning of a file that say what opens it: it has some hundred recipients."""
@@ -89,7 +88,7 @@ WRITING = (
 
 def reading_options(function: Function) -> Function:
     """Adds the options of a command that reads files; `People.take` takes them."""
-    return _with(READING, function)
+    return add_options(READING, function)
 
 
 def passphrase_options(function: Function) -> Function:
@@ -100,13 +99,7 @@ def passphrase_options(function: Function) -> Function:
         is_flag=True,
         help="Formats age and crypt4gh: encrypt the key with a passphrase, asked for.",
     )
-    return _with((asked, *PASSPHRASE[1:]), function)
-
-
-def _with(options: Sequence[Callable[[Function], Function]], function: Function) -> Function:
-    for option in reversed(options):
-        function = option(function)
-    return function
+    return add_options((asked, *PASSPHRASE[1:]), function)
 
 
 @dataclass(frozen=True)
@@ -361,7 +354,7 @@ def _ask(what: str) -> bytes:
             "--passphrase-fd N"
         ) from None
     try:
-        with cleanup.asking():
+        with process.asking():
             return getpass.getpass(f"{what}: ").encode("utf-8", "surrogateescape")
     except EOFError:
         raise usage("the terminal was closed before a passphrase came") from None

@@ -1,15 +1,137 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run over files tells: one line for many files of one error, a summary, a JSON document."""
+"""What a run says: a progress bar on a terminal, one line for many files of one error, a summary, a
+JSON document."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .errors import CliError, counted, shown, warn, withheld
-from .progress import readable_size
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+DAY = 86400.0
+
+
+class Progress:
+    """A bar over all files of a run. total: bytes (or what `unit` says), None where unknown."""
+
+    def __init__(self, total: int | None, *, visible: bool, unit: str = "B") -> None:
+        self._update: Callable[[int], object] = lambda count: None
+        self._write: Callable[[str], object] = lambda text: click.echo(text, err=True)
+        self._close: Callable[[], object] = lambda: None
+        self._bar: Any = None
+        self._done = 0
+        self._before = 0
+        if visible:
+            # Imported only where it shows: it takes as long as all of click.
+            from tqdm import tqdm  # type: ignore[import-untyped]
+
+            class Bar(tqdm):  # type: ignore[misc]
+                """Hours go on to 99; then the time that is left is said as people say it."""
+
+                @property
+                def format_dict(self) -> dict[str, Any]:
+                    known: dict[str, Any] = super().format_dict
+                    rate = known["rate"] or (self.n - self.initial) / (known["elapsed"] or 1)
+                    left = (self.total - self.n) / rate if self.total and rate else 0
+                    if left >= DAY:
+                        known["bar_format"] = (
+                            "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<"
+                            f"{show_time(left)}, {{rate_fmt}}]"
+                        )
+                    return known
+
+            # A terminal that says it has no columns (a serial line) gets a bar too.
+            size: dict[str, Any] = {"dynamic_ncols": True}
+            if 0 in os.get_terminal_size(sys.stderr.fileno()):
+                columns, lines = shutil.get_terminal_size()
+                size = {"ncols": columns, "nrows": lines}
+            bar = self._bar = Bar(
+                total=total,
+                unit=unit,
+                unit_scale=True,
+                **size,
+                leave=False,
+                file=sys.stderr,
+                mininterval=0.2,
+            )
+            self._update = bar.update
+            self._close = bar.close
+            self._write = lambda text: tqdm.write(text, file=sys.stderr)
+
+    def begin_at(self, count: int) -> None:
+        """An earlier run has done that much, which no rate counts."""
+        if self._bar is not None and self._bar.initial != count:
+            self._bar.initial = self._bar.n = self._bar.last_print_n = count
+            self._done = count
+
+    def at(self, count: int) -> None:
+        """The current file has come to byte `count`."""
+        position = self._before + count
+        self._update(position - self._done)
+        self._done = position
+
+    def next_file(self, size: int | None) -> None:
+        """The current file is over; `size` is what the total counted for it."""
+        if size is not None:
+            self.at(size)
+        self._before = self._done
+
+    def say(self, text: str) -> None:
+        """Prints a line above the bar."""
+        self._write(text)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._close()
+
+
+def on_terminal() -> bool:
+    """Whether somebody may be watching. Standard error is None where the caller closed it."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def show_time(seconds: float) -> str:
+    """A duration for people, from less than a second to the age of the universe and beyond."""
+    for size, unit in (
+        (365.25 * DAY, "years"),
+        (DAY, "days"),
+        (3600, "hours"),
+        (60, "minutes"),
+    ):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} seconds"
+
+
+def readable_size(count: int) -> str:
+    """A size for people: 999 B, 1.2 MB, 3.4 GB (powers of 1000, as disks and rates are given)."""
+    if count < 1000:
+        return f"{count} B"
+    size = float(count)
+    for unit in ("kB", "MB", "GB", "TB"):
+        size /= 1000
+        if size < 999.95:
+            return f"{size:.1f} {unit}"
+    return f"{size / 1000:.1f} PB"
+
 
 SHOWN = 3
 """Files of one error that have a line of their own."""

@@ -10,8 +10,8 @@ import click
 
 from . import keys
 from .errors import EPILOG, Command, shown, translate, usage
-from .outputs import exists
-from .progress import on_terminal
+from .files import exists
+from .report import on_terminal
 
 
 @click.command(cls=Command, epilog=EPILOG)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`warpcipher search`."""
+"""`warpcipher search` and `warpcipher verify`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
-from . import algorithms, cleanup, completion
+from . import names, process
 from .errors import ENGINE, INTERRUPTED, NOT_FOUND, Command, counted, epilog, shown, usage, warn
-from .keys import parse_hex
-from .pace import PaceWarning
-from .progress import DAY, Progress, on_terminal, show_time
+from .keys import Choice, key_options, parse_hex
+from .report import DAY, Progress, on_terminal, show_time
 
 if TYPE_CHECKING:
     from warpcipher.keysearch import Candidates, Pair, Search
@@ -51,8 +50,8 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--algorithm",
             metavar="NAME",
             required=True,
-            shell_complete=completion.searched_algorithms,
-            callback=algorithms.of_search,
+            shell_complete=names.searched_algorithms,
+            callback=names.of_search,
             help="A cipher in ECB, CBC, CFB, OFB or CTR: des-ecb, aes-128-cbc.",
         ),
     ):
@@ -85,7 +84,7 @@ def pair_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--engine",
     metavar="NAME",
     default="auto",
-    shell_complete=completion.searchers,
+    shell_complete=names.searchers,
     help="What searches; auto, the fastest that can run here.",
 )
 @click.option(
@@ -241,7 +240,7 @@ def _stop_on_signals(made: Search) -> None:
     def stop(number: int, _frame: object) -> None:
         now = time.monotonic()
         if first and now - first[0] > SAME_SIGNAL:
-            cleanup.die(number)
+            process.die(number)
         first.append(now)
         made.cancel()
 
@@ -415,3 +414,78 @@ def _exit_code(made: Search) -> int:
     if made.result == "cancelled":
         return INTERRUPTED
     return 0 if made.keys else NOT_FOUND
+
+
+class PaceWarning:
+    """Warns when the rate falls far below what it was: once, until it has recovered."""
+
+    def __init__(self) -> None:
+        self._slow = False
+
+    def look(self, progress: Reached, say: Callable[[str], None]) -> None:
+        lately = progress.lately
+        if lately.slow and not self._slow:
+            fallen = (
+                f"the rate has fallen to {lately.rate:.3g} keys/s, it was {lately.best:.3g}"
+                if lately.best
+                else f"no key was tested in {progress.seconds:.0f} seconds"
+            )
+            say(
+                f"warpcipher: warning: {fallen}: see whether something else uses the device; the "
+                "search goes on"
+            )
+        self._slow = lately.slow
+
+
+@click.command(cls=Command, epilog=epilog(NOT_FOUND, who="verify"))
+@pair_options
+@key_options
+@click.option("--key-hex", metavar="HEX", help="The key; whoever lists processes sees it.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def verify(
+    algorithm: str,
+    pairs: tuple[str, ...],
+    pair_files: tuple[str, ...],
+    key_hex: str | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Tell whether a key turns the plaintext of every pair into its ciphertext.
+
+    Exit code 0 means that it does, 6 that it does not. Parity bits of DES keys are ignored.
+
+    \b
+    warpcipher verify --algorithm aes-128-ecb --key my.key --pair 6bc1bee2...:3ad77bb4...
+    """
+    from warpcipher.keysearch.pairs import Algorithm, Test
+
+    choice = Choice.take(given)
+    if bool(choice) == (key_hex is not None):
+        raise usage("give the key: either --key FILE or --key-hex HEX")
+    named = Algorithm.named(algorithm)
+    test = Test(named, read_pairs(pairs, pair_files))
+    if key_hex is not None:
+        key = bytearray(parse_hex("--key-hex", key_hex))
+    else:
+        # Not every cipher and mode that can be searched is an algorithm: all have ECB.
+        read = choice.read("raw", f"{named.cipher}-ecb", named=named.cipher)
+        key = cast("bytearray", read)
+    passes = test.native.passes(key)
+    if as_json:
+        click.echo(
+            json.dumps(
+                {
+                    "passes": passes,
+                    "blocks": len(test.blocks),
+                    "known_bits": test.native.bits,
+                },
+                indent=2,
+            )
+        )
+    elif passes:
+        blocks = counted(len(test.blocks), "block")
+        click.echo(f"the key passes: {counted(test.native.bits, 'known bit')} in {blocks}")
+    else:
+        click.echo("the key does not pass")
+    if not passes:
+        raise click.exceptions.Exit(NOT_FOUND)

@@ -4,30 +4,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from . import algorithms, completion, keys, recipients
-from .errors import shown, usage
+from . import keys, names, recipients
+from .errors import Function, add_options, shown, usage
 from .jobs import STANDARD
+from .run import DRY_RUN, ENGINE, TELLING, RunOptions
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-DRY_RUN = click.option(
-    "-n", "--dry-run", is_flag=True, help="Tell what would be written, and write nothing."
-)
-TELLING = (
-    click.option("-q", "--quiet", is_flag=True, help="No progress bar and no summary."),
-    click.option(
-        "-v", "--verbose", is_flag=True, help="The summary also where there is no terminal."
-    ),
-    click.option(
-        "--json", "as_json", is_flag=True, help="Print results as JSON on standard output."
-    ),
-)
 _PATHS = (
     click.argument("paths", metavar="PATH...", nargs=-1, type=click.Path(readable=False)),
     click.option(
@@ -47,7 +33,7 @@ _FORMAT = (
         "format_name",
         metavar="NAME",
         default="auto",
-        shell_complete=completion.formats,
+        shell_complete=names.formats,
         help="File format; by default the one the key is for.",
     ),
     click.option(
@@ -57,13 +43,7 @@ _FORMAT = (
     ),
 )
 _COMPUTING = (
-    click.option(
-        "--engine",
-        metavar="NAME",
-        default="auto",
-        shell_complete=completion.engines,
-        help="What computes: auto (default) or a name from `warpcipher info --engines`.",
-    ),
+    ENGINE,
     click.option(
         "--context",
         metavar="TEXT",
@@ -94,8 +74,8 @@ _RAW = (
         "--algorithm",
         metavar="NAME",
         required=True,
-        shell_complete=completion.algorithms,
-        callback=algorithms.of_option,
+        shell_complete=names.algorithms,
+        callback=names.of_option,
         help="Such as aes-256-ctr: `warpcipher info --algorithms` lists them.",
     ),
     click.option(
@@ -120,43 +100,30 @@ _RAW = (
 
 
 def transfer_options(function: Function) -> Function:
-    return _with(
+    return add_options(
         (*_PATHS, *_FORMAT, *_COMPUTING, *recipients.WRITING, *_WRITING, *TELLING), function
     )
 
 
 def check_options(function: Function) -> Function:
-    return _with((*_PATHS, *_FORMAT, *_COMPUTING, *TELLING), function)
+    return add_options((*_PATHS, *_FORMAT, *_COMPUTING, *TELLING), function)
 
 
 def raw_options(function: Function) -> Function:
-    return _with((*_PATHS, *_RAW, *_COMPUTING, *_WRITING, *TELLING), function)
+    return add_options((*_PATHS, *_RAW, *_COMPUTING, *_WRITING, *TELLING), function)
 
 
-def _with(options: Sequence[Callable[[Function], Function]], function: Function) -> Function:
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-@dataclass
-class Settings:
+@dataclass(kw_only=True)
+class Settings(RunOptions):
     """The options of a run, as given."""
 
-    paths: tuple[str, ...]
     key: keys.Choice
     people: recipients.People
     format_name: str
     engine: str
     context: str | None
     context_hex: str | None
-    quiet: bool
-    verbose: bool
-    as_json: bool
-    dry_run: bool = False
     no_manifest: bool = False
-    output: str | None = None
-    force: bool = False
     skip_existing: bool = False
     update: bool = False
     no_preserve: bool = False
@@ -200,14 +167,7 @@ class Settings:
         return self.skip_existing or self.update
 
     def _check(self) -> None:
-        if self.quiet and self.verbose:
-            raise usage("--quiet and --verbose contradict each other: give one")
-        if (
-            self.as_json
-            and not self.dry_run
-            and (self.output == STANDARD or (not self.output and STANDARD in self.paths))
-        ):
-            raise usage("--json and the output both want standard output: name a file with -o")
+        self.check_telling()
         if self.force and self.goes_on:
             raise usage("--force cannot be combined with --skip-existing or --update")
         if self.delete and not (self.force or self.update):

@@ -1,44 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `encrypt`, `decrypt` and `check` share: the run over all files."""
+"""`warpcipher encrypt`, `decrypt`, `check`, and `raw`: bare ciphertext, as `openssl enc` has it."""
 
 from __future__ import annotations
 
 import os
-import signal
-import stat
-import time
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from . import cleanup, conflicts, files, folders, jobs, keys, recipients
+from . import conflicts, files, jobs, keys, names, recipients
 from .errors import (
     ENGINE,
     NOT_AUTHENTIC,
     USAGE,
     CliError,
+    Command,
+    Group,
     NotAuthenticError,
-    complain,
+    epilog,
     shown,
-    translate,
     usage,
     warn,
 )
-from .files import InputFile
-from .outputs import Kept, OutputFile
-from .progress import Progress, on_terminal
+from .files import InputFile, OutputFile, Target, open_output
 from .recipients import HEAD_SIZE, Holder, head_of, what_opens
-from .report import Report, Result
-from .sealed import Sealed
-from .settings import Settings
-from .tree_run import Trees
+from .report import Progress, on_terminal
+from .run import Run
+from .settings import Settings, check_options, raw_options, transfer_options
+from .tree_run import Sealed, Trees
 
 if TYPE_CHECKING:
     from warpcipher.formats import Options
     from warpcipher.formats.openssl import Password
 
+EPILOG = epilog(NOT_AUTHENTIC, ENGINE)
 
-class Transfer:
+
+class Transfer(Run):
     """One run of `encrypt`, `decrypt` or `check`."""
 
     def __init__(self, settings: Settings, task: Literal["encrypt", "decrypt", "check"]) -> None:
@@ -48,14 +46,13 @@ class Transfer:
         self._encrypt = task == "encrypt"
         self._check = task == "check"
         self._stream = formats.encrypt_stream if self._encrypt else formats.decrypt_stream
-        self._options = self._make_options()
+        self._extra = self._make_options()
         self._key = self._read_key()
         self._check_iv()
         self._format = formats.resolve(settings.format_name, self._key)
-        self._sealed = Sealed(self._key, self._format, self._options)
-        self._report = Report()
-        self._kept = Kept()
-        self._trees = Trees(settings, self._sealed, self._report, self._kept, task)
+        super().__init__(settings, self._format.name)
+        sealed = Sealed(self._key, self._format, self._extra)
+        self._trees = Trees(settings, sealed, self._report, self._kept, task)
         self._replace: set[jobs.Job] = set()
         self._came_out = False
 
@@ -122,50 +119,6 @@ class Transfer:
         if size:
             raise usage(f"{given.algorithm} takes an IV of {size} bytes: give it with --iv-hex HEX")
 
-    def run(self) -> None:
-        """Does every file, whichever fails. Exits with the code of the first that failed."""
-        settings = self._settings
-        report = self._report
-        try:
-            plan = self._make_plan()
-            for path, failure in plan.failures:
-                report.fail(path, failure, complain)
-            self._trees.open(plan)
-            for path, reason in plan.skipped:
-                report.skip(path, reason)
-            waiting = self._choose(plan)
-            if settings.dry_run:
-                made = plan.folder is not None
-                jobs.rehearse(waiting, report, self._may_replace, self._kept, made)
-            else:
-                self._trees.make_roots(plan)
-                self._run_all(waiting)
-                self._trees.finish(plan)
-        except BaseException:
-            cleanup.remove_unfinished()
-            if not settings.dry_run:
-                self._trees.save()
-            raise
-        finally:
-            folders.forget()
-            self._wipe_key()
-        report.end(always=bool(report.done) or self._tells)
-        if settings.dry_run and not settings.as_json:
-            report.show_plan()
-        if settings.as_json:
-            try:
-                click.echo(report.to_json())
-            except OSError as error:
-                if not report.failures:
-                    raise
-                complain(f"{error.filename}: {error.strerror}")  # the first failure decides
-        if report.failures:
-            raise click.exceptions.Exit(report.failures[0][1].exit_code)
-
-    @property
-    def _tells(self) -> bool:
-        return self._settings.verbose or (on_terminal() and not self._settings.quiet)
-
     def _make_plan(self) -> jobs.Plan:
         settings = self._settings
         naming = jobs.Naming(self._format.extension, encrypt=self._encrypt, nowhere=self._check)
@@ -214,7 +167,7 @@ class Transfer:
     def _refuse_one_iv_for_many(self, plan: jobs.Plan) -> None:
         """Decryption is free to: it is encryption that makes texts which share a key stream."""
         count = len(plan.jobs)
-        if self._encrypt and self._options.iv is not None and count > 1:
+        if self._encrypt and self._extra.iv is not None and count > 1:
             raise usage(
                 f"{count} files cannot be encrypted with one --iv-hex: under one key and IV, "
                 f"files of {self._settings.algorithm} give away what they have in common, or all "
@@ -231,6 +184,7 @@ class Transfer:
 
     def _choose(self, plan: jobs.Plan) -> list[jobs.Job]:
         """The files that an earlier run has left to do."""
+        self._trees.open(plan)
         if not self._settings.goes_on:
             return plan.jobs
         waiting = []
@@ -246,73 +200,55 @@ class Transfer:
                 self._report.skip(job.path, reason)
         return waiting
 
-    def _run_all(self, waiting: list[jobs.Job]) -> None:
-        watched = on_terminal() and not self._settings.quiet
-        tells = self._tells
-        sizes = [_size(job) for job in waiting]
-        total = sum(size or 0 for size in sizes) if None not in sizes else None
-        with Progress(total, visible=watched) as progress:
-            for job, size in zip(waiting, sizes, strict=True):
-                try:
-                    result = self._transfer(job, progress)
-                except Exception as error:
-                    self._note_failure(job, error, progress)
-                else:
-                    self._report.results.append(result)
-                    if tells:
-                        progress.say(result.summary())
-                progress.next_file(size)
+    def _make_folders(self, plan: jobs.Plan) -> None:
+        self._trees.make_roots(plan)
 
-    def _open_target(self, job: jobs.Job) -> OutputFile | files.StandardOutput | files.Nowhere:
-        if self._check:
-            return files.Nowhere()
-        if job.target is None:
-            return files.StandardOutput()
-        return jobs.open_target(job.target, force=self._may_replace(job), kept=self._kept)
+    def _finish(self, plan: jobs.Plan) -> None:
+        self._trees.finish(plan)
+
+    def _save(self) -> None:
+        self._trees.save()
+
+    def _close(self) -> None:
+        from warpcipher.formats.base import wipe
+
+        if isinstance(self._key, bytearray):
+            wipe(self._key)
 
     def _may_replace(self, job: jobs.Job) -> bool:
-        return self._settings.force or job in self._replace
+        return super()._may_replace(job) or job in self._replace
 
-    def _transfer(self, job: jobs.Job, progress: Progress) -> Result:
-        start = time.perf_counter()
-        with jobs.open_source(job.source) as source:
-            with self._open_target(job) as target:
-                try:
-                    self._stream(
-                        source,
-                        self._trees.sink(job, target),
-                        self._key,
-                        format=self._format.name,
-                        options=self._trees.options_of(job, source),
-                        progress=progress.at,
-                    )
-                except Exception as error:
-                    self._came_out = target.count > 0
-                    self._hint(error, source)
-                    raise
-                self._trees.check_size(job, target.count)
-                target.commit(*self._trees.attributes(job, source))
-            if isinstance(target, OutputFile):
-                # Where names are not told apart by their case, another may be this file's, too.
-                self._kept.add(target.identity, "an output of this run", target.path)
-                self._trees.add(job, source, target)
-            if change := source.change():
-                progress.say(
-                    f"warpcipher: warning: {shown(source.path)}: changed while it was read "
-                    f"({change}): its output holds what was read"
-                )
-            seconds = time.perf_counter() - start
-            plain = source.count if self._encrypt else target.count
-            output = jobs.STANDARD if job.target is None else target.path
-            return Result(
-                input=jobs.STANDARD if job.source is None else source.path,
-                output=None if self._check else output,
+    def _open_target(self, job: jobs.Job) -> Target:
+        return files.Nowhere() if self._check else super()._open_target(job)
+
+    def _work(self, job: jobs.Job, source: InputFile, target: Target, progress: Progress) -> None:
+        try:
+            self._stream(
+                source,
+                self._trees.sink(job, target),
+                self._key,
                 format=self._format.name,
-                input_bytes=source.count,
-                output_bytes=target.count,
-                seconds=round(seconds, 6),
-                bytes_per_second=round(plain / seconds, 1) if plain else None,
+                options=self._trees.options_of(job, source),
+                progress=progress.at,
             )
+        except Exception as error:
+            self._came_out = target.count > 0
+            self._hint(error, source)
+            raise
+        self._trees.check_size(job, target.count)
+        target.commit(*self._trees.attributes(job, source))
+        if change := source.change():
+            progress.say(
+                f"warpcipher: warning: {shown(source.path)}: changed while it was read "
+                f"({change}): its output holds what was read"
+            )
+
+    def _done(self, job: jobs.Job, source: InputFile, target: Target) -> None:
+        if isinstance(target, OutputFile):
+            self._trees.add(job, source, target)
+
+    def _plain_bytes(self, source: InputFile, target: Target) -> int:
+        return source.count if self._encrypt else target.count
 
     def _hint(self, error: Exception, source: InputFile) -> None:
         """Raises a CliError for a file that says itself that it has another format."""
@@ -337,50 +273,158 @@ class Transfer:
                 f"{self._format.name}: give {what_opens(named.name, head)}"
             ) from None
 
-    def _note_failure(self, job: jobs.Job, error: Exception, progress: Progress) -> None:
-        """Tells of a failed file. What every other file would fail with too ends the run."""
+    def _translated(self, job: jobs.Job, error: Exception) -> CliError | None:
         from warpcipher.formats import FormatError
 
-        to_stdout = job.target is None and not self._check
-        if to_stdout and isinstance(error, BrokenPipeError):
-            cleanup.die(signal.SIGPIPE)
         if self._encrypt and isinstance(error, FormatError):
-            # Nothing is wrong with what was read, but with asking for this of a file of its size.
+            # Nothing is wrong with the input, but with encrypting a file of its size like this.
             error = usage(f"{shown(job.path)}: {error}")
-        failure = translate(error, shown(job.path))
-        if failure is None:
-            raise error
+        failure = super()._translated(job, error)
         if (
-            failure.exit_code in (USAGE, ENGINE)
+            failure is not None
+            and failure.exit_code in (USAGE, ENGINE)
             and not self._report.results
             and not isinstance(error, CliError)
         ):
             raise failure from error
-        target = "" if job.target is None else job.target.path
-        self._report.fail(
-            job.path, failure, lambda text: progress.say(f"warpcipher: {text}"), target
-        )
-        is_out = self._came_out and to_stdout and not self._encrypt
-        if is_out and failure.exit_code == NOT_AUTHENTIC:
+        return failure
+
+    def _note_failure(self, job: jobs.Job, error: Exception, progress: Progress) -> CliError:
+        failure = super()._note_failure(job, error, progress)
+        to_standard = job.target is None and not self._check and not self._encrypt
+        if to_standard and self._came_out and failure.exit_code == NOT_AUTHENTIC:
             progress.say(
                 "warpcipher: the output is authentic but incomplete: discard it"
                 if self._format.authenticated
                 else "warpcipher: discard the output"
             )
-
-    def _wipe_key(self) -> None:
-        from warpcipher.formats.base import wipe
-
-        if isinstance(self._key, bytearray):
-            wipe(self._key)
+        return failure
 
 
-def _size(job: jobs.Job) -> int | None:
-    """Bytes of an input for the progress bar; None where they cannot be known before."""
-    if job.status is not None:
-        return job.status.st_size
-    try:
-        status = os.stat(0 if job.source is None else job.source.path)  # noqa: PTH116
-    except OSError:
-        return 0
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
+@click.command(cls=Command, epilog=EPILOG)
+@transfer_options
+@click.option(
+    "--delete",
+    is_flag=True,
+    help="With --update: remove from a tree what its source does not have any more.",
+)
+def encrypt(**given: Any) -> None:
+    """Encrypt files, directory trees or standard input (-).
+
+    FILE becomes FILE.cobblestone, FILE.tink or FILE.enc beside it, after its format; a directory
+    becomes a tree of encrypted files. Inputs are not changed, and outputs that exist are kept
+    unless --force is given.
+
+    \b
+    warpcipher encrypt --key my.key report.pdf
+    warpcipher encrypt --key my.key -o backup/ photos notes.txt
+    tar c photos | warpcipher encrypt --key my.key - > photos.tar.cobblestone
+    """
+    Transfer(Settings.of(given), "encrypt").run()
+
+
+@click.command(cls=Command, epilog=EPILOG)
+@transfer_options
+def decrypt(**given: Any) -> None:
+    """Decrypt files, directory trees or standard input (-).
+
+    Takes the suffix that `encrypt` gave away from the name. A file appears only when all of it is
+    authentic; on standard output each chunk is authentic before it is written, and a failure later
+    on ends with exit code 3.
+
+    \b
+    warpcipher decrypt --key my.key report.pdf.cobblestone
+    warpcipher decrypt --key my.key -o - photos.tar.cobblestone | tar x
+    """
+    Transfer(Settings.of(given, decrypts=True), "decrypt").run()
+
+
+@click.command(cls=Command, epilog=EPILOG)
+@check_options
+def check(**given: Any) -> None:
+    """Tell whether encrypted files and trees are whole and authentic; nothing is written.
+
+    Reads and decrypts all of each file. A tree must match its manifest: what was exchanged,
+    renamed, missing or added is named.
+
+    \b
+    warpcipher check --key my.key report.pdf.cobblestone photos.cobblestone
+    """
+    Transfer(Settings.of(given, decrypts=True), "check").run()
+
+
+@click.group(cls=Group, epilog=EPILOG)
+def raw() -> None:
+    """Encrypt and decrypt bare ciphertext, for other programs. AEADs excepted, it is NOT
+    authenticated: a change or a wrong key goes unnoticed.
+
+    \b
+    warpcipher raw encrypt --algorithm aes-256-ctr --key my.key --iv-hex ... report.pdf
+    warpcipher raw decrypt --algorithm aes-256-cbc --passphrase backup.enc
+    """
+
+
+@raw.command("encrypt", cls=Command, epilog=EPILOG)
+@raw_options
+@click.option("-a", "--armor", is_flag=True, help="With a password: write base64, as openssl's -a.")
+def raw_encrypt(**given: Any) -> None:
+    """Encrypt files, directory trees or standard input (-). FILE becomes FILE.enc.
+
+    With a key it writes as `openssl enc -K -iv` does; one IV encrypts one file. With a password it
+    writes as `openssl enc -pbkdf2`, with a fresh salt for each file.
+
+    \b
+    warpcipher raw encrypt --algorithm aes-256-ctr --key my.key --iv-hex ... report.pdf
+    warpcipher raw encrypt --algorithm aes-256-cbc -p --iterations 600000 report.pdf
+    """
+    Transfer(Settings.of({**given, "format_name": "raw"}), "encrypt").run()
+
+
+@raw.command("decrypt", cls=Command, epilog=EPILOG)
+@raw_options
+def raw_decrypt(**given: Any) -> None:
+    """Decrypt files, directory trees or standard input (-).
+
+    The file names neither its algorithm nor, made from a password, its digest and iterations: give
+    those that it was made with. Base64 is found. Files of `openssl enc` without -pbkdf2 are not
+    read: `openssl enc -d` reads them.
+
+    \b
+    warpcipher raw decrypt --algorithm aes-256-ctr --key my.key --iv-hex ... report.pdf.enc
+    warpcipher raw decrypt --algorithm aes-256-cbc -p --iterations 600000 report.pdf.enc
+    """
+    Transfer(Settings.of({**given, "format_name": "raw"}), "decrypt").run()
+
+
+@raw.command("keygen", cls=Command, epilog=epilog())
+@click.argument("path", metavar="FILE", type=click.Path(readable=False))
+@click.option(
+    "--algorithm",
+    metavar="NAME",
+    required=True,
+    shell_complete=names.algorithms,
+    callback=names.of_option,
+    help="The algorithm that the key is for.",
+)
+@click.option(
+    "-f", "--force", is_flag=True, help="Replace FILE. What it encrypted is lost without it."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print what was made as JSON; never the key.")
+def raw_keygen(path: str, algorithm: str, force: bool, as_json: bool) -> None:
+    """Make a key of an algorithm and write its bytes to FILE, readable by its owner alone.
+
+    \b
+    warpcipher raw keygen --algorithm des-ede3-cbc old.key
+    """
+    if path == keys.STANDARD:
+        raise usage("a key goes to a file: give its name")
+    key = os.urandom(keys.key_sizes("raw", algorithm)[0])
+    with open_output(path, force=force) as output:
+        output.write_all(key, 0o600)
+    if as_json:
+        import json  # a run over files goes without it
+
+        document = {"path": path, "algorithm": algorithm, "bytes": len(key)}
+        click.echo(json.dumps(document, indent=2))
+    elif on_terminal():
+        click.echo(f"{shown(path)}: a new key for {algorithm}", err=True)

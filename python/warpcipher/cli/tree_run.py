@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
-from warpcipher._tree_names import NAME, is_own, names_of, root_above
+from warpcipher._tree_names import JOURNAL, NAME, is_own, names_of, root_above
 
 from . import files, folders, jobs
 from .errors import (
@@ -23,18 +24,101 @@ from .errors import (
     usage,
     warn,
 )
-from .outputs import Kept, OutputFile, WithHoles, exists
+from .files import Kept, OutputFile, Target, WithHoles, exists
 from .report import Report
-from .sealed import Sealed
 from .settings import Settings
 
-# Most runs have no tree: what trees alone need is imported where there is one.
+# Most runs have no tree: what only trees need is imported where one is.
 if TYPE_CHECKING:
-    from warpcipher.formats import Options
+    from warpcipher.formats import Format, Options
+    from warpcipher.formats.trees import Manifest
 
     from .trees import Growing, Whole
 
-Target: TypeAlias = "OutputFile | files.StandardOutput | files.Nowhere"
+
+class Sealed:
+    """The key, format and options of a run, as far as trees need them."""
+
+    def __init__(self, key: object, chosen: Format, options: Options) -> None:
+        self.format = chosen
+        self._key = key
+        self.options = options
+        # A public key encrypts, and opens nothing.
+        opening = [one for one in key if hasattr(one, "unwrap")] if isinstance(key, list) else key
+        self._opening = opening if chosen.name == "age" else key
+
+    @property
+    def can_open(self) -> bool:
+        """Whether the key opens what it encrypts."""
+        return self._opening != []
+
+    def options_of(self, name: str) -> Options:
+        """Those of a file of a tree that has a manifest."""
+        if not self.format.takes_context:
+            return self.options
+        from warpcipher.formats.trees import options_of
+
+        return options_of(self.options, name)
+
+    def opens(self, descriptor: int, options: Options) -> bool:
+        """Whether the key opens the beginning of a file, which stays where it is."""
+        from warpcipher.formats.trees import opens
+
+        return self.can_open and opens(descriptor, self._opening, self.format, options)
+
+    def options_in_place(
+        self, path: str, descriptor: int, names: list[str] | None
+    ) -> Options | None:
+        """Those of a file that does not open by itself, where it is that of a tree: one of these
+        names opens it; None: its manifest lists it. Raises InvalidTag."""
+        chosen = self.format
+        if not (chosen.takes_context and chosen.binds_chunks):
+            return None
+        if self.opens(descriptor, self.options):
+            return None
+        from warpcipher.formats.trees import options_in_place
+
+        if names is None:
+            return options_in_place(path, self._opening, chosen, self.options)
+        named = (self.options_of(name) for name in names)
+        return next((options for options in named if self.opens(descriptor, options)), None)
+
+    def read(self, root: str, kind: str) -> Manifest | None:
+        """The manifest (kind "manifest") or journal ("journal") of a tree; None: it has none."""
+        from warpcipher import InvalidTag
+        from warpcipher.formats import FormatError
+        from warpcipher.formats.trees import Manifest, ManifestError, read_text
+
+        path = os.path.join(root, NAME if kind == "manifest" else JOURNAL)
+        try:
+            text = read_text(root, kind, self._opening, self.format, self.options)
+            return None if text is None else Manifest.from_bytes(text)
+        except ManifestError as error:
+            raise NotAuthenticError(f"{shown(path)}: {error}") from None
+        except (InvalidTag, FormatError):
+            raise NotAuthenticError(
+                f"{shown(path)} is not the {kind} of a tree with this key and context, or was "
+                "changed: nothing of the tree is trusted"
+            ) from None
+
+    def write(self, root: str, manifest: Manifest, kind: str, kept: Kept) -> None:
+        """Gives a tree its manifest or journal, in the place of the one that it has."""
+        from warpcipher.formats import encrypt_stream
+        from warpcipher.formats.trees import options_of_manifest
+
+        name = NAME if kind == "manifest" else JOURNAL
+        folder = folders.open_folder(root, ())
+        path = os.path.join(root, name)
+        with OutputFile(folder, name, path, force=True, kept=kept, beneath=True) as output:
+            encrypt_stream(
+                io.BytesIO(manifest.to_bytes()),
+                output,
+                self._key,
+                format=self.format.name,
+                options=options_of_manifest(self.format, self.options, kind),
+            )
+            output.commit(None)
+
 
 DEFAULT_FOLDER_MODE = 0o777
 KEPT_BY_COPIES = ("user.", "system.posix_acl_")
@@ -119,15 +203,10 @@ class Trees:
 
         for tree in plan.trees:
             name = shown(tree.source or tree.target)
-            others = [
-                (tree.path_of(name), reason)
-                for name, reason in tree.others.items()
-                if self._encrypt or not is_own(name)
-            ]
             if not self._binds(tree):
                 self._refuse_links(tree)
                 self._refuse_bound(tree)
-                plan.skipped += others
+                self._skip_others(tree)
             elif not self._sealed.format.binds_chunks:
                 raise usage(
                     f"{name}: format {self._sealed.format.name} does not bind its "
@@ -142,13 +221,18 @@ class Trees:
                     deletes=self._settings.delete and not self._settings.dry_run,
                 )
                 self._growing[tree] = growing
-                plan.skipped += others
+                self._skip_others(tree)
             else:
                 try:
                     self._whole[tree] = Whole(tree, self._sealed)
                 except CliError as error:
                     self._report.fail(tree.source, error, complain)
                     plan.jobs = [job for job in plan.jobs if job.tree is not tree]
+
+    def _skip_others(self, tree: jobs.Tree) -> None:
+        for name, reason in tree.others.items():
+            if self._encrypt or not is_own(name):
+                self._report.skip(tree.path_of(name), reason)
 
     def _refuse_links(self, tree: jobs.Tree) -> None:
         why = "a manifest alone keeps symbolic links, and this tree has none"
@@ -301,12 +385,12 @@ class Trees:
             )
 
     def _make_links(self, tree: jobs.Tree) -> None:
-        from . import links
+        from . import trees
 
         for entry in self._whole[tree].manifest.of_kind("link"):
             place = jobs.Place(tree.target, tuple(entry.name.split("/")), beneath=True)
             try:
-                links.make(
+                trees.make_link(
                     place,
                     entry.target,
                     force=self._settings.force,

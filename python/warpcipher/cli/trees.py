@@ -14,16 +14,20 @@ import errno
 import os
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from warpcipher._new_file import unfinished
 from warpcipher._tree_names import HEAD_SIZE, JOURNAL, NAME, is_own, root_above
 from warpcipher.formats.trees import Entry, Manifest, head_of, open_regular
 
 from . import folders
 from .errors import CliError, NotAuthenticError, counted, shown, translate, usage, warn
-from .jobs import Attributes, Job, Naming, Tree, find_tree
-from .outputs import Kept, OutputFile
-from .sealed import Sealed
+from .files import Kept, OutputFile, check_target, named
+from .jobs import Attributes, Job, Naming, Place, Tree, find_tree
+from .process import remove
+
+if TYPE_CHECKING:
+    from .tree_run import Sealed
 
 LEAST_SECONDS = 1.0
 """Between two writes of a journal, and at least SHARE times what the last one took."""
@@ -377,3 +381,61 @@ def _why_without(tree: Tree) -> str:
 def _listed(names: list[str]) -> str:
     some = ", ".join(shown(name) for name in names[:SHOWN])
     return f"{some} and {len(names) - SHOWN} more" if len(names) > SHOWN else some
+
+
+def _target(folder: int, name: str) -> str | None:
+    """What a link says; None where the name is that of no link."""
+    try:
+        return os.readlink(name, dir_fd=folder)
+    except OSError:
+        return None
+
+
+def _exists(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def make_link(
+    place: Place,
+    target: str,
+    *,
+    force: bool,
+    update: bool,
+    kept: Kept,
+) -> None:
+    """Makes a link, where it is not there. force: it may replace a file or another link; update:
+    another link alone.
+
+    Raises FileExistsError where the name is taken by what it may not replace, CliError where it may
+    not have its name all the same, OSError.
+    """
+    folder = folders.open_folder(place.base, place.parts[:-1], create=True)
+    name = place.parts[-1]
+    try:
+        there = _target(folder, name)
+        if there == target:
+            return
+        force = force or (update and there is not None)
+        if not force and _exists(folder, name):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        check_target(folder, name, place.path, force=force, kept=kept, beneath=True)
+        if not force:
+            os.symlink(target, name, dir_fd=folder)
+            return
+        temporary = f".warpcipher-{os.urandom(8).hex()}.part"
+        unfinished[temporary] = folder
+        try:
+            os.symlink(target, temporary, dir_fd=folder)
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            unfinished.pop(temporary)
+        except OSError:
+            remove(temporary)
+            raise
+    except OSError as error:
+        raise named(error, place.path) from None
+    finally:
+        os.close(folder)

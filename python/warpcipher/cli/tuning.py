@@ -1,23 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`warpcipher explain`."""
+"""`warpcipher tune` and `warpcipher explain`: which kernels run, and why."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import algorithms, completion
-from .errors import ENGINE, Command, counted, epilog
+from . import names
+from .errors import ENGINE, Command, counted, epilog, usage
+from .report import on_terminal
 
 if TYPE_CHECKING:
     from warpcipher.tuning import Decision
 
 
 @click.command(cls=Command, epilog=epilog(ENGINE))
-@click.argument("algorithm", shell_complete=completion.algorithms, callback=algorithms.of_option)
+@click.option("--quick", is_flag=True, help="Short and rough, to try the command; nothing is kept.")
+@click.option("--forget", is_flag=True, help="Remove what was kept instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def tune(quick: bool, forget: bool, as_json: bool) -> None:
+    """Measure this machine once, to find the fastest place for data and the fastest kernels.
+
+    Takes a few minutes, and wants the GPU and all cores to itself. What is found is kept for
+    this library, processor, GPUs and driver, and `--engine auto` decides by it; it never changes
+    a result. `warpcipher info --engines` shows it. WARPCIPHER_DEVICES says which GPUs are used.
+    """
+    from warpcipher import tuning
+
+    if quick and forget:
+        raise usage("--quick and --forget exclude each other: give one")
+    path = ""
+    if forget:
+        removed = tuning.forget()
+        if not as_json:
+            click.echo("forgotten" if removed else "nothing was kept for this machine")
+    else:
+        path = tuning.measure(_observer(as_json), quick=quick)
+        if not as_json and path:
+            click.echo(f"kept in {path}")
+    if as_json:
+        document = dataclasses.asdict(tuning.current())
+        click.echo(json.dumps({**document, "path": path}, indent=2))
+
+
+def _observer(as_json: bool) -> Callable[[str, float], None]:
+    """Prints findings: on standard error, for who watches, where a program reads the output."""
+
+    def show(text: str, done: float) -> None:
+        if not as_json or on_terminal():
+            click.echo(f"{done:4.0%}  {text}", err=as_json)
+
+    return show
+
+
+@click.command(cls=Command, epilog=epilog(ENGINE))
+@click.argument("algorithm", shell_complete=names.algorithms, callback=names.of_option)
 @click.option("--messages", metavar="N", type=int, default=1, help="Messages.  [default: 1]")
 @click.option(
     "--size", metavar="SIZE", default="1MiB", help="Text of each: 4096, 64KiB ...  [default: 1MiB]"
