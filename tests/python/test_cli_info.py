@@ -116,7 +116,7 @@ def test_one_byte_is_one(tmp_path: Path) -> None:
 
 def test_info_of_standard_input_is_refused(tmp_path: Path) -> None:
     done = run("info", "-", cwd=tmp_path, stdin=b"text", expect=2)
-    assert b"standard input (-) is none" in done.stderr
+    assert b"standard input (-) has none" in done.stderr
 
 
 def test_info_of_missing_file_goes_on(tmp_path: Path) -> None:
