@@ -13,15 +13,12 @@ begin() { # NAME TEST...
   names+=("$name") processes+=("$!")
 }
 trap 'kill "${processes[@]}" 2>/dev/null' INT TERM
-begin command tests/python/test_cli_*.py
+in_python=tests/python
+begin command $in_python/cli
 begin peers tests/interop tests/fuzz
-first=()
-for test in tests/python/test_[a-k]*.py; do
-  case $test in */test_cli_*) ;; *) first+=("$test") ;; esac
-done
-begin first "${first[@]}"
+begin first $in_python/{arrays,engines,formats,keys,measure,messages}
 failed=0
-python -m pytest tests/python/test_[l-z]*.py "$@" || failed=$?
+python -m pytest $in_python/{package,parquet,queue,random,repository,search,weights} "$@" || failed=$?
 for i in "${!names[@]}"; do
   wait "${processes[i]}" || failed=$?
   cat "build/test-${names[i]}.log"

@@ -20,7 +20,7 @@ import pytest
 from cli_support import run
 from parquet_cases import encryption, pq, read_plain
 from parquet_java import SHAPE, SMALL, VECTOR_ROWS, VECTORS, Kms, columns_of, session, table, write
-from test_parquet_device import cupy as cupy
+from test_device import cupy as cupy
 from warpcipher import parquet
 from warpcipher.formats import FormatError
 from warpcipher.parquet import metadata as md

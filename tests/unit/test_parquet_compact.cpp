@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Thrift's compact protocol as src/parquet reads it: what is kept, what is refused, and input that means harm. Its
-// oracle, thriftpy2, is in tests/python/test_parquet_thrift.py.
+// oracle, thriftpy2, is in tests/python/parquet/test_thrift.py.
 #include <limits>
 
 #include "parquet_support.hpp"

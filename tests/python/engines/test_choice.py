@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which kernels run, and why, as a user is told. The choices: tests/unit/test_choice.cpp."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import warpcipher as wc
+from cli_support import run
+from click.testing import CliRunner
+from warpcipher import _native
+from warpcipher.cli.app import cli
+
+CUDA = {entry.name: entry for entry in wc.engines()}["cuda"]
+# Compute capability, multiprocessors, shared memory of a block.
+H200 = (9, 0, 132, 232448)
+T4 = (7, 5, 40, 65536)
+FORCING = ("LANE_TABLE", "GHASH", "COUNTER", "BLOCKS", "COLUMNS")
+
+
+@pytest.fixture
+def h200(monkeypatch: pytest.MonkeyPatch) -> None:
+    made_up = functools.partial(_native.explain, made_up=H200)
+    monkeypatch.setattr(_native, "explain", made_up)
+
+
+def chosen(algorithm: str, **batch: Any) -> dict[str, str]:
+    decisions = wc.tuning.explain(algorithm, **batch)
+    return {decision.subject: decision.chosen for decision in decisions}
+
+
+@pytest.mark.usefixtures("h200")
+def test_explain_says_which_kernels_run() -> None:
+    assert chosen("aes-128-gcm", messages=1000, size=65536) == {
+        "lane tables": "128 KiB",
+        "text": "tiles",
+        "keys": "parameter",
+        "tags": "tensor one key",
+    }
+    assert chosen("aes-128-ctr", messages=100_000, size=1024)["text"] == "hybrid packed"
+    assert chosen("aes-128-ctr", messages=100_000, size=1024, keys=9)["keys"] == "key bytes"
+    assert chosen("aes-256-ctr", size=1 << 30)["text"] == "hybrid"
+    assert chosen("aes-128-cbc", messages=10) == {
+        "lane tables": "128 KiB",
+        "text, serial": "12 warps",
+    }
+    assert chosen("aes-128-cbc", size=1 << 30, direction="decrypt")["text"] == "hybrid"
+    assert chosen("aes-128-xts", messages=100_000, size=4096)["data units"] == "rows"
+    assert chosen("des-ede3-ecb") == {"text": "bitslice"}
+
+
+@pytest.mark.usefixtures("h200")
+def test_explain_says_why_others_do_not() -> None:
+    text = {
+        decision.subject: decision for decision in wc.tuning.explain("aes-128-ctr", messages=9)
+    }["text"]
+    reasons = {candidate.name: candidate.reason for candidate in text.candidates}
+    assert reasons["packed"] == "takes messages of up to 511 blocks, the longest has 65536"
+    assert reasons["hybrid"] == "needs 16896 tiles of 256 blocks to pay, there are 2304"
+    assert [candidate.name for candidate in text.candidates if candidate.chosen] == [text.chosen]
+
+
+def test_a_smaller_gpu_runs_other_kernels() -> None:
+    found = _native.explain("aes-128-gcm", False, 1, 1 << 20, 1, 0, made_up=T4)
+    (tables, text, tags) = (
+        {name: reason for name, _, _, reason in candidates} for _, candidates in found
+    )
+    assert tables["128 KiB"] == "needs 131072 bytes of shared memory a block, there are 65536"
+    assert text["hybrid"] == "needs compute capability 9.0"
+    assert tags["tensor one key"] == "needs compute capability 8.x or 9.x"
+    assert tags["scalar"] == "the first that is not refused"
+
+
+@pytest.mark.usefixtures("h200")
+@pytest.mark.parametrize(
+    ("batch", "error", "says"),
+    [
+        ({"algorithm": "aes-128-xyz"}, ValueError, "aes-128-xyz"),
+        ({"direction": "up"}, ValueError, "direction is 'up': expected 'encrypt' or 'decrypt'"),
+        ({"messages": 0}, ValueError, "messages is 0, expected 1 to 4294967294"),
+        ({"messages": -1}, ValueError, "messages is -1: expected 0 to"),
+        ({"messages": 1 << 64}, ValueError, "messages is 18446744073709551616: expected"),
+        ({"messages": 2, "keys": 3}, ValueError, "keys is 3, expected 1 to the number of messages"),
+        ({"size": 1 << 62}, ValueError, "size is 4611686018427387904, expected at most"),
+        ({"size": 1.5}, TypeError, "float"),
+        ({"device": -1}, ValueError, "device is -1: expected 0 to"),
+    ],
+)
+def test_explain_refuses_what_no_batch_is(
+    batch: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        wc.tuning.explain(**{"algorithm": "aes-128-ctr", **batch})
+
+
+@pytest.mark.skipif(CUDA.usable, reason="for machines without a GPU")
+def test_without_a_gpu_the_engine_says_why(tmp_path: Path) -> None:
+    with pytest.raises(wc.EngineError, match="engine 'cuda' cannot run here"):
+        wc.tuning.explain("aes-128-gcm")
+    done = run("explain", "aes-128-gcm", cwd=tmp_path, expect=5)
+    assert b"engine 'cuda' cannot run here" in done.stderr
+    assert done.stdout == b""
+
+
+@pytest.mark.skipif(not CUDA.usable, reason="needs a GPU")
+def test_with_a_gpu_there_is_a_choice(tmp_path: Path) -> None:
+    assert chosen("aes-128-gcm")["text"] in {"hybrid", "tiles"}
+    assert b"lane tables: " in run("explain", "aes-128-gcm", cwd=tmp_path).stdout
+
+
+def forced(**variables: str) -> subprocess.CompletedProcess[str]:
+    """What a new process says about a batch with variables of the environment."""
+    script = (
+        "from warpcipher import _native\n"
+        f"found = _native.explain('aes-128-gcm', False, 1, 1 << 20, 1, 0, made_up={H200})\n"
+        "print({subject: [c[0] for c in cs if c[2]] for subject, cs in found})"
+    )
+    environment = {k: v for k, v in os.environ.items() if k[11:] not in FORCING}
+    environment |= {f"WARPCIPHER_{name}": value for name, value in variables.items()}
+    return subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_environment_forces_kernels() -> None:
+    done = forced(LANE_TABLE="64", GHASH="scalar")
+    assert done.stdout == "{'lane tables': ['64 KiB'], 'text': ['tiles'], 'tags': ['scalar']}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("LANE_TABLE", "128, 64"),
+        ("GHASH", "lanes, rows, scalar, tensor, warpgroups"),
+        ("COUNTER", "packed, hybrid-packed, tiles, hybrid"),
+        ("BLOCKS", "hybrid, tiles"),
+        ("COLUMNS", "device, host"),
+    ],
+)
+def test_a_value_that_forces_nothing_is_refused(name: str, expected: str) -> None:
+    done = forced(**{name: "fastest"})
+    assert done.returncode == 1
+    says = f"ValueError: WARPCIPHER_{name} is 'fastest': expected {expected}, or no value"
+    assert done.stderr.splitlines()[-1] == says
+
+
+@pytest.mark.usefixtures("h200")
+def test_the_command_prints_the_choice() -> None:
+    batch = ["--messages", "1000", "--size", "64KiB", "--decrypt"]
+    result = CliRunner().invoke(cli, ["explain", "aes-128-gcm", *batch])
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
+    assert lines[0] == "aes-128-gcm, decrypt, GPU 0: 1000 messages of 65536 bytes, 1 key"
+    assert "text: tiles, a tile a warp, by tables: the first that is not refused" in lines
+    assert "  not hybrid: needs 16896 tiles of 256 blocks to pay, there are 16000" in lines
+
+
+@pytest.mark.usefixtures("h200")
+def test_the_page_shows_what_the_command_prints() -> None:
+    page = (Path(__file__).parents[3] / "docs/cli.md").read_text(encoding="utf-8")
+    found = re.search(r"```text\n\$ warpcipher (explain .*)\n([^`]*)```", page)
+    assert found is not None
+    assert CliRunner().invoke(cli, found[1].split()).output == found[2]
+
+
+@pytest.mark.usefixtures("h200")
+def test_the_command_prints_json() -> None:
+    batch = ["--messages", "5", "--size", "16", "--keys", "5", "--json"]
+    result = CliRunner().invoke(cli, ["explain", "aes-256-ctr", *batch])
+    choice = json.loads(result.output)
+    decisions = choice.pop("decisions")
+    assert choice == {
+        "algorithm": "aes-256-ctr",
+        "direction": "encrypt",
+        "messages": 5,
+        "size": 16,
+        "keys": 5,
+        "device": 0,
+    }
+    assert [decision["subject"] for decision in decisions] == ["lane tables", "text", "keys"]
+    assert set(decisions[0]) == {"subject", "chosen", "candidates"}
+    assert set(decisions[0]["candidates"][0]) == {"name", "description", "chosen", "reason"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--messages", "3"], b"Missing argument 'ALGORITHM'"),
+        (["aes-128-ctr", "--messages", "x"], b"'x' is not a valid integer"),
+        (["aes-128-ctr", "--size", "big"], b"size is 'big': expected bytes"),
+        (["aes-128-zzz"], b"aes-128-zzz"),
+    ],
+)
+def test_the_command_refuses_what_fits_nothing(
+    tmp_path: Path, arguments: list[str], says: bytes
+) -> None:
+    assert says in run("explain", *arguments, cwd=tmp_path, expect=2).stderr

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a build says where it cannot begin, and the versions of the changelog."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+VERSION = re.search(
+    r"project\(warpcipher VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text()
+)[1]
+
+
+def begin(
+    tmp_path: Path, include: Path, hook: str, compiler: bool
+) -> subprocess.CompletedProcess[str]:
+    """A build in a process whose PATH holds a compiler or nothing."""
+    pytest.importorskip("scikit_build_core")
+    (tmp_path / "bin").mkdir()
+    if compiler:
+        (tmp_path / "bin" / "g++").write_text("#!/bin/sh\n")
+        (tmp_path / "bin" / "g++").chmod(0o755)
+    script = (
+        "import sys, sysconfig, warpcipher_build as build\n"
+        f"include = {str(include)!r}\n"
+        "sysconfig.get_path = lambda name: include\n"
+        "build._build.build_wheel = lambda *given: print('built')\n"
+        f"build.{hook}\n"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PATH": str(tmp_path / "bin"), "PYTHONPATH": str(ROOT / "build_backend")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+HOOKS = ["build_wheel('.')", "get_requires_for_build_wheel()", "get_requires_for_build_editable()"]
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_a_build_without_a_compiler_says_what_to_install(tmp_path: Path, hook: str) -> None:
+    done = begin(tmp_path, tmp_path, hook, compiler=False)
+    assert done.returncode == 1
+    assert "a C++ compiler and the headers of Python" in done.stderr
+    assert "sudo apt-get install g++ python3-dev " in done.stderr
+    assert "sudo dnf install gcc-c++ python3-devel " in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "built" not in done.stdout
+
+
+def test_a_build_without_headers_names_them(tmp_path: Path) -> None:
+    done = begin(tmp_path, tmp_path / "none", HOOKS[0], compiler=True)
+    assert done.returncode == 1
+    assert str(tmp_path / "none" / "Python.h") in done.stderr
+    assert "compiler" not in done.stderr
+    assert "sudo apt-get install python3-dev " in done.stderr
+
+
+def test_a_build_says_what_it_does(tmp_path: Path) -> None:
+    (tmp_path / "Python.h").touch()
+    done = begin(tmp_path, tmp_path, HOOKS[0], compiler=True)
+    assert done.returncode == 0, done.stderr
+    assert re.match(
+        r"warpcipher: building with the CUDA engine on \d+ cores.*\nbuilt\n", done.stdout
+    )
+
+
+def required(**environment: str) -> subprocess.CompletedProcess[str]:
+    """The compiler's packages that a build asks for where no toolkit is."""
+    pytest.importorskip("scikit_build_core")
+    script = (
+        "import warpcipher_build as build\n"
+        "build._toolkit_installed = lambda: False\n"
+        "print(*build.nvcc_requirements())\n"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONPATH": str(ROOT / "build_backend"), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_release_of_the_compiler_can_be_chosen() -> None:
+    default = required()
+    assert default.returncode == 0, default.stderr
+    assert default.stdout == required(WARPCIPHER_NVCC_RELEASE="13.0").stdout
+    assert required(WARPCIPHER_NVCC_RELEASE="").stdout == default.stdout
+    other = required(WARPCIPHER_NVCC_RELEASE="13.5").stdout.split()
+    assert "nvidia-cuda-nvcc==13.5.37" in other
+    names = [package.partition("==")[0] for package in default.stdout.split()]
+    assert [package.partition("==")[0] for package in other] == names
+    wrong = required(WARPCIPHER_NVCC_RELEASE="9.1")
+    assert wrong.returncode == 1
+    assert wrong.stderr == "WARPCIPHER_NVCC_RELEASE is '9.1'; it can be 13.0 or 13.5\n"
+    off = required(WARPCIPHER_NVCC_RELEASE="9.1", CMAKE_ARGS="-DWARPCIPHER_CUDA=OFF")
+    assert off.stdout == "\n"
+
+
+def test_ci_builds_with_each_release_of_the_compiler() -> None:
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text()
+    used = set(re.findall(r'cuda: \[?"([\d.]+)"', workflow))
+    backend = (ROOT / "build_backend/warpcipher_build.py").read_text()
+    assert used == set(re.findall(r'^    "([\d.]+)": \[', backend, re.MULTILINE))
+
+
+def test_the_changelog_has_the_versions_in_order() -> None:
+    headings = re.findall(r"^## \[(.+?)\](.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0] == ("Unreleased", "")
+    numbers = []
+    for name, rest in headings[1:]:
+        assert re.fullmatch(r" - \d{4}-\d{2}-\d{2}", rest), name
+        numbers.append(tuple(map(int, name.split("."))))
+    assert numbers == sorted(numbers, reverse=True)
+    assert all(number <= tuple(map(int, VERSION.split("."))) for number in numbers)
