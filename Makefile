@@ -104,8 +104,10 @@ demo: build/.stamp-product ## Encrypt, inspect and decrypt real data, and compar
 
 # --- check ----------------------------------------------------------------------------------------------------------
 .PHONY: lint
-lint: build .venv/.stamp-lint ## Formatters, linters, type checker, and the layers of docs/architecture.md
+lint: build .venv/.stamp-lint ## Formatters, linters, type checker, and our own checks of sources and docs
 	@python tools/check_layers.py
+	@python tools/check_sources.py
+	@python tools/check_docs.py
 	@clang-format --dry-run -Werror $(cpp_files)
 	@ruff check .
 	@ruff format --check .

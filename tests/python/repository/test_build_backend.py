@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a build says where it cannot begin, and the versions of the changelog."""
+"""What a build says where it cannot begin, and which compiler it asks for."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-VERSION = re.search(
-    r"project\(warpcipher VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text()
-)[1]
 
 
 def begin(
@@ -103,21 +100,3 @@ def test_the_release_of_the_compiler_can_be_chosen() -> None:
     assert wrong.stderr == "WARPCIPHER_NVCC_RELEASE is '9.1'; it can be 13.0 or 13.5\n"
     off = required(WARPCIPHER_NVCC_RELEASE="9.1", CMAKE_ARGS="-DWARPCIPHER_CUDA=OFF")
     assert off.stdout == "\n"
-
-
-def test_ci_builds_with_each_release_of_the_compiler() -> None:
-    workflow = (ROOT / ".github/workflows/ci.yml").read_text()
-    used = set(re.findall(r'cuda: \[?"([\d.]+)"', workflow))
-    backend = (ROOT / "build_backend/warpcipher_build.py").read_text()
-    assert used == set(re.findall(r'^    "([\d.]+)": \[', backend, re.MULTILINE))
-
-
-def test_the_changelog_has_the_versions_in_order() -> None:
-    headings = re.findall(r"^## \[(.+?)\](.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert headings[0] == ("Unreleased", "")
-    numbers = []
-    for name, rest in headings[1:]:
-        assert re.fullmatch(r" - \d{4}-\d{2}-\d{2}", rest), name
-        numbers.append(tuple(map(int, name.split("."))))
-    assert numbers == sorted(numbers, reverse=True)
-    assert all(number <= tuple(map(int, VERSION.split("."))) for number in numbers)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes releases: the check of the C ABI, the notes of a tag, and what the workflows run."""
+"""The tools that make releases: the check of the C ABI, the notes of a tag, and a wheel's bill of
+materials."""
 
 from __future__ import annotations
 
@@ -17,7 +18,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 COUNT = "WC_API size_t wc_algorithm_count(void);"
 
 
@@ -82,46 +82,6 @@ def test_a_tag_must_be_the_version_and_have_notes(copy: Path) -> None:
     assert (done.returncode, done.stdout.strip()) == (0, "- new"), done.stderr
 
 
-@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
-def test_workflows_run_what_is_here(workflow: Path) -> None:
-    text = workflow.read_text()
-    commands = re.findall(r"^ *- run: (.*)$", text, re.MULTILINE)
-    assert commands or "uses: $/" in text
-    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    for command in commands:
-        for tool in re.findall(r"(?:tools|\.ci)/[\w.]+", command):
-            assert (ROOT / tool).stat().st_mode & 0o100, tool
-        for target in re.findall(r"^make ([a-z-]+)", command):
-            assert target in targets
-    for called in re.findall(r"uses: \$/(\S+)", text):
-        assert (ROOT / called).is_file()
-
-
-@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
-def test_workflows_take_actions_by_their_commit(workflow: Path) -> None:
-    """A tag can be moved to other code. And no later step finds the token in .git/config."""
-    text = workflow.read_text()
-    for action in re.findall(r"uses: (\S+/.*)", text):
-        assert action.startswith("$/") or re.fullmatch(
-            r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action
-        )
-    for after in text.split("uses: actions/checkout@")[1:]:
-        assert after.splitlines()[1].strip() == "with: {persist-credentials: false}"
-
-
-def test_zizmor_finds_nothing_in_the_workflows() -> None:
-    zizmor = shutil.which("zizmor") or shutil.which("zizmor", path=str(Path(sys.executable).parent))
-    if not zizmor:
-        pytest.skip("no zizmor")
-    done = subprocess.run(
-        [zizmor, "--offline", "--quiet", str(ROOT / ".github/workflows")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 def test_a_version_that_is_not_published_is_named(tmp_path: Path) -> None:
     done = subprocess.run(
         [ROOT / "tools/test_published.sh", "99.0.0"],
@@ -173,32 +133,3 @@ def test_a_wheel_gets_its_bill_of_materials(tmp_path: Path) -> None:
     install = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps"]
     subprocess.run([*install, "--target", str(target), str(wheel)], check=True)
     assert (target / folder / "sboms/warpcipher.cdx.json").read_bytes() == text
-
-
-def test_there_are_workflows() -> None:
-    names = {path.name for path in WORKFLOWS}
-    assert names == {"ci.yml", "fuzz.yml", "peers.yml", "release.yml", "wheels.yml"}
-
-
-def test_the_address_of_the_repository_is_one() -> None:
-    """pyproject.toml has it; conda-forge's recipe and the man page say the same."""
-    urls = (ROOT / "pyproject.toml").read_text().partition("[project.urls]")[2].partition("[")[0]
-    home, *others = re.findall(r'= "(.*)"', urls)
-    assert others
-    assert all(url.startswith(f"{home}/") for url in others)
-    recipe = (ROOT / "packaging/conda-forge/recipe.yaml").read_text()
-    assert re.findall(r"homepage: (.*)", recipe) == [home]
-    page = (ROOT / "share/warpcipher.1").read_text()
-    assert re.findall(r"https://github\S+", page) == [home]
-    files = subprocess.run(
-        ["git", "grep", "-lF", home.removeprefix("https://")],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.split()
-    assert set(files) <= {
-        "pyproject.toml",
-        "packaging/conda-forge/recipe.yaml",
-        "share/warpcipher.1",
-    }
