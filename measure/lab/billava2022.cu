@@ -267,33 +267,24 @@ __global__ void encrypt(const std::uint8_t* in, std::uint8_t* out, std::size_t l
   if (active) out[index] = key.ctr ? text[thread] ^ plain : text[thread];
 }
 
-class Parallel final : public Job {
+class Parallel final : public KernelJob {
  public:
-  explicit Parallel(const Setting& setting) : device_(setting.device) {
+  explicit Parallel(const Setting& setting)
+      : KernelJob(setting, encrypt, setting.parameters.take("threads", 512, 32, 1024, 32)) {
     const Key host(setting);
     std::memcpy(key_->round_keys, host.schedule->bytes, sizeof key_->round_keys);
     std::memcpy(key_->counter, host.counter, sizeof key_->counter);
     key_->rounds = host.schedule->rounds;
     key_->ctr = host.ctr;
-    threads_ = static_cast<std::uint32_t>(setting.parameters.take("threads", 512, 32, 1024));
-    if (threads_ % 32 != 0) {
-      throw Error(Status::invalid_argument, "threads is " + std::to_string(threads_) + ": expected a multiple of 32");
-    }
+    shared_len_ = shared_len(threads_);
   }
 
   void run(const Data& data, Stream stream) override {
     check_blocks(data);
-    if (data.in_len == 0) return;
-    const DeviceScope scope(device_);
-    const auto blocks = static_cast<std::uint32_t>((data.in_len + threads_ - 1) / threads_);
-    cuda::launch(encrypt, {blocks, threads_, shared_len(threads_)}, stream, data.in, data.out, data.in_len, *key_);
+    launch(encrypt, data.in_len, stream, data.in, data.out, data.in_len, *key_);
   }
 
-  Facts facts() const override { return kernel_facts(encrypt, device_, threads_, shared_len(threads_)); }
-
  private:
-  int device_;
-  std::uint32_t threads_ = 0;
   Secret<KernelKey> key_;
 };
 

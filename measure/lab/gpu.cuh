@@ -28,31 +28,89 @@ class DeviceScope {
   int previous_ = 0;
 };
 
-// What the runtime tells of a kernel that runs with `threads` a block and `shared_len` bytes of dynamic shared memory.
-template <class... Parameters>
-Facts kernel_facts(void (*kernel)(Parameters...), int device, std::uint32_t threads, std::size_t shared_len) {
-  const DeviceScope scope(device);
-  cudaFuncAttributes attributes{};
-  cuda::check(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel)), "look at a kernel");
-  if (shared_len > 48 * 1024) {  // without asking for more than that, none would fit
-    cuda::check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(shared_len)),
-                "reserve shared memory for a kernel");
+// Memory of a device. It is wiped, where it holds secrets, and freed when all work there is done.
+class DeviceMemory {
+ public:
+  DeviceMemory(int device, std::size_t len, bool secret = false) : device_(device), len_(len), secret_(secret) {
+    const DeviceScope scope(device_);
+    cuda::check(cudaMalloc(&data_, len), "get memory of the device");
   }
-  int blocks = 0;
-  cuda::check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, reinterpret_cast<const void*>(kernel),
-                                                            static_cast<int>(threads), shared_len),
-              "look at the occupancy of a kernel");
-  int resident = 0;
-  cuda::check(cudaDeviceGetAttribute(&resident, cudaDevAttrMaxThreadsPerMultiProcessor, device), "look at the device");
-  return {{"registers_a_thread", attributes.numRegs},
-          {"local_bytes_a_thread", static_cast<std::int64_t>(attributes.localSizeBytes)},
-          {"constant_bytes", static_cast<std::int64_t>(attributes.constSizeBytes)},
-          {"shared_bytes_a_block", static_cast<std::int64_t>(attributes.sharedSizeBytes + shared_len)},
-          {"threads_a_block", threads},
-          {"blocks_a_multiprocessor", blocks},
-          {"threads_a_multiprocessor", static_cast<std::int64_t>(blocks) * threads},
-          {"most_threads_a_multiprocessor", resident}};
-}
+  // With a copy of bytes of the host.
+  DeviceMemory(int device, const void* content, std::size_t len) : DeviceMemory(device, len) {
+    const DeviceScope scope(device_);
+    cuda::check(cudaMemcpy(data_, content, len, cudaMemcpyHostToDevice), "copy to the device");
+  }
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+  ~DeviceMemory() {
+    const DeviceScope scope(device_);
+    cudaDeviceSynchronize();
+    if (secret_) cudaMemset(data_, 0, len_);
+    cudaFree(data_);
+  }
+
+  void* data() const { return data_; }
+
+ private:
+  const int device_;
+  const std::size_t len_;
+  const bool secret_;
+  void* data_ = nullptr;
+};
+
+// A job of one kernel, which runs with `threads_` a block and `shared_len_` bytes of dynamic shared memory.
+class KernelJob : public Job {
+ public:
+  // What the runtime knows of the kernel.
+  Facts facts() const override {
+    const DeviceScope scope(device_);
+    cudaFuncAttributes attributes{};
+    cuda::check(cudaFuncGetAttributes(&attributes, kernel_), "look at a kernel");
+    if (shared_len_ > 48 * 1024) {  // without asking for more than that, none would fit
+      cuda::check(
+          cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_len_)),
+          "reserve shared memory for a kernel");
+    }
+    int blocks = 0;
+    cuda::check(
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel_, static_cast<int>(threads_), shared_len_),
+        "look at the occupancy of a kernel");
+    int resident = 0;
+    cuda::check(cudaDeviceGetAttribute(&resident, cudaDevAttrMaxThreadsPerMultiProcessor, device_),
+                "look at the device");
+    return {{"registers_a_thread", attributes.numRegs},
+            {"local_bytes_a_thread", static_cast<std::int64_t>(attributes.localSizeBytes)},
+            {"constant_bytes", static_cast<std::int64_t>(attributes.constSizeBytes)},
+            {"shared_bytes_a_block", static_cast<std::int64_t>(attributes.sharedSizeBytes + shared_len_)},
+            {"threads_a_block", threads_},
+            {"blocks_a_multiprocessor", blocks},
+            {"threads_a_multiprocessor", static_cast<std::int64_t>(blocks) * threads_},
+            {"most_threads_a_multiprocessor", resident}};
+  }
+
+ protected:
+  template <class... Parameters>
+  KernelJob(const Setting& setting, void (*kernel)(Parameters...), std::int64_t threads, std::size_t shared_len = 0)
+      : device_(setting.device),
+        threads_(static_cast<std::uint32_t>(threads)),
+        shared_len_(shared_len),
+        kernel_(reinterpret_cast<const void*>(kernel)) {}
+
+  // Enqueues the job's kernel with a thread for each of `count`, in whole blocks; none for 0.
+  template <class... Parameters, class... Arguments>
+  void launch(void (*kernel)(Parameters...), std::size_t count, Stream stream, Arguments&&... arguments) const {
+    if (count == 0) return;
+    const DeviceScope scope(device_);
+    const auto blocks = static_cast<std::uint32_t>((count + threads_ - 1) / threads_);
+    cuda::launch(kernel, {blocks, threads_, shared_len_}, stream, std::forward<Arguments>(arguments)...);
+  }
+
+  const int device_;
+  const std::uint32_t threads_;
+  std::size_t shared_len_;
+
+ private:
+  const void* kernel_;
+};
 
 }  // namespace warpcipher::lab

@@ -10,14 +10,10 @@
 //
 // Timing: lookups collide (shared) or serialise (constant) or touch more or fewer cache lines (texture) according to
 // the data. Not constant time.
-#include <cstring>
 #include <optional>
 
 #include "core/bytes.hpp"
 #include "core/error.hpp"
-#include "core/wipe.hpp"
-#include "harrison2008_payload.hpp"
-#include "lab.hpp"
 #include "tables.hpp"
 
 #if WARPCIPHER_HAS_CUDA
@@ -57,13 +53,8 @@ struct Reads {
     reads = static_cast<std::uint32_t>(setting.parameters.take("reads", 1024, 1, 1 << 30));
   }
 
-  std::uint32_t threads(const Data& data) const {
-    check_len("in", data.in_len, {0});
-    if (data.out_len == 0 || data.out_len % (4 * 256) != 0) {
-      throw Error(Status::invalid_argument, "out is " + std::to_string(data.out_len) +
-                                                " bytes: expected 4 for each thread, and whole blocks of 256 threads");
-    }
-    return static_cast<std::uint32_t>(data.out_len / 4);
+  static std::uint32_t threads(const Data& data) {
+    return static_cast<std::uint32_t>(whole_blocks_of_words(data, 256));
   }
 
   std::uint32_t reads;
@@ -147,23 +138,16 @@ enum class Place { shared, constant, texture };
 // variable of the module with that alignas the driver of an H200 refused to make one.
 class TableTexture {
  public:
-  explicit TableTexture(int device) : device_(device) {
+  explicit TableTexture(int device) : device_(device), memory_(device, &encryption_tables, sizeof(Tables)) {
     const DeviceScope scope(device);
-    cuda::check(cudaMalloc(&memory_, sizeof(Tables)), "get memory for the tables");
-    try {
-      cuda::check(cudaMemcpy(memory_, &encryption_tables, sizeof(Tables), cudaMemcpyHostToDevice), "copy the tables");
-      cudaResourceDesc resource{};
-      resource.resType = cudaResourceTypeLinear;
-      resource.res.linear.devPtr = memory_;
-      resource.res.linear.desc = cudaCreateChannelDesc<unsigned>();
-      resource.res.linear.sizeInBytes = sizeof(Tables);
-      cudaTextureDesc texture{};
-      texture.readMode = cudaReadModeElementType;
-      cuda::check(cudaCreateTextureObject(&object_, &resource, &texture, nullptr), "make a texture of the tables");
-    } catch (...) {
-      cudaFree(memory_);
-      throw;
-    }
+    cudaResourceDesc resource{};
+    resource.resType = cudaResourceTypeLinear;
+    resource.res.linear.devPtr = memory_.data();
+    resource.res.linear.desc = cudaCreateChannelDesc<unsigned>();
+    resource.res.linear.sizeInBytes = sizeof(Tables);
+    cudaTextureDesc texture{};
+    texture.readMode = cudaReadModeElementType;
+    cuda::check(cudaCreateTextureObject(&object_, &resource, &texture, nullptr), "make a texture of the tables");
   }
   TableTexture(const TableTexture&) = delete;
   TableTexture& operator=(const TableTexture&) = delete;
@@ -171,14 +155,13 @@ class TableTexture {
     const DeviceScope scope(device_);
     cudaDeviceSynchronize();  // kernels may still fetch from it
     cudaDestroyTextureObject(object_);
-    cudaFree(memory_);
   }
 
   cudaTextureObject_t object() const { return object_; }
 
  private:
-  int device_;
-  void* memory_ = nullptr;
+  const int device_;
+  const DeviceMemory memory_;
   cudaTextureObject_t object_ = 0;
 };
 
@@ -208,18 +191,6 @@ struct Words {
   }
 };
 
-// Four T-boxes, or one and rotations.
-template <Place ThePlace, unsigned Count>
-struct Boxes {
-  Words<ThePlace> words;
-
-  template <unsigned R>
-  __device__ std::uint32_t at(std::uint32_t x) const {
-    const std::uint32_t word = words[(Count == 4 ? 256 * R : 0) + x];
-    return Count == 4 || R == 0 ? word : __funnelshift_l(word, word, 8 * R);
-  }
-};
-
 // Shared memory is set up by each block of threads, each thread loading its part.
 template <Place ThePlace, unsigned Count>
 __device__ Words<ThePlace> words_of(cudaTextureObject_t texture) {
@@ -246,24 +217,20 @@ __global__ void read_words(std::uint32_t* out, std::uint32_t reads, cudaTextureO
 }
 
 template <Place ThePlace, Pattern ThePattern>
-class DeviceReads final : public Job {
+class DeviceReads final : public KernelJob {
  public:
-  explicit DeviceReads(const Setting& setting) : reads_(setting), device_(setting.device), texture_(device_) {}
+  explicit DeviceReads(const Setting& setting)
+      : KernelJob(setting, kernel, block_threads, shared_len<ThePlace, 4>), reads_(setting), texture_(device_) {}
 
   void run(const Data& data, Stream stream) override {
-    const std::uint32_t threads = reads_.threads(data);
-    const DeviceScope scope(device_);
-    cuda::launch(read_words<ThePlace, ThePattern>, {threads / block_threads, block_threads, shared_len<ThePlace, 4>},
-                 stream, reinterpret_cast<std::uint32_t*>(data.out), reads_.reads, texture_.object());
-  }
-
-  Facts facts() const override {
-    return kernel_facts(read_words<ThePlace, ThePattern>, device_, block_threads, shared_len<ThePlace, 4>);
+    launch(kernel, reads_.threads(data), stream, reinterpret_cast<std::uint32_t*>(data.out), reads_.reads,
+           texture_.object());
   }
 
  private:
+  static constexpr auto kernel = read_words<ThePlace, ThePattern>;
+
   Reads reads_;
-  int device_;
   TextureOf<ThePlace> texture_;
 };
 
@@ -278,9 +245,9 @@ __global__ void read_strided(const uint4* in, std::uint32_t* out, std::uint32_t 
   out[thread] = result.x ^ result.y ^ result.z ^ result.w;
 }
 
-class StridedReads final : public Job {
+class StridedReads final : public KernelJob {
  public:
-  explicit StridedReads(const Setting& setting) : device_(setting.device) {
+  explicit StridedReads(const Setting& setting) : KernelJob(setting, read_strided, block_threads) {
     take_nothing(setting);
     blocks_ = static_cast<std::uint32_t>(setting.parameters.take("blocks", 1, 1, 1 << 20));
   }
@@ -292,15 +259,11 @@ class StridedReads final : public Job {
                                                 std::to_string(data.out_len) + ": expected a multiple of " +
                                                 std::to_string(of_a_block) + ", and 4 for each thread");
     }
-    const DeviceScope scope(device_);
-    cuda::launch(read_strided, {static_cast<std::uint32_t>(data.in_len / of_a_block), block_threads}, stream,
-                 reinterpret_cast<const uint4*>(data.in), reinterpret_cast<std::uint32_t*>(data.out), blocks_);
+    launch(read_strided, data.out_len / 4, stream, reinterpret_cast<const uint4*>(data.in),
+           reinterpret_cast<std::uint32_t*>(data.out), blocks_);
   }
 
-  Facts facts() const override { return kernel_facts(read_strided, device_, block_threads, 0); }
-
  private:
-  int device_;
   std::uint32_t blocks_ = 0;
 };
 
@@ -315,7 +278,7 @@ struct KernelKey {
 template <Place ThePlace, unsigned Count>
 __global__ void encrypt_ctr(const uint4* in, uint4* out, std::size_t count, const __grid_constant__ KernelKey key,
                             cudaTextureObject_t texture) {
-  const Boxes<ThePlace, Count> boxes{words_of<ThePlace, Count>(texture)};
+  const Boxes<Words<ThePlace>, Count> boxes{words_of<ThePlace, Count>(texture)};
   const std::size_t index = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (index >= count) return;
   const auto keys = [&](unsigned i) { return key.words[i]; };
@@ -323,9 +286,10 @@ __global__ void encrypt_ctr(const uint4* in, uint4* out, std::size_t count, cons
 }
 
 template <Place ThePlace, unsigned Count>
-class Encryption final : public Job {
+class Encryption final : public KernelJob {
  public:
-  explicit Encryption(const Setting& setting) : device_(setting.device), texture_(device_) {
+  explicit Encryption(const Setting& setting)
+      : KernelJob(setting, kernel, block_threads, shared_len<ThePlace, Count>), texture_(device_) {
     const CounterKey host(setting);
     std::memcpy(key_->words, host.keys->words, sizeof key_->words);
     std::memcpy(key_->counter, host.counter, sizeof key_->counter);
@@ -333,21 +297,14 @@ class Encryption final : public Job {
 
   void run(const Data& data, Stream stream) override {
     check_blocks(data);
-    if (data.in_len == 0) return;
-    const DeviceScope scope(device_);
     const std::size_t count = data.in_len / 16;
-    const auto blocks = static_cast<std::uint32_t>((count + block_threads - 1) / block_threads);
-    cuda::launch(encrypt_ctr<ThePlace, Count>, {blocks, block_threads, shared_len<ThePlace, Count>}, stream,
-                 reinterpret_cast<const uint4*>(data.in), reinterpret_cast<uint4*>(data.out), count, *key_,
-                 texture_.object());
-  }
-
-  Facts facts() const override {
-    return kernel_facts(encrypt_ctr<ThePlace, Count>, device_, block_threads, shared_len<ThePlace, Count>);
+    launch(kernel, count, stream, reinterpret_cast<const uint4*>(data.in), reinterpret_cast<uint4*>(data.out), count,
+           *key_, texture_.object());
   }
 
  private:
-  int device_;
+  static constexpr auto kernel = encrypt_ctr<ThePlace, Count>;
+
   TextureOf<ThePlace> texture_;
   Secret<KernelKey> key_;
 };
@@ -385,11 +342,6 @@ std::span<const Variant> harrison2008() {
        WARPCIPHER_LAB_GPU(construct<Encryption<Place::texture, 4>>)},
       {"ctr-cpu", "CTR by T-boxes on one CPU thread", false, false, construct<OneThread>},
       {"strided-reads", "Figure 6", true, true, WARPCIPHER_LAB_GPU(construct<StridedReads>)},
-      {"payload-direct", "payloads, threads mapped one to one (section 6.2)", true, false,
-       WARPCIPHER_LAB_GPU([](const Setting& setting) { return harrison::make_payload(setting, false); })},
-      {"payload-striped", "payloads, threads striped over blocks (section 6.2)", true, false,
-       WARPCIPHER_LAB_GPU([](const Setting& setting) { return harrison::make_payload(setting, true); })},
-      {"serialise", "a payload's streams, by one CPU thread (section 6.1)", false, false, harrison::make_serialisation},
   };
   return list;
 }

@@ -8,15 +8,9 @@
 // Timing: lookups in shared memory collide according to the data. Not constant time.
 #include "harrison2008_payload.hpp"
 
-#include <cstring>
 #include <limits>
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "core/error.hpp"
-#include "core/wipe.hpp"
 #include "tables.hpp"
 
 #if WARPCIPHER_HAS_CUDA
@@ -25,8 +19,11 @@
 #include "table_rounds.cuh"
 #endif
 
-namespace warpcipher::lab::harrison {
+namespace warpcipher::lab {
 namespace {
+
+using harrison::Descriptor;
+using harrison::Message;
 
 constexpr std::size_t schedule_len = 16 * 11;
 
@@ -180,14 +177,6 @@ struct Streams {
   std::uint32_t count;
 };
 
-struct Boxes {
-  const std::uint32_t* shared;
-  template <unsigned R>
-  __device__ std::uint32_t at(std::uint32_t x) const {
-    return shared[256 * R + x];
-  }
-};
-
 // A message's last block with its padding; `in` has the first 16 - padding bytes. The one thread of a warp that gets
 // here makes the others wait (section 6.3).
 __device__ inline uint4 padded_block(const uint4* in, std::uint32_t padding) {
@@ -229,7 +218,7 @@ __global__ void run_payload(const uint4* in, uint4* out, Streams streams, Mappin
   const std::uint32_t* const schedule = streams.schedules + 44 * std::size_t{__ldg(&descriptor->schedule)};
   const std::uint32_t iv[4] = {__ldg(&descriptor->iv[0]), __ldg(&descriptor->iv[1]), __ldg(&descriptor->iv[2]),
                                __ldg(&descriptor->iv[3])};
-  const Boxes boxes{shared};
+  const Boxes<const std::uint32_t*, 4> boxes{shared};
   const auto keys = [&](unsigned i) { return __ldg(&schedule[i]); };
   if (__ldg(&descriptor->serial) == 0) {
     const std::uint32_t block = thread - __ldg(&streams.index[low]);
@@ -243,26 +232,15 @@ __global__ void run_payload(const uint4* in, uint4* out, Streams streams, Mappin
   }
 }
 
-constexpr std::size_t shared_len = sizeof(Tables);
-
-class PayloadJob final : public Job {
+template <bool Striped>
+class PayloadJob final : public KernelJob {
  public:
-  PayloadJob(const Setting& setting, bool striped)
-      : payload_(setting),
-        mapping_(payload_.threads(), striped,
+  explicit PayloadJob(const Setting& setting)
+      : KernelJob(setting, run_payload, block_threads, sizeof(Tables)),
+        payload_(setting),
+        mapping_(payload_.threads(), Striped,
                  static_cast<std::uint32_t>(setting.parameters.take("multiprocessors", 16, 1, 1024))),
-        device_(setting.device) {
-    const DeviceScope scope(device_);
-    cuda::check(cudaMalloc(&memory_, payload_.streams().size()), "get memory for a payload's streams");
-  }
-  PayloadJob(const PayloadJob&) = delete;
-  PayloadJob& operator=(const PayloadJob&) = delete;
-  ~PayloadJob() override {
-    const DeviceScope scope(device_);
-    cudaDeviceSynchronize();
-    cudaMemset(memory_, 0, payload_.streams().size());  // there are keys in it
-    cudaFree(memory_);
-  }
+        memory_(device_, payload_.streams().size(), true) {}
 
   void run(const Data& data, Stream stream) override {
     check_len("in", data.in_len, {payload_.in_len()});
@@ -270,37 +248,37 @@ class PayloadJob final : public Job {
     const DeviceScope scope(device_);
     payload_.serialise();
     const SecretBytes& streams = payload_.streams();
-    cuda::check(cudaMemcpyAsync(memory_, streams.data(), streams.size(), cudaMemcpyHostToDevice,
+    cuda::check(cudaMemcpyAsync(memory_.data(), streams.data(), streams.size(), cudaMemcpyHostToDevice,
                                 static_cast<cudaStream_t>(stream)),
                 "copy a payload's streams");
-    const auto* const bytes = static_cast<const std::uint8_t*>(memory_);
+    const auto* const bytes = static_cast<const std::uint8_t*>(memory_.data());
     const Streams on_device{reinterpret_cast<const Descriptor*>(bytes),
                             reinterpret_cast<const std::uint32_t*>(bytes + payload_.schedules_at()),
                             reinterpret_cast<const std::uint32_t*>(bytes + payload_.index_at()),
                             static_cast<std::uint32_t>(payload_.count())};
-    cuda::launch(run_payload, {mapping_.blocks, block_threads, shared_len}, stream,
-                 reinterpret_cast<const uint4*>(data.in), reinterpret_cast<uint4*>(data.out), on_device, mapping_);
+    launch(run_payload, std::size_t{mapping_.blocks} * block_threads, stream, reinterpret_cast<const uint4*>(data.in),
+           reinterpret_cast<uint4*>(data.out), on_device, mapping_);
   }
-
-  Facts facts() const override { return kernel_facts(run_payload, device_, block_threads, shared_len); }
 
  private:
   Payload payload_;
-  Mapping mapping_;
-  int device_;
-  void* memory_ = nullptr;
+  const Mapping mapping_;
+  const DeviceMemory memory_;
 };
 
 #endif
 
 }  // namespace
 
-std::unique_ptr<Job> make_serialisation(const Setting& setting) { return std::make_unique<Serialisation>(setting); }
-
-#if WARPCIPHER_HAS_CUDA
-std::unique_ptr<Job> make_payload(const Setting& setting, bool striped) {
-  return std::make_unique<PayloadJob>(setting, striped);
+std::span<const Variant> harrison2008_payloads() {
+  static const Variant list[] = {
+      {"payload-direct", "payloads, threads mapped one to one (section 6.2)", true, false,
+       WARPCIPHER_LAB_GPU(construct<PayloadJob<false>>)},
+      {"payload-striped", "payloads, threads striped over blocks (section 6.2)", true, false,
+       WARPCIPHER_LAB_GPU(construct<PayloadJob<true>>)},
+      {"serialise", "a payload's streams, by one CPU thread (section 6.1)", false, false, construct<Serialisation>},
+  };
+  return list;
 }
-#endif
 
-}  // namespace warpcipher::lab::harrison
+}  // namespace warpcipher::lab

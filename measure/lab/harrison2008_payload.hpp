@@ -4,9 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-
-#include "lab.hpp"
 
 namespace warpcipher::lab::harrison {
 
@@ -43,14 +40,5 @@ struct Descriptor {
   std::uint32_t iv[4];
 };
 static_assert(sizeof(Descriptor) == 40);
-
-// AES-128 of `messages` on the CPU thread that asks: the streams are its result.
-std::unique_ptr<Job> make_serialisation(const Setting& setting);
-
-#if WARPCIPHER_HAS_CUDA
-// Serialises, copies the streams to the GPU and runs the payload. striped: the second of the mappings of section 6.2
-// from physical to logical threads, else the first, for the number of multiprocessors in the parameter of that name.
-std::unique_ptr<Job> make_payload(const Setting& setting, bool striped);
-#endif
 
 }  // namespace warpcipher::lab::harrison

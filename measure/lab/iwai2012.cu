@@ -15,12 +15,6 @@
 // runs once. In 2012 the hardware kept the threads of a warp in step; here, as there, the barrier is __syncthreads().
 //
 // Timing: lookups in shared memory collide, and in constant memory serialise, according to the data. Not constant time.
-#include <array>
-#include <cstring>
-
-#include "core/error.hpp"
-#include "core/wipe.hpp"
-#include "lab.hpp"
 #include "tables.hpp"
 
 #if WARPCIPHER_HAS_CUDA
@@ -33,24 +27,6 @@ namespace {
 
 enum class Place { constant, shared };
 enum class Text { registers, structures, arrays };  // "structures": AoS, "arrays": SoA
-
-// What the paper calls a CPU-based implementation: T-boxes on one core.
-class OneThread final : public Job {
- public:
-  explicit OneThread(const Setting& setting) {
-    check_len("key", setting.key.size(), {16});
-    check_len("iv", setting.iv.size(), {0});
-    keys_ = expand_key(setting.key);
-  }
-
-  void run(const Data& data, Stream) override {
-    check_blocks(data);
-    for (std::size_t i = 0; i < data.in_len; i += 16) encrypt_block(*keys_, data.in + i, data.out + i);
-  }
-
- private:
-  Secret<RoundKeys> keys_;
-};
 
 #if WARPCIPHER_HAS_CUDA
 
@@ -81,18 +57,16 @@ struct Policy {
   static_assert(TableCount == 1 || TableCount == 4);
 };
 
-// T-boxes, or one and rotations; round keys.
-template <class P>
-class Lookup {
- public:
-  __device__ Lookup(const std::uint32_t* shared, const RoundKeys& keys) : shared_(shared), keys_(keys) {}
+// T-boxes and round keys.
+struct ConstantWords {
+  __device__ std::uint32_t operator[](std::uint32_t i) const { return constant_tables[i / 256][i % 256]; }
+};
 
-  // T-box R at byte x.
-  template <unsigned R>
-  __device__ std::uint32_t at(std::uint32_t x) const {
-    constexpr unsigned which = P::tables == 4 ? R : 0;
-    const std::uint32_t word = P::shared_tables ? shared_[256 * which + x] : constant_tables[which][x];
-    return P::tables == 4 || R == 0 ? word : __funnelshift_l(word, word, 8 * R);
+template <class P>
+class Lookup : public Boxes<std::conditional_t<P::shared_tables, const std::uint32_t*, ConstantWords>, P::tables> {
+ public:
+  __device__ Lookup(const std::uint32_t* shared, const RoundKeys& keys) : shared_(shared), keys_(keys) {
+    if constexpr (P::shared_tables) this->words = shared;
   }
 
   __device__ std::uint32_t key(unsigned i) const { return P::shared_keys ? shared_[P::keys_at + i] : keys_.words[i]; }
@@ -242,37 +216,26 @@ constexpr Form form() {
   }
 }
 
-class Encryption final : public Job {
+class Encryption final : public KernelJob {
  public:
-  Encryption(const Form& form, const Setting& setting) : form_(form), device_(setting.device) {
-    check_len("key", setting.key.size(), {16});
-    check_len("iv", setting.iv.size(), {0});
-    keys_ = expand_key(setting.key);
-    threads_ = static_cast<std::uint32_t>(setting.parameters.take("threads", 512, 32, 1024));
+  Encryption(const Form& form, const Setting& setting)
+      : KernelJob(setting, form.kernel, setting.parameters.take("threads", 512, 32, 1024, 32)),
+        form_(form),
+        keys_(ecb_keys<false>(setting)) {
     blocks_ = setting.parameters.take("blocks", 60, 0, 0x7fffffff);
-    if (threads_ % 32 != 0) {
-      throw Error(Status::invalid_argument, "threads is " + std::to_string(threads_) + ": expected a multiple of 32");
-    }
+    shared_len_ = form.shared_len(threads_);
   }
 
   void run(const Data& data, Stream stream) override {
     check_blocks(data);
     if (data.in_len == 0) return;
-    const DeviceScope scope(device_);
-    const std::size_t covered = std::size_t{threads_} * form_.bytes;  // by a block of threads in a turn
-    const std::size_t enough = (data.in_len + covered - 1) / covered;
-    const auto blocks = static_cast<std::uint32_t>(blocks_ == 0 ? enough : static_cast<std::size_t>(blocks_));
-    cuda::launch(form_.kernel, {blocks, threads_, form_.shared_len(threads_)}, stream,
-                 reinterpret_cast<const std::uint32_t*>(data.in), reinterpret_cast<std::uint32_t*>(data.out),
-                 data.in_len / 16, *keys_);
+    const std::size_t threads = blocks_ != 0 ? static_cast<std::size_t>(blocks_) * threads_ : data.in_len / form_.bytes;
+    launch(form_.kernel, threads, stream, reinterpret_cast<const std::uint32_t*>(data.in),
+           reinterpret_cast<std::uint32_t*>(data.out), data.in_len / 16, *keys_);
   }
-
-  Facts facts() const override { return kernel_facts(form_.kernel, device_, threads_, form_.shared_len(threads_)); }
 
  private:
   Form form_;
-  int device_;
-  std::uint32_t threads_ = 0;
   std::int64_t blocks_ = 0;  // 0: as many as the text needs, so that no thread turns twice
   Secret<RoundKeys> keys_;
 };
@@ -295,8 +258,7 @@ std::span<const Variant> iwai2012() {
   // Parts of a name: bytes a thread; where T-boxes and round keys are; where the text is; the number of T-boxes if not
   // four.
   static const Variant list[] = {
-      {"cpu", "T-boxes on one CPU thread (section 6.3.1)", false, false,
-       [](const Setting& setting) { return std::make_unique<OneThread>(setting); }},
+      {"cpu", "T-boxes on one CPU thread (section 6.3.1)", false, false, construct<OneThreadEcb<false>>},
       {"16-constant-constant-registers", "Table 5, I", true, false,
        WARPCIPHER_LAB_GPU(make<Policy<16, constant, 4, constant, registers>>)},
       {"16-shared-constant-registers", "Table 5, II", true, false,

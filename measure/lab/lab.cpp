@@ -21,13 +21,15 @@ std::string joined(const Range& names) {
 
 }  // namespace
 
-std::int64_t Parameters::take(const std::string& name, std::int64_t standard, std::int64_t least, std::int64_t most) {
+std::int64_t Parameters::take(const std::string& name, std::int64_t standard, std::int64_t least, std::int64_t most,
+                              std::int64_t unit) {
   known_.push_back(name);
   const auto found = given_.find(name);
   const std::int64_t value = found == given_.end() ? standard : found->second;
-  if (value < least || value > most) {
+  if (value < least || value > most || value % unit != 0) {
     throw Error(Status::invalid_argument, name + " is " + std::to_string(value) + ": expected " +
-                                              std::to_string(least) + " to " + std::to_string(most));
+                                              std::to_string(least) + " to " + std::to_string(most) +
+                                              (unit == 1 ? "" : ", a multiple of " + std::to_string(unit)));
   }
   return value;
 }
@@ -41,9 +43,17 @@ void Parameters::check_all_taken() const {
 }
 
 std::span<const Paper> papers() {
+  const auto joined_lists = [](std::span<const Variant> first, std::span<const Variant> second = {}) {
+    std::vector<Variant> list(first.begin(), first.end());
+    list.insert(list.end(), second.begin(), second.end());
+    return list;
+  };
   static const Paper list[] = {
-      {"yang2007", yang2007()},     {"harrison2008", harrison2008()}, {"iwai2012", iwai2012()},
-      {"quirem2013", quirem2013()}, {"billava2022", billava2022()},
+      {"yang2007", joined_lists(yang2007(), yang2007_blocks())},
+      {"harrison2008", joined_lists(harrison2008(), harrison2008_payloads())},
+      {"iwai2012", joined_lists(iwai2012())},
+      {"quirem2013", joined_lists(quirem2013())},
+      {"billava2022", joined_lists(billava2022())},
   };
   return list;
 }
@@ -80,6 +90,16 @@ void check_blocks(const Data& data) {
     throw Error(Status::invalid_argument, "in is " + std::to_string(data.in_len) + " bytes and out " +
                                               std::to_string(data.out_len) + ": expected as many, a multiple of 16");
   }
+}
+
+std::size_t whole_blocks_of_words(const Data& data, std::size_t block_threads) {
+  check_len("in", data.in_len, {0});
+  if (data.out_len == 0 || data.out_len % (4 * block_threads) != 0) {
+    throw Error(Status::invalid_argument, "out is " + std::to_string(data.out_len) +
+                                              " bytes: expected 4 for each thread, and whole blocks of " +
+                                              std::to_string(block_threads) + " threads");
+  }
+  return data.out_len / 4;
 }
 
 void check_len(const char* what, std::size_t len, std::initializer_list<std::size_t> expected) {

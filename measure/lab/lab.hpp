@@ -27,8 +27,10 @@ class Parameters {
   Parameters() = default;
   explicit Parameters(std::map<std::string, std::int64_t> given) : given_(std::move(given)) {}
 
-  // The value, or `standard` if none was given. Throws Error{invalid_argument} outside `least` to `most`.
-  std::int64_t take(const std::string& name, std::int64_t standard, std::int64_t least, std::int64_t most);
+  // The value, or `standard` if none was given. Throws Error{invalid_argument} outside `least` to `most`, and unless it
+  // is a multiple of `unit`.
+  std::int64_t take(const std::string& name, std::int64_t standard, std::int64_t least, std::int64_t most,
+                    std::int64_t unit = 1);
 
   // Throws Error{invalid_argument} if a parameter was given that no variant took.
   void check_all_taken() const;
@@ -95,7 +97,7 @@ std::unique_ptr<Job> construct(const Setting& setting) {
 
 struct Paper {
   std::string_view name;
-  std::span<const Variant> variants;
+  std::vector<Variant> variants;
 };
 
 // Every paper, in the order of the list.
@@ -105,15 +107,21 @@ std::span<const Paper> papers();
 const Paper& find_paper(std::string_view name);
 std::unique_ptr<Job> make_job(std::string_view paper, std::string_view variant, const Setting& setting);
 
-// One function a paper, in the paper's file.
+// One function a paper, in the paper's file; some have a part in a file of its own.
 std::span<const Variant> billava2022();
 std::span<const Variant> harrison2008();
 std::span<const Variant> iwai2012();
 std::span<const Variant> quirem2013();
 std::span<const Variant> yang2007();
+std::span<const Variant> harrison2008_payloads();
+std::span<const Variant> yang2007_blocks();
 
 // For jobs on whole blocks of 16 bytes: throws Error{invalid_argument} unless out is as long as in, in whole blocks.
 void check_blocks(const Data& data);
+
+// For jobs without a text that write 4 bytes a thread: the number of threads. Throws Error{invalid_argument} unless
+// they fill whole blocks of threads.
+std::size_t whole_blocks_of_words(const Data& data, std::size_t block_threads);
 
 // Throws Error{invalid_argument}, which says what was expected, unless `len` is one of `expected`.
 void check_len(const char* what, std::size_t len, std::initializer_list<std::size_t> expected);

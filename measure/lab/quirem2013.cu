@@ -168,15 +168,14 @@ struct Grid {
   }
 };
 
-class Decryption final : public Job {
+class Decryption final : public KernelJob {
  public:
   Decryption(const Form& form, const Setting& setting)
-      : form_(form), device_(setting.device), keys_(decryption_keys(setting)) {
-    text_len_ = static_cast<std::size_t>(setting.parameters.take("text", 0, 0, std::int64_t{1} << 40));
-    threads_ = static_cast<std::uint32_t>(setting.parameters.take("threads", 256, 32, 1024));
-    if (threads_ % 32 != 0) {
-      throw Error(Status::invalid_argument, "threads is " + std::to_string(threads_) + ": expected a multiple of 32");
-    }
+      : KernelJob(setting, form.kernel, setting.parameters.take("threads", 256, 32, 1024, 32)),
+        form_(form),
+        text_len_(static_cast<std::size_t>(setting.parameters.take("text", 0, 0, std::int64_t{1} << 40))),
+        keys_(decryption_keys(setting)) {
+    shared_len_ = std::size_t{threads_} * form.shared_a_thread;
   }
 
   // data: as long as the grid covers. The parameter `text` says how much of it is text. The rest is decrypted too and
@@ -190,22 +189,16 @@ class Decryption final : public Job {
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(grid.width, grid.height);
     config.blockDim = dim3(threads_);
-    config.dynamicSmemBytes = shared_len();
+    config.dynamicSmemBytes = shared_len_;
     config.stream = static_cast<cudaStream_t>(stream);
     cuda::check(cudaLaunchKernelEx(&config, form_.kernel, reinterpret_cast<const std::uint32_t*>(data.in),
                                    reinterpret_cast<std::uint32_t*>(data.out), *keys_),
                 "start a kernel");
   }
 
-  Facts facts() const override { return kernel_facts(form_.kernel, device_, threads_, shared_len()); }
-
  private:
-  std::size_t shared_len() const { return std::size_t{threads_} * form_.shared_a_thread; }
-
   Form form_;
-  int device_;
-  std::size_t text_len_ = 0;
-  std::uint32_t threads_ = 0;
+  std::size_t text_len_;
   Secret<RoundKeys> keys_;
 };
 

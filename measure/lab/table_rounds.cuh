@@ -8,6 +8,18 @@
 
 namespace warpcipher::lab {
 
+// Four T-boxes, one behind the other in `words`, or one and rotations.
+template <class Words, unsigned Count>
+struct Boxes {
+  Words words;
+
+  template <unsigned R>
+  __device__ __forceinline__ std::uint32_t at(std::uint32_t x) const {
+    const std::uint32_t word = words[(Count == 4 ? 256 * R : 0) + x];
+    return Count == 4 || R == 0 ? word : __funnelshift_l(word, word, 8 * R);
+  }
+};
+
 // Of a round but the last: row r of the column comes from c<r>.
 template <class Boxes>
 __device__ __forceinline__ std::uint32_t middle_column(const Boxes& boxes, std::uint32_t c0, std::uint32_t c1,

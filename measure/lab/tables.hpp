@@ -11,6 +11,7 @@
 
 #include "cipher/aes_tables.hpp"
 #include "core/wipe.hpp"
+#include "lab.hpp"
 
 namespace warpcipher::lab {
 
@@ -84,5 +85,30 @@ inline void encrypt_block(const RoundKeys& keys, const std::uint8_t* in, std::ui
 inline void decrypt_block(const RoundKeys& keys, const std::uint8_t* in, std::uint8_t* out) {
   detail::table_block<3>(keys, decryption_tables, aes::inverse_sbox, in, out);
 }
+
+// Round keys of AES-128 in ECB.
+template <bool Decrypt>
+Secret<RoundKeys> ecb_keys(const Setting& setting) {
+  check_len("key", setting.key.size(), {16});
+  check_len("iv", setting.iv.size(), {0});
+  return expand_key(setting.key, Decrypt);
+}
+
+// AES-128 in ECB on one CPU thread.
+template <bool Decrypt>
+class OneThreadEcb final : public Job {
+ public:
+  explicit OneThreadEcb(const Setting& setting) : keys_(ecb_keys<Decrypt>(setting)) {}
+
+  void run(const Data& data, Stream) override {
+    check_blocks(data);
+    for (std::size_t i = 0; i < data.in_len; i += 16) {
+      (Decrypt ? decrypt_block : encrypt_block)(*keys_, data.in + i, data.out + i);
+    }
+  }
+
+ private:
+  Secret<RoundKeys> keys_;
+};
 
 }  // namespace warpcipher::lab

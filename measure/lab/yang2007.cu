@@ -21,7 +21,6 @@
 #include "core/error.hpp"
 #include "core/wipe.hpp"
 #include "lab.hpp"
-#include "yang2007_block.hpp"
 
 #if WARPCIPHER_HAS_CUDA
 #include "gpu.cuh"
@@ -218,70 +217,44 @@ template <class Cipher>
 using Kernel = void (*)(Match* out, std::uint32_t iterations, typename Cipher::Known known, Range range);
 
 template <class Cipher, Kernel<Cipher> TheKernel, std::size_t SharedLen>
-class Search final : public Job {
+class Search final : public KernelJob {
  public:
-  explicit Search(const Setting& setting) : task_(setting), device_(setting.device) {}
+  explicit Search(const Setting& setting) : KernelJob(setting, TheKernel, block_threads, SharedLen), task_(setting) {}
 
   void run(const Data& data, Stream stream) override {
-    const std::uint32_t threads = task_.threads(data, block_threads);
-    const DeviceScope scope(device_);
-    cuda::launch(TheKernel, {threads / block_threads, block_threads, SharedLen}, stream,
-                 reinterpret_cast<Match*>(data.out), task_.iterations, *task_.known, *task_.range);
+    launch(TheKernel, task_.threads(data, block_threads), stream, reinterpret_cast<Match*>(data.out), task_.iterations,
+           *task_.known, *task_.range);
   }
-
-  Facts facts() const override { return kernel_facts(TheKernel, device_, block_threads, SharedLen); }
 
  private:
   Task<Cipher> task_;
-  int device_;
 };
 
-class SearchInAdvance final : public Job {
+class SearchInAdvance final : public KernelJob {
  public:
-  explicit SearchInAdvance(const Setting& setting) : task_(setting), device_(setting.device) {
-    threads_ = static_cast<std::uint32_t>(setting.parameters.take("threads", 1 << 13, block_threads, 1 << 20));
-    if (threads_ % block_threads != 0) {
-      throw Error(Status::invalid_argument, "threads is " + std::to_string(threads_) + ": expected a multiple of " +
-                                                std::to_string(block_threads));
-    }
+  explicit SearchInAdvance(const Setting& setting)
+      : KernelJob(setting, search_aes_in_advance, block_threads),
+        task_(setting),
+        threads_of_job_(static_cast<std::uint32_t>(
+            setting.parameters.take("threads", 1 << 13, block_threads, 1 << 20, block_threads))),
+        schedules_(device_, sizeof(Word) * 128 * (yang::aes::rounds + 1) * threads_of_job_, true) {
     const DeviceScope scope(device_);
-    cuda::check(cudaMalloc(&schedules_, schedules_len()), "get memory for key schedules");
-    try {
-      cuda::launch(expand_aes, {threads_ / block_threads, block_threads, shared_len}, nullptr,
-                   static_cast<Word*>(schedules_), threads_, *task_.range);
-      cuda::check(cudaDeviceSynchronize(), "make key schedules");
-    } catch (...) {
-      cudaFree(schedules_);
-      throw;
-    }
-  }
-  SearchInAdvance(const SearchInAdvance&) = delete;
-  SearchInAdvance& operator=(const SearchInAdvance&) = delete;
-  ~SearchInAdvance() override {
-    const DeviceScope scope(device_);
-    cudaDeviceSynchronize();
-    cudaMemset(schedules_, 0, schedules_len());
-    cudaFree(schedules_);
+    cuda::launch(expand_aes, {threads_of_job_ / block_threads, block_threads, shared_len}, nullptr,
+                 static_cast<Word*>(schedules_.data()), threads_of_job_, *task_.range);
+    cuda::check(cudaDeviceSynchronize(), "make key schedules");
   }
 
   void run(const Data& data, Stream stream) override {
     task_.threads(data, block_threads);
-    check_len("out", data.out_len, {sizeof(Match) * threads_});
-    const DeviceScope scope(device_);
-    cuda::launch(search_aes_in_advance, {threads_ / block_threads, block_threads}, stream,
-                 reinterpret_cast<Match*>(data.out), task_.iterations, *task_.known,
-                 static_cast<const Word*>(schedules_));
+    check_len("out", data.out_len, {sizeof(Match) * threads_of_job_});
+    launch(search_aes_in_advance, threads_of_job_, stream, reinterpret_cast<Match*>(data.out), task_.iterations,
+           *task_.known, static_cast<const Word*>(schedules_.data()));
   }
 
-  Facts facts() const override { return kernel_facts(search_aes_in_advance, device_, block_threads, 0); }
-
  private:
-  std::size_t schedules_len() const { return sizeof(Word) * 128 * (yang::aes::rounds + 1) * threads_; }
-
   Task<Aes> task_;
-  int device_;
-  std::uint32_t threads_ = 0;
-  void* schedules_ = nullptr;
+  const std::uint32_t threads_of_job_;
+  const DeviceMemory schedules_;
 };
 
 #endif
@@ -296,25 +269,6 @@ std::span<const Variant> yang2007() {
        WARPCIPHER_LAB_GPU(construct<Search<Aes, search_aes, shared_len>>)},
       {"aes-in-advance", "the same with schedules made in advance (section 5)", true, true,
        WARPCIPHER_LAB_GPU(construct<SearchInAdvance>)},
-      {"block-integer", "AES-128 ECB decryption by T-table (section 6.2)", true, false,
-       WARPCIPHER_LAB_GPU(yang::make_block_integer)},
-      {"block-alu", "the same in floating point, XOR by arithmetic (section 6.1)", true, false,
-       WARPCIPHER_LAB_GPU(yang::make_block_float<yang::Xor::arithmetic>)},
-      {"block-256", "XOR by a table of 256 x 256", true, false,
-       WARPCIPHER_LAB_GPU(yang::make_block_float<yang::Xor::table256>)},
-      {"block-16", "XOR by a table of 16 x 16, half by half", true, false,
-       WARPCIPHER_LAB_GPU(yang::make_block_float<yang::Xor::table16>)},
-      {"block-hybrid", "XOR half by table, half by arithmetic", true, false,
-       WARPCIPHER_LAB_GPU(yang::make_block_float<yang::Xor::hybrid>)},
-      {"xor-alu", "Table 3: XOR in floating point, by arithmetic", true, true,
-       WARPCIPHER_LAB_GPU(yang::make_xors<yang::Xor::arithmetic>)},
-      {"xor-256", "Table 3: by a table of 256 x 256", true, false,
-       WARPCIPHER_LAB_GPU(yang::make_xors<yang::Xor::table256>)},
-      {"xor-16", "Table 3: by a table of 16 x 16", true, false,
-       WARPCIPHER_LAB_GPU(yang::make_xors<yang::Xor::table16>)},
-      {"xor-hybrid", "Table 3: half by table, half by arithmetic", true, false,
-       WARPCIPHER_LAB_GPU(yang::make_xors<yang::Xor::hybrid>)},
-      {"block-cpu", "T-tables on one CPU thread (section 6)", false, false, yang::make_block_cpu},
       {"des-cpu", "bitsliced DES key search on one CPU thread", false, true, construct<HostSearch<Des>>},
       {"aes-cpu", "bitsliced AES-128 key search on one CPU thread", false, true, construct<HostSearch<Aes>>},
   };

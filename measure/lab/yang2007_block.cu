@@ -8,40 +8,15 @@
 // are not here.
 //
 // Timing: how many cache lines a lookup touches depends on the data. Not constant time.
-#include "yang2007_block.hpp"
-
-#include <array>
-#include <vector>
-
 #include "core/error.hpp"
-#include "core/wipe.hpp"
 #include "tables.hpp"
 
 #if WARPCIPHER_HAS_CUDA
 #include "gpu.cuh"
 #endif
 
-namespace warpcipher::lab::yang {
+namespace warpcipher::lab {
 namespace {
-
-Secret<RoundKeys> decryption_keys(const Setting& setting) {
-  check_len("key", setting.key.size(), {16});
-  check_len("iv", setting.iv.size(), {0});
-  return expand_key(setting.key, true);
-}
-
-class OneThread final : public Job {
- public:
-  explicit OneThread(const Setting& setting) : keys_(decryption_keys(setting)) {}
-
-  void run(const Data& data, Stream) override {
-    check_blocks(data);
-    for (std::size_t i = 0; i < data.in_len; i += 16) decrypt_block(*keys_, data.in + i, data.out + i);
-  }
-
- private:
-  Secret<RoundKeys> keys_;
-};
 
 #if WARPCIPHER_HAS_CUDA
 
@@ -92,6 +67,9 @@ __global__ void decrypt_integer(const uint4* in, uint4* out, std::size_t count,
 }
 
 // ---- floating point alone (section 6.1) -----------------------------------------------------------------------------
+
+// How a processor without integers adds bytes in GF(2) (Table 3).
+enum class Xor { arithmetic, table256, table16, hybrid };
 
 // Tables of XOR in device memory: 256 x 256 bytes, then 16 x 16.
 constexpr std::size_t table16_at = 256 * 256;
@@ -190,6 +168,8 @@ __global__ void decrypt_float(const uint4* in, uint4* out, std::size_t count, co
   out[index] = make_uint4(results[0], results[1], results[2], results[3]);
 }
 
+// Additions only (Table 3). Thread t starts with a = t % 256 and b = t / 256 % 256; each turn adds b to a and counts b
+// up by 37. Its result is a.
 template <Xor How>
 __global__ void add_bytes(std::uint32_t* out, std::uint32_t xors, const std::uint8_t* tables) {
   const auto thread = static_cast<std::uint32_t>(thread_number());
@@ -206,103 +186,70 @@ __global__ void add_bytes(std::uint32_t* out, std::uint32_t xors, const std::uin
 
 // ---- their jobs -----------------------------------------------------------------------------------------------------
 
-class XorTables {
+class XorTables : public DeviceMemory {
  public:
-  explicit XorTables(int device) : device_(device) {
+  explicit XorTables(int device) : DeviceMemory(device, make().data(), tables_len) {}
+
+  const std::uint8_t* bytes() const { return static_cast<const std::uint8_t*>(data()); }
+
+ private:
+  static std::vector<std::uint8_t> make() {
     std::vector<std::uint8_t> tables(tables_len);
     for (unsigned i = 0; i < 256 * 256; ++i) tables[i] = static_cast<std::uint8_t>(i / 256 ^ i % 256);
     for (unsigned i = 0; i < 16 * 16; ++i) tables[table16_at + i] = static_cast<std::uint8_t>(i / 16 ^ i % 16);
-    const DeviceScope scope(device_);
-    cuda::check(cudaMalloc(&memory_, tables_len), "get memory for tables");
-    const cudaError_t copied = cudaMemcpy(memory_, tables.data(), tables_len, cudaMemcpyHostToDevice);
-    if (copied != cudaSuccess) cudaFree(memory_);
-    cuda::check(copied, "copy tables");
+    return tables;
   }
-  XorTables(const XorTables&) = delete;
-  XorTables& operator=(const XorTables&) = delete;
-  ~XorTables() {
-    const DeviceScope scope(device_);
-    cudaDeviceSynchronize();
-    cudaFree(memory_);
-  }
-
-  const std::uint8_t* data() const { return static_cast<const std::uint8_t*>(memory_); }
-
- private:
-  int device_;
-  void* memory_ = nullptr;
 };
 
-cuda::LaunchConfiguration configuration_of(std::size_t threads) {
-  return {static_cast<std::uint32_t>((threads + block_threads - 1) / block_threads), block_threads};
-}
-
-class IntegerJob final : public Job {
+class IntegerJob final : public KernelJob {
  public:
-  explicit IntegerJob(const Setting& setting) : device_(setting.device), keys_(decryption_keys(setting)) {}
+  explicit IntegerJob(const Setting& setting)
+      : KernelJob(setting, decrypt_integer, block_threads), keys_(ecb_keys<true>(setting)) {}
 
   void run(const Data& data, Stream stream) override {
     check_blocks(data);
-    if (data.in_len == 0) return;
-    const DeviceScope scope(device_);
-    cuda::launch(decrypt_integer, configuration_of(data.in_len / 16), stream, reinterpret_cast<const uint4*>(data.in),
-                 reinterpret_cast<uint4*>(data.out), data.in_len / 16, *keys_);
+    const std::size_t count = data.in_len / 16;
+    launch(decrypt_integer, count, stream, reinterpret_cast<const uint4*>(data.in), reinterpret_cast<uint4*>(data.out),
+           count, *keys_);
   }
 
-  Facts facts() const override { return kernel_facts(decrypt_integer, device_, block_threads, 0); }
-
  private:
-  int device_;
   Secret<RoundKeys> keys_;
 };
 
 template <Xor How>
-class FloatJob final : public Job {
+class FloatJob final : public KernelJob {
  public:
   explicit FloatJob(const Setting& setting)
-      : device_(setting.device), keys_(decryption_keys(setting)), tables_(device_) {}
+      : KernelJob(setting, decrypt_float<How>, block_threads), keys_(ecb_keys<true>(setting)), tables_(device_) {}
 
   void run(const Data& data, Stream stream) override {
     check_blocks(data);
-    if (data.in_len == 0) return;
-    const DeviceScope scope(device_);
-    cuda::launch(decrypt_float<How>, configuration_of(data.in_len / 16), stream,
-                 reinterpret_cast<const uint4*>(data.in), reinterpret_cast<uint4*>(data.out), data.in_len / 16, *keys_,
-                 tables_.data());
+    const std::size_t count = data.in_len / 16;
+    launch(decrypt_float<How>, count, stream, reinterpret_cast<const uint4*>(data.in),
+           reinterpret_cast<uint4*>(data.out), count, *keys_, tables_.bytes());
   }
 
-  Facts facts() const override { return kernel_facts(decrypt_float<How>, device_, block_threads, 0); }
-
  private:
-  int device_;
   Secret<RoundKeys> keys_;
   XorTables tables_;
 };
 
 template <Xor How>
-class XorsJob final : public Job {
+class XorsJob final : public KernelJob {
  public:
-  explicit XorsJob(const Setting& setting) : device_(setting.device), tables_(device_) {
+  explicit XorsJob(const Setting& setting) : KernelJob(setting, add_bytes<How>, block_threads), tables_(device_) {
     check_len("key", setting.key.size(), {0});
     check_len("iv", setting.iv.size(), {0});
     xors_ = static_cast<std::uint32_t>(setting.parameters.take("xors", 1024, 1, 1 << 30));
   }
 
   void run(const Data& data, Stream stream) override {
-    check_len("in", data.in_len, {0});
-    if (data.out_len == 0 || data.out_len % (4 * block_threads) != 0) {
-      throw Error(Status::invalid_argument, "out is " + std::to_string(data.out_len) +
-                                                " bytes: expected 4 for each thread, and whole blocks of 256 threads");
-    }
-    const DeviceScope scope(device_);
-    cuda::launch(add_bytes<How>, configuration_of(data.out_len / 4), stream, reinterpret_cast<std::uint32_t*>(data.out),
-                 xors_, tables_.data());
+    launch(add_bytes<How>, whole_blocks_of_words(data, block_threads), stream,
+           reinterpret_cast<std::uint32_t*>(data.out), xors_, tables_.bytes());
   }
 
-  Facts facts() const override { return kernel_facts(add_bytes<How>, device_, block_threads, 0); }
-
  private:
-  int device_;
   XorTables tables_;
   std::uint32_t xors_ = 0;
 };
@@ -311,29 +258,27 @@ class XorsJob final : public Job {
 
 }  // namespace
 
-std::unique_ptr<Job> make_block_cpu(const Setting& setting) { return std::make_unique<OneThread>(setting); }
-
-#if WARPCIPHER_HAS_CUDA
-std::unique_ptr<Job> make_block_integer(const Setting& setting) { return std::make_unique<IntegerJob>(setting); }
-
-template <Xor How>
-std::unique_ptr<Job> make_block_float(const Setting& setting) {
-  return std::make_unique<FloatJob<How>>(setting);
+std::span<const Variant> yang2007_blocks() {
+  static const Variant list[] = {
+      {"block-integer", "AES-128 ECB decryption by T-table (section 6.2)", true, false,
+       WARPCIPHER_LAB_GPU(construct<IntegerJob>)},
+      {"block-alu", "the same in floating point, XOR by arithmetic (section 6.1)", true, false,
+       WARPCIPHER_LAB_GPU(construct<FloatJob<Xor::arithmetic>>)},
+      {"block-256", "XOR by a table of 256 x 256", true, false, WARPCIPHER_LAB_GPU(construct<FloatJob<Xor::table256>>)},
+      {"block-16", "XOR by a table of 16 x 16, half by half", true, false,
+       WARPCIPHER_LAB_GPU(construct<FloatJob<Xor::table16>>)},
+      {"block-hybrid", "XOR half by table, half by arithmetic", true, false,
+       WARPCIPHER_LAB_GPU(construct<FloatJob<Xor::hybrid>>)},
+      {"xor-alu", "Table 3: XOR in floating point, by arithmetic", true, true,
+       WARPCIPHER_LAB_GPU(construct<XorsJob<Xor::arithmetic>>)},
+      {"xor-256", "Table 3: by a table of 256 x 256", true, false,
+       WARPCIPHER_LAB_GPU(construct<XorsJob<Xor::table256>>)},
+      {"xor-16", "Table 3: by a table of 16 x 16", true, false, WARPCIPHER_LAB_GPU(construct<XorsJob<Xor::table16>>)},
+      {"xor-hybrid", "Table 3: half by table, half by arithmetic", true, false,
+       WARPCIPHER_LAB_GPU(construct<XorsJob<Xor::hybrid>>)},
+      {"block-cpu", "T-tables on one CPU thread (section 6)", false, false, construct<OneThreadEcb<true>>},
+  };
+  return list;
 }
 
-template <Xor How>
-std::unique_ptr<Job> make_xors(const Setting& setting) {
-  return std::make_unique<XorsJob<How>>(setting);
-}
-
-template std::unique_ptr<Job> make_block_float<Xor::arithmetic>(const Setting& setting);
-template std::unique_ptr<Job> make_block_float<Xor::table256>(const Setting& setting);
-template std::unique_ptr<Job> make_block_float<Xor::table16>(const Setting& setting);
-template std::unique_ptr<Job> make_block_float<Xor::hybrid>(const Setting& setting);
-template std::unique_ptr<Job> make_xors<Xor::arithmetic>(const Setting& setting);
-template std::unique_ptr<Job> make_xors<Xor::table256>(const Setting& setting);
-template std::unique_ptr<Job> make_xors<Xor::table16>(const Setting& setting);
-template std::unique_ptr<Job> make_xors<Xor::hybrid>(const Setting& setting);
-#endif
-
-}  // namespace warpcipher::lab::yang
+}  // namespace warpcipher::lab
